@@ -1,0 +1,42 @@
+// The contract of every store. Absent is a value, broken is an error: a store that cannot answer throws
+// `MenshenError('store_unavailable')`, and nothing else.
+
+export interface Entry {
+  /** Opaque to the store. */
+  readonly value: Uint8Array
+  /** Milliseconds since the epoch. From that moment on the entry is absent, whether or not it has been swept away. */
+  readonly expiresAt: number
+  /** Names that the entry can be listed by. */
+  readonly labels: readonly string[]
+}
+
+/** An entry as it was read. `version` is a number that no other content of this key has ever had. */
+export interface Stored extends Entry {
+  readonly key: string
+  readonly version: number
+}
+
+export interface Page {
+  readonly entries: readonly Stored[]
+  /** Where the next page begins; absent on the last one. */
+  readonly next?: string
+}
+
+export interface Store {
+  /** Keeps a new entry and resolves once it would survive `kill -9`. False, and nothing changes, if the key is taken. */
+  create(key: string, entry: Entry): Promise<boolean>
+  read(key: string): Promise<Stored | undefined>
+  /** Whether the key still has this very version: the cheapest proof that something read earlier still counts. */
+  holds(key: string, version: number): Promise<boolean>
+  /** Puts a new entry in the place of the one that was read. False, and nothing changes, if that one is gone or changed. */
+  replace(key: string, entry: Entry, version: number): Promise<boolean>
+  /** Whether there was something to remove. After it resolves nobody reads the entry again, not even after `kill -9`. */
+  remove(key: string): Promise<boolean>
+  /** Reads and removes in one step: of parallel callers, one gets the entry. */
+  take(key: string): Promise<Entry | undefined>
+  /** One page of the living entries, in the order of their keys; only those with `label`, if one is given. */
+  list(query: { readonly label?: string; readonly after?: string; readonly limit: number }): Promise<Page>
+  /** Resolves if the store can serve; throws if not. */
+  ready(): Promise<void>
+  close(): Promise<void>
+}
