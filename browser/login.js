@@ -1,0 +1,61 @@
+// The login page's button: makes the state, keeps it, and takes the browser to the provider. Without this script the
+// form does the same through the server.
+
+const STATE_KEY = 'oauth_state'
+const STATE_SUFFIX = '_idp'
+const FRAGMENT_SECONDS = 600
+
+const form = /** @type {HTMLFormElement} */ (document.getElementById('sign-in'))
+const button = /** @type {HTMLButtonElement} */ (form.querySelector('button'))
+
+keepFragment()
+
+form.addEventListener('submit', async event => {
+  event.preventDefault()
+  button.setAttribute('aria-busy', 'true')
+  try {
+    const { state, location } = form.dataset.remembered === 'true' ? await startAttempt() : newAttempt()
+    keepState(state)
+    window.location.assign(location)
+  } catch {
+    form.submit()
+  }
+})
+
+// Coming back by the back button, the page may be shown as it was left.
+window.addEventListener('pageshow', () => button.removeAttribute('aria-busy'))
+
+function newAttempt() {
+  const bytes = crypto.getRandomValues(new Uint8Array(32))
+  const random = Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join('')
+  const state = random + STATE_SUFFIX
+  const url = new URL(form.dataset.authorize ?? '')
+  url.searchParams.set('state', state)
+  return { state, location: url.href }
+}
+
+/** @returns {Promise<{ state: string, location: string }>} */
+async function startAttempt() {
+  const answer = await fetch(form.action, { method: 'POST', headers: { accept: 'application/json' } })
+  if (!answer.ok) throw new Error(`the server answered ${answer.status}`)
+  return answer.json()
+}
+
+/** @param {string} state */
+function keepState(state) {
+  try {
+    localStorage.setItem(STATE_KEY, state)
+  } catch {
+    // Storage can be switched off; signing in does not depend on it.
+  }
+}
+
+// Browsers carry the fragment of a deep link over to this page and never send it to a server. A cookie that only the
+// callback is shown brings the user back to it. After an error the fragment of the attempt before still counts.
+function keepFragment() {
+  const retrying = new URLSearchParams(window.location.search).has('error')
+  if (retrying && !window.location.hash) return
+  const value = encodeURIComponent(window.location.hash)
+  const life = value ? FRAGMENT_SECONDS : 0
+  document.cookie = `menshen_fragment=${value}; Path=/callback; Max-Age=${life}; SameSite=Lax`
+}

@@ -1,0 +1,76 @@
+// The provider's routes on one screen, and what holds for all of them: protective headers, small bodies, known methods.
+
+import { readFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Hono, type MiddlewareHandler } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
+import { methodNotAllowed } from 'hono/method-not-allowed'
+import { authorizeRoute } from './authorize.ts'
+import type { Client } from './client.ts'
+import { createGrants } from './grants.ts'
+import { browserLogoutRoute, serverLogoutRoute } from './logout.ts'
+import { createMisbehaviour } from './misbehaviour.ts'
+import { noticePage } from './notice-page.ts'
+import { panelChangeRoute, panelRoute } from './panel.ts'
+import { tokenRoute } from './token.ts'
+import { userInfoRoute } from './user-info.ts'
+
+const MAX_BODY_BYTES = 16 * 1024
+
+/** `closing` cuts short the answers that are being held back. */
+export async function createApp(client: Client, now: () => number, closing: AbortSignal): Promise<Hono> {
+  const grants = createGrants()
+  const misbehaviour = createMisbehaviour()
+  const style = await readFile(new URL('style.css', import.meta.url), 'utf8')
+  const icon = await readFile(new URL('icon.svg', import.meta.url), 'utf8')
+
+  // The work is done at once and only its answer is late: a caller that gives up cannot tell, as with a real provider.
+  const delayed: MiddlewareHandler = async (_, next) => {
+    const { delayMs } = misbehaviour.current()
+    await next()
+    if (delayMs > 0) await sleep(delayMs, undefined, { signal: closing }).catch(() => undefined)
+  }
+
+  const app = new Hono()
+  app.use(
+    protectiveHeaders(client),
+    bodyLimit({ maxSize: MAX_BODY_BYTES, onError: c => c.text('the body is too large', 413) }),
+    methodNotAllowed({ app }),
+  )
+
+  const authorize = authorizeRoute(client, grants, now)
+  app.get('/oauth/authorize', authorize)
+  app.post('/oauth/authorize', authorize)
+  app.post('/oauth/token', delayed, tokenRoute(client, grants, misbehaviour, now))
+  app.get('/api/bff/v1.2/oauth2/userinfo', delayed, userInfoRoute(grants, misbehaviour, now))
+  app.get('/oauth/logout', browserLogoutRoute(client))
+  app.post('/oauth/logout', delayed, serverLogoutRoute(client, grants))
+  app.get('/', panelRoute(grants, misbehaviour, now))
+  app.post('/panel', panelChangeRoute(misbehaviour))
+  app.get('/style.css', c => c.body(style, 200, { 'Content-Type': 'text/css; charset=utf-8' }))
+  app.get('/icon.svg', c => c.body(icon, 200, { 'Content-Type': 'image/svg+xml' }))
+  app.notFound(c => c.html(noticePage('没有这个页面', '请检查地址。'), 404))
+  return app
+}
+
+function protectiveHeaders(client: Client): MiddlewareHandler {
+  // Browsers hold a form's redirects to form-action as well, so the way back to the application has to be in it.
+  const formAction = `'self' ${new URL(client.redirectUri).origin}`
+  const policy = [
+    "default-src 'none'",
+    "style-src 'self'",
+    "img-src 'self'",
+    `form-action ${formAction}`,
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')
+
+  return async (c, next) => {
+    await next()
+    c.header('Content-Security-Policy', policy)
+    c.header('X-Content-Type-Options', 'nosniff')
+    c.header('Referrer-Policy', 'same-origin')
+    c.header('Cache-Control', 'no-store')
+    c.header('Pragma', 'no-cache')
+  }
+}

@@ -1,0 +1,69 @@
+// The people that anyone can sign in as with one click. Their phone numbers and addresses can belong to nobody.
+
+/** The `data` of a user info answer: seven strings. */
+export interface UserInfo {
+  readonly sub: string
+  readonly ou_id: string
+  readonly nickname: string
+  readonly phone_number: string
+  readonly ou_name: string
+  readonly email: string
+  readonly username: string
+}
+
+export interface DevUser {
+  readonly info: UserInfo
+  /** Why one would pick this user. */
+  readonly note: string
+}
+
+export const DEV_USERS: readonly DevUser[] = [
+  {
+    info: {
+      sub: '1000000000000000001',
+      ou_id: '2000000000000000001',
+      nickname: '管理员',
+      phone_number: '86 10000000001',
+      ou_name: '信息中心',
+      email: 'admin@example.com',
+      username: 'admin',
+    },
+    note: 'developer',
+  },
+  {
+    info: {
+      sub: '1000000000000000002',
+      ou_id: '2000000000000000002',
+      nickname: '张三',
+      phone_number: '86 10000000002',
+      ou_name: '市场部',
+      email: 'zhangsan@example.com',
+      username: 'zhangsan',
+    },
+    note: 'common',
+  },
+  {
+    info: {
+      sub: '1000000000000000003',
+      ou_id: '2000000000000000003',
+      nickname: '李四',
+      phone_number: '86 10000000003',
+      ou_name: '财务部',
+      email: 'lisi@example.com',
+      username: 'lisi',
+    },
+    note: 'common',
+  },
+  {
+    info: {
+      sub: '1000000000000000004',
+      ou_id: '2000000000000000002',
+      nickname: '王五',
+      phone_number: '',
+      ou_name: '市场部',
+      email: '',
+      username: 'wangwu',
+    },
+    note: '资料不全',
+  },
+]

@@ -1,0 +1,74 @@
+// The answers that our own routes give, each with the headers that keep it private and harmless.
+import { NOTICES, type NoticeName, noticePage } from '../pages/notice.ts'
+import { isSecure } from '../settings.ts'
+import type { House } from './house.ts'
+
+interface Extra {
+  readonly status?: number
+  readonly cookies?: readonly string[]
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export function pageAnswer(house: House, html: string, extra: Extra = {}): Response {
+  return answer(house, html, {
+    ...extra,
+    headers: {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': CONTENT_POLICY,
+      ...extra.headers,
+    },
+  })
+}
+
+export function jsonAnswer(house: House, body: object, extra: Extra = {}): Response {
+  return answer(house, JSON.stringify(body), {
+    ...extra,
+    headers: { 'content-type': 'application/json; charset=utf-8', ...extra.headers },
+  })
+}
+
+export function noticeAnswer(house: House, name: NoticeName, extra: Extra = {}): Response {
+  return pageAnswer(house, noticePage(house.settings.APP_NAME, name), { status: NOTICES[name].status, ...extra })
+}
+
+/** 302, or 303 after a POST: the browser must not send the body again. */
+export function redirectAnswer(
+  house: House,
+  method: string,
+  location: string,
+  cookies: readonly string[] = [],
+): Response {
+  const status = method === 'GET' || method === 'HEAD' ? 302 : 303
+  return answer(house, null, { status, cookies, headers: { location } })
+}
+
+/**
+ * Nothing but our own scripts and styles. `form-action` has to let the sign-in form through to wherever the provider's
+ * own redirects lead, because Chromium holds a form to it along the whole way.
+ */
+const CONTENT_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "form-action 'self' http: https:",
+  "base-uri 'none'",
+  "object-src 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+export function safetyHeaders(house: House): Record<string, string> {
+  return {
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+    ...(isSecure(house.settings) ? { 'strict-transport-security': 'max-age=31536000' } : {}),
+  }
+}
+
+function answer(house: House, body: string | null, { status = 200, cookies = [], headers = {} }: Extra): Response {
+  const all = new Headers({ ...safetyHeaders(house), ...headers })
+  for (const cookie of cookies) all.append('set-cookie', cookie)
+  return new Response(body, { status, headers: all })
+}

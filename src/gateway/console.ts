@@ -1,0 +1,48 @@
+// The developer's console: the list of sessions, and ending one.
+import { SETTINGS } from '../config.ts'
+import { consolePage } from '../pages/console.ts'
+import type { Settings } from '../settings.ts'
+import type { Admitted } from './admission.ts'
+import { noticeAnswer, pageAnswer, redirectAnswer } from './answers.ts'
+import type { House } from './house.ts'
+import { isFromOwnOrigin, type Visit } from './request.ts'
+
+const PAGE_SIZE = 50
+
+export async function showConsole(house: House, visit: Visit, { opened, cookies }: Admitted): Promise<Response> {
+  const query = new URLSearchParams(visit.search)
+  const username = query.get('username')?.trim() ?? ''
+  const after = query.get('after')
+  const { sessions, next } = await house.sessions.list({
+    limit: PAGE_SIZE,
+    ...(username && { username }),
+    ...(after && { after }),
+  })
+  const view = {
+    appName: house.settings.APP_NAME,
+    sessions,
+    ownKey: opened.key,
+    username,
+    next,
+    settings: shownSettings(house.settings),
+  }
+  return pageAnswer(house, consolePage(view), { cookies })
+}
+
+export async function endSession(
+  house: House,
+  visit: Visit,
+  { opened, cookies }: Admitted,
+  form: () => Promise<URLSearchParams>,
+): Promise<Response> {
+  if (!isFromOwnOrigin(visit, house.settings.BASE_URL)) return noticeAnswer(house, 'foreign', { cookies })
+  const key = (await form()).get('session') ?? ''
+  // Only what looks like a session's key: leases and attempts live in the same store.
+  if (/^[\w-]{43}$/.test(key) && (await house.sessions.end(key)))
+    house.log.info({ session: key, by: opened.session.userInfo.username }, 'session ended from the console')
+  return redirectAnswer(house, visit.method, '/_menshen/console', cookies)
+}
+
+function shownSettings(settings: Settings): [string, string][] {
+  return (Object.keys(SETTINGS) as (keyof Settings)[]).map(name => [name, String(settings[name] ?? '—')])
+}

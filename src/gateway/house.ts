@@ -1,0 +1,25 @@
+// What every route of the gateway can reach.
+import type { Log } from '../log.ts'
+import type { Provider } from '../provider/provider.ts'
+import type { Attempts } from '../session/attempts.ts'
+import type { HouseKeys } from '../session/keys.ts'
+import type { Rule } from '../session/rules.ts'
+import type { Sessions } from '../session/sessions.ts'
+import type { Settings } from '../settings.ts'
+import type { Store } from '../stores/store.ts'
+import type { CookieNames } from './cookies.ts'
+import type { RateLimit } from './rate-limit.ts'
+
+export interface House {
+  readonly settings: Settings
+  readonly store: Store
+  readonly provider: Provider
+  readonly sessions: Sessions
+  readonly attempts: Attempts
+  readonly rules: readonly Rule[]
+  readonly keys: HouseKeys
+  readonly cookies: CookieNames
+  readonly rateLimit: RateLimit
+  readonly log: Log
+  readonly now: () => number
+}

@@ -1,0 +1,45 @@
+// What a request says about itself: its path, who could have sent it, what kind of answer it can use.
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+
+export interface Visit {
+  readonly method: string
+  readonly path: string
+  /** With its `?`, or empty. */
+  readonly search: string
+  readonly headers: IncomingHttpHeaders
+}
+
+export function readVisit({ method = 'GET', url = '/', headers }: IncomingMessage): Visit {
+  const queryStart = url.indexOf('?')
+  const [path, search] = queryStart < 0 ? [url, ''] : [url.slice(0, queryStart), url.slice(queryStart)]
+  return { method, path, search, headers }
+}
+
+/** Scripts cannot follow a redirect to a login page: they are told by a status instead. */
+export function isByScript({ headers }: Visit): boolean {
+  const accept = headers.accept ?? ''
+  return (
+    headers['sec-fetch-dest'] === 'empty' ||
+    String(headers['x-requested-with']).toLowerCase() === 'xmlhttprequest' ||
+    (accept.includes('json') && !accept.includes('text/html'))
+  )
+}
+
+/** Somebody looks at a page: not an icon, an image or a script that the page asks for. */
+export function isNavigation({ method, path, headers }: Visit): boolean {
+  if (method !== 'GET' || path === '/favicon.ico') return false
+  const destination = headers['sec-fetch-dest']
+  if (destination !== undefined) return destination === 'document'
+  const accept = headers.accept ?? '*/*'
+  return accept.includes('text/html') || accept === '*/*'
+}
+
+/** Sent by one of our own pages or by the user's own hand, as far as the browser tells. */
+export function isFromOwnOrigin({ headers }: Visit, ownOrigin: string): boolean {
+  if (headers['sec-purpose'] !== undefined) return false
+  const site = headers['sec-fetch-site']
+  if (site !== undefined) return site === 'same-origin' || site === 'none'
+  if (headers.origin !== undefined) return headers.origin === ownOrigin
+  const { referer } = headers
+  return referer === undefined || (URL.canParse(referer) && new URL(referer).origin === ownOrigin)
+}

@@ -1,0 +1,29 @@
+// What somebody without a session gets: the way to the login page, or a status that a script understands.
+import { ownPath, signReturnPath } from '../session/return-path.ts'
+import { jsonAnswer, redirectAnswer } from './answers.ts'
+import { setCookie } from './cookies.ts'
+import type { House } from './house.ts'
+import { isByScript, isNavigation, type Visit } from './request.ts'
+
+const RETURN_SECONDS = 600
+
+export function toLogin(house: House, visit: Visit, cookies: readonly string[]): Response {
+  const canFollow = visit.method === 'GET' || visit.method === 'HEAD'
+  if (isByScript(visit) || !canFollow) return unauthenticated(house, cookies)
+  return redirectAnswer(house, visit.method, '/login', [...cookies, ...returnCookie(house, visit)])
+}
+
+export function unauthenticated(house: House, cookies: readonly string[]): Response {
+  return jsonAnswer(
+    house,
+    { error: 'unauthenticated', message: '请先登录。', login: '/login' },
+    { status: 401, cookies },
+  )
+}
+
+function returnCookie(house: House, visit: Visit): string[] {
+  const path = isNavigation(visit) && ownPath(visit.path + visit.search, house.settings.BASE_URL)
+  if (!path) return []
+  const value = signReturnPath(path, house.now() + RETURN_SECONDS * 1000, house.keys.returnPath)
+  return [setCookie(house.cookies.returnPath, value, RETURN_SECONDS)]
+}

@@ -1,0 +1,40 @@
+// The frame around every page: head, card, foot. Everything that is put in is escaped by `html`.
+import { html } from 'hono/html'
+import { assetUrl } from './assets.ts'
+
+export type Html = ReturnType<typeof html>
+
+export interface Frame {
+  readonly appName: string
+  readonly title: string
+  readonly body: Html
+  readonly script?: string
+  readonly wide?: boolean
+}
+
+const STYLE = assetUrl('menshen.css')
+const ICON = assetUrl('icon.svg')
+
+export function page({ appName, title, body, script, wide }: Frame): string {
+  return String(html`<!doctype html>
+<html lang="zh-CN">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex">
+<title>${title} · ${appName}</title>
+<link rel="icon" href="${ICON}" type="image/svg+xml">
+<link rel="stylesheet" href="${STYLE}">
+${script ? html`<script type="module" src="${assetUrl(script)}"></script>` : ''}
+</head>
+<body>
+<main class="${wide ? 'card wide' : 'card'}">
+<img class="mark" src="${ICON}" alt="" width="56" height="56">
+${body}
+</main>
+<footer>门神 Menshen</footer>
+</body>
+</html>
+`)
+}

@@ -1,0 +1,126 @@
+// Talks to the identity provider: where it is, what each call sends, which answer each call gives.
+import * as oauth from 'oauth4webapi'
+import type { Secret } from '../secret.ts'
+import type { Settings } from '../settings.ts'
+import { readTokenSet, readUserInfo, type TokenSet, type UserInfo } from './answers.ts'
+import { createBoundedFetch, NeverArrived, readAnswer } from './call.ts'
+
+export interface Provider {
+  /** Where the browser goes to sign in. Everything but `state` is the same at each attempt. */
+  authorizationUrl(attempt?: { state: string; challenge?: string }): string
+  redeem(code: string, verifier?: string): Promise<TokenSet>
+  userInfo(accessToken: string): Promise<UserInfo>
+  refresh(refreshToken: string): Promise<TokenSet>
+  /** Tells the provider, from server to server, that a session has ended. */
+  signOut(refreshToken: string | undefined): Promise<void>
+  /** Where the browser goes to sign out at the provider, and from there to `/login`. */
+  signOutUrl(): string
+  close(): Promise<void>
+}
+
+export interface ProviderOptions {
+  readonly authUrl: string
+  readonly clientId: string
+  readonly clientSecret: Secret
+  readonly settings: Pick<Settings, 'BASE_URL' | 'LOGOUT_URL' | 'PROVIDER_TIMEOUT_MS'>
+}
+
+const PATHS = {
+  authorize: '/oauth/authorize',
+  token: '/oauth/token',
+  userInfo: '/api/bff/v1.2/oauth2/userinfo',
+}
+const SCOPE = 'read'
+const RETRY_AFTER_MS = [100, 300]
+const SIGN_OUT_TIMEOUT_MS = 2000
+
+export function createProvider({ authUrl, clientId, clientSecret, settings }: ProviderOptions): Provider {
+  const redirectUri = `${settings.BASE_URL}/callback`
+  const server: oauth.AuthorizationServer = {
+    issuer: authUrl,
+    token_endpoint: authUrl + PATHS.token,
+    userinfo_endpoint: authUrl + PATHS.userInfo,
+  }
+  const client: oauth.Client = { client_id: clientId }
+  const authentication = oauth.ClientSecretPost(clientSecret.reveal())
+  const calls = createBoundedFetch(settings.PROVIDER_TIMEOUT_MS)
+  const signOutCalls = createBoundedFetch(Math.min(SIGN_OUT_TIMEOUT_MS, settings.PROVIDER_TIMEOUT_MS))
+  const logoutUrl = new URL(settings.LOGOUT_URL.startsWith('/') ? authUrl + settings.LOGOUT_URL : settings.LOGOUT_URL)
+  const options = {
+    [oauth.customFetch]: calls.fetch,
+    // The settings have already judged plain http.
+    [oauth.allowInsecureRequests]: true,
+  }
+
+  return {
+    authorizationUrl(attempt) {
+      const url = new URL(authUrl + PATHS.authorize)
+      url.searchParams.set('response_type', 'code')
+      url.searchParams.set('scope', SCOPE)
+      url.searchParams.set('client_id', clientId)
+      url.searchParams.set('redirect_uri', redirectUri)
+      if (attempt) url.searchParams.set('state', attempt.state)
+      if (attempt?.challenge) {
+        url.searchParams.set('code_challenge', attempt.challenge)
+        url.searchParams.set('code_challenge_method', 'S256')
+      }
+      return url.href
+    },
+
+    async redeem(code, verifier) {
+      // The callback has checked the state already, in the order that the specification gives.
+      const parameters = oauth.validateAuthResponse(server, client, new URLSearchParams({ code }), oauth.skipStateCheck)
+      return readTokenSet(
+        await readAnswer(
+          await oauth.authorizationCodeGrantRequest(
+            server,
+            client,
+            authentication,
+            parameters,
+            redirectUri,
+            verifier ?? oauth.nopkce,
+            options,
+          ),
+        ),
+      )
+    },
+
+    async userInfo(accessToken) {
+      return readUserInfo(await readAnswer(await oauth.userInfoRequest(server, client, accessToken, options)))
+    },
+
+    async refresh(refreshToken) {
+      const request = () => oauth.refreshTokenGrantRequest(server, client, authentication, refreshToken, options)
+      return readTokenSet(await readAnswer(await retryUnarrived(request)))
+    },
+
+    async signOut(refreshToken) {
+      const body = new URLSearchParams({ client_id: clientId })
+      if (refreshToken) body.set('refresh_token', refreshToken)
+      await signOutCalls.fetch(logoutUrl.href, { method: 'POST', body })
+    },
+
+    signOutUrl() {
+      const url = new URL(logoutUrl)
+      url.searchParams.set('redirect_url', `${settings.BASE_URL}/login`)
+      return url.href
+    },
+
+    async close() {
+      await Promise.all([calls.close(), signOutCalls.close()])
+    },
+  }
+}
+
+/** Only where the request cannot have arrived: a refresh token that rotates must not be spent twice. */
+async function retryUnarrived(request: () => Promise<Response>): Promise<Response> {
+  for (const pause of RETRY_AFTER_MS) {
+    try {
+      return await request()
+    } catch (error) {
+      if (!(error instanceof NeverArrived)) throw error
+      await new Promise(resolve => setTimeout(resolve, pause))
+    }
+  }
+  return request()
+}

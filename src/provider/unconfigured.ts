@@ -1,0 +1,18 @@
+// Stands where a provider would be while its settings are missing: the login page says so, and nothing can be called.
+import { MenshenError } from '../errors.ts'
+import type { Provider } from './provider.ts'
+
+export function unconfiguredProvider(): Provider {
+  const refuse = async (): Promise<never> => {
+    throw new MenshenError('bad_settings', 'the settings of the provider are missing')
+  }
+  return {
+    authorizationUrl: () => '',
+    redeem: refuse,
+    userInfo: refuse,
+    refresh: refuse,
+    signOut: refuse,
+    signOutUrl: () => '/login',
+    close: async () => {},
+  }
+}

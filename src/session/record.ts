@@ -1,0 +1,114 @@
+// What a session is: the record of the specification, the card that the console may read, and the entry that holds both.
+import type { TokenSet, UserInfo } from '../provider/answers.ts'
+import type { Entry } from '../stores/store.ts'
+import type { HouseKeys } from './keys.ts'
+import { seal, unseal } from './sealing.ts'
+import { recordKey, sealingKey } from './ticket.ts'
+
+export type Role = 'developer' | 'common'
+
+/** The specification's session record, key by key. */
+export interface Session {
+  readonly isAuthenticated: true
+  readonly accessToken: string
+  readonly refreshToken?: string
+  readonly tokenIssuedAt: number
+  readonly tokenExpiresIn: number
+  readonly userInfo: UserInfo
+  readonly userRole: Role
+}
+
+/** What a developer sees of a session that is not theirs. */
+export interface Card {
+  readonly username: string
+  readonly nickname: string
+  readonly userRole: Role
+  readonly signedInAt: number
+  readonly seenAt: number
+}
+
+/** Every session can be listed under this label. */
+export const SESSION_LABEL = 'session'
+
+export function roleOf(userInfo: UserInfo): Role {
+  return userInfo.username === 'admin' ? 'developer' : 'common'
+}
+
+export function newSession(tokens: TokenSet, userInfo: UserInfo, now: number): Session {
+  return withTokens({ isAuthenticated: true, userInfo, userRole: roleOf(userInfo) }, tokens, now)
+}
+
+/** A refresh token that is not returned anew stays. */
+export function withTokens(
+  session: Pick<Session, 'isAuthenticated' | 'userInfo' | 'userRole' | 'refreshToken'>,
+  tokens: TokenSet,
+  now: number,
+): Session {
+  return {
+    ...session,
+    accessToken: tokens.accessToken,
+    ...(tokens.refreshToken === undefined ? {} : { refreshToken: tokens.refreshToken }),
+    tokenIssuedAt: now,
+    tokenExpiresIn: tokens.expiresIn,
+  }
+}
+
+export function tokenExpiresAt(session: Session): number {
+  return session.tokenIssuedAt + session.tokenExpiresIn * 1000
+}
+
+export function sameTokens(one: Session, other: Session): boolean {
+  return (
+    one.accessToken === other.accessToken &&
+    one.refreshToken === other.refreshToken &&
+    one.tokenIssuedAt === other.tokenIssuedAt
+  )
+}
+
+/** The token expires within the lead, and there is something to refresh it with. */
+export function isDue(session: Session, leadSeconds: number, now: number): boolean {
+  return session.refreshToken !== undefined && tokenExpiresAt(session) - now <= leadSeconds * 1000
+}
+
+export function toEntry(ticket: string, session: Session, card: Card, maxHours: number, keys: HouseKeys): Entry {
+  const box = seal(sealingKey(ticket), Buffer.from(JSON.stringify(session)), recordKey(ticket))
+  return {
+    value: pack(sealCard(card, recordKey(ticket), keys), box),
+    expiresAt: Math.min(tokenExpiresAt(session), card.signedInAt + maxHours * 3_600_000),
+    labels: [SESSION_LABEL, keys.label('sub', session.userInfo.sub), keys.label('username', session.userInfo.username)],
+  }
+}
+
+/** `undefined` if the ticket does not open it. */
+export function sessionOf(entry: Entry, ticket: string): Session | undefined {
+  const plain = unseal(sealingKey(ticket), unpack(entry.value).box, recordKey(ticket))
+  return plain && (JSON.parse(plain.toString()) as Session)
+}
+
+/** `undefined` if it was sealed under another client secret. */
+export function cardOf(entry: Entry, key: string, keys: HouseKeys): Card | undefined {
+  const plain = unseal(keys.card, unpack(entry.value).card, key)
+  return plain && (JSON.parse(plain.toString()) as Card)
+}
+
+/** The same session with another card, without its ticket. */
+export function withCard(entry: Entry, card: Card, key: string, keys: HouseKeys): Entry {
+  return { ...entry, value: pack(sealCard(card, key, keys), unpack(entry.value).box) }
+}
+
+function sealCard(card: Card, key: string, keys: HouseKeys): Uint8Array {
+  return seal(keys.card, Buffer.from(JSON.stringify(card)), key)
+}
+
+const LENGTH_BYTES = 4
+
+function pack(card: Uint8Array, box: Uint8Array): Uint8Array {
+  const length = Buffer.alloc(LENGTH_BYTES)
+  length.writeUInt32BE(card.length)
+  return Buffer.concat([length, card, box])
+}
+
+function unpack(value: Uint8Array): { card: Uint8Array; box: Uint8Array } {
+  const end = LENGTH_BYTES + Buffer.from(value.buffer, value.byteOffset, LENGTH_BYTES).readUInt32BE()
+  return { card: value.subarray(LENGTH_BYTES, end), box: value.subarray(end) }
+}

@@ -1,0 +1,104 @@
+// Refreshes a session's tokens: once at a time for each session, whatever number of requests, processes and machines ask
+// for it, and to its end even if whoever asked has gone away. Lock, reload, check again, refresh, save.
+import { setTimeout as pause } from 'node:timers/promises'
+import { MenshenError } from '../errors.ts'
+import type { Log } from '../log.ts'
+import type { TokenSet } from '../provider/answers.ts'
+import type { Provider } from '../provider/provider.ts'
+import type { Settings } from '../settings.ts'
+import type { Store } from '../stores/store.ts'
+import type { Opened } from './opened.ts'
+import { sameTokens, tokenExpiresAt } from './record.ts'
+
+/** The session as it is now; `ended` if the refresh failed and closed it; `undefined` if it was gone already. */
+export type Refreshed = Opened | 'ended' | undefined
+
+export interface Refresher {
+  refresh(ticket: string, seen: Opened): Promise<Refreshed>
+}
+
+export interface RefresherOptions {
+  readonly store: Store
+  readonly provider: Pick<Provider, 'refresh'>
+  readonly settings: Pick<Settings, 'REFRESH_FAILURE' | 'PROVIDER_TIMEOUT_MS'>
+  readonly now: () => number
+  readonly log: Log
+  /** Reads the session anew. */
+  load(ticket: string): Promise<Opened | undefined>
+  /** Saves new tokens, or without them only makes sure that the record lives until `until`; `undefined` if gone. */
+  save(ticket: string, seen: Opened, change: { tokens: TokenSet } | { until: number }): Promise<Opened | undefined>
+}
+
+const POLL_MS = 100
+/** What a lease outlasts the slowest allowed call by: the retries before it, and the saving after it. */
+const LEASE_MARGIN_MS = 5000
+const FIRST_BACKOFF_MS = 1000
+const LONGEST_BACKOFF_MS = 30_000
+
+export function createRefresher(options: RefresherOptions): Refresher {
+  const { store, provider, settings, now, log, load, save } = options
+  const leaseMs = settings.PROVIDER_TIMEOUT_MS + LEASE_MARGIN_MS
+  const flights = new Map<string, Promise<Refreshed>>()
+  const backoffs = new Map<string, { until: number; wait: number }>()
+
+  async function fly(ticket: string, seen: Opened): Promise<Refreshed> {
+    const lease = `lease:${seen.key}`
+    while (!(await store.create(lease, { value: new Uint8Array(), expiresAt: now() + leaseMs, labels: [] }))) {
+      await pause(POLL_MS)
+      const latest = await load(ticket)
+      if (!latest || !sameTokens(latest.session, seen.session)) return latest
+    }
+    try {
+      const latest = await load(ticket)
+      if (!latest || !sameTokens(latest.session, seen.session)) return latest
+      return await refreshHolding(ticket, latest)
+    } finally {
+      await store.remove(lease)
+    }
+  }
+
+  async function refreshHolding(ticket: string, seen: Opened): Promise<Refreshed> {
+    const until = now() + leaseMs
+    // A record that expired while the provider takes its time would sign the user out by accident.
+    const held = seen.expiresAt < until ? await save(ticket, seen, { until }) : seen
+    if (!held?.session.refreshToken) return held
+    try {
+      const tokens = await provider.refresh(held.session.refreshToken)
+      backoffs.delete(seen.key)
+      log.info({ session: seen.key }, 'session refreshed')
+      return await save(ticket, held, { tokens })
+    } catch (error) {
+      if (!(error instanceof MenshenError) || error.code === 'store_unavailable') throw error
+      return refreshFailed(ticket, held, error)
+    }
+  }
+
+  async function refreshFailed(ticket: string, seen: Opened, error: MenshenError): Promise<Refreshed> {
+    const latest = await load(ticket)
+    if (!latest || !sameTokens(latest.session, seen.session)) return latest
+    const facts = { session: seen.key, code: error.code, reason: error.message }
+    const refused = error.code === 'provider_refused'
+    if (settings.REFRESH_FAILURE === 'keep' && !refused && tokenExpiresAt(seen.session) > now()) {
+      const wait = Math.min((backoffs.get(seen.key)?.wait ?? FIRST_BACKOFF_MS / 2) * 2, LONGEST_BACKOFF_MS)
+      backoffs.set(seen.key, { until: now() + wait, wait })
+      log.warn(facts, 'refresh failed, session kept')
+      return latest
+    }
+    backoffs.delete(seen.key)
+    await store.remove(seen.key)
+    log.warn(facts, 'refresh failed, session ended')
+    return 'ended'
+  }
+
+  return {
+    async refresh(ticket, seen) {
+      const backoff = backoffs.get(seen.key)
+      if (backoff && now() < backoff.until && tokenExpiresAt(seen.session) > now()) return seen
+      const underway = flights.get(seen.key)
+      if (underway) return underway
+      const flight = fly(ticket, seen).finally(() => flights.delete(seen.key))
+      flights.set(seen.key, flight)
+      return flight
+    },
+  }
+}

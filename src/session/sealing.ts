@@ -1,0 +1,24 @@
+// Seals bytes with AES-256-GCM. Whoever lacks the key learns nothing, and can neither change a box nor move it
+// to another place: `place` has to be the same at both ends.
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+
+export function seal(key: Uint8Array, plain: Uint8Array, place: string): Buffer {
+  const nonce = randomBytes(NONCE_BYTES)
+  const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(place))
+  return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
+}
+
+/** `undefined` if the box was sealed with another key, for another place, or was changed. */
+export function unseal(key: Uint8Array, box: Uint8Array, place: string): Buffer | undefined {
+  if (box.length < NONCE_BYTES + TAG_BYTES) return undefined
+  const decipher = createDecipheriv('aes-256-gcm', key, box.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES })
+  decipher.setAAD(Buffer.from(place)).setAuthTag(box.subarray(-TAG_BYTES))
+  try {
+    return Buffer.concat([decipher.update(box.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()])
+  } catch {
+    return undefined
+  }
+}

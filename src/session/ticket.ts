@@ -1,0 +1,22 @@
+// The ticket: the secret in the cookie that finds and opens a session. The store only ever sees what is derived from it.
+import { hash, hkdfSync, randomBytes } from 'node:crypto'
+
+const TICKET_BYTES = 32
+
+export function newTicket(): string {
+  return randomBytes(TICKET_BYTES).toString('base64url')
+}
+
+export function isTicket(text: string): boolean {
+  return /^[\w-]{43}$/.test(text)
+}
+
+/** Where the ticket's record is: a one-way street. */
+export function recordKey(ticket: string): string {
+  return hash('sha256', `menshen record ${ticket}`, 'base64url')
+}
+
+/** What opens the ticket's record. */
+export function sealingKey(ticket: string): Uint8Array {
+  return new Uint8Array(hkdfSync('sha256', ticket, '', 'menshen seal', 32))
+}

@@ -1,0 +1,80 @@
+// Reads the settings of config.ts from an environment, and answers what follows from them together.
+import { type Row, SETTINGS } from './config.ts'
+import { MenshenError } from './errors.ts'
+
+type Name = keyof typeof SETTINGS
+type Checked = { readonly [K in Name]: (typeof SETTINGS)[K] extends Row<infer T> ? T : never }
+export type Settings = Checked & { readonly PORT: number }
+export type Environment = Readonly<Record<string, string | undefined>>
+
+const OAUTH_SETTINGS = ['AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET'] as const
+
+/** Reads all settings at once, so that one start names everything that is wrong. */
+export function readSettings(environment: Environment): Settings {
+  const problems: string[] = []
+  const given = (name: string) => environment[name] || undefined
+  const values: Partial<Record<Name, unknown>> = {}
+  for (const [name, row] of Object.entries(SETTINGS) as [Name, Row<unknown>][]) {
+    const text = given(name) ?? row.default
+    if (text === undefined) continue
+    const result = row.check.safeParse(text)
+    if (result.success) values[name] = result.data
+    else problems.push(problem(name, text, row))
+  }
+  if (given('CLIENT_SECRET') && given('CLIENT_SECRET_FILE'))
+    problems.push('CLIENT_SECRET and CLIENT_SECRET_FILE are both set; expected one of them.')
+  if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
+
+  const checked = values as Checked
+  const baseUrl = given('BASE_URL') || !checked.PORT ? checked.BASE_URL : `http://localhost:${checked.PORT}`
+  const settings: Settings = {
+    ...checked,
+    BASE_URL: baseUrl,
+    PORT: checked.PORT ?? portOf(new URL(baseUrl)),
+    CLIENT_SECRET: checked.CLIENT_SECRET ?? checked.CLIENT_SECRET_FILE,
+  }
+  if (settings.NODE_ENV === 'production' && !settings.ALLOW_PLAIN_HTTP) refusePlainHttp(settings)
+  return settings
+}
+
+export function missingSettings(settings: Settings): string[] {
+  return OAUTH_SETTINGS.filter(name => settings[name] === undefined)
+}
+
+/** Nothing of the provider is configured and this is not production: the embedded provider takes its place. */
+export function wantsDevProvider(settings: Settings): boolean {
+  return settings.NODE_ENV !== 'production' && missingSettings(settings).length === OAUTH_SETTINGS.length
+}
+
+export function isSecure(settings: Pick<Settings, 'BASE_URL'>): boolean {
+  return settings.BASE_URL.startsWith('https:')
+}
+
+function problem(name: string, text: string, row: Row<unknown>): string {
+  const shown = row.secret ? 'not usable' : `"${text}"`
+  return `${name} is ${shown}; expected ${row.expected}, for example ${row.example}.`
+}
+
+function refusePlainHttp(settings: Settings): void {
+  const problems = (['BASE_URL', 'AUTH_URL'] as const)
+    .filter(name => settings[name]?.startsWith('http:') && !isLoopback(new URL(settings[name])))
+    .map(
+      name =>
+        `${name} is "${settings[name]}"; in production expected an https address, for example https://app.example.com (ALLOW_PLAIN_HTTP=true accepts the risk).`,
+    )
+  if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
+}
+
+function isLoopback({ hostname }: URL): boolean {
+  return (
+    hostname === 'localhost' ||
+    hostname.endsWith('.localhost') ||
+    hostname === '[::1]' ||
+    /^127(\.\d{1,3}){3}$/.test(hostname)
+  )
+}
+
+function portOf(baseUrl: URL): number {
+  if (!isLoopback(baseUrl)) return 3000
+  return Number(baseUrl.port) || (baseUrl.protocol === 'https:' ? 443 : 80)
+}

@@ -1,0 +1,115 @@
+// The authorization endpoint: who may ask, what is refused, and what the page and its buttons do.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { landing, start } from './harness.ts'
+
+test('the page offers every user as a button, and one to deny', async t => {
+  const { get, authorizePath, provider } = await start(t)
+  const response = await get(authorizePath())
+  const page = await response.text()
+  assert.equal(response.status, 200)
+  assert.match(page, /<html lang="zh-CN">/)
+  assert.match(page, /开发用身份提供方/)
+  assert.deepEqual(provider.users.slice(0, 3), ['admin', 'zhangsan', 'lisi'])
+  for (const username of provider.users) {
+    assert.match(page, new RegExp(`<button[^>]*value="${username}".*?${username}</span>.*?</button>`, 's'))
+  }
+  assert.match(page, /<button[^>]*>拒绝<\/button>/)
+})
+
+test('the page needs nothing inline and may only send its form here and back to the application', async t => {
+  const { get, authorizePath } = await start(t)
+  const response = await get(authorizePath())
+  const policy = response.headers.get('content-security-policy') ?? ''
+  assert.match(policy, /default-src 'none'/)
+  assert.match(policy, /form-action 'self' http:\/\/localhost:4000;/)
+  assert.doesNotMatch(policy, /unsafe|script-src/)
+  assert.doesNotMatch(await response.text(), /<script|<style| style=| on\w+=/)
+  assert.match((await get('/style.css')).headers.get('content-type') ?? '', /^text\/css/)
+  assert.match((await get('/icon.svg')).headers.get('content-type') ?? '', /^image\/svg\+xml/)
+})
+
+test('a click on a user leads back to the application with a code and the state', async t => {
+  const { postForm, authorizePath } = await start(t)
+  const response = await postForm(authorizePath(), { username: 'admin' })
+  assert.equal(response.status, 303)
+  const back = landing(response)
+  assert.deepEqual([...back.keys()], ['code', 'state'])
+  assert.equal(back.get('state'), 'random_idp')
+})
+
+test('a click on 拒绝 leads back with access_denied and the state', async t => {
+  const { postForm, authorizePath } = await start(t)
+  const back = landing(await postForm(authorizePath(), { deny: 'yes' }))
+  assert.equal(back.get('error'), 'access_denied')
+  assert.equal(back.get('state'), 'random_idp')
+  assert.equal(back.has('code'), false)
+})
+
+test('a form sent by a page of another site signs nobody in', async t => {
+  const { postForm, authorizePath } = await start(t)
+  for (const headers of [{ origin: 'http://evil.example' }, { 'sec-fetch-site': 'cross-site' }]) {
+    const response = await postForm(authorizePath(), { username: 'admin' }, headers)
+    assert.equal(response.status, 403)
+    assert.equal(response.headers.get('location'), null)
+  }
+})
+
+test('an unknown user gets a page, not a code', async t => {
+  const { postForm, authorizePath } = await start(t)
+  assert.equal((await postForm(authorizePath(), { username: 'nobody' })).status, 400)
+  assert.equal((await postForm(authorizePath(), {})).status, 400)
+})
+
+test('a wrong client or redirect address gets a page and is never redirected', async t => {
+  const { get, authorizePath, at } = await start(t)
+  const good = authorizePath()
+  const untrusted = [
+    authorizePath({ client_id: 'other' }),
+    authorizePath({ redirect_uri: 'http://localhost:4000/callback/' }),
+    authorizePath({ redirect_uri: 'http://evil.example/callback' }),
+    `${good}&client_id=test-app`,
+    `${good}&redirect_uri=http://evil.example/`,
+    '/oauth/authorize',
+  ]
+  for (const path of untrusted) {
+    for (const response of [await get(path), await fetch(at(path), { method: 'POST', redirect: 'manual' })]) {
+      assert.equal(response.status, 400, path)
+      assert.equal(response.headers.get('location'), null)
+      assert.match(response.headers.get('content-type') ?? '', /^text\/html/)
+    }
+  }
+})
+
+test('every other mistake goes back to the application with its error and the state', async t => {
+  const { get, authorizePath } = await start(t)
+  const challenge = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
+  const mistakes: [path: string, error: string][] = [
+    [authorizePath({ response_type: 'token' }), 'unsupported_response_type'],
+    [authorizePath({ response_type: '' }), 'invalid_request'],
+    [authorizePath({ scope: 'write' }), 'invalid_scope'],
+    [authorizePath({ scope: '' }), 'invalid_scope'],
+    [`${authorizePath()}&scope=read`, 'invalid_request'],
+    [`${authorizePath()}&anything=1&anything=1`, 'invalid_request'],
+    [authorizePath({ code_challenge: challenge }), 'invalid_request'],
+    [authorizePath({ code_challenge: challenge, code_challenge_method: 'plain' }), 'invalid_request'],
+    [authorizePath({ code_challenge: 'short', code_challenge_method: 'S256' }), 'invalid_request'],
+    [authorizePath({ code_challenge_method: 'S256' }), 'invalid_request'],
+  ]
+  for (const [path, error] of mistakes) {
+    const response = await get(path)
+    assert.equal(response.status, 302, path)
+    const back = landing(response)
+    assert.deepEqual([...back.keys()], ['error', 'error_description', 'state'], path)
+    assert.equal(back.get('error'), error, path)
+    assert.equal(back.get('state'), 'random_idp')
+  }
+})
+
+test('a state that was sent twice does not come back', async t => {
+  const { get, authorizePath } = await start(t)
+  const back = landing(await get(`${authorizePath()}&state=other_idp`))
+  assert.equal(back.get('error'), 'invalid_request')
+  assert.equal(back.has('state'), false)
+})

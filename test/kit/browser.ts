@@ -1,0 +1,36 @@
+// A real browser: Debian's chromium, driven by playwright-core.
+
+import type { TestContext } from 'node:test'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { findProgram } from './packages.ts'
+
+/** One for a test file: start it in `before`, close it in `after`. */
+export function startBrowser(): Promise<Browser> {
+  const executablePath = findProgram('chromium')
+  if (!executablePath) throw new Error('chromium is not installed; npm test installs it')
+  return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu', '--disable-quic'] })
+}
+
+/**
+ * A page of a fresh visitor, without cookies or storage. `problems` fills with what a developer would see in red:
+ * console errors, violations of the content security policy, uncaught exceptions, resources that did not load.
+ */
+export async function openPage(
+  t: TestContext,
+  browser: Browser,
+  options: BrowserContextOptions = {},
+): Promise<{ page: Page; problems: string[] }> {
+  const context = await browser.newContext(options)
+  t.after(() => context.close())
+  const problems: string[] = []
+  const pages = new Set<string>()
+  context.on('request', request => request.isNavigationRequest() && pages.add(request.url()))
+  context.on('console', message => {
+    const { url } = message.location()
+    // A page that is itself a refusal is what its test asked for, not a resource that it lacks.
+    const isStatusOfPage = message.text().startsWith('Failed to load resource') && pages.has(url)
+    if (message.type() === 'error' && !isStatusOfPage) problems.push(`${message.text()} (${url})`)
+  })
+  context.on('weberror', error => problems.push(String(error.error())))
+  return { page: await context.newPage(), problems }
+}

@@ -1,0 +1,109 @@
+// A visitor without a browser: sends exactly what a test says, keeps cookies, and follows redirects only when asked to.
+
+import * as http from 'node:http'
+import * as https from 'node:https'
+import { text } from 'node:stream/consumers'
+import { createJar } from './jar.ts'
+import type { ScriptedProvider } from './scripted-provider.ts'
+import type { User } from './strict-provider.ts'
+
+export interface Options {
+  /** A `cookie` given here takes the place of the jar's. */
+  headers?: http.OutgoingHttpHeaders
+  /** Ends the request from the visitor's side, like a closed browser. */
+  signal?: AbortSignal
+}
+
+export interface Request extends Options {
+  method?: string
+  /** Sent as it is, without normalisation. */
+  path: string
+  body?: string | Uint8Array
+}
+
+export interface Response {
+  /** The address that answered. */
+  url: string
+  status: number
+  headers: http.IncomingHttpHeaders
+  /** The Set-Cookie headers, as received. */
+  setCookies: string[]
+  text: string
+  json<T = unknown>(): T
+}
+
+export type Client = ReturnType<typeof createClient>
+
+export function createClient(baseUrl: string, now: () => number = Date.now) {
+  const home = new URL(baseUrl).origin
+  const jar = createJar(now)
+
+  async function visit(origin: string, request: Request): Promise<Response> {
+    if (origin !== home) return exchange(origin, request)
+    const cookie = jar.header(request.path)
+    const response = await exchange(home, { ...request, headers: { ...(cookie && { cookie }), ...request.headers } })
+    for (const setCookie of response.setCookies) jar.keep(setCookie, request.path)
+    return response
+  }
+
+  return {
+    /** Name and value of the cookies that have not expired. */
+    get cookies(): Map<string, string> {
+      return jar.values()
+    },
+
+    request: (request: Request) => visit(home, request),
+
+    get: (path: string, options: Options = {}) => visit(home, { ...options, path }),
+
+    /** An object is sent as a form; a string or bytes as they are. */
+    post(path: string, body: Record<string, string> | string | Uint8Array = '', options: Options = {}) {
+      if (typeof body === 'string' || body instanceof Uint8Array)
+        return visit(home, { ...options, method: 'POST', path, body })
+      const headers = { 'content-type': 'application/x-www-form-urlencoded', ...options.headers }
+      return visit(home, { ...options, method: 'POST', path, headers, body: new URLSearchParams(body).toString() })
+    },
+
+    /** Goes where a redirect points, once, with GET. */
+    follow(redirect: Response, options: Options = {}): Promise<Response> {
+      const { location } = redirect.headers
+      if (location === undefined) throw new Error(`a ${redirect.status} of ${redirect.url} leads nowhere`)
+      const { origin, hostname, pathname, search } = new URL(location, redirect.url)
+      if (origin !== home && !['127.0.0.1', 'localhost'].includes(hostname))
+        throw new Error(`${location} leads away from this machine`)
+      return visit(origin, { ...options, path: pathname + search })
+    },
+  }
+}
+
+/** Comes back from the provider as this user; the answer is that of /callback. */
+export function signIn(client: Client, provider: ScriptedProvider, user: Partial<User> = {}): Promise<Response> {
+  return client.get(`/callback?code=${provider.codeFor(user)}&state=abc_idp`)
+}
+
+async function exchange(origin: string, asked: Request): Promise<Response> {
+  const { method = 'GET', path, headers = {}, body, signal } = asked
+  const patience = AbortSignal.timeout(30_000)
+  const { request } = origin.startsWith('https:') ? https : http
+  const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
+    const options = {
+      method,
+      path,
+      headers,
+      // A connection for each request: none can be stale when a test restarts a server.
+      agent: false,
+      rejectUnauthorized: false,
+      signal: signal ? AbortSignal.any([signal, patience]) : patience,
+    }
+    request(origin, options).on('response', resolve).on('error', reject).end(body)
+  })
+  const content = await text(response)
+  return {
+    url: origin + path,
+    status: response.statusCode ?? 0,
+    headers: response.headers,
+    setCookies: response.headers['set-cookie'] ?? [],
+    text: content,
+    json: () => JSON.parse(content),
+  }
+}

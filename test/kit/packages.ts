@@ -1,0 +1,57 @@
+// The system packages that the tests need: looked for, and installed if they are missing.
+
+import { spawnSync } from 'node:child_process'
+import { accessSync, constants, existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+
+/** One row for each package: its name for apt-get, and how to see that what it brings is there. */
+const PACKAGES = [
+  { name: 'chromium', isThere: () => findProgram('chromium') !== undefined },
+  { name: 'fonts-noto-cjk', isThere: hasChineseFont },
+  { name: 'redis-server', isThere: () => findProgram('redis-server') !== undefined },
+]
+
+// Installing must not start a system service: the tests start their own servers, on ports of their own.
+const INSTALL_ENVIRONMENT = ['DEBIAN_FRONTEND=noninteractive', 'RUNLEVEL=1', 'SYSTEMD_OFFLINE=1']
+
+/** Returns undefined when everything is there in the end, or else the sentence that says what to install. */
+export function installMissingPackages(): string | undefined {
+  const wanted = missingPackages()
+  if (wanted.length === 0) return
+  process.stdout.write(`Installing ${wanted.join(', ')}\n`)
+  if (aptGet('update')) aptGet('install', '-y', '--no-install-recommends', ...wanted)
+  const missing = missingPackages().join(' ')
+  if (missing) return `The tests need system packages that could not be installed; please install: ${missing}`
+}
+
+/** The path of a program on PATH, or undefined. */
+export function findProgram(name: string): string | undefined {
+  const folders = (process.env.PATH ?? '').split(delimiter)
+  return folders.map(folder => join(folder, name)).find(isExecutable)
+}
+
+function missingPackages(): string[] {
+  return PACKAGES.filter(row => !row.isThere()).map(row => row.name)
+}
+
+function hasChineseFont(): boolean {
+  // Without the program fc-list, the package's own file is the only sign.
+  if (existsSync('/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc')) return true
+  return Boolean(spawnSync('fc-list', [':lang=zh-cn'], { encoding: 'utf8' }).stdout)
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function aptGet(...args: string[]): boolean {
+  const sudo = process.getuid?.() === 0 ? [] : ['sudo', '-n']
+  const options = ['-qq', '-o', 'DPkg::Lock::Timeout=300', '-o', 'Dpkg::Use-Pty=0']
+  const [command = '', ...rest] = [...sudo, 'env', ...INSTALL_ENVIRONMENT, 'apt-get', ...options, ...args]
+  return spawnSync(command, rest, { stdio: ['ignore', 'inherit', 'inherit'] }).status === 0
+}

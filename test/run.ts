@@ -1,0 +1,42 @@
+// `npm test`: everything that CI runs, in order, up to the first failure.
+// `npm test -- test/stores/*.test.ts` runs only these files, without format, lint and types.
+
+import { spawnSync } from 'node:child_process'
+import { availableParallelism } from 'node:os'
+import { installMissingPackages } from './kit/packages.ts'
+
+const chosen = process.argv.slice(2)
+const files = chosen.length > 0 ? chosen : ['test/**/*.test.ts']
+
+announce('system packages')
+const missing = installMissingPackages()
+if (missing) {
+  process.stderr.write(`${missing}\n`)
+  process.exit(1)
+}
+
+if (chosen.length === 0) {
+  // `biome ci` colours its words even in a log file.
+  const colours = process.stdout.isTTY ? [] : ['--colors=off']
+  runNode('format and lint', ['node_modules/.bin/biome', 'ci', ...colours])
+  runNode('types', ['node_modules/.bin/tsc'])
+}
+runNode('tests', [
+  '--test',
+  '--test-reporter=spec',
+  // By default Node leaves one core free, which halves a machine of two.
+  `--test-concurrency=${availableParallelism()}`,
+  // A test that hangs fails, instead of hanging all.
+  '--test-timeout=300000',
+  ...files,
+])
+
+function runNode(step: string, args: string[]): void {
+  announce(step)
+  const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' })
+  if (status !== 0) process.exit(status ?? 1)
+}
+
+function announce(step: string): void {
+  process.stdout.write(`== ${step}\n`)
+}

@@ -1,0 +1,324 @@
+// The contract of a store as a list of sentences. Every store runs them.
+
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { afterEach, beforeEach, describe, test } from 'node:test'
+import type { Entry, Store, Stored } from '../../src/stores/store.ts'
+
+export interface Opened {
+  readonly store: Store
+  readonly now: () => number
+  /** Resolves when the clock of the store is `ms` later; where that clock is real, by waiting. */
+  readonly passTime: (ms: number) => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+const SOON_MS = 50
+
+export function conformance(name: string, open: () => Promise<Opened>): void {
+  describe(`${name} keeps the contract of a store:`, () => {
+    let opened: Opened
+    let store: Store
+    beforeEach(async () => {
+      opened = await open()
+      store = opened.store
+    })
+    afterEach(() => opened.close())
+
+    const entry = (text: string, labels: readonly string[] = []): Entry => ({
+      value: bytes(text),
+      expiresAt: opened.now() + 60_000,
+      labels,
+    })
+    const shortLived = (text: string, labels: readonly string[] = []): Entry => ({
+      ...entry(text, labels),
+      expiresAt: opened.now() + SOON_MS,
+    })
+    const stored = async (key: string): Promise<Stored> => {
+      const found = await store.read(key)
+      assert.ok(found, `${key} is there`)
+      return found
+    }
+
+    test('what was created is read with its value, expiry, labels and key', async () => {
+      const kept = entry('a', ['user:1', 'session'])
+      assert.equal(await store.create('k', kept), true)
+      const found = await stored('k')
+      assert.equal(text(found), 'a')
+      assert.equal(found.expiresAt, kept.expiresAt)
+      assert.deepEqual(found.labels, ['user:1', 'session'])
+      assert.equal(found.key, 'k')
+      assert.ok(Number.isSafeInteger(found.version))
+    })
+
+    test('an absent key reads as undefined, is not held, not removed, not taken, not replaced', async () => {
+      assert.equal(await store.read('none'), undefined)
+      assert.equal(await store.holds('none', 1), false)
+      assert.equal(await store.remove('none'), false)
+      assert.equal(await store.take('none'), undefined)
+      assert.equal(await store.replace('none', entry('a'), 1), false)
+      assert.equal(await store.read('none'), undefined)
+    })
+
+    test('creating a key that is taken is false and changes nothing', async () => {
+      await store.create('k', entry('first', ['one']))
+      const { version } = await stored('k')
+      assert.equal(await store.create('k', entry('second', ['two'])), false)
+      assert.equal(text(await stored('k')), 'first')
+      assert.equal(await store.holds('k', version), true)
+      assert.deepEqual(await keysOf(store, 'two'), [])
+    })
+
+    test('a replacement has a new value, new labels and a new version', async () => {
+      await store.create('k', entry('old', ['both', 'before']))
+      const { version } = await stored('k')
+      assert.equal(await store.replace('k', entry('new', ['both', 'since']), version), true)
+      const now = await stored('k')
+      assert.equal(text(now), 'new')
+      assert.notEqual(now.version, version)
+      assert.equal(await store.holds('k', version), false)
+      assert.equal(await store.holds('k', now.version), true)
+      assert.deepEqual(await keysOf(store, 'before'), [])
+      assert.deepEqual(await keysOf(store, 'since'), ['k'])
+      assert.deepEqual(await keysOf(store, 'both'), ['k'])
+    })
+
+    test('replacing by an old version is false and changes nothing', async () => {
+      await store.create('k', entry('1'))
+      const { version } = await stored('k')
+      await store.replace('k', entry('2'), version)
+      assert.equal(await store.replace('k', entry('3', ['late']), version), false)
+      assert.equal(text(await stored('k')), '2')
+      assert.deepEqual(await keysOf(store, 'late'), [])
+    })
+
+    test('a removed entry is gone, and removing it again is false', async () => {
+      await store.create('k', entry('a', ['label']))
+      const { version } = await stored('k')
+      assert.equal(await store.remove('k'), true)
+      assert.equal(await store.read('k'), undefined)
+      assert.equal(await store.holds('k', version), false)
+      assert.deepEqual(await keysOf(store, 'label'), [])
+      assert.equal(await store.remove('k'), false)
+    })
+
+    test('a taken entry comes whole and is gone', async () => {
+      const kept = entry('a', ['label'])
+      await store.create('k', kept)
+      const taken = await store.take('k')
+      assert.ok(taken)
+      assert.equal(text(taken), 'a')
+      assert.equal(taken.expiresAt, kept.expiresAt)
+      assert.deepEqual(taken.labels, ['label'])
+      assert.equal(await store.read('k'), undefined)
+      assert.deepEqual(await keysOf(store, 'label'), [])
+    })
+
+    test('a version never comes back, not even when the key is removed and created anew', async () => {
+      const seen = new Set<number>()
+      for (let round = 0; round < 20; round++) {
+        await store.create('k', entry('same'))
+        const { version } = await stored('k')
+        seen.add(version)
+        await store.replace('k', entry('same'), version)
+        seen.add((await stored('k')).version)
+        await store.remove('k')
+      }
+      assert.equal(seen.size, 40)
+    })
+
+    for (const [what, value] of [
+      ['an empty value', new Uint8Array()],
+      ['a value of 1 MiB', new Uint8Array(randomBytes(1024 * 1024))],
+    ] as const) {
+      test(`${what} comes back as it was`, async () => {
+        await store.create('k', { ...entry(''), value })
+        const found = await stored('k')
+        assert.ok(Buffer.from(value).equals(found.value))
+        assert.equal(await store.holds('k', found.version), true)
+        assert.ok(Buffer.from(value).equals((await store.list({ limit: 1 })).entries[0]?.value ?? bytes('absent')))
+        assert.ok(Buffer.from(value).equals((await store.take('k'))?.value ?? bytes('absent')))
+      })
+    }
+
+    test('the bytes given and the bytes read belong to the caller', async () => {
+      const given = entry('safe')
+      const creating = store.create('k', given)
+      given.value.fill(0)
+      await creating
+      const found = await stored('k')
+      await store.create('other', entry('x'.repeat(1000)))
+      await stored('other')
+      assert.equal(text(found), 'safe')
+      found.value.fill(0)
+      assert.equal(text(await stored('k')), 'safe')
+    })
+
+    test('of 50 parallel creates one wins, and its entry is the one that is read', async () => {
+      const won = await Promise.all(fifty(i => store.create('k', entry(`${i}`))))
+      assert.equal(won.filter(Boolean).length, 1)
+      assert.equal(text(await stored('k')), `${won.indexOf(true)}`)
+    })
+
+    test('of 50 parallel replaces of one version one wins, and its entry is the one that is read', async () => {
+      await store.create('k', entry('first'))
+      const { version } = await stored('k')
+      const won = await Promise.all(fifty(i => store.replace('k', entry(`${i}`), version)))
+      assert.equal(won.filter(Boolean).length, 1)
+      assert.equal(text(await stored('k')), `${won.indexOf(true)}`)
+    })
+
+    test('of 50 parallel takes one gets the entry', async () => {
+      await store.create('k', entry('a'))
+      const taken = await Promise.all(fifty(() => store.take('k')))
+      assert.equal(taken.filter(Boolean).length, 1)
+    })
+
+    test('of 50 parallel removes one is true', async () => {
+      await store.create('k', entry('a'))
+      const removed = await Promise.all(fifty(() => store.remove('k')))
+      assert.equal(removed.filter(Boolean).length, 1)
+    })
+
+    test('a remove in the midst of replaces wins, and the entry stays removed', async () => {
+      await store.create('k', entry('0', ['label']))
+      const refresh = async () => {
+        for (let found = await store.read('k'); found; found = await store.read('k')) {
+          await store.replace('k', entry('again', ['label']), found.version)
+        }
+      }
+      const refreshes = [refresh(), refresh(), refresh()]
+      assert.equal(await store.remove('k'), true)
+      assert.equal(await store.read('k'), undefined)
+      await Promise.all(refreshes)
+      assert.equal(await store.read('k'), undefined)
+      assert.deepEqual(await keysOf(store, 'label'), [])
+    })
+
+    test('pages follow the order of the keys, and the last one has no next', async () => {
+      const keys = await createTen()
+      assert.deepEqual(await pagesOf(store, { limit: 4 }), [keys.slice(0, 4), keys.slice(4, 8), keys.slice(8)])
+      assert.deepEqual(await pagesOf(store, { limit: 5 }), [keys.slice(0, 5), keys.slice(5)])
+      assert.deepEqual(await pagesOf(store, { limit: 100 }), [keys])
+    })
+
+    test('pages by label have only the entries with that label', async () => {
+      const keys = await createTen()
+      const odd = keys.filter((_, i) => i % 2 === 1)
+      assert.deepEqual(await pagesOf(store, { label: 'odd', limit: 2 }), [
+        odd.slice(0, 2),
+        odd.slice(2, 4),
+        odd.slice(4),
+      ])
+      assert.deepEqual(await pagesOf(store, { label: 'all', limit: 100 }), [keys])
+      assert.deepEqual(await pagesOf(store, { label: 'od', limit: 100 }), [[]])
+    })
+
+    test('a label can be of any length and any characters', async () => {
+      const labels = ['', '用户:张三', 'with space\0and null', 'x'.repeat(10_000)]
+      await store.create('k', entry('a', labels))
+      for (const label of labels) assert.deepEqual(await keysOf(store, label), ['k'])
+      assert.deepEqual((await stored('k')).labels, labels)
+    })
+
+    for (const label of [undefined, 'all']) {
+      test(`paging ${label ? 'by label ' : ''}goes on where it was when entries are removed in between`, async () => {
+        const keys = await createTen()
+        const query = label === undefined ? { limit: 4 } : { label, limit: 4 }
+        const first = await store.list(query)
+        await store.remove(keys[3] ?? '')
+        await store.remove(keys[5] ?? '')
+        assert.ok(first.next)
+        const second = await store.list({ ...query, after: first.next })
+        assert.deepEqual(
+          second.entries.map(({ key }) => key),
+          [keys[4], keys[6], keys[7], keys[8]],
+        )
+      })
+    }
+
+    test('a listed entry is as complete as one that was read', async () => {
+      await store.create('k', entry('a', ['label']))
+      assert.deepEqual((await store.list({ limit: 1 })).entries, [await stored('k')])
+      assert.deepEqual((await store.list({ label: 'label', limit: 1 })).entries, [await stored('k')])
+    })
+
+    test('an expired entry is absent to every verb', async () => {
+      await store.create('k', shortLived('a', ['label']))
+      await store.create('stays', entry('b', ['label']))
+      const { version } = await stored('k')
+      await opened.passTime(SOON_MS)
+      assert.equal(await store.read('k'), undefined)
+      assert.equal(await store.holds('k', version), false)
+      assert.equal(await store.replace('k', entry('again'), version), false)
+      assert.deepEqual(await keysOf(store), ['stays'])
+      assert.deepEqual(await pagesOf(store, { label: 'label', limit: 1 }), [['stays']])
+      assert.equal(await store.take('k'), undefined)
+      assert.equal(await store.remove('k'), false)
+    })
+
+    test('an entry that is created expired is absent', async () => {
+      await store.create('k', { ...entry('a', ['label']), expiresAt: opened.now() - 1 })
+      assert.equal(await store.read('k'), undefined)
+      assert.deepEqual(await keysOf(store, 'label'), [])
+    })
+
+    test('the key of an expired entry can be created again, with another version and without the old labels', async () => {
+      await store.create('k', shortLived('old', ['before']))
+      const { version } = await stored('k')
+      await opened.passTime(SOON_MS)
+      const won = await Promise.all(fifty(() => store.create('k', entry('new', ['since']))))
+      assert.equal(won.filter(Boolean).length, 1)
+      const now = await stored('k')
+      assert.equal(text(now), 'new')
+      assert.notEqual(now.version, version)
+      assert.deepEqual(await keysOf(store, 'before'), [])
+      assert.deepEqual(await keysOf(store, 'since'), ['k'])
+    })
+
+    test('a replacement lives as long as it says, not as long as what it replaced', async () => {
+      await store.create('longer', shortLived('a'))
+      await store.create('shorter', entry('a'))
+      await store.replace('longer', entry('b'), (await stored('longer')).version)
+      await store.replace('shorter', shortLived('b'), (await stored('shorter')).version)
+      await opened.passTime(SOON_MS)
+      assert.deepEqual(await keysOf(store), ['longer'])
+    })
+
+    test('a store that can serve is ready', () => store.ready())
+
+    async function createTen(): Promise<string[]> {
+      const keys = Array.from({ length: 10 }, (_, i) => `session:${i}`)
+      const created = keys.map((key, i) => store.create(key, entry(key, i % 2 === 1 ? ['all', 'odd'] : ['all'])))
+      await Promise.all(created)
+      return keys
+    }
+  })
+}
+
+function bytes(text: string): Uint8Array {
+  return new TextEncoder().encode(text)
+}
+
+function text({ value }: Entry): string {
+  return new TextDecoder().decode(value)
+}
+
+function fifty<Result>(call: (i: number) => Result): Result[] {
+  return Array.from({ length: 50 }, (_, i) => call(i))
+}
+
+async function pagesOf(store: Store, query: { label?: string; limit: number }): Promise<string[][]> {
+  const pages: string[][] = []
+  let after: string | undefined
+  do {
+    const page = await store.list(after === undefined ? query : { ...query, after })
+    pages.push(page.entries.map(({ key }) => key))
+    after = page.next
+  } while (after !== undefined)
+  return pages
+}
+
+async function keysOf(store: Store, label?: string): Promise<string[]> {
+  return (await pagesOf(store, label === undefined ? { limit: 100 } : { label, limit: 100 })).flat()
+}

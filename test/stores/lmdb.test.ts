@@ -1,0 +1,243 @@
+import assert from 'node:assert/strict'
+import { execFile, spawnSync } from 'node:child_process'
+import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { describe, type TestContext, test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { openLmdbStore } from '../../src/stores/lmdb.ts'
+import { openFiles } from '../../src/stores/lmdb-files.ts'
+import type { Entry, Store } from '../../src/stores/store.ts'
+import { conformance } from './conformance.ts'
+import { type Neighbour, type Outcome, startNeighbour } from './neighbour.ts'
+
+const run = promisify(execFile)
+
+conformance('The embedded store', async () => {
+  const directory = await makeFolder()
+  let time = 1_000_000
+  const now = () => time
+  const store = await openLmdbStore({ directory, now })
+  const passTime = async (ms: number) => {
+    time += ms
+  }
+  const close = async () => {
+    await store.close()
+    await removeFolder(directory)
+  }
+  return { store, now, passTime, close }
+})
+
+describe('The embedded store, shared by processes:', () => {
+  test('each sees at once what the other wrote and removed', async context => {
+    const { store, neighbour } = await openShared(context)
+    for (let round = 0; round < 50; round++) {
+      assert.equal(await store.read('theirs'), undefined)
+      await neighbour.call(['create', 'theirs', entry('a')])
+      const found = await store.read('theirs')
+      assert.ok(found)
+      await neighbour.call(['remove', 'theirs'])
+      assert.equal(await store.holds('theirs', found.version), false)
+
+      await store.create('mine', entry('a'))
+      assert.deepEqual(await neighbour.call(['remove', 'mine']), [{ result: true }])
+      assert.equal(await store.read('mine'), undefined)
+    }
+  })
+
+  test('each key that both create at the same time has one winner', async context => {
+    const { store, neighbour } = await openShared(context)
+    const keys = Array.from({ length: 300 }, (_, i) => `k${i}`)
+    const theirs = neighbour.call(...keys.map(key => ['create', key, entry('theirs')] as const))
+    const mine = await Promise.all(keys.map(key => store.create(key, entry('mine'))))
+    await assertOneWinner(store, keys, mine, await theirs)
+  })
+
+  test('each version that both replace at the same time has one winner', async context => {
+    const { store, neighbour } = await openShared(context)
+    const keys = Array.from({ length: 300 }, (_, i) => `k${i}`)
+    await Promise.all(keys.map(key => store.create(key, entry('first'))))
+    const { entries } = await store.list({ limit: keys.length })
+    const theirs = neighbour.call(
+      ...entries.map(({ key, version }) => ['replace', key, entry('theirs'), version] as const),
+    )
+    const mine = await Promise.all(entries.map(({ key, version }) => store.replace(key, entry('mine'), version)))
+    await assertOneWinner(
+      store,
+      entries.map(({ key }) => key),
+      mine,
+      await theirs,
+    )
+  })
+})
+
+describe('The embedded store after kill -9:', () => {
+  test('an entry is there once its create has resolved', async context => {
+    const { directory, neighbour } = await openNeighbour(context)
+    await neighbour.callAndDie(['create', 'k', entry('kept', ['label'])])
+    const store = await openFor(context, directory)
+    assert.equal(Buffer.from((await store.read('k'))?.value ?? []).toString(), 'kept')
+    assert.equal((await store.list({ label: 'label', limit: 10 })).entries.length, 1)
+  })
+
+  test('an entry is gone once its remove has resolved', async context => {
+    const { directory, neighbour } = await openNeighbour(context)
+    await neighbour.call(['create', 'k', entry('a', ['label'])])
+    await neighbour.callAndDie(['remove', 'k'])
+    const store = await openFor(context, directory)
+    assert.equal(await store.read('k'), undefined)
+    assert.equal((await store.list({ label: 'label', limit: 10 })).entries.length, 0)
+  })
+
+  test('in the midst of writes, all that was acknowledged is there and others go on writing', async context => {
+    const { store, neighbour } = await openShared(context)
+    const acknowledged: string[] = []
+    const hundred = Promise.withResolvers<void>()
+    for (let i = 0; i < 5000; i++) {
+      neighbour.call(['create', `k${i}`, entry('x'.repeat(500), ['label'])]).then(() => {
+        if (acknowledged.push(`k${i}`) === 100) hundred.resolve()
+      })
+    }
+    await hundred.promise
+    neighbour.process.kill('SIGKILL')
+    await neighbour.leave()
+    assert.equal(await store.create('mine', entry('a')), true)
+    for (const key of acknowledged) assert.ok(await store.read(key), `${key} is there`)
+  })
+})
+
+describe('The embedded store, when the disk is the problem:', () => {
+  const noLimits = spawnSync('prlimit', ['--version']).error ? 'prlimit, of util-linux, is not installed' : false
+
+  test('a full disk is an error to each caller, never the end of the process, and passes', {
+    skip: noLimits,
+  }, async context => {
+    const { neighbour } = await openNeighbour(context)
+    const big = entry('x'.repeat(100_000))
+    await neighbour.call(['create', 'before', big])
+
+    await limitFileSize(neighbour, '1000000')
+    const inTurn: Outcome[] = []
+    while (inTurn.at(-1)?.error === undefined)
+      inTurn.push(...(await neighbour.call(['create', `k${inTurn.length}`, big])))
+    assert.deepEqual(inTurn.at(-1), { error: 'store_unavailable' })
+    const atOnce = await neighbour.call(...Array.from({ length: 50 }, (_, i) => ['create', `p${i}`, big] as const))
+    assert.ok(atOnce.some(({ error }) => error === 'store_unavailable'))
+    assert.ok(await isThere(neighbour, 'before'))
+
+    await limitFileSize(neighbour, 'unlimited')
+    assert.deepEqual(await neighbour.call(['create', 'after', big]), [{ result: true }])
+    assert.ok(await isThere(neighbour, 'after'))
+    assert.equal(await neighbour.leave(), 0)
+  })
+
+  const spoilers = {
+    'lies below a file': (directory: string) => writeFile(dirname(directory), ''),
+    'has a folder in the place of its file': (directory: string) =>
+      mkdir(join(directory, 'data.mdb'), { recursive: true }),
+    'holds the file of something else': async (directory: string) => {
+      await mkdir(directory)
+      await writeFile(join(directory, 'data.mdb'), 'something else '.repeat(10_000))
+    },
+  }
+  for (const [what, spoil] of Object.entries(spoilers)) {
+    test(`a folder that ${what} stops the start with its path and a remedy`, async context => {
+      const directory = join(await folderFor(context), 'parent', 'data')
+      if (what !== 'lies below a file') await mkdir(dirname(directory))
+      await spoil(directory)
+      await assert.rejects(openLmdbStore({ directory, now: Date.now }), {
+        code: 'cannot_start',
+        message: new RegExp(`${directory}.*STORE`),
+      })
+    })
+  }
+})
+
+test('the folder of the embedded store and its files are for its owner alone', async context => {
+  const directory = join(await folderFor(context), 'deep.er', 'data.d')
+  await openFor(context, directory)
+  assert.equal((await stat(directory)).mode & 0o777, 0o700)
+  for (const file of ['data.mdb', 'lock.mdb']) {
+    assert.equal((await stat(join(directory, file))).mode & 0o777, 0o600)
+  }
+})
+
+test('expired entries leave the files of the embedded store, the living stay', async context => {
+  const directory = await folderFor(context)
+  const store = await openLmdbStore({ directory, now: Date.now, sweepEveryMs: 1 })
+  context.after(() => store.close())
+  const expired = { ...entry('old', ['label']), expiresAt: Date.now() - 1 }
+  await Promise.all(Array.from({ length: 1200 }, (_, i) => store.create(`old${i}`, expired)))
+  await store.create('living', entry('new', ['label']))
+
+  const files = await openFiles(directory)
+  const counts = () => [files.records, files.byLabel, files.byExpiry].map(db => db.getKeysCount())
+  while (counts().some(count => count > 1)) await nextTurn()
+  assert.deepEqual(counts(), [1, 1, 1])
+  assert.ok(await store.read('living'))
+})
+
+test('a closed embedded store says that it is unavailable', async context => {
+  const store = await openFor(context, await folderFor(context))
+  const creating = store.create('k', entry('a'))
+  await store.close()
+  assert.equal(await creating, true)
+  for (const call of [store.read('k'), store.create('l', entry('a')), store.list({ limit: 1 }), store.ready()]) {
+    await assert.rejects(call, { code: 'store_unavailable' })
+  }
+})
+
+function entry(text: string, labels: readonly string[] = []): Entry {
+  return { value: new TextEncoder().encode(text), expiresAt: Date.now() + 60_000, labels }
+}
+
+async function assertOneWinner(store: Store, keys: string[], mine: boolean[], theirs: Outcome[]): Promise<void> {
+  for (const [i, key] of keys.entries()) {
+    assert.deepEqual(theirs[i], { result: !mine[i] })
+    const found = await store.read(key)
+    assert.equal(Buffer.from(found?.value ?? []).toString(), mine[i] ? 'mine' : 'theirs')
+  }
+}
+
+async function isThere(neighbour: Neighbour, key: string): Promise<boolean> {
+  const [outcome] = await neighbour.call(['read', key])
+  return outcome?.error === undefined && outcome?.result !== undefined
+}
+
+/** To a process that may not make a file larger, the disk is full. */
+async function limitFileSize(neighbour: Neighbour, bytes: string): Promise<void> {
+  await run('prlimit', ['--pid', String(neighbour.process.pid), `--fsize=${bytes}:`])
+}
+
+async function makeFolder(): Promise<string> {
+  return mkdtemp(join(tmpdir(), 'menshen-store-'))
+}
+
+async function removeFolder(directory: string): Promise<void> {
+  await rm(directory, { recursive: true, force: true })
+}
+
+async function folderFor(context: TestContext): Promise<string> {
+  const directory = await makeFolder()
+  context.after(() => removeFolder(directory))
+  return directory
+}
+
+async function openFor(context: TestContext, directory: string): Promise<Store> {
+  const store = await openLmdbStore({ directory, now: Date.now })
+  context.after(() => store.close())
+  return store
+}
+
+async function openNeighbour(context: TestContext) {
+  const directory = await folderFor(context)
+  const neighbour = await startNeighbour(directory)
+  context.after(() => neighbour.leave())
+  return { directory, neighbour }
+}
+
+async function openShared(context: TestContext) {
+  const { directory, neighbour } = await openNeighbour(context)
+  return { store: await openFor(context, directory), neighbour }
+}

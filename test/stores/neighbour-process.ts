@@ -1,0 +1,23 @@
+// A second process on the folder of an embedded store: does the calls that it is sent, all at once, and answers with
+// their outcomes.
+
+import { openLmdbStore } from '../../src/stores/lmdb.ts'
+import type { Calls, Order, Outcome } from './neighbour.ts'
+
+const store = await openLmdbStore({ directory: process.argv[2] ?? '', now: Date.now })
+process.send?.('ready')
+
+process.on('message', async ({ id, calls, thenDie }: Order) => {
+  const outcomes = await Promise.all(calls.map(outcomeOf))
+  if (thenDie) process.kill(process.pid, 'SIGKILL')
+  process.send?.({ id, outcomes })
+})
+process.on('disconnect', () => store.close())
+
+async function outcomeOf([verb, ...args]: Calls[number]): Promise<Outcome> {
+  const call = store[verb] as (...args: unknown[]) => Promise<unknown>
+  return call(...args).then(
+    result => ({ result }),
+    error => ({ error: error.code ?? String(error) }),
+  )
+}

@@ -1,0 +1,56 @@
+// The near end of neighbour-process.ts.
+
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import type { Store } from '../../src/stores/store.ts'
+
+export type Calls = readonly (readonly [verb: keyof Store, ...args: readonly unknown[]])[]
+export type Outcome = { readonly result: unknown; readonly error?: undefined } | { readonly error: string }
+export interface Order {
+  readonly id: number
+  readonly calls: Calls
+  readonly thenDie: boolean
+}
+
+export interface Neighbour {
+  readonly process: ChildProcess
+  /** The outcomes of the calls, made in parallel. Never settles if the process ends before. */
+  readonly call: (...calls: Calls) => Promise<Outcome[]>
+  /** Lets the process kill itself the moment that the calls have resolved, and waits for its end. */
+  readonly callAndDie: (...calls: Calls) => Promise<void>
+  /** Its exit code once it has ended by itself. */
+  readonly leave: () => Promise<number | null>
+}
+
+export async function startNeighbour(directory: string): Promise<Neighbour> {
+  const child = fork(new URL('neighbour-process.ts', import.meta.url), [directory], {
+    serialization: 'advanced',
+    // lmdb-js prints every failed commit.
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+  })
+  const ended = once(child, 'exit')
+  await once(child, 'message')
+
+  const waiting = new Map<number, (outcomes: Outcome[]) => void>()
+  child.on('message', ({ id, outcomes }: { id: number; outcomes: Outcome[] }) => waiting.get(id)?.(outcomes))
+  let id = 0
+  const order = (calls: Calls, thenDie: boolean) =>
+    new Promise<Outcome[]>(resolve => {
+      waiting.set(++id, resolve)
+      child.send({ id, calls, thenDie } satisfies Order)
+    })
+
+  return {
+    process: child,
+    call: (...calls) => order(calls, false),
+    async callAndDie(...calls) {
+      order(calls, true)
+      await ended
+    },
+    async leave() {
+      if (child.connected) child.disconnect()
+      const [code] = await ended
+      return code
+    },
+  }
+}
