@@ -19,7 +19,9 @@ export async function startScriptedProvider(options: Partial<Behaviour> = {}) {
   const gates = new Map<Endpoint, Promise<void>>()
 
   async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const call = await readCall(request)
+    const call = await readCall(request).catch(() => undefined)
+    // The caller went away in the middle of its request.
+    if (!call) return
     calls.push(call)
     for (const wake of waiting) wake()
     await gates.get(call.endpoint)
@@ -32,11 +34,7 @@ export async function startScriptedProvider(options: Partial<Behaviour> = {}) {
 
   const callsTo = (endpoint: Endpoint) => calls.filter(call => call.endpoint === endpoint)
 
-  const server = createServer((request, response) => {
-    // A caller that goes away in the middle of its request is no concern of the provider.
-    take(request, response).catch(() => response.destroy())
-  })
-  server.listen(0, '127.0.0.1')
+  const server = createServer(take).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 

@@ -1,0 +1,45 @@
+// Menshen inside the test's own process, with a clock that the test sets and a log that it can read.
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { createMenshen, readSettings } from '../../src/index.ts'
+import { type Client, createClient } from './client.ts'
+import { freePort } from './free-port.ts'
+import type { Environment } from './process.ts'
+
+export interface Line {
+  level: 'info' | 'warn' | 'error'
+  event: string
+  facts: object
+}
+
+export type House = Awaited<ReturnType<typeof openHouse>>
+
+/** Sessions are kept in memory unless `env` says otherwise. */
+export async function openHouse(env: Environment) {
+  const port = await freePort()
+  const clock = { now: Date.parse('2026-03-01T08:00:00Z') }
+  const lines: Line[] = []
+  const write = (level: Line['level']) => (facts: object, event: string) => void lines.push({ level, event, facts })
+  const settings = readSettings({ STORE: 'memory:', PORT: String(port), ...env })
+  const log = { info: write('info'), warn: write('warn'), error: write('error') }
+  const menshen = await createMenshen({ settings, log, now: () => clock.now })
+  const server = createServer(menshen.listener)
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${port}`
+
+  return {
+    url,
+    lines,
+    /** A new browser, so to speak: its cookies expire by the same clock. */
+    visitor: (): Client => createClient(url, () => clock.now),
+    passSeconds(seconds: number): void {
+      clock.now += seconds * 1000
+    },
+    async close(): Promise<void> {
+      server.close()
+      server.closeAllConnections()
+      await menshen.close()
+    },
+  }
+}
