@@ -57,5 +57,6 @@ function keepFragment() {
   if (retrying && !window.location.hash) return
   const value = encodeURIComponent(window.location.hash)
   const life = value ? FRAGMENT_SECONDS : 0
+  // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API does not exist on plain http
   document.cookie = `menshen_fragment=${value}; Path=/callback; Max-Age=${life}; SameSite=Lax`
 }

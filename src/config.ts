@@ -89,7 +89,7 @@ export const SETTINGS = {
   CLIENT_SECRET: optional({
     check: secretText,
     expected: 'the secret that the provider gave to this application',
-    example: 'CLIENT_SECRET=…',
+    example: 'a-long-random-string',
     sentence: 'The OAuth client secret. It leaves the server only in the body of a token request.',
     secret: true,
   }),

@@ -1,6 +1,7 @@
 // The library's only door: the whole sign-in as one request listener.
 import { randomBytes } from 'node:crypto'
 import type { RequestListener } from 'node:http'
+import type { Config } from './config-file.ts'
 import { cookieNames } from './gateway/cookies.ts'
 import { createListener } from './gateway/listener.ts'
 import { createRateLimit } from './gateway/rate-limit.ts'
@@ -15,37 +16,38 @@ import { createSessions } from './session/sessions.ts'
 import { readSettings, type Settings } from './settings.ts'
 import { openStore } from './stores/open.ts'
 
+export { type Config, defineConfig, type Role, type Rule } from './config-file.ts'
 export { MenshenError } from './errors.ts'
 export type { Log } from './log.ts'
 export { type Environment, readSettings, type Settings } from './settings.ts'
 
 export interface Menshen {
   readonly listener: RequestListener
+  /** Finishes the refreshes that are under way, and closes the store. */
   close(): Promise<void>
 }
 
 export interface MenshenOptions {
   readonly settings?: Settings
+  readonly config?: Config
   readonly log: Log
   readonly now?: () => number
 }
 
-export async function createMenshen({
-  settings = readSettings({}),
-  log,
-  now = Date.now,
-}: MenshenOptions): Promise<Menshen> {
+export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
+  const { settings = readSettings({}), config = {}, log, now = Date.now } = options
   const store = await openStore(settings.STORE, now)
   const provider = providerOf(settings)
   const keys = deriveKeys(settings.CLIENT_SECRET ?? new Secret(randomBytes(32).toString('hex')))
+  const sessions = createSessions({ store, provider, keys, settings, now, log })
   const listener = createListener({
     settings,
     store,
     provider,
     keys,
-    sessions: createSessions({ store, provider, keys, settings, now, log }),
+    sessions,
     attempts: createAttempts({ store, settings, now }),
-    rules: DEFAULT_RULES,
+    rules: [...DEFAULT_RULES, ...(config.rules ?? [])],
     cookies: cookieNames(settings),
     rateLimit: createRateLimit(settings.RATE_LIMIT_PER_MINUTE),
     log,
@@ -54,6 +56,7 @@ export async function createMenshen({
   return {
     listener,
     async close() {
+      await sessions.settle()
       await provider.close()
       await store.close()
     },

@@ -1,9 +1,9 @@
 // What every route of the gateway can reach.
+import type { Rule } from '../config-file.ts'
 import type { Log } from '../log.ts'
 import type { Provider } from '../provider/provider.ts'
 import type { Attempts } from '../session/attempts.ts'
 import type { HouseKeys } from '../session/keys.ts'
-import type { Rule } from '../session/rules.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { Settings } from '../settings.ts'
 import type { Store } from '../stores/store.ts'

@@ -1,11 +1,10 @@
 // What a session is: the record of the specification, the card that the console may read, and the entry that holds both.
+import type { Role } from '../config-file.ts'
 import type { TokenSet, UserInfo } from '../provider/answers.ts'
 import type { Entry } from '../stores/store.ts'
 import type { HouseKeys } from './keys.ts'
 import { seal, unseal } from './sealing.ts'
 import { recordKey, sealingKey } from './ticket.ts'
-
-export type Role = 'developer' | 'common'
 
 /** The specification's session record, key by key. */
 export interface Session {

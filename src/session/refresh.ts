@@ -15,6 +15,8 @@ export type Refreshed = Opened | 'ended' | undefined
 
 export interface Refresher {
   refresh(ticket: string, seen: Opened): Promise<Refreshed>
+  /** Resolves when no refresh is under way. */
+  settle(): Promise<void>
 }
 
 export interface RefresherOptions {
@@ -99,6 +101,10 @@ export function createRefresher(options: RefresherOptions): Refresher {
       const flight = fly(ticket, seen).finally(() => flights.delete(seen.key))
       flights.set(seen.key, flight)
       return flight
+    },
+
+    async settle() {
+      await Promise.allSettled(flights.values())
     },
   }
 }

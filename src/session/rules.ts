@@ -1,11 +1,5 @@
 // Which role may see which pages: rules as data, the most specific one first, and nothing that no rule admits.
-import type { Role } from './record.ts'
-
-export interface Rule {
-  /** A path and everything below it. */
-  readonly path: string
-  readonly roles: readonly Role[]
-}
+import type { Role, Rule } from '../config-file.ts'
 
 export const DEFAULT_RULES: readonly Rule[] = [
   { path: '/_menshen/console', roles: ['developer'] },

@@ -41,6 +41,8 @@ export interface Sessions {
   list(query: { username?: string; after?: string; limit: number }): Promise<{ sessions: Listed[]; next?: string }>
   /** Ends a session that was listed. */
   end(key: string): Promise<boolean>
+  /** Resolves when no refresh is under way. */
+  settle(): Promise<void>
 }
 
 export interface SessionsOptions {
@@ -120,8 +122,19 @@ export function createSessions({ store, provider, keys, settings, now, log }: Se
       .catch((error: unknown) => log.warn({ err: error }, 'last seen not saved'))
   }
 
+  let warned = false
+  function warnOfShortLife(expiresIn: number): void {
+    if (warned || expiresIn > settings.REFRESH_LEAD_SECONDS) return
+    warned = true
+    log.warn(
+      { expiresIn, remedy: 'set REFRESH_LEAD_SECONDS well below the lifetime of the tokens' },
+      'tokens live no longer than REFRESH_LEAD_SECONDS: every request refreshes them',
+    )
+  }
+
   return {
     async open(tokens, userInfo) {
+      warnOfShortLife(tokens.expiresIn)
       const ticket = newTicket()
       const session = newSession(tokens, userInfo, now())
       const card = cardFor(session, session.tokenIssuedAt)
@@ -160,6 +173,8 @@ export function createSessions({ store, provider, keys, settings, now, log }: Se
     },
 
     end: key => store.remove(key),
+
+    settle: () => refresher.settle(),
   }
 }
 

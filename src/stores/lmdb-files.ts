@@ -40,22 +40,27 @@ export async function openFiles(directory: string) {
   }
 }
 
-/** Throws where opening would: lmdb-js often crashes after a failed opening. */
+/** Throws where opening would fail: after that, lmdb-js often crashes. */
 async function inspect(directory: string): Promise<void> {
+  const data = join(directory, 'data.mdb')
+  const lock = join(directory, 'lock.mdb')
+  const present = [data, lock].filter(existsSync)
+  if (present.length < 2) await proveRoom(directory)
+  for (const file of present) {
+    // Not by opening it: to close lock.mdb again would drop the locks that this process may have on it.
+    await access(file, constants.R_OK | constants.W_OK)
+    if (!(await stat(file)).isFile()) throw new Error(`${file} is not a file`)
+  }
+  if (present.includes(data) && !(await isNewOrOurs(data))) throw new Error(`${data} is not the data of a store`)
+}
+
+async function proveRoom(directory: string): Promise<void> {
   const probe = join(directory, `probe-${process.pid}`)
   try {
     await writeFile(probe, Buffer.alloc(ROOM_BYTES), { mode: 0o600, flush: true })
   } finally {
     await rm(probe, { force: true })
   }
-
-  const data = join(directory, 'data.mdb')
-  for (const file of [data, join(directory, 'lock.mdb')].filter(existsSync)) {
-    // Not by opening it: to close lock.mdb again would drop the locks that this process may have on it.
-    await access(file, constants.R_OK | constants.W_OK)
-    if (!(await stat(file)).isFile()) throw new Error(`${file} is not a file`)
-  }
-  if (existsSync(data) && !(await isNewOrOurs(data))) throw new Error(`${data} is not the data of a store`)
 }
 
 async function isNewOrOurs(data: string): Promise<boolean> {

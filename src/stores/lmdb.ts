@@ -12,8 +12,8 @@ import type { Entry, Page, Store, Stored } from './store.ts'
 import { firstVersion } from './version.ts'
 
 const NOTHING = Buffer.alloc(0)
-
-const SWEEP_STEP = 500
+/** Small steps with pauses, so that nobody waits long for a sweep. */
+const SWEEP_STEP = 100
 const SWEEP_PAUSE_MS = 20
 
 interface Options {

@@ -85,12 +85,11 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
 
     async list({ label, after = '', limit }): Promise<Page> {
       const keys = label === undefined ? entries.keys() : (keysByLabel.get(label) ?? [])
-      const rest = [...keys].filter(key => key > after && living(key)).sort()
-      const page = rest.slice(0, limit).flatMap(key => living(key) ?? [])
-      const last = page.at(-1)
-      return last && rest.length > limit
-        ? { entries: page.map(handOut), next: last.key }
-        : { entries: page.map(handOut) }
+      const rest = [...keys].filter(key => key > after).flatMap(key => living(key) ?? [])
+      rest.sort((a, b) => (a.key < b.key ? -1 : 1))
+      const page = rest.slice(0, limit).map(handOut)
+      const next = page.at(-1)?.key
+      return next !== undefined && rest.length > limit ? { entries: page, next } : { entries: page }
     },
 
     async ready() {},

@@ -18,7 +18,7 @@ export interface Stored extends Entry {
 
 export interface Page {
   readonly entries: readonly Stored[]
-  /** Where the next page begins; absent on the last one. */
+  /** What to give as `after` for the next page; absent on the last one. */
   readonly next?: string
 }
 

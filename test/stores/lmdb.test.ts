@@ -8,7 +8,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { openLmdbStore } from '../../src/stores/lmdb.ts'
 import { openFiles } from '../../src/stores/lmdb-files.ts'
-import type { Entry, Store } from '../../src/stores/store.ts'
+import type { Entry, Page, Store } from '../../src/stores/store.ts'
 import { conformance } from './conformance.ts'
 import { type Neighbour, type Outcome, startNeighbour } from './neighbour.ts'
 
@@ -43,6 +43,19 @@ describe('The embedded store, shared by processes:', () => {
       await store.create('mine', entry('a'))
       assert.deepEqual(await neighbour.call(['remove', 'mine']), [{ result: true }])
       assert.equal(await store.read('mine'), undefined)
+    }
+  })
+
+  test('many can open a new folder at the same time', async context => {
+    const directory = await folderFor(context)
+    const neighbours = await Promise.all(Array.from({ length: 4 }, () => startNeighbour(directory)))
+    for (const [i, neighbour] of neighbours.entries()) {
+      assert.deepEqual(await neighbour.call(['create', `k${i}`, entry('a')]), [{ result: true }])
+    }
+    for (const neighbour of neighbours) {
+      const [outcome] = await neighbour.call(['list', { limit: 10 }])
+      assert.equal((outcome as { result: Page }).result.entries.length, 4)
+      assert.equal(await neighbour.leave(), 0)
     }
   })
 
@@ -95,9 +108,11 @@ describe('The embedded store after kill -9:', () => {
     const acknowledged: string[] = []
     const hundred = Promise.withResolvers<void>()
     for (let i = 0; i < 5000; i++) {
-      neighbour.call(['create', `k${i}`, entry('x'.repeat(500), ['label'])]).then(() => {
+      const creating = neighbour.call(['create', `k${i}`, entry('x'.repeat(500), ['label'])])
+      const acknowledge = () => {
         if (acknowledged.push(`k${i}`) === 100) hundred.resolve()
-      })
+      }
+      creating.then(acknowledge, () => {}) // those that the kill cuts off
     }
     await hundred.promise
     neighbour.process.kill('SIGKILL')
@@ -133,7 +148,10 @@ describe('The embedded store, when the disk is the problem:', () => {
   })
 
   const spoilers = {
-    'lies below a file': (directory: string) => writeFile(dirname(directory), ''),
+    'lies below a file': async (directory: string) => {
+      await rm(dirname(directory), { recursive: true })
+      await writeFile(dirname(directory), '')
+    },
     'has a folder in the place of its file': (directory: string) =>
       mkdir(join(directory, 'data.mdb'), { recursive: true }),
     'holds the file of something else': async (directory: string) => {
@@ -144,7 +162,7 @@ describe('The embedded store, when the disk is the problem:', () => {
   for (const [what, spoil] of Object.entries(spoilers)) {
     test(`a folder that ${what} stops the start with its path and a remedy`, async context => {
       const directory = join(await folderFor(context), 'parent', 'data')
-      if (what !== 'lies below a file') await mkdir(dirname(directory))
+      await mkdir(dirname(directory))
       await spoil(directory)
       await assert.rejects(openLmdbStore({ directory, now: Date.now }), {
         code: 'cannot_start',
@@ -172,6 +190,7 @@ test('expired entries leave the files of the embedded store, the living stay', a
   await store.create('living', entry('new', ['label']))
 
   const files = await openFiles(directory)
+  context.after(() => files.root.close())
   const counts = () => [files.records, files.byLabel, files.byExpiry].map(db => db.getKeysCount())
   while (counts().some(count => count > 1)) await nextTurn()
   assert.deepEqual(counts(), [1, 1, 1])

@@ -1,5 +1,6 @@
 // The near end of neighbour-process.ts.
 
+import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import type { Store } from '../../src/stores/store.ts'
@@ -14,7 +15,7 @@ export interface Order {
 
 export interface Neighbour {
   readonly process: ChildProcess
-  /** The outcomes of the calls, made in parallel. Never settles if the process ends before. */
+  /** The outcomes of the calls, made in parallel. Rejects if the process ends before. */
   readonly call: (...calls: Calls) => Promise<Outcome[]>
   /** Lets the process kill itself the moment that the calls have resolved, and waits for its end. */
   readonly callAndDie: (...calls: Calls) => Promise<void>
@@ -31,21 +32,27 @@ export async function startNeighbour(directory: string): Promise<Neighbour> {
   const ended = once(child, 'exit')
   await once(child, 'message')
 
-  const waiting = new Map<number, (outcomes: Outcome[]) => void>()
-  child.on('message', ({ id, outcomes }: { id: number; outcomes: Outcome[] }) => waiting.get(id)?.(outcomes))
+  const waiting = new Map<number, PromiseWithResolvers<Outcome[]>>()
+  child.on('message', ({ id, outcomes }: { id: number; outcomes: Outcome[] }) => {
+    waiting.get(id)?.resolve(outcomes)
+    waiting.delete(id)
+  })
+  child.on('exit', (code, signal) => {
+    for (const { reject } of waiting.values()) reject(new Error(`The neighbour ended with ${code ?? signal}.`))
+  })
   let id = 0
-  const order = (calls: Calls, thenDie: boolean) =>
-    new Promise<Outcome[]>(resolve => {
-      waiting.set(++id, resolve)
-      child.send({ id, calls, thenDie } satisfies Order)
-    })
+  const order = (calls: Calls, thenDie: boolean) => {
+    const answer = Promise.withResolvers<Outcome[]>()
+    waiting.set(++id, answer)
+    child.send({ id, calls, thenDie } satisfies Order)
+    return answer.promise
+  }
 
   return {
     process: child,
     call: (...calls) => order(calls, false),
     async callAndDie(...calls) {
-      order(calls, true)
-      await ended
+      await assert.rejects(order(calls, true), /SIGKILL/)
     },
     async leave() {
       if (child.connected) child.disconnect()

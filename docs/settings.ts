@@ -1,0 +1,44 @@
+// Makes docs/settings.md from the rows of src/config.ts: `npm run docs`. A test fails when the two differ.
+import { writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { type Row, SETTINGS } from '../src/config.ts'
+
+export const SETTINGS_PAGE = new URL('settings.md', import.meta.url)
+
+export function settingsPage(): string {
+  const rows = Object.entries(SETTINGS).map(([name, row]) => settingRow(name, row))
+  return `# Settings
+
+From the environment, or from a file \`.env\` in the folder where Menshen is started; the environment wins. A bad value stops
+the start with one sentence that names the setting. This page is made from \`src/config.ts\` by \`npm run docs\`.
+
+| name | default | expected | meaning |
+|---|---|---|---|
+${rows.join('\n')}
+
+## Rules
+
+Which role may see which pages is written in \`menshen.config.ts\`, in the same folder:
+
+\`\`\`ts
+import { defineConfig } from 'menshen'
+
+export default defineConfig({
+  rules: [
+    { path: '/reports', roles: ['developer', 'common'] },
+    { path: '/reports/internal', roles: ['developer'] },
+  ],
+})
+\`\`\`
+
+A rule covers its path and everything below it, and the most specific rule decides. Without a rule, every signed-in user
+may see a page; \`/_menshen/console\` is always for \`developer\` alone.
+`
+}
+
+function settingRow(name: string, row: Row<unknown>): string {
+  const standard = row.defaultNote ?? (row.default === undefined ? 'none' : `\`${row.default}\``)
+  return `| \`${name}\` | ${standard} | ${row.expected}, e.g. \`${row.example}\` | ${row.sentence} |`
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(SETTINGS_PAGE, settingsPage())

@@ -1,0 +1,23 @@
+// The documentation says what the code says.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import test from 'node:test'
+import { SETTINGS_PAGE, settingsPage } from '../docs/settings.ts'
+import { SETTINGS } from '../src/config.ts'
+import { ERRORS } from '../src/errors.ts'
+
+const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
+
+test('docs/settings.md is what `npm run docs` makes of the rows', () => {
+  assert.equal(readFileSync(SETTINGS_PAGE, 'utf8'), settingsPage())
+})
+
+test('every setting of the code is in the reference, and the code has every setting of the reference', () => {
+  const documented = [...settingsPage().matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name)
+  assert.deepEqual(documented, Object.keys(SETTINGS))
+})
+
+test('every error code is explained in docs/troubleshooting.md', () => {
+  const page = read('docs/troubleshooting.md')
+  for (const code of Object.keys(ERRORS)) assert.match(page, new RegExp(`^\\| \`${code}\` \\|`, 'm'))
+})
