@@ -17,11 +17,13 @@ interface Known {
 export type Admitted = Pick<Known, 'opened' | 'cookies'>
 
 const NO_COOKIES: readonly string[] = []
+const VISITOR: Admission = { outcome: 'visitor', cookies: NO_COOKIES }
 
 export async function admit(house: House, { path, headers }: Visit): Promise<Admission> {
   const ticket = readCookie(headers.cookie, house.cookies.session)
-  const current = ticket && (await house.sessions.current(ticket))
-  if (!ticket || !current) return { outcome: 'visitor', cookies: NO_COOKIES }
+  if (!ticket) return VISITOR
+  const current = house.sessions.glance(ticket) ?? (await house.sessions.current(ticket))
+  if (!current) return VISITOR
   if (current === 'ended') return { outcome: 'visitor', cookies: [clearCookie(house.cookies.session)] }
   const outcome = allows(house.rules, current.session.userRole, path) ? 'admitted' : 'refused'
   return { outcome, opened: current, cookies: renewedCookie(house, ticket, current) }

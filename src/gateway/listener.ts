@@ -1,10 +1,11 @@
 // The node:http side: our own routes go to their table; every other request is a visit to the application behind.
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { RequestListener, ServerResponse } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { homePage } from '../pages/home.ts'
 import type { Opened } from '../session/opened.ts'
 import { admit } from './admission.ts'
 import { noticeAnswer, pageAnswer } from './answers.ts'
+import { CHECK_PATH, createCheck } from './check.ts'
 import { failure } from './failure.ts'
 import type { House } from './house.ts'
 import { readVisit, type Visit } from './request.ts'
@@ -16,21 +17,26 @@ export function createListener(house: House): RequestListener {
     overrideGlobalObjects: false,
     hostname: 'localhost',
   })
+  const check = createCheck(house)
+  const home: Direct = async (visit, response) => send(response, await visitAnswer(house, visit))
   return (request, response) => {
     const visit = readVisit(request)
+    if (visit.path === CHECK_PATH) return answerDirectly(house, visit, response, check)
     if (isOwnRoute(visit.path)) return ownRoutes(request, response)
-    return answerVisit(house, visit, request, response)
+    return answerDirectly(house, visit, response, home)
   }
 }
 
-async function answerVisit(house: House, visit: Visit, request: IncomingMessage, response: ServerResponse) {
+type Direct = (visit: Visit, response: ServerResponse) => Promise<void>
+
+/** Past the table and its framework: what signed-in users ask for all the time. */
+async function answerDirectly(house: House, visit: Visit, response: ServerResponse, answer: Direct): Promise<void> {
   try {
-    await send(response, await visitAnswer(house, visit))
+    await answer(visit, response)
   } catch (error) {
     if (response.headersSent) response.destroy()
     else await send(response, failure(house, visit, error))
   }
-  request.resume()
 }
 
 async function visitAnswer(house: House, visit: Visit): Promise<Response> {

@@ -30,11 +30,33 @@ export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Opt
     return new MenshenError('store_unavailable', `The store in ${directory} ${problem}.`, cause)
   }
 
+  /** A look at what all processes have done up to now. */
   function latest<Result>(look: () => Result): Result {
-    try {
-      if (closed) throw new Error('The store is closed.')
+    return reading(() => {
       // Otherwise the reads of one event turn share a snapshot, and miss what other processes did since.
       records.resetReadTxn()
+      return look()
+    })
+  }
+
+  let turnBegan = false
+  /** A look at what all processes had done when this event turn began, which is when its requests had arrived. */
+  function thisTurn<Result>(look: () => Result): Result {
+    return reading(() => {
+      if (!turnBegan) {
+        turnBegan = true
+        setImmediate(() => {
+          turnBegan = false
+        })
+        records.resetReadTxn()
+      }
+      return look()
+    })
+  }
+
+  function reading<Result>(look: () => Result): Result {
+    try {
+      if (closed) throw new Error('The store is closed.')
       return look()
     } catch (cause) {
       throw unavailable('could not be read', cause)
@@ -118,8 +140,8 @@ export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Opt
       return living(key)
     },
 
-    async holds(key, version) {
-      return latest(() => {
+    holds(key, version) {
+      return thisTurn(() => {
         const record = records.getBinaryFast(key)
         return record !== undefined && getLastVersion() === version && expiryOf(record) > now()
       })

@@ -61,7 +61,7 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
       return stored && handOut(stored)
     },
 
-    async holds(key, version) {
+    holds(key, version) {
       return living(key)?.version === version
     },
 

@@ -26,8 +26,11 @@ export interface Store {
   /** Keeps a new entry and resolves once it would survive `kill -9`. False, and nothing changes, if the key is taken. */
   create(key: string, entry: Entry): Promise<boolean>
   read(key: string): Promise<Stored | undefined>
-  /** Whether the key still has this very version: the cheapest proof that something read earlier still counts. */
-  holds(key: string, version: number): Promise<boolean>
+  /**
+   * Whether the key provably still has this very version, without waiting: the cheapest proof that something read earlier
+   * still counts. False proves nothing; read again.
+   */
+  holds(key: string, version: number): boolean
   /** Puts a new entry in the place of the one that was read. False, and nothing changes, if that one is gone or changed. */
   replace(key: string, entry: Entry, version: number): Promise<boolean>
   /** Whether there was something to remove. After it resolves nobody reads the entry again, not even after `kill -9`. */

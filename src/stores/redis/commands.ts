@@ -1,0 +1,91 @@
+// What the store says to Redis, the same to one server and to a cluster: each command is atomic and touches one key.
+
+import { type CommandParser, defineScript, RESP_TYPES } from 'redis'
+
+export interface Commands {
+  get(name: string): Promise<Buffer | null>
+  getAndDelete(name: string): Promise<Buffer | null>
+  /** Writes a record if the one that lives there has `version`, or if none lives there and `version` is empty. */
+  put(name: string, version: Uint8Array, now: number, record: Uint8Array, lifetimeMs: number): Promise<boolean>
+  /** Adds a member to an index, keeps the index as long as that lives, and drops expired members beside it. */
+  file(index: string, member: string, now: number, lifetimeMs: number): Promise<unknown>
+  unfile(index: string, members: readonly string[]): Promise<unknown>
+  /** The first members of an index from `start` on: `-` for all of them, `(member` for those after it. */
+  members(index: string, start: string, count: number): Promise<string[]>
+  ping(): Promise<unknown>
+}
+
+/** Where record.ts has the version and the expiry. */
+const PUT = `
+local head = redis.call('GETRANGE', KEYS[1], 0, 23)
+local lives = #head == 24 and struct.unpack('<d', head, 17) > tonumber(ARGV[2])
+if (lives and string.sub(head, 1, 8) or '') ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4])
+return 1`
+
+/**
+ * The expiry is where label-index.ts has it. Keys are hashes, so the neighbours of a new one are a random sample: with
+ * three of them looked at for each that is added, expired members stay fewer than half of the living.
+ */
+const FILE = `
+redis.call('ZADD', KEYS[1], 0, ARGV[1])
+if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
+for _, member in ipairs(redis.call('ZRANGEBYLEX', KEYS[1], '(' .. ARGV[1], '+', 'LIMIT', 0, 3)) do
+  if tonumber(string.sub(member, -24, -9)) <= tonumber(ARGV[2]) then redis.call('ZREM', KEYS[1], member) end
+end
+return 1`
+
+type Argument = string | Buffer
+
+export const scripts = {
+  put: defineScript({
+    SCRIPT: PUT,
+    NUMBER_OF_KEYS: 1,
+    parseCommand(parser: CommandParser, name: string, ...rest: Argument[]) {
+      parser.pushKey(name)
+      parser.push(...rest)
+    },
+    transformReply: (reply: number) => reply === 1,
+  }),
+  file: defineScript({
+    SCRIPT: FILE,
+    NUMBER_OF_KEYS: 1,
+    parseCommand(parser: CommandParser, index: string, ...rest: Argument[]) {
+      parser.pushKey(index)
+      parser.push(...rest)
+    },
+    transformReply: (reply: number) => reply,
+  }),
+}
+
+/** The part of node-redis that its client and its cluster have in common. */
+interface Client {
+  withTypeMapping(mapping: { [RESP_TYPES.BLOB_STRING]: BufferConstructor }): {
+    get(name: string): Promise<Buffer | null>
+    getDel(name: string): Promise<Buffer | null>
+  }
+  put(name: string, ...rest: Argument[]): Promise<boolean>
+  file(index: string, ...rest: Argument[]): Promise<number>
+  zRem(index: string, members: string[]): Promise<number>
+  zRangeByLex(
+    index: string,
+    min: string,
+    max: string,
+    options: { LIMIT: { offset: number; count: number } },
+  ): Promise<string[]>
+  ping(): Promise<string>
+}
+
+export function commandsOf(client: Client): Commands {
+  const binary = client.withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer })
+  return {
+    get: name => binary.get(name),
+    getAndDelete: name => binary.getDel(name),
+    put: (name, version, now, record, lifetimeMs) =>
+      client.put(name, Buffer.from(version), String(now), Buffer.from(record), String(lifetimeMs)),
+    file: (index, member, now, lifetimeMs) => client.file(index, member, String(now), String(lifetimeMs)),
+    unfile: (index, members) => client.zRem(index, [...members]),
+    members: (index, start, count) => client.zRangeByLex(index, start, '+', { LIMIT: { offset: 0, count } }),
+    ping: () => client.ping(),
+  }
+}

@@ -1,0 +1,84 @@
+// One connection to Redis, from its first answer to its first failure. It never reconnects: line.ts replaces it.
+
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Commands } from './commands.ts'
+import { inTime } from './deadline.ts'
+import { createReadCache } from './read-cache.ts'
+import { type Filed, recordName, unpackRecord } from './record.ts'
+
+export interface Connection {
+  readonly commands: Commands
+  /** A record that is known to be the latest without asking. */
+  known(key: string): Filed | undefined
+  /** Asks for a record, and knows it from then on. */
+  load(key: string): Promise<Filed | undefined>
+  /** Asks for a record. */
+  fetch(key: string): Promise<Filed | undefined>
+  /** Drops what is known of a record, and what is being read at the moment. Without a key, all of them. */
+  forget(key?: string): void
+  lose(reason: unknown): void
+  /** Resolves with the reason when the connection is of no use any more. */
+  readonly lost: Promise<unknown>
+  close(): Promise<void>
+}
+
+export interface Client {
+  close(): Promise<unknown>
+  destroy(): void
+}
+
+const HEARTBEAT_MS = 500
+const SILENCE_MS = 1000
+/** What was read counts as long as the server answered to something that was asked within this time. */
+const TRUST_MS = 2000
+
+/** `cacheSize` is 0 where the server does not say what changes. */
+export function superviseConnection(client: Client, commands: Commands, cacheSize: number): Connection {
+  const fetch = async (key: string) => unpackRecord(key, await commands.get(recordName(key)))
+  const cache = createReadCache(cacheSize, fetch)
+  const { promise: lost, resolve } = Promise.withResolvers<unknown>()
+  let isLost = false
+  // By the clock of the process and not by that of the store: this is about the wire.
+  let provenAt = Number.NEGATIVE_INFINITY
+
+  function lose(reason: unknown): void {
+    isLost = true
+    cache.forgetAll()
+    client.destroy()
+    resolve(reason)
+  }
+
+  async function listen(): Promise<void> {
+    while (!isLost) {
+      const askedAt = performance.now()
+      await inTime(commands.ping(), SILENCE_MS)
+      provenAt = askedAt
+      await pause(HEARTBEAT_MS, undefined, { ref: false })
+    }
+  }
+  listen().catch(lose)
+
+  return {
+    commands,
+    fetch,
+    lose,
+    lost,
+
+    known(key) {
+      const isTrusted = !isLost && performance.now() - provenAt < TRUST_MS
+      return isTrusted ? cache.get(key) : undefined
+    },
+
+    load: key => (cacheSize > 0 ? cache.load(key) : fetch(key)),
+
+    forget(key) {
+      if (key === undefined) cache.forgetAll()
+      else cache.forget(key)
+    },
+
+    async close() {
+      await inTime(client.close()).catch(() => {})
+      lose(new Error('The store is closed.'))
+    },
+  }
+}

@@ -1,0 +1,60 @@
+// The indexes that entries are listed by: one for each label, and one for all. An index is a sorted set whose members
+// are in the order of their keys:
+//
+//   key, a zero byte, 16 digits of expiry, 8 characters of mark
+//
+// In a cluster no step can change a record and its indexes together. So a record is filed before it is written and
+// unfiled after it is gone, and a member counts only while the record has the same mark. A mark is new for each
+// attempt to write: whoever loses takes back its own members and nobody else's. What a crash leaves behind is dropped
+// when its expiry has passed, whatever became of the record.
+
+import { hash, randomBytes } from 'node:crypto'
+import type { Entry } from '../store.ts'
+import { MARK_LENGTH } from './record.ts'
+
+const EXPIRY_DIGITS = 16
+const TAIL_LENGTH = EXPIRY_DIGITS + MARK_LENGTH
+
+export interface Member {
+  readonly text: string
+  readonly key: string
+  readonly expiresAt: number
+  readonly mark: string
+}
+
+export function newMark(): string {
+  return randomBytes(6).toString('base64url')
+}
+
+/** Labels of any length and content, in names of a fixed length. */
+export function indexName(label: string | undefined): string {
+  return label === undefined ? 'menshen:all' : `menshen:label:${hash('sha256', label, 'base64url')}`
+}
+
+export function indexesOf({ labels }: Entry): string[] {
+  return [indexName(undefined), ...new Set(labels.map(indexName))]
+}
+
+export function memberOf(key: string, mark: string, { expiresAt }: Entry): string {
+  const expiry = Math.min(Math.max(Math.ceil(expiresAt), 0), Number.MAX_SAFE_INTEGER)
+  return `${key}\0${String(expiry).padStart(EXPIRY_DIGITS, '0')}${mark}`
+}
+
+export function readMember(text: string): Member {
+  const tail = text.slice(-TAIL_LENGTH)
+  return {
+    text,
+    key: text.slice(0, -TAIL_LENGTH - 1),
+    expiresAt: Number(tail.slice(0, EXPIRY_DIGITS)),
+    mark: tail.slice(EXPIRY_DIGITS),
+  }
+}
+
+/** The start of the members whose keys come after `key`. */
+export function startAfter(key: string | undefined): string {
+  return key === undefined ? '-' : `(${key}\x01`
+}
+
+export function isFiledAlike(one: Entry, other: Entry): boolean {
+  return one.expiresAt === other.expiresAt && JSON.stringify(one.labels) === JSON.stringify(other.labels)
+}
