@@ -174,6 +174,13 @@ export const SETTINGS = {
     sentence:
       'How many opened sessions a process keeps in memory (about 2 KB each); the store is still asked about each.',
   }),
+  WORKERS: required({
+    default: '1',
+    check: wholeNumber(1, 256),
+    expected: 'a number of processes from 1 to 256',
+    example: '4',
+    sentence: 'Processes on this machine that share the port and the store (`lmdb:` or Redis).',
+  }),
   RATE_LIMIT_PER_MINUTE: required({
     default: '600',
     check: wholeNumber(0, 1_000_000),

@@ -1,18 +1,24 @@
 // The command: settings → store → listen → close. The only file that reads the environment.
+import cluster from 'node:cluster'
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { type Logger, pino } from 'pino'
+import { announce } from './announce.ts'
 import { loadConfig } from './config-file.ts'
-import { startDevProvider } from './dev-provider/dev-provider.ts'
+import { type DevProvider, startDevProvider } from './dev-provider/dev-provider.ts'
 import { MenshenError } from './errors.ts'
 import { createMenshen } from './index.ts'
-import { Secret } from './secret.ts'
 import { serve } from './serve.ts'
-import { type Environment, missingSettings, readSettings, type Settings, wantsDevProvider } from './settings.ts'
+import { type Environment, readSettings, type Settings, wantsDevProvider } from './settings.ts'
+import { startWorkers } from './workers.ts'
 
-const DEV_CLIENT = { id: 'menshen-development', secret: 'development-only' }
+const DEV_CLIENT = { CLIENT_ID: 'menshen-development', CLIENT_SECRET: 'development-only' }
 /** How long requests in flight may take to finish when the process is asked to end. */
 const CLOSE_PATIENCE_MS = 10_000
+
+interface Closing {
+  close(): Promise<void>
+}
 
 try {
   await run()
@@ -24,26 +30,54 @@ try {
 }
 
 async function run(): Promise<void> {
-  const given = readSettings({ ...readEnvFile(), ...process.env })
-  const config = await loadConfig(process.cwd())
+  const environment = { ...readEnvFile(), ...process.env }
+  const given = readSettings(environment)
   const development = wantsDevProvider(given) ? await startDevelopment(given) : undefined
-  const settings = development?.settings ?? given
+  const provider = development && { ...DEV_CLIENT, AUTH_URL: development.url }
+  const settings = provider ? readSettings({ ...environment, ...provider }) : given
   const log = openLog(settings)
-  const menshen = await createMenshen({ settings, config, log })
+  const isPrimary = cluster.isPrimary && settings.WORKERS > 1
+  const running = isPrimary ? await startAll(settings, provider, log) : await startOne(settings, log)
+  if (cluster.isPrimary) announce(log, settings, development?.users)
+  closeOnSignal(running, development, log)
+}
+
+async function startOne(settings: Settings, log: Logger): Promise<Closing> {
+  const menshen = await createMenshen({ settings, config: await loadConfig(process.cwd()), log })
   const { PORT, HOST } = settings
   const serving = await serve(menshen.listener, PORT, HOST).catch(error => refuseToListen(error, 'PORT', PORT))
-  announce(log, settings, development?.users)
+  return {
+    async close() {
+      await serving.close(CLOSE_PATIENCE_MS)
+      await menshen.close()
+    },
+  }
+}
 
-  const stop = async (signal: NodeJS.Signals) => {
-    for (const again of ['SIGTERM', 'SIGINT'] as const) process.once(again, () => process.exit(1))
+async function startAll({ WORKERS }: Settings, provider: Environment | undefined, log: Logger): Promise<Closing> {
+  const workers = await startWorkers(WORKERS, { ...process.env, ...provider }, log)
+  // The worker has said why.
+  return workers ?? process.exit(1)
+}
+
+function closeOnSignal(running: Closing, development: DevProvider | undefined, log: Logger): void {
+  let closing = false
+  const close = async (signal: NodeJS.Signals) => {
+    // A terminal's Ctrl-C and a service manager reach every process, and the first one tells its workers once more.
+    if (closing && cluster.isWorker) return
+    if (closing) {
+      running.close()
+      process.exit(1)
+    }
+    closing = true
     log.info({ signal }, 'stopping')
-    await serving.close(CLOSE_PATIENCE_MS)
-    await menshen.close()
+    await running.close()
     await development?.close()
     log.info({}, 'stopped')
+    process.exit(0)
   }
-  process.once('SIGTERM', stop)
-  process.once('SIGINT', stop)
+  process.on('SIGTERM', close)
+  process.on('SIGINT', close)
 }
 
 /** The environment wins over the file. */
@@ -57,16 +91,14 @@ function readEnvFile(): Environment {
   }
 }
 
-async function startDevelopment(given: Settings) {
-  const { url, users, close } = await startDevProvider({
-    port: given.DEV_PROVIDER_PORT,
-    clientId: DEV_CLIENT.id,
-    clientSecret: DEV_CLIENT.secret,
-    redirectUri: `${given.BASE_URL}/callback`,
+function startDevelopment({ DEV_PROVIDER_PORT: port, BASE_URL }: Settings): Promise<DevProvider> {
+  return startDevProvider({
+    port,
+    clientId: DEV_CLIENT.CLIENT_ID,
+    clientSecret: DEV_CLIENT.CLIENT_SECRET,
+    redirectUri: `${BASE_URL}/callback`,
     now: Date.now,
-  }).catch(error => refuseToListen(error, 'DEV_PROVIDER_PORT', given.DEV_PROVIDER_PORT))
-  const CLIENT_SECRET = new Secret(DEV_CLIENT.secret)
-  return { settings: { ...given, AUTH_URL: url, CLIENT_ID: DEV_CLIENT.id, CLIENT_SECRET }, users, close }
+  }).catch(error => refuseToListen(error, 'DEV_PROVIDER_PORT', port))
 }
 
 function refuseToListen(error: NodeJS.ErrnoException, setting: string, port: number): never {
@@ -80,33 +112,9 @@ function refuseToListen(error: NodeJS.ErrnoException, setting: string, port: num
 function openLog({ LOG_LEVEL }: Settings): Logger {
   return pino({
     level: LOG_LEVEL,
-    base: null,
+    base: cluster.worker ? { worker: cluster.worker.id } : null,
     messageKey: 'event',
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: level => ({ level }) },
   })
-}
-
-function announce(log: Logger, settings: Settings, users: readonly string[] | undefined): void {
-  const { BASE_URL, HOST, PORT, AUTH_URL, STORE } = settings
-  const provider = users ? `${AUTH_URL} (development provider, not for production)` : AUTH_URL
-  log.info(
-    { address: BASE_URL, listening: `${HOST}:${PORT}`, provider, store: STORE, ...(users && { users }) },
-    'started',
-  )
-  const missing = missingSettings(settings)
-  if (missing.length > 0) log.error({ missing }, 'nobody can sign in: settings of the provider are missing')
-  if (settings.STATE_CHECK === 'suffix')
-    log.warn(
-      { remedy: 'STATE_CHECK=bound' },
-      'the state is checked by its suffix only: another site can sign a visitor in as somebody else (login CSRF)',
-    )
-  if (process.stdout.isTTY) process.stdout.write(welcome(BASE_URL, provider, STORE, users))
-}
-
-/** For the person who typed the command; a pipe gets the log alone. */
-function welcome(address: string, provider = 'none yet', store: string, users: readonly string[] = []): string {
-  const lines = [`Menshen is at ${address}`, `provider  ${provider}`, `store     ${store}`]
-  if (users.length > 0) lines.push(`users     ${users.join(', ')} (one click each)`)
-  return `\n${lines.map(line => `  ${line}\n`).join('')}\n`
 }

@@ -23,9 +23,11 @@ export function readSettings(environment: Environment): Settings {
   }
   if (given('CLIENT_SECRET') && given('CLIENT_SECRET_FILE'))
     problems.push('CLIENT_SECRET and CLIENT_SECRET_FILE are both set; expected one of them.')
+  const checked = values as Checked
+  if (checked.STORE === 'memory:' && checked.WORKERS > 1)
+    problems.push('STORE is "memory:", which WORKERS cannot share; expected a store for all, for example lmdb:./data.')
   if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
 
-  const checked = values as Checked
   const baseUrl = given('BASE_URL') || !checked.PORT ? checked.BASE_URL : `http://localhost:${checked.PORT}`
   const settings: Settings = {
     ...checked,

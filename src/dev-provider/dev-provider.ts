@@ -30,7 +30,7 @@ export async function startDevProvider(options: DevProviderOptions): Promise<Dev
   const closing = new AbortController()
   const app = await createApp({ id: clientId, secret: clientSecret, redirectUri }, now, closing.signal)
 
-  const server = createServer(getRequestListener(app.fetch))
+  const server = createServer(getRequestListener(app.fetch, { overrideGlobalObjects: false }))
   server.listen(port, host)
   await once(server, 'listening')
 

@@ -33,10 +33,10 @@ export async function endSession(
   house: House,
   visit: Visit,
   { opened, cookies }: Admitted,
-  form: () => Promise<URLSearchParams>,
+  form: URLSearchParams,
 ): Promise<Response> {
   if (!isFromOwnOrigin(visit, house.settings.BASE_URL)) return noticeAnswer(house, 'foreign', { cookies })
-  const key = (await form()).get('session') ?? ''
+  const key = form.get('session') ?? ''
   // Only what looks like a session's key: leases and attempts live in the same store.
   if (/^[\w-]{43}$/.test(key) && (await house.sessions.end(key)))
     house.log.info({ session: key, by: opened.session.userInfo.username }, 'session ended from the console')

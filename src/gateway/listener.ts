@@ -1,55 +1,41 @@
 // The node:http side: our own routes go to their table; every other request is a visit to the application behind.
 import type { RequestListener, ServerResponse } from 'node:http'
-import { getRequestListener } from '@hono/node-server'
 import { homePage } from '../pages/home.ts'
-import type { Opened } from '../session/opened.ts'
-import { admit } from './admission.ts'
+import { type Admitted, admit } from './admission.ts'
 import { noticeAnswer, pageAnswer } from './answers.ts'
 import { CHECK_PATH, createCheck } from './check.ts'
 import { failure } from './failure.ts'
 import type { House } from './house.ts'
 import { readVisit, type Visit } from './request.ts'
-import { createRoutes, isOwnRoute } from './routes.ts'
+import { answerOwnRoute, isOwnRoute } from './routes.ts'
 import { toLogin } from './visitor.ts'
 
 export function createListener(house: House): RequestListener {
-  const ownRoutes = getRequestListener(createRoutes(house).fetch, {
-    overrideGlobalObjects: false,
-    hostname: 'localhost',
-  })
   const check = createCheck(house)
-  const home: Direct = async (visit, response) => send(response, await visitAnswer(house, visit))
-  return (request, response) => {
+
+  return async (request, response) => {
     const visit = readVisit(request)
-    if (visit.path === CHECK_PATH) return answerDirectly(house, visit, response, check)
-    if (isOwnRoute(visit.path)) return ownRoutes(request, response)
-    return answerDirectly(house, visit, response, home)
+    try {
+      if (visit.path === CHECK_PATH) await check(visit, response)
+      else if (isOwnRoute(visit.path)) await send(response, await answerOwnRoute(house, visit, request))
+      else await send(response, await answerVisit(house, visit))
+    } catch (error) {
+      if (response.headersSent || response.destroyed) response.destroy()
+      else await send(response, failure(house, visit, error))
+    }
   }
 }
 
-type Direct = (visit: Visit, response: ServerResponse) => Promise<void>
-
-/** Past the table and its framework: what signed-in users ask for all the time. */
-async function answerDirectly(house: House, visit: Visit, response: ServerResponse, answer: Direct): Promise<void> {
-  try {
-    await answer(visit, response)
-  } catch (error) {
-    if (response.headersSent) response.destroy()
-    else await send(response, failure(house, visit, error))
-  }
-}
-
-async function visitAnswer(house: House, visit: Visit): Promise<Response> {
+async function answerVisit(house: House, visit: Visit): Promise<Response> {
   if (!visit.path.startsWith('/')) return noticeAnswer(house, 'bad_request')
   if (visit.method === 'TRACE') return noticeAnswer(house, 'method_not_allowed')
   const admission = await admit(house, visit)
-  const { outcome, cookies } = admission
-  if (outcome === 'visitor') return toLogin(house, visit, cookies)
-  if (outcome === 'refused') return noticeAnswer(house, 'refused', { cookies })
-  return builtInPage(house, visit, admission.opened, cookies)
+  if (admission.outcome === 'visitor') return toLogin(house, visit, admission.cookies)
+  if (admission.outcome === 'refused') return noticeAnswer(house, 'refused', { cookies: admission.cookies })
+  return builtInPage(house, visit, admission)
 }
 
-function builtInPage(house: House, { method, path }: Visit, opened: Opened, cookies: readonly string[]): Response {
+function builtInPage(house: House, { method, path }: Visit, { opened, cookies }: Admitted): Response {
   if (path !== '/') return noticeAnswer(house, 'not_found', { cookies })
   if (method !== 'GET' && method !== 'HEAD')
     return noticeAnswer(house, 'method_not_allowed', { cookies, headers: { allow: 'GET, HEAD' } })

@@ -7,12 +7,14 @@ export interface Visit {
   /** With its `?`, or empty. */
   readonly search: string
   readonly headers: IncomingHttpHeaders
+  /** Of whoever is at the other end of the connection. */
+  readonly address: string
 }
 
-export function readVisit({ method = 'GET', url = '/', headers }: IncomingMessage): Visit {
+export function readVisit({ method = 'GET', url = '/', headers, socket }: IncomingMessage): Visit {
   const queryStart = url.indexOf('?')
   const [path, search] = queryStart < 0 ? [url, ''] : [url.slice(0, queryStart), url.slice(queryStart)]
-  return { method, path, search, headers }
+  return { method, path, search, headers, address: socket.remoteAddress ?? '' }
 }
 
 /** Scripts cannot follow a redirect to a login page: they are told by a status instead. */

@@ -34,6 +34,7 @@ export interface RefresherOptions {
 const POLL_MS = 100
 /** What a lease outlasts the slowest allowed call by: the retries before it, and the saving after it. */
 const LEASE_MARGIN_MS = 5000
+const SAVE_AGAIN_AFTER_MS = [50, 100, 200, 400, 800, 1600]
 const FIRST_BACKOFF_MS = 1000
 const LONGEST_BACKOFF_MS = 30_000
 
@@ -55,7 +56,8 @@ export function createRefresher(options: RefresherOptions): Refresher {
       if (!latest || !sameTokens(latest.session, seen.session)) return latest
       return await refreshHolding(ticket, latest)
     } finally {
-      await store.remove(lease)
+      // If it cannot be given back now, it runs out by itself.
+      await store.remove(lease).catch((error: unknown) => log.warn({ err: error }, 'a lease was not given back'))
     }
   }
 
@@ -67,12 +69,26 @@ export function createRefresher(options: RefresherOptions): Refresher {
     try {
       const tokens = await provider.refresh(held.session.refreshToken)
       backoffs.delete(seen.key)
+      const saved = await saveAtLast(ticket, held, tokens)
       log.info({ session: seen.key }, 'session refreshed')
-      return await save(ticket, held, { tokens })
+      return saved
     } catch (error) {
       if (!(error instanceof MenshenError) || error.code === 'store_unavailable') throw error
       return refreshFailed(ticket, held, error)
     }
+  }
+
+  /** The old tokens are spent: a store that blinks must not cost the session. */
+  async function saveAtLast(ticket: string, seen: Opened, tokens: TokenSet): Promise<Opened | undefined> {
+    for (const wait of SAVE_AGAIN_AFTER_MS) {
+      try {
+        return await save(ticket, seen, { tokens })
+      } catch (error) {
+        log.warn({ session: seen.key, err: error }, 'refreshed tokens not saved yet')
+        await pause(wait)
+      }
+    }
+    return save(ticket, seen, { tokens })
   }
 
   async function refreshFailed(ticket: string, seen: Opened, error: MenshenError): Promise<Refreshed> {

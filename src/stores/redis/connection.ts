@@ -22,6 +22,8 @@ export interface Connection {
   close(): Promise<void>
 }
 
+export type Connect = () => Promise<Connection>
+
 export interface Client {
   close(): Promise<unknown>
   destroy(): void
@@ -39,9 +41,10 @@ export function superviseConnection(client: Client, commands: Commands, cacheSiz
   const { promise: lost, resolve } = Promise.withResolvers<unknown>()
   let isLost = false
   // By the clock of the process and not by that of the store: this is about the wire.
-  let provenAt = Number.NEGATIVE_INFINITY
+  let provenAt = performance.now()
 
   function lose(reason: unknown): void {
+    if (isLost) return
     isLost = true
     cache.forgetAll()
     client.destroy()

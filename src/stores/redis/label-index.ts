@@ -10,7 +10,7 @@
 
 import { hash, randomBytes } from 'node:crypto'
 import type { Entry } from '../store.ts'
-import { MARK_LENGTH } from './record.ts'
+import { type Filed, MARK_LENGTH } from './record.ts'
 
 const EXPIRY_DIGITS = 16
 const TAIL_LENGTH = EXPIRY_DIGITS + MARK_LENGTH
@@ -35,7 +35,7 @@ export function indexesOf({ labels }: Entry): string[] {
   return [indexName(undefined), ...new Set(labels.map(indexName))]
 }
 
-export function memberOf(key: string, mark: string, { expiresAt }: Entry): string {
+export function memberOf({ key, mark, expiresAt }: Pick<Filed, 'key' | 'mark' | 'expiresAt'>): string {
   const expiry = Math.min(Math.max(Math.ceil(expiresAt), 0), Number.MAX_SAFE_INTEGER)
   return `${key}\0${String(expiry).padStart(EXPIRY_DIGITS, '0')}${mark}`
 }

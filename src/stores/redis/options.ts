@@ -9,23 +9,18 @@ export interface Credentials {
 }
 
 export interface Security {
-  readonly tls?: true
+  readonly tls: true
   readonly ca?: Buffer
 }
 
-export function clientOptions({ username, password }: Credentials, security: Security = {}) {
+export function clientOptions({ username, password }: Credentials, socket: Partial<Host & Security>) {
   return {
     ...(username === undefined ? {} : { username }),
     ...(password === undefined ? {} : { password }),
-    // Nothing waits for a connection to come back, for this one does not: see line.ts.
+    socket: { ...socket, connectTimeout: DEADLINE_MS, reconnectStrategy: false as const },
     disableOfflineQueue: true,
     maintNotifications: 'disabled' as const,
-    socket: socketOptions(security),
   }
-}
-
-export function socketOptions(security: Security, { host, port }: Host) {
-  return { ...security, host, port, connectTimeout: DEADLINE_MS, reconnectStrategy: false as const }
 }
 
 /** The timeouts of node-redis would be a timer for each command, and end too early: see deadline.ts. */

@@ -33,7 +33,7 @@ export function packVersion(version: number): Buffer {
   return bytes
 }
 
-export function packRecord(version: number, mark: string, entry: Entry): Buffer {
+export function packRecord({ version, mark, ...entry }: Filed): Buffer {
   return Buffer.concat([packVersion(version), Buffer.from(mark, 'latin1'), packEntry(entry)])
 }
 

@@ -1,0 +1,17 @@
+// Reads the form that a request brings, up to a limit.
+import type { IncomingMessage } from 'node:http'
+
+const BODY_LIMIT = 16 * 1024
+
+/** `undefined` if it is larger. */
+export async function readForm(request: IncomingMessage): Promise<URLSearchParams | undefined> {
+  const chunks: Buffer[] = []
+  let size = 0
+  // Leaving the loop must not destroy the connection: the answer still has to go out.
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    size += chunk.length
+    if (size > BODY_LIMIT) return undefined
+    chunks.push(chunk)
+  }
+  return new URLSearchParams(Buffer.concat(chunks).toString())
+}

@@ -1,0 +1,146 @@
+// The store of many machines: Redis from 6.2 on, or Valkey.
+//
+// A change is resolved when the primary has acknowledged it. What that survives is for its configuration to say: with
+// `appendfsync always` a crash of the machine, with `everysec` all but the last second. Replicas follow a moment later,
+// so a failover can lose what was acknowledged in that moment. And it must not evict (`maxmemory-policy noeviction`):
+// that would sign users out.
+
+import { MenshenError } from '../errors.ts'
+import type { Log } from '../log.ts'
+import { parseRedisAddress, type RedisAddress } from './redis/address.ts'
+import { toCluster } from './redis/cluster.ts'
+import type { Connect, Connection } from './redis/connection.ts'
+import { inTime } from './redis/deadline.ts'
+import { isFiledAlike, newMark } from './redis/label-index.ts'
+import { openLine } from './redis/line.ts'
+import { file, listPage, unfile } from './redis/listing.ts'
+import { type Filed, lifetimeMs, packRecord, packVersion, recordName, unpackRecord } from './redis/record.ts'
+import { toPrimary, toServer } from './redis/single.ts'
+import type { Entry, Store, Stored } from './store.ts'
+import { firstVersion } from './version.ts'
+
+interface Options {
+  readonly address: string
+  readonly now: () => number
+  readonly log: Log
+  /** How many records are kept at hand. */
+  readonly cacheSize?: number
+}
+
+/** Resolves even if Redis cannot be reached yet: its verbs say so until it can. */
+export async function openRedisStore({ address, now, log, cacheSize = 10_000 }: Options): Promise<Store> {
+  const target = parseRedisAddress(address)
+  const line = await openLine(connectorOf(target, cacheSize), target.name, log)
+
+  async function ask<Result>(work: (connection: Connection) => Promise<Result>): Promise<Result> {
+    const { connection } = line
+    try {
+      if (!connection) throw new Error('There is no connection.')
+      return await inTime(work(connection))
+    } catch (cause) {
+      // The server became a replica, so that the primary is elsewhere.
+      if (cause instanceof Error && cause.message.startsWith('READONLY')) connection?.lose(cause)
+      throw new MenshenError('store_unavailable', `The store at ${target.name} is not available.`, cause)
+    }
+  }
+
+  function isLiving({ expiresAt }: Entry): boolean {
+    return expiresAt > now()
+  }
+
+  function known(key: string): Filed | undefined {
+    const record = line.connection?.known(key)
+    return record && isLiving(record) ? record : undefined
+  }
+
+  async function find(key: string): Promise<Filed | undefined> {
+    const record = known(key) ?? (await ask(connection => connection.load(key)))
+    return record && isLiving(record) ? record : undefined
+  }
+
+  /** Nothing that is read before the change may be known after it. */
+  async function change<Result>(connection: Connection, key: string, make: () => Promise<Result>): Promise<Result> {
+    connection.forget(key)
+    return make().finally(() => connection.forget(key))
+  }
+
+  /** Writes `entry` in the place of `old`, or where there is nothing. False if it was not so. */
+  async function put(connection: Connection, key: string, entry: Entry, old?: Filed): Promise<boolean> {
+    const { commands } = connection
+    const mark = old && isFiledAlike(old, entry) ? old.mark : newMark()
+    const next = { ...entry, key, mark, version: (old?.version ?? firstVersion()) + 1 }
+    const record = packRecord(next)
+    if (mark !== old?.mark) await file(commands, next, now())
+    const version = old ? packVersion(old.version) : Buffer.alloc(0)
+    const written = await change(connection, key, () =>
+      commands.put(recordName(key), version, now(), record, lifetimeMs(entry, now())),
+    )
+    const obsolete = written ? old : next
+    if (mark !== old?.mark && obsolete) unfile(commands, obsolete)
+    return written
+  }
+
+  function take(key: string): Promise<Filed | undefined> {
+    return ask(async connection => {
+      const reply = await change(connection, key, () => connection.commands.getAndDelete(recordName(key)))
+      const old = unpackRecord(key, reply)
+      if (old) unfile(connection.commands, old)
+      return old && isLiving(old) ? old : undefined
+    })
+  }
+
+  return {
+    create: (key, entry) => ask(connection => put(connection, key, entry)),
+
+    async read(key) {
+      const record = await find(key)
+      return record && handOut(record)
+    },
+
+    holds(key, version) {
+      return known(key)?.version === version
+    },
+
+    async replace(key, entry, version) {
+      const given = { ...entry, value: new Uint8Array(entry.value) }
+      const old = await find(key)
+      return old?.version === version && ask(connection => put(connection, key, given, old))
+    },
+
+    async remove(key) {
+      return (await take(key)) !== undefined
+    },
+
+    async take(key) {
+      const taken = await take(key)
+      return taken && handOut(taken)
+    },
+
+    async list(query) {
+      const { entries, ...rest } = await ask(connection => listPage(connection, query, now()))
+      return { entries: entries.map(handOut), ...rest }
+    },
+
+    async ready() {
+      await ask(({ commands }) => commands.ping())
+    },
+
+    close: () => line.close(),
+  }
+}
+
+function connectorOf(address: RedisAddress, cacheSize: number): Connect {
+  switch (address.kind) {
+    case 'single':
+      return toServer(address, cacheSize)
+    case 'sentinel':
+      return toPrimary(address, cacheSize)
+    case 'cluster':
+      return toCluster(address)
+  }
+}
+
+/** Neither side sees what the other does to its bytes. */
+function handOut({ key, version, expiresAt, labels, value }: Filed): Stored {
+  return { key, version, expiresAt, labels, value: new Uint8Array(value) }
+}

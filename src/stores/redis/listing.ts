@@ -1,0 +1,50 @@
+// Files records in their indexes, and lists them from there.
+
+import type { Entry } from '../store.ts'
+import type { Commands } from './commands.ts'
+import type { Connection } from './connection.ts'
+import { indexesOf, indexName, memberOf, readMember, startAfter } from './label-index.ts'
+import { type Filed, lifetimeMs } from './record.ts'
+
+type Place = Entry & Pick<Filed, 'key' | 'mark'>
+
+/** So many steps for one page: if expired members fill them all, the page is short, and the next one goes on. */
+const MOST_STEPS = 20
+
+export async function file(commands: Commands, place: Place, now: number): Promise<void> {
+  await Promise.all(indexesOf(place).map(index => commands.file(index, memberOf(place), now, lifetimeMs(place, now))))
+}
+
+/** Nobody waits for it: a member too many does no harm. */
+export function unfile(commands: Commands, place: Place): void {
+  for (const index of indexesOf(place)) commands.unfile(index, [memberOf(place)]).catch(() => {})
+}
+
+export async function listPage(
+  { commands, fetch }: Connection,
+  { label, after, limit }: { readonly label?: string; readonly after?: string; readonly limit: number },
+  now: number,
+): Promise<{ entries: Filed[]; next?: string }> {
+  const index = indexName(label)
+  const found: Filed[] = []
+  let start = startAfter(after)
+  let next = after
+  for (let step = 0; step < MOST_STEPS; step++) {
+    const members = (await commands.members(index, start, limit + 1)).map(readMember)
+    const expired = members.filter(({ expiresAt }) => expiresAt <= now).map(({ text }) => text)
+    if (expired.length > 0) commands.unfile(index, expired).catch(() => {})
+
+    const living = members.filter(({ expiresAt }) => expiresAt > now)
+    const records = await Promise.all(living.map(({ key }) => fetch(key)))
+    found.push(...records.flatMap((record, i) => (record && record.mark === living[i]?.mark ? record : [])))
+    const entries = found.slice(0, limit)
+    const last = entries.at(-1)
+    if (found.length > limit && last) return { entries, next: last.key }
+
+    const end = members.at(-1)
+    if (!end || members.length <= limit) return { entries }
+    start = `(${end.text}`
+    next = end.key
+  }
+  return { entries: found, ...(next === undefined ? {} : { next }) }
+}

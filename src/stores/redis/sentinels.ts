@@ -1,0 +1,38 @@
+// Asks the sentinels which server is the primary.
+
+import { createClient } from 'redis'
+import type { Host, SentinelAddress } from './address.ts'
+import { inTime } from './deadline.ts'
+import { type Credentials, clientOptions } from './options.ts'
+
+/** Those that are down or do not know must not delay the answer of those that do. */
+export function findPrimary(address: SentinelAddress): Promise<Host> {
+  return Promise.any(address.hosts.map(sentinel => askWithOrWithoutPassword(sentinel, address)))
+}
+
+/** Sentinels often have no password where the servers have one, and refuse it then. */
+async function askWithOrWithoutPassword(sentinel: Host, address: SentinelAddress): Promise<Host> {
+  try {
+    return await ask(sentinel, {}, address.primary)
+  } catch (error) {
+    const isRefused = error instanceof Error && error.message.startsWith('NOAUTH')
+    if (!isRefused || address.password === undefined) throw error
+    return ask(sentinel, address, address.primary)
+  }
+}
+
+async function ask(sentinel: Host, credentials: Credentials, name: string): Promise<Host> {
+  const client = createClient(clientOptions(credentials, sentinel))
+  client.on('error', () => {}) // connect() says it too
+  try {
+    const answer = inTime(client.connect()).then(() =>
+      client.sendCommand(['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name]),
+    )
+    const reply = await inTime(answer)
+    if (!Array.isArray(reply))
+      throw new Error(`The sentinel at ${sentinel.host}:${sentinel.port} does not know ${name}.`)
+    return { host: String(reply[0]), port: Number(reply[1]) }
+  } finally {
+    client.destroy()
+  }
+}
