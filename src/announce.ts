@@ -1,16 +1,18 @@
 // What the start says: to the log, and in plain words to the person who typed the command.
 import type { Log } from './log.ts'
+import { hidePassword } from './secret.ts'
 import { missingSettings, type Settings } from './settings.ts'
 
 export function announce(log: Log, settings: Settings, users: readonly string[] | undefined): void {
-  const { BASE_URL, HOST, PORT, AUTH_URL, STORE, WORKERS } = settings
+  const { BASE_URL, HOST, PORT, AUTH_URL, WORKERS } = settings
+  const store = hidePassword(settings.STORE)
   const provider = users ? `${AUTH_URL} (development provider, not for production)` : AUTH_URL
   log.info(
     {
       address: BASE_URL,
       listening: `${HOST}:${PORT}`,
       provider,
-      store: STORE,
+      store,
       workers: WORKERS,
       ...(users && { users }),
     },
@@ -23,7 +25,7 @@ export function announce(log: Log, settings: Settings, users: readonly string[] 
       { remedy: 'STATE_CHECK=bound' },
       'the state is checked by its suffix only: another site can sign a visitor in as somebody else (login CSRF)',
     )
-  if (process.stdout.isTTY) process.stdout.write(welcome(BASE_URL, provider, STORE, users))
+  if (process.stdout.isTTY) process.stdout.write(welcome(BASE_URL, provider, store, users))
 }
 
 /** A pipe gets the log alone. */

@@ -3,6 +3,11 @@ import { inspect } from 'node:util'
 
 const HIDDEN = '[hidden]'
 
+/** An address without the password that stands in it. */
+export function hidePassword(text: string): string {
+  return text.replace(/(\/\/[^/@:]*):.*@/, `$1:${HIDDEN}@`)
+}
+
 export class Secret {
   readonly #value: string
 

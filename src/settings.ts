@@ -1,6 +1,7 @@
 // Reads the settings of config.ts from an environment, and answers what follows from them together.
 import { type Row, SETTINGS } from './config.ts'
 import { MenshenError } from './errors.ts'
+import { hidePassword } from './secret.ts'
 
 type Name = keyof typeof SETTINGS
 type Checked = { readonly [K in Name]: (typeof SETTINGS)[K] extends Row<infer T> ? T : never }
@@ -53,7 +54,7 @@ export function isSecure(settings: Pick<Settings, 'BASE_URL'>): boolean {
 }
 
 function problem(name: string, text: string, row: Row<unknown>): string {
-  const shown = row.secret ? 'not usable' : `"${text}"`
+  const shown = row.secret ? 'not usable' : `"${hidePassword(text)}"`
   return `${name} is ${shown}; expected ${row.expected}, for example ${row.example}.`
 }
 

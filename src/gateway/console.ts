@@ -1,6 +1,7 @@
 // The developer's console: the list of sessions, and ending one.
 import { SETTINGS } from '../config.ts'
 import { consolePage } from '../pages/console.ts'
+import { hidePassword } from '../secret.ts'
 import type { Settings } from '../settings.ts'
 import type { Admitted } from './admission.ts'
 import { noticeAnswer, pageAnswer, redirectAnswer } from './answers.ts'
@@ -44,5 +45,5 @@ export async function endSession(
 }
 
 function shownSettings(settings: Settings): [string, string][] {
-  return (Object.keys(SETTINGS) as (keyof Settings)[]).map(name => [name, String(settings[name] ?? '—')])
+  return (Object.keys(SETTINGS) as (keyof Settings)[]).map(name => [name, hidePassword(String(settings[name] ?? '—'))])
 }

@@ -1,0 +1,152 @@
+// What kinds of values settings take: how each is checked, and how it is described to whoever got it wrong.
+import { readFileSync } from 'node:fs'
+import { BlockList, isIP } from 'node:net'
+import { z } from 'zod'
+import { Secret } from './secret.ts'
+
+export interface Kind<T> {
+  readonly check: z.ZodType<T, string>
+  readonly expected: string
+  readonly example: string
+  readonly secret?: true
+}
+
+const urlOf = z
+  .string()
+  .refine(text => URL.canParse(text))
+  .transform(text => new URL(text))
+  .refine(url => url.protocol === 'http:' || url.protocol === 'https:')
+  .refine(url => url.username === '' && url.password === '' && url.search === '' && url.hash === '')
+
+/** Without the slash at the end, so that a path can be added. */
+const addressOf = urlOf.transform(url => url.href.replace(/\/+$/, ''))
+const originOf = urlOf.refine(url => url.pathname === '/').transform(url => url.origin)
+
+export const origin = {
+  check: originOf,
+  expected: 'an http or https address without a path',
+  example: 'https://app.example.com',
+}
+
+export const address = {
+  check: addressOf,
+  expected: 'an http or https address without a query',
+  example: 'https://idp.example.com',
+}
+
+export const upstream = {
+  check: z.union([originOf, z.string().regex(/^unix:\/.+$/)]),
+  expected: 'an http or https address without a path, or unix:/path/of/socket',
+  example: 'http://127.0.0.1:8080',
+}
+
+export const store = {
+  check: z.string().regex(/^(memory:|lmdb:.+|rediss?:\/\/.+|redis\+(sentinel|cluster):\/\/.+)$/),
+  expected: 'memory:, lmdb:DIRECTORY, redis://…, rediss://…, redis+sentinel://… or redis+cluster://…',
+  example: 'redis://127.0.0.1:6379',
+}
+
+export const pathOrAddress = {
+  check: z.string().refine(text => /^\/(?!\/)/.test(text) || urlOf.safeParse(text.replace(/\?.*$/, '')).success),
+  expected: 'a path at the provider, or a whole address',
+  example: '/public/sp/slo/APP_ID',
+}
+
+export const port = { ...wholeNumber(1, 65535, 'a port'), example: '3000' }
+
+export const yesOrNo = {
+  check: z.enum(['true', 'false']).transform(text => text === 'true'),
+  expected: 'true or false',
+  example: 'true',
+}
+
+export const headerName = {
+  check: z
+    .string()
+    .regex(/^[A-Za-z0-9-]+$/)
+    .transform(text => text.toLowerCase()),
+  expected: 'the name of a header, of letters, digits and dashes',
+  example: 'X-Forwarded-User',
+}
+
+const secretOf = z
+  .string()
+  .min(1)
+  .transform(text => new Secret(text))
+
+export const secret = {
+  check: secretOf,
+  expected: 'the secret that the provider gave to this application',
+  example: 'a-long-random-string',
+  secret: true as const,
+}
+
+const fileText = z.string().transform((path, context) => {
+  try {
+    return readFileSync(path, 'utf8').trim()
+  } catch {
+    context.addIssue('unreadable')
+    return z.NEVER
+  }
+})
+
+export const secretFile = {
+  check: fileText.pipe(secretOf),
+  expected: 'the path of a readable file that is not empty',
+  example: '/run/secrets/client_secret',
+  secret: true as const,
+}
+
+export const readableFile = {
+  check: z.string().refine(path => fileText.safeParse(path).success),
+  expected: 'the path of a readable file',
+  example: '/etc/menshen/file.pem',
+}
+
+export const networks = {
+  check: z.string().transform((text, context) => {
+    const list = new BlockList()
+    for (const network of text.split(/[\s,]+/).filter(Boolean)) {
+      if (!addNetwork(list, network)) {
+        context.addIssue(network)
+        return z.NEVER
+      }
+    }
+    return list
+  }),
+  expected: 'addresses or networks, separated by commas',
+  example: '127.0.0.1,10.0.0.0/8',
+}
+
+function addNetwork(list: BlockList, network: string): boolean {
+  const [base = '', bits, more] = network.split('/')
+  const version = isIP(base)
+  if (!version || more !== undefined) return false
+  const family = version === 6 ? 'ipv6' : 'ipv4'
+  if (bits === undefined) list.addAddress(base, family)
+  else if (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 6 ? 128 : 32))
+    list.addSubnet(base, Number(bits), family)
+  else return false
+  return true
+}
+
+export function text(expected: string, example: string, longest = 1000): Kind<string> {
+  return { check: z.string().min(1).max(longest), expected, example }
+}
+
+export function oneOf<const T extends string>(values: readonly [T, ...T[]], example: T) {
+  const last = values.at(-1)
+  return { check: z.enum(values), expected: `${values.slice(0, -1).join(', ')} or ${last}`, example }
+}
+
+export function wholeNumber(min: number, max: number, what: string) {
+  return {
+    check: z
+      .string()
+      .regex(/^\d{1,9}$/)
+      .transform(Number)
+      .pipe(z.number().min(min).max(max)),
+    expected: `${what} from ${min} to ${max}`,
+    example: String(max),
+  }
+}
