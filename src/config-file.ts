@@ -4,6 +4,7 @@ import { registerHooks } from 'node:module'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { z } from 'zod'
+import { upstream } from './config-kinds.ts'
 import { MenshenError } from './errors.ts'
 
 export const ROLES = ['developer', 'common'] as const
@@ -12,11 +13,21 @@ export type Role = (typeof ROLES)[number]
 export interface Rule {
   /** A path and everything below it. */
   readonly path: string
-  readonly roles: readonly Role[]
+  /** Only the path itself. */
+  readonly exact?: boolean | undefined
+  /** Only these methods; HEAD counts as GET. */
+  readonly methods?: readonly string[] | undefined
+  readonly roles?: readonly Role[] | undefined
+  /** Everybody, signed in or not. Takes the place of `roles`. */
+  readonly public?: true | undefined
+  /** Only logs whom it would have refused. */
+  readonly shadow?: boolean | undefined
 }
 
 export interface Config {
-  readonly rules?: readonly Rule[]
+  readonly rules?: readonly Rule[] | undefined
+  /** Applications by path prefix, for what does not go to UPSTREAM. */
+  readonly upstreams?: Readonly<Record<string, string>> | undefined
 }
 
 export const CONFIG_FILE = 'menshen.config.ts'
@@ -26,34 +37,56 @@ export function defineConfig(config: Config): Config {
   return config
 }
 
-const ruleShape = z.strictObject({
-  path: z
-    .string()
-    .regex(/^\/[^?#]*$/, 'expected a path that begins with /, for example "/reports"')
-    .refine(path => !/^\/_menshen(\/|$)/.test(path), 'the pages below /_menshen are not for rules; leave it out'),
-  roles: z.array(z.enum(ROLES)).min(1, `expected at least one of ${ROLES.join(', ')}`),
+const path = z
+  .string()
+  .regex(/^\/[^?#;%\\]*$/, 'expected a plain path that begins with /, for example "/reports"')
+  .refine(text => !/\/\/|\/\.{1,2}(\/|$)/.test(text), 'expected a path without empty or dot segments')
+  .refine(text => !/^\/(_menshen(\/|$)|(login|callback|logout)$)/.test(text), 'this path is our own; leave it out')
+
+const rule = z
+  .strictObject({
+    path,
+    exact: z.boolean().optional(),
+    methods: z
+      .array(z.string().regex(/^[A-Z]+$/, 'expected methods in capitals, for example "GET"'))
+      .min(1)
+      .optional(),
+    roles: z
+      .array(z.enum(ROLES))
+      .min(1, `expected at least one of ${ROLES.join(', ')}`)
+      .optional(),
+    public: z.literal(true).optional(),
+    shadow: z.boolean().optional(),
+  })
+  .refine(({ roles, public: everybody }) => (roles === undefined) !== (everybody === undefined), {
+    message: 'expected either roles or public: true',
+  })
+
+const configShape = z.strictObject({
+  rules: z.array(rule).optional(),
+  upstreams: z.record(path, upstream.check).optional(),
 })
-const configShape = z.strictObject({ rules: z.array(ruleShape).optional() })
 
 /** The file in this folder, checked; an empty configuration if there is none. */
 export async function loadConfig(folder: string): Promise<Config> {
-  const path = resolve(folder, CONFIG_FILE)
-  if (!existsSync(path)) return {}
+  const file = resolve(folder, CONFIG_FILE)
+  if (!existsSync(file)) return {}
   resolveOurselves()
-  const { default: config } = await import(pathToFileURL(path).href).catch(cause => {
-    throw new MenshenError('bad_settings', `${path} cannot be loaded: ${cause.message}`, cause)
+  const { default: config } = await import(pathToFileURL(file).href).catch(cause => {
+    throw new MenshenError('bad_settings', `${file} cannot be loaded: ${cause.message}`, cause)
   })
   const result = configShape.safeParse(config)
-  if (result.success) return { rules: result.data.rules ?? [] }
-  const problems = result.error.issues.map(
-    issue => `${path}: ${issue.path.join('.') || 'the default export'}: ${issue.message}.`,
-  )
+  if (result.success) return result.data
+  const problems = result.error.issues.map(({ path: place, message }) => {
+    const what = place.length > 0 ? place.join('.') : 'the default export'
+    return `${file}: ${what}: ${message}.`
+  })
   throw new MenshenError('bad_settings', problems.join('\n'))
 }
 
 /** Lets the file say `import { defineConfig } from 'menshen'` wherever it lies, with or without node_modules. */
 function resolveOurselves(): void {
-  const index = new URL(import.meta.url.replace(/config-file(\.\w+)$/, 'index$1')).href
+  const index = import.meta.url.replace(/config-file(\.\w+)$/, 'index$1')
   registerHooks({
     resolve: (specifier, context, next) =>
       specifier === 'menshen' ? { url: index, shortCircuit: true } : next(specifier, context),

@@ -48,6 +48,70 @@ export const SETTINGS = {
     sentence:
       'Where sessions live: `memory:` forgets them at the end, `lmdb:DIRECTORY` keeps them on this machine, Redis or Valkey shares them between machines.',
   }),
+  UPSTREAM: optional({
+    ...kind.upstream,
+    sentence: 'The application behind the gateway. Without it Menshen serves its own small home page.',
+  }),
+  UPSTREAM_HOST_HEADER: required({
+    ...kind.oneOf(['upstream', 'browser'], 'browser'),
+    default: 'upstream',
+    sentence: 'Which `Host` the application sees: its own, or the one that the browser sent.',
+  }),
+  UPSTREAM_CA_FILE: optional({ ...kind.readableFile, sentence: 'A certificate authority for https applications.' }),
+  UPSTREAM_CONNECTIONS: required({
+    ...kind.wholeNumber(1, 100_000, 'a number of connections'),
+    default: '256',
+    sentence: 'How many connections to an application a process opens at most.',
+  }),
+  UPSTREAM_CONNECT_TIMEOUT_MS: required({
+    ...kind.wholeNumber(100, 600_000, 'a number of milliseconds'),
+    default: '5000',
+    sentence: 'How long connecting to the application may take.',
+  }),
+  UPSTREAM_HEADERS_TIMEOUT_MS: required({
+    ...kind.wholeNumber(100, 86_400_000, 'a number of milliseconds'),
+    default: '60000',
+    sentence: 'How long the application may take to begin its answer.',
+  }),
+  UPSTREAM_IDLE_TIMEOUT_MS: required({
+    ...kind.wholeNumber(0, 86_400_000, 'a number of milliseconds'),
+    default: '300000',
+    sentence: 'How long an answer may pause before it counts as broken; 0 for as long as it likes.',
+  }),
+  IDENTITY_USER: required({
+    ...kind.headerName,
+    default: 'x-forwarded-user',
+    sentence: 'The header that tells the application the username.',
+  }),
+  IDENTITY_EMAIL: required({
+    ...kind.headerName,
+    default: 'x-forwarded-email',
+    sentence: 'The header with the e-mail address.',
+  }),
+  IDENTITY_NAME: required({
+    ...kind.headerName,
+    default: 'x-forwarded-preferred-username',
+    sentence: 'The header with the nickname, in percent-encoded UTF-8.',
+  }),
+  IDENTITY_ROLE: required({
+    ...kind.headerName,
+    default: 'x-forwarded-groups',
+    sentence: 'The header with the role.',
+  }),
+  IDENTITY_ASSERTION: required({
+    ...kind.headerName,
+    default: 'x-menshen-assertion',
+    sentence: 'The header with a short-lived signed JWT; its public keys are at `/_menshen/jwks.json`.',
+  }),
+  FORWARD_ACCESS_TOKEN: required({
+    ...kind.yesOrNo,
+    default: 'false',
+    sentence: 'Also gives the application the access token, as `Authorization: Bearer`.',
+  }),
+  TRUSTED_PROXIES: optional({
+    ...kind.networks,
+    sentence: 'Proxies in front whose `X-Forwarded-*` and `X-Original-*` headers count.',
+  }),
   STATE_CHECK: required({
     ...kind.oneOf(['suffix', 'bound'], 'bound'),
     default: 'suffix',

@@ -3,7 +3,12 @@ import { randomBytes } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import type { Config } from './config-file.ts'
 import { cookieNames } from './gateway/cookies.ts'
+import { createUpgradeListener, type UpgradeListener } from './gateway/forward/upgrade.ts'
+import { openUpstreams } from './gateway/forward/upstreams.ts'
+import type { House } from './gateway/house.ts'
+import { createIdentities } from './gateway/identity.ts'
 import { createListener } from './gateway/listener.ts'
+import { createOpenStreams } from './gateway/open-streams.ts'
 import { createRateLimit } from './gateway/rate-limit.ts'
 import type { Log } from './log.ts'
 import { createProvider, type Provider } from './provider/provider.ts'
@@ -11,8 +16,9 @@ import { unconfiguredProvider } from './provider/unconfigured.ts'
 import { Secret } from './secret.ts'
 import { createAttempts } from './session/attempts.ts'
 import { deriveKeys } from './session/keys.ts'
-import { DEFAULT_RULES } from './session/rules.ts'
+import { createRules } from './session/rules.ts'
 import { createSessions } from './session/sessions.ts'
+import { createSigningKeys } from './session/signing-keys.ts'
 import { readSettings, type Settings } from './settings.ts'
 import { openStore } from './stores/open.ts'
 
@@ -23,6 +29,8 @@ export { type Environment, readSettings, type Settings } from './settings.ts'
 
 export interface Menshen {
   readonly listener: RequestListener
+  /** For the server's `upgrade` event. */
+  readonly upgradeListener: UpgradeListener
   /** Finishes the refreshes that are under way, and closes the store. */
   close(): Promise<void>
 }
@@ -40,22 +48,30 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   const provider = providerOf(settings)
   const keys = deriveKeys(settings.CLIENT_SECRET ?? new Secret(randomBytes(32).toString('hex')))
   const sessions = createSessions({ store, provider, keys, settings, now, log })
-  const listener = createListener({
+  const streams = createOpenStreams(sessions, log)
+  const upstreams = openUpstreams(settings, config)
+  const house: House = {
     settings,
     store,
     provider,
     keys,
     sessions,
     attempts: createAttempts({ store, settings, now }),
-    rules: [...DEFAULT_RULES, ...(config.rules ?? [])],
+    rules: createRules(config.rules ?? []),
     cookies: cookieNames(settings),
     rateLimit: createRateLimit(settings.RATE_LIMIT_PER_MINUTE),
     log,
     now,
-  })
+    identities: createIdentities(settings, createSigningKeys(store, keys.signing, now), now),
+    upstreams,
+    streams,
+  }
   return {
-    listener,
+    listener: createListener(house),
+    upgradeListener: createUpgradeListener(house),
     async close() {
+      streams.stop()
+      await upstreams.close()
       await sessions.settle()
       await provider.close()
       await store.close()

@@ -45,7 +45,7 @@ async function run(): Promise<void> {
 async function startOne(settings: Settings, log: Logger): Promise<Closing> {
   const menshen = await createMenshen({ settings, config: await loadConfig(process.cwd()), log })
   const { PORT, HOST } = settings
-  const serving = await serve(menshen.listener, PORT, HOST).catch(error => refuseToListen(error, 'PORT', PORT))
+  const serving = await serve(menshen, PORT, HOST).catch(error => refuseToListen(error, 'PORT', PORT))
   return {
     async close() {
       await serving.close(CLOSE_PATIENCE_MS)

@@ -1,6 +1,8 @@
 // An http server that ends politely: it stops accepting, finishes what is in flight, and gives up on what takes too long.
 import { once } from 'node:events'
-import { createServer, type RequestListener } from 'node:http'
+import { createServer } from 'node:http'
+import { isWebSocket } from './gateway/forward/upgrade.ts'
+import type { Menshen } from './index.ts'
 
 export interface Serving {
   close(patienceMs: number): Promise<void>
@@ -9,8 +11,10 @@ export interface Serving {
 const IDLE_CHECK_MS = 50
 
 /** Rejects with the error of `listen`, for example EADDRINUSE. */
-export async function serve(listener: RequestListener, port: number, host: string): Promise<Serving> {
-  const server = createServer(listener)
+export async function serve({ listener, upgradeListener }: Menshen, port: number, host: string): Promise<Serving> {
+  const server = createServer({ shouldUpgradeCallback: isWebSocket }, listener)
+  server.on('checkContinue', listener)
+  server.on('upgrade', upgradeListener)
   server.listen(port, host)
   await once(server, 'listening')
   return {

@@ -1,32 +1,49 @@
 // Who is at the door: finds the session of a request, refreshed if due, and asks the rules.
 import type { Opened } from '../session/opened.ts'
-import { allows } from '../session/rules.ts'
+import { admits } from '../session/rules.ts'
 import { clearCookie, readCookie, setCookie } from './cookies.ts'
 import type { House } from './house.ts'
 import type { Visit } from './request.ts'
 
-export type Admission = Known | { readonly outcome: 'visitor'; readonly cookies: readonly string[] }
-
-interface Known {
-  readonly outcome: 'refused' | 'admitted'
-  readonly opened: Opened
+export interface Identity {
+  /** Absent for a visitor. */
+  readonly opened?: Opened
   /** What the answer has to set. */
   readonly cookies: readonly string[]
 }
 
-export type Admitted = Pick<Known, 'opened' | 'cookies'>
+/** Of somebody who is signed in. */
+export type Known = Identity & { readonly opened: Opened }
+
+export interface Admission extends Identity {
+  readonly outcome: 'visitor' | 'refused' | 'admitted'
+}
 
 const NO_COOKIES: readonly string[] = []
-const VISITOR: Admission = { outcome: 'visitor', cookies: NO_COOKIES }
+const NOBODY: Identity = { cookies: NO_COOKIES }
 
-export async function admit(house: House, { path, headers }: Visit): Promise<Admission> {
+export async function admit(house: House, visit: Visit): Promise<Admission> {
+  return judge(house, visit.method, visit.path, await identify(house, visit))
+}
+
+export async function identify(house: House, { headers }: Pick<Visit, 'headers'>): Promise<Identity> {
   const ticket = readCookie(headers.cookie, house.cookies.session)
-  if (!ticket) return VISITOR
+  if (!ticket) return NOBODY
   const current = house.sessions.glance(ticket) ?? (await house.sessions.current(ticket))
-  if (!current) return VISITOR
-  if (current === 'ended') return { outcome: 'visitor', cookies: [clearCookie(house.cookies.session)] }
-  const outcome = allows(house.rules, current.session.userRole, path) ? 'admitted' : 'refused'
-  return { outcome, opened: current, cookies: renewedCookie(house, ticket, current) }
+  if (!current) return NOBODY
+  if (current === 'ended') return { cookies: [clearCookie(house.cookies.session)] }
+  return { opened: current, cookies: renewedCookie(house, ticket, current) }
+}
+
+/** Public pages admit visitors too, and know who is there if somebody is signed in. */
+export function judge(house: House, method: string, path: string, { opened, cookies }: Identity): Admission {
+  const role = opened?.session.userRole
+  const shadow = house.rules.shadowRuleFor(method, path)
+  if (shadow && !admits(shadow, role))
+    house.log.warn({ rule: shadow, method, path, role }, 'a shadow rule would have refused')
+  if (admits(house.rules.ruleFor(method, path), role))
+    return { outcome: 'admitted', ...(opened && { opened }), cookies }
+  return opened ? { outcome: 'refused', opened, cookies } : { outcome: 'visitor', cookies }
 }
 
 export function sessionCookie(house: House, ticket: string, { expiresAt }: Opened): string {

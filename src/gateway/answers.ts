@@ -2,6 +2,7 @@
 import { NOTICES, type NoticeName, noticePage } from '../pages/notice.ts'
 import { isSecure } from '../settings.ts'
 import type { House } from './house.ts'
+import { isByScript, type Visit } from './request.ts'
 
 interface Extra {
   readonly status?: number
@@ -29,6 +30,13 @@ export function jsonAnswer(house: House, body: object, extra: Extra = {}): Respo
 
 export function noticeAnswer(house: House, name: NoticeName, extra: Extra = {}): Response {
   return pageAnswer(house, noticePage(house.settings.APP_NAME, name), { status: NOTICES[name].status, ...extra })
+}
+
+/** The same in whichever form the request can use. */
+export function apology(house: House, visit: Visit, name: NoticeName, extra: Extra = {}): Response {
+  if (!isByScript(visit)) return noticeAnswer(house, name, extra)
+  const { status, text } = NOTICES[name]
+  return jsonAnswer(house, { error: name, message: text }, { status, ...extra })
 }
 
 /** 302, or 303 after a POST: the browser must not send the body again. */

@@ -1,38 +1,70 @@
-// GET /_menshen/check: whether a request is signed in, for a proxy that asks about each one. It passes through no
-// framework, and builds nothing that it already has.
+// Forward-auth: a proxy in front asks about each request. /_menshen/check answers by status for nginx, /_menshen/forward
+// by the whole answer (a page, a redirect) for Caddy and Traefik. Neither passes through more than it has to.
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import type { Opened } from '../session/opened.ts'
-import { type Admission, admit } from './admission.ts'
-import { safetyHeaders } from './answers.ts'
+import { type Admission, identify, judge } from './admission.ts'
+import { noticeAnswer, safetyHeaders } from './answers.ts'
 import type { House } from './house.ts'
-import { identityHeaders } from './identity.ts'
-import type { Visit } from './request.ts'
+import type { IdentityHeaders } from './identity.ts'
+import { canonicalPath } from './path.ts'
+import { splitTarget, type Visit } from './request.ts'
+import { send } from './send.ts'
+import { isTrusted } from './trust.ts'
+import { toLogin } from './visitor.ts'
 
-export const CHECK_PATH = '/_menshen/check'
+type Check = (visit: Visit, response: ServerResponse) => Promise<void>
 
 const STATUS = { admitted: 200, refused: 403, visitor: 401 } as const
+/** Where each kind of proxy says what was asked for. */
+const ORIGINAL = {
+  '/_menshen/check': { uri: 'x-original-uri', method: 'x-original-method' },
+  '/_menshen/forward': { uri: 'x-forwarded-uri', method: 'x-forwarded-method' },
+} as const
 
-export type Check = (visit: Visit, response: ServerResponse) => Promise<void>
+export function isCheck(path: string): path is keyof typeof ORIGINAL {
+  return path === '/_menshen/check' || path === '/_menshen/forward'
+}
 
 export function createCheck(house: House): Check {
-  const nobody: OutgoingHttpHeaders = { ...safetyHeaders(house), 'content-length': 0 }
-  const made = new WeakMap<Opened, OutgoingHttpHeaders>()
+  const safety = { ...safetyHeaders(house), 'content-length': 0 }
+  const made = new WeakMap<IdentityHeaders, OutgoingHttpHeaders>()
 
-  function headersFor(opened: Opened): OutgoingHttpHeaders {
-    const known = made.get(opened)
+  async function answerHeaders({ opened, cookies }: Admission): Promise<OutgoingHttpHeaders> {
+    const identity = house.identities.headersFor(opened)
+    const headers = withSafety(identity instanceof Promise ? await identity : identity)
+    return cookies.length > 0 ? { ...headers, 'set-cookie': [...cookies] } : headers
+  }
+
+  function withSafety(identity: IdentityHeaders): OutgoingHttpHeaders {
+    const known = made.get(identity)
     if (known) return known
-    const headers = { ...nobody, ...identityHeaders(opened) }
-    made.set(opened, headers)
+    const headers = { ...safety, ...identity }
+    made.set(identity, headers)
     return headers
   }
 
-  function headersOf(admission: Admission): OutgoingHttpHeaders {
-    const headers = admission.outcome === 'visitor' ? nobody : headersFor(admission.opened)
-    return admission.cookies.length > 0 ? { ...headers, 'set-cookie': [...admission.cookies] } : headers
-  }
-
   return async (visit, response) => {
-    const admission = await admit(house, visit)
-    response.writeHead(STATUS[admission.outcome], headersOf(admission)).end()
+    const original = originalVisit(house, visit)
+    if (typeof original === 'string') {
+      house.log.warn({ address: visit.address, reason: original }, 'a check was refused')
+      return send(response, noticeAnswer(house, 'bad_request'))
+    }
+    const admission = judge(house, original.method, original.path, await identify(house, visit))
+    const { outcome, cookies } = admission
+    if (visit.path === '/_menshen/check' || outcome === 'admitted')
+      response.writeHead(STATUS[outcome], await answerHeaders(admission)).end()
+    else if (outcome === 'refused') await send(response, noticeAnswer(house, 'refused', { cookies }))
+    else await send(response, toLogin(house, original, cookies))
   }
+}
+
+/** The request that the proxy asks about; without one, the check is about the session alone. A sentence if unusable. */
+function originalVisit(house: House, visit: Visit): Visit | string {
+  const names = isCheck(visit.path) ? ORIGINAL[visit.path] : ORIGINAL['/_menshen/check']
+  const uri = visit.headers[names.uri]
+  if (uri === undefined && visit.path === '/_menshen/check') return visit
+  if (!isTrusted(house.settings.TRUSTED_PROXIES, visit.address)) return `${names.uri} counts only from TRUSTED_PROXIES`
+  const [rawPath, search] = splitTarget(String(uri))
+  const path = canonicalPath(rawPath)
+  if (path === undefined) return `${names.uri} is missing, or its path is ambiguous`
+  return { ...visit, method: String(visit.headers[names.method] ?? 'GET'), path, search }
 }

@@ -3,14 +3,14 @@ import { SETTINGS } from '../config.ts'
 import { consolePage } from '../pages/console.ts'
 import { hidePassword } from '../secret.ts'
 import type { Settings } from '../settings.ts'
-import type { Admitted } from './admission.ts'
+import type { Known } from './admission.ts'
 import { noticeAnswer, pageAnswer, redirectAnswer } from './answers.ts'
 import type { House } from './house.ts'
 import { isFromOwnOrigin, type Visit } from './request.ts'
 
 const PAGE_SIZE = 50
 
-export async function showConsole(house: House, visit: Visit, { opened, cookies }: Admitted): Promise<Response> {
+export async function showConsole(house: House, visit: Visit, { opened, cookies }: Known): Promise<Response> {
   const query = new URLSearchParams(visit.search)
   const username = query.get('username')?.trim() ?? ''
   const after = query.get('after')
@@ -33,7 +33,7 @@ export async function showConsole(house: House, visit: Visit, { opened, cookies 
 export async function endSession(
   house: House,
   visit: Visit,
-  { opened, cookies }: Admitted,
+  { opened, cookies }: Known,
   form: URLSearchParams,
 ): Promise<Response> {
   if (!isFromOwnOrigin(visit, house.settings.BASE_URL)) return noticeAnswer(house, 'foreign', { cookies })

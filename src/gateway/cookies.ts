@@ -23,6 +23,11 @@ export function cookieNames(settings: Pick<Settings, 'BASE_URL'>): CookieNames {
   }
 }
 
+/** What neither reaches an application nor may be set by one. In lower case: browsers compare prefixes without it. */
+export function ourCookies({ session, returnPath, attempt }: CookieNames): ReadonlySet<string> {
+  return new Set([session, returnPath, attempt, FRAGMENT_COOKIE].map(name => name.toLowerCase()))
+}
+
 /** Two different values under one name: somebody planted one of them, and it cannot be told which. Neither counts. */
 export function readCookie(header: string | undefined, name: string): string | undefined {
   if (!header) return undefined

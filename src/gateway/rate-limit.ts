@@ -1,6 +1,7 @@
 // How many sign-in requests one address may send in a minute.
 import { isIPv6 } from 'node:net'
 import { RateLimiterMemory } from 'rate-limiter-flexible'
+import { plainAddress } from './trust.ts'
 
 export interface RateLimit {
   /** Whether one more request of this address is within the limit. */
@@ -21,7 +22,7 @@ export function createRateLimit(perMinute: number): RateLimit {
 
 /** One household has a whole /64 of IPv6 addresses. */
 function network(address: string): string {
-  const plain = address.replace(/^::ffff:/i, '')
+  const plain = plainAddress(address)
   if (!isIPv6(plain)) return plain
   const [head = '', tail = ''] = plain.split('::')
   const groups = head.split(':').filter(Boolean)

@@ -1,8 +1,10 @@
 // What a request says about itself: its path, who could have sent it, what kind of answer it can use.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { canonicalPath } from './path.ts'
 
 export interface Visit {
   readonly method: string
+  /** In its canonical form. */
   readonly path: string
   /** With its `?`, or empty. */
   readonly search: string
@@ -11,10 +13,16 @@ export interface Visit {
   readonly address: string
 }
 
-export function readVisit({ method = 'GET', url = '/', headers, socket }: IncomingMessage): Visit {
-  const queryStart = url.indexOf('?')
-  const [path, search] = queryStart < 0 ? [url, ''] : [url.slice(0, queryStart), url.slice(queryStart)]
-  return { method, path, search, headers, address: socket.remoteAddress ?? '' }
+/** `undefined` if the path is one that two parsers could read differently. */
+export function readVisit({ method = 'GET', url = '', headers, socket }: IncomingMessage): Visit | undefined {
+  const [rawPath, search] = splitTarget(url)
+  const path = canonicalPath(rawPath)
+  return path === undefined ? undefined : { method, path, search, headers, address: socket.remoteAddress ?? '' }
+}
+
+export function splitTarget(target: string): [path: string, search: string] {
+  const queryStart = target.indexOf('?')
+  return queryStart < 0 ? [target, ''] : [target.slice(0, queryStart), target.slice(queryStart)]
 }
 
 /** Scripts cannot follow a redirect to a login page: they are told by a status instead. */

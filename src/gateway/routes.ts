@@ -1,6 +1,6 @@
 // Our own routes, all on one screen. Everything that is not below one of these paths belongs to the application behind.
 import type { IncomingMessage } from 'node:http'
-import { type Admitted, admit } from './admission.ts'
+import { admit, type Known } from './admission.ts'
 import { noticeAnswer } from './answers.ts'
 import { ASSETS_PATH, sendAsset } from './assets.ts'
 import { finishSignIn } from './callback.ts'
@@ -10,11 +10,12 @@ import type { House } from './house.ts'
 import { showLogin, startAttempt } from './login.ts'
 import { signOut } from './logout.ts'
 import type { Visit } from './request.ts'
-import { health, me, ready } from './status.ts'
+import { health, me, publicKeys, ready } from './status.ts'
+import { clientAddress } from './trust.ts'
 import { toLogin } from './visitor.ts'
 
 type Handler = (house: House, visit: Visit, form: URLSearchParams) => Promise<Response>
-type GuardedHandler = (house: House, visit: Visit, admitted: Admitted, form: URLSearchParams) => Promise<Response>
+type GuardedHandler = (house: House, visit: Visit, known: Known, form: URLSearchParams) => Promise<Response>
 
 const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   '/login': { GET: showLogin, HEAD: showLogin, POST: limited(startAttempt) },
@@ -22,6 +23,7 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   '/logout': { GET: signOut, POST: signOut },
   '/_menshen/health': { GET: health, HEAD: health },
   '/_menshen/ready': { GET: ready, HEAD: ready },
+  '/_menshen/jwks.json': { GET: publicKeys, HEAD: publicKeys },
   '/_menshen/me': { GET: me, HEAD: me },
   '/_menshen/console': { GET: guarded(showConsole), HEAD: guarded(showConsole) },
   '/_menshen/console/end': { POST: guarded(endSession) },
@@ -50,7 +52,8 @@ export async function answerOwnRoute(house: House, visit: Visit, request: Incomi
 /** Where a flood of sign-ins would come through. */
 function limited(handler: Handler): Handler {
   return async (house, visit, form) => {
-    if (await house.rateLimit.admits(visit.address)) return handler(house, visit, form)
+    if (await house.rateLimit.admits(clientAddress(house.settings.TRUSTED_PROXIES, visit)))
+      return handler(house, visit, form)
     return noticeAnswer(house, 'too_many', { headers: { 'retry-after': '60' } })
   }
 }
@@ -58,9 +61,9 @@ function limited(handler: Handler): Handler {
 /** For signed-in users whom the rules admit. */
 function guarded(handler: GuardedHandler): Handler {
   return async (house, visit, form) => {
-    const admission = await admit(house, visit)
-    if (admission.outcome === 'visitor') return toLogin(house, visit, admission.cookies)
-    if (admission.outcome === 'refused') return noticeAnswer(house, 'refused', { cookies: admission.cookies })
-    return handler(house, visit, admission, form)
+    const { outcome, opened, cookies } = await admit(house, visit)
+    if (!opened) return toLogin(house, visit, cookies)
+    if (outcome === 'refused') return noticeAnswer(house, 'refused', { cookies })
+    return handler(house, visit, { opened, cookies }, form)
   }
 }

@@ -1,5 +1,5 @@
 // Small answers for machines: alive, able to serve, who am I.
-import { admit } from './admission.ts'
+import { identify } from './admission.ts'
 import { jsonAnswer } from './answers.ts'
 import type { House } from './house.ts'
 import type { Visit } from './request.ts'
@@ -19,10 +19,14 @@ export async function ready(house: House): Promise<Response> {
   }
 }
 
+export async function publicKeys(house: House): Promise<Response> {
+  const headers = { 'cache-control': 'public, max-age=300' }
+  return jsonAnswer(house, await house.identities.publicKeys(), { headers })
+}
+
 export async function me(house: House, visit: Visit): Promise<Response> {
-  const admission = await admit(house, visit)
-  if (admission.outcome === 'visitor') return unauthenticated(house, admission.cookies)
-  const { session, expiresAt } = admission.opened
-  const { userInfo, userRole } = session
-  return jsonAnswer(house, { userInfo, userRole, expiresAt }, { cookies: admission.cookies })
+  const { opened, cookies } = await identify(house, visit)
+  if (!opened) return unauthenticated(house, cookies)
+  const { userInfo, userRole } = opened.session
+  return jsonAnswer(house, { userInfo, userRole, expiresAt: opened.expiresAt }, { cookies })
 }

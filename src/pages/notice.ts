@@ -41,6 +41,18 @@ export const NOTICES = {
     text: '服务器内部出现错误，我们已经记录下来。',
     remedy: '请稍后重试；如果一直这样，请联系管理员。',
   },
+  bad_gateway: {
+    status: 502,
+    title: '应用暂时无法访问',
+    text: '您已登录，但后面的应用没有响应。',
+    remedy: '请稍后刷新页面；如果一直这样，请联系管理员。',
+  },
+  gateway_timeout: {
+    status: 504,
+    title: '应用响应超时',
+    text: '您已登录，但后面的应用没有及时响应。',
+    remedy: '请稍后刷新页面；如果一直这样，请联系管理员。',
+  },
   unavailable: {
     status: 503,
     title: '服务暂时不可用',

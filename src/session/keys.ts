@@ -6,6 +6,8 @@ import type { Secret } from '../secret.ts'
 export interface HouseKeys {
   /** Opens the cards that the console lists. */
   readonly card: Uint8Array
+  /** Opens the keys that sign assertions. */
+  readonly signing: Uint8Array
   /** Signs the return path in its cookie. */
   readonly returnPath: Uint8Array
   /** The name under which a user's sessions are listed. */
@@ -18,6 +20,7 @@ export function deriveKeys(clientSecret: Secret): HouseKeys {
   const labels = derive('labels')
   return {
     card: derive('cards'),
+    signing: derive('signing keys'),
     returnPath: derive('return path'),
     label: (kind, value) => createHmac('sha256', labels).update(`${kind} ${value}`).digest('base64url'),
   }

@@ -1,21 +1,42 @@
 // Which role may see which pages: rules as data, the most specific one first, and nothing that no rule admits.
-import type { Role, Rule } from '../config-file.ts'
+import { ROLES, type Role, type Rule } from '../config-file.ts'
 
-export const DEFAULT_RULES: readonly Rule[] = [
-  { path: '/_menshen/console', roles: ['developer'] },
-  { path: '/', roles: ['developer', 'common'] },
-]
-
-export function allows(rules: readonly Rule[], role: Role, path: string): boolean {
-  return ruleFor(rules, path)?.roles.includes(role) ?? false
+export interface Rules {
+  /** The rule that decides. */
+  ruleFor(method: string, path: string): Rule
+  /** A rule on trial that would decide instead, if there is one. */
+  shadowRuleFor(method: string, path: string): Rule | undefined
 }
 
-function ruleFor(rules: readonly Rule[], path: string): Rule | undefined {
-  return rules
-    .filter(rule => covers(rule.path, path))
-    .reduce<Rule | undefined>((best, rule) => (best && best.path.length >= rule.path.length ? best : rule), undefined)
+const CONSOLE_RULE: Rule = { path: '/_menshen/console', roles: ['developer'] }
+/** Whatever no other rule covers. */
+const LAST_RULE: Rule = { path: '/', roles: ROLES }
+
+export function createRules(given: readonly Rule[]): Rules {
+  const sorted = [CONSOLE_RULE, ...given].sort((one, other) => specificity(other) - specificity(one))
+  const rules = sorted.filter(rule => !rule.shadow)
+  return {
+    ruleFor: (method, path) => rules.find(rule => covers(rule, method, path)) ?? LAST_RULE,
+    shadowRuleFor: (method, path) => {
+      const rule = sorted.find(rule => covers(rule, method, path))
+      return rule?.shadow ? rule : undefined
+    },
+  }
 }
 
-function covers(prefix: string, path: string): boolean {
-  return path === prefix || path.startsWith(prefix.endsWith('/') ? prefix : `${prefix}/`)
+/** Whether the rule lets this role in; a visitor has none. */
+export function admits(rule: Rule, role: Role | undefined): boolean {
+  return rule.public === true || (role !== undefined && rule.roles?.includes(role) === true)
+}
+
+/** The longer path; of the same path the exact one; of these the one for certain methods. */
+function specificity(rule: Rule): number {
+  return rule.path.length * 4 + (rule.exact ? 2 : 0) + (rule.methods ? 1 : 0)
+}
+
+function covers(rule: Rule, method: string, path: string): boolean {
+  const asked = method === 'HEAD' ? 'GET' : method
+  if (rule.methods && !rule.methods.includes(asked)) return false
+  if (path === rule.path) return true
+  return !rule.exact && path.startsWith(rule.path.endsWith('/') ? rule.path : `${rule.path}/`)
 }

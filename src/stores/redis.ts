@@ -14,7 +14,7 @@ import { inTime } from './redis/deadline.ts'
 import { isFiledAlike, newMark } from './redis/label-index.ts'
 import { openLine } from './redis/line.ts'
 import { file, listPage, unfile } from './redis/listing.ts'
-import { type Filed, lifetimeMs, packRecord, packVersion, recordName, unpackRecord } from './redis/record.ts'
+import { type Filed, keptMs, packRecord, packVersion, recordName, unpackRecord } from './redis/record.ts'
 import { toPrimary, toServer } from './redis/single.ts'
 import type { Entry, Store, Stored } from './store.ts'
 import { firstVersion } from './version.ts'
@@ -73,7 +73,7 @@ export async function openRedisStore({ address, now, log, cacheSize = 10_000 }: 
     if (mark !== old?.mark) await file(commands, next, now())
     const version = old ? packVersion(old.version) : Buffer.alloc(0)
     const written = await change(connection, key, () =>
-      commands.put(recordName(key), version, now(), record, lifetimeMs(entry, now())),
+      commands.put(recordName(key), version, now(), record, keptMs(entry, now())),
     )
     const obsolete = written ? old : next
     if (mark !== old?.mark && obsolete) unfile(commands, obsolete)

@@ -1,0 +1,66 @@
+// One request to an application and its answer, streamed both ways at the speed of the slower side.
+import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { Readable } from 'node:stream'
+import type { Dispatcher } from 'undici'
+
+export interface Exchange {
+  readonly upstream: Dispatcher
+  readonly method: string
+  readonly path: string
+  readonly headers: string[]
+  readonly body: Readable | null
+  readonly response: ServerResponse
+  /** What of the application's headers goes to the browser. */
+  answerHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders
+}
+
+/** Resolves when the answer has been delivered, or its receiver has gone; rejects if there was nothing to deliver. */
+export function relay(exchange: Exchange): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const { upstream, method, path, headers, body, response } = exchange
+    let gone: (() => void) | undefined
+    const done = (error?: Error) => {
+      if (gone) response.off('close', gone)
+      if (!error) resolve()
+      else if (response.headersSent) {
+        response.destroy()
+        resolve()
+      } else reject(error)
+    }
+
+    upstream.dispatch(
+      { method, path, headers, body },
+      {
+        onRequestStart(controller) {
+          // A browser that has gone away ends the request to the application too.
+          gone = () => controller.abort(new Error('the browser has gone'))
+          if (response.destroyed) gone()
+          else response.once('close', gone)
+        },
+        onResponseStart(controller, status, received, statusMessage) {
+          if (status < 200) return inform(response, status, received)
+          response.writeHead(status, statusMessage ?? '', exchange.answerHeaders(received))
+          // An event stream may have nothing to say yet, but its reader waits for the head.
+          setImmediate(() => {
+            if (!response.writableEnded && !response.destroyed) response.flushHeaders()
+          })
+          response.on('drain', () => controller.resume())
+        },
+        onResponseData(controller, chunk) {
+          if (!response.write(chunk)) controller.pause()
+        },
+        onResponseEnd(_controller, trailers) {
+          if (Object.keys(trailers).length > 0) response.addTrailers(trailers as Record<string, string>)
+          response.end()
+          done()
+        },
+        onResponseError: (_controller, error) => done(response.destroyed && response.headersSent ? undefined : error),
+      },
+    )
+  })
+}
+
+function inform(response: ServerResponse, status: number, headers: IncomingHttpHeaders): void {
+  if (status === 103 && headers.link) response.writeEarlyHints({ link: headers.link })
+  else if (status === 102) response.writeProcessing()
+}

@@ -1,0 +1,68 @@
+// Forwards an admitted request to the application behind it.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Admission } from '../admission.ts'
+import { apology } from '../answers.ts'
+import { readCookie } from '../cookies.ts'
+import type { House } from '../house.ts'
+import type { Visit } from '../request.ts'
+import { send } from '../send.ts'
+import { type Exchange, relay } from './exchange.ts'
+import { requestHeaders } from './request-headers.ts'
+import { responseHeaders } from './response-headers.ts'
+import type { Upstream } from './upstreams.ts'
+
+export async function forward(
+  house: House,
+  upstream: Upstream,
+  visit: Visit,
+  { opened, cookies }: Admission,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { 'content-length': length, 'transfer-encoding': coding, expect } = visit.headers
+  const hasBody = length !== undefined || coding !== undefined
+  const exchange: Exchange = {
+    upstream: upstream.pool,
+    method: visit.method,
+    path: visit.path + visit.search,
+    headers: await requestHeaders(house, upstream.host, request, visit, opened),
+    body: hasBody ? request : null,
+    response,
+    answerHeaders: received => responseHeaders(house, received, { signedIn: opened !== undefined, cookies }),
+  }
+  if (expect) response.writeContinue()
+  const ticket = opened && readCookie(visit.headers.cookie, house.cookies.session)
+  const forget = ticket ? house.streams.add(ticket, () => response.destroy()) : undefined
+  try {
+    await relayAgain(exchange)
+  } catch (error) {
+    await apologise(house, visit, response, error)
+  } finally {
+    forget?.()
+  }
+}
+
+/** A kept connection may have been closed by the application just now: what changes nothing is simply asked again. */
+async function relayAgain(exchange: Exchange): Promise<void> {
+  try {
+    await relay(exchange)
+  } catch (error) {
+    const harmless = (exchange.method === 'GET' || exchange.method === 'HEAD') && !exchange.body
+    if (!harmless || !STALE.has(codeOf(error))) throw error
+    await relay(exchange)
+  }
+}
+
+const STALE = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
+const TOO_SLOW = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT'])
+
+async function apologise(house: House, visit: Visit, response: ServerResponse, error: unknown): Promise<void> {
+  if (response.destroyed) return
+  const code = codeOf(error)
+  house.log.error({ cause: code, method: visit.method, path: visit.path }, 'the application behind did not answer')
+  await send(response, apology(house, visit, TOO_SLOW.has(code) ? 'gateway_timeout' : 'bad_gateway'))
+}
+
+function codeOf(error: unknown): string {
+  return String((error as { code?: unknown }).code ?? error)
+}

@@ -1,0 +1,56 @@
+// The applications behind: chosen by the path alone, each with its own pool of connections.
+import { readFileSync } from 'node:fs'
+import { type Dispatcher, Pool } from 'undici'
+import type { Config } from '../../config-file.ts'
+import type { Settings } from '../../settings.ts'
+
+export interface Upstream {
+  readonly prefix: string
+  readonly pool: Dispatcher
+  /** What the application calls itself. */
+  readonly host: string
+  /** For connections that are not requests: where and how to connect. */
+  readonly connection: { readonly origin: string; readonly socketPath?: string; readonly ca?: string }
+}
+
+export interface Upstreams {
+  /** `undefined` if none is configured for the path. */
+  for(path: string): Upstream | undefined
+  close(): Promise<void>
+}
+
+export function openUpstreams(settings: Settings, config: Config): Upstreams {
+  const ca = settings.UPSTREAM_CA_FILE && readFileSync(settings.UPSTREAM_CA_FILE, 'utf8')
+  const places = { ...(settings.UPSTREAM && { '/': settings.UPSTREAM }), ...config.upstreams }
+  const upstreams = Object.entries(places)
+    .map(([prefix, place]) => openUpstream(prefix, place, settings, ca))
+    .sort((one, other) => other.prefix.length - one.prefix.length)
+  return {
+    for: path => upstreams.find(({ prefix }) => covers(prefix, path)),
+    close: async () => {
+      await Promise.all(upstreams.map(({ pool }) => pool.close()))
+    },
+  }
+}
+
+function openUpstream(prefix: string, place: string, settings: Settings, ca: string | undefined): Upstream {
+  const socketPath = place.startsWith('unix:') ? place.slice('unix:'.length) : undefined
+  const origin = socketPath ? 'http://localhost' : place
+  const pool = new Pool(origin, {
+    connections: settings.UPSTREAM_CONNECTIONS,
+    headersTimeout: settings.UPSTREAM_HEADERS_TIMEOUT_MS,
+    bodyTimeout: settings.UPSTREAM_IDLE_TIMEOUT_MS,
+    connect: {
+      timeout: settings.UPSTREAM_CONNECT_TIMEOUT_MS,
+      ...(socketPath && { socketPath }),
+      ...(ca && { ca }),
+    },
+    allowH2: false,
+  })
+  const connection = { origin, ...(socketPath && { socketPath }), ...(ca && { ca }) }
+  return { prefix, pool, host: new URL(origin).host, connection }
+}
+
+function covers(prefix: string, path: string): boolean {
+  return path === prefix || path.startsWith(prefix.endsWith('/') ? prefix : `${prefix}/`)
+}

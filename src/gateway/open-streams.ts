@@ -1,0 +1,52 @@
+// Answers that stay open: sockets and event streams. They end with the session that opened them, wherever it ended.
+import type { Log } from '../log.ts'
+import type { Sessions } from '../session/sessions.ts'
+
+export interface OpenStreams {
+  /** Watches a stream until the returned function is called. */
+  add(ticket: string, close: () => void): () => void
+  stop(): void
+}
+
+interface Stream {
+  readonly ticket: string
+  close(): void
+}
+
+const LOOK_EVERY_MS = 1000
+
+export function createOpenStreams(sessions: Sessions, log: Log): OpenStreams {
+  const streams = new Set<Stream>()
+  let looking = false
+  const timer = setInterval(look, LOOK_EVERY_MS).unref()
+
+  async function look(): Promise<void> {
+    if (looking) return
+    looking = true
+    try {
+      for (const stream of streams) if (!(await isOpen(stream.ticket))) stream.close()
+    } finally {
+      looking = false
+    }
+  }
+
+  /** A store that cannot answer proves nothing: the stream stays. An open stream keeps its session refreshed. */
+  async function isOpen(ticket: string): Promise<boolean> {
+    try {
+      const current = sessions.glance(ticket) ?? (await sessions.current(ticket))
+      return current !== undefined && current !== 'ended'
+    } catch (error) {
+      log.warn({ err: error }, 'open streams could not be checked')
+      return true
+    }
+  }
+
+  return {
+    add(ticket, close) {
+      const stream = { ticket, close }
+      streams.add(stream)
+      return () => void streams.delete(stream)
+    },
+    stop: () => clearInterval(timer),
+  }
+}

@@ -1,0 +1,34 @@
+// One canonical form of a path: it decides the rule and is what is forwarded. A path that two parsers could read
+// differently has none.
+
+/** Nothing to think about: no escape, no empty or dot segment, no parameter. */
+const PLAIN = /^(?:\/(?!\.)[\w\-.~!$&'()*+,=:@]+)*\/?$/
+
+/** `undefined` if the path is ambiguous or broken: it must be refused, never guessed. */
+export function canonicalPath(path: string): string | undefined {
+  if (PLAIN.test(path) && path !== '') return path
+  if (!path.startsWith('/') || /[^\x21-\x7e]|[\\;"<>^`{|}#]/.test(path)) return undefined
+  const canonical = decodeUnreserved(path)
+  if (canonical === undefined || isAmbiguous(canonical)) return undefined
+  return canonical
+}
+
+/** RFC 3986, 6.2.2: an escaped letter is the letter; what stays escaped is written in capitals. */
+function decodeUnreserved(path: string): string | undefined {
+  try {
+    decodeURIComponent(path)
+  } catch {
+    return undefined
+  }
+  return path.replace(/%([0-9a-f]{2})/gi, (escaped, hex: string) => {
+    const character = String.fromCharCode(Number.parseInt(hex, 16))
+    return /[\w\-.~]/.test(character) ? character : escaped.toUpperCase()
+  })
+}
+
+function isAmbiguous(path: string): boolean {
+  // Slash, backslash, semicolon, control characters; and a percent sign in front of two more digits, which would make
+  // whoever decodes twice see something else.
+  if (/%(?:2F|5C|3B|7F|[01][0-9A-F])|%25[0-9A-Fa-f]{2}/.test(path)) return true
+  return path.includes('//') || path.split('/').some(segment => segment === '.' || segment === '..')
+}

@@ -1,0 +1,14 @@
+// Writes a Response to a node:http response.
+import type { ServerResponse } from 'node:http'
+
+export async function send(response: ServerResponse, answer: Response): Promise<void> {
+  const { 'set-cookie': _, ...headers } = Object.fromEntries(answer.headers)
+  const cookies = answer.headers.getSetCookie()
+  const body = Buffer.from(await answer.arrayBuffer())
+  response.writeHead(answer.status, {
+    ...headers,
+    ...(cookies.length > 0 ? { 'set-cookie': cookies } : {}),
+    'content-length': body.length,
+  })
+  response.end(body)
+}
