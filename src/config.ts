@@ -108,6 +108,11 @@ export const SETTINGS = {
     default: 'false',
     sentence: 'Also gives the application the access token, as `Authorization: Bearer`.',
   }),
+  TLS_CERT_FILE: optional({
+    ...kind.readableFile,
+    sentence: 'Serves https without a proxy in front, with this certificate; read again when it changes.',
+  }),
+  TLS_KEY_FILE: optional({ ...kind.readableFile, sentence: 'The key of the certificate.' }),
   TRUSTED_PROXIES: optional({
     ...kind.networks,
     sentence: 'Proxies in front whose `X-Forwarded-*` and `X-Original-*` headers count.',

@@ -7,6 +7,7 @@ import { createUpgradeListener, type UpgradeListener } from './gateway/forward/u
 import { openUpstreams } from './gateway/forward/upstreams.ts'
 import type { House } from './gateway/house.ts'
 import { createIdentities } from './gateway/identity.ts'
+import { createLandings } from './gateway/landing.ts'
 import { createListener } from './gateway/listener.ts'
 import { createOpenStreams } from './gateway/open-streams.ts'
 import { createRateLimit } from './gateway/rate-limit.ts'
@@ -65,6 +66,7 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
     identities: createIdentities(settings, createSigningKeys(store, keys.signing, now), now),
     upstreams,
     streams,
+    landings: createLandings(now),
   }
   return {
     listener: createListener(house),

@@ -44,8 +44,10 @@ async function run(): Promise<void> {
 
 async function startOne(settings: Settings, log: Logger): Promise<Closing> {
   const menshen = await createMenshen({ settings, config: await loadConfig(process.cwd()), log })
-  const { PORT, HOST } = settings
-  const serving = await serve(menshen, PORT, HOST).catch(error => refuseToListen(error, 'PORT', PORT))
+  const { PORT, HOST, TLS_CERT_FILE, TLS_KEY_FILE } = settings
+  const tls = TLS_CERT_FILE && TLS_KEY_FILE ? { certFile: TLS_CERT_FILE, keyFile: TLS_KEY_FILE } : undefined
+  const place = { port: PORT, host: HOST, ...(tls && { tls }) }
+  const serving = await serve(menshen, place, log).catch(error => refuseToListen(error, 'PORT', PORT))
   return {
     async close() {
       await serving.close(CLOSE_PATIENCE_MS)
@@ -102,6 +104,11 @@ function startDevelopment({ DEV_PROVIDER_PORT: port, BASE_URL }: Settings): Prom
 }
 
 function refuseToListen(error: NodeJS.ErrnoException, setting: string, port: number): never {
+  if (error.code?.startsWith('ERR_OSSL'))
+    throw new MenshenError(
+      'cannot_start',
+      `TLS_CERT_FILE and TLS_KEY_FILE cannot be used (${error.code}); expected a certificate and its key in PEM.`,
+    )
   const why =
     error.code === 'EADDRINUSE'
       ? `port ${port} is already in use; stop what uses it, or choose another by ${setting}`

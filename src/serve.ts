@@ -1,20 +1,40 @@
-// An http server that ends politely: it stops accepting, finishes what is in flight, and gives up on what takes too long.
+// An http or https server that ends politely: it stops accepting, finishes what is in flight, and gives up on what takes
+// too long.
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { readFileSync, unwatchFile, watchFile } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
 import { isWebSocket } from './gateway/forward/upgrade.ts'
 import type { Menshen } from './index.ts'
+import type { Log } from './log.ts'
 
 export interface Serving {
   close(patienceMs: number): Promise<void>
 }
 
+export interface Place {
+  readonly port: number
+  readonly host: string
+  /** Serves https with these files, read again when they change. */
+  readonly tls?: CertificateFiles
+}
+
+interface CertificateFiles {
+  readonly certFile: string
+  readonly keyFile: string
+}
+
 const IDLE_CHECK_MS = 50
+const CERTIFICATE_CHECK_MS = 2000
+/** Long enough for a slow phone, short enough for somebody who only wants to keep a connection busy. */
+const HEADERS_TIMEOUT_MS = 20_000
 
 /** Rejects with the error of `listen`, for example EADDRINUSE. */
-export async function serve({ listener, upgradeListener }: Menshen, port: number, host: string): Promise<Serving> {
-  const server = createServer({ shouldUpgradeCallback: isWebSocket }, listener)
-  server.on('checkContinue', listener)
-  server.on('upgrade', upgradeListener)
+export async function serve(menshen: Menshen, { port, host, tls }: Place, log: Log): Promise<Serving> {
+  const server = tls ? secureServer(tls, log) : createServer(OPTIONS)
+  server.on('request', menshen.listener)
+  server.on('checkContinue', menshen.listener)
+  server.on('upgrade', menshen.upgradeListener)
   server.listen(port, host)
   await once(server, 'listening')
   return {
@@ -27,6 +47,33 @@ export async function serve({ listener, upgradeListener }: Menshen, port: number
       await closed
       clearInterval(idle)
       clearTimeout(patience)
+      if (tls) for (const file of [tls.certFile, tls.keyFile]) unwatchFile(file)
     },
   }
+}
+
+const OPTIONS = {
+  shouldUpgradeCallback: isWebSocket,
+  headersTimeout: HEADERS_TIMEOUT_MS,
+  // A body may take as long as the application behind lets it.
+  requestTimeout: 0,
+}
+
+function secureServer(files: CertificateFiles, log: Log): Server {
+  const server = createSecureServer({ ...OPTIONS, ...readCertificate(files), minVersion: 'TLSv1.2' })
+  const readAgain = () => {
+    try {
+      server.setSecureContext({ ...readCertificate(files), minVersion: 'TLSv1.2' })
+      log.info({ file: files.certFile }, 'certificate read again')
+    } catch (error) {
+      log.error({ err: error }, 'the changed certificate cannot be used; the old one stays')
+    }
+  }
+  for (const file of [files.certFile, files.keyFile])
+    watchFile(file, { interval: CERTIFICATE_CHECK_MS, persistent: false }, readAgain)
+  return server
+}
+
+function readCertificate({ certFile, keyFile }: CertificateFiles) {
+  return { cert: readFileSync(certFile), key: readFileSync(keyFile) }
 }

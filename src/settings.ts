@@ -25,11 +25,14 @@ export function readSettings(environment: Environment): Settings {
   if (given('CLIENT_SECRET') && given('CLIENT_SECRET_FILE'))
     problems.push('CLIENT_SECRET and CLIENT_SECRET_FILE are both set; expected one of them.')
   const checked = values as Checked
+  if (!given('TLS_CERT_FILE') !== !given('TLS_KEY_FILE'))
+    problems.push('TLS_CERT_FILE and TLS_KEY_FILE go together; expected both of them or none.')
   if (checked.STORE === 'memory:' && checked.WORKERS > 1)
     problems.push('STORE is "memory:", which WORKERS cannot share; expected a store for all, for example lmdb:./data.')
   if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
 
-  const baseUrl = given('BASE_URL') || !checked.PORT ? checked.BASE_URL : `http://localhost:${checked.PORT}`
+  const scheme = checked.TLS_CERT_FILE ? 'https' : 'http'
+  const baseUrl = given('BASE_URL') ? checked.BASE_URL : `${scheme}://localhost:${checked.PORT ?? 3000}`
   const settings: Settings = {
     ...checked,
     BASE_URL: baseUrl,

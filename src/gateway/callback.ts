@@ -52,7 +52,9 @@ async function signIn(house: House, visit: Visit, code: string, attempt?: Attemp
   if (previous) await house.sessions.close(previous)
   const { userRole } = opened.session
   house.log.info({ session: opened.key, user: userInfo.username, role: userRole }, 'signed in')
-  return redirectAnswer(house, visit.method, target(house, visit, attempt), [
+  const location = target(house, visit, attempt)
+  house.landings.expect(visit, location)
+  return redirectAnswer(house, visit.method, location, [
     sessionCookie(house, ticket, opened),
     clearCookie(house.cookies.returnPath),
     CLEAR_FRAGMENT,

@@ -10,6 +10,7 @@ import type { Store } from '../stores/store.ts'
 import type { CookieNames } from './cookies.ts'
 import type { Upstreams } from './forward/upstreams.ts'
 import type { Identities } from './identity.ts'
+import type { Landings } from './landing.ts'
 import type { OpenStreams } from './open-streams.ts'
 import type { RateLimit } from './rate-limit.ts'
 
@@ -25,6 +26,7 @@ export interface House {
   readonly identities: Identities
   readonly upstreams: Upstreams
   readonly streams: OpenStreams
+  readonly landings: Landings
   readonly rateLimit: RateLimit
   readonly log: Log
   readonly now: () => number

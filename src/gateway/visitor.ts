@@ -1,6 +1,7 @@
 // What somebody without a session gets: the way to the login page, or a status that a script understands.
+import { lostCookiePage } from '../pages/lost-cookie.ts'
 import { ownPath, signReturnPath } from '../session/return-path.ts'
-import { jsonAnswer, redirectAnswer } from './answers.ts'
+import { jsonAnswer, pageAnswer, redirectAnswer } from './answers.ts'
 import { setCookie } from './cookies.ts'
 import type { House } from './house.ts'
 import { isByScript, isNavigation, type Visit } from './request.ts'
@@ -10,7 +11,15 @@ const RETURN_SECONDS = 600
 export function toLogin(house: House, visit: Visit, cookies: readonly string[]): Response {
   const canFollow = visit.method === 'GET' || visit.method === 'HEAD'
   if (isByScript(visit) || !canFollow) return unauthenticated(house, cookies)
+  if (house.landings.isLost(visit)) return lostCookie(house, visit)
   return redirectAnswer(house, visit.method, '/login', [...cookies, ...returnCookie(house, visit)])
+}
+
+function lostCookie(house: House, { headers }: Visit): Response {
+  const { APP_NAME, BASE_URL } = house.settings
+  const otherHost = headers.host === new URL(BASE_URL).host ? undefined : headers.host
+  house.log.warn({ baseUrl: BASE_URL, host: headers.host }, 'a browser signed in but did not keep the cookie')
+  return pageAnswer(house, lostCookiePage({ appName: APP_NAME, baseUrl: BASE_URL, otherHost }), { status: 400 })
 }
 
 export function unauthenticated(house: House, cookies: readonly string[]): Response {

@@ -1,0 +1,59 @@
+// For applications behind Menshen: <script type="module" src="/_menshen/assets/session.js"></script>
+//
+// Tells the page when the session is about to end (`menshen:ending`) and when it has ended (`menshen:ended`), also when
+// the user signed out in another tab, and offers to sign in again in a new tab, so that nobody loses a form. Listen on
+// `window`; `event.preventDefault()` on `menshen:ended` keeps our dialog away.
+
+const WARN_BEFORE_MS = 60_000
+const LONGEST_WAIT_MS = 10 * 60_000
+
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let timer
+/** @type {HTMLDialogElement | undefined} */
+let dialog
+
+window.addEventListener('focus', check)
+document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && check())
+// Another tab began to sign in.
+window.addEventListener('storage', event => event.key === 'oauth_state' && check())
+check()
+
+async function check() {
+  clearTimeout(timer)
+  const answer = await fetch('/_menshen/me', { headers: { accept: 'application/json' } }).catch(() => undefined)
+  if (answer?.status === 401) return ended()
+  // Anything else than a clear word proves nothing: ask again later.
+  if (!answer?.ok) return wait(WARN_BEFORE_MS)
+  const { expiresAt } = await answer.json()
+  const left = expiresAt - Date.now()
+  dialog?.close()
+  if (left <= WARN_BEFORE_MS) window.dispatchEvent(new CustomEvent('menshen:ending', { detail: { expiresAt } }))
+  wait(left <= WARN_BEFORE_MS ? left + 1000 : left - WARN_BEFORE_MS)
+}
+
+/** @param {number} ms */
+function wait(ms) {
+  timer = setTimeout(check, Math.min(Math.max(ms, 1000), LONGEST_WAIT_MS))
+}
+
+function ended() {
+  const event = new CustomEvent('menshen:ended', { cancelable: true })
+  if (!window.dispatchEvent(event)) return
+  dialog ??= createDialog()
+  if (!dialog.open) dialog.showModal()
+}
+
+function createDialog() {
+  const element = document.createElement('dialog')
+  element.lang = 'zh-CN'
+  const text = document.createElement('p')
+  text.textContent = '登录已失效。请在新的标签页中重新登录，然后回到这里继续，填写的内容不会丢失。'
+  const link = document.createElement('a')
+  link.href = '/login'
+  link.target = '_blank'
+  link.rel = 'noopener'
+  link.textContent = '重新登录'
+  element.append(text, link)
+  document.body.append(element)
+  return element
+}
