@@ -8,6 +8,7 @@ import { loadConfig } from './config-file.ts'
 import { type DevProvider, startDevProvider } from './dev-provider/dev-provider.ts'
 import { MenshenError } from './errors.ts'
 import { createMenshen } from './index.ts'
+import { runRulesCommand } from './rules-command.ts'
 import { serve } from './serve.ts'
 import { type Environment, readSettings, type Settings, wantsDevProvider } from './settings.ts'
 import { startWorkers } from './workers.ts'
@@ -21,7 +22,8 @@ interface Closing {
 }
 
 try {
-  await run()
+  if (process.argv[2] === undefined) await run()
+  else await runCommand(process.argv.slice(2))
 } catch (error) {
   if (!(error instanceof MenshenError)) throw error
   process.stderr.write(`${error.message}\n`)
@@ -40,6 +42,15 @@ async function run(): Promise<void> {
   const running = isPrimary ? await startAll(settings, provider, log) : await startOne(settings, log)
   if (cluster.isPrimary) announce(log, settings, development?.users)
   closeOnSignal(running, development, log)
+}
+
+async function runCommand([name, ...args]: string[]): Promise<void> {
+  if (name !== 'rules')
+    throw new MenshenError('bad_settings', `Unknown command ${name}; without one Menshen starts, or: rules.`)
+  const { rules = [] } = await loadConfig(process.cwd())
+  const { lines, ok } = runRulesCommand(args, rules)
+  process.stdout.write(lines.map(line => `${line}\n`).join(''))
+  process.exitCode = ok ? 0 : 1
 }
 
 async function startOne(settings: Settings, log: Logger): Promise<Closing> {

@@ -70,13 +70,14 @@ export async function openRedisStore({ address, now, log, cacheSize = 10_000 }: 
     const mark = old && isFiledAlike(old, entry) ? old.mark : newMark()
     const next = { ...entry, key, mark, version: (old?.version ?? firstVersion()) + 1 }
     const record = packRecord(next)
-    if (mark !== old?.mark) await file(commands, next, now())
+    const isMoved = mark !== old?.mark
+    if (isMoved) await file(commands, next, now())
     const version = old ? packVersion(old.version) : Buffer.alloc(0)
     const written = await change(connection, key, () =>
       commands.put(recordName(key), version, now(), record, keptMs(entry, now())),
     )
     const obsolete = written ? old : next
-    if (mark !== old?.mark && obsolete) unfile(commands, obsolete)
+    if (isMoved && obsolete) unfile(commands, obsolete)
     return written
   }
 
