@@ -129,7 +129,7 @@ export const SETTINGS = {
     sentence: '`S256` adds PKCE to the authorization and token requests, if the provider supports it.',
   }),
   REFRESH_LEAD_SECONDS: required({
-    ...kind.wholeNumber(0, 86_400, 'a number of seconds'),
+    ...kind.wholeNumber(1, 86_400, 'a number of seconds'),
     default: '300',
     sentence: 'A token is refreshed when it expires within this time.',
   }),

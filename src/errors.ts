@@ -11,6 +11,11 @@ export class MenshenError extends Error {
   }
 }
 
+/** For the log, without the cause: it can carry what came from outside. */
+export function factsOf(error: unknown): object {
+  return error instanceof MenshenError ? { code: error.code, reason: error.message } : { err: error }
+}
+
 export type ErrorCode = keyof typeof ERRORS
 
 /** What operators find as `code` in the log. */

@@ -66,7 +66,7 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
     identities: createIdentities(settings, createSigningKeys(store, keys.signing, now), now),
     upstreams,
     streams,
-    landings: createLandings(now),
+    landings: createLandings({ settings }),
   }
   return {
     listener: createListener(house),

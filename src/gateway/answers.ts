@@ -16,6 +16,8 @@ export function pageAnswer(house: House, html: string, extra: Extra = {}): Respo
     headers: {
       'content-type': 'text/html; charset=utf-8',
       'content-security-policy': CONTENT_POLICY,
+      // With `no-referrer` a form would be posted with `Origin: null`, and could not be told from a foreign one.
+      'referrer-policy': 'same-origin',
       ...extra.headers,
     },
   })

@@ -1,6 +1,6 @@
 // GET /callback: the eight steps of the specification, in its order. Nothing is sent to the provider before the checks
 // have passed, and no answer leaves before the session is safely stored.
-import { MenshenError } from '../errors.ts'
+import { factsOf } from '../errors.ts'
 import { type Attempt, STATE_SUFFIX } from '../session/attempts.ts'
 import { sessionCookie } from './admission.ts'
 import { redirectAnswer } from './answers.ts'
@@ -29,7 +29,7 @@ export async function finishSignIn(house: House, visit: Visit): Promise<Response
   if (state.length > 1 || !state[0]?.endsWith(STATE_SUFFIX)) return failed('invalid_state')
   try {
     const attempt = await house.attempts.take(readCookie(visit.headers.cookie, house.cookies.attempt), state[0])
-    if (!attempt && house.settings.STATE_CHECK === 'bound') return failed('invalid_state')
+    if (!attempt && house.attempts.remembered) return failed('invalid_state')
     const outcome = await signIn(house, visit, code[0], attempt)
     if (typeof outcome !== 'string') return outcome
     return failed(outcome)
@@ -65,8 +65,7 @@ async function orFailure<T>(house: House, failure: Failure, call: Promise<T>): P
   try {
     return await call
   } catch (error) {
-    const facts = error instanceof MenshenError ? { code: error.code, reason: error.message } : { err: error }
-    house.log.warn({ error: failure, ...facts }, 'sign-in failed')
+    house.log.warn({ error: failure, ...factsOf(error) }, 'sign-in failed')
     return failure
   }
 }

@@ -29,13 +29,16 @@ export function createListener(house: House): RequestListener {
   }
 }
 
+const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
+
 async function answerVisit(
   house: House,
   visit: Visit,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  if (visit.method === 'TRACE') return send(response, noticeAnswer(house, 'method_not_allowed'))
+  if (visit.method === 'TRACE')
+    return send(response, noticeAnswer(house, 'method_not_allowed', { headers: { allow: ALLOWED } }))
   const admission = await admit(house, visit)
   const { outcome, cookies } = admission
   if (outcome === 'visitor') return send(response, toLogin(house, visit, cookies))

@@ -1,4 +1,5 @@
 // GET and POST /logout: the local session ends first and always, then the provider is told.
+import { factsOf } from '../errors.ts'
 import { confirmSignOutPage } from '../pages/notice.ts'
 import type { Session } from '../session/record.ts'
 import { pageAnswer, redirectAnswer } from './answers.ts'
@@ -24,6 +25,6 @@ async function tellProvider({ provider, log }: House, session: Session): Promise
   try {
     await provider.signOut(session.refreshToken)
   } catch (error) {
-    log.warn({ err: error }, 'the provider could not be told of a sign-out')
+    log.warn(factsOf(error), 'the provider could not be told of a sign-out')
   }
 }

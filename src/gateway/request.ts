@@ -9,7 +9,9 @@ export interface Visit {
   /** With its `?`, or empty. */
   readonly search: string
   readonly headers: IncomingHttpHeaders
-  /** Of whoever is at the other end of the connection. */
+  /** The same object for every request that comes over the same connection. */
+  readonly connection: object
+  /** Of whoever is at the other end of it. */
   readonly address: string
 }
 
@@ -17,7 +19,8 @@ export interface Visit {
 export function readVisit({ method = 'GET', url = '', headers, socket }: IncomingMessage): Visit | undefined {
   const [rawPath, search] = splitTarget(url)
   const path = canonicalPath(rawPath)
-  return path === undefined ? undefined : { method, path, search, headers, address: socket.remoteAddress ?? '' }
+  const connection = { connection: socket, address: socket.remoteAddress ?? '' }
+  return path === undefined ? undefined : { method, path, search, headers, ...connection }
 }
 
 export function splitTarget(target: string): [path: string, search: string] {
@@ -27,7 +30,7 @@ export function splitTarget(target: string): [path: string, search: string] {
 
 /** Scripts cannot follow a redirect to a login page: they are told by a status instead. */
 export function isByScript({ headers }: Visit): boolean {
-  const accept = headers.accept ?? ''
+  const accept = (headers.accept ?? '').toLowerCase()
   return (
     headers['sec-fetch-dest'] === 'empty' ||
     String(headers['x-requested-with']).toLowerCase() === 'xmlhttprequest' ||
@@ -40,13 +43,16 @@ export function isNavigation({ method, path, headers }: Visit): boolean {
   if (method !== 'GET' || path === '/favicon.ico') return false
   const destination = headers['sec-fetch-dest']
   if (destination !== undefined) return destination === 'document'
-  const accept = headers.accept ?? '*/*'
+  const accept = (headers.accept ?? '*/*').toLowerCase()
   return accept.includes('text/html') || accept === '*/*'
 }
 
+/** A browser, or something that pretends to be one, looks ahead without being asked. */
+const PREFETCH_HEADERS = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
+
 /** Sent by one of our own pages or by the user's own hand, as far as the browser tells. */
 export function isFromOwnOrigin({ headers }: Visit, ownOrigin: string): boolean {
-  if (headers['sec-purpose'] !== undefined) return false
+  if (PREFETCH_HEADERS.some(name => headers[name] !== undefined)) return false
   const site = headers['sec-fetch-site']
   if (site !== undefined) return site === 'same-origin' || site === 'none'
   if (headers.origin !== undefined) return headers.origin === ownOrigin

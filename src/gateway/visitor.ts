@@ -2,7 +2,7 @@
 import { lostCookiePage } from '../pages/lost-cookie.ts'
 import { ownPath, signReturnPath } from '../session/return-path.ts'
 import { jsonAnswer, pageAnswer, redirectAnswer } from './answers.ts'
-import { setCookie } from './cookies.ts'
+import { clearCookie, setCookie } from './cookies.ts'
 import type { House } from './house.ts'
 import { isByScript, isNavigation, type Visit } from './request.ts'
 
@@ -31,8 +31,10 @@ export function unauthenticated(house: House, cookies: readonly string[]): Respo
 }
 
 function returnCookie(house: House, visit: Visit): string[] {
-  const path = isNavigation(visit) && ownPath(visit.path + visit.search, house.settings.BASE_URL)
-  if (!path) return []
+  if (!isNavigation(visit)) return []
+  const path = ownPath(visit.path + visit.search, house.settings.BASE_URL)
+  // Nothing is better than the page that was wanted before this one.
+  if (!path) return [clearCookie(house.cookies.returnPath)]
   const value = signReturnPath(path, house.now() + RETURN_SECONDS * 1000, house.keys.returnPath)
   return [setCookie(house.cookies.returnPath, value, RETURN_SECONDS)]
 }

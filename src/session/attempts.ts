@@ -4,7 +4,7 @@ import { hash, randomBytes } from 'node:crypto'
 import type { Settings } from '../settings.ts'
 import type { Store } from '../stores/store.ts'
 import { seal, unseal } from './sealing.ts'
-import { newTicket, sealingKey } from './ticket.ts'
+import { isTicket, newTicket, sealingKey } from './ticket.ts'
 
 export interface Started {
   readonly state: string
@@ -45,7 +45,7 @@ export function createAttempts({
     async start(known, returnPath) {
       const state = randomBytes(32).toString('base64url') + STATE_SUFFIX
       if (!remembered) return { state }
-      const browser = known ?? newTicket()
+      const browser = known && isTicket(known) ? known : newTicket()
       const verifier = settings.PKCE === 'S256' ? newTicket() : undefined
       const attempt: Attempt = { ...(verifier && { verifier }), ...(returnPath && { returnPath }) }
       const key = attemptKey(browser, state)

@@ -5,6 +5,7 @@ import type { Session } from './record.ts'
 export interface Opened {
   readonly key: string
   readonly version: number
+  /** When the session ends if nothing refreshes it. */
   readonly expiresAt: number
   readonly signedInAt: number
   readonly seenAt: number

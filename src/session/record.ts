@@ -56,6 +56,16 @@ export function tokenExpiresAt(session: Session): number {
   return session.tokenIssuedAt + session.tokenExpiresIn * 1000
 }
 
+/** When the session ends if nothing refreshes it. */
+export function sessionEndsAt(session: Session, signedInAt: number, maxHours: number): number {
+  return Math.min(tokenExpiresAt(session), latestEnd(signedInAt, maxHours))
+}
+
+/** When it ends whatever refreshes it. */
+export function latestEnd(signedInAt: number, maxHours: number): number {
+  return signedInAt + maxHours * 3_600_000
+}
+
 export function sameTokens(one: Session, other: Session): boolean {
   return (
     one.accessToken === other.accessToken &&
@@ -73,7 +83,7 @@ export function toEntry(ticket: string, session: Session, card: Card, maxHours: 
   const box = seal(sealingKey(ticket), Buffer.from(JSON.stringify(session)), recordKey(ticket))
   return {
     value: pack(sealCard(card, recordKey(ticket), keys), box),
-    expiresAt: Math.min(tokenExpiresAt(session), card.signedInAt + maxHours * 3_600_000),
+    expiresAt: sessionEndsAt(session, card.signedInAt, maxHours),
     labels: [SESSION_LABEL, keys.label('sub', session.userInfo.sub), keys.label('username', session.userInfo.username)],
   }
 }

@@ -11,10 +11,12 @@ import {
   type Card,
   cardOf,
   isDue,
+  latestEnd,
   newSession,
   SESSION_LABEL,
   type Session,
   sameTokens,
+  sessionEndsAt,
   sessionOf,
   toEntry,
   withCard,
@@ -92,8 +94,9 @@ export function createSessions({ store, provider, keys, settings, now, log }: Se
       return undefined
     }
     const card = cardOf(stored, stored.key, keys) ?? cardFor(session, session.tokenIssuedAt)
-    const { key, version, expiresAt } = stored
-    return { key, version, expiresAt, signedInAt: card.signedInAt, seenAt: card.seenAt, session }
+    const { signedInAt, seenAt } = card
+    const expiresAt = sessionEndsAt(session, signedInAt, settings.SESSION_MAX_HOURS)
+    return { key: stored.key, version: stored.version, expiresAt, signedInAt, seenAt, session }
   }
 
   async function save(
@@ -108,7 +111,9 @@ export function createSessions({ store, provider, keys, settings, now, log }: Se
       const card = { ...cardFor(latest.session, latest.signedInAt), seenAt: now() }
       const session = 'tokens' in change ? withTokens(latest.session, change.tokens, now()) : latest.session
       const entry = entryOf(ticket, session, card)
-      const kept = 'until' in change ? { ...entry, expiresAt: Math.max(entry.expiresAt, change.until) } : entry
+      const latestPossible = latestEnd(latest.signedInAt, settings.SESSION_MAX_HOURS)
+      const until = 'until' in change ? Math.min(change.until, latestPossible) : 0
+      const kept = { ...entry, expiresAt: Math.max(entry.expiresAt, until) }
       // Only if still there: a sign-out during the refresh must win.
       const replaced = await store.replace(latest.key, kept, latest.version)
       latest = await load(ticket)
@@ -169,8 +174,8 @@ export function createSessions({ store, provider, keys, settings, now, log }: Se
     async close(ticket) {
       const opened = await find(ticket)
       cache.delete(ticket)
-      if (opened) await store.remove(opened.key)
-      return opened?.session
+      // Of parallel sign-outs one has ended it.
+      return opened && (await store.remove(opened.key)) ? opened.session : undefined
     },
 
     async list({ username, after, limit }) {

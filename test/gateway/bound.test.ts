@@ -1,0 +1,211 @@
+// STATE_CHECK=bound and PKCE=S256: a callback only counts for the browser that started it, once and soon.
+
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import test, { type TestContext } from 'node:test'
+import type { Client } from '../kit/client.ts'
+import { openHouse } from '../kit/menshen.ts'
+import { startScriptedProvider } from '../kit/scripted-provider.ts'
+
+const HARDENED = { STATE_CHECK: 'bound', PKCE: 'S256' }
+const ATTEMPT = 'menshen_attempt'
+const REFUSED = '/login?error=invalid_state'
+
+async function setUp(t: TestContext, env: Record<string, string> = HARDENED) {
+  const provider = await startScriptedProvider()
+  t.after(() => provider.close())
+  const house = await openHouse({ ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', ...env })
+  t.after(() => house.close())
+  return { provider, house, visitor: house.visitor(), exchanges: () => provider.callsTo('token').length }
+}
+
+/** Presses the button; the address at the provider. */
+async function start(client: Client): Promise<URL> {
+  const { status, headers } = await client.post('/login')
+  assert.equal(status, 303)
+  return new URL(headers.location ?? '')
+}
+
+/** Goes through the provider; the path of the callback. */
+async function authorize(client: Client, address: URL): Promise<string> {
+  const answer = await client.follow({ ...(await client.get('/login')), headers: { location: address.href } })
+  const { pathname, search } = new URL(answer.headers.location ?? '')
+  return pathname + search
+}
+
+const finish = async (client: Client, path: string, cookie?: string) =>
+  (await client.get(path, cookie === undefined ? {} : { headers: { cookie } })).headers.location
+
+test('the browser that started an attempt finishes it', async t => {
+  for (const env of [HARDENED, { STATE_CHECK: 'bound' }, { PKCE: 'S256' }]) {
+    const { visitor, exchanges } = await setUp(t, env)
+    await visitor.get('/wanted')
+    assert.equal(await finish(visitor, await authorize(visitor, await start(visitor))), '/wanted')
+    assert.equal((await visitor.get('/')).status, 200)
+    assert.equal(exchanges(), 1)
+  }
+})
+
+test('the cookie of an attempt is HttpOnly, Lax and lives ten minutes', async t => {
+  const { visitor } = await setUp(t)
+  const { setCookies } = await visitor.post('/login')
+  assert.equal(setCookies.length, 1)
+  assert.match(setCookies[0] ?? '', /^menshen_attempt=[\w-]{43}; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax$/)
+  const secure = await setUp(t, { ...HARDENED, BASE_URL: 'https://app.example.com' })
+  assert.match((await secure.visitor.post('/login')).setCookies[0] ?? '', /^__Host-menshen_attempt=.*; Secure$/)
+})
+
+test('without a cookie, or with one that is made up, nothing is exchanged', async t => {
+  const { visitor, house, exchanges } = await setUp(t)
+  const path = await authorize(visitor, await start(visitor))
+  assert.equal(await finish(house.visitor(), path), REFUSED)
+  for (const value of ['', 'x', 'A'.repeat(43), `${visitor.cookies.get(ATTEMPT)}x`])
+    assert.equal(await finish(house.visitor(), path, `${ATTEMPT}=${value}`), REFUSED, value)
+  assert.equal(exchanges(), 0)
+  assert.equal(await finish(visitor, path), '/', 'and the attempt is still there for its own browser')
+})
+
+test('a state that nobody started, or that another browser started, is refused', async t => {
+  const { visitor, house, provider, exchanges } = await setUp(t)
+  const attacker = house.visitor()
+  const planted = await authorize(attacker, await start(attacker))
+  await start(visitor)
+  assert.equal(await finish(visitor, planted), REFUSED)
+  assert.equal(await finish(visitor, `/callback?code=${provider.codeFor()}&state=abc_idp`), REFUSED)
+  assert.equal(exchanges(), 0)
+  assert.deepEqual([...visitor.cookies.keys()], [ATTEMPT], 'nobody is signed in')
+})
+
+test('the checks of the specification still come first', async t => {
+  const { visitor, exchanges } = await setUp(t)
+  const { searchParams } = await start(visitor)
+  const state = searchParams.get('state') ?? ''
+  assert.equal(await finish(visitor, `/callback?error=access_denied&state=${state}`), '/login?error=access_denied')
+  assert.equal(await finish(visitor, `/callback?state=${state}`), '/login?error=missing_code')
+  assert.equal(await finish(visitor, `/callback?code=c&state=${state.replace('_idp', '')}`), REFUSED)
+  assert.equal(await finish(visitor, `/callback?code=c&state=${state}&state=${state}`), REFUSED)
+  assert.equal(exchanges(), 0)
+})
+
+test('an attempt is finished once, and the session of the first time lives', async t => {
+  const { visitor, house, exchanges } = await setUp(t)
+  const path = await authorize(visitor, await start(visitor))
+  const cookie = `${ATTEMPT}=${visitor.cookies.get(ATTEMPT)}`
+  assert.equal(await finish(visitor, path), '/')
+  assert.equal(await finish(visitor, path), REFUSED)
+  assert.equal(await finish(house.visitor(), path, cookie), REFUSED)
+  assert.equal(exchanges(), 1)
+  assert.equal((await visitor.get('/')).status, 200)
+})
+
+test('of two callbacks at once one gets the attempt', async t => {
+  const { visitor, house, exchanges } = await setUp(t)
+  const path = await authorize(visitor, await start(visitor))
+  const cookie = `${ATTEMPT}=${visitor.cookies.get(ATTEMPT)}`
+  const locations = await Promise.all([1, 2, 3].map(() => finish(house.visitor(), path, cookie)))
+  assert.deepEqual(locations.sort(), ['/', REFUSED, REFUSED])
+  assert.equal(exchanges(), 1)
+})
+
+test('an exchange that failed has spent its attempt', async t => {
+  const { visitor, provider, exchanges } = await setUp(t)
+  const path = await authorize(visitor, await start(visitor))
+  provider.answer('token', { kind: 'json', status: 500, body: {} }, 'once')
+  assert.equal(await finish(visitor, path), '/login?error=token_error')
+  assert.equal(await finish(visitor, path), REFUSED)
+  assert.equal(exchanges(), 1)
+})
+
+test('an attempt is over after ten minutes, even for a browser that keeps its cookie', async t => {
+  const { visitor, house, exchanges } = await setUp(t)
+  const [early, late] = [await authorize(visitor, await start(visitor)), await authorize(visitor, await start(visitor))]
+  const cookie = `${ATTEMPT}=${visitor.cookies.get(ATTEMPT)}`
+  house.passSeconds(599)
+  assert.equal(await finish(visitor, early, cookie), '/')
+  house.passSeconds(1)
+  assert.equal(await finish(visitor, late, cookie), REFUSED)
+  assert.equal(exchanges(), 1)
+})
+
+test('several tabs finish in any order, each at its own page', async t => {
+  const { visitor } = await setUp(t)
+  const paths: string[] = []
+  for (const page of ['/one', '/two', '/three']) {
+    await visitor.get(page)
+    paths.push(await authorize(visitor, await start(visitor)))
+  }
+  const [one = '', two = '', three = ''] = paths
+  assert.equal(await finish(visitor, three), '/three')
+  assert.equal(await finish(visitor, one), '/one')
+  assert.equal(await finish(visitor, two), '/two')
+  assert.equal((await visitor.get('/')).status, 200)
+})
+
+test('PKCE: the challenge is the S256 of a fresh verifier, which is in no address', async t => {
+  const { visitor, provider, house } = await setUp(t)
+  const verifiers = new Set<string>()
+  const seen: string[] = []
+  for (let n = 0; n < 10; n++) {
+    const address = await start(visitor)
+    const { code_challenge, code_challenge_method, state, ...others } = Object.fromEntries(address.searchParams)
+    assert.equal(address.searchParams.size, 7, 'each exactly once')
+    assert.deepEqual(Object.keys(others).sort(), ['client_id', 'redirect_uri', 'response_type', 'scope'])
+    assert.match(state ?? '', /_idp$/)
+    assert.equal(code_challenge_method, 'S256')
+    const path = await authorize(visitor, address)
+    assert.equal(await finish(visitor, path), '/')
+    seen.push(address.href, path)
+    const verifier = provider.callsTo('token')[n]?.form.get('code_verifier') ?? ''
+    assert.match(verifier, /^[\w.~-]{43,128}$/)
+    assert.equal(createHash('sha256').update(verifier).digest('base64url'), code_challenge)
+    verifiers.add(verifier)
+  }
+  assert.equal(verifiers.size, 10)
+  const addresses = [...seen, ...provider.calls.map(({ path, query }) => `${path}?${query}`)].join('\n')
+  const logged = JSON.stringify(house.lines)
+  for (const verifier of verifiers) {
+    assert.ok(!addresses.includes(verifier))
+    assert.ok(!logged.includes(verifier))
+    assert.ok(![...visitor.cookies.values()].some(value => value.includes(verifier)))
+  }
+})
+
+test('with PKCE=S256 alone no code is exchanged without its verifier', async t => {
+  // A code that an attacker got without a challenge would be accepted by the provider (RFC 9700, 4.8).
+  const { visitor, provider } = await setUp(t, { PKCE: 'S256' })
+  const location = await finish(visitor, `/callback?code=${provider.codeFor()}&state=abc_idp`)
+  assert.match(location ?? '', /^\/login\?error=(invalid_state|token_error|callback_error)$/)
+  assert.ok(provider.callsTo('token').every(call => call.form.has('code_verifier')))
+})
+
+test('the script of the page gets the attempt as JSON, with the cookie', async t => {
+  const { visitor } = await setUp(t)
+  assert.match((await visitor.get('/login')).text, /data-remembered="true"/)
+  const headers = { accept: 'application/json', 'sec-fetch-dest': 'empty', 'sec-fetch-site': 'same-origin' }
+  const answer = await visitor.post('/login', '', { headers })
+  assert.equal(answer.status, 200)
+  const { state, location, ...more } = answer.json<{ state: string; location: string }>()
+  assert.equal(new URL(location).searchParams.get('state'), state)
+  assert.deepEqual(more, {})
+  assert.equal(answer.setCookies.length, 1)
+  assert.equal(await finish(visitor, await authorize(visitor, new URL(location))), '/')
+})
+
+test('a cookie that the browser brought but nobody issued is not made an attempt’s secret', async t => {
+  const { house, exchanges } = await setUp(t)
+  const [attacker, victim] = [house.visitor(), house.visitor()]
+  for (const planted of ['x', 'attacker', '""', 'a'.repeat(3000)]) {
+    const answer = await attacker.post('/login', '', { headers: { cookie: `${ATTEMPT}=${planted}` } })
+    const path = await authorize(attacker, new URL(answer.headers.location ?? ''))
+    assert.equal(await finish(victim, path, `${ATTEMPT}=${planted}`), REFUSED, planted)
+  }
+  assert.equal(exchanges(), 0)
+})
+
+test('visitors who never press the button cost no attempt', async t => {
+  const { house } = await setUp(t)
+  for (let n = 0; n < 20; n++) {
+    await house.visitor().get('/x')
+    assert.deepEqual((await house.visitor().get('/login')).setCookies, [])
+  }
+})

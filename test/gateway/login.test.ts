@@ -1,0 +1,332 @@
+// GET /login, POST /login: one button, the right address behind it, and clear words for everything that went wrong.
+
+import assert from 'node:assert/strict'
+import test, { type TestContext } from 'node:test'
+import { type Response, signIn } from '../kit/client.ts'
+import { openHouse } from '../kit/menshen.ts'
+import { startScriptedProvider } from '../kit/scripted-provider.ts'
+
+const CODES = [
+  ...['missing_code', 'invalid_state', 'token_error', 'userinfo_error', 'callback_error'],
+  ...['access_denied', 'invalid_request', 'unauthorized_client', 'unsupported_response_type'],
+  ...['invalid_scope', 'server_error', 'temporarily_unavailable'],
+]
+
+async function setUp(t: TestContext, env: Record<string, string> = {}) {
+  const provider = await startScriptedProvider()
+  t.after(() => provider.close())
+  const house = await openHouse({ ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', ...env })
+  t.after(() => house.close())
+  return { provider, house, visitor: house.visitor(), baseUrl: `http://localhost:${new URL(house.url).port}` }
+}
+
+const unescaped = (text: string) => text.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&amp;', '&')
+
+function authorizeAddress({ text }: Response): URL {
+  return new URL(unescaped(/data-authorize="([^"]*)"/.exec(text)?.[1] ?? ''))
+}
+
+/** The paragraphs of the alert: the sentence, the remedy, and the code if it is shown. */
+function alertOf({ text }: Response): string[] {
+  const [, alert = ''] = /role="alert">(.*?)<\/div>/s.exec(text) ?? []
+  return [...alert.matchAll(/<p[^>]*>(.*?)<\/p>/gs)].map(([, paragraph = '']) => paragraph.replace(/<[^>]*>/g, ''))
+}
+
+const buttonOf = ({ text }: Response) => /<button[^>]*>[^<]*<\/button>/.exec(text)?.[0] ?? ''
+
+test('GET /login shows a Chinese page with the unified identity sign-in button', async t => {
+  const { visitor } = await setUp(t, { APP_NAME: '采购 & <平台>' })
+  const page = await visitor.get('/login')
+  assert.equal(page.status, 200)
+  assert.equal(page.headers['content-type'], 'text/html; charset=utf-8')
+  assert.match(page.text, /^<!doctype html>\s*<html lang="zh-CN">/)
+  assert.match(buttonOf(page), />统一身份认证登录</)
+  assert.doesNotMatch(buttonOf(page), /disabled/)
+  assert.match(page.text, /采购 &amp; &lt;平台&gt;/)
+  assert.deepEqual(alertOf(page), [])
+  assert.deepEqual(page.setCookies, [], 'a visitor who only looks gets no cookie')
+})
+
+test('the page runs nothing inline, and its policy forbids it', async t => {
+  const { visitor } = await setUp(t)
+  const page = await visitor.get('/login?error=token_error')
+  const policy = String(page.headers['content-security-policy'])
+  assert.doesNotMatch(policy, /unsafe-inline|unsafe-eval|\*/)
+  for (const part of ["default-src 'none'", "object-src 'none'", "base-uri 'none'", "frame-ancestors 'none'"])
+    assert.ok(policy.includes(part), part)
+  assert.equal(page.headers['x-content-type-options'], 'nosniff')
+  assert.equal(page.headers['cache-control'], 'no-store')
+  assert.ok(page.headers['referrer-policy'])
+  assert.doesNotMatch(page.text, /<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=|javascript:/i)
+  const addresses = [...page.text.matchAll(/\s(?:src|href)="([^"]*)"/g)].map(([, address = '']) => address)
+  assert.ok(addresses.length >= 3)
+  for (const address of addresses) {
+    assert.match(address, /^\/_menshen\/assets\//, 'nothing comes from elsewhere')
+    const asset = await visitor.get(address)
+    assert.equal(asset.status, 200)
+    assert.match(String(asset.headers['cache-control']), /immutable/)
+  }
+})
+
+test('browsers are told to come back by https only where BASE_URL is https', async t => {
+  const plain = await setUp(t)
+  assert.equal((await plain.visitor.get('/login')).headers['strict-transport-security'], undefined)
+  const secure = await setUp(t, { BASE_URL: 'https://app.example.com' })
+  assert.match(String((await secure.visitor.get('/login')).headers['strict-transport-security']), /max-age=\d{8}/)
+})
+
+test('a page with a form lets the browser name its own origin when it sends the form', async t => {
+  // With no-referrer a browser sends `Origin: null`, and on plain http beyond this machine nothing else tells us that the
+  // form is ours: nobody could sign in without scripts, or sign out at all.
+  const { visitor, provider } = await setUp(t)
+  const pages = [await visitor.get('/login')]
+  await signIn(visitor, provider)
+  pages.push(await visitor.get('/'), await visitor.get('/logout', { headers: { 'sec-fetch-site': 'cross-site' } }))
+  for (const page of pages) {
+    assert.match(page.text, /<form[^>]*method="post"/)
+    assert.match(
+      String(page.headers['referrer-policy']),
+      /^(same-origin|strict-origin|strict-origin-when-cross-origin)$/,
+    )
+  }
+})
+
+test('the button leads to the authorization endpoint with the four fixed parameters', async t => {
+  const { visitor, provider, baseUrl } = await setUp(t)
+  const address = authorizeAddress(await visitor.get('/login'))
+  assert.equal(address.origin + address.pathname, `${provider.url}/oauth/authorize`)
+  assert.deepEqual(
+    [...address.searchParams],
+    [
+      ['response_type', 'code'],
+      ['scope', 'read'],
+      ['client_id', 'menshen-test'],
+      ['redirect_uri', `${baseUrl}/callback`],
+    ],
+  )
+})
+
+test('an AUTH_URL with a path or a slash at its end keeps the path shapes of the specification', async t => {
+  for (const tail of ['/', '/idp', '/idp/']) {
+    const { visitor } = await setUp(t, { AUTH_URL: `https://idp.example.com${tail}` })
+    const { origin, pathname } = authorizeAddress(await visitor.get('/login'))
+    assert.equal(origin + pathname, `https://idp.example.com${tail.replace(/\/$/, '')}/oauth/authorize`)
+  }
+})
+
+test('POST /login, without a script, redirects by 303 with exactly the five parameters', async t => {
+  const { visitor, provider, baseUrl } = await setUp(t)
+  const states = new Set<string>()
+  for (let n = 0; n < 50; n++) {
+    const answer = await visitor.post('/login', {}, { headers: { origin: baseUrl, 'sec-fetch-site': 'same-origin' } })
+    assert.equal(answer.status, 303)
+    const address = new URL(answer.headers.location ?? '')
+    assert.equal(address.origin + address.pathname, `${provider.url}/oauth/authorize`)
+    const { state = '', ...fixed } = Object.fromEntries(address.searchParams)
+    assert.equal(address.searchParams.size, 5, 'each exactly once')
+    assert.deepEqual(fixed, {
+      response_type: 'code',
+      scope: 'read',
+      client_id: 'menshen-test',
+      redirect_uri: `${baseUrl}/callback`,
+    })
+    assert.match(state, /^[\w-]{22,}_idp$/, 'at least 128 random bits')
+    states.add(state)
+  }
+  assert.equal(states.size, 50)
+})
+
+test('the whole journey works without a script', async t => {
+  const { visitor } = await setUp(t)
+  const toLogin = await visitor.get('/deep/link?q=%E4%B8%AD&r=1')
+  assert.equal(toLogin.headers.location, '/login')
+  await visitor.follow(toLogin)
+  const toProvider = await visitor.post('/login')
+  const back = await visitor.follow(toProvider)
+  const { pathname, search } = new URL(back.headers.location ?? '')
+  const signedIn = await visitor.get(pathname + search)
+  assert.equal(signedIn.status, 302)
+  assert.equal(signedIn.headers.location, '/deep/link?q=%E4%B8%AD&r=1')
+  assert.equal((await visitor.get('/')).status, 200)
+})
+
+test('POST /login from another site starts nothing', async t => {
+  const { visitor, baseUrl } = await setUp(t, { STATE_CHECK: 'bound' })
+  const foreign = [
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+    { 'sec-fetch-site': 'cross-site', origin: baseUrl },
+    { origin: 'https://evil.example' },
+    { origin: 'null' },
+    { origin: `${baseUrl}.evil.example` },
+    { origin: baseUrl.replace('http:', 'https:') },
+    { referer: 'https://evil.example/login' },
+    { referer: 'not an address' },
+  ]
+  for (const headers of foreign) {
+    const answer = await visitor.post('/login', {}, { headers })
+    assert.equal(answer.status, 403, JSON.stringify(headers))
+    assert.match(answer.text, /lang="zh-CN"/)
+    assert.deepEqual(answer.setCookies, [])
+  }
+  for (const headers of [{}, { origin: baseUrl }, { referer: `${baseUrl}/login` }])
+    assert.equal((await visitor.post('/login', {}, { headers })).status, 303, JSON.stringify(headers))
+})
+
+test('a body in chunks, without a length, is a body like any other', async t => {
+  const { visitor } = await setUp(t)
+  const headers = { 'transfer-encoding': 'chunked', 'content-type': 'application/x-www-form-urlencoded' }
+  assert.equal((await visitor.post('/login', 'a=1', { headers })).status, 303)
+})
+
+test('a body beyond 16 KiB is refused, in chunks or not', async t => {
+  const { visitor } = await setUp(t)
+  const body = 'a'.repeat(16 * 1024 + 1)
+  assert.equal((await visitor.post('/login', body)).status, 413)
+  const inChunks = await visitor.post('/login', body, { headers: { 'transfer-encoding': 'chunked' } })
+  assert.ok([303, 413].includes(inChunks.status), `${inChunks.status}: what is not read can be ignored, but not break`)
+})
+
+test('addresses come from the settings, whatever Host and X-Forwarded-* say', async t => {
+  const { visitor, baseUrl } = await setUp(t)
+  const headers = {
+    host: 'evil.example',
+    forwarded: 'host=evil.example;proto=https',
+    'x-forwarded-host': 'evil.example',
+    'x-forwarded-proto': 'https',
+    'x-original-url': '/evil',
+  }
+  const page = await visitor.get('/login', { headers })
+  assert.equal(authorizeAddress(page).searchParams.get('redirect_uri'), `${baseUrl}/callback`)
+  assert.doesNotMatch(page.text, /evil/)
+  const answers = [
+    await visitor.post('/login', {}, { headers }),
+    await visitor.get('/callback?error=x', { headers }),
+    await visitor.get('/protected', { headers }),
+  ]
+  for (const answer of answers) assert.doesNotMatch(JSON.stringify(answer.headers), /evil/)
+})
+
+test('each error code has its own Chinese sentence and a remedy', async t => {
+  const { visitor } = await setUp(t)
+  const sentences = new Set<string>()
+  for (const code of CODES) {
+    const page = await visitor.get(`/login?error=${code}`)
+    assert.equal(page.status, 200)
+    const [sentence = '', remedy = '', ...more] = alertOf(page)
+    assert.match(sentence, /^\p{sc=Han}.*。$/u, code)
+    assert.match(remedy, /^\p{sc=Han}.*请.*。$|^请.*。$|^您.*。$/u, code)
+    assert.deepEqual(more, [], `${code} needs no small print`)
+    sentences.add(sentence)
+    assert.match(buttonOf(page), />统一身份认证登录</, 'the user can try again')
+  }
+  assert.equal(sentences.size, CODES.length)
+})
+
+test('an unknown code gets the general sentence, with the code escaped in small print', async t => {
+  const { visitor } = await setUp(t)
+  const names = ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'valueOf', 'Token_Error', ' token_error']
+  const general = alertOf(await visitor.get('/login?error=something_else'))
+  assert.equal(general.length, 3)
+  assert.match(general[2] ?? '', /something_else$/)
+  for (const code of [...names, '<b>x</b>', '"><script>alert(1)</script>', "' onload='x", '&lt;', '中文']) {
+    const page = await visitor.get(`/login?error=${encodeURIComponent(code)}`)
+    assert.equal(page.status, 200, code)
+    const [sentence, remedy, print = ''] = alertOf(page)
+    assert.deepEqual([sentence, remedy], general.slice(0, 2), code)
+    assert.ok(unescaped(print).replaceAll('&lt;', '<').replaceAll('&gt;', '>').includes(code.trim()) || code === '&lt;')
+    if (/[<>"'&]/.test(code)) assert.ok(!page.text.includes(code), code)
+  }
+  assert.match((await visitor.get('/login?error=%26lt%3B')).text, /&amp;lt;/)
+})
+
+test('a very long, empty, repeated or broken error parameter still gives a page', async t => {
+  const { visitor } = await setUp(t)
+  const long = await visitor.get(`/login?error=${'x'.repeat(8000)}`)
+  assert.equal(long.status, 200)
+  assert.ok(long.text.length < 6000, 'the page does not grow with it')
+  assert.deepEqual(alertOf(await visitor.get('/login?error=')), [])
+  for (const query of [
+    'error',
+    'error=%',
+    'error=%ff%fe',
+    'error=%00',
+    'error=%ED%A0%80',
+    'error=a&error=b',
+    '%',
+    '&&&=',
+  ])
+    assert.equal((await visitor.get(`/login?${query}`)).status, 200, query)
+  const emoji = await visitor.get(`/login?error=${encodeURIComponent('👨‍👩‍👧'.repeat(50))}`)
+  assert.doesNotMatch(emoji.text, /\ufffd/, 'no character is cut in half')
+})
+
+test('the login page names every missing setting, and its button is disabled', async t => {
+  const all = { AUTH_URL: 'https://idp.example.com', CLIENT_ID: 'id-1', CLIENT_SECRET: 'canary-of-secret' }
+  const names = Object.keys(all)
+  for (let mask = 0; mask < 7; mask++) {
+    const given = Object.fromEntries(Object.entries(all).filter((_, bit) => mask & (1 << bit)))
+    const house = await openHouse(given)
+    t.after(() => house.close())
+    const page = await house.visitor().get('/login')
+    assert.equal(page.status, 200)
+    const listed = [...page.text.matchAll(/<li><code>(\w+)<\/code>/g)].map(([, name]) => name)
+    assert.deepEqual(
+      listed,
+      names.filter(name => !(name in given)),
+    )
+    assert.match(alertOf(page)[0] ?? '', /\p{sc=Han}/u)
+    assert.match(buttonOf(page), / disabled[ >]/)
+    assert.doesNotMatch(page.text, /canary-of-secret/)
+    const pressed = await house.visitor().post('/login')
+    assert.deepEqual([pressed.status, pressed.headers.location], [303, '/login'])
+    const back = await house.visitor().get('/callback?code=c&state=x_idp')
+    assert.match(back.headers.location ?? '', /^\/login\?error=(token|callback)_error$/)
+    assert.equal((await house.visitor().get('/')).headers.location, '/login')
+  }
+})
+
+test('who is already signed in is told so, with a way on', async t => {
+  const { visitor, provider, house } = await setUp(t)
+  await signIn(visitor, provider, { nickname: '<李四>' })
+  const page = await visitor.get('/login')
+  assert.match(page.text, /您已登录：<strong>&lt;李四&gt;<\/strong>/)
+  assert.match(page.text, /<a class="button" href="\/">/)
+  assert.match(buttonOf(page), />统一身份认证登录</, 'to change the account')
+
+  const other = house.visitor()
+  await other.get('/a?b=1&c="2"')
+  const cookie = [...visitor.cookies, ...other.cookies].map(pair => pair.join('=')).join('; ')
+  const withReturn = await visitor.get('/login', { headers: { cookie } })
+  assert.match(withReturn.text, /<a class="button" href="\/a\?b=1&amp;c=%222%22">/)
+})
+
+test('the page comes up whatever the ticket looks like', async t => {
+  const { visitor } = await setUp(t)
+  const tickets = [
+    '',
+    'x',
+    'A'.repeat(43),
+    'A'.repeat(5000),
+    '"',
+    '%00',
+    '\xff\xfe',
+    '=;=;',
+    '{}',
+    '__proto__',
+    '../..',
+  ]
+  for (const ticket of tickets) {
+    const page = await visitor.get('/login', { headers: { cookie: `menshen_session=${ticket}` } })
+    assert.equal(page.status, 200, ticket)
+    assert.doesNotMatch(page.text, /您已登录/)
+    assert.deepEqual(page.setCookies, [])
+  }
+})
+
+test('HEAD /login answers like GET, without the page', async t => {
+  const { visitor } = await setUp(t)
+  const { status, text, headers } = await visitor.request({ method: 'HEAD', path: '/login' })
+  assert.deepEqual([status, text], [200, ''])
+  assert.ok(headers['content-security-policy'])
+})

@@ -1,0 +1,425 @@
+// The table of states: a token is refreshed when it expires within five minutes, once, and never at the user's expense.
+
+import assert from 'node:assert/strict'
+import test, { type TestContext } from 'node:test'
+import { type Client, type Response, signIn } from '../kit/client.ts'
+import { openHouse } from '../kit/menshen.ts'
+import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import type { Behaviour } from '../kit/strict-provider.ts'
+
+const LIFE = 7200
+const START = Date.parse('2026-03-01T08:00:00Z')
+
+async function setUp(t: TestContext, env: Record<string, string> = {}, behaviour: Partial<Behaviour> = {}) {
+  const provider = await startScriptedProvider({ expiresIn: LIFE, ...behaviour })
+  t.after(() => provider.close())
+  const house = await openHouse({
+    ...provider.settings,
+    RATE_LIMIT_PER_MINUTE: '0',
+    ...env,
+  })
+  t.after(() => house.close())
+  const visitor = house.visitor()
+  assert.equal((await signIn(visitor, provider)).headers.location, '/')
+  /** The same ticket in a browser that ignores Max-Age. */
+  const cookie = `menshen_session=${visitor.cookies.get('menshen_session')}`
+  const get = (path = '/', headers: Record<string, string> = {}) =>
+    visitor.get(path, { headers: { cookie, ...headers } })
+  return { provider, house, visitor, cookie, get, refreshes: () => provider.callsTo('refresh').length }
+}
+
+const isServed = ({ status }: Response) => status === 200
+const isOver = ({ status, headers }: Response) => status === 302 && headers.location === '/login'
+
+const isRenewed = (answer: Response, maxAge: number, ticket: string) =>
+  answer.setCookies.includes(`${ticket}; Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Lax`)
+
+const isCleared = ({ setCookies }: Response) =>
+  setCookies.includes('menshen_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax')
+
+const expiresAt = async (client: Client) => (await client.get('/_menshen/me')).json<{ expiresAt: number }>().expiresAt
+
+for (const [left, refreshed] of [
+  [LIFE, 0],
+  [301, 0],
+  [300, 1],
+  [299, 1],
+  [1, 1],
+] as const)
+  test(`a token with ${left} seconds left is ${refreshed ? '' : 'not '}refreshed, and the page is served`, async t => {
+    const { house, get, refreshes, visitor, cookie } = await setUp(t)
+    house.passSeconds(LIFE - left)
+    const page = await get()
+    assert.ok(isServed(page))
+    assert.equal(refreshes(), refreshed)
+    assert.equal(isRenewed(page, LIFE, cookie), refreshed === 1)
+    const end = refreshed ? START + (LIFE - left + LIFE) * 1000 : START + LIFE * 1000
+    assert.equal(await expiresAt(visitor), end)
+    assert.ok(isServed(await get()))
+    assert.equal(refreshes(), refreshed, 'a request right after it needs no other')
+  })
+
+for (const left of [0, -1, -100_000])
+  test(`a record whose token has ${left} seconds left is gone: no session, and nothing is asked of the provider`, async t => {
+    const { house, get, provider } = await setUp(t)
+    house.passSeconds(LIFE - left)
+    const calls = provider.calls.length
+    assert.ok(isOver(await get()))
+    assert.equal((await get('/_menshen/me')).status, 401)
+    assert.equal(provider.calls.length, calls)
+  })
+
+test('REFRESH_LEAD_SECONDS moves the boundary', async t => {
+  const { house, get, refreshes } = await setUp(t, { REFRESH_LEAD_SECONDS: '60' })
+  house.passSeconds(LIFE - 61)
+  await get()
+  assert.equal(refreshes(), 0)
+  house.passSeconds(1)
+  await get()
+  assert.equal(refreshes(), 1)
+})
+
+test('a refresh sends exactly the four fields, in the body alone', async t => {
+  const { house, get, provider } = await setUp(t)
+  house.passSeconds(LIFE - 200)
+  await get()
+  const [call] = provider.callsTo('refresh')
+  assert.ok(call)
+  const { refresh_token, ...others } = Object.fromEntries(call.form)
+  assert.match(refresh_token ?? '', /^rt-CANARY-/)
+  assert.deepEqual(others, { grant_type: 'refresh_token', client_id: 'menshen-test', client_secret: 'secret-CANARY-1' })
+  assert.deepEqual([call.form.size, call.query.size, call.headers.authorization], [4, 0, undefined])
+  assert.equal(provider.callsTo('userinfo').length, 1, 'who it is was asked at sign-in')
+})
+
+test('tokens and timing are replaced: the next refresh comes a lifetime later, with the new refresh token', async t => {
+  const { house, get, provider, visitor, refreshes } = await setUp(t)
+  house.passSeconds(LIFE - 200)
+  provider.behaviour.expiresIn = 3600
+  await get()
+  assert.equal(await expiresAt(visitor), START + (LIFE - 200 + 3600) * 1000)
+  house.passSeconds(3600 - 301)
+  assert.ok(isServed(await get()))
+  assert.equal(refreshes(), 1)
+  house.passSeconds(1)
+  assert.ok(isServed(await get()))
+  assert.equal(refreshes(), 2)
+  const sent = provider.callsTo('refresh').map(call => call.form.get('refresh_token'))
+  assert.notEqual(sent[0], sent[1])
+  assert.equal(provider.reuses, 0)
+})
+
+test('a session that is used stays signed in for many lifetimes', async t => {
+  const { house, visitor, provider, refreshes } = await setUp(t)
+  for (let n = 1; n <= 20; n++) {
+    house.passSeconds(LIFE - 250)
+    assert.ok(isServed(await visitor.get('/')), `refresh ${n}, with a cookie that expires like a browser's`)
+    assert.equal(refreshes(), n)
+  }
+  assert.equal(provider.reuses, 0)
+})
+
+test('the old refresh token stays when none is returned', async t => {
+  const { house, get, provider } = await setUp(t, {}, { rotate: false })
+  for (let n = 0; n < 3; n++) {
+    house.passSeconds(LIFE - 200)
+    assert.ok(isServed(await get()))
+  }
+  const sent = provider.callsTo('refresh').map(call => call.form.get('refresh_token'))
+  assert.deepEqual(new Set(sent).size, 1)
+  assert.equal(sent.length, 3)
+})
+
+test('an empty or null refresh token in the answer does not replace the old one', async t => {
+  for (const refresh_token of ['', null]) {
+    const { house, get, provider } = await setUp(t, {}, { rotate: false })
+    const body = { access_token: 'at-CANARY-new', token_type: 'bearer', expires_in: LIFE, refresh_token }
+    provider.answer('refresh', { kind: 'json', body }, 'once')
+    for (let n = 0; n < 2; n++) {
+      house.passSeconds(LIFE - 200)
+      assert.ok(isServed(await get()))
+    }
+    const [first, second] = provider.callsTo('refresh').map(call => call.form.get('refresh_token'))
+    assert.equal(first, second)
+  }
+})
+
+test('60 requests at the moment of refresh: one refresh, 60 pages, no reuse', async t => {
+  const { house, get, provider, refreshes, cookie } = await setUp(t)
+  house.passSeconds(LIFE - 100)
+  const release = provider.hold('refresh')
+  const asked = Array.from({ length: 60 }, () => get())
+  await provider.called('refresh')
+  asked.push(get(), get('/_menshen/me'))
+  release()
+  const answers = await Promise.all(asked)
+  for (const answer of answers) {
+    assert.ok(isServed(answer))
+    assert.ok(isRenewed(answer, LIFE, cookie), 'each of them brings the longer life')
+  }
+  assert.ok(isServed(await get()))
+  assert.equal(refreshes(), 1)
+  assert.equal(provider.reuses, 0)
+})
+
+test('the sessions of two users are refreshed side by side', async t => {
+  const { house, get, provider, refreshes } = await setUp(t)
+  const other = house.visitor()
+  await signIn(other, provider, { username: 'lisi' })
+  house.passSeconds(LIFE - 100)
+  const release = provider.hold('refresh')
+  const asked = [get('/_menshen/me'), other.get('/_menshen/me')]
+  await provider.called('refresh', 2)
+  release()
+  const names = (await Promise.all(asked)).map(
+    answer => answer.json<{ userInfo: { username: string } }>().userInfo.username,
+  )
+  assert.deepEqual(names, ['zhangsan', 'lisi'])
+  assert.equal(refreshes(), 2)
+})
+
+test('the browser that started the refresh goes away, and the refresh still counts', async t => {
+  const { house, visitor, get, provider, refreshes, cookie } = await setUp(t)
+  house.passSeconds(LIFE - 100)
+  const release = provider.hold('refresh')
+  const leaving = new AbortController()
+  const left = visitor.get('/', { headers: { cookie }, signal: leaving.signal }).catch((error: Error) => error.name)
+  await provider.called('refresh')
+  leaving.abort()
+  assert.equal(await left, 'AbortError')
+  release()
+  const page = await get()
+  assert.ok(isServed(page))
+  assert.ok(isRenewed(page, LIFE, cookie))
+  assert.equal(refreshes(), 1)
+  assert.equal(provider.reuses, 0)
+})
+
+test('an answer that got lost is no harm: for the refresh lead every answer brings the cookie again', async t => {
+  const { house, get, cookie } = await setUp(t)
+  house.passSeconds(LIFE - 300)
+  await get()
+  house.passSeconds(200)
+  assert.ok(isRenewed(await get(), LIFE - 200, cookie))
+  house.passSeconds(100)
+  assert.ok(isRenewed(await get('/nothing'), LIFE - 300, cookie))
+  house.passSeconds(1)
+  assert.deepEqual((await get()).setCookies, [])
+})
+
+for (const where of ['the same browser', 'another browser with the same ticket'])
+  test(`a sign-out during the refresh wins, from ${where}`, async t => {
+    const { house, visitor, get, provider, refreshes, cookie } = await setUp(t)
+    house.passSeconds(LIFE - 100)
+    const release = provider.hold('refresh')
+    const pending = get()
+    await provider.called('refresh')
+    const leaving = where === 'the same browser' ? visitor : house.visitor()
+    const signedOut = await leaving.post('/logout', {}, { headers: { cookie } })
+    assert.deepEqual([signedOut.status, signedOut.headers.location], [303, '/login'])
+    release()
+    const late = await pending
+    assert.ok(isOver(late))
+    assert.ok(!late.setCookies.some(given => given.startsWith(cookie)), 'the dead ticket does not come back')
+    assert.ok(isOver(await get()))
+    assert.equal((await get('/_menshen/me')).status, 401)
+    assert.equal(refreshes(), 1)
+  })
+
+test('a sign-out or a look at the login page refreshes nothing', async t => {
+  const { house, get, visitor, provider, refreshes, cookie } = await setUp(t)
+  house.passSeconds(LIFE - 100)
+  for (const path of ['/login', '/_menshen/health', '/_menshen/ready']) assert.ok(isServed(await get(path)))
+  await visitor.post('/logout', {}, { headers: { cookie } })
+  assert.equal(refreshes(), 0)
+  assert.equal(provider.callsTo('logout').length, 1)
+})
+
+const FAILURES = {
+  'is refused': { kind: 'json', status: 400, body: { error: 'invalid_grant' } },
+  'is refused as an expired token': { kind: 'json', status: 401, body: { error: 'invalid_token' } },
+  'is refused for the client': { kind: 'json', status: 401, body: { error: 'invalid_client' } },
+  'meets an error of the provider': { kind: 'json', status: 500, body: {} },
+  'gets no whole answer': { kind: 'cut', when: 'in the body' },
+  'gets no answer at all': { kind: 'cut', when: 'at once' },
+  'gets nonsense': { kind: 'bytes', body: 'nonsense' },
+  'gets an answer without a token': { kind: 'json', body: { token_type: 'bearer', expires_in: 7200 } },
+} as const
+
+for (const [what, answer] of Object.entries(FAILURES))
+  test(`a refresh that ${what} clears the session and redirects to /login, for late requests too`, async t => {
+    const { house, get, provider, refreshes } = await setUp(t)
+    house.passSeconds(LIFE - 100)
+    const release = provider.hold('refresh')
+    provider.answer('refresh', answer)
+    const asked = get('/page?x=1')
+    await provider.called('refresh')
+    const others = Array.from({ length: 10 }, () => get())
+    const script = get('/api', { accept: 'application/json' })
+    release()
+    const page = await asked
+    assert.ok(isOver(page))
+    assert.ok(isCleared(page))
+    assert.ok(
+      page.setCookies.some(given => given.startsWith('menshen_return=')),
+      'and after sign-in back to the page',
+    )
+    for (const other of await Promise.all(others)) assert.ok(isOver(other))
+    assert.equal((await script).status, 401)
+    const calls = provider.calls.length
+    assert.equal(refreshes(), 1)
+    for (let n = 0; n < 3; n++) assert.ok(isOver(await get()))
+    house.passSeconds(3600)
+    assert.ok(isOver(await get()))
+    assert.equal(provider.calls.length, calls, 'no further calls')
+    assert.doesNotMatch((await get('/login')).text, /您已登录/)
+  })
+
+test('a provider that cannot be reached within the deadline ends the session, well within a user’s patience', async t => {
+  const { house, get, provider, refreshes } = await setUp(t, { PROVIDER_TIMEOUT_MS: '800' })
+  house.passSeconds(LIFE - 100)
+  provider.answer('refresh', { kind: 'hang' })
+  assert.ok(isOver(await get()))
+  assert.equal(refreshes(), 1, 'a request that may have arrived is not sent again')
+  assert.ok(isOver(await get()))
+})
+
+test('a provider that refuses connections is asked again quickly, and then the session ends', async t => {
+  const { house, get, provider } = await setUp(t)
+  house.passSeconds(LIFE - 100)
+  await provider.close()
+  const answer = await get()
+  assert.ok(isOver(answer))
+  assert.ok(isCleared(answer))
+  assert.ok(isOver(await get()))
+})
+
+test('with REFRESH_FAILURE=keep the session lives while its token does, and the provider is not stormed', async t => {
+  const { house, get, provider, refreshes } = await setUp(t, { REFRESH_FAILURE: 'keep' })
+  house.passSeconds(LIFE - 100)
+  provider.answer('refresh', { kind: 'json', status: 503, body: {} })
+  for (let n = 0; n < 20; n++) assert.ok(isServed(await get()))
+  assert.equal(refreshes(), 1)
+  house.passSeconds(31)
+  assert.ok(isServed(await get()))
+  assert.equal(refreshes(), 2, 'it tries again after a while')
+  provider.answer('refresh', { kind: 'normal' })
+  house.passSeconds(31)
+  const page = await get()
+  assert.ok(isServed(page))
+  assert.equal(refreshes(), 3)
+  assert.ok(page.setCookies.length > 0)
+  house.passSeconds(LIFE - 400)
+  assert.ok(isServed(await get()))
+  assert.equal(refreshes(), 3)
+})
+
+test('with REFRESH_FAILURE=keep a refusal still ends the session', async t => {
+  const { house, get, provider } = await setUp(t, { REFRESH_FAILURE: 'keep' })
+  house.passSeconds(LIFE - 100)
+  provider.answer('refresh', { kind: 'json', status: 400, body: { error: 'invalid_grant' } })
+  const page = await get()
+  assert.ok(isOver(page))
+  assert.ok(isCleared(page))
+})
+
+test('with REFRESH_FAILURE=keep the session ends with its token', async t => {
+  const { house, get, provider } = await setUp(t, { REFRESH_FAILURE: 'keep' })
+  house.passSeconds(LIFE - 2)
+  provider.answer('refresh', { kind: 'json', status: 503, body: {} })
+  assert.ok(isServed(await get()))
+  house.passSeconds(2)
+  assert.ok(isOver(await get()))
+  assert.equal((await get('/_menshen/me')).status, 401)
+})
+
+test('with REFRESH_FAILURE=keep /_menshen/me never promises more than the token has', async t => {
+  const { house, get, provider } = await setUp(t, { REFRESH_FAILURE: 'keep' })
+  house.passSeconds(LIFE - 2)
+  provider.answer('refresh', { kind: 'json', status: 503, body: {} })
+  const { expiresAt } = (await get('/_menshen/me')).json<{ expiresAt: number }>()
+  assert.equal(expiresAt, START + LIFE * 1000)
+})
+
+test('a token that expires while the provider takes its time is not lost', async t => {
+  const { house, get, provider, refreshes, cookie } = await setUp(t)
+  house.passSeconds(LIFE - 1)
+  const release = provider.hold('refresh')
+  const pending = get()
+  await provider.called('refresh')
+  house.passSeconds(2)
+  const late = get()
+  release()
+  for (const page of await Promise.all([pending, late])) {
+    assert.ok(isServed(page))
+    assert.ok(page.setCookies.some(given => given.startsWith(`${cookie};`)))
+  }
+  assert.equal(refreshes(), 1)
+})
+
+test('without a refresh token the session lasts as long as its token, and then ends', async t => {
+  const { house, get, provider, visitor } = await setUp(t, {}, { refreshTokens: false })
+  const calls = provider.calls.length
+  for (const pass of [LIFE - 300, 299]) {
+    house.passSeconds(pass)
+    const page = await get()
+    assert.ok(isServed(page))
+    assert.deepEqual(page.setCookies, [])
+  }
+  assert.equal(await expiresAt(visitor), START + LIFE * 1000)
+  house.passSeconds(1)
+  assert.ok(isOver(await get()))
+  assert.equal(provider.calls.length, calls)
+})
+
+test('a session that keeps refreshing ends after SESSION_MAX_HOURS', async t => {
+  const { house, get, provider, refreshes, cookie } = await setUp(t, { SESSION_MAX_HOURS: '1' }, { expiresIn: 1800 })
+  house.passSeconds(1600)
+  assert.ok(isRenewed(await get(), 1800, cookie))
+  house.passSeconds(1600)
+  assert.ok(isRenewed(await get(), 400, cookie), 'the cookie promises no more than is left')
+  house.passSeconds(399)
+  assert.ok(isServed(await get()))
+  const calls = refreshes()
+  house.passSeconds(1)
+  assert.ok(isOver(await get()))
+  assert.equal(refreshes(), calls)
+  assert.equal(provider.reuses, 0)
+})
+
+test('SESSION_MAX_HOURS holds too while refreshes fail and sessions are kept', async t => {
+  const env = { SESSION_MAX_HOURS: '1', REFRESH_FAILURE: 'keep' }
+  const { house, get, provider } = await setUp(t, env, { expiresIn: 3800 })
+  provider.answer('refresh', { kind: 'json', status: 503, body: {} })
+  house.passSeconds(3599)
+  assert.ok(isServed(await get()))
+  house.passSeconds(1)
+  assert.ok(isOver(await get()))
+})
+
+test('who signs in again while the refresh of the old session hangs keeps the new session', async t => {
+  const { house, visitor, get, provider } = await setUp(t)
+  house.passSeconds(LIFE - 100)
+  const release = provider.hold('refresh')
+  const pending = get()
+  await provider.called('refresh')
+  await signIn(visitor, provider, { username: 'lisi' })
+  release()
+  const late = await pending
+  assert.ok(
+    !late.setCookies.some(given => given.startsWith('menshen_session=')),
+    'a late answer touches no newer cookie',
+  )
+  const { userInfo } = (await visitor.get('/_menshen/me')).json<{ userInfo: { username: string } }>()
+  assert.equal(userInfo.username, 'lisi')
+})
+
+test('a token that never lives longer than the lead is refreshed at each visit, and nobody is signed out', async t => {
+  const { house, visitor, provider } = await setUp(t, {}, { expiresIn: 120 })
+  for (let n = 0; n < 5; n++) {
+    house.passSeconds(100)
+    const pages = await Promise.all(Array.from({ length: 10 }, () => visitor.get('/')))
+    assert.ok(pages.every(isServed))
+  }
+  assert.equal(provider.reuses, 0)
+})

@@ -1,0 +1,277 @@
+// Where the visitor wanted to go: always a path of our own origin, judged by the URL parser that browsers use.
+
+import assert from 'node:assert/strict'
+import { createHmac, randomBytes } from 'node:crypto'
+import test, { type TestContext } from 'node:test'
+import { ownPath, readReturnPath, signReturnPath } from '../../src/session/return-path.ts'
+import { signIn } from '../kit/client.ts'
+import { corpusStrings } from '../kit/corpora.ts'
+import { openHouse } from '../kit/menshen.ts'
+import { startScriptedProvider } from '../kit/scripted-provider.ts'
+
+const ORIGIN = 'https://app.example.com'
+const NOW = Date.parse('2026-03-01T08:00:00Z')
+const KEY = new Uint8Array(32).fill(7)
+const RETURN = 'menshen_return'
+
+const EVIL = [
+  ...[
+    '//evil.example',
+    '///evil.example',
+    '////evil.example',
+    '/\\evil.example',
+    '\\\\evil.example',
+    '\\/evil.example',
+  ],
+  ...[
+    '/\t/evil.example',
+    '/\n/evil.example',
+    '/\r/evil.example',
+    '\t//evil.example',
+    ' //evil.example',
+    '\u0000//evil.example',
+  ],
+  ...[
+    'https://evil.example',
+    'https:evil.example',
+    'https:/evil.example',
+    'http:///evil.example',
+    'HTTPS://evil.example',
+  ],
+  ...['http://app.example.com/', 'https://app.example.com:8443/', 'https://app.example.com.evil.example/'],
+  ...[
+    'https://app.example.com@evil.example/',
+    'https://app.example.com\\@evil.example',
+    '//app.example.com@evil.example',
+  ],
+  ...[
+    'javascript:alert(1)',
+    'JaVaScRiPt:alert(1)',
+    'java\tscript:alert(1)',
+    'data:text/html,x',
+    'vbscript:x',
+    'blob:x',
+  ],
+  ...['/.//evil.example', '/..//evil.example', '/x/..//evil.example', '/%2e//evil.example', '/./\\evil.example'],
+  ...[
+    '/x/%2e%2e//evil.example',
+    '/.\\/evil.example',
+    '/;@evil.example//',
+    '//evil.example/%2f..',
+    '/\u2028/evil.example',
+  ],
+  ...[
+    'https://ｅｖｉｌ.example',
+    '//evil。example',
+    '//[::1]/',
+    '//2130706433/',
+    'file:///etc/passwd',
+    'ftp://evil.example',
+  ],
+]
+
+/** What a browser makes of a Location of ours. */
+function leadsHome(path: string, origin = ORIGIN): boolean {
+  return URL.canParse(path, `${origin}/callback`) && new URL(path, `${origin}/callback`).origin === origin
+}
+
+function decoded(text: string): string[] {
+  try {
+    return [decodeURIComponent(text)]
+  } catch {
+    return []
+  }
+}
+
+async function setUp(t: TestContext, env: Record<string, string> = {}) {
+  const provider = await startScriptedProvider()
+  t.after(() => provider.close())
+  const house = await openHouse({ ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', ...env })
+  t.after(() => house.close())
+  return { provider, house, visitor: house.visitor(), baseUrl: `http://localhost:${new URL(house.url).port}` }
+}
+
+test('a path of our own stays what it is', () => {
+  const paths = [
+    '/',
+    '/a',
+    '/a/b?c=d&e=%26',
+    '/a//b',
+    '/%2F%2Fevil.example',
+    '/?u=https://evil.example',
+    '/a:b@c',
+    '/login/x',
+  ]
+  for (const path of paths) assert.equal(ownPath(path, ORIGIN), path)
+  assert.equal(ownPath('/中文?q=é', ORIGIN), '/%E4%B8%AD%E6%96%87?q=%C3%A9')
+  assert.equal(ownPath('/a#fragment', ORIGIN), '/a', 'a fragment never reaches a server')
+  assert.equal(ownPath(`${ORIGIN}/a`, ORIGIN), '/a')
+})
+
+test('whatever is given, what comes out leads to our own origin, and only once', () => {
+  const lines = [...EVIL, ...corpusStrings('open-redirects.txt')]
+  for (const line of lines)
+    for (const text of [line, ...decoded(line), ...decoded(line).flatMap(decoded)]) {
+      const path = ownPath(text, ORIGIN)
+      if (path === undefined) continue
+      assert.ok(leadsHome(path), JSON.stringify(text))
+      assert.match(path, /^\/(?![/\\])[\x21-\x7e]*$/, JSON.stringify(text))
+      assert.equal(ownPath(path, ORIGIN), path, 'the same again when it is read back')
+    }
+})
+
+test('what leads away is refused', () => {
+  const away = EVIL.filter(text => !URL.canParse(text, ORIGIN) || new URL(text, ORIGIN).origin !== ORIGIN)
+  assert.ok(away.length > 20)
+  for (const text of away) assert.equal(ownPath(text, ORIGIN), undefined, JSON.stringify(text))
+})
+
+test('the sign-in itself is no place to return to, in any spelling that leads there', () => {
+  for (const path of [
+    '/login',
+    '/callback?code=c&state=s_idp',
+    '/logout',
+    '/./logout',
+    '/x/../logout',
+    '/logout?x',
+    '/logout#x',
+  ])
+    assert.equal(ownPath(path, ORIGIN), undefined, path)
+})
+
+test('a signed path is read back until its time is over', () => {
+  const cookie = signReturnPath('/a?b=中', NOW + 1000, KEY)
+  assert.match(cookie, /^[\w.-]+$/, 'a cookie needs no quotes')
+  assert.equal(readReturnPath(cookie, KEY, ORIGIN, NOW), '/a?b=%E4%B8%AD')
+  assert.equal(readReturnPath(cookie, KEY, ORIGIN, NOW + 999), '/a?b=%E4%B8%AD')
+  assert.equal(readReturnPath(cookie, KEY, ORIGIN, NOW + 1000), undefined)
+  assert.equal(readReturnPath(cookie, new Uint8Array(32), ORIGIN, NOW), undefined, 'another key')
+})
+
+test('even a path that was signed is judged again: BASE_URL may have changed since', () => {
+  for (const text of EVIL) {
+    const path = readReturnPath(signReturnPath(text, NOW + 1000, KEY), KEY, ORIGIN, NOW)
+    assert.ok(path === undefined || leadsHome(path), JSON.stringify(text))
+  }
+})
+
+test('a cookie with any byte changed, cut or added before the end is nothing', () => {
+  const cookie = signReturnPath('/wanted', NOW + 1000, KEY)
+  for (let at = 0; at < cookie.length - 1; at++) {
+    const changed = cookie.slice(0, at) + (cookie[at] === 'A' ? 'B' : 'A') + cookie.slice(at + 1)
+    assert.equal(readReturnPath(changed, KEY, ORIGIN, NOW), undefined, changed)
+    assert.equal(readReturnPath(cookie.slice(0, at), KEY, ORIGIN, NOW), undefined)
+  }
+  const text = Buffer.from(`${NOW + 1000} //evil.example`).toString('base64url')
+  const unsigned = [text, `${text}.`, `${text}.${createHmac('sha256', '').update(text).digest('base64url')}`]
+  const odd = [
+    '',
+    '.',
+    '..',
+    'a.b',
+    'a.b.c',
+    '\u0000',
+    '%',
+    '=',
+    '.'.repeat(4000),
+    randomBytes(90).toString('base64url'),
+  ]
+  for (const given of [...unsigned, ...odd]) assert.equal(readReturnPath(given, KEY, ORIGIN, NOW), undefined)
+})
+
+test('a visitor comes back to our own origin, whatever path was asked for', async t => {
+  const { house, provider, baseUrl } = await setUp(t)
+  const wanted = [...EVIL, ...EVIL.map(encodeURI), ...EVIL.map(text => `/${encodeURIComponent(text)}`)]
+  const lines = [...wanted, ...corpusStrings('open-redirects.txt')]
+  const targets = lines.filter(line => /^\/[\x21-\x7e]*$/.test(line))
+  assert.ok(targets.length > 20)
+  for (const path of targets) {
+    const visitor = house.visitor()
+    const visit = await visitor.get(path)
+    assert.ok([302, 200, 400, 404, 405].includes(visit.status), `${path}: ${visit.status}`)
+    if (visit.status === 302) assert.match(visit.headers.location ?? '', /^\/login(\?|$)/, path)
+    if (!visitor.cookies.has(RETURN)) continue
+    const { headers } = await signIn(visitor, provider)
+    assert.ok(leadsHome(headers.location ?? '', baseUrl), `${path}: ${headers.location}`)
+  }
+})
+
+test('what a request says in parameters, headers or a made-up cookie is no return path', async t => {
+  const { visitor, provider } = await setUp(t)
+  const names = ['next', 'return', 'returnTo', 'redirect', 'redirect_uri', 'target', 'url', 'rd', 'continue']
+  const query = names.map(name => `${name}=${encodeURIComponent('//evil.example')}`).join('&')
+  const headers = {
+    'x-original-url': '//evil.example',
+    'x-forwarded-uri': '//evil.example',
+    referer: 'https://evil.example/',
+    cookie: `${RETURN}=//evil.example; next=//evil.example`,
+  }
+  const answer = await visitor.get(`/callback?code=${provider.codeFor()}&state=a_idp&${query}`, { headers })
+  assert.equal(answer.headers.location, '/')
+})
+
+test('the cookie is HttpOnly, Lax, short-lived, and below what browsers keep', async t => {
+  const { visitor } = await setUp(t)
+  const [given = ''] = (await visitor.get(`/${'a'.repeat(2000)}`)).setCookies
+  assert.match(given, /^menshen_return=[\w.-]+; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax$/)
+  assert.ok(given.length < 4096)
+  const secure = await setUp(t, { BASE_URL: 'https://app.example.com' })
+  const [prefixed = ''] = (await secure.visitor.get('/x')).setCookies
+  assert.match(prefixed, /^__Host-menshen_return=.*; Secure$/)
+})
+
+test('after ten minutes it is forgotten, even by a browser that keeps it', async t => {
+  const { visitor, house, provider } = await setUp(t)
+  await visitor.get('/wanted')
+  const headers = { cookie: `${RETURN}=${visitor.cookies.get(RETURN)}` }
+  const signInWith = () => visitor.get(`/callback?code=${provider.codeFor()}&state=a_idp`, { headers })
+  house.passSeconds(599)
+  assert.equal((await signInWith()).headers.location, '/wanted')
+  house.passSeconds(1)
+  assert.equal((await signInWith()).headers.location, '/')
+})
+
+test('a cookie of another installation, or tampered with, is ignored', async t => {
+  const { visitor, provider } = await setUp(t)
+  const other = await setUp(t, { CLIENT_SECRET: 'another' })
+  await other.visitor.get('/theirs')
+  const theirs = other.visitor.cookies.get(RETURN) ?? ''
+  await visitor.get('/ours')
+  const ours = visitor.cookies.get(RETURN) ?? ''
+  const [text = '', signature = ''] = ours.split('.')
+  const forged = Buffer.from(Buffer.from(text, 'base64url').toString().replace('/ours', '/evil')).toString('base64url')
+  for (const cookie of [
+    theirs,
+    `${forged}.${signature}`,
+    `${text}.`,
+    text,
+    '',
+    'undefined',
+    `${theirs}; ${RETURN}=${ours}`,
+  ]) {
+    const path = `/callback?code=${provider.codeFor()}&state=a_idp`
+    const answer = await visitor.get(path, { headers: { cookie: `${RETURN}=${cookie}` } })
+    assert.equal(answer.headers.location, '/', cookie)
+  }
+})
+
+test('a path too long to carry is left behind, and the sign-in still works', async t => {
+  const { house, provider } = await setUp(t)
+  for (const [length, kept] of [
+    [2048, true],
+    [2049, false],
+    [9000, false],
+  ] as const) {
+    const visitor = house.visitor()
+    const path = `/${'a'.repeat(length - 1)}`
+    await visitor.get(path)
+    assert.equal((await signIn(visitor, provider)).headers.location, kept ? path : '/', String(length))
+  }
+})
+
+test('a long path does not bring back the page that was wanted before it', async t => {
+  const { visitor, provider } = await setUp(t)
+  await visitor.get('/earlier')
+  await visitor.get(`/${'a'.repeat(5000)}`)
+  assert.equal((await signIn(visitor, provider)).headers.location, '/')
+})

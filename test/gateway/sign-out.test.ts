@@ -1,0 +1,268 @@
+// GET and POST /logout: the local session ends first and always; the provider is told, and never stands in the way.
+
+import assert from 'node:assert/strict'
+import test, { type TestContext } from 'node:test'
+import type { Answer } from '../kit/answers.ts'
+import { type Response, signIn } from '../kit/client.ts'
+import { openHouse } from '../kit/menshen.ts'
+import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+const PATIENCE_MS = 20_000
+const CLEARED = 'menshen_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax'
+
+async function setUp(t: TestContext, env: Record<string, string> = {}) {
+  const provider = await startScriptedProvider()
+  t.after(() => provider.close())
+  const house = await openHouse({
+    ...provider.settings,
+    RATE_LIMIT_PER_MINUTE: '0',
+    ...env,
+  })
+  t.after(() => house.close())
+  const visitor = house.visitor()
+  await signIn(visitor, provider)
+  const cookie = [...visitor.cookies].map(pair => pair.join('=')).join('; ')
+  const lives = async () => (await house.visitor().get('/', { headers: { cookie } })).status === 200
+  return { provider, house, visitor, cookie, lives, baseUrl: `http://localhost:${new URL(house.url).port}` }
+}
+
+const isToLogin = ({ status, headers }: Response, expected: number) =>
+  assert.deepEqual([status, headers.location], [expected, '/login'])
+
+test('POST /logout ends the session, tells the provider and redirects to /login by 303', async t => {
+  const { visitor, provider, lives } = await setUp(t)
+  const answer = await visitor.post('/logout')
+  isToLogin(answer, 303)
+  assert.deepEqual(answer.setCookies, [CLEARED], 'cleared with the attributes that it was set with')
+  assert.equal(answer.headers['cache-control'], 'no-store')
+  assert.equal(await lives(), false, 'the ticket is dead, whoever kept it')
+  assert.equal(provider.callsTo('logout').length, 1)
+  isToLogin(await visitor.get('/'), 302)
+})
+
+test('GET /logout, typed in, does the same by 302', async t => {
+  const { visitor, provider, lives } = await setUp(t)
+  isToLogin(await visitor.get('/logout', { headers: { 'sec-fetch-site': 'none', 'sec-fetch-dest': 'document' } }), 302)
+  assert.equal(await lives(), false)
+  assert.equal(provider.callsTo('logout').length, 1)
+})
+
+test('on an https address the cleared cookie is Secure and has its prefix', async t => {
+  const { visitor, lives } = await setUp(t, { BASE_URL: 'https://app.example.com' })
+  assert.equal(await lives(), true)
+  const { setCookies } = await visitor.post('/logout')
+  assert.deepEqual(setCookies, [`__Host-${CLEARED}; Secure`])
+  assert.equal(await lives(), false)
+})
+
+test('own pages and the user’s own hand sign out at once', async t => {
+  const hands = [{}, { 'sec-fetch-site': 'same-origin' }, { 'sec-fetch-site': 'none' }]
+  for (const headers of hands)
+    for (const method of ['GET', 'POST']) {
+      const { visitor, lives } = await setUp(t)
+      isToLogin(await visitor.request({ method, path: '/logout', headers }), method === 'GET' ? 302 : 303)
+      assert.equal(await lives(), false)
+    }
+  const { visitor, lives, baseUrl } = await setUp(t)
+  isToLogin(await visitor.post('/logout', {}, { headers: { origin: baseUrl, referer: `${baseUrl}/x` } }), 303)
+  assert.equal(await lives(), false)
+})
+
+test('from another site a page asks first, and the session lives', async t => {
+  const { visitor, provider, lives, baseUrl } = await setUp(t)
+  const foreign = [
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+    { 'sec-fetch-site': 'cross-site', origin: baseUrl, referer: `${baseUrl}/` },
+    { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'image' },
+    { 'sec-fetch-site': 'nonsense' },
+    { origin: 'https://evil.example' },
+    { origin: 'null' },
+    { origin: `${baseUrl}.evil.example` },
+    { origin: baseUrl.replace('localhost', '127.0.0.1') },
+    { referer: 'https://evil.example/' },
+    { referer: `https://evil.example/?${baseUrl}` },
+    { referer: `${baseUrl}@evil.example/` },
+    { referer: '' },
+  ]
+  for (const headers of foreign)
+    for (const method of ['GET', 'POST']) {
+      const answer = await visitor.request({ method, path: '/logout', headers })
+      const what = `${method} ${JSON.stringify(headers)}`
+      assert.ok([200, 403].includes(answer.status), `${what}: ${answer.status}`)
+      assert.match(answer.text, /lang="zh-CN".*退出登录/s, what)
+      assert.match(answer.text, /<form method="post" action="\/logout">/, what)
+      assert.deepEqual(answer.setCookies, [], what)
+      assert.equal(await lives(), true, what)
+    }
+  assert.equal(provider.callsTo('logout').length, 0)
+  isToLogin(await visitor.post('/logout', {}, { headers: { 'sec-fetch-site': 'same-origin' } }), 303)
+})
+
+test('a browser that fetches ahead signs nobody out', async t => {
+  const { visitor, lives } = await setUp(t)
+  const ahead = [
+    { 'sec-purpose': 'prefetch' },
+    { 'sec-purpose': 'prefetch;prerender', 'sec-fetch-site': 'same-origin' },
+    // What browsers say where Sec- headers are not sent, and what older ones say.
+    { purpose: 'prefetch' },
+    { 'x-purpose': 'preview' },
+    { 'x-moz': 'prefetch' },
+  ]
+  for (const headers of ahead) {
+    assert.deepEqual((await visitor.get('/logout', { headers })).setCookies, [], JSON.stringify(headers))
+    assert.equal(await lives(), true, JSON.stringify(headers))
+  }
+})
+
+test('the provider is sent the client and the refresh token, and neither the access token nor the secret', async t => {
+  const { visitor, provider } = await setUp(t)
+  await visitor.post('/logout')
+  const [call] = provider.callsTo('logout')
+  assert.ok(call)
+  assert.equal(call.method, 'POST')
+  assert.equal(call.query.size, 0, 'nothing in an address')
+  assert.deepEqual([...call.form.keys()].sort(), ['client_id', 'refresh_token'])
+  assert.equal(call.form.get('client_id'), 'menshen-test')
+  assert.match(call.form.get('refresh_token') ?? '', /^rt-CANARY-/)
+  assert.doesNotMatch(JSON.stringify(call.headers) + call.body, /at-CANARY|secret-CANARY/)
+  assert.equal(call.headers.cookie, undefined)
+})
+
+test('after a refresh the provider is sent the new refresh token', async t => {
+  const { visitor, house, provider } = await setUp(t)
+  house.passSeconds(7000)
+  await visitor.get('/')
+  await visitor.post('/logout')
+  const spent = provider.callsTo('refresh')[0]?.form.get('refresh_token')
+  assert.notEqual(provider.callsTo('logout')[0]?.form.get('refresh_token'), spent)
+})
+
+test('without a refresh token the provider is told all the same', async t => {
+  const { house, provider } = await setUp(t)
+  provider.behaviour.refreshTokens = false
+  const visitor = house.visitor()
+  await signIn(visitor, provider)
+  isToLogin(await visitor.post('/logout'), 303)
+  assert.deepEqual([...(provider.callsTo('logout')[0]?.form.keys() ?? [])], ['client_id'])
+})
+
+const FAULTS: Record<string, Answer> = {
+  hangs: { kind: 'hang' },
+  'answers 500': { kind: 'json', status: 500, body: {} },
+  refuses: { kind: 'json', status: 401, body: { error: 'invalid_token' } },
+  'cuts the connection': { kind: 'cut', when: 'at once' },
+  'sends a body without end': { kind: 'endless' },
+  'does not speak HTTP': { kind: 'wire', bytes: 'nonsense' },
+  redirects: { kind: 'redirect', to: 'http://127.0.0.1:9/' },
+}
+
+for (const [fault, given] of Object.entries(FAULTS))
+  test(`a provider that ${fault} does not stand in the way of a sign-out`, async t => {
+    const { visitor, provider, lives } = await setUp(t)
+    provider.answer('logout', given)
+    const started = performance.now()
+    const answer = await visitor.post('/logout')
+    assert.ok(performance.now() - started < PATIENCE_MS)
+    isToLogin(answer, 303)
+    assert.deepEqual(answer.setCookies, [CLEARED])
+    assert.equal(await lives(), false)
+    assert.equal(provider.callsTo('logout').length, 1)
+  })
+
+test('a provider that is not there does not stand in the way either', async t => {
+  const { visitor, provider, lives } = await setUp(t)
+  await provider.close()
+  isToLogin(await visitor.post('/logout'), 303)
+  assert.equal(await lives(), false)
+})
+
+test('the session is over before the provider has been told', async t => {
+  const { visitor, provider, lives } = await setUp(t)
+  const release = provider.hold('logout')
+  const pending = visitor.post('/logout')
+  await provider.called('logout')
+  assert.equal(await lives(), false)
+  release()
+  isToLogin(await pending, 303)
+})
+
+test('a browser that goes away during the sign-out is signed out', async t => {
+  const { visitor, provider, lives } = await setUp(t)
+  const release = provider.hold('logout')
+  const leaving = new AbortController()
+  const left = visitor.post('/logout', {}, { signal: leaving.signal }).catch((error: Error) => error.name)
+  await provider.called('logout')
+  leaving.abort()
+  assert.equal(await left, 'AbortError')
+  release()
+  assert.equal(await lives(), false)
+})
+
+test('LOGOUT_STYLE=none tells nobody', async t => {
+  const { visitor, provider, lives } = await setUp(t, { LOGOUT_STYLE: 'none' })
+  isToLogin(await visitor.post('/logout'), 303)
+  assert.equal(await lives(), false)
+  assert.equal(provider.callsTo('logout').length, 0)
+})
+
+test('LOGOUT_STYLE=browser sends the browser through the provider and back to /login, without a token', async t => {
+  const { visitor, provider, lives, baseUrl } = await setUp(t, { LOGOUT_STYLE: 'browser' })
+  const answer = await visitor.post('/logout')
+  assert.equal(answer.status, 303)
+  assert.deepEqual(answer.setCookies, [CLEARED])
+  const address = new URL(answer.headers.location ?? '')
+  assert.equal(address.origin + address.pathname, `${provider.url}/oauth/logout`)
+  assert.deepEqual([...address.searchParams], [['redirect_url', `${baseUrl}/login`]])
+  assert.equal(provider.callsTo('logout').length, 0, 'Menshen itself does not call')
+  assert.equal(await lives(), false)
+  const back = await visitor.follow(answer)
+  assert.equal(back.headers.location, `${baseUrl}/login`)
+})
+
+test('LOGOUT_URL can be a path with a query, or a whole address', async t => {
+  const addresses = {
+    '/public/sp/slo/app-1?x=1': '/public/sp/slo/app-1',
+    'https://sso.example.com/slo?x=1': 'https://sso.example.com/slo',
+  }
+  for (const [LOGOUT_URL, place] of Object.entries(addresses)) {
+    const { visitor, provider, baseUrl } = await setUp(t, { LOGOUT_STYLE: 'browser', LOGOUT_URL })
+    const address = new URL((await visitor.post('/logout')).headers.location ?? '')
+    assert.equal(address.origin + address.pathname, place.startsWith('/') ? provider.url + place : place)
+    assert.deepEqual(Object.fromEntries(address.searchParams), { x: '1', redirect_url: `${baseUrl}/login` })
+  }
+})
+
+test('who is not signed in is sent to /login, and nobody is told', async t => {
+  for (const LOGOUT_STYLE of ['server', 'browser', 'none']) {
+    const { house, provider } = await setUp(t, { LOGOUT_STYLE })
+    for (const cookie of ['', 'menshen_session=x', `menshen_session=${'A'.repeat(43)}`]) {
+      isToLogin(await house.visitor().post('/logout', {}, { headers: { cookie } }), 303)
+      isToLogin(await house.visitor().get('/logout', { headers: { cookie } }), 302)
+    }
+    assert.equal(provider.callsTo('logout').length, 0)
+  }
+})
+
+for (const kind of ['memory', 'lmdb'])
+  test(`signing out several times at once is signing out once (${kind})`, async t => {
+    const STORE = kind === 'memory' ? 'memory:' : `lmdb:${tempFolder(t)}`
+    const { visitor, provider, cookie, lives } = await setUp(t, { STORE })
+    const headers = { cookie }
+    const answers = await Promise.all([1, 2, 3, 4].map(() => visitor.post('/logout', {}, { headers })))
+    for (const answer of answers) isToLogin(answer, 303)
+    assert.equal(await lives(), false)
+    assert.equal(provider.callsTo('logout').length, 1)
+  })
+
+test('a sign-out ends this session and no other, and a new sign-in works at once', async t => {
+  const { house, visitor, provider, lives } = await setUp(t)
+  const phone = house.visitor()
+  await signIn(phone, provider)
+  await visitor.post('/logout')
+  assert.equal(await lives(), false)
+  assert.equal((await phone.get('/')).status, 200)
+  assert.equal((await signIn(visitor, provider)).headers.location, '/')
+  assert.equal((await visitor.get('/')).status, 200)
+})
