@@ -1,10 +1,10 @@
 // Everything that is not sign-in: who gets a page, who gets the way to the login page, and who a status.
 
 import assert from 'node:assert/strict'
-import { once, once } from 'node:events'
+import { once } from 'node:events'
 import { Agent, get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
-import { text, text } from 'node:stream/consumers'
+import { text } from 'node:stream/consumers'
 import test, { type TestContext } from 'node:test'
 import { type Client, signIn } from '../kit/client.ts'
 import { openHouse } from '../kit/menshen.ts'
