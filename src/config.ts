@@ -155,6 +155,19 @@ export const SETTINGS = {
     default: '5000',
     sentence: 'The deadline for one call to the provider, its body included.',
   }),
+  PROVIDER_PARALLEL_CALLS: required({
+    ...kind.wholeNumber(1, 10_000, 'a number of calls'),
+    default: '64',
+    sentence: 'How many sign-ins, and how many refreshes, ask the provider at the same time; others wait their turn.',
+  }),
+  ISSUER: optional({
+    ...kind.text('what the provider calls itself', 'https://idp.example.com'),
+    sentence: "The provider's issuer: `iss` in the callback must be this one (RFC 9207).",
+  }),
+  JWKS_URL: optional({
+    ...kind.address,
+    sentence: 'Where the provider publishes its keys; with `ISSUER` it turns on back-channel logout.',
+  }),
   SESSION_MAX_HOURS: required({
     ...kind.wholeNumber(1, 8_760, 'a number of hours'),
     default: '168',

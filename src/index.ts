@@ -45,8 +45,8 @@ export interface MenshenOptions {
 
 export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   const { settings = readSettings({}), config = {}, log, now = Date.now } = options
-  const store = await openStore(settings.STORE, now)
-  const provider = providerOf(settings)
+  const store = await openStore(settings.STORE, now, log)
+  const provider = providerOf(settings, now)
   const keys = deriveKeys(settings.CLIENT_SECRET ?? new Secret(randomBytes(32).toString('hex')))
   const sessions = createSessions({ store, provider, keys, settings, now, log })
   const streams = createOpenStreams(sessions, log)
@@ -81,8 +81,8 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   }
 }
 
-function providerOf(settings: Settings): Provider {
+function providerOf(settings: Settings, now: () => number): Provider {
   const { AUTH_URL, CLIENT_ID, CLIENT_SECRET } = settings
   if (!AUTH_URL || !CLIENT_ID || !CLIENT_SECRET) return unconfiguredProvider()
-  return createProvider({ authUrl: AUTH_URL, clientId: CLIENT_ID, clientSecret: CLIENT_SECRET, settings })
+  return createProvider({ authUrl: AUTH_URL, clientId: CLIENT_ID, clientSecret: CLIENT_SECRET, settings, now })
 }

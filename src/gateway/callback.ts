@@ -27,6 +27,7 @@ export async function finishSignIn(house: House, visit: Visit): Promise<Response
   if (code.length > 1) return failed('callback_error')
   if (!code[0]) return failed('missing_code')
   if (state.length > 1 || !state[0]?.endsWith(STATE_SUFFIX)) return failed('invalid_state')
+  if (!isFromIssuer(house, query)) return failed('callback_error')
   try {
     const attempt = await house.attempts.take(readCookie(visit.headers.cookie, house.cookies.attempt), state[0])
     if (!attempt && house.attempts.remembered) return failed('invalid_state')
@@ -37,6 +38,12 @@ export async function finishSignIn(house: House, visit: Visit): Promise<Response
     house.log.error({ err: cause }, 'sign-in failed')
     return failed('callback_error')
   }
+}
+
+/** RFC 9207: an answer that another provider sent us, or that does not say who sent it, is refused. */
+function isFromIssuer({ settings }: House, query: URLSearchParams): boolean {
+  const issuers = query.getAll('iss')
+  return settings.ISSUER === undefined || (issuers.length === 1 && issuers[0] === settings.ISSUER)
 }
 
 type Failure = 'token_error' | 'userinfo_error'

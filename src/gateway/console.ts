@@ -39,8 +39,10 @@ export async function endSession(
   if (!isFromOwnOrigin(visit, house.settings.BASE_URL)) return noticeAnswer(house, 'foreign', { cookies })
   const key = form.get('session') ?? ''
   // Only what looks like a session's key: leases and attempts live in the same store.
-  if (/^[\w-]{43}$/.test(key) && (await house.sessions.end(key)))
-    house.log.info({ session: key, by: opened.session.userInfo.username }, 'session ended from the console')
+  if (/^[\w-]{43}$/.test(key)) {
+    const ended = form.has('all') ? await house.sessions.endAllLike(key) : Number(await house.sessions.end(key))
+    house.log.info({ session: key, ended, by: opened.session.userInfo.username }, 'ended from the console')
+  }
   return redirectAnswer(house, visit.method, '/_menshen/console', cookies)
 }
 

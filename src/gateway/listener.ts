@@ -1,6 +1,6 @@
 // The node:http side: our own routes go to their table; every other request is a visit to the application behind.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { homePage } from '../pages/home.ts'
+import { accountPage } from '../pages/account.ts'
 import { type Admission, admit } from './admission.ts'
 import { apology, noticeAnswer, pageAnswer } from './answers.ts'
 import { createCheck, isCheck } from './check.ts'
@@ -52,5 +52,5 @@ function builtInPage(house: House, { method, path }: Visit, { opened, cookies }:
   if (path !== '/' || !opened) return noticeAnswer(house, 'not_found', { cookies })
   if (method !== 'GET' && method !== 'HEAD')
     return noticeAnswer(house, 'method_not_allowed', { cookies, headers: { allow: 'GET, HEAD' } })
-  return pageAnswer(house, homePage(house.settings.APP_NAME, opened), { cookies })
+  return pageAnswer(house, accountPage(house.settings.APP_NAME, opened), { cookies })
 }

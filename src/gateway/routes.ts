@@ -1,14 +1,16 @@
 // Our own routes, all on one screen. Everything that is not below one of these paths belongs to the application behind.
 import type { IncomingMessage } from 'node:http'
+import { showAccount } from './account.ts'
 import { admit, type Known } from './admission.ts'
 import { noticeAnswer } from './answers.ts'
 import { ASSETS_PATH, sendAsset } from './assets.ts'
+import { backchannelLogout } from './backchannel-logout.ts'
 import { finishSignIn } from './callback.ts'
 import { endSession, showConsole } from './console.ts'
 import { readForm } from './form.ts'
 import type { House } from './house.ts'
 import { showLogin, startAttempt } from './login.ts'
-import { signOut } from './logout.ts'
+import { signOut, signOutEverywhere } from './logout.ts'
 import type { Visit } from './request.ts'
 import { health, me, publicKeys, ready } from './status.ts'
 import { clientAddress } from './trust.ts'
@@ -21,6 +23,9 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   '/login': { GET: showLogin, HEAD: showLogin, POST: limited(startAttempt) },
   '/callback': { GET: limited(finishSignIn) },
   '/logout': { GET: signOut, POST: signOut },
+  '/_menshen/sign-out-everywhere': { POST: guarded(signOutEverywhere) },
+  '/_menshen/account': { GET: guarded(showAccount), HEAD: guarded(showAccount) },
+  '/_menshen/backchannel-logout': { POST: limited(backchannelLogout) },
   '/_menshen/health': { GET: health, HEAD: health },
   '/_menshen/ready': { GET: ready, HEAD: ready },
   '/_menshen/jwks.json': { GET: publicKeys, HEAD: publicKeys },

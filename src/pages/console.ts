@@ -1,7 +1,7 @@
 // The console: who is signed in, ending a session, and the settings in effect.
 import { html } from 'hono/html'
 import type { Listed } from '../session/sessions.ts'
-import { ROLE_NAMES } from './home.ts'
+import { ROLE_NAMES } from './account.ts'
 import { page } from './layout.ts'
 import { moment } from './moment.ts'
 
@@ -64,7 +64,7 @@ function sessionRow({ key, card, expiresAt }: Listed, own: boolean) {
 <td>${card ? moment(card.signedInAt) : ''}</td>
 <td>${card ? moment(card.seenAt) : ''}</td>
 <td>${moment(expiresAt)}</td>
-<td><form method="post" action="/_menshen/console/end"><input type="hidden" name="session" value="${key}"><button type="submit" class="button small quiet" aria-label="结束 ${card?.username ?? ''} 的会话">结束会话</button></form></td>
+<td><form method="post" action="/_menshen/console/end"><input type="hidden" name="session" value="${key}"><button type="submit" class="button small quiet" aria-label="结束 ${card?.username ?? ''} 的会话">结束会话</button> <button type="submit" name="all" value="yes" class="button small quiet" aria-label="结束 ${card?.username ?? ''} 的全部会话">全部结束</button></form></td>
 </tr>`
 }
 

@@ -1,20 +1,27 @@
 // Talks to the identity provider: where it is, what each call sends, which answer each call gives.
+import { createRemoteJWKSet, customFetch, jwtVerify } from 'jose'
 import * as oauth from 'oauth4webapi'
+import { MenshenError } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import type { Settings } from '../settings.ts'
 import { readTokenSet, readUserInfo, type TokenSet, type UserInfo } from './answers.ts'
 import { createBoundedFetch, NeverArrived, readAnswer } from './call.ts'
+import { createGate } from './gate.ts'
 
 export interface Provider {
   /** Where the browser goes to sign in. Everything but `state` is the same at each attempt. */
   authorizationUrl(attempt?: { state: string; challenge?: string }): string
-  redeem(code: string, verifier?: string): Promise<TokenSet>
+  redeem(code: string, verifier: string | undefined): Promise<TokenSet>
   userInfo(accessToken: string): Promise<UserInfo>
   refresh(refreshToken: string): Promise<TokenSet>
   /** Tells the provider, from server to server, that a session has ended. */
   signOut(refreshToken: string | undefined): Promise<void>
   /** Where the browser goes to sign out at the provider, and from there to `/login`. */
   signOutUrl(): string
+  /** Whether it publishes keys by which its signatures can be verified. */
+  readonly canVerify: boolean
+  /** The claims of a token that it signed for us, not older than this. Throws if anything is wrong with it. */
+  verify(token: string, oldestSeconds: number): Promise<object>
   close(): Promise<void>
 }
 
@@ -22,7 +29,11 @@ export interface ProviderOptions {
   readonly authUrl: string
   readonly clientId: string
   readonly clientSecret: Secret
-  readonly settings: Pick<Settings, 'BASE_URL' | 'LOGOUT_URL' | 'PROVIDER_TIMEOUT_MS'>
+  readonly settings: Pick<
+    Settings,
+    'BASE_URL' | 'LOGOUT_URL' | 'PROVIDER_TIMEOUT_MS' | 'PROVIDER_PARALLEL_CALLS' | 'ISSUER' | 'JWKS_URL'
+  >
+  readonly now: () => number
 }
 
 const PATHS = {
@@ -32,9 +43,11 @@ const PATHS = {
 }
 const SCOPE = 'read'
 const RETRY_AFTER_MS = [100, 300]
+/** A flood of callbacks is refused beyond this, instead of piling up. */
+const SIGN_INS_WAITING = 500
 const SIGN_OUT_TIMEOUT_MS = 2000
 
-export function createProvider({ authUrl, clientId, clientSecret, settings }: ProviderOptions): Provider {
+export function createProvider({ authUrl, clientId, clientSecret, settings, now }: ProviderOptions): Provider {
   const redirectUri = `${settings.BASE_URL}/callback`
   const server: oauth.AuthorizationServer = {
     issuer: authUrl,
@@ -46,6 +59,11 @@ export function createProvider({ authUrl, clientId, clientSecret, settings }: Pr
   const calls = createBoundedFetch(settings.PROVIDER_TIMEOUT_MS)
   const signOutCalls = createBoundedFetch(Math.min(SIGN_OUT_TIMEOUT_MS, settings.PROVIDER_TIMEOUT_MS))
   const logoutUrl = new URL(settings.LOGOUT_URL.startsWith('/') ? authUrl + settings.LOGOUT_URL : settings.LOGOUT_URL)
+  const signInGate = createGate(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
+  const publicKeys =
+    settings.JWKS_URL === undefined
+      ? undefined
+      : createRemoteJWKSet(new URL(settings.JWKS_URL), { [customFetch]: calls.fetch as typeof fetch })
   const options = {
     [oauth.customFetch]: calls.fetch,
     // The settings have already judged plain http.
@@ -69,24 +87,17 @@ export function createProvider({ authUrl, clientId, clientSecret, settings }: Pr
 
     async redeem(code, verifier) {
       // The callback has checked the state already, in the order that the specification gives.
-      const parameters = oauth.validateAuthResponse(server, client, new URLSearchParams({ code }), oauth.skipStateCheck)
-      return readTokenSet(
-        await readAnswer(
-          await oauth.authorizationCodeGrantRequest(
-            server,
-            client,
-            authentication,
-            parameters,
-            redirectUri,
-            verifier ?? oauth.nopkce,
-            options,
-          ),
-        ),
+      const checked = oauth.validateAuthResponse(server, client, new URLSearchParams({ code }), oauth.skipStateCheck)
+      const proof = verifier ?? oauth.nopkce
+      const answer = await signInGate(() =>
+        oauth.authorizationCodeGrantRequest(server, client, authentication, checked, redirectUri, proof, options),
       )
+      return readTokenSet(await readAnswer(answer))
     },
 
     async userInfo(accessToken) {
-      return readUserInfo(await readAnswer(await oauth.userInfoRequest(server, client, accessToken, options)))
+      const answer = await signInGate(() => oauth.userInfoRequest(server, client, accessToken, options))
+      return readUserInfo(await readAnswer(answer))
     },
 
     async refresh(refreshToken) {
@@ -104,6 +115,15 @@ export function createProvider({ authUrl, clientId, clientSecret, settings }: Pr
       const url = new URL(logoutUrl)
       url.searchParams.set('redirect_url', `${settings.BASE_URL}/login`)
       return url.href
+    },
+
+    canVerify: publicKeys !== undefined && settings.ISSUER !== undefined,
+
+    async verify(token, oldestSeconds) {
+      if (!publicKeys || !settings.ISSUER) throw new MenshenError('bad_settings', 'ISSUER and JWKS_URL are not set')
+      const expected = { issuer: settings.ISSUER, audience: clientId, maxTokenAge: oldestSeconds }
+      const { payload } = await jwtVerify(token, publicKeys, { ...expected, currentDate: new Date(now()) })
+      return payload
     },
 
     async close() {

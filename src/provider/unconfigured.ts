@@ -13,6 +13,8 @@ export function unconfiguredProvider(): Provider {
     refresh: refuse,
     signOut: refuse,
     signOutUrl: () => '/login',
+    canVerify: false,
+    verify: refuse,
     close: async () => {},
   }
 }

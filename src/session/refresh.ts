@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { MenshenError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { TokenSet } from '../provider/answers.ts'
+import { createGate } from '../provider/gate.ts'
 import type { Provider } from '../provider/provider.ts'
 import type { Settings } from '../settings.ts'
 import type { Store } from '../stores/store.ts'
@@ -22,7 +23,7 @@ export interface Refresher {
 export interface RefresherOptions {
   readonly store: Store
   readonly provider: Pick<Provider, 'refresh'>
-  readonly settings: Pick<Settings, 'REFRESH_FAILURE' | 'PROVIDER_TIMEOUT_MS'>
+  readonly settings: Pick<Settings, 'REFRESH_FAILURE' | 'PROVIDER_TIMEOUT_MS' | 'PROVIDER_PARALLEL_CALLS'>
   readonly now: () => number
   readonly log: Log
   /** Reads the session anew. */
@@ -41,6 +42,8 @@ const LONGEST_BACKOFF_MS = 30_000
 export function createRefresher(options: RefresherOptions): Refresher {
   const { store, provider, settings, now, log, load, save } = options
   const leaseMs = settings.PROVIDER_TIMEOUT_MS + LEASE_MARGIN_MS
+  // Before the lease is taken: waiting must not use it up. Nobody is turned away, for that would sign them out.
+  const gate = createGate(settings.PROVIDER_PARALLEL_CALLS, Number.POSITIVE_INFINITY)
   const flights = new Map<string, Promise<Refreshed>>()
   const backoffs = new Map<string, { until: number; wait: number }>()
 
@@ -114,7 +117,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
       if (backoff && now() < backoff.until && tokenExpiresAt(seen.session) > now()) return seen
       const underway = flights.get(seen.key)
       if (underway) return underway
-      const flight = fly(ticket, seen).finally(() => flights.delete(seen.key))
+      const flight = gate(() => fly(ticket, seen)).finally(() => flights.delete(seen.key))
       flights.set(seen.key, flight)
       return flight
     },

@@ -15,6 +15,7 @@ import {
   newSession,
   SESSION_LABEL,
   type Session,
+  SUB_LABEL,
   sameTokens,
   sessionEndsAt,
   sessionOf,
@@ -22,7 +23,7 @@ import {
   withCard,
   withTokens,
 } from './record.ts'
-import { createRefresher, type Refreshed } from './refresh.ts'
+import { createRefresher, type Refreshed, type RefresherOptions } from './refresh.ts'
 import { isTicket, newTicket, recordKey } from './ticket.ts'
 
 export interface Listed {
@@ -45,6 +46,10 @@ export interface Sessions {
   list(query: { username?: string; after?: string; limit: number }): Promise<{ sessions: Listed[]; next?: string }>
   /** Ends a session that was listed. */
   end(key: string): Promise<boolean>
+  /** Ends all sessions of the user, on every device, and says how many there were. */
+  endAllOf(sub: string): Promise<number>
+  /** Ends all sessions of whoever has this listed one. */
+  endAllLike(key: string): Promise<number>
   /** Resolves when no refresh is under way. */
   settle(): Promise<void>
 }
@@ -53,10 +58,8 @@ export interface SessionsOptions {
   readonly store: Store
   readonly provider: Pick<Provider, 'refresh'>
   readonly keys: HouseKeys
-  readonly settings: Pick<
-    Settings,
-    'REFRESH_LEAD_SECONDS' | 'REFRESH_FAILURE' | 'PROVIDER_TIMEOUT_MS' | 'SESSION_MAX_HOURS' | 'SESSION_CACHE_SIZE'
-  >
+  readonly settings: RefresherOptions['settings'] &
+    Pick<Settings, 'REFRESH_LEAD_SECONDS' | 'SESSION_MAX_HOURS' | 'SESSION_CACHE_SIZE'>
   readonly now: () => number
   readonly log: Log
 }
@@ -131,6 +134,17 @@ export function createSessions({ store, provider, keys, settings, now, log }: Se
       .catch((error: unknown) => log.warn({ err: error }, 'last seen not saved'))
   }
 
+  async function endAllWith(label: string): Promise<number> {
+    let ended = 0
+    // Always the first page: what was listed is gone after it.
+    for (;;) {
+      const { entries } = await store.list({ label, limit: 100 })
+      const removed = await Promise.all(entries.map(({ key }) => store.remove(key)))
+      ended += removed.filter(Boolean).length
+      if (entries.length === 0) return ended
+    }
+  }
+
   let warned = false
   function warnOfShortLife(expiresIn: number): void {
     if (warned || expiresIn > settings.REFRESH_LEAD_SECONDS) return
@@ -189,6 +203,13 @@ export function createSessions({ store, provider, keys, settings, now, log }: Se
     },
 
     end: key => store.remove(key),
+
+    endAllOf: sub => endAllWith(keys.label('sub', sub)),
+
+    async endAllLike(key) {
+      const label = (await store.read(key))?.labels[SUB_LABEL]
+      return label === undefined ? 0 : endAllWith(label)
+    },
 
     settle: () => refresher.settle(),
   }

@@ -1,9 +1,13 @@
 // Opens the store that the setting STORE names.
+import type { Log } from '../log.ts'
 import { openLmdbStore } from './lmdb.ts'
 import { createMemoryStore } from './memory.ts'
 import type { Store } from './store.ts'
 
-export async function openStore(address: string, now: () => number): Promise<Store> {
+export async function openStore(address: string, now: () => number, log: Log): Promise<Store> {
   if (address === 'memory:') return createMemoryStore({ now })
-  return openLmdbStore({ directory: address.slice('lmdb:'.length), now })
+  if (address.startsWith('lmdb:')) return openLmdbStore({ directory: address.slice('lmdb:'.length), now })
+  // Loaded only where it is used: the client takes its time.
+  const { openRedisStore } = await import('./redis.ts')
+  return openRedisStore({ address, now, log })
 }

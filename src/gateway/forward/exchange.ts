@@ -50,7 +50,9 @@ export function relay(exchange: Exchange): Promise<void> {
           if (!response.write(chunk)) controller.pause()
         },
         onResponseEnd(_controller, trailers) {
-          if (Object.keys(trailers).length > 0) response.addTrailers(trailers as Record<string, string>)
+          // A proxy in front may count trailers among the headers, and a cookie there would be beyond our filter.
+          const { 'set-cookie': _, ...kept } = trailers
+          response.addTrailers(kept as Record<string, string>)
           response.end()
           done()
         },
@@ -60,7 +62,9 @@ export function relay(exchange: Exchange): Promise<void> {
   })
 }
 
-function inform(response: ServerResponse, status: number, headers: IncomingHttpHeaders): void {
-  if (status === 103 && headers.link) response.writeEarlyHints({ link: headers.link })
-  else if (status === 102) response.writeProcessing()
+/** Any interim answer but `100`, which is ours to give. Browsers use the links of `103`, and no other header of these. */
+function inform(response: ServerResponse, status: number, { link }: IncomingHttpHeaders): void {
+  if (response.req.httpVersion === '1.0') return
+  // Newer than the oldest Node that we run on; there an application's hints get lost.
+  response.writeInformation?.(status, link ? { link } : {})
 }

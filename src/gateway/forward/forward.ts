@@ -30,7 +30,7 @@ export async function forward(
     response,
     answerHeaders: received => responseHeaders(house, received, { signedIn: opened !== undefined, cookies }),
   }
-  if (expect) response.writeContinue()
+  if (expect && request.httpVersion !== '1.0') response.writeContinue()
   const ticket = opened && readCookie(visit.headers.cookie, house.cookies.session)
   const forget = ticket ? house.streams.add(ticket, () => response.destroy()) : undefined
   try {

@@ -54,6 +54,7 @@ export async function requestHeaders(
     const value = plain === 'cookie' ? withoutOurs(house, rawHeaders[i + 1] as string) : (rawHeaders[i + 1] as string)
     if (value || plain !== 'cookie') headers.push(name, value)
   }
+  if (splitList(visit.headers.te).includes('trailers')) headers.push('te', 'trailers')
   headers.push('x-forwarded-for', forwardedFor(house, visit))
   headers.push('x-forwarded-proto', own.protocol.slice(0, -1), 'x-forwarded-host', own.host)
   if (opened) {

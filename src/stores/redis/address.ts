@@ -15,13 +15,13 @@ export interface Host {
 interface Common {
   /** For people: without the password. */
   readonly name: string
-  readonly hosts: readonly [Host, ...Host[]]
   readonly username?: string
   readonly password?: string
 }
 
 export interface SingleAddress extends Common {
   readonly kind: 'single'
+  readonly host: Host
   readonly database: number
   readonly tls: boolean
   /** A file with the certificate of a private authority. */
@@ -30,20 +30,25 @@ export interface SingleAddress extends Common {
 
 export interface SentinelAddress extends Common {
   readonly kind: 'sentinel'
-  readonly database: number
+  readonly hosts: readonly Host[]
   readonly primary: string
+  readonly database: number
 }
 
 export interface ClusterAddress extends Common {
   readonly kind: 'cluster'
+  readonly hosts: readonly Host[]
 }
 
 export type RedisAddress = SingleAddress | SentinelAddress | ClusterAddress
 
-const ADDRESS =
-  /^(?<scheme>redis|rediss|redis\+sentinel|redis\+cluster):\/\/(?:(?<username>[^:@/?#]*):(?<password>[^@/?#]+)@)?(?<hosts>[^@/?#]+)(?<path>(?:\/[^/?#]+)*)\/?(?:\?ca=(?<ca>[^&#]+))?$/
-const HOST = /^(?:\[(?<ipv6>[\da-f:.]+)\]|(?<name>[^\s:[\]]+))(?::(?<port>\d{1,5}))?$/i
-const DATABASE = /^\d{1,4}$/
+const LOGIN = '(?:(?<username>[^:@/?#]*):(?<password>[^@/?#]+)@)?'
+const HOSTS = '(?<hosts>[^@/?#]+)'
+const DATABASE = '(?:/(?<database>\\d{1,4}))?/?'
+const SINGLE = new RegExp(`^redis(?<tls>s?)://${LOGIN}${HOSTS}${DATABASE}(?:\\?ca=(?<ca>[^&#]+))?$`)
+const SENTINEL = new RegExp(`^redis\\+sentinel://${LOGIN}${HOSTS}/(?<primary>[^/?#]+)${DATABASE}$`)
+const CLUSTER = new RegExp(`^redis\\+cluster://${LOGIN}${HOSTS}/?$`)
+const HOST = /^(?:\[(?<ipv6>[\da-f:.]+)\]|(?<name>[^\s:,[\]]+))(?::(?<port>\d{1,5}))?$/i
 
 const REDIS_PORT = 6379
 const SENTINEL_PORT = 26379
@@ -61,40 +66,50 @@ export function parseRedisAddress(text: string): RedisAddress {
 }
 
 function readAddress(text: string): RedisAddress | undefined {
-  const { scheme, username, password, hosts: list = '', path = '', ca } = ADDRESS.exec(text)?.groups ?? {}
-  const hosts = readHosts(list, scheme === 'redis+sentinel' ? SENTINEL_PORT : REDIS_PORT)
-  if (!scheme || !hosts || (ca !== undefined && scheme !== 'rediss')) return undefined
   try {
-    const common = {
-      name: `${scheme}://${list}${path}`,
-      hosts,
-      ...(username ? { username: decodeURIComponent(username) } : {}),
-      ...(password ? { password: decodeURIComponent(password) } : {}),
-    }
-    const parts = path.split('/').slice(1).map(decodeURIComponent)
-    if (scheme === 'redis+cluster') return parts.length === 0 ? { ...common, kind: 'cluster' } : undefined
-
-    const primary = scheme === 'redis+sentinel' ? parts.shift() : undefined
-    const [database = '0', ...rest] = parts
-    if (!DATABASE.test(database) || rest.length > 0) return undefined
-    if (scheme === 'redis+sentinel')
-      return primary === undefined ? undefined : { ...common, kind: 'sentinel', primary, database: Number(database) }
-    if (hosts.length > 1) return undefined
-    const tls = scheme === 'rediss'
-    return { ...common, kind: 'single', database: Number(database), tls, ...(ca ? { ca: decodeURIComponent(ca) } : {}) }
+    return readSingle(text) ?? readSentinel(text) ?? readCluster(text)
   } catch {
     return undefined // a % that encodes nothing
   }
 }
 
-function readHosts(list: string, defaultPort: number): [Host, ...Host[]] | undefined {
-  const hosts = list.split(',').flatMap(text => readHost(text, defaultPort) ?? [])
-  const [first, ...others] = hosts
-  return first && hosts.length === list.split(',').length ? [first, ...others] : undefined
+function readSingle(text: string): SingleAddress | undefined {
+  const { tls, hosts = '', database = '0', ca, ...login } = SINGLE.exec(text)?.groups ?? {}
+  const host = readHost(hosts, REDIS_PORT)
+  if (!host || (ca !== undefined && !tls)) return undefined
+  const authority = ca === undefined ? {} : { ca: decodeURIComponent(ca) }
+  return { kind: 'single', ...common(text, login), host, database: Number(database), tls: tls === 's', ...authority }
+}
+
+function readSentinel(text: string): SentinelAddress | undefined {
+  const { hosts: list = '', primary, database = '0', ...login } = SENTINEL.exec(text)?.groups ?? {}
+  const hosts = readHosts(list, SENTINEL_PORT)
+  if (!hosts || primary === undefined) return undefined
+  const name = decodeURIComponent(primary)
+  return { kind: 'sentinel', ...common(text, login), hosts, primary: name, database: Number(database) }
+}
+
+function readCluster(text: string): ClusterAddress | undefined {
+  const { hosts: list = '', ...login } = CLUSTER.exec(text)?.groups ?? {}
+  const hosts = readHosts(list, REDIS_PORT)
+  return hosts && { kind: 'cluster', ...common(text, login), hosts }
+}
+
+function common(text: string, { username, password }: Record<string, string | undefined>): Common {
+  return {
+    name: text.replace(/\/\/.*@/, '//'),
+    ...(username ? { username: decodeURIComponent(username) } : {}),
+    ...(password ? { password: decodeURIComponent(password) } : {}),
+  }
+}
+
+function readHosts(list: string, defaultPort: number): Host[] | undefined {
+  const hosts = list.split(',').map(text => readHost(text, defaultPort))
+  return hosts.every(host => host !== undefined) ? hosts : undefined
 }
 
 function readHost(text: string, defaultPort: number): Host | undefined {
-  const { ipv6, name, port = String(defaultPort) } = HOST.exec(text)?.groups ?? {}
+  const { ipv6, name, port = defaultPort } = HOST.exec(text)?.groups ?? {}
   const host = ipv6 ?? name
   return host && Number(port) > 0 && Number(port) < 65_536 ? { host, port: Number(port) } : undefined
 }

@@ -1,7 +1,8 @@
-// A connection to a cluster. Its records are read from their primaries each time: node-redis does not tell which of its
-// connections to the nodes an invalidation came from, or was lost with, when it follows records from node to node.
+// A connection to a cluster. Records are read from their primaries each time: the cache of single.ts is right because one
+// server puts answers and invalidations in order, and here there are several. A lease could be seen to be free before it
+// is known that its session has changed.
 
-import { createCluster } from 'redis'
+import { RedisCluster } from 'redis'
 import type { ClusterAddress } from './address.ts'
 import { commandsOf, scripts } from './commands.ts'
 import { type Connect, superviseConnection } from './connection.ts'
@@ -9,16 +10,16 @@ import { inTime } from './deadline.ts'
 import { COMMAND_OPTIONS, clientOptions } from './options.ts'
 
 const NO_CACHE = 0
-/** To one node that hangs; whatever comes on top of them fails at once. */
+/** At a node that hangs: whatever comes on top fails at once. */
 const MOST_WAITING = 10_000
+
+const makeCluster = RedisCluster.factory({ scripts })
 
 export function toCluster(address: ClusterAddress): Connect {
   return async () => {
-    const cluster = createCluster({
+    const cluster = makeCluster({
       rootNodes: address.hosts.map(socket => ({ socket })),
       defaults: { ...clientOptions(address, {}), commandsQueueMaxLength: MOST_WAITING },
-      commandOptions: COMMAND_OPTIONS,
-      scripts,
     })
     cluster.on('error', () => {}) // a node of several; if it matters, connect() says it too
     try {
@@ -27,7 +28,7 @@ export function toCluster(address: ClusterAddress): Connect {
       cluster.destroy()
       throw error
     }
-    const connection = superviseConnection(cluster, commandsOf(cluster), NO_CACHE)
+    const connection = superviseConnection(cluster, commandsOf(cluster.withCommandOptions(COMMAND_OPTIONS)), NO_CACHE)
     cluster.on('node-error', connection.lose)
     return connection
   }

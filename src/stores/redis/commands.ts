@@ -6,16 +6,16 @@ export interface Commands {
   get(name: string): Promise<Buffer | null>
   getAndDelete(name: string): Promise<Buffer | null>
   /** Writes a record if the one that lives there has `version`, or if none lives there and `version` is empty. */
-  put(name: string, version: Uint8Array, now: number, record: Uint8Array, lifetimeMs: number): Promise<boolean>
+  put(name: string, version: Buffer, now: number, record: Buffer, keptMs: number): Promise<boolean>
   /** Adds a member to an index, keeps the index as long as that lives, and drops expired members beside it. */
-  file(index: string, member: string, now: number, lifetimeMs: number): Promise<unknown>
+  file(index: string, member: string, now: number, keptMs: number): Promise<unknown>
   unfile(index: string, members: readonly string[]): Promise<unknown>
   /** The first members of an index from `start` on: `-` for all of them, `(member` for those after it. */
   members(index: string, start: string, count: number): Promise<string[]>
   ping(): Promise<unknown>
 }
 
-/** Where record.ts has the version and the expiry. */
+/** The version and the expiry are where record.ts has them. */
 const PUT = `
 local head = redis.call('GETRANGE', KEYS[1], 0, 23)
 local lives = #head == 24 and struct.unpack('<d', head, 17) > tonumber(ARGV[2])
@@ -25,7 +25,7 @@ return 1`
 
 /**
  * The expiry is where label-index.ts has it. Keys are hashes, so the neighbours of a new one are a random sample: with
- * three of them looked at for each that is added, expired members stay fewer than half of the living.
+ * three of them looked at for each that is added, there is about one expired member to two living ones at most.
  */
 const FILE = `
 redis.call('ZADD', KEYS[1], 0, ARGV[1])
@@ -81,9 +81,8 @@ export function commandsOf(client: Client): Commands {
   return {
     get: name => binary.get(name),
     getAndDelete: name => binary.getDel(name),
-    put: (name, version, now, record, lifetimeMs) =>
-      client.put(name, Buffer.from(version), String(now), Buffer.from(record), String(lifetimeMs)),
-    file: (index, member, now, lifetimeMs) => client.file(index, member, String(now), String(lifetimeMs)),
+    put: (name, version, now, record, keptMs) => client.put(name, version, String(now), record, String(keptMs)),
+    file: (index, member, now, keptMs) => client.file(index, member, String(now), String(keptMs)),
     unfile: (index, members) => client.zRem(index, [...members]),
     members: (index, start, count) => client.zRangeByLex(index, start, '+', { LIMIT: { offset: 0, count } }),
     ping: () => client.ping(),

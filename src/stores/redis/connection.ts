@@ -14,8 +14,9 @@ export interface Connection {
   load(key: string): Promise<Filed | undefined>
   /** Asks for a record. */
   fetch(key: string): Promise<Filed | undefined>
-  /** Drops what is known of a record, and what is being read at the moment. Without a key, all of them. */
-  forget(key?: string): void
+  /** Drops what is known of a record, and lets nothing be known by reads that are underway. */
+  forget(key: string): void
+  forgetAll(): void
   lose(reason: unknown): void
   /** Resolves with the reason when the connection is of no use any more. */
   readonly lost: Promise<unknown>
@@ -31,7 +32,7 @@ export interface Client {
 
 const HEARTBEAT_MS = 500
 const SILENCE_MS = 1000
-/** What was read counts as long as the server answered to something that was asked within this time. */
+/** What was read counts as long as the server has answered something that it was asked within this time. */
 const TRUST_MS = 2000
 
 /** `cacheSize` is 0 where the server does not say what changes. */
@@ -74,10 +75,8 @@ export function superviseConnection(client: Client, commands: Commands, cacheSiz
 
     load: key => (cacheSize > 0 ? cache.load(key) : fetch(key)),
 
-    forget(key) {
-      if (key === undefined) cache.forgetAll()
-      else cache.forget(key)
-    },
+    forget: cache.forget,
+    forgetAll: cache.forgetAll,
 
     async close() {
       await inTime(client.close()).catch(() => {})

@@ -4,7 +4,7 @@ import type { Entry } from '../store.ts'
 import type { Commands } from './commands.ts'
 import type { Connection } from './connection.ts'
 import { indexesOf, indexName, memberOf, readMember, startAfter } from './label-index.ts'
-import { type Filed, lifetimeMs } from './record.ts'
+import { type Filed, keptMs } from './record.ts'
 
 type Place = Entry & Pick<Filed, 'key' | 'mark'>
 
@@ -12,7 +12,7 @@ type Place = Entry & Pick<Filed, 'key' | 'mark'>
 const MOST_STEPS = 20
 
 export async function file(commands: Commands, place: Place, now: number): Promise<void> {
-  await Promise.all(indexesOf(place).map(index => commands.file(index, memberOf(place), now, lifetimeMs(place, now))))
+  await Promise.all(indexesOf(place).map(index => commands.file(index, memberOf(place), now, keptMs(place, now))))
 }
 
 /** Nobody waits for it: a member too many does no harm. */

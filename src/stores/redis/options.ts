@@ -10,6 +10,7 @@ export interface Credentials {
 
 export interface Security {
   readonly tls: true
+  readonly servername?: string
   readonly ca?: Buffer
 }
 

@@ -14,6 +14,8 @@ export interface Filed extends Stored {
 
 export const MARK_LENGTH = 8
 const ENTRY_AT = 8 + MARK_LENGTH
+/** Redis keeps records longer than they live, so that it is our clock that decides and not its own. */
+const LINGER_MS = 60_000
 /** Longer than anything lives, and still a time to Redis. */
 const LONGEST_MS = 2 ** 50
 
@@ -21,10 +23,8 @@ export function recordName(key: string): string {
   return `menshen:record:${key}`
 }
 
-/** The key of a record, or undefined if `name` is none of ours. */
-export function keyOf(name: string): string | undefined {
-  const prefix = recordName('')
-  return name.startsWith(prefix) ? name.slice(prefix.length) : undefined
+export function keyOf(name: string): string {
+  return name.slice(recordName('').length)
 }
 
 export function packVersion(version: number): Buffer {
@@ -49,7 +49,6 @@ export function unpackRecord(key: string, reply: Buffer | null): Filed | undefin
   }
 }
 
-/** How long Redis keeps it. Not a moment but a time from now, so that it need not have our clock. */
-export function lifetimeMs({ expiresAt }: Entry, now: number): number {
-  return Math.min(Math.max(Math.ceil(expiresAt - now), 1), LONGEST_MS)
+export function keptMs({ expiresAt }: Entry, now: number): number {
+  return Math.min(Math.max(Math.ceil(expiresAt - now), 0) + LINGER_MS, LONGEST_MS)
 }

@@ -1,9 +1,11 @@
 // Asks the sentinels which server is the primary.
 
-import { createClient } from 'redis'
+import { RedisClient } from 'redis'
 import type { Host, SentinelAddress } from './address.ts'
 import { inTime } from './deadline.ts'
 import { type Credentials, clientOptions } from './options.ts'
+
+const makeClient = RedisClient.factory()
 
 /** Those that are down or do not know must not delay the answer of those that do. */
 export function findPrimary(address: SentinelAddress): Promise<Host> {
@@ -22,13 +24,11 @@ async function askWithOrWithoutPassword(sentinel: Host, address: SentinelAddress
 }
 
 async function ask(sentinel: Host, credentials: Credentials, name: string): Promise<Host> {
-  const client = createClient(clientOptions(credentials, sentinel))
+  const client = makeClient(clientOptions(credentials, sentinel))
   client.on('error', () => {}) // connect() says it too
   try {
-    const answer = inTime(client.connect()).then(() =>
-      client.sendCommand(['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name]),
-    )
-    const reply = await inTime(answer)
+    await inTime(client.connect())
+    const reply = await inTime(client.sendCommand(['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name]))
     if (!Array.isArray(reply))
       throw new Error(`The sentinel at ${sentinel.host}:${sentinel.port} does not know ${name}.`)
     return { host: String(reply[0]), port: Number(reply[1]) }

@@ -4,7 +4,8 @@
 // made them: whoever learns of a change (of a lease that is free again, say) has lost what was cached before it.
 
 import { readFileSync } from 'node:fs'
-import { createClient } from 'redis'
+import { isIP } from 'node:net'
+import { RedisClient } from 'redis'
 import { MenshenError } from '../../errors.ts'
 import type { Host, SentinelAddress, SingleAddress } from './address.ts'
 import { commandsOf, scripts } from './commands.ts'
@@ -14,10 +15,13 @@ import { COMMAND_OPTIONS, clientOptions, type Security } from './options.ts'
 import { keyOf } from './record.ts'
 import { findPrimary } from './sentinels.ts'
 
+// createClient() would make a class of all commands anew for each connection.
+const makeClient = RedisClient.factory({ scripts })
+
 export function toServer(address: SingleAddress, cacheSize: number): Connect {
-  const { hosts, tls, ca } = address
-  const security = tls ? { tls, ...(ca === undefined ? {} : { ca: readCertificate(ca) }) } : {}
-  return () => connect(address, { ...hosts[0], ...security }, cacheSize)
+  const { host, tls, ca } = address
+  const security = tls ? securityOf(host, ca) : {}
+  return () => connect(address, { ...host, ...security }, cacheSize)
 }
 
 export function toPrimary(address: SentinelAddress, cacheSize: number): Connect {
@@ -30,17 +34,16 @@ async function connect(
   cacheSize: number,
 ): Promise<Connection> {
   const { kind, database } = address
-  const client = createClient({
+  const client = makeClient({
     ...clientOptions(address, socket),
     commandOptions: COMMAND_OPTIONS,
     database,
-    scripts,
     emitInvalidate: true,
   })
   client.on('error', () => {}) // until it is supervised, connect() says it too
   try {
     await inTime(client.connect())
-    if (kind === 'sentinel') await inTime(provePrimary(() => client.sendCommand(['ROLE'])))
+    if (kind === 'sentinel') assertPrimary(await inTime(client.sendCommand(['ROLE'])))
   } catch (error) {
     client.destroy()
     throw error
@@ -48,17 +51,24 @@ async function connect(
   const connection = superviseConnection(client, commandsOf(client), cacheSize)
   client.on('error', connection.lose)
   client.on('invalidate', (name: Buffer | null) => {
-    const key = name === null ? undefined : keyOf(name.toString())
-    if (name === null || key !== undefined) connection.forget(key)
+    if (name === null) connection.forgetAll()
+    else connection.forget(keyOf(name.toString()))
   })
   return connection
 }
 
-/** Sentinels may be late to know that a server is not the primary any more, and it may not know it either. */
-async function provePrimary(askRole: () => Promise<unknown>): Promise<void> {
-  const reply = await askRole()
-  if (!Array.isArray(reply) || String(reply[0]) !== 'master')
-    throw new Error('The sentinels named a server that is no primary.')
+/** Sentinels may be late to know that a server is the primary no more. */
+function assertPrimary(role: unknown): void {
+  if (!Array.isArray(role) || role[0] !== 'master')
+    throw new Error('The sentinels named a server that is not the primary.')
+}
+
+function securityOf({ host }: Host, ca: string | undefined): Security {
+  return {
+    tls: true,
+    ...(isIP(host) ? {} : { servername: host }),
+    ...(ca === undefined ? {} : { ca: readCertificate(ca) }),
+  }
 }
 
 function readCertificate(file: string): Buffer {

@@ -1,4 +1,5 @@
-// The small home page where there is no application behind: who you are, until when, and the way out.
+// The account page, which is also the home page where there is no application behind: who you are, until when, and the
+// way out, here or everywhere.
 import { html } from 'hono/html'
 import type { Opened } from '../session/opened.ts'
 import { page } from './layout.ts'
@@ -6,11 +7,11 @@ import { moment } from './moment.ts'
 
 export const ROLE_NAMES = { developer: '开发者', common: '普通用户' } as const
 
-export function homePage(appName: string, { session, expiresAt }: Opened): string {
+export function accountPage(appName: string, { session, expiresAt }: Opened): string {
   const { nickname, username, ou_name, email } = session.userInfo
   return page({
     appName,
-    title: '首页',
+    title: '我的账号',
     script: 'moments.js',
     body: html`
 <h1>${nickname || username}，您好</h1>
@@ -22,7 +23,8 @@ ${row('角色', html`${ROLE_NAMES[session.userRole]} <code>${session.userRole}</
 ${row('有效期至', moment(expiresAt))}
 </dl>
 ${session.userRole === 'developer' ? html`<p><a class="button quiet" href="/_menshen/console">控制台</a></p>` : ''}
-<form method="post" action="/logout"><button type="submit" class="button">退出登录</button></form>`,
+<form method="post" action="/logout"><button type="submit" class="button">退出登录</button></form>
+<form method="post" action="/_menshen/sign-out-everywhere"><button type="submit" class="button quiet">退出所有设备</button></form>`,
   })
 }
 

@@ -1,0 +1,267 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { after, beforeEach, describe, type TestContext, test } from 'node:test'
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
+import { openRedisStore } from '../../src/stores/redis.ts'
+import type { Store } from '../../src/stores/store.ts'
+import { startRedis } from '../kit/redis-server.ts'
+
+const server = await startRedis()
+after(() => server.stop())
+beforeEach(() => server.command('FLUSHALL'))
+
+describe('What one instance has read, and another changes,', () => {
+  const changes = {
+    removed: (store: Store) => store.remove('k'),
+    taken: (store: Store) => store.take('k'),
+    replaced: async (store: Store) => store.replace('k', entry('new'), await versionOf(store, 'k')),
+  }
+  for (const [what, change] of Object.entries(changes)) {
+    test(`is held until it is ${what}, and not a moment after the message`, async t => {
+      const [one, other] = [await open(t), await open(t)]
+      await one.create('k', entry('old'))
+      const version = await versionOf(other, 'k')
+      assert.equal(other.holds('k', version), true)
+      await change(one)
+      assert.equal(one.holds('k', version), false)
+      await until(() => !other.holds('k', version))
+      assert.notEqual((await other.read('k'))?.version, version)
+    })
+  }
+
+  test('is read anew when the database is flushed', async t => {
+    const store = await open(t)
+    await store.create('k', entry('a'))
+    const version = await versionOf(store, 'k')
+    await server.command('FLUSHALL')
+    await until(() => !store.holds('k', version))
+    assert.equal(await store.read('k'), undefined)
+  })
+
+  test('is the latest once the change is known from elsewhere: a lease that is free again', async t => {
+    const [one, other] = [await open(t), await open(t)]
+    await one.create('k', entry('0'))
+    for (let round = 0; round < 100; round++) {
+      const stale = await versionOf(other, 'k')
+      await one.create('lease', entry(''))
+      const changing = one.replace('k', entry(`${round}`), await versionOf(one, 'k')).then(() => one.remove('lease'))
+      while (!(await other.create('lease', entry('')))) {}
+      assert.notEqual(await versionOf(other, 'k'), stale)
+      await other.remove('lease')
+      await changing
+    }
+  })
+
+  test('is never kept as it was before the change, whatever reads are underway', async t => {
+    const [one, other] = [await open(t), await open(t)]
+    for (let round = 0; round < 100; round++) {
+      await one.create('k', entry('a'))
+      const reads = Array.from({ length: 5 }, () => other.read('k'))
+      const removing = one.remove('k')
+      const ownReads = Array.from({ length: 5 }, () => one.read('k'))
+      await Promise.all([removing, ...reads, ...ownReads])
+      assert.equal(await one.read('k'), undefined)
+      await other.ready()
+      assert.equal(await other.read('k'), undefined)
+    }
+  })
+
+  test('of 50 creates over both, one wins', async t => {
+    const stores = [await open(t), await open(t)]
+    const won = await Promise.all(Array.from({ length: 50 }, (_, i) => stores[i % 2]?.create('k', entry(`${i}`))))
+    assert.equal(won.filter(Boolean).length, 1)
+  })
+})
+
+describe('The records at hand', () => {
+  test('cost the server nothing', async t => {
+    const store = await open(t)
+    await store.create('k', entry('a'))
+    const version = await versionOf(store, 'k')
+    await server.command('CONFIG', 'RESETSTAT')
+    for (let i = 0; i < 1000; i++) assert.ok((await store.read('k')) && store.holds('k', version))
+    assert.doesNotMatch(await server.command('INFO', 'commandstats'), /cmdstat_get:/)
+  })
+
+  test('stay at hand while nothing happens', async t => {
+    const store = await open(t)
+    await store.create('k', entry('a'))
+    const version = await versionOf(store, 'k')
+    await pause(2500)
+    assert.equal(store.holds('k', version), true)
+  })
+
+  test('prove nothing to a process that was asleep, until it has heard from the server', async t => {
+    const store = await open(t)
+    await store.create('k', entry('a'))
+    const version = await versionOf(store, 'k')
+    sleepDeeply(2100)
+    assert.equal(store.holds('k', version), false)
+    await until(() => store.holds('k', version))
+  })
+
+  test('are loaded even if the process was asleep when the answer came', async t => {
+    const store = await open(t)
+    await store.create('k', entry('a'))
+    const reading = store.read('k')
+    await nextTurn() // it is on its way
+    sleepDeeply(2100)
+    assert.ok(await reading)
+  })
+
+  test('are no more than the cache may have', async t => {
+    const store = await open(t, server.port, 10)
+    for (let i = 0; i < 30; i++) await store.create(`k${i}`, entry('a'))
+    const versions: number[] = []
+    for (let i = 0; i < 30; i++) versions.push(await versionOf(store, `k${i}`))
+    const held = versions.filter((version, i) => store.holds(`k${i}`, version))
+    assert.deepEqual(held, versions.slice(-10))
+  })
+
+  test('are forgotten when the connection is cut, and nothing masks a change that was made meanwhile', async t => {
+    const store = await open(t)
+    await store.create('k', entry('a'))
+    const version = await versionOf(store, 'k')
+    // With this password it cannot come back.
+    await server.command('CONFIG', 'SET', 'requirepass', 'another')
+    t.after(() => server.command('-a', 'another', 'CONFIG', 'SET', 'requirepass', ''))
+    await server.command('-a', 'another', 'CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+    await until(() => !store.holds('k', version))
+    await assert.rejects(store.read('k'), { code: 'store_unavailable' })
+
+    await server.command('-a', 'another', 'DEL', 'menshen:record:k')
+    await server.command('-a', 'another', 'CONFIG', 'SET', 'requirepass', '')
+    await until(() => store.ready().then(() => true))
+    assert.equal(await store.read('k'), undefined)
+  })
+
+  test('are not trusted on a connection that has gone silent, and are there again on the next one', async t => {
+    const relay = await startRelay(server.port)
+    t.after(() => relay.close())
+    const [far, near] = [await open(t, relay.port), await open(t)]
+    await far.create('k', entry('a'))
+    const version = await versionOf(far, 'k')
+    relay.mute()
+    await near.remove('k')
+    const silentSince = performance.now()
+    assert.equal(far.holds('k', version), true)
+    await until(() => !far.holds('k', version))
+    assert.ok(performance.now() - silentSince < 2500)
+    relay.unmute()
+    await until(() => far.ready().then(() => true))
+    assert.equal(await far.read('k'), undefined)
+  })
+})
+
+describe('The indexes', () => {
+  test('lose expired members as new ones come, and end with the last of them', async t => {
+    let time = Date.now()
+    const store = await open(t, server.port, 10, () => time)
+    const create = (key: string) => store.create(key, { ...entry('a', ['label']), expiresAt: time + 1000 })
+    const keys = () => Array.from({ length: 200 }, () => `session:${Math.random()}`)
+    for (let generation = 0; generation < 8; generation++) {
+      await Promise.all(keys().map(create))
+      time += 1000
+    }
+    const [index = ''] = (await server.command('--raw', 'KEYS', 'menshen:label:*')).split('\n')
+    for (const name of [index, 'menshen:all']) {
+      const size = Number(await server.command('ZCARD', name))
+      assert.ok(size < 800, `${size} of 1600 are left in ${name}`)
+      assert.ok(Number(await server.command('PTTL', name)) > 0)
+    }
+  })
+
+  test('lose the expired members that a list meets, and a page of nothing else says where to go on', async t => {
+    let time = Date.now()
+    const store = await open(t, server.port, 10, () => time)
+    for (let i = 10; i < 99; i++) await store.create(`k${i}`, { ...entry('a'), expiresAt: time + 1000 })
+    time += 1000
+    await store.create('last', { ...entry('a'), expiresAt: time + 1000 })
+    const first = await store.list({ limit: 1 })
+    assert.deepEqual(first.entries, [])
+    assert.ok(first.next)
+    const second = await store.list({ limit: 1, after: first.next })
+    const third = await store.list({ limit: 1, after: second.next ?? first.next })
+    assert.deepEqual(
+      [...second.entries, ...third.entries].map(({ key }) => key),
+      ['last'],
+    )
+    await until(async () => (await server.command('ZCARD', 'menshen:all')) === '1')
+  })
+
+  test('keep nothing of a create that lost', async t => {
+    const store = await open(t)
+    await Promise.all(Array.from({ length: 20 }, () => store.create('k', entry('a', ['label']))))
+    await until(async () => (await server.command('ZCARD', 'menshen:all')) === '1')
+    assert.equal((await store.list({ label: 'label', limit: 10 })).entries.length, 1)
+  })
+})
+
+function entry(text: string, labels: readonly string[] = []) {
+  return { value: new TextEncoder().encode(text), expiresAt: Date.now() + 60_000, labels }
+}
+
+async function open(t: TestContext, port = server.port, cacheSize = 100, now = Date.now): Promise<Store> {
+  const log = { info() {}, warn() {}, error() {} }
+  const store = await openRedisStore({ address: `redis://127.0.0.1:${port}`, now, log, cacheSize })
+  t.after(() => store.close())
+  return store
+}
+
+async function versionOf(store: Store, key: string): Promise<number> {
+  const found = await store.read(key)
+  assert.ok(found, `${key} is there`)
+  return found.version
+}
+
+function sleepDeeply(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+}
+
+async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 5000
+  while (!(await Promise.resolve(isSo()).catch(() => false))) {
+    assert.ok(Date.now() < deadline, `in time: ${isSo}`)
+    await pause(2)
+  }
+}
+
+/** Stands between a store and the server, and can keep the server's words to itself. */
+async function startRelay(port: number) {
+  const sockets = new Set<Socket>()
+  let isMute = false
+  const relay = createServer(near => {
+    const far = connect(port, '127.0.0.1')
+    for (const socket of [near, far]) {
+      sockets.add(socket)
+      socket
+        .on('error', () => {})
+        .on('close', () => {
+          near.destroy()
+          far.destroy()
+        })
+    }
+    near.pipe(far)
+    far.on('data', bytes => {
+      if (!isMute) near.write(bytes)
+    })
+  })
+  relay.listen(0, '127.0.0.1')
+  await once(relay, 'listening')
+  const address = relay.address()
+  assert.ok(address !== null && typeof address === 'object')
+  return {
+    port: address.port,
+    mute: () => {
+      isMute = true
+    },
+    unmute: () => {
+      isMute = false
+    },
+    close() {
+      relay.close()
+      for (const socket of sockets) socket.destroy()
+    },
+  }
+}
