@@ -60,7 +60,7 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
     attempts: createAttempts({ store, settings, now }),
     rules: createRules(config.rules ?? []),
     cookies: cookieNames(settings),
-    rateLimit: createRateLimit(settings.RATE_LIMIT_PER_MINUTE),
+    rateLimit: createRateLimit(settings.RATE_LIMIT_PER_MINUTE, settings.TRUSTED_PROXIES),
     log,
     now,
     identities: createIdentities(settings, createSigningKeys(store, keys.signing, now), now),

@@ -10,6 +10,8 @@ export interface Identity {
   readonly opened?: Opened
   /** What the answer has to set. */
   readonly cookies: readonly string[]
+  /** A ticket was shown that leads nowhere. */
+  readonly failedTicket?: true
 }
 
 /** Of somebody who is signed in. */
@@ -21,6 +23,7 @@ export interface Admission extends Identity {
 
 const NO_COOKIES: readonly string[] = []
 const NOBODY: Identity = { cookies: NO_COOKIES }
+const FAILED: Identity = { cookies: NO_COOKIES, failedTicket: true }
 
 export async function admit(house: House, visit: Visit): Promise<Admission> {
   return judge(house, visit.method, visit.path, await identify(house, visit))
@@ -30,20 +33,20 @@ export async function identify(house: House, { headers }: Pick<Visit, 'headers'>
   const ticket = readCookie(headers.cookie, house.cookies.session)
   if (!ticket) return NOBODY
   const current = house.sessions.glance(ticket) ?? (await house.sessions.current(ticket))
-  if (!current) return NOBODY
+  if (!current) return FAILED
   if (current === 'ended') return { cookies: [clearCookie(house.cookies.session)] }
   return { opened: current, cookies: renewedCookie(house, ticket, current) }
 }
 
 /** Public pages admit visitors too, and know who is there if somebody is signed in. */
-export function judge(house: House, method: string, path: string, { opened, cookies }: Identity): Admission {
+export function judge(house: House, method: string, path: string, identity: Identity): Admission {
+  const { opened } = identity
   const role = opened?.session.userRole
   const shadow = house.rules.shadowRuleFor(method, path)
   if (shadow && !admits(shadow, role))
     house.log.warn({ rule: shadow, method, path, role }, 'a shadow rule would have refused')
-  if (admits(house.rules.ruleFor(method, path), role))
-    return { outcome: 'admitted', ...(opened && { opened }), cookies }
-  return opened ? { outcome: 'refused', opened, cookies } : { outcome: 'visitor', cookies }
+  if (admits(house.rules.ruleFor(method, path), role)) return { ...identity, outcome: 'admitted' }
+  return { ...identity, outcome: opened ? 'refused' : 'visitor' }
 }
 
 export function sessionCookie(house: House, ticket: string, { expiresAt }: Opened): string {

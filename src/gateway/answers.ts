@@ -34,6 +34,10 @@ export function noticeAnswer(house: House, name: NoticeName, extra: Extra = {}):
   return pageAnswer(house, noticePage(house.settings.APP_NAME, name), { status: NOTICES[name].status, ...extra })
 }
 
+export function tooMany(house: House): Response {
+  return noticeAnswer(house, 'too_many', { headers: { 'retry-after': '60' } })
+}
+
 /** The same in whichever form the request can use. */
 export function apology(house: House, visit: Visit, name: NoticeName, extra: Extra = {}): Response {
   if (!isByScript(visit)) return noticeAnswer(house, name, extra)

@@ -2,7 +2,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { accountPage } from '../pages/account.ts'
 import { type Admission, admit } from './admission.ts'
-import { apology, noticeAnswer, pageAnswer } from './answers.ts'
+import { apology, noticeAnswer, pageAnswer, tooMany } from './answers.ts'
 import { createCheck, isCheck } from './check.ts'
 import { failure } from './failure.ts'
 import { forward } from './forward/forward.ts'
@@ -41,6 +41,8 @@ async function answerVisit(
     return send(response, noticeAnswer(house, 'method_not_allowed', { headers: { allow: ALLOWED } }))
   const admission = await admit(house, visit)
   const { outcome, cookies } = admission
+  if (outcome === 'visitor' && admission.failedTicket && !(await house.rateLimit.admits('ticket', visit)))
+    return send(response, tooMany(house))
   if (outcome === 'visitor') return send(response, toLogin(house, visit, cookies))
   if (outcome === 'refused') return send(response, apology(house, visit, 'refused', { cookies }))
   const upstream = house.upstreams.for(visit.path)

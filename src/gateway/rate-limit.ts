@@ -1,19 +1,20 @@
-// How many sign-in requests one address may send in a minute.
-import { isIPv6 } from 'node:net'
+// How many sign-in requests, and how many tickets that lead nowhere, one address may send in a minute.
+import { type BlockList, isIPv6 } from 'node:net'
 import { RateLimiterMemory } from 'rate-limiter-flexible'
-import { plainAddress } from './trust.ts'
+import type { Visit } from './request.ts'
+import { clientAddress } from './trust.ts'
 
 export interface RateLimit {
-  /** Whether one more request of this address is within the limit. */
-  admits(address: string): Promise<boolean>
+  /** Whether one more of this kind is within the limit. */
+  admits(kind: 'sign-in' | 'ticket', visit: Visit): Promise<boolean>
 }
 
-export function createRateLimit(perMinute: number): RateLimit {
+export function createRateLimit(perMinute: number, proxies: BlockList | undefined): RateLimit {
   if (perMinute === 0) return { admits: async () => true }
   const limiter = new RateLimiterMemory({ points: perMinute, duration: 60 })
   return {
-    admits: address =>
-      limiter.consume(network(address)).then(
+    admits: (kind, visit) =>
+      limiter.consume(`${kind} ${network(clientAddress(proxies, visit))}`).then(
         () => true,
         () => false,
       ),
@@ -21,11 +22,12 @@ export function createRateLimit(perMinute: number): RateLimit {
 }
 
 /** One household has a whole /64 of IPv6 addresses. */
-function network(address: string): string {
-  const plain = plainAddress(address)
-  if (!isIPv6(plain)) return plain
-  const [head = '', tail = ''] = plain.split('::')
-  const groups = head.split(':').filter(Boolean)
-  const missing = plain.includes('::') ? 8 - groups.length - tail.split(':').filter(Boolean).length : 0
-  return [...groups, ...Array<string>(missing).fill('0'), ...tail.split(':')].slice(0, 4).join(':')
+export function network(address: string): string {
+  if (!isIPv6(address)) return address
+  const [head = '', tail] = address.split('::')
+  const groups = (text: string) => text.split(':').filter(Boolean)
+  const before = groups(head)
+  const after = groups(tail ?? '')
+  const zeros = tail === undefined ? [] : Array<string>(8 - before.length - after.length).fill('0')
+  return [...before, ...zeros, ...after].slice(0, 4).join(':')
 }

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { showAccount } from './account.ts'
 import { admit, type Known } from './admission.ts'
-import { noticeAnswer } from './answers.ts'
+import { noticeAnswer, tooMany } from './answers.ts'
 import { ASSETS_PATH, sendAsset } from './assets.ts'
 import { backchannelLogout } from './backchannel-logout.ts'
 import { finishSignIn } from './callback.ts'
@@ -13,7 +13,6 @@ import { showLogin, startAttempt } from './login.ts'
 import { signOut, signOutEverywhere } from './logout.ts'
 import type { Visit } from './request.ts'
 import { health, me, publicKeys, ready } from './status.ts'
-import { clientAddress } from './trust.ts'
 import { toLogin } from './visitor.ts'
 
 type Handler = (house: House, visit: Visit, form: URLSearchParams) => Promise<Response>
@@ -57,9 +56,7 @@ export async function answerOwnRoute(house: House, visit: Visit, request: Incomi
 /** Where a flood of sign-ins would come through. */
 function limited(handler: Handler): Handler {
   return async (house, visit, form) => {
-    if (await house.rateLimit.admits(clientAddress(house.settings.TRUSTED_PROXIES, visit)))
-      return handler(house, visit, form)
-    return noticeAnswer(house, 'too_many', { headers: { 'retry-after': '60' } })
+    return (await house.rateLimit.admits('sign-in', visit)) ? handler(house, visit, form) : tooMany(house)
   }
 }
 

@@ -1,5 +1,6 @@
 // Writes a Response to a node:http response.
 import type { ServerResponse } from 'node:http'
+import { throwAway } from './form.ts'
 
 export async function send(response: ServerResponse, answer: Response): Promise<void> {
   const { 'set-cookie': _, ...headers } = Object.fromEntries(answer.headers)
@@ -11,4 +12,5 @@ export async function send(response: ServerResponse, answer: Response): Promise<
     'content-length': body.length,
   })
   response.end(body)
+  throwAway(response.req)
 }

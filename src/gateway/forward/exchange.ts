@@ -39,7 +39,7 @@ export function relay(exchange: Exchange): Promise<void> {
         },
         onResponseStart(controller, status, received, statusMessage) {
           if (status < 200) return inform(response, status, received)
-          response.writeHead(status, statusMessage ?? '', exchange.answerHeaders(received))
+          response.writeHead(status, plainReason(statusMessage), exchange.answerHeaders(received))
           // An event stream may have nothing to say yet, but its reader waits for the head.
           setImmediate(() => {
             if (!response.writableEnded && !response.destroyed) response.flushHeaders()
@@ -67,4 +67,9 @@ function inform(response: ServerResponse, status: number, { link }: IncomingHttp
   if (response.req.httpVersion === '1.0') return
   // Newer than the oldest Node that we run on; there an application's hints get lost.
   response.writeInformation?.(status, link ? { link } : {})
+}
+
+/** Some applications put words of any encoding here, which Node would refuse to send. Nobody has to read them. */
+function plainReason(reason = ''): string {
+  return /^[\x20-\x7e]*$/.test(reason) ? reason : ''
 }
