@@ -1,8 +1,7 @@
 // The keys that sign assertions: made when first needed, sealed in the store so that all instances share them, and
 // replaced every month. The one before and the one to come are published too, so that a change breaks nobody.
 import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { MenshenError } from '../errors.ts'
-import type { Store } from '../stores/store.ts'
+import type { Entry, Store } from '../stores/store.ts'
 import { seal, unseal } from './sealing.ts'
 
 export interface SigningKey {
@@ -26,30 +25,45 @@ export function createSigningKeys(store: Store, sealingKey: Uint8Array, now: () 
     const found = known.get(number)
     if (found) return found
     for (const old of known.keys()) if (old < period() - 1) known.delete(old)
-    const loading = load(number)
+    const loading = readOrMake(number)
     known.set(number, loading)
     loading.catch(() => known.delete(number))
     return loading
   }
 
-  async function load(number: number): Promise<SigningKey> {
-    const place = `signing:${number}`
+  async function readOrMake(number: number): Promise<SigningKey> {
+    for (;;) {
+      const { stored, key } = await read(number)
+      if (key) return key
+      // Of all instances that try, one makes it and the others read it. What another client secret sealed is replaced.
+      if (stored) await store.replace(stored.key, freshEntry(number), stored.version)
+      else await store.create(placeOf(number), freshEntry(number))
+    }
+  }
+
+  async function read(number: number) {
+    const stored = await store.read(placeOf(number))
+    const plain = stored && unseal(sealingKey, stored.value, stored.key)
+    const key = plain && { id: `${number}`, key: createPrivateKey({ key: plain, type: 'pkcs8', format: 'der' }) }
+    return { stored, key }
+  }
+
+  function freshEntry(number: number): Entry {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-    const fresh = privateKey.export({ type: 'pkcs8', format: 'der' })
-    // Of all instances that try, one creates it and the others read it.
-    await store.create(place, {
-      value: seal(sealingKey, fresh, place),
-      expiresAt: (number + 2) * PERIOD_MS,
-      labels: [],
-    })
-    const stored = await store.read(place)
-    const plain = stored && unseal(sealingKey, stored.value, place)
-    if (!plain) throw new MenshenError('store_unavailable', 'the signing key in the store cannot be opened')
-    return { id: String(number), key: createPrivateKey({ key: plain, type: 'pkcs8', format: 'der' }) }
+    const value = seal(sealingKey, privateKey.export({ type: 'pkcs8', format: 'der' }), placeOf(number))
+    return { value, expiresAt: (number + 2) * PERIOD_MS, labels: [] }
   }
 
   return {
     current: () => keyOf(period()),
-    all: () => Promise.all([period() - 1, period(), period() + 1].map(keyOf)),
+    async all() {
+      const { key: previous } = await read(period() - 1)
+      const [current, next] = await Promise.all([keyOf(period()), keyOf(period() + 1)])
+      return previous ? [previous, current, next] : [current, next]
+    },
   }
+}
+
+function placeOf(number: number): string {
+  return `signing:${number}`
 }

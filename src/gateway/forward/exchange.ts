@@ -8,7 +8,7 @@ export interface Exchange {
   readonly method: string
   readonly path: string
   readonly headers: string[]
-  readonly body: Readable | null
+  readonly body: AsyncIterable<Buffer> | null
   readonly response: ServerResponse
   /** What of the application's headers goes to the browser. */
   answerHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders
@@ -29,7 +29,7 @@ export function relay(exchange: Exchange): Promise<void> {
     }
 
     upstream.dispatch(
-      { method, path, headers, body },
+      { method, path, headers, body: body as Readable | null },
       {
         onRequestStart(controller) {
           // A browser that has gone away ends the request to the application too.

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Admission } from '../admission.ts'
 import { apology } from '../answers.ts'
 import { readCookie } from '../cookies.ts'
+import { throwAway } from '../form.ts'
 import type { House } from '../house.ts'
 import type { Visit } from '../request.ts'
 import { send } from '../send.ts'
@@ -21,12 +22,13 @@ export async function forward(
 ): Promise<void> {
   const { 'content-length': length, 'transfer-encoding': coding, expect } = visit.headers
   const hasBody = length !== undefined || coding !== undefined
+  const body = hasBody ? request.iterator({ destroyOnReturn: false }) : null
   const exchange: Exchange = {
     upstream: upstream.pool,
     method: visit.method,
     path: visit.path + visit.search,
     headers: await requestHeaders(house, upstream.host, request, visit, opened),
-    body: hasBody ? request : null,
+    body,
     response,
     answerHeaders: received => responseHeaders(house, received, { signedIn: opened !== undefined, cookies }),
   }
@@ -39,6 +41,12 @@ export async function forward(
     await apologise(house, visit, response, error)
   } finally {
     forget?.()
+    throwAway(request)
+    // An application that answered early has left the rest: while it can still ask for it, nothing is thrown away.
+    body?.return?.().then(
+      () => request.resume(),
+      () => {},
+    )
   }
 }
 
