@@ -78,7 +78,7 @@ export function createIdentities(settings: Settings, keys: SigningKeys, now: () 
   }
 }
 
-/** What a header cannot carry is percent-encoded. */
+/** What a header cannot carry is percent-encoded; so is the percent sign, or `%61dmin` could be taken for somebody else. */
 function printable(text: string): string {
-  return text.toWellFormed().replace(/[^\x21-\x7e]/gu, encodeURIComponent)
+  return text.toWellFormed().replace(/[^\x21-\x7e]|%/gu, encodeURIComponent)
 }

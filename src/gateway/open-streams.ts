@@ -11,23 +11,22 @@ export interface OpenStreams {
 interface Stream {
   readonly ticket: string
   close(): void
+  isWatched: boolean
 }
 
 const LOOK_EVERY_MS = 1000
 
 export function createOpenStreams(sessions: Sessions, log: Log): OpenStreams {
   const streams = new Set<Stream>()
-  let looking = false
-  const timer = setInterval(look, LOOK_EVERY_MS).unref()
+  const timer = setInterval(() => {
+    for (const stream of streams) if (!stream.isWatched) void watch(stream)
+  }, LOOK_EVERY_MS).unref()
 
-  async function look(): Promise<void> {
-    if (looking) return
-    looking = true
-    try {
-      for (const stream of streams) if (!(await isOpen(stream.ticket))) stream.close()
-    } finally {
-      looking = false
-    }
+  /** Each by itself: a refresh that takes its time must not keep the streams of others open. */
+  async function watch(stream: Stream): Promise<void> {
+    stream.isWatched = true
+    if (!(await isOpen(stream.ticket))) stream.close()
+    stream.isWatched = false
   }
 
   /** A store that cannot answer proves nothing: the stream stays. An open stream keeps its session refreshed. */
@@ -43,7 +42,7 @@ export function createOpenStreams(sessions: Sessions, log: Log): OpenStreams {
 
   return {
     add(ticket, close) {
-      const stream = { ticket, close }
+      const stream = { ticket, close, isWatched: false }
       streams.add(stream)
       return () => void streams.delete(stream)
     },

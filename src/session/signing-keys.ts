@@ -1,6 +1,6 @@
 // The keys that sign assertions: made when first needed, sealed in the store so that all instances share them, and
 // replaced every month. The one before and the one to come are published too, so that a change breaks nobody.
-import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { createHmac, createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import type { Entry, Store } from '../stores/store.ts'
 import { seal, unseal } from './sealing.ts'
 
@@ -20,6 +20,8 @@ const PERIOD_MS = 30 * 24 * 3_600_000
 export function createSigningKeys(store: Store, sealingKey: Uint8Array, now: () => number): SigningKeys {
   const known = new Map<number, Promise<SigningKey>>()
   const period = () => Math.floor(now() / PERIOD_MS)
+  // A key that another client secret replaces gets another name: whoever kept the old one has to notice.
+  const family = createHmac('sha256', sealingKey).update('key name').digest('hex').slice(0, 8)
 
   function keyOf(number: number): Promise<SigningKey> {
     const found = known.get(number)
@@ -44,7 +46,10 @@ export function createSigningKeys(store: Store, sealingKey: Uint8Array, now: () 
   async function read(number: number) {
     const stored = await store.read(placeOf(number))
     const plain = stored && unseal(sealingKey, stored.value, stored.key)
-    const key = plain && { id: `${number}`, key: createPrivateKey({ key: plain, type: 'pkcs8', format: 'der' }) }
+    const key = plain && {
+      id: `${family}-${number}`,
+      key: createPrivateKey({ key: plain, type: 'pkcs8', format: 'der' }),
+    }
     return { stored, key }
   }
 
@@ -62,6 +67,12 @@ export function createSigningKeys(store: Store, sealingKey: Uint8Array, now: () 
       return previous ? [previous, current, next] : [current, next]
     },
   }
+}
+
+/** Named by its public half: another key never goes by the same name. */
+function asSigningKey(key: KeyObject): SigningKey {
+  const half = createPublicKey(key).export({ type: 'spki', format: 'der' })
+  return { id: hash('sha256', half, 'base64url').slice(0, 16), key }
 }
 
 function placeOf(number: number): string {

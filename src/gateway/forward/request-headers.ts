@@ -20,18 +20,11 @@ const HOP_BY_HOP = new Set([
   'upgrade',
 ])
 
-/** Claims about where a request came from; what is true of them we say ourselves. `Expect` has been answered by us. */
-const CLAIMS = new Set([
-  'host',
-  'expect',
-  'forwarded',
-  'x-forwarded-for',
-  'x-forwarded-host',
-  'x-forwarded-port',
-  'x-forwarded-proto',
-  'x-forwarded-server',
-  'x-real-ip',
-])
+/**
+ * Claims about where a request came from and what it first asked for, which some applications believe more than the
+ * request itself; what is true of them we say ourselves. `Expect` has been answered by us.
+ */
+const CLAIMS = /^(host|expect|forwarded|x-real-ip|x-rewrite-url|x-(forwarded|original)-.*)$/
 
 /** Names and values in turn. */
 export async function requestHeaders(
@@ -49,7 +42,7 @@ export async function requestHeaders(
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] as string
     const plain = plainName(name)
-    if (HOP_BY_HOP.has(plain) || CLAIMS.has(plain) || named.has(plain) || identities.names.has(plain)) continue
+    if (HOP_BY_HOP.has(plain) || CLAIMS.test(plain) || named.has(plain) || identities.names.has(plain)) continue
     if (plain === 'authorization' && settings.FORWARD_ACCESS_TOKEN) continue
     const value = plain === 'cookie' ? withoutOurs(house, rawHeaders[i + 1] as string) : (rawHeaders[i + 1] as string)
     if (value || plain !== 'cookie') headers.push(name, value)
@@ -64,9 +57,9 @@ export async function requestHeaders(
   return headers
 }
 
-/** Many applications cannot tell dashes from underscores, so neither must we. */
+/** Many applications cannot tell dashes from underscores, and some not from any other sign, so neither must we. */
 function plainName(name: string): string {
-  return name.toLowerCase().replaceAll('_', '-')
+  return name.toLowerCase().replace(/[^a-z0-9]/g, '-')
 }
 
 function withoutOurs(house: House, header: string): string {

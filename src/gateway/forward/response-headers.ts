@@ -15,6 +15,9 @@ const HOP_BY_HOP = new Set([
   'upgrade',
 ])
 
+/** Shared caches of several makers take these for more than Cache-Control. */
+const FOR_SHARED_CACHES = ['surrogate-control', 'cdn-cache-control', 'x-accel-expires']
+
 export function responseHeaders(
   house: House,
   headers: IncomingHttpHeaders,
@@ -25,18 +28,22 @@ export function responseHeaders(
   for (const [name, value] of Object.entries(headers)) {
     if (!HOP_BY_HOP.has(name) && !named.has(name) && value !== undefined) kept[name] = value
   }
-  const setCookies = [...theirCookies(house, headers['set-cookie']), ...cookies]
+  const theirCookies = [headers['set-cookie'] ?? []].flat().filter(cookie => !isOurCookie(house, cookie))
+  const setCookies = [...theirCookies, ...cookies]
   if (setCookies.length > 0) kept['set-cookie'] = setCookies
   else delete kept['set-cookie']
   if (clearsCookies(headers['clear-site-data'])) delete kept['clear-site-data']
-  if (cookies.length > 0) kept['cache-control'] = 'no-store'
-  else if (signedIn) kept['cache-control'] = forOneUser(headers['cache-control'])
+  if (signedIn || cookies.length > 0) {
+    kept['cache-control'] = cookies.length > 0 ? 'no-store' : forOneUser(headers['cache-control'])
+    for (const name of FOR_SHARED_CACHES) delete kept[name]
+  }
   return kept
 }
 
-function theirCookies(house: House, setCookies: string[] | string | undefined): string[] {
-  const names = ourCookies(house.cookies)
-  return [setCookies ?? []].flat().filter(cookie => !names.has((cookie.split('=', 1)[0] ?? '').trim().toLowerCase()))
+/** Browsers keep what follows an empty name as a cookie without one, and send it back as if that were its name. */
+export function isOurCookie(house: House, setCookie: string): boolean {
+  const [name = ''] = setCookie.replace(/^[\s=]+/, '').split(/[=;]/, 1)
+  return ourCookies(house.cookies).has(name.trim().toLowerCase())
 }
 
 function clearsCookies(header: string | string[] | undefined): boolean {

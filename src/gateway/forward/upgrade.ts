@@ -3,10 +3,12 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage, STATU
 import { request as httpsRequest } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { admit } from '../admission.ts'
-import { ourCookies, readCookie } from '../cookies.ts'
+import { readCookie } from '../cookies.ts'
 import type { House } from '../house.ts'
 import { readVisit, type Visit } from '../request.ts'
+import { isOwnRoute } from '../routes.ts'
 import { requestHeaders } from './request-headers.ts'
+import { isOurCookie } from './response-headers.ts'
 import type { Upstream } from './upstreams.ts'
 
 export type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
@@ -29,34 +31,59 @@ export function isWebSocket({ headers }: IncomingMessage): boolean {
 async function upgrade(house: House, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
   const visit = readVisit(request)
   if (!visit) return refuse(socket, 400)
-  const upstream = house.upstreams.for(visit.path)
+  // What is judged by one method must not arrive under another.
+  if (visit.method !== 'GET') return refuse(socket, 405)
+  const upstream = isOwnRoute(visit.path) ? undefined : house.upstreams.for(visit.path)
   if (!upstream) return refuse(socket, 404)
   const { origin } = visit.headers
   if (origin !== undefined && origin !== house.settings.BASE_URL) return refuse(socket, 403)
-  const { outcome, opened } = await admit(house, visit)
-  if (outcome !== 'admitted') return refuse(socket, outcome === 'refused' ? 403 : 401)
-
+  const { outcome, opened, cookies } = await admit(house, visit)
+  if (outcome !== 'admitted') return refuse(socket, outcome === 'refused' ? 403 : 401, cookies)
   const headers = await requestHeaders(house, upstream.host, request, visit, opened)
+  if (socket.destroyed) return
+
   const outgoing = dial(upstream, visit, headers)
   const ticket = opened && readCookie(visit.headers.cookie, house.cookies.session)
   const forget = ticket ? house.streams.add(ticket, () => socket.destroy()) : undefined
+  const early = readEarly(socket, head)
+  const patience = setTimeout(() => outgoing.destroy(TOO_SLOW), house.settings.UPSTREAM_HEADERS_TIMEOUT_MS)
   socket.once('close', () => {
     forget?.()
     outgoing.destroy()
   })
+  outgoing.once('close', () => clearTimeout(patience))
   outgoing.on('upgrade', (answer, upstreamSocket, upstreamHead) => {
-    socket.write(head101(house, answer))
-    join(socket, upstreamSocket, head, upstreamHead)
+    clearTimeout(patience)
+    socket.write(head101(house, answer, cookies), 'latin1')
+    join(socket, upstreamSocket, early(), upstreamHead)
   })
   outgoing.on('response', answer => {
     answer.resume()
-    refuse(socket, answer.statusCode ?? 502)
+    refuse(socket, answer.statusCode ?? 502, cookies)
   })
   outgoing.on('error', error => {
+    if (socket.destroyed) return
     house.log.error({ cause: String(error), path: visit.path }, 'the application behind did not answer')
-    refuse(socket, 502)
+    refuse(socket, error === TOO_SLOW ? 504 : 502, cookies)
   })
   outgoing.end()
+}
+
+const TOO_SLOW = new Error('no answer within UPSTREAM_HEADERS_TIMEOUT_MS')
+
+/** Only somebody who reads a socket learns that it was closed. What a hasty browser has sent is given back. */
+function readEarly(socket: Duplex, head: Buffer): () => Buffer {
+  let early = head
+  const keep = (chunk: Buffer) => {
+    socket.pause()
+    early = Buffer.concat([early, chunk])
+  }
+  const leave = () => void socket.destroy()
+  socket.once('data', keep).once('end', leave)
+  return () => {
+    socket.off('data', keep).off('end', leave)
+    return early
+  }
 }
 
 function dial({ connection }: Upstream, { path, search, headers: asked }: Visit, headers: string[]): ClientRequest {
@@ -66,15 +93,14 @@ function dial({ connection }: Upstream, { path, search, headers: asked }: Visit,
   return request(origin, { ...how, path: path + search, headers: [...headers, ...upgradeHeaders], agent: false })
 }
 
-function head101(house: House, { rawHeaders }: IncomingMessage): string {
-  const names = ourCookies(house.cookies)
+function head101(house: House, { rawHeaders }: IncomingMessage, cookies: readonly string[]): string {
   const lines = ['HTTP/1.1 101 Switching Protocols']
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const [name = '', value = ''] = rawHeaders.slice(i, i + 2)
-    const ours = name.toLowerCase() === 'set-cookie' && names.has((value.split('=', 1)[0] ?? '').trim().toLowerCase())
+    const ours = name.toLowerCase() === 'set-cookie' && isOurCookie(house, value)
     if (!ours) lines.push(`${name}: ${value}`)
   }
-  return `${lines.join('\r\n')}\r\n\r\n`
+  return headOf(lines, cookies)
 }
 
 function join(one: Duplex, other: Duplex, oneHead: Buffer, otherHead: Buffer): void {
@@ -90,7 +116,12 @@ function join(one: Duplex, other: Duplex, oneHead: Buffer, otherHead: Buffer): v
   }
 }
 
-function refuse(socket: Duplex, status: number): void {
+function refuse(socket: Duplex, status: number, cookies: readonly string[] = []): void {
   if (!socket.writable) return
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
+  const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, 'connection: close', 'content-length: 0']
+  socket.end(headOf(lines, cookies))
+}
+
+function headOf(lines: readonly string[], cookies: readonly string[]): string {
+  return `${[...lines, ...cookies.map(cookie => `set-cookie: ${cookie}`)].join('\r\n')}\r\n\r\n`
 }
