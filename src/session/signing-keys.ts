@@ -69,12 +69,6 @@ export function createSigningKeys(store: Store, sealingKey: Uint8Array, now: () 
   }
 }
 
-/** Named by its public half: another key never goes by the same name. */
-function asSigningKey(key: KeyObject): SigningKey {
-  const half = createPublicKey(key).export({ type: 'spki', format: 'der' })
-  return { id: hash('sha256', half, 'base64url').slice(0, 16), key }
-}
-
 function placeOf(number: number): string {
   return `signing:${number}`
 }
