@@ -52,7 +52,7 @@ export const pathOrAddress = {
   example: '/public/sp/slo/APP_ID',
 }
 
-export const port = { ...wholeNumber(1, 65535, 'a port'), example: '3000' }
+export const port = wholeNumber(1, 65535, 'a port')
 
 export const yesOrNo = {
   check: z.enum(['true', 'false']).transform(text => text === 'true'),
@@ -60,18 +60,24 @@ export const yesOrNo = {
   example: 'true',
 }
 
+export const host = {
+  check: z.string().refine(text => isIP(text) !== 0 || /^[a-z\d]([a-z\d.-]*[a-z\d])?$/i.test(text)),
+  expected: 'an address or a name of this machine, without a scheme or a port',
+  example: '0.0.0.0',
+}
+
 export const headerName = {
   check: z
     .string()
-    .regex(/^[A-Za-z0-9-]+$/)
+    .regex(/^x-[a-z\d-]+$/i)
     .transform(text => text.toLowerCase()),
-  expected: 'the name of a header, of letters, digits and dashes',
+  expected: 'the name of a header that begins with X-, of letters, digits and dashes',
   example: 'X-Forwarded-User',
 }
 
 const secretOf = z
   .string()
-  .min(1)
+  .regex(/\S/)
   .transform(text => new Secret(text))
 
 export const secret = {
@@ -131,7 +137,7 @@ function addNetwork(list: BlockList, network: string): boolean {
 }
 
 export function text(expected: string, example: string, longest = 1000): Kind<string> {
-  return { check: z.string().min(1).max(longest), expected, example }
+  return { check: z.string().max(longest).regex(/\S/), expected, example }
 }
 
 export function oneOf<const T extends string>(values: readonly [T, ...T[]], example: T) {
@@ -147,6 +153,5 @@ export function wholeNumber(min: number, max: number, what: string) {
       .transform(Number)
       .pipe(z.number().min(min).max(max)),
     expected: `${what} from ${min} to ${max}`,
-    example: String(max),
   }
 }

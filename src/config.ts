@@ -10,7 +10,11 @@ export interface Row<T> extends kind.Kind<T> {
 }
 
 const optional = <T>(row: Row<T>): Row<T | undefined> => row
-const required = <T>(row: Row<T> & { default: string }): Row<T> => row
+/** What is not said otherwise, the default is an example of. */
+const required = <T>(row: Omit<Row<T>, 'example'> & { default: string; example?: string }): Row<T> => ({
+  ...row,
+  example: row.example ?? row.default,
+})
 
 export const SETTINGS = {
   BASE_URL: required({
@@ -20,12 +24,13 @@ export const SETTINGS = {
     sentence: 'The address that the browser sees. `/callback` is registered at the provider under it.',
   }),
   HOST: required({
-    ...kind.text('an address of this machine', '0.0.0.0'),
+    ...kind.host,
     default: '127.0.0.1',
     sentence: 'The address to listen on.',
   }),
   PORT: optional({
     ...kind.port,
+    example: '3000',
     defaultNote: 'the port of `BASE_URL` if that is loopback, else 3000',
     sentence: 'The port to listen on.',
   }),

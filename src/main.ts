@@ -58,7 +58,9 @@ async function startOne(settings: Settings, log: Logger): Promise<Closing> {
   const { PORT, HOST, TLS_CERT_FILE, TLS_KEY_FILE } = settings
   const tls = TLS_CERT_FILE && TLS_KEY_FILE ? { certFile: TLS_CERT_FILE, keyFile: TLS_KEY_FILE } : undefined
   const place = { port: PORT, host: HOST, ...(tls && { tls }) }
-  const serving = await serve(menshen, place, log).catch(error => refuseToListen(error, 'PORT', PORT))
+  const serving = await serve(menshen, place, log).catch(error =>
+    refuseToListen(error, { setting: 'PORT', port: PORT, host: HOST }),
+  )
   return {
     async close() {
       await serving.close(CLOSE_PATIENCE_MS)
@@ -96,7 +98,7 @@ function closeOnSignal(running: Closing, development: DevProvider | undefined, l
 /** The environment wins over the file. */
 function readEnvFile(): Environment {
   try {
-    return parseEnv(readFileSync('.env', 'utf8'))
+    return parseEnv(readFileSync('.env', 'utf8').replace(/^\ufeff/, ''))
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT') return {}
@@ -111,20 +113,30 @@ function startDevelopment({ DEV_PROVIDER_PORT: port, BASE_URL }: Settings): Prom
     clientSecret: DEV_CLIENT.CLIENT_SECRET,
     redirectUri: `${BASE_URL}/callback`,
     now: Date.now,
-  }).catch(error => refuseToListen(error, 'DEV_PROVIDER_PORT', port))
+  }).catch(error => refuseToListen(error, { setting: 'DEV_PROVIDER_PORT', port, host: '127.0.0.1' }))
 }
 
-function refuseToListen(error: NodeJS.ErrnoException, setting: string, port: number): never {
-  if (error.code?.startsWith('ERR_OSSL'))
+interface Wanted {
+  readonly setting: 'PORT' | 'DEV_PROVIDER_PORT'
+  readonly port: number
+  readonly host: string
+}
+
+function refuseToListen({ code }: NodeJS.ErrnoException, { setting, port, host }: Wanted): never {
+  if (code === 'EADDRINUSE')
     throw new MenshenError(
       'cannot_start',
-      `TLS_CERT_FILE and TLS_KEY_FILE cannot be used (${error.code}); expected a certificate and its key in PEM.`,
+      `${setting}: port ${port} is already in use; stop what uses it, or choose another by ${setting}.`,
     )
-  const why =
-    error.code === 'EADDRINUSE'
-      ? `port ${port} is already in use; stop what uses it, or choose another by ${setting}`
-      : `cannot listen on port ${port} (${error.code}); check HOST and ${setting}`
-  throw new MenshenError('cannot_start', `${setting}: ${why}.`)
+  if (code?.startsWith('ERR_OSSL'))
+    throw new MenshenError(
+      'cannot_start',
+      `TLS_CERT_FILE and TLS_KEY_FILE cannot be used (${code}); expected a certificate and its key in PEM.`,
+    )
+  throw new MenshenError(
+    'cannot_start',
+    `HOST is "${host}", where port ${port} cannot be listened on (${code}); expected an address of this machine and a port that this user may use.`,
+  )
 }
 
 function openLog({ LOG_LEVEL }: Settings): Logger {

@@ -8,7 +8,16 @@ type Checked = { readonly [K in Name]: (typeof SETTINGS)[K] extends Row<infer T>
 export type Settings = Checked & { readonly PORT: number }
 export type Environment = Readonly<Record<string, string | undefined>>
 
+const LONGEST_SHOWN = 100
 const OAUTH_SETTINGS = ['AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET'] as const
+
+const IDENTITY_SETTINGS = [
+  'IDENTITY_USER',
+  'IDENTITY_EMAIL',
+  'IDENTITY_NAME',
+  'IDENTITY_ROLE',
+  'IDENTITY_ASSERTION',
+] as const
 
 /** Reads all settings at once, so that one start names everything that is wrong. */
 export function readSettings(environment: Environment): Settings {
@@ -27,6 +36,9 @@ export function readSettings(environment: Environment): Settings {
   const checked = values as Checked
   if (!given('TLS_CERT_FILE') !== !given('TLS_KEY_FILE'))
     problems.push('TLS_CERT_FILE and TLS_KEY_FILE go together; expected both of them or none.')
+  const headers = IDENTITY_SETTINGS.map(name => checked[name]).filter(Boolean)
+  if (new Set(headers).size < headers.length)
+    problems.push(`${IDENTITY_SETTINGS.join(', ')} share a name; expected a header of its own for each.`)
   if (checked.STORE === 'memory:' && checked.WORKERS > 1)
     problems.push('STORE is "memory:", which WORKERS cannot share; expected a store for all, for example lmdb:./data.')
   if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
@@ -57,12 +69,16 @@ export function isSecure(settings: Pick<Settings, 'BASE_URL'>): boolean {
 }
 
 function problem(name: string, text: string, row: Row<unknown>): string {
-  const shown = row.secret ? 'not usable' : `"${hidePassword(text)}"`
+  // A line break or an escape sequence in the value must not forge a line or paint the terminal.
+  const plain = hidePassword(text)
+    .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
+    .slice(0, LONGEST_SHOWN)
+  const shown = row.secret ? 'not usable' : `"${plain}"`
   return `${name} is ${shown}; expected ${row.expected}, for example ${row.example}.`
 }
 
 function refusePlainHttp(settings: Settings): void {
-  const problems = (['BASE_URL', 'AUTH_URL'] as const)
+  const problems = (['BASE_URL', 'AUTH_URL', 'LOGOUT_URL', 'JWKS_URL'] as const)
     .filter(name => settings[name]?.startsWith('http:') && !isLoopback(new URL(settings[name])))
     .map(
       name =>

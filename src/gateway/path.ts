@@ -13,6 +13,11 @@ export function canonicalPath(path: string): string | undefined {
   return canonical
 }
 
+/** As people write it in rules and prefixes: to an application `/%40me` is `/@me`, so it has to be to them. */
+export function readablePath(canonical: string): string {
+  return canonical.includes('%') ? decodeURIComponent(canonical) : canonical
+}
+
 /** RFC 3986, 6.2.2: an escaped letter is the letter; what stays escaped is written in capitals. */
 function decodeUnreserved(path: string): string | undefined {
   try {

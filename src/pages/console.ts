@@ -21,6 +21,7 @@ export function consolePage(view: ConsoleView): string {
     appName: view.appName,
     title: '控制台',
     script: 'moments.js',
+    style: 'console.css',
     wide: true,
     body: html`
 <h1>控制台</h1>

@@ -9,13 +9,15 @@ export interface Frame {
   readonly title: string
   readonly body: Html
   readonly script?: string
+  /** A stylesheet of its own, on top of the common one. */
+  readonly style?: string
   readonly wide?: boolean
 }
 
 const STYLE = assetUrl('menshen.css')
 const ICON = assetUrl('icon.svg')
 
-export function page({ appName, title, body, script, wide }: Frame): string {
+export function page({ appName, title, body, script, style, wide }: Frame): string {
   return String(html`<!doctype html>
 <html lang="zh-CN">
 <head>
@@ -26,6 +28,7 @@ export function page({ appName, title, body, script, wide }: Frame): string {
 <title>${title} · ${appName}</title>
 <link rel="icon" href="${ICON}" type="image/svg+xml">
 <link rel="stylesheet" href="${STYLE}">
+${style ? html`<link rel="stylesheet" href="${assetUrl(style)}">` : ''}
 ${script ? html`<script type="module" src="${assetUrl(script)}"></script>` : ''}
 </head>
 <body>

@@ -1,10 +1,10 @@
 // One request to an application and its answer, streamed both ways at the speed of the slower side.
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
+import type { Upstream } from './upstreams.ts'
 
 export interface Exchange {
-  readonly upstream: Dispatcher
+  readonly upstream: Pick<Upstream, 'pool' | 'servername'>
   readonly method: string
   readonly path: string
   readonly headers: string[]
@@ -28,37 +28,35 @@ export function relay(exchange: Exchange): Promise<void> {
       } else reject(error)
     }
 
-    upstream.dispatch(
-      { method, path, headers, body: body as Readable | null },
-      {
-        onRequestStart(controller) {
-          // A browser that has gone away ends the request to the application too.
-          gone = () => controller.abort(new Error('the browser has gone'))
-          if (response.destroyed) gone()
-          else response.once('close', gone)
-        },
-        onResponseStart(controller, status, received, statusMessage) {
-          if (status < 200) return inform(response, status, received)
-          response.writeHead(status, plainReason(statusMessage), exchange.answerHeaders(received))
-          // An event stream may have nothing to say yet, but its reader waits for the head.
-          setImmediate(() => {
-            if (!response.writableEnded && !response.destroyed) response.flushHeaders()
-          })
-          response.on('drain', () => controller.resume())
-        },
-        onResponseData(controller, chunk) {
-          if (!response.write(chunk)) controller.pause()
-        },
-        onResponseEnd(_controller, trailers) {
-          // A proxy in front may count trailers among the headers, and a cookie there would be beyond our filter.
-          const { 'set-cookie': _, ...kept } = trailers
-          response.addTrailers(kept as Record<string, string>)
-          response.end()
-          done()
-        },
-        onResponseError: (_controller, error) => done(response.destroyed && response.headersSent ? undefined : error),
+    const { pool, servername } = upstream
+    pool.dispatch({ method, path, headers, body, servername } as Dispatcher.DispatchOptions, {
+      onRequestStart(controller) {
+        // A browser that has gone away ends the request to the application too.
+        gone = () => controller.abort(new Error('the browser has gone'))
+        if (response.destroyed) gone()
+        else response.once('close', gone)
       },
-    )
+      onResponseStart(controller, status, received, statusMessage) {
+        if (status < 200) return inform(response, status, received)
+        response.writeHead(status, plainReason(statusMessage), exchange.answerHeaders(received))
+        // An event stream may have nothing to say yet, but its reader waits for the head.
+        setImmediate(() => {
+          if (!response.writableEnded && !response.destroyed) response.flushHeaders()
+        })
+        response.on('drain', () => controller.resume())
+      },
+      onResponseData(controller, chunk) {
+        if (!response.write(chunk)) controller.pause()
+      },
+      onResponseEnd(_controller, trailers) {
+        // A proxy in front may count trailers among the headers, and a cookie there would be beyond our filter.
+        const { 'set-cookie': _, ...kept } = trailers
+        response.addTrailers(kept as Record<string, string>)
+        response.end()
+        done()
+      },
+      onResponseError: (_controller, error) => done(response.destroyed && response.headersSent ? undefined : error),
+    })
   })
 }
 

@@ -24,7 +24,7 @@ export async function forward(
   const hasBody = length !== undefined || coding !== undefined
   const body = hasBody ? request.iterator({ destroyOnReturn: false }) : null
   const exchange: Exchange = {
-    upstream: upstream.pool,
+    upstream,
     method: visit.method,
     path: visit.path + visit.search,
     headers: await requestHeaders(house, upstream.host, request, visit, opened),

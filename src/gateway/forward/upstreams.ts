@@ -1,14 +1,18 @@
 // The applications behind: chosen by the path alone, each with its own pool of connections.
 import { readFileSync } from 'node:fs'
-import { type Dispatcher, Pool } from 'undici'
+import { isIP } from 'node:net'
+import { buildConnector, type Dispatcher, Pool } from 'undici'
 import type { Config } from '../../config-file.ts'
 import type { Settings } from '../../settings.ts'
+import { readablePath } from '../path.ts'
 
 export interface Upstream {
   readonly prefix: string
   readonly pool: Dispatcher
   /** What the application calls itself. */
   readonly host: string
+  /** The name that its certificate has to show, whatever Host it is sent. */
+  readonly servername: string
   /** For connections that are not requests: where and how to connect. */
   readonly connection: { readonly origin: string; readonly socketPath?: string; readonly ca?: string }
 }
@@ -26,7 +30,10 @@ export function openUpstreams(settings: Settings, config: Config): Upstreams {
     .map(([prefix, place]) => openUpstream(prefix, place, settings, ca))
     .sort((one, other) => other.prefix.length - one.prefix.length)
   return {
-    for: path => upstreams.find(({ prefix }) => covers(prefix, path)),
+    for(path) {
+      const readable = readablePath(path)
+      return upstreams.find(({ prefix }) => covers(prefix, readable))
+    },
     close: async () => {
       await Promise.all(upstreams.map(({ pool }) => pool.close()))
     },
@@ -36,19 +43,24 @@ export function openUpstreams(settings: Settings, config: Config): Upstreams {
 function openUpstream(prefix: string, place: string, settings: Settings, ca: string | undefined): Upstream {
   const socketPath = place.startsWith('unix:') ? place.slice('unix:'.length) : undefined
   const origin = socketPath ? 'http://localhost' : place
+  const { host, hostname } = new URL(origin)
+  const servername = hostname.replace(/^\[|\]$/g, '')
+  const connect = buildConnector({
+    timeout: settings.UPSTREAM_CONNECT_TIMEOUT_MS,
+    allowH2: false,
+    ...(socketPath && { socketPath }),
+    ...(ca && { ca }),
+  })
   const pool = new Pool(origin, {
     connections: settings.UPSTREAM_CONNECTIONS,
     headersTimeout: settings.UPSTREAM_HEADERS_TIMEOUT_MS,
     bodyTimeout: settings.UPSTREAM_IDLE_TIMEOUT_MS,
-    connect: {
-      timeout: settings.UPSTREAM_CONNECT_TIMEOUT_MS,
-      ...(socketPath && { socketPath }),
-      ...(ca && { ca }),
-    },
-    allowH2: false,
+    // TLS wants a name to be no address; without one the address itself is checked.
+    connect: (options, callback) => connect(isIP(servername) ? { ...options, servername: '' } : options, callback),
   })
   const connection = { origin, ...(socketPath && { socketPath }), ...(ca && { ca }) }
-  return { prefix, pool, host: new URL(origin).host, connection }
+  return { prefix, pool, host, servername, connection }
+}
 }
 
 function covers(prefix: string, path: string): boolean {

@@ -1,0 +1,358 @@
+// What people do with a browser, on the embedded defaults: a real process, a real browser, and not a word in red.
+
+import assert from 'node:assert/strict'
+import { after, before, type TestContext, test } from 'node:test'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { LOGIN_ERRORS } from '../../src/errors.ts'
+import { openPage, startBrowser } from '../kit/browser.ts'
+import { createClient } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
+import { type Environment, type Menshen, startMenshen } from '../kit/process.ts'
+import { startScriptedProvider } from '../kit/scripted-provider.ts'
+
+const SIGN_IN = '统一身份认证登录'
+const AUTHORIZATION_PARAMETERS = ['client_id', 'redirect_uri', 'response_type', 'scope', 'state']
+
+let browser: Browser
+let menshen: Menshen
+let providerUrl: string
+
+before(async () => {
+  const DEV_PROVIDER_PORT = String(await freePort())
+  providerUrl = `http://localhost:${DEV_PROVIDER_PORT}`
+  browser = await startBrowser()
+  menshen = await startMenshen({ DEV_PROVIDER_PORT })
+})
+
+after(async () => {
+  await browser?.close()
+  await menshen?.stop()
+})
+
+test('from nothing to the home page in three clicks at most', async t => {
+  const { page } = await visitor(t)
+  let clicks = 0
+  const click = (name: string | RegExp) => {
+    clicks += 1
+    return page.getByRole('button', { name }).click()
+  }
+  await page.goto(menshen.url)
+  assert.equal(page.url(), `${menshen.url}/login`)
+  await click(SIGN_IN)
+  await click(/zhangsan/)
+  await page.getByRole('heading', { name: '张三，您好' }).waitFor()
+  assert.equal(page.url(), `${menshen.url}/`)
+  assert.ok(clicks <= 3)
+  for (const text of ['zhangsan', '市场部', 'zhangsan@example.com', 'common'])
+    await page.getByText(text, { exact: true }).waitFor()
+})
+
+test('a user without e-mail address signs in too', async t => {
+  const { page } = await visitor(t)
+  await signIn(page, 'wangwu')
+  await page.getByRole('heading', { name: '王五，您好' }).waitFor()
+  assert.equal(await page.getByText('邮箱').count(), 0)
+})
+
+test('the click keeps the state in local storage and takes the five parameters to the provider, each once', async t => {
+  const { page } = await visitor(t)
+  await page.goto(`${menshen.url}/login`)
+  const url = await authorizationUrl(page)
+  assert.equal(url.origin + url.pathname, `${providerUrl}/oauth/authorize`)
+  assert.deepEqual([...url.searchParams.keys()].sort(), AUTHORIZATION_PARAMETERS)
+  const { state = '', ...rest } = Object.fromEntries(url.searchParams)
+  assert.deepEqual(rest, {
+    response_type: 'code',
+    scope: 'read',
+    client_id: 'menshen-development',
+    redirect_uri: `${menshen.url}/callback`,
+  })
+  assert.match(state, /^[\w-]{22,}_idp$/)
+  await page.goto(`${menshen.url}/login`)
+  assert.equal(await page.evaluate(() => localStorage.getItem('oauth_state')), state)
+})
+
+test('states differ though Math.random and the clock stand still', async t => {
+  const { page } = await visitor(t)
+  await page.addInitScript(() => {
+    Math.random = () => 0
+    Date.now = () => 0
+    performance.now = () => 0
+  })
+  const states = new Set<string | null>()
+  for (let click = 0; click < 2; click++) {
+    await page.goto(`${menshen.url}/login`)
+    states.add((await authorizationUrl(page)).searchParams.get('state'))
+  }
+  assert.equal(states.size, 2)
+})
+
+test('a second click after coming back by the back button works', async t => {
+  const { page } = await visitor(t)
+  await page.goto(menshen.url)
+  await authorizationUrl(page)
+  await page.goBack()
+  assert.equal(await page.getByRole('button', { name: SIGN_IN }).getAttribute('aria-busy'), null)
+  await authorizationUrl(page)
+  await page.getByRole('button', { name: /zhangsan/ }).click()
+  await page.getByRole('heading', { name: '张三，您好' }).waitFor()
+})
+
+test('two impatient clicks sign in once', async t => {
+  const { page } = await visitor(t)
+  await page.goto(menshen.url)
+  await page.getByRole('button', { name: SIGN_IN }).evaluate((button: HTMLElement) => {
+    button.click()
+    button.click()
+  })
+  await page.getByRole('button', { name: /zhangsan/ }).click()
+  await page.getByRole('heading', { name: '张三，您好' }).waitFor()
+})
+
+test('a deep link is found again with its query and its fragment, once', async t => {
+  const { page } = await visitor(t)
+  const deep = `${menshen.url}/_menshen/console?username=%E4%B8%AD%20%2B%26&x=2#/tab/%E4%B8%89?x=1&y=%23`
+  await page.goto(deep)
+  assert.equal(new URL(page.url()).pathname, '/login')
+  await chooseUser(page, 'admin')
+  await page.getByRole('heading', { name: '控制台' }).waitFor()
+  assert.equal(page.url(), deep)
+  assert.equal(await page.getByLabel('按用户名查找').inputValue(), '中 +&')
+
+  await page.goto(`${menshen.url}/logout`)
+  await chooseUser(page, 'admin')
+  await page.getByRole('heading', { name: '管理员，您好' }).waitFor()
+  assert.equal(page.url(), `${menshen.url}/`)
+})
+
+test('who declines reads why, and is brought to the deep link at the second try', async t => {
+  const { page } = await visitor(t)
+  const deep = `${menshen.url}/_menshen/console?username=nobody#settings`
+  await page.goto(deep)
+  await page.getByRole('button', { name: SIGN_IN }).click()
+  await page.getByRole('button', { name: '拒绝' }).click()
+  await page.waitForURL('**/login?*')
+  assert.equal(page.url(), `${menshen.url}/login?error=access_denied`)
+  const alert = await page.getByRole('alert').innerText()
+  assert.ok(alert.includes(LOGIN_ERRORS.access_denied?.message ?? '?'), alert)
+
+  await chooseUser(page, 'admin')
+  await page.getByRole('heading', { name: '控制台' }).waitFor()
+  assert.equal(page.url(), deep)
+})
+
+test('the fragment of a link that was given up does not stick to the next one', async t => {
+  const { page } = await visitor(t)
+  await page.goto(`${menshen.url}/first#old`)
+  await page.goto(`${menshen.url}/second`)
+  await chooseUser(page, 'zhangsan')
+  await page.waitForURL('**/second*')
+  assert.equal(page.url(), `${menshen.url}/second`)
+})
+
+test('the button signs out, here and in every other tab', async t => {
+  const { page } = await visitor(t)
+  await signIn(page, 'zhangsan')
+  const tab = await page.context().newPage()
+  await tab.goto(menshen.url)
+  await page.getByRole('button', { name: '退出登录' }).click()
+  await page.getByRole('button', { name: SIGN_IN }).waitFor()
+  assert.equal(page.url(), `${menshen.url}/login`)
+  await tab.reload()
+  assert.equal(tab.url(), `${menshen.url}/login`)
+  await page.goBack()
+  await page.getByRole('button', { name: SIGN_IN }).waitFor()
+  const names = (await page.context().cookies()).map(cookie => cookie.name)
+  assert.ok(!names.includes('menshen_session'), names.join())
+})
+
+test('who is signed in already is told so on the login page, and goes on from there', async t => {
+  const { page } = await visitor(t)
+  await signIn(page, 'zhangsan')
+  await page.goto(`${menshen.url}/login`)
+  assert.match(await page.getByRole('status').innerText(), /张三/)
+  await page.getByRole('link', { name: '继续访问' }).click()
+  await page.getByRole('heading', { name: '张三，您好' }).waitFor()
+
+  await page.goto(`${menshen.url}/login`)
+  await chooseUser(page, 'wangwu')
+  await page.getByRole('heading', { name: '王五，您好' }).waitFor()
+})
+
+test('a developer sees the other session in the console, ends it, and its user is at the login page', async t => {
+  const { page: developer } = await visitor(t)
+  const { page: user } = await visitor(t)
+  await signIn(user, 'lisi')
+  await user.goto(`${menshen.url}/nowhere`)
+
+  await signIn(developer, 'admin')
+  await developer.getByRole('link', { name: '控制台' }).click()
+  await developer.getByLabel('按用户名查找').fill('lisi')
+  await developer.getByRole('button', { name: '查找' }).click()
+  await developer.waitForURL('**/_menshen/console?username=lisi')
+  const row = developer.getByRole('row', { name: /lisi/ })
+  assert.match(await row.innerText(), /李四.*普通用户/s)
+  await row.getByRole('button', { name: '结束 lisi 的会话', exact: true }).click()
+  await developer.waitForURL('**/_menshen/console')
+  await row.waitFor({ state: 'detached' })
+
+  await user.getByRole('link', { name: '返回首页' }).click()
+  await user.getByRole('button', { name: SIGN_IN }).waitFor()
+  assert.equal(user.url(), `${menshen.url}/login`)
+
+  await developer.goto(`${menshen.url}/_menshen/console`)
+  const own = developer.getByRole('row', { name: /当前会话/ })
+  assert.match(await own.innerText(), /admin/)
+  await own.getByRole('button', { name: '结束 admin 的会话', exact: true }).click()
+  await developer.getByRole('button', { name: SIGN_IN }).waitFor()
+})
+
+test('a common user sees no way to the console, and is refused there', async t => {
+  const { page } = await visitor(t)
+  await signIn(page, 'zhangsan')
+  assert.equal(await page.getByRole('link', { name: '控制台' }).count(), 0)
+  const answer = await page.goto(`${menshen.url}/_menshen/console`)
+  assert.equal(answer?.status(), 403)
+  await page.getByRole('heading', { name: '没有访问权限' }).waitFor()
+  await page.getByRole('link', { name: '返回首页' }).click()
+  await page.getByRole('heading', { name: '张三，您好' }).waitFor()
+})
+
+test('without scripts the whole journey works: deep link, refusal, home, console, sign-out', async t => {
+  const { page } = await visitor(t, { javaScriptEnabled: false })
+  await page.goto(`${menshen.url}/reports?year=2026`)
+  assert.deepEqual([...(await authorizationUrl(page)).searchParams.keys()].sort(), AUTHORIZATION_PARAMETERS)
+  await page.getByRole('button', { name: '拒绝' }).click()
+  await page.getByRole('alert').waitFor()
+  await chooseUser(page, 'admin')
+  await page.waitForURL('**/reports?*')
+  assert.equal(page.url(), `${menshen.url}/reports?year=2026`)
+  await page.getByRole('link', { name: '返回首页' }).click()
+  await page.getByRole('link', { name: '控制台' }).click()
+  await page.getByRole('row', { name: /当前会话/ }).waitFor()
+  await page.getByRole('link', { name: '返回首页' }).click()
+  await page.getByRole('button', { name: '退出登录' }).click()
+  await page.getByRole('button', { name: SIGN_IN }).waitFor()
+  await page.goto(menshen.url)
+  assert.equal(page.url(), `${menshen.url}/login`)
+})
+
+test('with a bound state and PKCE the journey is the same, with scripts and without', async t => {
+  const env = { STATE_CHECK: 'bound', PKCE: 'S256', DEV_PROVIDER_PORT: String(await freePort()), STORE: 'memory:' }
+  const own = await startOwn(t, env)
+  for (const javaScriptEnabled of [true, false]) {
+    const { page } = await visitor(t, { javaScriptEnabled })
+    await page.goto(`${own.url}/reports?year=2026`)
+    const { searchParams } = await authorizationUrl(page)
+    const parameters = ['code_challenge', 'code_challenge_method', ...AUTHORIZATION_PARAMETERS]
+    assert.deepEqual([...searchParams.keys()].sort(), parameters.sort())
+    await page.getByRole('button', { name: /zhangsan/ }).click()
+    await page.waitForURL('**/reports?*')
+    await page.getByRole('link', { name: '返回首页' }).click()
+    await page.getByRole('heading', { name: '张三，您好' }).waitFor()
+    if (!javaScriptEnabled) continue
+    await page.goto(`${own.url}/login`)
+    assert.equal(await page.evaluate(() => localStorage.getItem('oauth_state')), searchParams.get('state'))
+  }
+})
+
+test('a page that is switched off from storage signs in all the same', async t => {
+  const { page } = await visitor(t)
+  await page.addInitScript(() => {
+    Object.defineProperty(window, 'localStorage', {
+      get() {
+        throw new DOMException('switched off', 'SecurityError')
+      },
+    })
+  })
+  await signIn(page, 'zhangsan')
+  await page.getByRole('heading', { name: '张三，您好' }).waitFor()
+})
+
+test('scripts of the page reach neither the access token nor the ticket', async t => {
+  const provider = await startScriptedProvider({ user: { username: 'admin' } })
+  t.after(() => provider.close())
+  const own = await startOwn(t, { ...provider.settings, STORE: 'memory:' })
+  const { page } = await visitor(t)
+  await page.goto(`${own.url}/?year=2026#here`)
+  await page.getByRole('button', { name: SIGN_IN }).click()
+  await page.waitForURL('**/?year=2026#here')
+
+  const reachable = await page.evaluate(async () => {
+    const texts = [document.cookie, JSON.stringify({ ...localStorage }), JSON.stringify({ ...sessionStorage })]
+    texts.push(document.documentElement.outerHTML, location.href, document.referrer, window.name)
+    texts.push(JSON.stringify(history.state), JSON.stringify(performance.getEntries()))
+    texts.push(JSON.stringify(await indexedDB.databases()), JSON.stringify(await caches.keys()))
+    for (const path of ['/', '/login', '/_menshen/me', '/_menshen/ready', '/_menshen/console']) {
+      const answer = await fetch(path)
+      texts.push(JSON.stringify([...answer.headers]), await answer.text())
+    }
+    return texts.join('\n')
+  })
+  const session = (await page.context().cookies()).find(cookie => cookie.name === 'menshen_session')
+  assert.ok(session?.httpOnly)
+  assert.equal(session.sameSite, 'Lax')
+  assert.ok(!reachable.includes(session.value))
+  assert.match(reachable, /admin@example.com/)
+  assert.match(reachable, /oauth_state/)
+  assert.doesNotMatch(reachable, /CANARY/)
+})
+
+test('a page of another site cannot sign the user out, by a link or by a form', async t => {
+  const { page } = await visitor(t)
+  await signIn(page, 'admin')
+  const other = await page.context().newPage()
+  const evil = 'https://evil.example/'
+  const lure = (html: string) => other.route(evil, route => route.fulfill({ body: html, contentType: 'text/html' }))
+  await lure(
+    `<a href="${menshen.url}/logout">look</a><form method="post" action="${menshen.url}/logout"><button>go</button></form>`,
+  )
+  await other.goto(evil)
+  await other.getByRole('link').click()
+  await other.getByRole('heading', { name: '要退出登录吗？' }).waitFor()
+  await other.goto(evil)
+  await other.getByRole('button').click()
+  await other.getByRole('heading', { name: '要退出登录吗？' }).waitFor()
+  await page.reload()
+  await page.getByRole('heading', { name: '管理员，您好' }).waitFor()
+  await other.getByRole('button', { name: '退出登录' }).click()
+  await other.getByRole('button', { name: SIGN_IN }).waitFor()
+
+  const { headers } = await createClient(menshen.url).get('/login')
+  assert.match(String(headers['content-security-policy']), /frame-ancestors 'none'/)
+})
+
+/** A fresh visitor; at the end of the test, nothing may have been written in red on any page. */
+async function visitor(t: TestContext, options: BrowserContextOptions = {}) {
+  const { page, problems } = await openPage(t, browser, { locale: 'zh-CN', ...options })
+  page.setDefaultTimeout(20_000)
+  t.after(() => assert.deepEqual(problems, []))
+  return { page, problems }
+}
+
+async function startOwn(t: TestContext, env: Environment): Promise<Menshen> {
+  const own = await startMenshen(env)
+  t.after(own.stop)
+  return own
+}
+
+async function signIn(page: Page, username: string): Promise<void> {
+  await page.goto(menshen.url)
+  await chooseUser(page, username)
+  await page.waitForURL(`${menshen.url}/`)
+}
+
+async function chooseUser(page: Page, username: string): Promise<void> {
+  await page.getByRole('button', { name: SIGN_IN }).click()
+  await page.getByRole('button', { name: new RegExp(`\\b${username}\\b`) }).click()
+}
+
+/** Clicks, and gives the address that the browser was taken to. */
+async function authorizationUrl(page: Page): Promise<URL> {
+  const isAuthorization = (url: string) => new URL(url).pathname === '/oauth/authorize'
+  const request = page.waitForRequest(request => isAuthorization(request.url()))
+  await page.getByRole('button', { name: SIGN_IN }).click()
+  const url = new URL((await request).url())
+  await page.getByRole('heading', { name: '以谁的身份登录？' }).waitFor()
+  return url
+}

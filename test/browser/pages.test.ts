@@ -1,0 +1,360 @@
+// What the pages look like to people: on a phone, by night, by keyboard, by ear.
+// SCREENSHOTS=folder makes pictures of them as well.
+
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { after, before, type TestContext, test } from 'node:test'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { openPage, startBrowser } from '../kit/browser.ts'
+import { freePort } from '../kit/free-port.ts'
+import { type Menshen, startMenshen } from '../kit/process.ts'
+import { type ScriptedProvider, startScriptedProvider } from '../kit/scripted-provider.ts'
+
+const SIGN_IN = '统一身份认证登录'
+const LEAST_CONTRAST = 4.5
+/** Of what is not text: the ring around the focus. */
+const LEAST_RING_CONTRAST = 3
+const LEAST_BUTTON_PX = 44
+const PHONE = { isMobile: true, hasTouch: true }
+const ENDLESS = 'W'.repeat(120)
+
+type Who = 'visitor' | 'common' | 'developer' | 'endless'
+type State = NonNullable<BrowserContextOptions['storageState']>
+
+interface Stop {
+  name: string
+  who: Who
+  url: () => string
+}
+
+let browser: Browser
+let provider: ScriptedProvider
+/** On the embedded defaults; half configured; with names that have no end. */
+let usual: Menshen
+let incomplete: Menshen
+let endless: Menshen
+let providerUrl = ''
+const states: Partial<Record<Who, State>> = {}
+
+const STOPS: readonly Stop[] = [
+  { name: 'login', who: 'visitor', url: () => `${usual.url}/login` },
+  { name: 'login, signed in already', who: 'common', url: () => `${usual.url}/login` },
+  { name: 'error', who: 'visitor', url: () => `${usual.url}/login?error=access_denied` },
+  { name: 'unknown error', who: 'visitor', url: () => `${usual.url}/login?error=${ENDLESS}` },
+  { name: 'settings missing', who: 'visitor', url: () => `${incomplete.url}/login?error=token_error` },
+  { name: 'home', who: 'developer', url: () => `${usual.url}/` },
+  { name: 'console', who: 'developer', url: () => `${usual.url}/_menshen/console` },
+  { name: 'console, nobody found', who: 'developer', url: () => `${usual.url}/_menshen/console?username=nobody` },
+  { name: '403', who: 'common', url: () => `${usual.url}/_menshen/console` },
+  { name: '404', who: 'common', url: () => `${usual.url}/nowhere` },
+  { name: 'home of a user with endless names', who: 'endless', url: () => `${endless.url}/` },
+  { name: 'console with endless names', who: 'endless', url: () => `${endless.url}/_menshen/console` },
+  { name: 'provider', who: 'visitor', url: authorizeAddress },
+  { name: 'panel of the provider', who: 'visitor', url: () => providerUrl },
+]
+const ours = STOPS.filter(({ name }) => !name.includes('provider'))
+
+before(async () => {
+  const DEV_PROVIDER_PORT = String(await freePort())
+  providerUrl = `http://localhost:${DEV_PROVIDER_PORT}`
+  provider = await startScriptedProvider({
+    user: { username: 'admin', nickname: ENDLESS, email: `${ENDLESS}@example.com`, ou_name: '部'.repeat(120) },
+  })
+  browser = await startBrowser()
+  usual = await startMenshen({ DEV_PROVIDER_PORT, STORE: 'memory:' })
+  incomplete = await startMenshen({ AUTH_URL: provider.url, STORE: 'memory:' })
+  endless = await startMenshen({ ...provider.settings, APP_NAME: 'W'.repeat(60), STORE: 'memory:' })
+  states.common = await signedInAs(usual.url, /zhangsan/)
+  states.developer = await signedInAs(usual.url, /admin/)
+  states.endless = await signedInAs(endless.url)
+})
+
+after(async () => {
+  await browser?.close()
+  await Promise.all([usual?.stop(), incomplete?.stop(), endless?.stop(), provider?.close()])
+})
+
+test('a phone shows each page without scrolling sideways, with buttons that a thumb can hit', async t => {
+  const found: string[] = []
+  const visit = createVisits(t, PHONE)
+  for (const stop of STOPS) {
+    const page = await visit(stop)
+    for (const width of [390, 320]) {
+      await page.setViewportSize({ width, height: 720 })
+      const { contentWidth, buttons } = await page.evaluate(measure)
+      if (contentWidth > width) found.push(`${stop.name} is ${contentWidth} px wide on a phone of ${width} px`)
+      for (const { name, height } of ours.includes(stop) ? buttons : [])
+        if (height < LEAST_BUTTON_PX) found.push(`${stop.name}: ${name} is ${height} px high`)
+    }
+  }
+  assert.deepEqual(found, [])
+})
+
+test('text stands out from its background by day and by night, and the night is dark', async t => {
+  const found: string[] = []
+  const visit = createVisits(t)
+  for (const stop of STOPS) {
+    const page = await visit(stop)
+    const papers: number[] = []
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      const { texts, paper } = await page.evaluate(readContrasts)
+      assert.ok(texts.length > 2, `${stop.name} has text`)
+      papers.push(paper)
+      for (const { text, ratio, colours } of texts)
+        if (ratio < LEAST_CONTRAST) found.push(`${stop.name}, ${colorScheme}: ${text} ${ratio.toFixed(2)} (${colours})`)
+    }
+    const [day = 0, night = 1] = papers
+    assert.ok(day > 0.7 && night < 0.1, `${stop.name}: ${papers}`)
+  }
+  assert.deepEqual(found, [])
+})
+
+test('the measure of contrast is that of WCAG', async t => {
+  const { page } = await openPage(t, browser)
+  await page.setContent(`<body style="background:#fff;color:#000">one<p style="color:#777">two
+    <b style="background:#000;color:#fff;opacity:.5">three</b><i style="background:rgb(0 0 0 / 40%);color:#fff">four</i>`)
+  const { texts, paper } = await page.evaluate(readContrasts)
+  assert.equal(paper, 1)
+  const ratios = Object.fromEntries(texts.map(({ text, ratio }) => [text, Number(ratio.toFixed(2))]))
+  assert.deepEqual(ratios, { one: 21, two: 4.48, three: 3.98, four: 2.85 })
+})
+
+test('by keyboard alone: the focus can be seen wherever it goes, and Enter signs in', async t => {
+  const { page } = await openPage(t, browser)
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    await page.context().clearCookies()
+    await page.goto(usual.url)
+    await tabTo(page, SIGN_IN)
+    await page.keyboard.press('Enter')
+    await page.waitForURL('**/oauth/authorize?*')
+    await tabTo(page, 'admin')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(`${usual.url}/`)
+    await tabTo(page, '控制台')
+    await page.keyboard.press('Enter')
+    await page.waitForURL('**/_menshen/console')
+    await tabTo(page, '结束会话')
+    await page.goto(usual.url)
+    await tabTo(page, '退出登录')
+    await page.keyboard.press('Enter')
+    await page.waitForURL('**/login')
+  }
+})
+
+test('by ear: every page has one heading, one main part, a title, a language, and a name for all that can be used', async t => {
+  const titles = new Map<string, string>()
+  const visit = createVisits(t)
+  for (const stop of STOPS) {
+    const page = await visit(stop)
+    const { faults, language, heading, title } = await page.evaluate(readOutline)
+    assert.deepEqual(faults, [], stop.name)
+    assert.equal(language, 'zh-CN', stop.name)
+    assert.notEqual(heading, '', stop.name)
+    assert.match(title, /\S · \S/, stop.name)
+    assert.equal(await page.getByRole('main').count(), 1, stop.name)
+    assert.equal(await page.getByRole('heading', { level: 1 }).count(), 1, stop.name)
+    titles.set(stop.name, title)
+  }
+  const different = ['login', 'home', 'console', '403', '404'].map(name => titles.get(name))
+  assert.equal(new Set(different).size, different.length)
+})
+
+test('an error is an alert, and only an error is one', async t => {
+  const alerts = new Map<string, string>()
+  const visit = createVisits(t)
+  for (const stop of ours) {
+    const texts = await (await visit(stop)).getByRole('alert').allInnerTexts()
+    if (texts.length > 0) alerts.set(stop.name, texts.join('\n'))
+  }
+  assert.deepEqual([...alerts.keys()], ['error', 'unknown error', 'settings missing'])
+  assert.match(alerts.get('unknown error') ?? '', /\bW{80}…/)
+})
+
+test('an unknown error code is text, whatever it looks like', async t => {
+  const { page, problems } = await openPage(t, browser)
+  const code = `"><img src=x onerror=alert(1)><script>alert(2)</script>&amp;'\u202e`
+  await page.goto(`${usual.url}/login?${new URLSearchParams({ error: code })}`)
+  assert.ok((await page.getByRole('alert').innerText()).includes(code))
+  assert.deepEqual(problems, [])
+})
+
+test('with settings missing the page names them, and its button cannot be used', async t => {
+  const { page } = await openPage(t, browser)
+  await page.goto(`${incomplete.url}/login`)
+  assert.deepEqual(await page.getByRole('listitem').allInnerTexts(), ['CLIENT_ID', 'CLIENT_SECRET'])
+  const button = page.getByRole('button', { name: SIGN_IN })
+  assert.ok(await button.isDisabled())
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Enter')
+  await button.click({ force: true })
+  await page.locator('#sign-in').dispatchEvent('submit')
+  await page.waitForLoadState('networkidle')
+  assert.equal(new URL(page.url()).origin, incomplete.url)
+})
+
+const pictures = process.env.SCREENSHOTS
+if (pictures)
+  test('pictures', async t => {
+    const night = { colorScheme: 'dark' } as const
+    const phone = { ...PHONE, viewport: { width: 390, height: 720 } }
+    await picture('login', 'login', {})
+    await picture('login-dark', 'login', night)
+    await picture('login-phone', 'login', phone)
+    for (const name of ['error', 'home', 'console', 'provider']) await picture(name, name, {})
+
+    async function picture(file: string, name: string, options: BrowserContextOptions): Promise<void> {
+      const stop = STOPS.find(stop => stop.name === name) ?? assert.fail(name)
+      const visit = createVisits(t, { viewport: { width: 1280, height: 800 }, deviceScaleFactor: 2, ...options })
+      const page = await visit(stop)
+      await page.screenshot({ path: join(pictures ?? '', `${file}.png`) })
+    }
+  })
+
+function authorizeAddress(): string {
+  const query = { response_type: 'code', scope: 'read', client_id: 'menshen-development', state: 'abc_idp' }
+  return `${providerUrl}/oauth/authorize?${new URLSearchParams({ ...query, redirect_uri: `${usual.url}/callback` })}`
+}
+
+async function signedInAs(url: string, user?: RegExp): Promise<State> {
+  const context = await browser.newContext()
+  const page = await context.newPage()
+  await page.goto(url)
+  await page.getByRole('button', { name: SIGN_IN }).click()
+  if (user) await page.getByRole('button', { name: user }).click()
+  await page.waitForURL(`${url}/`)
+  const state = await context.storageState()
+  await context.close()
+  return state
+}
+
+/** Opens pages one after the other, in a window for each kind of person. */
+function createVisits(t: TestContext, options: BrowserContextOptions = {}) {
+  const windows = new Map<Who, Page>()
+  return async ({ who, url }: Stop): Promise<Page> => {
+    const storageState = states[who]
+    const opened = windows.get(who)
+    const page = opened ?? (await openPage(t, browser, { ...(storageState && { storageState }), ...options })).page
+    windows.set(who, page)
+    await page.goto(url())
+    return page
+  }
+}
+
+/** Presses Tab until what bears the name has the focus, and looks at every focus on the way. */
+async function tabTo(page: Page, name: string): Promise<void> {
+  for (let tabs = 0; tabs < 30; tabs++) {
+    await page.keyboard.press('Tab')
+    const { text, ring, ratio } = await page.evaluate(readFocus)
+    if (text === undefined) continue // the browser's own bar
+    assert.ok(ring >= 2 && ratio >= LEAST_RING_CONTRAST, `${page.url()}: the focus on ${text} is ${ring} px, ${ratio}`)
+    if (text.includes(name)) return
+  }
+  assert.fail(`Tab does not reach ${name} on ${page.url()}`)
+}
+
+// What follows runs in the page, each function by itself.
+
+function measure() {
+  const buttons = Array.from(document.querySelectorAll('button, a.button'), button => ({
+    name: button.textContent?.trim(),
+    height: Math.round(button.getBoundingClientRect().height * 10) / 10,
+  }))
+  return { contentWidth: document.documentElement.scrollWidth, buttons }
+}
+
+function readOutline() {
+  const all = (selector: string) => [...document.querySelectorAll<HTMLElement>(selector)]
+  const faults: string[] = []
+  for (const field of all('input:not([type=hidden]), select, textarea') as HTMLInputElement[])
+    if (!field.labels?.length && !field.ariaLabel) faults.push(`${field.outerHTML} has no label`)
+  for (const control of all('a, button'))
+    if (!control.innerText.trim() && !control.ariaLabel) faults.push(`${control.outerHTML} has no name`)
+  for (const image of all('img')) if (!image.hasAttribute('alt')) faults.push(`${image.outerHTML} has no alt`)
+  for (const element of all('[tabindex]')) if (element.tabIndex > 0) faults.push(`${element.outerHTML} jumps the queue`)
+  const ids = all('[id]').map(element => element.id)
+  for (const id of ids) if (ids.indexOf(id) !== ids.lastIndexOf(id)) faults.push(`id ${id} is there twice`)
+  for (const element of all('[aria-labelledby]'))
+    if (!ids.includes(element.getAttribute('aria-labelledby') ?? '')) faults.push(`${element.tagName} names nothing`)
+  const levels = all('h1, h2, h3, h4').map(heading => Number(heading.tagName.slice(1)))
+  levels.forEach((level, n) => {
+    if (level > (levels[n - 1] ?? 0) + 1) faults.push(`heading ${n + 1} is of level ${level}`)
+  })
+  const heading = all('h1')[0]?.innerText.trim() ?? ''
+  return { faults, heading, title: document.title, language: document.documentElement.lang }
+}
+
+function readContrasts() {
+  for (const transition of document.getAnimations()) transition.finish()
+  type Colour = [red: number, green: number, blue: number, alpha: number]
+  const canvas = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true })
+  /** Any CSS colour. */
+  const read = (css: string): Colour => {
+    if (!canvas) throw new Error('no canvas')
+    canvas.clearRect(0, 0, 1, 1)
+    canvas.fillStyle = css
+    canvas.fillRect(0, 0, 1, 1)
+    const [red = 0, green = 0, blue = 0, alpha = 0] = canvas.getImageData(0, 0, 1, 1).data
+    return [red, green, blue, alpha / 255]
+  }
+  const over = (front: Colour, back: Colour, opacity = 1): Colour => {
+    const alpha = front[3] * opacity
+    const mix = (n: 0 | 1 | 2) => front[n] * alpha + back[n] * (1 - alpha)
+    return [mix(0), mix(1), mix(2), 1]
+  }
+  const luminance = ([red, green, blue]: Colour) => {
+    const linear = (value: number) => (value <= 10.31 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4)
+    return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue)
+  }
+  /** What is seen of an element's background and of a colour on it. */
+  const seen = (element: Element, colour: string): { back: Colour; front: Colour } => {
+    const style = getComputedStyle(element)
+    const behind = element.parentElement ? seen(element.parentElement, 'transparent').back : read('Canvas')
+    const opacity = Number(style.opacity)
+    const own = over(read(style.backgroundColor), behind)
+    return { back: over(own, behind, opacity), front: over(over(read(colour), own), behind, opacity) }
+  }
+  const measured = (element: Element, text: string) => {
+    const { back, front } = seen(element, getComputedStyle(element).color)
+    const [dark = 0, bright = 0] = [luminance(back), luminance(front)].sort((a, b) => a - b)
+    return {
+      text,
+      ratio: (bright + 0.05) / (dark + 0.05),
+      colours: `${front.map(Math.round)} on ${back.map(Math.round)}`,
+    }
+  }
+  const texts: { text: string; ratio: number; colours: string }[] = []
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const text = node.textContent?.trim().slice(0, 20)
+    if (text && node.parentElement?.checkVisibility()) texts.push(measured(node.parentElement, text))
+  }
+  for (const field of document.querySelectorAll('input:not([type=hidden])')) texts.push(measured(field, field.id))
+  return { texts, paper: luminance(seen(document.body, 'transparent').back) }
+}
+
+/** The ring around what has the focus, and its contrast to what is around it. */
+function readFocus() {
+  const element = document.activeElement
+  if (!element || element === document.body) return { text: undefined, ring: 0, ratio: 0 }
+  const { outlineStyle, outlineWidth, outlineColor } = getComputedStyle(element)
+  const numbers = (css: string) => (css.match(/[\d.]+/g) ?? []).map(Number)
+  const isClear = (css: string) => css === 'transparent' || numbers(css)[3] === 0
+  let around = element.parentElement
+  while (around && isClear(getComputedStyle(around).backgroundColor)) around = around.parentElement
+  const luminance = (css: string) => {
+    const [red = 0, green = 0, blue = 0] = numbers(css).map(value => {
+      const part = value / 255
+      return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4
+    })
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+  }
+  const back = around ? getComputedStyle(around).backgroundColor : 'rgb(255, 255, 255)'
+  const [dark = 0, bright = 0] = [luminance(back), luminance(outlineColor)].sort((a, b) => a - b)
+  return {
+    text: element.textContent?.trim() || element.id || element.tagName,
+    ring: outlineStyle === 'none' ? 0 : Number.parseFloat(outlineWidth),
+    ratio: (bright + 0.05) / (dark + 0.05),
+  }
+}

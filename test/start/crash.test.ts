@@ -1,0 +1,332 @@
+// The end of the process, by any means: who was told "signed in" stays so, who was told "signed out" stays so, and
+// nothing that is left on the disk is of use to a thief.
+
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { Agent, get } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { suite, type TestContext, test } from 'node:test'
+import { recordKey } from '../../src/session/ticket.ts'
+import { type Client, createClient, signIn } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
+import { type Environment, type Exit, type Menshen, startMenshen } from '../kit/process.ts'
+import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+const BURST = 30
+/** What an operator who stops a service is ready to wait. */
+const FEW_SECONDS_MS = 5000
+/** What is in flight may take longer, but not for ever. */
+const PATIENCE_MS = 15_000
+const GONE: Exit = { code: null, signal: 'SIGKILL' }
+
+suite('after kill -9 and a new start', { concurrency: 2 }, () => {
+  test('whoever was told to be signed in is signed in', async t => {
+    const { provider, start, visitor } = await prepare(t)
+    const menshen = await start()
+    const user = visitor()
+    assert.equal((await signIn(user, provider)).headers.location, '/')
+    assert.deepEqual(await menshen.kill('SIGKILL'), GONE)
+    await start()
+    assert.equal(await usernameOf(user), 'zhangsan')
+  })
+
+  test('whoever was told to be signed out is signed out, cookie or not', async t => {
+    const { provider, start, visitor } = await prepare(t)
+    const menshen = await start()
+    const [user, other] = [visitor(), visitor()]
+    await signIn(user, provider)
+    await signIn(other, provider, { username: 'lisi' })
+    const cookie = cookieOf(user)
+    assert.equal((await user.post('/logout')).headers.location, '/login')
+    assert.deepEqual(await menshen.kill('SIGKILL'), GONE)
+    await start()
+    assert.equal((await user.get('/_menshen/me', { headers: { cookie } })).status, 401)
+    assert.equal(await usernameOf(other), 'lisi')
+  })
+
+  test('whomever a developer sent away stays away', async t => {
+    const { provider, start, visitor } = await prepare(t)
+    const menshen = await start()
+    const [user, developer] = [visitor(), visitor()]
+    await signIn(user, provider)
+    await signIn(developer, provider, { username: 'admin' })
+    const { text } = await developer.get('/_menshen/console?username=zhangsan')
+    const session = /name="session" value="([^"]+)"/.exec(text)?.[1] ?? assert.fail('the session is not listed')
+    assert.equal((await developer.post('/_menshen/console/end', { session })).status, 303)
+    assert.deepEqual(await menshen.kill('SIGKILL'), GONE)
+    await start()
+    assert.equal((await user.get('/_menshen/me')).status, 401)
+    assert.equal(await usernameOf(developer), 'admin')
+  })
+
+  test(`in the midst of ${BURST} sign-ins, each that was answered is signed in`, async t => {
+    const { provider, start, visitor } = await prepare(t)
+    const menshen = await start()
+    const users = Array.from({ length: BURST }, visitor)
+    const answered: Client[] = []
+    const enough = Promise.withResolvers<void>()
+    const attempts = users.map(async (user, n) => {
+      const { headers } = await signIn(user, provider, { username: `user-${n}` })
+      assert.equal(headers.location, '/')
+      answered.push(user)
+      if (answered.length === BURST / 3) enough.resolve()
+    })
+    const outcomes = Promise.allSettled(attempts)
+    await Promise.race([enough.promise, outcomes])
+    assert.deepEqual(await menshen.kill('SIGKILL'), GONE)
+    await outcomes
+    assert.ok(answered.length >= BURST / 3, `only ${answered.length} were answered`)
+
+    await start()
+    for (const user of answered) assert.equal(await usernameOf(user), `user-${users.indexOf(user)}`)
+    // Nor is the store hurt: the others sign in now.
+    for (const user of users.filter(user => !answered.includes(user)))
+      assert.equal((await signIn(user, provider)).headers.location, '/')
+  })
+
+  test('of the first of several processes, the others end too, and who was signed in is', async t => {
+    const { provider, start, visitor } = await prepare(t, { WORKERS: '2' })
+    const menshen = await start()
+    const user = visitor()
+    await signIn(user, provider)
+    // Resolves when the last process has let go of its output.
+    assert.deepEqual(await menshen.kill('SIGKILL'), GONE)
+    await assert.rejects(user.get('/_menshen/health'), { code: 'ECONNREFUSED' })
+    await start()
+    assert.equal(await usernameOf(user), 'zhangsan')
+  })
+
+  test('in the midst of a refresh that had not happened yet, the user is still signed in', async t => {
+    const { provider, start, visitor } = await prepare(t, { PROVIDER_TIMEOUT_MS: '1000' })
+    provider.behaviour.expiresIn = 200
+    const menshen = await start()
+    const user = visitor()
+    await signIn(user, provider)
+    provider.answer('refresh', { kind: 'hang' }, 'once')
+    const visit = user.get('/').catch(() => 'cut off')
+    await provider.called('refresh')
+    assert.deepEqual(await menshen.kill('SIGKILL'), GONE)
+    assert.equal(await visit, 'cut off')
+    await start()
+    assert.equal(await usernameOf(user), 'zhangsan')
+    assert.equal(provider.callsTo('refresh').length, 2)
+    assert.equal(provider.reuses, 0)
+  })
+})
+
+suite('SIGTERM', { concurrency: 2 }, () => {
+  test('ends it with code 0 within a few seconds although browsers keep connections open', async t => {
+    const { start } = await prepare(t)
+    const menshen = await start()
+    const agent = new Agent({ keepAlive: true, maxSockets: 5 })
+    t.after(() => agent.destroy())
+    await Promise.all(Array.from({ length: 5 }, () => visitAndKeep(agent, `${menshen.url}/login`)))
+    await endsSoon(menshen)
+  })
+
+  test('ends it within a few seconds although a browser has connected ahead and asked for nothing yet', async t => {
+    const { start } = await prepare(t)
+    const menshen = await start()
+    await connectTo(t, menshen)
+    await endsSoon(menshen)
+  })
+
+  test('ends it although requests never end', async t => {
+    const { provider, start, visitor } = await prepare(t)
+    const menshen = await start()
+    const developer = visitor()
+    await signIn(developer, provider, { username: 'admin' })
+    const half = [
+      'GET /login HTTP/1.1\r\nhost: local',
+      'POST /login HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\nhalf of it',
+      `POST /_menshen/console/end HTTP/1.1\r\nhost: localhost\r\ncookie: ${cookieOf(developer)}\r\ncontent-length: 100\r\n\r\nsession=`,
+    ]
+    for (const request of half) (await connectTo(t, menshen)).write(request)
+    await developer.get('/') // they have arrived by now
+    await endsSoon(menshen, PATIENCE_MS)
+  })
+
+  test('ends all of several processes, and the development provider with them', async t => {
+    const DEV_PROVIDER_PORT = String(await freePort())
+    const menshen = await startMenshen({ DEV_PROVIDER_PORT, WORKERS: '2' })
+    t.after(menshen.stop)
+    const agent = new Agent({ keepAlive: true })
+    t.after(() => agent.destroy())
+    await visitAndKeep(agent, `http://127.0.0.1:${DEV_PROVIDER_PORT}/`)
+    await endsSoon(menshen)
+  })
+
+  test('lets a sign-in under way come to its end', async t => {
+    const { provider, start, visitor } = await prepare(t)
+    const menshen = await start()
+    const user = visitor()
+    const release = provider.hold('token')
+    const answer = signIn(user, provider)
+    await provider.called('token')
+    const exit = menshen.kill('SIGTERM')
+    await refusesConnections(menshen)
+    release()
+    assert.equal((await answer).headers.location, '/')
+    assert.deepEqual(await exit, { code: 0, signal: null })
+    await start()
+    assert.equal(await usernameOf(user), 'zhangsan')
+  })
+
+  test('does not sign out whose token is being refreshed, though the browser has gone', async t => {
+    const { provider, start, visitor } = await prepare(t)
+    provider.behaviour.expiresIn = 200
+    const menshen = await start()
+    const user = visitor()
+    await signIn(user, provider)
+    provider.behaviour.expiresIn = 7200
+    const release = provider.hold('refresh')
+    const browser = new AbortController()
+    const visit = user.get('/', { signal: browser.signal }).catch(() => 'gone')
+    await provider.called('refresh')
+    browser.abort()
+    assert.equal(await visit, 'gone')
+    const exit = menshen.kill('SIGTERM')
+    await refusesConnections(menshen)
+    release()
+    assert.deepEqual(await exit, { code: 0, signal: null })
+    await start()
+    assert.equal(await usernameOf(user), 'zhangsan')
+    assert.equal(provider.reuses, 0)
+  })
+})
+
+suite('what is left behind', { concurrency: 2 }, () => {
+  test('cannot be read by others, in a new folder and in one that was there', async t => {
+    const { folder, provider, start, visitor } = await prepare(t)
+    mkdirSync(folder)
+    chmodSync(folder, 0o755)
+    const menshen = await start()
+    await signIn(visitor(), provider)
+    const nested = await prepare(t, {}, join(folder, 'a', 'b'))
+    await nested.start()
+    for (const path of everythingIn(folder))
+      assert.equal(modeOf(path) & 0o077, 0, `${path} ${modeOf(path).toString(8)}`)
+    assert.ok(everythingIn(folder).some(path => statSync(path).isFile()))
+    await menshen.stop()
+  })
+
+  test('tells no token, code, ticket, secret, name or phone number, and neither does the log', async t => {
+    const { folder, provider, start, visitor } = await prepare(t, {
+      LOG_LEVEL: 'trace',
+      STATE_CHECK: 'suffix',
+      PKCE: 'S256',
+    })
+    provider.behaviour.expiresIn = 200
+    const menshen = await start()
+    const users = [visitor(), visitor(), visitor()]
+    const secrets = new Set<string>()
+    const keys: string[] = []
+    for (const [n, user] of users.entries()) {
+      // The provider wants the verifier that belongs to the challenge, so this goes the whole way.
+      const leaving = await user.post('/login')
+      const back = await user.follow(await user.follow(leaving))
+      assert.equal(back.headers.location, '/', `user ${n}`)
+      for (const value of user.cookies.values()) secrets.add(value)
+      keys.push(recordKey(user.cookies.get('menshen_session') ?? ''))
+      assert.equal((await user.get('/')).status, 200) // refreshed on the way
+    }
+    const [first, second] = users
+    await first?.post('/logout')
+    provider.answer('refresh', { kind: 'cut', when: 'in the body' }, 'once')
+    await second?.get('/')
+    await visitor().get('/callback?code=code-CANARY-unknown&state=abc_idp')
+    provider.answer('userinfo', { kind: 'json', body: { success: false, message: 'CANARY 86 13811111111' } }, 'once')
+    await signIn(visitor(), provider)
+    await menshen.kill('SIGKILL')
+
+    const log = menshen.lines.join('\n')
+    const left = everythingIn(folder)
+      .filter(path => statSync(path).isFile())
+      .map(path => readFileSync(path, 'latin1'))
+    assert.ok(secrets.size >= 3 && log.includes('signed in'))
+    assert.ok(
+      left.some(text => text.includes(keys.at(-1) ?? '?')),
+      'the record of the one who stayed is there',
+    )
+    assert.ok(provider.callsTo('refresh').length >= 3)
+    for (const [place, text] of [['the log', log], ...left.map(text => ['the files', text])] as [string, string][]) {
+      assert.ok(!text.includes('CANARY'), `a secret of the provider is in ${place}`)
+      for (const secret of secrets) assert.ok(!text.includes(secret), `the value of a cookie is in ${place}`)
+      for (const person of ['13811111111', 'zhangsan@example.com', Buffer.from('研发部').toString('latin1'), '研发部'])
+        assert.ok(!text.includes(person), `${person} is in ${place}`)
+    }
+  })
+})
+
+/** A provider, and a Menshen that can be started again and again on one folder, behind one address. */
+async function prepare(t: TestContext, more: Environment = {}, given?: string) {
+  const running: Menshen[] = []
+  t.after(() => Promise.all(running.map(menshen => menshen.kill('SIGKILL'))))
+  const folder = given ?? join(tempFolder(t), 'data')
+  const provider = await startScriptedProvider()
+  t.after(() => provider.close())
+  const BASE_URL = `http://localhost:${await freePort()}`
+  const env = { ...provider.settings, STORE: `lmdb:${folder}`, RATE_LIMIT_PER_MINUTE: '0', BASE_URL, ...more }
+  return {
+    folder,
+    provider,
+    visitor: () => createClient(BASE_URL),
+    async start(): Promise<Menshen> {
+      const menshen = await startMenshen(env)
+      running.push(menshen)
+      return menshen
+    },
+  }
+}
+
+async function usernameOf(user: Client): Promise<string> {
+  const answer = await user.get('/_menshen/me')
+  assert.equal(answer.status, 200, answer.text)
+  return answer.json<{ userInfo: { username: string } }>().userInfo.username
+}
+
+function cookieOf(user: Client): string {
+  return Array.from(user.cookies, ([name, value]) => `${name}=${value}`).join('; ')
+}
+
+async function endsSoon(menshen: Menshen, deadlineMs = FEW_SECONDS_MS): Promise<void> {
+  const deadline = setTimeout(() => menshen.kill('SIGKILL'), deadlineMs)
+  const exit = await menshen.kill('SIGTERM').finally(() => clearTimeout(deadline))
+  assert.deepEqual(exit, { code: 0, signal: null }, menshen.lines.join('\n'))
+}
+
+/** Resolves when it has taken notice of a signal: nobody new gets in. */
+async function refusesConnections({ url }: Menshen): Promise<void> {
+  const client = createClient(url)
+  while (
+    await client.get('/_menshen/health').then(
+      () => true,
+      () => false,
+    )
+  );
+}
+
+async function visitAndKeep(agent: Agent, url: string): Promise<void> {
+  const [response] = await once(get(url, { agent }), 'response')
+  response.resume()
+  await once(response, 'end')
+}
+
+async function connectTo(t: TestContext, { url }: Menshen): Promise<Socket> {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  socket.on('error', () => {})
+  t.after(() => socket.destroy())
+  await once(socket, 'connect')
+  return socket
+}
+
+function everythingIn(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).map(name => join(folder, name))
+}
+
+function modeOf(path: string): number {
+  return statSync(path).mode & 0o777
+}

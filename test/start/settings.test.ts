@@ -1,0 +1,433 @@
+// A start with wrong settings ends with sentences that a person can act on; a start with right ones says what it does.
+
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { suite, type TestContext, test } from 'node:test'
+import { format, inspect } from 'node:util'
+import { type Row, SETTINGS } from '../../src/config.ts'
+import { Secret } from '../../src/secret.ts'
+import { readSettings, type Settings } from '../../src/settings.ts'
+import { createClient } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
+import { type Environment, type Options, runMenshen, startMenshen } from '../kit/process.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+/** A provider that nobody calls. */
+const PROVIDER = { AUTH_URL: 'http://127.0.0.1:9', CLIENT_ID: 'menshen-test', CLIENT_SECRET: 'secret-CANARY-1' }
+const MEMORY = { ...PROVIDER, STORE: 'memory:' }
+const rows: Readonly<Record<string, Row<unknown>>> = SETTINGS
+
+/** For every row, what must not pass. */
+const BAD: Readonly<Record<string, readonly string[]>> = {
+  BASE_URL: [
+    'localhost:3000',
+    'app.example.com',
+    'ftp://app.example.com',
+    'https://app.example.com/path',
+    'https://app.example.com?a=b',
+    'https://app.example.com#a',
+    'http://',
+  ],
+  HOST: ['http://0.0.0.0', '0.0.0.0:3000', 'two words'],
+  PORT: ['0', '65536', '-1', '80.5', '3e3', '0x50', ' 80', 'http', '８０'],
+  AUTH_URL: ['idp.example.com', 'https://idp.example.com?tenant=1', 'https://idp.example.com/#/login', '//idp'],
+  CLIENT_ID: ['  '],
+  CLIENT_SECRET: ['  '],
+  CLIENT_SECRET_FILE: ['/nowhere/CANARY', '/dev', '/dev/null'],
+  STORE: ['memory', 'lmdb', 'lmdb:', 'mysql://localhost', 'MEMORY:'],
+  UPSTREAM: ['127.0.0.1:8080', 'http://127.0.0.1:8080/path', 'unix:relative', 'unix:', 'ftp://127.0.0.1'],
+  UPSTREAM_HOST_HEADER: ['Browser', 'app.example.com'],
+  UPSTREAM_CA_FILE: ['/nowhere/ca.pem', '/dev'],
+  UPSTREAM_CONNECTIONS: ['0', '100001', 'all'],
+  UPSTREAM_CONNECT_TIMEOUT_MS: ['99', '600001', '5s'],
+  UPSTREAM_HEADERS_TIMEOUT_MS: ['99', '86400001', '1m'],
+  UPSTREAM_IDLE_TIMEOUT_MS: ['-1', '86400001', 'never'],
+  IDENTITY_USER: ['X Forwarded User', 'x-user: admin', '用户'],
+  IDENTITY_EMAIL: ['x_email:'],
+  IDENTITY_NAME: ['x name'],
+  IDENTITY_ROLE: ['x,role'],
+  IDENTITY_ASSERTION: ['x/y'],
+  FORWARD_ACCESS_TOKEN: ['yes', '1', 'TRUE'],
+  TLS_CERT_FILE: ['/nowhere/cert.pem', '/dev'],
+  TLS_KEY_FILE: ['/nowhere/key.pem'],
+  TRUSTED_PROXIES: ['localhost', '10.0.0.0/33', '10.0.0.1/8/8', '::1/129', '10.0.0', '10.0.0.1,all', '0.0.0.0/-1'],
+  WORKERS: ['0', '-1', '1.5', 'auto'],
+  STATE_CHECK: ['SUFFIX', 'none', 'true'],
+  PKCE: ['s256', 'plain', 'on'],
+  REFRESH_LEAD_SECONDS: ['-1', '86401', '5m'],
+  REFRESH_FAILURE: ['ignore'],
+  LOGOUT_STYLE: ['post'],
+  LOGOUT_URL: ['oauth/logout', '//evil.example', 'javascript:alert(1)', 'https://'],
+  PROVIDER_TIMEOUT_MS: ['99', '120001', '5s'],
+  PROVIDER_PARALLEL_CALLS: ['-1', 'all', '1.5'],
+  ISSUER: ['  '],
+  JWKS_URL: ['jwks.json', 'ftp://idp.example.com/jwks.json', 'file:///etc/passwd'],
+  SESSION_MAX_HOURS: ['0', '8761', '1.5'],
+  SESSION_CACHE_SIZE: ['-1', '10000001', 'big'],
+  RATE_LIMIT_PER_MINUTE: ['-1', '1000001', 'many'],
+  APP_NAME: ['名'.repeat(61)],
+  LOG_LEVEL: ['INFO', 'loud'],
+  NODE_ENV: [], // any text will do
+  ALLOW_PLAIN_HTTP: ['yes', '1', 'TRUE'],
+  DEV_PROVIDER_PORT: ['0', '65536', 'none'],
+}
+
+/** What a setting needs to be alone with its problem. */
+const TOGETHER: Readonly<Record<string, Environment>> = {
+  TLS_CERT_FILE: { TLS_KEY_FILE: '/dev/null' },
+  TLS_KEY_FILE: { TLS_CERT_FILE: '/dev/null' },
+}
+
+suite('a bad value', () => {
+  test('is known here for every setting', () => {
+    assert.deepEqual(
+      Object.keys(rows).filter(name => !(name in BAD)),
+      [],
+    )
+  })
+
+  for (const [name, values] of Object.entries(BAD)) {
+    const row = rows[name]
+    if (!row || values.length === 0) continue
+    test(`of ${name} is refused in one sentence: what was given, what is expected, an example`, () => {
+      for (const value of values) {
+        const [sentence = '', ...more] = refusalOf({ ...TOGETHER[name], [name]: value })
+        assert.deepEqual(more, [], `${name}=${value} is one problem`)
+        for (const part of [name, row.expected, row.example])
+          assert.ok(sentence.includes(part), `${sentence} | ${part}`)
+        assert.equal(sentence.includes(value), !row.secret, `${sentence} | ${value}`)
+      }
+    })
+  }
+
+  test('is never what a row gives as its example, nor is its default', () => {
+    for (const [name, { check, example, default: usual = example }] of Object.entries(rows)) {
+      if (name.endsWith('_FILE')) continue // needs the file
+      for (const text of [example, usual]) assert.ok(check.safeParse(text).success, `${name}=${text}`)
+    }
+  })
+
+  test('never breaks its sentence into lines, however it is written', () => {
+    for (const value of ['no\nsuch', 'no\r\nERROR all is lost', 'no\u2028such', '\u001b[2Jno'])
+      for (const name of ['STORE', 'LOG_LEVEL', 'BASE_URL', 'PKCE']) {
+        const sentences = refusalOf({ [name]: value })
+        assert.equal(sentences.length, 1, `${name}=${JSON.stringify(value)}`)
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not reach a terminal
+        assert.doesNotMatch(sentences[0] ?? '', /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/)
+      }
+  })
+
+  test('is not shown where an address carries a password', () => {
+    for (const name of ['BASE_URL', 'AUTH_URL', 'STORE', 'LOGOUT_URL']) {
+      const shown = refusalOf({ [name]: 'redis+x://user:pass-CANARY@db.example.com:6379/0' }).join('\n')
+      assert.ok(shown.includes(name))
+      assert.doesNotMatch(shown, /CANARY/, name)
+    }
+  })
+
+  test('as empty text is the same as none', () => {
+    const nothing = Object.fromEntries(Object.keys(rows).map(name => [name, '']))
+    assert.deepEqual(readSettings(nothing), readSettings({}))
+  })
+})
+
+suite('a start', { concurrency: 2 }, () => {
+  test('with many bad settings names each of them on a line of its own', async () => {
+    const bad = Object.entries(BAD).flatMap(([name, [value]]) => (value === undefined ? [] : [[name, value] as const]))
+    const { code, output } = await runMenshen({ ...Object.fromEntries(bad), CLIENT_SECRET: 'secret-CANARY-1' })
+    assert.equal(code, 1)
+    assertPlain(output)
+    const lines = output.split('\n')
+    for (const [name] of bad.filter(([name]) => name !== 'CLIENT_SECRET'))
+      assert.equal(lines.filter(line => line.startsWith(`${name} `)).length, 1, `${name} in:\n${output}`)
+    assert.equal(lines.length, bad.length, output)
+  })
+
+  test('with both a secret and a file for it shows neither', async () => {
+    const both = { ...PROVIDER, CLIENT_SECRET_FILE: '/nowhere/path-CANARY' }
+    await fails(both, ['CLIENT_SECRET', 'CLIENT_SECRET_FILE'], 2)
+  })
+
+  test('on a taken port says which setting to change', async t => {
+    const PORT = await takePort(t)
+    await fails({ ...MEMORY, PORT }, ['PORT', PORT])
+  })
+
+  test('on a taken port ends although the development provider was already there', async t => {
+    const PORT = await takePort(t)
+    await fails({ STORE: 'memory:', PORT, DEV_PROVIDER_PORT: String(await freePort()) }, ['PORT', PORT])
+  })
+
+  test('with the port of the development provider taken says which setting to change', async t => {
+    const DEV_PROVIDER_PORT = await takePort(t)
+    const PORT = String(await freePort())
+    await fails({ STORE: 'memory:', PORT, DEV_PROVIDER_PORT }, ['DEV_PROVIDER_PORT', DEV_PROVIDER_PORT])
+  })
+
+  test('with one port for both servers ends with a sentence', async () => {
+    const PORT = String(await freePort())
+    await fails({ STORE: 'memory:', PORT, DEV_PROVIDER_PORT: PORT }, ['PORT', PORT])
+  })
+
+  test('of several processes on a taken port says so once', async t => {
+    const PORT = await takePort(t)
+    await fails({ ...PROVIDER, PORT, WORKERS: '2' }, ['PORT', PORT])
+  })
+
+  test('with a certificate that is none names both settings', async t => {
+    const path = join(tempFolder(t), 'pem')
+    for (const content of ['', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n']) {
+      writeFileSync(path, content)
+      const tls = { TLS_CERT_FILE: path, TLS_KEY_FILE: path, PORT: String(await freePort()) }
+      await fails({ ...MEMORY, ...tls }, ['TLS_CERT_FILE', 'TLS_KEY_FILE'])
+    }
+  })
+
+  test('on an address of another machine names HOST and the address', async () => {
+    await fails({ ...MEMORY, PORT: String(await freePort()), HOST: '192.0.2.1' }, ['HOST', '192.0.2.1'])
+  })
+
+  test('with a data folder that cannot be made names STORE and the folder', async t => {
+    const folder = join(tempFolder(t), 'file', 'data')
+    writeFileSync(join(folder, '..'), 'a file, not a folder')
+    await fails({ ...PROVIDER, PORT: String(await freePort()), STORE: `lmdb:${folder}` }, ['STORE', folder])
+    const ports = { PORT: String(await freePort()), DEV_PROVIDER_PORT: String(await freePort()) }
+    await fails({ ...ports, STORE: `lmdb:${folder}` }, ['STORE', folder])
+  })
+
+  test('with a client secret file that is missing names the setting', async () => {
+    const { CLIENT_SECRET: _, ...provider } = PROVIDER
+    await fails({ ...provider, CLIENT_SECRET_FILE: '/nowhere/path-CANARY' }, ['CLIENT_SECRET_FILE'])
+  })
+
+  test('with a .env that cannot be read says so', async t => {
+    const cwd = tempFolder(t)
+    mkdirSync(join(cwd, '.env'))
+    await fails(MEMORY, ['.env'], 1, { cwd })
+  })
+
+  test('reads .env, and the environment wins over it', async t => {
+    const cwd = tempFolder(t)
+    const file = { ...MEMORY, APP_NAME: '"采购平台"', RATE_LIMIT_PER_MINUTE: 'many' }
+    writeFileSync(join(cwd, '.env'), linesOf(file).join('\r\n'))
+    await fails({ APP_NAME: '财务平台' }, ['RATE_LIMIT_PER_MINUTE', 'many'], 1, { cwd })
+    const { login } = await start(t, { RATE_LIMIT_PER_MINUTE: '0' }, { cwd })
+    assert.match(login, /采购平台/)
+    const other = await start(t, { RATE_LIMIT_PER_MINUTE: '0', APP_NAME: '财务平台' }, { cwd })
+    assert.match(other.login, /财务平台/)
+    assert.doesNotMatch(other.login, /采购平台|disabled/)
+  })
+
+  test('reads the first line of a .env that begins with a byte order mark', async t => {
+    const cwd = tempFolder(t)
+    writeFileSync(join(cwd, '.env'), `\ufeff${linesOf({ APP_NAME: '采购平台' })}`)
+    assert.match((await start(t, MEMORY, { cwd })).login, /采购平台/)
+  })
+})
+
+suite('the port to listen on', () => {
+  const portFor = (env: Environment) => readSettings(env).PORT
+
+  test('is that of BASE_URL where this machine is meant, else 3000', () => {
+    assert.equal(portFor({}), 3000)
+    for (const host of ['localhost', 'app.localhost', '127.0.0.1', '127.8.8.8', '[::1]'])
+      assert.equal(portFor({ BASE_URL: `http://${host}:4321` }), 4321, host)
+    assert.equal(portFor({ BASE_URL: 'http://localhost' }), 80)
+    assert.equal(portFor({ BASE_URL: 'https://localhost' }), 443)
+    for (const host of ['app.example.com', 'localhost.example.com', '127.0.0.1.example.com', '10.0.0.1', '[::2]'])
+      assert.equal(portFor({ BASE_URL: `https://${host}:4321` }), 3000, host)
+  })
+
+  test('is PORT if that is set, and BASE_URL follows it only if it is not set itself', () => {
+    assert.equal(portFor({ BASE_URL: 'http://localhost:4321', PORT: '5000' }), 5000)
+    assert.equal(readSettings({ BASE_URL: 'http://localhost:4321', PORT: '5000' }).BASE_URL, 'http://localhost:4321')
+    assert.equal(readSettings({ PORT: '5000' }).BASE_URL, 'http://localhost:5000')
+  })
+})
+
+suite('in production', () => {
+  const production = { ...MEMORY, NODE_ENV: 'production', BASE_URL: 'https://app.example.com' }
+
+  test('plain http beyond this machine is refused', async () => {
+    for (const name of ['BASE_URL', 'AUTH_URL'])
+      assert.equal(refusalOf({ ...production, [name]: 'http://app.example.com' }).length, 1, name)
+    const both = { ...production, BASE_URL: 'http://10.0.0.1', AUTH_URL: 'http://10.0.0.2' }
+    await fails(both, ['BASE_URL', 'http://10.0.0.1', 'AUTH_URL', 'http://10.0.0.2', 'https://', 'ALLOW_PLAIN_HTTP'], 2)
+  })
+
+  test('plain http is accepted on this machine, by ALLOW_PLAIN_HTTP, and https always', () => {
+    readSettings(production)
+    readSettings({ ...production, BASE_URL: 'http://localhost:3000', AUTH_URL: 'http://127.0.0.1:3001' })
+    readSettings({ ...production, BASE_URL: 'http://app.example.com', ALLOW_PLAIN_HTTP: 'true' })
+    assert.equal(refusalOf({ ...production, BASE_URL: 'http://app.example.com', ALLOW_PLAIN_HTTP: 'false' }).length, 1)
+  })
+
+  test('plain http is refused where a refresh token is sent to, and where keys come from', () => {
+    for (const name of ['LOGOUT_URL', 'JWKS_URL']) {
+      readSettings({ ...production, [name]: 'https://idp.example.com/path' })
+      assert.match(
+        refusalOf({ ...production, [name]: 'http://idp.example.com/path' }).join('\n'),
+        RegExp(`^${name} .*$`),
+      )
+    }
+  })
+
+  test('there is no development provider: the page and the log name what is missing', async t => {
+    const DEV_PROVIDER_PORT = String(await freePort())
+    const { login, lines } = await start(t, { NODE_ENV: 'production', STORE: 'memory:', DEV_PROVIDER_PORT })
+    for (const name of ['AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET']) assert.match(login, new RegExp(`>${name}<`))
+    assert.match(login, /<button[^>]* disabled/)
+    assert.ok(readLog(lines).some(line => String(line.missing) === 'AUTH_URL,CLIENT_ID,CLIENT_SECRET'))
+    await assert.rejects(createClient(`http://127.0.0.1:${DEV_PROVIDER_PORT}`).get('/'), { code: 'ECONNREFUSED' })
+  })
+})
+
+suite('the settings of the provider', { concurrency: 2 }, () => {
+  for (const name of ['AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET'] as const)
+    test(`without ${name} the page names it alone, nobody can sign in, and nothing is embedded`, async t => {
+      const { [name]: _, ...others } = PROVIDER
+      const DEV_PROVIDER_PORT = String(await freePort())
+      const { login, lines, url } = await start(t, { ...others, STORE: 'memory:', DEV_PROVIDER_PORT })
+      const named = [...login.matchAll(/<li><code>(\w+)<\/code><\/li>/g)].map(([, setting]) => setting)
+      assert.deepEqual(named, [name])
+      assert.match(login, /<button[^>]* disabled/)
+      assert.doesNotMatch(login + lines.join('\n'), /CANARY/)
+      await assert.rejects(createClient(`http://127.0.0.1:${DEV_PROVIDER_PORT}`).get('/'), { code: 'ECONNREFUSED' })
+
+      const client = createClient(url)
+      assert.equal((await client.post('/login')).headers.location, '/login')
+      const back = await client.get('/callback?code=abc&state=abc_idp')
+      assert.match(back.headers.location ?? '', /^\/login\?error=(token_error|callback_error)$/)
+      assert.equal((await client.get('/')).headers.location, '/login')
+    })
+})
+
+suite('the log', { concurrency: 2 }, () => {
+  test('tells at the start where it is, the provider, the store and the users', async t => {
+    const DEV_PROVIDER_PORT = String(await freePort())
+    const { lines, url } = await start(t, { DEV_PROVIDER_PORT })
+    const started = readLog(lines).find(line => Object.values(line).includes('started'))
+    assert.ok(started, lines.join('\n'))
+    assert.equal(started.address, url)
+    assert.match(String(started.provider), new RegExp(`http://localhost:${DEV_PROVIDER_PORT}\\b.*not for production`))
+    assert.equal(started.store, 'lmdb:./data')
+    assert.ok(Array.isArray(started.users) && started.users.includes('admin') && started.users.includes('zhangsan'))
+  })
+
+  test('is one JSON object a line, from the start to the end, and shows no secret', async t => {
+    const env = { ...MEMORY, BASE_URL: `http://localhost:${await freePort()}`, LOG_LEVEL: 'trace' }
+    const { url, lines, stop } = await start(t, env)
+    const client = createClient(url)
+    // Nobody listens at the provider's address, so this goes wrong in the log as well.
+    await client.get('/callback?code=code-CANARY-1&state=state-CANARY_idp')
+    await client.get('/callback?error=error-CANARY%0A%7B')
+    await client.get('/%0a{"level":"error"}?token=query-CANARY', {
+      headers: { cookie: 'menshen_session=ticket-CANARY' },
+    })
+    await client.post('/logout', '', { headers: { origin: 'https://evil.example' } })
+    assert.deepEqual(await stop(), { code: 0, signal: null })
+    assert.ok(readLog(lines).length > 2)
+    assert.doesNotMatch(lines.join('\n'), /CANARY/)
+    const started = readLog(lines).find(line => Object.values(line).includes('started'))
+    assert.equal(started?.provider, PROVIDER.AUTH_URL)
+    assert.equal(started?.users, undefined)
+  })
+
+  test('is silent if asked to be', async t => {
+    const { lines } = await start(t, { ...MEMORY, LOG_LEVEL: 'silent' })
+    assert.deepEqual(lines, [])
+  })
+})
+
+suite('a secret', () => {
+  test('is hidden wherever a person could see it', () => {
+    const secret = new Secret('s-CANARY')
+    const error = new Error('broken', { cause: secret })
+    const settings = readSettings({ CLIENT_SECRET: 's-CANARY' })
+    const shown = [
+      String(secret),
+      `${secret}`,
+      `a ${secret} b`,
+      `${[secret]}`,
+      JSON.stringify(secret),
+      JSON.stringify({ secret }),
+      JSON.stringify(settings),
+      inspect(secret),
+      inspect({ deep: { deeper: { deepest: [secret] } } }, { depth: 9, showHidden: true }),
+      inspect(error),
+      inspect(settings),
+      inspect(new AggregateError([error])),
+      format('%s %o %O %j', secret, secret, secret, secret),
+    ]
+    for (const text of shown) {
+      assert.match(text, /\[hidden\]/)
+      assert.doesNotMatch(text, /CANARY/)
+    }
+    const others = [inspect(secret, { customInspect: false, showHidden: true }), JSON.stringify(Object.entries(secret))]
+    assert.doesNotMatch(others.join(''), /CANARY/)
+    assert.equal(secret.reveal(), 's-CANARY')
+  })
+
+  test('comes from its file without the line break at the end', t => {
+    const path = join(tempFolder(t), 'secret')
+    writeFileSync(path, 's-CANARY\r\n')
+    const settings: Settings = readSettings({ CLIENT_SECRET_FILE: path })
+    assert.equal(settings.CLIENT_SECRET?.reveal(), 's-CANARY')
+  })
+})
+
+function refusalOf(env: Environment): string[] {
+  try {
+    readSettings(env)
+  } catch (error) {
+    assert.equal((error as { code?: unknown }).code, 'bad_settings', String(error))
+    return (error as Error).message.split(/\r\n|[\r\n\u2028\u2029]/)
+  }
+  return assert.fail(`accepted: ${JSON.stringify(env)}`)
+}
+
+/** The start ends by itself, with code 1 and nothing but `count` sentences that name all of `parts`. */
+async function fails(env: Environment, parts: readonly string[], count = 1, options: Options = {}): Promise<void> {
+  const { code, signal, output } = await runMenshen(env, options)
+  assert.deepEqual({ code, signal }, { code: 1, signal: null }, output)
+  assertPlain(output)
+  assert.equal(output.split('\n').length, count, output)
+  for (const part of parts) assert.ok(output.includes(part), `${part} is not in: ${output}`)
+}
+
+/** Sentences for people: no stack, no secret. */
+function assertPlain(output: string): void {
+  assert.doesNotMatch(output, /^\s+at |node:|file:\/\/|Error:|undefined|\[object|CANARY/m)
+  for (const line of output.split('\n')) assert.match(line, /\.$/)
+}
+
+async function start(t: TestContext, env: Environment, options: Options = {}) {
+  const menshen = await startMenshen(env, options)
+  t.after(menshen.stop)
+  const { status, text: login } = await createClient(menshen.url).get('/login')
+  assert.equal(status, 200)
+  return { ...menshen, login }
+}
+
+async function takePort(t: TestContext): Promise<string> {
+  const server = createServer().listen(0, '127.0.0.1')
+  t.after(() => server.close())
+  await once(server, 'listening')
+  const address = server.address()
+  return typeof address === 'object' && address ? String(address.port) : assert.fail()
+}
+
+function readLog(lines: readonly string[]): Record<string, unknown>[] {
+  return lines.map(line => {
+    const read: unknown = JSON.parse(line)
+    assert.ok(typeof read === 'object' && read !== null && !Array.isArray(read), line)
+    return { ...read }
+  })
+}
+
+function linesOf(env: Environment): string[] {
+  return Object.entries(env).map(([name, value]) => `${name}=${value}`)
+}
