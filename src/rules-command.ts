@@ -5,7 +5,9 @@ import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import { ROLES, type Role, type Rule } from './config-file.ts'
 import { MenshenError } from './errors.ts'
-import { canonicalPath } from './gateway/path.ts'
+import { canonicalPath, readablePath } from './gateway/path.ts'
+import { splitTarget } from './gateway/request.ts'
+import { isOwnRoute } from './gateway/routes.ts'
 import { admits, createRules, type Rules } from './session/rules.ts'
 
 export interface Outcome {
@@ -17,13 +19,15 @@ const USAGE = `Expected one of:
   menshen rules check PATH [--role ${ROLES.join('|')}|visitor] [--method GET]
   menshen rules test FILE      a JSON array of { "path", "role", "method"?, "expect": "admitted" | "refused" | "login" }`
 
+/** The one page of our own that a rule guards. */
+const CONSOLE_PATH = '/_menshen/console'
 const WHO = [...ROLES, 'visitor'] as const
 const expectations = z.array(
   z.strictObject({
     path: z.string(),
     role: z.enum(WHO).default('visitor'),
-    method: z.string().default('GET'),
-    expect: z.enum(['admitted', 'refused', 'login', 'bad_request']),
+    method: z.string().toUpperCase().default('GET'),
+    expect: z.enum(['admitted', 'refused', 'login', 'bad_request', 'own']),
   }),
 )
 
@@ -33,7 +37,7 @@ export function runRulesCommand(args: readonly string[], given: readonly Rule[])
   const [verb, subject, ...rest] = positionals
   const role = WHO.find(who => who === values.role)
   if (subject === undefined || rest.length > 0 || role === undefined) throw new MenshenError('bad_settings', USAGE)
-  if (verb === 'check') return { lines: [describe(rules, values.method, subject, role)], ok: true }
+  if (verb === 'check') return { lines: [describe(rules, values.method.toUpperCase(), subject, role)], ok: true }
   if (verb === 'test') return runTable(rules, subject)
   throw new MenshenError('bad_settings', USAGE)
 }
@@ -71,15 +75,19 @@ function readTable(file: string): z.infer<typeof expectations> {
 }
 
 function describe(rules: Rules, method: string, path: string, role: (typeof WHO)[number]): string {
-  const { outcome, rule } = decide(rules, method, path, role)
-  const by = rule ? `by the rule ${JSON.stringify(rule)}` : 'because the path is ambiguous'
-  return `${method} ${path} as ${role}: ${outcome}, ${by}`
+  const { outcome, why } = decide(rules, method, path, role)
+  return `${method} ${path} as ${role}: ${outcome}, ${why}`
 }
 
-function decide(rules: Rules, method: string, path: string, role: Role | 'visitor') {
+function decide(rules: Rules, method: string, target: string, role: Role | 'visitor') {
+  // A browser encodes what is typed in, and the rules see nothing of the query.
+  const [path] = splitTarget(target.replace(/[^\x21-\x7e]/gu, encodeURIComponent))
   const canonical = canonicalPath(path)
-  if (canonical === undefined) return { outcome: 'bad_request', rule: undefined }
-  const rule = rules.ruleFor(method, canonical)
-  if (admits(rule, role === 'visitor' ? undefined : role)) return { outcome: 'admitted', rule }
-  return { outcome: role === 'visitor' ? 'login' : 'refused', rule }
+  if (canonical === undefined) return { outcome: 'bad_request', why: 'because the path is ambiguous' }
+  const rule = rules.ruleFor(method, readablePath(canonical))
+  if (isOwnRoute(canonical) && rule.path !== CONSOLE_PATH)
+    return { outcome: 'own', why: 'because Menshen answers it itself' }
+  const admitted = admits(rule, role === 'visitor' ? undefined : role)
+  const outcome = admitted ? 'admitted' : role === 'visitor' ? 'login' : 'refused'
+  return { outcome, why: `by the rule ${JSON.stringify(rule)}` }
 }

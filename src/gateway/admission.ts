@@ -3,6 +3,7 @@ import type { Opened } from '../session/opened.ts'
 import { admits } from '../session/rules.ts'
 import { clearCookie, readCookie, setCookie } from './cookies.ts'
 import type { House } from './house.ts'
+import { readablePath } from './path.ts'
 import type { Visit } from './request.ts'
 
 export interface Identity {
@@ -39,8 +40,9 @@ export async function identify(house: House, { headers }: Pick<Visit, 'headers'>
 }
 
 /** Public pages admit visitors too, and know who is there if somebody is signed in. */
-export function judge(house: House, method: string, path: string, identity: Identity): Admission {
+export function judge(house: House, method: string, canonical: string, identity: Identity): Admission {
   const { opened } = identity
+  const path = readablePath(canonical)
   const role = opened?.session.userRole
   const shadow = house.rules.shadowRuleFor(method, path)
   if (shadow && !admits(shadow, role))

@@ -2,7 +2,7 @@
 // by the whole answer (a page, a redirect) for Caddy and Traefik. Neither passes through more than it has to.
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { type Admission, identify, judge } from './admission.ts'
-import { noticeAnswer, safetyHeaders } from './answers.ts'
+import { apology, noticeAnswer, safetyHeaders } from './answers.ts'
 import type { House } from './house.ts'
 import type { IdentityHeaders } from './identity.ts'
 import { canonicalPath } from './path.ts'
@@ -52,7 +52,7 @@ export function createCheck(house: House): Check {
     const { outcome, cookies } = admission
     if (visit.path === '/_menshen/check' || outcome === 'admitted')
       response.writeHead(STATUS[outcome], await answerHeaders(admission)).end()
-    else if (outcome === 'refused') await send(response, noticeAnswer(house, 'refused', { cookies }))
+    else if (outcome === 'refused') await send(response, apology(house, original, 'refused', { cookies }))
     else await send(response, toLogin(house, original, cookies))
   }
 }
@@ -66,5 +66,8 @@ function originalVisit(house: House, visit: Visit): Visit | string {
   const [rawPath, search] = splitTarget(String(uri))
   const path = canonicalPath(rawPath)
   if (path === undefined) return `${names.uri} is missing, or its path is ambiguous`
-  return { ...visit, method: String(visit.headers[names.method] ?? 'GET'), path, search }
+  const method = String(visit.headers[names.method] ?? 'GET')
+  // Sent twice, it would be no method of any rule, and fall to a wider one.
+  if (!/^[A-Z-]+$/.test(method)) return `${names.method} is not one method`
+  return { ...visit, method, path, search }
 }

@@ -30,11 +30,12 @@ export function ourCookies({ session, returnPath, attempt }: CookieNames): Reado
 
 /** Two different values under one name: somebody planted one of them, and it cannot be told which. Neither counts. */
 export function readCookie(header: string | undefined, name: string): string | undefined {
-  if (!header) return undefined
+  // Most requests to most sites bring no cookie of ours, or nothing else.
+  if (!header?.includes(name)) return undefined
   let found: string | undefined
-  for (const pair of header.split(';')) {
+  for (const pair of header.includes(';') ? header.split(';') : [header]) {
     const start = pair.trimStart()
-    if (!start.startsWith(`${name}=`)) continue
+    if (!start.startsWith(name) || start[name.length] !== '=') continue
     const value = start.slice(name.length + 1).trimEnd()
     if (found !== undefined && found !== value) return undefined
     found = value

@@ -1,6 +1,7 @@
 // What of an application's answer reaches the browser: everything but what is only for the connection, and what would
 // touch our session or let a shared cache keep one user's page for another.
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
+import { safetyHeaders } from '../answers.ts'
 import { ourCookies } from '../cookies.ts'
 import type { House } from '../house.ts'
 import { splitList } from '../trust.ts'
@@ -33,6 +34,8 @@ export function responseHeaders(
   if (setCookies.length > 0) kept['set-cookie'] = setCookies
   else delete kept['set-cookie']
   if (clearsCookies(headers['clear-site-data'])) delete kept['clear-site-data']
+  const { 'strict-transport-security': httpsOnly } = safetyHeaders(house)
+  if (httpsOnly) kept['strict-transport-security'] ??= httpsOnly
   if (signedIn || cookies.length > 0) {
     kept['cache-control'] = cookies.length > 0 ? 'no-store' : forOneUser(headers['cache-control'])
     for (const name of FOR_SHARED_CACHES) delete kept[name]

@@ -61,7 +61,6 @@ function openUpstream(prefix: string, place: string, settings: Settings, ca: str
   const connection = { origin, ...(socketPath && { socketPath }), ...(ca && { ca }) }
   return { prefix, pool, host, servername, connection }
 }
-}
 
 function covers(prefix: string, path: string): boolean {
   return path === prefix || path.startsWith(prefix.endsWith('/') ? prefix : `${prefix}/`)
