@@ -32,7 +32,7 @@ export interface Menshen {
   readonly listener: RequestListener
   /** For the server's `upgrade` event. */
   readonly upgradeListener: UpgradeListener
-  /** Finishes the refreshes that are under way, and closes the store. */
+  /** Finishes the sign-ins and refreshes that are under way, and closes the store. */
   close(): Promise<void>
 }
 
@@ -68,12 +68,14 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
     streams,
     landings: createLandings({ settings }),
   }
+  const { listener, settle } = createListener(house)
   return {
-    listener: createListener(house),
+    listener,
     upgradeListener: createUpgradeListener(house),
     async close() {
       streams.stop()
       await upstreams.close()
+      await settle()
       await sessions.settle()
       await provider.close()
       await store.close()

@@ -11,16 +11,17 @@ interface Extra {
 }
 
 export function pageAnswer(house: House, html: string, extra: Extra = {}): Response {
-  return answer(house, html, {
-    ...extra,
-    headers: {
-      'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': CONTENT_POLICY,
-      // With `no-referrer` a form would be posted with `Origin: null`, and could not be told from a foreign one.
-      'referrer-policy': 'same-origin',
-      ...extra.headers,
-    },
-  })
+  return answer(house, html, { ...extra, headers: { ...pageHeaders(house), ...extra.headers } })
+}
+
+export function pageHeaders(house: House): Record<string, string> {
+  return {
+    ...safetyHeaders(house),
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': CONTENT_POLICY,
+    // With `no-referrer` a form would be posted with `Origin: null`, and could not be told from a foreign one.
+    'referrer-policy': 'same-origin',
+  }
 }
 
 export function jsonAnswer(house: House, body: object, extra: Extra = {}): Response {

@@ -1,31 +1,50 @@
 // The node:http side: our own routes go to their table; every other request is a visit to the application behind.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { accountPage } from '../pages/account.ts'
-import { type Admission, admit } from './admission.ts'
-import { apology, noticeAnswer, pageAnswer, tooMany } from './answers.ts'
+import { admit } from './admission.ts'
+import { apology, noticeAnswer, tooMany } from './answers.ts'
 import { createCheck, isCheck } from './check.ts'
 import { failure } from './failure.ts'
 import { forward } from './forward/forward.ts'
+import { createHome, type Home } from './home.ts'
 import type { House } from './house.ts'
 import { readVisit, type Visit } from './request.ts'
 import { answerOwnRoute, isOwnRoute } from './routes.ts'
 import { send } from './send.ts'
 import { toLogin } from './visitor.ts'
 
-export function createListener(house: House): RequestListener {
-  const check = createCheck(house)
+export interface Listening {
+  readonly listener: RequestListener
+  /** Resolves when what our own routes have begun is done, even for browsers that have gone: a sign-in, a sign-out. */
+  settle(): Promise<void>
+}
 
-  return async (request, response) => {
-    const visit = readVisit(request)
-    if (!visit) return send(response, noticeAnswer(house, 'bad_request'))
-    try {
-      if (isCheck(visit.path)) await check(visit, response)
-      else if (isOwnRoute(visit.path)) await send(response, await answerOwnRoute(house, visit, request))
-      else await answerVisit(house, visit, request, response)
-    } catch (error) {
-      if (response.headersSent || response.destroyed) response.destroy()
-      else await send(response, failure(house, visit, error))
-    }
+export function createListener(house: House): Listening {
+  const check = createCheck(house)
+  const home = createHome(house)
+  const underway = new Set<Promise<Response>>()
+
+  async function answerOwn(visit: Visit, request: IncomingMessage): Promise<Response> {
+    const answer = answerOwnRoute(house, visit, request)
+    underway.add(answer)
+    return answer.finally(() => underway.delete(answer))
+  }
+
+  return {
+    async listener(request, response) {
+      const visit = readVisit(request)
+      if (!visit) return send(response, noticeAnswer(house, 'bad_request'))
+      try {
+        if (isCheck(visit.path)) await check(visit, response)
+        else if (isOwnRoute(visit.path)) await send(response, await answerOwn(visit, request))
+        else await answerVisit(house, visit, home, request, response)
+      } catch (error) {
+        if (response.headersSent || response.destroyed) response.destroy()
+        else await send(response, failure(house, visit, error))
+      }
+    },
+    async settle() {
+      await Promise.allSettled(underway)
+    },
   }
 }
 
@@ -34,6 +53,7 @@ const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 async function answerVisit(
   house: House,
   visit: Visit,
+  home: Home,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -47,12 +67,5 @@ async function answerVisit(
   if (outcome === 'refused') return send(response, apology(house, visit, 'refused', { cookies }))
   const upstream = house.upstreams.for(visit.path)
   if (upstream) return forward(house, upstream, visit, admission, request, response)
-  return send(response, builtInPage(house, visit, admission))
-}
-
-function builtInPage(house: House, { method, path }: Visit, { opened, cookies }: Admission): Response {
-  if (path !== '/' || !opened) return noticeAnswer(house, 'not_found', { cookies })
-  if (method !== 'GET' && method !== 'HEAD')
-    return noticeAnswer(house, 'method_not_allowed', { cookies, headers: { allow: 'GET, HEAD' } })
-  return pageAnswer(house, accountPage(house.settings.APP_NAME, opened), { cookies })
+  return home(visit, admission, response)
 }

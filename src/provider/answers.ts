@@ -63,6 +63,8 @@ const userInfoAnswer = z.object({
   }),
 })
 
+const errorAnswer = z.object({ error: z.string() })
+
 const REFUSALS = new Set(['invalid_grant', 'invalid_token', 'invalid_client', 'unauthorized_client'])
 
 export function readTokenSet(answer: Answer): TokenSet {
@@ -87,6 +89,5 @@ function read<T>(schema: z.ZodType<T>, { status, body }: Answer): T {
 }
 
 function errorCode(body: unknown): string | undefined {
-  const result = z.object({ error: z.string() }).safeParse(body)
-  return result.data?.error
+  return errorAnswer.safeParse(body).data?.error
 }

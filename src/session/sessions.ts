@@ -65,7 +65,7 @@ export interface SessionsOptions {
 }
 
 /** "Last seen" is exact to this: a request must not cost a write. */
-const SEEN_STEP_MS = 60_000
+const SEEN_STEP_MS = 5 * 60_000
 
 export function createSessions({ store, provider, keys, settings, now, log }: SessionsOptions): Sessions {
   const cache = createOpenedCache(settings.SESSION_CACHE_SIZE)
@@ -125,13 +125,16 @@ export function createSessions({ store, provider, keys, settings, now, log }: Se
     return undefined
   }
 
+  const noting = new Set<string>()
   function noteVisit(opened: Opened): void {
-    if (now() - opened.seenAt < SEEN_STEP_MS) return
+    if (now() - opened.seenAt < SEEN_STEP_MS || noting.has(opened.key)) return
+    noting.add(opened.key)
     const card = { ...cardFor(opened.session, opened.signedInAt), seenAt: now() }
     store
       .read(opened.key)
       .then(stored => stored && store.replace(opened.key, withCard(stored, card, opened.key, keys), stored.version))
       .catch((error: unknown) => log.warn({ err: error }, 'last seen not saved'))
+      .finally(() => noting.delete(opened.key))
   }
 
   async function endAllWith(label: string): Promise<number> {

@@ -31,6 +31,7 @@ export async function openFiles(directory: string) {
       root,
       records: root.openDB<Buffer, string>('records', { encoding: 'binary', useVersions: true }),
       byLabel: root.openDB<Buffer, string>('byLabel', { encoding: 'binary' }),
+      marks: root.openDB<Buffer, string>('marks', { encoding: 'binary', useVersions: true }),
       byExpiry: root.openDB<Buffer, [expiresAt: number, key: string]>('byExpiry', { encoding: 'binary' }),
     }
   } catch (cause) {

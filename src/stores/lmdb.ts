@@ -7,11 +7,13 @@ import { hash } from 'node:crypto'
 import { getLastVersion } from 'lmdb'
 import { MenshenError } from '../errors.ts'
 import { inTime, openFiles, withReason } from './lmdb-files.ts'
+import { createProofs } from './lmdb-proofs.ts'
 import { expiryOf, packEntry, unpackEntry } from './record.ts'
 import type { Entry, Page, Store, Stored } from './store.ts'
 import { firstVersion } from './version.ts'
 
 const NOTHING = Buffer.alloc(0)
+const MARK = 'mark'
 /** Small steps with pauses, so that nobody waits long for a sweep. */
 const SWEEP_STEP = 100
 const SWEEP_PAUSE_MS = 20
@@ -23,7 +25,7 @@ interface Options {
 }
 
 export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Options): Promise<Store> {
-  const { root, records, byLabel, byExpiry } = await openFiles(directory)
+  const { root, records, byLabel, byExpiry, marks } = await openFiles(directory)
   let closed = false
 
   function unavailable(problem: string, cause: unknown): MenshenError {
@@ -39,20 +41,17 @@ export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Opt
     })
   }
 
-  let turnBegan = false
-  /** A look at what all processes had done when this event turn began, which is when its requests had arrived. */
-  function thisTurn<Result>(look: () => Result): Result {
-    return reading(() => {
-      if (!turnBegan) {
-        turnBegan = true
-        setImmediate(() => {
-          turnBegan = false
-        })
-        records.resetReadTxn()
-      }
-      return look()
-    })
-  }
+  const proofs = createProofs({
+    now,
+    readMark() {
+      records.resetReadTxn()
+      return marks.getBinaryFast(MARK) === undefined ? 0 : getLastVersion()
+    },
+    lookUp(key) {
+      const record = records.getBinaryFast(key)
+      return record && { version: getLastVersion(), expiresAt: expiryOf(record) }
+    },
+  })
 
   function reading<Result>(look: () => Result): Result {
     try {
@@ -82,22 +81,29 @@ export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Opt
     try {
       const record = next && packEntry(next)
       const write = () => {
-        if (old) {
-          records.remove(key)
-          byExpiry.remove([old.expiresAt, key])
-          for (const label of old.labels) byLabel.remove(underLabel(label) + key)
-        }
-        if (record) {
-          records.put(key, record, (old?.version ?? firstVersion()) + 1)
-          byExpiry.put([next.expiresAt, key], NOTHING)
-          for (const label of next.labels) byLabel.put(underLabel(label) + key, NOTHING)
-        }
+        if (record) records.put(key, record, (old?.version ?? firstVersion()) + 1)
+        else records.remove(key)
+        index(key, old, next)
+        marks.put(MARK, NOTHING, firstVersion())
       }
       const written = old ? records.ifVersion(key, old.version, write) : records.ifNoExists(key, write)
       return await inTime(withReason(written))
     } catch (cause) {
       throw unavailable('could not be written', cause)
+    } finally {
+      proofs.lookAgain()
     }
+  }
+
+  /** Only what differs: most changes leave a session listed and expiring as it was. */
+  function index(key: string, old: Entry | undefined, next: Entry | undefined): void {
+    if (old?.expiresAt !== next?.expiresAt) {
+      if (old) byExpiry.remove([old.expiresAt, key])
+      if (next) byExpiry.put([next.expiresAt, key], NOTHING)
+    }
+    const [before, after] = [new Set(old?.labels), new Set(next?.labels)]
+    for (const label of before.difference(after)) byLabel.remove(underLabel(label) + key)
+    for (const label of after.difference(before)) byLabel.put(underLabel(label) + key, NOTHING)
   }
 
   async function take(key: string): Promise<Entry | undefined> {
@@ -140,12 +146,7 @@ export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Opt
       return living(key)
     },
 
-    holds(key, version) {
-      return thisTurn(() => {
-        const record = records.getBinaryFast(key)
-        return record !== undefined && getLastVersion() === version && expiryOf(record) > now()
-      })
-    },
+    holds: (key, version) => reading(() => proofs.holds(key, version)),
 
     async replace(key, entry, version) {
       const old = living(key)

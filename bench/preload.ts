@@ -1,0 +1,41 @@
+// Fills an embedded store with sessions, as if as many users had signed in, and writes down cookies that open some of
+// them: `node bench/preload.ts DIRECTORY COUNT COOKIES_FILE COOKIES`, with CLIENT_SECRET in the environment. A process of
+// its own, so that none of this is in the memory of what is measured.
+
+import { writeFileSync } from 'node:fs'
+import { Secret } from '../src/secret.ts'
+import { deriveKeys } from '../src/session/keys.ts'
+import { newSession, toEntry } from '../src/session/record.ts'
+import { newTicket, recordKey } from '../src/session/ticket.ts'
+import { openLmdbStore } from '../src/stores/lmdb.ts'
+import { inParallel } from './in-parallel.ts'
+import { newToken, userInfoOf, userNumber } from './users.ts'
+
+/** How many writes wait for the disk together. */
+const AT_ONCE = 2000
+const DAY_SECONDS = 86_400
+const MAX_HOURS = 168
+
+const [directory = '', count = '', file = '', wanted = ''] = process.argv.slice(2)
+const keys = deriveKeys(new Secret(process.env.CLIENT_SECRET ?? ''))
+const store = await openLmdbStore({ directory, now: Date.now })
+const cookies: string[] = []
+
+await inParallel(Array(Number(count)).keys(), AT_ONCE, async number => {
+  const username = userNumber(number)
+  const ticket = await signIn(username)
+  if (cookies.length < Number(wanted)) cookies.push(`menshen_session=${ticket}`)
+})
+writeFileSync(file, cookies.join('\n'))
+await store.close()
+
+async function signIn(username: string): Promise<string> {
+  const now = Date.now()
+  const ticket = newTicket()
+  const tokens = { accessToken: newToken(username), refreshToken: newToken(username), expiresIn: DAY_SECONDS }
+  const session = newSession(tokens, userInfoOf(username), now)
+  const { nickname } = session.userInfo
+  const card = { username, nickname, userRole: session.userRole, signedInAt: now, seenAt: now }
+  await store.create(recordKey(ticket), toEntry(ticket, session, card, MAX_HOURS, keys))
+  return ticket
+}

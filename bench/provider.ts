@@ -1,0 +1,41 @@
+// A fast identity provider: `node bench/provider.ts PORT EXPIRES_IN`. Whoever brings a code is signed in as the user whom
+// the code names, with a token that lives for EXPIRES_IN seconds; a refreshed one lives for a day. A refresh token counts
+// once. GET /refreshes tells how many refreshes were asked for.
+
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { newToken, userInfoOf, usernameOf } from './users.ts'
+
+const DAY_SECONDS = 86_400
+const [port, expiresIn] = process.argv.slice(2).map(Number)
+const unused = new Set<string>()
+let refreshes = 0
+
+createServer(async (request, response) => {
+  if (request.url === '/oauth/token') return sendJson(response, ...grant(new URLSearchParams(await text(request))))
+  if (request.url === '/refreshes') return sendJson(response, 200, { refreshes })
+  sendJson(response, 200, { success: true, code: '200', data: userInfoOf(usernameOf(bearerOf(request))) })
+}).listen(port, '127.0.0.1', () => process.stdout.write('ready\n'))
+
+function grant(form: URLSearchParams): [status: number, body: object] {
+  const code = form.get('code')
+  if (code !== null) return [200, newTokens(code, expiresIn)]
+  refreshes++
+  const token = form.get('refresh_token') ?? ''
+  if (!unused.delete(token)) return [400, { error: 'invalid_grant' }]
+  return [200, newTokens(usernameOf(token), DAY_SECONDS)]
+}
+
+function newTokens(username: string, expires_in: number | undefined): object {
+  const refresh_token = newToken(username)
+  unused.add(refresh_token)
+  return { access_token: newToken(username), token_type: 'bearer', refresh_token, expires_in }
+}
+
+function bearerOf({ headers }: IncomingMessage): string {
+  return headers.authorization?.replace(/^bearer /i, '') ?? ''
+}
+
+function sendJson(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+}

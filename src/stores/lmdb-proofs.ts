@@ -1,0 +1,57 @@
+// What has been proven since the files last changed. Every write leaves a new mark; while the mark is the same, a record
+// that was looked up still is what it was, and one look at the mark serves all requests of an event turn.
+
+export interface Proofs {
+  /** Whether the record is known to have this version, looking it up only if something has changed. */
+  holds(key: string, version: number): boolean
+  /** Something may have changed in the middle of a turn. */
+  lookAgain(): void
+}
+
+interface Proof {
+  readonly version: number
+  readonly expiresAt: number
+}
+
+export interface ProofsOptions {
+  /** Makes the reads of this turn see what all processes have done up to now, and gives the mark. */
+  readMark(): number
+  lookUp(key: string): Proof | undefined
+  now(): number
+}
+
+/** More than any cache of opened sessions asks about between two writes. */
+const MOST = 100_000
+
+export function createProofs({ readMark, lookUp, now }: ProofsOptions): Proofs {
+  const proven = new Map<string, Proof>()
+  let mark: number | undefined
+  let turnBegan = false
+
+  function beginTurn(): void {
+    turnBegan = true
+    setImmediate(() => {
+      turnBegan = false
+    })
+    const latest = readMark()
+    if (latest !== mark || proven.size > MOST) proven.clear()
+    mark = latest
+  }
+
+  function prove(key: string): Proof | undefined {
+    const found = lookUp(key)
+    if (found) proven.set(key, found)
+    return found
+  }
+
+  return {
+    holds(key, version) {
+      if (!turnBegan) beginTurn()
+      const proof = proven.get(key) ?? prove(key)
+      return proof !== undefined && proof.version === version && proof.expiresAt > now()
+    },
+    lookAgain() {
+      turnBegan = false
+    },
+  }
+}
