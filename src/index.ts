@@ -32,6 +32,8 @@ export interface Menshen {
   readonly listener: RequestListener
   /** For the server's `upgrade` event. */
   readonly upgradeListener: UpgradeListener
+  /** From now on every answer closes its connection, so that the next request goes elsewhere. */
+  prepareToClose(): void
   /** Finishes the sign-ins and refreshes that are under way, and closes the store. */
   close(): Promise<void>
 }
@@ -51,7 +53,9 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   const sessions = createSessions({ store, provider, keys, settings, now, log })
   const streams = createOpenStreams(sessions, log)
   const upstreams = openUpstreams(settings, config)
+  const door = { closing: false }
   const house: House = {
+    door,
     settings,
     store,
     provider,
@@ -72,6 +76,9 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   return {
     listener,
     upgradeListener: createUpgradeListener(house),
+    prepareToClose() {
+      door.closing = true
+    },
     async close() {
       streams.stop()
       await upstreams.close()

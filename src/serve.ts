@@ -4,6 +4,8 @@ import { once } from 'node:events'
 import { readFileSync, unwatchFile, watchFile } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
+import { Server as NetServer } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
 import { isWebSocket } from './gateway/forward/upgrade.ts'
 import type { Menshen } from './index.ts'
 import type { Log } from './log.ts'
@@ -24,6 +26,8 @@ interface CertificateFiles {
   readonly keyFile: string
 }
 
+/** How long a request that was on its way may still arrive. */
+const FAREWELL_MS = 200
 const IDLE_CHECK_MS = 50
 const CERTIFICATE_CHECK_MS = 2000
 /** Long enough for a slow phone, short enough for somebody who only wants to keep a connection busy. */
@@ -40,7 +44,10 @@ export async function serve(menshen: Menshen, { port, host, tls }: Place, log: L
   return {
     async close(patienceMs) {
       const closed = once(server, 'close')
-      server.close()
+      menshen.prepareToClose()
+      // Unlike the server's own `close`, this leaves idle connections open for what may be on its way on them.
+      NetServer.prototype.close.call(server)
+      await pause(FAREWELL_MS)
       // A connection that was busy a moment ago may wait for a next request that must not come here any more.
       const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS)
       const patience = setTimeout(() => server.closeAllConnections(), patienceMs)

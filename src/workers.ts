@@ -13,6 +13,8 @@ export interface Workers {
 
 /** Resolves when the first one listens; `undefined` if it ended before, having said why. */
 export async function startWorkers(count: number, env: NodeJS.ProcessEnv, log: Log): Promise<Workers | undefined> {
+  // Each worker accepts for itself. What the first process would hand to one that is dying or closing would hang.
+  cluster.schedulingPolicy = cluster.SCHED_NONE
   let closing = false
   const ended = Promise.withResolvers<void>()
   const workers = () => Object.values(cluster.workers ?? {}) as Worker[]

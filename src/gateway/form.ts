@@ -19,7 +19,7 @@ export async function readForm(request: IncomingMessage): Promise<URLSearchParam
 /** What nobody reads is thrown away, so that the next request on the connection is heard; but not for ever. */
 export function throwAway(request: IncomingMessage): void {
   if (request.complete) return
-  const deadline = setTimeout(() => request.destroy(), BODY_DEADLINE_MS)
+  const deadline = setTimeout(() => request.destroy(), BODY_DEADLINE_MS).unref()
   request.once('close', () => clearTimeout(deadline))
   request.once('end', () => clearTimeout(deadline))
   request.resume()

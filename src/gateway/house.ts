@@ -28,6 +28,8 @@ export interface House {
   readonly streams: OpenStreams
   readonly landings: Landings
   readonly rateLimit: RateLimit
+  /** Set when the process is about to end: every answer then closes its connection. */
+  readonly door: { closing: boolean }
   readonly log: Log
   readonly now: () => number
 }

@@ -31,12 +31,16 @@ export function createListener(house: House): Listening {
 
   return {
     async listener(request, response) {
+      if (house.door.closing) response.shouldKeepAlive = false
       const visit = readVisit(request)
       if (!visit) return send(response, noticeAnswer(house, 'bad_request'))
       try {
         if (isCheck(visit.path)) await check(visit, response)
-        else if (isOwnRoute(visit.path)) await send(response, await answerOwn(visit, request))
-        else await answerVisit(house, visit, home, request, response)
+        else if (isOwnRoute(visit.path)) {
+          const answer = await answerOwn(visit, request)
+          if (house.door.closing) response.shouldKeepAlive = false
+          await send(response, answer)
+        } else await answerVisit(house, visit, home, request, response)
       } catch (error) {
         if (response.headersSent || response.destroyed) response.destroy()
         else await send(response, failure(house, visit, error))

@@ -1,23 +1,29 @@
 // A gate for calls to the provider: so many at once, so many waiting, and whoever comes then is told at once.
 import { MenshenError } from '../errors.ts'
 
-export type Gate = <T>(work: () => Promise<T>) => Promise<T>
+export interface Gate {
+  /** Whether the next one has to wait. */
+  isFull(): boolean
+  pass<T>(work: () => Promise<T>): Promise<T>
+}
 
 export function createGate(parallel: number, waiting: number): Gate {
   let running = 0
   const queue: (() => void)[] = []
-
-  return async work => {
-    if (running < parallel) running++
-    else if (queue.length < waiting) await new Promise<void>(resolve => queue.push(resolve))
-    else throw new MenshenError('provider_busy', `${parallel} calls are under way and ${waiting} are waiting`)
-    try {
-      return await work()
-    } finally {
-      // Whoever waits longest takes the place over.
-      const next = queue.shift()
-      if (next) next()
-      else running--
-    }
+  return {
+    isFull: () => running >= parallel,
+    async pass(work) {
+      if (running < parallel) running++
+      else if (queue.length < waiting) await new Promise<void>(resolve => queue.push(resolve))
+      else throw new MenshenError('provider_busy', `${parallel} calls are under way and ${waiting} are waiting`)
+      try {
+        return await work()
+      } finally {
+        // Whoever waits longest takes the place over.
+        const next = queue.shift()
+        if (next) next()
+        else running--
+      }
+    },
   }
 }

@@ -1,4 +1,5 @@
 // Talks to the identity provider: where it is, what each call sends, which answer each call gives.
+import { setTimeout as pause } from 'node:timers/promises'
 import { createRemoteJWKSet, customFetch, jwtVerify } from 'jose'
 import * as oauth from 'oauth4webapi'
 import { MenshenError } from '../errors.ts'
@@ -89,20 +90,20 @@ export function createProvider({ authUrl, clientId, clientSecret, settings, now 
       // The callback has checked the state already, in the order that the specification gives.
       const checked = oauth.validateAuthResponse(server, client, new URLSearchParams({ code }), oauth.skipStateCheck)
       const proof = verifier ?? oauth.nopkce
-      const answer = await signInGate(() =>
+      const answer = await signInGate.pass(() =>
         oauth.authorizationCodeGrantRequest(server, client, authentication, checked, redirectUri, proof, options),
       )
       return readTokenSet(await readAnswer(answer))
     },
 
     async userInfo(accessToken) {
-      const answer = await signInGate(() => oauth.userInfoRequest(server, client, accessToken, options))
+      const answer = await signInGate.pass(() => oauth.userInfoRequest(server, client, accessToken, options))
       return readUserInfo(await readAnswer(answer))
     },
 
     async refresh(refreshToken) {
       const request = () => oauth.refreshTokenGrantRequest(server, client, authentication, refreshToken, options)
-      return readTokenSet(await readAnswer(await retryUnarrived(request)))
+      return readTokenSet(await readAnswer(await retryUnarrived(request, settings.PROVIDER_TIMEOUT_MS)))
     },
 
     async signOut(refreshToken) {
@@ -132,14 +133,18 @@ export function createProvider({ authUrl, clientId, clientSecret, settings, now 
   }
 }
 
-/** Only where the request cannot have arrived: a refresh token that rotates must not be spent twice. */
-async function retryUnarrived(request: () => Promise<Response>): Promise<Response> {
-  for (const pause of RETRY_AFTER_MS) {
+/**
+ * Only where the request cannot have arrived: a refresh token that rotates must not be spent twice. And only while there
+ * is time: all tries together take no longer than two calls may.
+ */
+async function retryUnarrived(request: () => Promise<Response>, timeoutMs: number): Promise<Response> {
+  const tooLate = AbortSignal.timeout(timeoutMs / 2)
+  for (const wait of RETRY_AFTER_MS) {
     try {
       return await request()
     } catch (error) {
-      if (!(error instanceof NeverArrived)) throw error
-      await new Promise(resolve => setTimeout(resolve, pause))
+      if (!(error instanceof NeverArrived) || tooLate.aborted) throw error
+      await pause(wait)
     }
   }
   return request()

@@ -1,13 +1,15 @@
 // Refreshes a session's tokens: once at a time for each session, whatever number of requests, processes and machines ask
 // for it, and to its end even if whoever asked has gone away. Lock, reload, check again, refresh, save.
 import { setTimeout as pause } from 'node:timers/promises'
-import { MenshenError } from '../errors.ts'
+import { factsOf, MenshenError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { TokenSet } from '../provider/answers.ts'
 import { createGate } from '../provider/gate.ts'
 import type { Provider } from '../provider/provider.ts'
 import type { Settings } from '../settings.ts'
 import type { Store } from '../stores/store.ts'
+import { type Backoffs, createBackoffs } from './backoffs.ts'
+import { createLeases, type Lease } from './lease.ts'
 import type { Opened } from './opened.ts'
 import { sameTokens, tokenExpiresAt } from './record.ts'
 
@@ -16,7 +18,7 @@ export type Refreshed = Opened | 'ended' | undefined
 
 export interface Refresher {
   refresh(ticket: string, seen: Opened): Promise<Refreshed>
-  /** Resolves when no refresh is under way. */
+  /** Resolves when no refresh is under way, or none gets any further. */
   settle(): Promise<void>
 }
 
@@ -32,98 +34,148 @@ export interface RefresherOptions {
   save(ticket: string, seen: Opened, change: { tokens: TokenSet } | { until: number }): Promise<Opened | undefined>
 }
 
+interface Flight {
+  readonly result: Promise<Refreshed>
+  /** Rejects when waiting for the result makes no sense for a request any more. */
+  readonly trouble: Promise<never>
+}
+
 const POLL_MS = 100
-/** What a lease outlasts the slowest allowed call by: the retries before it, and the saving after it. */
+/** What a lease outlasts the slowest call and its retries by. */
 const LEASE_MARGIN_MS = 5000
-const SAVE_AGAIN_AFTER_MS = [50, 100, 200, 400, 800, 1600]
-const FIRST_BACKOFF_MS = 1000
-const LONGEST_BACKOFF_MS = 30_000
+/** How long a record is kept alive for a refresh that has to wait its turn. */
+const QUEUE_MS = 10 * 60_000
+const FIRST_SAVE_WAIT_MS = 50
+const LONGEST_SAVE_WAIT_MS = 800
+/** Failed savings after which requests are told, while saving goes on. */
+const PATIENT_SAVINGS = 6
 
 export function createRefresher(options: RefresherOptions): Refresher {
   const { store, provider, settings, now, log, load, save } = options
-  const leaseMs = settings.PROVIDER_TIMEOUT_MS + LEASE_MARGIN_MS
-  // Before the lease is taken: waiting must not use it up. Nobody is turned away, for that would sign them out.
+  const leaseMs = settings.PROVIDER_TIMEOUT_MS * 2 + LEASE_MARGIN_MS
+  const leases = createLeases(store, leaseMs, now, log)
+  const backoffs: Backoffs = createBackoffs(now)
+  // Nobody is turned away, for that would sign them out.
   const gate = createGate(settings.PROVIDER_PARALLEL_CALLS, Number.POSITIVE_INFINITY)
-  const flights = new Map<string, Promise<Refreshed>>()
-  const backoffs = new Map<string, { until: number; wait: number }>()
+  const flights = new Map<string, Flight>()
 
-  async function fly(ticket: string, seen: Opened): Promise<Refreshed> {
-    const lease = `lease:${seen.key}`
-    while (!(await store.create(lease, { value: new Uint8Array(), expiresAt: now() + leaseMs, labels: [] }))) {
+  const isValid = (opened: Opened) => tokenExpiresAt(opened.session) > now()
+
+  function takeOff(ticket: string, seen: Opened): Flight {
+    const { promise: trouble, reject } = Promise.withResolvers<never>()
+    const result = fly(ticket, seen, reject).finally(() => flights.delete(seen.key))
+    // Nobody may be waiting for them any more.
+    trouble.catch(() => {})
+    result.catch(() => {})
+    return { result, trouble }
+  }
+
+  async function fly(ticket: string, seen: Opened, inTrouble: (error: unknown) => void): Promise<Refreshed> {
+    let latest: Opened | undefined = seen
+    let alive = seen.expiresAt
+    let holderUntil = 0
+    for (;;) {
+      if (!latest || !sameTokens(latest.session, seen.session)) return latest
+      // A record that expired while the refresh waits or takes its time would sign the user out by accident.
+      const needed = gate.isFull() ? QUEUE_MS : leaseMs
+      if (alive < now() + needed) {
+        alive = now() + needed * 2
+        latest = await save(ticket, latest, { until: alive })
+        continue
+      }
+      const outcome = await gate.pass(() => attempt(ticket, seen, inTrouble))
+      if (outcome !== 'taken') return outcome
+
+      holderUntil = (await leases.endOf(seen.key)) ?? holderUntil
       await pause(POLL_MS)
-      const latest = await load(ticket)
-      if (!latest || !sameTokens(latest.session, seen.session)) return latest
-    }
-    try {
-      const latest = await load(ticket)
-      if (!latest || !sameTokens(latest.session, seen.session)) return latest
-      return await refreshHolding(ticket, latest)
-    } finally {
-      // If it cannot be given back now, it runs out by itself.
-      await store.remove(lease).catch((error: unknown) => log.warn({ err: error }, 'a lease was not given back'))
+      latest = await load(ticket)
+      const givenBack = now() < holderUntil && (await leases.endOf(seen.key)) === undefined
+      // Given back without new tokens: its failure counts for all.
+      if (givenBack && latest && sameTokens(latest.session, seen.session) && mayKeep(latest)) return keep(latest)
     }
   }
 
-  async function refreshHolding(ticket: string, seen: Opened): Promise<Refreshed> {
-    const until = now() + leaseMs
-    // A record that expired while the provider takes its time would sign the user out by accident.
-    const held = seen.expiresAt < until ? await save(ticket, seen, { until }) : seen
-    if (!held?.session.refreshToken) return held
+  /** `taken` if somebody else is refreshing. */
+  async function attempt(
+    ticket: string,
+    seen: Opened,
+    inTrouble: (error: unknown) => void,
+  ): Promise<Refreshed | 'taken'> {
+    const lease = await leases.take(seen.key)
+    if (!lease) return 'taken'
     try {
-      const tokens = await provider.refresh(held.session.refreshToken)
-      backoffs.delete(seen.key)
-      const saved = await saveAtLast(ticket, held, tokens)
+      const latest = await load(ticket)
+      if (!latest || !sameTokens(latest.session, seen.session)) return latest
+      if (!latest.session.refreshToken || !(await lease.isOurs())) return 'taken'
+      const tokens = await provider.refresh(latest.session.refreshToken)
+      const saved = await saveAtLast(ticket, latest, tokens, inTrouble)
+      backoffs.forget(seen.key)
       log.info({ session: seen.key }, 'session refreshed')
       return saved
     } catch (error) {
       if (!(error instanceof MenshenError) || error.code === 'store_unavailable') throw error
-      return refreshFailed(ticket, held, error)
+      return await fail(ticket, seen, error, lease)
+    } finally {
+      await lease.release()
     }
   }
 
-  /** The old tokens are spent: a store that blinks must not cost the session. */
-  async function saveAtLast(ticket: string, seen: Opened, tokens: TokenSet): Promise<Opened | undefined> {
-    for (const wait of SAVE_AGAIN_AFTER_MS) {
+  /** The old tokens are spent: as long as the new ones are worth anything, a store that is away must not cost them. */
+  async function saveAtLast(ticket: string, seen: Opened, tokens: TokenSet, inTrouble: (error: unknown) => void) {
+    const worthless = now() + tokens.expiresIn * 1000
+    let wait = FIRST_SAVE_WAIT_MS
+    for (let failures = 1; ; failures++) {
       try {
         return await save(ticket, seen, { tokens })
       } catch (error) {
-        log.warn({ session: seen.key, err: error }, 'refreshed tokens not saved yet')
+        if (now() > worthless) throw error
+        log.warn({ session: seen.key, ...factsOf(error) }, 'refreshed tokens not saved yet')
+        if (failures === PATIENT_SAVINGS) inTrouble(error)
         await pause(wait)
+        wait = Math.min(wait * 2, LONGEST_SAVE_WAIT_MS)
       }
     }
-    return save(ticket, seen, { tokens })
   }
 
-  async function refreshFailed(ticket: string, seen: Opened, error: MenshenError): Promise<Refreshed> {
+  async function fail(ticket: string, seen: Opened, error: MenshenError, lease: Lease): Promise<Refreshed | 'taken'> {
     const latest = await load(ticket)
     if (!latest || !sameTokens(latest.session, seen.session)) return latest
-    const facts = { session: seen.key, code: error.code, reason: error.message }
-    const refused = error.code === 'provider_refused'
-    if (settings.REFRESH_FAILURE === 'keep' && !refused && tokenExpiresAt(seen.session) > now()) {
-      const wait = Math.min((backoffs.get(seen.key)?.wait ?? FIRST_BACKOFF_MS / 2) * 2, LONGEST_BACKOFF_MS)
-      backoffs.set(seen.key, { until: now() + wait, wait })
+    const facts = { session: seen.key, ...factsOf(error) }
+    if (error.code !== 'provider_refused' && mayKeep(latest)) {
       log.warn(facts, 'refresh failed, session kept')
-      return latest
+      return keep(latest)
     }
-    backoffs.delete(seen.key)
+    // Whoever has the lease now may be about to succeed.
+    if (!(await lease.isOurs())) return 'taken'
+    backoffs.forget(seen.key)
     await store.remove(seen.key)
     log.warn(facts, 'refresh failed, session ended')
     return 'ended'
   }
 
+  function mayKeep(opened: Opened): boolean {
+    return settings.REFRESH_FAILURE === 'keep' && isValid(opened)
+  }
+
+  function keep(opened: Opened): Opened {
+    backoffs.lengthen(opened.key)
+    return opened
+  }
+
   return {
     async refresh(ticket, seen) {
-      const backoff = backoffs.get(seen.key)
-      if (backoff && now() < backoff.until && tokenExpiresAt(seen.session) > now()) return seen
-      const underway = flights.get(seen.key)
-      if (underway) return underway
-      const flight = gate(() => fly(ticket, seen)).finally(() => flights.delete(seen.key))
-      flights.set(seen.key, flight)
-      return flight
+      if (backoffs.isOn(seen.key) && isValid(seen)) return seen
+      let flight = flights.get(seen.key)
+      if (!flight) {
+        flight = takeOff(ticket, seen)
+        flights.set(seen.key, flight)
+      }
+      return Promise.race([flight.result, flight.trouble])
     },
 
     async settle() {
-      await Promise.allSettled(flights.values())
+      const landings = [...flights.values()].map(({ result, trouble }) => Promise.race([result, trouble]))
+      await Promise.allSettled(landings)
     },
   }
 }

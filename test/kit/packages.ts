@@ -9,6 +9,8 @@ const PACKAGES = [
   { name: 'chromium', isThere: () => findProgram('chromium') !== undefined },
   { name: 'fonts-noto-cjk', isThere: hasChineseFont },
   { name: 'redis-server', isThere: () => findProgram('redis-server') !== undefined },
+  { name: 'nginx-light', isThere: () => findProgram('nginx') !== undefined },
+  { name: 'caddy', isThere: () => findProgram('caddy') !== undefined },
 ]
 
 // Installing must not start a system service: the tests start their own servers, on ports of their own.
@@ -24,9 +26,9 @@ export function installMissingPackages(): string | undefined {
   if (missing) return `The tests need system packages that could not be installed; please install: ${missing}`
 }
 
-/** The path of a program on PATH, or undefined. */
+/** The path of a program on PATH, or where servers are, which not everybody's PATH has; otherwise undefined. */
 export function findProgram(name: string): string | undefined {
-  const folders = (process.env.PATH ?? '').split(delimiter)
+  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin']
   return folders.map(folder => join(folder, name)).find(isExecutable)
 }
 

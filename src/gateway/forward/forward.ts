@@ -30,7 +30,10 @@ export async function forward(
     headers: await requestHeaders(house, upstream.host, request, visit, opened),
     body,
     response,
-    answerHeaders: received => responseHeaders(house, received, { signedIn: opened !== undefined, cookies }),
+    answerHeaders(received) {
+      if (house.door.closing) response.shouldKeepAlive = false
+      return responseHeaders(house, received, { signedIn: opened !== undefined, cookies })
+    },
   }
   if (expect && request.httpVersion !== '1.0') response.writeContinue()
   const ticket = opened && readCookie(visit.headers.cookie, house.cookies.session)

@@ -1,0 +1,45 @@
+// An application behind Menshen. It has no sign-in of its own: it greets whoever the signed assertion names.
+import express, { type NextFunction, type Request, type Response } from 'express'
+import { createRemoteJWKSet, type JWTPayload, jwtVerify } from 'jose'
+
+const { PORT = '8080', MENSHEN_URL = 'http://localhost:3000', CLIENT_ID = 'menshen-development' } = process.env
+
+/** Fetched when first needed, and again when Menshen has a new one. */
+const keys = createRemoteJWKSet(new URL('/_menshen/jwks.json', MENSHEN_URL))
+
+async function authenticate(request: Request, response: Response, next: NextFunction): Promise<void> {
+  try {
+    const assertion = request.get('x-menshen-assertion') ?? ''
+    const expected = { issuer: MENSHEN_URL, audience: CLIENT_ID, algorithms: ['ES256'] }
+    const { payload } = await jwtVerify(assertion, keys, expected)
+    response.locals.user = payload
+    next()
+  } catch {
+    // Somebody who reached this port without passing through Menshen.
+    response.status(401).send('请通过统一登录访问。')
+  }
+}
+
+function page(title: string, { nickname, username }: JWTPayload): string {
+  return `<!doctype html>
+<html lang="zh-CN">
+<meta charset="utf-8">
+<title>${title}</title>
+<script type="module" src="/_menshen/assets/session.js"></script>
+<h1>${escapeHtml(String(nickname || username))}，您好！</h1>
+<p><a href="/reports">报表</a> · <a href="/logout">退出登录</a></p>`
+}
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, character => `&#${character.codePointAt(0)};`)
+}
+
+const app = express()
+app.disable('x-powered-by')
+// Public, by the rules in menshen.config.ts.
+app.get('/status', (_request, response) => void response.json({ status: 'ok' }))
+app.use(authenticate)
+app.get('/', (_request, response) => void response.send(page('首页', response.locals.user)))
+app.get('/reports', (_request, response) => void response.send(page('报表', response.locals.user)))
+// Only Menshen, which runs on the same machine, can reach it.
+app.listen(Number(PORT), '127.0.0.1')

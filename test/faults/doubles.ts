@@ -1,0 +1,116 @@
+// Instances of Menshen's sessions in the test's own process, on one store, with a clock that the test sets and a provider
+// whose answers it gives one by one.
+
+import assert from 'node:assert/strict'
+import { EventEmitter, once } from 'node:events'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
+import { MenshenError } from '../../src/errors.ts'
+import type { TokenSet } from '../../src/provider/answers.ts'
+import { Secret } from '../../src/secret.ts'
+import { deriveKeys } from '../../src/session/keys.ts'
+import { createSessions, type Sessions } from '../../src/session/sessions.ts'
+import { createMemoryStore } from '../../src/stores/memory.ts'
+import type { Store } from '../../src/stores/store.ts'
+
+export const LIFE = 7200
+/** What the holder of a lease has: the deadline of the provider and the margin of refresh.ts. */
+export const PROVIDER_TIMEOUT_MS = 5000
+export const LEASE_MS = PROVIDER_TIMEOUT_MS + 5000
+
+export interface Asked {
+  readonly by: string
+  readonly refreshToken: string
+  readonly give: (tokens: TokenSet) => void
+  readonly fail: (code: 'provider_refused' | 'provider_unreachable') => void
+}
+
+export interface Options {
+  readonly keep?: boolean
+  /** How many calls to the provider an instance makes at the same time. */
+  readonly parallel?: number
+  /** What stands between an instance and the store. */
+  readonly through?: (store: Store, name: string) => Store
+}
+
+export function createScene({ keep = false, parallel = 64, through = store => store }: Options = {}) {
+  const clock = { now: Date.parse('2026-03-01T08:00:00Z') }
+  const now = () => clock.now
+  const store = createMemoryStore({ now })
+  const asked: Asked[] = []
+  const arrivals = new EventEmitter().setMaxListeners(0)
+  const events: { by: string; event: string }[] = []
+  const keys = deriveKeys(new Secret('house'))
+
+  function instance(name: string): Sessions {
+    const write = (_: object, event: string) => void events.push({ by: name, event })
+    const provider = {
+      refresh(refreshToken: string): Promise<TokenSet> {
+        const { promise, resolve, reject } = Promise.withResolvers<TokenSet>()
+        const fail: Asked['fail'] = code => reject(new MenshenError(code, 'as the test says'))
+        asked.push({ by: name, refreshToken, give: resolve, fail })
+        arrivals.emit('asked')
+        return promise
+      },
+    }
+    return createSessions({
+      store: through(store, name),
+      provider,
+      keys,
+      settings: {
+        REFRESH_LEAD_SECONDS: 300,
+        REFRESH_FAILURE: keep ? 'keep' : 'clear',
+        PROVIDER_TIMEOUT_MS,
+        PROVIDER_PARALLEL_CALLS: parallel,
+        SESSION_MAX_HOURS: 168,
+        SESSION_CACHE_SIZE: 100,
+      },
+      now,
+      log: { info: write, warn: write, error: write },
+    })
+  }
+
+  return {
+    store,
+    now,
+    asked,
+    events,
+    instance,
+    pass(ms: number): void {
+      clock.now += ms
+    },
+    /** Resolves with the n-th call to the provider as soon as it is made. */
+    async call(n: number): Promise<Asked> {
+      while (asked.length < n) await once(arrivals, 'asked', { signal: AbortSignal.timeout(5000) })
+      return asked[n - 1] ?? assert.fail()
+    },
+  }
+}
+
+export const tokens = (name: string): TokenSet => ({
+  accessToken: `access-${name}`,
+  refreshToken: `refresh-${name}`,
+  expiresIn: LIFE,
+})
+
+export const ZHANGSAN = {
+  sub: '1',
+  ou_id: '1',
+  nickname: '张三',
+  phone_number: '',
+  ou_name: '',
+  email: '',
+  username: 'zhangsan',
+}
+
+/** Opens a session whose token is due, and gives its ticket. */
+export async function openDue(scene: ReturnType<typeof createScene>, sessions: Sessions): Promise<string> {
+  const { ticket } = await sessions.open(tokens('first'), ZHANGSAN)
+  scene.pass((LIFE - 200) * 1000)
+  return ticket
+}
+
+/** Lets everything run that does not wait for a timer. */
+export async function settle(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await nextTurn()
+}

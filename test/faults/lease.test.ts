@@ -1,0 +1,378 @@
+// The lease of a refresh, between instances that share a store: one asks the provider, the others wait, and neither a
+// crash nor a late comer costs the user the session.
+
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { MenshenError } from '../../src/errors.ts'
+import type { Refreshed } from '../../src/session/refresh.ts'
+import type { Store } from '../../src/stores/store.ts'
+import { createScene, LEASE_MS, openDue, settle, tokens, ZHANGSAN } from './doubles.ts'
+
+/** Longer than a waiter's pause between two looks. */
+const A_LOOK_MS = 150
+
+test('of two instances one asks the provider, and the other gets its tokens', async () => {
+  const scene = createScene()
+  const [one, other] = [scene.instance('one'), scene.instance('other')]
+  const ticket = await openDue(scene, one)
+  const pages = [one.current(ticket), other.current(ticket), one.current(ticket), other.current(ticket)]
+  const call = await scene.call(1)
+  await pause(A_LOOK_MS)
+  call.give(tokens('second'))
+  assert.deepEqual((await Promise.all(pages)).map(accessToken), Array(4).fill('access-second'))
+  assert.equal(scene.asked.length, 1)
+})
+
+test('a provider that takes eight seconds is asked once', async () => {
+  const scene = createScene()
+  const [one, other] = [scene.instance('one'), scene.instance('other')]
+  const ticket = await openDue(scene, one)
+  const pages = [one.current(ticket), other.current(ticket)]
+  const call = await scene.call(1)
+  for (let second = 0; second < 8; second++) {
+    scene.pass(1000)
+    await pause(A_LOOK_MS)
+  }
+  call.give(tokens('second'))
+  assert.deepEqual((await Promise.all(pages)).map(accessToken), ['access-second', 'access-second'])
+  assert.equal(scene.asked.length, 1)
+})
+
+test('waiters do not hammer the store: one look in a while, however many requests wait', async () => {
+  const calls: string[] = []
+  const counted = (store: Store, name: string): Store => {
+    if (name !== 'other') return store
+    const { create, read } = store
+    return {
+      ...store,
+      create(...args) {
+        calls.push('create')
+        return create(...args)
+      },
+      read(...args) {
+        calls.push('read')
+        return read(...args)
+      },
+    }
+  }
+  const scene = createScene({ through: counted })
+  const [one, other] = [scene.instance('one'), scene.instance('other')]
+  const ticket = await openDue(scene, one)
+  const holder = one.current(ticket)
+  const call = await scene.call(1)
+  // Each request finds its session first; after that, all of them wait together.
+  const waiters = Array.from({ length: 100 }, () => other.current(ticket))
+  await settle()
+  calls.length = 0
+  await pause(1000)
+  assert.ok(calls.length <= 2 * 11, `${calls.length} calls of the store in a second`)
+  call.give(tokens('second'))
+  await Promise.all([holder, ...waiters])
+  assert.equal(scene.asked.length, 1)
+})
+
+test('the lease of a crashed holder runs out, and another takes over', async () => {
+  const scene = createScene()
+  const [crashed, other] = [scene.instance('crashed'), scene.instance('other')]
+  const ticket = await openDue(scene, crashed)
+  void crashed.current(ticket) // and never a word again
+  await scene.call(1)
+  const page = other.current(ticket)
+  scene.pass(LEASE_MS - 1)
+  await pause(A_LOOK_MS)
+  assert.equal(scene.asked.length, 1, 'while the lease lasts, nobody else asks')
+  scene.pass(2)
+  const call = await scene.call(2)
+  assert.equal(call.by, 'other')
+  call.give(tokens('second'))
+  assert.equal(accessToken(await page), 'access-second')
+})
+
+test('whoever waits for the lease of another does not hold up the refreshes of other sessions', async () => {
+  const scene = createScene({ parallel: 1 })
+  const [one, other] = [scene.instance('one'), scene.instance('other')]
+  const { ticket: waited } = await one.open(tokens('first'), ZHANGSAN)
+  const ticket = await openDue(scene, other)
+  const pages = [one.current(waited)]
+  const slow = await scene.call(1)
+  pages.push(other.current(waited))
+  await settle()
+  const page = other.current(ticket)
+  await pause(A_LOOK_MS)
+  const calls = scene.asked.length
+  slow.give(tokens('second'))
+  ;(await scene.call(2)).give(tokens('second'))
+  await Promise.all([...pages, page])
+  assert.equal(calls, 2)
+})
+
+test('a token that expires while its refresh waits for its turn is not lost', async () => {
+  const scene = createScene({ parallel: 1 })
+  const one = scene.instance('one')
+  const { ticket: before } = await one.open(tokens('first'), ZHANGSAN)
+  const ticket = await openDue(scene, one)
+  scene.pass(199_000)
+  const pages = [one.current(before), one.current(ticket)]
+  const slow = await scene.call(1)
+  scene.pass(3000)
+  slow.give(tokens('second'))
+  await pages[0]
+  await settle()
+  scene.asked[1]?.give(tokens('second'))
+  assert.equal(accessToken(await pages[1]), 'access-second')
+})
+
+test('a late loser does not overwrite newer tokens, and serves them', async () => {
+  const scene = createScene()
+  const [slow, other] = [scene.instance('slow'), scene.instance('other')]
+  const ticket = await openDue(scene, slow)
+  const late = slow.current(ticket)
+  const first = await scene.call(1)
+  scene.pass(LEASE_MS + 1)
+  const page = other.current(ticket)
+  ;(await scene.call(2)).give(tokens('newer'))
+  assert.equal(accessToken(await page), 'access-newer')
+  first.give(tokens('older'))
+  assert.equal(accessToken(await late), 'access-newer')
+  assert.equal(accessToken(await other.current(ticket)), 'access-newer')
+})
+
+for (const code of ['provider_refused', 'provider_unreachable'] as const)
+  test(`a late loser whose call ends in ${code} does not end the session that another refreshed`, async () => {
+    const scene = createScene()
+    const [slow, other] = [scene.instance('slow'), scene.instance('other')]
+    const ticket = await openDue(scene, slow)
+    const late = slow.current(ticket)
+    const first = await scene.call(1)
+    scene.pass(LEASE_MS + 1)
+    const page = other.current(ticket)
+    ;(await scene.call(2)).give(tokens('newer'))
+    await page
+    first.fail(code)
+    assert.equal(accessToken(await late), 'access-newer')
+    assert.equal(accessToken(await other.current(ticket)), 'access-newer')
+  })
+
+test('a late loser does not give back the lease of whoever took over: no third one asks meanwhile', async () => {
+  const scene = createScene({ keep: true })
+  const [slow, other, third] = [scene.instance('slow'), scene.instance('other'), scene.instance('third')]
+  const ticket = await openDue(scene, slow)
+  const late = slow.current(ticket)
+  const first = await scene.call(1)
+  scene.pass(LEASE_MS + 1)
+  const page = other.current(ticket)
+  const second = await scene.call(2)
+  const waiter = third.current(ticket)
+  await settle()
+  first.fail('provider_unreachable')
+  await pause(A_LOOK_MS)
+  const calls = scene.asked.map(({ by }) => by)
+  second.give(tokens('newer'))
+  scene.asked[2]?.fail('provider_refused') // it would be the spent token
+  assert.deepEqual(
+    (await Promise.all([page, waiter, other.current(ticket)])).map(accessToken),
+    Array(3).fill('access-newer'),
+  )
+  await late
+  assert.deepEqual(calls, ['slow', 'other'])
+})
+
+test('a late loser whose call failed does not end the session while another is asking for it', async () => {
+  const scene = createScene()
+  const [slow, other, third] = [scene.instance('slow'), scene.instance('other'), scene.instance('third')]
+  const ticket = await openDue(scene, slow)
+  const late = slow.current(ticket)
+  const first = await scene.call(1)
+  scene.pass(LEASE_MS + 1)
+  const page = other.current(ticket)
+  const second = await scene.call(2)
+  const waiter = third.current(ticket)
+  await settle()
+  first.fail('provider_unreachable')
+  await settle()
+  second.give(tokens('newer'))
+  assert.deepEqual((await Promise.all([page, late, waiter])).map(accessToken), Array(3).fill('access-newer'))
+  assert.equal(scene.asked.length, 2)
+})
+
+test('a holder whose lease ran out before it asked does not ask: the token may be spent by now', async () => {
+  // As when a machine sleeps, or a disk takes its time, between the lease and the call.
+  const stuck = Promise.withResolvers<void>()
+  const sleepy = (store: Store, name: string): Store => {
+    if (name !== 'sleepy') return store
+    let asleep = false
+    return {
+      ...store,
+      async create(key, entry) {
+        const created = await store.create(key, entry)
+        asleep = key.startsWith('lease:')
+        return created
+      },
+      async read(key) {
+        const found = await store.read(key)
+        if (asleep) await stuck.promise
+        return found
+      },
+    }
+  }
+  const scene = createScene({ through: sleepy })
+  const [slow, other] = [scene.instance('sleepy'), scene.instance('other')]
+  const ticket = await openDue(scene, other)
+  const late = slow.current(ticket)
+  await settle()
+  scene.pass(LEASE_MS + 1)
+  const page = other.current(ticket)
+  ;(await scene.call(1)).give(tokens('newer'))
+  await page
+  stuck.resolve()
+  await settle()
+  const calls = scene.asked.map(({ by, refreshToken }) => `${by}: ${refreshToken}`)
+  for (const call of scene.asked.slice(1)) call.fail('provider_refused')
+  assert.equal(accessToken(await late), 'access-newer')
+  assert.deepEqual(calls, ['other: refresh-first'], 'a spent token was used again')
+})
+
+test('a sign-out during a refresh wins, in the instance that refreshes and in the one that waits', async () => {
+  const scene = createScene()
+  const [one, other] = [scene.instance('one'), scene.instance('other')]
+  const ticket = await openDue(scene, one)
+  const pages = [one.current(ticket), other.current(ticket)]
+  const call = await scene.call(1)
+  await other.close(ticket)
+  call.give(tokens('second'))
+  assert.deepEqual(await Promise.all(pages), [undefined, undefined])
+  for (const sessions of [one, other, scene.instance('new')]) assert.equal(await sessions.current(ticket), undefined)
+  assert.equal(scene.asked.length, 1)
+})
+
+test('a sign-out at any step of a refresh wins', async () => {
+  // The steps are the calls of the store that a refresh makes.
+  for (let step = 1; step <= 8; step++) {
+    let calls = 0
+    let signOut = async () => {}
+    const between = (store: Store, name: string): Store => {
+      if (name !== 'one') return store
+      const then = async () => {
+        if (++calls === step) await signOut()
+      }
+      const before = <A extends unknown[], R>(verb: (...args: A) => Promise<R>) => {
+        return async (...args: A): Promise<R> => {
+          await then()
+          return verb(...args)
+        }
+      }
+      return {
+        ...store,
+        create: before(store.create),
+        read: before(store.read),
+        replace: before(store.replace),
+        remove: before(store.remove),
+      }
+    }
+    const scene = createScene({ through: between })
+    const [one, other] = [scene.instance('one'), scene.instance('other')]
+    const ticket = await openDue(scene, other)
+    signOut = async () => void (await other.close(ticket))
+    const page = one.current(ticket)
+    await settle()
+    scene.asked[0]?.give(tokens('second'))
+    await page
+    if (calls < step) await signOut()
+    for (const sessions of [one, other, scene.instance('new')])
+      assert.equal(await sessions.current(ticket), undefined, `signed out before call ${step} of the store`)
+  }
+})
+
+test('with REFRESH_FAILURE=keep one failure counts for all instances: the waiters do not ask again at once', async () => {
+  const scene = createScene({ keep: true })
+  const [one, other] = [scene.instance('one'), scene.instance('other')]
+  const ticket = await openDue(scene, one)
+  const pages = [one.current(ticket), other.current(ticket)]
+  const call = await scene.call(1)
+  await settle()
+  call.fail('provider_unreachable')
+  await pause(2 * A_LOOK_MS)
+  const calls = scene.asked.length
+  for (const again of scene.asked.slice(1)) again.fail('provider_unreachable')
+  assert.deepEqual((await Promise.all(pages)).map(accessToken), ['access-first', 'access-first'])
+  assert.equal(calls, 1)
+})
+
+test('with REFRESH_FAILURE=keep a refusal ends the session for all instances', async () => {
+  const scene = createScene({ keep: true })
+  const [one, other] = [scene.instance('one'), scene.instance('other')]
+  const ticket = await openDue(scene, one)
+  const pages = [one.current(ticket), other.current(ticket)]
+  ;(await scene.call(1)).fail('provider_refused')
+  assert.deepEqual(await Promise.all(pages), ['ended', undefined])
+  assert.equal(scene.asked.length, 1)
+})
+
+test('with REFRESH_FAILURE=keep the pauses between attempts grow, and end with the token', async () => {
+  const scene = createScene({ keep: true })
+  const one = scene.instance('one')
+  const ticket = await openDue(scene, one)
+  const attempts: number[] = []
+  const begin = scene.now()
+  for (let second = 0; second < 205; second++) {
+    const page = one.current(ticket)
+    await settle()
+    const call = scene.asked[attempts.length]
+    if (call) attempts.push((scene.now() - begin) / 1000)
+    call?.fail('provider_unreachable')
+    const outcome = await page
+    assert.equal(typeof outcome === 'object', second < 200, `after ${second} seconds`)
+    scene.pass(1000)
+  }
+  const pauses = attempts.slice(1).map((at, n) => at - (attempts[n] ?? 0))
+  assert.ok(attempts.length >= 5 && attempts.length <= 15, `attempts at ${attempts}`)
+  assert.ok(Math.max(...pauses) <= 30)
+  assert.deepEqual(
+    pauses.slice(0, -1),
+    pauses.slice(0, -1).toSorted((a, b) => a - b),
+  )
+})
+
+for (const awayMs of [500, 4500])
+  test(`tokens that the provider gave are not lost to a store that is away for ${awayMs} ms`, async () => {
+    let away = false
+    const shaky = (store: Store): Store => {
+      const whenThere = <A extends unknown[], R>(verb: (...args: A) => Promise<R>) => {
+        return async (...args: A): Promise<R> => {
+          if (away) throw new MenshenError('store_unavailable', 'as the test says')
+          return verb(...args)
+        }
+      }
+      return {
+        ...store,
+        holds: (...args) => !away && store.holds(...args),
+        create: whenThere(store.create),
+        read: whenThere(store.read),
+        replace: whenThere(store.replace),
+        remove: whenThere(store.remove),
+      }
+    }
+    const scene = createScene({ through: shaky })
+    const one = scene.instance('one')
+    const ticket = await openDue(scene, one)
+    const page = one.current(ticket).catch((error: MenshenError) => error.code)
+    const call = await scene.call(1)
+    away = true
+    call.give(tokens('second'))
+    await pause(awayMs)
+    away = false
+    const outcome = await page
+    if (typeof outcome === 'string') assert.equal(outcome, 'store_unavailable')
+    else assert.equal(accessToken(outcome), 'access-second')
+    // Whatever the first request got, the next one is served with what the provider gave.
+    scene.pass(LEASE_MS + 1)
+    const next = one.current(ticket)
+    await pause(A_LOOK_MS)
+    scene.asked[1]?.fail('provider_refused') // it would be the spent token
+    assert.equal(accessToken(await next), 'access-second')
+  })
+
+function accessToken(refreshed: Refreshed): string | undefined {
+  return typeof refreshed === 'object' ? refreshed.session.accessToken : refreshed
+}

@@ -1,0 +1,229 @@
+// Several workers behind one port: together they behave as one process, and end as one.
+
+import assert from 'node:assert/strict'
+import { Agent, get } from 'node:http'
+import { suite, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { createClient, signIn } from '../kit/client.ts'
+import {
+  type Instance,
+  isAlive,
+  isReady,
+  isSentToLogin,
+  isServed,
+  prepare,
+  refusesVisitors,
+  signedIn,
+  until,
+} from './instance.ts'
+
+const BURST = 100
+const DONE = { code: 0, signal: null }
+
+test('two workers', async t => {
+  const { provider, start, dueUser } = await prepare(t, { WORKERS: '2' })
+  const menshen = await start()
+  await until(() => menshen.workers().length === 2)
+
+  for (const delay of [0, 1000])
+    await t.test(
+      `${BURST} requests at the moment of refresh, a provider that takes ${delay} ms: one refresh`,
+      async () => {
+        const user = await dueUser(menshen)
+        const before = provider.callsTo('refresh').length
+        provider.answer('refresh', { kind: 'delay', ms: delay }, 'once')
+        const pages = await Promise.all(Array.from({ length: BURST }, () => user.get(menshen)))
+        assert.equal(pages.filter(isServed).length, BURST)
+        assert.equal(provider.callsTo('refresh').length - before, 1)
+        assert.equal(provider.reuses, 0)
+      },
+    )
+
+  await t.test('both serve, and the log says which one did what', async () => {
+    await until(async () => {
+      // Together, because nothing promises that they take turns.
+      await Promise.all([1, 2, 3, 4].map(() => signedIn(menshen, provider)))
+      return workersThatSaid(menshen, 'signed in').length === 2
+    })
+    assert.deepEqual(workersThatSaid(menshen, 'signed in'), [1, 2])
+  })
+
+  await t.test('a sign-out in one counts in all at once', async () => {
+    for (let round = 0; round < 10; round++) {
+      const user = await signedIn(menshen, provider)
+      for (const page of await Promise.all([1, 2, 3, 4].map(() => user.get(menshen)))) assert.ok(isServed(page))
+      await user.signOut(menshen)
+      for (const page of await Promise.all([1, 2, 3, 4].map(() => user.get(menshen)))) assert.ok(isSentToLogin(page))
+    }
+  })
+
+  await t.test('a dead one is replaced, and meanwhile the other serves', async () => {
+    const user = await signedIn(menshen, provider)
+    const [dead = 0, living = 0] = menshen.workers()
+    process.kill(dead, 'SIGKILL')
+    await menshen.said(({ event, signal }) => event === 'a worker died and is replaced' && signal === 'SIGKILL')
+    for (let n = 0; n < 10; n++) assert.ok(isServed(await user.get(menshen)))
+    await until(() => menshen.workers().length === 2)
+    assert.ok(menshen.workers().includes(living) && !menshen.workers().includes(dead))
+    await until(async () => {
+      // Together, because nothing promises that they take turns.
+      await Promise.all([1, 2, 3, 4].map(() => signedIn(menshen, provider)))
+      return workersThatSaid(menshen, 'signed in').includes(3)
+    })
+  })
+
+  await t.test('nobody who comes at the moment when one dies is left hanging', async () => {
+    const user = await signedIn(menshen, provider)
+    const [dying = 0] = menshen.workers()
+    process.kill(dying, 'SIGKILL')
+    assert.deepEqual(await hanging(Array.from({ length: 8 }, () => user.get(menshen))), [])
+    await until(() => menshen.workers().length === 2)
+    await until(async () => {
+      // Together, because nothing promises that they take turns.
+      await Promise.all([1, 2, 3, 4].map(() => signedIn(menshen, provider)))
+      return workersThatSaid(menshen, 'signed in').includes(4)
+    })
+  })
+
+  await t.test('one that is asked to end finishes first, and is replaced', async () => {
+    const before = provider.callsTo('token').length
+    const release = provider.hold('token')
+    const client = createClient(menshen.url)
+    const attempt = signIn(client, provider)
+    await provider.called('token', before + 1)
+    for (const pid of menshen.workers()) process.kill(pid, 'SIGTERM')
+    await until(() => menshen.lines.filter(({ event }) => event === 'stopping').length === 2)
+    release()
+    assert.equal((await attempt).headers.location, '/')
+    await until(() => isReady(menshen.url))
+    await until(() => menshen.workers().length === 2)
+    assert.ok(isServed(await client.get('/')))
+  })
+
+  await t.test('kill -9 of the first process leaves nobody behind, and the port is free', async () => {
+    const workers = menshen.workers()
+    await menshen.signal('SIGKILL')
+    await until(() => !workers.some(isAlive))
+    const PORT = new URL(menshen.url).port
+    const again = await start({ PORT })
+    assert.ok(isServed(await (await signedIn(again, provider)).get(again)))
+  })
+})
+
+suite('the end', { concurrency: 2 }, () => {
+  for (const WORKERS of ['1', '2'])
+    for (const to of ['the first process', 'the whole group'] as const) {
+      const signalled = (menshen: Instance, signal: NodeJS.Signals) =>
+        to === 'the first process' ? menshen.signal(signal) : menshen.signalAll(signal)
+
+      test(`SIGTERM to ${to}, ${WORKERS} workers: a sign-in and a refresh in flight are finished`, async t => {
+        const { provider, start, dueUser } = await prepare(t, { WORKERS })
+        const menshen = await start()
+        const user = await dueUser(menshen)
+        const client = createClient(menshen.url)
+        const releases = [provider.hold('token'), provider.hold('refresh')]
+        const visit = user.get(menshen)
+        const attempt = signIn(client, provider)
+        await Promise.all([provider.called('refresh'), provider.called('token', 2)])
+        const pids = [menshen.pid, ...menshen.workers()]
+        const exited = signalled(menshen, 'SIGTERM')
+        await refusesVisitors(menshen)
+        for (const release of releases) release()
+        assert.ok(isServed(await visit))
+        assert.equal((await attempt).headers.location, '/')
+        assert.deepEqual(await exited, DONE)
+        assert.ok(!pids.some(isAlive))
+        assert.deepEqual(
+          // One that had not finished its start ends at once, and the first process may say so.
+          menshen.lines.filter(({ level, signal }) => level === 'error' && signal !== 'SIGTERM'),
+          [],
+        )
+        const again = await start()
+        const next = await createClient(again.url).get('/', {
+          headers: { cookie: `menshen_session=${client.cookies.get('menshen_session')}` },
+        })
+        assert.ok(isServed(next))
+        assert.ok(isServed(await user.get(again)))
+        assert.equal(provider.reuses, 0)
+
+        // A second signal means now.
+        const release = provider.hold('token')
+        const cutOff = signIn(createClient(again.url), provider).catch(() => 'cut off')
+        await provider.called('token', 3)
+        const workers = again.workers()
+        signalled(again, 'SIGTERM')
+        await refusesVisitors(again)
+        const began = performance.now()
+        const { code } = await signalled(again, 'SIGTERM')
+        assert.ok(performance.now() - began < 2000, 'it took its time')
+        assert.notEqual(code, 0, 'something was cut off')
+        assert.equal(await cutOff, 'cut off')
+        await until(() => !workers.some(isAlive), 2000)
+        release()
+      })
+    }
+
+  test('an answer on the way out closes its connection, so that nobody sends another request there', async t => {
+    const { provider, start } = await prepare(t)
+    const menshen = await start()
+    const agent = new Agent({ keepAlive: true })
+    t.after(() => agent.destroy())
+    const release = provider.hold('token')
+    const answer = new Promise<string | undefined>((resolve, reject) => {
+      get(`${menshen.url}/callback?code=${provider.codeFor()}&state=abc_idp`, { agent }, response => {
+        resolve(response.resume().headers.connection)
+      }).on('error', reject)
+    })
+    await provider.called('token')
+    const exited = menshen.signal('SIGTERM')
+    await refusesVisitors(menshen)
+    release()
+    assert.equal(await answer, 'close')
+    assert.deepEqual(await exited, DONE)
+  })
+})
+
+for (const to of ['the first process', 'the whole group'] as const)
+  test(`nobody who comes at the moment of a SIGTERM to ${to} is left hanging`, async t => {
+    const { provider, start } = await prepare(t, { WORKERS: '2' })
+    const menshen = await start()
+    await until(() => menshen.workers().length === 2)
+    for (let n = 0; n < 4; n++) await signedIn(menshen, provider)
+    // Something takes its time, so that the end does too.
+    const release = provider.hold('token')
+    const attempt = signIn(createClient(menshen.url), provider)
+    await provider.called('token', 5)
+    const exited = to === 'the first process' ? menshen.signal('SIGTERM') : menshen.signalAll('SIGTERM')
+    const visits: Promise<unknown>[] = []
+    for (let n = 0; n < 50; n++) {
+      visits.push(
+        createClient(menshen.url)
+          .get('/_menshen/health')
+          .catch(() => {}),
+      )
+      await pause(1)
+    }
+    const left = await hanging(visits)
+    release()
+    assert.equal((await attempt).headers.location, '/')
+    assert.deepEqual(await exited, DONE)
+    assert.deepEqual(left, [])
+  })
+
+/** Which of the visits have come to no end, good or bad, after a while. */
+async function hanging(visits: readonly Promise<unknown>[]): Promise<number[]> {
+  const open = new Set(visits.keys())
+  const all = visits.map((visit, n) =>
+    visit
+      .catch(() => {})
+      .then(() => {
+        open.delete(n)
+      }),
+  )
+  await Promise.race([Promise.all(all), pause(3000)])
+  return [...open]
+}
+
+function workersThatSaid({ lines }: Instance, event: string): unknown[] {
+  return [...new Set(lines.filter(line => line.event === event).map(({ worker }) => worker))].toSorted()
+}

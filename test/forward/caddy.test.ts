@@ -1,0 +1,18 @@
+// The example for Caddy, with Caddy itself.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { testProxy } from './proxies.ts'
+
+testProxy({
+  program: 'caddy',
+  example: 'caddy/Caddyfile',
+  replace: ({ proxy, menshen, application }) => [
+    ['app.example.com {', `http://127.0.0.1:${proxy} {`],
+    ['127.0.0.1:3000', `127.0.0.1:${menshen}`],
+    ['127.0.0.1:8080', `127.0.0.1:${application}`],
+  ],
+  prepare(_folder, config) {
+    // Otherwise it would open a port of its own for administration.
+    writeFileSync(config, `{\n\tadmin off\n}\n\n${readFileSync(config, 'utf8')}`)
+    return ['run', '--adapter', 'caddyfile', '--config', config]
+  },
+})

@@ -1,0 +1,127 @@
+// Our cookies are ours: the application neither sees them nor sets them, and no shared cache keeps a user's page.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { raw, request, startRawUpstream } from './raw.ts'
+import { cookieOf, openScene } from './scene.ts'
+
+test('the application gets every cookie but ours', async t => {
+  const scene = await openScene(t)
+  const user = await scene.user()
+  const ticket = user.cookies.get('menshen_session')
+  const ours = `menshen_session=${ticket}`
+  for (const [sent, seen] of [
+    [[ours], []],
+    [[`a=1; ${ours}; b=2`], ['a=1; b=2']],
+    [[`${ours};a=1`], ['a=1']],
+    [[`a=1;${ours}`], ['a=1']],
+    [
+      ['a=1', ours, 'b=2'],
+      ['a=1', 'b=2'],
+    ],
+    [[`${ours}; menshen_return=x; menshen_attempt=y; menshen_fragment=z; a="b;c"`], ['a="b;c"']],
+    [[`Menshen_Session=x; ${ours}; a=menshen_session=x`], ['a=menshen_session=x']],
+    [[`my_menshen_session=x; ${ours}; menshen_session2=y`], ['my_menshen_session=x; menshen_session2=y']],
+  ] as const) {
+    await raw(scene.url, request('GET / HTTP/1.1', ...sent.map(cookie => `Cookie: ${cookie}`)))
+    const received = scene.upstream.last().lines.filter(([name]) => name === 'cookie')
+    assert.deepEqual(
+      received.map(([, value]) => value),
+      seen,
+      String(sent),
+    )
+    assert.doesNotMatch(JSON.stringify(scene.upstream.last()), new RegExp(ticket ?? ''))
+  }
+})
+
+test('the application can neither set nor clear our cookies, under any spelling', async t => {
+  const theirs = ['a=1; Path=/', 'sid=menshen_session; HttpOnly', 'menshen_session2=x']
+  const forged = [
+    'menshen_session=evil',
+    'menshen_session=; Max-Age=0',
+    'menshen_session = evil; Path=/app',
+    'MENSHEN_SESSION=evil',
+    ' menshen_session=evil',
+    // A browser keeps it without a name, and sends it back as if it had one.
+    '=menshen_session=evil',
+    ' = menshen_session=evil',
+    'menshen_return=evil',
+    'menshen_attempt=evil',
+    'menshen_fragment=evil; Path=/callback',
+  ]
+  const scene = await openScene(t, {
+    answer: (_request, response) => {
+      response.writeHead(200, { 'set-cookie': [...forged, ...theirs], 'clear-site-data': '"cache", "cookies"' }).end()
+    },
+  })
+  const user = await scene.user()
+  const answer = await user.get('/')
+  assert.deepEqual(answer.setCookies, theirs)
+  assert.equal(answer.headers['clear-site-data'], undefined)
+  assert.equal((await user.get('/')).status, 200)
+})
+
+test('what clears no cookies may be cleared', async t => {
+  const scene = await openScene(t, {
+    answer: (_request, response) => void response.writeHead(200, { 'clear-site-data': '"cache"' }).end(),
+  })
+  assert.equal((await (await scene.user()).get('/')).headers['clear-site-data'], '"cache"')
+})
+
+test('on an https address the names with a prefix are ours', async t => {
+  const forged = ['__Host-menshen_session=evil', '__host-Menshen_session=evil', '=__Host-menshen_session=evil']
+  const scene = await openScene(t, {
+    env: { BASE_URL: 'https://app.example.com' },
+    answer: (_request, response) => void response.writeHead(200, { 'set-cookie': forged }).end(),
+  })
+  const user = await scene.user()
+  const answer = await user.get('/')
+  assert.equal(answer.status, 200)
+  assert.deepEqual(answer.setCookies, [])
+  assert.equal(scene.upstream.last().headers.cookie, undefined)
+})
+
+test("a user's page is for no shared cache, whatever the application says", async t => {
+  const answers: Record<string, string[]> = {
+    '/none': [],
+    '/public': ['Cache-Control: public, max-age=60'],
+    '/shared': ['Cache-Control: s-maxage=600', 'Cache-Control: max-age=5'],
+    '/no-store': ['Cache-Control: no-store'],
+    '/private': ['Cache-Control: private, max-age=60'],
+    '/surrogate': ['Surrogate-Control: max-age=60', 'CDN-Cache-Control: max-age=60', 'X-Accel-Expires: 60'],
+  }
+  const upstream = await startRawUpstream(t, (socket, head) => {
+    const lines = answers[/^GET (\S+)/.exec(head)?.[1] ?? ''] ?? []
+    socket.write(`${['HTTP/1.1 200 OK', 'content-length: 0', ...lines].join('\r\n')}\r\n\r\n`)
+  })
+  const scene = await openScene(t, {
+    env: { UPSTREAM: upstream.url },
+    config: { rules: [{ path: '/public', public: true }] },
+  })
+  const user = await scene.user()
+  const cachingOf = async (path: string, who = user) => (await who.get(path)).headers
+  assert.equal((await cachingOf('/none'))['cache-control'], 'private')
+  assert.equal((await cachingOf('/public'))['cache-control'], 'private, max-age=60')
+  assert.equal((await cachingOf('/shared'))['cache-control'], 'private, max-age=5')
+  assert.equal((await cachingOf('/no-store'))['cache-control'], 'no-store')
+  assert.equal((await cachingOf('/private'))['cache-control'], 'private, max-age=60')
+  const surrogate = await cachingOf('/surrogate')
+  for (const name of ['surrogate-control', 'cdn-cache-control', 'x-accel-expires'])
+    assert.equal(surrogate[name], undefined, name)
+  // A public page for nobody in particular is the application's to cache.
+  assert.equal((await cachingOf('/public', scene.visitor()))['cache-control'], 'public, max-age=60')
+})
+
+test('an answer that brings our cookie is stored nowhere', async t => {
+  const scene = await openScene(t, {
+    answer: (_request, response) =>
+      void response.writeHead(200, { 'cache-control': 'public, max-age=60', 'set-cookie': 'a=1' }).end(),
+  })
+  const user = await scene.user()
+  scene.passSeconds(7200 - 200)
+  const answer = await user.get('/')
+  assert.equal(scene.provider.callsTo('refresh').length, 1)
+  assert.equal(answer.headers['cache-control'], 'no-store')
+  assert.equal(answer.setCookies[0], 'a=1')
+  assert.match(answer.setCookies[1] ?? '', /^menshen_session=.*Max-Age=7200/)
+  assert.match(cookieOf(user), /menshen_session=/)
+})

@@ -1,0 +1,118 @@
+// Sockets and event streams end with the session that opened them, wherever and however it ended.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import test, { type TestContext } from 'node:test'
+import { WebSocketServer } from 'ws'
+import { type Client, createClient, signIn } from '../kit/client.ts'
+import { startMenshen } from '../kit/process.ts'
+import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openWire, request, type Wire } from './raw.ts'
+import { cookieOf, until } from './scene.ts'
+import { startUpstream } from './upstream.ts'
+import { dial, openSocketScene } from './websocket.ts'
+
+/** The promise of two seconds, and some for a machine that is busy. */
+const SOON_MS = 2000 + 1500
+
+type SocketScene = Awaited<ReturnType<typeof openSocketScene>>
+
+async function openStreams(t: TestContext, scene: SocketScene, client: Client) {
+  const socket = dial(scene, client)
+  await once(socket, 'open')
+  const wire = await openWire(scene.url)
+  wire.socket.write(request('GET /events HTTP/1.1', `cookie: ${cookieOf(client)}`))
+  await wire.sees('data: 1')
+  t.after(() => {
+    socket.terminate()
+    wire.socket.destroy()
+  })
+  return { socket, wire, isOpen: () => socket.readyState === socket.OPEN && !wire.socket.closed }
+}
+
+async function bothClose({ socket, wire }: { socket: ReturnType<typeof dial>; wire: Wire }): Promise<void> {
+  const began = performance.now()
+  await until(() => socket.readyState === socket.CLOSED && wire.socket.closed, SOON_MS)
+  assert.ok(performance.now() - began < SOON_MS)
+}
+
+function openEnding(t: TestContext) {
+  return openSocketScene(t, {
+    answer: (_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write('data: 1\n\n')
+    },
+  })
+}
+
+test('a sign-out closes the streams of that session, and of no other', async t => {
+  const scene = await openEnding(t)
+  const [leaving, staying] = [await scene.user(), await scene.user()]
+  const theirs = await openStreams(t, scene, leaving)
+  const others = await openStreams(t, scene, staying)
+  await leaving.post('/logout')
+  await bothClose(theirs)
+  assert.ok(others.isOpen())
+  await until(() => scene.sockets.clients.size === 1)
+})
+
+test('a session that is ended from the console loses its streams', async t => {
+  const scene = await openEnding(t)
+  const [admin, user] = [await scene.user('admin'), await scene.user('lisi')]
+  const streams = await openStreams(t, scene, user)
+  const { text } = await admin.get('/_menshen/console?username=lisi')
+  const [, session = ''] = /name="session" value="([^"]+)"/.exec(text) ?? []
+  assert.notEqual(session, '')
+  await admin.post('/_menshen/console/end', { session })
+  await bothClose(streams)
+})
+
+test('a session that expires without a refresh token takes its streams with it', async t => {
+  const scene = await openEnding(t)
+  scene.provider.behaviour.refreshTokens = false
+  const streams = await openStreams(t, scene, await scene.user())
+  scene.passSeconds(7201)
+  await bothClose(streams)
+})
+
+test('a refresh that the provider refuses closes the streams', async t => {
+  const scene = await openEnding(t)
+  const streams = await openStreams(t, scene, await scene.user())
+  scene.provider.answer('refresh', { kind: 'json', status: 400, body: { error: 'invalid_grant' } })
+  scene.passSeconds(7200 - 200)
+  await bothClose(streams)
+  assert.equal(scene.provider.callsTo('refresh').length, 1)
+})
+
+test('a refresh that takes its time neither closes its streams nor keeps those of others open', async t => {
+  const scene = await openEnding(t)
+  const kept = await openStreams(t, scene, await scene.user())
+  scene.passSeconds(3600)
+  const leaving = await scene.user()
+  const ended = await openStreams(t, scene, leaving)
+  const release = scene.provider.hold('refresh')
+  scene.passSeconds(3600 - 200)
+  await scene.provider.called('refresh')
+  await leaving.post('/logout')
+  await bothClose(ended)
+  release()
+  assert.ok(kept.isOpen())
+})
+
+test('a process that is asked to end closes its sockets and does not wait for them', {
+  todo: 'the server does not know its upgraded sockets yet',
+}, async t => {
+  const provider = await startScriptedProvider()
+  t.after(() => provider.close())
+  const upstream = await startUpstream(t)
+  new WebSocketServer({ server: upstream.server })
+  const menshen = await startMenshen({ ...provider.settings, STORE: 'memory:', UPSTREAM: upstream.url })
+  t.after(() => menshen.kill('SIGKILL'))
+  const client = createClient(menshen.url)
+  await signIn(client, provider)
+  const socket = dial(menshen, client)
+  await once(socket, 'open')
+  const closed = once(socket, 'close', { signal: AbortSignal.timeout(3000) })
+  const ended = menshen.kill('SIGTERM')
+  await closed.finally(() => socket.terminate())
+  assert.equal((await ended).code, 0)
+})

@@ -1,0 +1,142 @@
+// An application that is down, slow, cut off or talks nonsense: the user learns it, the log names the cause, all else goes on.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { raw, request, startRawUpstream, statusOf } from './raw.ts'
+import { cookieOf, openScene, type Scene } from './scene.ts'
+
+const JSON_PLEASE = { headers: { accept: 'application/json' } }
+
+function causes({ lines }: Scene): unknown[] {
+  const failures = lines.filter(({ event }) => event === 'the application behind did not answer')
+  return failures.map(({ facts }) => (facts as { cause?: unknown }).cause)
+}
+
+test('an application that is down is a page for people and JSON for scripts', async t => {
+  const scene = await openScene(t, { env: { UPSTREAM: 'http://127.0.0.1:1' } })
+  const user = await scene.user()
+  const page = await user.get('/')
+  assert.equal(page.status, 502)
+  assert.match(page.text, /应用暂时无法访问/)
+  assert.equal(page.headers['cache-control'], 'no-store')
+  const answer = await user.get('/', JSON_PLEASE)
+  assert.equal(answer.status, 502)
+  assert.equal(answer.json<{ error: string }>().error, 'bad_gateway')
+  assert.equal((await user.post('/', 'x'.repeat(100_000))).status, 502)
+  assert.deepEqual(causes(scene), ['ECONNREFUSED', 'ECONNREFUSED', 'ECONNREFUSED'])
+})
+
+test('an application that is too slow is told apart', async t => {
+  const scene = await openScene(t, { env: { UPSTREAM_HEADERS_TIMEOUT_MS: '200' }, answer: () => {} })
+  const user = await scene.user()
+  const page = await user.get('/')
+  assert.equal(page.status, 504)
+  assert.match(page.text, /应用响应超时/)
+  assert.equal((await user.get('/', JSON_PLEASE)).json<{ error: string }>().error, 'gateway_timeout')
+  assert.deepEqual(causes(scene), ['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT'])
+})
+
+test('an answer that pauses for too long is cut off, and not taken for a whole one', async t => {
+  const scene = await openScene(t, {
+    env: { UPSTREAM_IDLE_TIMEOUT_MS: '200' },
+    answer: (_request, response) => void response.write('some'),
+  })
+  const answer = await raw(scene.url, request('GET / HTTP/1.1', `cookie: ${cookieOf(await scene.user())}`))
+  assert.match(answer, /some\r\n$/)
+})
+
+test('nonsense from an application is a bad gateway, and nothing worse', async t => {
+  const nonsense = [
+    'SSH-2.0-OpenSSH_9.2\r\n',
+    'HTTP/1.1 200 OK\r\nno colon here\r\n\r\n',
+    'HTTP/1.1 999999 What\r\n\r\n',
+    'HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n',
+    'HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nhello!',
+    'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n',
+    'HTTP/1.1 100 Continue\r\n\r\n',
+    `HTTP/1.1 200 OK\r\nx-large: ${'x'.repeat(100_000)}\r\n\r\n`,
+    'HTTP/1.1 200 OK\r\nx-control: a\x01b\r\ncontent-length: 0\r\n\r\n',
+    '\x00\x01\x02\xff',
+    '',
+  ]
+  const upstream = await startRawUpstream(t, (socket, head) => {
+    const index = Number(/^GET \/(\d+) /.exec(head)?.[1])
+    socket.end(nonsense[index] ?? '', 'latin1')
+  })
+  const scene = await openScene(t, { env: { UPSTREAM: upstream.url } })
+  const user = await scene.user()
+  for (const index of nonsense.keys())
+    assert.equal((await user.get(`/${index}`)).status, 502, JSON.stringify(nonsense[index]?.slice(0, 60)))
+  assert.equal(causes(scene).length, nonsense.length)
+})
+
+test('an answer that is cut off in its body is cut off for the browser too', async t => {
+  const heads = {
+    length: 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf',
+    chunked: 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n',
+    chunk: 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n64\r\nhalf',
+  }
+  const upstream = await startRawUpstream(t, (socket, head) => {
+    socket.end(heads[/^GET \/(\w+) /.exec(head)?.[1] as keyof typeof heads])
+  })
+  const scene = await openScene(t, { env: { UPSTREAM: upstream.url } })
+  const user = await scene.user()
+  for (const path of Object.keys(heads)) {
+    const answer = await raw(scene.url, request(`GET /${path} HTTP/1.1`, `cookie: ${cookieOf(user)}`))
+    assert.match(answer, /half/)
+    assert.doesNotMatch(answer, /\r\n0\r\n\r\n$/, path)
+    await assert.rejects(user.get(`/${path}`), /aborted|ECONNRESET/)
+  }
+})
+
+test('an answer without a length ends with its connection and arrives whole', async t => {
+  const upstream = await startRawUpstream(t, socket => socket.end('HTTP/1.0 200 OK\r\n\r\nall of it'))
+  const scene = await openScene(t, { env: { UPSTREAM: upstream.url } })
+  assert.equal((await (await scene.user()).get('/')).text, 'all of it')
+})
+
+test('a kept connection that the application has just closed costs a GET nothing, and a POST is never sent twice', async t => {
+  // Each connection answers once, promises to stay, and closes when the next request comes.
+  const upstream = await startRawUpstream(t, (socket, head) => {
+    if (served.has(socket)) return void socket.destroy()
+    served.add(socket)
+    socket.write(`HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n${head.slice(0, 4)}`)
+  })
+  const served = new WeakSet<object>()
+  const scene = await openScene(t, { env: { UPSTREAM: upstream.url, UPSTREAM_CONNECTIONS: '1' } })
+  const user = await scene.user()
+  assert.equal((await user.get('/')).status, 200)
+  assert.equal((await user.get('/')).status, 200)
+  assert.equal(upstream.heads.length, 3)
+  assert.deepEqual(causes(scene), [])
+
+  assert.equal((await user.post('/', 'body')).status, 502)
+  assert.equal(upstream.heads.filter(head => head.startsWith('POST')).length, 1)
+  assert.equal((await user.request({ method: 'DELETE', path: '/' })).status, 200)
+  assert.equal((await user.request({ method: 'DELETE', path: '/' })).status, 502)
+  assert.equal(upstream.heads.filter(head => head.startsWith('DELETE')).length, 2)
+})
+
+test('an application that never answers a GET is asked twice at most', async t => {
+  const upstream = await startRawUpstream(t, socket => socket.destroy())
+  const scene = await openScene(t, { env: { UPSTREAM: upstream.url } })
+  assert.equal((await (await scene.user()).get('/')).status, 502)
+  assert.ok(upstream.heads.length <= 2)
+})
+
+test('an answer to one user is never given to another, even when requests are cut off', async t => {
+  const scene = await openScene(t, {
+    env: { UPSTREAM_CONNECTIONS: '2' },
+    answer: (request, response) => void setTimeout(() => response.end(request.url), Math.random() * 5),
+  })
+  const user = await scene.user()
+  const asking = Array.from({ length: 200 }, async (_, i) => {
+    const patience = i % 3 === 0 ? { signal: AbortSignal.timeout(i % 7) } : {}
+    const answer = await user.get(`/${i}`, patience).catch(() => undefined)
+    if (answer) assert.equal(answer.text, `/${i}`)
+    return answer?.status
+  })
+  const statuses = await Promise.all(asking)
+  assert.ok(statuses.filter(status => status === 200).length >= 100)
+  assert.deepEqual(causes(scene), [])
+  assert.equal(statusOf(await raw(scene.url, request('GET / HTTP/1.1', `cookie: ${cookieOf(user)}`))), 200)
+})

@@ -1,0 +1,211 @@
+// What a message looks like on the other side: any method, any body, trailers, interim and empty answers, odd bytes.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { request as httpRequest, type IncomingMessage, METHODS } from 'node:http'
+import { buffer, text } from 'node:stream/consumers'
+import test from 'node:test'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import { openWire, raw, request, startRawUpstream, statusOf } from './raw.ts'
+import { cookieOf, openScene } from './scene.ts'
+
+test('every method reaches the application with its body, except those that are for proxies', async t => {
+  const bodies: string[] = []
+  const scene = await openScene(t, {
+    answer: async (request, response) => {
+      bodies.push(await text(request))
+      response.end()
+    },
+  })
+  const user = await scene.user()
+  const forwarded = METHODS.filter(method => method !== 'CONNECT' && method !== 'TRACE')
+  for (const method of forwarded) {
+    const { status } = await user.request({
+      method,
+      path: '/thing?a=1',
+      body: `body of ${method}`,
+      headers: { 'content-length': `body of ${method}`.length },
+    })
+    assert.equal(status, 200, method)
+    assert.equal(scene.upstream.last().method, method)
+    assert.equal(scene.upstream.last().target, '/thing?a=1')
+    assert.equal(bodies.at(-1), `body of ${method}`)
+  }
+  assert.equal((await user.request({ method: 'TRACE', path: '/thing' })).status, 405)
+  assert.equal(scene.upstream.received.length, forwarded.length)
+})
+
+test('a method override header changes neither the rule nor the method', async t => {
+  const scene = await openScene(t, {
+    config: { rules: [{ path: '/things', methods: ['DELETE'], roles: ['developer'] }] },
+  })
+  const user = await scene.user()
+  const overrides = ['x-http-method-override', 'x-http-method', 'x-method-override']
+  for (const name of overrides) {
+    assert.equal((await user.request({ method: 'DELETE', path: '/things/1', headers: { [name]: 'GET' } })).status, 403)
+    assert.equal((await user.post('/things/1', '', { headers: { [name]: 'DELETE' } })).status, 200)
+    assert.equal(scene.upstream.last().method, 'POST')
+  }
+})
+
+test('a body is the same whether it is empty, of a known or of an unknown length', async t => {
+  const scene = await openScene(t, {
+    answer: async (request, response) => void response.end(`<${await text(request)}>`),
+  })
+  const user = await scene.user()
+  const cookie = `cookie: ${cookieOf(user)}`
+  const empty = await raw(scene.url, request('POST / HTTP/1.1', cookie, 'content-length: 0'))
+  assert.match(empty, /<>/)
+  assert.equal(scene.upstream.last().headers['content-length'], '0')
+
+  const chunked = `${request('POST / HTTP/1.1', cookie, 'transfer-encoding: chunked')}3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n`
+  assert.match(await raw(scene.url, chunked), /<abcde>/)
+
+  await user.get('/')
+  assert.equal(scene.upstream.last().headers['content-length'], undefined)
+  assert.equal(scene.upstream.last().headers['transfer-encoding'], undefined)
+})
+
+test("an answer's trailers arrive", async t => {
+  const scene = await openScene(t, {
+    answer: (_request, response) => {
+      response.writeHead(200, { trailer: 'x-checksum' })
+      response.write('body')
+      response.addTrailers({ 'x-checksum': 'abc', 'set-cookie': 'menshen_session=evil' })
+      response.end()
+    },
+  })
+  const user = await scene.user()
+  const answer = await raw(scene.url, request('GET / HTTP/1.1', `cookie: ${cookieOf(user)}`, 'te: trailers'))
+  assert.match(answer, /\r\ntrailer: x-checksum\r\n/i)
+  assert.match(answer, /\r\n0\r\nx-checksum: abc\r\n\r\n$/)
+  // Applications may only send them to somebody who says that they are welcome.
+  assert.equal(scene.upstream.last().headers.te, 'trailers')
+})
+
+test('only an admitted upload is told to go on', async t => {
+  const scene = await openScene(t, {
+    config: { rules: [{ path: '/internal', roles: ['developer'] }] },
+    answer: async (request, response) => void response.end(`got ${await text(request)}`),
+  })
+  const user = await scene.user()
+  const expecting = (path: string, ...more: string[]) =>
+    request(`POST ${path} HTTP/1.1`, 'expect: 100-continue', 'content-length: 4', ...more)
+
+  for (const [path, more, status] of [
+    ['/', [], 401],
+    ['/internal', [`cookie: ${cookieOf(user)}`], 403],
+    ['/%2e%2e/', [`cookie: ${cookieOf(user)}`], 400],
+  ] as const) {
+    const wire = await openWire(scene.url)
+    wire.socket.write(expecting(path, ...more))
+    assert.equal(statusOf(await wire.sees('\r\n\r\n')), status)
+    wire.socket.destroy()
+  }
+  assert.equal(scene.upstream.received.length, 0)
+
+  const wire = await openWire(scene.url)
+  wire.socket.write(expecting('/', `cookie: ${cookieOf(user)}`))
+  assert.equal(await wire.sees('\r\n\r\n'), 'HTTP/1.1 100 Continue\r\n\r\n')
+  wire.socket.write('abcd')
+  assert.match(await wire.rest(), /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n[\s\S]*got abcd/)
+})
+
+test('an HTTP/1.0 client gets no interim answer and a body that ends with the connection', async t => {
+  const scene = await openScene(t, {
+    answer: async (request, response) => {
+      response.writeProcessing()
+      response.write('got ')
+      response.end(await text(request))
+    },
+  })
+  const user = await scene.user()
+  const lines = ['POST / HTTP/1.0', `cookie: ${cookieOf(user)}`, 'expect: 100-continue', 'content-length: 4']
+  const answer = await raw(scene.url, `${lines.join('\r\n')}\r\n\r\nabcd`)
+  assert.match(answer, /^HTTP\/1\.1 200 OK\r\n[\s\S]*\r\n\r\ngot abcd$/)
+  assert.doesNotMatch(answer, /transfer-encoding/i)
+})
+
+test('HEAD, 204 and 304 have their headers and no body', async t => {
+  const scene = await openScene(t, {
+    answer: (request, response) => {
+      const status = Number(request.url?.slice(1))
+      response.writeHead(status, { etag: '"v1"', ...(status !== 204 && { 'content-length': 5 }) })
+      response.end(status === 200 ? 'hello' : undefined)
+    },
+  })
+  const user = await scene.user()
+  for (const [method, path] of [
+    ['HEAD', '/200'],
+    ['GET', '/204'],
+    ['DELETE', '/204'],
+    ['GET', '/304'],
+    ['HEAD', '/304'],
+  ] as const) {
+    const bytes = request(`${method} ${path} HTTP/1.1`, `cookie: ${cookieOf(user)}`)
+    const answer = await raw(scene.url, bytes)
+    assert.equal(statusOf(answer), Number(path.slice(1)))
+    assert.match(answer, /\r\netag: "v1"\r\n/)
+    assert.match(answer, /\r\n\r\n$/, `${method} ${path} has a body`)
+    assert.equal(/\r\ncontent-length: 5\r\n/.test(answer), path !== '/204', `${method} ${path}`)
+    assert.equal(scene.upstream.last().method, method)
+  }
+})
+
+test('interim answers go ahead of the final one', async t => {
+  const upstream = await startRawUpstream(t, socket => {
+    socket.write('HTTP/1.1 102 Processing\r\n\r\n')
+    socket.write(
+      'HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel="preload stylesheet"; as=style, </b.js>; rel=preload\r\nset-cookie: a=b\r\n\r\n',
+    )
+    socket.write('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello')
+  })
+  const scene = await openScene(t, { env: { UPSTREAM: upstream.url } })
+  const user = await scene.user()
+  const answer = await raw(scene.url, request('GET / HTTP/1.1', `cookie: ${cookieOf(user)}`))
+  assert.match(answer, /^HTTP\/1\.1 102 Processing\r\n\r\nHTTP\/1\.1 103 Early Hints\r\n/)
+  assert.match(
+    answer,
+    /\r\nlink: <\/a.css>; rel="preload stylesheet"; as=style, <\/b.js>; rel=preload\r\n\r\nHTTP\/1\.1 200 OK/i,
+  )
+  assert.match(answer, /hello$/)
+})
+
+test('a compressed body is the same bytes', async t => {
+  const zipped = gzipSync('门神'.repeat(1000))
+  const scene = await openScene(t, {
+    answer: (_request, response) => {
+      response.writeHead(200, {
+        'content-encoding': 'gzip',
+        'content-type': 'text/plain',
+        'content-length': zipped.length,
+      })
+      response.end(zipped)
+    },
+  })
+  const user = await scene.user()
+  const headers = { cookie: cookieOf(user), 'accept-encoding': 'gzip, br' }
+  const [answer] = (await once(httpRequest(`${scene.url}/`, { headers, agent: false }).end(), 'response')) as [
+    IncomingMessage,
+  ]
+  assert.equal(answer.headers['content-encoding'], 'gzip')
+  assert.equal(answer.headers['content-length'], String(zipped.length))
+  const body = await buffer(answer)
+  assert.deepEqual(body, zipped)
+  assert.equal(gunzipSync(body).toString(), '门神'.repeat(1000))
+  assert.equal(scene.upstream.last().headers['accept-encoding'], 'gzip, br')
+})
+
+test('bytes beyond ASCII pass in headers both ways, and do no harm in the reason', async t => {
+  const name = Buffer.from('报告.pdf').toString('latin1')
+  const upstream = await startRawUpstream(t, socket => {
+    const disposition = `content-disposition: attachment; filename="${name}"`
+    socket.write(`HTTP/1.1 200 ${name}\r\n${disposition}\r\ncontent-length: 2\r\n\r\nok`, 'latin1')
+  })
+  const scene = await openScene(t, { env: { UPSTREAM: upstream.url } })
+  const user = await scene.user()
+  const bytes = request(`GET / HTTP/1.1`, `cookie: ${cookieOf(user)}`, `x-name: ${name}`)
+  const answer = await raw(scene.url, bytes)
+  assert.equal(statusOf(answer), 200)
+  assert.ok(answer.includes(`content-disposition: attachment; filename="${name}"`))
+  assert.ok(upstream.heads[0]?.includes(`\r\nx-name: ${name}\r\n`))
+})

@@ -1,0 +1,80 @@
+// HTTP by hand, where node:http would put right what a test wants wrong.
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
+import type { TestContext } from 'node:test'
+
+const PATIENCE_MS = 15_000
+
+export type Wire = Awaited<ReturnType<typeof openWire>>
+
+/** Sends these very bytes, and gives everything that comes back until the other side closes. Bytes are Latin-1. */
+export async function raw(url: string, bytes: string): Promise<string> {
+  const wire = await openWire(url)
+  wire.socket.write(bytes, 'latin1')
+  return wire.rest()
+}
+
+/** A request with these header lines, on a connection of its own. */
+export function request(line: string, ...headers: string[]): string {
+  return `${[line, 'host: app.test', 'connection: close', ...headers].join('\r\n')}\r\n\r\n`
+}
+
+export async function openWire(url: string) {
+  const { hostname, port } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  socket.setTimeout(PATIENCE_MS, () => socket.destroy(new Error('nothing more came')))
+  // A connection that is cut has said all that it will say.
+  socket.on('error', () => {})
+  await once(socket, 'connect')
+  let seen = ''
+  socket.setEncoding('latin1').on('data', chunk => {
+    seen += chunk
+  })
+  return {
+    socket,
+    get seen() {
+      return seen
+    },
+    /** Resolves with everything so far, once it contains this. */
+    async sees(part: string): Promise<string> {
+      while (!seen.includes(part)) {
+        if (socket.closed) throw new Error(`closed before ${JSON.stringify(part)}: ${JSON.stringify(seen)}`)
+        await Promise.race([once(socket, 'data'), once(socket, 'close')])
+      }
+      return seen
+    },
+    async rest(): Promise<string> {
+      if (!socket.closed) await once(socket, 'close')
+      return seen
+    },
+  }
+}
+
+export function statusOf(answer: string): number {
+  return Number(/^HTTP\/1\.[01] (\d{3})/.exec(answer)?.[1])
+}
+
+/** An application by hand: `take` gets each connection, and what it has sent so far by its first request's end. */
+export async function startRawUpstream(t: TestContext, take: (socket: Socket, head: string, nth: number) => void) {
+  const heads: string[] = []
+  const sockets = new Set<Socket>()
+  const server = createServer(socket => {
+    sockets.add(socket)
+    socket.on('error', () => {}).once('close', () => sockets.delete(socket))
+    let pending = ''
+    socket.on('data', chunk => {
+      pending += chunk.toString('latin1')
+      if (!pending.includes('\r\n\r\n')) return
+      heads.push(pending)
+      pending = ''
+      take(socket, heads.at(-1) ?? '', heads.length)
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, heads, sockets }
+}

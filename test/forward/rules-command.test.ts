@@ -1,0 +1,116 @@
+// `menshen rules`, and a configuration file that stops the start with what is wrong and how to put it right.
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import test, { type TestContext } from 'node:test'
+import { loadConfig } from '../../src/config-file.ts'
+import { MenshenError } from '../../src/index.ts'
+import { runRulesCommand } from '../../src/rules-command.ts'
+import { freePort } from '../kit/free-port.ts'
+import { runMenshen } from '../kit/process.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+const CONFIG = `import { defineConfig } from 'menshen'
+
+export default defineConfig({
+  rules: [
+    { path: '/internal', roles: ['developer'] },
+    { path: '/public', public: true },
+    { path: '/forms', methods: ['POST'], roles: ['developer'] },
+    { path: '/管理', roles: ['developer'] },
+  ],
+})
+`
+
+function folderWith(t: TestContext, config: string): string {
+  const folder = tempFolder(t)
+  writeFileSync(join(folder, 'menshen.config.ts'), config)
+  return folder
+}
+
+test('rules check says what happens, and by which rule', async t => {
+  const cwd = folderWith(t, CONFIG)
+  const rows: [args: string, expected: RegExp][] = [
+    ['/internal/x --role common', /^GET \/internal\/x as common: refused, by the rule \{"path":"\/internal"/],
+    ['/internal?x=/public --role common', /: refused, by the rule \{"path":"\/internal"/],
+    ['/internal --role developer', /: admitted, by the rule \{"path":"\/internal"/],
+    ['/internal', /as visitor: login, /],
+    ['/public', /as visitor: admitted, by the rule \{"path":"\/public","public":true\}/],
+    ['/forms --role common', /: admitted, by the rule \{"path":"\/"/],
+    ['/forms --role common --method post', /^POST .*: refused, by the rule \{"path":"\/forms"/],
+    ['/管理 --role common', /: refused, by the rule \{"path":"\/管理"/],
+    ['/x/%2e%2e/internal --role common', /: bad_request, because the path is ambiguous/],
+    ['/login', /: own, because Menshen answers it itself/],
+    ['/_menshen/console --role common', /: refused, by the rule/],
+  ]
+  const { rules = [] } = await loadConfig(cwd)
+  for (const [args, expected] of rows) {
+    const { lines, ok } = runRulesCommand(['check', ...args.split(' ')], rules)
+    assert.match(lines.join('\n'), expected, args)
+    assert.ok(ok)
+  }
+  const args = ['rules', 'check', '/internal', '--role', 'common']
+  const { code, output } = await runMenshen({}, { cwd, args })
+  assert.equal(output, 'GET /internal as common: refused, by the rule {"path":"/internal","roles":["developer"]}')
+  assert.equal(code, 0)
+})
+
+test('rules test runs a table and fails with the rows that are not so', async t => {
+  const cwd = folderWith(t, CONFIG)
+  const table = [
+    { path: '/internal', role: 'common', expect: 'refused' },
+    { path: '/public', expect: 'admitted' },
+    { path: '/anything', expect: 'login' },
+  ]
+  writeFileSync(join(cwd, 'good.json'), JSON.stringify(table))
+  writeFileSync(
+    join(cwd, 'bad.json'),
+    JSON.stringify([...table, { path: '/internal', role: 'common', expect: 'admitted' }]),
+  )
+  writeFileSync(join(cwd, 'broken.json'), JSON.stringify([{ path: '/internal', role: 'boss', expect: 'admitted' }]))
+  const { rules = [] } = await loadConfig(cwd)
+  const run = (...args: string[]) => runRulesCommand(args, rules)
+  assert.deepEqual(run('test', join(cwd, 'good.json')), { ok: true, lines: ['3 passed, 0 failed'] })
+  const usage = /menshen rules check PATH/
+  assert.throws(() => run('test', join(cwd, 'broken.json')), usage)
+  assert.throws(() => run('test', join(cwd, 'missing.json')), usage)
+  assert.throws(() => run('check', '/x', '--role', 'boss'), usage)
+  assert.throws(() => run('check', '/x', '--colour'), usage)
+  assert.throws(() => run('check'), usage)
+  const { code, output } = await runMenshen({}, { cwd, args: ['rules', 'test', 'bad.json'] })
+  assert.equal(code, 1)
+  assert.match(output, /^expected admitted: GET \/internal as common: refused, by the rule .*\n3 passed, 1 failed$/)
+})
+
+test('a bad configuration stops the start with the file, the rule and what is expected', async t => {
+  const rows: [config: string, expected: RegExp][] = [
+    ["rules: [{ path: 'reports', public: true }]", /rules\.0\.path: expected a plain path that begins with \//],
+    ["rules: [{ path: '/a%2fb', public: true }]", /rules\.0\.path: expected a plain path/],
+    ["rules: [{ path: '/a/../b', public: true }]", /rules\.0\.path: expected a path without empty or dot segments/],
+    ["rules: [{ path: '/login', public: true }]", /rules\.0\.path: this path is our own; leave it out/],
+    [
+      "rules: [{ path: '/a', public: true }, { path: '/b', roles: ['boss'] }]",
+      /rules\.1\.roles\.0: .*"developer"\|"common"/,
+    ],
+    ["rules: [{ path: '/a', roles: [] }]", /rules\.0\.roles: expected at least one of developer, common/],
+    ["rules: [{ path: '/a' }]", /rules\.0: expected either roles or public: true/],
+    ["rules: [{ path: '/a', public: true, roles: ['common'] }]", /rules\.0: expected either roles or public: true/],
+    ["rules: [{ path: '/a', public: true, methods: ['get'] }]", /rules\.0\.methods\.0: expected methods in capitals/],
+    ["rules: [{ path: '/a', public: true, role: 'x' }]", /rules\.0: Unrecognized key: "role"/],
+    ['rule: []', /the default export: Unrecognized key: "rule"/],
+    ["upstreams: { '/api': 'ftp://a' }", /upstreams\.\/api: /],
+    ['rules: [', /cannot be loaded: /],
+  ]
+  for (const [inside, expected] of rows) {
+    const cwd = folderWith(t, `export default { ${inside} }\n`)
+    const error = await loadConfig(cwd).catch((error: MenshenError) => error)
+    assert.ok(error instanceof MenshenError, inside)
+    assert.match(error.message, expected)
+    assert.ok(error.message.startsWith(join(cwd, 'menshen.config.ts')), error.message)
+  }
+  const cwd = folderWith(t, "export default { rules: [{ path: '/a' }] }\n")
+  const ports = { PORT: String(await freePort()), DEV_PROVIDER_PORT: String(await freePort()) }
+  const { code, output } = await runMenshen(ports, { cwd })
+  assert.equal(code, 1)
+  assert.equal(output, `${join(cwd, 'menshen.config.ts')}: rules.0: expected either roles or public: true.`)
+})

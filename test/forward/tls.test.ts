@@ -1,0 +1,73 @@
+// Https without a proxy in front.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { cpSync, readFileSync, writeFileSync } from 'node:fs'
+import test from 'node:test'
+import { type ConnectionOptions, connect } from 'node:tls'
+import { WebSocket } from 'ws'
+import { tempFolder } from '../kit/temp.ts'
+import { makeAuthority, makeCertificate } from './certificates.ts'
+import { cookieOf, openScene, until } from './scene.ts'
+import { openSocketScene } from './websocket.ts'
+
+/** The name on the certificate there, if anybody answers in this way. */
+async function greet(url: string, options: ConnectionOptions): Promise<unknown> {
+  const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', ...options })
+  await once(socket, 'secureConnect')
+  const { subject } = socket.getPeerCertificate()
+  socket.destroy()
+  return subject.CN
+}
+
+function prepare(t: Parameters<typeof tempFolder>[0]) {
+  const folder = tempFolder(t)
+  const ca = makeAuthority(folder)
+  const first = makeCertificate(folder, 'first', ca)
+  return { folder, ca, first, env: { TLS_CERT_FILE: first.certFile, TLS_KEY_FILE: first.keyFile } }
+}
+
+test('pages and sockets are served over https, which browsers are told to keep to', async t => {
+  const { env, ca } = prepare(t)
+  const scene = await openSocketScene(t, { env })
+  assert.match(scene.baseUrl, /^https:/)
+  const login = await scene.visitor().get('/login')
+  assert.match(String(login.headers['strict-transport-security']), /^max-age=\d{7,}/)
+  const user = await scene.user()
+  assert.match(cookieOf(user), /^__Host-menshen_session=/)
+  const page = await user.get('/')
+  assert.equal(page.text, 'hello')
+  assert.match(String(page.headers['strict-transport-security']), /^max-age=\d{7,}/)
+  assert.equal(scene.upstream.last().headers['x-forwarded-proto'], 'https')
+  const socket = new WebSocket(scene.url.replace('https', 'wss'), {
+    headers: { cookie: cookieOf(user) },
+    ca: readFileSync(ca.certFile),
+  })
+  await once(socket, 'open')
+  socket.send('hello')
+  assert.equal(String((await once(socket, 'message'))[0]), 'hello')
+  socket.terminate()
+})
+
+test('TLS 1.2 and 1.3 are spoken, and nothing older', async t => {
+  const { env, ca } = prepare(t)
+  const scene = await openScene(t, { env })
+  const trust = { ca: readFileSync(ca.certFile) }
+  for (const version of ['TLSv1.2', 'TLSv1.3'] as const)
+    assert.equal(await greet(scene.url, { ...trust, minVersion: version, maxVersion: version }), 'first')
+  const old = { ...trust, minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const
+  await assert.rejects(greet(scene.url, old), /protocol version|no protocols available/i)
+})
+
+test('a changed certificate is used without a restart, and a broken one changes nothing', async t => {
+  const { folder, env, ca, first } = prepare(t)
+  const scene = await openScene(t, { env })
+  const shown = () => greet(scene.url, { ca: readFileSync(ca.certFile) })
+  assert.equal(await shown(), 'first')
+  writeFileSync(first.certFile, 'broken')
+  await until(() => scene.lines.some(({ level }) => level === 'error'))
+  assert.equal(await shown(), 'first')
+  const second = makeCertificate(folder, 'second', ca)
+  cpSync(second.keyFile, first.keyFile)
+  cpSync(second.certFile, first.certFile)
+  await until(async () => (await shown()) === 'second')
+})
