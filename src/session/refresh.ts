@@ -50,9 +50,14 @@ const LONGEST_SAVE_WAIT_MS = 800
 /** Failed savings after which requests are told, while saving goes on. */
 const PATIENT_SAVINGS = 6
 
+/** Longer than a call and its retries may take. */
+export function leaseLife(providerTimeoutMs: number): number {
+  return providerTimeoutMs * 2 + LEASE_MARGIN_MS
+}
+
 export function createRefresher(options: RefresherOptions): Refresher {
   const { store, provider, settings, now, log, load, save } = options
-  const leaseMs = settings.PROVIDER_TIMEOUT_MS * 2 + LEASE_MARGIN_MS
+  const leaseMs = leaseLife(settings.PROVIDER_TIMEOUT_MS)
   const leases = createLeases(store, leaseMs, now, log)
   const backoffs: Backoffs = createBackoffs(now)
   // Nobody is turned away, for that would sign them out.
@@ -73,7 +78,6 @@ export function createRefresher(options: RefresherOptions): Refresher {
   async function fly(ticket: string, seen: Opened, inTrouble: (error: unknown) => void): Promise<Refreshed> {
     let latest: Opened | undefined = seen
     let alive = seen.expiresAt
-    let holderUntil = 0
     for (;;) {
       if (!latest || !sameTokens(latest.session, seen.session)) return latest
       // A record that expired while the refresh waits or takes its time would sign the user out by accident.
@@ -85,13 +89,21 @@ export function createRefresher(options: RefresherOptions): Refresher {
       }
       const outcome = await gate.pass(() => attempt(ticket, seen, inTrouble))
       if (outcome !== 'taken') return outcome
+      const waited = await waitForHolder(ticket, seen)
+      latest = waited.latest
+      // Its failure counts for all.
+      if (latest && waited.failed && mayKeep(latest)) return keep(latest)
+    }
+  }
 
-      holderUntil = (await leases.endOf(seen.key)) ?? holderUntil
+  /** Until there are new tokens, or the lease is free: given back without them, or run out. */
+  async function waitForHolder(ticket: string, seen: Opened): Promise<{ latest: Opened | undefined; failed: boolean }> {
+    const runsOut = (await leases.endOf(seen.key)) ?? 0
+    for (;;) {
       await pause(POLL_MS)
-      latest = await load(ticket)
-      const givenBack = now() < holderUntil && (await leases.endOf(seen.key)) === undefined
-      // Given back without new tokens: its failure counts for all.
-      if (givenBack && latest && sameTokens(latest.session, seen.session) && mayKeep(latest)) return keep(latest)
+      const latest = await load(ticket)
+      if (!latest || !sameTokens(latest.session, seen.session)) return { latest, failed: false }
+      if ((await leases.endOf(seen.key)) === undefined) return { latest, failed: now() < runsOut }
     }
   }
 
@@ -153,6 +165,16 @@ export function createRefresher(options: RefresherOptions): Refresher {
     return 'ended'
   }
 
+  /** A store that is back is only noticed by the next saving. */
+  async function afterOneMoreSaving(trouble: Promise<never>): Promise<never> {
+    try {
+      return await trouble
+    } catch (error) {
+      await pause(2 * LONGEST_SAVE_WAIT_MS)
+      throw error
+    }
+  }
+
   function mayKeep(opened: Opened): boolean {
     return settings.REFRESH_FAILURE === 'keep' && isValid(opened)
   }
@@ -170,7 +192,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
         flight = takeOff(ticket, seen)
         flights.set(seen.key, flight)
       }
-      return Promise.race([flight.result, flight.trouble])
+      return Promise.race([flight.result, afterOneMoreSaving(flight.trouble)])
     },
 
     async settle() {

@@ -9,14 +9,14 @@ import { MenshenError } from '../../src/errors.ts'
 import type { TokenSet } from '../../src/provider/answers.ts'
 import { Secret } from '../../src/secret.ts'
 import { deriveKeys } from '../../src/session/keys.ts'
+import { leaseLife } from '../../src/session/refresh.ts'
 import { createSessions, type Sessions } from '../../src/session/sessions.ts'
 import { createMemoryStore } from '../../src/stores/memory.ts'
 import type { Store } from '../../src/stores/store.ts'
 
 export const LIFE = 7200
-/** What the holder of a lease has: the deadline of the provider and the margin of refresh.ts. */
 export const PROVIDER_TIMEOUT_MS = 5000
-export const LEASE_MS = PROVIDER_TIMEOUT_MS + 5000
+export const LEASE_MS = leaseLife(PROVIDER_TIMEOUT_MS)
 
 export interface Asked {
   readonly by: string
