@@ -41,6 +41,7 @@ const path = z
   .string()
   .regex(/^\/[^?#;%\\]*$/, 'expected a plain path that begins with /, for example "/reports"')
   .refine(text => !/\/\/|\/\.{1,2}(\/|$)/.test(text), 'expected a path without empty or dot segments')
+  .refine(text => text === '/' || !text.endsWith('/'), 'expected no slash at the end: a rule covers what is below it')
   .refine(text => !/^\/(_menshen(\/|$)|(login|callback|logout)$)/.test(text), 'this path is our own; leave it out')
 
 const rule = z

@@ -84,10 +84,10 @@ function decide(rules: Rules, method: string, target: string, role: Role | 'visi
   const [path] = splitTarget(target.replace(/[^\x21-\x7e]/gu, encodeURIComponent))
   const canonical = canonicalPath(path)
   if (canonical === undefined) return { outcome: 'bad_request', why: 'because the path is ambiguous' }
-  const rule = rules.ruleFor(method, readablePath(canonical))
+  const known = role === 'visitor' ? undefined : role
+  const rule = rules.ruleFor(method, readablePath(canonical), known)
   if (isOwnRoute(canonical) && rule.path !== CONSOLE_PATH)
     return { outcome: 'own', why: 'because Menshen answers it itself' }
-  const admitted = admits(rule, role === 'visitor' ? undefined : role)
-  const outcome = admitted ? 'admitted' : role === 'visitor' ? 'login' : 'refused'
+  const outcome = admits(rule, known) ? 'admitted' : role === 'visitor' ? 'login' : 'refused'
   return { outcome, why: `by the rule ${JSON.stringify(rule)}` }
 }

@@ -5,6 +5,7 @@ import { readFileSync, unwatchFile, watchFile } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import { Server as NetServer } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isWebSocket } from './gateway/forward/upgrade.ts'
 import type { Menshen } from './index.ts'
@@ -32,13 +33,19 @@ const IDLE_CHECK_MS = 50
 const CERTIFICATE_CHECK_MS = 2000
 /** Long enough for a slow phone, short enough for somebody who only wants to keep a connection busy. */
 const HEADERS_TIMEOUT_MS = 20_000
+const TIMEOUT_CHECK_MS = 5000
 
 /** Rejects with the error of `listen`, for example EADDRINUSE. */
 export async function serve(menshen: Menshen, { port, host, tls }: Place, log: Log): Promise<Serving> {
   const server = tls ? secureServer(tls, log) : createServer(OPTIONS)
   server.on('request', menshen.listener)
   server.on('checkContinue', menshen.listener)
-  server.on('upgrade', menshen.upgradeListener)
+  const sockets = new Set<Duplex>()
+  server.on('upgrade', (request, socket, head) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+    menshen.upgradeListener(request, socket, head)
+  })
   server.listen(port, host)
   await once(server, 'listening')
   return {
@@ -50,6 +57,8 @@ export async function serve(menshen: Menshen, { port, host, tls }: Place, log: L
       await pause(FAREWELL_MS)
       // A connection that was busy a moment ago may wait for a next request that must not come here any more.
       const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS)
+      // The other side of a WebSocket opens a new one elsewhere; it would never end by itself.
+      for (const socket of sockets) socket.destroy()
       const patience = setTimeout(() => server.closeAllConnections(), patienceMs)
       await closed
       clearInterval(idle)
@@ -62,6 +71,7 @@ export async function serve(menshen: Menshen, { port, host, tls }: Place, log: L
 const OPTIONS = {
   shouldUpgradeCallback: isWebSocket,
   headersTimeout: HEADERS_TIMEOUT_MS,
+  connectionsCheckingInterval: TIMEOUT_CHECK_MS,
   // A body may take as long as the application behind lets it.
   requestTimeout: 0,
 }

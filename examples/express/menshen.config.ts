@@ -1,5 +1,4 @@
-// In a project of your own: import { defineConfig } from 'menshen'
-import { defineConfig } from '../../src/index.ts'
+import { defineConfig } from 'menshen'
 
 export default defineConfig({
   rules: [

@@ -47,7 +47,7 @@ export function judge(house: House, method: string, canonical: string, identity:
   const shadow = house.rules.shadowRuleFor(method, path)
   if (shadow && !admits(shadow, role))
     house.log.warn({ rule: shadow, method, path, role }, 'a shadow rule would have refused')
-  if (admits(house.rules.ruleFor(method, path), role)) return { ...identity, outcome: 'admitted' }
+  if (admits(house.rules.ruleFor(method, path, role), role)) return { ...identity, outcome: 'admitted' }
   return { ...identity, outcome: opened ? 'refused' : 'visitor' }
 }
 

@@ -43,7 +43,7 @@ export function createListener(house: House): Listening {
         } else await answerVisit(house, visit, home, request, response)
       } catch (error) {
         if (response.headersSent || response.destroyed) response.destroy()
-        else await send(response, failure(house, visit, error))
+        else await send(response, failure(house, visit, error)).catch(() => response.destroy())
       }
     },
     async settle() {

@@ -2,8 +2,8 @@
 import { ROLES, type Role, type Rule } from '../config-file.ts'
 
 export interface Rules {
-  /** The rule that decides. */
-  ruleFor(method: string, path: string): Rule
+  /** The rule that decides. For applications that cannot tell capitals from small letters, the stricter of both. */
+  ruleFor(method: string, path: string, role: Role | undefined): Rule
   /** A rule on trial that would decide instead, if there is one. */
   shadowRuleFor(method: string, path: string): Rule | undefined
 }
@@ -15,8 +15,17 @@ const LAST_RULE: Rule = { path: '/', roles: ROLES }
 export function createRules(given: readonly Rule[]): Rules {
   const sorted = [CONSOLE_RULE, ...given].sort((one, other) => specificity(other) - specificity(one))
   const rules = sorted.filter(rule => !rule.shadow)
+  const foldedRules = rules.map(rule => ({ rule, folded: { ...rule, path: rule.path.toLowerCase() } }))
+
+  function foldedRuleFor(method: string, path: string): Rule {
+    return foldedRules.find(({ folded }) => covers(folded, method, path.toLowerCase()))?.rule ?? LAST_RULE
+  }
+
   return {
-    ruleFor: (method, path) => rules.find(rule => covers(rule, method, path)) ?? LAST_RULE,
+    ruleFor(method, path, role) {
+      const rule = rules.find(rule => covers(rule, method, path)) ?? LAST_RULE
+      return admits(rule, role) ? foldedRuleFor(method, path) : rule
+    },
     shadowRuleFor: (method, path) => {
       const rule = sorted.find(rule => covers(rule, method, path))
       return rule?.shadow ? rule : undefined

@@ -98,9 +98,7 @@ test('a refresh that takes its time neither closes its streams nor keeps those o
   assert.ok(kept.isOpen())
 })
 
-test('a process that is asked to end closes its sockets and does not wait for them', {
-  todo: 'the server does not know its upgraded sockets yet',
-}, async t => {
+test('a process that is asked to end closes its sockets and does not wait for them', async t => {
   const provider = await startScriptedProvider()
   t.after(() => provider.close())
   const upstream = await startUpstream(t)
