@@ -3,7 +3,6 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Hono, type MiddlewareHandler } from 'hono'
-import { bodyLimit } from 'hono/body-limit'
 import { methodNotAllowed } from 'hono/method-not-allowed'
 import { authorizeRoute } from './authorize.ts'
 import type { Client } from './client.ts'
@@ -32,11 +31,7 @@ export async function createApp(client: Client, now: () => number, closing: Abor
   }
 
   const app = new Hono()
-  app.use(
-    protectiveHeaders(client),
-    bodyLimit({ maxSize: MAX_BODY_BYTES, onError: c => c.text('the body is too large', 413) }),
-    methodNotAllowed({ app }),
-  )
+  app.use(protectiveHeaders(client), limitBody, methodNotAllowed({ app }))
 
   const authorize = authorizeRoute(client, grants, now)
   app.get('/oauth/authorize', authorize)
@@ -51,6 +46,13 @@ export async function createApp(client: Client, now: () => number, closing: Abor
   app.get('/icon.svg', c => c.body(icon, 200, { 'Content-Type': 'image/svg+xml' }))
   app.notFound(c => c.html(noticePage('没有这个页面', '请检查地址。'), 404))
   return app
+}
+
+/** The length has to be announced: whoever sends a form to a provider knows it. */
+const limitBody: MiddlewareHandler = async (c, next) => {
+  if (c.req.header('transfer-encoding')) return c.text('the length of the body is missing', 411)
+  if (Number(c.req.header('content-length') ?? 0) > MAX_BODY_BYTES) return c.text('the body is too large', 413)
+  return next()
 }
 
 function protectiveHeaders(client: Client): MiddlewareHandler {
