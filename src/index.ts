@@ -21,7 +21,7 @@ import { createRules } from './session/rules.ts'
 import { createSessions } from './session/sessions.ts'
 import { createSigningKeys } from './session/signing-keys.ts'
 import { readSettings, type Settings } from './settings.ts'
-import { openStore } from './stores/open.ts'
+import { openLimits, openStore } from './stores/open.ts'
 
 export { type Config, defineConfig, type Role, type Rule } from './config-file.ts'
 export { MenshenError } from './errors.ts'
@@ -53,6 +53,7 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   const sessions = createSessions({ store, provider, keys, settings, now, log })
   const streams = createOpenStreams(sessions, log)
   const upstreams = openUpstreams(settings, config)
+  const limits = await openLimits(settings.STORE)
   const door = { closing: false }
   const house: House = {
     door,
@@ -64,7 +65,11 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
     attempts: createAttempts({ store, settings, now }),
     rules: createRules(config.rules ?? []),
     cookies: cookieNames(settings),
-    rateLimit: createRateLimit(settings.RATE_LIMIT_PER_MINUTE, settings.TRUSTED_PROXIES),
+    rateLimit: createRateLimit({
+      perMinute: settings.RATE_LIMIT_PER_MINUTE,
+      proxies: settings.TRUSTED_PROXIES,
+      shared: limits?.client,
+    }),
     log,
     now,
     identities: createIdentities(settings, createSigningKeys(store, keys.signing, now), now),
@@ -84,6 +89,7 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
       await upstreams.close()
       await settle()
       await sessions.settle()
+      limits?.close()
       await provider.close()
       await store.close()
     },

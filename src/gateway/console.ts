@@ -25,6 +25,7 @@ export async function showConsole(house: House, visit: Visit, { opened, cookies 
     ownKey: opened.key,
     username,
     next,
+    warnings: warningsOf(house.settings),
     settings: shownSettings(house.settings),
   }
   return pageAnswer(house, consolePage(view), { cookies })
@@ -44,6 +45,14 @@ export async function endSession(
     house.log.info({ session: key, ended, by: opened.session.userInfo.username }, 'ended from the console')
   }
   return redirectAnswer(house, visit.method, '/_menshen/console', cookies)
+}
+
+function warningsOf({ STATE_CHECK }: Settings): string[] {
+  return STATE_CHECK === 'suffix'
+    ? [
+        '登录状态参数只检查后缀（STATE_CHECK=suffix）：别的网站可以让访客在不知情时以他人身份登录。设置 STATE_CHECK=bound 可以防止。',
+      ]
+    : []
 }
 
 function shownSettings(settings: Settings): [string, string][] {

@@ -1,6 +1,6 @@
 // How many sign-in requests, and how many tickets that lead nowhere, one address may send in a minute.
 import { type BlockList, isIPv6 } from 'node:net'
-import { RateLimiterMemory } from 'rate-limiter-flexible'
+import { RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible'
 import type { Visit } from './request.ts'
 import { clientAddress } from './trust.ts'
 
@@ -9,9 +9,26 @@ export interface RateLimit {
   admits(kind: 'sign-in' | 'ticket', visit: Visit): Promise<boolean>
 }
 
-export function createRateLimit(perMinute: number, proxies: BlockList | undefined): RateLimit {
+export interface RateLimitOptions {
+  readonly perMinute: number
+  readonly proxies: BlockList | undefined
+  /** A Redis client, where all instances count together. */
+  readonly shared: object | undefined
+}
+
+export function createRateLimit({ perMinute, proxies, shared }: RateLimitOptions): RateLimit {
   if (perMinute === 0) return { admits: async () => true }
-  const limiter = new RateLimiterMemory({ points: perMinute, duration: 60 })
+  const limit = { points: perMinute, duration: 60, keyPrefix: 'menshen:limit' }
+  const own = new RateLimiterMemory(limit)
+  const limiter = shared
+    ? new RateLimiterRedis({
+        ...limit,
+        storeClient: shared,
+        useRedisPackage: true,
+        rejectIfRedisNotReady: true,
+        insuranceLimiter: own,
+      })
+    : own
   return {
     admits: (kind, visit) =>
       limiter.consume(`${kind} ${network(clientAddress(proxies, visit))}`).then(

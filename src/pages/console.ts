@@ -12,6 +12,8 @@ export interface ConsoleView {
   readonly ownKey: string
   readonly username: string
   readonly next: string | undefined
+  /** What a developer should know about how it runs. */
+  readonly warnings: readonly string[]
   /** Name and shown value; secrets are hidden already. */
   readonly settings: readonly (readonly [string, string])[]
 }
@@ -26,6 +28,7 @@ export function consolePage(view: ConsoleView): string {
     body: html`
 <h1>控制台</h1>
 <nav><a href="/">返回首页</a></nav>
+${view.warnings.map(warning => html`<div class="notice bad"><p>${warning}</p></div>`)}
 <section aria-labelledby="sessions">
 <h2 id="sessions">在线用户</h2>
 <form method="get" class="search" role="search">

@@ -2,6 +2,7 @@
 import type { Log } from '../log.ts'
 import { openLmdbStore } from './lmdb.ts'
 import { createMemoryStore } from './memory.ts'
+import type { LimitClient } from './redis/limit-client.ts'
 import type { Store } from './store.ts'
 
 export async function openStore(address: string, now: () => number, log: Log): Promise<Store> {
@@ -10,4 +11,11 @@ export async function openStore(address: string, now: () => number, log: Log): P
   // Loaded only where it is used: the client takes its time.
   const { openRedisStore } = await import('./redis.ts')
   return openRedisStore({ address, now, log })
+}
+
+/** Where all instances count their rate limits together; `undefined` if each has to count for itself. */
+export async function openLimits(address: string): Promise<LimitClient | undefined> {
+  if (!address.startsWith('redis')) return undefined
+  const { openLimitClient } = await import('./redis/limit-client.ts')
+  return openLimitClient(address)
 }

@@ -63,7 +63,7 @@ function assertPrimary(role: unknown): void {
     throw new Error('The sentinels named a server that is not the primary.')
 }
 
-function securityOf({ host }: Host, ca: string | undefined): Security {
+export function securityOf({ host }: Host, ca: string | undefined): Security {
   return {
     tls: true,
     ...(isIP(host) ? {} : { servername: host }),
