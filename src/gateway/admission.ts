@@ -5,6 +5,7 @@ import { clearCookie, readCookie, setCookie } from './cookies.ts'
 import type { House } from './house.ts'
 import { readablePath } from './path.ts'
 import type { Visit } from './request.ts'
+import { type Soon, whenThere } from './soon.ts'
 
 export interface Identity {
   /** Absent for a visitor. */
@@ -26,17 +27,26 @@ const NO_COOKIES: readonly string[] = []
 const NOBODY: Identity = { cookies: NO_COOKIES }
 const FAILED: Identity = { cookies: NO_COOKIES, failedTicket: true }
 
-export async function admit(house: House, visit: Visit): Promise<Admission> {
-  return judge(house, visit.method, visit.path, await identify(house, visit))
+export function admit(house: House, visit: Visit): Soon<Admission> {
+  return whenThere(identify(house, visit), identity => judge(house, visit.method, visit.path, identity))
 }
 
-export async function identify(house: House, { headers }: Pick<Visit, 'headers'>): Promise<Identity> {
+export function identify(house: House, { headers }: Pick<Visit, 'headers'>): Soon<Identity> {
   const ticket = readCookie(headers.cookie, house.cookies.session)
   if (!ticket) return NOBODY
-  const current = house.sessions.glance(ticket) ?? (await house.sessions.current(ticket))
+  const opened = house.sessions.glance(ticket)
+  return opened ? known(house, ticket, opened) : identifyAnew(house, ticket)
+}
+
+async function identifyAnew(house: House, ticket: string): Promise<Identity> {
+  const current = await house.sessions.current(ticket)
   if (!current) return FAILED
   if (current === 'ended') return { cookies: [clearCookie(house.cookies.session)] }
-  return { opened: current, cookies: renewedCookie(house, ticket, current) }
+  return known(house, ticket, current)
+}
+
+function known(house: House, ticket: string, opened: Opened): Identity {
+  return { opened, cookies: renewedCookie(house, ticket, opened) }
 }
 
 /** Public pages admit visitors too, and know who is there if somebody is signed in. */

@@ -8,10 +8,11 @@ import type { IdentityHeaders } from './identity.ts'
 import { canonicalPath } from './path.ts'
 import { splitTarget, type Visit } from './request.ts'
 import { send } from './send.ts'
+import { type Soon, whenThere } from './soon.ts'
 import { isTrusted } from './trust.ts'
 import { toLogin } from './visitor.ts'
 
-type Check = (visit: Visit, response: ServerResponse) => Promise<void>
+type Check = (visit: Visit, response: ServerResponse) => Soon<void>
 
 const STATUS = { admitted: 200, refused: 403, visitor: 401 } as const
 /** Where each kind of proxy says what was asked for. */
@@ -28,12 +29,6 @@ export function createCheck(house: House): Check {
   const safety = { ...safetyHeaders(house), 'content-length': 0 }
   const made = new WeakMap<IdentityHeaders, OutgoingHttpHeaders>()
 
-  async function answerHeaders({ opened, cookies }: Admission): Promise<OutgoingHttpHeaders> {
-    const identity = house.identities.headersFor(opened)
-    const headers = withSafety(identity instanceof Promise ? await identity : identity)
-    return cookies.length > 0 ? { ...headers, 'set-cookie': [...cookies] } : headers
-  }
-
   function withSafety(identity: IdentityHeaders): OutgoingHttpHeaders {
     const known = made.get(identity)
     if (known) return known
@@ -42,18 +37,27 @@ export function createCheck(house: House): Check {
     return headers
   }
 
-  return async (visit, response) => {
+  function answerByStatus({ outcome, opened, cookies }: Admission, response: ServerResponse): Soon<void> {
+    return whenThere(house.identities.headersFor(opened), identity => {
+      const headers = withSafety(identity)
+      response.writeHead(STATUS[outcome], cookies.length > 0 ? { ...headers, 'set-cookie': [...cookies] } : headers)
+      response.end()
+    })
+  }
+
+  return (visit, response) => {
     const original = originalVisit(house, visit)
     if (typeof original === 'string') {
       house.log.warn({ address: visit.address, reason: original }, 'a check was refused')
       return send(response, noticeAnswer(house, 'bad_request'))
     }
-    const admission = judge(house, original.method, original.path, await identify(house, visit))
-    const { outcome, cookies } = admission
-    if (visit.path === '/_menshen/check' || outcome === 'admitted')
-      response.writeHead(STATUS[outcome], await answerHeaders(admission)).end()
-    else if (outcome === 'refused') await send(response, apology(house, original, 'refused', { cookies }))
-    else await send(response, toLogin(house, original, cookies))
+    return whenThere(identify(house, visit), identity => {
+      const admission = judge(house, original.method, original.path, identity)
+      const { outcome, cookies } = admission
+      if (visit.path === '/_menshen/check' || outcome === 'admitted') return answerByStatus(admission, response)
+      if (outcome === 'refused') return send(response, apology(house, original, 'refused', { cookies }))
+      return send(response, toLogin(house, original, cookies))
+    })
   }
 }
 

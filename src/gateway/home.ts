@@ -8,8 +8,9 @@ import { noticeAnswer, pageHeaders } from './answers.ts'
 import type { House } from './house.ts'
 import type { Visit } from './request.ts'
 import { send } from './send.ts'
+import type { Soon } from './soon.ts'
 
-export type Home = (visit: Visit, admission: Admission, response: ServerResponse) => Promise<void>
+export type Home = (visit: Visit, admission: Admission, response: ServerResponse) => Soon<void>
 
 interface Made {
   readonly headers: OutgoingHttpHeaders
@@ -26,11 +27,12 @@ export function createHome(house: House): Home {
     return page
   }
 
-  return async ({ method, path }, { opened, cookies }, response) => {
+  return ({ method, path }, { opened, cookies }, response) => {
     if (path !== '/' || !opened) return send(response, noticeAnswer(house, 'not_found', { cookies }))
     if (method !== 'GET' && method !== 'HEAD')
       return send(response, noticeAnswer(house, 'method_not_allowed', { cookies, headers: { allow: 'GET, HEAD' } }))
     const { headers, body } = made.get(opened) ?? make(opened)
-    response.writeHead(200, cookies.length > 0 ? { ...headers, 'set-cookie': [...cookies] } : headers).end(body)
+    response.writeHead(200, cookies.length > 0 ? { ...headers, 'set-cookie': [...cookies] } : headers)
+    response.end(body)
   }
 }

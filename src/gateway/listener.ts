@@ -1,15 +1,16 @@
 // The node:http side: our own routes go to their table; every other request is a visit to the application behind.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { admit } from './admission.ts'
+import { type Admission, admit } from './admission.ts'
 import { apology, noticeAnswer, tooMany } from './answers.ts'
 import { createCheck, isCheck } from './check.ts'
 import { failure } from './failure.ts'
 import { forward } from './forward/forward.ts'
-import { createHome, type Home } from './home.ts'
+import { createHome } from './home.ts'
 import type { House } from './house.ts'
 import { readVisit, type Visit } from './request.ts'
 import { answerOwnRoute, isOwnRoute } from './routes.ts'
 import { send } from './send.ts'
+import { type Soon, whenThere } from './soon.ts'
 import { toLogin } from './visitor.ts'
 
 export interface Listening {
@@ -29,21 +30,53 @@ export function createListener(house: House): Listening {
     return answer.finally(() => underway.delete(answer))
   }
 
+  async function answerOwnPage(visit: Visit, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const answer = await answerOwn(visit, request)
+    if (house.door.closing) response.shouldKeepAlive = false
+    return send(response, answer)
+  }
+
+  function answer(visit: Visit, request: IncomingMessage, response: ServerResponse): Soon<void> {
+    if (isCheck(visit.path)) return check(visit, response)
+    if (isOwnRoute(visit.path)) return answerOwnPage(visit, request, response)
+    if (visit.method === 'TRACE')
+      return send(response, noticeAnswer(house, 'method_not_allowed', { headers: { allow: ALLOWED } }))
+    return whenThere(admit(house, visit), admission => answerVisit(visit, admission, request, response))
+  }
+
+  function answerVisit(
+    visit: Visit,
+    admission: Admission,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Soon<void> {
+    const { outcome, cookies } = admission
+    if (outcome === 'visitor') return turnAway(visit, admission, response)
+    if (outcome === 'refused') return send(response, apology(house, visit, 'refused', { cookies }))
+    const upstream = house.upstreams.for(visit.path)
+    return upstream ? forward(house, upstream, visit, admission, request, response) : home(visit, admission, response)
+  }
+
+  async function turnAway(visit: Visit, { failedTicket, cookies }: Admission, response: ServerResponse): Promise<void> {
+    const tooOften = failedTicket && !(await house.rateLimit.admits('ticket', visit))
+    return send(response, tooOften ? tooMany(house) : toLogin(house, visit, cookies))
+  }
+
+  function apologise(visit: Visit, response: ServerResponse, error: unknown): void {
+    if (response.headersSent || response.destroyed) response.destroy()
+    else send(response, failure(house, visit, error)).catch(() => response.destroy())
+  }
+
   return {
-    async listener(request, response) {
+    listener(request, response) {
       if (house.door.closing) response.shouldKeepAlive = false
       const visit = readVisit(request)
-      if (!visit) return send(response, noticeAnswer(house, 'bad_request'))
+      if (!visit) return void send(response, noticeAnswer(house, 'bad_request'))
       try {
-        if (isCheck(visit.path)) await check(visit, response)
-        else if (isOwnRoute(visit.path)) {
-          const answer = await answerOwn(visit, request)
-          if (house.door.closing) response.shouldKeepAlive = false
-          await send(response, answer)
-        } else await answerVisit(house, visit, home, request, response)
+        const answered = answer(visit, request, response)
+        if (answered instanceof Promise) answered.catch(error => apologise(visit, response, error))
       } catch (error) {
-        if (response.headersSent || response.destroyed) response.destroy()
-        else await send(response, failure(house, visit, error)).catch(() => response.destroy())
+        apologise(visit, response, error)
       }
     },
     async settle() {
@@ -53,23 +86,3 @@ export function createListener(house: House): Listening {
 }
 
 const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
-
-async function answerVisit(
-  house: House,
-  visit: Visit,
-  home: Home,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  if (visit.method === 'TRACE')
-    return send(response, noticeAnswer(house, 'method_not_allowed', { headers: { allow: ALLOWED } }))
-  const admission = await admit(house, visit)
-  const { outcome, cookies } = admission
-  if (outcome === 'visitor' && admission.failedTicket && !(await house.rateLimit.admits('ticket', visit)))
-    return send(response, tooMany(house))
-  if (outcome === 'visitor') return send(response, toLogin(house, visit, cookies))
-  if (outcome === 'refused') return send(response, apology(house, visit, 'refused', { cookies }))
-  const upstream = house.upstreams.for(visit.path)
-  if (upstream) return forward(house, upstream, visit, admission, request, response)
-  return home(visit, admission, response)
-}

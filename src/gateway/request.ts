@@ -19,8 +19,8 @@ export interface Visit {
 export function readVisit({ method = 'GET', url = '', headers, socket }: IncomingMessage): Visit | undefined {
   const [rawPath, search] = splitTarget(url)
   const path = canonicalPath(rawPath)
-  const connection = { connection: socket, address: socket.remoteAddress ?? '' }
-  return path === undefined ? undefined : { method, path, search, headers, ...connection }
+  if (path === undefined) return undefined
+  return { method, path, search, headers, connection: socket, address: socket.remoteAddress ?? '' }
 }
 
 export function splitTarget(target: string): [path: string, search: string] {

@@ -15,6 +15,8 @@ const LAST_RULE: Rule = { path: '/', roles: ROLES }
 export function createRules(given: readonly Rule[]): Rules {
   const sorted = [CONSOLE_RULE, ...given].sort((one, other) => specificity(other) - specificity(one))
   const rules = sorted.filter(rule => !rule.shadow)
+  const shadows = given.some(rule => rule.shadow)
+  const capitals = given.some(rule => rule.path !== rule.path.toLowerCase())
   const foldedRules = rules.map(rule => ({ rule, folded: { ...rule, path: rule.path.toLowerCase() } }))
 
   function foldedRuleFor(method: string, path: string): Rule {
@@ -24,9 +26,11 @@ export function createRules(given: readonly Rule[]): Rules {
   return {
     ruleFor(method, path, role) {
       const rule = rules.find(rule => covers(rule, method, path)) ?? LAST_RULE
-      return admits(rule, role) ? foldedRuleFor(method, path) : rule
+      const folds = capitals || path !== path.toLowerCase()
+      return folds && admits(rule, role) ? foldedRuleFor(method, path) : rule
     },
     shadowRuleFor: (method, path) => {
+      if (!shadows) return undefined
       const rule = sorted.find(rule => covers(rule, method, path))
       return rule?.shadow ? rule : undefined
     },
