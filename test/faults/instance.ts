@@ -16,7 +16,7 @@ import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import type { Behaviour } from '../kit/strict-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const MAIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
 const DEADLINE_MS = 20_000
 
 /** A line of the log. */

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { createClient } from './client.ts'
 import { freePort } from './free-port.ts'
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const MAIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
 const START_DEADLINE_MS = 20_000
 const EXIT_DEADLINE_MS = 10_000
 

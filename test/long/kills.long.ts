@@ -15,6 +15,6 @@ test(`${KILLS} times kill -9: no answered sign-in is lost, nobody who signed out
   t.diagnostic(
     `${KILLS} kills: ${signIns} signed in, 0 lost, ${signOuts} signed out, 0 back, ready after ${median} ms, at most ${startsMs.at(-1)} ms`,
   )
-  // The slowest one says more about what else the machine does.
-  assert.ok(median < SOON_MS, `ready after ${median} ms`)
+  const slowest = startsMs.at(-1) ?? Number.POSITIVE_INFINITY
+  assert.ok(slowest < SOON_MS, `ready after ${slowest} ms`)
 })

@@ -1,0 +1,214 @@
+// Random and mutated requests against a running gateway, and the judge of what came of them. A seed gives the same
+// requests again.
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer, type IncomingMessage } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { decodeJwt } from 'jose'
+import { startInstance } from '../faults/instance.ts'
+import { createClient, signIn } from '../kit/client.ts'
+import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { tempFolder } from '../kit/temp.ts'
+import { type Blob, createGenerator } from './fuzz-requests.ts'
+import { readResponses } from './fuzz-responses.ts'
+import { createRandom } from './random.ts'
+
+export interface Plan {
+  seeds: readonly number[]
+  /** For each seed. */
+  requests: number
+  /** No new request is begun after it. */
+  limitMs: number
+}
+
+const RULES = [
+  { path: '/internal', roles: ['developer'] },
+  { path: '/public', public: true },
+]
+const AT_ONCE = 32
+const SILENCE_MS = 120
+const LONGEST_MS = 5000
+const CHECK_EVERY = 200
+const USERS = ['admin', 'zhangsan', 'lisi'] as const
+const IDENTITY = ['user', 'email', 'preferred-username', 'groups'].map(name => `x-forwarded-${name}`)
+const ASSERTION = 'x-menshen-assertion'
+const FAILURES = ['a request failed', 'an upgrade failed', 'the application behind did not answer', 'sign-in failed']
+
+export async function fuzz(t: TestContext, { seeds, requests, limitMs }: Plan) {
+  const violations: string[] = []
+  const blobs = new Set<Blob>()
+  const known = new Map<string, Blob>()
+  /** Whose each ticket is or was. */
+  const owners = new Map<string, string>()
+  let hits = 0
+
+  const application = createServer((request, response) => {
+    hits += 1
+    for (const complaint of judge(request)) violations.push(`${complaint}: ${request.method} ${request.url}`)
+    request.resume()
+    response.on('error', () => {}).end('fine')
+  })
+  application.on('clientError', (_error, socket) => {
+    violations.push('the gateway sent the application what is no request')
+    socket.destroy()
+  })
+  application.listen(0, '127.0.0.1')
+  await once(application, 'listening')
+  t.after(() => {
+    application.close()
+    application.closeAllConnections()
+  })
+
+  /** What no request may bring about at the application. */
+  function judge({ url = '', headers, rawHeaders }: IncomingMessage): string[] {
+    const complaints: string[] = []
+    const values = (name: string) => rawHeaders.filter((_, i) => i % 2 === 1 && plain(rawHeaders[i - 1]) === name)
+    const told = [...IDENTITY, ASSERTION].map(values)
+    const user = told[0]?.[0]
+    if (told.some(lines => lines.length > 1)) complaints.push('an identity header came twice')
+    if (user === undefined && told.some(lines => lines.length > 0)) complaints.push('an identity without a user')
+    if (user !== undefined) {
+      const assertion = decodeJwt(headers[ASSERTION] as string)
+      const nickname = decodeURIComponent(String(headers['x-forwarded-preferred-username']))
+      const expected = [user, `${user}@example.com`, '张三', user === 'admin' ? 'developer' : 'common']
+      const got = [assertion.username, headers['x-forwarded-email'], nickname, headers['x-forwarded-groups']]
+      if (expected.join() !== got.join() || assertion.role !== expected[3]) complaints.push(`not our identity: ${got}`)
+    }
+    if (/menshen_(session|return|attempt)/i.test(String(headers.cookie))) complaints.push('our cookie was forwarded')
+
+    const blob = known.get(String(headers['x-fuzz']))
+    const senders = blob ? [blob] : [...blobs]
+    const shown = senders.flatMap(({ bytes }) => [...owners].filter(([ticket]) => bytes.includes(ticket)))
+    if (user !== undefined && !shown.some(([, owner]) => owner === user)) complaints.push(`nobody showed ${user}'s ticket`)
+    const path = readable(url)
+    const below = (prefix: string) => path === prefix || path.startsWith(`${prefix}/`)
+    if (below('/internal') && user !== 'admin') complaints.push(`${user ?? 'a visitor'} on a developer's page`)
+    if (!below('/public') && user === undefined) complaints.push('a visitor on a protected page')
+    return complaints
+  }
+
+  const provider = await startScriptedProvider()
+  t.after(() => provider.close())
+  const folder = tempFolder(t)
+  writeFileSync(join(folder, 'menshen.config.ts'), `export default ${JSON.stringify({ rules: RULES })}\n`)
+  const gateway = await startInstance(t, folder, {
+    STORE: 'memory:',
+    RATE_LIMIT_PER_MINUTE: '0',
+    UPSTREAM: `http://127.0.0.1:${(application.address() as AddressInfo).port}`,
+    ...provider.settings,
+  })
+  let ended = false
+  gateway.exited.then(() => (ended = true))
+
+  const tickets: string[] = []
+  /** Fuzzing signs people out; who is out signs in again. */
+  async function signInAgain(): Promise<void> {
+    for (const [i, username] of USERS.entries()) {
+      const headers = { cookie: `menshen_session=${tickets[i]}` }
+      if (tickets[i] && (await createClient(gateway.url).get('/_menshen/me', { headers })).status === 200) continue
+      const client = createClient(gateway.url)
+      await signIn(client, provider, { username })
+      tickets[i] = client.cookies.get('menshen_session') ?? ''
+      owners.set(tickets[i], username)
+    }
+  }
+
+  async function send(blob: Blob): Promise<void> {
+    blobs.add(blob)
+    for (const id of blob.ids) known.set(id, blob)
+    const { bytes, cut } = await exchange(gateway.url, blob.bytes)
+    blobs.delete(blob)
+    for (const id of blob.ids) known.delete(id)
+    const { responses, problem } = readResponses(bytes, blob.bytes.includes('HEAD'))
+    const complain = (what: string) => violations.push(`${what}\n  ${JSON.stringify(blob.bytes.slice(0, 600))}`)
+    if (problem && !(cut && problem === 'incomplete')) complain(`an answer does not parse: ${problem}`)
+    for (const { status, headers } of responses) {
+      counts.set(status, (counts.get(status) ?? 0) + 1)
+      if (status >= 500) complain(`status ${status}`)
+      const location = headers.get('location')
+      if (location !== undefined && !isOurs(location, gateway.url, provider.url)) complain(`a redirect to ${location}`)
+    }
+  }
+
+  const counts = new Map<number, number>()
+  await signInAgain()
+  const rssBefore = residentMb(gateway.pid)
+  const began = performance.now()
+  let sent = 0
+  let sinceCheck = 0
+  for (const seed of seeds) {
+    const generate = createGenerator(createRandom(seed), { tickets, url: gateway.url, name: `s${seed}` })
+    let left = requests
+    while (left > 0 && performance.now() - began < limitMs && !ended && violations.length < 20) {
+      const batch: Blob[] = []
+      while (batch.length < AT_ONCE && left > 0) {
+        const blob = generate()
+        batch.push(blob)
+        left -= blob.ids.length
+        sent += blob.ids.length
+        sinceCheck += blob.ids.length
+      }
+      await Promise.all(batch.map(send))
+      if (sinceCheck < CHECK_EVERY) continue
+      sinceCheck = 0
+      if (!ended) await signInAgain()
+    }
+  }
+  const failures = gateway.lines.filter(({ event, error }) => FAILURES.includes(event) && error === undefined)
+  for (const line of failures.slice(0, 5)) violations.push(`logged: ${JSON.stringify(line)}`)
+  return {
+    violations,
+    sent,
+    hits,
+    ended,
+    counts: Object.fromEntries([...counts].sort(([a], [b]) => a - b)),
+    seconds: (performance.now() - began) / 1000,
+    rssBefore,
+    rssAfter: ended ? 0 : residentMb(gateway.pid),
+  }
+}
+
+/** Everything that comes back until the other side closes, or has nothing more to say: then `cut`. */
+async function exchange(url: string, bytes: string): Promise<{ bytes: Buffer; cut: boolean }> {
+  const chunks: Buffer[] = []
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  let cut = false
+  const leave = () => {
+    cut = true
+    socket.destroy()
+  }
+  socket.on('error', () => {})
+  socket.on('data', chunk => chunks.push(chunk))
+  socket.setTimeout(SILENCE_MS, leave)
+  const longest = setTimeout(leave, LONGEST_MS)
+  socket.write(bytes, 'latin1')
+  await once(socket, 'close')
+  clearTimeout(longest)
+  return { bytes: Buffer.concat(chunks), cut }
+}
+
+/** As the most generous application would read it. */
+function readable(target: string): string {
+  let path = target.replace(/[?#].*$/s, '')
+  for (let i = 0; i < 3; i++)
+    path = path.replace(/%([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)))
+  const plainPath = path
+    .replace(/;[^/]*/g, '')
+    .replace(/[\\/]+/g, '/')
+    .toLowerCase()
+  return new URL(plainPath.replace(/[?#]/g, '_'), 'http://application').pathname
+}
+
+const plain = (name = '') => name.toLowerCase().replace(/[^a-z0-9]/g, '-')
+
+function isOurs(location: string, own: string, provider: string): boolean {
+  if (!URL.canParse(location, own)) return false
+  const { origin, pathname } = new URL(location, own)
+  return origin === own || (origin === provider && pathname === '/oauth/authorize')
+}
+
+function residentMb(pid: number): number {
+  return Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024)
+}

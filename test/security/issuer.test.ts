@@ -1,0 +1,75 @@
+// S07: an answer that another provider sent, or that does not say who sent it, is refused before anything is spent.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { openScene } from '../forward/scene.ts'
+
+const ISSUER = 'https://idp.example.com'
+const RIGHT = encodeURIComponent(ISSUER)
+
+const REFUSED: Record<string, string> = {
+  absent: '',
+  empty: '&iss=',
+  'somebody else': '&iss=https%3A%2F%2Fevil.example',
+  'a slash more': `&iss=${RIGHT}%2F`,
+  'another case': '&iss=https%3A%2F%2FIDP.example.com',
+  'a port more': `&iss=${RIGHT}%3A443`,
+  'a space more': `&iss=${RIGHT}%20`,
+  'a null byte more': `&iss=${RIGHT}%00`,
+  'a beginning of it': '&iss=https%3A%2F%2Fidp.example',
+  'in another case of name': `&ISS=${RIGHT}`,
+  'as a list': `&iss%5B%5D=${RIGHT}`,
+  'twice the same': `&iss=${RIGHT}&iss=${RIGHT}`,
+  'right, then wrong': `&iss=${RIGHT}&iss=evil`,
+  'wrong, then right': `&iss=evil&iss=${RIGHT}`,
+  'right, then empty': `&iss=${RIGHT}&iss=`,
+}
+
+for (const [name, more] of Object.entries(REFUSED)) {
+  test(`with ISSUER, iss ${name} is refused before any call to the provider`, async t => {
+    const { provider, visitor } = await openScene(t, { env: { ISSUER } })
+    const client = visitor()
+    const { status, headers } = await client.get(`/callback?code=${provider.codeFor()}&state=a_idp${more}`)
+    assert.equal(status, 302)
+    assert.equal(headers.location, '/login?error=callback_error')
+    assert.equal(provider.calls.length, 0)
+    assert.ok(!client.cookies.has('menshen_session'))
+  })
+}
+
+test('with ISSUER, the right iss signs in', async t => {
+  const { provider, visitor } = await openScene(t, { env: { ISSUER } })
+  const client = visitor()
+  const { headers } = await client.get(`/callback?iss=${RIGHT}&code=${provider.codeFor()}&state=a_idp`)
+  assert.equal(headers.location, '/')
+  assert.ok(client.cookies.has('menshen_session'))
+})
+
+test('with ISSUER, the checks of the specification still come first', async t => {
+  const { provider, visitor } = await openScene(t, { env: { ISSUER } })
+  for (const [query, error] of [
+    ['error=access_denied&iss=evil', 'access_denied'],
+    ['iss=evil&state=a_idp', 'missing_code'],
+    ['code=c&state=a&iss=evil', 'invalid_state'],
+  ]) {
+    assert.equal((await visitor().get(`/callback?${query}`)).headers.location, `/login?error=${error}`)
+  }
+  assert.equal(provider.calls.length, 0)
+})
+
+test('a wrong iss does not spend the attempt of the browser that began it', async t => {
+  const { provider, visitor } = await openScene(t, { env: { ISSUER, STATE_CHECK: 'bound' } })
+  const client = visitor()
+  const away = await client.post('/login')
+  const state = new URL(String(away.headers.location)).searchParams.get('state') ?? ''
+  const path = `/callback?code=${provider.codeFor()}&state=${state}`
+  assert.equal((await client.get(`${path}&iss=evil`)).headers.location, '/login?error=callback_error')
+  assert.equal((await client.get(`${path}&iss=${RIGHT}`)).headers.location, '/')
+})
+
+test('without ISSUER, iss is ignored, whatever it says', async t => {
+  const { provider, visitor } = await openScene(t)
+  for (const more of ['', '&iss=', '&iss=evil', '&iss=a&iss=b']) {
+    const { headers } = await visitor().get(`/callback?code=${provider.codeFor()}&state=a_idp${more}`)
+    assert.equal(headers.location, '/', more)
+  }
+})

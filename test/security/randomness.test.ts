@@ -1,0 +1,75 @@
+// S02, S22: nobody guesses a state or a ticket.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { openScene } from '../forward/scene.ts'
+import { signIn } from '../kit/client.ts'
+import { bitBias, byteBias } from './random.ts'
+
+const AT_ONCE = 20
+/** Chance alone goes beyond this once in about half a million runs. */
+const FAR = 5
+
+async function collect<T>(count: number, make: () => Promise<T>): Promise<T[]> {
+  const made: T[] = []
+  while (made.length < count)
+    made.push(...(await Promise.all(Array.from({ length: Math.min(AT_ONCE, count - made.length) }, make))))
+  return made
+}
+
+function assertRandom(texts: readonly string[]): void {
+  assert.equal(new Set(texts).size, texts.length, 'one came twice')
+  const values = texts.map(text => Buffer.from(text, 'base64url'))
+  for (const value of values) assert.equal(value.length, 32, '256 bits')
+  assert.ok(bitBias(values) < FAR, `ones and zeros: ${bitBias(values)}`)
+  assert.ok(byteBias(values) < FAR, `bytes: ${byteBias(values)}`)
+  // A counter or a clock would show in the same place of each.
+  for (let place = 0; place < 32; place++) {
+    const column = [Buffer.from(values.map(value => value[place] ?? 0))]
+    assert.ok(bitBias(column) < FAR + 1, `byte ${place}: ${bitBias(column)}`)
+  }
+}
+
+const withoutSuffix = (state: string | null) => {
+  assert.match(state ?? '', /^[\w-]{43}_idp$/)
+  return (state ?? '').slice(0, -'_idp'.length)
+}
+
+test('2,000 states of POST /login are distinct, of 256 bits each, and look like chance', async t => {
+  const scene = await openScene(t)
+  const states = await collect(2000, async () => {
+    const { status, headers } = await scene.visitor().post('/login')
+    assert.equal(status, 303)
+    return withoutSuffix(new URL(String(headers.location)).searchParams.get('state'))
+  })
+  assertRandom(states)
+})
+
+test('1,000 states that the script of the page is given are distinct, and so are the browsers’ secrets', async t => {
+  const scene = await openScene(t, { env: { STATE_CHECK: 'bound', PKCE: 'S256' } })
+  const secrets: string[] = []
+  const challenges: string[] = []
+  const states = await collect(1000, async () => {
+    const visitor = scene.visitor()
+    const answer = await visitor.post('/login', '', { headers: { accept: 'application/json' } })
+    const { state, location } = answer.json<{ state: string; location: string }>()
+    const query = new URL(location).searchParams
+    assert.equal(query.get('state'), state)
+    secrets.push(visitor.cookies.get('menshen_attempt') ?? '')
+    challenges.push(query.get('code_challenge') ?? '')
+    return withoutSuffix(state)
+  })
+  for (const texts of [states, secrets, challenges]) assertRandom(texts)
+  assert.equal(new Set([...states, ...secrets, ...challenges]).size, 3000, 'none is used for two things')
+})
+
+test('5,000 tickets are 43 characters of base64url, distinct, and look like chance', async t => {
+  const scene = await openScene(t)
+  const tickets = await collect(5000, async () => {
+    const visitor = scene.visitor()
+    await signIn(visitor, scene.provider)
+    const ticket = visitor.cookies.get('menshen_session') ?? ''
+    assert.match(ticket, /^[\w-]{43}$/)
+    return ticket
+  })
+  assertRandom(tickets)
+})
