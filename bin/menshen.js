@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-// The command: what was built if it is there, otherwise the source as it is. Compiled code is kept for the next start,
-// which then takes half the time.
+// The command: the source as it is, or in the npm package what was built of it. Compiled code is kept for the next
+// start, which then takes half the time.
 import { existsSync } from 'node:fs'
 import { enableCompileCache } from 'node:module'
 
 enableCompileCache()
-const built = new URL('../dist/main.js', import.meta.url)
-await import(existsSync(built) ? built.href : new URL('../src/main.ts', import.meta.url).href)
+const source = new URL('../src/main.ts', import.meta.url)
+await import(existsSync(source) ? source.href : new URL('../dist/main.js', import.meta.url).href)

@@ -20,7 +20,7 @@ export function announce(log: Log, settings: Settings, users: readonly string[] 
   )
   const missing = missingSettings(settings)
   if (missing.length > 0) log.error({ missing }, 'nobody can sign in: settings of the provider are missing')
-  if (settings.STATE_CHECK === 'suffix')
+  if (settings.STATE_CHECK === 'suffix' && settings.PKCE === 'off')
     log.warn(
       { remedy: 'STATE_CHECK=bound' },
       'the state is checked by its suffix only: another site can sign a visitor in as somebody else (login CSRF)',

@@ -131,7 +131,8 @@ export const SETTINGS = {
   PKCE: required({
     ...kind.oneOf(['off', 'S256'], 'S256'),
     default: 'off',
-    sentence: '`S256` adds PKCE to the authorization and token requests, if the provider supports it.',
+    sentence:
+      '`S256` adds PKCE to the authorization and token requests, if the provider supports it. Like `bound` it asks for the attempt that the same browser started.',
   }),
   REFRESH_LEAD_SECONDS: required({
     ...kind.wholeNumber(1, 86_400, 'a number of seconds'),

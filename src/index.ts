@@ -47,7 +47,7 @@ export interface MenshenOptions {
 
 export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   const { settings = readSettings({}), config = {}, log, now = Date.now } = options
-  const store = await openStore(settings.STORE, now, log)
+  const store = await openStore(settings.STORE, now, log, settings.SESSION_CACHE_SIZE)
   const provider = providerOf(settings, now)
   const keys = deriveKeys(settings.CLIENT_SECRET ?? new Secret(randomBytes(32).toString('hex')))
   const sessions = createSessions({ store, provider, keys, settings, now, log })

@@ -86,10 +86,15 @@ function closeOnSignal(running: Closing, development: DevProvider | undefined, l
     }
     closing = true
     log.info({ signal }, 'stopping')
-    await running.close()
-    await development?.close()
-    log.info({}, 'stopped')
-    process.exit(0)
+    try {
+      await running.close()
+      await development?.close()
+      log.info({}, 'stopped')
+      process.exit(0)
+    } catch (error) {
+      log.error({ err: error }, 'not everything could be closed')
+      process.exit(1)
+    }
   }
   process.on('SIGTERM', close)
   process.on('SIGINT', close)

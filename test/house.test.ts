@@ -1,4 +1,4 @@
-// The house as DESIGN.md draws it: imports go one way, the environment and the clock are read at the top only, and every
+// The house as docs/architecture.md draws it: imports go one way, the environment and the clock are read at the top only, and every
 // file fits on a few screens.
 
 import assert from 'node:assert/strict'

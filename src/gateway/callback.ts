@@ -1,6 +1,6 @@
 // GET /callback: the eight steps of the specification, in its order. Nothing is sent to the provider before the checks
 // have passed, and no answer leaves before the session is safely stored.
-import { factsOf } from '../errors.ts'
+import { factsOf, MenshenError } from '../errors.ts'
 import { type Attempt, STATE_SUFFIX } from '../session/attempts.ts'
 import { sessionCookie } from './admission.ts'
 import { redirectAnswer } from './answers.ts'
@@ -31,7 +31,7 @@ export async function finishSignIn(house: House, visit: Visit): Promise<Response
   try {
     const attempt = await house.attempts.take(readCookie(visit.headers.cookie, house.cookies.attempt), state[0])
     if (!attempt && house.attempts.remembered) return failed('invalid_state')
-    const outcome = await signIn(house, visit, code[0], attempt)
+    const outcome = await inTurn(house, () => signIn(house, visit, code[0] as string, attempt))
     if (typeof outcome !== 'string') return outcome
     return failed(outcome)
   } catch (cause) {
@@ -47,6 +47,17 @@ function isFromIssuer({ settings }: House, query: URLSearchParams): boolean {
 }
 
 type Failure = 'token_error' | 'userinfo_error'
+
+/** The code is not spent before there is room for all that follows. */
+async function inTurn(house: House, work: () => Promise<Response | Failure>): Promise<Response | Failure> {
+  try {
+    return await house.provider.turn(work)
+  } catch (error) {
+    if (!(error instanceof MenshenError) || error.code !== 'provider_busy') throw error
+    house.log.warn({ error: 'token_error', ...factsOf(error) }, 'sign-in failed')
+    return 'token_error'
+  }
+}
 
 async function signIn(house: House, visit: Visit, code: string, attempt?: Attempt): Promise<Response | Failure> {
   const tokens = await orFailure(house, 'token_error', house.provider.redeem(code, attempt?.verifier))

@@ -1,4 +1,5 @@
 // The developer's console: the list of sessions, and ending one.
+import { BlockList } from 'node:net'
 import { SETTINGS } from '../config.ts'
 import { consolePage } from '../pages/console.ts'
 import { hidePassword } from '../secret.ts'
@@ -47,8 +48,8 @@ export async function endSession(
   return redirectAnswer(house, visit.method, '/_menshen/console', cookies)
 }
 
-function warningsOf({ STATE_CHECK }: Settings): string[] {
-  return STATE_CHECK === 'suffix'
+function warningsOf({ STATE_CHECK, PKCE }: Settings): string[] {
+  return STATE_CHECK === 'suffix' && PKCE === 'off'
     ? [
         '登录状态参数只检查后缀（STATE_CHECK=suffix）：别的网站可以让访客在不知情时以他人身份登录。设置 STATE_CHECK=bound 可以防止。',
       ]
@@ -56,5 +57,10 @@ function warningsOf({ STATE_CHECK }: Settings): string[] {
 }
 
 function shownSettings(settings: Settings): [string, string][] {
-  return (Object.keys(SETTINGS) as (keyof Settings)[]).map(name => [name, hidePassword(String(settings[name] ?? '—'))])
+  return (Object.keys(SETTINGS) as (keyof Settings)[]).map(name => [name, shown(settings[name])])
+}
+
+function shown(value: Settings[keyof Settings]): string {
+  if (value instanceof BlockList) return value.rules.join(', ')
+  return hidePassword(String(value ?? '—'))
 }

@@ -31,6 +31,7 @@ export function createListener(house: House): Listening {
   }
 
   async function answerOwnPage(visit: Visit, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (visit.headers.expect) response.writeContinue()
     const answer = await answerOwn(visit, request)
     if (house.door.closing) response.shouldKeepAlive = false
     return send(response, answer)
@@ -71,7 +72,7 @@ export function createListener(house: House): Listening {
     listener(request, response) {
       if (house.door.closing) response.shouldKeepAlive = false
       const visit = readVisit(request)
-      if (!visit) return void send(response, noticeAnswer(house, 'bad_request'))
+      if (!visit) return void send(response, noticeAnswer(house, 'bad_request')).catch(() => response.destroy())
       try {
         const answered = answer(visit, request, response)
         if (answered instanceof Promise) answered.catch(error => apologise(visit, response, error))

@@ -7,8 +7,9 @@ const PLAIN = /^(?:\/(?!\.)[\w\-.~!$&'()*+,=:@]+)*\/?$/
 /** `undefined` if the path is ambiguous or broken: it must be refused, never guessed. */
 export function canonicalPath(path: string): string | undefined {
   if (PLAIN.test(path) && path !== '') return path
-  if (!path.startsWith('/') || /[^\x21-\x7e]|[\\;"<>^`{|}#]/.test(path)) return undefined
-  const canonical = decodeUnreserved(path)
+  if (!path.startsWith('/') || /[^\x21-\x7e]|[\\;"<>^`{}#]/.test(path)) return undefined
+  // Browsers leave this one as it is.
+  const canonical = decodeUnreserved(path.replaceAll('|', '%7C'))
   if (canonical === undefined || isAmbiguous(canonical)) return undefined
   return canonical
 }

@@ -65,6 +65,8 @@ const userInfoAnswer = z.object({
 
 const errorAnswer = z.object({ error: z.string() })
 
+/** Not now, rather than no. */
+const PASSING = new Set([408, 425, 429])
 const REFUSALS = new Set(['invalid_grant', 'invalid_token', 'invalid_client', 'unauthorized_client'])
 
 export function readTokenSet(answer: Answer): TokenSet {
@@ -80,6 +82,8 @@ function read<T>(schema: z.ZodType<T>, { status, body }: Answer): T {
   const error = errorCode(body)
   if (error !== undefined && REFUSALS.has(error))
     throw new MenshenError('provider_refused', `the provider answered ${status} with ${error}`)
+  if (status >= 400 && status < 500 && !PASSING.has(status))
+    throw new MenshenError('provider_refused', `the provider answered ${status}`)
   if (status !== 200) throw new MenshenError('provider_answer', `the provider answered ${status}`)
   if (body === undefined) throw new MenshenError('provider_answer', 'the answer is not JSON')
   const result = schema.safeParse(body)

@@ -12,6 +12,8 @@ import { createGate } from './gate.ts'
 export interface Provider {
   /** Where the browser goes to sign in. Everything but `state` is the same at each attempt. */
   authorizationUrl(attempt?: { state: string; challenge?: string }): string
+  /** A sign-in's turn to call the provider: waits if there are many, and is refused if there are too many. */
+  turn<T>(signIn: () => Promise<T>): Promise<T>
   redeem(code: string, verifier: string | undefined): Promise<TokenSet>
   userInfo(accessToken: string): Promise<UserInfo>
   refresh(refreshToken: string): Promise<TokenSet>
@@ -86,19 +88,29 @@ export function createProvider({ authUrl, clientId, clientSecret, settings, now 
       return url.href
     },
 
+    turn: signInGate.pass,
+
     async redeem(code, verifier) {
       // The callback has checked the state already, in the order that the specification gives.
       const checked = oauth.validateAuthResponse(server, client, new URLSearchParams({ code }), oauth.skipStateCheck)
       const proof = verifier ?? oauth.nopkce
-      const answer = await signInGate.pass(() =>
-        oauth.authorizationCodeGrantRequest(server, client, authentication, checked, redirectUri, proof, options),
+      return readTokenSet(
+        await readAnswer(
+          await oauth.authorizationCodeGrantRequest(
+            server,
+            client,
+            authentication,
+            checked,
+            redirectUri,
+            proof,
+            options,
+          ),
+        ),
       )
-      return readTokenSet(await readAnswer(answer))
     },
 
     async userInfo(accessToken) {
-      const answer = await signInGate.pass(() => oauth.userInfoRequest(server, client, accessToken, options))
-      return readUserInfo(await readAnswer(answer))
+      return readUserInfo(await readAnswer(await oauth.userInfoRequest(server, client, accessToken, options)))
     },
 
     async refresh(refreshToken) {

@@ -8,6 +8,7 @@ export function unconfiguredProvider(): Provider {
   }
   return {
     authorizationUrl: () => '',
+    turn: signIn => signIn(),
     redeem: refuse,
     userInfo: refuse,
     refresh: refuse,

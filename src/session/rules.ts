@@ -8,12 +8,14 @@ export interface Rules {
   shadowRuleFor(method: string, path: string): Rule | undefined
 }
 
+/** Our own pages are for every signed-in user, whatever the rules say of the application. */
+const OWN_RULE: Rule = { path: '/_menshen', roles: ROLES }
 const CONSOLE_RULE: Rule = { path: '/_menshen/console', roles: ['developer'] }
 /** Whatever no other rule covers. */
 const LAST_RULE: Rule = { path: '/', roles: ROLES }
 
 export function createRules(given: readonly Rule[]): Rules {
-  const sorted = [CONSOLE_RULE, ...given].sort((one, other) => specificity(other) - specificity(one))
+  const sorted = [CONSOLE_RULE, OWN_RULE, ...given].sort((one, other) => specificity(other) - specificity(one))
   const rules = sorted.filter(rule => !rule.shadow)
   const shadows = given.some(rule => rule.shadow)
   const capitals = given.some(rule => rule.path !== rule.path.toLowerCase())

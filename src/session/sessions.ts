@@ -64,6 +64,7 @@ export interface SessionsOptions {
   readonly log: Log
 }
 
+const NOTE_AGAIN_MS = 10_000
 /** "Last seen" is exact to this: a request must not cost a write. */
 const SEEN_STEP_MS = 5 * 60_000
 
@@ -134,7 +135,8 @@ export function createSessions({ store, provider, keys, settings, now, log }: Se
       .read(opened.key)
       .then(stored => stored && store.replace(opened.key, withCard(stored, card, opened.key, keys), stored.version))
       .catch((error: unknown) => log.warn({ err: error }, 'last seen not saved'))
-      .finally(() => noting.delete(opened.key))
+      // A store that cannot be written is not asked again at every request.
+      .finally(() => setTimeout(() => noting.delete(opened.key), NOTE_AGAIN_MS).unref())
   }
 
   async function endAllWith(label: string): Promise<number> {

@@ -5,12 +5,12 @@ import { createMemoryStore } from './memory.ts'
 import type { LimitClient } from './redis/limit-client.ts'
 import type { Store } from './store.ts'
 
-export async function openStore(address: string, now: () => number, log: Log): Promise<Store> {
+export async function openStore(address: string, now: () => number, log: Log, cacheSize?: number): Promise<Store> {
   if (address === 'memory:') return createMemoryStore({ now })
   if (address.startsWith('lmdb:')) return openLmdbStore({ directory: address.slice('lmdb:'.length), now })
   // Loaded only where it is used: the client takes its time.
   const { openRedisStore } = await import('./redis.ts')
-  return openRedisStore({ address, now, log })
+  return openRedisStore({ address, now, log, ...(cacheSize === undefined ? {} : { cacheSize }) })
 }
 
 /** Where all instances count their rate limits together; `undefined` if each has to count for itself. */

@@ -29,6 +29,8 @@ export function isWebSocket({ headers }: IncomingMessage): boolean {
 }
 
 async function upgrade(house: House, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+  // Whoever listens to `upgrade` without our check gets here with anything: h2c would be a tunnel past every rule.
+  if (!isWebSocket(request)) return refuse(socket, 400)
   const visit = readVisit(request)
   if (!visit) return refuse(socket, 400)
   // What is judged by one method must not arrive under another.
@@ -86,9 +88,9 @@ function readEarly(socket: Duplex, head: Buffer): () => Buffer {
   }
 }
 
-function dial({ connection }: Upstream, { path, search, headers: asked }: Visit, headers: string[]): ClientRequest {
+function dial({ connection }: Upstream, { path, search }: Visit, headers: string[]): ClientRequest {
   const request = connection.origin.startsWith('https:') ? httpsRequest : httpRequest
-  const upgradeHeaders = ['connection', 'Upgrade', 'upgrade', asked.upgrade ?? 'websocket']
+  const upgradeHeaders = ['connection', 'Upgrade', 'upgrade', 'websocket']
   const { origin, ...how } = connection
   return request(origin, { ...how, path: path + search, headers: [...headers, ...upgradeHeaders], agent: false })
 }
