@@ -23,7 +23,12 @@ export async function startProvider(expiresIn: number): Promise<Served> {
   return served(port, await startUntil('ready', script('provider.ts', port, expiresIn)))
 }
 
-export async function startMenshen(store: string, provider: Served, cores: Cores): Promise<Menshen> {
+export async function startMenshen(
+  store: string,
+  provider: Served,
+  cores: Cores,
+  more: Readonly<Record<string, string>> = {},
+): Promise<Menshen> {
   const port = await freePort()
   const startedAt = performance.now()
   const running = start(script('../src/main.ts'), {
@@ -36,6 +41,7 @@ export async function startMenshen(store: string, provider: Served, cores: Cores
       STORE: store,
       LOG_LEVEL: 'error',
       RATE_LIMIT_PER_MINUTE: '0',
+      ...more,
     },
   })
   const menshen = served(port, running)

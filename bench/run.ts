@@ -9,12 +9,14 @@ import { benchGrowth } from './growth.ts'
 import { machine } from './machine.ts'
 import type { Part } from './part.ts'
 import { QUICK, WHOLE } from './plan.ts'
+import { benchProxy } from './proxy.ts'
 import { type Findings, markTable, toMarkdown } from './report.ts'
 import { benchSignIns } from './sign-ins.ts'
 import { benchStorm } from './storm.ts'
 
 const PARTS: Readonly<Record<string, Part>> = {
   check: benchCheck,
+  proxy: benchProxy,
   'sign-ins': benchSignIns,
   storm: benchStorm,
   growth: benchGrowth,

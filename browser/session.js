@@ -9,6 +9,13 @@ const LONGEST_WAIT_MS = 10 * 60_000
 
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let timer
+let questions = 0
+/** On a public page there may be nobody whose session could end. */
+let wasSignedIn = false
+/** The end that the page has been warned of. */
+let warnedOf = 0
+/** Once the session has ended: whether the page leaves it to us to say so. @type {boolean | undefined} */
+let isOursToSay
 /** @type {HTMLDialogElement | undefined} */
 let dialog
 
@@ -20,15 +27,31 @@ check()
 
 async function check() {
   clearTimeout(timer)
+  const question = ++questions
   const answer = await fetch('/_menshen/me', { headers: { accept: 'application/json' } }).catch(() => undefined)
+  const { expiresAt } = answer?.ok ? await answer.json().catch(() => ({})) : {}
+  // Several events come at once and answers overtake each other: the last question counts.
+  if (question !== questions) return
   if (answer?.status === 401) return ended()
   // Anything else than a clear word proves nothing: ask again later.
-  if (!answer?.ok) return wait(WARN_BEFORE_MS)
-  const { expiresAt } = await answer.json()
-  const left = expiresAt - Date.now()
+  if (!answer || !expiresAt) return wait(WARN_BEFORE_MS)
+  goesOn(expiresAt, expiresAt - serverTime(answer))
+}
+
+/** Clocks of browsers can be hours off. @param {Response} answer */
+function serverTime(answer) {
+  return Date.parse(answer.headers.get('date') ?? '') || Date.now()
+}
+
+/** @param {number} expiresAt @param {number} left */
+function goesOn(expiresAt, left) {
+  wasSignedIn = true
+  isOursToSay = undefined
   dialog?.close()
-  if (left <= WARN_BEFORE_MS) window.dispatchEvent(new CustomEvent('menshen:ending', { detail: { expiresAt } }))
-  wait(left <= WARN_BEFORE_MS ? left + 1000 : left - WARN_BEFORE_MS)
+  if (left > WARN_BEFORE_MS) return wait(left - WARN_BEFORE_MS)
+  if (warnedOf !== expiresAt) window.dispatchEvent(new CustomEvent('menshen:ending', { detail: { expiresAt } }))
+  warnedOf = expiresAt
+  wait(left + 1000)
 }
 
 /** @param {number} ms */
@@ -37,8 +60,9 @@ function wait(ms) {
 }
 
 function ended() {
-  const event = new CustomEvent('menshen:ended', { cancelable: true })
-  if (!window.dispatchEvent(event)) return
+  if (!wasSignedIn) return
+  isOursToSay ??= window.dispatchEvent(new CustomEvent('menshen:ended', { cancelable: true }))
+  if (!isOursToSay) return
   dialog ??= createDialog()
   if (!dialog.open) dialog.showModal()
 }

@@ -1,7 +1,6 @@
 // POST /_menshen/backchannel-logout: the provider ends a user's sessions (OpenID Connect Back-Channel Logout 1.0).
 import { hash } from 'node:crypto'
 import { z } from 'zod'
-import { factsOf } from '../errors.ts'
 import { jsonAnswer, noticeAnswer } from './answers.ts'
 import type { House } from './house.ts'
 import type { Visit } from './request.ts'
@@ -15,25 +14,44 @@ const logoutClaims = z.object({
   jti: z.string().min(1),
   events: z.record(z.string(), z.unknown()).refine(events => EVENT in events),
   // An ID token must not pass for a logout token.
-  nonce: z.undefined(),
+  nonce: z.undefined().optional(),
 })
 
 export async function backchannelLogout(house: House, _visit: Visit, form: URLSearchParams): Promise<Response> {
   if (!house.provider.canVerify) return noticeAnswer(house, 'not_found')
+  const claims = await readClaims(house, form.get('logout_token') ?? '')
+  if (!claims || (await isRepeated(house, claims.jti))) return refusal(house)
+  const ended = await house.sessions.endAllOf(claims.sub)
+  // Only now: a provider whose token we could not carry out may send it again.
+  if (!(await remember(house, claims.jti))) return refusal(house)
+  house.log.info({ ended }, 'ended by the provider')
+  return jsonAnswer(house, {})
+}
+
+function refusal(house: House): Response {
+  return jsonAnswer(house, { error: 'invalid_request' }, { status: 400 })
+}
+
+async function readClaims(house: House, token: string): Promise<z.infer<typeof logoutClaims> | undefined> {
   try {
-    const claims = logoutClaims.parse(await house.provider.verify(form.get('logout_token') ?? '', OLDEST_SECONDS))
-    if (await isRepeated(house, claims.jti)) throw new Error('this logout token was used before')
-    const ended = await house.sessions.endAllOf(claims.sub)
-    house.log.info({ ended }, 'ended by the provider')
-    return jsonAnswer(house, {})
+    return logoutClaims.parse(await house.provider.verify(token, OLDEST_SECONDS))
   } catch (error) {
-    house.log.warn(factsOf(error), 'a logout token was refused')
-    return jsonAnswer(house, { error: 'invalid_request' }, { status: 400 })
+    const { code = 'unreadable' } = error as { code?: string }
+    house.log.warn({ reason: code }, 'a logout token was refused')
+    return undefined
   }
 }
 
-async function isRepeated({ store, now }: House, id: string): Promise<boolean> {
+async function isRepeated({ store }: House, id: string): Promise<boolean> {
+  return (await store.read(placeOf(id))) !== undefined
+}
+
+/** False if it was remembered already. */
+async function remember({ store, now }: House, id: string): Promise<boolean> {
   const expiresAt = now() + 2 * OLDEST_SECONDS * 1000
-  const entry = { value: new Uint8Array(), expiresAt, labels: [] }
-  return !(await store.create(`logout:${hash('sha256', id, 'base64url')}`, entry))
+  return store.create(placeOf(id), { value: new Uint8Array(), expiresAt, labels: [] })
+}
+
+function placeOf(id: string): string {
+  return `logout:${hash('sha256', id, 'base64url')}`
 }

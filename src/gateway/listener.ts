@@ -9,7 +9,7 @@ import { createHome } from './home.ts'
 import type { House } from './house.ts'
 import { readVisit, type Visit } from './request.ts'
 import { answerOwnRoute, isOwnRoute } from './routes.ts'
-import { send } from './send.ts'
+import { sayContinue, send } from './send.ts'
 import { type Soon, whenThere } from './soon.ts'
 import { toLogin } from './visitor.ts'
 
@@ -31,7 +31,7 @@ export function createListener(house: House): Listening {
   }
 
   async function answerOwnPage(visit: Visit, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (visit.headers.expect) response.writeContinue()
+    if (visit.headers.expect) sayContinue(response)
     const answer = await answerOwn(visit, request)
     if (house.door.closing) response.shouldKeepAlive = false
     return send(response, answer)

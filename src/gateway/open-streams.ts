@@ -12,14 +12,18 @@ interface Stream {
   readonly ticket: string
   close(): void
   isWatched: boolean
+  /** Where it is in the list. */
+  place: number
 }
 
 const LOOK_EVERY_MS = 1000
 
 export function createOpenStreams(sessions: Sessions, log: Log): OpenStreams {
-  const streams = new Set<Stream>()
+  // Every answer comes and goes here. A Set would leave behind old tables that keep what it has forgotten in memory.
+  const streams: Stream[] = []
   const timer = setInterval(() => {
-    for (const stream of streams) if (!stream.isWatched) void watch(stream)
+    // Those that close are taken out in between.
+    for (const stream of [...streams]) if (!stream.isWatched) void watch(stream)
   }, LOOK_EVERY_MS).unref()
 
   /** Each by itself: a refresh that takes its time must not keep the streams of others open. */
@@ -40,11 +44,20 @@ export function createOpenStreams(sessions: Sessions, log: Log): OpenStreams {
     }
   }
 
+  /** The last one takes its place. */
+  function remove(stream: Stream): void {
+    if (streams[stream.place] !== stream) return
+    const last = streams.pop() as Stream
+    if (last === stream) return
+    streams[stream.place] = last
+    last.place = stream.place
+  }
+
   return {
     add(ticket, close) {
-      const stream = { ticket, close, isWatched: false }
-      streams.add(stream)
-      return () => void streams.delete(stream)
+      const stream = { ticket, close, isWatched: false, place: streams.length }
+      streams.push(stream)
+      return () => remove(stream)
     },
     stop: () => clearInterval(timer),
   }

@@ -1,12 +1,15 @@
 // How many sign-in requests, and how many tickets that lead nowhere, one address may send in a minute.
-import { type BlockList, isIPv6 } from 'node:net'
+import { type BlockList, isIPv6, SocketAddress } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
 import { RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible'
 import type { Visit } from './request.ts'
 import { clientAddress } from './trust.ts'
 
+const SHARED_DEADLINE_MS = 1000
+
 export interface RateLimit {
   /** Whether one more of this kind is within the limit. */
-  admits(kind: 'sign-in' | 'ticket', visit: Visit): Promise<boolean>
+  admits(kind: 'sign-in' | 'ticket' | 'logout', visit: Visit): Promise<boolean>
 }
 
 export interface RateLimitOptions {
@@ -30,18 +33,30 @@ export function createRateLimit({ perMinute, proxies, shared }: RateLimitOptions
       })
     : own
   return {
-    admits: (kind, visit) =>
-      limiter.consume(`${kind} ${network(clientAddress(proxies, visit))}`).then(
+    async admits(kind, visit) {
+      const who = `${kind} ${network(clientAddress(proxies, visit))}`
+      const counted = limiter.consume(who).then(
         () => true,
         () => false,
-      ),
+      )
+      if (!shared) return counted
+      // A Redis that hangs must not hold up a sign-in: then this process counts for itself.
+      const late = pause(SHARED_DEADLINE_MS, undefined, { ref: false }).then(() =>
+        own.consume(who).then(
+          () => true,
+          () => false,
+        ),
+      )
+      return Promise.race([counted, late])
+    },
   }
 }
 
 /** One household has a whole /64 of IPv6 addresses. */
 export function network(address: string): string {
   if (!isIPv6(address)) return address
-  const [head = '', tail] = address.split('::')
+  // A proxy in front may write it in capitals or with zeros in front.
+  const [head = '', tail] = new SocketAddress({ address, family: 'ipv6' }).address.split('::')
   const groups = (text: string) => text.split(':').filter(Boolean)
   const before = groups(head)
   const after = groups(tail ?? '')

@@ -24,7 +24,7 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   '/logout': { GET: signOut, POST: signOut },
   '/_menshen/sign-out-everywhere': { POST: guarded(signOutEverywhere) },
   '/_menshen/account': { GET: guarded(showAccount), HEAD: guarded(showAccount) },
-  '/_menshen/backchannel-logout': { POST: limited(backchannelLogout) },
+  '/_menshen/backchannel-logout': { POST: limited(backchannelLogout, 'logout') },
   '/_menshen/health': { GET: health, HEAD: health },
   '/_menshen/ready': { GET: ready, HEAD: ready },
   '/_menshen/jwks.json': { GET: publicKeys, HEAD: publicKeys },
@@ -54,9 +54,9 @@ export async function answerOwnRoute(house: House, visit: Visit, request: Incomi
 }
 
 /** Where a flood of sign-ins would come through. */
-function limited(handler: Handler): Handler {
+function limited(handler: Handler, kind: 'sign-in' | 'logout' = 'sign-in'): Handler {
   return async (house, visit, form) => {
-    return (await house.rateLimit.admits('sign-in', visit)) ? handler(house, visit, form) : tooMany(house)
+    return (await house.rateLimit.admits(kind, visit)) ? handler(house, visit, form) : tooMany(house)
   }
 }
 

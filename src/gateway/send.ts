@@ -14,3 +14,11 @@ export async function send(response: ServerResponse, answer: Response): Promise<
   response.end(body)
   throwAway(response.req)
 }
+
+/**
+ * Asks for the body. Not while an earlier answer of the same connection is still on its way: Node would put the words
+ * between the head and the body of this one.
+ */
+export function sayContinue(response: ServerResponse): void {
+  if (response.socket) response.writeContinue()
+}

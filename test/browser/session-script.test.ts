@@ -171,7 +171,7 @@ async function leaveFor(page: Page): Promise<Page> {
   await session.send('Emulation.setFocusEmulationEnabled', { enabled: false })
   const other = await context.newPage()
   await other.bringToFront()
-  await page.waitForFunction('document.visibilityState === "hidden"')
+  await page.waitForFunction('!document.hasFocus()')
   return other
 }
 

@@ -8,6 +8,7 @@ import { delimiter, join } from 'node:path'
 const PACKAGES = [
   { name: 'chromium', isThere: () => findProgram('chromium') !== undefined },
   { name: 'fonts-noto-cjk', isThere: hasChineseFont },
+  { name: 'varnish', isThere: () => findProgram('varnishd') !== undefined },
   { name: 'redis-server', isThere: () => findProgram('redis-server') !== undefined },
   { name: 'nginx-light', isThere: () => findProgram('nginx') !== undefined },
   { name: 'caddy', isThere: () => findProgram('caddy') !== undefined },

@@ -24,17 +24,17 @@ const REFUSED: Record<string, string> = {
   'right, then empty': `&iss=${RIGHT}&iss=`,
 }
 
-for (const [name, more] of Object.entries(REFUSED)) {
-  test(`with ISSUER, iss ${name} is refused before any call to the provider`, async t => {
-    const { provider, visitor } = await openScene(t, { env: { ISSUER } })
+test('with ISSUER, any other iss is refused before any call to the provider', async t => {
+  const { provider, visitor } = await openScene(t, { env: { ISSUER } })
+  for (const [name, more] of Object.entries(REFUSED)) {
     const client = visitor()
     const { status, headers } = await client.get(`/callback?code=${provider.codeFor()}&state=a_idp${more}`)
-    assert.equal(status, 302)
-    assert.equal(headers.location, '/login?error=callback_error')
-    assert.equal(provider.calls.length, 0)
-    assert.ok(!client.cookies.has('menshen_session'))
-  })
-}
+    assert.equal(status, 302, name)
+    assert.equal(headers.location, '/login?error=callback_error', name)
+    assert.equal(provider.calls.length, 0, name)
+    assert.ok(!client.cookies.has('menshen_session'), name)
+  }
+})
 
 test('with ISSUER, the right iss signs in', async t => {
   const { provider, visitor } = await openScene(t, { env: { ISSUER } })

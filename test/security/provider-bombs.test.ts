@@ -24,11 +24,11 @@ const ENDPOINTS = [
   ['userinfo', 'userinfo_error'],
 ] as const
 
-async function assertFails(scene: Scene, endpoint: 'token' | 'userinfo', answer: Answer, error: string) {
+async function assertFails(scene: Scene, endpoint: 'token' | 'userinfo', answer: Answer, error: string, what = '') {
   scene.provider.answer(endpoint, answer, 'once')
   const visitor = scene.visitor()
   const { headers } = await signIn(visitor, scene.provider)
-  assert.equal(headers.location, `/login?error=${error}`)
+  assert.equal(headers.location, `/login?error=${error}`, what)
   assert.ok(!visitor.cookies.has('menshen_session'))
   assert.equal((await scene.visitor().get('/_menshen/health')).status, 200)
 }
@@ -76,14 +76,13 @@ const DEEP: Record<string, (inner: string) => string> = {
   'the user name': deep => `{"success":true,"data":{"sub":"s","username":${deep}}}`,
 }
 
-for (const [place, at] of Object.entries(DEEP)) {
-  test(`JSON of ${LEVELS} levels as ${place} crashes nothing and signs nobody in`, async t => {
-    const scene = await openScene(t)
+test(`JSON of ${LEVELS} levels crashes nothing and signs nobody in, wherever it stands`, async t => {
+  const scene = await openScene(t)
+  for (const [place, at] of Object.entries(DEEP))
     for (const deep of [nested('[', '', ']'), nested('{"a":', '1', '}'), '['.repeat(LEVELS)])
       for (const [endpoint, error] of ENDPOINTS)
-        await assertFails(scene, endpoint, { kind: 'bytes', body: at(deep), headers: JSON_TYPE }, error)
-  })
-}
+        await assertFails(scene, endpoint, { kind: 'bytes', body: at(deep), headers: JSON_TYPE }, error, place)
+})
 
 const POISON = '"__proto__":{"username":"admin","sub":"evil","userRole":"developer","expires_in":1,"polluted":"yes"}'
 const POISONS = [POISON, POISON.replace('__proto__', 'constructor'), `"constructor":{"prototype":{${POISON}}}`]
@@ -91,7 +90,7 @@ const POISONS = [POISON, POISON.replace('__proto__', 'constructor'), `"construct
 function assertClean(): void {
   const plain = {} as Record<string, unknown>
   for (const name of ['polluted', 'username', 'userRole', 'sub']) assert.equal(plain[name], undefined)
-  assert.equal(({}).constructor, Object)
+  assert.equal({}.constructor, Object)
 }
 
 test('__proto__ and constructor in answers give nothing that is missing', async t => {

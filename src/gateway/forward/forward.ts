@@ -6,7 +6,7 @@ import { readCookie } from '../cookies.ts'
 import { throwAway } from '../form.ts'
 import type { House } from '../house.ts'
 import type { Visit } from '../request.ts'
-import { send } from '../send.ts'
+import { sayContinue, send } from '../send.ts'
 import { type Exchange, relay } from './exchange.ts'
 import { requestHeaders } from './request-headers.ts'
 import { responseHeaders } from './response-headers.ts'
@@ -23,11 +23,12 @@ export async function forward(
   const { 'content-length': length, 'transfer-encoding': coding, expect } = visit.headers
   const hasBody = length !== undefined || coding !== undefined
   const body = hasBody ? request.iterator({ destroyOnReturn: false }) : null
+  const headers = requestHeaders(house, upstream.host, request, visit, opened)
   const exchange: Exchange = {
     upstream,
     method: visit.method,
     path: visit.path + visit.search,
-    headers: await requestHeaders(house, upstream.host, request, visit, opened),
+    headers: headers instanceof Promise ? await headers : headers,
     body,
     response,
     answerHeaders(received) {
@@ -35,7 +36,7 @@ export async function forward(
       return responseHeaders(house, received, { signedIn: opened !== undefined, cookies })
     },
   }
-  if (expect && request.httpVersion !== '1.0') response.writeContinue()
+  if (expect && request.httpVersion !== '1.0') sayContinue(response)
   const ticket = opened && readCookie(visit.headers.cookie, house.cookies.session)
   const forget = ticket ? house.streams.add(ticket, () => response.destroy()) : undefined
   try {

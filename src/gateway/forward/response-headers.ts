@@ -1,10 +1,12 @@
 // What of an application's answer reaches the browser: everything but what is only for the connection, and what would
 // touch our session or let a shared cache keep one user's page for another.
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
+import { isSecure } from '../../settings.ts'
 import { safetyHeaders } from '../answers.ts'
 import { ourCookies } from '../cookies.ts'
 import type { House } from '../house.ts'
 import { splitList } from '../trust.ts'
+import { namedBy } from './connection.ts'
 
 const HOP_BY_HOP = new Set([
   'connection',
@@ -24,21 +26,21 @@ export function responseHeaders(
   headers: IncomingHttpHeaders,
   { signedIn, cookies }: { signedIn: boolean; cookies: readonly string[] },
 ): OutgoingHttpHeaders {
-  const named = new Set(splitList(headers.connection).map(name => name.toLowerCase()))
+  const { connection, 'set-cookie': setCookie, 'clear-site-data': cleared } = headers
+  const named = namedBy(connection)
   const kept: OutgoingHttpHeaders = {}
-  for (const [name, value] of Object.entries(headers)) {
-    if (!HOP_BY_HOP.has(name) && !named.has(name) && value !== undefined) kept[name] = value
+  for (const name in headers) {
+    if (!HOP_BY_HOP.has(name) && !named?.includes(name) && headers[name] !== undefined) kept[name] = headers[name]
   }
-  const theirCookies = [headers['set-cookie'] ?? []].flat().filter(cookie => !isOurCookie(house, cookie))
+  const theirCookies = setCookie ? [setCookie].flat().filter(cookie => !isOurCookie(house, cookie)) : []
   const setCookies = [...theirCookies, ...cookies]
   if (setCookies.length > 0) kept['set-cookie'] = setCookies
-  else delete kept['set-cookie']
-  if (clearsCookies(headers['clear-site-data'])) delete kept['clear-site-data']
-  const { 'strict-transport-security': httpsOnly } = safetyHeaders(house)
-  if (httpsOnly) kept['strict-transport-security'] ??= httpsOnly
+  else if (setCookie) delete kept['set-cookie']
+  if (cleared !== undefined && clearsCookies(cleared)) delete kept['clear-site-data']
+  if (isSecure(house.settings)) kept['strict-transport-security'] ??= safetyHeaders(house)['strict-transport-security']
   if (signedIn || cookies.length > 0) {
     kept['cache-control'] = cookies.length > 0 ? 'no-store' : forOneUser(headers['cache-control'])
-    for (const name of FOR_SHARED_CACHES) delete kept[name]
+    for (const name of FOR_SHARED_CACHES) if (name in kept) delete kept[name]
   }
   return kept
 }
@@ -49,12 +51,13 @@ export function isOurCookie(house: House, setCookie: string): boolean {
   return ourCookies(house.cookies).has(name.trim().toLowerCase())
 }
 
-function clearsCookies(header: string | string[] | undefined): boolean {
-  return /"cookies"|"\*"/.test(String(header ?? ''))
+function clearsCookies(header: string | string[]): boolean {
+  return /"cookies"|"\*"/.test(String(header))
 }
 
 /** Without what invites shared caches. */
 function forOneUser(cacheControl: string | undefined): string {
+  if (cacheControl === undefined) return 'private'
   const directives = splitList(cacheControl).filter(directive => !/^(public|s-maxage|private)\b/i.test(directive))
   return directives.some(directive => /^no-store\b/i.test(directive))
     ? directives.join(', ')

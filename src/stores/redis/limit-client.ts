@@ -20,7 +20,12 @@ export function openLimitClient(address: string): LimitClient | undefined {
   const { host, tls, ca, database } = target
   const { socket, ...options } = clientOptions(target, { ...host, ...(tls ? securityOf(host, ca) : {}) })
   const reconnectStrategy = (retries: number) => Math.min(50 * 2 ** retries, LONGEST_WAIT_MS)
-  const client = createClient({ ...options, database, socket: { ...socket, reconnectStrategy } })
+  const client = createClient({
+    ...options,
+    commandsQueueMaxLength: 1000,
+    database,
+    socket: { ...socket, reconnectStrategy },
+  })
   // The store's own connection says what is wrong.
   client.on('error', () => {})
   client.connect().catch(() => {})

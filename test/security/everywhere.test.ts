@@ -1,0 +1,281 @@
+// S39: all sessions of one user end at once, by the user, by a developer or by the provider; those of others do not.
+import assert from 'node:assert/strict'
+import { generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
+import type { RequestListener } from 'node:http'
+import { type TestContext, test } from 'node:test'
+import { exportJWK, SignJWT } from 'jose'
+import { openGateway, openScene, until } from '../forward/scene.ts'
+import { startUpstream } from '../forward/upstream.ts'
+import { type Client, createClient, signIn } from '../kit/client.ts'
+import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { CLIENT_ID } from '../kit/strict-provider.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+const isIn = async (client: Client) => (await client.get('/_menshen/me')).status === 200
+
+/** Two instances on one folder; a client of either is known to both. */
+async function openTwo(t: TestContext) {
+  const provider = await startScriptedProvider()
+  t.after(() => provider.close())
+  const env = { ...provider.settings, STORE: `lmdb:${tempFolder(t)}` }
+  const [one, other] = [await openGateway(t, env), await openGateway(t, env)]
+  async function user(username: string, { url, now }: typeof one, more = {}): Promise<Client> {
+    const client = createClient(url, now)
+    await signIn(client, provider, { username, ...more })
+    return client
+  }
+  /** Whether the instances agree that this ticket is in. */
+  async function isInEverywhere(client: Client): Promise<boolean> {
+    const headers = { cookie: `menshen_session=${tickets.get(client) ?? client.cookies.get('menshen_session')}` }
+    const answers = [one, other].map(({ url }) => createClient(url).get('/_menshen/me', { headers }))
+    const statuses = (await Promise.all(answers)).map(({ status }) => status)
+    assert.equal(new Set(statuses).size, 1, `they disagree: ${statuses}`)
+    return statuses[0] === 200
+  }
+  const tickets = new Map<Client, string>()
+  const remember = (...clients: Client[]) => {
+    for (const client of clients) tickets.set(client, client.cookies.get('menshen_session') ?? '')
+  }
+  return { provider, one, other, user, isInEverywhere, remember }
+}
+
+test('退出所有设备 ends every session of the user on both instances, and nobody else’s', async t => {
+  const { one, other, user, isInEverywhere, remember } = await openTwo(t)
+  const mine = [await user('zhangsan', one), await user('zhangsan', one), await user('zhangsan', other)]
+  // The same name is not the same user: only `sub` is.
+  const others = [
+    await user('lisi', one),
+    await user('zhangsan', other, { sub: 'sub-another' }),
+    await user('admin', other),
+  ]
+  remember(...mine, ...others)
+  for (const client of [...mine, ...others]) assert.ok(await isInEverywhere(client))
+  const answer = await mine[0]?.post('/_menshen/sign-out-everywhere', '', { headers: { origin: one.baseUrl } })
+  assert.equal(answer?.status, 303)
+  assert.equal(answer?.headers.location, '/login')
+  assert.match(String(answer?.setCookies), /menshen_session=; Path=\/; Max-Age=0/)
+  for (const client of mine) assert.ok(!(await isInEverywhere(client)))
+  for (const client of others) assert.ok(await isInEverywhere(client))
+  assert.ok(await isInEverywhere(await user('zhangsan', other)), 'a new sign-in works at once')
+})
+
+test('退出所有设备 works from our own origin only, by POST, for who is signed in', async t => {
+  const scene = await openScene(t)
+  const [user, second] = [await scene.user(), await scene.user()]
+  const path = '/_menshen/sign-out-everywhere'
+  for (const headers of [
+    { origin: 'http://evil.example' },
+    { origin: 'null' },
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+    { referer: 'http://evil.example/' },
+    { origin: 'http://evil.example', referer: `${scene.baseUrl}/` },
+    { 'sec-purpose': 'prefetch' },
+  ]) {
+    assert.equal((await user.post(path, '', { headers })).status, 403, JSON.stringify(headers))
+  }
+  for (const method of ['GET', 'HEAD', 'PUT', 'DELETE'])
+    assert.equal((await user.request({ method, path })).status, 405)
+  assert.equal((await scene.visitor().post(path)).status, 401)
+  assert.ok((await isIn(user)) && (await isIn(second)))
+})
+
+test('全部结束 in the console ends all sessions of that user on both instances, and nobody else’s', async t => {
+  const { one, other, user, isInEverywhere, remember } = await openTwo(t)
+  const developer = await user('admin', one)
+  const theirs = [await user('zhangsan', one), await user('zhangsan', other), await user('zhangsan', other)]
+  const bystander = await user('lisi', other)
+  remember(developer, bystander, ...theirs)
+  const console = (await developer.get('/_menshen/console?username=zhangsan')).text
+  const key = /name="session" value="([\w-]{43})"/.exec(console)?.[1] ?? ''
+  assert.match(console, /name="all"[^>]*>全部结束/)
+  const origin = { headers: { origin: one.baseUrl } }
+  const end = (client: Client, more = {}) => client.post('/_menshen/console/end', { session: key, all: 'yes' }, more)
+  const [colleague] = theirs
+  if (colleague) assert.equal((await end(colleague, origin)).status, 403)
+  assert.equal((await end(developer, { headers: { origin: 'http://evil.example' } })).status, 403)
+  for (const client of theirs) assert.ok(await isInEverywhere(client))
+  assert.equal((await end(developer, origin)).status, 303)
+  for (const client of theirs) assert.ok(!(await isInEverywhere(client)))
+  for (const client of [bystander, developer]) assert.ok(await isInEverywhere(client))
+})
+
+const ISSUER = 'https://idp.example.com'
+const EVENTS = { 'http://schemas.openid.net/event/backchannel-logout': {} }
+const KEY_ID = 'key-1'
+const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 })
+
+interface Token {
+  claims?: Record<string, unknown>
+  key?: KeyObject | Uint8Array
+  alg?: string
+  kid?: string
+}
+
+async function openBackchannel(t: TestContext, serveKeys?: RequestListener) {
+  const jwk = { ...(await exportJWK(rsa.publicKey)), kid: KEY_ID, alg: 'RS256', use: 'sig' }
+  const keys = await startUpstream(
+    t,
+    serveKeys ?? ((_, response) => void response.end(JSON.stringify({ keys: [jwk] }))),
+  )
+  const env = { ISSUER, JWKS_URL: `${keys.url}/keys`, PROVIDER_TIMEOUT_MS: '700' }
+  const scene = await openScene(t, { env })
+  const user = await signedIn('zhangsan')
+  const bystander = await signedIn('lisi')
+
+  async function signedIn(username: string): Promise<Client> {
+    const client = scene.visitor()
+    await client.get(
+      `/callback?code=${scene.provider.codeFor({ username })}&state=a_idp&iss=${encodeURIComponent(ISSUER)}`,
+    )
+    assert.ok(await isIn(client))
+    return client
+  }
+  const seconds = () => Math.floor(scene.now() / 1000)
+  /** Valid, unless something is said otherwise; `undefined` leaves a claim out. */
+  function token({ claims = {}, key = rsa.privateKey, alg = 'RS256', kid = KEY_ID }: Token = {}): Promise<string> {
+    const all = {
+      iss: ISSUER,
+      aud: CLIENT_ID,
+      iat: seconds(),
+      exp: seconds() + 120,
+      jti: randomUUID(),
+      sub: 'sub-zhangsan',
+    }
+    const given = Object.entries({ ...all, events: EVENTS, ...claims }).filter(([, value]) => value !== undefined)
+    return new SignJWT(Object.fromEntries(given)).setProtectedHeader({ alg, kid, typ: 'logout+jwt' }).sign(key)
+  }
+  const tell = (logoutToken: string) =>
+    createClient(scene.url).post('/_menshen/backchannel-logout', { logout_token: logoutToken })
+  return { scene, keys, user, bystander, signedIn, seconds, token, tell }
+}
+
+type Backchannel = Awaited<ReturnType<typeof openBackchannel>>
+
+test('a logout token of the provider ends the user’s sessions, and nobody else’s', async t => {
+  const { scene, user, bystander, signedIn, token, tell } = await openBackchannel(t)
+  const second = await signedIn('zhangsan')
+  const answer = await tell(await token())
+  assert.equal(answer.status, 200, JSON.stringify(scene.lines.at(-1)))
+  assert.equal(answer.headers['cache-control'], 'no-store')
+  for (const client of [user, second]) assert.ok(!(await isIn(client)))
+  assert.ok(await isIn(bystander))
+  assert.equal((await tell(await token({ claims: { sub: 'sub-nobody' } }))).status, 200)
+  assert.ok(await isIn(bystander))
+})
+
+const encoded = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url')
+
+const REFUSED: Record<string, (scene: Backchannel) => string | Promise<string>> = {
+  'of another issuer': ({ token }) => token({ claims: { iss: 'https://evil.example' } }),
+  'without an issuer': ({ token }) => token({ claims: { iss: undefined } }),
+  'for another client': ({ token }) => token({ claims: { aud: 'another' } }),
+  'without an audience': ({ token }) => token({ claims: { aud: undefined } }),
+  'signed by somebody else': ({ token }) => token({ key: stranger.privateKey }),
+  'with a key that nobody knows': ({ token }) => token({ kid: 'key-2' }),
+  'signed with the public key as a shared secret': async ({ token }) => {
+    const pem = rsa.publicKey.export({ type: 'spki', format: 'pem' })
+    return token({ alg: 'HS256', key: Buffer.from(pem) })
+  },
+  'without a signature (alg none)': async ({ token }) => {
+    const [, claims] = (await token()).split('.')
+    return `${encoded({ alg: 'none', kid: KEY_ID })}.${claims}.`
+  },
+  'with its signature cut off': async ({ token }) => (await token()).replace(/[^.]*$/, ''),
+  'with claims changed after signing': async ({ token }) => {
+    const [head, , signature] = (await token({ claims: { sub: 'sub-lisi' } })).split('.')
+    const [, claims] = (await token()).split('.')
+    return `${head}.${claims}.${signature}`
+  },
+  expired: ({ token, seconds }) => token({ claims: { iat: seconds() - 200, exp: seconds() - 100 } }),
+  'made too long ago': ({ token, seconds }) => token({ claims: { iat: seconds() - 301 } }),
+  'made in the future': ({ token, seconds }) => token({ claims: { iat: seconds() + 3600, exp: seconds() + 7200 } }),
+  'without iat': ({ token }) => token({ claims: { iat: undefined } }),
+  'with a nonce, like an ID token': ({ token }) => token({ claims: { nonce: 'n' } }),
+  'without events': ({ token }) => token({ claims: { events: undefined } }),
+  'with another event': ({ token }) => token({ claims: { events: { 'http://evil.example/event': {} } } }),
+  'with events that are a list': ({ token }) => token({ claims: { events: Object.keys(EVENTS) } }),
+  'without sub': ({ token }) => token({ claims: { sub: undefined, sid: 'sub-zhangsan' } }),
+  'with an empty sub': ({ token }) => token({ claims: { sub: '' } }),
+  'without jti': ({ token }) => token({ claims: { jti: undefined } }),
+  'that is garbage': () => 'garbage',
+  'that is three times garbage': () => 'a.b.c',
+  'that is empty': () => '',
+  'of 15 KB': () => 'x'.repeat(15_000),
+}
+
+test('any other logout token is a 400, and nobody is signed out', async t => {
+  const scene = await openBackchannel(t)
+  const refusals = () => scene.scene.lines.filter(({ event }) => event === 'a logout token was refused').length
+  for (const [name, make] of Object.entries(REFUSED)) {
+    const before = refusals()
+    const answer = await scene.tell(await make(scene))
+    assert.equal(answer.status, 400, name)
+    assert.equal(answer.text, '{"error":"invalid_request"}', name)
+    for (const client of [scene.user, scene.bystander]) assert.ok(await isIn(client), name)
+    assert.equal(refusals(), before + 1, `${name} is not in the log`)
+  }
+  assert.equal((await scene.tell(await scene.token())).status, 200, 'and a right one still works')
+  assert.ok(!(await isIn(scene.user)))
+})
+
+test('a logout token works once', async t => {
+  const { signedIn, token, tell } = await openBackchannel(t)
+  const used = await token()
+  assert.equal((await tell(used)).status, 200)
+  const again = await signedIn('zhangsan')
+  assert.equal((await tell(used)).status, 400)
+  assert.ok(await isIn(again))
+})
+
+test('of one logout token twenty times at once, one counts', async t => {
+  const { token, tell } = await openBackchannel(t)
+  const used = await token()
+  const statuses = await Promise.all(Array.from({ length: 20 }, async () => (await tell(used)).status))
+  assert.equal(statuses.filter(status => status === 200).length, 1)
+})
+
+test('a logout request that is huge, empty, in a query or by GET ends nothing', async t => {
+  const { scene, user, token } = await openBackchannel(t)
+  const path = '/_menshen/backchannel-logout'
+  const client = scene.visitor()
+  assert.equal((await client.post(path, { logout_token: 'x'.repeat(20_000) })).status, 413)
+  assert.equal((await client.post(path)).status, 400)
+  assert.equal((await client.post(`${path}?logout_token=${await token()}`)).status, 400)
+  assert.equal((await client.get(`${path}?logout_token=${await token()}`)).status, 405)
+  assert.ok(await isIn(user))
+})
+
+test('without ISSUER or JWKS_URL there is no back-channel logout', async t => {
+  for (const env of [{}, { ISSUER }, { JWKS_URL: 'http://127.0.0.1:9/keys' }]) {
+    const scene = await openScene(t, { env: env as Record<string, string> })
+    assert.equal((await scene.visitor().post('/_menshen/backchannel-logout', { logout_token: 'a.b.c' })).status, 404)
+  }
+})
+
+const SICK: Record<string, RequestListener> = {
+  'never answers': () => {},
+  'begins and never ends': (_, response) => void response.write('{"keys":['),
+  'answers 500': (_, response) => void response.writeHead(500).end(),
+  'answers garbage': (_, response) => void response.end('\x00garbage'),
+  'has no keys': (_, response) => void response.end('{"keys":[]}'),
+  'has keys that are none': (_, response) => void response.end('{"keys":[null,1,{"kty":"RSA"}]}'),
+  'never stops': (_, response) => {
+    const more = setInterval(() => response.write(' '.repeat(200_000)), 5)
+    response.once('close', () => clearInterval(more))
+  },
+  redirects: (_, response) => void response.writeHead(302, { location: '/elsewhere' }).end(),
+}
+
+for (const [name, serveKeys] of Object.entries(SICK)) {
+  test(`a key server that ${name} gives a 400 within the deadline, and nobody is signed out`, async t => {
+    const { keys, user, token, tell } = await openBackchannel(t, serveKeys)
+    const began = performance.now()
+    assert.equal((await tell(await token())).status, 400)
+    assert.ok(performance.now() - began < 2500, `it took ${performance.now() - began} ms`)
+    assert.ok(await isIn(user))
+    assert.ok(keys.received.every(({ target }) => target === '/keys'))
+    await until(() => keys.sockets.size === 0 || keys.received.length > 0)
+  })
+}

@@ -1,0 +1,254 @@
+// S51: what is too large, too much or too slow is refused, and costs others nothing.
+import assert from 'node:assert/strict'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import type { RequestListener, Server } from 'node:http'
+import { test } from 'node:test'
+import { network } from '../../src/gateway/rate-limit.ts'
+import { openWire, raw, statusOf } from '../forward/raw.ts'
+import { cookieOf, openScene, until } from '../forward/scene.ts'
+import { readResponses } from './fuzz-responses.ts'
+
+const KB = 1024
+const ticket = (n: number) => String(n).padStart(43, 'x')
+const RULES = [{ path: '/public', public: true as const }]
+
+const TOO_LARGE: Record<string, string> = {
+  'a cookie of 64 KB': `GET /public HTTP/1.1\r\nhost: x\r\ncookie: a=${'x'.repeat(64 * KB)}\r\n\r\n`,
+  'many cookies of 64 KB together': `GET /public HTTP/1.1\r\nhost: x\r\n${`cookie: a=${'x'.repeat(KB)}\r\n`.repeat(64)}\r\n`,
+  '10,000 headers': `GET /public HTTP/1.1\r\nhost: x\r\n${'a: b\r\n'.repeat(10_000)}\r\n`,
+  'an address of 100 KB': `GET /public?${'x'.repeat(100 * KB)} HTTP/1.1\r\nhost: x\r\n\r\n`,
+  'a header name of 100 KB': `GET /public HTTP/1.1\r\nhost: x\r\n${'x'.repeat(100 * KB)}: 1\r\n\r\n`,
+  'a method of 100 KB': `${'X'.repeat(100 * KB)} /public HTTP/1.1\r\nhost: x\r\n\r\n`,
+}
+
+/** What came back before the connection ended, in whichever way. */
+async function untilCut(url: string, bytes: string): Promise<string> {
+  const wire = await openWire(url)
+  const closed = new Promise(resolve => wire.socket.once('close', resolve))
+  wire.socket.write(bytes, 'latin1')
+  await closed
+  return wire.seen
+}
+
+test('what is too large is refused, the connection closed, and the application never asked', async t => {
+  const scene = await openScene(t, { config: { rules: RULES } })
+  for (const [name, bytes] of Object.entries(TOO_LARGE)) {
+    const answer = await untilCut(scene.url, bytes)
+    // A connection that is closed before all was sent may lose the answer on its way.
+    if (answer !== '') assert.ok([400, 431].includes(statusOf(answer)), `${name}: ${answer.slice(0, 100)}`)
+    assert.equal(scene.upstream.received.length, 0, name)
+  }
+  assert.equal((await scene.visitor().get('/public')).status, 200)
+})
+
+test('more headers than are counted hide neither a body nor a second request', async t => {
+  const scene = await openScene(t, { config: { rules: RULES } })
+  const hidden = 'GET /internal HTTP/1.1\r\nhost: x\r\n\r\n'
+  for (const [framing, body] of [
+    [`content-length: ${hidden.length}`, hidden],
+    ['transfer-encoding: chunked', `${hidden.length.toString(16)}\r\n${hidden}\r\n0\r\n\r\n`],
+  ]) {
+    const filler = 'a:\r\n'.repeat(2500)
+    const answer = await raw(
+      scene.url,
+      `POST /public HTTP/1.1\r\nconnection: close\r\nhost: x\r\n${filler}${framing}\r\n\r\n${body}`,
+    )
+    assert.ok(answer.split('HTTP/1.1 ').length <= 2, answer)
+  }
+  assert.ok(scene.upstream.received.every(({ target }) => target === '/public'))
+})
+
+test('a request that waits for 100 behind another one never gets it in the middle of an answer', async t => {
+  const slow: RequestListener = (request, response) => {
+    request.resume()
+    setTimeout(() => response.end('hello'), 100)
+  }
+  const scene = await openScene(t, { config: { rules: RULES }, answer: slow })
+  const asks = (method: string, path: string, more = '') => `${method} ${path} HTTP/1.1\r\nhost: x\r\n${more}\r\n`
+  const expecting = 'expect: 100-continue\r\ncontent-length: 2\r\n'
+  for (const first of ['/public', '/_menshen/health'])
+    for (const path of ['/public', '/login', '/_menshen/nothing', '/page']) {
+      const second = `${asks('POST', path, expecting)}ab`
+      const last = asks('GET', '/public', 'connection: close\r\n')
+      const answer = await raw(scene.url, asks('GET', first) + second + last)
+      const { responses, problem } = readResponses(Buffer.from(answer, 'latin1'), false)
+      assert.equal(problem, undefined, `${first} ${path}: ${answer}`)
+      // Node closes the connection after an answer to somebody who was not told to continue.
+      assert.ok(responses.filter(({ status }) => status >= 200).length >= 2, answer)
+    }
+})
+
+test('the server has deadlines for headers and idle connections, and looks often enough', async t => {
+  let server: Server | undefined
+  const look = (message: unknown) => {
+    server ??= (message as { server: Server }).server
+  }
+  subscribe('http.server.request.start', look)
+  t.after(() => unsubscribe('http.server.request.start', look))
+  const scene = await openScene(t)
+  await scene.visitor().get('/_menshen/health')
+  assert.equal(server?.headersTimeout, 20_000)
+  assert.ok(server.keepAliveTimeout > 0 && server.keepAliveTimeout <= 75_000)
+  const internals = Object.getOwnPropertySymbols(server).map(symbol => String(symbol))
+  assert.ok(
+    internals.some(name => name.includes('connectionsCheckingInterval')),
+    'connections are looked at',
+  )
+})
+
+const FORMS = ['login', 'logout', '_menshen/backchannel-logout', '_menshen/sign-out-everywhere', '_menshen/console/end']
+
+test('a body beyond 16 KiB for a route of ours is a 413, and one just within is not', async t => {
+  const scene = await openScene(t)
+  for (const path of FORMS.map(name => `/${name}`)) {
+    const user = await scene.user('admin')
+    assert.equal((await user.post(path, 'x'.repeat(16 * KB + 1))).status, 413, path)
+    assert.equal((await user.get('/_menshen/me')).status, 200, `${path}: the session lives`)
+    assert.notEqual((await user.post(path, 'x'.repeat(16 * KB))).status, 413, path)
+  }
+})
+
+test('tickets that lead nowhere are limited, and nothing else of the same address is', async t => {
+  const scene = await openScene(t, { env: { RATE_LIMIT_PER_MINUTE: '5' }, config: { rules: RULES } })
+  const user = await scene.user()
+  const guess = (n: number) => scene.visitor().get('/page', { headers: { cookie: `menshen_session=${ticket(n)}` } })
+  for (let n = 0; n < 5; n++) assert.equal((await guess(n)).status, 302)
+  const refused = await guess(6)
+  assert.equal(refused.status, 429)
+  assert.match(String(refused.headers['retry-after']), /^\d+$/)
+  assert.equal(refused.headers['cache-control'], 'no-store')
+  assert.match(refused.text, /<html lang="zh-CN"/)
+  assert.match(refused.text, /[\u4e00-\u9fff]{4}/)
+  assert.equal((await user.get('/page')).status, 200)
+  assert.equal((await scene.visitor().get('/page')).status, 302)
+  assert.equal((await scene.visitor().get('/public')).status, 200)
+  assert.ok((await scene.user('lisi')).cookies.has('menshen_session'), 'a sign-in of the same address works')
+})
+
+test('a limit of sign-ins stops no page and no ticket', async t => {
+  const scene = await openScene(t, { env: { RATE_LIMIT_PER_MINUTE: '2' } })
+  const user = await scene.user()
+  for (let n = 0; n < 5; n++) await scene.visitor().post('/login')
+  assert.equal((await scene.visitor().post('/login')).status, 429)
+  assert.equal((await scene.visitor().get('/callback?code=c&state=a_idp')).status, 429)
+  assert.equal((await user.get('/page')).status, 200)
+  assert.equal((await user.post('/logout')).status, 303)
+})
+
+test('a household is one /64, however its addresses are written', () => {
+  const same = [
+    ...['2001:db8:1:2::1', '2001:db8:1:2:ffff:ffff:ffff:ffff', '2001:db8:1:2:0:0:0:1', '2001:db8:1:2::'],
+    ...['2001:db8:1:2::1.2.3.4', '2001:DB8:1:2::1', '2001:0db8:0001:0002::1', '2001:db8:1:2:3::'],
+  ]
+  assert.deepEqual([...new Set(same.map(network))], [network(same[0] ?? '')])
+  const different = ['2001:db8:1:3::1', '2001:db8:2:2::1', '2001:db9:1:2::1', '::1', '1::', '10.0.0.1', '10.0.0.2']
+  assert.equal(new Set([...different, '2001:db8:1:2::1'].map(network)).size, different.length + 1)
+  assert.equal(network('1::'), network('1:0:0:0:5:6:7:8'))
+})
+
+/** How many of these addresses, each asking once, are still let in when one alone would be allowed twice. */
+async function admitted(scene: Awaited<ReturnType<typeof openScene>>, addresses: string[]): Promise<number> {
+  const ask = (address: string) => scene.visitor().post('/login', '', { headers: { 'x-forwarded-for': address } })
+  let count = 0
+  for (const address of addresses) if ((await ask(address)).status === 303) count += 1
+  return count
+}
+
+const TEN = Array.from({ length: 10 }, (_, n) => n)
+const LIMITED = { RATE_LIMIT_PER_MINUTE: '2' }
+const BEHIND = { ...LIMITED, TRUSTED_PROXIES: '127.0.0.1' }
+
+test('X-Forwarded-For of somebody who is no trusted proxy gets nobody around the limit', async t => {
+  for (const env of [LIMITED, { ...LIMITED, TRUSTED_PROXIES: '10.0.0.0/8' }])
+    assert.equal(
+      await admitted(
+        await openScene(t, { env }),
+        TEN.map(n => `203.0.113.${n}`),
+      ),
+      2,
+    )
+})
+
+test('behind a trusted proxy each address has its own limit, and each /64 of IPv6', async t => {
+  assert.equal(
+    await admitted(
+      await openScene(t, { env: BEHIND }),
+      TEN.map(n => `203.0.113.${n}`),
+    ),
+    10,
+  )
+  assert.equal(
+    await admitted(
+      await openScene(t, { env: BEHIND }),
+      TEN.map(n => `2001:db8::${n}`),
+    ),
+    2,
+  )
+  assert.equal(
+    await admitted(
+      await openScene(t, { env: BEHIND }),
+      TEN.map(n => `2001:db8:0:${n}::1`),
+    ),
+    10,
+  )
+})
+
+test('what a visitor puts in front of the proxy’s own word counts for nothing', async t => {
+  assert.equal(
+    await admitted(
+      await openScene(t, { env: BEHIND }),
+      TEN.map(n => `198.51.100.${n}, 203.0.113.1`),
+    ),
+    2,
+  )
+  assert.equal(
+    await admitted(
+      await openScene(t, { env: BEHIND }),
+      TEN.map(n => `${n}.x, 203.0.113.1, 127.0.0.1`),
+    ),
+    2,
+  )
+})
+
+test('a trusted proxy that writes no address breaks nothing', async t => {
+  const scene = await openScene(t, { env: { ...BEHIND, RATE_LIMIT_PER_MINUTE: '1000' } })
+  for (const written of [
+    'unknown',
+    '203.0.113.1:4711',
+    '[2001:db8::1]:443',
+    '[2001:db8::1]',
+    '_hidden',
+    '1.2.3',
+    ',',
+    '::ffff:1.2.3',
+    '%00',
+    'fe80::1%eth0',
+  ]) {
+    const headers = { 'x-forwarded-for': written }
+    assert.equal((await scene.visitor().post('/login', '', { headers })).status, 303, written)
+    assert.equal((await scene.visitor().get('/_menshen/health', { headers })).status, 200, written)
+  }
+})
+
+test('beyond PROVIDER_PARALLEL_CALLS callbacks wait; beyond the queue they fail without being sent', async t => {
+  const [parallel, waiting, tooMany] = [2, 500, 7]
+  const env = { PROVIDER_PARALLEL_CALLS: String(parallel), PROVIDER_TIMEOUT_MS: '60000' }
+  const { provider, visitor, user } = await openScene(t, { env })
+  const signedIn = await user()
+  const before = provider.callsTo('token').length
+  const letGo = provider.hold('token')
+  const locations: unknown[] = []
+  const callbacks = Array.from({ length: parallel + waiting + tooMany }, async () => {
+    const { headers } = await visitor().get(`/callback?code=${provider.codeFor()}&state=a_idp`)
+    locations.push(headers.location)
+  })
+  await until(() => locations.length >= tooMany)
+  assert.deepEqual(locations, Array(tooMany).fill('/login?error=token_error'))
+  assert.equal(provider.callsTo('token').length - before, parallel, 'the others wait')
+  assert.equal((await signedIn.get('/')).status, 200, 'who is in is held up by none of them')
+  assert.match(cookieOf(signedIn), /menshen_session/)
+  letGo()
+  await Promise.all(callbacks)
+  assert.equal(locations.filter(location => location === '/').length, parallel + waiting)
+  assert.equal(provider.callsTo('token').length - before, parallel + waiting)
+})
