@@ -30,7 +30,7 @@ export interface Config {
   readonly upstreams?: Readonly<Record<string, string>> | undefined
 }
 
-export const CONFIG_FILE = 'menshen.config.ts'
+const CONFIG_FILE = 'menshen.config.ts'
 
 /** Gives the file its types. */
 export function defineConfig(config: Config): Config {

@@ -57,7 +57,7 @@ export const LOGIN_ERRORS: Readonly<Record<string, LoginError>> = {
   temporarily_unavailable: { message: '身份认证平台正忙或正在维护。', remedy: '请过几分钟再试。' },
 }
 
-export const UNKNOWN_LOGIN_ERROR: LoginError = {
+const UNKNOWN_LOGIN_ERROR: LoginError = {
   message: '身份认证平台没有让这次登录通过。',
   remedy: '请重新登录；如果一直这样，请把下面的错误代码告诉管理员。',
 }

@@ -15,7 +15,7 @@ export interface LoginView {
   readonly signedIn: { readonly name: string; readonly continueTo: string } | undefined
 }
 
-export const SIGN_IN_LABEL = '统一身份认证登录'
+const SIGN_IN_LABEL = '统一身份认证登录'
 const LONGEST_CODE_SHOWN = 80
 
 export function loginPage(view: LoginView): string {

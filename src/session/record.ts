@@ -31,7 +31,7 @@ export const SESSION_LABEL = 'session'
 /** Which of an entry's labels is the user's. */
 export const SUB_LABEL = 1
 
-export function roleOf(userInfo: UserInfo): Role {
+function roleOf(userInfo: UserInfo): Role {
   return userInfo.username === 'admin' ? 'developer' : 'common'
 }
 

@@ -52,6 +52,10 @@ function specificity(rule: Rule): number {
 function covers(rule: Rule, method: string, path: string): boolean {
   const asked = method === 'HEAD' ? 'GET' : method
   if (rule.methods && !rule.methods.includes(asked)) return false
-  if (path === rule.path) return true
-  return !rule.exact && path.startsWith(rule.path.endsWith('/') ? rule.path : `${rule.path}/`)
+  return rule.exact ? path === rule.path : isWithin(rule.path, path)
+}
+
+/** The path itself, or anything below it. */
+export function isWithin(prefix: string, path: string): boolean {
+  return path === prefix || path.startsWith(prefix.endsWith('/') ? prefix : `${prefix}/`)
 }

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { buildConnector, type Dispatcher, Pool } from 'undici'
 import type { Config } from '../../config-file.ts'
+import { isWithin } from '../../session/rules.ts'
 import type { Settings } from '../../settings.ts'
 import { readablePath } from '../path.ts'
 
@@ -32,7 +33,7 @@ export function openUpstreams(settings: Settings, config: Config): Upstreams {
   return {
     for(path) {
       const readable = readablePath(path)
-      return upstreams.find(({ prefix }) => covers(prefix, readable))
+      return upstreams.find(({ prefix }) => isWithin(prefix, readable))
     },
     close: async () => {
       await Promise.all(upstreams.map(({ pool }) => pool.close()))
@@ -60,8 +61,4 @@ function openUpstream(prefix: string, place: string, settings: Settings, ca: str
   })
   const connection = { origin, ...(socketPath && { socketPath }), ...(ca && { ca }) }
   return { prefix, pool, host, servername, connection }
-}
-
-function covers(prefix: string, path: string): boolean {
-  return path === prefix || path.startsWith(prefix.endsWith('/') ? prefix : `${prefix}/`)
 }

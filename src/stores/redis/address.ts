@@ -1,4 +1,4 @@
-// Reads the addresses that the setting STORE can have for Redis. No input or output: it also serves to check the setting.
+// Reads the addresses that the setting STORE can have for Redis.
 //
 //   redis://[user:password@]host[:port][/db]
 //   rediss://[user:password@]host[:port][/db][?ca=FILE]
@@ -52,10 +52,6 @@ const HOST = /^(?:\[(?<ipv6>[\da-f:.]+)\]|(?<name>[^\s:,[\]]+))(?::(?<port>\d{1,
 
 const REDIS_PORT = 6379
 const SENTINEL_PORT = 26379
-
-export function isRedisAddress(text: string): boolean {
-  return readAddress(text) !== undefined
-}
 
 export function parseRedisAddress(text: string): RedisAddress {
   const address = readAddress(text)
