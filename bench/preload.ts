@@ -3,11 +3,11 @@
 // its own, so that none of this is in the memory of what is measured.
 
 import { writeFileSync } from 'node:fs'
-import { Secret } from '../src/secret.ts'
-import { deriveKeys } from '../src/session/keys.ts'
-import { newSession, toEntry } from '../src/session/record.ts'
+import { deriveKeys } from '../src/session/derived-keys.ts'
+import { newSession, toEntry } from '../src/session/session-record.ts'
 import { newTicket, recordKey } from '../src/session/ticket.ts'
-import { openLmdbStore } from '../src/stores/lmdb.ts'
+import { Secret } from '../src/settings/secret.ts'
+import { openLmdbStore } from '../src/stores/lmdb/lmdb-store.ts'
 import { inParallel } from './in-parallel.ts'
 import { newToken, userInfoOf, userNumber } from './users.ts'
 

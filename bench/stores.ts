@@ -2,7 +2,7 @@
 
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
-import { readSettings } from '../src/settings.ts'
+import { readSettings } from '../src/settings/read.ts'
 import { freePort } from '../test/kit/free-port.ts'
 import { findProgram } from '../test/kit/packages.ts'
 import { type Menshen, startMenshen } from './menshen.ts'

@@ -5,5 +5,5 @@ import { existsSync } from 'node:fs'
 import { enableCompileCache } from 'node:module'
 
 enableCompileCache()
-const source = new URL('../src/main.ts', import.meta.url)
-await import(existsSync(source) ? source.href : new URL('../dist/main.js', import.meta.url).href)
+const source = new URL('../src/command/main.ts', import.meta.url)
+await import(existsSync(source) ? source.href : new URL('../dist/command/main.js', import.meta.url).href)

@@ -1,7 +1,7 @@
-// Makes docs/settings.md from the rows of src/config.ts: `npm run docs`. A test fails when the two differ.
+// Makes docs/settings.md from the rows of src/settings/rows.ts: `npm run docs`. A test fails when the two differ.
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { type Row, SETTINGS } from '../src/config.ts'
+import { type Row, SETTINGS } from '../src/settings/rows.ts'
 
 export const SETTINGS_PAGE = new URL('settings.md', import.meta.url)
 
@@ -10,7 +10,7 @@ export function settingsPage(): string {
   return `# Settings
 
 From the environment, or from a file \`.env\` in the folder where Menshen is started; the environment wins. A bad value stops
-the start with one sentence that names the setting. This page is made from \`src/config.ts\` by \`npm run docs\`.
+the start with one sentence that names the setting. This page is made from \`src/settings/rows.ts\` by \`npm run docs\`.
 
 | name | default | expected | meaning |
 |---|---|---|---|

@@ -12,13 +12,13 @@ export class MenshenError extends Error {
 }
 
 /** For the log, without the cause: it can carry what came from outside. */
-export function factsOf(error: unknown): object {
-  return error instanceof MenshenError ? { code: error.code, reason: error.message } : { err: error }
+export function factsOf(error: unknown): { error: ErrorCode; detail: string } | { err: unknown } {
+  return error instanceof MenshenError ? { error: error.code, detail: error.message } : { err: error }
 }
 
 export type ErrorCode = keyof typeof ERRORS
 
-/** What operators find as `code` in the log. */
+/** What operators find as `error` in the log. */
 export const ERRORS = {
   bad_settings: 'one or more settings are wrong or missing',
   cannot_start: 'something that the start needs is not available: a port, a folder, a file',

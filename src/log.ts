@@ -1,6 +1,73 @@
-// What the rooms need of a log: an event with its facts. A user's name at most; never a ticket, a code, a token or anything else about a person.
+// Writes events to the log, one line each. A repeat (same event, address and user) is written ten times a minute; the
+// rest of that minute becomes one line with their count.
+import { LRUCache } from 'lru-cache'
+import { EVENTS, type EventCode, type Report } from './events.ts'
+
+/** What a log has to be able to do; pino's loggers are such logs. */
 export interface Log {
-  info(facts: object, event: string): void
-  warn(facts: object, event: string): void
-  error(facts: object, event: string): void
+  info(facts: object, message: string): void
+  warn(facts: object, message: string): void
+  error(facts: object, message: string): void
+}
+
+export interface EventLog {
+  readonly report: Report
+  /** Writes the counts that are still owed. */
+  close(): void
+}
+
+interface Repeats {
+  readonly code: EventCode
+  readonly who: { readonly address?: unknown; readonly user?: unknown }
+  readonly since: number
+  written: number
+  leftOut: number
+}
+
+const WRITTEN_PER_MINUTE = 10
+const MINUTE_MS = 60_000
+/** Somebody who comes from ever new addresses must not fill our memory. */
+const MOST_KINDS = 10_000
+
+export function createEventLog(log: Log, now: () => number): EventLog {
+  const repeats = new LRUCache<string, Repeats>({ max: MOST_KINDS, dispose: settle })
+  const timer = setInterval(settleOld, MINUTE_MS).unref()
+
+  function write(code: EventCode, facts: object): void {
+    const { level, sentence } = EVENTS[code]
+    log[level]({ event: code, ...facts }, sentence)
+  }
+
+  function settle({ code, who, leftOut }: Repeats): void {
+    if (leftOut > 0) write(code, { ...who, count: leftOut })
+  }
+
+  function settleOld(): void {
+    for (const [key, { since }] of repeats.entries()) if (now() - since >= MINUTE_MS) repeats.delete(key)
+  }
+
+  function repeatsOf(code: EventCode, facts: { address?: unknown; user?: unknown }): Repeats {
+    const { address, user } = facts
+    const key = JSON.stringify([code, address, user])
+    const known = repeats.get(key)
+    if (known && now() - known.since < MINUTE_MS) return known
+    const fresh = { code, who: { address, user }, since: now(), written: 0, leftOut: 0 }
+    repeats.set(key, fresh)
+    return fresh
+  }
+
+  return {
+    report(code, facts = {}) {
+      const repeated = repeatsOf(code, facts)
+      if (repeated.written === WRITTEN_PER_MINUTE) repeated.leftOut++
+      else {
+        repeated.written++
+        write(code, facts)
+      }
+    },
+    close() {
+      clearInterval(timer)
+      repeats.clear()
+    },
+  }
 }

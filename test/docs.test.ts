@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import test from 'node:test'
 import { SETTINGS_PAGE, settingsPage } from '../docs/settings.ts'
-import { SETTINGS } from '../src/config.ts'
 import { ERRORS } from '../src/errors.ts'
+import { SETTINGS } from '../src/settings/rows.ts'
 
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
 

@@ -6,11 +6,11 @@ import { Hono, type MiddlewareHandler } from 'hono'
 import { methodNotAllowed } from 'hono/method-not-allowed'
 import { authorizeRoute } from './authorize.ts'
 import type { Client } from './client.ts'
+import { browserLogoutRoute, serverLogoutRoute } from './end-session.ts'
 import { createGrants } from './grants.ts'
-import { browserLogoutRoute, serverLogoutRoute } from './logout.ts'
-import { createMisbehaviour } from './misbehaviour.ts'
-import { noticePage } from './notice-page.ts'
-import { panelChangeRoute, panelRoute } from './panel.ts'
+import { noticePage } from './pages/message-page.ts'
+import { createMisbehaviour } from './panel/misbehaviour.ts'
+import { panelChangeRoute, panelRoute } from './panel/panel.ts'
 import { tokenRoute } from './token.ts'
 import { userInfoRoute } from './user-info.ts'
 
@@ -20,8 +20,8 @@ const MAX_BODY_BYTES = 16 * 1024
 export async function createApp(client: Client, now: () => number, closing: AbortSignal): Promise<Hono> {
   const grants = createGrants()
   const misbehaviour = createMisbehaviour()
-  const style = await readFile(new URL('style.css', import.meta.url), 'utf8')
-  const icon = await readFile(new URL('icon.svg', import.meta.url), 'utf8')
+  const style = await readFile(new URL('pages/style.css', import.meta.url), 'utf8')
+  const icon = await readFile(new URL('pages/icon.svg', import.meta.url), 'utf8')
 
   // The work is done at once and only its answer is late: a caller that gives up cannot tell, as with a real provider.
   const delayed: MiddlewareHandler = async (_, next) => {

@@ -3,12 +3,12 @@
 
 import type { Context } from 'hono'
 import { judgeAuthorizationRequest } from './authorization-request.ts'
-import { authorizePage } from './authorize-page.ts'
 import type { Client } from './client.ts'
 import { readForm } from './fields.ts'
 import type { Grants } from './grants.ts'
-import { noticePage } from './notice-page.ts'
 import { senderOf } from './origin.ts'
+import { authorizePage } from './pages/authorize-page.ts'
+import { noticePage } from './pages/message-page.ts'
 import { DEV_USERS } from './users.ts'
 
 export function authorizeRoute(client: Client, grants: Grants, now: () => number) {

@@ -4,8 +4,8 @@ import type { Context } from 'hono'
 import { type Client, isAuthenticated } from './client.ts'
 import { readForm } from './fields.ts'
 import type { Grants } from './grants.ts'
-import type { Misbehaviour } from './misbehaviour.ts'
 import { oauthError } from './oauth-error.ts'
+import type { Misbehaviour } from './panel/misbehaviour.ts'
 
 export function tokenRoute(client: Client, grants: Grants, misbehaviour: Misbehaviour, now: () => number) {
   return async (c: Context): Promise<Response> => {

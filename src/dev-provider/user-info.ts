@@ -3,8 +3,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Context } from 'hono'
 import type { Grants } from './grants.ts'
-import type { Misbehaviour } from './misbehaviour.ts'
 import { oauthError } from './oauth-error.ts'
+import type { Misbehaviour } from './panel/misbehaviour.ts'
 
 export function userInfoRoute(grants: Grants, misbehaviour: Misbehaviour, now: () => number) {
   return (c: Context): Response => {

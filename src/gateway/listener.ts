@@ -1,17 +1,18 @@
 // The node:http side: our own routes go to their table; every other request is a visit to the application behind.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { type Admission, admit } from './admission.ts'
-import { apology, noticeAnswer, tooMany } from './answers.ts'
-import { createCheck, isCheck } from './check.ts'
-import { failure } from './failure.ts'
+import { isOwnPath } from '../own-paths.ts'
+import { type Admission, admit } from './admission/admit.ts'
+import { toLogin } from './admission/visitor.ts'
+import type { GatewayContext } from './context.ts'
 import { forward } from './forward/forward.ts'
-import { createHome } from './home.ts'
-import type { House } from './house.ts'
-import { readVisit, type Visit } from './request.ts'
-import { answerOwnRoute, isOwnRoute } from './routes.ts'
-import { sayContinue, send } from './send.ts'
-import { type Soon, whenThere } from './soon.ts'
-import { toLogin } from './visitor.ts'
+import { createCheck, isCheck } from './forward-auth/check.ts'
+import { failureAnswer } from './http/failure-answer.ts'
+import { andThen, type MaybePromise } from './http/maybe-promise.ts'
+import { errorAnswer, noticeAnswer, tooMany } from './http/page-answers.ts'
+import { readVisit, type Visit } from './http/request.ts'
+import { sayContinue, send } from './http/send.ts'
+import { answerOwnRoute } from './route-table.ts'
+import { createHome } from './routes/home.ts'
 
 export interface Listening {
   readonly listener: RequestListener
@@ -19,13 +20,13 @@ export interface Listening {
   settle(): Promise<void>
 }
 
-export function createListener(house: House): Listening {
-  const check = createCheck(house)
-  const home = createHome(house)
+export function createListener(context: GatewayContext): Listening {
+  const check = createCheck(context)
+  const home = createHome(context)
   const underway = new Set<Promise<Response>>()
 
   async function answerOwn(visit: Visit, request: IncomingMessage): Promise<Response> {
-    const answer = answerOwnRoute(house, visit, request)
+    const answer = answerOwnRoute(context, visit, request)
     underway.add(answer)
     return answer.finally(() => underway.delete(answer))
   }
@@ -33,16 +34,16 @@ export function createListener(house: House): Listening {
   async function answerOwnPage(visit: Visit, request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (visit.headers.expect) sayContinue(response)
     const answer = await answerOwn(visit, request)
-    if (house.door.closing) response.shouldKeepAlive = false
+    if (context.lifecycle.closing) response.shouldKeepAlive = false
     return send(response, answer)
   }
 
-  function answer(visit: Visit, request: IncomingMessage, response: ServerResponse): Soon<void> {
+  function answer(visit: Visit, request: IncomingMessage, response: ServerResponse): MaybePromise<void> {
     if (isCheck(visit.path)) return check(visit, response)
-    if (isOwnRoute(visit.path)) return answerOwnPage(visit, request, response)
+    if (isOwnPath(visit.path)) return answerOwnPage(visit, request, response)
     if (visit.method === 'TRACE')
-      return send(response, noticeAnswer(house, 'method_not_allowed', { headers: { allow: ALLOWED } }))
-    return whenThere(admit(house, visit), admission => answerVisit(visit, admission, request, response))
+      return send(response, noticeAnswer(context, 'method_not_allowed', { headers: { allow: ALLOWED } }))
+    return andThen(admit(context, visit), admission => answerVisit(visit, admission, request, response))
   }
 
   function answerVisit(
@@ -50,34 +51,34 @@ export function createListener(house: House): Listening {
     admission: Admission,
     request: IncomingMessage,
     response: ServerResponse,
-  ): Soon<void> {
+  ): MaybePromise<void> {
     const { outcome, cookies } = admission
     if (outcome === 'visitor') return turnAway(visit, admission, response)
-    if (outcome === 'refused') return send(response, apology(house, visit, 'refused', { cookies }))
-    const upstream = house.upstreams.for(visit.path)
-    return upstream ? forward(house, upstream, visit, admission, request, response) : home(visit, admission, response)
+    if (outcome === 'refused') return send(response, errorAnswer(context, visit, 'refused', { cookies }))
+    const upstream = context.upstreams.for(visit.path)
+    return upstream ? forward(context, upstream, visit, admission, request, response) : home(visit, admission, response)
   }
 
   async function turnAway(visit: Visit, { failedTicket, cookies }: Admission, response: ServerResponse): Promise<void> {
-    const tooOften = failedTicket && !(await house.rateLimit.admits('ticket', visit))
-    return send(response, tooOften ? tooMany(house) : toLogin(house, visit, cookies))
+    const tooOften = failedTicket && !(await context.rateLimit.admits('ticket', visit))
+    return send(response, tooOften ? tooMany(context) : toLogin(context, visit, cookies))
   }
 
-  function apologise(visit: Visit, response: ServerResponse, error: unknown): void {
+  function answerError(visit: Visit, response: ServerResponse, error: unknown): void {
     if (response.headersSent || response.destroyed) response.destroy()
-    else send(response, failure(house, visit, error)).catch(() => response.destroy())
+    else send(response, failureAnswer(context, visit, error)).catch(() => response.destroy())
   }
 
   return {
     listener(request, response) {
-      if (house.door.closing) response.shouldKeepAlive = false
+      if (context.lifecycle.closing) response.shouldKeepAlive = false
       const visit = readVisit(request)
-      if (!visit) return void send(response, noticeAnswer(house, 'bad_request')).catch(() => response.destroy())
+      if (!visit) return void send(response, noticeAnswer(context, 'bad_request')).catch(() => response.destroy())
       try {
         const answered = answer(visit, request, response)
-        if (answered instanceof Promise) answered.catch(error => apologise(visit, response, error))
+        if (answered instanceof Promise) answered.catch(error => answerError(visit, response, error))
       } catch (error) {
-        apologise(visit, response, error)
+        answerError(visit, response, error)
       }
     },
     async settle() {

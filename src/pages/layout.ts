@@ -1,6 +1,6 @@
 // The frame around every page: head, card, foot. Everything that is put in is escaped by `html`.
 import { html } from 'hono/html'
-import { assetUrl } from './assets.ts'
+import { assetUrl } from './asset-files.ts'
 
 export type Html = ReturnType<typeof html>
 

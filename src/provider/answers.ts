@@ -2,7 +2,7 @@
 // without repeating the answer (it can carry tokens and phone numbers).
 import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
-import type { Answer } from './call.ts'
+import type { Answer } from './bounded-fetch.ts'
 
 export interface TokenSet {
   readonly accessToken: string

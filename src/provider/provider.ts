@@ -1,19 +1,21 @@
 // Talks to the identity provider: where it is, what each call sends, which answer each call gives.
+
 import { setTimeout as pause } from 'node:timers/promises'
 import { createRemoteJWKSet, customFetch, jwtVerify } from 'jose'
 import * as oauth from 'oauth4webapi'
 import { MenshenError } from '../errors.ts'
-import type { Secret } from '../secret.ts'
-import type { Settings } from '../settings.ts'
+import { OWN_PATHS } from '../own-paths.ts'
+import type { Settings } from '../settings/read.ts'
+import type { Secret } from '../settings/secret.ts'
 import { readTokenSet, readUserInfo, type TokenSet, type UserInfo } from './answers.ts'
-import { createBoundedFetch, NeverArrived, readAnswer } from './call.ts'
-import { createGate } from './gate.ts'
+import { createBoundedFetch, NeverArrived, readAnswer } from './bounded-fetch.ts'
+import { createSlots } from './slots.ts'
 
 export interface Provider {
   /** Where the browser goes to sign in. Everything but `state` is the same at each attempt. */
   authorizationUrl(attempt?: { state: string; challenge?: string }): string
-  /** A sign-in's turn to call the provider: waits if there are many, and is refused if there are too many. */
-  turn<T>(signIn: () => Promise<T>): Promise<T>
+  /** Runs a sign-in when there is a slot to call the provider: waits if there are many, and is refused if there are too many. */
+  withSlot<T>(signIn: () => Promise<T>): Promise<T>
   redeem(code: string, verifier: string | undefined): Promise<TokenSet>
   userInfo(accessToken: string): Promise<UserInfo>
   refresh(refreshToken: string): Promise<TokenSet>
@@ -51,7 +53,7 @@ const SIGN_INS_WAITING = 500
 const SIGN_OUT_TIMEOUT_MS = 2000
 
 export function createProvider({ authUrl, clientId, clientSecret, settings, now }: ProviderOptions): Provider {
-  const redirectUri = `${settings.BASE_URL}/callback`
+  const redirectUri = settings.BASE_URL + OWN_PATHS.callback
   const server: oauth.AuthorizationServer = {
     issuer: authUrl,
     token_endpoint: authUrl + PATHS.token,
@@ -62,7 +64,7 @@ export function createProvider({ authUrl, clientId, clientSecret, settings, now 
   const calls = createBoundedFetch(settings.PROVIDER_TIMEOUT_MS)
   const signOutCalls = createBoundedFetch(Math.min(SIGN_OUT_TIMEOUT_MS, settings.PROVIDER_TIMEOUT_MS))
   const logoutUrl = new URL(settings.LOGOUT_URL.startsWith('/') ? authUrl + settings.LOGOUT_URL : settings.LOGOUT_URL)
-  const signInGate = createGate(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
+  const signInSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
   const publicKeys =
     settings.JWKS_URL === undefined
       ? undefined
@@ -88,7 +90,7 @@ export function createProvider({ authUrl, clientId, clientSecret, settings, now 
       return url.href
     },
 
-    turn: signInGate.pass,
+    withSlot: signInSlots.withSlot,
 
     async redeem(code, verifier) {
       // The callback has checked the state already, in the order that the specification gives.
@@ -126,7 +128,7 @@ export function createProvider({ authUrl, clientId, clientSecret, settings, now 
 
     signOutUrl() {
       const url = new URL(logoutUrl)
-      url.searchParams.set('redirect_url', `${settings.BASE_URL}/login`)
+      url.searchParams.set('redirect_url', settings.BASE_URL + OWN_PATHS.login)
       return url.href
     },
 

@@ -1,5 +1,7 @@
 // Stands where a provider would be while its settings are missing: the login page says so, and nothing can be called.
+
 import { MenshenError } from '../errors.ts'
+import { OWN_PATHS } from '../own-paths.ts'
 import type { Provider } from './provider.ts'
 
 export function unconfiguredProvider(): Provider {
@@ -8,12 +10,12 @@ export function unconfiguredProvider(): Provider {
   }
   return {
     authorizationUrl: () => '',
-    turn: signIn => signIn(),
+    withSlot: signIn => signIn(),
     redeem: refuse,
     userInfo: refuse,
     refresh: refuse,
     signOut: refuse,
-    signOutUrl: () => '/login',
+    signOutUrl: () => OWN_PATHS.login,
     canVerify: false,
     verify: refuse,
     close: async () => {},

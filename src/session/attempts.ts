@@ -1,7 +1,7 @@
 // One trip to the provider: its state, and where the settings ask for it (`STATE_CHECK=bound`, `PKCE=S256`) a record
 // that only the browser that started it can take back, once and soon.
 import { hash, randomBytes } from 'node:crypto'
-import type { Settings } from '../settings.ts'
+import type { Settings } from '../settings/read.ts'
 import type { Store } from '../stores/store.ts'
 import { seal, unseal } from './sealing.ts'
 import { isTicket, newTicket, sealingKey } from './ticket.ts'

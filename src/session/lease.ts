@@ -1,6 +1,7 @@
 // A lease in the store: of all requests, processes and machines that want to do something for a session, one does it.
 // It runs out by itself if its holder dies, and its holder can tell whether it still has it.
-import type { Log } from '../log.ts'
+import { factsOf } from '../errors.ts'
+import type { Report } from '../events.ts'
 import type { Store } from '../stores/store.ts'
 
 export interface Lease {
@@ -18,7 +19,7 @@ export interface Leases {
 
 const NOTHING = new Uint8Array()
 
-export function createLeases(store: Store, lifeMs: number, now: () => number, log: Log): Leases {
+export function createLeases(store: Store, lifeMs: number, now: () => number, report: Report): Leases {
   const keyOf = (name: string) => `lease:${name}`
   return {
     async take(name) {
@@ -33,7 +34,7 @@ export function createLeases(store: Store, lifeMs: number, now: () => number, lo
             // What has expired is absent, and only our own version is replaced.
             if (version !== undefined) await store.replace(key, { ...ours, expiresAt: now() }, version)
           } catch (error) {
-            log.warn({ err: error }, 'a lease was not given back; it runs out by itself')
+            report('lease_not_released', factsOf(error))
           }
         },
       }

@@ -2,22 +2,22 @@
 // for it, and to its end even if whoever asked has gone away. Lock, reload, check again, refresh, save.
 import { setTimeout as pause } from 'node:timers/promises'
 import { factsOf, MenshenError } from '../errors.ts'
-import type { Log } from '../log.ts'
+import type { Report } from '../events.ts'
 import type { TokenSet } from '../provider/answers.ts'
-import { createGate } from '../provider/gate.ts'
 import type { Provider } from '../provider/provider.ts'
-import type { Settings } from '../settings.ts'
+import { createSlots } from '../provider/slots.ts'
+import type { Settings } from '../settings/read.ts'
 import type { Store } from '../stores/store.ts'
 import { type Backoffs, createBackoffs } from './backoffs.ts'
 import { createLeases, type Lease } from './lease.ts'
-import type { Opened } from './opened.ts'
-import { sameTokens, tokenExpiresAt } from './record.ts'
+import type { LoadedSession } from './session-cache.ts'
+import { sameTokens, tokenExpiresAt } from './session-record.ts'
 
 /** The session as it is now; `ended` if the refresh failed and closed it; `undefined` if it was gone already. */
-export type Refreshed = Opened | 'ended' | undefined
+export type Refreshed = LoadedSession | 'ended' | undefined
 
 export interface Refresher {
-  refresh(ticket: string, seen: Opened): Promise<Refreshed>
+  refresh(ticket: string, seen: LoadedSession): Promise<Refreshed>
   /** Resolves when no refresh is under way, or none gets any further. */
   settle(): Promise<void>
 }
@@ -27,14 +27,18 @@ export interface RefresherOptions {
   readonly provider: Pick<Provider, 'refresh'>
   readonly settings: Pick<Settings, 'REFRESH_FAILURE' | 'PROVIDER_TIMEOUT_MS' | 'PROVIDER_PARALLEL_CALLS'>
   readonly now: () => number
-  readonly log: Log
+  readonly report: Report
   /** Reads the session anew. */
-  load(ticket: string): Promise<Opened | undefined>
+  load(ticket: string): Promise<LoadedSession | undefined>
   /** Saves new tokens, or without them only makes sure that the record lives until `until`; `undefined` if gone. */
-  save(ticket: string, seen: Opened, change: { tokens: TokenSet } | { until: number }): Promise<Opened | undefined>
+  save(
+    ticket: string,
+    seen: LoadedSession,
+    change: { tokens: TokenSet } | { until: number },
+  ): Promise<LoadedSession | undefined>
 }
 
-interface Flight {
+interface RefreshInFlight {
   readonly result: Promise<Refreshed>
   /** Rejects when waiting for the result makes no sense for a request any more. */
   readonly trouble: Promise<never>
@@ -56,38 +60,38 @@ export function leaseLife(providerTimeoutMs: number): number {
 }
 
 export function createRefresher(options: RefresherOptions): Refresher {
-  const { store, provider, settings, now, log, load, save } = options
+  const { store, provider, settings, now, report, load, save } = options
   const leaseMs = leaseLife(settings.PROVIDER_TIMEOUT_MS)
-  const leases = createLeases(store, leaseMs, now, log)
+  const leases = createLeases(store, leaseMs, now, report)
   const backoffs: Backoffs = createBackoffs(now)
   // Nobody is turned away, for that would sign them out.
-  const gate = createGate(settings.PROVIDER_PARALLEL_CALLS, Number.POSITIVE_INFINITY)
-  const flights = new Map<string, Flight>()
+  const slots = createSlots(settings.PROVIDER_PARALLEL_CALLS, Number.POSITIVE_INFINITY)
+  const inFlight = new Map<string, RefreshInFlight>()
 
-  const isValid = (opened: Opened) => tokenExpiresAt(opened.session) > now()
+  const isValid = (loaded: LoadedSession) => tokenExpiresAt(loaded.session) > now()
 
-  function takeOff(ticket: string, seen: Opened): Flight {
+  function start(ticket: string, seen: LoadedSession): RefreshInFlight {
     const { promise: trouble, reject } = Promise.withResolvers<never>()
-    const result = fly(ticket, seen, reject).finally(() => flights.delete(seen.key))
+    const result = run(ticket, seen, reject).finally(() => inFlight.delete(seen.key))
     // Nobody may be waiting for them any more.
     trouble.catch(() => {})
     result.catch(() => {})
     return { result, trouble }
   }
 
-  async function fly(ticket: string, seen: Opened, inTrouble: (error: unknown) => void): Promise<Refreshed> {
-    let latest: Opened | undefined = seen
+  async function run(ticket: string, seen: LoadedSession, inTrouble: (error: unknown) => void): Promise<Refreshed> {
+    let latest: LoadedSession | undefined = seen
     let alive = seen.expiresAt
     for (;;) {
       if (!latest || !sameTokens(latest.session, seen.session)) return latest
       // A record that expired while the refresh waits or takes its time would sign the user out by accident.
-      const needed = gate.isFull() ? QUEUE_MS : leaseMs
+      const needed = slots.isFull() ? QUEUE_MS : leaseMs
       if (alive < now() + needed) {
         alive = now() + needed * 2
         latest = await save(ticket, latest, { until: alive })
         continue
       }
-      const outcome = await gate.pass(() => attempt(ticket, seen, inTrouble))
+      const outcome = await slots.withSlot(() => attempt(ticket, seen, inTrouble))
       if (outcome !== 'taken') return outcome
       const waited = await waitForHolder(ticket, seen)
       latest = waited.latest
@@ -97,7 +101,10 @@ export function createRefresher(options: RefresherOptions): Refresher {
   }
 
   /** Until there are new tokens, or the lease is free: given back without them, or run out. */
-  async function waitForHolder(ticket: string, seen: Opened): Promise<{ latest: Opened | undefined; failed: boolean }> {
+  async function waitForHolder(
+    ticket: string,
+    seen: LoadedSession,
+  ): Promise<{ latest: LoadedSession | undefined; failed: boolean }> {
     const runsOut = (await leases.endOf(seen.key)) ?? 0
     for (;;) {
       await pause(POLL_MS)
@@ -110,7 +117,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
   /** `taken` if somebody else is refreshing. */
   async function attempt(
     ticket: string,
-    seen: Opened,
+    seen: LoadedSession,
     inTrouble: (error: unknown) => void,
   ): Promise<Refreshed | 'taken'> {
     const lease = await leases.take(seen.key)
@@ -122,7 +129,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
       const tokens = await provider.refresh(latest.session.refreshToken)
       const saved = await saveAtLast(ticket, latest, tokens, inTrouble)
       backoffs.forget(seen.key)
-      log.info({ session: seen.key }, 'session refreshed')
+      report('session_refreshed', { session: seen.key })
       return saved
     } catch (error) {
       if (!(error instanceof MenshenError) || error.code === 'store_unavailable') throw error
@@ -133,7 +140,12 @@ export function createRefresher(options: RefresherOptions): Refresher {
   }
 
   /** The old tokens are spent: as long as the new ones are worth anything, a store that is away must not cost them. */
-  async function saveAtLast(ticket: string, seen: Opened, tokens: TokenSet, inTrouble: (error: unknown) => void) {
+  async function saveAtLast(
+    ticket: string,
+    seen: LoadedSession,
+    tokens: TokenSet,
+    inTrouble: (error: unknown) => void,
+  ) {
     const worthless = now() + tokens.expiresIn * 1000
     let wait = FIRST_SAVE_WAIT_MS
     for (let failures = 1; ; failures++) {
@@ -141,7 +153,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
         return await save(ticket, seen, { tokens })
       } catch (error) {
         if (now() > worthless) throw error
-        log.warn({ session: seen.key, ...factsOf(error) }, 'refreshed tokens not saved yet')
+        report('tokens_not_saved', { session: seen.key, ...factsOf(error) })
         if (failures === PATIENT_SAVINGS) inTrouble(error)
         await pause(wait)
         wait = Math.min(wait * 2, LONGEST_SAVE_WAIT_MS)
@@ -149,19 +161,24 @@ export function createRefresher(options: RefresherOptions): Refresher {
     }
   }
 
-  async function fail(ticket: string, seen: Opened, error: MenshenError, lease: Lease): Promise<Refreshed | 'taken'> {
+  async function fail(
+    ticket: string,
+    seen: LoadedSession,
+    error: MenshenError,
+    lease: Lease,
+  ): Promise<Refreshed | 'taken'> {
     const latest = await load(ticket)
     if (!latest || !sameTokens(latest.session, seen.session)) return latest
-    const facts = { session: seen.key, ...factsOf(error) }
+    const facts = { session: seen.key, ...factsOf(error), reason: error.code }
     if (error.code !== 'provider_refused' && mayKeep(latest)) {
-      log.warn(facts, 'refresh failed, session kept')
+      report('session_refresh_failed', { ...facts, outcome: 'kept' })
       return keep(latest)
     }
     // Whoever has the lease now may be about to succeed.
     if (!(await lease.isOurs())) return 'taken'
     backoffs.forget(seen.key)
     await store.remove(seen.key)
-    log.warn(facts, 'refresh failed, session ended')
+    report('session_refresh_failed', { ...facts, outcome: 'ended' })
     return 'ended'
   }
 
@@ -175,29 +192,29 @@ export function createRefresher(options: RefresherOptions): Refresher {
     }
   }
 
-  function mayKeep(opened: Opened): boolean {
-    return settings.REFRESH_FAILURE === 'keep' && isValid(opened)
+  function mayKeep(loaded: LoadedSession): boolean {
+    return settings.REFRESH_FAILURE === 'keep' && isValid(loaded)
   }
 
-  function keep(opened: Opened): Opened {
-    backoffs.lengthen(opened.key)
-    return opened
+  function keep(loaded: LoadedSession): LoadedSession {
+    backoffs.lengthen(loaded.key)
+    return loaded
   }
 
   return {
     async refresh(ticket, seen) {
       if (backoffs.isOn(seen.key) && isValid(seen)) return seen
-      let flight = flights.get(seen.key)
-      if (!flight) {
-        flight = takeOff(ticket, seen)
-        flights.set(seen.key, flight)
+      let refreshing = inFlight.get(seen.key)
+      if (!refreshing) {
+        refreshing = start(ticket, seen)
+        inFlight.set(seen.key, refreshing)
       }
-      return Promise.race([flight.result, afterOneMoreSaving(flight.trouble)])
+      return Promise.race([refreshing.result, afterOneMoreSaving(refreshing.trouble)])
     },
 
     async settle() {
-      const landings = [...flights.values()].map(({ result, trouble }) => Promise.race([result, trouble]))
-      await Promise.allSettled(landings)
+      const endings = [...inFlight.values()].map(({ result, trouble }) => Promise.race([result, trouble]))
+      await Promise.allSettled(endings)
     },
   }
 }

@@ -1,15 +1,16 @@
 // Where the visitor wanted to go before signing in: only ever a path of our own origin, carried in a signed cookie.
+
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import { SIGN_IN_PATHS } from '../own-paths.ts'
 
 /** A cookie has to stay below 4096 bytes; a longer path is not worth carrying. */
 const LONGEST_PATH = 2048
-const SIGN_IN_ROUTES = ['/login', '/callback', '/logout']
 
 /** The path as the URL parser of browsers sees it; `undefined` if it leads away from our origin or into the sign-in. */
 export function ownPath(text: string, origin: string): string | undefined {
   if (!URL.canParse(text, origin)) return undefined
   const url = new URL(text, origin)
-  if (url.origin !== origin || SIGN_IN_ROUTES.includes(url.pathname)) return undefined
+  if (url.origin !== origin || SIGN_IN_PATHS.includes(url.pathname)) return undefined
   const path = url.pathname + url.search
   // A path such as `//evil.example` is ours only as long as our origin stands in front of it.
   if (!URL.canParse(path, origin) || new URL(path, origin).origin !== origin) return undefined

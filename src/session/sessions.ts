@@ -1,18 +1,19 @@
-// A session's life: opened at sign-in, found again by its ticket, refreshed when due, closed at sign-out.
-import { MenshenError } from '../errors.ts'
-import type { Log } from '../log.ts'
+// A session's life: loaded at sign-in, found again by its ticket, refreshed when due, closed at sign-out.
+import { factsOf, MenshenError } from '../errors.ts'
+import type { Report } from '../events.ts'
 import type { TokenSet, UserInfo } from '../provider/answers.ts'
 import type { Provider } from '../provider/provider.ts'
-import type { Settings } from '../settings.ts'
+import type { Settings } from '../settings/read.ts'
 import type { Store, Stored } from '../stores/store.ts'
-import type { HouseKeys } from './keys.ts'
-import { createOpenedCache, type Opened } from './opened.ts'
+import type { DerivedKeys } from './derived-keys.ts'
+import { createRefresher, type Refreshed, type RefresherOptions } from './refresh.ts'
+import { createSessionCache, type LoadedSession } from './session-cache.ts'
 import {
-  type Card,
-  cardOf,
   isDue,
   latestEnd,
   newSession,
+  type PublicPart,
+  publicPartOf,
   SESSION_LABEL,
   type Session,
   SUB_LABEL,
@@ -20,27 +21,26 @@ import {
   sessionEndsAt,
   sessionOf,
   toEntry,
-  withCard,
+  withPublicPart,
   withTokens,
-} from './record.ts'
-import { createRefresher, type Refreshed, type RefresherOptions } from './refresh.ts'
+} from './session-record.ts'
 import { isTicket, newTicket, recordKey } from './ticket.ts'
 
 export interface Listed {
   readonly key: string
   readonly expiresAt: number
-  /** Absent if the session was opened under another client secret. */
-  readonly card?: Card
+  /** Absent if the session was loaded under another client secret. */
+  readonly publicPart?: PublicPart
 }
 
 export interface Sessions {
-  open(tokens: TokenSet, userInfo: UserInfo): Promise<{ ticket: string; opened: Opened }>
+  open(tokens: TokenSet, userInfo: UserInfo): Promise<{ ticket: string; loaded: LoadedSession }>
   /** The session of a ticket if it is at hand, proven and not due: the way of nearly every request, without waiting. */
-  glance(ticket: string): Opened | undefined
+  getCached(ticket: string): LoadedSession | undefined
   /** The session of a ticket, its tokens refreshed if they were due. */
-  current(ticket: string): Promise<Refreshed>
+  getFresh(ticket: string): Promise<Refreshed>
   /** The session of a ticket as it is. */
-  find(ticket: string): Promise<Opened | undefined>
+  get(ticket: string): Promise<LoadedSession | undefined>
   /** Ends it, and gives what it was. */
   close(ticket: string): Promise<Session | undefined>
   list(query: { username?: string; after?: string; limit: number }): Promise<{ sessions: Listed[]; next?: string }>
@@ -57,64 +57,64 @@ export interface Sessions {
 export interface SessionsOptions {
   readonly store: Store
   readonly provider: Pick<Provider, 'refresh'>
-  readonly keys: HouseKeys
+  readonly keys: DerivedKeys
   readonly settings: RefresherOptions['settings'] &
     Pick<Settings, 'REFRESH_LEAD_SECONDS' | 'SESSION_MAX_HOURS' | 'SESSION_CACHE_SIZE'>
   readonly now: () => number
-  readonly log: Log
+  readonly report: Report
 }
 
 const NOTE_AGAIN_MS = 10_000
 /** "Last seen" is exact to this: a request must not cost a write. */
 const SEEN_STEP_MS = 5 * 60_000
 
-export function createSessions({ store, provider, keys, settings, now, log }: SessionsOptions): Sessions {
-  const cache = createOpenedCache(settings.SESSION_CACHE_SIZE)
-  const refresher = createRefresher({ store, provider, settings, now, log, load, save })
-  const entryOf = (ticket: string, session: Session, card: Card) =>
-    toEntry(ticket, session, card, settings.SESSION_MAX_HOURS, keys)
+export function createSessions({ store, provider, keys, settings, now, report }: SessionsOptions): Sessions {
+  const cache = createSessionCache(settings.SESSION_CACHE_SIZE)
+  const refresher = createRefresher({ store, provider, settings, now, report, load, save })
+  const entryOf = (ticket: string, session: Session, publicPart: PublicPart) =>
+    toEntry(ticket, session, publicPart, settings.SESSION_MAX_HOURS, keys)
 
-  function atHand(ticket: string): Opened | undefined {
-    const opened = cache.get(ticket)
-    return opened && opened.expiresAt > now() && store.holds(opened.key, opened.version) ? opened : undefined
+  function proven(ticket: string): LoadedSession | undefined {
+    const loaded = cache?.get(ticket)
+    return loaded && loaded.expiresAt > now() && store.holds(loaded.key, loaded.version) ? loaded : undefined
   }
 
-  async function find(ticket: string): Promise<Opened | undefined> {
-    return isTicket(ticket) ? (atHand(ticket) ?? load(ticket)) : undefined
+  async function get(ticket: string): Promise<LoadedSession | undefined> {
+    return isTicket(ticket) ? (proven(ticket) ?? load(ticket)) : undefined
   }
 
-  async function load(ticket: string): Promise<Opened | undefined> {
+  async function load(ticket: string): Promise<LoadedSession | undefined> {
     const stored = await store.read(recordKey(ticket))
-    const opened = stored && openStored(stored, ticket)
-    if (opened) cache.set(ticket, opened)
-    else cache.delete(ticket)
-    return opened
+    const loaded = stored && loadStored(stored, ticket)
+    if (loaded) cache?.set(ticket, loaded)
+    else cache?.delete(ticket)
+    return loaded
   }
 
-  function openStored(stored: Stored, ticket: string): Opened | undefined {
+  function loadStored(stored: Stored, ticket: string): LoadedSession | undefined {
     const session = sessionOf(stored, ticket)
     if (!session) {
-      log.error({ session: stored.key }, 'a record does not open with its own ticket')
+      report('record_unreadable', { session: stored.key })
       return undefined
     }
-    const card = cardOf(stored, stored.key, keys) ?? cardFor(session, session.tokenIssuedAt)
-    const { signedInAt, seenAt } = card
+    const publicPart = publicPartOf(stored, stored.key, keys) ?? publicPartFor(session, session.tokenIssuedAt)
+    const { signedInAt, seenAt } = publicPart
     const expiresAt = sessionEndsAt(session, signedInAt, settings.SESSION_MAX_HOURS)
     return { key: stored.key, version: stored.version, expiresAt, signedInAt, seenAt, session }
   }
 
   async function save(
     ticket: string,
-    seen: Opened,
+    seen: LoadedSession,
     change: { tokens: TokenSet } | { until: number },
-  ): Promise<Opened | undefined> {
-    let latest: Opened | undefined = seen
+  ): Promise<LoadedSession | undefined> {
+    let latest: LoadedSession | undefined = seen
     while (latest) {
       // A late loser must not overwrite newer tokens.
       if (!sameTokens(latest.session, seen.session)) return latest
-      const card = { ...cardFor(latest.session, latest.signedInAt), seenAt: now() }
+      const publicPart = { ...publicPartFor(latest.session, latest.signedInAt), seenAt: now() }
       const session = 'tokens' in change ? withTokens(latest.session, change.tokens, now()) : latest.session
-      const entry = entryOf(ticket, session, card)
+      const entry = entryOf(ticket, session, publicPart)
       const latestPossible = latestEnd(latest.signedInAt, settings.SESSION_MAX_HOURS)
       const until = 'until' in change ? Math.min(change.until, latestPossible) : 0
       const kept = { ...entry, expiresAt: Math.max(entry.expiresAt, until) }
@@ -127,16 +127,19 @@ export function createSessions({ store, provider, keys, settings, now, log }: Se
   }
 
   const noting = new Set<string>()
-  function noteVisit(opened: Opened): void {
-    if (now() - opened.seenAt < SEEN_STEP_MS || noting.has(opened.key)) return
-    noting.add(opened.key)
-    const card = { ...cardFor(opened.session, opened.signedInAt), seenAt: now() }
+  function noteVisit(loaded: LoadedSession): void {
+    if (now() - loaded.seenAt < SEEN_STEP_MS || noting.has(loaded.key)) return
+    noting.add(loaded.key)
+    const publicPart = { ...publicPartFor(loaded.session, loaded.signedInAt), seenAt: now() }
     store
-      .read(opened.key)
-      .then(stored => stored && store.replace(opened.key, withCard(stored, card, opened.key, keys), stored.version))
-      .catch((error: unknown) => log.warn({ err: error }, 'last seen not saved'))
+      .read(loaded.key)
+      .then(
+        stored =>
+          stored && store.replace(loaded.key, withPublicPart(stored, publicPart, loaded.key, keys), stored.version),
+      )
+      .catch((error: unknown) => report('last_seen_not_saved', factsOf(error)))
       // A store that cannot be written is not asked again at every request.
-      .finally(() => setTimeout(() => noting.delete(opened.key), NOTE_AGAIN_MS).unref())
+      .finally(() => setTimeout(() => noting.delete(loaded.key), NOTE_AGAIN_MS).unref())
   }
 
   async function endAllWith(label: string): Promise<number> {
@@ -154,10 +157,10 @@ export function createSessions({ store, provider, keys, settings, now, log }: Se
   function warnOfShortLife(expiresIn: number): void {
     if (warned || expiresIn > settings.REFRESH_LEAD_SECONDS) return
     warned = true
-    log.warn(
-      { expiresIn, remedy: 'set REFRESH_LEAD_SECONDS well below the lifetime of the tokens' },
-      'tokens live no longer than REFRESH_LEAD_SECONDS: every request refreshes them',
-    )
+    report('short_token_life', {
+      expiresIn,
+      remedy: 'set REFRESH_LEAD_SECONDS well below the lifetime of the tokens',
+    })
   }
 
   return {
@@ -165,44 +168,44 @@ export function createSessions({ store, provider, keys, settings, now, log }: Se
       warnOfShortLife(tokens.expiresIn)
       const ticket = newTicket()
       const session = newSession(tokens, userInfo, now())
-      const card = cardFor(session, session.tokenIssuedAt)
-      if (!(await store.create(recordKey(ticket), entryOf(ticket, session, card))))
+      const publicPart = publicPartFor(session, session.tokenIssuedAt)
+      if (!(await store.create(recordKey(ticket), entryOf(ticket, session, publicPart))))
         throw new MenshenError('store_unavailable', 'the store already has a record for a new ticket')
-      const opened = await load(ticket)
-      if (!opened) throw new MenshenError('store_unavailable', 'a new session was gone at once')
-      return { ticket, opened }
+      const loaded = await load(ticket)
+      if (!loaded) throw new MenshenError('store_unavailable', 'a new session was gone at once')
+      return { ticket, loaded }
     },
 
-    find,
+    get,
 
-    glance(ticket) {
-      const opened = atHand(ticket)
-      if (!opened || isDue(opened.session, settings.REFRESH_LEAD_SECONDS, now())) return undefined
-      noteVisit(opened)
-      return opened
+    getCached(ticket) {
+      const loaded = proven(ticket)
+      if (!loaded || isDue(loaded.session, settings.REFRESH_LEAD_SECONDS, now())) return undefined
+      noteVisit(loaded)
+      return loaded
     },
 
-    async current(ticket) {
-      const opened = await find(ticket)
-      if (!opened) return undefined
-      if (isDue(opened.session, settings.REFRESH_LEAD_SECONDS, now())) return refresher.refresh(ticket, opened)
-      noteVisit(opened)
-      return opened
+    async getFresh(ticket) {
+      const loaded = await get(ticket)
+      if (!loaded) return undefined
+      if (isDue(loaded.session, settings.REFRESH_LEAD_SECONDS, now())) return refresher.refresh(ticket, loaded)
+      noteVisit(loaded)
+      return loaded
     },
 
     async close(ticket) {
-      const opened = await find(ticket)
-      cache.delete(ticket)
+      const loaded = await get(ticket)
+      cache?.delete(ticket)
       // Of parallel sign-outs one has ended it.
-      return opened && (await store.remove(opened.key)) ? opened.session : undefined
+      return loaded && (await store.remove(loaded.key)) ? loaded.session : undefined
     },
 
     async list({ username, after, limit }) {
       const label = username === undefined ? SESSION_LABEL : keys.label('username', username)
       const page = await store.list({ label, limit, ...(after === undefined ? {} : { after }) })
       const sessions = page.entries.map(entry => {
-        const card = cardOf(entry, entry.key, keys)
-        return { key: entry.key, expiresAt: entry.expiresAt, ...(card ? { card } : {}) }
+        const publicPart = publicPartOf(entry, entry.key, keys)
+        return { key: entry.key, expiresAt: entry.expiresAt, ...(publicPart ? { publicPart } : {}) }
       })
       return { sessions, ...(page.next === undefined ? {} : { next: page.next }) }
     },
@@ -220,7 +223,7 @@ export function createSessions({ store, provider, keys, settings, now, log }: Se
   }
 }
 
-function cardFor({ userInfo, userRole }: Session, signedInAt: number): Card {
+function publicPartFor({ userInfo, userRole }: Session, signedInAt: number): PublicPart {
   const { username, nickname } = userInfo
   return { username, nickname, userRole, signedInAt, seenAt: signedInAt }
 }

@@ -39,12 +39,12 @@ export function createSigningKeys(store: Store, sealingKey: Uint8Array, now: () 
       if (key) return key
       // Of all instances that try, one makes it and the others read it. What another client secret sealed is replaced.
       if (stored) await store.replace(stored.key, freshEntry(number), stored.version)
-      else await store.create(placeOf(number), freshEntry(number))
+      else await store.create(storeKey(number), freshEntry(number))
     }
   }
 
   async function read(number: number) {
-    const stored = await store.read(placeOf(number))
+    const stored = await store.read(storeKey(number))
     const plain = stored && unseal(sealingKey, stored.value, stored.key)
     const key = plain && {
       id: `${family}-${number}`,
@@ -55,7 +55,7 @@ export function createSigningKeys(store: Store, sealingKey: Uint8Array, now: () 
 
   function freshEntry(number: number): Entry {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-    const value = seal(sealingKey, privateKey.export({ type: 'pkcs8', format: 'der' }), placeOf(number))
+    const value = seal(sealingKey, privateKey.export({ type: 'pkcs8', format: 'der' }), storeKey(number))
     return { value, expiresAt: (number + 2) * PERIOD_MS, labels: [] }
   }
 
@@ -69,6 +69,6 @@ export function createSigningKeys(store: Store, sealingKey: Uint8Array, now: () 
   }
 }
 
-function placeOf(number: number): string {
+function storeKey(number: number): string {
   return `signing:${number}`
 }

@@ -7,11 +7,11 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 
 import { MenshenError } from '../../src/errors.ts'
 import type { TokenSet } from '../../src/provider/answers.ts'
-import { Secret } from '../../src/secret.ts'
-import { deriveKeys } from '../../src/session/keys.ts'
+import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { leaseLife } from '../../src/session/refresh.ts'
 import { createSessions, type Sessions } from '../../src/session/sessions.ts'
-import { createMemoryStore } from '../../src/stores/memory.ts'
+import { Secret } from '../../src/settings/secret.ts'
+import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import type { Store } from '../../src/stores/store.ts'
 
 export const LIFE = 7200
@@ -40,10 +40,9 @@ export function createScene({ keep = false, parallel = 64, through = store => st
   const asked: Asked[] = []
   const arrivals = new EventEmitter().setMaxListeners(0)
   const events: { by: string; event: string }[] = []
-  const keys = deriveKeys(new Secret('house'))
+  const keys = deriveKeys(new Secret('gateway'))
 
   function instance(name: string): Sessions {
-    const write = (_: object, event: string) => void events.push({ by: name, event })
     const provider = {
       refresh(refreshToken: string): Promise<TokenSet> {
         const { promise, resolve, reject } = Promise.withResolvers<TokenSet>()
@@ -66,7 +65,7 @@ export function createScene({ keep = false, parallel = 64, through = store => st
         SESSION_CACHE_SIZE: 100,
       },
       now,
-      log: { info: write, warn: write, error: write },
+      report: event => void events.push({ by: name, event }),
     })
   }
 

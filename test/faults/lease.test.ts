@@ -16,7 +16,7 @@ test('of two instances one asks the provider, and the other gets its tokens', as
   const scene = createScene()
   const [one, other] = [scene.instance('one'), scene.instance('other')]
   const ticket = await openDue(scene, one)
-  const pages = [one.current(ticket), other.current(ticket), one.current(ticket), other.current(ticket)]
+  const pages = [one.getFresh(ticket), other.getFresh(ticket), one.getFresh(ticket), other.getFresh(ticket)]
   const call = await scene.call(1)
   await pause(A_LOOK_MS)
   call.give(tokens('second'))
@@ -28,7 +28,7 @@ test('a provider that takes eight seconds is asked once', async () => {
   const scene = createScene()
   const [one, other] = [scene.instance('one'), scene.instance('other')]
   const ticket = await openDue(scene, one)
-  const pages = [one.current(ticket), other.current(ticket)]
+  const pages = [one.getFresh(ticket), other.getFresh(ticket)]
   const call = await scene.call(1)
   for (let second = 0; second < 8; second++) {
     scene.pass(1000)
@@ -59,10 +59,10 @@ test('waiters do not hammer the store: one look in a while, however many request
   const scene = createScene({ through: counted })
   const [one, other] = [scene.instance('one'), scene.instance('other')]
   const ticket = await openDue(scene, one)
-  const holder = one.current(ticket)
+  const holder = one.getFresh(ticket)
   const call = await scene.call(1)
   // Each request finds its session first; after that, all of them wait together.
-  const waiters = Array.from({ length: 100 }, () => other.current(ticket))
+  const waiters = Array.from({ length: 100 }, () => other.getFresh(ticket))
   await settle()
   calls.length = 0
   await pause(1000)
@@ -76,9 +76,9 @@ test('the lease of a crashed holder runs out, and another takes over', async () 
   const scene = createScene()
   const [crashed, other] = [scene.instance('crashed'), scene.instance('other')]
   const ticket = await openDue(scene, crashed)
-  void crashed.current(ticket) // and never a word again
+  void crashed.getFresh(ticket) // and never a word again
   await scene.call(1)
-  const page = other.current(ticket)
+  const page = other.getFresh(ticket)
   scene.pass(LEASE_MS - 1)
   await pause(A_LOOK_MS)
   assert.equal(scene.asked.length, 1, 'while the lease lasts, nobody else asks')
@@ -94,11 +94,11 @@ test('whoever waits for the lease of another does not hold up the refreshes of o
   const [one, other] = [scene.instance('one'), scene.instance('other')]
   const { ticket: waited } = await one.open(tokens('first'), ZHANGSAN)
   const ticket = await openDue(scene, other)
-  const pages = [one.current(waited)]
+  const pages = [one.getFresh(waited)]
   const slow = await scene.call(1)
-  pages.push(other.current(waited))
+  pages.push(other.getFresh(waited))
   await settle()
-  const page = other.current(ticket)
+  const page = other.getFresh(ticket)
   await pause(A_LOOK_MS)
   const calls = scene.asked.length
   slow.give(tokens('second'))
@@ -113,7 +113,7 @@ test('a token that expires while its refresh waits for its turn is not lost', as
   const { ticket: before } = await one.open(tokens('first'), ZHANGSAN)
   const ticket = await openDue(scene, one)
   scene.pass(199_000)
-  const pages = [one.current(before), one.current(ticket)]
+  const pages = [one.getFresh(before), one.getFresh(ticket)]
   const slow = await scene.call(1)
   scene.pass(3000)
   slow.give(tokens('second'))
@@ -127,15 +127,15 @@ test('a late loser does not overwrite newer tokens, and serves them', async () =
   const scene = createScene()
   const [slow, other] = [scene.instance('slow'), scene.instance('other')]
   const ticket = await openDue(scene, slow)
-  const late = slow.current(ticket)
+  const late = slow.getFresh(ticket)
   const first = await scene.call(1)
   scene.pass(LEASE_MS + 1)
-  const page = other.current(ticket)
+  const page = other.getFresh(ticket)
   ;(await scene.call(2)).give(tokens('newer'))
   assert.equal(accessToken(await page), 'access-newer')
   first.give(tokens('older'))
   assert.equal(accessToken(await late), 'access-newer')
-  assert.equal(accessToken(await other.current(ticket)), 'access-newer')
+  assert.equal(accessToken(await other.getFresh(ticket)), 'access-newer')
 })
 
 for (const code of ['provider_refused', 'provider_unreachable'] as const)
@@ -143,27 +143,27 @@ for (const code of ['provider_refused', 'provider_unreachable'] as const)
     const scene = createScene()
     const [slow, other] = [scene.instance('slow'), scene.instance('other')]
     const ticket = await openDue(scene, slow)
-    const late = slow.current(ticket)
+    const late = slow.getFresh(ticket)
     const first = await scene.call(1)
     scene.pass(LEASE_MS + 1)
-    const page = other.current(ticket)
+    const page = other.getFresh(ticket)
     ;(await scene.call(2)).give(tokens('newer'))
     await page
     first.fail(code)
     assert.equal(accessToken(await late), 'access-newer')
-    assert.equal(accessToken(await other.current(ticket)), 'access-newer')
+    assert.equal(accessToken(await other.getFresh(ticket)), 'access-newer')
   })
 
 test('a late loser does not give back the lease of whoever took over: no third one asks meanwhile', async () => {
   const scene = createScene({ keep: true })
   const [slow, other, third] = [scene.instance('slow'), scene.instance('other'), scene.instance('third')]
   const ticket = await openDue(scene, slow)
-  const late = slow.current(ticket)
+  const late = slow.getFresh(ticket)
   const first = await scene.call(1)
   scene.pass(LEASE_MS + 1)
-  const page = other.current(ticket)
+  const page = other.getFresh(ticket)
   const second = await scene.call(2)
-  const waiter = third.current(ticket)
+  const waiter = third.getFresh(ticket)
   await settle()
   first.fail('provider_unreachable')
   await pause(A_LOOK_MS)
@@ -171,7 +171,7 @@ test('a late loser does not give back the lease of whoever took over: no third o
   second.give(tokens('newer'))
   scene.asked[2]?.fail('provider_refused') // it would be the spent token
   assert.deepEqual(
-    (await Promise.all([page, waiter, other.current(ticket)])).map(accessToken),
+    (await Promise.all([page, waiter, other.getFresh(ticket)])).map(accessToken),
     Array(3).fill('access-newer'),
   )
   await late
@@ -182,12 +182,12 @@ test('a late loser whose call failed does not end the session while another is a
   const scene = createScene()
   const [slow, other, third] = [scene.instance('slow'), scene.instance('other'), scene.instance('third')]
   const ticket = await openDue(scene, slow)
-  const late = slow.current(ticket)
+  const late = slow.getFresh(ticket)
   const first = await scene.call(1)
   scene.pass(LEASE_MS + 1)
-  const page = other.current(ticket)
+  const page = other.getFresh(ticket)
   const second = await scene.call(2)
-  const waiter = third.current(ticket)
+  const waiter = third.getFresh(ticket)
   await settle()
   first.fail('provider_unreachable')
   await settle()
@@ -219,10 +219,10 @@ test('a holder whose lease ran out before it asked does not ask: the token may b
   const scene = createScene({ through: sleepy })
   const [slow, other] = [scene.instance('sleepy'), scene.instance('other')]
   const ticket = await openDue(scene, other)
-  const late = slow.current(ticket)
+  const late = slow.getFresh(ticket)
   await settle()
   scene.pass(LEASE_MS + 1)
-  const page = other.current(ticket)
+  const page = other.getFresh(ticket)
   ;(await scene.call(1)).give(tokens('newer'))
   await page
   stuck.resolve()
@@ -237,12 +237,12 @@ test('a sign-out during a refresh wins, in the instance that refreshes and in th
   const scene = createScene()
   const [one, other] = [scene.instance('one'), scene.instance('other')]
   const ticket = await openDue(scene, one)
-  const pages = [one.current(ticket), other.current(ticket)]
+  const pages = [one.getFresh(ticket), other.getFresh(ticket)]
   const call = await scene.call(1)
   await other.close(ticket)
   call.give(tokens('second'))
   assert.deepEqual(await Promise.all(pages), [undefined, undefined])
-  for (const sessions of [one, other, scene.instance('new')]) assert.equal(await sessions.current(ticket), undefined)
+  for (const sessions of [one, other, scene.instance('new')]) assert.equal(await sessions.getFresh(ticket), undefined)
   assert.equal(scene.asked.length, 1)
 })
 
@@ -274,13 +274,13 @@ test('a sign-out at any step of a refresh wins', async () => {
     const [one, other] = [scene.instance('one'), scene.instance('other')]
     const ticket = await openDue(scene, other)
     signOut = async () => void (await other.close(ticket))
-    const page = one.current(ticket)
+    const page = one.getFresh(ticket)
     await settle()
     scene.asked[0]?.give(tokens('second'))
     await page
     if (calls < step) await signOut()
     for (const sessions of [one, other, scene.instance('new')])
-      assert.equal(await sessions.current(ticket), undefined, `signed out before call ${step} of the store`)
+      assert.equal(await sessions.getFresh(ticket), undefined, `signed out before call ${step} of the store`)
   }
 })
 
@@ -288,7 +288,7 @@ test('with REFRESH_FAILURE=keep one failure counts for all instances: the waiter
   const scene = createScene({ keep: true })
   const [one, other] = [scene.instance('one'), scene.instance('other')]
   const ticket = await openDue(scene, one)
-  const pages = [one.current(ticket), other.current(ticket)]
+  const pages = [one.getFresh(ticket), other.getFresh(ticket)]
   const call = await scene.call(1)
   await settle()
   call.fail('provider_unreachable')
@@ -303,7 +303,7 @@ test('with REFRESH_FAILURE=keep a refusal ends the session for all instances', a
   const scene = createScene({ keep: true })
   const [one, other] = [scene.instance('one'), scene.instance('other')]
   const ticket = await openDue(scene, one)
-  const pages = [one.current(ticket), other.current(ticket)]
+  const pages = [one.getFresh(ticket), other.getFresh(ticket)]
   ;(await scene.call(1)).fail('provider_refused')
   assert.deepEqual(await Promise.all(pages), ['ended', undefined])
   assert.equal(scene.asked.length, 1)
@@ -316,7 +316,7 @@ test('with REFRESH_FAILURE=keep the pauses between attempts grow, and end with t
   const attempts: number[] = []
   const begin = scene.now()
   for (let second = 0; second < 205; second++) {
-    const page = one.current(ticket)
+    const page = one.getFresh(ticket)
     await settle()
     const call = scene.asked[attempts.length]
     if (call) attempts.push((scene.now() - begin) / 1000)
@@ -338,7 +338,7 @@ for (const awayMs of [500, 4500])
   test(`tokens that the provider gave are not lost to a store that is away for ${awayMs} ms`, async () => {
     let away = false
     const shaky = (store: Store): Store => {
-      const whenThere = <A extends unknown[], R>(verb: (...args: A) => Promise<R>) => {
+      const andThen = <A extends unknown[], R>(verb: (...args: A) => Promise<R>) => {
         return async (...args: A): Promise<R> => {
           if (away) throw new MenshenError('store_unavailable', 'as the test says')
           return verb(...args)
@@ -347,16 +347,16 @@ for (const awayMs of [500, 4500])
       return {
         ...store,
         holds: (...args) => !away && store.holds(...args),
-        create: whenThere(store.create),
-        read: whenThere(store.read),
-        replace: whenThere(store.replace),
-        remove: whenThere(store.remove),
+        create: andThen(store.create),
+        read: andThen(store.read),
+        replace: andThen(store.replace),
+        remove: andThen(store.remove),
       }
     }
     const scene = createScene({ through: shaky })
     const one = scene.instance('one')
     const ticket = await openDue(scene, one)
-    const page = one.current(ticket).catch((error: MenshenError) => error.code)
+    const page = one.getFresh(ticket).catch((error: MenshenError) => error.code)
     const call = await scene.call(1)
     away = true
     call.give(tokens('second'))
@@ -367,7 +367,7 @@ for (const awayMs of [500, 4500])
     else assert.equal(accessToken(outcome), 'access-second')
     // Whatever the first request got, the next one is served with what the provider gave.
     scene.pass(LEASE_MS + 1)
-    const next = one.current(ticket)
+    const next = one.getFresh(ticket)
     await pause(A_LOOK_MS)
     scene.asked[1]?.fail('provider_refused') // it would be the spent token
     assert.equal(accessToken(await next), 'access-second')

@@ -43,9 +43,9 @@ test('two workers', async t => {
     await until(async () => {
       // Together, because nothing promises that they take turns.
       await Promise.all([1, 2, 3, 4].map(() => signedIn(menshen, provider)))
-      return workersThatSaid(menshen, 'signed in').length === 2
+      return workersThatSaid(menshen, 'sign_in').length === 2
     })
-    assert.deepEqual(workersThatSaid(menshen, 'signed in'), [1, 2])
+    assert.deepEqual(workersThatSaid(menshen, 'sign_in'), [1, 2])
   })
 
   await t.test('a sign-out in one counts in all at once', async () => {
@@ -61,14 +61,14 @@ test('two workers', async t => {
     const user = await signedIn(menshen, provider)
     const [dead = 0, living = 0] = menshen.workers()
     process.kill(dead, 'SIGKILL')
-    await menshen.said(({ event, signal }) => event === 'a worker died and is replaced' && signal === 'SIGKILL')
+    await menshen.said(({ event, signal }) => event === 'worker_died' && signal === 'SIGKILL')
     for (let n = 0; n < 10; n++) assert.ok(isServed(await user.get(menshen)))
     await until(() => menshen.workers().length === 2)
     assert.ok(menshen.workers().includes(living) && !menshen.workers().includes(dead))
     await until(async () => {
       // Together, because nothing promises that they take turns.
       await Promise.all([1, 2, 3, 4].map(() => signedIn(menshen, provider)))
-      return workersThatSaid(menshen, 'signed in').includes(3)
+      return workersThatSaid(menshen, 'sign_in').includes(3)
     })
   })
 
@@ -81,7 +81,7 @@ test('two workers', async t => {
     await until(async () => {
       // Together, because nothing promises that they take turns.
       await Promise.all([1, 2, 3, 4].map(() => signedIn(menshen, provider)))
-      return workersThatSaid(menshen, 'signed in').includes(4)
+      return workersThatSaid(menshen, 'sign_in').includes(4)
     })
   })
 

@@ -7,8 +7,8 @@ import { cookieOf, openScene, type Scene } from './scene.ts'
 const JSON_PLEASE = { headers: { accept: 'application/json' } }
 
 function causes({ lines }: Scene): unknown[] {
-  const failures = lines.filter(({ event }) => event === 'the application behind did not answer')
-  return failures.map(({ facts }) => (facts as { cause?: unknown }).cause)
+  const failures = lines.filter(({ event }) => event === 'upstream_failed')
+  return failures.map(({ facts }) => (facts as { reason?: unknown }).reason)
 }
 
 test('an application that is down is a page for people and JSON for scripts', async t => {
@@ -64,8 +64,10 @@ test('nonsense from an application is a bad gateway, and nothing worse', async t
   })
   const scene = await openScene(t, { env: { UPSTREAM: upstream.url } })
   const user = await scene.user()
-  for (const index of nonsense.keys())
+  for (const index of nonsense.keys()) {
     assert.equal((await user.get(`/${index}`)).status, 502, JSON.stringify(nonsense[index]?.slice(0, 60)))
+    scene.passSeconds(10)
+  }
   assert.equal(causes(scene).length, nonsense.length)
 })
 

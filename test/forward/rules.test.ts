@@ -77,7 +77,7 @@ test('a shadow rule only says what it would have done', async t => {
   const scene = await openScene(t, { config: { rules } })
   assert.equal((await (await scene.user()).get('/trial/x')).status, 200)
   assert.equal((await (await scene.user('admin')).get('/trial/x')).status, 200)
-  const warnings = scene.lines.filter(({ event }) => event === 'a shadow rule would have refused')
+  const warnings = scene.lines.filter(({ event }) => event === 'shadow_refused')
   assert.equal(warnings.length, 1)
   assert.deepEqual(warnings[0]?.facts, { rule: rules[1], method: 'GET', path: '/trial/x', role: 'common' })
 })

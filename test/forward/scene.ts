@@ -2,14 +2,15 @@
 import type { RequestListener } from 'node:http'
 import type { TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { serve } from '../../src/command/serve.ts'
 import { type Config, createMenshen, readSettings } from '../../src/index.ts'
-import { serve } from '../../src/serve.ts'
+import { createEventLog } from '../../src/log.ts'
 import { type Client, createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
-import type { Line } from '../kit/menshen.ts'
 import type { Environment } from '../kit/process.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import type { User } from '../kit/strict-provider.ts'
+import { createTestLog } from '../kit/test-log.ts'
 import { startUpstream } from './upstream.ts'
 
 export interface Wishes {
@@ -45,14 +46,16 @@ export async function openScene(t: TestContext, { env = {}, config = {}, answer 
 export async function openGateway(t: TestContext, env: Environment, config: Config = {}) {
   const port = Number(env.PORT ?? (await freePort()))
   const clock = { now: Date.parse('2026-03-01T08:00:00Z') }
-  const lines: Line[] = []
-  const write = (level: Line['level']) => (facts: object, event: string) => void lines.push({ level, event, facts })
-  const log = { info: write('info'), warn: write('warn'), error: write('error') }
+  const { lines, log } = createTestLog()
   const settings = readSettings({ STORE: 'memory:', PORT: String(port), RATE_LIMIT_PER_MINUTE: '0', ...env })
   const menshen = await createMenshen({ settings, config, log, now: () => clock.now })
   const { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } = settings
   const tls = certFile && keyFile ? { certFile, keyFile } : undefined
-  const serving = await serve(menshen, { port, host: '127.0.0.1', ...(tls && { tls }) }, log)
+  const serving = await serve(
+    menshen,
+    { port, host: '127.0.0.1', ...(tls && { tls }) },
+    createEventLog(log, Date.now).report,
+  )
   t.after(async () => {
     await serving.close(0)
     await menshen.close()

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import test, { type TestContext } from 'node:test'
 import type { Client } from '../kit/client.ts'
-import { openHouse } from '../kit/menshen.ts'
+import { openMenshen } from '../kit/menshen.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 
 const HARDENED = { STATE_CHECK: 'bound', PKCE: 'S256' }
@@ -14,9 +14,9 @@ const REFUSED = '/login?error=invalid_state'
 async function setUp(t: TestContext, env: Record<string, string> = HARDENED) {
   const provider = await startScriptedProvider()
   t.after(() => provider.close())
-  const house = await openHouse({ ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', ...env })
-  t.after(() => house.close())
-  return { provider, house, visitor: house.visitor(), exchanges: () => provider.callsTo('token').length }
+  const gateway = await openMenshen({ ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', ...env })
+  t.after(() => gateway.close())
+  return { provider, gateway, visitor: gateway.visitor(), exchanges: () => provider.callsTo('token').length }
 }
 
 /** Presses the button; the address at the provider. */
@@ -56,18 +56,18 @@ test('the cookie of an attempt is HttpOnly, Lax and lives ten minutes', async t 
 })
 
 test('without a cookie, or with one that is made up, nothing is exchanged', async t => {
-  const { visitor, house, exchanges } = await setUp(t)
+  const { visitor, gateway, exchanges } = await setUp(t)
   const path = await authorize(visitor, await start(visitor))
-  assert.equal(await finish(house.visitor(), path), REFUSED)
+  assert.equal(await finish(gateway.visitor(), path), REFUSED)
   for (const value of ['', 'x', 'A'.repeat(43), `${visitor.cookies.get(ATTEMPT)}x`])
-    assert.equal(await finish(house.visitor(), path, `${ATTEMPT}=${value}`), REFUSED, value)
+    assert.equal(await finish(gateway.visitor(), path, `${ATTEMPT}=${value}`), REFUSED, value)
   assert.equal(exchanges(), 0)
   assert.equal(await finish(visitor, path), '/', 'and the attempt is still there for its own browser')
 })
 
 test('a state that nobody started, or that another browser started, is refused', async t => {
-  const { visitor, house, provider, exchanges } = await setUp(t)
-  const attacker = house.visitor()
+  const { visitor, gateway, provider, exchanges } = await setUp(t)
+  const attacker = gateway.visitor()
   const planted = await authorize(attacker, await start(attacker))
   await start(visitor)
   assert.equal(await finish(visitor, planted), REFUSED)
@@ -88,21 +88,21 @@ test('the checks of the specification still come first', async t => {
 })
 
 test('an attempt is finished once, and the session of the first time lives', async t => {
-  const { visitor, house, exchanges } = await setUp(t)
+  const { visitor, gateway, exchanges } = await setUp(t)
   const path = await authorize(visitor, await start(visitor))
   const cookie = `${ATTEMPT}=${visitor.cookies.get(ATTEMPT)}`
   assert.equal(await finish(visitor, path), '/')
   assert.equal(await finish(visitor, path), REFUSED)
-  assert.equal(await finish(house.visitor(), path, cookie), REFUSED)
+  assert.equal(await finish(gateway.visitor(), path, cookie), REFUSED)
   assert.equal(exchanges(), 1)
   assert.equal((await visitor.get('/')).status, 200)
 })
 
 test('of two callbacks at once one gets the attempt', async t => {
-  const { visitor, house, exchanges } = await setUp(t)
+  const { visitor, gateway, exchanges } = await setUp(t)
   const path = await authorize(visitor, await start(visitor))
   const cookie = `${ATTEMPT}=${visitor.cookies.get(ATTEMPT)}`
-  const locations = await Promise.all([1, 2, 3].map(() => finish(house.visitor(), path, cookie)))
+  const locations = await Promise.all([1, 2, 3].map(() => finish(gateway.visitor(), path, cookie)))
   assert.deepEqual(locations.sort(), ['/', REFUSED, REFUSED])
   assert.equal(exchanges(), 1)
 })
@@ -117,12 +117,12 @@ test('an exchange that failed has spent its attempt', async t => {
 })
 
 test('an attempt is over after ten minutes, even for a browser that keeps its cookie', async t => {
-  const { visitor, house, exchanges } = await setUp(t)
+  const { visitor, gateway, exchanges } = await setUp(t)
   const [early, late] = [await authorize(visitor, await start(visitor)), await authorize(visitor, await start(visitor))]
   const cookie = `${ATTEMPT}=${visitor.cookies.get(ATTEMPT)}`
-  house.passSeconds(599)
+  gateway.passSeconds(599)
   assert.equal(await finish(visitor, early, cookie), '/')
-  house.passSeconds(1)
+  gateway.passSeconds(1)
   assert.equal(await finish(visitor, late, cookie), REFUSED)
   assert.equal(exchanges(), 1)
 })
@@ -142,7 +142,7 @@ test('several tabs finish in any order, each at its own page', async t => {
 })
 
 test('PKCE: the challenge is the S256 of a fresh verifier, which is in no address', async t => {
-  const { visitor, provider, house } = await setUp(t)
+  const { visitor, provider, gateway } = await setUp(t)
   const verifiers = new Set<string>()
   const seen: string[] = []
   for (let n = 0; n < 10; n++) {
@@ -162,7 +162,7 @@ test('PKCE: the challenge is the S256 of a fresh verifier, which is in no addres
   }
   assert.equal(verifiers.size, 10)
   const addresses = [...seen, ...provider.calls.map(({ path, query }) => `${path}?${query}`)].join('\n')
-  const logged = JSON.stringify(house.lines)
+  const logged = JSON.stringify(gateway.lines)
   for (const verifier of verifiers) {
     assert.ok(!addresses.includes(verifier))
     assert.ok(!logged.includes(verifier))
@@ -192,8 +192,8 @@ test('the script of the page gets the attempt as JSON, with the cookie', async t
 })
 
 test('a cookie that the browser brought but nobody issued is not made an attempt’s secret', async t => {
-  const { house, exchanges } = await setUp(t)
-  const [attacker, victim] = [house.visitor(), house.visitor()]
+  const { gateway, exchanges } = await setUp(t)
+  const [attacker, victim] = [gateway.visitor(), gateway.visitor()]
   for (const planted of ['x', 'attacker', '""', 'a'.repeat(3000)]) {
     const answer = await attacker.post('/login', '', { headers: { cookie: `${ATTEMPT}=${planted}` } })
     const path = await authorize(attacker, new URL(answer.headers.location ?? ''))
@@ -203,9 +203,9 @@ test('a cookie that the browser brought but nobody issued is not made an attempt
 })
 
 test('visitors who never press the button cost no attempt', async t => {
-  const { house } = await setUp(t)
+  const { gateway } = await setUp(t)
   for (let n = 0; n < 20; n++) {
-    await house.visitor().get('/x')
-    assert.deepEqual((await house.visitor().get('/login')).setCookies, [])
+    await gateway.visitor().get('/x')
+    assert.deepEqual((await gateway.visitor().get('/login')).setCookies, [])
   }
 })

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
 import { type Client, type Response, signIn } from '../kit/client.ts'
-import { openHouse } from '../kit/menshen.ts'
+import { openMenshen } from '../kit/menshen.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 
 const SESSION = 'menshen_session'
@@ -18,9 +18,9 @@ interface Me {
 async function setUp(t: TestContext, env: Record<string, string> = {}) {
   const provider = await startScriptedProvider()
   t.after(() => provider.close())
-  const house = await openHouse({ ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', ...env })
-  t.after(() => house.close())
-  return { provider, house, visitor: house.visitor(), baseUrl: `http://localhost:${new URL(house.url).port}` }
+  const gateway = await openMenshen({ ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', ...env })
+  t.after(() => gateway.close())
+  return { provider, gateway, visitor: gateway.visitor(), baseUrl: `http://localhost:${new URL(gateway.url).port}` }
 }
 
 function sessionCookie({ setCookies }: Response, name = SESSION) {
@@ -36,7 +36,7 @@ const withTicket = (client: Client, ticket: string, path = '/') =>
 const me = async (client: Client) => (await client.get('/_menshen/me')).json<Me>()
 
 test('error comes before code, code before state, each with its exact Location', async t => {
-  const { house, provider } = await setUp(t)
+  const { gateway, provider } = await setUp(t)
   const errors = { absent: '', present: 'error=access_denied' }
   const codes = { absent: '', empty: 'code=', present: 'code=' }
   const states = { absent: '', empty: 'state=', wrong: 'state=abc_idp_', right: 'state=abc_idp' }
@@ -46,7 +46,7 @@ test('error comes before code, code before state, each with its exact Location',
         const asked = codeIs === 'present' ? code + provider.codeFor() : code
         const query = [error, asked, state].filter(Boolean).join('&')
         const calls = provider.calls.length
-        const answer = await house.visitor().get(`/callback?${query}`)
+        const answer = await gateway.visitor().get(`/callback?${query}`)
         const expected =
           errorIs === 'present'
             ? '/login?error=access_denied'
@@ -63,7 +63,7 @@ test('error comes before code, code before state, each with its exact Location',
 })
 
 test('only the suffix of the state is checked', async t => {
-  const { house, provider } = await setUp(t)
+  const { gateway, provider } = await setUp(t)
   const outcomes: Record<string, string> = {
     _idp: '/',
     x_idp: '/',
@@ -78,7 +78,7 @@ test('only the suffix of the state is checked', async t => {
     _idpx: '/login?error=invalid_state',
   }
   for (const [state, expected] of Object.entries(outcomes)) {
-    const answer = await house.visitor().get(`/callback?code=${provider.codeFor()}&state=${state}`)
+    const answer = await gateway.visitor().get(`/callback?code=${provider.codeFor()}&state=${state}`)
     assert.equal(answer.headers.location, expected, state)
   }
 })
@@ -109,7 +109,7 @@ test("the provider's error is passed on, encoded, and nothing of its description
 })
 
 test('repeated parameters are refused before anything is sent', async t => {
-  const { house, provider } = await setUp(t)
+  const { gateway, provider } = await setUp(t)
   const queries = [
     'code=CODE&state=a_idp&state=b_idp',
     'code=CODE&state=b_idp&state=a_idp',
@@ -123,7 +123,7 @@ test('repeated parameters are refused before anything is sent', async t => {
     'code=CODE&%63ode=other&state=a_idp',
   ]
   for (const query of queries) {
-    const answer = await house.visitor().get(`/callback?${query.replaceAll('CODE', provider.codeFor())}`)
+    const answer = await gateway.visitor().get(`/callback?${query.replaceAll('CODE', provider.codeFor())}`)
     assert.match(answer.headers.location ?? '', /^\/login\?error=(callback_error|invalid_state)$/, query)
     assert.deepEqual(answer.setCookies, [])
   }
@@ -199,7 +199,7 @@ test('the answer of the callback cannot be cached, and tells nobody where it cam
 })
 
 test('the cookie lives as long as the token, and never longer than a session may', async t => {
-  const { house, provider } = await setUp(t)
+  const { gateway, provider } = await setUp(t)
   const lives: [expiresIn: number, maxAge: number][] = [
     [1, 1],
     [60, 60],
@@ -209,21 +209,21 @@ test('the cookie lives as long as the token, and never longer than a session may
   ]
   for (const [expiresIn, maxAge] of lives) {
     provider.behaviour.expiresIn = expiresIn
-    const { attributes } = sessionCookie(await signIn(house.visitor(), provider))
+    const { attributes } = sessionCookie(await signIn(gateway.visitor(), provider))
     assert.ok(attributes.includes(`Max-Age=${maxAge}`), `${expiresIn}: ${attributes}`)
   }
 })
 
 test('only the very name admin is a developer', async t => {
-  const { house, provider } = await setUp(t)
-  const admin = house.visitor()
+  const { gateway, provider } = await setUp(t)
+  const admin = gateway.visitor()
   await signIn(admin, provider, { username: 'admin', nickname: 'x' })
   assert.equal((await me(admin)).userRole, 'developer')
   assert.equal((await admin.get('/_menshen/console')).status, 200)
 
   const others = ['Admin', 'ADMIN', ' admin', 'admin ', 'ａｄｍｉｎ', 'admin\u0000', 'аdmin', 'admin\u200b', 'admin\n']
   for (const username of [...others, 'administrator', '"admin"', 'true', '0', 'developer', '__proto__']) {
-    const visitor = house.visitor()
+    const visitor = gateway.visitor()
     await signIn(visitor, provider, { username, nickname: 'admin', sub: 'admin', email: 'admin' })
     assert.equal((await me(visitor)).userRole, 'common', JSON.stringify(username))
     assert.equal((await me(visitor)).userInfo.username, username)
@@ -267,11 +267,11 @@ test('/_menshen/me shows userInfo as the provider gave it, the role and the end,
 })
 
 test('every sign-in gives a new ticket, and the one before is dead', async t => {
-  const { house, visitor, provider } = await setUp(t)
+  const { gateway, visitor, provider } = await setUp(t)
   const first = sessionCookie(await signIn(visitor, provider)).ticket
   const second = sessionCookie(await signIn(visitor, provider, { username: 'lisi' })).ticket
   assert.notEqual(first, second)
-  assert.equal((await withTicket(house.visitor(), first)).headers.location, '/login')
+  assert.equal((await withTicket(gateway.visitor(), first)).headers.location, '/login')
   assert.equal((await me(visitor)).userInfo.username, 'lisi')
 })
 
@@ -287,10 +287,10 @@ test('a sign-in that fails leaves the session that was there alive', async t => 
 })
 
 test('a callback that is replayed exchanges its code once more, and the first session lives', async t => {
-  const { house, visitor, provider } = await setUp(t)
+  const { gateway, visitor, provider } = await setUp(t)
   const path = `/callback?code=${provider.codeFor()}&state=abc_idp`
   await visitor.get(path)
-  const replays = [await house.visitor().get(path), await visitor.get(path)]
+  const replays = [await gateway.visitor().get(path), await visitor.get(path)]
   for (const replay of replays) assert.equal(replay.headers.location, '/login?error=token_error')
   assert.equal(provider.callsTo('token').length, 3, 'one exchange for each request, none repeated')
   assert.equal((await visitor.get('/')).status, 200)
@@ -305,13 +305,13 @@ test('the same callback twice at once signs in once', async t => {
 })
 
 test('a ticket that nobody issued is never adopted', async t => {
-  const { house, visitor, provider } = await setUp(t)
+  const { gateway, visitor, provider } = await setUp(t)
   for (const planted of ['A'.repeat(43), 'x', 'undefined', 'a.b.c', `${'A'.repeat(42)}=`, '../../x']) {
     const headers = { cookie: `${SESSION}=${planted}` }
     const answer = await visitor.get(`/callback?code=${provider.codeFor()}&state=a_idp`, { headers })
     assert.equal(answer.headers.location, '/')
     assert.notEqual(sessionCookie(answer).ticket, planted)
-    assert.equal((await withTicket(house.visitor(), planted)).headers.location, '/login')
+    assert.equal((await withTicket(gateway.visitor(), planted)).headers.location, '/login')
   }
 })
 
@@ -340,7 +340,7 @@ test('a sign-in that fails keeps the wanted page for the next try', async t => {
 })
 
 test('the fragment that the login page kept comes back, and cannot lead anywhere else', async t => {
-  const { house, provider } = await setUp(t)
+  const { gateway, provider } = await setUp(t)
   const fragments: Record<string, string> = {
     '%23chapter-2': '/wanted#chapter-2',
     '%23a%2520b%2Fc%3Fd%26e': '/wanted#a%20b/c?d&e',
@@ -354,7 +354,7 @@ test('the fragment that the login page kept comes back, and cannot lead anywhere
     '%40evil.example': '/wanted#@evil.example',
   }
   for (const [kept, expected] of Object.entries(fragments)) {
-    const visitor = house.visitor()
+    const visitor = gateway.visitor()
     await visitor.get('/wanted')
     const cookie = `menshen_return=${visitor.cookies.get('menshen_return')}; menshen_fragment=${kept}`
     const path = `/callback?code=${provider.codeFor()}&state=a_idp`
@@ -377,15 +377,15 @@ test('only GET comes back from the provider: no other method spends a code', asy
 })
 
 test('sign-in requests of one address are limited, however the path is written', async t => {
-  const { house, provider } = await setUp(t, { RATE_LIMIT_PER_MINUTE: '3' })
+  const { gateway, provider } = await setUp(t, { RATE_LIMIT_PER_MINUTE: '3' })
   for (const path of ['/callback', '/_menshen/../callback', '/_menshen/%2e%2e/callback']) {
     const statuses: number[] = []
-    for (let n = 0; n < 5; n++) statuses.push((await house.visitor().get(`${path}?code=c&state=a_idp`)).status)
+    for (let n = 0; n < 5; n++) statuses.push((await gateway.visitor().get(`${path}?code=c&state=a_idp`)).status)
     assert.ok(!statuses.slice(3).includes(302), `${path}: ${statuses}`)
   }
   assert.equal(provider.callsTo('token').length, 3)
-  const refused = await house.visitor().get('/callback')
+  const refused = await gateway.visitor().get('/callback')
   assert.equal(refused.status, 429)
   assert.match(String(refused.headers['retry-after']), /^\d+$/)
-  assert.equal((await house.visitor().get('/login')).status, 200, 'the page itself still comes up')
+  assert.equal((await gateway.visitor().get('/login')).status, 200, 'the page itself still comes up')
 })

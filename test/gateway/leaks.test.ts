@@ -9,10 +9,11 @@ import { pino } from 'pino'
 import type { Answer } from '../kit/answers.ts'
 import { type Client, createClient, type Response, signIn } from '../kit/client.ts'
 import { corpusStrings } from '../kit/corpora.ts'
-import { type Line, openHouse } from '../kit/menshen.ts'
+import { openMenshen } from '../kit/menshen.ts'
 import { startMenshen } from '../kit/process.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
+import type { Line } from '../kit/test-log.ts'
 
 const LIFE = 7200
 /** In every secret of the scripted provider, and in the words of its errors. */
@@ -37,13 +38,13 @@ const BROKEN_ANSWERS: Answer[] = [
 async function setUp(t: TestContext, env: Record<string, string> = {}) {
   const provider = await startScriptedProvider({ expiresIn: LIFE })
   t.after(() => provider.close())
-  const house = await openHouse({
+  const gateway = await openMenshen({
     ...provider.settings,
     RATE_LIMIT_PER_MINUTE: '0',
     ...env,
   })
-  t.after(() => house.close())
-  return { provider, house }
+  t.after(() => gateway.close())
+  return { provider, gateway }
 }
 
 type Provider = Awaited<ReturnType<typeof setUp>>['provider']
@@ -136,33 +137,33 @@ function assertNoSecret(text: string, tickets: Iterable<string>, what: string): 
 
 for (const env of [{}, { STATE_CHECK: 'bound', PKCE: 'S256' }, { REFRESH_FAILURE: 'keep', LOGOUT_STYLE: 'browser' }])
   test(`no token, code, secret or ticket is in any page, header or log line (${JSON.stringify(env)})`, async t => {
-    const { provider, house } = await setUp(t, env)
-    const { answers, tickets } = await everything(house.visitor, provider, house.passSeconds)
+    const { provider, gateway } = await setUp(t, env)
+    const { answers, tickets } = await everything(gateway.visitor, provider, gateway.passSeconds)
     assert.ok(answers.length > 50)
     assert.ok(tickets.size >= 1)
     for (const answer of answers) {
       assertNoSecret(spoken(answer, tickets), tickets, answer.url)
       assert.ok(answer.status < 500, `${answer.url}: ${answer.status}`)
     }
-    for (const line of written(house.lines)) {
+    for (const line of written(gateway.lines)) {
       assertNoSecret(line, tickets, 'the log')
       assert.doesNotMatch(line, /13811111111|_idp|wanted/, 'nor a person’s data, a state or where somebody went')
     }
   })
 
 test('a log that prints everything it is given, causes and all, prints nothing of an answer', async t => {
-  const { provider, house } = await setUp(t, { PROVIDER_TIMEOUT_MS: '500' })
+  const { provider, gateway } = await setUp(t, { PROVIDER_TIMEOUT_MS: '500' })
   for (const answer of [...BROKEN_ANSWERS, { kind: 'hang' } as const]) {
-    const leaving = house.visitor()
+    const leaving = gateway.visitor()
     await signIn(leaving, provider)
     provider.answer('logout', answer, 'once')
     await leaving.post('/logout')
     for (const endpoint of ['token', 'userinfo'] as const) {
       provider.answer(endpoint, answer, 'once')
-      await signIn(house.visitor(), provider)
+      await signIn(gateway.visitor(), provider)
     }
   }
-  for (const { facts } of house.lines) assertNoSecret(inspect(facts, { depth: 20 }), [], 'what the log was given')
+  for (const { facts } of gateway.lines) assertNoSecret(inspect(facts, { depth: 20 }), [], 'what the log was given')
 })
 
 test('the process writes no secret either, at any level', async t => {
@@ -186,8 +187,8 @@ test('the process writes no secret either, at any level', async t => {
 
 test('the store at rest holds no token, no ticket and no personal data', async t => {
   const folder = tempFolder(t)
-  const { provider, house } = await setUp(t, { STORE: `lmdb:${folder}`, STATE_CHECK: 'suffix', PKCE: 'S256' })
-  const visitor = house.visitor()
+  const { provider, gateway } = await setUp(t, { STORE: `lmdb:${folder}`, STATE_CHECK: 'suffix', PKCE: 'S256' })
+  const visitor = gateway.visitor()
   const person = { username: 'canary-name', nickname: '金丝雀', email: 'canary@example.com', sub: 'canary-sub' }
   await visitor.post('/login')
   await signIn(visitor, provider, {
@@ -196,9 +197,9 @@ test('the store at rest holds no token, no ticket and no personal data', async t
     ou_name: 'canary-unit',
     ou_id: 'canary-ou',
   })
-  const kept = house.visitor()
+  const kept = gateway.visitor()
   await signIn(kept, provider, person)
-  house.passSeconds(LIFE - 100)
+  gateway.passSeconds(LIFE - 100)
   await visitor.get('/')
   const secrets = [...visitor.cookies.values(), ...kept.cookies.values(), ...Object.values(person), CANARY]
   secrets.push('86 13899999999', 'canary-unit', 'canary-ou', 'menshen-test')
@@ -214,7 +215,7 @@ test('the store at rest holds no token, no ticket and no personal data', async t
   await visitor.post('/logout')
   await visitor.get('/callback?error=CANARY')
   search('after the sign-out')
-  await house.close()
+  await gateway.close()
   search('after the end')
 })
 
@@ -269,8 +270,8 @@ function headersOf({ headers }: Response): string[] {
 }
 
 test('no error parameter becomes markup or a header, at /login or through /callback', async t => {
-  const { house, provider } = await setUp(t)
-  const visitor = house.visitor()
+  const { gateway, provider } = await setUp(t)
+  const visitor = gateway.visitor()
   const harmless = await visitor.get('/login?error=harmless')
   const redirect = await visitor.get('/callback?error=harmless')
   const asTargets = [...OWN_MARKUP, ...LINES].filter(text => /^[\x21-\x7e]+$/.test(text) && !/[&#+]/.test(text))
@@ -291,19 +292,19 @@ test('no error parameter becomes markup or a header, at /login or through /callb
 })
 
 test('no field of the user info becomes markup, a header or a log line of its own, and all come through whole', async t => {
-  const { house, provider } = await setUp(t)
+  const { gateway, provider } = await setUp(t)
   const fields = ['sub', 'ou_id', 'phone_number', 'nickname', 'ou_name', 'email', 'username']
   /** A string in each field that is shown, and the first of them in the others too. */
   const userOf = ([first = '', ...rest]: string[]) =>
     Object.fromEntries(fields.map((field, n) => [field, rest[n - 4] ?? first]))
-  const harmless = house.visitor()
+  const harmless = gateway.visitor()
   const first = await signIn(harmless, provider, userOf(['harmless']))
   const expected = new Map<string, Response>()
   for (const path of ['/', '/login']) expected.set(path, await harmless.get(path))
   const own = [...OWN_MARKUP, ...OWN_LINES].map(text => [text])
   const groups = Array.from({ length: Math.ceil(HOSTILE.length / 4) }, (_, n) => HOSTILE.slice(n * 4, n * 4 + 4))
   for (const group of [...own, ...groups]) {
-    const [visitor, user, what] = [house.visitor(), userOf(group), JSON.stringify(group)]
+    const [visitor, user, what] = [gateway.visitor(), userOf(group), JSON.stringify(group)]
     const answer = await signIn(visitor, provider, user)
     assert.equal(answer.headers.location, '/', what)
     assert.deepEqual(headersOf(answer), headersOf(first), what)
@@ -317,11 +318,11 @@ test('no field of the user info becomes markup, a header or a log line of its ow
       assert.deepEqual(headersOf(page), headersOf(like), `${path} ${what}`)
     }
   }
-  for (const line of written(house.lines)) assert.match(line, /^\{[^\r\n]*\}\n$/, 'one event, one line')
+  for (const line of written(gateway.lines)) assert.match(line, /^\{[^\r\n]*\}\n$/, 'one event, one line')
 })
 
 test('the console shows hostile names as text', async t => {
-  const { house, provider } = await setUp(t)
+  const { gateway, provider } = await setUp(t)
   const shapes = async (admin: Client) => {
     const shapes = new Set<string>()
     for (let path: string | undefined = '/_menshen/console'; path; ) {
@@ -332,11 +333,12 @@ test('the console shows hostile names as text', async t => {
     }
     return shapes
   }
-  const admin = house.visitor()
+  const admin = gateway.visitor()
   await signIn(admin, provider, { username: 'admin' })
-  await signIn(house.visitor(), provider)
+  await signIn(gateway.visitor(), provider)
   const harmless = await shapes(admin)
-  for (const text of HOSTILE.slice(0, 120)) await signIn(house.visitor(), provider, { username: text, nickname: text })
+  for (const text of HOSTILE.slice(0, 120))
+    await signIn(gateway.visitor(), provider, { username: text, nickname: text })
   for (const tag of ['<p>', '<p class="">', '<a href="">', '</p>']) harmless.add(tag) // the next page, or nobody
   assert.deepEqual(
     [...(await shapes(admin))].filter(shape => !harmless.has(shape)),
@@ -350,8 +352,8 @@ test('the console shows hostile names as text', async t => {
 })
 
 test('no header that a visitor sends comes back, or makes a log line of its own', async t => {
-  const { house } = await setUp(t)
-  const visitor = house.visitor()
+  const { gateway } = await setUp(t)
+  const visitor = gateway.visitor()
   const names = [
     'user-agent',
     'referer',
@@ -367,5 +369,5 @@ test('no header that a visitor sends comes back, or makes a log line of its own'
     const answer = await visitor.get(path, { headers })
     assert.doesNotMatch(JSON.stringify(answer.headers) + answer.text, /echo-me/, path)
   }
-  assert.doesNotMatch(written(house.lines).join(''), /echo-me/)
+  assert.doesNotMatch(written(gateway.lines).join(''), /echo-me/)
 })

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
 import { type Response, signIn } from '../kit/client.ts'
-import { openHouse } from '../kit/menshen.ts'
+import { openMenshen } from '../kit/menshen.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 
 const CODES = [
@@ -15,9 +15,9 @@ const CODES = [
 async function setUp(t: TestContext, env: Record<string, string> = {}) {
   const provider = await startScriptedProvider()
   t.after(() => provider.close())
-  const house = await openHouse({ ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', ...env })
-  t.after(() => house.close())
-  return { provider, house, visitor: house.visitor(), baseUrl: `http://localhost:${new URL(house.url).port}` }
+  const gateway = await openMenshen({ ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', ...env })
+  t.after(() => gateway.close())
+  return { provider, gateway, visitor: gateway.visitor(), baseUrl: `http://localhost:${new URL(gateway.url).port}` }
 }
 
 const unescaped = (text: string) => text.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&amp;', '&')
@@ -266,9 +266,9 @@ test('the login page names every missing setting, and its button is disabled', a
   const names = Object.keys(all)
   for (let mask = 0; mask < 7; mask++) {
     const given = Object.fromEntries(Object.entries(all).filter((_, bit) => mask & (1 << bit)))
-    const house = await openHouse(given)
-    t.after(() => house.close())
-    const page = await house.visitor().get('/login')
+    const gateway = await openMenshen(given)
+    t.after(() => gateway.close())
+    const page = await gateway.visitor().get('/login')
     assert.equal(page.status, 200)
     const listed = [...page.text.matchAll(/<li><code>(\w+)<\/code>/g)].map(([, name]) => name)
     assert.deepEqual(
@@ -278,23 +278,23 @@ test('the login page names every missing setting, and its button is disabled', a
     assert.match(alertOf(page)[0] ?? '', /\p{sc=Han}/u)
     assert.match(buttonOf(page), / disabled[ >]/)
     assert.doesNotMatch(page.text, /canary-of-secret/)
-    const pressed = await house.visitor().post('/login')
+    const pressed = await gateway.visitor().post('/login')
     assert.deepEqual([pressed.status, pressed.headers.location], [303, '/login'])
-    const back = await house.visitor().get('/callback?code=c&state=x_idp')
+    const back = await gateway.visitor().get('/callback?code=c&state=x_idp')
     assert.match(back.headers.location ?? '', /^\/login\?error=(token|callback)_error$/)
-    assert.equal((await house.visitor().get('/')).headers.location, '/login')
+    assert.equal((await gateway.visitor().get('/')).headers.location, '/login')
   }
 })
 
 test('who is already signed in is told so, with a way on', async t => {
-  const { visitor, provider, house } = await setUp(t)
+  const { visitor, provider, gateway } = await setUp(t)
   await signIn(visitor, provider, { nickname: '<李四>' })
   const page = await visitor.get('/login')
   assert.match(page.text, /您已登录：<strong>&lt;李四&gt;<\/strong>/)
   assert.match(page.text, /<a class="button" href="\/">/)
   assert.match(buttonOf(page), />统一身份认证登录</, 'to change the account')
 
-  const other = house.visitor()
+  const other = gateway.visitor()
   await other.get('/a?b=1&c="2"')
   const cookie = [...visitor.cookies, ...other.cookies].map(pair => pair.join('=')).join('; ')
   const withReturn = await visitor.get('/login', { headers: { cookie } })

@@ -10,7 +10,7 @@ import { gzipSync } from 'node:zlib'
 import type { Answer } from '../kit/answers.ts'
 import { signIn } from '../kit/client.ts'
 import { corpusFiles } from '../kit/corpora.ts'
-import { openHouse } from '../kit/menshen.ts'
+import { openMenshen } from '../kit/menshen.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 
 /** Short for those who have to wait for it; the others have the default. */
@@ -48,12 +48,12 @@ const without = <T extends object>(whole: T, name: keyof T) =>
 async function setUp(t: TestContext, env: Record<string, string> = {}) {
   const provider = await startScriptedProvider({ expiresIn: LIFE_SECONDS })
   t.after(() => provider.close())
-  const house = await openHouse({ ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', ...env })
-  t.after(() => house.close())
+  const gateway = await openMenshen({ ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', ...env })
+  t.after(() => gateway.close())
 
   /** The provider misbehaves once at this stage of a sign-in; what the user gets. */
   async function outcome(stage: 'token' | 'userinfo', answer: Answer, name: string) {
-    const visitor = house.visitor()
+    const visitor = gateway.visitor()
     const [tokenCalls, infoCalls] = [provider.callsTo('token').length, provider.callsTo('userinfo').length]
     provider.answer(stage, answer, 'once')
     const started = performance.now()
@@ -75,10 +75,10 @@ async function setUp(t: TestContext, env: Record<string, string> = {}) {
 
   /** The provider misbehaves once at a refresh that is due. */
   async function failsAtRefresh(answer: Answer, name: string): Promise<void> {
-    const visitor = house.visitor()
+    const visitor = gateway.visitor()
     await signIn(visitor, provider)
     const cookie = `menshen_session=${visitor.cookies.get('menshen_session')}`
-    house.passSeconds(LIFE_SECONDS - 100)
+    gateway.passSeconds(LIFE_SECONDS - 100)
     const calls = provider.callsTo('refresh').length
     provider.answer('refresh', answer, 'once')
     const started = performance.now()
@@ -94,12 +94,12 @@ async function setUp(t: TestContext, env: Record<string, string> = {}) {
     stage === 'refresh' ? failsAtRefresh(answer, name) : fails(stage, answer, name)
 
   async function stillServes(): Promise<void> {
-    const visitor = house.visitor()
+    const visitor = gateway.visitor()
     assert.equal((await signIn(visitor, provider)).headers.location, '/')
     assert.equal((await visitor.get('/')).status, 200)
   }
 
-  return { provider, house, outcome, failsAt, stillServes }
+  return { provider, gateway, outcome, failsAt, stillServes }
 }
 
 const STAGES: Stage[] = ['token', 'userinfo', 'refresh']
@@ -307,27 +307,27 @@ test('what a real provider may vary gives a session with the right clock', async
 })
 
 test('a token that lives a second is over after it, whatever the cookie says', async t => {
-  const { provider, house } = await setUp(t)
+  const { provider, gateway } = await setUp(t)
   provider.behaviour.expiresIn = 1
   provider.behaviour.refreshTokens = false
-  const visitor = house.visitor()
+  const visitor = gateway.visitor()
   await signIn(visitor, provider)
   const headers = { cookie: `menshen_session=${visitor.cookies.get('menshen_session')}` }
   assert.equal((await visitor.get('/', { headers })).status, 200)
-  house.passSeconds(1)
+  gateway.passSeconds(1)
   assert.equal((await visitor.get('/', { headers })).headers.location, '/login')
 })
 
 test('a provider that is not there at all gives token_error, and the page of a user who is in', async t => {
-  const { provider, house } = await setUp(t)
-  const user = house.visitor()
+  const { provider, gateway } = await setUp(t)
+  const user = gateway.visitor()
   await signIn(user, provider)
   const code = provider.codeFor()
   await provider.close()
-  const answer = await house.visitor().get(`/callback?code=${code}&state=a_idp`)
+  const answer = await gateway.visitor().get(`/callback?code=${code}&state=a_idp`)
   assert.equal(answer.headers.location, '/login?error=token_error')
   assert.equal((await user.get('/')).status, 200)
-  assert.equal((await house.visitor().get('/login')).status, 200)
+  assert.equal((await gateway.visitor().get('/login')).status, 200)
 })
 
 test('a provider with a certificate that nobody vouches for is sent nothing', async t => {
@@ -340,19 +340,19 @@ test('a provider with a certificate that nobody vouches for is sent nothing', as
   t.after(() => impostor.close())
   await once(impostor, 'listening')
   const AUTH_URL = `https://localhost:${(impostor.address() as AddressInfo).port}`
-  const house = await openHouse({ ...provider.settings, AUTH_URL })
-  t.after(() => house.close())
-  const answer = await signIn(house.visitor(), provider)
+  const gateway = await openMenshen({ ...provider.settings, AUTH_URL })
+  t.after(() => gateway.close())
+  const answer = await signIn(gateway.visitor(), provider)
   assert.equal(answer.headers.location, '/login?error=token_error')
   assert.equal(asked, 0)
 })
 
 test('many hanging exchanges at once hold up nobody else', async t => {
-  const { provider, house, stillServes } = await setUp(t, { PROVIDER_TIMEOUT_MS: '3000' })
+  const { provider, gateway, stillServes } = await setUp(t, { PROVIDER_TIMEOUT_MS: '3000' })
   const release = provider.hold('token')
-  const hanging = Array.from({ length: 50 }, () => signIn(house.visitor(), provider))
+  const hanging = Array.from({ length: 50 }, () => signIn(gateway.visitor(), provider))
   await provider.called('token', 50)
-  assert.equal((await house.visitor().get('/login')).status, 200)
+  assert.equal((await gateway.visitor().get('/login')).status, 200)
   for (const { headers } of await Promise.all(hanging)) assert.equal(headers.location, '/login?error=token_error')
   release()
   await stillServes()

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
 import { type Client, type Response, signIn } from '../kit/client.ts'
-import { openHouse } from '../kit/menshen.ts'
+import { openMenshen } from '../kit/menshen.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import type { Behaviour } from '../kit/strict-provider.ts'
 
@@ -13,19 +13,19 @@ const START = Date.parse('2026-03-01T08:00:00Z')
 async function setUp(t: TestContext, env: Record<string, string> = {}, behaviour: Partial<Behaviour> = {}) {
   const provider = await startScriptedProvider({ expiresIn: LIFE, ...behaviour })
   t.after(() => provider.close())
-  const house = await openHouse({
+  const gateway = await openMenshen({
     ...provider.settings,
     RATE_LIMIT_PER_MINUTE: '0',
     ...env,
   })
-  t.after(() => house.close())
-  const visitor = house.visitor()
+  t.after(() => gateway.close())
+  const visitor = gateway.visitor()
   assert.equal((await signIn(visitor, provider)).headers.location, '/')
   /** The same ticket in a browser that ignores Max-Age. */
   const cookie = `menshen_session=${visitor.cookies.get('menshen_session')}`
   const get = (path = '/', headers: Record<string, string> = {}) =>
     visitor.get(path, { headers: { cookie, ...headers } })
-  return { provider, house, visitor, cookie, get, refreshes: () => provider.callsTo('refresh').length }
+  return { provider, gateway, visitor, cookie, get, refreshes: () => provider.callsTo('refresh').length }
 }
 
 const isServed = ({ status }: Response) => status === 200
@@ -47,8 +47,8 @@ for (const [left, refreshed] of [
   [1, 1],
 ] as const)
   test(`a token with ${left} seconds left is ${refreshed ? '' : 'not '}refreshed, and the page is served`, async t => {
-    const { house, get, refreshes, visitor, cookie } = await setUp(t)
-    house.passSeconds(LIFE - left)
+    const { gateway, get, refreshes, visitor, cookie } = await setUp(t)
+    gateway.passSeconds(LIFE - left)
     const page = await get()
     assert.ok(isServed(page))
     assert.equal(refreshes(), refreshed)
@@ -61,8 +61,8 @@ for (const [left, refreshed] of [
 
 for (const left of [0, -1, -100_000])
   test(`a record whose token has ${left} seconds left is gone: no session, and nothing is asked of the provider`, async t => {
-    const { house, get, provider } = await setUp(t)
-    house.passSeconds(LIFE - left)
+    const { gateway, get, provider } = await setUp(t)
+    gateway.passSeconds(LIFE - left)
     const calls = provider.calls.length
     assert.ok(isOver(await get()))
     assert.equal((await get('/_menshen/me')).status, 401)
@@ -70,18 +70,18 @@ for (const left of [0, -1, -100_000])
   })
 
 test('REFRESH_LEAD_SECONDS moves the boundary', async t => {
-  const { house, get, refreshes } = await setUp(t, { REFRESH_LEAD_SECONDS: '60' })
-  house.passSeconds(LIFE - 61)
+  const { gateway, get, refreshes } = await setUp(t, { REFRESH_LEAD_SECONDS: '60' })
+  gateway.passSeconds(LIFE - 61)
   await get()
   assert.equal(refreshes(), 0)
-  house.passSeconds(1)
+  gateway.passSeconds(1)
   await get()
   assert.equal(refreshes(), 1)
 })
 
 test('a refresh sends exactly the four fields, in the body alone', async t => {
-  const { house, get, provider } = await setUp(t)
-  house.passSeconds(LIFE - 200)
+  const { gateway, get, provider } = await setUp(t)
+  gateway.passSeconds(LIFE - 200)
   await get()
   const [call] = provider.callsTo('refresh')
   assert.ok(call)
@@ -93,15 +93,15 @@ test('a refresh sends exactly the four fields, in the body alone', async t => {
 })
 
 test('tokens and timing are replaced: the next refresh comes a lifetime later, with the new refresh token', async t => {
-  const { house, get, provider, visitor, refreshes } = await setUp(t)
-  house.passSeconds(LIFE - 200)
+  const { gateway, get, provider, visitor, refreshes } = await setUp(t)
+  gateway.passSeconds(LIFE - 200)
   provider.behaviour.expiresIn = 3600
   await get()
   assert.equal(await expiresAt(visitor), START + (LIFE - 200 + 3600) * 1000)
-  house.passSeconds(3600 - 301)
+  gateway.passSeconds(3600 - 301)
   assert.ok(isServed(await get()))
   assert.equal(refreshes(), 1)
-  house.passSeconds(1)
+  gateway.passSeconds(1)
   assert.ok(isServed(await get()))
   assert.equal(refreshes(), 2)
   const sent = provider.callsTo('refresh').map(call => call.form.get('refresh_token'))
@@ -110,9 +110,9 @@ test('tokens and timing are replaced: the next refresh comes a lifetime later, w
 })
 
 test('a session that is used stays signed in for many lifetimes', async t => {
-  const { house, visitor, provider, refreshes } = await setUp(t)
+  const { gateway, visitor, provider, refreshes } = await setUp(t)
   for (let n = 1; n <= 20; n++) {
-    house.passSeconds(LIFE - 250)
+    gateway.passSeconds(LIFE - 250)
     assert.ok(isServed(await visitor.get('/')), `refresh ${n}, with a cookie that expires like a browser's`)
     assert.equal(refreshes(), n)
   }
@@ -120,9 +120,9 @@ test('a session that is used stays signed in for many lifetimes', async t => {
 })
 
 test('the old refresh token stays when none is returned', async t => {
-  const { house, get, provider } = await setUp(t, {}, { rotate: false })
+  const { gateway, get, provider } = await setUp(t, {}, { rotate: false })
   for (let n = 0; n < 3; n++) {
-    house.passSeconds(LIFE - 200)
+    gateway.passSeconds(LIFE - 200)
     assert.ok(isServed(await get()))
   }
   const sent = provider.callsTo('refresh').map(call => call.form.get('refresh_token'))
@@ -132,11 +132,11 @@ test('the old refresh token stays when none is returned', async t => {
 
 test('an empty or null refresh token in the answer does not replace the old one', async t => {
   for (const refresh_token of ['', null]) {
-    const { house, get, provider } = await setUp(t, {}, { rotate: false })
+    const { gateway, get, provider } = await setUp(t, {}, { rotate: false })
     const body = { access_token: 'at-CANARY-new', token_type: 'bearer', expires_in: LIFE, refresh_token }
     provider.answer('refresh', { kind: 'json', body }, 'once')
     for (let n = 0; n < 2; n++) {
-      house.passSeconds(LIFE - 200)
+      gateway.passSeconds(LIFE - 200)
       assert.ok(isServed(await get()))
     }
     const [first, second] = provider.callsTo('refresh').map(call => call.form.get('refresh_token'))
@@ -145,8 +145,8 @@ test('an empty or null refresh token in the answer does not replace the old one'
 })
 
 test('60 requests at the moment of refresh: one refresh, 60 pages, no reuse', async t => {
-  const { house, get, provider, refreshes, cookie } = await setUp(t)
-  house.passSeconds(LIFE - 100)
+  const { gateway, get, provider, refreshes, cookie } = await setUp(t)
+  gateway.passSeconds(LIFE - 100)
   const release = provider.hold('refresh')
   const asked = Array.from({ length: 60 }, () => get())
   await provider.called('refresh')
@@ -163,10 +163,10 @@ test('60 requests at the moment of refresh: one refresh, 60 pages, no reuse', as
 })
 
 test('the sessions of two users are refreshed side by side', async t => {
-  const { house, get, provider, refreshes } = await setUp(t)
-  const other = house.visitor()
+  const { gateway, get, provider, refreshes } = await setUp(t)
+  const other = gateway.visitor()
   await signIn(other, provider, { username: 'lisi' })
-  house.passSeconds(LIFE - 100)
+  gateway.passSeconds(LIFE - 100)
   const release = provider.hold('refresh')
   const asked = [get('/_menshen/me'), other.get('/_menshen/me')]
   await provider.called('refresh', 2)
@@ -179,8 +179,8 @@ test('the sessions of two users are refreshed side by side', async t => {
 })
 
 test('the browser that started the refresh goes away, and the refresh still counts', async t => {
-  const { house, visitor, get, provider, refreshes, cookie } = await setUp(t)
-  house.passSeconds(LIFE - 100)
+  const { gateway, visitor, get, provider, refreshes, cookie } = await setUp(t)
+  gateway.passSeconds(LIFE - 100)
   const release = provider.hold('refresh')
   const leaving = new AbortController()
   const left = visitor.get('/', { headers: { cookie }, signal: leaving.signal }).catch((error: Error) => error.name)
@@ -196,25 +196,25 @@ test('the browser that started the refresh goes away, and the refresh still coun
 })
 
 test('an answer that got lost is no harm: for the refresh lead every answer brings the cookie again', async t => {
-  const { house, get, cookie } = await setUp(t)
-  house.passSeconds(LIFE - 300)
+  const { gateway, get, cookie } = await setUp(t)
+  gateway.passSeconds(LIFE - 300)
   await get()
-  house.passSeconds(200)
+  gateway.passSeconds(200)
   assert.ok(isRenewed(await get(), LIFE - 200, cookie))
-  house.passSeconds(100)
+  gateway.passSeconds(100)
   assert.ok(isRenewed(await get('/nothing'), LIFE - 300, cookie))
-  house.passSeconds(1)
+  gateway.passSeconds(1)
   assert.deepEqual((await get()).setCookies, [])
 })
 
 for (const where of ['the same browser', 'another browser with the same ticket'])
   test(`a sign-out during the refresh wins, from ${where}`, async t => {
-    const { house, visitor, get, provider, refreshes, cookie } = await setUp(t)
-    house.passSeconds(LIFE - 100)
+    const { gateway, visitor, get, provider, refreshes, cookie } = await setUp(t)
+    gateway.passSeconds(LIFE - 100)
     const release = provider.hold('refresh')
     const pending = get()
     await provider.called('refresh')
-    const leaving = where === 'the same browser' ? visitor : house.visitor()
+    const leaving = where === 'the same browser' ? visitor : gateway.visitor()
     const signedOut = await leaving.post('/logout', {}, { headers: { cookie } })
     assert.deepEqual([signedOut.status, signedOut.headers.location], [303, '/login'])
     release()
@@ -227,8 +227,8 @@ for (const where of ['the same browser', 'another browser with the same ticket']
   })
 
 test('a sign-out or a look at the login page refreshes nothing', async t => {
-  const { house, get, visitor, provider, refreshes, cookie } = await setUp(t)
-  house.passSeconds(LIFE - 100)
+  const { gateway, get, visitor, provider, refreshes, cookie } = await setUp(t)
+  gateway.passSeconds(LIFE - 100)
   for (const path of ['/login', '/_menshen/health', '/_menshen/ready']) assert.ok(isServed(await get(path)))
   await visitor.post('/logout', {}, { headers: { cookie } })
   assert.equal(refreshes(), 0)
@@ -248,8 +248,8 @@ const FAILURES = {
 
 for (const [what, answer] of Object.entries(FAILURES))
   test(`a refresh that ${what} clears the session and redirects to /login, for late requests too`, async t => {
-    const { house, get, provider, refreshes } = await setUp(t)
-    house.passSeconds(LIFE - 100)
+    const { gateway, get, provider, refreshes } = await setUp(t)
+    gateway.passSeconds(LIFE - 100)
     const release = provider.hold('refresh')
     provider.answer('refresh', answer)
     const asked = get('/page?x=1')
@@ -269,15 +269,15 @@ for (const [what, answer] of Object.entries(FAILURES))
     const calls = provider.calls.length
     assert.equal(refreshes(), 1)
     for (let n = 0; n < 3; n++) assert.ok(isOver(await get()))
-    house.passSeconds(3600)
+    gateway.passSeconds(3600)
     assert.ok(isOver(await get()))
     assert.equal(provider.calls.length, calls, 'no further calls')
     assert.doesNotMatch((await get('/login')).text, /您已登录/)
   })
 
 test('a provider that cannot be reached within the deadline ends the session, well within a user’s patience', async t => {
-  const { house, get, provider, refreshes } = await setUp(t, { PROVIDER_TIMEOUT_MS: '800' })
-  house.passSeconds(LIFE - 100)
+  const { gateway, get, provider, refreshes } = await setUp(t, { PROVIDER_TIMEOUT_MS: '800' })
+  gateway.passSeconds(LIFE - 100)
   provider.answer('refresh', { kind: 'hang' })
   assert.ok(isOver(await get()))
   assert.equal(refreshes(), 1, 'a request that may have arrived is not sent again')
@@ -285,8 +285,8 @@ test('a provider that cannot be reached within the deadline ends the session, we
 })
 
 test('a provider that refuses connections is asked again quickly, and then the session ends', async t => {
-  const { house, get, provider } = await setUp(t)
-  house.passSeconds(LIFE - 100)
+  const { gateway, get, provider } = await setUp(t)
+  gateway.passSeconds(LIFE - 100)
   await provider.close()
   const answer = await get()
   assert.ok(isOver(answer))
@@ -295,28 +295,28 @@ test('a provider that refuses connections is asked again quickly, and then the s
 })
 
 test('with REFRESH_FAILURE=keep the session lives while its token does, and the provider is not stormed', async t => {
-  const { house, get, provider, refreshes } = await setUp(t, { REFRESH_FAILURE: 'keep' })
-  house.passSeconds(LIFE - 100)
+  const { gateway, get, provider, refreshes } = await setUp(t, { REFRESH_FAILURE: 'keep' })
+  gateway.passSeconds(LIFE - 100)
   provider.answer('refresh', { kind: 'json', status: 503, body: {} })
   for (let n = 0; n < 20; n++) assert.ok(isServed(await get()))
   assert.equal(refreshes(), 1)
-  house.passSeconds(31)
+  gateway.passSeconds(31)
   assert.ok(isServed(await get()))
   assert.equal(refreshes(), 2, 'it tries again after a while')
   provider.answer('refresh', { kind: 'normal' })
-  house.passSeconds(31)
+  gateway.passSeconds(31)
   const page = await get()
   assert.ok(isServed(page))
   assert.equal(refreshes(), 3)
   assert.ok(page.setCookies.length > 0)
-  house.passSeconds(LIFE - 400)
+  gateway.passSeconds(LIFE - 400)
   assert.ok(isServed(await get()))
   assert.equal(refreshes(), 3)
 })
 
 test('with REFRESH_FAILURE=keep a refusal still ends the session', async t => {
-  const { house, get, provider } = await setUp(t, { REFRESH_FAILURE: 'keep' })
-  house.passSeconds(LIFE - 100)
+  const { gateway, get, provider } = await setUp(t, { REFRESH_FAILURE: 'keep' })
+  gateway.passSeconds(LIFE - 100)
   provider.answer('refresh', { kind: 'json', status: 400, body: { error: 'invalid_grant' } })
   const page = await get()
   assert.ok(isOver(page))
@@ -324,30 +324,30 @@ test('with REFRESH_FAILURE=keep a refusal still ends the session', async t => {
 })
 
 test('with REFRESH_FAILURE=keep the session ends with its token', async t => {
-  const { house, get, provider } = await setUp(t, { REFRESH_FAILURE: 'keep' })
-  house.passSeconds(LIFE - 2)
+  const { gateway, get, provider } = await setUp(t, { REFRESH_FAILURE: 'keep' })
+  gateway.passSeconds(LIFE - 2)
   provider.answer('refresh', { kind: 'json', status: 503, body: {} })
   assert.ok(isServed(await get()))
-  house.passSeconds(2)
+  gateway.passSeconds(2)
   assert.ok(isOver(await get()))
   assert.equal((await get('/_menshen/me')).status, 401)
 })
 
 test('with REFRESH_FAILURE=keep /_menshen/me never promises more than the token has', async t => {
-  const { house, get, provider } = await setUp(t, { REFRESH_FAILURE: 'keep' })
-  house.passSeconds(LIFE - 2)
+  const { gateway, get, provider } = await setUp(t, { REFRESH_FAILURE: 'keep' })
+  gateway.passSeconds(LIFE - 2)
   provider.answer('refresh', { kind: 'json', status: 503, body: {} })
   const { expiresAt } = (await get('/_menshen/me')).json<{ expiresAt: number }>()
   assert.equal(expiresAt, START + LIFE * 1000)
 })
 
 test('a token that expires while the provider takes its time is not lost', async t => {
-  const { house, get, provider, refreshes, cookie } = await setUp(t)
-  house.passSeconds(LIFE - 1)
+  const { gateway, get, provider, refreshes, cookie } = await setUp(t)
+  gateway.passSeconds(LIFE - 1)
   const release = provider.hold('refresh')
   const pending = get()
   await provider.called('refresh')
-  house.passSeconds(2)
+  gateway.passSeconds(2)
   const late = get()
   release()
   for (const page of await Promise.all([pending, late])) {
@@ -358,30 +358,30 @@ test('a token that expires while the provider takes its time is not lost', async
 })
 
 test('without a refresh token the session lasts as long as its token, and then ends', async t => {
-  const { house, get, provider, visitor } = await setUp(t, {}, { refreshTokens: false })
+  const { gateway, get, provider, visitor } = await setUp(t, {}, { refreshTokens: false })
   const calls = provider.calls.length
   for (const pass of [LIFE - 300, 299]) {
-    house.passSeconds(pass)
+    gateway.passSeconds(pass)
     const page = await get()
     assert.ok(isServed(page))
     assert.deepEqual(page.setCookies, [])
   }
   assert.equal(await expiresAt(visitor), START + LIFE * 1000)
-  house.passSeconds(1)
+  gateway.passSeconds(1)
   assert.ok(isOver(await get()))
   assert.equal(provider.calls.length, calls)
 })
 
 test('a session that keeps refreshing ends after SESSION_MAX_HOURS', async t => {
-  const { house, get, provider, refreshes, cookie } = await setUp(t, { SESSION_MAX_HOURS: '1' }, { expiresIn: 1800 })
-  house.passSeconds(1600)
+  const { gateway, get, provider, refreshes, cookie } = await setUp(t, { SESSION_MAX_HOURS: '1' }, { expiresIn: 1800 })
+  gateway.passSeconds(1600)
   assert.ok(isRenewed(await get(), 1800, cookie))
-  house.passSeconds(1600)
+  gateway.passSeconds(1600)
   assert.ok(isRenewed(await get(), 400, cookie), 'the cookie promises no more than is left')
-  house.passSeconds(399)
+  gateway.passSeconds(399)
   assert.ok(isServed(await get()))
   const calls = refreshes()
-  house.passSeconds(1)
+  gateway.passSeconds(1)
   assert.ok(isOver(await get()))
   assert.equal(refreshes(), calls)
   assert.equal(provider.reuses, 0)
@@ -389,17 +389,17 @@ test('a session that keeps refreshing ends after SESSION_MAX_HOURS', async t => 
 
 test('SESSION_MAX_HOURS holds too while refreshes fail and sessions are kept', async t => {
   const env = { SESSION_MAX_HOURS: '1', REFRESH_FAILURE: 'keep' }
-  const { house, get, provider } = await setUp(t, env, { expiresIn: 3800 })
+  const { gateway, get, provider } = await setUp(t, env, { expiresIn: 3800 })
   provider.answer('refresh', { kind: 'json', status: 503, body: {} })
-  house.passSeconds(3599)
+  gateway.passSeconds(3599)
   assert.ok(isServed(await get()))
-  house.passSeconds(1)
+  gateway.passSeconds(1)
   assert.ok(isOver(await get()))
 })
 
 test('who signs in again while the refresh of the old session hangs keeps the new session', async t => {
-  const { house, visitor, get, provider } = await setUp(t)
-  house.passSeconds(LIFE - 100)
+  const { gateway, visitor, get, provider } = await setUp(t)
+  gateway.passSeconds(LIFE - 100)
   const release = provider.hold('refresh')
   const pending = get()
   await provider.called('refresh')
@@ -415,9 +415,9 @@ test('who signs in again while the refresh of the old session hangs keeps the ne
 })
 
 test('a token that never lives longer than the lead is refreshed at each visit, and nobody is signed out', async t => {
-  const { house, visitor, provider } = await setUp(t, {}, { expiresIn: 120 })
+  const { gateway, visitor, provider } = await setUp(t, {}, { expiresIn: 120 })
   for (let n = 0; n < 5; n++) {
-    house.passSeconds(100)
+    gateway.passSeconds(100)
     const pages = await Promise.all(Array.from({ length: 10 }, () => visitor.get('/')))
     assert.ok(pages.every(isServed))
   }

@@ -6,7 +6,7 @@ import test, { type TestContext } from 'node:test'
 import { ownPath, readReturnPath, signReturnPath } from '../../src/session/return-path.ts'
 import { signIn } from '../kit/client.ts'
 import { corpusStrings } from '../kit/corpora.ts'
-import { openHouse } from '../kit/menshen.ts'
+import { openMenshen } from '../kit/menshen.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 
 const ORIGIN = 'https://app.example.com'
@@ -86,9 +86,9 @@ function decoded(text: string): string[] {
 async function setUp(t: TestContext, env: Record<string, string> = {}) {
   const provider = await startScriptedProvider()
   t.after(() => provider.close())
-  const house = await openHouse({ ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', ...env })
-  t.after(() => house.close())
-  return { provider, house, visitor: house.visitor(), baseUrl: `http://localhost:${new URL(house.url).port}` }
+  const gateway = await openMenshen({ ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', ...env })
+  t.after(() => gateway.close())
+  return { provider, gateway, visitor: gateway.visitor(), baseUrl: `http://localhost:${new URL(gateway.url).port}` }
 }
 
 test('a path of our own stays what it is', () => {
@@ -180,13 +180,13 @@ test('a cookie with any byte changed, cut or added before the end is nothing', (
 })
 
 test('a visitor comes back to our own origin, whatever path was asked for', async t => {
-  const { house, provider, baseUrl } = await setUp(t)
+  const { gateway, provider, baseUrl } = await setUp(t)
   const wanted = [...EVIL, ...EVIL.map(encodeURI), ...EVIL.map(text => `/${encodeURIComponent(text)}`)]
   const lines = [...wanted, ...corpusStrings('open-redirects.txt')]
   const targets = lines.filter(line => /^\/[\x21-\x7e]*$/.test(line))
   assert.ok(targets.length > 20)
   for (const path of targets) {
-    const visitor = house.visitor()
+    const visitor = gateway.visitor()
     const visit = await visitor.get(path)
     assert.ok([302, 200, 400, 404, 405].includes(visit.status), `${path}: ${visit.status}`)
     if (visit.status === 302) assert.match(visit.headers.location ?? '', /^\/login(\?|$)/, path)
@@ -221,13 +221,13 @@ test('the cookie is HttpOnly, Lax, short-lived, and below what browsers keep', a
 })
 
 test('after ten minutes it is forgotten, even by a browser that keeps it', async t => {
-  const { visitor, house, provider } = await setUp(t)
+  const { visitor, gateway, provider } = await setUp(t)
   await visitor.get('/wanted')
   const headers = { cookie: `${RETURN}=${visitor.cookies.get(RETURN)}` }
   const signInWith = () => visitor.get(`/callback?code=${provider.codeFor()}&state=a_idp`, { headers })
-  house.passSeconds(599)
+  gateway.passSeconds(599)
   assert.equal((await signInWith()).headers.location, '/wanted')
-  house.passSeconds(1)
+  gateway.passSeconds(1)
   assert.equal((await signInWith()).headers.location, '/')
 })
 
@@ -256,13 +256,13 @@ test('a cookie of another installation, or tampered with, is ignored', async t =
 })
 
 test('a path too long to carry is left behind, and the sign-in still works', async t => {
-  const { house, provider } = await setUp(t)
+  const { gateway, provider } = await setUp(t)
   for (const [length, kept] of [
     [2048, true],
     [2049, false],
     [9000, false],
   ] as const) {
-    const visitor = house.visitor()
+    const visitor = gateway.visitor()
     const path = `/${'a'.repeat(length - 1)}`
     await visitor.get(path)
     assert.equal((await signIn(visitor, provider)).headers.location, kept ? path : '/', String(length))

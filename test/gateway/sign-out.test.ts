@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
 import type { Answer } from '../kit/answers.ts'
 import { type Response, signIn } from '../kit/client.ts'
-import { openHouse } from '../kit/menshen.ts'
+import { openMenshen } from '../kit/menshen.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
 
@@ -14,17 +14,17 @@ const CLEARED = 'menshen_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax'
 async function setUp(t: TestContext, env: Record<string, string> = {}) {
   const provider = await startScriptedProvider()
   t.after(() => provider.close())
-  const house = await openHouse({
+  const gateway = await openMenshen({
     ...provider.settings,
     RATE_LIMIT_PER_MINUTE: '0',
     ...env,
   })
-  t.after(() => house.close())
-  const visitor = house.visitor()
+  t.after(() => gateway.close())
+  const visitor = gateway.visitor()
   await signIn(visitor, provider)
   const cookie = [...visitor.cookies].map(pair => pair.join('=')).join('; ')
-  const lives = async () => (await house.visitor().get('/', { headers: { cookie } })).status === 200
-  return { provider, house, visitor, cookie, lives, baseUrl: `http://localhost:${new URL(house.url).port}` }
+  const lives = async () => (await gateway.visitor().get('/', { headers: { cookie } })).status === 200
+  return { provider, gateway, visitor, cookie, lives, baseUrl: `http://localhost:${new URL(gateway.url).port}` }
 }
 
 const isToLogin = ({ status, headers }: Response, expected: number) =>
@@ -131,8 +131,8 @@ test('the provider is sent the client and the refresh token, and neither the acc
 })
 
 test('after a refresh the provider is sent the new refresh token', async t => {
-  const { visitor, house, provider } = await setUp(t)
-  house.passSeconds(7000)
+  const { visitor, gateway, provider } = await setUp(t)
+  gateway.passSeconds(7000)
   await visitor.get('/')
   await visitor.post('/logout')
   const spent = provider.callsTo('refresh')[0]?.form.get('refresh_token')
@@ -140,9 +140,9 @@ test('after a refresh the provider is sent the new refresh token', async t => {
 })
 
 test('without a refresh token the provider is told all the same', async t => {
-  const { house, provider } = await setUp(t)
+  const { gateway, provider } = await setUp(t)
   provider.behaviour.refreshTokens = false
-  const visitor = house.visitor()
+  const visitor = gateway.visitor()
   await signIn(visitor, provider)
   isToLogin(await visitor.post('/logout'), 303)
   assert.deepEqual([...(provider.callsTo('logout')[0]?.form.keys() ?? [])], ['client_id'])
@@ -236,10 +236,10 @@ test('LOGOUT_URL can be a path with a query, or a whole address', async t => {
 
 test('who is not signed in is sent to /login, and nobody is told', async t => {
   for (const LOGOUT_STYLE of ['server', 'browser', 'none']) {
-    const { house, provider } = await setUp(t, { LOGOUT_STYLE })
+    const { gateway, provider } = await setUp(t, { LOGOUT_STYLE })
     for (const cookie of ['', 'menshen_session=x', `menshen_session=${'A'.repeat(43)}`]) {
-      isToLogin(await house.visitor().post('/logout', {}, { headers: { cookie } }), 303)
-      isToLogin(await house.visitor().get('/logout', { headers: { cookie } }), 302)
+      isToLogin(await gateway.visitor().post('/logout', {}, { headers: { cookie } }), 303)
+      isToLogin(await gateway.visitor().get('/logout', { headers: { cookie } }), 302)
     }
     assert.equal(provider.callsTo('logout').length, 0)
   }
@@ -257,8 +257,8 @@ for (const kind of ['memory', 'lmdb'])
   })
 
 test('a sign-out ends this session and no other, and a new sign-in works at once', async t => {
-  const { house, visitor, provider, lives } = await setUp(t)
-  const phone = house.visitor()
+  const { gateway, visitor, provider, lives } = await setUp(t)
+  const phone = gateway.visitor()
   await signIn(phone, provider)
   await visitor.post('/logout')
   assert.equal(await lives(), false)

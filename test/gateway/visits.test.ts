@@ -7,7 +7,7 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import test, { type TestContext } from 'node:test'
 import { type Client, signIn } from '../kit/client.ts'
-import { openHouse } from '../kit/menshen.ts'
+import { openMenshen } from '../kit/menshen.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 
 const BROWSER_ACCEPT = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8'
@@ -17,14 +17,14 @@ const NAVIGATION = { accept: BROWSER_ACCEPT, 'sec-fetch-dest': 'document', 'sec-
 async function setUp(t: TestContext, env: Record<string, string> = {}) {
   const provider = await startScriptedProvider()
   t.after(() => provider.close())
-  const house = await openHouse({ ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', ...env })
-  t.after(() => house.close())
+  const gateway = await openMenshen({ ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', ...env })
+  t.after(() => gateway.close())
   const user = async (username = 'zhangsan') => {
-    const client = house.visitor()
+    const client = gateway.visitor()
     await signIn(client, provider, { username })
     return client
   }
-  return { provider, house, visitor: house.visitor(), user }
+  return { provider, gateway, visitor: gateway.visitor(), user }
 }
 
 const ticketOf = (client: Client) => client.cookies.get('menshen_session') ?? ''
@@ -109,23 +109,23 @@ test('an icon, an image or a script of a page does not overwrite what the visito
 })
 
 test('a colleague behind the same address who comes from a portal is sent to /login, whoever signed in just before', async t => {
-  const { house, provider, visitor } = await setUp(t)
+  const { gateway, provider, visitor } = await setUp(t)
   const fromPortal = { ...NAVIGATION, 'sec-fetch-site': 'cross-site', 'user-agent': 'Chrome of the whole office' }
   const back = `/callback?code=${provider.codeFor()}&state=a_idp`
   const landing = await visitor.follow(await visitor.get(back, { headers: fromPortal }), { headers: fromPortal })
   assert.equal(landing.status, 200, 'the first has arrived')
-  house.passSeconds(1)
-  const colleague = await house.visitor().get('/', { headers: fromPortal })
+  gateway.passSeconds(1)
+  const colleague = await gateway.visitor().get('/', { headers: fromPortal })
   assert.deepEqual([colleague.status, colleague.headers.location], [302, '/login'])
 })
 
 test('a browser that keeps no cookie learns so, instead of going in circles', async t => {
-  const { house, provider } = await setUp(t)
+  const { gateway, provider } = await setUp(t)
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   t.after(() => agent.destroy())
   const headers = { ...NAVIGATION, 'sec-fetch-site': 'cross-site' }
   const browse = async (path: string) => {
-    const request = get(house.url + path, { agent, headers })
+    const request = get(gateway.url + path, { agent, headers })
     const [answer] = (await once(request, 'response')) as [IncomingMessage]
     return { status: answer.statusCode, location: answer.headers.location, text: await text(answer) }
   }
@@ -138,9 +138,9 @@ test('a browser that keeps no cookie learns so, instead of going in circles', as
 })
 
 test('visits without a session leave nothing in the store and set no session cookie', async t => {
-  const { house, user } = await setUp(t)
+  const { gateway, user } = await setUp(t)
   for (let n = 0; n < 100; n++) {
-    const { setCookies } = await house.visitor().get(`/${n}`)
+    const { setCookies } = await gateway.visitor().get(`/${n}`)
     assert.ok(setCookies.every(cookie => cookie.startsWith('menshen_return=')))
   }
   const admin = await user('admin')
@@ -306,21 +306,21 @@ test('HEAD is ruled like GET and has its headers, without a body', async t => {
 })
 
 test('a target that is no path of ours gets 400, and nothing else', async t => {
-  const { house, user } = await setUp(t)
+  const { gateway, user } = await setUp(t)
   const cookie = `Cookie: menshen_session=${ticketOf(await user())}`
   const head = (line: string, host = 'x') =>
     `${line} HTTP/1.1\r\nHost: ${host}\r\n${cookie}\r\nConnection: close\r\n\r\n`
   const lines = ['GET http://evil.example/', 'GET http://169.254.169.254/login', 'OPTIONS *', 'GET *', 'GET login']
   for (const line of [...lines, 'GET ?x', 'GET javascript:alert(1)'])
-    assert.match(await raw(house.url, head(line)), /^HTTP\/1\.1 400 /, line)
-  assert.doesNotMatch(await raw(house.url, head('CONNECT evil.example:443')), /^HTTP\/1\.1 2/)
+    assert.match(await raw(gateway.url, head(line)), /^HTTP\/1\.1 400 /, line)
+  assert.doesNotMatch(await raw(gateway.url, head('CONNECT evil.example:443')), /^HTTP\/1\.1 2/)
   for (const line of ['GET /\u0000', 'GET / x', 'G\u0000T /', 'TRACK /'])
-    assert.doesNotMatch(await raw(house.url, head(line)), /^HTTP\/1\.1 [25]/, JSON.stringify(line))
-  assert.match(await raw(house.url, head('GET /login')), /^HTTP\/1\.1 200 /)
+    assert.doesNotMatch(await raw(gateway.url, head(line)), /^HTTP\/1\.1 [25]/, JSON.stringify(line))
+  assert.match(await raw(gateway.url, head('GET /login')), /^HTTP\/1\.1 200 /)
 })
 
 test('no path, query or Host breaks it', async t => {
-  const { house, user, visitor } = await setUp(t)
+  const { gateway, user, visitor } = await setUp(t)
   const client = await user()
   const tails = [
     '%',
@@ -365,16 +365,16 @@ test('no path, query or Host breaks it', async t => {
   const { status } = await visitor.get(`/${'a'.repeat(12_000)}`)
   assert.equal(status, 302)
   assert.ok([302, 431].includes((await visitor.get('/', { headers: { cookie: 'a=b; '.repeat(3500) } })).status))
-  assert.equal((await house.visitor().get('/_menshen/health')).status, 200)
+  assert.equal((await gateway.visitor().get('/_menshen/health')).status, 200)
 })
 
 test('a request that breaks off in the middle breaks nothing, and is no error of ours', async t => {
-  const { house } = await setUp(t)
+  const { gateway } = await setUp(t)
   for (const path of ['/login', '/logout', '/form', '/_menshen/console/end'])
     for (const length of ['Content-Length: 100', 'Transfer-Encoding: chunked'])
-      await raw(house.url, `POST ${path} HTTP/1.1\r\nHost: x\r\n${length}\r\n\r\n1`)
-  assert.equal((await house.visitor().get('/login')).status, 200)
-  const errors = house.lines.filter(({ level }) => level === 'error').map(({ event }) => event)
+      await raw(gateway.url, `POST ${path} HTTP/1.1\r\nHost: x\r\n${length}\r\n\r\n1`)
+  assert.equal((await gateway.visitor().get('/login')).status, 200)
+  const errors = gateway.lines.filter(({ level }) => level === 'error').map(({ event }) => event)
   assert.deepEqual(errors, [], 'otherwise anybody can fill the log with them')
 })
 
@@ -463,14 +463,14 @@ test('/_menshen/me is a 401 in JSON for a visitor, even one who navigates', asyn
 })
 
 test('a session ends with its token on the server, whatever the cookie says', async t => {
-  const { house, provider } = await setUp(t)
+  const { gateway, provider } = await setUp(t)
   provider.behaviour.refreshTokens = false
-  const visitor = house.visitor()
+  const visitor = gateway.visitor()
   await signIn(visitor, provider)
   const headers = { cookie: `menshen_session=${ticketOf(visitor)}` }
-  house.passSeconds(7199)
+  gateway.passSeconds(7199)
   assert.equal((await visitor.get('/', { headers })).status, 200)
-  house.passSeconds(1)
+  gateway.passSeconds(1)
   assert.equal((await visitor.get('/', { headers })).headers.location, '/login')
   assert.equal((await visitor.get('/_menshen/me', { headers })).status, 401)
 })

@@ -5,23 +5,16 @@ import { createMenshen, readSettings } from '../../src/index.ts'
 import { type Client, createClient } from './client.ts'
 import { freePort } from './free-port.ts'
 import type { Environment } from './process.ts'
+import { createTestLog } from './test-log.ts'
 
-export interface Line {
-  level: 'info' | 'warn' | 'error'
-  event: string
-  facts: object
-}
-
-export type House = Awaited<ReturnType<typeof openHouse>>
+export type OpenMenshen = Awaited<ReturnType<typeof openMenshen>>
 
 /** Sessions are kept in memory unless `env` says otherwise. */
-export async function openHouse(env: Environment) {
+export async function openMenshen(env: Environment) {
   const port = await freePort()
   const clock = { now: Date.parse('2026-03-01T08:00:00Z') }
-  const lines: Line[] = []
-  const write = (level: Line['level']) => (facts: object, event: string) => void lines.push({ level, event, facts })
+  const { lines, log } = createTestLog()
   const settings = readSettings({ STORE: 'memory:', PORT: String(port), ...env })
-  const log = { info: write('info'), warn: write('warn'), error: write('error') }
   const menshen = await createMenshen({ settings, log, now: () => clock.now })
   const server = createServer(menshen.listener)
   server.listen(port, '127.0.0.1')

@@ -35,7 +35,7 @@ const REMEMBERED_BATCHES = 4
 const USERS = ['admin', 'zhangsan', 'lisi'] as const
 const IDENTITY = ['user', 'email', 'preferred-username', 'groups'].map(name => `x-forwarded-${name}`)
 const ASSERTION = 'x-menshen-assertion'
-const FAILURES = ['a request failed', 'an upgrade failed', 'the application behind did not answer', 'sign-in failed']
+const FAILURES = ['request_failed', 'upgrade_failed', 'upstream_failed', 'sign_in_failed']
 
 export async function fuzz(t: TestContext, { seeds, requests, limitMs }: Plan) {
   const violations: string[] = []

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readSettings } from '../../src/index.ts'
-import { Secret } from '../../src/secret.ts'
-import { deriveKeys } from '../../src/session/keys.ts'
+import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { createSessions } from '../../src/session/sessions.ts'
-import { openStore } from '../../src/stores/open.ts'
+import { Secret } from '../../src/settings/secret.ts'
+import { openStore } from '../../src/stores/open-store.ts'
 import { openScene } from '../forward/scene.ts'
 import { signIn } from '../kit/client.ts'
 import { bitBias, byteBias } from './random.ts'
@@ -75,12 +75,11 @@ test('5,000 tickets are 43 characters of base64url, distinct, and look like chan
     return visitor.cookies.get('menshen_session') ?? ''
   })
   // The rest from where the callback gets them: two calls to a provider for each would only take time.
-  const log = { info() {}, warn() {}, error() {} }
-  const store = await openStore('memory:', Date.now, log)
+  const store = await openStore('memory:', Date.now, () => {})
   t.after(() => store.close())
   const provider = { refresh: () => Promise.reject(new Error('nothing is due')) }
   const keys = deriveKeys(new Secret('secret'))
-  const sessions = createSessions({ store, provider, keys, settings: readSettings({}), now: Date.now, log })
+  const sessions = createSessions({ store, provider, keys, settings: readSettings({}), now: Date.now, report() {} })
   const empty = { ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '' }
   const user = { sub: 'sub-zhangsan', username: 'zhangsan', ...empty }
   const others = await collect(4000, () => sessions.open({ accessToken: 'at', expiresIn: 7200 }, user))

@@ -246,7 +246,7 @@ suite('what is left behind', { concurrency: 2 }, () => {
     const left = everythingIn(folder)
       .filter(path => statSync(path).isFile())
       .map(path => readFileSync(path, 'latin1'))
-    assert.ok(secrets.size >= 3 && log.includes('signed in'))
+    assert.ok(secrets.size >= 3 && log.includes('sign_in'))
     assert.ok(
       left.some(text => text.includes(keys.at(-1) ?? '?')),
       'the record of the one who stayed is there',

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { Entry, Store, Stored } from '../../src/stores/store.ts'
 
-export interface Opened {
+export interface LoadedSession {
   readonly store: Store
   readonly now: () => number
   /** Resolves when the clock of the store is `ms` later; where that clock is real, by waiting. */
@@ -15,9 +15,9 @@ export interface Opened {
 
 const SOON_MS = 50
 
-export function conformance(name: string, open: () => Promise<Opened>): void {
+export function conformance(name: string, open: () => Promise<LoadedSession>): void {
   describe(`${name} keeps the contract of a store:`, () => {
-    let opened: Opened
+    let opened: LoadedSession
     let store: Store
     beforeEach(async () => {
       opened = await open()

@@ -1,7 +1,7 @@
 // A second process on the folder of an embedded store: does the calls that it is sent, all at once, and answers with
 // their outcomes.
 
-import { openLmdbStore } from '../../src/stores/lmdb.ts'
+import { openLmdbStore } from '../../src/stores/lmdb/lmdb-store.ts'
 import type { Calls, Order, Outcome } from './neighbour.ts'
 
 const store = await openLmdbStore({ directory: process.argv[2] ?? '', now: Date.now })

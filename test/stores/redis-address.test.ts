@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseRedisAddress } from '../../src/stores/redis/address.ts'
+import { parseRedisAddress } from '../../src/stores/redis/redis-address.ts'
 
 const GOOD = {
   'redis://127.0.0.1': { host: { host: '127.0.0.1', port: 6379 }, database: 0, tls: false },

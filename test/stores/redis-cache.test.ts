@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { after, beforeEach, describe, type TestContext, test } from 'node:test'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
-import { openRedisStore } from '../../src/stores/redis.ts'
+import { openRedisStore } from '../../src/stores/redis/redis-store.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { startRedis } from '../kit/redis-server.ts'
 
@@ -203,8 +203,7 @@ function entry(text: string, labels: readonly string[] = []) {
 }
 
 async function open(t: TestContext, port = server.port, cacheSize = 100, now = Date.now): Promise<Store> {
-  const log = { info() {}, warn() {}, error() {} }
-  const store = await openRedisStore({ address: `redis://127.0.0.1:${port}`, now, log, cacheSize })
+  const store = await openRedisStore({ address: `redis://127.0.0.1:${port}`, now, report() {}, cacheSize })
   t.after(() => store.close())
   return store
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { openRedisStore } from '../../src/stores/redis.ts'
+import { openRedisStore } from '../../src/stores/redis/redis-store.ts'
 import type { Entry, Store } from '../../src/stores/store.ts'
 import { type RedisServer, startCluster, startRedis } from '../kit/redis-server.ts'
 
@@ -93,8 +93,7 @@ function entry(text: string, labels: readonly string[] = []): Entry {
 }
 
 async function open(t: TestContext, address: string): Promise<Store> {
-  const log = { info() {}, warn() {}, error() {} }
-  const store = await openRedisStore({ address, now: Date.now, log })
+  const store = await openRedisStore({ address, now: Date.now, report() {} })
   t.after(() => store.close())
   return store
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { openRedisStore } from '../../src/stores/redis.ts'
+import { openRedisStore } from '../../src/stores/redis/redis-store.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { freePort } from '../kit/free-port.ts'
 import { PRIMARY_NAME, startCluster, startRedis, startSentinel, startWithSentinels } from '../kit/redis-server.ts'
@@ -128,16 +128,14 @@ function entry(text: string, labels: readonly string[] = []) {
 }
 
 function open(address: string, lines: object[] = []): Promise<Store> {
-  const write = (facts: object, event: string) => void lines.push({ ...facts, event })
-  return openRedisStore({ address, now: Date.now, log: { info: write, warn: write, error: write } })
+  return openRedisStore({ address, now: Date.now, report: (event, facts) => void lines.push({ ...facts, event }) })
 }
 
 /** With a clock of our own: the store must not care what time it is at the server. */
 async function openAtOwnTime(address: string) {
   let time = 1_000_000
   const now = () => time
-  const log = { info() {}, warn() {}, error() {} }
-  const store = await openRedisStore({ address, now, log })
+  const store = await openRedisStore({ address, now, report() {} })
   const passTime = async (ms: number) => {
     time += ms
   }

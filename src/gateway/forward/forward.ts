@@ -1,29 +1,29 @@
 // Forwards an admitted request to the application behind it.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Admission } from '../admission.ts'
-import { apology } from '../answers.ts'
-import { readCookie } from '../cookies.ts'
-import { throwAway } from '../form.ts'
-import type { House } from '../house.ts'
-import type { Visit } from '../request.ts'
-import { sayContinue, send } from '../send.ts'
+import type { Admission } from '../admission/admit.ts'
+import type { GatewayContext } from '../context.ts'
+import { readCookie } from '../http/cookies.ts'
+import { drain } from '../http/form.ts'
+import { errorAnswer } from '../http/page-answers.ts'
+import type { Visit } from '../http/request.ts'
+import { sayContinue, send } from '../http/send.ts'
 import { type Exchange, relay } from './exchange.ts'
 import { requestHeaders } from './request-headers.ts'
 import { responseHeaders } from './response-headers.ts'
 import type { Upstream } from './upstreams.ts'
 
 export async function forward(
-  house: House,
+  context: GatewayContext,
   upstream: Upstream,
   visit: Visit,
-  { opened, cookies }: Admission,
+  { loaded, cookies }: Admission,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
   const { 'content-length': length, 'transfer-encoding': coding, expect } = visit.headers
   const hasBody = length !== undefined || coding !== undefined
   const body = hasBody ? request.iterator({ destroyOnReturn: false }) : null
-  const headers = requestHeaders(house, upstream.host, request, visit, opened)
+  const headers = requestHeaders(context, upstream.host, request, visit, loaded)
   const exchange: Exchange = {
     upstream,
     method: visit.method,
@@ -32,20 +32,20 @@ export async function forward(
     body,
     response,
     answerHeaders(received) {
-      if (house.door.closing) response.shouldKeepAlive = false
-      return responseHeaders(house, received, { signedIn: opened !== undefined, cookies })
+      if (context.lifecycle.closing) response.shouldKeepAlive = false
+      return responseHeaders(context, received, { signedIn: loaded !== undefined, cookies })
     },
   }
   if (expect && request.httpVersion !== '1.0') sayContinue(response)
-  const ticket = opened && readCookie(visit.headers.cookie, house.cookies.session)
-  const forget = ticket ? house.streams.add(ticket, () => response.destroy()) : undefined
+  const ticket = loaded && readCookie(visit.headers.cookie, context.cookies.session)
+  const forget = ticket ? context.streams.add(ticket, () => response.destroy()) : undefined
   try {
     await relayAgain(exchange)
   } catch (error) {
-    await apologise(house, visit, response, error)
+    await answerError(context, visit, response, error)
   } finally {
     forget?.()
-    throwAway(request)
+    drain(request)
     // An application that answered early has left the rest: while it can still ask for it, nothing is thrown away.
     body?.return?.().then(
       () => request.resume(),
@@ -68,11 +68,16 @@ async function relayAgain(exchange: Exchange): Promise<void> {
 const STALE = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
 const TOO_SLOW = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT'])
 
-async function apologise(house: House, visit: Visit, response: ServerResponse, error: unknown): Promise<void> {
+async function answerError(
+  context: GatewayContext,
+  visit: Visit,
+  response: ServerResponse,
+  error: unknown,
+): Promise<void> {
   if (response.destroyed) return
   const code = codeOf(error)
-  house.log.error({ cause: code, method: visit.method, path: visit.path }, 'the application behind did not answer')
-  await send(response, apology(house, visit, TOO_SLOW.has(code) ? 'gateway_timeout' : 'bad_gateway'))
+  context.report('upstream_failed', { reason: code, method: visit.method, path: visit.path })
+  await send(response, errorAnswer(context, visit, TOO_SLOW.has(code) ? 'gateway_timeout' : 'bad_gateway'))
 }
 
 function codeOf(error: unknown): string {

@@ -1,13 +1,13 @@
 // What an application is told with a forwarded request: the browser's own headers less everything that is only for the
 // connection, that could be a lie about who is there, or that is ours.
 import type { IncomingMessage } from 'node:http'
-import type { Opened } from '../../session/opened.ts'
-import { ourCookies } from '../cookies.ts'
-import type { House } from '../house.ts'
-import type { Visit } from '../request.ts'
-import { type Soon, whenThere } from '../soon.ts'
-import { isTrusted, plainAddress, splitList } from '../trust.ts'
-import { namedBy } from './connection.ts'
+import type { LoadedSession } from '../../session/session-cache.ts'
+import type { GatewayContext } from '../context.ts'
+import { ourCookies } from '../http/cookies.ts'
+import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
+import type { Visit } from '../http/request.ts'
+import { isTrusted, plainAddress, splitList } from '../http/trusted-proxies.ts'
+import { namedBy } from './connection-header.ts'
 
 /** Meant for one connection only (RFC 9110, 7.6.1). */
 const HOP_BY_HOP = new Set([
@@ -29,69 +29,69 @@ const HOP_BY_HOP = new Set([
 const CLAIMS = /^(host|expect|forwarded|x-real-ip|x-rewrite-url|x-(forwarded|original)-.*)$/
 
 /** What is the same for every request. */
-interface Lasting {
+interface PerGateway {
   readonly ours: readonly string[]
   readonly ourCookies: ReadonlySet<string>
   /** By the name as it was sent. */
-  readonly fates: Map<string, Fate>
+  readonly policies: Map<string, HeaderPolicy>
 }
 
-type Fate = 'dropped' | 'kept' | 'filtered'
+type HeaderPolicy = 'dropped' | 'kept' | 'filtered'
 
-const lasting = new WeakMap<House, Lasting>()
+const perGateway = new WeakMap<GatewayContext, PerGateway>()
 /** Browsers use a few dozen names; somebody who makes up new ones must not fill our memory. */
-const MOST_FATES = 1000
+const MOST_POLICIES = 1000
 
 /** Names and values in turn. */
 export function requestHeaders(
-  house: House,
+  context: GatewayContext,
   upstreamHost: string,
   { rawHeaders }: IncomingMessage,
   visit: Visit,
-  opened: Opened | undefined,
-): Soon<string[]> {
-  const { settings, identities } = house
+  loaded: LoadedSession | undefined,
+): MaybePromise<string[]> {
+  const { settings, identities } = context
   const { host, connection, te } = visit.headers
-  const { ours, ourCookies, fates } = lasting.get(house) ?? makeLasting(house)
+  const { ours, ourCookies, policies } = perGateway.get(context) ?? makePerGateway(context)
   const named = namedBy(connection)?.map(plainName)
   const headers = ['host', settings.UPSTREAM_HOST_HEADER === 'browser' && host ? host : upstreamHost]
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] as string
-    const fate = fates.get(name) ?? decideFate(house, fates, name)
-    if (fate === 'dropped' || named?.includes(plainName(name))) continue
+    const policy = policies.get(name) ?? decidePolicy(context, policies, name)
+    if (policy === 'dropped' || named?.includes(plainName(name))) continue
     const value = rawHeaders[i + 1] as string
-    const kept = fate === 'filtered' ? withoutOurs(ourCookies, value) : value
-    if (kept || fate === 'kept') headers.push(name, kept)
+    const kept = policy === 'filtered' ? withoutOurs(ourCookies, value) : value
+    if (kept || policy === 'kept') headers.push(name, kept)
   }
   if (te !== undefined && splitList(te).includes('trailers')) headers.push('te', 'trailers')
-  headers.push('x-forwarded-for', forwardedFor(house, visit), ...ours)
-  if (!opened) return headers
-  return whenThere(identities.headersFor(opened), identity => {
+  headers.push('x-forwarded-for', forwardedFor(context, visit), ...ours)
+  if (!loaded) return headers
+  return andThen(identities.headersFor(loaded), identity => {
     for (const name in identity) headers.push(name, identity[name] as string)
-    if (settings.FORWARD_ACCESS_TOKEN) headers.push('authorization', `Bearer ${opened.session.accessToken}`)
+    if (settings.FORWARD_ACCESS_TOKEN) headers.push('authorization', `Bearer ${loaded.session.accessToken}`)
     return headers
   })
 }
 
-function makeLasting(house: House): Lasting {
-  const own = new URL(house.settings.BASE_URL)
+function makePerGateway(context: GatewayContext): PerGateway {
+  const own = new URL(context.settings.BASE_URL)
   const made = {
     ours: ['x-forwarded-proto', own.protocol.slice(0, -1), 'x-forwarded-host', own.host],
-    ourCookies: ourCookies(house.cookies),
-    fates: new Map(),
+    ourCookies: ourCookies(context.cookies),
+    policies: new Map(),
   }
-  lasting.set(house, made)
+  perGateway.set(context, made)
   return made
 }
 
-function decideFate(house: House, fates: Map<string, Fate>, name: string): Fate {
-  const fate = fateOf(house, plainName(name))
-  if (fates.size >= MOST_FATES) fates.clear()
-  fates.set(name, fate)
-  return fate
+function decidePolicy(context: GatewayContext, policies: Map<string, HeaderPolicy>, name: string): HeaderPolicy {
+  const policy = headerPolicy(context, plainName(name))
+  if (policies.size >= MOST_POLICIES) policies.clear()
+  policies.set(name, policy)
+  return policy
 }
 
-function fateOf({ settings, identities }: House, plain: string): Fate {
+function headerPolicy({ settings, identities }: GatewayContext, plain: string): HeaderPolicy {
   if (HOP_BY_HOP.has(plain) || CLAIMS.test(plain) || identities.names.has(plain)) return 'dropped'
   if (plain === 'authorization' && settings.FORWARD_ACCESS_TOKEN) return 'dropped'
   return plain === 'cookie' ? 'filtered' : 'kept'
@@ -108,7 +108,7 @@ function withoutOurs(ourCookies: ReadonlySet<string>, header: string): string {
   return header.split(';').filter(isTheirs).join(';').trim()
 }
 
-function forwardedFor({ settings }: House, { address, headers }: Visit): string {
+function forwardedFor({ settings }: GatewayContext, { address, headers }: Visit): string {
   const peer = plainAddress(address)
   const before = headers['x-forwarded-for']
   if (before === undefined || !isTrusted(settings.TRUSTED_PROXIES, address)) return peer

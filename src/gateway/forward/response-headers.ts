@@ -1,12 +1,12 @@
 // What of an application's answer reaches the browser: everything but what is only for the connection, and what would
 // touch our session or let a shared cache keep one user's page for another.
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
-import { isSecure } from '../../settings.ts'
-import { safetyHeaders } from '../answers.ts'
-import { ourCookies } from '../cookies.ts'
-import type { House } from '../house.ts'
-import { splitList } from '../trust.ts'
-import { namedBy } from './connection.ts'
+import { isSecure } from '../../settings/read.ts'
+import type { GatewayContext } from '../context.ts'
+import { ourCookies } from '../http/cookies.ts'
+import { safetyHeaders } from '../http/page-answers.ts'
+import { splitList } from '../http/trusted-proxies.ts'
+import { namedBy } from './connection-header.ts'
 
 const HOP_BY_HOP = new Set([
   'connection',
@@ -22,7 +22,7 @@ const HOP_BY_HOP = new Set([
 const FOR_SHARED_CACHES = ['surrogate-control', 'cdn-cache-control', 'x-accel-expires']
 
 export function responseHeaders(
-  house: House,
+  context: GatewayContext,
   headers: IncomingHttpHeaders,
   { signedIn, cookies }: { signedIn: boolean; cookies: readonly string[] },
 ): OutgoingHttpHeaders {
@@ -32,12 +32,13 @@ export function responseHeaders(
   for (const name in headers) {
     if (!HOP_BY_HOP.has(name) && !named?.includes(name) && headers[name] !== undefined) kept[name] = headers[name]
   }
-  const theirCookies = setCookie ? [setCookie].flat().filter(cookie => !isOurCookie(house, cookie)) : []
+  const theirCookies = setCookie ? [setCookie].flat().filter(cookie => !isOurCookie(context, cookie)) : []
   const setCookies = [...theirCookies, ...cookies]
   if (setCookies.length > 0) kept['set-cookie'] = setCookies
   else if (setCookie) delete kept['set-cookie']
   if (cleared !== undefined && clearsCookies(cleared)) delete kept['clear-site-data']
-  if (isSecure(house.settings)) kept['strict-transport-security'] ??= safetyHeaders(house)['strict-transport-security']
+  if (isSecure(context.settings))
+    kept['strict-transport-security'] ??= safetyHeaders(context)['strict-transport-security']
   if (signedIn || cookies.length > 0) {
     kept['cache-control'] = cookies.length > 0 ? 'no-store' : forOneUser(headers['cache-control'])
     for (const name of FOR_SHARED_CACHES) if (name in kept) delete kept[name]
@@ -46,9 +47,9 @@ export function responseHeaders(
 }
 
 /** Browsers keep what follows an empty name as a cookie without one, and send it back as if that were its name. */
-export function isOurCookie(house: House, setCookie: string): boolean {
+export function isOurCookie(context: GatewayContext, setCookie: string): boolean {
   const [name = ''] = setCookie.replace(/^[\s=]+/, '').split(/[=;]/, 1)
-  return ourCookies(house.cookies).has(name.trim().toLowerCase())
+  return ourCookies(context.cookies).has(name.trim().toLowerCase())
 }
 
 function clearsCookies(header: string | string[]): boolean {

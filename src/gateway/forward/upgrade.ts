@@ -1,23 +1,25 @@
 // WebSocket upgrades: the same session, rule and origin checks as for pages, then two sockets joined.
+
 import { type ClientRequest, request as httpRequest, type IncomingMessage, STATUS_CODES } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { Duplex } from 'node:stream'
-import { admit } from '../admission.ts'
-import { readCookie } from '../cookies.ts'
-import type { House } from '../house.ts'
-import { readVisit, type Visit } from '../request.ts'
-import { isOwnRoute } from '../routes.ts'
+import { factsOf } from '../../errors.ts'
+import { isOwnPath } from '../../own-paths.ts'
+import { admit } from '../admission/admit.ts'
+import type { GatewayContext } from '../context.ts'
+import { readCookie } from '../http/cookies.ts'
+import { readVisit, type Visit } from '../http/request.ts'
 import { requestHeaders } from './request-headers.ts'
 import { isOurCookie } from './response-headers.ts'
 import type { Upstream } from './upstreams.ts'
 
 export type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
 
-export function createUpgradeListener(house: House): UpgradeListener {
+export function createUpgradeListener(context: GatewayContext): UpgradeListener {
   return (request, socket, head) => {
     socket.on('error', () => socket.destroy())
-    upgrade(house, request, socket, head).catch(error => {
-      house.log.error({ err: error }, 'an upgrade failed')
+    upgrade(context, request, socket, head).catch(error => {
+      context.report('upgrade_failed', factsOf(error))
       refuse(socket, 503)
     })
   }
@@ -28,27 +30,27 @@ export function isWebSocket({ headers }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket'
 }
 
-async function upgrade(house: House, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+async function upgrade(context: GatewayContext, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
   // Whoever listens to `upgrade` without our check gets here with anything: h2c would be a tunnel past every rule.
   if (!isWebSocket(request)) return refuse(socket, 400)
   const visit = readVisit(request)
   if (!visit) return refuse(socket, 400)
   // What is judged by one method must not arrive under another.
   if (visit.method !== 'GET') return refuse(socket, 405)
-  const upstream = isOwnRoute(visit.path) ? undefined : house.upstreams.for(visit.path)
+  const upstream = isOwnPath(visit.path) ? undefined : context.upstreams.for(visit.path)
   if (!upstream) return refuse(socket, 404)
   const { origin } = visit.headers
-  if (origin !== undefined && origin !== house.settings.BASE_URL) return refuse(socket, 403)
-  const { outcome, opened, cookies } = await admit(house, visit)
+  if (origin !== undefined && origin !== context.settings.BASE_URL) return refuse(socket, 403)
+  const { outcome, loaded, cookies } = await admit(context, visit)
   if (outcome !== 'admitted') return refuse(socket, outcome === 'refused' ? 403 : 401, cookies)
-  const headers = await requestHeaders(house, upstream.host, request, visit, opened)
+  const headers = await requestHeaders(context, upstream.host, request, visit, loaded)
   if (socket.destroyed) return
 
   const outgoing = dial(upstream, visit, headers)
-  const ticket = opened && readCookie(visit.headers.cookie, house.cookies.session)
-  const forget = ticket ? house.streams.add(ticket, () => socket.destroy()) : undefined
+  const ticket = loaded && readCookie(visit.headers.cookie, context.cookies.session)
+  const forget = ticket ? context.streams.add(ticket, () => socket.destroy()) : undefined
   const early = readEarly(socket, head)
-  const patience = setTimeout(() => outgoing.destroy(TOO_SLOW), house.settings.UPSTREAM_HEADERS_TIMEOUT_MS)
+  const patience = setTimeout(() => outgoing.destroy(TOO_SLOW), context.settings.UPSTREAM_HEADERS_TIMEOUT_MS)
   socket.once('close', () => {
     forget?.()
     outgoing.destroy()
@@ -56,7 +58,7 @@ async function upgrade(house: House, request: IncomingMessage, socket: Duplex, h
   outgoing.once('close', () => clearTimeout(patience))
   outgoing.on('upgrade', (answer, upstreamSocket, upstreamHead) => {
     clearTimeout(patience)
-    socket.write(head101(house, answer, cookies), 'latin1')
+    socket.write(head101(context, answer, cookies), 'latin1')
     join(socket, upstreamSocket, early(), upstreamHead)
   })
   outgoing.on('response', answer => {
@@ -65,7 +67,7 @@ async function upgrade(house: House, request: IncomingMessage, socket: Duplex, h
   })
   outgoing.on('error', error => {
     if (socket.destroyed) return
-    house.log.error({ cause: String(error), path: visit.path }, 'the application behind did not answer')
+    context.report('upstream_failed', { reason: String(error), method: visit.method, path: visit.path })
     refuse(socket, error === TOO_SLOW ? 504 : 502, cookies)
   })
   outgoing.end()
@@ -95,11 +97,11 @@ function dial({ connection }: Upstream, { path, search }: Visit, headers: string
   return request(origin, { ...how, path: path + search, headers: [...headers, ...upgradeHeaders], agent: false })
 }
 
-function head101(house: House, { rawHeaders }: IncomingMessage, cookies: readonly string[]): string {
+function head101(context: GatewayContext, { rawHeaders }: IncomingMessage, cookies: readonly string[]): string {
   const lines = ['HTTP/1.1 101 Switching Protocols']
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const [name = '', value = ''] = rawHeaders.slice(i, i + 2)
-    const ours = name.toLowerCase() === 'set-cookie' && isOurCookie(house, value)
+    const ours = name.toLowerCase() === 'set-cookie' && isOurCookie(context, value)
     if (!ours) lines.push(`${name}: ${value}`)
   }
   return headOf(lines, cookies)

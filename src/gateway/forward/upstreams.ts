@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { buildConnector, type Dispatcher, Pool } from 'undici'
-import type { Config } from '../../config-file.ts'
-import { isWithin } from '../../session/rules.ts'
-import type { Settings } from '../../settings.ts'
-import { readablePath } from '../path.ts'
+import { readablePath } from '../../access/canonical-path.ts'
+import { isWithin } from '../../access/rules.ts'
+import type { Config } from '../../settings/config-file.ts'
+import type { Settings } from '../../settings/read.ts'
 
 export interface Upstream {
   readonly prefix: string

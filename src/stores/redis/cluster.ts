@@ -3,11 +3,11 @@
 // is known that its session has changed.
 
 import { RedisCluster } from 'redis'
-import type { ClusterAddress } from './address.ts'
+import { COMMAND_OPTIONS, clientOptions } from './client-options.ts'
 import { commandsOf, scripts } from './commands.ts'
 import { type Connect, superviseConnection } from './connection.ts'
 import { inTime } from './deadline.ts'
-import { COMMAND_OPTIONS, clientOptions } from './options.ts'
+import type { ClusterAddress } from './redis-address.ts'
 
 const NO_CACHE = 0
 /** At a node that hangs: whatever comes on top fails at once. */

@@ -8,8 +8,8 @@ export interface Commands {
   /** Writes a record if the one that lives there has `version`, or if none lives there and `version` is empty. */
   put(name: string, version: Buffer, now: number, record: Buffer, keptMs: number): Promise<boolean>
   /** Adds a member to an index, keeps the index as long as that lives, and drops expired members beside it. */
-  file(index: string, member: string, now: number, keptMs: number): Promise<unknown>
-  unfile(index: string, members: readonly string[]): Promise<unknown>
+  addMember(index: string, member: string, now: number, keptMs: number): Promise<unknown>
+  removeMembers(index: string, members: readonly string[]): Promise<unknown>
   /** The first members of an index from `start` on: `-` for all of them, `(member` for those after it. */
   members(index: string, start: string, count: number): Promise<string[]>
   ping(): Promise<unknown>
@@ -27,7 +27,7 @@ return 1`
  * The expiry is where label-index.ts has it. Keys are hashes, so the neighbours of a new one are a random sample: with
  * three of them looked at for each that is added, there is about one expired member to two living ones at most.
  */
-const FILE = `
+const ADD_MEMBER = `
 redis.call('ZADD', KEYS[1], 0, ARGV[1])
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
 for _, member in ipairs(redis.call('ZRANGEBYLEX', KEYS[1], '(' .. ARGV[1], '+', 'LIMIT', 0, 3)) do
@@ -47,8 +47,8 @@ export const scripts = {
     },
     transformReply: (reply: number) => reply === 1,
   }),
-  file: defineScript({
-    SCRIPT: FILE,
+  addMember: defineScript({
+    SCRIPT: ADD_MEMBER,
     NUMBER_OF_KEYS: 1,
     parseCommand(parser: CommandParser, index: string, ...rest: Argument[]) {
       parser.pushKey(index)
@@ -65,7 +65,7 @@ interface Client {
     getDel(name: string): Promise<Buffer | null>
   }
   put(name: string, ...rest: Argument[]): Promise<boolean>
-  file(index: string, ...rest: Argument[]): Promise<number>
+  addMember(index: string, ...rest: Argument[]): Promise<number>
   zRem(index: string, members: string[]): Promise<number>
   zRangeByLex(
     index: string,
@@ -82,8 +82,8 @@ export function commandsOf(client: Client): Commands {
     get: name => binary.get(name),
     getAndDelete: name => binary.getDel(name),
     put: (name, version, now, record, keptMs) => client.put(name, version, String(now), record, String(keptMs)),
-    file: (index, member, now, keptMs) => client.file(index, member, String(now), String(keptMs)),
-    unfile: (index, members) => client.zRem(index, [...members]),
+    addMember: (index, member, now, keptMs) => client.addMember(index, member, String(now), String(keptMs)),
+    removeMembers: (index, members) => client.zRem(index, [...members]),
     members: (index, start, count) => client.zRangeByLex(index, start, '+', { LIMIT: { offset: 0, count } }),
     ping: () => client.ping(),
   }

@@ -1,19 +1,19 @@
-// One connection to Redis, from its first answer to its first failure. It never reconnects: line.ts replaces it.
+// One connection to Redis, from its first answer to its first failure. It never reconnects: reconnecting-client.ts replaces it.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Commands } from './commands.ts'
 import { inTime } from './deadline.ts'
 import { createReadCache } from './read-cache.ts'
-import { type Filed, recordName, unpackRecord } from './record.ts'
+import { type Indexed, recordName, unpackRecord } from './redis-record.ts'
 
 export interface Connection {
   readonly commands: Commands
   /** A record that is known to be the latest without asking. */
-  known(key: string): Filed | undefined
+  known(key: string): Indexed | undefined
   /** Asks for a record, and knows it from then on. */
-  load(key: string): Promise<Filed | undefined>
+  load(key: string): Promise<Indexed | undefined>
   /** Asks for a record. */
-  fetch(key: string): Promise<Filed | undefined>
+  fetch(key: string): Promise<Indexed | undefined>
   /** Drops what is known of a record, and lets nothing be known by reads that are underway. */
   forget(key: string): void
   forgetAll(): void
@@ -38,7 +38,7 @@ const TRUST_MS = 2000
 /** `cacheSize` is 0 where the server does not say what changes. */
 export function superviseConnection(client: Client, commands: Commands, cacheSize: number): Connection {
   const fetch = async (key: string) => unpackRecord(key, await commands.get(recordName(key)))
-  const cache = createReadCache(cacheSize, fetch)
+  const cache = cacheSize > 0 ? createReadCache(cacheSize, fetch) : undefined
   const { promise: lost, resolve } = Promise.withResolvers<unknown>()
   let isLost = false
   // By the clock of the process and not by that of the store: this is about the wire.
@@ -47,7 +47,7 @@ export function superviseConnection(client: Client, commands: Commands, cacheSiz
   function lose(reason: unknown): void {
     if (isLost) return
     isLost = true
-    cache.forgetAll()
+    cache?.forgetAll()
     client.destroy()
     resolve(reason)
   }
@@ -70,13 +70,13 @@ export function superviseConnection(client: Client, commands: Commands, cacheSiz
 
     known(key) {
       const isTrusted = !isLost && performance.now() - provenAt < TRUST_MS
-      return isTrusted ? cache.get(key) : undefined
+      return isTrusted ? cache?.get(key) : undefined
     },
 
-    load: key => (cacheSize > 0 ? cache.load(key) : fetch(key)),
+    load: key => cache?.load(key) ?? fetch(key),
 
-    forget: cache.forget,
-    forgetAll: cache.forgetAll,
+    forget: key => cache?.forget(key),
+    forgetAll: () => cache?.forgetAll(),
 
     async close() {
       await inTime(client.close()).catch(() => {})

@@ -1,28 +1,28 @@
 // The indexes that entries are listed by: one for each label, and one for all. An index is a sorted set whose members
 // are in the order of their keys:
 //
-//   key, a zero byte, 16 digits of expiry, 8 characters of mark
+//   key, a zero byte, 16 digits of expiry, 8 characters of generation
 //
-// In a cluster no step can change a record and its indexes together. So a record is filed before it is written and
-// unfiled after it is gone, and a member counts only while the record has the same mark. A mark is new for each
+// In a cluster no step can change a record and its indexes together. So a record is added to its indexes before it is written and
+// removed after it is gone, and a member counts only while the record has the same generation. A generation is new for each
 // attempt to write: whoever loses takes back its own members and nobody else's. What a crash leaves behind is dropped
 // when its expiry has passed, whatever became of the record.
 
 import { hash, randomBytes } from 'node:crypto'
 import type { Entry } from '../store.ts'
-import { type Filed, MARK_LENGTH } from './record.ts'
+import { GENERATION_LENGTH, type Indexed } from './redis-record.ts'
 
 const EXPIRY_DIGITS = 16
-const TAIL_LENGTH = EXPIRY_DIGITS + MARK_LENGTH
+const TAIL_LENGTH = EXPIRY_DIGITS + GENERATION_LENGTH
 
 export interface Member {
   readonly text: string
   readonly key: string
   readonly expiresAt: number
-  readonly mark: string
+  readonly generation: string
 }
 
-export function newMark(): string {
+export function newGeneration(): string {
   return randomBytes(6).toString('base64url')
 }
 
@@ -35,9 +35,9 @@ export function indexesOf({ labels }: Entry): string[] {
   return [indexName(undefined), ...new Set(labels.map(indexName))]
 }
 
-export function memberOf({ key, mark, expiresAt }: Pick<Filed, 'key' | 'mark' | 'expiresAt'>): string {
+export function memberOf({ key, generation, expiresAt }: Pick<Indexed, 'key' | 'generation' | 'expiresAt'>): string {
   const expiry = Math.min(Math.max(Math.ceil(expiresAt), 0), Number.MAX_SAFE_INTEGER)
-  return `${key}\0${String(expiry).padStart(EXPIRY_DIGITS, '0')}${mark}`
+  return `${key}\0${String(expiry).padStart(EXPIRY_DIGITS, '0')}${generation}`
 }
 
 export function readMember(text: string): Member {
@@ -46,7 +46,7 @@ export function readMember(text: string): Member {
     text,
     key: text.slice(0, -TAIL_LENGTH - 1),
     expiresAt: Number(tail.slice(0, EXPIRY_DIGITS)),
-    mark: tail.slice(EXPIRY_DIGITS),
+    generation: tail.slice(EXPIRY_DIGITS),
   }
 }
 
@@ -55,6 +55,6 @@ export function startAfter(key: string | undefined): string {
   return key === undefined ? '-' : `(${key}\x01`
 }
 
-export function isFiledAlike(one: Entry, other: Entry): boolean {
+export function isIndexedAlike(one: Entry, other: Entry): boolean {
   return one.expiresAt === other.expiresAt && JSON.stringify(one.labels) === JSON.stringify(other.labels)
 }

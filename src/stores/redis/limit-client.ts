@@ -2,8 +2,8 @@
 // each process's own memory to fall back on.
 
 import { createClient } from 'redis'
-import { parseRedisAddress } from './address.ts'
-import { clientOptions } from './options.ts'
+import { clientOptions } from './client-options.ts'
+import { parseRedisAddress } from './redis-address.ts'
 import { securityOf } from './single.ts'
 
 export interface LimitClient {

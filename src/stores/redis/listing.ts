@@ -1,42 +1,42 @@
-// Files records in their indexes, and lists them from there.
+// Keeps records in their indexes, and lists them from there.
 
 import type { Entry } from '../store.ts'
 import type { Commands } from './commands.ts'
 import type { Connection } from './connection.ts'
 import { indexesOf, indexName, memberOf, readMember, startAfter } from './label-index.ts'
-import { type Filed, keptMs } from './record.ts'
+import { type Indexed, keptMs } from './redis-record.ts'
 
-type Place = Entry & Pick<Filed, 'key' | 'mark'>
+type IndexPlace = Entry & Pick<Indexed, 'key' | 'generation'>
 
 /** So many steps for one page: if expired members fill them all, the page is short, and the next one goes on. */
 const MOST_STEPS = 20
 
-export async function file(commands: Commands, place: Place, now: number): Promise<void> {
-  await Promise.all(indexesOf(place).map(index => commands.file(index, memberOf(place), now, keptMs(place, now))))
+export async function addToIndexes(commands: Commands, place: IndexPlace, now: number): Promise<void> {
+  await Promise.all(indexesOf(place).map(index => commands.addMember(index, memberOf(place), now, keptMs(place, now))))
 }
 
 /** Nobody waits for it: a member too many does no harm. */
-export function unfile(commands: Commands, place: Place): void {
-  for (const index of indexesOf(place)) commands.unfile(index, [memberOf(place)]).catch(() => {})
+export function removeFromIndexes(commands: Commands, place: IndexPlace): void {
+  for (const index of indexesOf(place)) commands.removeMembers(index, [memberOf(place)]).catch(() => {})
 }
 
 export async function listPage(
   { commands, fetch }: Connection,
   { label, after, limit }: { readonly label?: string; readonly after?: string; readonly limit: number },
   now: number,
-): Promise<{ entries: Filed[]; next?: string }> {
+): Promise<{ entries: Indexed[]; next?: string }> {
   const index = indexName(label)
-  const found: Filed[] = []
+  const found: Indexed[] = []
   let start = startAfter(after)
   let next = after
   for (let step = 0; step < MOST_STEPS; step++) {
     const members = (await commands.members(index, start, limit + 1)).map(readMember)
     const expired = members.filter(({ expiresAt }) => expiresAt <= now).map(({ text }) => text)
-    if (expired.length > 0) commands.unfile(index, expired).catch(() => {})
+    if (expired.length > 0) commands.removeMembers(index, expired).catch(() => {})
 
     const living = members.filter(({ expiresAt }) => expiresAt > now)
     const records = await Promise.all(living.map(({ key }) => fetch(key)))
-    found.push(...records.flatMap((record, i) => (record && record.mark === living[i]?.mark ? record : [])))
+    found.push(...records.flatMap((record, i) => (record && record.generation === living[i]?.generation ? record : [])))
     const entries = found.slice(0, limit)
     const last = entries.at(-1)
     if (found.length > limit && last) return { entries, next: last.key }

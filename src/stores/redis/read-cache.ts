@@ -1,32 +1,27 @@
 // The records that one connection has read, as long as the server promises to say when they change. The promise ends
 // with the connection, and so does its cache.
 
-import type { Filed } from './record.ts'
+import { LRUCache } from 'lru-cache'
+import type { Indexed } from './redis-record.ts'
 
 export interface ReadCache {
-  get(key: string): Filed | undefined
+  get(key: string): Indexed | undefined
   /** Reads a record and keeps it, unless it is forgotten before the answer is here. */
-  load(key: string): Promise<Filed | undefined>
+  load(key: string): Promise<Indexed | undefined>
   forget(key: string): void
   forgetAll(): void
 }
 
-export function createReadCache(size: number, fetch: (key: string) => Promise<Filed | undefined>): ReadCache {
-  const records = new Map<string, Filed>()
-  const underway = new Map<string, Promise<Filed | undefined>>()
+export function createReadCache(size: number, fetch: (key: string) => Promise<Indexed | undefined>): ReadCache {
+  const records = new LRUCache<string, Indexed>({ max: size })
+  const underway = new Map<string, Promise<Indexed | undefined>>()
 
-  function keep(key: string, record: Filed): void {
-    records.set(key, record)
-    const [oldest] = records.keys()
-    if (records.size > size && oldest !== undefined) records.delete(oldest)
-  }
-
-  async function start(key: string): Promise<Filed | undefined> {
+  async function start(key: string): Promise<Indexed | undefined> {
     const reading = fetch(key)
     underway.set(key, reading)
     try {
       const record = await reading
-      if (record && underway.get(key) === reading) keep(key, record)
+      if (record && underway.get(key) === reading) records.set(key, record)
       return record
     } finally {
       if (underway.get(key) === reading) underway.delete(key)
@@ -34,14 +29,7 @@ export function createReadCache(size: number, fetch: (key: string) => Promise<Fi
   }
 
   return {
-    get(key) {
-      const record = records.get(key)
-      if (!record) return undefined
-      // To the end of the line: the first to go is the one that was not used for the longest time.
-      records.delete(key)
-      records.set(key, record)
-      return record
-    },
+    get: key => records.get(key),
 
     load: key => underway.get(key) ?? start(key),
 

@@ -1,9 +1,9 @@
 // Asks the sentinels which server is the primary.
 
 import { RedisClient } from 'redis'
-import type { Host, SentinelAddress } from './address.ts'
+import { type Credentials, clientOptions } from './client-options.ts'
 import { inTime } from './deadline.ts'
-import { type Credentials, clientOptions } from './options.ts'
+import type { Host, SentinelAddress } from './redis-address.ts'
 
 const makeClient = RedisClient.factory()
 

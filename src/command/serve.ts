@@ -1,0 +1,96 @@
+// An http or https server that ends politely: it stops accepting, finishes what is in flight, and gives up on what takes
+// too long.
+import { once } from 'node:events'
+import { readFileSync, unwatchFile, watchFile } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
+import { Server as NetServer } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Menshen } from '../create.ts'
+import type { Report } from '../events.ts'
+import { isWebSocket } from '../gateway/forward/upgrade.ts'
+
+export interface Serving {
+  close(patienceMs: number): Promise<void>
+}
+
+export interface ListenAddress {
+  readonly port: number
+  readonly host: string
+  /** Serves https with these files, read again when they change. */
+  readonly tls?: CertificateFiles
+}
+
+interface CertificateFiles {
+  readonly certFile: string
+  readonly keyFile: string
+}
+
+/** How long a request that was on its way may still arrive. */
+const FAREWELL_MS = 200
+const IDLE_CHECK_MS = 50
+const CERTIFICATE_CHECK_MS = 2000
+/** Long enough for a slow phone, short enough for somebody who only wants to keep a connection busy. */
+const HEADERS_TIMEOUT_MS = 20_000
+const TIMEOUT_CHECK_MS = 5000
+
+/** Rejects with the error of `listen`, for example EADDRINUSE. */
+export async function serve(menshen: Menshen, { port, host, tls }: ListenAddress, report: Report): Promise<Serving> {
+  const server = tls ? secureServer(tls, report) : createServer(OPTIONS)
+  server.on('request', menshen.listener)
+  server.on('checkContinue', menshen.listener)
+  const sockets = new Set<Duplex>()
+  server.on('upgrade', (request, socket, head) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+    menshen.upgradeListener(request, socket, head)
+  })
+  server.listen(port, host)
+  await once(server, 'listening')
+  return {
+    async close(patienceMs) {
+      const closed = once(server, 'close')
+      menshen.prepareToClose()
+      // Unlike the server's own `close`, this leaves idle connections open for what may be on its way on them.
+      NetServer.prototype.close.call(server)
+      await pause(FAREWELL_MS)
+      // A connection that was busy a moment ago may wait for a next request that must not come here any more.
+      const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS)
+      // The other side of a WebSocket opens a new one elsewhere; it would never end by itself.
+      for (const socket of sockets) socket.destroy()
+      const patience = setTimeout(() => server.closeAllConnections(), patienceMs)
+      await closed
+      clearInterval(idle)
+      clearTimeout(patience)
+      if (tls) for (const file of [tls.certFile, tls.keyFile]) unwatchFile(file)
+    },
+  }
+}
+
+const OPTIONS = {
+  shouldUpgradeCallback: isWebSocket,
+  headersTimeout: HEADERS_TIMEOUT_MS,
+  connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+  // A body may take as long as the application behind lets it.
+  requestTimeout: 0,
+}
+
+function secureServer(files: CertificateFiles, report: Report): Server {
+  const server = createSecureServer({ ...OPTIONS, ...readCertificate(files), minVersion: 'TLSv1.2' })
+  const readAgain = () => {
+    try {
+      server.setSecureContext({ ...readCertificate(files), minVersion: 'TLSv1.2' })
+      report('certificate_reloaded', { file: files.certFile })
+    } catch (error) {
+      report('certificate_refused', { file: files.certFile, err: error })
+    }
+  }
+  for (const file of [files.certFile, files.keyFile])
+    watchFile(file, { interval: CERTIFICATE_CHECK_MS, persistent: false }, readAgain)
+  return server
+}
+
+function readCertificate({ certFile, keyFile }: CertificateFiles) {
+  return { cert: readFileSync(certFile), key: readFileSync(keyFile) }
+}

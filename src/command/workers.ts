@@ -1,0 +1,52 @@
+// Several processes on one machine that share the port and the store: the first one only starts, replaces and ends them.
+import cluster, { type Worker } from 'node:cluster'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Report } from '../events.ts'
+
+/** A worker that dies over and over must not keep the machine busy. */
+const REPLACE_AFTER_MS = 500
+
+export interface Workers {
+  /** Resolves when all have ended by themselves, or were made to by a second call. */
+  close(): Promise<void>
+}
+
+/** Resolves when the first one listens; `undefined` if it ended before, having said why. */
+export async function startWorkers(
+  count: number,
+  env: NodeJS.ProcessEnv,
+  report: Report,
+): Promise<Workers | undefined> {
+  // Each worker accepts for itself. What the first process would hand to one that is dying or closing would hang.
+  cluster.schedulingPolicy = cluster.SCHED_NONE
+  let closing = false
+  const ended = Promise.withResolvers<void>()
+  const workers = () => Object.values(cluster.workers ?? {}) as Worker[]
+
+  const first = cluster.fork(env)
+  const listens = await new Promise<boolean>(resolve => {
+    first.once('listening', () => resolve(true))
+    first.once('exit', () => resolve(false))
+  })
+  if (!listens) return undefined
+
+  cluster.on('exit', async (worker, code, signal) => {
+    if (closing) {
+      if (workers().length === 0) ended.resolve()
+      return
+    }
+    report('worker_died', { worker: worker.id, exitCode: code, signal })
+    await pause(REPLACE_AFTER_MS)
+    if (!closing) cluster.fork(env)
+  })
+  for (let started = 1; started < count; started++) cluster.fork(env)
+
+  return {
+    close() {
+      if (workers().length === 0) ended.resolve()
+      for (const worker of workers()) worker.process.kill(closing ? 'SIGKILL' : 'SIGTERM')
+      closing = true
+      return ended.promise
+    },
+  }
+}

@@ -1,0 +1,28 @@
+// /oauth/logout: a server POSTs the refresh token of the session that ends; a browser comes by GET and may be sent back.
+
+import type { Context } from 'hono'
+import type { Client } from './client.ts'
+import { readForm } from './fields.ts'
+import type { Grants } from './grants.ts'
+import { oauthError } from './oauth-error.ts'
+import { noticePage } from './pages/message-page.ts'
+
+export function serverLogoutRoute(client: Client, grants: Grants) {
+  return async (c: Context): Promise<Response> => {
+    const form = await readForm(c.req.raw)
+    if (!form) return oauthError(c, 'invalid_request', 'the body must be a form without repeated parameters')
+    if (form.get('client_id') !== client.id) return oauthError(c, 'invalid_client', 'unknown client')
+    const refreshToken = form.get('refresh_token')
+    if (!refreshToken) return oauthError(c, 'invalid_request', 'refresh_token is missing')
+    grants.revoke(refreshToken)
+    return c.json({ success: true })
+  }
+}
+
+export function browserLogoutRoute(client: Client) {
+  return (c: Context): Response | Promise<Response> => {
+    const back = c.req.query('redirect_url') ?? c.req.query('post_logout_redirect_uri') ?? ''
+    const isOurs = URL.canParse(back) && new URL(back).origin === new URL(client.redirectUri).origin
+    return isOurs ? c.redirect(new URL(back).href) : c.html(noticePage('已退出', '您已退出登录，可以关闭这个页面。'))
+  }
+}

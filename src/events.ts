@@ -1,0 +1,126 @@
+// Everything that Menshen tells about itself: one row for each event, with its level, its sentence and what it carries.
+// Whoever reads the log decides by the code; the sentence is for people.
+
+export interface EventRow {
+  readonly level: 'info' | 'warn' | 'error'
+  readonly sentence: string
+  /** What it carries besides the common fields. */
+  readonly fields: readonly string[]
+  /** Kept in the audit trail. */
+  readonly audited?: true
+}
+
+/** What any event may carry where it is known. Never a ticket, a code or a token. */
+export const COMMON_FIELDS = [
+  'requestId',
+  'user',
+  'sub',
+  'session',
+  'provider',
+  'address',
+  'userAgent',
+  'reason',
+  'worker',
+  // What an error of ours says: its code in `error`, its sentence in `detail`; `err` is an error of somebody else.
+  'error',
+  'detail',
+  'err',
+] as const
+
+export const EVENTS = {
+  started: {
+    level: 'info',
+    sentence: 'Menshen has started',
+    fields: ['listening', 'store', 'workers', 'users'],
+  },
+  stopping: { level: 'info', sentence: 'finishing what is under way, then ending', fields: ['signal'] },
+  stopped: { level: 'info', sentence: 'everything is closed', fields: [] },
+  close_failed: { level: 'error', sentence: 'not everything could be closed', fields: [] },
+  settings_missing: {
+    level: 'error',
+    sentence: 'nobody can sign in: settings of the provider are missing',
+    fields: ['missing'],
+  },
+  weak_state_check: {
+    level: 'warn',
+    sentence:
+      'the state is checked by its suffix only: another site can sign a visitor in as somebody else (login CSRF)',
+    fields: ['remedy'],
+  },
+  worker_died: { level: 'error', sentence: 'a worker died and is replaced', fields: ['exitCode', 'signal'] },
+  certificate_reloaded: { level: 'info', sentence: 'the changed certificate is in use', fields: ['file'] },
+  certificate_refused: {
+    level: 'error',
+    sentence: 'the changed certificate cannot be used; the old one stays',
+    fields: ['file'],
+  },
+
+  sign_in: { level: 'info', sentence: 'signed in', fields: ['role'], audited: true },
+  sign_in_failed: { level: 'warn', sentence: 'a sign-in failed', fields: [], audited: true },
+  sign_out: { level: 'info', sentence: 'signed out', fields: ['ended'], audited: true },
+  session_ended: {
+    level: 'info',
+    sentence: 'sessions were ended by somebody else than their browser',
+    fields: ['by', 'ended'],
+    audited: true,
+  },
+  session_refreshed: { level: 'info', sentence: 'the tokens of a session were refreshed', fields: [] },
+  session_refresh_failed: { level: 'warn', sentence: 'a refresh failed', fields: ['outcome'], audited: true },
+  tokens_not_saved: {
+    level: 'warn',
+    sentence: 'refreshed tokens could not be saved yet; trying again',
+    fields: [],
+  },
+  short_token_life: {
+    level: 'warn',
+    sentence: 'tokens live no longer than REFRESH_LEAD_SECONDS: every request refreshes them',
+    fields: ['expiresIn', 'remedy'],
+  },
+  last_seen_not_saved: { level: 'warn', sentence: 'when a session was last seen could not be saved', fields: [] },
+  lease_not_released: {
+    level: 'warn',
+    sentence: 'a lease was not given back; it runs out by itself',
+    fields: [],
+  },
+  record_unreadable: { level: 'error', sentence: 'a record does not open with its own ticket', fields: [] },
+  provider_not_told: { level: 'warn', sentence: 'the provider could not be told of a sign-out', fields: [] },
+  logout_token_refused: { level: 'warn', sentence: 'a logout token was refused', fields: [] },
+  cookie_lost: {
+    level: 'warn',
+    sentence: 'a browser signed in but did not keep the cookie',
+    fields: ['baseUrl', 'host'],
+  },
+
+  shadow_refused: {
+    level: 'warn',
+    sentence: 'a shadow rule would have refused',
+    fields: ['rule', 'method', 'path', 'role'],
+  },
+  check_refused: { level: 'warn', sentence: 'a question of forward-auth could not be answered', fields: [] },
+  request_failed: { level: 'error', sentence: 'a request failed', fields: ['method', 'path'] },
+  upgrade_failed: { level: 'error', sentence: 'an upgrade failed', fields: ['path'] },
+  upstream_failed: {
+    level: 'error',
+    sentence: 'the application behind did not answer',
+    fields: ['method', 'path'],
+  },
+  streams_unchecked: {
+    level: 'warn',
+    sentence: 'open streams could not be checked against their sessions; they stay',
+    fields: [],
+  },
+
+  store_unreachable: { level: 'warn', sentence: 'the store cannot be reached; trying again', fields: ['store'] },
+  store_reachable: { level: 'info', sentence: 'the store can be reached again', fields: ['store'] },
+  not_ready: { level: 'error', sentence: 'not ready to serve', fields: [] },
+  login_without_store: { level: 'error', sentence: 'the login page could not ask the store', fields: [] },
+} as const satisfies Record<string, EventRow>
+
+export type EventCode = keyof typeof EVENTS
+
+export type FactsOf<Code extends EventCode> = Partial<
+  Record<(typeof COMMON_FIELDS)[number] | (typeof EVENTS)[Code]['fields'][number], unknown>
+>
+
+/** Says that something happened. */
+export type Report = <Code extends EventCode>(code: Code, facts?: FactsOf<Code>) => void

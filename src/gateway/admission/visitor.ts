@@ -1,0 +1,41 @@
+// What somebody without a session gets: the way to the login page, or a status that a script understands.
+import { OWN_PATHS } from '../../own-paths.ts'
+import { lostCookiePage } from '../../pages/lost-cookie-page.ts'
+import { ownPath, signReturnPath } from '../../session/return-path.ts'
+import type { GatewayContext } from '../context.ts'
+import { clearCookie, setCookie } from '../http/cookies.ts'
+import { jsonAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
+import { isByScript, isNavigation, type Visit } from '../http/request.ts'
+
+const RETURN_SECONDS = 600
+
+export function toLogin(context: GatewayContext, visit: Visit, cookies: readonly string[]): Response {
+  const canFollow = visit.method === 'GET' || visit.method === 'HEAD'
+  if (isByScript(visit) || !canFollow) return unauthenticated(context, cookies)
+  if (context.lostCookies.cookieWasLost(visit)) return lostCookie(context, visit)
+  return redirectAnswer(context, visit.method, OWN_PATHS.login, [...cookies, ...returnCookie(context, visit)])
+}
+
+function lostCookie(context: GatewayContext, { headers }: Visit): Response {
+  const { APP_NAME, BASE_URL } = context.settings
+  const otherHost = headers.host === new URL(BASE_URL).host ? undefined : headers.host
+  context.report('cookie_lost', { baseUrl: BASE_URL, host: headers.host })
+  return pageAnswer(context, lostCookiePage({ appName: APP_NAME, baseUrl: BASE_URL, otherHost }), { status: 400 })
+}
+
+export function unauthenticated(context: GatewayContext, cookies: readonly string[]): Response {
+  return jsonAnswer(
+    context,
+    { error: 'unauthenticated', message: '请先登录。', login: OWN_PATHS.login },
+    { status: 401, cookies },
+  )
+}
+
+function returnCookie(context: GatewayContext, visit: Visit): string[] {
+  if (!isNavigation(visit)) return []
+  const path = ownPath(visit.path + visit.search, context.settings.BASE_URL)
+  // Nothing is better than the page that was wanted before this one.
+  if (!path) return [clearCookie(context.cookies.returnPath)]
+  const value = signReturnPath(path, context.now() + RETURN_SECONDS * 1000, context.keys.returnPath)
+  return [setCookie(context.cookies.returnPath, value, RETURN_SECONDS)]
+}

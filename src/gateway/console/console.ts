@@ -1,0 +1,72 @@
+// The developer's console: the list of sessions, and ending one.
+
+import { BlockList } from 'node:net'
+import { OWN_PATHS } from '../../own-paths.ts'
+import { consolePage } from '../../pages/console-page.ts'
+import type { Settings } from '../../settings/read.ts'
+import { SETTINGS } from '../../settings/rows.ts'
+import { hidePassword } from '../../settings/secret.ts'
+import type { SignedInCaller } from '../admission/admit.ts'
+import type { GatewayContext } from '../context.ts'
+import { noticeAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
+import { isFromOwnOrigin, type Visit } from '../http/request.ts'
+
+const PAGE_SIZE = 50
+
+export async function showConsole(
+  context: GatewayContext,
+  visit: Visit,
+  { loaded, cookies }: SignedInCaller,
+): Promise<Response> {
+  const query = new URLSearchParams(visit.search)
+  const username = query.get('username')?.trim() ?? ''
+  const after = query.get('after')
+  const { sessions, next } = await context.sessions.list({
+    limit: PAGE_SIZE,
+    ...(username && { username }),
+    ...(after && { after }),
+  })
+  const view = {
+    appName: context.settings.APP_NAME,
+    sessions,
+    ownKey: loaded.key,
+    username,
+    next,
+    warnings: warningsOf(context.settings),
+    settings: shownSettings(context.settings),
+  }
+  return pageAnswer(context, consolePage(view), { cookies })
+}
+
+export async function endSession(
+  context: GatewayContext,
+  visit: Visit,
+  { loaded, cookies }: SignedInCaller,
+  form: URLSearchParams,
+): Promise<Response> {
+  if (!isFromOwnOrigin(visit, context.settings.BASE_URL)) return noticeAnswer(context, 'foreign', { cookies })
+  const key = form.get('session') ?? ''
+  // Only what looks like a session's key: leases and attempts live in the same store.
+  if (/^[\w-]{43}$/.test(key)) {
+    const ended = form.has('all') ? await context.sessions.endAllLike(key) : Number(await context.sessions.end(key))
+    context.report('session_ended', { by: 'developer', session: key, user: loaded.session.userInfo.username, ended })
+  }
+  return redirectAnswer(context, visit.method, OWN_PATHS.console, cookies)
+}
+
+function warningsOf({ STATE_CHECK, PKCE }: Settings): string[] {
+  return STATE_CHECK === 'suffix' && PKCE === 'off'
+    ? [
+        '登录状态参数只检查后缀（STATE_CHECK=suffix）：别的网站可以让访客在不知情时以他人身份登录。设置 STATE_CHECK=bound 可以防止。',
+      ]
+    : []
+}
+
+function shownSettings(settings: Settings): [string, string][] {
+  return (Object.keys(SETTINGS) as (keyof Settings)[]).map(name => [name, shown(settings[name])])
+}
+
+function shown(value: Settings[keyof Settings]): string {
+  if (value instanceof BlockList) return value.rules.join(', ')
+  return hidePassword(String(value ?? '—'))
+}

@@ -1,0 +1,80 @@
+// Forward-auth: a proxy in front asks about each request. /_menshen/check answers by status for nginx, /_menshen/forward
+// by the whole answer (a page, a redirect) for Caddy and Traefik. Neither passes through more than it has to.
+
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { canonicalPath } from '../../access/canonical-path.ts'
+import { OWN_PATHS } from '../../own-paths.ts'
+import { type Admission, identify, judge } from '../admission/admit.ts'
+import { toLogin } from '../admission/visitor.ts'
+import type { GatewayContext } from '../context.ts'
+import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
+import { errorAnswer, noticeAnswer, safetyHeaders } from '../http/page-answers.ts'
+import { splitTarget, type Visit } from '../http/request.ts'
+import { send } from '../http/send.ts'
+import { isTrusted } from '../http/trusted-proxies.ts'
+import type { IdentityHeaders } from '../identity/identity-headers.ts'
+
+type Check = (visit: Visit, response: ServerResponse) => MaybePromise<void>
+
+const STATUS = { admitted: 200, refused: 403, visitor: 401 } as const
+/** Where each kind of proxy says what was asked for. */
+const ORIGINAL = {
+  [OWN_PATHS.check]: { uri: 'x-original-uri', method: 'x-original-method' },
+  [OWN_PATHS.forward]: { uri: 'x-forwarded-uri', method: 'x-forwarded-method' },
+} as const
+
+export function isCheck(path: string): path is keyof typeof ORIGINAL {
+  return path === OWN_PATHS.check || path === OWN_PATHS.forward
+}
+
+export function createCheck(context: GatewayContext): Check {
+  const safety = { ...safetyHeaders(context), 'content-length': 0 }
+  const made = new WeakMap<IdentityHeaders, OutgoingHttpHeaders>()
+
+  function withSafety(identity: IdentityHeaders): OutgoingHttpHeaders {
+    const known = made.get(identity)
+    if (known) return known
+    const headers = { ...safety, ...identity }
+    made.set(identity, headers)
+    return headers
+  }
+
+  function answerByStatus({ outcome, loaded, cookies }: Admission, response: ServerResponse): MaybePromise<void> {
+    return andThen(context.identities.headersFor(loaded), identity => {
+      const headers = withSafety(identity)
+      response.writeHead(STATUS[outcome], cookies.length > 0 ? { ...headers, 'set-cookie': [...cookies] } : headers)
+      response.end()
+    })
+  }
+
+  return (visit, response) => {
+    const original = originalVisit(context, visit)
+    if (typeof original === 'string') {
+      context.report('check_refused', { address: visit.address, reason: original })
+      return send(response, noticeAnswer(context, 'bad_request'))
+    }
+    return andThen(identify(context, visit), caller => {
+      const admission = judge(context, original.method, original.path, caller)
+      const { outcome, cookies } = admission
+      if (visit.path === OWN_PATHS.check || outcome === 'admitted') return answerByStatus(admission, response)
+      if (outcome === 'refused') return send(response, errorAnswer(context, original, 'refused', { cookies }))
+      return send(response, toLogin(context, original, cookies))
+    })
+  }
+}
+
+/** The request that the proxy asks about; without one, the check is about the session alone. A sentence if unusable. */
+function originalVisit(context: GatewayContext, visit: Visit): Visit | string {
+  const names = isCheck(visit.path) ? ORIGINAL[visit.path] : ORIGINAL[OWN_PATHS.check]
+  const uri = visit.headers[names.uri]
+  if (uri === undefined && visit.path === OWN_PATHS.check) return visit
+  if (!isTrusted(context.settings.TRUSTED_PROXIES, visit.address))
+    return `${names.uri} counts only from TRUSTED_PROXIES`
+  const [rawPath, search] = splitTarget(String(uri))
+  const path = canonicalPath(rawPath)
+  if (path === undefined) return `${names.uri} is missing, or its path is ambiguous`
+  const method = String(visit.headers[names.method] ?? 'GET')
+  // Sent twice, it would be no method of any rule, and fall to a wider one.
+  if (!/^[A-Z-]+$/.test(method)) return `${names.method} is not one method`
+  return { ...visit, method, path, search }
+}

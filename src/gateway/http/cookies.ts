@@ -1,0 +1,56 @@
+// Our cookies: their names, how they are read, and how they are set.
+import { isSecure, type Settings } from '../../settings/read.ts'
+
+export interface CookieNames {
+  /** The ticket of the session. */
+  readonly session: string
+  /** The signed return path. */
+  readonly returnPath: string
+  /** The secret that binds attempts to this browser. */
+  readonly attempt: string
+}
+
+/** Set by the login page itself, for the callback alone. */
+export const FRAGMENT_COOKIE = 'menshen_fragment'
+
+export function cookieNames(settings: Pick<Settings, 'BASE_URL'>): CookieNames {
+  // Browsers refuse a `__Host-` cookie that another host, a path or plain http tries to plant.
+  const prefix = isSecure(settings) ? '__Host-' : ''
+  return {
+    session: `${prefix}menshen_session`,
+    returnPath: `${prefix}menshen_return`,
+    attempt: `${prefix}menshen_attempt`,
+  }
+}
+
+/** What neither reaches an application nor may be set by one. In lower case: browsers compare prefixes without it. */
+export function ourCookies({ session, returnPath, attempt }: CookieNames): ReadonlySet<string> {
+  return new Set([session, returnPath, attempt, FRAGMENT_COOKIE].map(name => name.toLowerCase()))
+}
+
+/** Two different values under one name: somebody planted one of them, and it cannot be told which. Neither counts. */
+export function readCookie(header: string | undefined, name: string): string | undefined {
+  // Most requests to most sites bring no cookie of ours, or nothing else.
+  if (!header?.includes(name)) return undefined
+  let found: string | undefined
+  for (const pair of header.includes(';') ? header.split(';') : [header]) {
+    const start = pair.trimStart()
+    if (!start.startsWith(name) || start[name.length] !== '=') continue
+    const value = start.slice(name.length + 1).trimEnd()
+    if (found !== undefined && found !== value) return undefined
+    found = value
+  }
+  return found || undefined
+}
+
+export function setCookie(name: string, value: string, maxAgeSeconds: number): string {
+  // `__Host-` demands Secure, Path=/ and no Domain.
+  const secure = name.startsWith('__Host-') ? '; Secure' : ''
+  return `${name}=${value}; Path=/; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Lax${secure}`
+}
+
+export function clearCookie(name: string): string {
+  return setCookie(name, '', 0)
+}
+
+export const CLEAR_FRAGMENT = `${FRAGMENT_COOKIE}=; Path=/callback; Max-Age=0; SameSite=Lax`

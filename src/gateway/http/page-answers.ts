@@ -1,0 +1,93 @@
+// The answers that our own routes give, each with the headers that keep it private and harmless.
+import { NOTICES, type NoticeName, noticePage } from '../../pages/notice-page.ts'
+import { isSecure } from '../../settings/read.ts'
+import type { GatewayContext } from '../context.ts'
+import { isByScript, type Visit } from './request.ts'
+
+interface Extra {
+  readonly status?: number
+  readonly cookies?: readonly string[]
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export function pageAnswer(context: GatewayContext, html: string, extra: Extra = {}): Response {
+  return answer(context, html, { ...extra, headers: { ...pageHeaders(context), ...extra.headers } })
+}
+
+export function pageHeaders(context: GatewayContext): Record<string, string> {
+  return {
+    ...safetyHeaders(context),
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': CONTENT_POLICY,
+    // With `no-referrer` a form would be posted with `Origin: null`, and could not be told from a foreign one.
+    'referrer-policy': 'same-origin',
+  }
+}
+
+export function jsonAnswer(context: GatewayContext, body: object, extra: Extra = {}): Response {
+  return answer(context, JSON.stringify(body), {
+    ...extra,
+    headers: { 'content-type': 'application/json; charset=utf-8', ...extra.headers },
+  })
+}
+
+export function noticeAnswer(context: GatewayContext, name: NoticeName, extra: Extra = {}): Response {
+  return pageAnswer(context, noticePage(context.settings.APP_NAME, name), { status: NOTICES[name].status, ...extra })
+}
+
+export function tooMany(context: GatewayContext): Response {
+  return noticeAnswer(context, 'too_many', { headers: { 'retry-after': '60' } })
+}
+
+/** The same in whichever form the request can use. */
+export function errorAnswer(context: GatewayContext, visit: Visit, name: NoticeName, extra: Extra = {}): Response {
+  if (!isByScript(visit)) return noticeAnswer(context, name, extra)
+  const { status, text } = NOTICES[name]
+  return jsonAnswer(context, { error: name, message: text }, { status, ...extra })
+}
+
+/** 302, or 303 after a POST: the browser must not send the body again. */
+export function redirectAnswer(
+  context: GatewayContext,
+  method: string,
+  location: string,
+  cookies: readonly string[] = [],
+): Response {
+  const status = method === 'GET' || method === 'HEAD' ? 302 : 303
+  return answer(context, null, { status, cookies, headers: { location } })
+}
+
+/**
+ * Nothing but our own scripts and styles. `form-action` has to let the sign-in form through to wherever the provider's
+ * own redirects lead, because Chromium holds a form to it along the whole way.
+ */
+const CONTENT_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "form-action 'self' http: https:",
+  "base-uri 'none'",
+  "object-src 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+export function safetyHeaders(context: GatewayContext): Record<string, string> {
+  return {
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+    ...(isSecure(context.settings) ? { 'strict-transport-security': 'max-age=31536000' } : {}),
+  }
+}
+
+function answer(
+  context: GatewayContext,
+  body: string | null,
+  { status = 200, cookies = [], headers = {} }: Extra,
+): Response {
+  const all = new Headers({ ...safetyHeaders(context), ...headers })
+  for (const cookie of cookies) all.append('set-cookie', cookie)
+  return new Response(body, { status, headers: all })
+}

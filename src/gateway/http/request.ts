@@ -1,0 +1,61 @@
+// What a request says about itself: its path, who could have sent it, what kind of answer it can use.
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { canonicalPath } from '../../access/canonical-path.ts'
+
+export interface Visit {
+  readonly method: string
+  /** In its canonical form. */
+  readonly path: string
+  /** With its `?`, or empty. */
+  readonly search: string
+  readonly headers: IncomingHttpHeaders
+  /** The same object for every request that comes over the same connection. */
+  readonly connection: object
+  /** Of whoever is at the other end of it. */
+  readonly address: string
+}
+
+/** `undefined` if the path is one that two parsers could read differently. */
+export function readVisit({ method = 'GET', url = '', headers, socket }: IncomingMessage): Visit | undefined {
+  const [rawPath, search] = splitTarget(url)
+  const path = canonicalPath(rawPath)
+  if (path === undefined) return undefined
+  return { method, path, search, headers, connection: socket, address: socket.remoteAddress ?? '' }
+}
+
+export function splitTarget(target: string): [path: string, search: string] {
+  const queryStart = target.indexOf('?')
+  return queryStart < 0 ? [target, ''] : [target.slice(0, queryStart), target.slice(queryStart)]
+}
+
+/** Scripts cannot follow a redirect to a login page: they are told by a status instead. */
+export function isByScript({ headers }: Visit): boolean {
+  const accept = (headers.accept ?? '').toLowerCase()
+  return (
+    headers['sec-fetch-dest'] === 'empty' ||
+    String(headers['x-requested-with']).toLowerCase() === 'xmlhttprequest' ||
+    (accept.includes('json') && !accept.includes('text/html'))
+  )
+}
+
+/** Somebody looks at a page: not an icon, an image or a script that the page asks for. */
+export function isNavigation({ method, path, headers }: Visit): boolean {
+  if (method !== 'GET' || path === '/favicon.ico') return false
+  const destination = headers['sec-fetch-dest']
+  if (destination !== undefined) return destination === 'document'
+  const accept = (headers.accept ?? '*/*').toLowerCase()
+  return accept.includes('text/html') || accept === '*/*'
+}
+
+/** A browser, or something that pretends to be one, looks ahead without being asked. */
+const PREFETCH_HEADERS = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
+
+/** Sent by one of our own pages or by the user's own hand, as far as the browser tells. */
+export function isFromOwnOrigin({ headers }: Visit, ownOrigin: string): boolean {
+  if (PREFETCH_HEADERS.some(name => headers[name] !== undefined)) return false
+  const site = headers['sec-fetch-site']
+  if (site !== undefined) return site === 'same-origin' || site === 'none'
+  if (headers.origin !== undefined) return headers.origin === ownOrigin
+  const { referer } = headers
+  return referer === undefined || (URL.canParse(referer) && new URL(referer).origin === ownOrigin)
+}

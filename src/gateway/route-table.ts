@@ -1,0 +1,78 @@
+// Our own routes, all on one screen. Everything that is not below one of these paths belongs to the application behind.
+
+import type { IncomingMessage } from 'node:http'
+import { OWN_PATHS } from '../own-paths.ts'
+import { admit, type SignedInCaller } from './admission/admit.ts'
+import { toLogin } from './admission/visitor.ts'
+import { endSession, showConsole } from './console/console.ts'
+import type { GatewayContext } from './context.ts'
+import { readForm } from './http/form.ts'
+import { noticeAnswer, tooMany } from './http/page-answers.ts'
+import type { Visit } from './http/request.ts'
+import { showAccount } from './routes/account.ts'
+import { sendAsset } from './routes/assets.ts'
+import { backchannelLogout } from './routes/backchannel-logout.ts'
+import { finishSignIn } from './routes/callback.ts'
+import { showLogin, startAttempt } from './routes/login.ts'
+import { signOut, signOutEverywhere } from './routes/logout.ts'
+import { health, me, publicKeys, ready } from './routes/status.ts'
+
+type Handler = (context: GatewayContext, visit: Visit, form: URLSearchParams) => Promise<Response>
+type GuardedHandler = (
+  context: GatewayContext,
+  visit: Visit,
+  caller: SignedInCaller,
+  form: URLSearchParams,
+) => Promise<Response>
+
+const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
+  [OWN_PATHS.login]: { GET: showLogin, HEAD: showLogin, POST: limited(startAttempt) },
+  [OWN_PATHS.callback]: { GET: limited(finishSignIn) },
+  [OWN_PATHS.logout]: { GET: signOut, POST: signOut },
+  [OWN_PATHS.signOutEverywhere]: { POST: guarded(signOutEverywhere) },
+  [OWN_PATHS.account]: { GET: guarded(showAccount), HEAD: guarded(showAccount) },
+  [OWN_PATHS.backchannelLogout]: { POST: limited(backchannelLogout, 'logout') },
+  [OWN_PATHS.health]: { GET: health, HEAD: health },
+  [OWN_PATHS.ready]: { GET: ready, HEAD: ready },
+  [OWN_PATHS.jwks]: { GET: publicKeys, HEAD: publicKeys },
+  [OWN_PATHS.me]: { GET: me, HEAD: me },
+  [OWN_PATHS.console]: { GET: guarded(showConsole), HEAD: guarded(showConsole) },
+  [OWN_PATHS.endSession]: { POST: guarded(endSession) },
+  [OWN_PATHS.assets]: { GET: sendAsset, HEAD: sendAsset },
+}
+
+export async function answerOwnRoute(
+  context: GatewayContext,
+  visit: Visit,
+  request: IncomingMessage,
+): Promise<Response> {
+  const name = visit.path.startsWith(OWN_PATHS.assets) ? OWN_PATHS.assets : visit.path
+  const route = Object.hasOwn(ROUTES, name) && ROUTES[name]
+  if (!route) return noticeAnswer(context, 'not_found')
+  const handler = Object.hasOwn(route, visit.method) && route[visit.method]
+  if (!handler) {
+    const allow = Object.keys(route).join(', ')
+    return noticeAnswer(context, 'method_not_allowed', { headers: { allow } })
+  }
+  const form = visit.method === 'POST' ? await readForm(request) : new URLSearchParams()
+  // The rest of the body is not waited for: the connection ends with the answer.
+  if (!form) return noticeAnswer(context, 'too_large', { headers: { connection: 'close' } })
+  return handler(context, visit, form)
+}
+
+/** Where a flood of sign-ins would come through. */
+function limited(handler: Handler, kind: 'sign-in' | 'logout' = 'sign-in'): Handler {
+  return async (context, visit, form) => {
+    return (await context.rateLimit.admits(kind, visit)) ? handler(context, visit, form) : tooMany(context)
+  }
+}
+
+/** For signed-in users whom the rules admit. */
+function guarded(handler: GuardedHandler): Handler {
+  return async (context, visit, form) => {
+    const { outcome, loaded, cookies } = await admit(context, visit)
+    if (!loaded) return toLogin(context, visit, cookies)
+    if (outcome === 'refused') return noticeAnswer(context, 'refused', { cookies })
+    return handler(context, visit, { loaded, cookies }, form)
+  }
+}

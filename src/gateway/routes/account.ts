@@ -1,0 +1,14 @@
+// GET /_menshen/account: who is signed in, for users of applications that do not say it themselves.
+import { accountPage } from '../../pages/account-page.ts'
+import type { SignedInCaller } from '../admission/admit.ts'
+import type { GatewayContext } from '../context.ts'
+import { pageAnswer } from '../http/page-answers.ts'
+import type { Visit } from '../http/request.ts'
+
+export async function showAccount(
+  context: GatewayContext,
+  _visit: Visit,
+  { loaded, cookies }: SignedInCaller,
+): Promise<Response> {
+  return pageAnswer(context, accountPage(context.settings.APP_NAME, loaded), { cookies })
+}

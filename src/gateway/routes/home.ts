@@ -1,0 +1,38 @@
+// The built-in home page, where there is no application behind. It is made once for each loaded session and then sent as
+// it is.
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { accountPage } from '../../pages/account-page.ts'
+import type { LoadedSession } from '../../session/session-cache.ts'
+import type { Admission } from '../admission/admit.ts'
+import type { GatewayContext } from '../context.ts'
+import type { MaybePromise } from '../http/maybe-promise.ts'
+import { noticeAnswer, pageHeaders } from '../http/page-answers.ts'
+import type { Visit } from '../http/request.ts'
+import { send } from '../http/send.ts'
+
+export type Home = (visit: Visit, admission: Admission, response: ServerResponse) => MaybePromise<void>
+
+interface Made {
+  readonly headers: OutgoingHttpHeaders
+  readonly body: Buffer
+}
+
+export function createHome(context: GatewayContext): Home {
+  const made = new WeakMap<LoadedSession, Made>()
+
+  function make(loaded: LoadedSession): Made {
+    const body = Buffer.from(accountPage(context.settings.APP_NAME, loaded))
+    const page = { headers: { ...pageHeaders(context), 'content-length': body.length }, body }
+    made.set(loaded, page)
+    return page
+  }
+
+  return ({ method, path }, { loaded, cookies }, response) => {
+    if (path !== '/' || !loaded) return send(response, noticeAnswer(context, 'not_found', { cookies }))
+    if (method !== 'GET' && method !== 'HEAD')
+      return send(response, noticeAnswer(context, 'method_not_allowed', { cookies, headers: { allow: 'GET, HEAD' } }))
+    const { headers, body } = made.get(loaded) ?? make(loaded)
+    response.writeHead(200, cookies.length > 0 ? { ...headers, 'set-cookie': [...cookies] } : headers)
+    response.end(body)
+  }
+}

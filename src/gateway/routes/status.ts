@@ -1,0 +1,33 @@
+// Small answers for machines: alive, able to serve, who am I.
+import { factsOf } from '../../errors.ts'
+import { identify } from '../admission/admit.ts'
+import { unauthenticated } from '../admission/visitor.ts'
+import type { GatewayContext } from '../context.ts'
+import { jsonAnswer } from '../http/page-answers.ts'
+import type { Visit } from '../http/request.ts'
+
+export async function health(context: GatewayContext): Promise<Response> {
+  return jsonAnswer(context, { status: 'ok' })
+}
+
+export async function ready(context: GatewayContext): Promise<Response> {
+  try {
+    await context.store.ready()
+    return jsonAnswer(context, { status: 'ready' })
+  } catch (error) {
+    context.report('not_ready', factsOf(error))
+    return jsonAnswer(context, { status: 'unavailable', reason: 'store' }, { status: 503 })
+  }
+}
+
+export async function publicKeys(context: GatewayContext): Promise<Response> {
+  const headers = { 'cache-control': 'public, max-age=300' }
+  return jsonAnswer(context, await context.identities.publicKeys(), { headers })
+}
+
+export async function me(context: GatewayContext, visit: Visit): Promise<Response> {
+  const { loaded, cookies } = await identify(context, visit)
+  if (!loaded) return unauthenticated(context, cookies)
+  const { userInfo, userRole } = loaded.session
+  return jsonAnswer(context, { userInfo, userRole, expiresAt: loaded.expiresAt }, { cookies })
+}

@@ -1,0 +1,29 @@
+// Every address that is Menshen's own. All others belong to the application behind.
+
+export const OWN_PATHS = {
+  login: '/login',
+  callback: '/callback',
+  logout: '/logout',
+  account: '/_menshen/account',
+  assets: '/_menshen/assets/',
+  backchannelLogout: '/_menshen/backchannel-logout',
+  check: '/_menshen/check',
+  console: '/_menshen/console',
+  endSession: '/_menshen/console/end',
+  forward: '/_menshen/forward',
+  health: '/_menshen/health',
+  jwks: '/_menshen/jwks.json',
+  me: '/_menshen/me',
+  ready: '/_menshen/ready',
+  signOutEverywhere: '/_menshen/sign-out-everywhere',
+} as const
+
+/** Everything below it is ours, whether or not there is such a page. */
+export const OWN_PREFIX = '/_menshen'
+
+/** Where a sign-in passes through: never a place to return to. */
+export const SIGN_IN_PATHS: readonly string[] = [OWN_PATHS.login, OWN_PATHS.callback, OWN_PATHS.logout]
+
+export function isOwnPath(path: string): boolean {
+  return path.startsWith(`${OWN_PREFIX}/`) || SIGN_IN_PATHS.includes(path)
+}

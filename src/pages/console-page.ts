@@ -1,0 +1,80 @@
+// The console: who is signed in, ending a session, and the settings in effect.
+
+import { html } from 'hono/html'
+import { OWN_PATHS } from '../own-paths.ts'
+import type { Listed } from '../session/sessions.ts'
+import { ROLE_NAMES } from './account-page.ts'
+import { page } from './layout.ts'
+import { moment } from './moment.ts'
+
+export interface ConsoleView {
+  readonly appName: string
+  readonly sessions: readonly Listed[]
+  /** The session that looks at the page. */
+  readonly ownKey: string
+  readonly username: string
+  readonly next: string | undefined
+  /** What a developer should know about how it runs. */
+  readonly warnings: readonly string[]
+  /** Name and shown value; secrets are hidden already. */
+  readonly settings: readonly (readonly [string, string])[]
+}
+
+export function consolePage(view: ConsoleView): string {
+  return page({
+    appName: view.appName,
+    title: '控制台',
+    script: 'moments.js',
+    style: 'console.css',
+    wide: true,
+    body: html`
+<h1>控制台</h1>
+<nav><a href="/">返回首页</a></nav>
+${view.warnings.map(warning => html`<div class="notice bad"><p>${warning}</p></div>`)}
+<section aria-labelledby="sessions">
+<h2 id="sessions">在线用户</h2>
+<form method="get" class="search" role="search">
+<label for="username">按用户名查找</label>
+<input id="username" name="username" value="${view.username}" autocomplete="off">
+<button type="submit" class="button small">查找</button>
+</form>
+${view.sessions.length === 0 ? html`<p class="hint">没有找到登录的用户。</p>` : sessionTable(view)}
+${view.next ? html`<p><a href="${nextUrl(view.username, view.next)}">下一页</a></p>` : ''}
+</section>
+<section aria-labelledby="settings">
+<h2 id="settings">生效的设置</h2>
+<div class="scroll" tabindex="0" role="region" aria-labelledby="settings">
+<table>
+<thead><tr><th scope="col">名称</th><th scope="col">值</th></tr></thead>
+<tbody>${view.settings.map(([name, value]) => html`<tr><th scope="row"><code>${name}</code></th><td><code>${value}</code></td></tr>`)}</tbody>
+</table>
+</div>
+</section>`,
+  })
+}
+
+function sessionTable({ sessions, ownKey }: ConsoleView) {
+  return html`<div class="scroll" tabindex="0" role="region" aria-labelledby="sessions">
+<table>
+<thead><tr>${['用户', '角色', '登录时间', '最近活动', '有效期至', '操作'].map(name => html`<th scope="col">${name}</th>`)}</tr></thead>
+<tbody>${sessions.map(session => sessionRow(session, session.key === ownKey))}</tbody>
+</table>
+</div>`
+}
+
+function sessionRow({ key, publicPart, expiresAt }: Listed, own: boolean) {
+  const who = publicPart ? html`${publicPart.nickname} <code>${publicPart.username}</code>` : '（无法识别）'
+  return html`<tr>
+<th scope="row">${who}${own ? html` <span class="tag">当前会话</span>` : ''}</th>
+<td>${publicPart ? ROLE_NAMES[publicPart.userRole] : ''}</td>
+<td>${publicPart ? moment(publicPart.signedInAt) : ''}</td>
+<td>${publicPart ? moment(publicPart.seenAt) : ''}</td>
+<td>${moment(expiresAt)}</td>
+<td><form method="post" action="${OWN_PATHS.endSession}"><input type="hidden" name="session" value="${key}"><button type="submit" class="button small quiet" aria-label="结束 ${publicPart?.username ?? ''} 的会话">结束会话</button> <button type="submit" name="all" value="yes" class="button small quiet" aria-label="结束 ${publicPart?.username ?? ''} 的全部会话">全部结束</button></form></td>
+</tr>`
+}
+
+function nextUrl(username: string, after: string): string {
+  const query = new URLSearchParams({ ...(username && { username }), after })
+  return `${OWN_PATHS.console}?${query}`
+}

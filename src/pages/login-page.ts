@@ -1,0 +1,68 @@
+// The login page: one button, what went wrong last time, and what is missing in the configuration.
+
+import { html } from 'hono/html'
+import { LOGIN_ERRORS, loginError } from '../errors.ts'
+import { OWN_PATHS } from '../own-paths.ts'
+import { page } from './layout.ts'
+
+export interface LoginView {
+  readonly appName: string
+  /** The settings without which nobody can sign in. */
+  readonly missing: readonly string[]
+  /** The authorization address without its state. */
+  readonly authorizationUrl: string
+  /** Whether the server has to know of an attempt before the browser leaves. */
+  readonly remembered: boolean
+  readonly error: string | undefined
+  readonly signedIn: { readonly name: string; readonly continueTo: string } | undefined
+}
+
+const SIGN_IN_LABEL = '统一身份认证登录'
+const LONGEST_CODE_SHOWN = 80
+
+export function loginPage(view: LoginView): string {
+  const { appName, missing, authorizationUrl, remembered, error, signedIn } = view
+  const unusable = missing.length > 0
+  return page({
+    appName,
+    title: '登录',
+    script: 'login.js',
+    body: html`
+<h1>${appName}</h1>
+${error === undefined ? '' : errorNotice(error)}
+${unusable ? missingNotice(missing) : ''}
+${signedIn ? signedInNotice(signedIn) : html`<p class="lead">请使用单位的统一身份账号登录</p>`}
+<form id="sign-in" method="post" action="${OWN_PATHS.login}" data-authorize="${authorizationUrl}" data-remembered="${remembered ? 'true' : 'false'}">
+<button type="submit" class="${signedIn ? 'button quiet' : 'button'}" ${unusable ? 'disabled' : ''}>${SIGN_IN_LABEL}</button>
+</form>
+<p class="hint">账号和密码只在身份认证平台的页面上输入。</p>`,
+  })
+}
+
+function errorNotice(code: string) {
+  const { message, remedy } = loginError(code)
+  return html`<div class="notice bad" role="alert">
+<p><strong>${message}</strong></p>
+<p>${remedy}</p>
+${Object.hasOwn(LOGIN_ERRORS, code) ? '' : html`<p class="small">错误代码：<code>${shorten(code)}</code></p>`}
+</div>`
+}
+
+function missingNotice(missing: readonly string[]) {
+  return html`<div class="notice bad" role="alert">
+<p><strong>登录尚未配置完成，暂时无法登录。</strong></p>
+<p>请管理员补上以下设置，然后重新启动：</p>
+<ul>${missing.map(name => html`<li><code>${name}</code></li>`)}</ul>
+</div>`
+}
+
+function signedInNotice({ name, continueTo }: { name: string; continueTo: string }) {
+  return html`<div class="notice good" role="status"><p>您已登录：<strong>${name}</strong></p></div>
+<a class="button" href="${continueTo}">继续访问</a>
+<p class="hint">要换一个账号，可以重新登录：</p>`
+}
+
+function shorten(code: string): string {
+  const characters = [...code]
+  return characters.length > LONGEST_CODE_SHOWN ? `${characters.slice(0, LONGEST_CODE_SHOWN).join('')}…` : code
+}

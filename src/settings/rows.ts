@@ -1,0 +1,219 @@
+// Every setting: one row each with its name, kind, default and sentence. docs/settings.md is made from these rows.
+import * as kind from './kinds.ts'
+
+export interface Row<T> extends kind.Kind<T> {
+  /** The text that counts when nothing is set; a row without one is `undefined` then. */
+  readonly default?: string
+  /** What the documentation says in place of a default that depends on other settings. */
+  readonly defaultNote?: string
+  readonly sentence: string
+}
+
+const optional = <T>(row: Row<T>): Row<T | undefined> => row
+/** What is not said otherwise, the default is an example of. */
+const required = <T>(row: Omit<Row<T>, 'example'> & { default: string; example?: string }): Row<T> => ({
+  ...row,
+  example: row.example ?? row.default,
+})
+
+export const SETTINGS = {
+  BASE_URL: required({
+    ...kind.origin,
+    default: 'http://localhost:3000',
+    defaultNote: '`http://localhost:3000`, or with the port of `PORT` if only that is set',
+    sentence: 'The address that the browser sees. `/callback` is registered at the provider under it.',
+  }),
+  HOST: required({
+    ...kind.host,
+    default: '127.0.0.1',
+    sentence: 'The address to listen on.',
+  }),
+  PORT: optional({
+    ...kind.port,
+    example: '3000',
+    defaultNote: 'the port of `BASE_URL` if that is loopback, else 3000',
+    sentence: 'The port to listen on.',
+  }),
+  AUTH_URL: optional({
+    ...kind.address,
+    sentence: 'The address of the identity provider, to which its paths are added.',
+  }),
+  CLIENT_ID: optional({
+    ...kind.text('the identifier that the provider gave to this application', 'my-application'),
+    sentence: 'The OAuth client identifier.',
+  }),
+  CLIENT_SECRET: optional({
+    ...kind.secret,
+    sentence: 'The OAuth client secret. It leaves the server only in the body of a token request.',
+  }),
+  CLIENT_SECRET_FILE: optional({ ...kind.secretFile, sentence: 'Reads the client secret from a file instead.' }),
+  STORE: required({
+    ...kind.store,
+    default: 'lmdb:./data',
+    sentence:
+      'Where sessions live: `memory:` forgets them at the end, `lmdb:DIRECTORY` keeps them on this machine, Redis or Valkey shares them between machines.',
+  }),
+  UPSTREAM: optional({
+    ...kind.upstream,
+    sentence: 'The application behind the gateway. Without it Menshen serves its own small home page.',
+  }),
+  UPSTREAM_HOST_HEADER: required({
+    ...kind.oneOf(['upstream', 'browser'], 'browser'),
+    default: 'upstream',
+    sentence: 'Which `Host` the application sees: its own, or the one that the browser sent.',
+  }),
+  UPSTREAM_CA_FILE: optional({ ...kind.readableFile, sentence: 'A certificate authority for https applications.' }),
+  UPSTREAM_CONNECTIONS: required({
+    ...kind.wholeNumber(1, 100_000, 'a number of connections'),
+    default: '256',
+    sentence: 'How many connections to an application a process opens at most.',
+  }),
+  UPSTREAM_CONNECT_TIMEOUT_MS: required({
+    ...kind.wholeNumber(100, 600_000, 'a number of milliseconds'),
+    default: '5000',
+    sentence: 'How long connecting to the application may take.',
+  }),
+  UPSTREAM_HEADERS_TIMEOUT_MS: required({
+    ...kind.wholeNumber(100, 86_400_000, 'a number of milliseconds'),
+    default: '60000',
+    sentence: 'How long the application may take to begin its answer.',
+  }),
+  UPSTREAM_IDLE_TIMEOUT_MS: required({
+    ...kind.wholeNumber(0, 86_400_000, 'a number of milliseconds'),
+    default: '300000',
+    sentence: 'How long an answer may pause before it counts as broken; 0 for as long as it likes.',
+  }),
+  IDENTITY_USER: required({
+    ...kind.headerName,
+    default: 'x-forwarded-user',
+    sentence: 'The header that tells the application the username.',
+  }),
+  IDENTITY_EMAIL: required({
+    ...kind.headerName,
+    default: 'x-forwarded-email',
+    sentence: 'The header with the e-mail address.',
+  }),
+  IDENTITY_NAME: required({
+    ...kind.headerName,
+    default: 'x-forwarded-preferred-username',
+    sentence: 'The header with the nickname, in percent-encoded UTF-8.',
+  }),
+  IDENTITY_ROLE: required({
+    ...kind.headerName,
+    default: 'x-forwarded-groups',
+    sentence: 'The header with the role.',
+  }),
+  IDENTITY_ASSERTION: required({
+    ...kind.headerName,
+    default: 'x-menshen-assertion',
+    sentence: 'The header with a short-lived signed JWT; its public keys are at `/_menshen/jwks.json`.',
+  }),
+  FORWARD_ACCESS_TOKEN: required({
+    ...kind.yesOrNo,
+    default: 'false',
+    sentence: 'Also gives the application the access token, as `Authorization: Bearer`.',
+  }),
+  TLS_CERT_FILE: optional({
+    ...kind.readableFile,
+    sentence: 'Serves https without a proxy in front, with this certificate; read again when it changes.',
+  }),
+  TLS_KEY_FILE: optional({ ...kind.readableFile, sentence: 'The key of the certificate.' }),
+  TRUSTED_PROXIES: optional({
+    ...kind.networks,
+    sentence: 'Proxies in front whose `X-Forwarded-*` and `X-Original-*` headers count.',
+  }),
+  STATE_CHECK: required({
+    ...kind.oneOf(['suffix', 'bound'], 'bound'),
+    default: 'suffix',
+    sentence:
+      '`suffix` only looks at the end of the state, as the specification says; `bound` compares it with the attempt that the same browser started, once. Recommended: `bound`.',
+  }),
+  PKCE: required({
+    ...kind.oneOf(['off', 'S256'], 'S256'),
+    default: 'off',
+    sentence:
+      '`S256` adds PKCE to the authorization and token requests, if the provider supports it. Like `bound` it asks for the attempt that the same browser started.',
+  }),
+  REFRESH_LEAD_SECONDS: required({
+    ...kind.wholeNumber(1, 86_400, 'a number of seconds'),
+    default: '300',
+    sentence: 'A token is refreshed when it expires within this time.',
+  }),
+  REFRESH_FAILURE: required({
+    ...kind.oneOf(['clear', 'keep'], 'keep'),
+    default: 'clear',
+    sentence:
+      '`clear` ends the session when a refresh fails, as the specification says; `keep` lets it live while its token is valid if the provider cannot be reached.',
+  }),
+  LOGOUT_STYLE: required({
+    ...kind.oneOf(['server', 'browser', 'none'], 'browser'),
+    default: 'server',
+    sentence:
+      'How the provider is told of a sign-out: `server` calls it, `browser` sends the browser through it and back to `/login`, `none` does not tell it.',
+  }),
+  LOGOUT_URL: required({
+    ...kind.pathOrAddress,
+    default: '/oauth/logout',
+    sentence: "The provider's logout interface: a path under `AUTH_URL`, or a whole address.",
+  }),
+  PROVIDER_TIMEOUT_MS: required({
+    ...kind.wholeNumber(100, 120_000, 'a number of milliseconds'),
+    default: '5000',
+    sentence: 'The deadline for one call to the provider, its body included.',
+  }),
+  PROVIDER_PARALLEL_CALLS: required({
+    ...kind.wholeNumber(1, 10_000, 'a number of calls'),
+    default: '64',
+    sentence: 'How many sign-ins, and how many refreshes, ask the provider at the same time; others wait their turn.',
+  }),
+  ISSUER: optional({
+    ...kind.text('what the provider calls itself', 'https://idp.example.com'),
+    sentence: "The provider's issuer: `iss` in the callback must be this one (RFC 9207).",
+  }),
+  JWKS_URL: optional({
+    ...kind.address,
+    sentence: 'Where the provider publishes its keys; with `ISSUER` it turns on back-channel logout.',
+  }),
+  SESSION_MAX_HOURS: required({
+    ...kind.wholeNumber(1, 8_760, 'a number of hours'),
+    default: '168',
+    sentence: 'A session that keeps refreshing still ends after this time.',
+  }),
+  SESSION_CACHE_SIZE: required({
+    ...kind.wholeNumber(0, 10_000_000, 'a number of sessions'),
+    default: '10000',
+    sentence:
+      'How many opened sessions a process keeps in memory (about 2 KB each); the store is still asked about each.',
+  }),
+  WORKERS: required({
+    ...kind.wholeNumber(1, 256, 'a number of processes'),
+    default: '1',
+    sentence: 'Processes on this machine that share the port and the store (`lmdb:` or Redis).',
+  }),
+  RATE_LIMIT_PER_MINUTE: required({
+    ...kind.wholeNumber(0, 1_000_000, 'a number'),
+    default: '600',
+    sentence: 'Sign-in requests per address and minute (a whole office can share one address); 0 turns the limit off.',
+  }),
+  APP_NAME: required({
+    ...kind.text('a name of at most 60 characters', '采购平台', 60),
+    default: '统一登录',
+    sentence: 'The name shown on the pages.',
+  }),
+  LOG_LEVEL: required({
+    ...kind.oneOf(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'warn'),
+    default: 'info',
+    sentence: 'Which events reach the log.',
+  }),
+  NODE_ENV: optional({
+    ...kind.text('production, or anything else', 'production'),
+    sentence: 'With `production` there is no development provider, and plain http is refused beyond this machine.',
+  }),
+  ALLOW_PLAIN_HTTP: required({
+    ...kind.yesOrNo,
+    default: 'false',
+    sentence:
+      'Lets a production start use plain http addresses that are not loopback. Tokens and cookies can be read on the way.',
+  }),
+  DEV_PROVIDER_PORT: required({ ...kind.port, default: '3001', sentence: 'The port of the development provider.' }),
+} satisfies Record<string, Row<unknown>>

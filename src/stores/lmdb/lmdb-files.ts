@@ -1,0 +1,88 @@
+// The files of the embedded store, and what it takes that a broken disk is an error there and never the end of the
+// process, which it is to lmdb-js in several places.
+
+import { existsSync } from 'node:fs'
+import { access, constants, mkdir, open as openFile, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { open } from 'lmdb'
+import { MenshenError } from '../../errors.ts'
+
+const OPTIONS = {
+  noSubdir: false,
+  permissionsMode: 0o600,
+  // A write is reported when it is on the disk, and nobody reads it before.
+  overlappingSync: false,
+  // Batches of a whole event turn carry a promise of their own, whose rejection nobody could catch.
+  eventTurnBatching: false,
+}
+/** The magic number of LMDB and its version, where a data file has them. */
+const SIGNATURE = { at: 24, bytes: Buffer.from('dec0efbe02000000', 'hex') }
+/** More than new files need. */
+const ROOM_BYTES = 256 * 1024
+/** A disk that hangs, or a process that was stopped in the midst of a write, must not hang us. */
+const DEADLINE_MS = 10_000
+
+export async function openFiles(directory: string) {
+  try {
+    await mkdir(directory, { recursive: true, mode: 0o700 })
+    await inspect(directory)
+    const root = open({ path: directory, ...OPTIONS })
+    return {
+      root,
+      records: root.openDB<Buffer, string>('records', { encoding: 'binary', useVersions: true }),
+      byLabel: root.openDB<Buffer, string>('byLabel', { encoding: 'binary' }),
+      marks: root.openDB<Buffer, string>('marks', { encoding: 'binary', useVersions: true }),
+      byExpiry: root.openDB<Buffer, [expiresAt: number, key: string]>('byExpiry', { encoding: 'binary' }),
+    }
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    const remedy = 'make it a folder that this user can write to, on a disk with room, or name another one in STORE'
+    throw new MenshenError('cannot_start', `The store cannot be opened in ${directory} (${reason}): ${remedy}.`, cause)
+  }
+}
+
+/** Throws where opening would fail: after that, lmdb-js often crashes. */
+async function inspect(directory: string): Promise<void> {
+  const data = join(directory, 'data.mdb')
+  const lock = join(directory, 'lock.mdb')
+  const present = [data, lock].filter(existsSync)
+  if (present.length < 2) await proveRoom(directory)
+  for (const file of present) {
+    // Not by opening it: to close lock.mdb again would drop the locks that this process may have on it.
+    await access(file, constants.R_OK | constants.W_OK)
+    if (!(await stat(file)).isFile()) throw new Error(`${file} is not a file`)
+  }
+  if (present.includes(data) && !(await isNewOrOurs(data))) throw new Error(`${data} is not the data of a store`)
+}
+
+async function proveRoom(directory: string): Promise<void> {
+  const probe = join(directory, `probe-${process.pid}`)
+  try {
+    await writeFile(probe, Buffer.alloc(ROOM_BYTES), { mode: 0o600, flush: true })
+  } finally {
+    await rm(probe, { force: true })
+  }
+}
+
+async function isNewOrOurs(data: string): Promise<boolean> {
+  await using file = await openFile(data)
+  const { at, bytes } = SIGNATURE
+  const { bytesRead, buffer } = await file.read(Buffer.alloc(bytes.length), 0, bytes.length, at)
+  return bytesRead === 0 ? (await file.stat()).size === 0 : buffer.equals(bytes)
+}
+
+/** lmdb-js gives the reason of a failed write in a second promise, which ends the process if nobody looks at it. */
+export async function withReason(write: Promise<boolean>): Promise<boolean> {
+  try {
+    return await write
+  } catch (failure) {
+    await (failure as { commitError?: Promise<never> }).commitError
+    throw failure
+  }
+}
+
+export async function inTime<Result>(work: Promise<Result>): Promise<Result> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(late.reject, DEADLINE_MS, new Error(`No answer from the disk in ${DEADLINE_MS} ms.`))
+  return Promise.race([work, late.promise]).finally(() => clearTimeout(timer))
+}

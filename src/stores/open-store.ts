@@ -1,0 +1,26 @@
+// Opens the store that the setting STORE names.
+import type { Report } from '../events.ts'
+import { openLmdbStore } from './lmdb/lmdb-store.ts'
+import { createMemoryStore } from './memory-store.ts'
+import type { LimitClient } from './redis/limit-client.ts'
+import type { Store } from './store.ts'
+
+export async function openStore(
+  address: string,
+  now: () => number,
+  report: Report,
+  cacheSize?: number,
+): Promise<Store> {
+  if (address === 'memory:') return createMemoryStore({ now })
+  if (address.startsWith('lmdb:')) return openLmdbStore({ directory: address.slice('lmdb:'.length), now })
+  // Loaded only where it is used: the client takes its time.
+  const { openRedisStore } = await import('./redis/redis-store.ts')
+  return openRedisStore({ address, now, report, ...(cacheSize === undefined ? {} : { cacheSize }) })
+}
+
+/** Where all instances count their rate limits together; `undefined` if each has to count for itself. */
+export async function openLimits(address: string): Promise<LimitClient | undefined> {
+  if (!address.startsWith('redis')) return undefined
+  const { openLimitClient } = await import('./redis/limit-client.ts')
+  return openLimitClient(address)
+}

@@ -1,0 +1,54 @@
+// An entry as one string of Redis. The script PUT in commands.ts reads the version and the expiry.
+//
+//   8 bytes  version, as a double
+//   8 bytes  generation
+//   …        the entry, its expiry first
+
+import { packEntry, unpackEntry } from '../entry-bytes.ts'
+import type { Entry, Stored } from '../store.ts'
+
+/** An entry as it lies in Redis, `generation` being what its members in the indexes have in common: see label-index.ts. */
+export interface Indexed extends Stored {
+  readonly generation: string
+}
+
+export const GENERATION_LENGTH = 8
+const ENTRY_AT = 8 + GENERATION_LENGTH
+/** Redis keeps records longer than they live, so that it is our clock that decides and not its own. */
+const LINGER_MS = 60_000
+/** Longer than anything lives, and still a time to Redis. */
+const LONGEST_MS = 2 ** 50
+
+export function recordName(key: string): string {
+  return `menshen:record:${key}`
+}
+
+export function keyOf(name: string): string {
+  return name.slice(recordName('').length)
+}
+
+export function packVersion(version: number): Buffer {
+  const bytes = Buffer.allocUnsafe(8)
+  bytes.writeDoubleLE(version)
+  return bytes
+}
+
+export function packRecord({ version, generation, ...entry }: Indexed): Buffer {
+  return Buffer.concat([packVersion(version), Buffer.from(generation, 'latin1'), packEntry(entry)])
+}
+
+export function unpackRecord(key: string, reply: Buffer | null): Indexed | undefined {
+  if (!reply) return undefined
+  // Replies are views of whatever came through the socket, and would keep all of it in memory.
+  const record = Buffer.from(reply)
+  return {
+    ...unpackEntry(record.subarray(ENTRY_AT)),
+    key,
+    version: record.readDoubleLE(0),
+    generation: record.toString('latin1', 8, ENTRY_AT),
+  }
+}
+
+export function keptMs({ expiresAt }: Entry, now: number): number {
+  return Math.min(Math.max(Math.ceil(expiresAt - now), 0) + LINGER_MS, LONGEST_MS)
+}

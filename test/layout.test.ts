@@ -1,0 +1,181 @@
+// The gateway as docs/architecture.md draws it: imports go one way, the environment and the clock are read at the top only, and every
+// file fits on a few screens.
+
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import test from 'node:test'
+import { fileURLToPath } from 'node:url'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const LONGEST_FILE = 250
+
+/** The floors, from the ground up: a room may use its own and those below it. */
+const FLOORS: readonly (readonly string[])[] = [
+  ['errors', 'events', 'log', 'own-paths', 'settings'],
+  ['stores', 'provider', 'access'],
+  ['session'],
+  ['pages'],
+  ['gateway'],
+  ['create'],
+  ['index'],
+  ['command'],
+]
+const MOST_FILES_IN_SRC = 6
+const MOST_FILES_IN_A_ROOM = 16
+/** Shares nothing with the others; only the command starts it. */
+const APART = 'dev-provider'
+
+interface Source {
+  /** From the project's root, with `/`. */
+  path: string
+  text: string
+}
+
+const scripts = [...filesIn('src'), ...filesIn('browser')].filter(({ path }) => /\.[jt]s$/.test(path))
+const ours = scripts.filter(({ path }) => path.startsWith('src/'))
+
+test('imports go one way, from the command down to the errors', () => {
+  assert.deepEqual(ours.flatMap(wrongImports), [])
+})
+
+test('the check of the imports sees a wrong one, however it is written', () => {
+  const wrong = (path: string, text: string) => wrongImports({ path, text }).length
+  assert.equal(wrong('src/stores/memory-store.ts', "import { visit } from '../gateway/visit.ts'"), 1)
+  assert.equal(wrong('src/session/ticket.ts', "import type { Html } from '../pages/layout.ts'"), 1)
+  assert.equal(wrong('src/session/ticket.ts', "import {\n  a,\n  b,\n} from '../pages/layout.ts'"), 1)
+  assert.equal(wrong('src/provider/slots.ts', "export * from '../stores/store.ts'"), 1)
+  assert.equal(wrong('src/pages/home.ts', "const { routes } = await import('../gateway/routes.ts')"), 1)
+  assert.equal(wrong('src/errors.ts', "import './index.ts'"), 1)
+  assert.equal(
+    wrong('src/gateway/listener.ts', "import { startDevProvider } from '../dev-provider/dev-provider.ts'"),
+    1,
+  )
+  assert.equal(wrong('src/dev-provider/app.ts', "import { Secret } from '../settings/secret.ts'"), 1)
+  assert.equal(wrong('src/attic/box.ts', "import './nail.ts'"), 1)
+  assert.equal(wrong('src/gateway/listener.ts', "import { log } from '../attic/box.ts'"), 1)
+  assert.equal(wrong('src/gateway/listener.ts', "import { x } from '../../test/kit/client.ts'"), 1)
+
+  assert.equal(wrong('src/gateway/routes/login.ts', "import { loginPage } from '../../pages/login-page.ts'"), 0)
+  assert.equal(
+    wrong('src/gateway/routes/login.ts', "import { a } from '../http/cookies.ts'\nimport { z } from 'zod'"),
+    0,
+  )
+  assert.equal(wrong('src/command/main.ts', "import { startDevProvider } from '../dev-provider/dev-provider.ts'"), 0)
+})
+
+test('no two files have the same name, so that a name finds its file', () => {
+  const names = ours.map(({ path }) => path.slice(path.lastIndexOf('/') + 1))
+  assert.deepEqual(
+    names.filter((name, n) => names.indexOf(name) < n),
+    [],
+  )
+})
+
+test(`at most ${MOST_FILES_IN_SRC} files stand in src itself, and ${MOST_FILES_IN_A_ROOM} in a room`, () => {
+  const rooms = Map.groupBy(ours, ({ path }) => path.slice(0, path.lastIndexOf('/')))
+  const most = (room: string) => (room === 'src' ? MOST_FILES_IN_SRC : MOST_FILES_IN_A_ROOM)
+  const crowded = [...rooms].filter(([room, files]) => files.length > most(room)).map(([room]) => room)
+  assert.ok(rooms.size > 10)
+  assert.deepEqual(crowded, [])
+})
+
+test('every path of a script that stands in the code was seen as an import', () => {
+  for (const { path, text } of ours) {
+    const mentioned = text.match(/(?<=['"`])\.\.?\/[^'"`\n]*\.[jt]s(?=['"`])/g) ?? []
+    assert.deepEqual(importsOf(text).filter(isRelative).sort(), mentioned.sort(), path)
+  }
+})
+
+test('only the command reads the environment', () => {
+  const readers = scripts.filter(({ text }) =>
+    /process\s*(\.|\[\s*['"])env\b|\{[^}]*\benv\b[^}]*\}\s*=\s*process\b/.test(text),
+  )
+  assert.deepEqual(pathsOf(readers), ['src/command/main.ts'])
+})
+
+test('nothing below the two doors reads the clock by itself', () => {
+  const readers = ours.filter(({ path, text }) => !/^src\/(command\/main|create)\.ts$/.test(path) && readsClock(text))
+  assert.deepEqual(pathsOf(readers), [])
+  // The doors themselves only hand it on.
+  assert.deepEqual(pathsOf(ours.filter(({ text }) => /\bDate\.now\(|new Date\(\s*\)/.test(text))), [])
+  for (const clock of ['Date.now()', 'new Date()', 'new Date( )', 'new Date', 'now = Date.now'])
+    assert.ok(readsClock(clock), clock)
+  assert.ok(!readsClock('new Date(at).toISOString()'))
+})
+
+test('what runs in the browser stands alone', () => {
+  const browser = scripts.filter(({ path }) => path.startsWith('browser/'))
+  assert.ok(browser.length > 0)
+  assert.deepEqual(pathsOf(browser.filter(({ text }) => importsOf(text).length > 0)), [])
+})
+
+test('every file begins by saying what it is for', () => {
+  assert.deepEqual(pathsOf(scripts.filter(({ text }) => !text.startsWith('// '))), [])
+})
+
+test(`no file of code is longer than ${LONGEST_FILE} lines`, () => {
+  const long = [...filesIn('src'), ...filesIn('browser')].filter(
+    ({ path, text }) => !path.endsWith('.css') && text.trimEnd().split('\n').length > LONGEST_FILE,
+  )
+  assert.deepEqual(pathsOf(long), [])
+})
+
+test('the README has the two commands that work with nothing configured', () => {
+  const readme = join(ROOT, 'README.md')
+  assert.ok(existsSync(readme), 'README.md is missing')
+  const text = readFileSync(readme, 'utf8')
+  assert.match(text, /npm ci && npm start/)
+  assert.match(text, /npm ci && npm test/)
+})
+
+function wrongImports({ path, text }: Source): string[] {
+  return importsOf(text)
+    .filter(isRelative)
+    .map(specifier => new URL(specifier, `file:///${path}`).pathname.slice(1))
+    .filter(target => !mayImport(roomOf(path), roomOf(target)))
+    .map(target => `${path} imports ${target}`)
+}
+
+function mayImport(room: string, used: string): boolean {
+  if (room === APART || used === APART) return room === used || room === 'command'
+  const [floor, below] = [floorOf(room), floorOf(used)]
+  if (floor < 0 || below < 0) return false
+  // Neighbours on the ground floor share it; above it, each room keeps to itself.
+  return room === used || below < floor || (floor === 0 && below === 0)
+}
+
+/** `src/pages/home.ts` is in `pages`, and `src/errors.ts` is a room of its own. */
+function roomOf(path: string): string {
+  return /^src\/([^/.]+)/.exec(path)?.[1] ?? path
+}
+
+function floorOf(room: string): number {
+  return FLOORS.findIndex(floor => floor.includes(room))
+}
+
+/** What the file imports or hands on, statically or not, as a value or as a type. */
+function importsOf(text: string): string[] {
+  const statements = text.matchAll(/^(?:import|export)\b(?:[^'"`;]*?\bfrom)?\s*['"]([^'"]+)['"]/gm)
+  const calls = text.matchAll(/\b(?:import|require)\(\s*['"]([^'"]+)['"]/g)
+  return [...statements, ...calls].map(([, specifier = '']) => specifier)
+}
+
+function isRelative(specifier: string): boolean {
+  return specifier.startsWith('.')
+}
+
+function readsClock(text: string): boolean {
+  return /\bDate\.now\b|\bnew Date\b(?!\s*\(\s*[^\s)])/.test(text)
+}
+
+function filesIn(folder: string): Source[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile())
+    .map(entry => join(entry.parentPath, entry.name))
+    .map(file => ({ path: relative(ROOT, file).replaceAll('\\', '/'), text: readFileSync(file, 'utf8') }))
+}
+
+function pathsOf(sources: readonly Source[]): string[] {
+  return sources.map(({ path }) => path)
+}

@@ -1,0 +1,48 @@
+// What reaches the log: one line an event, and of repeats a few and their count.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { EVENTS } from '../src/events.ts'
+import { createEventLog } from '../src/log.ts'
+import { createTestLog } from './kit/test-log.ts'
+
+function setUp() {
+  const clock = { now: 0 }
+  const { lines, log } = createTestLog()
+  const { report, close } = createEventLog(log, () => clock.now)
+  return { clock, lines, report, close }
+}
+
+test('a repeat is written ten times a minute, and the rest of them becomes one line with their count', () => {
+  const { clock, lines, report, close } = setUp()
+  for (let n = 0; n < 25; n++) report('check_refused', { address: '10.0.0.1', reason: 'odd' })
+  assert.equal(lines.length, 10)
+  clock.now += 60_000
+  report('check_refused', { address: '10.0.0.1', reason: 'odd' })
+  assert.deepEqual(lines[10]?.facts, { address: '10.0.0.1', user: undefined, count: 15 })
+  assert.equal(lines.length, 12, 'and from then on it is written again')
+  close()
+})
+
+test('other events, other addresses and other users are no repeats', () => {
+  const { lines, report, close } = setUp()
+  for (let n = 0; n < 20; n++) {
+    report('check_refused', { address: `10.0.0.${n}` })
+    report('sign_in', { user: `user-${n}` })
+  }
+  report('not_ready')
+  assert.equal(lines.length, 41)
+  close()
+})
+
+test('what is still owed is written at the end', () => {
+  const { lines, report, close } = setUp()
+  for (let n = 0; n < 12; n++) report('not_ready')
+  close()
+  assert.deepEqual(lines.at(-1)?.facts, { address: undefined, user: undefined, count: 2 })
+})
+
+test('every event has a code in snake_case, a level and a sentence of its own', () => {
+  const rows = Object.entries(EVENTS)
+  for (const [code] of rows) assert.match(code, /^[a-z]+(_[a-z]+)*$/)
+  assert.equal(new Set(rows.map(([, { sentence }]) => sentence)).size, rows.length)
+})
