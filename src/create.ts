@@ -77,7 +77,7 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   const { listener, settle } = createListener(context)
   return {
     listener,
-    upgradeListener: createUpgradeListener(context),
+    upgradeListener: createUpgradeListener(context, listener),
     prepareToClose() {
       lifecycle.closing = true
     },

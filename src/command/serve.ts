@@ -9,7 +9,7 @@ import type { Duplex } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Menshen } from '../create.ts'
 import type { Report } from '../events.ts'
-import { isWebSocket } from '../gateway/forward/upgrade.ts'
+import { wantsSocket } from '../gateway/forward/upgrade.ts'
 
 export interface Serving {
   close(patienceMs: number): Promise<void>
@@ -69,7 +69,7 @@ export async function serve(menshen: Menshen, { port, host, tls }: ListenAddress
 }
 
 const OPTIONS = {
-  shouldUpgradeCallback: isWebSocket,
+  shouldUpgradeCallback: wantsSocket,
   headersTimeout: HEADERS_TIMEOUT_MS,
   connectionsCheckingInterval: TIMEOUT_CHECK_MS,
   // A body may take as long as the application behind lets it.

@@ -9,7 +9,7 @@ import { toLogin } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
 import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
 import { errorAnswer, noticeAnswer, safetyHeaders } from '../http/page-answers.ts'
-import { splitTarget, type Visit } from '../http/request.ts'
+import { isForeignSocket, splitTarget, type Visit } from '../http/request.ts'
 import { send } from '../http/send.ts'
 import { isTrusted } from '../http/trusted-proxies.ts'
 import type { IdentityHeaders } from '../identity/identity-headers.ts'
@@ -54,7 +54,9 @@ export function createCheck(context: GatewayContext): Check {
       return send(response, noticeAnswer(context, 'bad_request'))
     }
     return andThen(identify(context, visit), caller => {
-      const admission = judge(context, original.method, original.path, caller)
+      const admission: Admission = isForeignSocket(visit, context.settings.BASE_URL)
+        ? { outcome: 'refused', cookies: caller.cookies }
+        : judge(context, original.method, original.path, caller)
       const { outcome, cookies } = admission
       if (visit.path === OWN_PATHS.check || outcome === 'admitted') return answerByStatus(admission, response)
       if (outcome === 'refused') return send(response, errorAnswer(context, original, 'refused', { cookies }))

@@ -1,23 +1,32 @@
 // WebSocket upgrades: the same session, rule and origin checks as for pages, then two sockets joined.
 
-import { type ClientRequest, request as httpRequest, type IncomingMessage, STATUS_CODES } from 'node:http'
+import {
+  type ClientRequest,
+  request as httpRequest,
+  type IncomingMessage,
+  type RequestListener,
+  ServerResponse,
+  STATUS_CODES,
+} from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { factsOf } from '../../errors.ts'
 import { isOwnPath } from '../../own-paths.ts'
 import { admit } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
+import { isCheck } from '../forward-auth/check.ts'
 import { readCookie } from '../http/cookies.ts'
-import { readVisit, type Visit } from '../http/request.ts'
+import { isForeignSocket, readVisit, type Visit } from '../http/request.ts'
 import { requestHeaders } from './request-headers.ts'
 import { isOurCookie } from './response-headers.ts'
 import type { Upstream } from './upstreams.ts'
 
 export type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
 
-export function createUpgradeListener(context: GatewayContext): UpgradeListener {
+export function createUpgradeListener(context: GatewayContext, listener: RequestListener): UpgradeListener {
   return (request, socket, head) => {
     socket.on('error', () => socket.destroy())
+    if (isQuestion(request)) return answerQuestion(listener, request)
     upgrade(context, request, socket, head).catch(error => {
       context.report('upgrade_failed', factsOf(error))
       refuse(socket, 503)
@@ -25,9 +34,30 @@ export function createUpgradeListener(context: GatewayContext): UpgradeListener 
   }
 }
 
-/** Anything else that asks for an upgrade, such as h2c, is answered as if it had not. */
-export function isWebSocket({ headers }: IncomingMessage): boolean {
+/** Anything else that asks for an upgrade, such as h2c or a proxy's question, is answered as if it had not. */
+export function wantsSocket(request: IncomingMessage): boolean {
+  return isWebSocket(request) && !isQuestion(request)
+}
+
+function isWebSocket({ headers }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket'
+}
+
+/** A proxy asks about a request for a socket, in the browser's own words. */
+function isQuestion(request: IncomingMessage): boolean {
+  const visit = readVisit(request)
+  return visit !== undefined && isCheck(visit.path)
+}
+
+/** Node has let go of a connection that asks for an upgrade: it is good for this one answer. */
+function answerQuestion(listener: RequestListener, request: IncomingMessage): void {
+  const { socket } = request
+  const response = new ServerResponse(request)
+  response.shouldKeepAlive = false
+  response.assignSocket(socket)
+  response.once('finish', () => socket.destroySoon())
+  socket.resume()
+  listener(request, response)
 }
 
 async function upgrade(context: GatewayContext, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
@@ -39,8 +69,7 @@ async function upgrade(context: GatewayContext, request: IncomingMessage, socket
   if (visit.method !== 'GET') return refuse(socket, 405)
   const upstream = isOwnPath(visit.path) ? undefined : context.upstreams.for(visit.path)
   if (!upstream) return refuse(socket, 404)
-  const { origin } = visit.headers
-  if (origin !== undefined && origin !== context.settings.BASE_URL) return refuse(socket, 403)
+  if (isForeignSocket(visit, context.settings.BASE_URL)) return refuse(socket, 403)
   const { outcome, loaded, cookies } = await admit(context, visit)
   if (outcome !== 'admitted') return refuse(socket, outcome === 'refused' ? 403 : 401, cookies)
   const headers = await requestHeaders(context, upstream.host, request, visit, loaded)

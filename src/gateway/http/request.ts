@@ -47,6 +47,16 @@ export function isNavigation({ method, path, headers }: Visit): boolean {
   return accept.includes('text/html') || accept === '*/*'
 }
 
+/**
+ * A page of another site opens a WebSocket: browsers send our cookies along, and only Origin tells. A proxy that asks
+ * about it may have kept Upgrade to itself.
+ */
+export function isForeignSocket({ headers }: Visit, ownOrigin: string): boolean {
+  const { upgrade, origin } = headers
+  const isSocket = upgrade?.toLowerCase() === 'websocket' || headers['sec-websocket-key'] !== undefined
+  return isSocket && origin !== undefined && origin !== ownOrigin
+}
+
 /** A browser, or something that pretends to be one, looks ahead without being asked. */
 const PREFETCH_HEADERS = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
 
