@@ -144,13 +144,15 @@ export function createSessions({ store, provider, keys, settings, now, report }:
 
   async function endAllWith(label: string): Promise<number> {
     let ended = 0
-    // Always the first page: what was listed is gone after it.
-    for (;;) {
-      const { entries } = await store.list({ label, limit: 100 })
-      const removed = await Promise.all(entries.map(({ key }) => store.remove(key)))
+    let after: string | undefined
+    // A page can be empty and still not be the last: only `next` says.
+    do {
+      const page = await store.list({ label, limit: 100, ...(after === undefined ? {} : { after }) })
+      const removed = await Promise.all(page.entries.map(({ key }) => store.remove(key)))
       ended += removed.filter(Boolean).length
-      if (entries.length === 0) return ended
-    }
+      after = page.next
+    } while (after !== undefined)
+    return ended
   }
 
   let warned = false

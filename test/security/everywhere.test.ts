@@ -4,6 +4,12 @@ import { generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { exportJWK, SignJWT } from 'jose'
+import { readSettings } from '../../src/index.ts'
+import { deriveKeys } from '../../src/session/derived-keys.ts'
+import { createSessions } from '../../src/session/sessions.ts'
+import { Secret } from '../../src/settings/secret.ts'
+import { createMemoryStore } from '../../src/stores/memory-store.ts'
+import type { Store } from '../../src/stores/store.ts'
 import { openGateway, openScene, until } from '../forward/scene.ts'
 import { startUpstream } from '../forward/upstream.ts'
 import { type Client, createClient, signIn } from '../kit/client.ts'
@@ -57,6 +63,26 @@ test('退出所有设备 ends every session of the user on both instances, and n
   for (const client of mine) assert.ok(!(await isInEverywhere(client)))
   for (const client of others) assert.ok(await isInEverywhere(client))
   assert.ok(await isInEverywhere(await user('zhangsan', other)), 'a new sign-in works at once')
+})
+
+test('every page of a user’s sessions is ended, one behind an empty page too', async t => {
+  const [settings, now] = [readSettings({}), Date.now]
+  const memory = createMemoryStore({ now })
+  t.after(() => memory.close())
+  /** As a store lists whose index is full of what has expired: at first only where to go on. */
+  const store: Store = {
+    ...memory,
+    list: async query => (query.after === undefined ? { entries: [], next: ' ' } : memory.list({ ...query, limit: 2 })),
+  }
+  const keys = deriveKeys(new Secret('a secret of this very test'))
+  const provider = { refresh: () => Promise.reject(new Error('nobody asked')) }
+  const sessions = createSessions({ store, provider, keys, settings, now, report() {} })
+  const tokens = { accessToken: 'a', refreshToken: 'r', expiresIn: 7200 }
+  const userInfo = { sub: 's', ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '', username: 'zhangsan' }
+  const opened = []
+  for (let device = 0; device < 5; device++) opened.push(await sessions.open(tokens, userInfo))
+  assert.equal(await sessions.endAllOf('s'), 5)
+  for (const { ticket } of opened) assert.equal(await sessions.get(ticket), undefined)
 })
 
 test('退出所有设备 works from our own origin only, by POST, for who is signed in', async t => {
