@@ -32,8 +32,13 @@ await store.close()
 async function signIn(username: string): Promise<string> {
   const now = Date.now()
   const ticket = newTicket()
-  const tokens = { accessToken: newToken(username), refreshToken: newToken(username), expiresIn: DAY_SECONDS }
-  const session = newSession(tokens, userInfoOf(username), now)
+  const tokens = {
+    accessToken: newToken(username),
+    refreshToken: newToken(username),
+    expiresIn: DAY_SECONDS,
+    receivedAt: now,
+  }
+  const session = newSession(tokens, userInfoOf(username))
   const { nickname } = session.userInfo
   const card = { username, nickname, userRole: session.userRole, signedInAt: now, seenAt: now }
   await store.create(recordKey(ticket), toEntry(ticket, session, card, MAX_HOURS, keys))

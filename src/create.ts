@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import { createRules } from './access/rules.ts'
+import type { Report } from './events.ts'
 import { createLostCookieDetector } from './gateway/admission/lost-cookie.ts'
 import type { GatewayContext } from './gateway/context.ts'
 import { createOpenStreams } from './gateway/forward/open-streams.ts'
@@ -45,7 +46,7 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   const events = createEventLog(log, now)
   const { report } = events
   const store = await openStore(settings.STORE, now, report, settings.SESSION_CACHE_SIZE)
-  const provider = providerOf(settings, now)
+  const provider = providerOf(settings, now, report)
   const keys = deriveKeys(settings.CLIENT_SECRET ?? new Secret(randomBytes(32).toString('hex')))
   const sessions = createSessions({ store, provider, keys, settings, now, report })
   const streams = createOpenStreams(sessions, report)
@@ -94,8 +95,8 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   }
 }
 
-function providerOf(settings: Settings, now: () => number): Provider {
+function providerOf(settings: Settings, now: () => number, report: Report): Provider {
   const { AUTH_URL, CLIENT_ID, CLIENT_SECRET } = settings
   if (!AUTH_URL || !CLIENT_ID || !CLIENT_SECRET) return unconfiguredProvider()
-  return createProvider({ authUrl: AUTH_URL, clientId: CLIENT_ID, clientSecret: CLIENT_SECRET, settings, now })
+  return createProvider({ authUrl: AUTH_URL, clientId: CLIENT_ID, clientSecret: CLIENT_SECRET, settings, now, report })
 }

@@ -84,6 +84,11 @@ export const EVENTS = {
   },
   record_unreadable: { level: 'error', sentence: 'a record does not open with its own ticket', fields: [] },
   provider_not_told: { level: 'warn', sentence: 'the provider could not be told of a sign-out', fields: [] },
+  id_token_unusable: {
+    level: 'warn',
+    sentence: 'an ID token could not be verified: the provider can end this session only together with all of its user',
+    fields: [],
+  },
   logout_token_refused: { level: 'warn', sentence: 'a logout token was refused', fields: [] },
   cookie_lost: {
     level: 'warn',

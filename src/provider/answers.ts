@@ -9,6 +9,15 @@ export interface TokenSet {
   readonly refreshToken?: string
   /** Seconds. */
   readonly expiresIn: number
+  /** When the answer arrived: the token's clock starts here, however long it takes to save it. */
+  readonly receivedAt: number
+  readonly providerSession?: ProviderSession
+}
+
+/** The provider's own session at which the user signed in. Its id means something together with the issuer only. */
+export interface ProviderSession {
+  readonly issuer: string
+  readonly sid: string
 }
 
 export interface UserInfo {
@@ -44,6 +53,8 @@ const tokenAnswer = z.object({
   expires_in: lifetime,
 })
 
+const withIdToken = z.object({ id_token: z.string() })
+
 const field = z
   .string()
   .nullish()
@@ -69,9 +80,19 @@ const errorAnswer = z.object({ error: z.string() })
 const PASSING = new Set([408, 425, 429])
 const REFUSALS = new Set(['invalid_grant', 'invalid_token', 'invalid_client', 'unauthorized_client'])
 
-export function readTokenSet(answer: Answer): TokenSet {
+export function readTokenSet(answer: Answer, receivedAt: number): TokenSet {
   const { access_token, refresh_token, expires_in } = read(tokenAnswer, answer)
-  return { accessToken: access_token, expiresIn: expires_in, ...(refresh_token ? { refreshToken: refresh_token } : {}) }
+  return {
+    accessToken: access_token,
+    expiresIn: expires_in,
+    receivedAt,
+    ...(refresh_token ? { refreshToken: refresh_token } : {}),
+  }
+}
+
+/** Not verified yet. */
+export function readIdToken({ body }: Answer): string | undefined {
+  return withIdToken.safeParse(body).data?.id_token
 }
 
 export function readUserInfo(answer: Answer): UserInfo {

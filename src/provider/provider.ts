@@ -4,11 +4,13 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { createRemoteJWKSet, customFetch, jwtVerify } from 'jose'
 import * as oauth from 'oauth4webapi'
 import { MenshenError } from '../errors.ts'
+import type { Report } from '../events.ts'
 import { OWN_PATHS } from '../own-paths.ts'
 import type { Settings } from '../settings/read.ts'
 import type { Secret } from '../settings/secret.ts'
-import { readTokenSet, readUserInfo, type TokenSet, type UserInfo } from './answers.ts'
+import { readIdToken, readTokenSet, readUserInfo, type TokenSet, type UserInfo } from './answers.ts'
 import { createBoundedFetch, NeverArrived, readAnswer } from './bounded-fetch.ts'
+import { readProviderSession } from './id-token.ts'
 import { createSlots } from './slots.ts'
 
 export interface Provider {
@@ -39,6 +41,7 @@ export interface ProviderOptions {
     'BASE_URL' | 'LOGOUT_URL' | 'PROVIDER_TIMEOUT_MS' | 'PROVIDER_PARALLEL_CALLS' | 'ISSUER' | 'JWKS_URL'
   >
   readonly now: () => number
+  readonly report: Report
 }
 
 const PATHS = {
@@ -52,7 +55,7 @@ const RETRY_AFTER_MS = [100, 300]
 const SIGN_INS_WAITING = 500
 const SIGN_OUT_TIMEOUT_MS = 2000
 
-export function createProvider({ authUrl, clientId, clientSecret, settings, now }: ProviderOptions): Provider {
+export function createProvider({ authUrl, clientId, clientSecret, settings, now, report }: ProviderOptions): Provider {
   const redirectUri = settings.BASE_URL + OWN_PATHS.callback
   const server: oauth.AuthorizationServer = {
     issuer: authUrl,
@@ -69,6 +72,8 @@ export function createProvider({ authUrl, clientId, clientSecret, settings, now 
     settings.JWKS_URL === undefined
       ? undefined
       : createRemoteJWKSet(new URL(settings.JWKS_URL), { [customFetch]: calls.fetch as typeof fetch })
+  const idTokens =
+    publicKeys && settings.ISSUER ? { publicKeys, issuer: settings.ISSUER, clientId, now, report } : undefined
   const options = {
     [oauth.customFetch]: calls.fetch,
     // The settings have already judged plain http.
@@ -96,19 +101,13 @@ export function createProvider({ authUrl, clientId, clientSecret, settings, now 
       // The callback has checked the state already, in the order that the specification gives.
       const checked = oauth.validateAuthResponse(server, client, new URLSearchParams({ code }), oauth.skipStateCheck)
       const proof = verifier ?? oauth.nopkce
-      return readTokenSet(
-        await readAnswer(
-          await oauth.authorizationCodeGrantRequest(
-            server,
-            client,
-            authentication,
-            checked,
-            redirectUri,
-            proof,
-            options,
-          ),
-        ),
+      const answer = await readAnswer(
+        await oauth.authorizationCodeGrantRequest(server, client, authentication, checked, redirectUri, proof, options),
       )
+      const tokens = readTokenSet(answer, now())
+      const idToken = idTokens && readIdToken(answer)
+      const providerSession = idToken && (await readProviderSession(idTokens, idToken))
+      return providerSession ? { ...tokens, providerSession } : tokens
     },
 
     async userInfo(accessToken) {
@@ -117,7 +116,7 @@ export function createProvider({ authUrl, clientId, clientSecret, settings, now 
 
     async refresh(refreshToken) {
       const request = () => oauth.refreshTokenGrantRequest(server, client, authentication, refreshToken, options)
-      return readTokenSet(await readAnswer(await retryUnarrived(request, settings.PROVIDER_TIMEOUT_MS)))
+      return readTokenSet(await readAnswer(await retryUnarrived(request, settings.PROVIDER_TIMEOUT_MS)), now())
     },
 
     async signOut(refreshToken) {
@@ -132,7 +131,7 @@ export function createProvider({ authUrl, clientId, clientSecret, settings, now 
       return url.href
     },
 
-    canVerify: publicKeys !== undefined && settings.ISSUER !== undefined,
+    canVerify: idTokens !== undefined,
 
     async verify(token, oldestSeconds) {
       if (!publicKeys || !settings.ISSUER) throw new MenshenError('bad_settings', 'ISSUER and JWKS_URL are not set')

@@ -11,7 +11,7 @@ export interface DerivedKeys {
   /** Signs the return path in its cookie. */
   readonly returnPath: Uint8Array
   /** The name under which a user's sessions are listed. */
-  label(kind: 'sub' | 'username', value: string): string
+  label(kind: 'sub' | 'username' | 'sid', value: string): string
 }
 
 export function deriveKeys(clientSecret: Secret): DerivedKeys {

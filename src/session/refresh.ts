@@ -146,7 +146,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
     tokens: TokenSet,
     inTrouble: (error: unknown) => void,
   ) {
-    const worthless = now() + tokens.expiresIn * 1000
+    const worthless = tokens.receivedAt + tokens.expiresIn * 1000
     let wait = FIRST_SAVE_WAIT_MS
     for (let failures = 1; ; failures++) {
       try {

@@ -1,6 +1,6 @@
 // What a session is: the record of the specification, the public part that the console may read, and the entry that holds both.
 
-import type { TokenSet, UserInfo } from '../provider/answers.ts'
+import type { ProviderSession, TokenSet, UserInfo } from '../provider/answers.ts'
 import type { Role } from '../settings/config-file.ts'
 import type { Entry } from '../stores/store.ts'
 import type { DerivedKeys } from './derived-keys.ts'
@@ -16,6 +16,7 @@ export interface Session {
   readonly tokenExpiresIn: number
   readonly userInfo: UserInfo
   readonly userRole: Role
+  readonly providerSession?: ProviderSession
 }
 
 /** What a developer sees of a session that is not theirs. */
@@ -36,22 +37,22 @@ function roleOf(userInfo: UserInfo): Role {
   return userInfo.username === 'admin' ? 'developer' : 'common'
 }
 
-export function newSession(tokens: TokenSet, userInfo: UserInfo, now: number): Session {
-  return withTokens({ isAuthenticated: true, userInfo, userRole: roleOf(userInfo) }, tokens, now)
+export function newSession(tokens: TokenSet, userInfo: UserInfo): Session {
+  return withTokens({ isAuthenticated: true, userInfo, userRole: roleOf(userInfo) }, tokens)
 }
 
-/** A refresh token that is not returned anew stays. */
+/** A refresh token that is not returned anew stays; so does the provider's session. */
 export function withTokens(
-  session: Pick<Session, 'isAuthenticated' | 'userInfo' | 'userRole' | 'refreshToken'>,
-  tokens: TokenSet,
-  now: number,
+  session: Omit<Session, 'accessToken' | 'tokenIssuedAt' | 'tokenExpiresIn'>,
+  { accessToken, refreshToken, receivedAt, expiresIn, providerSession }: TokenSet,
 ): Session {
   return {
     ...session,
-    accessToken: tokens.accessToken,
-    ...(tokens.refreshToken === undefined ? {} : { refreshToken: tokens.refreshToken }),
-    tokenIssuedAt: now,
-    tokenExpiresIn: tokens.expiresIn,
+    accessToken,
+    ...(refreshToken === undefined ? {} : { refreshToken }),
+    tokenIssuedAt: receivedAt,
+    tokenExpiresIn: expiresIn,
+    ...(providerSession === undefined ? {} : { providerSession }),
   }
 }
 
@@ -93,8 +94,18 @@ export function toEntry(
   return {
     value: pack(sealPublicPart(publicPart, recordKey(ticket), keys), sealedPart),
     expiresAt: sessionEndsAt(session, publicPart.signedInAt, maxHours),
-    labels: [SESSION_LABEL, keys.label('sub', session.userInfo.sub), keys.label('username', session.userInfo.username)],
+    labels: labelsOf(session, keys),
   }
+}
+
+function labelsOf({ userInfo, providerSession }: Session, keys: DerivedKeys): string[] {
+  const labels = [SESSION_LABEL, keys.label('sub', userInfo.sub), keys.label('username', userInfo.username)]
+  return providerSession ? [...labels, providerSessionLabel(providerSession, keys)] : labels
+}
+
+/** Two providers may use the same session id. */
+export function providerSessionLabel({ issuer, sid }: ProviderSession, keys: DerivedKeys): string {
+  return keys.label('sid', JSON.stringify([issuer, sid]))
 }
 
 /** `undefined` if the ticket does not open it. */

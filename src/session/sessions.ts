@@ -1,7 +1,7 @@
 // A session's life: loaded at sign-in, found again by its ticket, refreshed when due, closed at sign-out.
 import { factsOf, MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
-import type { TokenSet, UserInfo } from '../provider/answers.ts'
+import type { ProviderSession, TokenSet, UserInfo } from '../provider/answers.ts'
 import type { Provider } from '../provider/provider.ts'
 import type { Settings } from '../settings/read.ts'
 import type { Store, Stored } from '../stores/store.ts'
@@ -13,6 +13,7 @@ import {
   latestEnd,
   newSession,
   type PublicPart,
+  providerSessionLabel,
   publicPartOf,
   SESSION_LABEL,
   type Session,
@@ -48,6 +49,8 @@ export interface Sessions {
   end(key: string): Promise<boolean>
   /** Ends all sessions of the user, on every device, and says how many there were. */
   endAllOf(sub: string): Promise<number>
+  /** Ends what was opened at this session of the provider (`sid`): one device, usually. Says how many there were. */
+  endProviderSession(providerSession: ProviderSession): Promise<number>
   /** Ends all sessions of whoever has this listed one. */
   endAllLike(key: string): Promise<number>
   /** Resolves when no refresh is under way. */
@@ -113,7 +116,7 @@ export function createSessions({ store, provider, keys, settings, now, report }:
       // A late loser must not overwrite newer tokens.
       if (!sameTokens(latest.session, seen.session)) return latest
       const publicPart = { ...publicPartFor(latest.session, latest.signedInAt), seenAt: now() }
-      const session = 'tokens' in change ? withTokens(latest.session, change.tokens, now()) : latest.session
+      const session = 'tokens' in change ? withTokens(latest.session, change.tokens) : latest.session
       const entry = entryOf(ticket, session, publicPart)
       const latestPossible = latestEnd(latest.signedInAt, settings.SESSION_MAX_HOURS)
       const until = 'until' in change ? Math.min(change.until, latestPossible) : 0
@@ -169,7 +172,7 @@ export function createSessions({ store, provider, keys, settings, now, report }:
     async open(tokens, userInfo) {
       warnOfShortLife(tokens.expiresIn)
       const ticket = newTicket()
-      const session = newSession(tokens, userInfo, now())
+      const session = newSession(tokens, userInfo)
       const publicPart = publicPartFor(session, session.tokenIssuedAt)
       if (!(await store.create(recordKey(ticket), entryOf(ticket, session, publicPart))))
         throw new MenshenError('store_unavailable', 'the store already has a record for a new ticket')
@@ -215,6 +218,8 @@ export function createSessions({ store, provider, keys, settings, now, report }:
     end: key => store.remove(key),
 
     endAllOf: sub => endAllWith(keys.label('sub', sub)),
+
+    endProviderSession: providerSession => endAllWith(providerSessionLabel(providerSession, keys)),
 
     async endAllLike(key) {
       const label = (await store.read(key))?.labels[SUB_LABEL]

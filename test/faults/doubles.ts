@@ -14,6 +14,7 @@ import { Secret } from '../../src/settings/secret.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import type { Store } from '../../src/stores/store.ts'
 
+export const START = Date.parse('2026-03-01T08:00:00Z')
 export const LIFE = 7200
 export const PROVIDER_TIMEOUT_MS = 5000
 export const LEASE_MS = leaseLife(PROVIDER_TIMEOUT_MS)
@@ -21,6 +22,7 @@ export const LEASE_MS = leaseLife(PROVIDER_TIMEOUT_MS)
 export interface Asked {
   readonly by: string
   readonly refreshToken: string
+  /** They are received at this moment. */
   readonly give: (tokens: TokenSet) => void
   readonly fail: (code: 'provider_refused' | 'provider_unreachable') => void
 }
@@ -34,7 +36,7 @@ export interface Options {
 }
 
 export function createScene({ keep = false, parallel = 64, through = store => store }: Options = {}) {
-  const clock = { now: Date.parse('2026-03-01T08:00:00Z') }
+  const clock = { now: START }
   const now = () => clock.now
   const store = createMemoryStore({ now })
   const asked: Asked[] = []
@@ -47,7 +49,8 @@ export function createScene({ keep = false, parallel = 64, through = store => st
       refresh(refreshToken: string): Promise<TokenSet> {
         const { promise, resolve, reject } = Promise.withResolvers<TokenSet>()
         const fail: Asked['fail'] = code => reject(new MenshenError(code, 'as the test says'))
-        asked.push({ by: name, refreshToken, give: resolve, fail })
+        const give: Asked['give'] = tokens => resolve({ ...tokens, receivedAt: now() })
+        asked.push({ by: name, refreshToken, give, fail })
         arrivals.emit('asked')
         return promise
       },
@@ -86,10 +89,11 @@ export function createScene({ keep = false, parallel = 64, through = store => st
   }
 }
 
-export const tokens = (name: string): TokenSet => ({
+export const tokens = (name: string, receivedAt = START): TokenSet => ({
   accessToken: `access-${name}`,
   refreshToken: `refresh-${name}`,
   expiresIn: LIFE,
+  receivedAt,
 })
 
 export const ZHANGSAN = {
@@ -104,7 +108,7 @@ export const ZHANGSAN = {
 
 /** Opens a session whose token is due, and gives its ticket. */
 export async function openDue(scene: ReturnType<typeof createScene>, sessions: Sessions): Promise<string> {
-  const { ticket } = await sessions.open(tokens('first'), ZHANGSAN)
+  const { ticket } = await sessions.open(tokens('first', scene.now()), ZHANGSAN)
   scene.pass((LIFE - 200) * 1000)
   return ticket
 }

@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { MenshenError } from '../../src/errors.ts'
 import type { Refreshed } from '../../src/session/refresh.ts'
 import type { Store } from '../../src/stores/store.ts'
-import { createScene, LEASE_MS, openDue, settle, tokens, ZHANGSAN } from './doubles.ts'
+import { createScene, LEASE_MS, LIFE, openDue, settle, tokens, ZHANGSAN } from './doubles.ts'
 
 /** Longer than a waiter's pause between two looks. */
 const A_LOOK_MS = 150
@@ -334,34 +334,59 @@ test('with REFRESH_FAILURE=keep the pauses between attempts grow, and end with t
   )
 })
 
-for (const awayMs of [500, 4500])
-  test(`tokens that the provider gave are not lost to a store that is away for ${awayMs} ms`, async () => {
-    let away = false
-    const shaky = (store: Store): Store => {
-      const andThen = <A extends unknown[], R>(verb: (...args: A) => Promise<R>) => {
-        return async (...args: A): Promise<R> => {
-          if (away) throw new MenshenError('store_unavailable', 'as the test says')
-          return verb(...args)
-        }
-      }
-      return {
-        ...store,
-        holds: (...args) => !away && store.holds(...args),
-        create: andThen(store.create),
-        read: andThen(store.read),
-        replace: andThen(store.replace),
-        remove: andThen(store.remove),
+/** A store that can be away. */
+function createShaky() {
+  const state = { away: false }
+  const through = (store: Store): Store => {
+    const andThen = <A extends unknown[], R>(verb: (...args: A) => Promise<R>) => {
+      return async (...args: A): Promise<R> => {
+        if (state.away) throw new MenshenError('store_unavailable', 'as the test says')
+        return verb(...args)
       }
     }
-    const scene = createScene({ through: shaky })
+    return {
+      ...store,
+      holds: (...args) => !state.away && store.holds(...args),
+      create: andThen(store.create),
+      read: andThen(store.read),
+      replace: andThen(store.replace),
+      remove: andThen(store.remove),
+    }
+  }
+  return { state, through }
+}
+
+test('a token that could be saved only minutes after it came lives no longer for it', async () => {
+  const { state, through } = createShaky()
+  const scene = createScene({ through })
+  const one = scene.instance('one')
+  const ticket = await openDue(scene, one)
+  const page = one.getFresh(ticket)
+  const call = await scene.call(1)
+  state.away = true
+  const received = scene.now()
+  call.give(tokens('second'))
+  await settle()
+  assert.ok(scene.events.some(({ event }) => event === 'tokens_not_saved'))
+  scene.pass(150_000)
+  state.away = false
+  const saved = await page
+  assert.equal(accessToken(saved), 'access-second')
+  assert.equal(typeof saved === 'object' && saved.expiresAt, received + LIFE * 1000)
+})
+
+for (const awayMs of [500, 4500])
+  test(`tokens that the provider gave are not lost to a store that is away for ${awayMs} ms`, async () => {
+    const { state, through } = createShaky()
+    const scene = createScene({ through })
     const one = scene.instance('one')
     const ticket = await openDue(scene, one)
     const page = one.getFresh(ticket).catch((error: MenshenError) => error.code)
     const call = await scene.call(1)
-    away = true
+    state.away = true
     call.give(tokens('second'))
     await pause(awayMs)
-    away = false
+    state.away = false
     const outcome = await page
     if (typeof outcome === 'string') assert.equal(outcome, 'store_unavailable')
     else assert.equal(accessToken(outcome), 'access-second')

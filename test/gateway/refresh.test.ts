@@ -69,6 +69,18 @@ for (const left of [0, -1, -100_000])
     assert.equal(provider.calls.length, calls)
   })
 
+test('the token’s clock starts when its answer arrives, not when the session is saved', async t => {
+  const { provider, gateway } = await setUp(t)
+  const visitor = gateway.visitor()
+  const release = provider.hold('userinfo')
+  const signingIn = signIn(visitor, provider)
+  await provider.called('userinfo', 2)
+  gateway.passSeconds(600)
+  release()
+  await signingIn
+  assert.equal(await expiresAt(visitor), START + LIFE * 1000)
+})
+
 test('REFRESH_LEAD_SECONDS moves the boundary', async t => {
   const { gateway, get, refreshes } = await setUp(t, { REFRESH_LEAD_SECONDS: '60' })
   gateway.passSeconds(LIFE - 61)

@@ -10,7 +10,7 @@ import { type Behaviour, CLIENT_ID, CLIENT_SECRET, createStrictProvider } from '
 export type ScriptedProvider = Awaited<ReturnType<typeof startScriptedProvider>>
 
 export async function startScriptedProvider(options: Partial<Behaviour> = {}) {
-  const behaviour: Behaviour = { expiresIn: 7200, rotate: true, refreshTokens: true, user: {}, ...options }
+  const behaviour: Behaviour = { expiresIn: 7200, rotate: true, refreshTokens: true, user: {}, extras: {}, ...options }
   const strict = createStrictProvider(behaviour)
   const calls: Call[] = []
   const waiting = new Set<() => void>()

@@ -24,6 +24,8 @@ export interface Behaviour {
   refreshTokens: boolean
   /** Who signs in at the authorization endpoint. */
   user: Partial<User>
+  /** What stands in token answers besides. */
+  extras: object
 }
 
 export const CLIENT_ID = 'menshen-test'
@@ -113,6 +115,7 @@ export function createStrictProvider(behaviour: Behaviour) {
       expires_in: behaviour.expiresIn,
       scope: 'read',
       jti: randomUUID(),
+      ...behaviour.extras,
     }
     return json(tokens, 200, { 'cache-control': 'no-store' })
   }

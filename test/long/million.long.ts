@@ -83,8 +83,8 @@ async function preload(directory: string): Promise<string[]> {
         email: `${username}@example.com`,
         username,
       }
-      const tokens = { accessToken: `at-${ticket}`, refreshToken: `rt-${ticket}`, expiresIn: 86_400 }
-      const session = newSession(tokens, userInfo, now)
+      const tokens = { accessToken: `at-${ticket}`, refreshToken: `rt-${ticket}`, expiresIn: 86_400, receivedAt: now }
+      const session = newSession(tokens, userInfo)
       const { userRole } = session
       const card = { username, nickname: username, userRole, signedInAt: now, seenAt: now }
       const entry = toEntry(ticket, session, card, 168, keys)

@@ -82,7 +82,9 @@ test('5,000 tickets are 43 characters of base64url, distinct, and look like chan
   const sessions = createSessions({ store, provider, keys, settings: readSettings({}), now: Date.now, report() {} })
   const empty = { ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '' }
   const user = { sub: 'sub-zhangsan', username: 'zhangsan', ...empty }
-  const others = await collect(4000, () => sessions.open({ accessToken: 'at', expiresIn: 7200 }, user))
+  const others = await collect(4000, () =>
+    sessions.open({ accessToken: 'at', expiresIn: 7200, receivedAt: Date.now() }, user),
+  )
   const tickets = [...fromCallbacks, ...others.map(({ ticket }) => ticket)]
   for (const ticket of tickets) assert.match(ticket, /^[\w-]{43}$/)
   assertRandom(tickets)

@@ -1,0 +1,98 @@
+// The provider's own session id: taken from an ID token that holds, and from no other; it ends one device and no more.
+
+import assert from 'node:assert/strict'
+import { generateKeyPairSync } from 'node:crypto'
+import { type TestContext, test } from 'node:test'
+import { exportJWK, SignJWT } from 'jose'
+import { createProvider } from '../../src/provider/provider.ts'
+import { readSettings } from '../../src/settings/read.ts'
+import { Secret } from '../../src/settings/secret.ts'
+import { createScene, START, tokens, ZHANGSAN } from '../faults/doubles.ts'
+import { startUpstream } from '../forward/upstream.ts'
+import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { CLIENT_ID, CLIENT_SECRET } from '../kit/strict-provider.ts'
+
+const ISSUER = 'https://idp.example.com'
+const SECONDS = START / 1000
+const ours = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 })
+
+async function openProvider(t: TestContext, env: Record<string, string> = {}) {
+  const scripted = await startScriptedProvider()
+  t.after(() => scripted.close())
+  const jwk = { ...(await exportJWK(ours.publicKey)), kid: 'key-1', alg: 'RS256', use: 'sig' }
+  const keys = await startUpstream(t, (_, response) => void response.end(JSON.stringify({ keys: [jwk] })))
+  const events: string[] = []
+  const provider = createProvider({
+    authUrl: scripted.url,
+    clientId: CLIENT_ID,
+    clientSecret: new Secret(CLIENT_SECRET),
+    settings: readSettings({ ISSUER, JWKS_URL: `${keys.url}/keys`, ...env }),
+    now: () => START,
+    report: event => void events.push(event),
+  })
+  t.after(() => provider.close())
+  const redeem = (idToken: unknown) => {
+    scripted.behaviour.extras = { id_token: idToken }
+    return provider.redeem(scripted.codeFor(), undefined)
+  }
+  return { redeem, events, keys }
+}
+
+const idToken = (claims: Record<string, unknown> = {}, key = ours.privateKey) =>
+  new SignJWT({ iss: ISSUER, aud: CLIENT_ID, sub: '1', iat: SECONDS, exp: SECONDS + 300, sid: 'device-1', ...claims })
+    .setProtectedHeader({ alg: 'RS256', kid: 'key-1' })
+    .sign(key)
+
+test('the session id comes from an ID token that the provider signed for us', async t => {
+  const { redeem, events } = await openProvider(t)
+  assert.deepEqual((await redeem(await idToken())).providerSession, { issuer: ISSUER, sid: 'device-1' })
+  assert.equal((await redeem(await idToken({ sid: undefined }))).providerSession, undefined)
+  assert.deepEqual(events, [])
+})
+
+test('an ID token that does not hold gives no session id, and keeps nobody out', async t => {
+  const { redeem, events } = await openProvider(t)
+  const wrong = [
+    await idToken({ iss: 'https://evil.example' }),
+    await idToken({ aud: 'another' }),
+    await idToken({ exp: SECONDS - 3600 }),
+    await idToken({ exp: undefined }),
+    await idToken({}, stranger.privateKey),
+    'a.b.c',
+    '',
+  ]
+  for (const token of wrong) {
+    const { accessToken, providerSession } = await redeem(token)
+    assert.match(accessToken, /^at-/)
+    assert.equal(providerSession, undefined)
+  }
+  assert.deepEqual(new Set(events), new Set(['id_token_unusable']))
+  for (const odd of [await idToken({ sid: 1 }), await idToken({ sid: '' }), 7, null])
+    assert.equal((await redeem(odd)).providerSession, undefined)
+})
+
+test('without ISSUER nothing is verified, and nobody asks for keys', async t => {
+  const { redeem, keys } = await openProvider(t, { ISSUER: '' })
+  assert.equal((await redeem(await idToken())).providerSession, undefined)
+  assert.equal(keys.received.length, 0)
+})
+
+test('ending a session of the provider ends that device alone, also after a refresh', async () => {
+  const scene = createScene()
+  const sessions = scene.instance('one')
+  const open = async (issuer: string, sid: string) =>
+    (await sessions.open({ ...tokens('first', scene.now()), providerSession: { issuer, sid } }, ZHANGSAN)).ticket
+  const device = await open(ISSUER, 'device-1')
+  const other = await open(ISSUER, 'device-2')
+  const elsewhere = await open('https://another.example', 'device-1')
+  const { ticket: without } = await sessions.open(tokens('first'), ZHANGSAN)
+  scene.pass(7_000_000)
+  const page = sessions.getFresh(device)
+  ;(await scene.call(1)).give(tokens('second'))
+  await page
+  assert.equal(await sessions.endProviderSession({ issuer: ISSUER, sid: 'device-1' }), 1)
+  assert.equal(await sessions.get(device), undefined)
+  for (const ticket of [other, elsewhere, without]) assert.ok(await sessions.get(ticket))
+  assert.equal(await sessions.endProviderSession({ issuer: ISSUER, sid: 'device-1' }), 0)
+})
