@@ -77,7 +77,7 @@ test('every page of a user’s sessions is ended, one behind an empty page too',
   const keys = deriveKeys(new Secret('a secret of this very test'))
   const provider = { refresh: () => Promise.reject(new Error('nobody asked')) }
   const sessions = createSessions({ store, provider, keys, settings, now, report() {} })
-  const tokens = { accessToken: 'a', refreshToken: 'r', expiresIn: 7200 }
+  const tokens = { accessToken: 'a', refreshToken: 'r', expiresIn: 7200, receivedAt: now() }
   const userInfo = { sub: 's', ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '', username: 'zhangsan' }
   const opened = []
   for (let device = 0; device < 5; device++) opened.push(await sessions.open(tokens, userInfo))
