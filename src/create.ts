@@ -70,7 +70,7 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
     }),
     report,
     now,
-    identities: createIdentities(settings, createSigningKeys(store, keys.signing, now), now),
+    identities: createIdentities({ settings, keys: createSigningKeys(store, keys.signing, now), now, report }),
     upstreams,
     streams,
     lostCookies: createLostCookieDetector({ settings }),

@@ -101,6 +101,11 @@ export const EVENTS = {
     sentence: 'a shadow rule would have refused',
     fields: ['rule', 'method', 'path', 'role'],
   },
+  identity_cut: {
+    level: 'warn',
+    sentence: 'something about a user is too long for applications: the header was cut, or the claim left out',
+    fields: ['header', 'claim'],
+  },
   check_refused: { level: 'warn', sentence: 'a question of forward-auth could not be answered', fields: [] },
   request_failed: { level: 'error', sentence: 'a request failed', fields: ['method', 'path'] },
   upgrade_failed: { level: 'error', sentence: 'an upgrade failed', fields: ['path'] },

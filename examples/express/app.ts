@@ -2,7 +2,9 @@
 import express, { type NextFunction, type Request, type Response } from 'express'
 import { createRemoteJWKSet, type JWTPayload, jwtVerify } from 'jose'
 
-const { PORT = '8080', MENSHEN_URL = 'http://localhost:3000', CLIENT_ID = 'menshen-development' } = process.env
+const { PORT = '8080', MENSHEN_URL = 'http://localhost:3000' } = process.env
+/** This application, as Menshen's UPSTREAM names it: an assertion for another one must not count here. */
+const { AUDIENCE = `http://127.0.0.1:${PORT}` } = process.env
 
 /** Fetched when first needed, and again when Menshen has a new one. */
 const keys = createRemoteJWKSet(new URL('/_menshen/jwks.json', MENSHEN_URL))
@@ -10,7 +12,7 @@ const keys = createRemoteJWKSet(new URL('/_menshen/jwks.json', MENSHEN_URL))
 async function authenticate(request: Request, response: Response, next: NextFunction): Promise<void> {
   try {
     const assertion = request.get('x-menshen-assertion') ?? ''
-    const expected = { issuer: MENSHEN_URL, audience: CLIENT_ID, algorithms: ['ES256'] }
+    const expected = { issuer: MENSHEN_URL, audience: AUDIENCE, algorithms: ['ES256'] }
     const { payload } = await jwtVerify(assertion, keys, expected)
     response.locals.user = payload
     next()

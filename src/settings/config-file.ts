@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url'
 import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
 import { isOwnPath, OWN_PREFIX } from '../own-paths.ts'
-import { upstream } from './kinds.ts'
+import { audience, upstream } from './kinds.ts'
 
 export const ROLES = ['developer', 'common'] as const
 export type Role = (typeof ROLES)[number]
@@ -29,7 +29,13 @@ export interface Rule {
 export interface Config {
   readonly rules?: readonly Rule[] | undefined
   /** Applications by path prefix, for what does not go to UPSTREAM. */
-  readonly upstreams?: Readonly<Record<string, string>> | undefined
+  readonly upstreams?: Readonly<Record<string, string | UpstreamConfig>> | undefined
+}
+
+export interface UpstreamConfig {
+  readonly url: string
+  /** Whom the signed assertion is for; the address, if nothing is said. */
+  readonly audience?: string | undefined
 }
 
 const CONFIG_FILE = 'menshen.config.ts'
@@ -65,9 +71,14 @@ const rule = z
     message: 'expected either roles or public: true',
   })
 
+const upstreamPlace = z.union(
+  [upstream.check, z.strictObject({ url: upstream.check, audience: audience.check.optional() })],
+  { error: `expected ${upstream.expected}, or { url, audience }, for example "${upstream.example}"` },
+)
+
 const configShape = z.strictObject({
   rules: z.array(rule).optional(),
-  upstreams: z.record(path, upstream.check).optional(),
+  upstreams: z.record(path, upstreamPlace).optional(),
 })
 
 /** The file in this folder, checked; an empty configuration if there is none. */

@@ -136,6 +136,8 @@ function addNetwork(list: BlockList, network: string): boolean {
   return true
 }
 
+export const audience: Kind<string> = text('what the application calls itself, at most 200 characters', 'wiki', 200)
+
 export function text(expected: string, example: string, longest = 1000): Kind<string> {
   return { check: z.string().max(longest).regex(/\S/), expected, example }
 }

@@ -108,6 +108,11 @@ export const SETTINGS = {
     default: 'x-menshen-assertion',
     sentence: 'The header with a short-lived signed JWT; its public keys are at `/_menshen/jwks.json`.',
   }),
+  ASSERTION_AUDIENCE: optional({
+    ...kind.audience,
+    defaultNote: 'the address in `UPSTREAM`; with forward-auth `CLIENT_ID`',
+    sentence: 'The audience of the signed JWT for the application behind. `upstreams` name their own.',
+  }),
   FORWARD_ACCESS_TOKEN: required({
     ...kind.yesOrNo,
     default: 'false',

@@ -1,7 +1,9 @@
 // Forward-auth: what a proxy in front is told, and whom we believe about the request that it asks for.
 import assert from 'node:assert/strict'
 import test from 'node:test'
+import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
 import type { Rule } from '../../src/index.ts'
+import { CLIENT_ID } from '../kit/strict-provider.ts'
 import { openWire, raw, request, statusOf } from './raw.ts'
 import { cookieOf, openScene } from './scene.ts'
 
@@ -13,6 +15,7 @@ const RULES: Rule[] = [
 const NAMES = ['user', 'email', 'preferred-username', 'groups'].map(name => `x-forwarded-${name}`)
 const IDENTITY = [...NAMES, 'x-menshen-assertion']
 const TRUSTED = { env: { TRUSTED_PROXIES: '127.0.0.1' }, config: { rules: RULES } }
+const AUDIENCE = { code: 'ERR_JWT_CLAIM_VALIDATION_FAILED', claim: 'aud' }
 const HTML = { accept: 'text/html', 'sec-fetch-dest': 'document' }
 
 /** How each kind of proxy says what was asked for. */
@@ -128,6 +131,47 @@ test('only a trusted proxy says what was asked for; anybody else gets 400, and t
     // Without a word about another request, it is about the session alone.
     assert.equal((await admin.get('/_menshen/check')).status, 200)
     assert.equal((await scene.visitor().get('/_menshen/check')).status, 401)
+  }
+})
+
+test('who is there is told to trusted proxies alone: a script of a page gets the status and nothing else', async t => {
+  for (const trusted of ['', '10.0.0.0/8']) {
+    const scene = await openScene(t, { env: { TRUSTED_PROXIES: trusted }, config: { rules: RULES } })
+    const [visitor, user] = [scene.visitor(), await scene.user('lisi', { nickname: '李四' })]
+    const script = { 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors', 'sec-fetch-site': 'same-origin' }
+    const answers = [
+      [200, await user.get('/_menshen/check', { headers: script })],
+      [401, await visitor.get('/_menshen/check', { headers: script })],
+      [400, await user.get('/_menshen/check', { headers: { ...script, ...nginx('/') } })],
+      [400, await user.get('/_menshen/forward', { headers: { ...script, ...caddy('/') } })],
+      [400, await user.get('/_menshen/forward', { headers: script })],
+    ] as const
+    for (const [status, { headers, status: seen }] of answers) {
+      assert.equal(seen, status)
+      for (const name of IDENTITY) assert.ok(!(name in headers), name)
+      assert.doesNotMatch(JSON.stringify(headers), /eyJ|lisi|common/)
+    }
+  }
+})
+
+test('an assertion by forward-auth is for CLIENT_ID, or for whom the setting names', async t => {
+  for (const [env, audience] of [
+    [{}, CLIENT_ID],
+    [{ ASSERTION_AUDIENCE: 'wiki' }, 'wiki'],
+  ] as const) {
+    const scene = await openScene(t, { ...TRUSTED, env: { ...TRUSTED.env, ...env } })
+    const user = await scene.user()
+    const keys = createLocalJWKSet((await user.get('/_menshen/jwks.json')).json<JSONWebKeySet>())
+    for (const [path, headers] of [
+      ['/_menshen/check', nginx('/')],
+      ['/_menshen/forward', caddy('/')],
+    ] as const) {
+      const { headers: told } = await user.get(path, { headers })
+      const assertion = String(told['x-menshen-assertion'])
+      const expected = { issuer: scene.baseUrl, currentDate: new Date(scene.now()) }
+      assert.equal((await jwtVerify(assertion, keys, { ...expected, audience })).payload.username, 'zhangsan')
+      await assert.rejects(jwtVerify(assertion, keys, { ...expected, audience: scene.upstream.url }), AUDIENCE)
+    }
   }
 })
 

@@ -8,7 +8,6 @@ import { createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { startMenshen } from '../kit/process.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
-import { CLIENT_ID } from '../kit/strict-provider.ts'
 import { until } from './scene.ts'
 
 const FOLDER = fileURLToPath(new URL('../../examples/express/', import.meta.url))
@@ -17,7 +16,7 @@ test('the Express example greets whom Menshen names, and nobody else', async t =
   const provider = await startScriptedProvider()
   t.after(() => provider.close())
   const [port, menshenPort] = [String(await freePort()), String(await freePort())]
-  const env = { PATH: process.env.PATH, PORT: port, MENSHEN_URL: `http://localhost:${menshenPort}`, CLIENT_ID }
+  const env = { PATH: process.env.PATH, PORT: port, MENSHEN_URL: `http://localhost:${menshenPort}` }
   const app = spawn(process.execPath, ['app.ts'], { cwd: FOLDER, env, stdio: 'inherit' })
   const ended = once(app, 'exit')
   t.after(async () => {

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { createLocalJWKSet, createRemoteJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
 import { createClient } from '../kit/client.ts'
-import { CLIENT_ID } from '../kit/strict-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { raw, request } from './raw.ts'
 import { cookieOf, openGateway, openScene, type Scene } from './scene.ts'
@@ -117,7 +116,7 @@ test('the assertion proves who is there, to whoever fetches our keys', async t =
   const assertion = String(scene.upstream.last().headers['x-menshen-assertion'])
   const { payload, protectedHeader } = await jwtVerify(assertion, keys, {
     issuer: scene.baseUrl,
-    audience: CLIENT_ID,
+    audience: scene.upstream.url,
     algorithms: ['ES256'],
     currentDate: new Date(scene.now()),
   })

@@ -12,11 +12,12 @@ import { errorAnswer, noticeAnswer, safetyHeaders } from '../http/page-answers.t
 import { isForeignSocket, splitTarget, type Visit } from '../http/request.ts'
 import { send } from '../http/send.ts'
 import { isTrusted } from '../http/trusted-proxies.ts'
-import type { IdentityHeaders } from '../identity/identity-headers.ts'
+import { forwardAuthAudience, type IdentityHeaders } from '../identity/identity-headers.ts'
 
 type Check = (visit: Visit, response: ServerResponse) => MaybePromise<void>
 
 const STATUS = { admitted: 200, refused: 403, visitor: 401 } as const
+const NO_IDENTITY: IdentityHeaders = {}
 /** Where each kind of proxy says what was asked for. */
 const ORIGINAL = {
   [OWN_PATHS.check]: { uri: 'x-original-uri', method: 'x-original-method' },
@@ -29,6 +30,7 @@ export function isCheck(path: string): path is keyof typeof ORIGINAL {
 
 export function createCheck(context: GatewayContext): Check {
   const safety = { ...safetyHeaders(context), 'content-length': 0 }
+  const audience = forwardAuthAudience(context.settings)
   const made = new WeakMap<IdentityHeaders, OutgoingHttpHeaders>()
 
   function withSafety(identity: IdentityHeaders): OutgoingHttpHeaders {
@@ -39,8 +41,10 @@ export function createCheck(context: GatewayContext): Check {
     return headers
   }
 
-  function answerByStatus({ outcome, loaded, cookies }: Admission, response: ServerResponse): MaybePromise<void> {
-    return andThen(context.identities.headersFor(loaded), identity => {
+  /** Who is there is for a proxy to pass on. Anybody else, such as a script of a page, is only told yes or no. */
+  function answerByStatus(byProxy: boolean, admission: Admission, response: ServerResponse): MaybePromise<void> {
+    const { outcome, loaded, cookies } = admission
+    return andThen(byProxy ? context.identities.headersFor(loaded, audience) : NO_IDENTITY, identity => {
       const headers = withSafety(identity)
       response.writeHead(STATUS[outcome], cookies.length > 0 ? { ...headers, 'set-cookie': [...cookies] } : headers)
       response.end()
@@ -48,7 +52,8 @@ export function createCheck(context: GatewayContext): Check {
   }
 
   return (visit, response) => {
-    const original = originalVisit(context, visit)
+    const byProxy = isTrusted(context.settings.TRUSTED_PROXIES, visit.address)
+    const original = originalVisit(visit, byProxy)
     if (typeof original === 'string') {
       context.report('check_refused', { address: visit.address, reason: original })
       return send(response, noticeAnswer(context, 'bad_request'))
@@ -58,7 +63,7 @@ export function createCheck(context: GatewayContext): Check {
         ? { outcome: 'refused', cookies: caller.cookies }
         : judge(context, original.method, original.path, caller)
       const { outcome, cookies } = admission
-      if (visit.path === OWN_PATHS.check || outcome === 'admitted') return answerByStatus(admission, response)
+      if (visit.path === OWN_PATHS.check || outcome === 'admitted') return answerByStatus(byProxy, admission, response)
       if (outcome === 'refused') return send(response, errorAnswer(context, original, 'refused', { cookies }))
       return send(response, toLogin(context, original, cookies))
     })
@@ -66,12 +71,11 @@ export function createCheck(context: GatewayContext): Check {
 }
 
 /** The request that the proxy asks about; without one, the check is about the session alone. A sentence if unusable. */
-function originalVisit(context: GatewayContext, visit: Visit): Visit | string {
+function originalVisit(visit: Visit, byProxy: boolean): Visit | string {
   const names = isCheck(visit.path) ? ORIGINAL[visit.path] : ORIGINAL[OWN_PATHS.check]
   const uri = visit.headers[names.uri]
   if (uri === undefined && visit.path === OWN_PATHS.check) return visit
-  if (!isTrusted(context.settings.TRUSTED_PROXIES, visit.address))
-    return `${names.uri} counts only from TRUSTED_PROXIES`
+  if (!byProxy) return `${names.uri} counts only from TRUSTED_PROXIES`
   const [rawPath, search] = splitTarget(String(uri))
   const path = canonicalPath(rawPath)
   if (path === undefined) return `${names.uri} is missing, or its path is ambiguous`

@@ -23,7 +23,7 @@ export async function forward(
   const { 'content-length': length, 'transfer-encoding': coding, expect } = visit.headers
   const hasBody = length !== undefined || coding !== undefined
   const body = hasBody ? request.iterator({ destroyOnReturn: false }) : null
-  const headers = requestHeaders(context, upstream.host, request, visit, loaded)
+  const headers = requestHeaders(context, upstream, request, visit, loaded)
   const exchange: Exchange = {
     upstream,
     method: visit.method,

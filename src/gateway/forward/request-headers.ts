@@ -8,6 +8,7 @@ import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
 import type { Visit } from '../http/request.ts'
 import { isTrusted, plainAddress, splitList } from '../http/trusted-proxies.ts'
 import { namedBy } from './connection-header.ts'
+import type { Upstream } from './upstreams.ts'
 
 /** Meant for one connection only (RFC 9110, 7.6.1). */
 const HOP_BY_HOP = new Set([
@@ -45,7 +46,7 @@ const MOST_POLICIES = 1000
 /** Names and values in turn. */
 export function requestHeaders(
   context: GatewayContext,
-  upstreamHost: string,
+  upstream: Pick<Upstream, 'host' | 'audience'>,
   { rawHeaders }: IncomingMessage,
   visit: Visit,
   loaded: LoadedSession | undefined,
@@ -54,7 +55,7 @@ export function requestHeaders(
   const { host, connection, te } = visit.headers
   const { ours, ourCookies, policies } = perGateway.get(context) ?? makePerGateway(context)
   const named = namedBy(connection)?.map(plainName)
-  const headers = ['host', settings.UPSTREAM_HOST_HEADER === 'browser' && host ? host : upstreamHost]
+  const headers = ['host', settings.UPSTREAM_HOST_HEADER === 'browser' && host ? host : upstream.host]
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] as string
     const policy = policies.get(name) ?? decidePolicy(context, policies, name)
@@ -66,7 +67,7 @@ export function requestHeaders(
   if (te !== undefined && splitList(te).includes('trailers')) headers.push('te', 'trailers')
   headers.push('x-forwarded-for', forwardedFor(context, visit), ...ours)
   if (!loaded) return headers
-  return andThen(identities.headersFor(loaded), identity => {
+  return andThen(identities.headersFor(loaded, upstream.audience), identity => {
     for (const name in identity) headers.push(name, identity[name] as string)
     if (settings.FORWARD_ACCESS_TOKEN) headers.push('authorization', `Bearer ${loaded.session.accessToken}`)
     return headers

@@ -72,7 +72,7 @@ async function upgrade(context: GatewayContext, request: IncomingMessage, socket
   if (isForeignSocket(visit, context.settings.BASE_URL)) return refuse(socket, 403)
   const { outcome, loaded, cookies } = await admit(context, visit)
   if (outcome !== 'admitted') return refuse(socket, outcome === 'refused' ? 403 : 401, cookies)
-  const headers = await requestHeaders(context, upstream.host, request, visit, loaded)
+  const headers = await requestHeaders(context, upstream, request, visit, loaded)
   if (socket.destroyed) return
 
   const outgoing = dial(upstream, visit, headers)

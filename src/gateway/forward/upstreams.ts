@@ -4,7 +4,7 @@ import { isIP } from 'node:net'
 import { buildConnector, type Dispatcher, Pool } from 'undici'
 import { readablePath } from '../../access/canonical-path.ts'
 import { isWithin } from '../../access/rules.ts'
-import type { Config } from '../../settings/config-file.ts'
+import type { Config, UpstreamConfig } from '../../settings/config-file.ts'
 import type { Settings } from '../../settings/read.ts'
 
 export interface Upstream {
@@ -12,6 +12,8 @@ export interface Upstream {
   readonly pool: Dispatcher
   /** What the application calls itself. */
   readonly host: string
+  /** Whom its assertions are for. */
+  readonly audience: string
   /** The name that its certificate has to show, whatever Host it is sent. */
   readonly servername: string
   /** For connections that are not requests: where and how to connect. */
@@ -26,7 +28,8 @@ export interface Upstreams {
 
 export function openUpstreams(settings: Settings, config: Config): Upstreams {
   const ca = settings.UPSTREAM_CA_FILE && readFileSync(settings.UPSTREAM_CA_FILE, 'utf8')
-  const places = { ...(settings.UPSTREAM && { '/': settings.UPSTREAM }), ...config.upstreams }
+  const { UPSTREAM: url, ASSERTION_AUDIENCE: audience } = settings
+  const places = { ...(url && { '/': { url, audience } }), ...config.upstreams }
   const upstreams = Object.entries(places)
     .map(([prefix, place]) => openUpstream(prefix, place, settings, ca))
     .sort((one, other) => other.prefix.length - one.prefix.length)
@@ -41,9 +44,15 @@ export function openUpstreams(settings: Settings, config: Config): Upstreams {
   }
 }
 
-function openUpstream(prefix: string, place: string, settings: Settings, ca: string | undefined): Upstream {
-  const socketPath = place.startsWith('unix:') ? place.slice('unix:'.length) : undefined
-  const origin = socketPath ? 'http://localhost' : place
+function openUpstream(
+  prefix: string,
+  place: string | UpstreamConfig,
+  settings: Settings,
+  ca: string | undefined,
+): Upstream {
+  const { url, audience = url } = typeof place === 'string' ? { url: place } : place
+  const socketPath = url.startsWith('unix:') ? url.slice('unix:'.length) : undefined
+  const origin = socketPath ? 'http://localhost' : url
   const { host, hostname } = new URL(origin)
   const servername = hostname.replace(/^\[|\]$/g, '')
   const connect = buildConnector({
@@ -60,5 +69,5 @@ function openUpstream(prefix: string, place: string, settings: Settings, ca: str
     connect: (options, callback) => connect(isIP(servername) ? { ...options, servername: '' } : options, callback),
   })
   const connection = { origin, ...(socketPath && { socketPath }), ...(ca && { ca }) }
-  return { prefix, pool, host, servername, connection }
+  return { prefix, pool, host, audience, servername, connection }
 }

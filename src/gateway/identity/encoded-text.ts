@@ -1,0 +1,20 @@
+// Text as the value of a header: what it cannot carry is percent-encoded, and what is too long for applications is cut.
+
+/** Many applications refuse a request whose headers are over 8 KiB; four of these have to fit into it. */
+export const LONGEST_VALUE = 2048
+
+/** What a header cannot carry is percent-encoded; so is the percent sign, or `%61dmin` could be taken for somebody else. */
+export function printable(text: string): string {
+  return text.replace(/[^\x21-\x7e]|%/gu, encodeURIComponent)
+}
+
+/** Cut between two characters, so that what is left can still be decoded. */
+export function encodeBounded(text: string, encode: (text: string) => string): { value: string; isCut: boolean } {
+  let value = ''
+  for (const character of text.toWellFormed()) {
+    const encoded = encode(character)
+    if (value.length + encoded.length > LONGEST_VALUE) return { value, isCut: true }
+    value += encoded
+  }
+  return { value, isCut: false }
+}

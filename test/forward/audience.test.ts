@@ -1,0 +1,73 @@
+// Each application gets assertions of its own: what one was told is of no use at another.
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import test from 'node:test'
+import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
+import { tempFolder } from '../kit/temp.ts'
+import { openScene, type Scene } from './scene.ts'
+import { startUpstream, type Upstream, watch } from './upstream.ts'
+
+/** Fails if the last assertion that this application was sent is not for this audience. */
+async function verify(scene: Scene, application: Pick<Upstream, 'last'>, audience: string) {
+  const keys = createLocalJWKSet((await scene.visitor().get('/_menshen/jwks.json')).json<JSONWebKeySet>())
+  const assertion = String(application.last().headers['x-menshen-assertion'])
+  return jwtVerify(assertion, keys, { issuer: scene.baseUrl, audience, currentDate: new Date(scene.now()) })
+}
+
+test("one application's assertion fails at another", async t => {
+  const [wiki, forum] = [await startUpstream(t), await startUpstream(t)]
+  const upstreams = { '/wiki': { url: wiki.url, audience: 'wiki' }, '/forum': { url: forum.url } }
+  const scene = await openScene(t, { config: { upstreams } })
+  const user = await scene.user()
+  const applications = [
+    ['/', scene.upstream, scene.upstream.url],
+    ['/wiki', wiki, 'wiki'],
+    ['/forum', forum, forum.url],
+  ] as const
+  // Twice, so that what was made for one application is there when another is visited.
+  for (const [path] of [...applications, ...applications]) assert.equal((await user.get(path)).status, 200)
+  for (const [path, application, own] of applications)
+    for (const [, , audience] of applications) {
+      const verified = verify(scene, application, audience)
+      if (audience === own) assert.equal((await verified).payload.aud, own)
+      else await assert.rejects(verified, { code: 'ERR_JWT_CLAIM_VALIDATION_FAILED', claim: 'aud' }, path)
+    }
+})
+
+test('an assertion is made once for a session and an application, and used until it is too old', async t => {
+  const wiki = await startUpstream(t)
+  const scene = await openScene(t, { config: { upstreams: { '/wiki': wiki.url } } })
+  const user = await scene.user()
+  const ask = async (path: string, application: Upstream) => {
+    await user.get(path)
+    return application.last().headers['x-menshen-assertion']
+  }
+  const [first, ofWiki] = [await ask('/', scene.upstream), await ask('/wiki', wiki)]
+  assert.equal(await ask('/', scene.upstream), first)
+  assert.equal(await ask('/wiki', wiki), ofWiki)
+  assert.notEqual(first, ofWiki)
+  scene.passSeconds(121)
+  assert.notEqual(await ask('/', scene.upstream), first)
+})
+
+test('the setting names the audience of UPSTREAM, and of no other application', async t => {
+  const wiki = await startUpstream(t)
+  const scene = await openScene(t, {
+    env: { ASSERTION_AUDIENCE: 'portal' },
+    config: { upstreams: { '/wiki': wiki.url } },
+  })
+  const user = await scene.user()
+  await user.get('/')
+  await user.get('/wiki')
+  await verify(scene, scene.upstream, 'portal')
+  await verify(scene, wiki, wiki.url)
+})
+
+test('an application on a socket is called by the address in the settings', async t => {
+  const path = join(tempFolder(t), 'app.sock')
+  const upstream = await watch(t, createServer().listen(path))
+  const scene = await openScene(t, { env: { UPSTREAM: `unix:${path}` } })
+  await (await scene.user()).get('/')
+  await verify(scene, upstream, `unix:${path}`)
+})
