@@ -22,12 +22,16 @@ test('every error code is explained in docs/troubleshooting.md', () => {
   for (const code of Object.keys(ERRORS)) assert.match(page, new RegExp(`^\\| \`${code}\` \\|`, 'm'))
 })
 
-test('docs/security.md names an existing test for each of the 55 statements', () => {
+test('docs/security.md names an existing test for each statement', () => {
   const rows = [...read('docs/security.md').matchAll(/^\| S(\d\d) \|.*\| `(test\/[\w./-]+)`: (.*) \|$/gm)]
   const numbers = rows.map(([, number]) => Number(number))
   assert.deepEqual(
-    numbers,
+    numbers.slice(0, 55),
     Array.from({ length: 55 }, (_, n) => n + 1),
+  )
+  assert.deepEqual(
+    numbers,
+    [...new Set(numbers)].sort((one, other) => one - other),
   )
   for (const [, , file = '', name = ''] of rows) assert.ok(read(file).includes(name), `${file}: ${name}`)
 })
