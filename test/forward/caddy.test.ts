@@ -1,9 +1,13 @@
 // The example for Caddy, with Caddy itself.
 import { readFileSync, writeFileSync } from 'node:fs'
-import { testProxy } from './proxies.ts'
+import type { FrontProxy } from './proxies.ts'
+import { testAttacks } from './proxy-attacks.ts'
+import { testJourneys } from './proxy-journeys.ts'
+import { testSockets } from './proxy-sockets.ts'
 
-testProxy({
+const proxy: FrontProxy = {
   program: 'caddy',
+  mode: 'forward-auth',
   example: 'caddy/Caddyfile',
   replace: ({ proxy, menshen, application }) => [
     ['app.example.com {', `http://127.0.0.1:${proxy} {`],
@@ -15,4 +19,8 @@ testProxy({
     writeFileSync(config, `{\n\tadmin off\n}\n\n${readFileSync(config, 'utf8')}`)
     return ['run', '--adapter', 'caddyfile', '--config', config]
   },
-})
+}
+
+testJourneys(proxy)
+testAttacks(proxy)
+testSockets(proxy)

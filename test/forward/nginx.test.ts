@@ -1,10 +1,14 @@
 // The example for nginx, with nginx itself.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { testProxy } from './proxies.ts'
+import type { FrontProxy } from './proxies.ts'
+import { testAttacks } from './proxy-attacks.ts'
+import { testJourneys } from './proxy-journeys.ts'
+import { testSockets } from './proxy-sockets.ts'
 
-testProxy({
+const proxy: FrontProxy = {
   program: 'nginx',
+  mode: 'forward-auth',
   example: 'nginx/menshen.conf',
   replace: ({ proxy, menshen, application }) => [
     ['listen 80;', `listen 127.0.0.1:${proxy};`],
@@ -20,4 +24,8 @@ testProxy({
     writeFileSync(join(folder, 'nginx.conf'), [...lines, 'events {}', http, ''].join('\n'))
     return ['-p', folder, '-e', 'stderr', '-c', join(folder, 'nginx.conf')]
   },
-})
+}
+
+testJourneys(proxy)
+testAttacks(proxy)
+testSockets(proxy)

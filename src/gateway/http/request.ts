@@ -33,6 +33,7 @@ export function isByScript({ headers }: Visit): boolean {
   const accept = (headers.accept ?? '').toLowerCase()
   return (
     headers['sec-fetch-dest'] === 'empty' ||
+    isSocket(headers) ||
     String(headers['x-requested-with']).toLowerCase() === 'xmlhttprequest' ||
     (accept.includes('json') && !accept.includes('text/html'))
   )
@@ -52,9 +53,11 @@ export function isNavigation({ method, path, headers }: Visit): boolean {
  * about it may have kept Upgrade to itself.
  */
 export function isForeignSocket({ headers }: Visit, ownOrigin: string): boolean {
-  const { upgrade, origin } = headers
-  const isSocket = upgrade?.toLowerCase() === 'websocket' || headers['sec-websocket-key'] !== undefined
-  return isSocket && origin !== undefined && origin !== ownOrigin
+  return isSocket(headers) && headers.origin !== undefined && headers.origin !== ownOrigin
+}
+
+function isSocket(headers: IncomingHttpHeaders): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket' || headers['sec-websocket-key'] !== undefined
 }
 
 /** A browser, or something that pretends to be one, looks ahead without being asked. */
