@@ -23,9 +23,10 @@ export const ERRORS = {
   bad_settings: 'one or more settings are wrong or missing',
   cannot_start: 'something that the start needs is not available: a port, a folder, a file',
   provider_unreachable: 'the provider gave no whole answer: no connection, a broken one, or the deadline passed',
-  provider_refused: 'the provider refused: the code, the refresh token or the client is not valid (any more)',
+  provider_refused: 'the provider refused the code or the token: it is not valid (any more)',
   provider_busy: 'more calls to the provider at once than PROVIDER_PARALLEL_CALLS allows',
-  provider_answer: 'the provider answered something that cannot be used',
+  provider_answer:
+    'the provider answered something that cannot be used: another status, a refusal of the client, a page of a firewall, missing fields',
   store_unavailable: 'the store could not be read or written',
 } as const
 

@@ -76,9 +76,16 @@ const userInfoAnswer = z.object({
 
 const errorAnswer = z.object({ error: z.string() })
 
-/** Not now, rather than no. */
-const PASSING = new Set([408, 425, 429])
-const REFUSALS = new Set(['invalid_grant', 'invalid_token', 'invalid_client', 'unauthorized_client'])
+/** A verdict on the code or the token. Everything else (a firewall, a wrong client, a wrong address) says nothing of it. */
+const REFUSALS = new Set(['invalid_grant', 'invalid_token'])
+/** What else may be repeated in a log: the codes of RFC 6749, and never a text of the provider. */
+const OTHER_CODES = new Set([
+  'invalid_request',
+  'invalid_client',
+  'unauthorized_client',
+  'unsupported_grant_type',
+  'invalid_scope',
+])
 
 export function readTokenSet(answer: Answer, receivedAt: number): TokenSet {
   const { access_token, refresh_token, expires_in } = read(tokenAnswer, answer)
@@ -103,8 +110,8 @@ function read<T>(schema: z.ZodType<T>, { status, body }: Answer): T {
   const error = errorCode(body)
   if (error !== undefined && REFUSALS.has(error))
     throw new MenshenError('provider_refused', `the provider answered ${status} with ${error}`)
-  if (status >= 400 && status < 500 && !PASSING.has(status))
-    throw new MenshenError('provider_refused', `the provider answered ${status}`)
+  if (error !== undefined && OTHER_CODES.has(error))
+    throw new MenshenError('provider_answer', `the provider answered ${status} with ${error}`)
   if (status !== 200) throw new MenshenError('provider_answer', `the provider answered ${status}`)
   if (body === undefined) throw new MenshenError('provider_answer', 'the answer is not JSON')
   const result = schema.safeParse(body)

@@ -2,11 +2,10 @@
 import { factsOf, MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { ProviderSession, TokenSet, UserInfo } from '../provider/answers.ts'
-import type { Provider } from '../provider/provider.ts'
 import type { Settings } from '../settings/read.ts'
 import type { Store, Stored } from '../stores/store.ts'
 import type { DerivedKeys } from './derived-keys.ts'
-import { createRefresher, type Refreshed, type RefresherOptions } from './refresh.ts'
+import { createRefresher, type Refreshed, type RefresherOptions } from './refresh/refresher.ts'
 import { createSessionCache, type LoadedSession } from './session-cache.ts'
 import {
   isDue,
@@ -59,7 +58,7 @@ export interface Sessions {
 
 export interface SessionsOptions {
   readonly store: Store
-  readonly provider: Pick<Provider, 'refresh'>
+  readonly provider: RefresherOptions['provider']
   readonly keys: DerivedKeys
   readonly settings: RefresherOptions['settings'] &
     Pick<Settings, 'REFRESH_LEAD_SECONDS' | 'SESSION_MAX_HOURS' | 'SESSION_CACHE_SIZE'>
@@ -199,10 +198,11 @@ export function createSessions({ store, provider, keys, settings, now, report }:
     },
 
     async close(ticket) {
-      const loaded = await get(ticket)
       cache?.delete(ticket)
-      // Of parallel sign-outs one has ended it.
-      return loaded && (await store.remove(loaded.key)) ? loaded.session : undefined
+      if (!isTicket(ticket) || !(await store.read(recordKey(ticket)))) return undefined
+      // Of parallel sign-outs one has ended it, and what it gives are the latest tokens: a refresh may just have saved them.
+      const entry = await store.take(recordKey(ticket))
+      return entry && sessionOf(entry, ticket)
     },
 
     async list({ username, after, limit }) {

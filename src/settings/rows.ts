@@ -148,7 +148,7 @@ export const SETTINGS = {
     ...kind.oneOf(['clear', 'keep'], 'keep'),
     default: 'clear',
     sentence:
-      '`clear` ends the session when a refresh fails, as the specification says; `keep` lets it live while its token is valid if the provider cannot be reached.',
+      '`clear` ends the session when a refresh fails, as the specification says; `keep` lets it live while its token is valid, unless the provider says `invalid_grant` or `invalid_token`.',
   }),
   LOGOUT_STYLE: required({
     ...kind.oneOf(['server', 'browser', 'none'], 'browser'),

@@ -8,7 +8,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { MenshenError } from '../../src/errors.ts'
 import type { TokenSet } from '../../src/provider/answers.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
-import { leaseLife } from '../../src/session/refresh.ts'
+import { leaseLife } from '../../src/session/refresh/refresher.ts'
 import { createSessions, type Sessions } from '../../src/session/sessions.ts'
 import { Secret } from '../../src/settings/secret.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
@@ -40,6 +40,7 @@ export function createScene({ keep = false, parallel = 64, through = store => st
   const now = () => clock.now
   const store = createMemoryStore({ now })
   const asked: Asked[] = []
+  const revoked: (string | undefined)[] = []
   const arrivals = new EventEmitter().setMaxListeners(0)
   const events: { by: string; event: string }[] = []
   const keys = deriveKeys(new Secret('gateway'))
@@ -54,6 +55,7 @@ export function createScene({ keep = false, parallel = 64, through = store => st
         arrivals.emit('asked')
         return promise
       },
+      signOut: async (refreshToken: string | undefined) => void revoked.push(refreshToken),
     }
     return createSessions({
       store: through(store, name),
@@ -62,6 +64,7 @@ export function createScene({ keep = false, parallel = 64, through = store => st
       settings: {
         REFRESH_LEAD_SECONDS: 300,
         REFRESH_FAILURE: keep ? 'keep' : 'clear',
+        LOGOUT_STYLE: 'server',
         PROVIDER_TIMEOUT_MS,
         PROVIDER_PARALLEL_CALLS: parallel,
         SESSION_MAX_HOURS: 168,
@@ -76,6 +79,8 @@ export function createScene({ keep = false, parallel = 64, through = store => st
     store,
     now,
     asked,
+    /** The refresh tokens of which the provider was told that they are not needed any more. */
+    revoked,
     events,
     instance,
     pass(ms: number): void {

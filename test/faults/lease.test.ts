@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { MenshenError } from '../../src/errors.ts'
-import type { Refreshed } from '../../src/session/refresh.ts'
+import type { Refreshed } from '../../src/session/refresh/refresher.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { createScene, LEASE_MS, LIFE, openDue, settle, tokens, ZHANGSAN } from './doubles.ts'
 
@@ -136,6 +136,7 @@ test('a late loser does not overwrite newer tokens, and serves them', async () =
   first.give(tokens('older'))
   assert.equal(accessToken(await late), 'access-newer')
   assert.equal(accessToken(await other.getFresh(ticket)), 'access-newer')
+  assert.deepEqual(scene.revoked, [], 'a provider that revokes what belongs together would end the session')
 })
 
 for (const code of ['provider_refused', 'provider_unreachable'] as const)
@@ -233,6 +234,39 @@ test('a holder whose lease ran out before it asked does not ask: the token may b
   assert.deepEqual(calls, ['other: refresh-first'], 'a spent token was used again')
 })
 
+test('a holder that slept right after taking the lease does not take the next holder’s for its own', async () => {
+  const asleep = Promise.withResolvers<void>()
+  const awake = Promise.withResolvers<void>()
+  const sleepy = (store: Store, name: string): Store => {
+    if (name !== 'sleepy') return store
+    return {
+      ...store,
+      async create(key, entry) {
+        const created = await store.create(key, entry)
+        if (!key.startsWith('lease:')) return created
+        asleep.resolve()
+        await awake.promise
+        return created
+      },
+    }
+  }
+  const scene = createScene({ through: sleepy })
+  const [slow, other] = [scene.instance('sleepy'), scene.instance('other')]
+  const ticket = await openDue(scene, other)
+  const late = slow.getFresh(ticket)
+  await asleep.promise
+  scene.pass(LEASE_MS + 1)
+  const page = other.getFresh(ticket)
+  const call = await scene.call(1)
+  awake.resolve()
+  await settle()
+  const calls = scene.asked.map(({ by }) => by)
+  call.give(tokens('newer'))
+  for (const again of scene.asked.slice(1)) again.fail('provider_refused') // it would be the spent token
+  assert.deepEqual((await Promise.all([page, late])).map(accessToken), ['access-newer', 'access-newer'])
+  assert.deepEqual(calls, ['other'], 'a token was used twice')
+})
+
 test('a sign-out during a refresh wins, in the instance that refreshes and in the one that waits', async () => {
   const scene = createScene()
   const [one, other] = [scene.instance('one'), scene.instance('other')]
@@ -244,6 +278,7 @@ test('a sign-out during a refresh wins, in the instance that refreshes and in th
   assert.deepEqual(await Promise.all(pages), [undefined, undefined])
   for (const sessions of [one, other, scene.instance('new')]) assert.equal(await sessions.getFresh(ticket), undefined)
   assert.equal(scene.asked.length, 1)
+  assert.deepEqual(scene.revoked, ['refresh-second'])
 })
 
 test('a sign-out at any step of a refresh wins', async () => {
@@ -273,7 +308,8 @@ test('a sign-out at any step of a refresh wins', async () => {
     const scene = createScene({ through: between })
     const [one, other] = [scene.instance('one'), scene.instance('other')]
     const ticket = await openDue(scene, other)
-    signOut = async () => void (await other.close(ticket))
+    const closed: (string | undefined)[] = []
+    signOut = async () => void closed.push((await other.close(ticket))?.refreshToken)
     const page = one.getFresh(ticket)
     await settle()
     scene.asked[0]?.give(tokens('second'))
@@ -281,6 +317,8 @@ test('a sign-out at any step of a refresh wins', async () => {
     if (calls < step) await signOut()
     for (const sessions of [one, other, scene.instance('new')])
       assert.equal(await sessions.getFresh(ticket), undefined, `signed out before call ${step} of the store`)
+    const living = scene.asked.length > 0 ? 'refresh-second' : 'refresh-first'
+    assert.ok([...closed, ...scene.revoked].includes(living), `the latest token is revoked after call ${step}`)
   }
 })
 

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
+import type { Answer } from '../kit/answers.ts'
 import { type Client, type Response, signIn } from '../kit/client.ts'
 import { openMenshen } from '../kit/menshen.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
@@ -238,6 +239,48 @@ for (const where of ['the same browser', 'another browser with the same ticket']
     assert.equal(refreshes(), 1)
   })
 
+/** A refresh for which the provider has done its work, and whose answer is still on its way. */
+async function answerOnItsWay(t: TestContext, env: Record<string, string> = {}, behaviour: Partial<Behaviour> = {}) {
+  const scene = await setUp(t, env, behaviour)
+  const { promise: until, resolve: deliver } = Promise.withResolvers<void>()
+  scene.provider.answer('refresh', { kind: 'held', until }, 'once')
+  scene.gateway.passSeconds(LIFE - 100)
+  const pending = scene.get()
+  await scene.provider.called('refresh')
+  return { ...scene, pending, deliver }
+}
+
+for (const rotate of [true, false])
+  test(`a sign-out during a refresh leaves no token alive at the provider, ${rotate ? 'with' : 'without'} rotation`, async t => {
+    const { visitor, provider, cookie, pending, deliver } = await answerOnItsWay(t, {}, { rotate })
+    await visitor.post('/logout', {}, { headers: { cookie } })
+    deliver()
+    assert.ok(isOver(await pending))
+    assert.deepEqual(provider.livingTokens, [])
+  })
+
+test('an ending from elsewhere during a refresh leaves no token alive at the provider', async t => {
+  const { gateway, provider, pending, deliver } = await answerOnItsWay(t)
+  const developer = gateway.visitor()
+  await signIn(developer, provider, { username: 'admin' })
+  const theirs = provider.livingTokens.length
+  const console = (await developer.get('/_menshen/console?username=zhangsan')).text
+  const session = /name="session" value="([\w-]{43})"/.exec(console)?.[1] ?? ''
+  await developer.post('/_menshen/console/end', { session })
+  deliver()
+  assert.ok(isOver(await pending))
+  assert.equal(provider.livingTokens.length, theirs - 2, 'only the developer’s own are left')
+  assert.ok(isServed(await developer.get('/')))
+})
+
+test('a provider that is not to be told of sign-outs is not told of this one either', async t => {
+  const { visitor, provider, cookie, pending, deliver } = await answerOnItsWay(t, { LOGOUT_STYLE: 'none' })
+  await visitor.post('/logout', {}, { headers: { cookie } })
+  deliver()
+  assert.ok(isOver(await pending))
+  assert.equal(provider.callsTo('logout').length, 0)
+})
+
 test('a sign-out or a look at the login page refreshes nothing', async t => {
   const { gateway, get, visitor, provider, refreshes, cookie } = await setUp(t)
   gateway.passSeconds(LIFE - 100)
@@ -326,14 +369,51 @@ test('with REFRESH_FAILURE=keep the session lives while its token does, and the 
   assert.equal(refreshes(), 3)
 })
 
-test('with REFRESH_FAILURE=keep a refusal still ends the session', async t => {
-  const { gateway, get, provider } = await setUp(t, { REFRESH_FAILURE: 'keep' })
-  gateway.passSeconds(LIFE - 100)
-  provider.answer('refresh', { kind: 'json', status: 400, body: { error: 'invalid_grant' } })
-  const page = await get()
-  assert.ok(isOver(page))
-  assert.ok(isCleared(page))
-})
+const VERDICTS = [
+  { status: 400, body: { error: 'invalid_grant' } },
+  { status: 401, body: { error: 'invalid_grant' } },
+  { status: 401, body: { error: 'invalid_token' } },
+  { status: 200, body: { error: 'invalid_grant' } },
+]
+
+for (const { status, body } of VERDICTS)
+  test(`with REFRESH_FAILURE=keep a ${status} with ${body.error} still ends the session`, async t => {
+    const { gateway, get, provider } = await setUp(t, { REFRESH_FAILURE: 'keep' })
+    gateway.passSeconds(LIFE - 100)
+    provider.answer('refresh', { kind: 'json', status, body })
+    const page = await get()
+    assert.ok(isOver(page))
+    assert.ok(isCleared(page))
+  })
+
+const NO_VERDICTS: Record<string, Answer> = {
+  'a 401 with invalid_client': { kind: 'json', status: 401, body: { error: 'invalid_client' } },
+  'a 400 with unauthorized_client': { kind: 'json', status: 400, body: { error: 'unauthorized_client' } },
+  'a 400 with invalid_request': { kind: 'json', status: 400, body: { error: 'invalid_request' } },
+  'a 400 without a code': { kind: 'json', status: 400, body: {} },
+  'a 401 without a code': { kind: 'bytes', status: 401, body: '' },
+  'a 403': { kind: 'json', status: 403, body: { error: 'forbidden' } },
+  'a 404': { kind: 'bytes', status: 404, body: 'Not Found' },
+  'a 405': { kind: 'bytes', status: 405, body: '' },
+  'a 429': { kind: 'json', status: 429, body: { error: 'slow_down' } },
+  'a page of a firewall': { kind: 'bytes', status: 403, body: '<html>blocked: invalid_grant</html>' },
+  'a page of a firewall that says 200': { kind: 'bytes', body: '<html>{"error":"invalid_grant"}</html>' },
+}
+
+for (const [what, answer] of Object.entries(NO_VERDICTS))
+  test(`with REFRESH_FAILURE=keep ${what} is no verdict: the session lives while its token does`, async t => {
+    const { gateway, get, provider } = await setUp(t, { REFRESH_FAILURE: 'keep' })
+    gateway.passSeconds(LIFE - 100)
+    provider.answer('refresh', answer)
+    const page = await get()
+    assert.ok(isServed(page))
+    assert.ok(!isCleared(page))
+    provider.answer('refresh', { kind: 'normal' })
+    gateway.passSeconds(31)
+    assert.ok(isServed(await get()))
+    gateway.passSeconds(LIFE - 400)
+    assert.ok(isServed(await get()), 'and the next refresh gave it new tokens')
+  })
 
 test('with REFRESH_FAILURE=keep the session ends with its token', async t => {
   const { gateway, get, provider } = await setUp(t, { REFRESH_FAILURE: 'keep' })

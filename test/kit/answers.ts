@@ -11,11 +11,13 @@ export interface PlainAnswer {
   body: string | Uint8Array
 }
 
-/** `normal`, `delay`, `cut` after headers or in the body, and `drip` do the provider's work; the others only answer. */
+/** `normal`, `delay`, `held`, `cut` after headers or in the body, and `drip` do the provider's work; the others only answer. */
 export type Answer =
   | { kind: 'normal' }
   /** The normal answer, after some time. */
   | { kind: 'delay'; ms: number }
+  /** The normal answer, its work done at once, when the test lets it go. */
+  | { kind: 'held'; until: Promise<void> }
   /** The normal answer, a byte each 100 ms. */
   | { kind: 'drip' }
   /** The connection is destroyed; the normal answer arrives not at all, as its head only, or half. */
@@ -39,6 +41,11 @@ export async function deliver(answer: Answer, response: ServerResponse, work: ()
     case 'delay':
       await pause(answer.ms, undefined, { ref: false })
       return send(response, work())
+    case 'held': {
+      const held = work()
+      await answer.until
+      return send(response, held)
+    }
     case 'drip':
       return drip(response, work())
     case 'cut':

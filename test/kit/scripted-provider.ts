@@ -53,6 +53,10 @@ export async function startScriptedProvider(options: Partial<Behaviour> = {}) {
     get reuses() {
       return strict.reuses()
     },
+    /** Every token that it has issued and that still works. */
+    get livingTokens() {
+      return strict.living()
+    },
 
     /** Answers given for `once` come first, in their order; `{ kind: 'normal' }` ends an `always`. */
     answer(endpoint: Endpoint, answer: Answer, times: 'once' | 'always' = 'always'): void {

@@ -46,6 +46,8 @@ interface Code {
 
 interface RefreshToken {
   family: Family
+  /** The one that was issued together with it, or by it last. */
+  accessToken: string
   used: boolean
 }
 
@@ -100,14 +102,16 @@ export function createStrictProvider(behaviour: Behaviour) {
     }
     if (!token || token.family.revoked) return failure(400, 'invalid_grant')
     token.used = behaviour.rotate
-    return issue(token.family, behaviour.rotate)
+    accessTokens.delete(token.accessToken)
+    return issue(token.family, behaviour.rotate, token)
   }
 
-  function issue(family: Family, withRefreshToken: boolean): PlainAnswer {
+  function issue(family: Family, withRefreshToken: boolean, by?: RefreshToken): PlainAnswer {
     const accessToken = `at-CANARY-${randomUUID()}`
     const refreshToken = `rt-CANARY-${randomUUID()}`
     accessTokens.set(accessToken, family)
-    if (withRefreshToken) refreshTokens.set(refreshToken, { family, used: false })
+    if (withRefreshToken) refreshTokens.set(refreshToken, { family, accessToken, used: false })
+    else if (by) by.accessToken = accessToken
     const tokens = {
       access_token: accessToken,
       token_type: 'bearer',
@@ -127,7 +131,14 @@ export function createStrictProvider(behaviour: Behaviour) {
     return json({ success: true, code: '200', message: null, requestId: randomUUID(), data: family.user })
   }
 
-  function logout({ query }: Call): PlainAnswer {
+  /** Revokes the refresh token that it is given and the access token that belongs to it, and nothing else. */
+  function logout({ query, form }: Call): PlainAnswer {
+    const name = form.get('refresh_token') ?? ''
+    const token = refreshTokens.get(name)
+    if (token && !token.used) {
+      refreshTokens.delete(name)
+      accessTokens.delete(token.accessToken)
+    }
     const back = query.get('redirect_uri') ?? query.get('redirect_url') ?? query.get('post_logout_redirect_uri')
     return back ? redirect(back) : json({ success: true })
   }
@@ -136,6 +147,10 @@ export function createStrictProvider(behaviour: Behaviour) {
     answers: { authorize, token: redeem, refresh, userinfo, logout, unknown: () => failure(404, 'not_found') },
     codeFor: (user: Partial<User> = {}) => newCode(user, null, null),
     reuses: () => reuses,
+    living: () => [
+      ...[...accessTokens].filter(([, family]) => !family.revoked).map(([name]) => name),
+      ...[...refreshTokens].filter(([, { family, used }]) => !family.revoked && !used).map(([name]) => name),
+    ],
   }
 }
 

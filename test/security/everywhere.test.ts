@@ -75,7 +75,8 @@ test('every page of a user’s sessions is ended, one behind an empty page too',
     list: async query => (query.after === undefined ? { entries: [], next: ' ' } : memory.list({ ...query, limit: 2 })),
   }
   const keys = deriveKeys(new Secret('a secret of this very test'))
-  const provider = { refresh: () => Promise.reject(new Error('nobody asked')) }
+  const nobody = () => Promise.reject(new Error('nobody asked'))
+  const provider = { refresh: nobody, signOut: nobody }
   const sessions = createSessions({ store, provider, keys, settings, now, report() {} })
   const tokens = { accessToken: 'a', refreshToken: 'r', expiresIn: 7200, receivedAt: now() }
   const userInfo = { sub: 's', ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '', username: 'zhangsan' }

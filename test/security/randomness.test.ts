@@ -77,7 +77,8 @@ test('5,000 tickets are 43 characters of base64url, distinct, and look like chan
   // The rest from where the callback gets them: two calls to a provider for each would only take time.
   const store = await openStore('memory:', Date.now, () => {})
   t.after(() => store.close())
-  const provider = { refresh: () => Promise.reject(new Error('nothing is due')) }
+  const nobody = () => Promise.reject(new Error('nothing is due'))
+  const provider = { refresh: nobody, signOut: nobody }
   const keys = deriveKeys(new Secret('secret'))
   const sessions = createSessions({ store, provider, keys, settings: readSettings({}), now: Date.now, report() {} })
   const empty = { ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '' }

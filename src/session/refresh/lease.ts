@@ -1,8 +1,9 @@
 // A lease in the store: of all requests, processes and machines that want to do something for a session, one does it.
 // It runs out by itself if its holder dies, and its holder can tell whether it still has it.
-import { factsOf } from '../errors.ts'
-import type { Report } from '../events.ts'
-import type { Store } from '../stores/store.ts'
+import { randomBytes } from 'node:crypto'
+import { factsOf } from '../../errors.ts'
+import type { Report } from '../../events.ts'
+import type { Store, Stored } from '../../stores/store.ts'
 
 export interface Lease {
   isOurs(): Promise<boolean>
@@ -17,22 +18,28 @@ export interface Leases {
   endOf(name: string): Promise<number | undefined>
 }
 
-const NOTHING = new Uint8Array()
+const OWNER_BYTES = 16
 
 export function createLeases(store: Store, lifeMs: number, now: () => number, report: Report): Leases {
   const keyOf = (name: string) => `lease:${name}`
   return {
     async take(name) {
       const key = keyOf(name)
-      const ours = { value: NOTHING, expiresAt: now() + lifeMs, labels: [] }
+      // Whoever is paused from here on finds another owner's name, and not a version to mistake for its own.
+      const owner = randomBytes(OWNER_BYTES)
+      const ours = { value: owner, expiresAt: now() + lifeMs, labels: [] }
       if (!(await store.create(key, ours))) return undefined
-      const version = (await store.read(key))?.version
+      const readOurs = async (): Promise<Stored | undefined> => {
+        const stored = await store.read(key)
+        return stored && owner.equals(stored.value) ? stored : undefined
+      }
       return {
-        isOurs: async () => version !== undefined && (await store.read(key))?.version === version,
+        isOurs: async () => (await readOurs()) !== undefined,
         async release() {
           try {
+            const stored = await readOurs()
             // What has expired is absent, and only our own version is replaced.
-            if (version !== undefined) await store.replace(key, { ...ours, expiresAt: now() }, version)
+            if (stored) await store.replace(key, { ...ours, expiresAt: now() }, stored.version)
           } catch (error) {
             report('lease_not_released', factsOf(error))
           }

@@ -1,0 +1,69 @@
+// One attempt to refresh a session, by whoever has its lease: asks the provider, and saves what it gave or decides what
+// its failure means.
+import { factsOf, MenshenError } from '../../errors.ts'
+import type { LoadedSession } from '../session-cache.ts'
+import { sameTokens, tokenExpiresAt } from '../session-record.ts'
+import type { Lease } from './lease.ts'
+import type { Refresh, RefreshContext, Refreshed } from './refresher.ts'
+import { revokeTokens, saveTokens } from './token-saving.ts'
+
+/** `taken` if somebody else is refreshing. */
+export async function attemptRefresh(context: RefreshContext, refresh: Refresh): Promise<Refreshed | 'taken'> {
+  const { leases, provider, load, backoffs, report } = context
+  const { ticket, seen } = refresh
+  const lease = await leases.take(seen.key)
+  if (!lease) return 'taken'
+  try {
+    const latest = await load(ticket)
+    if (!latest || !sameTokens(latest.session, seen.session)) return latest
+    const { refreshToken } = latest.session
+    if (!refreshToken || !(await lease.isOurs())) return 'taken'
+    const tokens = await provider.refresh(refreshToken)
+    const saved = await saveTokens(context, refresh, latest, tokens)
+    backoffs.forget(seen.key)
+    if (saved) report('session_refreshed', { session: seen.key })
+    else await revokeTokens(context, tokens.refreshToken ?? refreshToken)
+    return saved
+  } catch (error) {
+    if (!(error instanceof MenshenError) || error.code === 'store_unavailable') throw error
+    return await failRefresh(context, refresh, error, lease)
+  } finally {
+    await lease.release()
+  }
+}
+
+async function failRefresh(
+  context: RefreshContext,
+  { ticket, seen }: Refresh,
+  error: MenshenError,
+  lease: Lease,
+): Promise<Refreshed | 'taken'> {
+  const { store, load, backoffs, report } = context
+  const latest = await load(ticket)
+  if (!latest || !sameTokens(latest.session, seen.session)) return latest
+  const facts = { session: seen.key, ...factsOf(error), reason: error.code }
+  // Only a refusal is a verdict on the session. Everything else may be over in a moment, or be the operator's to mend.
+  if (error.code !== 'provider_refused' && mayKeep(context, latest)) {
+    report('session_refresh_failed', { ...facts, outcome: 'kept' })
+    return keepSession(context, latest)
+  }
+  // Whoever has the lease now may be about to succeed.
+  if (!(await lease.isOurs())) return 'taken'
+  backoffs.forget(seen.key)
+  await store.remove(seen.key)
+  report('session_refresh_failed', { ...facts, outcome: 'ended' })
+  return 'ended'
+}
+
+export function mayKeep({ settings, now }: RefreshContext, loaded: LoadedSession): boolean {
+  return settings.REFRESH_FAILURE === 'keep' && isValid(loaded, now())
+}
+
+export function keepSession({ backoffs }: RefreshContext, loaded: LoadedSession): LoadedSession {
+  backoffs.lengthen(loaded.key)
+  return loaded
+}
+
+export function isValid({ session }: LoadedSession, now: number): boolean {
+  return tokenExpiresAt(session) > now
+}

@@ -1,0 +1,123 @@
+// Refreshes a session's tokens: once at a time for each session, whatever number of requests, processes and machines ask
+// for it, and to its end even if whoever asked has gone away. Lock, reload, check again, refresh, save.
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Report } from '../../events.ts'
+import type { TokenSet } from '../../provider/answers.ts'
+import type { Provider } from '../../provider/provider.ts'
+import { createSlots, type Slots } from '../../provider/slots.ts'
+import type { Settings } from '../../settings/read.ts'
+import type { Store } from '../../stores/store.ts'
+import type { LoadedSession } from '../session-cache.ts'
+import { type Backoffs, createBackoffs } from './backoffs.ts'
+import { createLeases, type Leases } from './lease.ts'
+import { isValid } from './refresh-attempt.ts'
+import { runRefresh } from './refresh-run.ts'
+import { LONGEST_SAVE_WAIT_MS } from './token-saving.ts'
+
+/** The session as it is now; `ended` if the refresh failed and closed it; `undefined` if it was gone already. */
+export type Refreshed = LoadedSession | 'ended' | undefined
+
+export interface Refresher {
+  refresh(ticket: string, seen: LoadedSession): Promise<Refreshed>
+  /** Resolves when no refresh is under way, or none gets any further. */
+  settle(): Promise<void>
+}
+
+export interface RefresherOptions {
+  readonly store: Store
+  readonly provider: Pick<Provider, 'refresh' | 'signOut'>
+  readonly settings: Pick<
+    Settings,
+    'REFRESH_FAILURE' | 'LOGOUT_STYLE' | 'PROVIDER_TIMEOUT_MS' | 'PROVIDER_PARALLEL_CALLS'
+  >
+  readonly now: () => number
+  readonly report: Report
+  /** Reads the session anew. */
+  load(ticket: string): Promise<LoadedSession | undefined>
+  /** Saves new tokens, or without them only makes sure that the record lives until `until`; `undefined` if gone. */
+  save(
+    ticket: string,
+    seen: LoadedSession,
+    change: { tokens: TokenSet } | { until: number },
+  ): Promise<LoadedSession | undefined>
+}
+
+/** What the steps of a refresh share. */
+export interface RefreshContext extends RefresherOptions {
+  readonly leaseMs: number
+  readonly leases: Leases
+  readonly backoffs: Backoffs
+  readonly slots: Slots
+}
+
+/** One refresh of one session. */
+export interface Refresh {
+  readonly ticket: string
+  /** The session as it was when the refresh was asked for. */
+  readonly seen: LoadedSession
+  /** Tells those who wait that waiting makes no sense for a request any more. */
+  inTrouble(error: unknown): void
+}
+
+interface RefreshInFlight {
+  readonly result: Promise<Refreshed>
+  readonly trouble: Promise<never>
+}
+
+/** What a lease outlasts the slowest call and its retries by. */
+const LEASE_MARGIN_MS = 5000
+
+/** Longer than a call and its retries may take. */
+export function leaseLife(providerTimeoutMs: number): number {
+  return providerTimeoutMs * 2 + LEASE_MARGIN_MS
+}
+
+export function createRefresher(options: RefresherOptions): Refresher {
+  const { store, settings, now, report } = options
+  const leaseMs = leaseLife(settings.PROVIDER_TIMEOUT_MS)
+  const context: RefreshContext = {
+    ...options,
+    leaseMs,
+    leases: createLeases(store, leaseMs, now, report),
+    backoffs: createBackoffs(now),
+    // Nobody is turned away, for that would sign them out.
+    slots: createSlots(settings.PROVIDER_PARALLEL_CALLS, Number.POSITIVE_INFINITY),
+  }
+  const inFlight = new Map<string, RefreshInFlight>()
+
+  function start(ticket: string, seen: LoadedSession): RefreshInFlight {
+    const { promise: trouble, reject: inTrouble } = Promise.withResolvers<never>()
+    const result = runRefresh(context, { ticket, seen, inTrouble }).finally(() => inFlight.delete(seen.key))
+    // Nobody may be waiting for them any more.
+    trouble.catch(() => {})
+    result.catch(() => {})
+    return { result, trouble }
+  }
+
+  return {
+    async refresh(ticket, seen) {
+      if (context.backoffs.isOn(seen.key) && isValid(seen, now())) return seen
+      let refreshing = inFlight.get(seen.key)
+      if (!refreshing) {
+        refreshing = start(ticket, seen)
+        inFlight.set(seen.key, refreshing)
+      }
+      return Promise.race([refreshing.result, afterOneMoreSaving(refreshing.trouble)])
+    },
+
+    async settle() {
+      const endings = [...inFlight.values()].map(({ result, trouble }) => Promise.race([result, trouble]))
+      await Promise.allSettled(endings)
+    },
+  }
+}
+
+/** A store that is back is only noticed by the next saving. */
+async function afterOneMoreSaving(trouble: Promise<never>): Promise<never> {
+  try {
+    return await trouble
+  } catch (error) {
+    await pause(2 * LONGEST_SAVE_WAIT_MS)
+    throw error
+  }
+}
