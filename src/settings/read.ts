@@ -1,6 +1,7 @@
 // Reads the settings of config.ts from an environment, and answers what follows from them together.
 
 import { MenshenError } from '../errors.ts'
+import { matchHeaders, NEVER_KEPT } from './header-names.ts'
 import { type Row, SETTINGS } from './rows.ts'
 import { hidePassword } from './secret.ts'
 
@@ -37,9 +38,14 @@ export function readSettings(environment: Environment): Settings {
   const checked = values as Checked
   if (!given('TLS_CERT_FILE') !== !given('TLS_KEY_FILE'))
     problems.push('TLS_CERT_FILE and TLS_KEY_FILE go together; expected both of them or none.')
-  const headers = IDENTITY_SETTINGS.map(name => checked[name]).filter(Boolean)
+  const headers = IDENTITY_SETTINGS.map(name => checked[name]).filter(name => name !== undefined)
   if (new Set(headers).size < headers.length)
     problems.push(`${IDENTITY_SETTINGS.join(', ')} share a name; expected a header of its own for each.`)
+  const unkept = (checked.KEEP_HEADERS ?? []).filter(name => [...NEVER_KEPT, ...headers].some(matchHeaders([name])))
+  if (unkept.length > 0)
+    problems.push(
+      `KEEP_HEADERS names ${unkept.join(', ')}, which Menshen says itself or which is for one connection; expected other headers, for example x-user-id.`,
+    )
   if (checked.STORE === 'memory:' && checked.WORKERS > 1)
     problems.push('STORE is "memory:", which WORKERS cannot share; expected a store for all, for example lmdb:./data.')
   if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))

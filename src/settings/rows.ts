@@ -1,4 +1,5 @@
 // Every setting: one row each with its name, kind, default and sentence. docs/settings.md is made from these rows.
+import { headerNames } from './header-names.ts'
 import * as kind from './kinds.ts'
 
 export interface Row<T> extends kind.Kind<T> {
@@ -107,6 +108,16 @@ export const SETTINGS = {
     ...kind.headerName,
     default: 'x-menshen-assertion',
     sentence: 'The header with a short-lived signed JWT; its public keys are at `/_menshen/jwks.json`.',
+  }),
+  DROP_HEADERS: optional({
+    ...headerNames,
+    sentence:
+      'Headers of the browser that the application must not see, besides those of [the list](behind-a-proxy.md#what-does-not-reach-the-application). Stronger than `KEEP_HEADERS`.',
+  }),
+  KEEP_HEADERS: optional({
+    ...headerNames,
+    example: 'x-user-id,x-http-method-override',
+    sentence: 'Headers of that list that the application may see. Whatever it believes of them, any client can write.',
   }),
   ASSERTION_AUDIENCE: optional({
     ...kind.audience,

@@ -2,46 +2,24 @@
 // connection, that could be a lie about who is there, or that is ours.
 import type { IncomingMessage } from 'node:http'
 import type { LoadedSession } from '../../session/session-cache.ts'
+import { plainName } from '../../settings/header-names.ts'
 import type { GatewayContext } from '../context.ts'
 import { ourCookies } from '../http/cookies.ts'
 import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
 import type { Visit } from '../http/request.ts'
 import { isTrusted, plainAddress, splitList } from '../http/trusted-proxies.ts'
 import { namedBy } from './connection-header.ts'
+import { createHeaderPolicies, type HeaderPolicy } from './header-policy.ts'
 import type { Upstream } from './upstreams.ts'
-
-/** Meant for one connection only (RFC 9110, 7.6.1). */
-const HOP_BY_HOP = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
-
-/**
- * Claims about where a request came from and what it first asked for, which some applications believe more than the
- * request itself; what is true of them we say ourselves. `Expect` has been answered by us.
- */
-const CLAIMS = /^(host|expect|forwarded|x-real-ip|x-rewrite-url|x-(forwarded|original)-.*)$/
 
 /** What is the same for every request. */
 interface PerGateway {
   readonly ours: readonly string[]
   readonly ourCookies: ReadonlySet<string>
-  /** By the name as it was sent. */
-  readonly policies: Map<string, HeaderPolicy>
+  readonly policyOf: (name: string) => HeaderPolicy
 }
 
-type HeaderPolicy = 'dropped' | 'kept' | 'filtered'
-
 const perGateway = new WeakMap<GatewayContext, PerGateway>()
-/** Browsers use a few dozen names; somebody who makes up new ones must not fill our memory. */
-const MOST_POLICIES = 1000
 
 /** Names and values in turn. */
 export function requestHeaders(
@@ -53,12 +31,12 @@ export function requestHeaders(
 ): MaybePromise<string[]> {
   const { settings, identities } = context
   const { host, connection, te } = visit.headers
-  const { ours, ourCookies, policies } = perGateway.get(context) ?? makePerGateway(context)
+  const { ours, ourCookies, policyOf } = perGateway.get(context) ?? makePerGateway(context)
   const named = namedBy(connection)?.map(plainName)
   const headers = ['host', settings.UPSTREAM_HOST_HEADER === 'browser' && host ? host : upstream.host]
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] as string
-    const policy = policies.get(name) ?? decidePolicy(context, policies, name)
+    const policy = policyOf(name)
     if (policy === 'dropped' || named?.includes(plainName(name))) continue
     const value = rawHeaders[i + 1] as string
     const kept = policy === 'filtered' ? withoutOurs(ourCookies, value) : value
@@ -79,28 +57,10 @@ function makePerGateway(context: GatewayContext): PerGateway {
   const made = {
     ours: ['x-forwarded-proto', own.protocol.slice(0, -1), 'x-forwarded-host', own.host],
     ourCookies: ourCookies(context.cookies),
-    policies: new Map(),
+    policyOf: createHeaderPolicies(context.settings, context.identities.names),
   }
   perGateway.set(context, made)
   return made
-}
-
-function decidePolicy(context: GatewayContext, policies: Map<string, HeaderPolicy>, name: string): HeaderPolicy {
-  const policy = headerPolicy(context, plainName(name))
-  if (policies.size >= MOST_POLICIES) policies.clear()
-  policies.set(name, policy)
-  return policy
-}
-
-function headerPolicy({ settings, identities }: GatewayContext, plain: string): HeaderPolicy {
-  if (HOP_BY_HOP.has(plain) || CLAIMS.test(plain) || identities.names.has(plain)) return 'dropped'
-  if (plain === 'authorization' && settings.FORWARD_ACCESS_TOKEN) return 'dropped'
-  return plain === 'cookie' ? 'filtered' : 'kept'
-}
-
-/** Many applications cannot tell dashes from underscores, and some not from any other sign, so neither must we. */
-function plainName(name: string): string {
-  return name.toLowerCase().replace(/[^a-z0-9]/g, '-')
 }
 
 function withoutOurs(ourCookies: ReadonlySet<string>, header: string): string {
