@@ -1,0 +1,131 @@
+// Started by npm, as most people do: it ends when npm is told to end, and an old Node gets one sentence.
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { delimiter, dirname, join } from 'node:path'
+import { suite, type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { createClient } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
+import type { Environment } from '../kit/process.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const BIN = join(ROOT, 'bin', 'menshen.js')
+const PATH = [dirname(process.execPath), process.env.PATH].join(delimiter)
+
+suite('npm start', { concurrency: 2 }, () => {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const)
+    test(`with ${signal} to npm ends the server politely`, async t => {
+      await endsWith(t, signal, ['start'], ROOT, { STORE: 'memory:' })
+    })
+
+  test('with SIGTERM to npm ends all of several processes', async t => {
+    await endsWith(t, 'SIGTERM', ['start'], ROOT, { STORE: `lmdb:${tempFolder(t)}`, WORKERS: '2' })
+  })
+
+  test('of an application that only says "menshen" ends it too', async t => {
+    await endsWith(t, 'SIGTERM', ['start'], application(t), { STORE: 'memory:' })
+  })
+
+  test('is the same as npx menshen', async t => {
+    await endsWith(t, 'SIGTERM', ['exec', 'menshen'], application(t), { STORE: 'memory:' })
+  })
+})
+
+suite('an old Node', () => {
+  test('that is really old gets one sentence', { skip: !oldNode() && 'there is none here' }, () => {
+    assertOneSentence(spawnSync(oldNode() ?? '', [BIN], { encoding: 'utf8' }))
+  })
+
+  for (const version of ['18.20.0', '22.99.1', '24.8.9'])
+    test(`of version ${version} gets one sentence`, t => {
+      assertOneSentence(runAs(t, version))
+    })
+
+  test('is not one that is new enough', t => {
+    for (const version of ['24.9.0', '25.0.0', '100.1.0']) {
+      const { status, stdout, stderr } = runAs(t, version)
+      assert.deepEqual({ status, stderr }, { status: 0, stderr: '' })
+      assert.match(stdout, /^GET \/ as visitor: login/)
+    }
+  })
+})
+
+/** Resolves when the last process that holds npm's output has ended. */
+async function endsWith(t: TestContext, signal: NodeJS.Signals, args: string[], cwd: string, more: Environment) {
+  const PORT = String(await freePort())
+  const { HOME } = process.env
+  const env = {
+    PATH,
+    HOME,
+    PORT,
+    DEV_PROVIDER_PORT: String(await freePort()),
+    npm_config_update_notifier: 'false',
+    ...more,
+  }
+  const npm = spawn('npm', args, { cwd, env, stdio: ['ignore', 'pipe', 'inherit'], detached: true })
+  t.after(() => endGroup(npm))
+  let output = ''
+  npm.stdout.setEncoding('utf8').on('data', text => {
+    output += text
+  })
+  const closed = once(npm, 'close')
+  while (!output.includes('"event":"started"')) await once(npm.stdout, 'data')
+  const { status } = await createClient(`http://localhost:${PORT}`).get('/_menshen/health')
+  assert.equal(status, 200)
+  npm.kill(signal)
+  await closed
+  assert.match(output, /"event":"stopped"/)
+  await assert.rejects(createClient(`http://localhost:${PORT}`).get('/'), { code: 'ECONNREFUSED' })
+}
+
+/** What a failed test has left behind. */
+function endGroup({ pid }: ChildProcess): void {
+  try {
+    if (pid) process.kill(-pid, 'SIGKILL')
+  } catch {
+    // All have ended.
+  }
+}
+
+/** A project of somebody who has installed the package. */
+function application(t: TestContext): string {
+  const folder = tempFolder(t)
+  mkdirSync(join(folder, 'node_modules', '.bin'), { recursive: true })
+  symlinkSync(BIN, join(folder, 'node_modules', '.bin', 'menshen'))
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'application', scripts: { start: 'menshen' } }))
+  return folder
+}
+
+function runAs(t: TestContext, version: string) {
+  const script = join(tempFolder(t), 'version.mjs')
+  writeFileSync(script, `Object.defineProperty(process, 'versions', { value: { node: '${version}' } })`)
+  return spawnSync(process.execPath, ['--import', script, BIN, 'rules', 'check', '/'], { encoding: 'utf8' })
+}
+
+function assertOneSentence({
+  status,
+  stdout,
+  stderr,
+}: {
+  status: number | null
+  stdout: string
+  stderr: string
+}): void {
+  assert.equal(status, 1)
+  assert.equal(stdout, '')
+  assert.match(stderr, /^Menshen needs Node 24\.9 or newer, and this is [\d.]+; .*\.\n$/)
+}
+
+function oldNode(): string | undefined {
+  const nodes = (process.env.PATH ?? '').split(delimiter).map(folder => join(folder, 'node'))
+  return nodes.find(node => {
+    try {
+      return Number(execFileSync(node, ['-p', 'process.versions.node.split(".")[0]'], { encoding: 'utf8' })) < 24
+    } catch {
+      return false
+    }
+  })
+}
