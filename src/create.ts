@@ -19,8 +19,8 @@ import { createAttempts } from './session/attempts.ts'
 import { deriveKeys } from './session/derived-keys.ts'
 import { createSessions } from './session/sessions.ts'
 import { createSigningKeys } from './session/signing-keys.ts'
-import type { Config } from './settings/config-file.ts'
-import { readSettings, type Settings } from './settings/read.ts'
+import { type Config, checkConfig } from './settings/config-file.ts'
+import { checkSettings, readSettings, type Settings } from './settings/read.ts'
 import { Secret } from './settings/secret.ts'
 import { openLimits, openStore } from './stores/open-store.ts'
 
@@ -42,16 +42,22 @@ export interface MenshenOptions {
 }
 
 export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
-  const { settings = readSettings({}), config = {}, log, now = Date.now } = options
-  const events = createEventLog(log, now)
-  const { report } = events
-  const store = await openStore(settings.STORE, now, report, settings.SESSION_CACHE_SIZE)
-  const provider = providerOf(settings, now, report)
+  const { log, now = Date.now } = options
+  const settings = options.settings ? checkSettings(options.settings) : readSettings({})
+  const config = checkConfig(options.config ?? {}, 'createMenshen', 'config')
+  // Closed in reverse order: at the end, or at once if something that follows fails.
+  await using opened = new AsyncDisposableStack()
+  const { report } = opened.adopt(createEventLog(log, now), events => events.close())
+  const store = opened.adopt(await openStore(settings.STORE, now, report, settings.SESSION_CACHE_SIZE), store =>
+    store.close(),
+  )
+  const provider = opened.adopt(providerOf(settings, now, report), provider => provider.close())
+  const limits = opened.adopt(await openLimits(settings.STORE), limits => limits?.close())
   const keys = deriveKeys(settings.CLIENT_SECRET ?? new Secret(randomBytes(32).toString('hex')))
   const sessions = createSessions({ store, provider, keys, settings, now, report })
-  const streams = createOpenStreams(sessions, report)
-  const upstreams = openUpstreams(settings, config)
-  const limits = await openLimits(settings.STORE)
+  opened.defer(() => sessions.settle())
+  const upstreams = opened.adopt(openUpstreams(settings, config), upstreams => upstreams.close())
+  const streams = opened.adopt(createOpenStreams(sessions, report), streams => streams.stop())
   const lifecycle = { closing: false }
   const context: GatewayContext = {
     lifecycle,
@@ -76,21 +82,18 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
     lostCookies: createLostCookieDetector({ settings }),
   }
   const { listener, settle } = createListener(context)
+  opened.defer(settle)
+  const everything = opened.move()
+  let closed: Promise<void> | undefined
   return {
     listener,
     upgradeListener: createUpgradeListener(context, listener),
     prepareToClose() {
       lifecycle.closing = true
     },
-    async close() {
-      streams.stop()
-      await upstreams.close()
-      await settle()
-      await sessions.settle()
-      limits?.close()
-      await provider.close()
-      await store.close()
-      events.close()
+    close() {
+      closed ??= everything.disposeAsync()
+      return closed
     },
   }
 }

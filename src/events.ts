@@ -31,7 +31,7 @@ export const EVENTS = {
   started: {
     level: 'info',
     sentence: 'Menshen has started',
-    fields: ['listening', 'store', 'workers', 'users'],
+    fields: ['listening', 'store', 'workers', 'users', 'config', 'rules', 'upstreams'],
   },
   stopping: { level: 'info', sentence: 'finishing what is under way, then ending', fields: ['signal'] },
   stopped: { level: 'info', sentence: 'everything is closed', fields: [] },
@@ -39,12 +39,44 @@ export const EVENTS = {
   settings_missing: {
     level: 'error',
     sentence: 'nobody can sign in: settings of the provider are missing',
-    fields: ['missing'],
+    fields: ['missing', 'remedy'],
+  },
+  misspelt_setting: {
+    level: 'warn',
+    sentence: 'a variable looks like a setting, but there is none of this name; it has no effect',
+    fields: ['setting', 'remedy'],
   },
   weak_state_check: {
     level: 'warn',
     sentence:
       'the state is checked by its suffix only: another site can sign a visitor in as somebody else (login CSRF)',
+    fields: ['remedy'],
+  },
+  https_without_tls: {
+    level: 'warn',
+    sentence:
+      'BASE_URL is https, but this server speaks plain http and trusts no proxy: all visitors seem to come from one address',
+    fields: ['remedy'],
+  },
+  port_of_proxy: {
+    level: 'warn',
+    sentence:
+      'BASE_URL has the port where this server itself listens with plain http: behind a proxy, browsers are sent past it or find no https',
+    fields: ['remedy'],
+  },
+  tls_without_https: {
+    level: 'warn',
+    sentence: 'this server speaks https, but BASE_URL is http: browsers are sent to an address that does not answer',
+    fields: ['remedy'],
+  },
+  unknown_node_env: {
+    level: 'warn',
+    sentence: 'NODE_ENV is not a word that we know; it counts as production',
+    fields: ['remedy'],
+  },
+  plain_http_allowed: {
+    level: 'warn',
+    sentence: 'plain http is allowed in production: tokens and cookies can be read on the way',
     fields: ['remedy'],
   },
   worker_died: { level: 'error', sentence: 'a worker died and is replaced', fields: ['exitCode', 'signal'] },

@@ -1,30 +1,73 @@
 // What the start says: to the log, and in plain words to the person who typed the command.
 import type { Report } from '../events.ts'
-import { missingSettings, type Settings } from '../settings/read.ts'
+import { adviceFor } from '../settings/advice.ts'
+import type { Config } from '../settings/config-file.ts'
+import { CONFIG_FILES } from '../settings/load-config.ts'
+import type { Misspelt } from '../settings/misspelt.ts'
+import { isProduction, missingSettings, type Settings } from '../settings/read.ts'
 import { hidePassword } from '../settings/secret.ts'
 
-export function announce(report: Report, settings: Settings, users: readonly string[] | undefined): void {
-  const { BASE_URL, HOST, PORT, AUTH_URL, WORKERS } = settings
-  const store = hidePassword(settings.STORE)
-  const provider = users ? `${AUTH_URL} (development provider, not for production)` : AUTH_URL
-  report('started', {
-    address: BASE_URL,
-    listening: `${HOST}:${PORT}`,
-    provider,
-    store,
-    workers: WORKERS,
-    ...(users && { users }),
-  })
-  const missing = missingSettings(settings)
-  if (missing.length > 0) report('settings_missing', { missing })
-  if (settings.STATE_CHECK === 'suffix' && settings.PKCE === 'off')
-    report('weak_state_check', { remedy: 'STATE_CHECK=bound' })
-  if (process.stdout.isTTY) process.stdout.write(welcome(BASE_URL, provider, store, users))
+export interface Announcement {
+  readonly settings: Settings
+  readonly configFile: string | undefined
+  readonly config: Config
+  readonly misspelt: readonly Misspelt[]
+  /** Those of the development provider, if that is in use. */
+  readonly users: readonly string[] | undefined
 }
 
-/** A pipe gets the log alone. */
-function welcome(address: string, provider = 'none yet', store: string, users: readonly string[] = []): string {
-  const lines = [`Menshen is at ${address}`, `provider  ${provider}`, `store     ${store}`]
-  if (users.length > 0) lines.push(`users     ${users.join(', ')} (one click each)`)
+export function announce(report: Report, announcement: Announcement): void {
+  const { settings, misspelt, users } = announcement
+  const facts = factsOfStart(announcement)
+  report('started', { ...facts, ...(users && { users }) })
+  for (const { name, likely } of misspelt)
+    report('misspelt_setting', { setting: name, remedy: likely ? `did you mean ${likely}?` : 'see docs/settings.md' })
+  const missing = missingSettings(settings)
+  if (missing.length > 0) report('settings_missing', { missing, remedy: remedyForMissing(settings) })
+  for (const { code, remedy } of adviceFor(settings)) report(code, { remedy })
+  // A pipe gets the log alone.
+  if (process.stdout.isTTY) process.stdout.write(welcome(facts, users))
+}
+
+type Facts = ReturnType<typeof factsOfStart>
+
+function factsOfStart({ settings, configFile, config, users }: Announcement) {
+  const { BASE_URL, HOST, PORT, AUTH_URL, UPSTREAM, WORKERS } = settings
+  return {
+    address: BASE_URL,
+    listening: `${HOST}:${PORT}`,
+    provider: users ? `${AUTH_URL} (development provider, not for production)` : AUTH_URL,
+    store: hidePassword(settings.STORE),
+    workers: WORKERS,
+    config: configFile ?? `none (no ${CONFIG_FILES.join(', ')} in ${process.cwd()})`,
+    rules: config.rules?.length ?? 0,
+    upstreams: { ...(UPSTREAM && { '/': UPSTREAM }), ...addressesIn(config) },
+  }
+}
+
+function addressesIn({ upstreams = {} }: Config): Record<string, string> {
+  const address = (upstream: string | { url: string }) => (typeof upstream === 'string' ? upstream : upstream.url)
+  return Object.fromEntries(Object.entries(upstreams).map(([path, upstream]) => [path, address(upstream)]))
+}
+
+function remedyForMissing(settings: Settings): string {
+  const remedy = 'set them in the environment or in .env'
+  if (isProduction(settings)) return remedy
+  return `${remedy}; the development provider starts with none of them and a BASE_URL on this machine only`
+}
+
+function welcome(
+  { address, provider = 'none yet', store, config, rules, upstreams }: Facts,
+  users?: readonly string[],
+) {
+  const applications = Object.entries(upstreams).map(([path, upstream]) => `${path} → ${upstream}`)
+  const lines = [
+    `Menshen is at ${address}`,
+    `provider  ${provider}`,
+    `store     ${store}`,
+    `config    ${config}, ${rules} rules`,
+    `upstream  ${applications.join(', ') || 'none: our own home page'}`,
+  ]
+  if (users) lines.push(`users     ${users.join(', ')} (one click each)`)
   return `\n${lines.map(line => `  ${line}\n`).join('')}\n`
 }

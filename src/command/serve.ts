@@ -2,14 +2,15 @@
 // too long.
 import { once } from 'node:events'
 import { readFileSync, unwatchFile, watchFile } from 'node:fs'
-import { createServer, type Server } from 'node:http'
-import { createServer as createSecureServer } from 'node:https'
+import { createServer } from 'node:http'
+import { createServer as createSecureServer, Server as SecureServer } from 'node:https'
 import { Server as NetServer } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Menshen } from '../create.ts'
 import type { Report } from '../events.ts'
 import { wantsSocket } from '../gateway/forward/upgrade.ts'
+import type { Settings } from '../settings/read.ts'
 
 export interface Serving {
   close(patienceMs: number): Promise<void>
@@ -18,6 +19,8 @@ export interface Serving {
 export interface ListenAddress {
   readonly port: number
   readonly host: string
+  /** How long a connection may wait for its next request; Node's own five seconds are less than any proxy's. */
+  readonly keepAliveTimeoutMs?: number
   /** Serves https with these files, read again when they change. */
   readonly tls?: CertificateFiles
 }
@@ -31,13 +34,24 @@ interface CertificateFiles {
 const FAREWELL_MS = 200
 const IDLE_CHECK_MS = 50
 const CERTIFICATE_CHECK_MS = 2000
+const TLS_VERSION = 'TLSv1.2'
 /** Long enough for a slow phone, short enough for somebody who only wants to keep a connection busy. */
 const HEADERS_TIMEOUT_MS = 20_000
 const TIMEOUT_CHECK_MS = 5000
 
+export function listenAddress(settings: Settings): ListenAddress {
+  const { PORT: port, HOST: host, TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } = settings
+  const keepAliveTimeoutMs = settings.KEEP_ALIVE_TIMEOUT_MS
+  return { port, host, keepAliveTimeoutMs, ...(certFile && keyFile && { tls: { certFile, keyFile } }) }
+}
+
 /** Rejects with the error of `listen`, for example EADDRINUSE. */
-export async function serve(menshen: Menshen, { port, host, tls }: ListenAddress, report: Report): Promise<Serving> {
-  const server = tls ? secureServer(tls, report) : createServer(OPTIONS)
+export async function serve(menshen: Menshen, address: ListenAddress, report: Report): Promise<Serving> {
+  const { port, host, tls, keepAliveTimeoutMs } = address
+  const options = { ...OPTIONS, ...(keepAliveTimeoutMs && { keepAliveTimeout: keepAliveTimeoutMs }) }
+  const server = tls
+    ? createSecureServer({ ...options, ...readCertificate(tls), minVersion: TLS_VERSION })
+    : createServer(options)
   server.on('request', menshen.listener)
   server.on('checkContinue', menshen.listener)
   const sockets = new Set<Duplex>()
@@ -48,6 +62,7 @@ export async function serve(menshen: Menshen, { port, host, tls }: ListenAddress
   })
   server.listen(port, host)
   await once(server, 'listening')
+  if (server instanceof SecureServer && tls) watchCertificate(server, tls, report)
   return {
     async close(patienceMs) {
       const closed = once(server, 'close')
@@ -76,11 +91,10 @@ const OPTIONS = {
   requestTimeout: 0,
 }
 
-function secureServer(files: CertificateFiles, report: Report): Server {
-  const server = createSecureServer({ ...OPTIONS, ...readCertificate(files), minVersion: 'TLSv1.2' })
+function watchCertificate(server: SecureServer, files: CertificateFiles, report: Report): void {
   const readAgain = () => {
     try {
-      server.setSecureContext({ ...readCertificate(files), minVersion: 'TLSv1.2' })
+      server.setSecureContext({ ...readCertificate(files), minVersion: TLS_VERSION })
       report('certificate_reloaded', { file: files.certFile })
     } catch (error) {
       report('certificate_refused', { file: files.certFile, err: error })
@@ -88,7 +102,6 @@ function secureServer(files: CertificateFiles, report: Report): Server {
   }
   for (const file of [files.certFile, files.keyFile])
     watchFile(file, { interval: CERTIFICATE_CHECK_MS, persistent: false }, readAgain)
-  return server
 }
 
 function readCertificate({ certFile, keyFile }: CertificateFiles) {

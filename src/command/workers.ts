@@ -2,6 +2,7 @@
 import cluster, { type Worker } from 'node:cluster'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Report } from '../events.ts'
+import type { Environment } from '../settings/read.ts'
 
 /** A worker that dies over and over must not keep the machine busy. */
 const REPLACE_AFTER_MS = 500
@@ -11,10 +12,13 @@ export interface Workers {
   close(): Promise<void>
 }
 
-/** Resolves when the first one listens; `undefined` if it ended before, having said why. */
+/**
+ * Each with our own environment and what `env` adds to it. Resolves when the first one listens; `undefined` if it ended
+ * before, having said why.
+ */
 export async function startWorkers(
   count: number,
-  env: NodeJS.ProcessEnv,
+  env: Environment | undefined,
   report: Report,
 ): Promise<Workers | undefined> {
   // Each worker accepts for itself. What the first process would hand to one that is dying or closing would hang.

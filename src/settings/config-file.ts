@@ -1,9 +1,4 @@
-// The structured settings of menshen.config.ts: what does not fit into an environment variable.
-
-import { existsSync } from 'node:fs'
-import { registerHooks } from 'node:module'
-import { resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
+// The structured settings: what does not fit into an environment variable. What they may say, and the check of it.
 import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
 import { isOwnPath, OWN_PREFIX } from '../own-paths.ts'
@@ -37,8 +32,6 @@ export interface UpstreamConfig {
   /** Whom the signed assertion is for; the address, if nothing is said. */
   readonly audience?: string | undefined
 }
-
-const CONFIG_FILE = 'menshen.config.ts'
 
 /** Gives the file its types. */
 export function defineConfig(config: Config): Config {
@@ -81,28 +74,13 @@ const configShape = z.strictObject({
   upstreams: z.record(path, upstreamPlace).optional(),
 })
 
-/** The file in this folder, checked; an empty configuration if there is none. */
-export async function loadConfig(folder: string): Promise<Config> {
-  const file = resolve(folder, CONFIG_FILE)
-  if (!existsSync(file)) return {}
-  resolveOurselves()
-  const { default: config } = await import(pathToFileURL(file).href).catch(cause => {
-    throw new MenshenError('bad_settings', `${file} cannot be loaded: ${cause.message}`, cause)
-  })
+/** Refuses with one sentence for each thing that is wrong: `where` it stands, and what the `whole` is called there. */
+export function checkConfig(config: unknown, where: string, whole: string): Config {
   const result = configShape.safeParse(config)
   if (result.success) return result.data
   const problems = result.error.issues.map(({ path: place, message }) => {
-    const what = place.length > 0 ? place.join('.') : 'the default export'
-    return `${file}: ${what}: ${message}.`
+    const what = place.length > 0 ? place.join('.') : whole
+    return `${where}: ${what}: ${message}.`
   })
   throw new MenshenError('bad_settings', problems.join('\n'))
-}
-
-/** Lets the file say `import { defineConfig } from 'menshen'` wherever it lies, with or without node_modules. */
-function resolveOurselves(): void {
-  const index = import.meta.url.replace(/settings\/config-file(\.\w+)$/, 'index$1')
-  registerHooks({
-    resolve: (specifier, context, next) =>
-      specifier === 'menshen' ? { url: index, shortCircuit: true } : next(specifier, context),
-  })
 }

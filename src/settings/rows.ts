@@ -11,7 +11,7 @@ export interface Row<T> extends kind.Kind<T> {
 }
 
 const optional = <T>(row: Row<T>): Row<T | undefined> => row
-/** What is not said otherwise, the default is an example of. */
+/** Its default is its example, unless the row or its kind gives another. */
 const required = <T>(row: Omit<Row<T>, 'example'> & { default: string; example?: string }): Row<T> => ({
   ...row,
   example: row.example ?? row.default,
@@ -134,6 +134,12 @@ export const SETTINGS = {
     sentence: 'Serves https without a proxy in front, with this certificate; read again when it changes.',
   }),
   TLS_KEY_FILE: optional({ ...kind.readableFile, sentence: 'The key of the certificate.' }),
+  KEEP_ALIVE_TIMEOUT_MS: required({
+    ...kind.wholeNumber(1000, 3_600_000, 'a number of milliseconds'),
+    default: '90000',
+    sentence:
+      'How long a connection may wait for its next request. It has to be longer than the proxy in front keeps its own (usually 60 or 75 seconds): otherwise a request can meet a connection that is just being closed.',
+  }),
   TRUSTED_PROXIES: optional({
     ...kind.networks,
     sentence: 'Proxies in front whose `X-Forwarded-*` and `X-Original-*` headers count.',
@@ -221,9 +227,16 @@ export const SETTINGS = {
     default: 'info',
     sentence: 'Which events reach the log.',
   }),
+  CONFIG: optional({
+    ...kind.text('the path of a file', 'config/menshen.config.ts'),
+    defaultNote: '`./menshen.config.{ts,mts,js,mjs}`, if there is one',
+    sentence: 'The file of the structured settings: rules and upstreams. One that is named here has to be there.',
+  }),
   NODE_ENV: optional({
-    ...kind.text('production, or anything else', 'production'),
-    sentence: 'With `production` there is no development provider, and plain http is refused beyond this machine.',
+    ...kind.text('development, dev or test; anything else means production', 'production'),
+    defaultNote: 'development',
+    sentence:
+      'In production there is no development provider, plain http is refused beyond this machine, and `/_menshen/ready` wants the settings of the provider.',
   }),
   ALLOW_PLAIN_HTTP: required({
     ...kind.yesOrNo,

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
 import { runRulesCommand } from '../../src/command/rules-command.ts'
 import { MenshenError } from '../../src/index.ts'
-import { loadConfig } from '../../src/settings/config-file.ts'
+import { findConfigFile, loadConfigFile } from '../../src/settings/load-config.ts'
 import { freePort } from '../kit/free-port.ts'
 import { runMenshen } from '../kit/process.ts'
 import { tempFolder } from '../kit/temp.ts'
@@ -21,6 +21,8 @@ export default defineConfig({
   ],
 })
 `
+
+const loadConfig = (folder: string) => loadConfigFile(findConfigFile(folder))
 
 function folderWith(t: TestContext, config: string): string {
   const folder = tempFolder(t)

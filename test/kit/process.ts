@@ -21,6 +21,8 @@ export interface Options {
   /** The working folder, for a start that reads files there; otherwise an empty one, removed at the end. */
   cwd?: string
   args?: string[]
+  /** What answers 200 once it serves; `ready` unless it never gets ready. */
+  probe?: '/_menshen/health' | '/_menshen/ready'
 }
 
 export interface Exit {
@@ -50,7 +52,7 @@ export async function startMenshen(env: Environment, options: Options = {}) {
   const client = createClient(url)
   const deadline = Date.now() + START_DEADLINE_MS
   const isReady = () =>
-    client.get('/_menshen/ready', { signal: AbortSignal.timeout(2000) }).then(
+    client.get(options.probe ?? '/_menshen/ready', { signal: AbortSignal.timeout(2000) }).then(
       response => response.status === 200,
       () => false,
     )

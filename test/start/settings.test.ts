@@ -7,7 +7,8 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { format, inspect } from 'node:util'
-import { readSettings, type Settings } from '../../src/settings/read.ts'
+import { findMisspelt } from '../../src/settings/misspelt.ts'
+import { readSettings, type Settings, wantsDevProvider } from '../../src/settings/read.ts'
 import { type Row, SETTINGS } from '../../src/settings/rows.ts'
 import { Secret } from '../../src/settings/secret.ts'
 import { createClient } from '../kit/client.ts'
@@ -56,6 +57,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   FORWARD_ACCESS_TOKEN: ['yes', '1', 'TRUE'],
   TLS_CERT_FILE: ['/nowhere/cert.pem', '/dev'],
   TLS_KEY_FILE: ['/nowhere/key.pem'],
+  KEEP_ALIVE_TIMEOUT_MS: ['0', '999', '3600001', '75s'],
   TRUSTED_PROXIES: ['localhost', '10.0.0.0/33', '10.0.0.1/8/8', '::1/129', '10.0.0', '10.0.0.1,all', '0.0.0.0/-1'],
   WORKERS: ['0', '-1', '1.5', 'auto'],
   STATE_CHECK: ['SUFFIX', 'none', 'true'],
@@ -73,7 +75,8 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   RATE_LIMIT_PER_MINUTE: ['-1', '1000001', 'many'],
   APP_NAME: ['名'.repeat(61)],
   LOG_LEVEL: ['INFO', 'loud'],
-  NODE_ENV: [], // any text will do
+  CONFIG: [' '],
+  NODE_ENV: [' '],
   ALLOW_PLAIN_HTTP: ['yes', '1', 'TRUE'],
   DEV_PROVIDER_PORT: ['0', '65536', 'none'],
 }
@@ -280,11 +283,141 @@ suite('in production', () => {
 
   test('there is no development provider: the page and the log name what is missing', async t => {
     const DEV_PROVIDER_PORT = String(await freePort())
-    const { login, lines } = await start(t, { NODE_ENV: 'production', STORE: 'memory:', DEV_PROVIDER_PORT })
+    const env = { NODE_ENV: 'production', STORE: 'memory:', DEV_PROVIDER_PORT }
+    const { login, lines, url } = await start(t, env, { probe: '/_menshen/health' })
     for (const name of ['AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET']) assert.match(login, new RegExp(`>${name}<`))
     assert.match(login, /<button[^>]* disabled/)
     assert.ok(readLog(lines).some(line => String(line.missing) === 'AUTH_URL,CLIENT_ID,CLIENT_SECRET'))
+    const { status, text } = await createClient(url).get('/_menshen/ready')
+    assert.equal(status, 503)
+    assert.equal(JSON.parse(text).reason, 'settings')
     await assert.rejects(createClient(`http://127.0.0.1:${DEV_PROVIDER_PORT}`).get('/'), { code: 'ECONNREFUSED' })
+  })
+})
+
+suite('NODE_ENV', () => {
+  const PUBLIC = { ...MEMORY, BASE_URL: 'http://app.example.com' }
+
+  test('means development by development, dev and test alone: any other word is production', () => {
+    for (const NODE_ENV of ['', 'development', 'dev', 'test']) {
+      readSettings({ ...PUBLIC, NODE_ENV })
+      assert.ok(wantsDevProvider(readSettings({ NODE_ENV })), NODE_ENV)
+    }
+    for (const NODE_ENV of [
+      'production',
+      'prod',
+      'Production',
+      'PRODUCTION',
+      'live',
+      'staging',
+      'Development',
+      'dev ',
+    ]) {
+      assert.match(refusalOf({ ...PUBLIC, NODE_ENV }).join(), /^BASE_URL .* in production/, NODE_ENV)
+      assert.ok(!wantsDevProvider(readSettings({ NODE_ENV })), NODE_ENV)
+    }
+  })
+
+  test('with a word that is not known starts nothing for development, and says so', async t => {
+    const DEV_PROVIDER_PORT = String(await freePort())
+    const env = { NODE_ENV: 'prod', STORE: 'memory:', DEV_PROVIDER_PORT }
+    const { lines } = await start(t, env, { probe: '/_menshen/health' })
+    const warning = readLog(lines).find(({ event }) => event === 'unknown_node_env')
+    assert.match(String(warning?.remedy), /NODE_ENV=production/)
+    await assert.rejects(createClient(`http://127.0.0.1:${DEV_PROVIDER_PORT}`).get('/'), { code: 'ECONNREFUSED' })
+  })
+})
+
+suite('the development provider', { concurrency: 2 }, () => {
+  test('needs an address of this machine', async t => {
+    for (const BASE_URL of ['http://localhost:3000', 'http://app.localhost', 'http://127.0.0.1', 'https://[::1]:8443'])
+      assert.ok(wantsDevProvider(readSettings({ BASE_URL })), BASE_URL)
+    for (const BASE_URL of [
+      'https://app.example.com',
+      'http://10.0.0.1',
+      'http://0.0.0.0:3000',
+      'http://127.0.0.1.nip.io',
+    ])
+      assert.ok(!wantsDevProvider(readSettings({ BASE_URL })), BASE_URL)
+
+    const DEV_PROVIDER_PORT = String(await freePort())
+    const PORT = String(await freePort())
+    const env = { STORE: 'memory:', BASE_URL: 'http://app.example.com', PORT, DEV_PROVIDER_PORT }
+    const { login, lines, url } = await start(t, env, {})
+    assert.match(login, /<button[^>]* disabled/)
+    const missing = readLog(lines).find(({ event }) => event === 'settings_missing')
+    assert.match(String(missing?.remedy), /BASE_URL on this machine/)
+    await assert.rejects(createClient(`http://127.0.0.1:${DEV_PROVIDER_PORT}`).get('/'), { code: 'ECONNREFUSED' })
+    // Somebody who sets it up still gets the page that names what is missing.
+    assert.equal((await createClient(url).get('/_menshen/ready')).status, 200)
+  })
+
+  test('does not start because of variables that are only empty', async t => {
+    const cwd = tempFolder(t)
+    writeFileSync(join(cwd, '.env'), linesOf(PROVIDER).join('\n'))
+    const DEV_PROVIDER_PORT = String(await freePort())
+    const empty = { AUTH_URL: '', CLIENT_ID: '', CLIENT_SECRET: '', APP_NAME: '' }
+    const { login, lines } = await start(t, { ...empty, STORE: 'memory:', DEV_PROVIDER_PORT }, { cwd })
+    assert.doesNotMatch(login, /<button[^>]* disabled/)
+    assert.equal(readLog(lines).find(({ event }) => event === 'started')?.provider, PROVIDER.AUTH_URL)
+    await assert.rejects(createClient(`http://127.0.0.1:${DEV_PROVIDER_PORT}`).get('/'), { code: 'ECONNREFUSED' })
+  })
+})
+
+suite('a misspelt setting', () => {
+  const likely = (name: string, value = 'x') => findMisspelt({ [name]: value }).map(found => found.likely)
+
+  test('is told from its likely name', () => {
+    const rows: [given: string, likely: string][] = [
+      ['CLIENT_SECERT', 'CLIENT_SECRET'],
+      ['CLIENT_SERCET_FILE', 'CLIENT_SECRET_FILE'],
+      ['CLIENTSECRET', 'CLIENT_SECRET'],
+      ['client_id', 'CLIENT_ID'],
+      ['BASE_ULR', 'BASE_URL'],
+      ['BASEURL', 'BASE_URL'],
+      ['BASE_URI', 'BASE_URL'],
+      ['OAUTH_URL', 'AUTH_URL'],
+      ['TRUSTED_PROXY', 'TRUSTED_PROXIES'],
+      ['STATE_CHEK', 'STATE_CHECK'],
+      ['UPSTREAM_URL', ''],
+      ['WORKER', 'WORKERS'],
+      ['STROE', 'STORE'],
+      ['PROT', 'PORT'],
+      ['LOGLEVEL', 'LOG_LEVEL'],
+      ['MENSHEN_CLIENT_ID', 'CLIENT_ID'],
+      ['MENSHEN_BASE_ULR', 'BASE_URL'],
+    ]
+    for (const [given, expected] of rows) assert.deepEqual(likely(given), expected ? [expected] : [], given)
+    assert.deepEqual(findMisspelt({ MENSHEN_COLOUR: 'red' }), [{ name: 'MENSHEN_COLOUR', likely: undefined }])
+  })
+
+  test('is not what a setting, a system, a shell, npm or Kubernetes calls its own', () => {
+    const others = `PATH HOME HOST HOSTNAME HOSTS HOSTTYPE PORTS USER LOGNAME SHELL LANG LC_ALL PWD OLDPWD TERM EDITOR
+      TMPDIR SHLVL DISPLAY XDG_CACHE_HOME SSL_CERT_FILE SSL_CERT_DIR SSL_KEY_FILE NODE NODE_PATH NODE_OPTIONS
+      NODE_EXTRA_CA_CERTS NODE_COMPILE_CACHE INIT_CWD npm_config_cache npm_package_name npm_lifecycle_event npm_execpath
+      DATABASE_URL REDIS_URL API_URL SITE_URL LOGO_URL SMTP_HOST SMTP_PORT DB_HOST RESTORE STORES SCORE POST SORT HTTP_PROXY
+      https_proxy NO_PROXY CI DEBUG TZ KUBERNETES_SERVICE_HOST KUBERNETES_PORT MENSHEN_SERVICE_HOST MENSHEN_SERVICE_PORT
+      MENSHEN_SERVICE_PORT_HTTP MENSHEN_PORT_3000_TCP MENSHEN_PORT_3000_TCP_ADDR SECRETS_DIR APP_ENV APP_KEY APP_URL LOG_FILE`
+    for (const name of [...others.trim().split(/\s+/), ...Object.keys(SETTINGS)])
+      assert.deepEqual(likely(name), [], name)
+    assert.deepEqual(likely('MENSHEN_PORT', 'tcp://10.0.0.1:3000'), [])
+    assert.deepEqual(likely('MENSHEN_PORT', '3000'), ['PORT'])
+  })
+
+  test('in the environment or in .env is named at the start, without its value', async t => {
+    const cwd = tempFolder(t)
+    writeFileSync(join(cwd, '.env'), 'STATE_CHEK=bound-CANARY\n')
+    const { lines } = await start(t, { ...MEMORY, CLIENT_SECERT: 'secret-CANARY', MENSHEN_COLOUR: 'CANARY' }, { cwd })
+    const told = readLog(lines).filter(({ event }) => event === 'misspelt_setting')
+    assert.deepEqual(
+      told.map(({ level, setting, remedy }) => [level, setting, remedy]),
+      [
+        ['warn', 'STATE_CHEK', 'did you mean STATE_CHECK?'],
+        ['warn', 'CLIENT_SECERT', 'did you mean CLIENT_SECRET?'],
+        ['warn', 'MENSHEN_COLOUR', 'see docs/settings.md'],
+      ],
+    )
+    assert.doesNotMatch(lines.join('\n'), /CANARY/)
   })
 })
 

@@ -3,6 +3,7 @@
 import { BlockList } from 'node:net'
 import { OWN_PATHS } from '../../own-paths.ts'
 import { consolePage } from '../../pages/console-page.ts'
+import { adviceFor } from '../../settings/advice.ts'
 import type { Settings } from '../../settings/read.ts'
 import { SETTINGS } from '../../settings/rows.ts'
 import { hidePassword } from '../../settings/secret.ts'
@@ -32,7 +33,7 @@ export async function showConsole(
     ownKey: loaded.key,
     username,
     next,
-    warnings: warningsOf(context.settings),
+    warnings: adviceFor(context.settings).map(({ chinese }) => chinese),
     settings: shownSettings(context.settings),
   }
   return pageAnswer(context, consolePage(view), { cookies })
@@ -52,14 +53,6 @@ export async function endSession(
     context.report('session_ended', { by: 'developer', session: key, user: loaded.session.userInfo.username, ended })
   }
   return redirectAnswer(context, visit.method, OWN_PATHS.console, cookies)
-}
-
-function warningsOf({ STATE_CHECK, PKCE }: Settings): string[] {
-  return STATE_CHECK === 'suffix' && PKCE === 'off'
-    ? [
-        '登录状态参数只检查后缀（STATE_CHECK=suffix）：别的网站可以让访客在不知情时以他人身份登录。设置 STATE_CHECK=bound 可以防止。',
-      ]
-    : []
 }
 
 function shownSettings(settings: Settings): [string, string][] {

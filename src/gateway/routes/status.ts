@@ -1,5 +1,6 @@
 // Small answers for machines: alive, able to serve, who am I.
 import { factsOf } from '../../errors.ts'
+import { isProduction, missingSettings } from '../../settings/read.ts'
 import { identify } from '../admission/admit.ts'
 import { unauthenticated } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
@@ -11,13 +12,20 @@ export async function health(context: GatewayContext): Promise<Response> {
 }
 
 export async function ready(context: GatewayContext): Promise<Response> {
+  // While it is being set up, a page that names what is missing helps more than none.
+  if (isProduction(context.settings) && missingSettings(context.settings).length > 0)
+    return notReady(context, 'settings')
   try {
     await context.store.ready()
     return jsonAnswer(context, { status: 'ready' })
   } catch (error) {
     context.report('not_ready', factsOf(error))
-    return jsonAnswer(context, { status: 'unavailable', reason: 'store' }, { status: 503 })
+    return notReady(context, 'store')
   }
+}
+
+function notReady(context: GatewayContext, reason: 'settings' | 'store'): Response {
+  return jsonAnswer(context, { status: 'unavailable', reason }, { status: 503 })
 }
 
 export async function publicKeys(context: GatewayContext): Promise<Response> {

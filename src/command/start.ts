@@ -1,0 +1,72 @@
+// A start: settings → development provider, if wanted → configuration → listen → end politely when asked to.
+import cluster from 'node:cluster'
+import { type Logger, pino } from 'pino'
+import { createMenshen, type MenshenOptions } from '../create.ts'
+import type { Report } from '../events.ts'
+import { createEventLog } from '../log.ts'
+import { findConfigFile, loadConfigFile } from '../settings/load-config.ts'
+import { findMisspelt } from '../settings/misspelt.ts'
+import { type Environment, readSettings, type Settings, wantsDevProvider } from '../settings/read.ts'
+import { announce } from './announce.ts'
+import { type Closing, closeWhenAsked } from './close-when-asked.ts'
+import { startDevelopment } from './development.ts'
+import { refuseToListen } from './listen-failure.ts'
+import { listenAddress, serve } from './serve.ts'
+import { startWorkers } from './workers.ts'
+
+/** How long requests in flight may take to finish when the process is asked to end. */
+const CLOSE_PATIENCE_MS = 10_000
+
+export interface StartOptions {
+  readonly environment: Environment
+  /** The process between npm and us, if npm started us. */
+  readonly npmParent: number | undefined
+  readonly now: () => number
+}
+
+export async function start({ environment, npmParent, now }: StartOptions): Promise<void> {
+  const given = readSettings(environment)
+  const configFile = findConfigFile(process.cwd(), given.CONFIG)
+  const config = await loadConfigFile(configFile)
+  const development = wantsDevProvider(given) ? await startDevelopment(given, now) : undefined
+  const settings = development ? readSettings({ ...environment, ...development.settings }) : given
+  const log = openLog(settings)
+  const { report } = createEventLog(log, now)
+  const isFirstOfMany = cluster.isPrimary && settings.WORKERS > 1
+  const running = isFirstOfMany
+    ? await startAll(settings, development?.settings, report)
+    : await startOne({ settings, config, log, now }, report)
+  if (cluster.isPrimary)
+    announce(report, { settings, configFile, config, misspelt: findMisspelt(environment), users: development?.users })
+  closeWhenAsked([running, ...(development ? [development] : [])], report, npmParent)
+}
+
+async function startOne(options: MenshenOptions & { settings: Settings }, report: Report): Promise<Closing> {
+  const { settings } = options
+  const menshen = await createMenshen(options)
+  const serving = await serve(menshen, listenAddress(settings), report).catch(async error => {
+    await menshen.close()
+    return refuseToListen(error, { setting: 'PORT', port: settings.PORT, host: settings.HOST })
+  })
+  return {
+    async close() {
+      await serving.close(CLOSE_PATIENCE_MS)
+      await menshen.close()
+    },
+  }
+}
+
+async function startAll({ WORKERS }: Settings, provider: Environment | undefined, report: Report): Promise<Closing> {
+  const workers = await startWorkers(WORKERS, provider, report)
+  // The worker has said why.
+  return workers ?? process.exit(1)
+}
+
+function openLog({ LOG_LEVEL }: Settings): Logger {
+  return pino({
+    level: LOG_LEVEL,
+    base: cluster.worker ? { worker: cluster.worker.id } : null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: level => ({ level }) },
+  })
+}

@@ -1,0 +1,73 @@
+// Finds the file of the structured settings and loads it, wherever it lies and whatever its folder takes a script for.
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { type LoadHookSync, type ResolveHookSync, registerHooks } from 'node:module'
+import { join, resolve } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { MenshenError } from '../errors.ts'
+import { type Config, checkConfig } from './config-file.ts'
+
+export const CONFIG_FILES = ['ts', 'mts', 'js', 'mjs'].map(ending => `menshen.config.${ending}`)
+
+/** The file that CONFIG names, else the one in the folder; `undefined` if there is none. */
+export function findConfigFile(folder: string, named?: string): string | undefined {
+  if (named !== undefined) return namedFile(resolve(folder, named))
+  const found = CONFIG_FILES.filter(name => existsSync(join(folder, name)))
+  if (found.length > 1)
+    throw new MenshenError(
+      'bad_settings',
+      `${found.join(' and ')} are both in ${folder}; expected one of them, or CONFIG with the name of the one that counts.`,
+    )
+  return found[0] && join(folder, found[0])
+}
+
+function namedFile(file: string): string {
+  if (statSync(file, { throwIfNoEntry: false })?.isFile()) return file
+  throw new MenshenError(
+    'bad_settings',
+    `CONFIG is "${file}", where there is no file; expected the path of a configuration, for example ./menshen.config.ts.`,
+  )
+}
+
+/** Checked; an empty configuration without a file. */
+export async function loadConfigFile(file: string | undefined): Promise<Config> {
+  if (file === undefined) return {}
+  const hooks = registerHooks({ resolve: resolveOurselves, load: loadAsModule })
+  try {
+    const { default: config } = await import(pathToFileURL(file).href)
+    return checkConfig(config, file, 'the default export')
+  } catch (error) {
+    throw error instanceof MenshenError ? error : cannotBeLoaded(file, error)
+  } finally {
+    hooks.deregister()
+  }
+}
+
+/** Lets the file say `import { defineConfig } from 'menshen'` wherever it lies, with or without node_modules. */
+const resolveOurselves: ResolveHookSync = (specifier, context, next) => {
+  if (specifier !== 'menshen') return next(specifier, context)
+  const url = import.meta.url.replace(/settings\/load-config(\.\w+)$/, 'index$1')
+  return { url, shortCircuit: true }
+}
+
+/**
+ * A script with `export` is a module, even in a folder whose package.json says commonjs. Read as TypeScript, because
+ * only then does a syntax error say its line.
+ */
+const loadAsModule: LoadHookSync = (url, context, next) => {
+  const isOurs = url.startsWith('file:') && !url.includes('/node_modules/')
+  const isModule = isOurs && /^\s*(import|export)\b/m.test(readFileSync(new URL(url), 'utf8'))
+  return next(url, isModule ? { ...context, format: 'module-typescript' } : context)
+}
+
+function cannotBeLoaded(file: string, error: unknown): MenshenError {
+  const { message, stack = '' } = error instanceof Error ? error : new Error(String(error))
+  const sentence = `${file} cannot be loaded: ${message.replace(/\s+/g, ' ')}${placeIn(stack)}.`
+  return new MenshenError('bad_settings', sentence, error)
+}
+
+/** Where it went wrong, as the first line of the stack that is about a file. */
+function placeIn(stack: string): string {
+  const [, place = '', line] = /^(?: +at (?:.* \()?)?((?:file:\/\/)?\/.*?):(\d+)(?::\d+)?\)?$/m.exec(stack) ?? []
+  if (!place) return ''
+  return ` (${place.startsWith('file:') ? fileURLToPath(place) : place}:${line})`
+}
