@@ -1,7 +1,8 @@
 // Makes docs/settings.md from the rows of src/settings/rows.ts: `npm run docs`. A test fails when the two differ.
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { type Row, SETTINGS } from '../src/settings/rows.ts'
+import type { Row } from '../src/settings/row.ts'
+import { SETTINGS } from '../src/settings/rows.ts'
 
 export const SETTINGS_PAGE = new URL('settings.md', import.meta.url)
 

@@ -2,7 +2,8 @@
 
 import { MenshenError } from '../errors.ts'
 import { matchHeaders, NEVER_KEPT } from './header-names.ts'
-import { type Row, SETTINGS } from './rows.ts'
+import type { Row } from './row.ts'
+import { SETTINGS } from './rows.ts'
 import { hidePassword, Secret } from './secret.ts'
 
 type Name = keyof typeof SETTINGS

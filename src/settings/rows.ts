@@ -1,21 +1,7 @@
 // Every setting: one row each with its name, kind, default and sentence. docs/settings.md is made from these rows.
 import { headerNames } from './header-names.ts'
 import * as kind from './kinds.ts'
-
-export interface Row<T> extends kind.Kind<T> {
-  /** The text that counts when nothing is set; a row without one is `undefined` then. */
-  readonly default?: string
-  /** What the documentation says in place of a default that depends on other settings. */
-  readonly defaultNote?: string
-  readonly sentence: string
-}
-
-const optional = <T>(row: Row<T>): Row<T | undefined> => row
-/** Its default is its example, unless the row or its kind gives another. */
-const required = <T>(row: Omit<Row<T>, 'example'> & { default: string; example?: string }): Row<T> => ({
-  ...row,
-  example: row.example ?? row.default,
-})
+import { optional, type Row, required } from './row.ts'
 
 export const SETTINGS = {
   BASE_URL: required({
@@ -24,11 +10,7 @@ export const SETTINGS = {
     defaultNote: '`http://localhost:3000`, or with the port of `PORT` if only that is set',
     sentence: 'The address that the browser sees. `/callback` is registered at the provider under it.',
   }),
-  HOST: required({
-    ...kind.host,
-    default: '127.0.0.1',
-    sentence: 'The address to listen on.',
-  }),
+  HOST: required({ ...kind.host, default: '127.0.0.1', sentence: 'The address to listen on.' }),
   PORT: optional({
     ...kind.port,
     example: '3000',
@@ -99,11 +81,7 @@ export const SETTINGS = {
     default: 'x-forwarded-preferred-username',
     sentence: 'The header with the nickname, in percent-encoded UTF-8.',
   }),
-  IDENTITY_ROLE: required({
-    ...kind.headerName,
-    default: 'x-forwarded-groups',
-    sentence: 'The header with the role.',
-  }),
+  IDENTITY_ROLE: required({ ...kind.headerName, default: 'x-forwarded-groups', sentence: 'The header with the role.' }),
   IDENTITY_ASSERTION: required({
     ...kind.headerName,
     default: 'x-menshen-assertion',

@@ -1,0 +1,17 @@
+// What there is to say about a setting.
+import type { Kind } from './kinds.ts'
+
+export interface Row<T> extends Kind<T> {
+  /** The text that counts when nothing is set; a row without one is `undefined` then. */
+  readonly default?: string
+  /** What the documentation says in place of a default that depends on other settings. */
+  readonly defaultNote?: string
+  readonly sentence: string
+}
+
+export const optional = <T>(row: Row<T>): Row<T | undefined> => row
+/** Its default is its example, unless the row or its kind gives another. */
+export const required = <T>(row: Omit<Row<T>, 'example'> & { default: string; example?: string }): Row<T> => ({
+  ...row,
+  example: row.example ?? row.default,
+})
