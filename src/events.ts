@@ -96,6 +96,11 @@ export const EVENTS = {
     fields: ['by', 'ended'],
     audited: true,
   },
+  previous_session_left: {
+    level: 'warn',
+    sentence: 'the session that a new sign-in replaces could not be ended; it ends with its token',
+    fields: [],
+  },
   session_refreshed: { level: 'info', sentence: 'the tokens of a session were refreshed', fields: [] },
   session_refresh_failed: { level: 'warn', sentence: 'a refresh failed', fields: ['outcome'], audited: true },
   tokens_not_saved: {

@@ -61,7 +61,7 @@ export function createListener(context: GatewayContext): Listening {
 
   async function turnAway(visit: Visit, { failedTicket, cookies }: Admission, response: ServerResponse): Promise<void> {
     const tooOften = failedTicket && !(await context.rateLimit.admits('ticket', visit))
-    return send(response, tooOften ? tooMany(context) : toLogin(context, visit, cookies))
+    return send(response, tooOften ? tooMany(context, visit) : toLogin(context, visit, cookies))
   }
 
   function answerError(visit: Visit, response: ServerResponse, error: unknown): void {

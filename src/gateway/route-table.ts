@@ -7,7 +7,7 @@ import { toLogin } from './admission/visitor.ts'
 import { endSession, showConsole } from './console/console.ts'
 import type { GatewayContext } from './context.ts'
 import { readForm } from './http/form.ts'
-import { noticeAnswer, tooMany } from './http/page-answers.ts'
+import { errorAnswer } from './http/page-answers.ts'
 import type { Visit } from './http/request.ts'
 import { showAccount } from './routes/account.ts'
 import { sendAsset } from './routes/assets.ts'
@@ -26,12 +26,12 @@ type GuardedHandler = (
 ) => Promise<Response>
 
 const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
-  [OWN_PATHS.login]: { GET: showLogin, HEAD: showLogin, POST: limited(startAttempt) },
-  [OWN_PATHS.callback]: { GET: limited(finishSignIn) },
+  [OWN_PATHS.login]: { GET: showLogin, HEAD: showLogin, POST: startAttempt },
+  [OWN_PATHS.callback]: { GET: finishSignIn },
   [OWN_PATHS.logout]: { GET: signOut, POST: signOut },
   [OWN_PATHS.signOutEverywhere]: { POST: guarded(signOutEverywhere) },
   [OWN_PATHS.account]: { GET: guarded(showAccount), HEAD: guarded(showAccount) },
-  [OWN_PATHS.backchannelLogout]: { POST: limited(backchannelLogout, 'logout') },
+  [OWN_PATHS.backchannelLogout]: { POST: backchannelLogout },
   [OWN_PATHS.health]: { GET: health, HEAD: health },
   [OWN_PATHS.ready]: { GET: ready, HEAD: ready },
   [OWN_PATHS.jwks]: { GET: publicKeys, HEAD: publicKeys },
@@ -48,23 +48,16 @@ export async function answerOwnRoute(
 ): Promise<Response> {
   const name = visit.path.startsWith(OWN_PATHS.assets) ? OWN_PATHS.assets : visit.path
   const route = Object.hasOwn(ROUTES, name) && ROUTES[name]
-  if (!route) return noticeAnswer(context, 'not_found')
+  if (!route) return errorAnswer(context, visit, 'not_found')
   const handler = Object.hasOwn(route, visit.method) && route[visit.method]
   if (!handler) {
     const allow = Object.keys(route).join(', ')
-    return noticeAnswer(context, 'method_not_allowed', { headers: { allow } })
+    return errorAnswer(context, visit, 'method_not_allowed', { headers: { allow } })
   }
   const form = visit.method === 'POST' ? await readForm(request) : new URLSearchParams()
   // The rest of the body is not waited for: the connection ends with the answer.
-  if (!form) return noticeAnswer(context, 'too_large', { headers: { connection: 'close' } })
+  if (!form) return errorAnswer(context, visit, 'too_large', { headers: { connection: 'close' } })
   return handler(context, visit, form)
-}
-
-/** Where a flood of sign-ins would come through. */
-function limited(handler: Handler, kind: 'sign-in' | 'logout' = 'sign-in'): Handler {
-  return async (context, visit, form) => {
-    return (await context.rateLimit.admits(kind, visit)) ? handler(context, visit, form) : tooMany(context)
-  }
 }
 
 /** For signed-in users whom the rules admit. */
@@ -72,7 +65,7 @@ function guarded(handler: GuardedHandler): Handler {
   return async (context, visit, form) => {
     const { outcome, loaded, cookies } = await admit(context, visit)
     if (!loaded) return toLogin(context, visit, cookies)
-    if (outcome === 'refused') return noticeAnswer(context, 'refused', { cookies })
+    if (outcome === 'refused') return errorAnswer(context, visit, 'refused', { cookies })
     return handler(context, visit, { loaded, cookies }, form)
   }
 }

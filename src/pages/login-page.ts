@@ -15,13 +15,15 @@ export interface LoginView {
   readonly remembered: boolean
   readonly error: string | undefined
   readonly signedIn: { readonly name: string; readonly continueTo: string } | undefined
+  /** A sign-out has just happened. */
+  readonly signedOut: 'here' | 'everywhere' | undefined
 }
 
 const SIGN_IN_LABEL = '统一身份认证登录'
 const LONGEST_CODE_SHOWN = 80
 
 export function loginPage(view: LoginView): string {
-  const { appName, missing, authorizationUrl, remembered, error, signedIn } = view
+  const { appName, missing, authorizationUrl, remembered, error, signedIn, signedOut } = view
   const unusable = missing.length > 0
   return page({
     appName,
@@ -30,6 +32,7 @@ export function loginPage(view: LoginView): string {
     body: html`
 <h1>${appName}</h1>
 ${error === undefined ? '' : errorNotice(error)}
+${signedOut && !signedIn ? signedOutNotice(signedOut) : ''}
 ${unusable ? missingNotice(missing) : ''}
 ${signedIn ? signedInNotice(signedIn) : html`<p class="lead">请使用单位的统一身份账号登录</p>`}
 <form id="sign-in" method="post" action="${OWN_PATHS.login}" data-authorize="${authorizationUrl}" data-remembered="${remembered ? 'true' : 'false'}">
@@ -60,6 +63,12 @@ function signedInNotice({ name, continueTo }: { name: string; continueTo: string
   return html`<div class="notice good" role="status"><p>您已登录：<strong>${name}</strong></p></div>
 <a class="button" href="${continueTo}">继续访问</a>
 <p class="hint">要换一个账号，可以重新登录：</p>`
+}
+
+const SIGNED_OUT = { here: '您已安全退出登录。', everywhere: '您已在所有设备上退出登录。' } as const
+
+function signedOutNotice(where: keyof typeof SIGNED_OUT) {
+  return html`<div class="notice good" role="status"><p><strong>${SIGNED_OUT[where]}</strong></p><p>欢迎下次再来。</p></div>`
 }
 
 function shorten(code: string): string {

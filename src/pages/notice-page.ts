@@ -84,7 +84,7 @@ export function confirmSignOutPage(appName: string): string {
     title: '退出登录',
     body: html`
 <h1>要退出登录吗？</h1>
-<p class="lead">另一个网站把您带到了这里。为了避免误操作，请您确认。</p>
+<p class="lead">这个请求可能不是您自己发起的。为了避免误操作，请您确认。</p>
 <form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button">退出登录</button></form>
 <a class="button quiet" href="/">不，返回首页</a>`,
   })

@@ -168,7 +168,13 @@ export const SETTINGS = {
   }),
   ISSUER: optional({
     ...kind.text('what the provider calls itself', 'https://idp.example.com'),
-    sentence: "The provider's issuer: `iss` in the callback must be this one (RFC 9207).",
+    sentence: "The provider's issuer: an `iss` in the callback must be this one (RFC 9207).",
+  }),
+  ISSUER_REQUIRED: required({
+    ...kind.yesOrNo,
+    default: 'false',
+    sentence:
+      'The provider sends `iss` with every callback (`authorization_response_iss_parameter_supported` in its metadata): one without it is refused.',
   }),
   JWKS_URL: optional({
     ...kind.address,

@@ -4,12 +4,15 @@ import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
 import type { Answer } from '../kit/answers.ts'
 import { type Response, signIn } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
 import { openMenshen } from '../kit/menshen.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 const PATIENCE_MS = 20_000
 const CLEARED = 'menshen_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax'
+/** By which the login page knows that it has something to confirm. */
+const CONFIRMED = 'menshen_signed_out=here; Path=/; Max-Age=120; HttpOnly; SameSite=Lax'
 
 async function setUp(t: TestContext, env: Record<string, string> = {}) {
   const provider = await startScriptedProvider()
@@ -27,6 +30,11 @@ async function setUp(t: TestContext, env: Record<string, string> = {}) {
   return { provider, gateway, visitor, cookie, lives, baseUrl: `http://localhost:${new URL(gateway.url).port}` }
 }
 
+/** What a browser says of an address that somebody typed in, and of a link on one of our own pages. */
+const NAVIGATION = { 'sec-fetch-dest': 'document', 'sec-fetch-mode': 'navigate' }
+const TYPED_IN = { ...NAVIGATION, 'sec-fetch-site': 'none', 'sec-fetch-user': '?1' }
+const OWN_LINK = { ...NAVIGATION, 'sec-fetch-site': 'same-origin' }
+
 const isToLogin = ({ status, headers }: Response, expected: number) =>
   assert.deepEqual([status, headers.location], [expected, '/login'])
 
@@ -34,7 +42,7 @@ test('POST /logout ends the session, tells the provider and redirects to /login 
   const { visitor, provider, lives } = await setUp(t)
   const answer = await visitor.post('/logout')
   isToLogin(answer, 303)
-  assert.deepEqual(answer.setCookies, [CLEARED], 'cleared with the attributes that it was set with')
+  assert.deepEqual(answer.setCookies, [CLEARED, CONFIRMED], 'cleared with the attributes that it was set with')
   assert.equal(answer.headers['cache-control'], 'no-store')
   assert.equal(await lives(), false, 'the ticket is dead, whoever kept it')
   assert.equal(provider.callsTo('logout').length, 1)
@@ -43,7 +51,7 @@ test('POST /logout ends the session, tells the provider and redirects to /login 
 
 test('GET /logout, typed in, does the same by 302', async t => {
   const { visitor, provider, lives } = await setUp(t)
-  isToLogin(await visitor.get('/logout', { headers: { 'sec-fetch-site': 'none', 'sec-fetch-dest': 'document' } }), 302)
+  isToLogin(await visitor.get('/logout', { headers: TYPED_IN }), 302)
   assert.equal(await lives(), false)
   assert.equal(provider.callsTo('logout').length, 1)
 })
@@ -52,21 +60,69 @@ test('on an https address the cleared cookie is Secure and has its prefix', asyn
   const { visitor, lives } = await setUp(t, { BASE_URL: 'https://app.example.com' })
   assert.equal(await lives(), true)
   const { setCookies } = await visitor.post('/logout')
-  assert.deepEqual(setCookies, [`__Host-${CLEARED}; Secure`])
+  assert.deepEqual(setCookies, [`__Host-${CLEARED}; Secure`, `__Host-${CONFIRMED}; Secure`])
   assert.equal(await lives(), false)
 })
 
 test('own pages and the user’s own hand sign out at once', async t => {
-  const hands = [{}, { 'sec-fetch-site': 'same-origin' }, { 'sec-fetch-site': 'none' }]
-  for (const headers of hands)
-    for (const method of ['GET', 'POST']) {
-      const { visitor, lives } = await setUp(t)
-      isToLogin(await visitor.request({ method, path: '/logout', headers }), method === 'GET' ? 302 : 303)
-      assert.equal(await lives(), false)
-    }
-  const { visitor, lives, baseUrl } = await setUp(t)
-  isToLogin(await visitor.post('/logout', {}, { headers: { origin: baseUrl, referer: `${baseUrl}/x` } }), 303)
-  assert.equal(await lives(), false)
+  for (const headers of [TYPED_IN, OWN_LINK]) {
+    const { visitor, lives } = await setUp(t)
+    isToLogin(await visitor.get('/logout', { headers }), 302)
+    assert.equal(await lives(), false)
+  }
+  const port = await freePort()
+  const own = `http://localhost:${port}`
+  const posts = [
+    {},
+    { origin: own },
+    { origin: own, referer: `${own}/x` },
+    { 'sec-fetch-site': 'same-origin', 'sec-fetch-dest': 'empty', origin: own },
+    { 'sec-fetch-site': 'none' },
+    // A page of the application that sends no referrer posts without an origin, too; the browser still says whose it is.
+    { 'sec-fetch-site': 'same-origin', origin: 'null' },
+  ]
+  for (const headers of posts) {
+    const { visitor, gateway, lives } = await setUp(t, { PORT: String(port) })
+    isToLogin(await visitor.post('/logout', {}, { headers }), 303)
+    assert.equal(await lives(), false, JSON.stringify(headers))
+    await gateway.close()
+  }
+})
+
+/** The page that asks first, and a session that lives. */
+function isAsked({ status, text, setCookies }: Response, what: string): void {
+  assert.equal(status, 200, what)
+  assert.match(text, /lang="zh-CN".*要退出登录吗/s, what)
+  assert.match(text, /<form method="post" action="\/logout">/, what)
+  assert.deepEqual(setCookies, [], what)
+}
+
+test('a GET that is no document navigation of our own asks first, and the session lives', async t => {
+  const { visitor, provider, lives, baseUrl } = await setUp(t)
+  const destinations = ['image', 'iframe', 'frame', 'empty', 'script', 'style', 'object', 'embed', 'audio', 'nonsense']
+  const forced = [
+    ...destinations.map(dest => ({ ...OWN_LINK, 'sec-fetch-dest': dest })),
+    ...destinations.map(dest => ({ ...TYPED_IN, 'sec-fetch-dest': dest })),
+    ...['no-cors', 'cors', 'same-origin', 'nonsense'].map(mode => ({ ...OWN_LINK, 'sec-fetch-mode': mode })),
+    ...['cross-site', 'same-site', 'nonsense'].map(site => ({ ...NAVIGATION, 'sec-fetch-site': site })),
+    { ...OWN_LINK, 'sec-purpose': 'prefetch' },
+    { ...TYPED_IN, 'sec-purpose': 'prefetch;prerender' },
+    { ...OWN_LINK, origin: 'https://evil.example' },
+    { 'sec-fetch-site': 'same-origin' },
+    { 'sec-fetch-site': 'none' },
+    NAVIGATION,
+    // Browsers say nothing on plain http, and a link with `no-referrer` leaves out the rest.
+    {},
+    { accept: 'text/html' },
+    { referer: `${baseUrl}/` },
+    { origin: baseUrl, referer: `${baseUrl}/` },
+  ]
+  for (const headers of forced) {
+    const what = JSON.stringify(headers)
+    isAsked(await visitor.get('/logout', { headers }), what)
+    assert.equal(await lives(), true, what)
+  }
+  assert.equal(provider.callsTo('logout').length, 0)
 })
 
 test('from another site a page asks first, and the session lives', async t => {
@@ -77,6 +133,7 @@ test('from another site a page asks first, and the session lives', async t => {
     { 'sec-fetch-site': 'cross-site', origin: baseUrl, referer: `${baseUrl}/` },
     { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'image' },
     { 'sec-fetch-site': 'nonsense' },
+    { 'sec-fetch-site': 'same-origin', origin: 'https://evil.example' },
     { origin: 'https://evil.example' },
     { origin: 'null' },
     { origin: `${baseUrl}.evil.example` },
@@ -88,12 +145,8 @@ test('from another site a page asks first, and the session lives', async t => {
   ]
   for (const headers of foreign)
     for (const method of ['GET', 'POST']) {
-      const answer = await visitor.request({ method, path: '/logout', headers })
       const what = `${method} ${JSON.stringify(headers)}`
-      assert.ok([200, 403].includes(answer.status), `${what}: ${answer.status}`)
-      assert.match(answer.text, /lang="zh-CN".*退出登录/s, what)
-      assert.match(answer.text, /<form method="post" action="\/logout">/, what)
-      assert.deepEqual(answer.setCookies, [], what)
+      isAsked(await visitor.request({ method, path: '/logout', headers }), what)
       assert.equal(await lives(), true, what)
     }
   assert.equal(provider.callsTo('logout').length, 0)
@@ -166,7 +219,7 @@ for (const [fault, given] of Object.entries(FAULTS))
     const answer = await visitor.post('/logout')
     assert.ok(performance.now() - started < PATIENCE_MS)
     isToLogin(answer, 303)
-    assert.deepEqual(answer.setCookies, [CLEARED])
+    assert.deepEqual(answer.setCookies, [CLEARED, CONFIRMED])
     assert.equal(await lives(), false)
     assert.equal(provider.callsTo('logout').length, 1)
   })
@@ -211,7 +264,7 @@ test('LOGOUT_STYLE=browser sends the browser through the provider and back to /l
   const { visitor, provider, lives, baseUrl } = await setUp(t, { LOGOUT_STYLE: 'browser' })
   const answer = await visitor.post('/logout')
   assert.equal(answer.status, 303)
-  assert.deepEqual(answer.setCookies, [CLEARED])
+  assert.deepEqual(answer.setCookies, [CLEARED, CONFIRMED])
   const address = new URL(answer.headers.location ?? '')
   assert.equal(address.origin + address.pathname, `${provider.url}/oauth/logout`)
   assert.deepEqual([...address.searchParams], [['redirect_url', `${baseUrl}/login`]])
@@ -265,4 +318,38 @@ test('a sign-out ends this session and no other, and a new sign-in works at once
   assert.equal((await phone.get('/')).status, 200)
   assert.equal((await signIn(visitor, provider)).headers.location, '/')
   assert.equal((await visitor.get('/')).status, 200)
+})
+
+test('the login page confirms a sign-out, once', async t => {
+  const { gateway, visitor, provider, baseUrl } = await setUp(t)
+  const plain = (await gateway.visitor().get('/login')).text
+  assert.doesNotMatch(plain, /退出登录/)
+  isToLogin(await visitor.post('/logout'), 303)
+  assert.doesNotMatch((await visitor.request({ method: 'HEAD', path: '/login' })).text, /退出登录/)
+  const page = await visitor.get('/login')
+  assert.match(page.text, /role="status"><p><strong>您已安全退出登录。/)
+  assert.deepEqual(page.setCookies, ['menshen_signed_out=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax'])
+  assert.equal((await visitor.get('/login')).text, plain)
+
+  await signIn(visitor, provider)
+  const everywhere = await visitor.post('/_menshen/sign-out-everywhere', {}, { headers: { origin: baseUrl } })
+  isToLogin(everywhere, 303)
+  assert.match((await visitor.get('/login')).text, /您已在所有设备上退出登录。/)
+})
+
+test('the confirmation is a word of ours: nobody can plant another one, or show it to who is signed in', async t => {
+  const { gateway, visitor } = await setUp(t)
+  for (const value of ['<b>x</b>', '1', 'constructor', '__proto__', 'HERE']) {
+    const page = await gateway.visitor().get('/login', { headers: { cookie: `menshen_signed_out=${value}` } })
+    assert.doesNotMatch(page.text, /退出登录|<b>/, value)
+  }
+  const [[name, value] = []] = [...visitor.cookies]
+  const cookie = `${name}=${value}; menshen_signed_out=here`
+  assert.doesNotMatch((await visitor.get('/login', { headers: { cookie } })).text, /您已安全退出/)
+})
+
+test('a GET of whoever is not signed in goes on to /login, wherever it came from', async t => {
+  const { gateway } = await setUp(t)
+  for (const headers of [{}, TYPED_IN, { ...NAVIGATION, 'sec-fetch-site': 'cross-site' }])
+    isToLogin(await gateway.visitor().get('/logout', { headers }), 302)
 })

@@ -128,7 +128,8 @@ test('全部结束 in the console ends all sessions of that user on both instanc
 })
 
 const ISSUER = 'https://idp.example.com'
-const EVENTS = { 'http://schemas.openid.net/event/backchannel-logout': {} }
+const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
+const EVENTS = { [EVENT]: {} }
 const KEY_ID = 'key-1'
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 })
@@ -138,15 +139,16 @@ interface Token {
   key?: KeyObject | Uint8Array
   alg?: string
   kid?: string
+  typ?: string | undefined
 }
 
-async function openBackchannel(t: TestContext, serveKeys?: RequestListener) {
+async function openBackchannel(t: TestContext, serveKeys?: RequestListener, more: Record<string, string> = {}) {
   const jwk = { ...(await exportJWK(rsa.publicKey)), kid: KEY_ID, alg: 'RS256', use: 'sig' }
   const keys = await startUpstream(
     t,
     serveKeys ?? ((_, response) => void response.end(JSON.stringify({ keys: [jwk] }))),
   )
-  const env = { ISSUER, JWKS_URL: `${keys.url}/keys`, PROVIDER_TIMEOUT_MS: '700' }
+  const env = { ISSUER, JWKS_URL: `${keys.url}/keys`, PROVIDER_TIMEOUT_MS: '700', ...more }
   const scene = await openScene(t, { env })
   const user = await signedIn('zhangsan')
   const bystander = await signedIn('lisi')
@@ -161,7 +163,9 @@ async function openBackchannel(t: TestContext, serveKeys?: RequestListener) {
   }
   const seconds = () => Math.floor(scene.now() / 1000)
   /** Valid, unless something is said otherwise; `undefined` leaves a claim out. */
-  function token({ claims = {}, key = rsa.privateKey, alg = 'RS256', kid = KEY_ID }: Token = {}): Promise<string> {
+  function token(wanted: Token = {}): Promise<string> {
+    const { claims = {}, key = rsa.privateKey, alg = 'RS256', kid = KEY_ID } = wanted
+    const typ = 'typ' in wanted ? wanted.typ : 'logout+jwt'
     const all = {
       iss: ISSUER,
       aud: CLIENT_ID,
@@ -171,7 +175,7 @@ async function openBackchannel(t: TestContext, serveKeys?: RequestListener) {
       sub: 'sub-zhangsan',
     }
     const given = Object.entries({ ...all, events: EVENTS, ...claims }).filter(([, value]) => value !== undefined)
-    return new SignJWT(Object.fromEntries(given)).setProtectedHeader({ alg, kid, typ: 'logout+jwt' }).sign(key)
+    return new SignJWT(Object.fromEntries(given)).setProtectedHeader({ alg, kid, ...(typ && { typ }) }).sign(key)
   }
   const tell = (logoutToken: string) =>
     createClient(scene.url).post('/_menshen/backchannel-logout', { logout_token: logoutToken })
@@ -225,6 +229,16 @@ const REFUSED: Record<string, (scene: Backchannel) => string | Promise<string>> 
   'with events that are a list': ({ token }) => token({ claims: { events: Object.keys(EVENTS) } }),
   'without sub': ({ token }) => token({ claims: { sub: undefined, sid: 'sub-zhangsan' } }),
   'with an empty sub': ({ token }) => token({ claims: { sub: '' } }),
+  'without exp': ({ token }) => token({ claims: { exp: undefined } }),
+  'with an exp that is no number': ({ token, seconds }) => token({ claims: { exp: String(seconds() + 120) } }),
+  'with an event that is a text': ({ token }) => token({ claims: { events: { [EVENT]: 'yes' } } }),
+  'with an event that is null': ({ token }) => token({ claims: { events: { [EVENT]: null } } }),
+  'with an event that is a list': ({ token }) => token({ claims: { events: { [EVENT]: [] } } }),
+  'with an event that is true': ({ token }) => token({ claims: { events: { [EVENT]: true } } }),
+  'of the type of access tokens': ({ token }) => token({ typ: 'at+jwt' }),
+  'of the type of our own assertions': ({ token }) => token({ typ: 'menshen+jwt' }),
+  'of a type that only ends alike': ({ token }) => token({ typ: 'not-logout+jwt' }),
+  'of a type that begins alike': ({ token }) => token({ typ: 'logout+jwt+x' }),
   'without jti': ({ token }) => token({ claims: { jti: undefined } }),
   'that is garbage': () => 'garbage',
   'that is three times garbage': () => 'a.b.c',
@@ -246,6 +260,38 @@ test('any other logout token is a 400, and nobody is signed out', async t => {
   }
   assert.equal((await scene.tell(await scene.token())).status, 200, 'and a right one still works')
   assert.ok(!(await isIn(scene.user)))
+})
+
+test('a logout token without a type, or with a general one, counts: many providers send it so', async t => {
+  const { signedIn, token, tell } = await openBackchannel(t)
+  for (const typ of [undefined, 'JWT', 'logout+jwt', 'LOGOUT+JWT', 'application/logout+jwt']) {
+    const user = await signedIn('zhangsan')
+    assert.equal((await tell(await token({ typ }))).status, 200, `${typ}`)
+    assert.ok(!(await isIn(user)), `${typ}`)
+  }
+})
+
+test('of a thousand logout tokens from one address none gets lost, while those that are refused are limited', async t => {
+  const { scene, user, bystander, token, tell } = await openBackchannel(t, undefined, { RATE_LIMIT_PER_MINUTE: '5' })
+  const refusals = []
+  for (let n = 0; n < 8; n++) refusals.push((await tell('garbage')).status)
+  assert.deepEqual(refusals, [400, 400, 400, 400, 400, 429, 429, 429])
+  const statuses = new Set<number>()
+  for (let n = 0; n < 1000; n += 50) {
+    const some = Array.from({ length: 50 }, async (_, m) => {
+      const sub = n + m === 500 ? 'sub-zhangsan' : `sub-${n + m}`
+      return tell(await token({ claims: { sub } }))
+    })
+    for (const { status } of await Promise.all(some)) statuses.add(status)
+  }
+  assert.deepEqual([...statuses], [200])
+  assert.ok(!(await isIn(user)))
+  assert.ok(await isIn(bystander))
+  assert.equal((await tell('garbage')).status, 429)
+  const limited = await createClient(scene.url).post('/_menshen/backchannel-logout', '', {
+    headers: { accept: 'application/json' },
+  })
+  assert.equal(limited.json<{ error: string }>().error, 'too_many')
 })
 
 test('a logout token works once', async t => {

@@ -1,4 +1,5 @@
-// S07: an answer that another provider sent, or that does not say who sent it, is refused before anything is spent.
+// S07: an answer that another provider sent is refused before anything is spent; so is one that does not say who sent it,
+// where the provider is known to say it.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openScene } from '../forward/scene.ts'
@@ -6,8 +7,14 @@ import { openScene } from '../forward/scene.ts'
 const ISSUER = 'https://idp.example.com'
 const RIGHT = encodeURIComponent(ISSUER)
 
-const REFUSED: Record<string, string> = {
+/** Parameters of other names are none of RFC 9207's. */
+const ABSENT: Record<string, string> = {
   absent: '',
+  'in another case of name': `&ISS=${RIGHT}`,
+  'as a list': `&iss%5B%5D=${RIGHT}`,
+}
+
+const WRONG: Record<string, string> = {
   empty: '&iss=',
   'somebody else': '&iss=https%3A%2F%2Fevil.example',
   'a slash more': `&iss=${RIGHT}%2F`,
@@ -16,28 +23,40 @@ const REFUSED: Record<string, string> = {
   'a space more': `&iss=${RIGHT}%20`,
   'a null byte more': `&iss=${RIGHT}%00`,
   'a beginning of it': '&iss=https%3A%2F%2Fidp.example',
-  'in another case of name': `&ISS=${RIGHT}`,
-  'as a list': `&iss%5B%5D=${RIGHT}`,
   'twice the same': `&iss=${RIGHT}&iss=${RIGHT}`,
   'right, then wrong': `&iss=${RIGHT}&iss=evil`,
   'wrong, then right': `&iss=evil&iss=${RIGHT}`,
   'right, then empty': `&iss=${RIGHT}&iss=`,
 }
 
-test('with ISSUER, any other iss is refused before any call to the provider', async t => {
+const KNOWN = { ISSUER, ISSUER_REQUIRED: 'true' }
+
+for (const [env, refused] of [
+  [{ ISSUER }, WRONG],
+  [KNOWN, { ...WRONG, ...ABSENT }],
+] as const)
+  test(`with ${Object.keys(env).join(' and ')}, any other iss is refused before any call to the provider`, async t => {
+    const { provider, visitor } = await openScene(t, { env })
+    for (const [name, more] of Object.entries(refused)) {
+      const client = visitor()
+      const { status, headers } = await client.get(`/callback?code=${provider.codeFor()}&state=a_idp${more}`)
+      assert.equal(status, 302, name)
+      assert.equal(headers.location, '/login?error=callback_error', name)
+      assert.equal(provider.calls.length, 0, name)
+      assert.ok(!client.cookies.has('menshen_session'), name)
+    }
+  })
+
+test('ISSUER alone does not demand an iss: most providers send none', async t => {
   const { provider, visitor } = await openScene(t, { env: { ISSUER } })
-  for (const [name, more] of Object.entries(REFUSED)) {
-    const client = visitor()
-    const { status, headers } = await client.get(`/callback?code=${provider.codeFor()}&state=a_idp${more}`)
-    assert.equal(status, 302, name)
-    assert.equal(headers.location, '/login?error=callback_error', name)
-    assert.equal(provider.calls.length, 0, name)
-    assert.ok(!client.cookies.has('menshen_session'), name)
+  for (const [name, more] of Object.entries(ABSENT)) {
+    const { headers } = await visitor().get(`/callback?code=${provider.codeFor()}&state=a_idp${more}`)
+    assert.equal(headers.location, '/', name)
   }
 })
 
 test('with ISSUER, the right iss signs in', async t => {
-  const { provider, visitor } = await openScene(t, { env: { ISSUER } })
+  const { provider, visitor } = await openScene(t, { env: KNOWN })
   const client = visitor()
   const { headers } = await client.get(`/callback?iss=${RIGHT}&code=${provider.codeFor()}&state=a_idp`)
   assert.equal(headers.location, '/')

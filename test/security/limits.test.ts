@@ -135,6 +135,52 @@ test('a limit of sign-ins stops no page and no ticket', async t => {
   assert.equal((await user.post('/logout')).status, 303)
 })
 
+const NO_PAGE = [
+  ...['image', 'iframe', 'frame', 'empty', 'script', 'embed', 'object', 'nonsense', ''].map(dest => ({
+    'sec-fetch-dest': dest,
+    'sec-fetch-site': 'cross-site',
+  })),
+  { 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'navigate' },
+  { 'sec-fetch-dest': 'document', 'sec-purpose': 'prefetch' },
+]
+const PAGE = { 'sec-fetch-dest': 'document', 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' }
+
+test('a callback that is no page neither reaches the provider nor uses up the limit', async t => {
+  const scene = await openScene(t, { env: { RATE_LIMIT_PER_MINUTE: '2' } })
+  const visitor = scene.visitor()
+  for (const headers of NO_PAGE) {
+    for (const query of [`code=${scene.provider.codeFor()}&state=a_idp`, 'error=x', '']) {
+      const answer = await visitor.get(`/callback?${query}`, { headers })
+      assert.equal(answer.status, 403, JSON.stringify(headers))
+      assert.deepEqual(answer.setCookies, [])
+    }
+  }
+  assert.equal(scene.provider.calls.length, 0)
+  // Browsers on plain http, and whoever is none, say nothing of what they ask for.
+  for (const headers of [PAGE, {}]) {
+    const answer = await scene.visitor().get(`/callback?code=${scene.provider.codeFor()}&state=a_idp`, { headers })
+    assert.equal(answer.headers.location, '/')
+  }
+  assert.equal((await visitor.get('/callback', { headers: PAGE })).status, 429)
+})
+
+test('a callback of a bound attempt is not spent by an image', async t => {
+  const scene = await openScene(t, { env: { STATE_CHECK: 'bound' } })
+  const visitor = scene.visitor()
+  const away = new URL(String((await visitor.post('/login')).headers.location))
+  const path = `/callback?code=${scene.provider.codeFor()}&state=${away.searchParams.get('state')}`
+  assert.equal((await visitor.get(path, { headers: { 'sec-fetch-dest': 'image' } })).status, 403)
+  assert.equal((await visitor.get(path, { headers: PAGE })).headers.location, '/')
+})
+
+test('another site that posts to /login does not use up the limit', async t => {
+  const scene = await openScene(t, { env: { RATE_LIMIT_PER_MINUTE: '2' } })
+  const foreign = [{ origin: 'http://evil.example' }, { origin: 'null' }, { 'sec-fetch-site': 'cross-site' }]
+  for (const headers of [...foreign, ...foreign])
+    assert.equal((await scene.visitor().post('/login', '', { headers })).status, 403)
+  assert.equal((await scene.visitor().post('/login')).status, 303)
+})
+
 test('a household is one /64, however its addresses are written', () => {
   const same = [
     ...['2001:db8:1:2::1', '2001:db8:1:2:ffff:ffff:ffff:ffff', '2001:db8:1:2:0:0:0:1', '2001:db8:1:2::'],

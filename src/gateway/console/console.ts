@@ -9,8 +9,9 @@ import { SETTINGS } from '../../settings/rows.ts'
 import { hidePassword } from '../../settings/secret.ts'
 import type { SignedInCaller } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
-import { noticeAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
-import { isFromOwnOrigin, type Visit } from '../http/request.ts'
+import { errorAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
+import { isFromOwnOrigin } from '../http/provenance.ts'
+import type { Visit } from '../http/request.ts'
 
 const PAGE_SIZE = 50
 
@@ -45,7 +46,7 @@ export async function endSession(
   { loaded, cookies }: SignedInCaller,
   form: URLSearchParams,
 ): Promise<Response> {
-  if (!isFromOwnOrigin(visit, context.settings.BASE_URL)) return noticeAnswer(context, 'foreign', { cookies })
+  if (!isFromOwnOrigin(visit, context.settings.BASE_URL)) return errorAnswer(context, visit, 'foreign', { cookies })
   const key = form.get('session') ?? ''
   // Only what looks like a session's key: leases and attempts live in the same store.
   if (/^[\w-]{43}$/.test(key)) {

@@ -8,6 +8,8 @@ export interface CookieNames {
   readonly returnPath: string
   /** The secret that binds attempts to this browser. */
   readonly attempt: string
+  /** For the login page: a sign-out has just happened. */
+  readonly signedOut: string
 }
 
 /** Set by the login page itself, for the callback alone. */
@@ -20,12 +22,13 @@ export function cookieNames(settings: Pick<Settings, 'BASE_URL'>): CookieNames {
     session: `${prefix}menshen_session`,
     returnPath: `${prefix}menshen_return`,
     attempt: `${prefix}menshen_attempt`,
+    signedOut: `${prefix}menshen_signed_out`,
   }
 }
 
 /** What neither reaches an application nor may be set by one. In lower case: browsers compare prefixes without it. */
-export function ourCookies({ session, returnPath, attempt }: CookieNames): ReadonlySet<string> {
-  return new Set([session, returnPath, attempt, FRAGMENT_COOKIE].map(name => name.toLowerCase()))
+export function ourCookies(names: CookieNames): ReadonlySet<string> {
+  return new Set([...Object.values(names), FRAGMENT_COOKIE].map(name => name.toLowerCase()))
 }
 
 /** Two different values under one name: somebody planted one of them, and it cannot be told which. Neither counts. */

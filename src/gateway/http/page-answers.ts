@@ -35,8 +35,8 @@ export function noticeAnswer(context: GatewayContext, name: NoticeName, extra: E
   return pageAnswer(context, noticePage(context.settings.APP_NAME, name), { status: NOTICES[name].status, ...extra })
 }
 
-export function tooMany(context: GatewayContext): Response {
-  return noticeAnswer(context, 'too_many', { headers: { 'retry-after': '60' } })
+export function tooMany(context: GatewayContext, visit: Visit): Response {
+  return errorAnswer(context, visit, 'too_many', { headers: { 'retry-after': '60' } })
 }
 
 /** The same in whichever form the request can use. */

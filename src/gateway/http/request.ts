@@ -59,16 +59,3 @@ export function isForeignSocket({ headers }: Visit, ownOrigin: string): boolean 
 function isSocket(headers: IncomingHttpHeaders): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket' || headers['sec-websocket-key'] !== undefined
 }
-
-/** A browser, or something that pretends to be one, looks ahead without being asked. */
-const PREFETCH_HEADERS = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
-
-/** Sent by one of our own pages or by the user's own hand, as far as the browser tells. */
-export function isFromOwnOrigin({ headers }: Visit, ownOrigin: string): boolean {
-  if (PREFETCH_HEADERS.some(name => headers[name] !== undefined)) return false
-  const site = headers['sec-fetch-site']
-  if (site !== undefined) return site === 'same-origin' || site === 'none'
-  if (headers.origin !== undefined) return headers.origin === ownOrigin
-  const { referer } = headers
-  return referer === undefined || (URL.canParse(referer) && new URL(referer).origin === ownOrigin)
-}

@@ -2,12 +2,13 @@
 import { OWN_PATHS } from '../../own-paths.ts'
 import { ASSETS } from '../../pages/asset-files.ts'
 import type { GatewayContext } from '../context.ts'
-import { noticeAnswer, safetyHeaders } from '../http/page-answers.ts'
+import { errorAnswer, safetyHeaders } from '../http/page-answers.ts'
 import type { Visit } from '../http/request.ts'
 
-export async function sendAsset(context: GatewayContext, { path, search }: Visit): Promise<Response> {
+export async function sendAsset(context: GatewayContext, visit: Visit): Promise<Response> {
+  const { path, search } = visit
   const asset = ASSETS.get(path.slice(OWN_PATHS.assets.length))
-  if (!asset) return noticeAnswer(context, 'not_found')
+  if (!asset) return errorAnswer(context, visit, 'not_found')
   const versioned = new URLSearchParams(search).get('v') === asset.version
   const caching = versioned ? 'public, max-age=31536000, immutable' : 'public, max-age=300'
   return new Response(asset.body, {

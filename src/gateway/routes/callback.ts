@@ -4,10 +4,12 @@
 import { factsOf, MenshenError } from '../../errors.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
 import { type Attempt, STATE_SUFFIX } from '../../session/attempts.ts'
+import type { Settings } from '../../settings/read.ts'
 import { sessionCookie } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import { CLEAR_FRAGMENT, clearCookie, FRAGMENT_COOKIE, readCookie } from '../http/cookies.ts'
-import { redirectAnswer } from '../http/page-answers.ts'
+import { errorAnswer, redirectAnswer, tooMany } from '../http/page-answers.ts'
+import { isNoPage } from '../http/provenance.ts'
 import type { Visit } from '../http/request.ts'
 import { returnPathOf } from './login.ts'
 
@@ -16,48 +18,73 @@ const HOME = '/'
 const LONGEST_ERROR = 1024
 
 export async function finishSignIn(context: GatewayContext, visit: Visit): Promise<Response> {
-  const query = new URLSearchParams(visit.search)
-  const [error, code, state] = ['error', 'code', 'state'].map(name => query.getAll(name).filter(Boolean)) as [
-    string[],
-    string[],
-    string[],
-  ]
-  const failed = (why: string) =>
-    redirectAnswer(context, visit.method, `${OWN_PATHS.login}?${new URLSearchParams({ error: why })}`)
-
-  if (error.length > 1) return failed('callback_error')
-  if (error[0]) return failed(error[0].slice(0, LONGEST_ERROR))
-  if (code.length > 1) return failed('callback_error')
-  if (!code[0]) return failed('missing_code')
-  if (state.length > 1 || !state[0]?.endsWith(STATE_SUFFIX)) return failed('invalid_state')
-  if (!isFromIssuer(context, query)) return failed('callback_error')
-  try {
-    const attempt = await context.attempts.take(readCookie(visit.headers.cookie, context.cookies.attempt), state[0])
-    if (!attempt && context.attempts.remembered) return failed('invalid_state')
-    const outcome = await withSlot(context, () => signIn(context, visit, code[0] as string, attempt))
-    if (typeof outcome !== 'string') return outcome
-    return failed(outcome)
-  } catch (cause) {
-    context.report('sign_in_failed', { ...factsOf(cause), reason: 'callback_error' })
-    return failed('callback_error')
-  }
+  // Before it is counted: an image or a frame of another site must not use up what the whole office shares.
+  if (isNoPage(visit)) return errorAnswer(context, visit, 'foreign')
+  if (!(await context.rateLimit.admits('sign-in', visit))) return tooMany(context, visit)
+  const answer = readAuthorizationAnswer(context.settings, new URLSearchParams(visit.search))
+  const outcome = 'error' in answer ? answer.error : await signInOnce(context, visit, answer)
+  if (typeof outcome !== 'string') return outcome
+  return redirectAnswer(context, visit.method, `${OWN_PATHS.login}?${new URLSearchParams({ error: outcome })}`)
 }
 
-/** RFC 9207: an answer that another provider sent us, or that does not say who sent it, is refused. */
-function isFromIssuer({ settings }: GatewayContext, query: URLSearchParams): boolean {
-  const issuers = query.getAll('iss')
-  return settings.ISSUER === undefined || (issuers.length === 1 && issuers[0] === settings.ISSUER)
+interface AuthorizationAnswer {
+  readonly code: string
+  readonly state: string
+}
+
+/** Steps 1 to 3. A parameter without a value counts as absent (RFC 6749, 3.1). */
+function readAuthorizationAnswer(
+  settings: Pick<Settings, 'ISSUER' | 'ISSUER_REQUIRED'>,
+  query: URLSearchParams,
+): AuthorizationAnswer | { error: string } {
+  const [error, ...moreErrors] = query.getAll('error').filter(Boolean)
+  const [code, ...moreCodes] = query.getAll('code').filter(Boolean)
+  const [state, ...moreStates] = query.getAll('state').filter(Boolean)
+  if (moreErrors.length > 0) return { error: 'callback_error' }
+  if (error) return { error: error.slice(0, LONGEST_ERROR) }
+  if (moreCodes.length > 0) return { error: 'callback_error' }
+  if (!code) return { error: 'missing_code' }
+  if (moreStates.length > 0 || !state?.endsWith(STATE_SUFFIX)) return { error: 'invalid_state' }
+  if (!isFromIssuer(settings, query.getAll('iss'))) return { error: 'callback_error' }
+  return { code, state }
+}
+
+/** RFC 9207: an answer that another provider sent us is refused; one that does not say who sent it, where all of them do. */
+function isFromIssuer(
+  { ISSUER, ISSUER_REQUIRED }: Pick<Settings, 'ISSUER' | 'ISSUER_REQUIRED'>,
+  issuers: readonly string[],
+): boolean {
+  if (ISSUER === undefined) return true
+  return issuers.length === 0 ? !ISSUER_REQUIRED : issuers.length === 1 && issuers[0] === ISSUER
+}
+
+async function signInOnce(
+  context: GatewayContext,
+  visit: Visit,
+  { code, state }: AuthorizationAnswer,
+): Promise<Response | string> {
+  try {
+    const attempt = await context.attempts.take(readCookie(visit.headers.cookie, context.cookies.attempt), state)
+    if (!attempt && context.attempts.remembered) return 'invalid_state'
+    return await withSlot(context, () => signIn(context, visit, code, attempt))
+  } catch (cause) {
+    context.report('sign_in_failed', { ...factsOf(cause), reason: 'callback_error' })
+    return 'callback_error'
+  }
 }
 
 type Failure = 'token_error' | 'userinfo_error'
 
 /** The code is not spent before there is room for all that follows. */
-async function withSlot(context: GatewayContext, work: () => Promise<Response | Failure>): Promise<Response | Failure> {
+async function withSlot(
+  { provider, report }: Pick<GatewayContext, 'provider' | 'report'>,
+  work: () => Promise<Response | Failure>,
+): Promise<Response | Failure> {
   try {
-    return await context.provider.withSlot(work)
+    return await provider.withSlot(work)
   } catch (error) {
     if (!(error instanceof MenshenError) || error.code !== 'provider_busy') throw error
-    context.report('sign_in_failed', { ...factsOf(error), reason: 'token_error' })
+    report('sign_in_failed', { ...factsOf(error), reason: 'token_error' })
     return 'token_error'
   }
 }
@@ -74,8 +101,7 @@ async function signIn(
   if (typeof userInfo === 'string') return userInfo
 
   const { ticket, loaded } = await context.sessions.open(tokens, userInfo)
-  const previous = readCookie(visit.headers.cookie, context.cookies.session)
-  if (previous) await context.sessions.close(previous)
+  await closePrevious(context, visit)
   const { userRole } = loaded.session
   context.report('sign_in', { session: loaded.key, user: userInfo.username, sub: userInfo.sub, role: userRole })
   const location = target(context, visit, attempt)
@@ -87,11 +113,24 @@ async function signIn(
   ])
 }
 
-async function orFailure<T>(context: GatewayContext, failure: Failure, call: Promise<T>): Promise<T | Failure> {
+/** Whatever happens to it, the new session is good. */
+async function closePrevious(
+  { cookies, sessions, report }: Pick<GatewayContext, 'cookies' | 'sessions' | 'report'>,
+  { headers }: Visit,
+): Promise<void> {
+  const ticket = readCookie(headers.cookie, cookies.session)
+  if (ticket) await sessions.close(ticket).catch(error => report('previous_session_left', factsOf(error)))
+}
+
+async function orFailure<T>(
+  { report }: Pick<GatewayContext, 'report'>,
+  failure: Failure,
+  call: Promise<T>,
+): Promise<T | Failure> {
   try {
     return await call
   } catch (error) {
-    context.report('sign_in_failed', { ...factsOf(error), reason: failure })
+    report('sign_in_failed', { ...factsOf(error), reason: failure })
     return failure
   }
 }

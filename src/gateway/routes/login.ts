@@ -7,34 +7,40 @@ import { ATTEMPT_SECONDS } from '../../session/attempts.ts'
 import { readReturnPath } from '../../session/return-path.ts'
 import { missingSettings } from '../../settings/read.ts'
 import type { GatewayContext } from '../context.ts'
-import { readCookie, setCookie } from '../http/cookies.ts'
-import { jsonAnswer, noticeAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
-import { isByScript, isFromOwnOrigin, type Visit } from '../http/request.ts'
+import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
+import { errorAnswer, jsonAnswer, pageAnswer, redirectAnswer, tooMany } from '../http/page-answers.ts'
+import { isFromOwnOrigin } from '../http/provenance.ts'
+import { isByScript, type Visit } from '../http/request.ts'
 
 export async function showLogin(context: GatewayContext, visit: Visit): Promise<Response> {
   const missing = missingSettings(context.settings)
-  return pageAnswer(
-    context,
-    loginPage({
-      appName: context.settings.APP_NAME,
-      missing,
-      authorizationUrl: missing.length > 0 ? '' : context.provider.authorizationUrl(),
-      remembered: context.attempts.remembered,
-      error: new URLSearchParams(visit.search).get('error') || undefined,
-      signedIn: await signedIn(context, visit),
-    }),
-  )
+  const signedOut = readCookie(visit.headers.cookie, context.cookies.signedOut)
+  const html = loginPage({
+    appName: context.settings.APP_NAME,
+    missing,
+    authorizationUrl: missing.length > 0 ? '' : context.provider.authorizationUrl(),
+    remembered: context.attempts.remembered,
+    error: new URLSearchParams(visit.search).get('error') || undefined,
+    signedIn: await signedIn(context, visit),
+    signedOut: signedOut === 'here' || signedOut === 'everywhere' ? signedOut : undefined,
+  })
+  // Said once, and only by the page itself: HEAD has not shown it.
+  const cookies = signedOut && visit.method === 'GET' ? [clearCookie(context.cookies.signedOut)] : []
+  return pageAnswer(context, html, { cookies })
 }
 
 export async function startAttempt(context: GatewayContext, visit: Visit): Promise<Response> {
-  if (!isFromOwnOrigin(visit, context.settings.BASE_URL)) return noticeAnswer(context, 'foreign')
-  if (missingSettings(context.settings).length > 0) return redirectAnswer(context, visit.method, OWN_PATHS.login)
-  const known = readCookie(visit.headers.cookie, context.cookies.attempt)
-  const { browser, ...attempt } = await context.attempts.start(known, returnPathOf(context, visit))
-  const location = context.provider.authorizationUrl(attempt)
-  const cookies = browser ? [setCookie(context.cookies.attempt, browser, ATTEMPT_SECONDS)] : []
-  if (isByScript(visit)) return jsonAnswer(context, { state: attempt.state, location }, { cookies })
-  return redirectAnswer(context, visit.method, location, cookies)
+  const { settings, attempts, provider, cookies } = context
+  // Before it is counted: another site must not use up what the whole office shares.
+  if (!isFromOwnOrigin(visit, settings.BASE_URL)) return errorAnswer(context, visit, 'foreign')
+  if (!(await context.rateLimit.admits('sign-in', visit))) return tooMany(context, visit)
+  if (missingSettings(settings).length > 0) return redirectAnswer(context, visit.method, OWN_PATHS.login)
+  const known = readCookie(visit.headers.cookie, cookies.attempt)
+  const { browser, ...attempt } = await attempts.start(known, returnPathOf(context, visit))
+  const location = provider.authorizationUrl(attempt)
+  const kept = browser ? [setCookie(cookies.attempt, browser, ATTEMPT_SECONDS)] : []
+  if (isByScript(visit)) return jsonAnswer(context, { state: attempt.state, location }, { cookies: kept })
+  return redirectAnswer(context, visit.method, location, kept)
 }
 
 export function returnPathOf(context: GatewayContext, { headers }: Visit): string | undefined {

@@ -6,22 +6,22 @@ import { confirmSignOutPage } from '../../pages/notice-page.ts'
 import type { Session } from '../../session/session-record.ts'
 import type { SignedInCaller } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
-import { clearCookie, readCookie } from '../http/cookies.ts'
-import { noticeAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
-import { isFromOwnOrigin, type Visit } from '../http/request.ts'
+import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
+import { errorAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
+import { isFromOwnOrigin, isOwnNavigation } from '../http/provenance.ts'
+import type { Visit } from '../http/request.ts'
+
+/** Long enough for the way through the provider. */
+const CONFIRMED_SECONDS = 120
 
 export async function signOut(context: GatewayContext, visit: Visit): Promise<Response> {
-  const { settings, cookies, sessions, report } = context
-  if (!isFromOwnOrigin(visit, settings.BASE_URL)) return pageAnswer(context, confirmSignOutPage(settings.APP_NAME))
+  const { cookies, sessions, report } = context
   const ticket = readCookie(visit.headers.cookie, cookies.session)
+  if (!isDeliberate(context, visit)) return askFirst(context, visit, ticket)
   const session = ticket && (await sessions.close(ticket))
-  if (session) {
-    report('sign_out', { user: session.userInfo.username, sub: session.userInfo.sub })
-    if (settings.LOGOUT_STYLE === 'server') await tellProvider(context, session)
-  }
-  const throughProvider = session && settings.LOGOUT_STYLE === 'browser'
-  const location = throughProvider ? context.provider.signOutUrl() : OWN_PATHS.login
-  return redirectAnswer(context, visit.method, location, [clearCookie(cookies.session)])
+  if (!session) return signedOut(context, visit, OWN_PATHS.login, 'here')
+  report('sign_out', { user: session.userInfo.username, sub: session.userInfo.sub })
+  return signedOut(context, visit, await leaveProvider(context, session), 'here')
 }
 
 /** Every session of this user, on every device. */
@@ -30,23 +30,42 @@ export async function signOutEverywhere(
   visit: Visit,
   { loaded }: SignedInCaller,
 ): Promise<Response> {
-  const { settings, cookies, sessions, report } = context
-  if (!isFromOwnOrigin(visit, settings.BASE_URL)) return noticeAnswer(context, 'foreign')
+  const { settings, sessions, report } = context
+  if (!isFromOwnOrigin(visit, settings.BASE_URL)) return errorAnswer(context, visit, 'foreign')
   const { session } = loaded
   const ended = await sessions.endAllOf(session.userInfo.sub)
   report('sign_out', { user: session.userInfo.username, sub: session.userInfo.sub, ended })
-  if (settings.LOGOUT_STYLE === 'server') await tellProvider(context, session)
-  const location = settings.LOGOUT_STYLE === 'browser' ? context.provider.signOutUrl() : OWN_PATHS.login
-  return redirectAnswer(context, visit.method, location, [clearCookie(cookies.session)])
+  return signedOut(context, visit, await leaveProvider(context, session), 'everywhere')
 }
 
-async function tellProvider(
-  { provider, report }: Pick<GatewayContext, 'provider' | 'report'>,
+/** No image, frame, look ahead or link of another site. */
+function isDeliberate({ settings }: Pick<GatewayContext, 'settings'>, visit: Visit): boolean {
+  const { BASE_URL } = settings
+  return visit.method === 'POST' ? isFromOwnOrigin(visit, BASE_URL) : isOwnNavigation(visit, BASE_URL)
+}
+
+async function askFirst(context: GatewayContext, visit: Visit, ticket: string | undefined): Promise<Response> {
+  const isSignedIn = ticket && (await context.sessions.get(ticket))
+  if (!isSignedIn) return redirectAnswer(context, visit.method, OWN_PATHS.login)
+  return pageAnswer(context, confirmSignOutPage(context.settings.APP_NAME))
+}
+
+function signedOut(context: GatewayContext, visit: Visit, location: string, where: 'here' | 'everywhere'): Response {
+  const { session, signedOut } = context.cookies
+  return redirectAnswer(context, visit.method, location, [
+    clearCookie(session),
+    setCookie(signedOut, where, CONFIRMED_SECONDS),
+  ])
+}
+
+/** Tells the provider, or says where the browser does. */
+async function leaveProvider(
+  { settings, provider, report }: Pick<GatewayContext, 'settings' | 'provider' | 'report'>,
   session: Session,
-): Promise<void> {
-  try {
-    await provider.signOut(session.refreshToken)
-  } catch (error) {
-    report('provider_not_told', factsOf(error))
+): Promise<string> {
+  if (settings.LOGOUT_STYLE === 'browser') return provider.signOutUrl()
+  if (settings.LOGOUT_STYLE === 'server') {
+    await provider.signOut(session.refreshToken).catch(error => report('provider_not_told', factsOf(error)))
   }
+  return OWN_PATHS.login
 }
