@@ -31,6 +31,7 @@ export interface PublicPart {
 /** Every session can be listed under this label. */
 export const SESSION_LABEL = 'session'
 /** Which of an entry's labels is the user's. */
+const LABELS_OF_ALL = 3
 export const SUB_LABEL = 1
 
 function roleOf(userInfo: UserInfo): Role {
@@ -101,6 +102,11 @@ export function toEntry(
 function labelsOf({ userInfo, providerSession }: Session, keys: DerivedKeys): string[] {
   const labels = [SESSION_LABEL, keys.label('sub', userInfo.sub), keys.label('username', userInfo.username)]
   return providerSession ? [...labels, providerSessionLabel(providerSession, keys)] : labels
+}
+
+/** Whether it is known at which session of the provider it was opened. */
+export function hasProviderSession({ labels }: Pick<Entry, 'labels'>): boolean {
+  return labels.length > LABELS_OF_ALL
 }
 
 /** Two providers may use the same session id. */

@@ -8,6 +8,7 @@ import type { DerivedKeys } from './derived-keys.ts'
 import { createRefresher, type Refreshed, type RefresherOptions } from './refresh/refresher.ts'
 import { createSessionCache, type LoadedSession } from './session-cache.ts'
 import {
+  hasProviderSession,
   isDue,
   latestEnd,
   newSession,
@@ -50,6 +51,8 @@ export interface Sessions {
   endAllOf(sub: string): Promise<number>
   /** Ends what was opened at this session of the provider (`sid`): one device, usually. Says how many there were. */
   endProviderSession(providerSession: ProviderSession): Promise<number>
+  /** Ends those sessions of the user of which it is not known at which session of the provider they were opened. */
+  endUnknownDevicesOf(sub: string): Promise<number>
   /** Ends all sessions of whoever has this listed one. */
   endAllLike(key: string): Promise<number>
   /** Resolves when no refresh is under way. */
@@ -144,13 +147,13 @@ export function createSessions({ store, provider, keys, settings, now, report }:
       .finally(() => setTimeout(() => noting.delete(loaded.key), NOTE_AGAIN_MS).unref())
   }
 
-  async function endAllWith(label: string): Promise<number> {
+  async function endAllWith(label: string, isMeant = (_entry: Stored) => true): Promise<number> {
     let ended = 0
     let after: string | undefined
     // A page can be empty and still not be the last: only `next` says.
     do {
       const page = await store.list({ label, limit: 100, ...(after === undefined ? {} : { after }) })
-      const removed = await Promise.all(page.entries.map(({ key }) => store.remove(key)))
+      const removed = await Promise.all(page.entries.filter(isMeant).map(({ key }) => store.remove(key)))
       ended += removed.filter(Boolean).length
       after = page.next
     } while (after !== undefined)
@@ -220,6 +223,8 @@ export function createSessions({ store, provider, keys, settings, now, report }:
     endAllOf: sub => endAllWith(keys.label('sub', sub)),
 
     endProviderSession: providerSession => endAllWith(providerSessionLabel(providerSession, keys)),
+
+    endUnknownDevicesOf: sub => endAllWith(keys.label('sub', sub), entry => !hasProviderSession(entry)),
 
     async endAllLike(key) {
       const label = (await store.read(key))?.labels[SUB_LABEL]

@@ -227,7 +227,9 @@ const REFUSED: Record<string, (scene: Backchannel) => string | Promise<string>> 
   'without events': ({ token }) => token({ claims: { events: undefined } }),
   'with another event': ({ token }) => token({ claims: { events: { 'http://evil.example/event': {} } } }),
   'with events that are a list': ({ token }) => token({ claims: { events: Object.keys(EVENTS) } }),
-  'without sub': ({ token }) => token({ claims: { sub: undefined, sid: 'sub-zhangsan' } }),
+  'without sub and sid': ({ token }) => token({ claims: { sub: undefined } }),
+  'with an empty sid': ({ token }) => token({ claims: { sid: '' } }),
+  'with a sid that is no text': ({ token }) => token({ claims: { sid: ['device-1'] } }),
   'with an empty sub': ({ token }) => token({ claims: { sub: '' } }),
   'without exp': ({ token }) => token({ claims: { exp: undefined } }),
   'with an exp that is no number': ({ token, seconds }) => token({ claims: { exp: String(seconds() + 120) } }),
@@ -292,6 +294,32 @@ test('of a thousand logout tokens from one address none gets lost, while those t
     headers: { accept: 'application/json' },
   })
   assert.equal(limited.json<{ error: string }>().error, 'too_many')
+})
+
+test('a logout token with sid ends that device alone, whether or not it names the user', async t => {
+  const { scene, user, bystander, signedIn, seconds, token, tell } = await openBackchannel(t)
+  async function device(sid: string, username = 'zhangsan'): Promise<Client> {
+    const claims = { iss: ISSUER, aud: CLIENT_ID, sub: `sub-${username}`, iat: seconds(), exp: seconds() + 300, sid }
+    const idToken = await new SignJWT(claims).setProtectedHeader({ alg: 'RS256', kid: KEY_ID }).sign(rsa.privateKey)
+    scene.provider.behaviour.extras = { id_token: idToken }
+    return signedIn(username)
+  }
+  const devices = [await device('one'), await device('two'), await device('three')]
+  const colleague = await device('four', 'lisi')
+  const inside = async () => Promise.all([...devices, user, colleague, bystander].map(isIn))
+  const end = async (claims: object) => assert.equal((await tell(await token({ claims: { ...claims } }))).status, 200)
+
+  await end({ sid: 'one' })
+  assert.deepEqual(await inside(), [false, true, true, true, true, true])
+  await end({ sub: undefined, sid: 'two' })
+  assert.deepEqual(await inside(), [false, false, true, true, true, true])
+  await end({ sub: undefined, sid: 'nobody’s' })
+  assert.deepEqual(await inside(), [false, false, true, true, true, true])
+  // It may be the device of which we were never told: that of the user, and of nobody else, ends.
+  await end({ sid: 'unheard of' })
+  assert.deepEqual(await inside(), [false, false, true, false, true, true])
+  await end({})
+  assert.deepEqual(await inside(), [false, false, false, false, true, true])
 })
 
 test('a logout token works once', async t => {

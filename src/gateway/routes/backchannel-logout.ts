@@ -15,14 +15,18 @@ const TYPE = /^(application\/)?(logout\+)?jwt$/i
 /** What is left of a logout token once its signature, issuer, audience and age have been verified. */
 const logoutToken = z.object({
   header: z.object({ typ: z.string().regex(TYPE).optional() }),
-  claims: z.object({
-    sub: z.string().min(1),
-    jti: z.string().min(1),
-    exp: z.number(),
-    events: z.object({ [EVENT]: z.record(z.string(), z.unknown()) }),
-    // An ID token must not pass for a logout token.
-    nonce: z.undefined().optional(),
-  }),
+  claims: z
+    .object({
+      iss: z.string(),
+      sub: z.string().min(1).optional(),
+      sid: z.string().min(1).optional(),
+      jti: z.string().min(1),
+      exp: z.number(),
+      events: z.object({ [EVENT]: z.record(z.string(), z.unknown()) }),
+      // An ID token must not pass for a logout token.
+      nonce: z.undefined().optional(),
+    })
+    .refine(({ sub, sid }) => sub !== undefined || sid !== undefined),
 })
 
 type LogoutClaims = z.infer<typeof logoutToken>['claims']
@@ -35,11 +39,24 @@ export async function backchannelLogout(
   if (!context.provider.canVerify) return errorAnswer(context, visit, 'not_found')
   const claims = await readClaims(context, visit, form.get('logout_token') ?? '')
   if (!claims || (await isRepeated(context, claims.jti))) return refusal(context, visit)
-  const ended = await context.sessions.endAllOf(claims.sub)
+  const ended = await endSessions(context, claims)
   // Only now: a provider whose token we could not carry out may send it again.
   if (!(await remember(context, claims.jti))) return refusal(context, visit)
   context.report('session_ended', { by: 'provider', sub: claims.sub, ended })
   return jsonAnswer(context, {})
+}
+
+/**
+ * With `sid` that device alone; without it all of the user's. A device whose `sid` never came to us may be the one that is
+ * meant: those of the user end too.
+ */
+async function endSessions(
+  { sessions }: Pick<GatewayContext, 'sessions'>,
+  { iss, sub, sid }: LogoutClaims,
+): Promise<number> {
+  if (sid === undefined) return sub === undefined ? 0 : sessions.endAllOf(sub)
+  const ended = await sessions.endProviderSession({ issuer: iss, sid })
+  return ended > 0 || sub === undefined ? ended : sessions.endUnknownDevicesOf(sub)
 }
 
 /** Only what is refused is counted: of a thousand users whom the provider signs out at once, each has to be heard. */
