@@ -43,7 +43,8 @@ export const SETTINGS = {
   UPSTREAM_HOST_HEADER: required({
     ...kind.oneOf(['upstream', 'browser'], 'browser'),
     default: 'upstream',
-    sentence: 'Which `Host` the application sees: its own, or the one that the browser sent.',
+    sentence:
+      'Which `Host` the application sees: its own, or the one that the browser sent ([when to change it](behind-a-proxy.md#what-the-application-thinks-its-address-is)).',
   }),
   UPSTREAM_CA_FILE: optional({ ...kind.readableFile, sentence: 'A certificate authority for https applications.' }),
   UPSTREAM_CONNECTIONS: required({

@@ -7,6 +7,7 @@ import { ourCookies } from '../http/cookies.ts'
 import { safetyHeaders } from '../http/page-answers.ts'
 import { splitList } from '../http/trusted-proxies.ts'
 import { namedBy } from './connection-header.ts'
+import { ownLocation } from './own-location.ts'
 
 const HOP_BY_HOP = new Set([
   'connection',
@@ -17,6 +18,8 @@ const HOP_BY_HOP = new Set([
   'transfer-encoding',
   'upgrade',
 ])
+
+const LOCATIONS = ['location', 'content-location']
 
 /** Shared caches of several makers take these for more than Cache-Control. */
 const FOR_SHARED_CACHES = ['surrogate-control', 'cdn-cache-control', 'x-accel-expires']
@@ -37,6 +40,7 @@ export function responseHeaders(
   if (setCookies.length > 0) kept['set-cookie'] = setCookies
   else if (setCookie) delete kept['set-cookie']
   if (cleared !== undefined && clearsCookies(cleared)) delete kept['clear-site-data']
+  for (const name of LOCATIONS) if (name in kept) kept[name] = ownLocations(context, headers[name])
   if (isSecure(context.settings))
     kept['strict-transport-security'] ??= safetyHeaders(context)['strict-transport-security']
   if (signedIn || cookies.length > 0) {
@@ -44,6 +48,10 @@ export function responseHeaders(
     for (const name of FOR_SHARED_CACHES) if (name in kept) delete kept[name]
   }
   return kept
+}
+
+function ownLocations({ upstreams, settings }: GatewayContext, value: string | string[] | undefined): string[] {
+  return [value ?? ''].flat().map(location => ownLocation(location, upstreams.authorities, settings.BASE_URL))
 }
 
 /** Browsers keep what follows an empty name as a cookie without one, and send it back as if that were its name. */

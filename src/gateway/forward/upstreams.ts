@@ -6,6 +6,7 @@ import { readablePath } from '../../access/canonical-path.ts'
 import { isWithin } from '../../access/rules.ts'
 import type { Config, UpstreamConfig } from '../../settings/config-file.ts'
 import type { Settings } from '../../settings/read.ts'
+import { authorityOf } from './own-location.ts'
 
 export interface Upstream {
   readonly prefix: string
@@ -23,6 +24,8 @@ export interface Upstream {
 export interface Upstreams {
   /** `undefined` if none is configured for the path. */
   for(path: string): Upstream | undefined
+  /** The hosts and ports of all of them. */
+  readonly authorities: ReadonlySet<string>
   close(): Promise<void>
 }
 
@@ -38,6 +41,7 @@ export function openUpstreams(settings: Settings, config: Config): Upstreams {
       const readable = readablePath(path)
       return upstreams.find(({ prefix }) => isWithin(prefix, readable))
     },
+    authorities: new Set(upstreams.map(({ connection }) => authorityOf(new URL(connection.origin)))),
     close: async () => {
       await Promise.all(upstreams.map(({ pool }) => pool.close()))
     },
