@@ -44,6 +44,16 @@ export function testJourneys(proxy: FrontProxy): void {
     assert.equal((await client().post('/', 'x')).status, 401)
   })
 
+  test(`behind ${program} no name is too long for its user to pass`, async t => {
+    const { scene, user } = await openBehind(t, proxy)
+    const long = '龘'.repeat(2000)
+    const fit = 'a'.repeat(500)
+    const more = { email: long, nickname: long, phone_number: fit, ou_id: fit, ou_name: fit }
+    assert.equal((await (await user('lisi', more)).get('/x')).text, 'page /x')
+    assert.equal(truth(scene)['X-Forwarded-User'], 'lisi')
+    assert.equal(truth(scene)['X-Forwarded-Preferred-Username'], encodeURIComponent('龘'.repeat(227)))
+  })
+
   test(`behind ${program} the rules hold, for every spelling of a path`, async t => {
     const { scene, url, user, client } = await openBehind(t, proxy)
     const [common, admin] = [await user(), await user('admin')]
