@@ -12,6 +12,9 @@ const PACKAGES = [
   { name: 'redis-server', isThere: () => findProgram('redis-server') !== undefined },
   { name: 'nginx-light', isThere: () => findProgram('nginx') !== undefined },
   { name: 'caddy', isThere: () => findProgram('caddy') !== undefined },
+  { name: 'haproxy', isThere: () => findProgram('haproxy') !== undefined },
+  // The server without its service.
+  { name: 'apache2-bin', isThere: () => findProgram('apache2') !== undefined },
 ]
 
 // Installing must not start a system service: the tests start their own servers, on ports of their own.

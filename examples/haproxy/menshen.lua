@@ -1,0 +1,89 @@
+-- Asks Menshen about a request, for `http-request lua.menshen ADDRESS` in haproxy.cfg: HAProxy cannot ask by itself.
+-- Afterwards txn.admitted is true, and the request says who is there in Menshen's words and has none of its cookies. Or
+-- txn.admitted is not set, and Menshen has an answer for the browser.
+
+local IDENTITY = {
+  'x-forwarded-user',
+  'x-forwarded-email',
+  'x-forwarded-preferred-username',
+  'x-forwarded-groups',
+  'x-menshen-assertion',
+}
+
+-- What Menshen needs of the request besides its address: whose it is, and whether another site opens a WebSocket.
+local ASKED_WITH = { 'host', 'cookie', 'origin', 'sec-websocket-key', 'user-agent' }
+
+local DEADLINE_MS = 10000
+
+-- HAProxy counts the lines of a header from 0.
+local function lines_of(headers, name)
+  local lines = {}
+  for nth = 0, 1000 do
+    local line = headers[name] and headers[name][nth]
+    if not line then return lines end
+    table.insert(lines, line)
+  end
+  return lines
+end
+
+local function question(txn, sent)
+  local headers = {
+    ['x-original-uri'] = { txn.f:pathq() },
+    ['x-original-method'] = { txn.f:method() },
+    ['x-forwarded-for'] = { txn.f:src() },
+  }
+  for _, name in ipairs(ASKED_WITH) do
+    local lines = lines_of(sent, name)
+    if #lines > 0 then headers[name] = { table.concat(lines, name == 'cookie' and '; ' or ', ') } end
+  end
+  return headers
+end
+
+local function is_ours(cookie)
+  local name = cookie:lower():gsub('^[%s=]+', ''):gsub('^__host%-', ''):gsub('^__secure%-', '')
+  return name:find('^menshen_') ~= nil
+end
+
+-- The application gets every cookie but Menshen's, wherever they stand.
+local function without_ours(header)
+  local kept = {}
+  for cookie in header:gmatch('[^;]+') do
+    local trimmed = cookie:match('^%s*(.-)%s*$')
+    if trimmed ~= '' and not is_ours(trimmed) then table.insert(kept, trimmed) end
+  end
+  return table.concat(kept, '; ')
+end
+
+core.register_action('menshen', { 'http-req' }, function(txn, address)
+  local headers = question(txn, txn.http:req_get_headers())
+  local answer = core.httpclient():get({
+    url = address .. '/_menshen/check',
+    headers = headers,
+    timeout = DEADLINE_MS,
+  })
+  if not answer or answer.status ~= 200 then return end
+
+  -- All five, always: what a client sends under these names must not get through. An empty one is not sent at all.
+  for _, name in ipairs(IDENTITY) do
+    local value = lines_of(answer.headers, name)[1] or ''
+    txn.http:req_del_header(name)
+    if value ~= '' then txn.http:req_add_header(name, value) end
+  end
+  local cookies = without_ours(headers.cookie and headers.cookie[1] or '')
+  txn.http:req_del_header('cookie')
+  if cookies ~= '' then txn.http:req_add_header('cookie', cookies) end
+  -- A refresh can happen in a check: its cookie has to reach the browser.
+  local renewed = lines_of(answer.headers, 'set-cookie')[1]
+  if renewed then txn:set_var('txn.menshen_cookie', renewed) end
+  txn:set_var('txn.admitted', true)
+end, 1)
+
+core.register_action('menshen_cookies', { 'http-res' }, function(txn)
+  local lines = lines_of(txn.http:res_get_headers(), 'set-cookie')
+  txn.http:res_del_header('set-cookie')
+  for _, line in ipairs(lines) do
+    if not is_ours(line) then txn.http:res_add_header('set-cookie', line) end
+  end
+  local renewed = txn:get_var('txn.menshen_cookie')
+  if renewed then txn.http:res_add_header('set-cookie', renewed) end
+end, 0)
