@@ -37,7 +37,7 @@ export function arrangements(): string[] {
     `${separator}${MIXED.join(separator)}${separator}`,
     ['menshen_session=secret', 'menshen_session=secret'].join(separator),
   ])
-  return [...orders, ...places.map(pairs => pairs.join('; ')), ...spaced, '', 'menshen_session=secret', 'menshen_']
+  return [...orders, ...places.map(pairs => pairs.join('; ')), ...spaced, '', 'menshen_session=secret']
 }
 
 /** What has to arrive. */

@@ -20,6 +20,8 @@ export interface FrontProxy {
   program: string
   /** Whether it asks Menshen and serves the application itself, or sends everything through Menshen. */
   mode: 'forward-auth' | 'gateway'
+  /** Whether it can drop headers by a pattern of their names. */
+  knowsPatterns: boolean
   /** Its file among the examples. */
   example: string
   /** What takes the place of what, in that file. */

@@ -2,7 +2,8 @@
 // answered in the proxy's place. The same behind each.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { CLAIMS, spellingsOf } from './claims.ts'
+import { NO_CLAIMS } from '../../src/gateway/forward/claim-headers.ts'
+import { claims, unknownClaims } from './claims.ts'
 import { arrangements, MIXED, OUR_COOKIES, theirsOf } from './hostile-cookies.ts'
 import { type Behind, type FrontProxy, openBehind } from './proxies.ts'
 import { raw, request, statusOf } from './raw.ts'
@@ -18,7 +19,8 @@ export function testAttacks(proxy: FrontProxy): void {
     const { scene, url, user } = await openBehind(t, proxy)
     // Nothing is known of this user but the name, so there is nothing to write over a forged header with.
     const cookie = `cookie: ${cookieOf(await user('lisi', { email: '', nickname: '' }))}`
-    const forged = CLAIMS.flatMap(spellingsOf).flatMap(name => [`${name}: forged`, `${name}: forged too`])
+    const names = [...claims(), ...(proxy.knowsPatterns ? unknownClaims() : [])]
+    const forged = names.flatMap(name => [`${name}: forged`, `${name}: forged too`])
     for (let at = 0; at < forged.length; at += LINES_AT_ONCE)
       for (const [path, more, name] of [
         ['/', [cookie], 'lisi'],
@@ -39,7 +41,8 @@ export function testAttacks(proxy: FrontProxy): void {
 
   test(`behind ${program} headers that claim nothing reach the application`, async t => {
     const { scene, url, user } = await openBehind(t, proxy)
-    const lines = ['accept-language: zh-CN', 'authorization: Bearer theirs', 'x-csrf-token: abc', 'x-requested-with: x']
+    const exceptions = NO_CLAIMS.filter(name => !name.endsWith('*')).map(name => `${name}: theirs`)
+    const lines = ['accept-language: zh-CN', 'authorization: Bearer theirs', 'x-csrf-token: abc', ...exceptions]
     await send(url, 'GET / HTTP/1.1', `cookie: ${cookieOf(await user())}`, ...lines)
     const received = scene.upstream.last().lines.map(([name, value]) => `${name}: ${value}`)
     assert.deepEqual(
@@ -51,7 +54,8 @@ export function testAttacks(proxy: FrontProxy): void {
   test(`behind ${program} naming our headers in Connection takes none of them away`, async t => {
     const { scene, url, user } = await openBehind(t, proxy)
     const named = ['connection: x-forwarded-user, X-Menshen-Assertion', 'connection: x-forwarded-for']
-    await send(url, 'GET / HTTP/1.1', `cookie: ${cookieOf(await user())}; app=1`, ...named)
+    const answer = await send(url, 'GET / HTTP/1.1', `cookie: ${cookieOf(await user())}; app=1`, ...named)
+    assert.equal(statusOf(answer), 200, answer)
     const { headers } = scene.upstream.last()
     assert.equal(headers['x-forwarded-user'], 'zhangsan')
     assert.match(String(headers['x-menshen-assertion']), /^eyJ/)
@@ -71,8 +75,10 @@ export function testAttacks(proxy: FrontProxy): void {
 
   test(`behind ${program} neither do they pass in several lines, in great numbers, or with a session`, async t => {
     const behind = await openBehind(t, proxy)
-    await send(behind.url, 'GET /public/lines HTTP/1.1', ...MIXED.map(pair => `cookie: ${pair}`))
-    assert.deepEqual(cookiesAt(behind, '/public/lines'), theirsOf(MIXED.join(';')))
+    const inLines = await send(behind.url, 'GET /public/lines HTTP/1.1', ...MIXED.map(pair => `cookie: ${pair}`))
+    // No browser sends several, and a proxy may refuse to guess.
+    if (statusOf(inLines) === 200) assert.deepEqual(cookiesAt(behind, '/public/lines'), theirsOf(MIXED.join(';')))
+    else assert.deepEqual([statusOf(inLines), behind.scene.upstream.received], [400, []])
 
     const many = Array.from({ length: 60 }, (_, n) => `${OUR_COOKIES[n % OUR_COOKIES.length]}=secret${n}; a${n}=${n}`)
     await send(behind.url, 'GET /public/many HTTP/1.1', `cookie: ${many.join('; ')}`)

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import test, { type TestContext } from 'node:test'
 import { WebSocketServer } from 'ws'
-import { CLAIMS, spellingsOf } from './claims.ts'
+import { IDENTITY } from './claims.ts'
 import { type FrontProxy, openBehind } from './proxies.ts'
 import { cookieOf } from './scene.ts'
 import { dial, refusal } from './websocket.ts'
@@ -21,9 +21,8 @@ export function testSockets(proxy: FrontProxy): void {
   test(`behind ${program} a signed-in user talks with the application over a WebSocket`, async t => {
     const { scene, url, user } = await openSocketsBehind(t, proxy)
     const client = await user()
-    const forged = CLAIMS.slice(0, 5)
-      .flatMap(name => spellingsOf(name).slice(0, 4))
-      .map(name => [name, 'forged'])
+    const names = IDENTITY.flatMap(name => [name, name.replaceAll('-', '_'), name.replaceAll('-', '.')])
+    const forged = names.map(name => [name, 'forged'])
     const cookie = `__Host-menshen_session=secret; ${cookieOf(client)}; app=1`
     const socket = dial({ url }, client, '/chat?room=1', { ...Object.fromEntries(forged), cookie, origin: url })
     await once(socket, 'open')

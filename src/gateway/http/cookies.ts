@@ -26,9 +26,13 @@ export function cookieNames(settings: Pick<Settings, 'BASE_URL'>): CookieNames {
   }
 }
 
-/** What neither reaches an application nor may be set by one. In lower case: browsers compare prefixes without it. */
+/**
+ * What neither reaches an application nor may be set by one: both forms of each, because a browser still has the other one
+ * after BASE_URL became https. In lower case: browsers compare prefixes without it.
+ */
 export function ourCookies(names: CookieNames): ReadonlySet<string> {
-  return new Set([...Object.values(names), FRAGMENT_COOKIE].map(name => name.toLowerCase()))
+  const plain = [...Object.values(names), FRAGMENT_COOKIE].map(name => name.toLowerCase().replace(/^__host-/, ''))
+  return new Set(plain.flatMap(name => [name, `__host-${name}`]))
 }
 
 /** Two different values under one name: somebody planted one of them, and it cannot be told which. Neither counts. */
