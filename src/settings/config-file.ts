@@ -64,10 +64,18 @@ const rule = z
     message: 'expected either roles or public: true',
   })
 
-const upstreamPlace = z.union(
-  [upstream.check, z.strictObject({ url: upstream.check, audience: audience.check.optional() })],
-  { error: `expected ${upstream.expected}, or { url, audience }, for example "${upstream.example}"` },
-)
+const upstreamShape = z.union([
+  upstream.check,
+  z.strictObject({ url: upstream.check, audience: audience.check.optional() }),
+])
+
+/** Of several possible shapes zod would tell what is wrong with one, and not what is expected. */
+const upstreamPlace = z.unknown().transform((given, context) => {
+  const { success, data } = upstreamShape.safeParse(given)
+  if (success) return data
+  context.addIssue(`expected ${upstream.expected}, or { url, audience }, for example "${upstream.example}"`)
+  return z.NEVER
+})
 
 const configShape = z.strictObject({
   rules: z.array(rule).optional(),

@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import test from 'node:test'
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
+import { checkConfig } from '../../src/settings/config-file.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { openScene, type Scene } from './scene.ts'
 import { startUpstream, type Upstream, watch } from './upstream.ts'
@@ -70,4 +71,16 @@ test('an application on a socket is called by the address in the settings', asyn
   const scene = await openScene(t, { env: { UPSTREAM: `unix:${path}` } })
   await (await scene.user()).get('/')
   await verify(scene, upstream, `unix:${path}`)
+})
+
+test('the configuration takes an address, or an address with an audience, and says what it expects', () => {
+  const check = (upstream: unknown) => checkConfig({ upstreams: { '/wiki': upstream } }, 'menshen.config.ts', 'it')
+  const url = 'http://127.0.0.1:8081'
+  for (const good of [url, { url }, { url, audience: 'wiki' }, { url: 'unix:/run/wiki.sock', audience: 'wiki' }])
+    assert.deepEqual(check(good), { upstreams: { '/wiki': good } })
+  for (const bad of ['wiki', 8081, {}, { audience: 'wiki' }, { url, audience: ' ' }, { url, audiences: ['wiki'] }])
+    assert.throws(() => check(bad), {
+      code: 'bad_settings',
+      message: /^menshen\.config\.ts: upstreams\.\/wiki: expected an http or https address .*\{ url, audience \}/,
+    })
 })
