@@ -70,6 +70,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   PROVIDER_TIMEOUT_MS: ['99', '120001', '5s'],
   PROVIDER_PARALLEL_CALLS: ['-1', 'all', '1.5'],
   ISSUER: ['  '],
+  ISSUER_REQUIRED: ['yes', '1', 'TRUE'],
   JWKS_URL: ['jwks.json', 'ftp://idp.example.com/jwks.json', 'file:///etc/passwd'],
   SESSION_MAX_HOURS: ['0', '8761', '1.5'],
   SESSION_CACHE_SIZE: ['-1', '10000001', 'big'],
