@@ -1,6 +1,7 @@
 // The example for Apache, with Apache itself.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { readExample } from '../../examples/claims.ts'
 import type { FrontProxy } from './proxies.ts'
 import { testAttacks } from './proxy-attacks.ts'
 import { testJourneys } from './proxy-journeys.ts'
@@ -12,7 +13,7 @@ const proxy: FrontProxy = {
   program: 'apache2',
   mode: 'gateway',
   knowsPatterns: true,
-  example: 'apache/menshen.conf',
+  config: readExample('apache/menshen.conf'),
   replace: ({ proxy, menshen }) => [
     ['<VirtualHost *:80>', `Listen 127.0.0.1:${proxy}\n<VirtualHost 127.0.0.1:${proxy}>`],
     ['127.0.0.1:3000', `127.0.0.1:${menshen}`],

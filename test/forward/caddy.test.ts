@@ -1,5 +1,6 @@
 // The example for Caddy, with Caddy itself.
 import { readFileSync, writeFileSync } from 'node:fs'
+import { readExample } from '../../examples/claims.ts'
 import type { FrontProxy } from './proxies.ts'
 import { testAttacks } from './proxy-attacks.ts'
 import { testJourneys } from './proxy-journeys.ts'
@@ -9,7 +10,7 @@ const proxy: FrontProxy = {
   program: 'caddy',
   mode: 'forward-auth',
   knowsPatterns: false,
-  example: 'caddy/Caddyfile',
+  config: readExample('caddy/Caddyfile'),
   replace: ({ proxy, menshen, application }) => [
     ['app.example.com {', `http://127.0.0.1:${proxy} {`],
     ['127.0.0.1:3000', `127.0.0.1:${menshen}`],

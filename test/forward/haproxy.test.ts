@@ -1,5 +1,6 @@
 // The example for HAProxy, with HAProxy itself.
 import { fileURLToPath } from 'node:url'
+import { readExample } from '../../examples/claims.ts'
 import type { FrontProxy } from './proxies.ts'
 import { testAttacks } from './proxy-attacks.ts'
 import { testJourneys } from './proxy-journeys.ts'
@@ -9,7 +10,7 @@ const proxy: FrontProxy = {
   program: 'haproxy',
   mode: 'forward-auth',
   knowsPatterns: true,
-  example: 'haproxy/haproxy.cfg',
+  config: readExample('haproxy/haproxy.cfg'),
   replace: ({ proxy, menshen, application }) => [
     ['bind :80', `bind 127.0.0.1:${proxy}`],
     ['127.0.0.1:3000', `127.0.0.1:${menshen}`],

@@ -3,13 +3,12 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import type { Rule } from '../../src/index.ts'
 import { createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
@@ -18,13 +17,15 @@ import { openScene, until } from './scene.ts'
 
 export interface FrontProxy {
   program: string
+  /** In the titles of the tests, if not the program's. */
+  name?: string
   /** Whether it asks Menshen and serves the application itself, or sends everything through Menshen. */
   mode: 'forward-auth' | 'gateway'
   /** Whether it can drop headers by a pattern of their names. */
   knowsPatterns: boolean
-  /** Its file among the examples. */
-  example: string
-  /** What takes the place of what, in that file. */
+  /** As the example or the documentation has it. */
+  config: string
+  /** What takes the place of what, in it. */
   replace(ports: Ports): [from: string, to: string][]
   /** Writes whatever else it needs, and gives its arguments. */
   prepare(folder: string, config: string): string[]
@@ -77,12 +78,12 @@ export async function openBehind(t: TestContext, proxy: FrontProxy) {
 
 async function startProxy(
   t: TestContext,
-  { program, example, replace, prepare }: FrontProxy,
+  { program, config, replace, prepare }: FrontProxy,
   ports: Ports,
 ): Promise<void> {
   const path = findProgram(program) ?? assert.fail(`${program} is not installed`)
   const folder = mkdtempSync(join(tmpdir(), 'menshen-'))
-  writeFileSync(join(folder, 'example'), exampleWith(example, replace(ports)))
+  writeFileSync(join(folder, 'example'), withReplaced(config, replace(ports)))
   const args = prepare(folder, join(folder, 'example'))
   const env = { PATH: process.env.PATH, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder }
   const child = spawn(path, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -110,11 +111,9 @@ async function listens(port: number): Promise<boolean> {
     .finally(() => socket.destroy())
 }
 
-function exampleWith(example: string, replacements: readonly (readonly [from: string, to: string])[]): string {
-  let config = readFileSync(fileURLToPath(new URL(`../../examples/${example}`, import.meta.url)), 'utf8')
-  for (const [from, to] of replacements) {
-    assert.ok(config.includes(from), `${example} has no ${from}`)
-    config = config.replaceAll(from, to)
-  }
-  return config
+function withReplaced(config: string, replacements: readonly (readonly [from: string, to: string])[]): string {
+  return replacements.reduce((replaced, [from, to]) => {
+    assert.ok(replaced.includes(from), `the example has no ${from}`)
+    return replaced.replaceAll(from, to)
+  }, config)
 }

@@ -13,9 +13,9 @@ import { cookieOf } from './scene.ts'
 const LINES_AT_ONCE = 60
 
 export function testAttacks(proxy: FrontProxy): void {
-  const { program } = proxy
+  const { program, name = program } = proxy
 
-  test(`behind ${program} no claim of a client reaches the application, under any name or spelling`, async t => {
+  test(`behind ${name} no claim of a client reaches the application, under any name or spelling`, async t => {
     const { scene, url, user } = await openBehind(t, proxy)
     // Nothing is known of this user but the name, so there is nothing to write over a forged header with.
     const cookie = `cookie: ${cookieOf(await user('lisi', { email: '', nickname: '' }))}`
@@ -39,7 +39,7 @@ export function testAttacks(proxy: FrontProxy): void {
       }
   })
 
-  test(`behind ${program} headers that claim nothing reach the application`, async t => {
+  test(`behind ${name} headers that claim nothing reach the application`, async t => {
     const { scene, url, user } = await openBehind(t, proxy)
     const exceptions = NO_CLAIMS.filter(name => !name.endsWith('*')).map(name => `${name}: theirs`)
     const lines = ['accept-language: zh-CN', 'authorization: Bearer theirs', 'x-csrf-token: abc', ...exceptions]
@@ -51,7 +51,7 @@ export function testAttacks(proxy: FrontProxy): void {
     )
   })
 
-  test(`behind ${program} naming our headers in Connection takes none of them away`, async t => {
+  test(`behind ${name} naming our headers in Connection takes none of them away`, async t => {
     const { scene, url, user } = await openBehind(t, proxy)
     const named = ['connection: x-forwarded-user, X-Menshen-Assertion', 'connection: x-forwarded-for']
     const answer = await send(url, 'GET / HTTP/1.1', `cookie: ${cookieOf(await user())}; app=1`, ...named)
@@ -62,7 +62,7 @@ export function testAttacks(proxy: FrontProxy): void {
     assert.ok(headers['x-forwarded-for'])
   })
 
-  test(`behind ${program} the application gets its own cookies whole and none of ours, in every order`, async t => {
+  test(`behind ${name} the application gets its own cookies whole and none of ours, in every order`, async t => {
     const behind = await openBehind(t, proxy)
     await Promise.all(
       arrangements().map(async (cookie, n) => {
@@ -73,7 +73,7 @@ export function testAttacks(proxy: FrontProxy): void {
     )
   })
 
-  test(`behind ${program} neither do they pass in several lines, in great numbers, or with a session`, async t => {
+  test(`behind ${name} neither do they pass in several lines, in great numbers, or with a session`, async t => {
     const behind = await openBehind(t, proxy)
     const inLines = await send(behind.url, 'GET /public/lines HTTP/1.1', ...MIXED.map(pair => `cookie: ${pair}`))
     // No browser sends several, and a proxy may refuse to guess.
@@ -97,7 +97,7 @@ export function testAttacks(proxy: FrontProxy): void {
     }
   })
 
-  test(`behind ${program} a page’s script cannot ask in the proxy’s place`, async t => {
+  test(`behind ${name} a page’s script cannot ask in the proxy’s place`, async t => {
     const { url, user } = await openBehind(t, proxy)
     const cookie = `cookie: ${cookieOf(await user())}`
     const claims = ['x-original-uri: /', 'x-original-method: GET', 'x-forwarded-uri: /', 'x-forwarded-method: GET']

@@ -14,9 +14,9 @@ function truth({ upstream }: Scene): Record<string, unknown> {
 }
 
 export function testJourneys(proxy: FrontProxy): void {
-  const { program } = proxy
+  const { program, name = program } = proxy
 
-  test(`behind ${program} a visitor signs in and comes back to the page that was asked for`, async t => {
+  test(`behind ${name} a visitor signs in and comes back to the page that was asked for`, async t => {
     const { scene, client } = await openBehind(t, proxy)
     const visitor = client()
     const away = await visitor.get('/reports/%E4%B8%AD?a=1&b=%2F', { headers: HTML })
@@ -44,7 +44,7 @@ export function testJourneys(proxy: FrontProxy): void {
     assert.equal((await client().post('/', 'x')).status, 401)
   })
 
-  test(`behind ${program} no name is too long for its user to pass`, async t => {
+  test(`behind ${name} no name is too long for its user to pass`, async t => {
     const { scene, user } = await openBehind(t, proxy)
     const long = '龘'.repeat(2000)
     const fit = 'a'.repeat(500)
@@ -54,7 +54,7 @@ export function testJourneys(proxy: FrontProxy): void {
     assert.equal(truth(scene)['X-Forwarded-Preferred-Username'], encodeURIComponent('龘'.repeat(227)))
   })
 
-  test(`behind ${program} the rules hold, for every spelling of a path`, async t => {
+  test(`behind ${name} the rules hold, for every spelling of a path`, async t => {
     const { scene, url, user, client } = await openBehind(t, proxy)
     const [common, admin] = [await user(), await user('admin')]
     const refused = await common.get('/internal/x', { headers: HTML })
@@ -90,7 +90,7 @@ export function testJourneys(proxy: FrontProxy): void {
     assert.equal((await common.get('/fine')).text, 'page /fine')
   })
 
-  test(`behind ${program} a refresh during a check reaches the browser`, async t => {
+  test(`behind ${name} a refresh during a check reaches the browser`, async t => {
     const { scene, user } = await openBehind(t, proxy)
     const client = await user()
     assert.deepEqual((await client.get('/')).setCookies, ['app=1; Path=/'])

@@ -16,9 +16,9 @@ async function openSocketsBehind(t: TestContext, proxy: FrontProxy) {
 }
 
 export function testSockets(proxy: FrontProxy): void {
-  const { program } = proxy
+  const { program, name = program } = proxy
 
-  test(`behind ${program} a signed-in user talks with the application over a WebSocket`, async t => {
+  test(`behind ${name} a signed-in user talks with the application over a WebSocket`, async t => {
     const { scene, url, user } = await openSocketsBehind(t, proxy)
     const client = await user()
     const names = IDENTITY.flatMap(name => [name, name.replaceAll('-', '_'), name.replaceAll('-', '.')])
@@ -43,7 +43,7 @@ export function testSockets(proxy: FrontProxy): void {
     assert.deepEqual((await once(socket, 'close')).map(String), ['4000', 'done'])
   })
 
-  test(`behind ${program} who may not see a page may not open a socket there`, async t => {
+  test(`behind ${name} who may not see a page may not open a socket there`, async t => {
     const { scene, url, user, client } = await openSocketsBehind(t, proxy)
     const [common, admin, visitor] = [await user(), await user('admin'), client()]
     assert.equal(await refusal(dial({ url }, visitor, '/')), 401)

@@ -1,0 +1,179 @@
+// Every snippet of the documentation works: it is given to the program that it is written for.
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import test, { type TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import type { Row } from '../src/settings/row.ts'
+import { SETTINGS } from '../src/settings/rows.ts'
+import { makeAuthority } from './forward/certificates.ts'
+import { freePort } from './kit/free-port.ts'
+import { findProgram } from './kit/packages.ts'
+import { pages, readPage, readSnippets, type Snippet, snippetsIn } from './kit/snippets.ts'
+import { tempFolder } from './kit/temp.ts'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const TSC = join(ROOT, 'node_modules/.bin/tsc')
+const SNIPPETS = readSnippets()
+const rows: Readonly<Record<string, Row<unknown>>> = SETTINGS
+
+type Check = (t: TestContext, snippet: Snippet) => void | Promise<void>
+
+/** One for each language. A snippet in any other fails. */
+const CHECKS: Readonly<Record<string, Check>> = {
+  sh: checkShell,
+  nginx: checkNginx,
+  caddyfile: checkCaddyfile,
+  ts: checkTypes,
+  js: checkTypes,
+  json: (_t, { text }) => JSON.parse(text),
+  html: checkHtml,
+  // A drawing.
+  '': () => {},
+}
+
+for (const snippet of SNIPPETS)
+  test(`the snippet of ${snippet.page}, line ${snippet.line}, works`, async t => {
+    const check = CHECKS[snippet.language] ?? assert.fail(`no test knows the language ${snippet.language}`)
+    await check(t, snippet)
+  })
+
+test('every setting that a page gives a value is one, and takes it', () => {
+  const wrong = pages().flatMap(page => {
+    const prose = readPage(page).matchAll(/`([A-Z][A-Z0-9_]{2,})=([^`\s]*)/g)
+    return [...prose]
+      .flatMap(([, name = '', value = '']) => wrongSetting(name, value) ?? [])
+      .map(what => `${page}: ${what}`)
+  })
+  assert.deepEqual(wrong, [])
+})
+
+test('a snippet is found wherever it stands, and a broken one is noticed', async t => {
+  const indented = '1. Do:\n\n   ```sh\n   A=1\n     B=2\n   ```\n\n~~~json\n{}\n~~~\n'
+  assert.deepEqual(
+    snippetsIn('x.md', indented).map(({ line, language, text }) => [line, language, text]),
+    [
+      [3, 'sh', 'A=1\n  B=2\n'],
+      [8, 'json', '{}\n'],
+    ],
+  )
+  const broken = { page: 'docs/x.md', line: 1 }
+  for (const [language, text] of [
+    ['sh', 'if then'],
+    ['sh', 'CLIENT_SECERT=x npm start'],
+    ['sh', 'PORT=http npm start'],
+    ['sh', 'npm run nothing'],
+    ['sh', 'node src/nowhere.ts'],
+    ['nginx', 'server { listen 80; proxy_set_header Connection $nowhere; }'],
+    ['caddyfile', 'app.example.com {\n\tnonsense\n}'],
+    ['ts', "import { nothing } from 'jose'\nnothing()"],
+    ['json', '{,}'],
+    ['html', '<script src="/_menshen/assets/nothing.js"></script>'],
+  ] as const)
+    await assert.rejects(async () => CHECKS[language]?.(t, { ...broken, language, text }), `${language}: ${text}`)
+})
+
+function checkShell(_t: TestContext, { page, text }: Snippet): void {
+  run('bash', ['-n'], text)
+  const commands = text.replaceAll(/(^|\s)#.*$/gm, '$1')
+  const settings = commands.matchAll(/(?:^|\s)([A-Z][A-Z0-9_]*)=(\S*)/g)
+  assert.deepEqual(
+    [...settings].flatMap(([, name = '', value = '']) => wrongSetting(name, value) ?? []),
+    [],
+  )
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  for (const [, name = ''] of commands.matchAll(/\bnpm run (?:-\S+ )*([\w:]+)/g))
+    assert.ok(name in scripts, `npm run ${name}`)
+  const folders = [ROOT, join(ROOT, dirname(page))]
+  for (const [file] of commands.matchAll(/[\w./-]+\.(?:ts|js)\b/g))
+    assert.ok(
+      folders.some(folder => existsSync(join(folder, file))),
+      `${file} does not exist`,
+    )
+}
+
+/** A sentence, or `undefined` if all is well. */
+function wrongSetting(name: string, value: string): string | undefined {
+  const row = rows[name]
+  if (!row) return name === 'NODE_ENV' ? undefined : `${name} is no setting`
+  // Left out, or a file of another machine.
+  if (value.includes('…') || name.endsWith('_FILE')) return
+  return row.check.safeParse(value).success ? undefined : `${name} does not take ${value}`
+}
+
+/** In the context that it is written for, with a certificate and a port of our own. */
+async function checkNginx(t: TestContext, { text }: Snippet): Promise<void> {
+  const folder = tempFolder(t)
+  const { certFile, keyFile } = makeAuthority(folder)
+  const own = text
+    .replaceAll(/(ssl_certificate )[^;]+/g, `$1${certFile}`)
+    .replaceAll(/(ssl_certificate_key )[^;]+/g, `$1${keyFile}`)
+    .replaceAll(/(listen )\d+/g, `$1127.0.0.1:${await freePort()}`)
+  const inHttp = /^(?:server|map|upstream)\b/m.test(own) ? own : `server {\n${own}\n}`
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    kind => `${kind}_temp_path ${join(folder, kind)};`,
+  )
+  const file = join(folder, 'nginx.conf')
+  writeFileSync(file, `pid ${join(folder, 'pid')};\nevents {}\nhttp {\n${temporary.join('\n')}\n${inHttp}\n}\n`)
+  run(findProgram('nginx'), ['-t', '-q', '-p', folder, '-e', 'stderr', '-c', file])
+}
+
+function checkCaddyfile(t: TestContext, { text }: Snippet): void {
+  const folder = tempFolder(t)
+  writeFileSync(join(folder, 'Caddyfile'), text)
+  const env = { HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder }
+  run(findProgram('caddy'), ['validate', '--adapter', 'caddyfile', '--config', join(folder, 'Caddyfile')], '', env)
+}
+
+function checkTypes(_t: TestContext, snippet: Snippet): void {
+  const errors = SNIPPETS.includes(snippet) ? documentedTypeErrors() : compile([snippet])
+  assert.deepEqual(
+    errors.filter(error => error.includes(fileOf(snippet))),
+    [],
+  )
+}
+
+let found: string[] | undefined
+
+/** All at once: the compiler reads the library for each run. */
+function documentedTypeErrors(): string[] {
+  found ??= compile(SNIPPETS.filter(({ language }) => CHECKS[language] === checkTypes))
+  return found
+}
+
+/** Where `menshen` and the packages that we use are found, as they are in a project that has installed them. */
+function compile(snippets: readonly Snippet[]): string[] {
+  const folder = mkdtempSync(join(ROOT, 'node_modules', '.snippets-'))
+  try {
+    for (const snippet of snippets) writeFileSync(join(folder, fileOf(snippet)), snippet.text)
+    const compilerOptions = {
+      paths: { menshen: [join(ROOT, 'src/index.ts')] },
+      moduleDetection: 'force',
+      noUnusedLocals: false,
+    }
+    const config = { extends: join(ROOT, 'tsconfig.json'), compilerOptions, include: ['./*'], exclude: [] }
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
+    writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module' }))
+    const { stdout } = spawnSync(process.execPath, [TSC, '-p', folder], { encoding: 'utf8', cwd: ROOT })
+    return stdout.split('\n').filter(Boolean)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+function fileOf({ page, line, language }: Snippet): string {
+  return `${page.replaceAll(/\W/g, '-')}-${line}.${language}`
+}
+
+function checkHtml(_t: TestContext, { text }: Snippet): void {
+  for (const [, asset = ''] of text.matchAll(/"\/_menshen\/assets\/([^"]+)"/g))
+    assert.ok(existsSync(join(ROOT, 'browser', asset)), `${asset} does not exist`)
+}
+
+function run(program: string | undefined, args: string[], input = '', env: Record<string, string> = {}): void {
+  assert.ok(program)
+  const options = { input, env: { PATH: process.env.PATH, ...env }, encoding: 'utf8', cwd: ROOT } as const
+  const { status, stdout, stderr } = spawnSync(program, args, options)
+  assert.equal(status, 0, `${stdout}${stderr}`)
+}
