@@ -3,6 +3,7 @@
 // its own, so that none of this is in the memory of what is measured.
 
 import { writeFileSync } from 'node:fs'
+import { createDataKeyring } from '../src/session/data-keys.ts'
 import { deriveKeys } from '../src/session/derived-keys.ts'
 import { newSession, toEntry } from '../src/session/session-record.ts'
 import { newTicket, recordKey } from '../src/session/ticket.ts'
@@ -17,8 +18,9 @@ const DAY_SECONDS = 86_400
 const MAX_HOURS = 168
 
 const [directory = '', count = '', file = '', wanted = ''] = process.argv.slice(2)
-const keys = deriveKeys(new Secret(process.env.CLIENT_SECRET ?? ''))
+const derived = deriveKeys({ SECRET: undefined, CLIENT_SECRET: new Secret(process.env.CLIENT_SECRET ?? '') })
 const store = await openLmdbStore({ directory, now: Date.now })
+const keys = await createDataKeyring({ store, keys: derived, now: Date.now, report() {} }).current()
 const cookies: string[] = []
 
 await inParallel(Array(Number(count)).keys(), AT_ONCE, async number => {

@@ -1,7 +1,7 @@
 // Puts the parts together: settings in, the whole sign-in as a request listener out.
-import { randomBytes } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import { createRules } from './access/rules.ts'
+import { MenshenError } from './errors.ts'
 import type { Report } from './events.ts'
 import { createLostCookieDetector } from './gateway/admission/lost-cookie.ts'
 import type { GatewayContext } from './gateway/context.ts'
@@ -16,12 +16,12 @@ import { createEventLog, type Log } from './log.ts'
 import { createProvider, type Provider } from './provider/provider.ts'
 import { unconfiguredProvider } from './provider/unconfigured.ts'
 import { createAttempts } from './session/attempts.ts'
+import { createDataKeyring, type DataKeyring } from './session/data-keys.ts'
 import { deriveKeys } from './session/derived-keys.ts'
 import { createSessions } from './session/sessions.ts'
-import { createSigningKeys } from './session/signing-keys.ts'
+import { createSigningKeys, type SigningKeys } from './session/signing-keys.ts'
 import { type Config, checkConfig } from './settings/config-file.ts'
 import { checkSettings, readSettings, type Settings } from './settings/read.ts'
-import { Secret } from './settings/secret.ts'
 import { openLimits, openStore } from './stores/open-store.ts'
 
 export interface Menshen {
@@ -53,8 +53,11 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   )
   const provider = opened.adopt(providerOf(settings, now, report), provider => provider.close())
   const limits = opened.adopt(await openLimits(settings.STORE), limits => limits?.close())
-  const keys = deriveKeys(settings.CLIENT_SECRET ?? new Secret(randomBytes(32).toString('hex')))
-  const sessions = createSessions({ store, provider, keys, settings, now, report })
+  const keys = deriveKeys(settings)
+  const keyring = createDataKeyring({ store, keys, now, report })
+  const signingKeys = createSigningKeys(store, keys.signing, now)
+  await useSecrets(keyring, signingKeys)
+  const sessions = createSessions({ store, provider, keyring, settings, now, report })
   opened.defer(() => sessions.settle())
   const upstreams = opened.adopt(openUpstreams(settings, config), upstreams => upstreams.close())
   const streams = opened.adopt(createOpenStreams(sessions, report), streams => streams.stop())
@@ -76,7 +79,7 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
     }),
     report,
     now,
-    identities: createIdentities({ settings, keys: createSigningKeys(store, keys.signing, now), now, report }),
+    identities: createIdentities({ settings, keys: signingKeys, now, report }),
     upstreams,
     streams,
     lostCookies: createLostCookieDetector({ settings }),
@@ -95,6 +98,16 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
       closed ??= everything.disposeAsync()
       return closed
     },
+  }
+}
+
+/** A changed SECRET takes effect at the start. A store that is away is asked again when the keys are needed. */
+async function useSecrets(keyring: DataKeyring, signingKeys: SigningKeys): Promise<void> {
+  try {
+    await keyring.current()
+    await signingKeys.reseal()
+  } catch (error) {
+    if (!(error instanceof MenshenError)) throw error
   }
 }
 

@@ -120,6 +120,17 @@ export const EVENTS = {
     fields: [],
   },
   record_unreadable: { level: 'error', sentence: 'a record does not open with its own ticket', fields: [] },
+  newer_format: {
+    level: 'error',
+    sentence: 'the store has a record of a newer version than this one; it counts as absent, and others like it too',
+    fields: ['record'],
+  },
+  data_keys_closed: {
+    level: 'warn',
+    sentence:
+      'no secret opens the data keys of this store: sessions that were opened before live on, but the console does not know their names and signing out everywhere misses them; put the former secret behind the new one in SECRET',
+    fields: ['record'],
+  },
   provider_not_told: { level: 'warn', sentence: 'the provider could not be told of a sign-out', fields: [] },
   id_token_unusable: {
     level: 'warn',

@@ -2,7 +2,7 @@
 
 import { html } from 'hono/html'
 import { OWN_PATHS } from '../own-paths.ts'
-import type { Listed } from '../session/sessions.ts'
+import type { Listed } from '../session/session-listing.ts'
 import { ROLE_NAMES } from './account-page.ts'
 import { page } from './layout.ts'
 import { moment } from './moment.ts'

@@ -1,9 +1,10 @@
 // One trip to the provider: its state, and where the settings ask for it (`STATE_CHECK=bound`, `PKCE=S256`) a record
 // that only the browser that started it can take back, once and soon.
 import { hash, randomBytes } from 'node:crypto'
+import { z } from 'zod'
 import type { Settings } from '../settings/read.ts'
 import type { Store } from '../stores/store.ts'
-import { seal, unseal } from './sealing.ts'
+import { decodeJson, encodeJson, sealValue, unsealValue } from './record-format.ts'
 import { isTicket, newTicket, sealingKey } from './ticket.ts'
 
 export interface Started {
@@ -17,6 +18,11 @@ export interface Attempt {
   readonly verifier?: string
   readonly returnPath?: string
 }
+
+const attemptSchema: z.ZodType<Attempt> = z.object({
+  verifier: z.string().exactOptional(),
+  returnPath: z.string().exactOptional(),
+})
 
 export interface Attempts {
   /** Whether an attempt has to be known to the server before the browser leaves. */
@@ -50,7 +56,7 @@ export function createAttempts({
       const attempt: Attempt = { ...(verifier && { verifier }), ...(returnPath && { returnPath }) }
       const key = attemptKey(browser, state)
       await store.create(key, {
-        value: seal(sealingKey(browser), Buffer.from(JSON.stringify(attempt)), key),
+        value: sealValue(sealingKey(browser), encodeJson(attempt), key),
         expiresAt: now() + ATTEMPT_SECONDS * 1000,
         labels: [],
       })
@@ -61,8 +67,7 @@ export function createAttempts({
       if (!browser) return undefined
       const key = attemptKey(browser, state)
       const entry = await store.take(key)
-      const plain = entry && unseal(sealingKey(browser), entry.value, key)
-      return plain && (JSON.parse(plain.toString()) as Attempt)
+      return entry && decodeJson(attemptSchema, unsealValue(sealingKey(browser), entry.value, key))
     },
   }
 }

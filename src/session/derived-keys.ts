@@ -1,27 +1,62 @@
-// Keys for what has to be read without a ticket. They come from the client secret, which every instance
-// has and the store has not, so that a stolen store stays closed.
-import { createHmac, hkdfSync } from 'node:crypto'
-import type { Secret } from '../settings/secret.ts'
+// Keys derived from our secrets, which every instance has and the store has not, so that a stolen store stays closed.
+// The first secret seals and signs; what any of them sealed can be opened.
+import { createHash, hkdfSync, randomBytes } from 'node:crypto'
+import type { Settings } from '../settings/read.ts'
+import { Secret } from '../settings/secret.ts'
+import type { DataKeys } from './session-record.ts'
 
-export interface DerivedKeys {
-  /** Opens the public parts that the console lists. */
-  readonly publicPart: Uint8Array
-  /** Opens the keys that sign assertions. */
-  readonly signing: Uint8Array
-  /** Signs the return path in its cookie. */
-  readonly returnPath: Uint8Array
-  /** The name under which a user's sessions are listed. */
-  label(kind: 'sub' | 'username' | 'sid', value: string): string
+/** The first one seals and signs, all of them open. */
+export type KeyList = readonly [Uint8Array, ...Uint8Array[]]
+
+/** Wraps the data keys. */
+export interface WrappingKey {
+  /** Tells the wrappers of several secrets apart, and nothing of the secret. */
+  readonly id: string
+  readonly key: Uint8Array
 }
 
-export function deriveKeys(clientSecret: Secret): DerivedKeys {
-  const derive = (purpose: string) =>
-    new Uint8Array(hkdfSync('sha256', clientSecret.reveal(), '', `menshen ${purpose}`, 32))
-  const labels = derive('labels')
+export interface DerivedKeys {
+  /** One for each secret in use; none if there is no secret at all. */
+  readonly wrapping: readonly WrappingKey[]
+  /** What may also open a wrapper, though nothing is wrapped with it any more. */
+  readonly formerWrapping: readonly WrappingKey[]
+  /** What labels and public parts were made with before there were data keys. */
+  readonly formerDataKeys: DataKeys | undefined
+  /** For the keys that sign assertions. */
+  readonly signing: KeyList
+  /** For the return path in its cookie. */
+  readonly returnPath: KeyList
+}
+
+/** Without SECRET, the client secret takes its place. With it, what the client secret sealed before can still be opened. */
+export function deriveKeys({ SECRET, CLIENT_SECRET }: Pick<Settings, 'SECRET' | 'CLIENT_SECRET'>): DerivedKeys {
+  const clientSecrets = CLIENT_SECRET ? [CLIENT_SECRET] : []
+  const secrets = SECRET ?? clientSecrets
+  const former = SECRET ? clientSecrets : []
+  // While settings are missing there may be none; nobody can sign in then.
+  const [first = new Secret(randomBytes(32).toString('hex')), ...rest] = secrets
+  const deriveAll = (purpose: string, others: readonly Secret[]): KeyList => [
+    derive(first, purpose),
+    ...others.map(secret => derive(secret, purpose)),
+  ]
   return {
-    publicPart: derive('cards'),
-    signing: derive('signing keys'),
-    returnPath: derive('return path'),
-    label: (kind, value) => createHmac('sha256', labels).update(`${kind} ${value}`).digest('base64url'),
+    wrapping: secrets.map(wrappingKey),
+    formerWrapping: former.map(wrappingKey),
+    formerDataKeys: CLIENT_SECRET && {
+      labels: derive(CLIENT_SECRET, 'labels'),
+      publicPart: derive(CLIENT_SECRET, 'cards'),
+    },
+    signing: deriveAll('signing keys', [...rest, ...former]),
+    // A cookie comes from outside: no secret that is out of use counts there.
+    returnPath: deriveAll('return path', rest),
   }
+}
+
+function wrappingKey(secret: Secret): WrappingKey {
+  const key = derive(secret, 'data keys')
+  return { id: createHash('sha256').update('id ').update(key).digest('base64url').slice(0, 16), key }
+}
+
+function derive(secret: Secret, purpose: string): Uint8Array {
+  return new Uint8Array(hkdfSync('sha256', secret.reveal(), '', `menshen ${purpose}`, 32))
 }

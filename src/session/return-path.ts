@@ -2,6 +2,7 @@
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { SIGN_IN_PATHS } from '../own-paths.ts'
+import type { KeyList } from './derived-keys.ts'
 
 /** A cookie has to stay below 4096 bytes; a longer path is not worth carrying. */
 const LONGEST_PATH = 2048
@@ -17,19 +18,23 @@ export function ownPath(text: string, origin: string): string | undefined {
   return path.length <= LONGEST_PATH ? path : undefined
 }
 
-export function signReturnPath(path: string, until: number, key: Uint8Array): string {
+/** With the first of the keys. */
+export function signReturnPath(path: string, until: number, [key]: KeyList): string {
   const text = Buffer.from(`${until} ${path}`).toString('base64url')
   return `${text}.${mac(text, key).toString('base64url')}`
 }
 
-/** `undefined` if it is not ours, too old, or leads away. */
-export function readReturnPath(cookie: string, key: Uint8Array, origin: string, now: number): string | undefined {
+/** `undefined` if none of the keys signed it, it is too old, or it leads away. */
+export function readReturnPath(cookie: string, keys: KeyList, origin: string, now: number): string | undefined {
   const [text = '', signature = ''] = cookie.split('.')
   const given = Buffer.from(signature, 'base64url')
-  const expected = mac(text, key)
-  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined
+  if (!keys.some(key => isSame(given, mac(text, key)))) return undefined
   const [, until = '0', path = ''] = /^(\d+) (.*)$/s.exec(Buffer.from(text, 'base64url').toString()) ?? []
   return Number(until) > now ? ownPath(path, origin) : undefined
+}
+
+function isSame(given: Buffer, expected: Buffer): boolean {
+  return given.length === expected.length && timingSafeEqual(given, expected)
 }
 
 function mac(text: string, key: Uint8Array): Buffer {

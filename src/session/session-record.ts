@@ -1,13 +1,15 @@
 // What a session is: the record of the specification, the public part that the console may read, and the entry that holds both.
 
+import { createHmac } from 'node:crypto'
+import { z } from 'zod'
 import type { ProviderSession, TokenSet, UserInfo } from '../provider/answers.ts'
-import type { Role } from '../settings/config-file.ts'
+import { ROLES, type Role } from '../settings/config-file.ts'
 import type { Entry } from '../stores/store.ts'
-import type { DerivedKeys } from './derived-keys.ts'
+import { decodeJson, encodeJson, packRecord, unpackRecord } from './record-format.ts'
 import { seal, unseal } from './sealing.ts'
 import { recordKey, sealingKey } from './ticket.ts'
 
-/** The specification's session record, key by key. */
+/** The specification's session record, key by key, and below them what is our own. */
 export interface Session {
   readonly isAuthenticated: true
   readonly accessToken: string
@@ -16,6 +18,8 @@ export interface Session {
   readonly tokenExpiresIn: number
   readonly userInfo: UserInfo
   readonly userRole: Role
+  /** Which of several providers; absent where there is one. */
+  readonly provider?: string
   readonly providerSession?: ProviderSession
 }
 
@@ -28,11 +32,49 @@ export interface PublicPart {
   readonly seenAt: number
 }
 
+/** Keys for what has to be read without a ticket. */
+export interface DataKeys {
+  /** Makes the names under which a user's sessions are listed. */
+  readonly labels: Uint8Array
+  /** Seals the public parts that the console lists. */
+  readonly publicPart: Uint8Array
+}
+
+const userInfoSchema: z.ZodType<UserInfo> = z.object({
+  sub: z.string(),
+  ou_id: z.string(),
+  nickname: z.string(),
+  phone_number: z.string(),
+  ou_name: z.string(),
+  email: z.string(),
+  username: z.string(),
+})
+
+const sessionSchema: z.ZodType<Session> = z.object({
+  isAuthenticated: z.literal(true),
+  accessToken: z.string(),
+  refreshToken: z.string().exactOptional(),
+  tokenIssuedAt: z.number(),
+  tokenExpiresIn: z.number(),
+  userInfo: userInfoSchema,
+  userRole: z.enum(ROLES),
+  provider: z.string().exactOptional(),
+  providerSession: z.object({ issuer: z.string(), sid: z.string() }).exactOptional(),
+})
+
+const publicPartSchema: z.ZodType<PublicPart> = z.object({
+  username: z.string(),
+  nickname: z.string(),
+  userRole: z.enum(ROLES),
+  signedInAt: z.number(),
+  seenAt: z.number(),
+})
+
 /** Every session can be listed under this label. */
 export const SESSION_LABEL = 'session'
 /** Which of an entry's labels is the user's. */
-const LABELS_OF_ALL = 3
 export const SUB_LABEL = 1
+const LABELS_OF_ALL = 3
 
 function roleOf(userInfo: UserInfo): Role {
   return userInfo.username === 'admin' ? 'developer' : 'common'
@@ -55,6 +97,11 @@ export function withTokens(
     tokenExpiresIn: expiresIn,
     ...(providerSession === undefined ? {} : { providerSession }),
   }
+}
+
+export function newPublicPart({ userInfo, userRole }: Session, signedInAt: number, seenAt: number): PublicPart {
+  const { username, nickname } = userInfo
+  return { username, nickname, userRole, signedInAt, seenAt }
 }
 
 export function tokenExpiresAt(session: Session): number {
@@ -89,18 +136,21 @@ export function toEntry(
   session: Session,
   publicPart: PublicPart,
   maxHours: number,
-  keys: DerivedKeys,
+  keys: DataKeys,
 ): Entry {
-  const sealedPart = seal(sealingKey(ticket), Buffer.from(JSON.stringify(session)), recordKey(ticket))
+  const key = recordKey(ticket)
   return {
-    value: pack(sealPublicPart(publicPart, recordKey(ticket), keys), sealedPart),
+    value: packRecord({
+      publicPart: seal(keys.publicPart, encodeJson(publicPart), key),
+      sealedPart: seal(sealingKey(ticket), encodeJson(session), key),
+    }),
     expiresAt: sessionEndsAt(session, publicPart.signedInAt, maxHours),
     labels: labelsOf(session, keys),
   }
 }
 
-function labelsOf({ userInfo, providerSession }: Session, keys: DerivedKeys): string[] {
-  const labels = [SESSION_LABEL, keys.label('sub', userInfo.sub), keys.label('username', userInfo.username)]
+function labelsOf({ userInfo, providerSession }: Session, keys: DataKeys): string[] {
+  const labels = [SESSION_LABEL, labelOf('sub', userInfo.sub, keys), labelOf('username', userInfo.username, keys)]
   return providerSession ? [...labels, providerSessionLabel(providerSession, keys)] : labels
 }
 
@@ -109,41 +159,31 @@ export function hasProviderSession({ labels }: Pick<Entry, 'labels'>): boolean {
   return labels.length > LABELS_OF_ALL
 }
 
+/** A name that sessions can be found by, and nobody can be recognised by. */
+export function labelOf(kind: 'sub' | 'username' | 'sid', value: string, keys: DataKeys): string {
+  return createHmac('sha256', keys.labels).update(`${kind} ${value}`).digest('base64url')
+}
+
 /** Two providers may use the same session id. */
-export function providerSessionLabel({ issuer, sid }: ProviderSession, keys: DerivedKeys): string {
-  return keys.label('sid', JSON.stringify([issuer, sid]))
+export function providerSessionLabel({ issuer, sid }: ProviderSession, keys: DataKeys): string {
+  return labelOf('sid', JSON.stringify([issuer, sid]), keys)
 }
 
 /** `undefined` if the ticket does not open it. */
 export function sessionOf(entry: Entry, ticket: string): Session | undefined {
-  const plain = unseal(sealingKey(ticket), unpack(entry.value).sealedPart, recordKey(ticket))
-  return plain && (JSON.parse(plain.toString()) as Session)
+  const parts = unpackRecord(entry.value)
+  return parts && decodeJson(sessionSchema, unseal(sealingKey(ticket), parts.sealedPart, recordKey(ticket)))
 }
 
-/** `undefined` if it was sealed under another client secret. */
-export function publicPartOf(entry: Entry, key: string, keys: DerivedKeys): PublicPart | undefined {
-  const plain = unseal(keys.publicPart, unpack(entry.value).publicPart, key)
-  return plain && (JSON.parse(plain.toString()) as PublicPart)
+/** `undefined` if it was sealed with other keys. */
+export function publicPartOf(entry: Entry, key: string, keys: DataKeys): PublicPart | undefined {
+  const parts = unpackRecord(entry.value)
+  return parts && decodeJson(publicPartSchema, unseal(keys.publicPart, parts.publicPart, key))
 }
 
-/** The same session with another public part, without its ticket. */
-export function withPublicPart(entry: Entry, publicPart: PublicPart, key: string, keys: DerivedKeys): Entry {
-  return { ...entry, value: pack(sealPublicPart(publicPart, key, keys), unpack(entry.value).sealedPart) }
-}
-
-function sealPublicPart(publicPart: PublicPart, key: string, keys: DerivedKeys): Uint8Array {
-  return seal(keys.publicPart, Buffer.from(JSON.stringify(publicPart)), key)
-}
-
-const LENGTH_BYTES = 4
-
-function pack(publicPart: Uint8Array, sealedPart: Uint8Array): Uint8Array {
-  const length = Buffer.alloc(LENGTH_BYTES)
-  length.writeUInt32BE(publicPart.length)
-  return Buffer.concat([length, publicPart, sealedPart])
-}
-
-function unpack(value: Uint8Array): { publicPart: Uint8Array; sealedPart: Uint8Array } {
-  const end = LENGTH_BYTES + Buffer.from(value.buffer, value.byteOffset, LENGTH_BYTES).readUInt32BE()
-  return { publicPart: value.subarray(LENGTH_BYTES, end), sealedPart: value.subarray(end) }
+/** The same session with another public part, without its ticket; `undefined` if its format is none that we know. */
+export function withPublicPart(entry: Entry, publicPart: PublicPart, key: string, keys: DataKeys): Entry | undefined {
+  const parts = unpackRecord(entry.value)
+  const sealed = seal(keys.publicPart, encodeJson(publicPart), key)
+  return parts && { ...entry, value: packRecord({ ...parts, publicPart: sealed }) }
 }

@@ -1,10 +1,13 @@
 // The keys that sign assertions: made when first needed, sealed in the store so that all instances share them, and
 // replaced every month. The one before and the one to come are published too, so that a change breaks nobody.
-import { createHmac, createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
-import type { Entry, Store } from '../stores/store.ts'
-import { seal, unseal } from './sealing.ts'
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { calculateJwkThumbprint, exportJWK } from 'jose'
+import type { Entry, Store, Stored } from '../stores/store.ts'
+import type { KeyList } from './derived-keys.ts'
+import { sealValue, unsealValue } from './record-format.ts'
 
 export interface SigningKey {
+  /** The thumbprint of its public key (RFC 7638): it changes when the key does, and at no other time. */
   readonly id: string
   readonly key: KeyObject
 }
@@ -13,15 +16,15 @@ export interface SigningKeys {
   current(): Promise<SigningKey>
   /** Everything that a signature of today, yesterday or tomorrow may need. */
   all(): Promise<SigningKey[]>
+  /** Seals those that there are with the first secret, so that another one can be taken away. */
+  reseal(): Promise<void>
 }
 
 const PERIOD_MS = 30 * 24 * 3_600_000
 
-export function createSigningKeys(store: Store, sealingKey: Uint8Array, now: () => number): SigningKeys {
+export function createSigningKeys(store: Store, sealingKeys: KeyList, now: () => number): SigningKeys {
   const known = new Map<number, Promise<SigningKey>>()
   const period = () => Math.floor(now() / PERIOD_MS)
-  // A key that another client secret replaces gets another name: whoever kept the old one has to notice.
-  const family = createHmac('sha256', sealingKey).update('key name').digest('hex').slice(0, 8)
 
   function keyOf(number: number): Promise<SigningKey> {
     const found = known.get(number)
@@ -33,40 +36,57 @@ export function createSigningKeys(store: Store, sealingKey: Uint8Array, now: () 
     return loading
   }
 
+  async function readKey(number: number): Promise<SigningKey | undefined> {
+    const stored = await store.read(storeKey(number))
+    return stored && open(stored)
+  }
+
   async function readOrMake(number: number): Promise<SigningKey> {
     for (;;) {
-      const { stored, key } = await read(number)
+      const stored = await store.read(storeKey(number))
+      const key = stored && (await open(stored))
       if (key) return key
-      // Of all instances that try, one makes it and the others read it. What another client secret sealed is replaced.
-      if (stored) await store.replace(stored.key, freshEntry(number), stored.version)
-      else await store.create(storeKey(number), freshEntry(number))
+      const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+      const fresh = toEntry(storeKey(number), privateKey, (number + 2) * PERIOD_MS, sealingKeys)
+      // Of all instances that try, one makes it and the others read it. What none of our secrets opens is replaced.
+      if (stored) await store.replace(stored.key, fresh, stored.version)
+      else await store.create(storeKey(number), fresh)
     }
   }
 
-  async function read(number: number) {
-    const stored = await store.read(storeKey(number))
-    const plain = stored && unseal(sealingKey, stored.value, stored.key)
-    const key = plain && {
-      id: `${family}-${number}`,
-      key: createPrivateKey({ key: plain, type: 'pkcs8', format: 'der' }),
-    }
-    return { stored, key }
-  }
-
-  function freshEntry(number: number): Entry {
-    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-    const value = seal(sealingKey, privateKey.export({ type: 'pkcs8', format: 'der' }), storeKey(number))
-    return { value, expiresAt: (number + 2) * PERIOD_MS, labels: [] }
+  /** What another secret than the first has sealed is sealed anew. */
+  async function open(stored: Stored): Promise<SigningKey | undefined> {
+    const { plain, isFirst } = unsealWithAny(sealingKeys, stored)
+    if (!plain) return undefined
+    const key = createPrivateKey({ key: plain, type: 'pkcs8', format: 'der' })
+    if (!isFirst)
+      await store.replace(stored.key, toEntry(stored.key, key, stored.expiresAt, sealingKeys), stored.version)
+    return { id: await calculateJwkThumbprint(await exportJWK(createPublicKey(key))), key }
   }
 
   return {
     current: () => keyOf(period()),
+    async reseal() {
+      await Promise.all([-1, 0, 1].map(offset => readKey(period() + offset)))
+    },
     async all() {
-      const { key: previous } = await read(period() - 1)
+      const previous = await readKey(period() - 1)
       const [current, next] = await Promise.all([keyOf(period()), keyOf(period() + 1)])
       return previous ? [previous, current, next] : [current, next]
     },
   }
+}
+
+function unsealWithAny(sealingKeys: KeyList, { key, value }: Stored) {
+  for (const [n, sealingKey] of sealingKeys.entries()) {
+    const plain = unsealValue(sealingKey, value, key)
+    if (plain) return { plain, isFirst: n === 0 }
+  }
+  return { plain: undefined, isFirst: false }
+}
+
+function toEntry(place: string, key: KeyObject, expiresAt: number, [sealingKey]: KeyList): Entry {
+  return { value: sealValue(sealingKey, key.export({ type: 'pkcs8', format: 'der' }), place), expiresAt, labels: [] }
 }
 
 function storeKey(number: number): string {

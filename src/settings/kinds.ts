@@ -103,6 +103,39 @@ export const secretFile = {
   secret: true as const,
 }
 
+const SHORTEST_SECRET = 32
+
+const secretsOf = z
+  .string()
+  .transform(text => [
+    ...new Set(
+      text
+        .split(/[,\r\n]+/)
+        .map(part => part.trim())
+        .filter(Boolean),
+    ),
+  ])
+  .transform(texts => texts.map(text => new Secret(text)))
+  .refine(secrets => secrets.length > 0 && secrets.every(isLongEnough))
+
+export function isLongEnough(secret: Secret): boolean {
+  return [...secret.reveal()].length >= SHORTEST_SECRET
+}
+
+export const secrets = {
+  check: secretsOf,
+  expected: `one or more secrets of at least ${SHORTEST_SECRET} characters, separated by commas or lines`,
+  example: 'what `openssl rand -base64 32` prints',
+  secret: true as const,
+}
+
+export const secretsFile = {
+  check: fileText.pipe(secretsOf),
+  expected: `the path of a readable file with secrets of at least ${SHORTEST_SECRET} characters, one a line`,
+  example: '/run/secrets/menshen_secret',
+  secret: true as const,
+}
+
 export const readableFile = {
   check: z.string().refine(path => fileText.safeParse(path).success),
   expected: 'the path of a readable file',

@@ -2,6 +2,7 @@
 
 import { MenshenError } from '../errors.ts'
 import { matchHeaders, NEVER_KEPT } from './header-names.ts'
+import { isLongEnough } from './kinds.ts'
 import type { Row } from './row.ts'
 import { SETTINGS } from './rows.ts'
 import { hidePassword, Secret } from './secret.ts'
@@ -53,6 +54,8 @@ function conflictsIn(checked: Checked, isGiven: (name: Name) => boolean): string
   const problems: string[] = []
   if (isGiven('CLIENT_SECRET') && isGiven('CLIENT_SECRET_FILE'))
     problems.push('CLIENT_SECRET and CLIENT_SECRET_FILE are both set; expected one of them.')
+  if (isGiven('SECRET') && isGiven('SECRET_FILE'))
+    problems.push('SECRET and SECRET_FILE are both set; expected one of them.')
   if (isGiven('TLS_CERT_FILE') !== isGiven('TLS_KEY_FILE'))
     problems.push('TLS_CERT_FILE and TLS_KEY_FILE go together; expected both of them or none.')
   const headers = IDENTITY_SETTINGS.map(name => checked[name]).filter(name => name !== undefined)
@@ -77,6 +80,7 @@ function complete(checked: Checked, hasBaseUrl: boolean): Settings {
     BASE_URL: baseUrl,
     PORT: checked.PORT ?? (isLoopback(baseUrl) ? portIn(baseUrl) : 3000),
     CLIENT_SECRET: checked.CLIENT_SECRET ?? checked.CLIENT_SECRET_FILE,
+    SECRET: checked.SECRET ?? checked.SECRET_FILE,
   }
 }
 
@@ -92,8 +96,10 @@ export function checkSettings(settings: Settings): Settings {
   refuseIf(problems)
   const isGiven = (name: Name) => settings[name] !== undefined
   // A secret that was read from its file stands under both names.
-  const isSameSecret = settings.CLIENT_SECRET === settings.CLIENT_SECRET_FILE
-  refuseIf(conflictsIn(settings, name => isGiven(name) && !(name === 'CLIENT_SECRET_FILE' && isSameSecret)))
+  const isFromFile = (name: Name) =>
+    (name === 'CLIENT_SECRET_FILE' && settings.CLIENT_SECRET === settings.CLIENT_SECRET_FILE) ||
+    (name === 'SECRET_FILE' && settings.SECRET === settings.SECRET_FILE)
+  refuseIf(conflictsIn(settings, name => isGiven(name) && !isFromFile(name)))
   refuseIf(plainHttpIn(settings))
   return settings
 }
@@ -102,9 +108,13 @@ export function checkSettings(settings: Settings): Settings {
 function isOfItsKind(value: unknown, { check, default: usual, example, secret }: Row<unknown>): boolean {
   if (value === undefined) return usual === undefined
   if (typeof value !== 'object') return check.safeParse(String(value)).data === value
-  if (secret) return value instanceof Secret || Array.isArray(value)
+  if (secret) return value instanceof Secret || isSecretList(value)
   const sample = check.safeParse(example).data
   return typeof sample === 'object' && sample?.constructor === value?.constructor
+}
+
+function isSecretList(value: unknown): boolean {
+  return Array.isArray(value) && value.length > 0 && value.every(part => part instanceof Secret && isLongEnough(part))
 }
 
 function refuseIf(problems: readonly string[]): void {

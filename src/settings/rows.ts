@@ -30,6 +30,13 @@ export const SETTINGS = {
     sentence: 'The OAuth client secret. It leaves the server only in the body of a token request.',
   }),
   CLIENT_SECRET_FILE: optional({ ...kind.secretFile, sentence: 'Reads the client secret from a file instead.' }),
+  SECRET: optional({
+    ...kind.secrets,
+    defaultNote: 'derived from the client secret',
+    sentence:
+      'Our own secrets: the first seals and signs, all of them open. To replace one, put the new one in front; when every instance has it, take the old one away.',
+  }),
+  SECRET_FILE: optional({ ...kind.secretsFile, sentence: 'Reads our own secrets from a file instead.' }),
   STORE: required({
     ...kind.store,
     default: 'lmdb:./data',

@@ -7,6 +7,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 
 import { MenshenError } from '../../src/errors.ts'
 import type { TokenSet } from '../../src/provider/answers.ts'
+import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { leaseLife } from '../../src/session/refresh/refresher.ts'
 import { createSessions, type Sessions } from '../../src/session/sessions.ts'
@@ -43,7 +44,7 @@ export function createScene({ keep = false, parallel = 64, through = store => st
   const revoked: (string | undefined)[] = []
   const arrivals = new EventEmitter().setMaxListeners(0)
   const events: { by: string; event: string }[] = []
-  const keys = deriveKeys(new Secret('gateway'))
+  const keys = deriveKeys({ SECRET: undefined, CLIENT_SECRET: new Secret('gateway') })
 
   function instance(name: string): Sessions {
     const provider = {
@@ -57,10 +58,11 @@ export function createScene({ keep = false, parallel = 64, through = store => st
       },
       signOut: async (refreshToken: string | undefined) => void revoked.push(refreshToken),
     }
+    const report = (event: string) => void events.push({ by: name, event })
     return createSessions({
       store: through(store, name),
       provider,
-      keys,
+      keyring: createDataKeyring({ store, keys, now, report }),
       settings: {
         REFRESH_LEAD_SECONDS: 300,
         REFRESH_FAILURE: keep ? 'keep' : 'clear',
@@ -71,7 +73,7 @@ export function createScene({ keep = false, parallel = 64, through = store => st
         SESSION_CACHE_SIZE: 100,
       },
       now,
-      report: event => void events.push({ by: name, event }),
+      report,
     })
   }
 

@@ -20,7 +20,7 @@ function openKeys() {
       return counted.isAway ? Promise.reject(new Error('away')) : memory.read(key)
     },
   }
-  const published = createPublishedKeys(createSigningKeys(store, new Uint8Array(32).fill(1), now), now)
+  const published = createPublishedKeys(createSigningKeys(store, [new Uint8Array(32).fill(1)], now), now)
   return { clock, counted, published, close: () => memory.close() }
 }
 

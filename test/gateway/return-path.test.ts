@@ -11,7 +11,7 @@ import { startScriptedProvider } from '../kit/scripted-provider.ts'
 
 const ORIGIN = 'https://app.example.com'
 const NOW = Date.parse('2026-03-01T08:00:00Z')
-const KEY = new Uint8Array(32).fill(7)
+const KEYS = [new Uint8Array(32).fill(7)] as const
 const RETURN = 'menshen_return'
 
 const EVIL = [
@@ -140,27 +140,27 @@ test('the sign-in itself is no place to return to, in any spelling that leads th
 })
 
 test('a signed path is read back until its time is over', () => {
-  const cookie = signReturnPath('/a?b=中', NOW + 1000, KEY)
+  const cookie = signReturnPath('/a?b=中', NOW + 1000, KEYS)
   assert.match(cookie, /^[\w.-]+$/, 'a cookie needs no quotes')
-  assert.equal(readReturnPath(cookie, KEY, ORIGIN, NOW), '/a?b=%E4%B8%AD')
-  assert.equal(readReturnPath(cookie, KEY, ORIGIN, NOW + 999), '/a?b=%E4%B8%AD')
-  assert.equal(readReturnPath(cookie, KEY, ORIGIN, NOW + 1000), undefined)
-  assert.equal(readReturnPath(cookie, new Uint8Array(32), ORIGIN, NOW), undefined, 'another key')
+  assert.equal(readReturnPath(cookie, KEYS, ORIGIN, NOW), '/a?b=%E4%B8%AD')
+  assert.equal(readReturnPath(cookie, KEYS, ORIGIN, NOW + 999), '/a?b=%E4%B8%AD')
+  assert.equal(readReturnPath(cookie, KEYS, ORIGIN, NOW + 1000), undefined)
+  assert.equal(readReturnPath(cookie, [new Uint8Array(32)], ORIGIN, NOW), undefined, 'another key')
 })
 
 test('even a path that was signed is judged again: BASE_URL may have changed since', () => {
   for (const text of EVIL) {
-    const path = readReturnPath(signReturnPath(text, NOW + 1000, KEY), KEY, ORIGIN, NOW)
+    const path = readReturnPath(signReturnPath(text, NOW + 1000, KEYS), KEYS, ORIGIN, NOW)
     assert.ok(path === undefined || leadsHome(path), JSON.stringify(text))
   }
 })
 
 test('a cookie with any byte changed, cut or added before the end is nothing', () => {
-  const cookie = signReturnPath('/wanted', NOW + 1000, KEY)
+  const cookie = signReturnPath('/wanted', NOW + 1000, KEYS)
   for (let at = 0; at < cookie.length - 1; at++) {
     const changed = cookie.slice(0, at) + (cookie[at] === 'A' ? 'B' : 'A') + cookie.slice(at + 1)
-    assert.equal(readReturnPath(changed, KEY, ORIGIN, NOW), undefined, changed)
-    assert.equal(readReturnPath(cookie.slice(0, at), KEY, ORIGIN, NOW), undefined)
+    assert.equal(readReturnPath(changed, KEYS, ORIGIN, NOW), undefined, changed)
+    assert.equal(readReturnPath(cookie.slice(0, at), KEYS, ORIGIN, NOW), undefined)
   }
   const text = Buffer.from(`${NOW + 1000} //evil.example`).toString('base64url')
   const unsigned = [text, `${text}.`, `${text}.${createHmac('sha256', '').update(text).digest('base64url')}`]
@@ -176,7 +176,7 @@ test('a cookie with any byte changed, cut or added before the end is nothing', (
     '.'.repeat(4000),
     randomBytes(90).toString('base64url'),
   ]
-  for (const given of [...unsigned, ...odd]) assert.equal(readReturnPath(given, KEY, ORIGIN, NOW), undefined)
+  for (const given of [...unsigned, ...odd]) assert.equal(readReturnPath(given, KEYS, ORIGIN, NOW), undefined)
 })
 
 test('a visitor comes back to our own origin, whatever path was asked for', async t => {

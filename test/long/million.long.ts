@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import test from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { open } from 'lmdb'
+import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { newSession, toEntry } from '../../src/session/session-record.ts'
 import { newTicket, recordKey } from '../../src/session/ticket.ts'
@@ -67,8 +68,9 @@ test('a million sessions in the embedded store', { timeout: 1_500_000 }, async t
 
 /** Gives tickets of sessions that live. */
 async function preload(directory: string): Promise<string[]> {
-  const keys = deriveKeys(new Secret(CLIENT_SECRET))
   const store = await openLmdbStore({ directory, now: Date.now, sweepEveryMs: NEVER_MS })
+  const derived = deriveKeys({ SECRET: undefined, CLIENT_SECRET: new Secret(CLIENT_SECRET) })
+  const keys = await createDataKeyring({ store, keys: derived, now: Date.now, report() {} }).current()
   const tickets: string[] = []
   const numbers = Array(SESSIONS).keys()
   const write = async () => {

@@ -5,6 +5,7 @@ import type { RequestListener } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { exportJWK, SignJWT } from 'jose'
 import { readSettings } from '../../src/index.ts'
+import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { createSessions } from '../../src/session/sessions.ts'
 import { Secret } from '../../src/settings/secret.ts'
@@ -74,10 +75,11 @@ test('every page of a user’s sessions is ended, one behind an empty page too',
     ...memory,
     list: async query => (query.after === undefined ? { entries: [], next: ' ' } : memory.list({ ...query, limit: 2 })),
   }
-  const keys = deriveKeys(new Secret('a secret of this very test'))
+  const keys = deriveKeys({ SECRET: undefined, CLIENT_SECRET: new Secret('a secret of this very test') })
+  const keyring = createDataKeyring({ store, keys, now: Date.now, report() {} })
   const nobody = () => Promise.reject(new Error('nobody asked'))
   const provider = { refresh: nobody, signOut: nobody }
-  const sessions = createSessions({ store, provider, keys, settings, now, report() {} })
+  const sessions = createSessions({ store, provider, keyring, settings, now, report() {} })
   const tokens = { accessToken: 'a', refreshToken: 'r', expiresIn: 7200, receivedAt: now() }
   const userInfo = { sub: 's', ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '', username: 'zhangsan' }
   const opened = []

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readSettings } from '../../src/index.ts'
+import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { createSessions } from '../../src/session/sessions.ts'
 import { Secret } from '../../src/settings/secret.ts'
@@ -79,8 +80,9 @@ test('5,000 tickets are 43 characters of base64url, distinct, and look like chan
   t.after(() => store.close())
   const nobody = () => Promise.reject(new Error('nothing is due'))
   const provider = { refresh: nobody, signOut: nobody }
-  const keys = deriveKeys(new Secret('secret'))
-  const sessions = createSessions({ store, provider, keys, settings: readSettings({}), now: Date.now, report() {} })
+  const keys = deriveKeys({ SECRET: undefined, CLIENT_SECRET: new Secret('secret') })
+  const keyring = createDataKeyring({ store, keys, now: Date.now, report() {} })
+  const sessions = createSessions({ store, provider, keyring, settings: readSettings({}), now: Date.now, report() {} })
   const empty = { ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '' }
   const user = { sub: 'sub-zhangsan', username: 'zhangsan', ...empty }
   const others = await collect(4000, () =>

@@ -39,6 +39,8 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   CLIENT_ID: ['  '],
   CLIENT_SECRET: ['  '],
   CLIENT_SECRET_FILE: ['/nowhere/CANARY', '/dev', '/dev/null'],
+  SECRET: ['CANARY', ',,,,', ' \n ', 'x'.repeat(31), `${'x'.repeat(32)},CANARY`, '门神'.repeat(15)],
+  SECRET_FILE: ['/nowhere/CANARY', '/dev', '/dev/null'],
   STORE: ['memory', 'lmdb', 'lmdb:', 'mysql://localhost', 'MEMORY:'],
   UPSTREAM: ['127.0.0.1:8080', 'http://127.0.0.1:8080/path', 'unix:relative', 'unix:', 'ftp://127.0.0.1'],
   UPSTREAM_HOST_HEADER: ['Browser', 'app.example.com'],
@@ -82,6 +84,9 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   ALLOW_PLAIN_HTTP: ['yes', '1', 'TRUE'],
   DEV_PROVIDER_PORT: ['0', '65536', 'none'],
 }
+
+/** So that their files are told apart from them. */
+const GOOD_SECRETS = { CLIENT_SECRET: 'secret-CANARY-1', SECRET: 'CANARY'.repeat(6) }
 
 /** What a setting needs to be alone with its problem. */
 const TOGETHER: Readonly<Record<string, Environment>> = {
@@ -145,11 +150,11 @@ suite('a bad value', () => {
 suite('a start', { concurrency: 2 }, () => {
   test('with many bad settings names each of them on a line of its own', async () => {
     const bad = Object.entries(BAD).flatMap(([name, [value]]) => (value === undefined ? [] : [[name, value] as const]))
-    const { code, output } = await runMenshen({ ...Object.fromEntries(bad), CLIENT_SECRET: 'secret-CANARY-1' })
+    const { code, output } = await runMenshen({ ...Object.fromEntries(bad), ...GOOD_SECRETS })
     assert.equal(code, 1)
     assertPlain(output)
     const lines = output.split('\n')
-    for (const [name] of bad.filter(([name]) => name !== 'CLIENT_SECRET'))
+    for (const [name] of bad.filter(([name]) => !(name in GOOD_SECRETS)))
       assert.equal(lines.filter(line => line.startsWith(`${name} `)).length, 1, `${name} in:\n${output}`)
     assert.equal(lines.length, bad.length, output)
   })
@@ -157,6 +162,8 @@ suite('a start', { concurrency: 2 }, () => {
   test('with both a secret and a file for it shows neither', async () => {
     const both = { ...PROVIDER, CLIENT_SECRET_FILE: '/nowhere/path-CANARY' }
     await fails(both, ['CLIENT_SECRET', 'CLIENT_SECRET_FILE'], 2)
+    const own = { ...MEMORY, SECRET: GOOD_SECRETS.SECRET, SECRET_FILE: '/nowhere/path-CANARY' }
+    await fails(own, ['SECRET', 'SECRET_FILE'], 2)
   })
 
   test('on a taken port says which setting to change', async t => {

@@ -1,0 +1,96 @@
+// The data keys: made once and kept in the store, wrapped under each of our secrets, so that a secret can be replaced while
+// everything that was labelled and sealed with them stays in its place.
+import type { Report } from '../events.ts'
+import type { Store, Stored } from '../stores/store.ts'
+import type { DerivedKeys } from './derived-keys.ts'
+import {
+  decodeWrappers,
+  encodeWrappers,
+  newDataKeys,
+  openWrappers,
+  renewWrappers,
+  sameWrappers,
+  type Wrapper,
+} from './key-wrappers.ts'
+import { type DataKeys, SESSION_LABEL } from './session-record.ts'
+
+export interface DataKeyring {
+  /** The keys that all instances share, as the store has them now. */
+  current(): Promise<DataKeys>
+  /** What `current` gave last. */
+  latest(): DataKeys | undefined
+}
+
+export interface DataKeyringOptions {
+  readonly store: Store
+  readonly keys: Pick<DerivedKeys, 'wrapping' | 'formerWrapping' | 'formerDataKeys'>
+  readonly now: () => number
+  readonly report: Report
+}
+
+const STORE_KEY = 'data-keys'
+const CENTURY_MS = 100 * 365 * 24 * 3_600_000
+
+export function createDataKeyring({ store, keys, now, report }: DataKeyringOptions): DataKeyring {
+  const { wrapping, formerWrapping, formerDataKeys } = keys
+  // Without a secret there is nothing that could open them again: they are ours alone, and end with this process.
+  const own = wrapping.length === 0 ? newDataKeys() : undefined
+  let known: { readonly dataKeys: DataKeys; readonly version: number } | undefined
+  const told = new Set<string>()
+
+  function tellOnce(code: 'data_keys_closed' | 'newer_format'): void {
+    if (!told.has(code)) report(code, { record: STORE_KEY })
+    told.add(code)
+  }
+
+  const toEntry = (wrappers: readonly Wrapper[]) => ({
+    value: encodeWrappers(wrappers),
+    expiresAt: now() + CENTURY_MS,
+    labels: [],
+  })
+
+  /** A store that was emptied gets those that we have; one that is older than data keys, those that it was filled with. */
+  async function create(): Promise<void> {
+    const former = (await hasSessions()) ? formerDataKeys : undefined
+    const dataKeys = known?.dataKeys ?? former ?? newDataKeys()
+    // Of all instances that try, one succeeds, and the others open what it made.
+    await store.create(STORE_KEY, toEntry(renewWrappers([], wrapping, dataKeys)))
+  }
+
+  async function hasSessions(): Promise<boolean> {
+    const { entries, next } = await store.list({ label: SESSION_LABEL, limit: 1 })
+    return entries.length > 0 || next !== undefined
+  }
+
+  /** The keys in use from now on; `undefined` if the store's were changed, and have to be read again. */
+  async function open({ value, version }: Stored): Promise<DataKeys | undefined> {
+    const wrappers = decodeWrappers(value)
+    if (!wrappers) tellOnce('newer_format')
+    const opened = wrappers && openWrappers(wrappers, [...wrapping, ...formerWrapping])
+    if (wrappers && !opened) tellOnce('data_keys_closed')
+    const dataKeys = opened ?? known?.dataKeys ?? newDataKeys()
+    if (wrappers && (opened || !known)) {
+      const renewed = renewWrappers(wrappers, wrapping, dataKeys)
+      if (!sameWrappers(renewed, wrappers)) {
+        await store.replace(STORE_KEY, toEntry(renewed), version)
+        return undefined
+      }
+    }
+    // Otherwise others have taken our secret away while we ran, and it is not for us to bring it back.
+    known = { dataKeys, version }
+    return dataKeys
+  }
+
+  return {
+    latest: () => own ?? known?.dataKeys,
+    async current() {
+      if (own) return own
+      for (;;) {
+        const stored = await store.read(STORE_KEY)
+        if (stored && known?.version === stored.version) return known.dataKeys
+        const opened = stored ? await open(stored) : await create()
+        if (opened) return opened
+      }
+    },
+  }
+}

@@ -1,0 +1,34 @@
+// When a session was last seen, for the console: noted now and then, without holding anybody up.
+import { factsOf } from '../errors.ts'
+import type { LoadedSession } from './session-cache.ts'
+import { newPublicPart, withPublicPart } from './session-record.ts'
+import type { StoredSessionsOptions } from './stored-sessions.ts'
+
+const NOTE_AGAIN_MS = 10_000
+/** "Last seen" is exact to this: a request must not cost a write. */
+const SEEN_STEP_MS = 5 * 60_000
+
+export function createLastSeen({
+  store,
+  keyring,
+  now,
+  report,
+}: StoredSessionsOptions): (loaded: LoadedSession) => void {
+  const noting = new Set<string>()
+
+  async function note({ key, session, signedInAt }: LoadedSession): Promise<void> {
+    const publicPart = newPublicPart(session, signedInAt, now())
+    const stored = await store.read(key)
+    const entry = stored && withPublicPart(stored, publicPart, key, await keyring.current())
+    if (entry) await store.replace(key, entry, stored.version)
+  }
+
+  return loaded => {
+    if (now() - loaded.seenAt < SEEN_STEP_MS || noting.has(loaded.key)) return
+    noting.add(loaded.key)
+    note(loaded)
+      .catch((error: unknown) => report('last_seen_not_saved', factsOf(error)))
+      // A store that cannot be written is not asked again at every request.
+      .finally(() => setTimeout(() => noting.delete(loaded.key), NOTE_AGAIN_MS).unref())
+  }
+}

@@ -1,0 +1,87 @@
+// Sessions without their tickets: listed for the console, and ended one by one or all that a user or a provider means.
+import type { ProviderSession } from '../provider/answers.ts'
+import type { Store, Stored } from '../stores/store.ts'
+import type { DataKeyring } from './data-keys.ts'
+import {
+  type DataKeys,
+  hasProviderSession,
+  labelOf,
+  type PublicPart,
+  providerSessionLabel,
+  publicPartOf,
+  SESSION_LABEL,
+  SUB_LABEL,
+} from './session-record.ts'
+
+export interface Listed {
+  readonly key: string
+  readonly expiresAt: number
+  /** Absent if the session was opened under a secret that is gone. */
+  readonly publicPart?: PublicPart
+}
+
+export interface SessionListing {
+  list(query: { username?: string; after?: string; limit: number }): Promise<{ sessions: Listed[]; next?: string }>
+  /** Ends a session that was listed. */
+  end(key: string): Promise<boolean>
+  /** Ends all sessions of the user, on every device, and says how many there were. */
+  endAllOf(sub: string): Promise<number>
+  /** Ends what was opened at this session of the provider (`sid`): one device, usually. Says how many there were. */
+  endProviderSession(providerSession: ProviderSession): Promise<number>
+  /** Ends those sessions of the user of which it is not known at which session of the provider they were opened. */
+  endUnknownDevicesOf(sub: string): Promise<number>
+  /** Ends all sessions of whoever has this listed one. */
+  endAllLike(key: string): Promise<number>
+}
+
+export function createSessionListing({ store, keyring }: { store: Store; keyring: DataKeyring }): SessionListing {
+  async function endAllWith(label: string, isMeant = (_entry: Stored) => true): Promise<number> {
+    let ended = 0
+    let after: string | undefined
+    // A page can be empty and still not be the last: only `next` says.
+    do {
+      const page = await store.list({ label, limit: 100, ...(after === undefined ? {} : { after }) })
+      const removed = await Promise.all(page.entries.filter(isMeant).map(({ key }) => store.remove(key)))
+      ended += removed.filter(Boolean).length
+      after = page.next
+    } while (after !== undefined)
+    return ended
+  }
+
+  async function endAllLabelled(
+    label: (keys: DataKeys) => string,
+    isMeant?: (entry: Stored) => boolean,
+  ): Promise<number> {
+    return endAllWith(label(await keyring.current()), isMeant)
+  }
+
+  return {
+    async list({ username, after, limit }) {
+      const keys = await keyring.current()
+      const label = username === undefined ? SESSION_LABEL : labelOf('username', username, keys)
+      const page = await store.list({ label, limit, ...(after === undefined ? {} : { after }) })
+      const sessions = page.entries.map(entry => {
+        const publicPart = publicPartOf(entry, entry.key, keys)
+        return { key: entry.key, expiresAt: entry.expiresAt, ...(publicPart ? { publicPart } : {}) }
+      })
+      return { sessions, ...(page.next === undefined ? {} : { next: page.next }) }
+    },
+
+    end: key => store.remove(key),
+
+    endAllOf: sub => endAllLabelled(keys => labelOf('sub', sub, keys)),
+
+    endProviderSession: providerSession => endAllLabelled(keys => providerSessionLabel(providerSession, keys)),
+
+    endUnknownDevicesOf: sub =>
+      endAllLabelled(
+        keys => labelOf('sub', sub, keys),
+        entry => !hasProviderSession(entry),
+      ),
+
+    async endAllLike(key) {
+      const label = (await store.read(key))?.labels[SUB_LABEL]
+      return label === undefined ? 0 : endAllWith(label)
+    },
+  }
+}

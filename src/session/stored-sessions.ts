@@ -1,0 +1,137 @@
+// Sessions in the store: made, loaded, and saved with new tokens. What was loaded stays in a cache, and counts
+// as long as the store still holds that very version.
+import { MenshenError } from '../errors.ts'
+import type { Report } from '../events.ts'
+import type { TokenSet } from '../provider/answers.ts'
+import type { Settings } from '../settings/read.ts'
+import type { Store, Stored } from '../stores/store.ts'
+import type { DataKeyring } from './data-keys.ts'
+import { isNewerFormat } from './record-format.ts'
+import { createSessionCache, type LoadedSession } from './session-cache.ts'
+import {
+  latestEnd,
+  newPublicPart,
+  publicPartOf,
+  type Session,
+  sameTokens,
+  sessionEndsAt,
+  sessionOf,
+  toEntry,
+  withTokens,
+} from './session-record.ts'
+import { isTicket, newTicket, recordKey } from './ticket.ts'
+
+export interface StoredSessions {
+  create(session: Session): Promise<{ ticket: string; loaded: LoadedSession }>
+  /** From the cache, if the store provably still holds it. */
+  getCached(ticket: string): LoadedSession | undefined
+  /** From the cache or from the store. */
+  get(ticket: string): Promise<LoadedSession | undefined>
+  /** From the store. */
+  load(ticket: string): Promise<LoadedSession | undefined>
+  /** Saves new tokens, or without them only makes sure that the record lives until `until`; `undefined` if gone. */
+  save(ticket: string, seen: LoadedSession, change: Change): Promise<LoadedSession | undefined>
+  /** Removes it, and gives what it was. */
+  take(ticket: string): Promise<Session | undefined>
+}
+
+export type Change = { readonly tokens: TokenSet } | { readonly until: number }
+
+export interface StoredSessionsOptions {
+  readonly store: Store
+  readonly keyring: DataKeyring
+  readonly settings: Pick<Settings, 'SESSION_MAX_HOURS' | 'SESSION_CACHE_SIZE'>
+  readonly now: () => number
+  readonly report: Report
+}
+
+export function createStoredSessions(options: StoredSessionsOptions): StoredSessions {
+  const { store, keyring, settings, now } = options
+  const maxHours = settings.SESSION_MAX_HOURS
+  const cache = createSessionCache(settings.SESSION_CACHE_SIZE)
+  const read = createReader(options)
+
+  function getCached(ticket: string): LoadedSession | undefined {
+    const loaded = cache?.get(ticket)
+    return loaded && loaded.expiresAt > now() && store.holds(loaded.key, loaded.version) ? loaded : undefined
+  }
+
+  async function load(ticket: string): Promise<LoadedSession | undefined> {
+    const stored = await store.read(recordKey(ticket))
+    const loaded = stored && (await read(stored, ticket))
+    if (loaded) cache?.set(ticket, loaded)
+    else cache?.delete(ticket)
+    return loaded
+  }
+
+  return {
+    getCached,
+    load,
+
+    async get(ticket) {
+      return isTicket(ticket) ? (getCached(ticket) ?? load(ticket)) : undefined
+    },
+
+    async create(session) {
+      const ticket = newTicket()
+      const publicPart = newPublicPart(session, session.tokenIssuedAt, session.tokenIssuedAt)
+      const entry = toEntry(ticket, session, publicPart, maxHours, await keyring.current())
+      if (!(await store.create(recordKey(ticket), entry)))
+        throw new MenshenError('store_unavailable', 'the store already has a record for a new ticket')
+      const loaded = await load(ticket)
+      if (!loaded) throw new MenshenError('store_unavailable', 'a new session was gone at once')
+      return { ticket, loaded }
+    },
+
+    async save(ticket, seen, change) {
+      let latest: LoadedSession | undefined = seen
+      while (latest) {
+        // A late loser must not overwrite newer tokens.
+        if (!sameTokens(latest.session, seen.session)) return latest
+        const publicPart = newPublicPart(latest.session, latest.signedInAt, now())
+        const session = 'tokens' in change ? withTokens(latest.session, change.tokens) : latest.session
+        const entry = toEntry(ticket, session, publicPart, maxHours, await keyring.current())
+        const until = 'until' in change ? Math.min(change.until, latestEnd(latest.signedInAt, maxHours)) : 0
+        const kept = { ...entry, expiresAt: Math.max(entry.expiresAt, until) }
+        // Only if still there: a sign-out during the refresh must win.
+        const replaced = await store.replace(latest.key, kept, latest.version)
+        latest = await load(ticket)
+        if (replaced) return latest
+      }
+      return undefined
+    },
+
+    async take(ticket) {
+      cache?.delete(ticket)
+      if (!isTicket(ticket) || !(await store.read(recordKey(ticket)))) return undefined
+      // Of parallel callers one gets it, with the latest tokens: a refresh may just have saved them.
+      const entry = await store.take(recordKey(ticket))
+      return entry && sessionOf(entry, ticket)
+    },
+  }
+}
+
+type Reader = (stored: Stored, ticket: string) => Promise<LoadedSession | undefined>
+
+function createReader({ keyring, settings, report }: StoredSessionsOptions): Reader {
+  let told = false
+  return async (stored, ticket) => {
+    const session = sessionOf(stored, ticket)
+    if (!session) {
+      const isNewer = isNewerFormat(stored.value)
+      if (!isNewer) report('record_unreadable', { session: stored.key })
+      else if (!told) report('newer_format', { record: 'session' })
+      told ||= isNewer
+      return undefined
+    }
+    const { key, version } = stored
+    const publicPart =
+      publicPartOf(stored, key, keyring.latest() ?? (await keyring.current())) ??
+      // Other instances may use other keys by now; without any that open it, its beginning is not known any more.
+      publicPartOf(stored, key, await keyring.current()) ??
+      newPublicPart(session, session.tokenIssuedAt, session.tokenIssuedAt)
+    const { signedInAt, seenAt } = publicPart
+    const expiresAt = sessionEndsAt(session, signedInAt, settings.SESSION_MAX_HOURS)
+    return { key, version, expiresAt, signedInAt, seenAt, session }
+  }
+}

@@ -1,0 +1,100 @@
+// The data keys between instances that share a store: whatever happens at the same time, they all use the same ones.
+
+import assert from 'node:assert/strict'
+import test, { type TestContext } from 'node:test'
+import { createDataKeyring, type DataKeyring } from '../../src/session/data-keys.ts'
+import { deriveKeys } from '../../src/session/derived-keys.ts'
+import type { DataKeys } from '../../src/session/session-record.ts'
+import { Secret } from '../../src/settings/secret.ts'
+import { createMemoryStore } from '../../src/stores/memory-store.ts'
+import { START } from '../faults/doubles.ts'
+
+const NAMES = { a: 'a'.repeat(32), b: 'b'.repeat(32), c: 'c'.repeat(32) }
+type Name = keyof typeof NAMES
+
+function openStore(t: TestContext) {
+  const now = () => START
+  const store = createMemoryStore({ now })
+  t.after(() => store.close())
+  const events: string[] = []
+  /** An instance that has just started. */
+  function start(...names: Name[]): DataKeyring {
+    const keys = deriveKeys({ SECRET: names.map(name => new Secret(NAMES[name])), CLIENT_SECRET: undefined })
+    return createDataKeyring({ store, keys, now, report: event => void events.push(event) })
+  }
+  return { store, events, start }
+}
+
+const shown = ({ labels }: DataKeys) => Buffer.from(labels).toString('hex')
+
+test('twenty instances that start at the same time end with one set of keys', async t => {
+  const { start, events } = openStore(t)
+  const lists: Name[][] = [['a'], ['b', 'a'], ['a', 'b']]
+  const instances = Array.from({ length: 20 }, (_, n) => start(...(lists[n % 3] ?? [])))
+  const found = await Promise.all(instances.map(instance => instance.current()))
+  const latest = await Promise.all(instances.map(instance => instance.current()))
+  assert.equal(new Set([...found, ...latest].map(shown)).size, 1)
+  assert.deepEqual(events, [])
+})
+
+test('an instance that does not have the new secret yet does not throw it out when it starts again', async t => {
+  const { start, events } = openStore(t)
+  const before = shown(await start('a').current())
+  await start('b', 'a').current()
+  assert.equal(shown(await start('a').current()), before)
+  assert.equal(shown(await start('b').current()), before)
+  assert.deepEqual(events, [])
+})
+
+test('an instance that still runs with a secret that was taken away goes on, and does not bring it back', async t => {
+  const { start, events } = openStore(t)
+  const running = start('a')
+  const before = shown(await running.current())
+  await start('b', 'a').current()
+  await start('b').current()
+  assert.equal(shown(await running.current()), before)
+  assert.notEqual(shown(await start('a').current()), before)
+  assert.equal(shown(await start('b').current()), before)
+  assert.deepEqual(new Set(events), new Set(['data_keys_closed']))
+})
+
+test('a secret that was forgotten can still be put behind the new one', async t => {
+  const { start } = openStore(t)
+  const before = shown(await start('a').current())
+  const mistaken = start('b')
+  assert.notEqual(shown(await mistaken.current()), before)
+  assert.equal(shown(await start('b', 'a').current()), before)
+  assert.equal(shown(await mistaken.current()), before)
+  assert.equal(shown(await start('b').current()), before)
+})
+
+test('a store that was emptied gets the keys of those who run, and whoever starts then shares them', async t => {
+  const { store, start } = openStore(t)
+  const [one, other] = [start('a'), start('a')]
+  const before = shown(await one.current())
+  await other.current()
+  await store.remove('data-keys')
+  assert.equal(shown(await other.current()), before)
+  assert.equal(shown(await start('a').current()), before)
+})
+
+test('keys of a newer version are left alone, and it is said once', async t => {
+  const { store, events, start } = openStore(t)
+  const entry = { value: Buffer.of(2, 1, 2, 3), expiresAt: START + 1000, labels: [] }
+  await store.create('data-keys', entry)
+  const instance = start('a')
+  const keys = shown(await instance.current())
+  assert.equal(shown(await instance.current()), keys)
+  assert.deepEqual(Buffer.from((await store.read('data-keys'))?.value ?? []), entry.value)
+  assert.deepEqual(events, ['newer_format'])
+})
+
+test('broken bytes in their place are replaced', async t => {
+  const { store, start } = openStore(t)
+  for (const value of ['', '\u0001', '\u0001{}', '\u0001[{"id":1}]', '\u0000garbage']) {
+    await store.remove('data-keys')
+    await store.create('data-keys', { value: Buffer.from(value), expiresAt: START + 1000, labels: [] })
+    const keys = shown(await start('a').current())
+    assert.equal(shown(await start('a').current()), keys)
+  }
+})

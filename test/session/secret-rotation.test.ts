@@ -1,0 +1,134 @@
+// S72: every secret can be replaced without signing anybody out, everybody is still found, and the old one stops working when
+// it is taken away.
+
+import assert from 'node:assert/strict'
+import test, { type TestContext } from 'node:test'
+import type { Client } from '../kit/client.ts'
+import { createClient, signIn } from '../kit/client.ts'
+import { openMenshen } from '../kit/menshen.ts'
+import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+const OLD = 'the old secret of this test; it is long enough'
+const NEW = 'the new secret of this test; it is long enough'
+
+type Secrets = Record<string, string>
+
+/** One store and one provider, and starts of Menshen one after the other. */
+async function prepare(t: TestContext) {
+  const provider = await startScriptedProvider()
+  t.after(() => provider.close())
+  const STORE = `lmdb:${tempFolder(t)}`
+  let running: Awaited<ReturnType<typeof openMenshen>> | undefined
+  t.after(() => running?.close())
+
+  async function start(secrets: Secrets) {
+    await running?.close()
+    running = await openMenshen({ ...provider.settings, STORE, RATE_LIMIT_PER_MINUTE: '0', ...secrets })
+    return running
+  }
+  /** Signs in, and gives the ticket. */
+  async function user(username: string): Promise<string> {
+    assert.ok(running)
+    const client = running.visitor()
+    await signIn(client, provider, { username })
+    return `menshen_session=${client.cookies.get('menshen_session')}`
+  }
+  const at = (): Client => createClient(running?.url ?? '')
+  const isIn = async (cookie: string) => (await at().get('/_menshen/me', { headers: { cookie } })).status === 200
+  const names = async (cookie: string) =>
+    [...(await at().get('/_menshen/console', { headers: { cookie } })).text.matchAll(/user-[a-z]+/g)].map(
+      ([name]) => name,
+    )
+  const endEverywhere = (cookie: string) => at().post('/_menshen/sign-out-everywhere', '', { headers: { cookie } })
+  const keyIds = async () =>
+    (await at().get('/_menshen/jwks.json')).json<{ keys: { kid: string }[] }>().keys.map(({ kid }) => kid)
+  const log = () => running?.lines.map(({ event }) => event) ?? []
+  return { start, user, isIn, names, endEverywhere, keyIds, log, at, provider }
+}
+
+const ROTATIONS: Record<string, Secrets[]> = {
+  'one secret after another': [{ SECRET: OLD }, { SECRET: `${NEW},${OLD}` }, { SECRET: NEW }],
+  'the new one announced first': [
+    { SECRET: OLD },
+    { SECRET: `${OLD},${NEW}` },
+    { SECRET: `${NEW}\n${OLD}` },
+    { SECRET: NEW },
+  ],
+  'SECRET for the first time': [{}, { SECRET: NEW }, { SECRET: NEW }],
+  'the client secret, with a SECRET': [{ SECRET: OLD }, { SECRET: OLD, CLIENT_SECRET: 'another' }],
+}
+
+for (const [what, steps] of Object.entries(ROTATIONS))
+  test(`${what}: nobody is signed out, and everybody is found, whoever has not been here since too`, async t => {
+    const { start, user, isIn, names, endEverywhere, keyIds, log } = await prepare(t)
+    const [first = {}, ...others] = steps
+    await start(first)
+    const [absent, present] = [await user('user-absent'), await user('user-absent')]
+    const developer = await user('admin')
+    const [published, listed] = [await keyIds(), await names(developer)]
+    assert.ok(listed.length > 0)
+    // No request in between: what a rotation needs is done at the start.
+    for (const secrets of others) await start(secrets)
+    assert.deepEqual(await keyIds(), published, 'no application has to learn another key')
+    assert.deepEqual(await names(developer), listed)
+    for (const cookie of [absent, present, developer]) assert.ok(await isIn(cookie))
+    assert.equal((await endEverywhere(present)).status, 303)
+    for (const cookie of [absent, present]) assert.ok(!(await isIn(cookie)))
+    assert.ok(await isIn(developer))
+    assert.ok(!log().some(event => event === 'data_keys_closed'))
+  })
+
+test('a return path that the old secret signed counts while it is in the list, and not when it is taken away', async t => {
+  const { start, at, provider } = await prepare(t)
+  await start({ SECRET: OLD })
+  const visitor = at()
+  await visitor.get('/reports?year=2026', { headers: { accept: 'text/html' } })
+  const cookie = `menshen_return=${visitor.cookies.get('menshen_return')}`
+  const comeBack = async () =>
+    (await at().get(`/callback?code=${provider.codeFor()}&state=a_idp`, { headers: { cookie } })).headers.location
+  assert.equal(await comeBack(), '/reports?year=2026')
+  await start({ SECRET: `${NEW},${OLD}` })
+  assert.equal(await comeBack(), '/reports?year=2026')
+  await start({ SECRET: NEW })
+  assert.equal(await comeBack(), '/')
+})
+
+test('a secret that was taken away opens nothing any more, and the log says what that means', async t => {
+  const { start, user, names, isIn, keyIds, log } = await prepare(t)
+  await start({ SECRET: OLD })
+  await user('user-one')
+  const developer = await user('admin')
+  const published = await keyIds()
+  await start({ SECRET: `${NEW},${OLD}` })
+  await start({ SECRET: NEW })
+  await start({ SECRET: OLD })
+  assert.ok(log().includes('data_keys_closed'))
+  assert.ok(await isIn(developer), 'a session needs its ticket alone')
+  assert.deepEqual(await names(developer), [])
+  assert.ok((await keyIds()).every(id => !published.includes(id)))
+})
+
+test('a start with a wrong secret spoils nothing for the right one', async t => {
+  const { start, user, names, endEverywhere, isIn, log } = await prepare(t)
+  await start({ SECRET: OLD })
+  const [one, other, developer] = [await user('user-one'), await user('user-one'), await user('admin')]
+  const listed = await names(developer)
+  await start({ SECRET: 'a secret with a misprint; it is long enough' })
+  assert.deepEqual(await names(developer), [])
+  await start({ SECRET: OLD })
+  assert.ok(!log().includes('data_keys_closed'))
+  assert.deepEqual(await names(developer), listed)
+  await endEverywhere(one)
+  assert.ok(!(await isIn(other)))
+})
+
+test('without SECRET, another client secret signs nobody out, but the names are gone', async t => {
+  const { start, user, names, isIn, log } = await prepare(t)
+  await start({})
+  const [one, developer] = [await user('user-one'), await user('admin')]
+  await start({ CLIENT_SECRET: 'another' })
+  assert.ok(await isIn(one))
+  assert.deepEqual(await names(developer), [])
+  assert.ok(log().includes('data_keys_closed'))
+})
