@@ -10,6 +10,7 @@ import { createUpgradeListener, type UpgradeListener } from './gateway/forward/u
 import { openUpstreams } from './gateway/forward/upstreams.ts'
 import { cookieNames } from './gateway/http/cookies.ts'
 import { createRateLimit } from './gateway/http/rate-limit.ts'
+import { createSlowClients } from './gateway/http/slow-clients.ts'
 import { createIdentities } from './gateway/identity/identity-headers.ts'
 import { createListener } from './gateway/listener.ts'
 import { createEventLog, type Log } from './log.ts'
@@ -30,8 +31,13 @@ export interface Menshen {
   readonly upgradeListener: UpgradeListener
   /** From now on every answer closes its connection, so that the next request goes elsewhere. */
   prepareToClose(): void
-  /** Finishes the sign-ins and refreshes that are under way, and closes the store. */
-  close(): Promise<void>
+  /** Sockets and event streams: they would never end by themselves, and open anew elsewhere. */
+  endStreams(): void
+  /**
+   * Ends the streams, finishes the sign-ins and refreshes that are under way, and closes the store. Answers of the
+   * application have this long to arrive.
+   */
+  close(patienceMs?: number): Promise<void>
 }
 
 export interface MenshenOptions {
@@ -40,6 +46,8 @@ export interface MenshenOptions {
   readonly log: Log
   readonly now?: () => number
 }
+
+const CLOSE_PATIENCE_MS = 10_000
 
 export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   const { log, now = Date.now } = options
@@ -59,8 +67,10 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   await useSecrets(keyring, signingKeys)
   const sessions = createSessions({ store, provider, keyring, settings, now, report })
   opened.defer(() => sessions.settle())
-  const upstreams = opened.adopt(openUpstreams(settings, config), upstreams => upstreams.close())
+  let patience = 0
+  const upstreams = opened.adopt(openUpstreams(settings, config), upstreams => upstreams.close(patience))
   const streams = opened.adopt(createOpenStreams(sessions, report), streams => streams.stop())
+  const slowClients = opened.adopt(createSlowClients(settings.CLIENT_TIMEOUT_MS, report), clients => clients.stop())
   const lifecycle = { closing: false }
   const context: GatewayContext = {
     lifecycle,
@@ -82,6 +92,7 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
     identities: createIdentities({ settings, keys: signingKeys, now, report }),
     upstreams,
     streams,
+    slowClients,
     lostCookies: createLostCookieDetector({ settings }),
   }
   const { listener, settle } = createListener(context)
@@ -94,7 +105,10 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
     prepareToClose() {
       lifecycle.closing = true
     },
-    close() {
+    endStreams: () => upstreams.endStreams(),
+    close(patienceMs = CLOSE_PATIENCE_MS) {
+      patience = patienceMs
+      upstreams.endStreams()
       closed ??= everything.disposeAsync()
       return closed
     },

@@ -162,6 +162,16 @@ export const EVENTS = {
     sentence: 'the application behind did not answer',
     fields: ['method', 'path'],
   },
+  upstream_busy: {
+    level: 'warn',
+    sentence: 'a request was turned away: too many others were with the application, or waited for it',
+    fields: ['method', 'path'],
+  },
+  client_cut_off: {
+    level: 'info',
+    sentence: 'a client was cut off: for CLIENT_TIMEOUT_MS it took nothing of its answer, or sent nothing of its body',
+    fields: [],
+  },
   streams_unchecked: {
     level: 'warn',
     sentence: 'open streams could not be checked against their sessions; they stay',

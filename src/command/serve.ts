@@ -74,6 +74,7 @@ export async function serve(menshen: Menshen, address: ListenAddress, report: Re
       const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS)
       // The other side of a WebSocket opens a new one elsewhere; it would never end by itself.
       for (const socket of sockets) socket.destroy()
+      menshen.endStreams()
       const patience = setTimeout(() => server.closeAllConnections(), patienceMs)
       await closed
       clearInterval(idle)

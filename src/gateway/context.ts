@@ -13,6 +13,7 @@ import type { OpenStreams } from './forward/open-streams.ts'
 import type { Upstreams } from './forward/upstreams.ts'
 import type { CookieNames } from './http/cookies.ts'
 import type { RateLimit } from './http/rate-limit.ts'
+import type { SlowClients } from './http/slow-clients.ts'
 import type { Identities } from './identity/identity-headers.ts'
 
 export interface GatewayContext {
@@ -27,6 +28,7 @@ export interface GatewayContext {
   readonly identities: Identities
   readonly upstreams: Upstreams
   readonly streams: OpenStreams
+  readonly slowClients: SlowClients
   readonly lostCookies: LostCookieDetector
   readonly rateLimit: RateLimit
   /** Set when the process is about to end: every answer then closes its connection. */

@@ -71,6 +71,7 @@ export function createListener(context: GatewayContext): Listening {
 
   return {
     listener(request, response) {
+      context.slowClients.watch(response)
       if (context.lifecycle.closing) response.shouldKeepAlive = false
       const visit = readVisit(request)
       if (!visit) return void send(response, noticeAnswer(context, 'bad_request')).catch(() => response.destroy())

@@ -54,7 +54,8 @@ export async function answerOwnRoute(
     const allow = Object.keys(route).join(', ')
     return errorAnswer(context, visit, 'method_not_allowed', { headers: { allow } })
   }
-  const form = visit.method === 'POST' ? await readForm(request) : new URLSearchParams()
+  const form =
+    visit.method === 'POST' ? await readForm(request, context.settings.CLIENT_TIMEOUT_MS) : new URLSearchParams()
   // The rest of the body is not waited for: the connection ends with the answer.
   if (!form) return errorAnswer(context, visit, 'too_large', { headers: { connection: 'close' } })
   return handler(context, visit, form)

@@ -49,6 +49,12 @@ export const NOTICES = {
     text: '您已登录，但后面的应用没有响应。',
     remedy: '请稍后刷新页面；如果一直这样，请联系管理员。',
   },
+  busy: {
+    status: 503,
+    title: '应用正忙',
+    text: '现在的请求太多，应用暂时来不及处理。',
+    remedy: '请稍等几秒再刷新页面；如果一直这样，请联系管理员。',
+  },
   gateway_timeout: {
     status: 504,
     title: '应用响应超时',

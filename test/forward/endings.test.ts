@@ -1,11 +1,15 @@
 // Sockets and event streams end with the session that opened them, wherever and however it ended.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import test, { type TestContext } from 'node:test'
 import { WebSocketServer } from 'ws'
+import { createMenshen, readSettings } from '../../src/index.ts'
 import { type Client, createClient, signIn } from '../kit/client.ts'
 import { startMenshen } from '../kit/process.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { createTestLog } from '../kit/test-log.ts'
 import { openWire, request, type Wire } from './raw.ts'
 import { cookieOf, until } from './scene.ts'
 import { startUpstream } from './upstream.ts'
@@ -35,13 +39,13 @@ async function bothClose({ socket, wire }: { socket: ReturnType<typeof dial>; wi
   assert.ok(performance.now() - began < SOON_MS)
 }
 
+const sendEvent: RequestListener = (_request, response) => {
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  response.write('data: 1\n\n')
+}
+
 function openEnding(t: TestContext) {
-  return openSocketScene(t, {
-    answer: (_request, response) => {
-      response.writeHead(200, { 'content-type': 'text/event-stream' })
-      response.write('data: 1\n\n')
-    },
-  })
+  return openSocketScene(t, { answer: sendEvent })
 }
 
 test('a sign-out closes the streams of that session, and of no other', async t => {
@@ -98,10 +102,10 @@ test('a refresh that takes its time neither closes its streams nor keeps those o
   assert.ok(kept.isOpen())
 })
 
-test('a process that is asked to end closes its sockets and does not wait for them', async t => {
+test('a process that is asked to end closes its sockets and event streams, and does not wait for them', async t => {
   const provider = await startScriptedProvider()
   t.after(() => provider.close())
-  const upstream = await startUpstream(t)
+  const upstream = await startUpstream(t, sendEvent)
   new WebSocketServer({ server: upstream.server })
   const menshen = await startMenshen({ ...provider.settings, STORE: 'memory:', UPSTREAM: upstream.url })
   t.after(() => menshen.kill('SIGKILL'))
@@ -109,8 +113,48 @@ test('a process that is asked to end closes its sockets and does not wait for th
   await signIn(client, provider)
   const socket = dial(menshen, client)
   await once(socket, 'open')
-  const closed = once(socket, 'close', { signal: AbortSignal.timeout(3000) })
+  const wire = await openWire(menshen.url)
+  wire.socket.write(request('GET /events HTTP/1.1', `cookie: ${cookieOf(client)}`))
+  await wire.sees('data: 1')
+  const patience = { signal: AbortSignal.timeout(3000) }
+  const closed = Promise.all([once(socket, 'close', patience), once(wire.socket, 'close', patience)])
   const ended = menshen.kill('SIGTERM')
-  await closed.finally(() => socket.terminate())
+  await closed.finally(() => {
+    socket.terminate()
+    wire.socket.destroy()
+  })
   assert.equal((await ended).code, 0)
+})
+
+test('close() of the library ends streams at once, and all else within its patience', async t => {
+  const upstream = await startUpstream(t, (request, response) => {
+    if (request.url === '/events') sendEvent(request, response)
+    // A page that is never finished, and one that is never begun.
+    else if (request.url === '/unfinished') response.write('some')
+  })
+  new WebSocketServer({ server: upstream.server })
+  const settings = readSettings({ STORE: 'memory:', UPSTREAM: upstream.url })
+  const config = { rules: [{ path: '/', public: true as const }] }
+  const menshen = await createMenshen({ settings, config, log: createTestLog().log })
+  const server = createServer(menshen.listener).on('upgrade', menshen.upgradeListener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const socket = dial({ url }, createClient(url))
+  await once(socket, 'open')
+  const wires = ['/events', '/unfinished', '/hung'].map(async path => {
+    const wire = await openWire(url)
+    wire.socket.write(request(`GET ${path} HTTP/1.1`))
+    return wire
+  })
+  const [events, ...others] = await Promise.all(wires)
+  await until(() => upstream.sockets.size === 4)
+  await events?.sees('data: 1')
+  const socketClosed = once(socket, 'close')
+  await menshen.close(100)
+  await Promise.all([socketClosed, events?.rest(), ...others.map(wire => wire.rest())])
+  await until(() => upstream.sockets.size === 0)
 })

@@ -1,62 +1,195 @@
 // One request to an application and its answer, streamed both ways at the speed of the slower side.
-import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import type { Dispatcher } from 'undici'
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { Client, Dispatcher } from 'undici'
+import type { Occupant } from './capacity.ts'
 import type { Upstream } from './upstreams.ts'
 
-export interface Exchange {
-  readonly upstream: Pick<Upstream, 'pool' | 'servername'>
+export interface ExchangeOptions {
+  readonly upstream: Upstream
   readonly method: string
   readonly path: string
   readonly headers: string[]
+  readonly request: IncomingMessage
   readonly body: AsyncIterable<Buffer> | null
   readonly response: ServerResponse
+  /** The application is about to be asked. */
+  onStart(): void
+  /** It has been open for more than a moment: whoever opened it may sign out meanwhile. */
+  onLasting(): void
   /** What of the application's headers goes to the browser. */
   answerHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders
+  /** Called once. An error means that nothing was answered. */
+  onDone(error?: Error): void
 }
 
-/** Resolves when the answer has been delivered, or its receiver has gone; rejects if there was nothing to deliver. */
-export function relay(exchange: Exchange): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const { upstream, method, path, headers, body, response } = exchange
-    let isDone = false
-    const done = (error?: Error) => {
-      isDone = true
-      if (!error) resolve()
-      else if (response.headersSent) {
-        response.destroy()
-        resolve()
-      } else reject(error)
-    }
+/** There was no room for an exchange, and `code` says where. */
+export class TurnedAway extends Error {
+  readonly code: Parameters<Occupant['turnAway']>[0]
 
-    const { pool, servername } = upstream
-    pool.dispatch({ method, path, headers, body, servername } as Dispatcher.DispatchOptions, {
-      onRequestStart(controller) {
-        // A browser that has gone away ends the request to the application too.
-        const gone = () => {
-          if (!isDone) controller.abort(new Error('the browser has gone'))
-        }
-        if (response.destroyed) gone()
-        else response.once('close', gone)
-      },
-      onResponseStart(_controller, status, received, statusMessage) {
-        if (status < 200) return inform(response, status, received)
-        response.writeHead(status, plainReason(statusMessage), exchange.answerHeaders(received))
-        // An event stream may have nothing to say yet, but its reader waits for the head. A page is here by then.
-        process.nextTick(flush, response)
-      },
-      onResponseData(controller, chunk) {
-        if (response.write(chunk)) return
-        controller.pause()
-        response.once('drain', () => controller.resume())
-      },
-      onResponseEnd(_controller, trailers) {
-        addTrailers(response, trailers)
-        response.end()
-        done()
-      },
-      onResponseError: (_controller, error) => done(response.destroyed && response.headersSent ? undefined : error),
-    })
-  })
+  constructor(code: TurnedAway['code']) {
+    super('no room')
+    this.code = code
+  }
+}
+
+const STALE = new Set<unknown>(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
+
+export function relay(options: ExchangeOptions): void {
+  const exchange = new Exchange(options)
+  options.response.once('close', () => exchange.clientHasGone())
+  options.upstream.capacity.enter(exchange)
+}
+
+/** One object for each request, which is also what undici tells of its progress. */
+class Exchange implements Occupant, Dispatcher.DispatchHandler {
+  place = 0
+  stage: Occupant['stage'] = 'outside'
+  isEndless = false
+  readonly #options: ExchangeOptions
+  #connection: Client | undefined
+  #controller: Dispatcher.DispatchController | undefined
+  #isDone = false
+  #wasRepeated = false
+  /** At how many looks in a row it waited for its client, or for more of an answer that has begun. */
+  #looks = 0
+  #isLasting = false
+
+  constructor(options: ExchangeOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    this.#connection = this.#options.upstream.connections.take()
+    this.#options.onStart()
+    this.#dispatch(this.#connection)
+  }
+
+  #dispatch(connection: Client): void {
+    const { method, path, headers, body, upstream } = this.#options
+    const request = { method, path, headers, body, servername: upstream.servername }
+    connection.dispatch(request as Dispatcher.DispatchOptions, this)
+  }
+
+  turnAway(reason: TurnedAway['code']): void {
+    this.#fail(new TurnedAway(reason))
+  }
+
+  cutOff(): void {
+    this.#options.response.destroy()
+  }
+
+  isSlow(): boolean {
+    this.#last()
+    const { request, response } = this.#options
+    const waitsForBody = !request.complete && request.readableLength === 0
+    this.#looks = response.headersSent || waitsForBody ? this.#looks + 1 : 0
+    return this.#looks > 1
+  }
+
+  #last(): void {
+    if (this.#isLasting) return
+    this.#isLasting = true
+    this.#options.onLasting()
+  }
+
+  /** A browser that has gone away ends the request to the application too, or leaves the queue. */
+  clientHasGone(): void {
+    if (this.#isDone) return
+    if (!this.#connection) this.#done()
+    else this.#controller?.abort(new Error('the browser has gone'))
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#isDone || this.#options.response.destroyed) controller.abort(new Error('the browser has gone'))
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    received: IncomingHttpHeaders,
+    statusMessage?: string,
+  ): void {
+    const { response, upstream, answerHeaders } = this.#options
+    if (status < 200) {
+      inform(response, status, received)
+      return
+    }
+    if (isEventStream(received)) {
+      this.isEndless = true
+      this.#last()
+      upstream.capacity.becomeStream(this)
+      if (this.#isDone) return
+    }
+    response.writeHead(status, plainReason(statusMessage), answerHeaders(received))
+    // An event stream may have nothing to say yet, but its reader waits for the head. A page is here by then.
+    process.nextTick(flush, response)
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    const { response } = this.#options
+    if (this.#isDone || response.write(chunk)) return
+    controller.pause()
+    response.once('drain', () => controller.resume())
+  }
+
+  onResponseEnd(_controller: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
+    const { response } = this.#options
+    if (!this.#isDone) {
+      addTrailers(response, trailers)
+      response.end()
+    }
+    this.#done()
+    this.#leave()
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+    if (this.#mayRepeat(error)) process.nextTick(() => this.#repeat())
+    else {
+      this.#fail(error)
+      this.#leave()
+    }
+  }
+
+  /** A kept connection may have been closed by the application just now: what changes nothing is simply asked again. */
+  #mayRepeat(error: Error & { code?: unknown }): boolean {
+    const { method, body, response } = this.#options
+    const isHarmless = (method === 'GET' || method === 'HEAD') && !body
+    if (this.#wasRepeated || this.#isDone || !isHarmless || !STALE.has(error.code)) return false
+    return !response.headersSent && !response.destroyed
+  }
+
+  #repeat(): void {
+    this.#wasRepeated = true
+    if (this.#connection) this.#dispatch(this.#connection)
+  }
+
+  #fail(error: Error): void {
+    if (this.#isDone) return
+    const { response } = this.#options
+    if (response.headersSent) response.destroy()
+    this.#done(response.headersSent ? undefined : error)
+    this.#controller?.abort(error)
+  }
+
+  #done(error?: Error): void {
+    if (this.#isDone) return
+    this.#isDone = true
+    this.#options.onDone(error)
+    if (!this.#connection) this.#leave()
+  }
+
+  /** Only when the connection is free: what was given up may still be on it for a moment. */
+  #leave(): void {
+    const { capacity, connections } = this.#options.upstream
+    if (this.#connection) connections.giveBack(this.#connection)
+    this.#connection = undefined
+    capacity.leave(this)
+  }
+}
+
+function isEventStream({ 'content-type': type }: IncomingHttpHeaders): boolean {
+  return type !== undefined && /^text\/event-stream\b/i.test(type)
 }
 
 function flush(response: ServerResponse): void {

@@ -2,6 +2,7 @@
 import { factsOf } from '../../errors.ts'
 import type { Report } from '../../events.ts'
 import type { Sessions } from '../../session/sessions.ts'
+import { createWatchList, type Watched } from '../http/watch-list.ts'
 
 export interface OpenStreams {
   /** Watches a stream until the returned function is called. */
@@ -9,23 +10,19 @@ export interface OpenStreams {
   stop(): void
 }
 
-interface Stream {
+interface Stream extends Watched {
   readonly ticket: string
   close(): void
   isWatched: boolean
-  /** Where it is in the list. */
-  place: number
 }
 
 const LOOK_EVERY_MS = 1000
 
-export function createOpenStreams(sessions: Sessions, report: Report): OpenStreams {
-  // Every answer comes and goes here. A Set would leave behind old tables that keep what it has forgotten in memory.
-  const streams: Stream[] = []
-  const timer = setInterval(() => {
-    // Those that close are taken out in between.
-    for (const stream of [...streams]) if (!stream.isWatched) void watch(stream)
-  }, LOOK_EVERY_MS).unref()
+export function createOpenStreams(sessions: Pick<Sessions, 'getCached' | 'getFresh'>, report: Report): OpenStreams {
+  const streams = createWatchList<Stream>(LOOK_EVERY_MS, stream => {
+    if (!stream.isWatched) void watch(stream)
+  })
+  let isStoreAway = false
 
   /** Each by itself: a refresh that takes its time must not keep the streams of others open. */
   async function watch(stream: Stream): Promise<void> {
@@ -36,30 +33,25 @@ export function createOpenStreams(sessions: Sessions, report: Report): OpenStrea
 
   /** A store that cannot answer proves nothing: the stream stays. An open stream keeps its session refreshed. */
   async function isOpen(ticket: string): Promise<boolean> {
+    if (sessions.getCached(ticket)) return true
     try {
-      const current = sessions.getCached(ticket) ?? (await sessions.getFresh(ticket))
+      const current = await sessions.getFresh(ticket)
+      isStoreAway = false
       return current !== undefined && current !== 'ended'
     } catch (error) {
-      report('streams_unchecked', factsOf(error))
+      // Once for an outage, not for each stream and second of it.
+      if (!isStoreAway) report('streams_unchecked', factsOf(error))
+      isStoreAway = true
       return true
     }
   }
 
-  /** The last one takes its place. */
-  function remove(stream: Stream): void {
-    if (streams[stream.place] !== stream) return
-    const last = streams.pop() as Stream
-    if (last === stream) return
-    streams[stream.place] = last
-    last.place = stream.place
-  }
-
   return {
     add(ticket, close) {
-      const stream = { ticket, close, isWatched: false, place: streams.length }
-      streams.push(stream)
-      return () => remove(stream)
+      const stream = { ticket, close, isWatched: false, place: 0 }
+      streams.add(stream)
+      return () => streams.remove(stream)
     },
-    stop: () => clearInterval(timer),
+    stop: () => streams.stop(),
   }
 }

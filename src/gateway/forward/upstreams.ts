@@ -1,24 +1,24 @@
-// The applications behind: chosen by the path alone, each with its own pool of connections.
+// The applications behind: chosen by the path alone, each with its own capacity and connections.
 import { readFileSync } from 'node:fs'
-import { isIP } from 'node:net'
-import { buildConnector, type Dispatcher, Pool } from 'undici'
 import { readablePath } from '../../access/canonical-path.ts'
 import { isWithin } from '../../access/rules.ts'
 import type { Config, UpstreamConfig } from '../../settings/config-file.ts'
 import type { Settings } from '../../settings/read.ts'
+import { type Capacity, createCapacity } from './capacity.ts'
+import { type Connections, createConnections, type Destination } from './connections.ts'
 import { authorityOf } from './own-location.ts'
 
 export interface Upstream {
   readonly prefix: string
-  readonly pool: Dispatcher
+  readonly capacity: Capacity
+  readonly connections: Connections
   /** What the application calls itself. */
   readonly host: string
   /** Whom its assertions are for. */
   readonly audience: string
   /** The name that its certificate has to show, whatever Host it is sent. */
   readonly servername: string
-  /** For connections that are not requests: where and how to connect. */
-  readonly connection: { readonly origin: string; readonly socketPath?: string; readonly ca?: string }
+  readonly destination: Destination
 }
 
 export interface Upstreams {
@@ -26,7 +26,12 @@ export interface Upstreams {
   for(path: string): Upstream | undefined
   /** The hosts and ports of all of them. */
   readonly authorities: ReadonlySet<string>
-  close(): Promise<void>
+  /** Whether requests to one of them find it busy for too long. */
+  readonly isTurningAway: boolean
+  /** Sockets and event streams: they would never end by themselves, and open anew elsewhere. */
+  endStreams(): void
+  /** Everything else has this long to end by itself. */
+  close(patienceMs: number): Promise<void>
 }
 
 export function openUpstreams(settings: Settings, config: Config): Upstreams {
@@ -41,9 +46,20 @@ export function openUpstreams(settings: Settings, config: Config): Upstreams {
       const readable = readablePath(path)
       return upstreams.find(({ prefix }) => isWithin(prefix, readable))
     },
-    authorities: new Set(upstreams.map(({ connection }) => authorityOf(new URL(connection.origin)))),
-    close: async () => {
-      await Promise.all(upstreams.map(({ pool }) => pool.close()))
+    authorities: new Set(upstreams.map(({ destination }) => authorityOf(new URL(destination.origin)))),
+    get isTurningAway() {
+      return upstreams.some(({ capacity }) => capacity.isTurningAway)
+    },
+    endStreams() {
+      for (const { capacity } of upstreams) capacity.endStreams()
+    },
+    async close(patienceMs) {
+      await Promise.all(
+        upstreams.map(async ({ capacity, connections }) => {
+          await capacity.close(patienceMs)
+          await connections.close()
+        }),
+      )
     },
   }
 }
@@ -59,19 +75,13 @@ function openUpstream(
   const origin = socketPath ? 'http://localhost' : url
   const { host, hostname } = new URL(origin)
   const servername = hostname.replace(/^\[|\]$/g, '')
-  const connect = buildConnector({
-    timeout: settings.UPSTREAM_CONNECT_TIMEOUT_MS,
-    allowH2: false,
-    ...(socketPath && { socketPath }),
-    ...(ca && { ca }),
+  const destination = { origin, ...(socketPath && { socketPath }), ...(ca && { ca }) }
+  const capacity = createCapacity({
+    slots: settings.UPSTREAM_CONNECTIONS,
+    streams: settings.UPSTREAM_STREAMS,
+    queue: settings.UPSTREAM_QUEUE,
+    queueMs: settings.UPSTREAM_QUEUE_TIMEOUT_MS,
   })
-  const pool = new Pool(origin, {
-    connections: settings.UPSTREAM_CONNECTIONS,
-    headersTimeout: settings.UPSTREAM_HEADERS_TIMEOUT_MS,
-    bodyTimeout: settings.UPSTREAM_IDLE_TIMEOUT_MS,
-    // TLS wants a name to be no address; without one the address itself is checked.
-    connect: (options, callback) => connect(isIP(servername) ? { ...options, servername: '' } : options, callback),
-  })
-  const connection = { origin, ...(socketPath && { socketPath }), ...(ca && { ca }) }
-  return { prefix, pool, host, audience, servername, connection }
+  const connections = createConnections(destination, servername, settings)
+  return { prefix, capacity, connections, host, audience, servername, destination }
 }

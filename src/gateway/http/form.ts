@@ -3,12 +3,9 @@ import type { IncomingMessage } from 'node:http'
 
 const BODY_LIMIT = 16 * 1024
 
-/** A form is sent at once, or by somebody who only wants to keep a connection busy. */
-const BODY_DEADLINE_MS = 10_000
-
-/** `undefined` if it is larger. */
-export async function readForm(request: IncomingMessage): Promise<URLSearchParams | undefined> {
-  const deadline = setTimeout(() => request.destroy(), BODY_DEADLINE_MS)
+/** `undefined` if it is larger. Whoever takes longer is cut off. */
+export async function readForm(request: IncomingMessage, deadlineMs: number): Promise<URLSearchParams | undefined> {
+  const deadline = setTimeout(() => request.destroy(), deadlineMs)
   try {
     return await read(request)
   } finally {
@@ -16,13 +13,9 @@ export async function readForm(request: IncomingMessage): Promise<URLSearchParam
   }
 }
 
-/** What nobody reads is thrown away, so that the next request on the connection is heard; but not for ever. */
+/** What nobody reads is thrown away, so that the next request on the connection is heard; its deadline is the client's. */
 export function drain(request: IncomingMessage): void {
-  if (request.complete) return
-  const deadline = setTimeout(() => request.destroy(), BODY_DEADLINE_MS).unref()
-  request.once('close', () => clearTimeout(deadline))
-  request.once('end', () => clearTimeout(deadline))
-  request.resume()
+  if (!request.complete) request.resume()
 }
 
 async function read(request: IncomingMessage): Promise<URLSearchParams | undefined> {

@@ -39,6 +39,11 @@ export function tooMany(context: GatewayContext, visit: Visit): Response {
   return errorAnswer(context, visit, 'too_many', { headers: { 'retry-after': '60' } })
 }
 
+/** The application has no room for this request now. */
+export function busyAnswer(context: GatewayContext, visit: Visit): Response {
+  return errorAnswer(context, visit, 'busy', { headers: { 'retry-after': '5' } })
+}
+
 /** The same in whichever form the request can use. */
 export function errorAnswer(context: GatewayContext, visit: Visit, name: NoticeName, extra: Extra = {}): Response {
   if (!isByScript(visit)) return noticeAnswer(context, name, extra)

@@ -17,11 +17,17 @@ export async function ready(context: GatewayContext): Promise<Response> {
     return notReady(context, 'settings')
   try {
     await context.store.ready()
-    return jsonAnswer(context, { status: 'ready' })
   } catch (error) {
     context.report('not_ready', factsOf(error))
     return notReady(context, 'store')
   }
+  if (!context.upstreams.isTurningAway) return jsonAnswer(context, { status: 'ready' })
+  context.report('not_ready', { reason: 'upstream' })
+  return notReady(context, 'upstream')
+}
+
+function notReady(context: GatewayContext, reason: 'store' | 'upstream'): Response {
+  return jsonAnswer(context, { status: 'unavailable', reason }, { status: 503 })
 }
 
 function notReady(context: GatewayContext, reason: 'settings' | 'store'): Response {

@@ -1,0 +1,98 @@
+// A WebSocket of an admitted user: the application is asked for one too, and then the two are joined.
+import { type ClientRequest, request as httpRequest } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import type { Socket } from 'node:net'
+import type { Admission } from '../admission/admit.ts'
+import type { GatewayContext } from '../context.ts'
+import { readCookie } from '../http/cookies.ts'
+import type { Visit } from '../http/request.ts'
+import type { Occupant } from './capacity.ts'
+import { joinSockets, readEarly } from './socket-pair.ts'
+import { accept, passOn, refuse } from './upgrade-answers.ts'
+import type { Upstream } from './upstreams.ts'
+
+interface Wanted {
+  readonly upstream: Upstream
+  readonly visit: Visit
+  readonly admission: Admission
+  readonly socket: Socket
+  /** What the browser has sent already. */
+  readonly head: Buffer
+  /** For the application. */
+  readonly headers: string[]
+}
+
+/** Counts among the streams for as long as it is open. */
+export function openTunnel(context: GatewayContext, wanted: Wanted): void {
+  const { upstream, visit, admission, socket } = wanted
+  const occupant: Occupant = {
+    place: 0,
+    stage: 'outside',
+    isEndless: true,
+    isSlow: () => false,
+    cutOff: () => void socket.destroy(),
+    turnAway(reason) {
+      context.report('upstream_busy', { reason, method: visit.method, path: visit.path })
+      refuse(socket, 503, { cookies: admission.cookies, lines: ['retry-after: 5'] })
+    },
+    start() {
+      const forget = watchSession(context, wanted)
+      socket.once('close', () => {
+        forget?.()
+        upstream.capacity.leave(occupant)
+      })
+      connect(context, wanted)
+    },
+  }
+  upstream.capacity.enterAsStream(occupant)
+}
+
+function watchSession(context: GatewayContext, { visit, admission, socket }: Wanted): (() => void) | undefined {
+  const ticket = admission.loaded && readCookie(visit.headers.cookie, context.cookies.session)
+  return ticket ? context.streams.add(ticket, () => socket.destroy()) : undefined
+}
+
+function connect(context: GatewayContext, wanted: Wanted): void {
+  const { visit, socket, head } = wanted
+  const { loaded, cookies } = wanted.admission
+  const outgoing = dial(wanted)
+  const early = readEarly(socket, head)
+  let isAnswered = false
+  const patience = setTimeout(() => outgoing.destroy(TOO_SLOW), context.settings.UPSTREAM_HEADERS_TIMEOUT_MS)
+  socket.once('close', () => outgoing.destroy())
+  outgoing.once('close', () => clearTimeout(patience))
+  outgoing.on('upgrade', (answer, upstreamSocket, upstreamHead) => {
+    clearTimeout(patience)
+    isAnswered = true
+    accept(context, answer, cookies, socket)
+    joinSockets(socket, upstreamSocket, early(), upstreamHead)
+  })
+  outgoing.on('response', answer => {
+    clearTimeout(patience)
+    isAnswered = true
+    early()
+    passOn(context, answer, { signedIn: loaded !== undefined, cookies }, socket)
+  })
+  outgoing.on('error', error => {
+    if (socket.destroyed || isAnswered) return
+    early()
+    context.report('upstream_failed', { reason: String(error), method: visit.method, path: visit.path })
+    refuse(socket, error === TOO_SLOW ? 504 : 502, { cookies })
+  })
+  outgoing.end()
+}
+
+const TOO_SLOW = new Error('no answer within UPSTREAM_HEADERS_TIMEOUT_MS')
+
+function dial({ upstream, visit, headers }: Wanted): ClientRequest {
+  const { destination } = upstream
+  const request = destination.origin.startsWith('https:') ? httpsRequest : httpRequest
+  const upgradeHeaders = ['connection', 'Upgrade', 'upgrade', 'websocket']
+  const { origin, ...how } = destination
+  return request(origin, {
+    ...how,
+    path: visit.path + visit.search,
+    headers: [...headers, ...upgradeHeaders],
+    agent: false,
+  })
+}

@@ -1,0 +1,103 @@
+// Cuts off clients that neither take what they asked for nor send what they announced. It looks at connections, so that
+// no kind of answer can be forgotten, and counts how often nothing had moved, so that a request costs no timer.
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Report } from '../../events.ts'
+import { createWatchList, type Watched } from './watch-list.ts'
+
+export interface SlowClients {
+  /** The connection of this answer is watched from now on. */
+  watch(response: ServerResponse): void
+  /** The same for a connection that has become a socket of another kind. */
+  watchSocket(socket: Socket): void
+  stop(): void
+}
+
+interface Connection extends Watched {
+  readonly socket: Socket
+  /** The newest one; only its request can still be on its way. */
+  response: ServerResponse | undefined
+  delivered: number
+  received: number
+  /** How many looks in a row found the same bytes waiting for the client to take them. */
+  unread: number
+  /** How many found us waiting for more of a body. */
+  unsent: number
+  /** How many found a body still coming that nobody needs any more. */
+  unwanted: number
+}
+
+/** So many looks make up the deadline. */
+const LOOKS = 30
+
+export function createSlowClients(timeoutMs: number, report: Report): SlowClients {
+  const connections = new WeakMap<Socket, Connection>()
+  const watched = createWatchList<Connection>(Math.ceil(timeoutMs / LOOKS), look)
+
+  function look(connection: Connection): void {
+    lookAtWriting(connection)
+    lookAtReading(connection)
+    const { socket, unread, unsent, unwanted } = connection
+    if (Math.max(unread, unsent, unwanted) < LOOKS) return
+    const reason = unread >= LOOKS ? 'reads_nothing' : unsent >= LOOKS ? 'sends_nothing' : 'sends_for_too_long'
+    report('client_cut_off', { address: socket.remoteAddress, reason })
+    socket.destroy()
+  }
+
+  function add(socket: Socket): Connection {
+    const fresh = {
+      socket,
+      response: undefined,
+      delivered: 0,
+      received: 0,
+      unread: 0,
+      unsent: 0,
+      unwanted: 0,
+      place: 0,
+    }
+    connections.set(socket, fresh)
+    watched.add(fresh)
+    socket.once('close', () => watched.remove(fresh))
+    return fresh
+  }
+
+  return {
+    watch(response) {
+      const { socket } = response.req
+      const connection = connections.get(socket) ?? add(socket)
+      connection.response = response
+    },
+    watchSocket(socket) {
+      const connection = connections.get(socket) ?? add(socket)
+      connection.response = undefined
+    },
+    stop: () => watched.stop(),
+  }
+}
+
+/** A stream that has nothing to say is not idle: only bytes that wait to be taken count. */
+function lookAtWriting(connection: Connection): void {
+  const { socket } = connection
+  const pending = socket.writableLength
+  const delivered = pending > 0 ? socket.bytesWritten - pending : 0
+  connection.unread = pending > 0 && delivered === connection.delivered ? connection.unread + 1 : 0
+  connection.delivered = delivered
+}
+
+function lookAtReading(connection: Connection): void {
+  const { socket, response } = connection
+  if (!response) return
+  const { req: request } = response
+  if (request.complete) {
+    connection.unsent = connection.unwanted = 0
+    // A kept connection must not keep its last request in memory.
+    if (response.writableFinished) connection.response = undefined
+    return
+  }
+  const received = socket.bytesRead
+  // What has come and was not taken waits for us, or for the application.
+  const isWaiting = request.readableLength === 0 && received === connection.received
+  connection.unsent = isWaiting ? connection.unsent + 1 : 0
+  connection.unwanted = response.writableEnded ? connection.unwanted + 1 : 0
+  connection.received = received
+}

@@ -1,0 +1,217 @@
+// Clients that stop reading or writing: they cost nobody else anything, and are cut off.
+import assert from 'node:assert/strict'
+import type { RequestListener, ServerResponse } from 'node:http'
+import test, { type TestContext } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { openWire, request, type Wire } from './raw.ts'
+import { cookieOf, openScene, type Scene, until } from './scene.ts'
+import { dial, openSocketScene } from './websocket.ts'
+
+/** Short enough for a test. */
+const IDLE_MS = 600
+const SOON = { CLIENT_TIMEOUT_MS: String(IDLE_MS) }
+/** More than a connection takes when nobody reads it. */
+const LARGE = 64 * 1024 * 1024
+
+const application: RequestListener = (request, response) => {
+  if (request.url === '/large') endless(response)
+  else if (request.url === '/events')
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n')
+  else if (request.url === '/drip') void drip(response)
+  else request.resume().once('end', () => response.end('hello'))
+}
+
+/** LARGE bytes, at the reader's speed. */
+function endless(response: ServerResponse): void {
+  const chunk = Buffer.alloc(256 * 1024, 'menshen')
+  response.writeHead(200, { 'content-length': LARGE })
+  let sent = 0
+  const more = () => {
+    while (sent < LARGE && !response.destroyed) {
+      sent += chunk.length
+      if (!response.write(chunk)) return void response.once('drain', more)
+    }
+    response.end()
+  }
+  more()
+}
+
+async function drip(response: ServerResponse): Promise<void> {
+  for (let n = 0; n < 10; n++) {
+    response.write('.')
+    await pause(IDLE_MS / 4)
+  }
+  response.end('whole')
+}
+
+async function ask(t: TestContext, scene: Scene, line: string, ...headers: string[]): Promise<Wire> {
+  const wire = await openWire(scene.url)
+  t.after(() => wire.socket.destroy())
+  wire.socket.write(request(line, ...headers))
+  return wire
+}
+
+const signedIn = async (scene: Scene) => `cookie: ${cookieOf(await scene.user())}`
+
+test('UPSTREAM_CONNECTIONS stay for ordinary requests, whatever slow ones there are', async t => {
+  const scene = await openSocketScene(t, { env: { UPSTREAM_CONNECTIONS: '2' }, answer: application })
+  const user = await scene.user()
+  const cookie = `cookie: ${cookieOf(user)}`
+  for (let n = 0; n < 8; n++) {
+    const body = await ask(t, scene, 'POST /body HTTP/1.1', cookie, 'content-length: 100')
+    body.socket.write('ab')
+    const unread = await ask(t, scene, 'GET /large HTTP/1.1', cookie)
+    unread.socket.pause()
+    const events = await ask(t, scene, 'GET /events HTTP/1.1', cookie)
+    await events.sees('data: 1')
+    const socket = dial(scene, user)
+    t.after(() => socket.terminate())
+    await new Promise(resolve => socket.once('open', resolve))
+    assert.equal((await user.get('/page')).status, 200)
+  }
+  const pages = await Promise.all(Array.from({ length: 50 }, () => user.get('/page')))
+  assert.ok(pages.every(({ status }) => status === 200))
+})
+
+test('one slow request more than UPSTREAM_STREAMS is cut off itself', async t => {
+  const env = { UPSTREAM_CONNECTIONS: '2', UPSTREAM_STREAMS: '2' }
+  const scene = await openSocketScene(t, { env, answer: application })
+  const user = await scene.user()
+  const cookie = `cookie: ${cookieOf(user)}`
+  const kept = await ask(t, scene, 'GET /events HTTP/1.1', cookie)
+  await kept.sees('data: 1')
+  const unread = await ask(t, scene, 'GET /large HTTP/1.1', cookie)
+  unread.socket.pause()
+  // The large answer has its slot for a moment before it counts among the slow ones.
+  await until(async () => {
+    const wire = await ask(t, scene, 'GET /events HTTP/1.1', cookie)
+    const answer = await wire.sees('\r\n\r\n')
+    wire.socket.destroy()
+    return answer.startsWith('HTTP/1.1 503')
+  })
+  const refused = await user.get('/events', { headers: { accept: 'application/json' } })
+  assert.equal(refused.json<{ error: string }>().error, 'busy')
+  assert.match(String(refused.headers['retry-after']), /^\d+$/)
+  const [handshake] = await upgradeAnswer(t, scene, cookie)
+  assert.match(handshake ?? '', /^HTTP\/1\.1 503 /)
+  const stalled = await ask(t, scene, 'POST /body HTTP/1.1', cookie, 'content-length: 100')
+  await stalled.rest()
+  assert.match(stalled.seen, /^HTTP\/1\.1 503 /)
+  assert.ok(!kept.socket.closed && !unread.socket.closed)
+  assert.equal((await user.get('/page')).status, 200)
+})
+
+async function upgradeAnswer(t: TestContext, scene: Scene, cookie: string): Promise<string[]> {
+  const wire = await openWire(scene.url)
+  t.after(() => wire.socket.destroy())
+  const lines = ['GET / HTTP/1.1', 'host: a', cookie, 'connection: upgrade', 'upgrade: websocket']
+  const key = ['sec-websocket-version: 13', 'sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==']
+  wire.socket.write(`${[...lines, ...key].join('\r\n')}\r\n\r\n`)
+  return (await wire.rest()).split('\r\n')
+}
+
+test('a client that reads nothing of its answer is cut off, and the application with it', async t => {
+  const scene = await openScene(t, { env: SOON, answer: application })
+  const wire = await ask(t, scene, 'GET /large HTTP/1.1', await signedIn(scene))
+  wire.socket.pause()
+  await until(() => scene.upstream.sockets.size === 1)
+  await until(() => scene.upstream.sockets.size === 0)
+  assert.ok(
+    scene.lines.some(({ event, facts }) => event === 'client_cut_off' && JSON.stringify(facts).includes('reads')),
+  )
+})
+
+test('sending something does not make up for reading nothing', async t => {
+  const scene = await openScene(t, { env: SOON, answer: application })
+  const cookie = await signedIn(scene)
+  const wire = await openWire(scene.url)
+  t.after(() => wire.socket.destroy())
+  wire.socket.pause()
+  wire.socket.write(`GET /large HTTP/1.1\r\nhost: a\r\n${cookie}\r\n\r\n`)
+  await until(() => scene.upstream.sockets.size === 1)
+  const chatter = setInterval(() => wire.socket.write('GET /page HTTP/1.1\r\nhost: a\r\n\r\n'), IDLE_MS / 10)
+  await until(() => scene.upstream.sockets.size === 0).finally(() => clearInterval(chatter))
+})
+
+test('a client that sends nothing of the body that it announced is cut off', async t => {
+  const scene = await openScene(t, { env: SOON, answer: application })
+  const wire = await ask(t, scene, 'POST /body HTTP/1.1', await signedIn(scene), 'content-length: 100')
+  wire.socket.write('ab')
+  await wire.rest()
+  await until(() => scene.upstream.sockets.size === 0)
+  assert.ok(
+    scene.lines.some(({ event, facts }) => event === 'client_cut_off' && JSON.stringify(facts).includes('sends')),
+  )
+})
+
+test('who reads or writes slowly, or waits for an application that has nothing to say, is not cut off', async t => {
+  const scene = await openSocketScene(t, { env: SOON, answer: application })
+  const user = await scene.user()
+  const cookie = `cookie: ${cookieOf(user)}`
+  const events = await ask(t, scene, 'GET /events HTTP/1.1', cookie)
+  const socket = dial(scene, user)
+  t.after(() => socket.terminate())
+  const dripped = await ask(t, scene, 'GET /drip HTTP/1.1', cookie)
+  const upload = await ask(t, scene, 'POST /body HTTP/1.1', cookie, 'content-length: 10')
+  for (let n = 0; n < 10; n++) {
+    await pause(IDLE_MS / 4)
+    upload.socket.write('x')
+  }
+  assert.match(await upload.rest(), /200 OK[\s\S]*hello/)
+  assert.match(await dripped.rest(), /whole/)
+  assert.ok(!events.socket.closed)
+  assert.equal(socket.readyState, socket.OPEN)
+})
+
+test('a socket whose browser reads nothing is cut off', async t => {
+  const scene = await openSocketScene(t, { env: SOON })
+  scene.sockets.on('connection', socket => socket.send(Buffer.alloc(LARGE)))
+  const socket = dial(scene, await scene.user())
+  t.after(() => socket.terminate())
+  socket.once('open', () => socket.pause())
+  await until(() => scene.sockets.clients.size === 1)
+  await until(() => scene.sockets.clients.size === 0)
+})
+
+const UNREAD = {
+  'POST /_menshen/check': 401,
+  'POST /_menshen/forward': 400,
+  'GET /_menshen/health': 200,
+  'GET /login': 200,
+  'GET /nothing': 404,
+  'PUT /': 405,
+  'GET /': 200,
+  'POST /_menshen/nothing': 404,
+  'PUT /login': 405,
+  'GET /internal': 403,
+  'TRACE /': 405,
+  'GET /a%2fb': 400,
+} as const
+
+test('a body that nobody reads is not waited for without end, wherever it is sent', async t => {
+  const config = { rules: [{ path: '/internal', roles: ['developer'] as const }] }
+  const scene = await openScene(t, { env: { ...SOON, UPSTREAM: '' }, config })
+  const cookie = await signedIn(scene)
+  const asks = [...Object.entries(UNREAD).map(([line, status]) => [line, status, cookie] as const)]
+  const wires = [...asks, ['GET /page', 302, 'x: y'] as const, ['POST /page', 401, 'x: y'] as const].map(
+    async ([line, status, who]) => {
+      const wire = await openWire(scene.url)
+      wire.socket.write(`${line} HTTP/1.1\r\nhost: a\r\n${who}\r\ncontent-length: 100000\r\n\r\n`)
+      const dripping = setInterval(() => wire.socket.write('x'), IDLE_MS / 10)
+      t.after(() => clearInterval(dripping))
+      const answer = await wire.rest().finally(() => clearInterval(dripping))
+      if (line !== 'POST /_menshen/check') assert.match(answer, new RegExp(`^HTTP/1.1 ${status} `), line)
+    },
+  )
+  await Promise.all(wires)
+})
+
+test('a body to a route of ours that takes too long is cut off, however it drips', async t => {
+  const scene = await openScene(t, { env: SOON })
+  for (const path of ['/login', '/logout', '/_menshen/backchannel-logout']) {
+    const wire = await openWire(scene.url)
+    wire.socket.write(`POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\n\r\n`)
+    const dripping = setInterval(() => wire.socket.write('x'), IDLE_MS / 10)
+    assert.equal(await wire.rest().finally(() => clearInterval(dripping)), '', path)
+  }
+})

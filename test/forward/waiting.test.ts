@@ -1,0 +1,180 @@
+// An application that is busy or hangs: who waits, for how long, and what they are told.
+import assert from 'node:assert/strict'
+import type { RequestListener, ServerResponse } from 'node:http'
+import test, { type TestContext } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { relay } from '../../src/gateway/forward/exchange.ts'
+import { openUpstreams } from '../../src/gateway/forward/upstreams.ts'
+import { readSettings } from '../../src/index.ts'
+import type { Client, Response } from '../kit/client.ts'
+import { openWire, request } from './raw.ts'
+import { cookieOf, openScene, until } from './scene.ts'
+import { startUpstream } from './upstream.ts'
+
+const ONE_SLOT = { UPSTREAM_CONNECTIONS: '1' }
+
+/** An application that answers what it was asked under /held only when it is told to. */
+async function openHeld(t: TestContext, env: Record<string, string> = {}) {
+  const held: ServerResponse[] = []
+  const answer: RequestListener = (request, response) => {
+    request.resume()
+    if (request.url?.startsWith('/held')) held.push(response)
+    else response.end('hello')
+  }
+  const scene = await openScene(t, { env: { ...ONE_SLOT, ...env }, answer })
+  return {
+    ...scene,
+    held,
+    targets: () => scene.upstream.received.map(({ target }) => target),
+    /** Resolves when the only slot is taken. */
+    async hold(user: Client): Promise<Promise<Response>> {
+      const before = held.length
+      const holding = user.get('/held')
+      await until(() => held.length > before)
+      return holding
+    },
+    letGo(): void {
+      for (const response of held.splice(0)) response.end('at last')
+    },
+  }
+}
+
+async function ready(user: Client): Promise<[status: number, reason: unknown]> {
+  const answer = await user.get('/_menshen/ready')
+  return [answer.status, answer.json<{ reason?: string }>().reason]
+}
+
+test('beyond UPSTREAM_CONNECTIONS a request waits its turn, and then gets its page', async t => {
+  const scene = await openHeld(t)
+  const user = await scene.user()
+  const first = scene.hold(user)
+  await until(() => scene.held.length === 1)
+  const others = ['/a', '/b', '/c'].map(path => user.get(path))
+  scene.letGo()
+  assert.equal((await await first).text, 'at last')
+  for (const { status } of await Promise.all(others)) assert.equal(status, 200)
+  assert.deepEqual(scene.targets(), ['/held', '/a', '/b', '/c'])
+})
+
+test('who waits in vain gets 503 with Retry-After: a page in Chinese, JSON for scripts; ready says it meanwhile', async t => {
+  const scene = await openHeld(t, { UPSTREAM_QUEUE_TIMEOUT_MS: '300' })
+  const user = await scene.user()
+  const holding = scene.hold(user)
+  await until(() => scene.held.length === 1)
+  assert.deepEqual(await ready(user), [200, undefined])
+
+  const [page, json] = await Promise.all([
+    user.get('/page'),
+    user.get('/data', { headers: { accept: 'application/json' } }),
+  ])
+  assert.equal(page.status, 503)
+  assert.match(String(page.headers['retry-after']), /^[1-9]\d*$/)
+  assert.equal(page.headers['cache-control'], 'no-store')
+  assert.match(page.text, /<html lang="zh-CN"[\s\S]*应用正忙/)
+  assert.equal(json.status, 503)
+  assert.equal(json.json<{ error: string }>().error, 'busy')
+  assert.deepEqual(await ready(user), [503, 'upstream'])
+  assert.deepEqual(scene.targets(), ['/held'])
+  assert.ok(scene.lines.some(({ event }) => event === 'upstream_busy'))
+
+  scene.letGo()
+  await holding
+  await until(async () => (await ready(user))[0] === 200)
+  assert.equal((await user.get('/page')).status, 200)
+})
+
+test('an application that hangs: 504 for those who are with it, 503 for those who wait', async t => {
+  const env = { UPSTREAM_CONNECTIONS: '2', UPSTREAM_HEADERS_TIMEOUT_MS: '2500', UPSTREAM_QUEUE_TIMEOUT_MS: '300' }
+  const scene = await openHeld(t, env)
+  const user = await scene.user()
+  const inside = [user.get('/held/1'), user.get('/held/2')]
+  await until(() => scene.held.length === 2)
+  assert.equal((await user.get('/page')).status, 503)
+  for (const { status } of await Promise.all(inside)) assert.equal(status, 504)
+  assert.equal((await user.get('/page')).status, 200)
+  assert.deepEqual(await ready(user), [200, undefined])
+})
+
+test('beyond UPSTREAM_QUEUE nobody waits', async t => {
+  const scene = await openHeld(t, { UPSTREAM_QUEUE: '2' })
+  const user = await scene.user()
+  const holding = scene.hold(user)
+  await until(() => scene.held.length === 1)
+  const answered: number[] = []
+  const asking = Array.from({ length: 5 }, async () => answered.push((await user.get('/page')).status))
+  await until(() => answered.length === 3)
+  assert.deepEqual(answered, [503, 503, 503])
+  scene.letGo()
+  await Promise.all([holding, ...asking])
+  assert.deepEqual(answered.slice(3), [200, 200])
+})
+
+test('a browser that goes away leaves the queue at once, and the application never hears of it', async t => {
+  const scene = await openHeld(t, { UPSTREAM_QUEUE: '1' })
+  const user = await scene.user()
+  const holding = scene.hold(user)
+  await until(() => scene.held.length === 1)
+  const wire = await openWire(scene.url)
+  wire.socket.write(request('GET /left HTTP/1.1', `cookie: ${cookieOf(user)}`))
+  for (let n = 0; n < 3; n++) await user.get('/_menshen/health')
+  assert.equal((await user.get('/full')).status, 503)
+
+  wire.socket.destroy()
+  let waiting: Promise<Response> | undefined
+  await until(async () => {
+    waiting = user.get('/page')
+    // Either it is turned away at once, or it has the place of the one who left.
+    return !(await Promise.race([waiting, pause(200)]))
+  })
+  scene.letGo()
+  assert.equal((await waiting)?.status, 200)
+  await holding
+  assert.deepEqual(scene.targets(), ['/held', '/page'])
+})
+
+test('who waits is asked for its body only when its turn has come', async t => {
+  const scene = await openHeld(t)
+  const user = await scene.user()
+  const holding = scene.hold(user)
+  await until(() => scene.held.length === 1)
+  const wire = await openWire(scene.url)
+  const headers = [`cookie: ${cookieOf(user)}`, 'expect: 100-continue', 'content-length: 4']
+  wire.socket.write(request('POST /upload HTTP/1.1', ...headers))
+  assert.equal((await user.get('/_menshen/health')).status, 200)
+  assert.equal(wire.seen, '')
+  scene.letGo()
+  await holding
+  await wire.sees('100 Continue')
+  wire.socket.write('body')
+  assert.match(await wire.rest(), /200 OK[\s\S]*hello/)
+})
+
+test('a request that cannot be sent at all takes no slot with it', async t => {
+  const upstream = await startUpstream(t)
+  const settings = readSettings({ UPSTREAM: upstream.url, ...ONE_SLOT })
+  const upstreams = openUpstreams(settings, {})
+  t.after(() => upstreams.close(0))
+  const scene = await openScene(t, {
+    answer(incoming, response) {
+      const application = upstreams.for('/')
+      assert.ok(application)
+      const bad = incoming.url === '/bad'
+      relay({
+        upstream: application,
+        method: 'GET',
+        path: '/',
+        headers: bad ? ['x-name', '门神'] : [],
+        request: incoming,
+        body: null,
+        response,
+        onStart() {},
+        onLasting() {},
+        answerHeaders: () => ({}),
+        onDone: error => error && response.writeHead(502).end((error as { code?: string }).code),
+      })
+    },
+  })
+  const user = await scene.user()
+  for (let n = 0; n < 5; n++) assert.equal((await user.get('/bad')).text, 'UND_ERR_INVALID_ARG')
+  assert.equal((await user.get('/good')).text, 'hello')
+})
