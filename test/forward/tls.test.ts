@@ -10,6 +10,9 @@ import { makeAuthority, makeCertificate } from './certificates.ts'
 import { cookieOf, openScene, until } from './scene.ts'
 import { openSocketScene } from './websocket.ts'
 
+/** More than a connection takes when nobody reads it. */
+const LARGE = Buffer.alloc(32 * 1024 * 1024)
+
 /** The name on the certificate there, if anybody answers in this way. */
 async function greet(url: string, options: ConnectionOptions): Promise<unknown> {
   const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', ...options })
@@ -70,4 +73,21 @@ test('a changed certificate is used without a restart, and a broken one changes 
   cpSync(second.keyFile, first.keyFile)
   cpSync(second.certFile, first.certFile)
   await until(async () => (await shown()) === 'second')
+})
+
+test('who reads nothing of an answer over https is cut off too', async t => {
+  const { env } = prepare(t)
+  const scene = await openScene(t, {
+    env: { ...env, CLIENT_TIMEOUT_MS: '600' },
+    answer: (_request, response) => void response.end(LARGE),
+  })
+  const cookie = cookieOf(await scene.user())
+  const socket = connect({ port: Number(new URL(scene.url).port), host: '127.0.0.1', rejectUnauthorized: false })
+  t.after(() => socket.destroy())
+  socket.on('error', () => {})
+  await once(socket, 'secureConnect')
+  socket.write(`GET / HTTP/1.1\r\nhost: a\r\ncookie: ${cookie}\r\n\r\n`)
+  await until(() => scene.upstream.sockets.size === 1)
+  await until(() => scene.upstream.sockets.size === 0)
+  await until(() => scene.lines.some(({ event }) => event === 'client_cut_off'))
 })

@@ -34,23 +34,28 @@ export function createConnections(
     // TLS wants a name to be no address; without one the address itself is checked.
     connect: (how, callback) => connect(isIP(servername) ? { ...how, servername: '' } : how, callback),
   }
-  const all: Client[] = []
+  const all = new Set<Client>()
   // The one that was used last is the least likely to have been closed by the application.
   const idle: Client[] = []
 
   function open(): Client {
     const connection = new Client(origin, options)
-    all.push(connection)
+    all.add(connection)
     return connection
   }
 
   return {
     take: () => idle.pop() ?? open(),
     giveBack(connection) {
-      idle.push(connection)
+      if (idle.length < settings.UPSTREAM_CONNECTIONS) idle.push(connection)
+      else {
+        // Of those that streams had on top.
+        all.delete(connection)
+        void connection.close()
+      }
     },
     async close() {
-      await Promise.all(all.map(connection => connection.destroy()))
+      await Promise.all([...all].map(connection => connection.destroy()))
     },
   }
 }

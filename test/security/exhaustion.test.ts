@@ -1,0 +1,123 @@
+// S57, S58: hundreds of slow clients, an application that hangs and thousands who leave: under the default settings, others get
+// their pages, and nothing stays behind.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
+import type { RequestListener, ServerResponse } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { WebSocketServer } from 'ws'
+import { inParallel } from '../../bench/in-parallel.ts'
+import { type Instance, prepare, signedIn, type User } from '../faults/instance.ts'
+import { until } from '../forward/scene.ts'
+import { startUpstream } from '../forward/upstream.ts'
+
+/** More than UPSTREAM_CONNECTIONS is by default. */
+const EACH = 300
+const LARGE = 16 * 1024 * 1024
+const LEAVING = 6000
+const AT_ONCE = 500
+
+const application: RequestListener = (request, response) => {
+  if (request.url === '/large') sendLarge(response)
+  else if (request.url === '/events')
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n')
+  else if (request.url === '/hung') request.resume()
+  else request.resume().once('end', () => response.end('hello'))
+}
+
+function sendLarge(response: ServerResponse): void {
+  const chunk = Buffer.alloc(64 * 1024, 'menshen')
+  response.writeHead(200, { 'content-length': LARGE })
+  let sent = 0
+  const more = () => {
+    while (sent < LARGE && !response.destroyed) {
+      sent += chunk.length
+      if (!response.write(chunk)) return void response.once('drain', more)
+    }
+    response.end()
+  }
+  more()
+}
+
+async function open(t: TestContext, env: Record<string, string> = {}) {
+  const upstream = await startUpstream(t, application)
+  new WebSocketServer({ server: upstream.server })
+  const { provider, start } = await prepare(t, { STORE: 'memory:', UPSTREAM: upstream.url, LOG_LEVEL: 'error', ...env })
+  const menshen = await start()
+  const sockets: Socket[] = []
+  const hangUp = () => {
+    for (const socket of sockets.splice(0)) socket.destroy()
+  }
+  t.after(hangUp)
+  return {
+    hangUp,
+    upstream,
+    menshen,
+    slow: await signedIn(menshen, provider, 'slow'),
+    other: await signedIn(menshen, provider, 'other'),
+    /** A connection on which this was sent; nothing is read from it. */
+    async send(bytes: string): Promise<Socket> {
+      const socket = connect(Number(new URL(menshen.url).port), '127.0.0.1')
+      sockets.push(socket)
+      socket.on('error', () => {})
+      await once(socket, 'connect')
+      socket.write(bytes)
+      return socket
+    },
+  }
+}
+
+const head = (line: string, { cookie }: User, ...more: string[]) =>
+  `${[`${line} HTTP/1.1`, 'host: a', `cookie: ${cookie}`, ...more].join('\r\n')}\r\n\r\n`
+
+async function expectPages(user: User, menshen: Instance): Promise<void> {
+  const pages = await Promise.all(Array.from({ length: 20 }, () => user.get(menshen)))
+  assert.deepEqual([...new Set(pages.map(({ status }) => status))], [200])
+}
+
+test(`${EACH} stalled bodies, unread answers, event streams and sockets each leave everybody else's pages alone`, async t => {
+  const { menshen, slow, other, send } = await open(t)
+  const socket = ['connection: upgrade', 'upgrade: websocket', 'sec-websocket-version: 13']
+  for (const bytes of [
+    `${head('POST /body', slow, 'content-length: 100')}ab`,
+    head('GET /large', slow),
+    head('GET /events', slow),
+    head('GET /', slow, ...socket, 'sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=='),
+  ]) {
+    await inParallel(Array(EACH).keys(), AT_ONCE, () => send(bytes))
+    await expectPages(other, menshen)
+  }
+  assert.equal((await other.get(menshen, '/_menshen/ready')).status, 200)
+})
+
+test('an application that hangs for one page is told by ready, and 503 by everybody else', async t => {
+  const { menshen, upstream, slow, other, send, hangUp } = await open(t)
+  await inParallel(Array(EACH).keys(), AT_ONCE, () => send(head('GET /hung', slow)))
+  await until(() => upstream.received.filter(({ target }) => target === '/hung').length === 256)
+  const page = await other.get(menshen)
+  assert.equal(page.status, 503)
+  assert.match(String(page.headers['retry-after']), /^\d+$/)
+  const ready = await other.get(menshen, '/_menshen/ready')
+  assert.deepEqual([ready.status, ready.json<{ reason: string }>().reason], [503, 'upstream'])
+  hangUp()
+  await until(async () => (await other.get(menshen, '/_menshen/ready')).status === 200)
+})
+
+test(`${LEAVING} requests that wait and are left leave no memory and no descriptor behind`, async t => {
+  const env = { UPSTREAM_CONNECTIONS: '1', UPSTREAM_QUEUE: '100000', NODE_OPTIONS: '--max-old-space-size=96' }
+  const { menshen, upstream, slow, other, send } = await open(t, env)
+  const descriptors = () => readdirSync(`/proc/${menshen.pid}/fd`).length
+  const before = descriptors()
+  const holding = await send(head('GET /hung', slow))
+  await until(() => upstream.received.length === 1)
+  await inParallel(Array(LEAVING).keys(), AT_ONCE, async () => {
+    const socket = await send(head('GET /left', slow, `x-large: ${'x'.repeat(8000)}`))
+    await other.get(menshen, '/_menshen/health')
+    socket.destroy()
+  })
+  holding.destroy()
+  assert.equal((await other.get(menshen)).status, 200)
+  assert.equal(upstream.received.filter(({ target }) => target === '/left').length, 0)
+  await until(() => descriptors() <= before + 5)
+})
