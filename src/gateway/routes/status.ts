@@ -26,11 +26,7 @@ export async function ready(context: GatewayContext): Promise<Response> {
   return notReady(context, 'upstream')
 }
 
-function notReady(context: GatewayContext, reason: 'store' | 'upstream'): Response {
-  return jsonAnswer(context, { status: 'unavailable', reason }, { status: 503 })
-}
-
-function notReady(context: GatewayContext, reason: 'settings' | 'store'): Response {
+function notReady(context: GatewayContext, reason: 'settings' | 'store' | 'upstream'): Response {
   return jsonAnswer(context, { status: 'unavailable', reason }, { status: 503 })
 }
 
