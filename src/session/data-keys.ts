@@ -51,32 +51,28 @@ export function createDataKeyring({ store, keys, now, report }: DataKeyringOptio
 
   /** A store that was emptied gets those that we have; one that is older than data keys, those that it was filled with. */
   async function create(): Promise<void> {
-    const former = (await hasSessions()) ? formerDataKeys : undefined
-    const dataKeys = known?.dataKeys ?? former ?? newDataKeys()
+    const dataKeys = known?.dataKeys ?? (await formerKeys()) ?? newDataKeys()
     // Of all instances that try, one succeeds, and the others open what it made.
     await store.create(STORE_KEY, toEntry(renewWrappers([], wrapping, dataKeys)))
   }
 
-  async function hasSessions(): Promise<boolean> {
+  async function formerKeys(): Promise<DataKeys | undefined> {
     const { entries, next } = await store.list({ label: SESSION_LABEL, limit: 1 })
-    return entries.length > 0 || next !== undefined
+    return entries.length > 0 || next !== undefined ? formerDataKeys : undefined
   }
 
-  /** The keys in use from now on; `undefined` if the store's were changed, and have to be read again. */
+  /** The keys in use from now on; `undefined` if others changed the store's meanwhile. */
   async function open({ value, version }: Stored): Promise<DataKeys | undefined> {
     const wrappers = decodeWrappers(value)
     if (!wrappers) tellOnce('newer_format')
     const opened = wrappers && openWrappers(wrappers, [...wrapping, ...formerWrapping])
     if (wrappers && !opened) tellOnce('data_keys_closed')
     const dataKeys = opened ?? known?.dataKeys ?? newDataKeys()
-    if (wrappers && (opened || !known)) {
-      const renewed = renewWrappers(wrappers, wrapping, dataKeys)
-      if (!sameWrappers(renewed, wrappers)) {
-        await store.replace(STORE_KEY, toEntry(renewed), version)
-        return undefined
-      }
-    }
-    // Otherwise others have taken our secret away while we ran, and it is not for us to bring it back.
+    // Only at the start: instances whose lists differ would go on for ever, and a secret that others have taken away while
+    // we ran is not for us to bring back.
+    const renewed = wrappers && !known ? renewWrappers(wrappers, wrapping, dataKeys) : undefined
+    const isChanged = wrappers && renewed && !sameWrappers(renewed, wrappers)
+    if (isChanged && !(await store.replace(STORE_KEY, toEntry(renewed), version))) return undefined
     known = { dataKeys, version }
     return dataKeys
   }

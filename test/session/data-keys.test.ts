@@ -98,3 +98,12 @@ test('broken bytes in their place are replaced', async t => {
     assert.equal(shown(await start('a').current()), keys)
   }
 })
+
+test('instances whose lists differ in their order write once each, and not at every question', async t => {
+  const { store, start } = openStore(t)
+  const [one, other] = [start('a', 'b'), start('b', 'a')]
+  for (const instance of [one, other, one, other]) await instance.current()
+  const version = (await store.read('data-keys'))?.version
+  for (const instance of [one, other, one, other]) await instance.current()
+  assert.equal((await store.read('data-keys'))?.version, version)
+})
