@@ -1,0 +1,163 @@
+// The configuration is found where people put it, in any of its spellings; what cannot be used stops the start with its
+// file and its line, and the start says what it found.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { suite, type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import type { MenshenError } from '../../src/errors.ts'
+import { findConfigFile, loadConfigFile } from '../../src/settings/load-config.ts'
+import { freePort } from '../kit/free-port.ts'
+import { type Environment, runMenshen, startMenshen } from '../kit/process.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const RULES = "{ rules: [{ path: '/internal', roles: ['developer'] }] }"
+const MODULE = `import { defineConfig } from 'menshen'\nexport default defineConfig(${RULES})\n`
+const TYPED = `import { type Config, defineConfig } from 'menshen'\nconst config: Config = ${RULES}\nexport default defineConfig(config)\n`
+const ASK = ['rules', 'check', '/internal', '--role', 'common']
+const REFUSED = /^GET \/internal as common: refused, by the rule/
+const PROVIDER = {
+  AUTH_URL: 'http://127.0.0.1:9',
+  CLIENT_ID: 'menshen-test',
+  CLIENT_SECRET: 'secret',
+  STORE: 'memory:',
+}
+
+suite('a configuration', { concurrency: 2 }, () => {
+  for (const ending of ['ts', 'mts', 'js', 'mjs'])
+    for (const type of [undefined, 'commonjs', 'module'])
+      test(`in menshen.config.${ending} is found where package.json says ${type ?? 'nothing'}`, async t => {
+        const cwd = folderWith(t, { [`menshen.config.${ending}`]: ending.endsWith('ts') ? TYPED : MODULE })
+        if (type) writeFileSync(join(cwd, 'package.json'), JSON.stringify({ type }))
+        const { rules } = await loadConfigFile(findConfigFile(cwd))
+        assert.deepEqual(rules, [{ path: '/internal', roles: ['developer'] }])
+      })
+
+  test('may be a script of the old kind, and may import others in a folder of the old kind', async t => {
+    const old = `const { defineConfig } = require('menshen')\nmodule.exports = defineConfig(${RULES})\n`
+    const manifest = { 'package.json': '{"type":"commonjs"}' }
+    assert.match(await ask(folderWith(t, { ...manifest, 'menshen.config.js': old })), REFUSED)
+    const imports = "import { rules } from './rules.ts'\nexport default { rules }\n"
+    const rules = "export const rules = [{ path: '/internal', roles: ['developer'] }]\n"
+    assert.match(await ask(folderWith(t, { ...manifest, 'menshen.config.ts': imports, 'rules.ts': rules })), REFUSED)
+  })
+
+  test('is the one that CONFIG names, in the environment or in .env', async t => {
+    const elsewhere = folderWith(t, { 'other.ts': MODULE })
+    const open = 'export default { rules: [] }\n'
+    const cwd = folderWith(t, {
+      'menshen.config.ts': open,
+      'menshen.config.js': open,
+      '.env': 'CONFIG=below/rules.mjs',
+    })
+    mkdirSync(join(cwd, 'below'))
+    writeFileSync(join(cwd, 'below', 'rules.mjs'), MODULE)
+    assert.match(await ask(cwd), REFUSED)
+    assert.match(await ask(cwd, { CONFIG: join(elsewhere, 'other.ts') }), REFUSED)
+    assert.match(await ask(cwd, { CONFIG: 'menshen.config.js' }), /: admitted/)
+  })
+
+  test('that CONFIG names has to be there', async t => {
+    const cwd = folderWith(t, { 'menshen.config.ts': MODULE })
+    for (const CONFIG of ['nowhere.ts', '.', '/nowhere/at/all.ts']) {
+      const { code, output } = await runMenshen({ ...PROVIDER, CONFIG }, { cwd })
+      assert.equal(code, 1)
+      assert.match(output, /^CONFIG is ".*", where there is no file; expected .*\.$/)
+    }
+  })
+
+  test('that is there twice is refused, because one of them would silently not count', async t => {
+    const cwd = folderWith(t, { 'menshen.config.ts': MODULE, 'menshen.config.mjs': MODULE })
+    const { code, output } = await runMenshen(PROVIDER, { cwd })
+    assert.equal(code, 1)
+    assert.match(
+      output,
+      /^menshen\.config\.ts and menshen\.config\.mjs are both in .*; expected one of them, or CONFIG .*\.$/,
+    )
+  })
+
+  test('with a mistake says its file and its line', async t => {
+    const mistakes: [text: string, line: number][] = [
+      ['export default {\n  rules: [\n}\n', 3],
+      ['const rules = []\nexport default { rules: rulez }\n', 2],
+      ["import { nothing } from 'menshen'\nexport default {}\n", 1],
+    ]
+    for (const ending of ['ts', 'js', 'mjs'])
+      for (const [text, line] of mistakes) {
+        const cwd = folderWith(t, { [`menshen.config.${ending}`]: text, 'package.json': '{"type":"commonjs"}' })
+        const file = join(cwd, `menshen.config.${ending}`)
+        const output = await loadConfigFile(file).then(
+          () => assert.fail(text),
+          (error: MenshenError) => error.message,
+        )
+        assert.ok(output.startsWith(`${file} cannot be loaded: `), output)
+        assert.ok(output.endsWith(`(${file}:${line}).`), output)
+        assert.doesNotMatch(output, /\n|file:|node:| at /)
+      }
+    const cwd = folderWith(t, { 'menshen.config.mjs': 'export default [\n' })
+    const { code, output } = await runMenshen(PROVIDER, { cwd })
+    assert.equal(code, 1)
+    assert.match(output, /^\/.*\/menshen\.config\.mjs cannot be loaded: .* \(\/.*\/menshen\.config\.mjs:\d\)\.$/)
+  })
+
+  test('is named at the start, with its rules and upstreams', async t => {
+    const config =
+      "export default { rules: [{ path: '/a', public: true }], upstreams: { '/api': 'http://127.0.0.1:9' } }\n"
+    const cwd = folderWith(t, { 'menshen.config.mts': config })
+    for (const WORKERS of ['1', '2']) {
+      const env = { ...PROVIDER, STORE: 'lmdb:./data', UPSTREAM: 'http://127.0.0.1:8', WORKERS }
+      const { config, rules, upstreams } = await startedLine(t, env, cwd)
+      assert.deepEqual([config, rules], [join(cwd, 'menshen.config.mts'), 1])
+      assert.deepEqual(upstreams, { '/': 'http://127.0.0.1:8', '/api': 'http://127.0.0.1:9' })
+    }
+    const { config: none, rules, upstreams } = await startedLine(t, PROVIDER, tempFolder(t))
+    assert.match(String(none), /^none \(no menshen\.config\.ts, .* in \//)
+    assert.deepEqual([rules, upstreams], [0, {}])
+  })
+
+  test('works with the built package', async t => {
+    const cwd = folderWith(t, { 'menshen.config.ts': TYPED, 'package.json': '{"type":"commonjs"}' })
+    const installed = join(cwd, 'node_modules', 'menshen')
+    for (const part of ['bin', 'browser', 'package.json'])
+      cpSync(join(ROOT, part), join(installed, part), { recursive: true })
+    symlinkSync(join(ROOT, 'node_modules'), join(installed, 'node_modules'))
+    const tsc = join(ROOT, 'node_modules', '.bin', 'tsc')
+    execFileSync(tsc, ['-p', join(ROOT, 'tsconfig.build.json'), '--outDir', join(installed, 'dist')])
+    const bin = join(installed, 'bin', 'menshen.js')
+    assert.match(execFileSync(process.execPath, [bin, ...ASK], { cwd, encoding: 'utf8' }), REFUSED)
+  })
+})
+
+suite('an unknown command', () => {
+  test('names the nearest, and an option says where settings come from', async () => {
+    for (const args of [['rule'], ['ruels', 'check'], ['start']]) {
+      const { code, output } = await runMenshen({}, { args })
+      assert.equal(code, 1)
+      assert.match(output, new RegExp(`^Unknown command ${args[0]}; .*\\brules\\b`))
+    }
+    const { code, output } = await runMenshen({}, { args: ['--port', '4000'] })
+    assert.equal(code, 1)
+    assert.match(output, /^Unknown option --port; settings are given by the environment/)
+  })
+})
+
+function folderWith(t: TestContext, files: Record<string, string>): string {
+  const folder = tempFolder(t)
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+  return folder
+}
+
+async function ask(cwd: string, env: Environment = {}): Promise<string> {
+  const { code, output } = await runMenshen(env, { cwd, args: ASK })
+  assert.equal(code, 0, output)
+  return output
+}
+
+async function startedLine(t: TestContext, env: Environment, cwd: string): Promise<Record<string, unknown>> {
+  const { lines, stop } = await startMenshen({ PORT: String(await freePort()), ...env }, { cwd })
+  t.after(stop)
+  await stop()
+  return lines.map(line => JSON.parse(line)).find(({ event }) => event === 'started') ?? assert.fail(lines.join('\n'))
+}
