@@ -10,8 +10,9 @@ export function settingsPage(): string {
   const rows = Object.entries(SETTINGS).map(([name, row]) => settingRow(name, row))
   return `# Settings
 
-From the environment, or from a file \`.env\` in the folder where Menshen is started; the environment wins. A bad value stops
-the start with one sentence that names the setting. This page is made from \`src/settings/rows.ts\` by \`npm run docs\`.
+From the environment, or from a file \`.env\` in the folder where Menshen is started; the environment wins where it
+is not empty. A bad value stops the start with one sentence that names the setting; a name that is a slip away from one of
+these gets a warning. This page is made from \`src/settings/rows.ts\` by \`npm run docs\`.
 
 | name | default | expected | meaning |
 |---|---|---|---|
@@ -19,7 +20,8 @@ ${rows.join('\n')}
 
 ## Rules
 
-Which role may see which pages is written in \`menshen.config.ts\`, in the same folder:
+Which role may see which pages is written in \`menshen.config.ts\` (or \`.mts\`, \`.js\`, \`.mjs\`) in the folder where Menshen is
+started, or in the file that \`CONFIG\` names:
 
 \`\`\`ts
 import { defineConfig } from 'menshen'
