@@ -10,6 +10,8 @@ type Row = (typeof CLAIMS)[number]
 const BEGIN = '# The claims that the gateway drops, from its own list: begin'
 const END = '# The claims that the gateway drops: end'
 const WIDTH = 120
+/** Spaces in front of a line, at most. */
+const DEEPEST = 10
 
 /** Said by the examples themselves. */
 const SAID_BY_EXAMPLES = new Set([
@@ -19,10 +21,8 @@ const SAID_BY_EXAMPLES = new Set([
 
 /** Each example, and how it drops a row of the list. */
 export const EXAMPLES: Readonly<Record<string, (row: Row) => string[]>> = {
-  'nginx/menshen.conf': ({ names }) => {
-    const dropped = names.flatMap(usualNames).filter(name => !SAID_BY_EXAMPLES.has(name) && !isExempt(name))
-    return packed(dropped.map(name => `proxy_set_header ${name} "";`))
-  },
+  'nginx/menshen.conf': row => packed(withoutPatterns(row).map(name => `proxy_set_header ${name} "";`)),
+  'traefik/dynamic.yml': row => packed(withoutPatterns(row).map(name => `${name}: "",`)),
   // It has no way to except a name from a pattern.
   'caddy/Caddyfile': ({ names }) => {
     const patterns = names.flatMap(name => (hasException(name) ? usualNames(name).filter(one => !isExempt(one)) : name))
@@ -33,6 +33,11 @@ export const EXAMPLES: Readonly<Record<string, (row: Row) => string[]>> = {
     const except = excepted.length > 0 ? `(?!${excepted.join('').slice(0, -1)})` : ''
     return [`http-request del-header ^${except}(${names.map(pattern).join('|')})$ -m reg`]
   },
+}
+
+/** For a proxy that knows names only. */
+function withoutPatterns({ names }: Row): string[] {
+  return names.flatMap(usualNames).filter(name => !SAID_BY_EXAMPLES.has(name) && !isExempt(name))
 }
 
 /** The names that a pattern stands for, for a proxy that has none. */
@@ -82,7 +87,7 @@ function packed(directives: readonly string[]): string[] {
   const lines: string[] = []
   for (const directive of directives) {
     const last = lines.at(-1)
-    if (last !== undefined && last.length + 1 + directive.length <= WIDTH - 4)
+    if (last !== undefined && last.length + 1 + directive.length <= WIDTH - DEEPEST)
       lines[lines.length - 1] += ` ${directive}`
     else lines.push(directive)
   }

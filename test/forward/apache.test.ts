@@ -12,7 +12,6 @@ const MODULES = ['mpm_event', 'authz_core', 'headers', 'proxy', 'proxy_http', 'r
 const proxy: FrontProxy = {
   program: 'apache2',
   mode: 'gateway',
-  knowsPatterns: true,
   config: readExample('apache/menshen.conf'),
   replace: ({ proxy, menshen }) => [
     ['<VirtualHost *:80>', `Listen 127.0.0.1:${proxy}\n<VirtualHost 127.0.0.1:${proxy}>`],

@@ -9,7 +9,6 @@ import { testSockets } from './proxy-sockets.ts'
 const proxy: FrontProxy = {
   program: 'haproxy',
   mode: 'forward-auth',
-  knowsPatterns: true,
   config: readExample('haproxy/haproxy.cfg'),
   replace: ({ proxy, menshen, application }) => [
     ['bind :80', `bind 127.0.0.1:${proxy}`],

@@ -14,7 +14,6 @@ const proxy: FrontProxy = {
   program: 'nginx',
   name: 'nginx and the gateway',
   mode: 'gateway',
-  knowsPatterns: true,
   // Without TLS, which test/docs-snippets.test.ts tries.
   config: (snippet?.text ?? assert.fail(`${PAGE} has no snippet for nginx`)).replaceAll(/ssl_certificate.*;/g, ''),
   replace: ({ proxy, menshen }) => [

@@ -9,7 +9,7 @@ import { testSockets } from './proxy-sockets.ts'
 const proxy: FrontProxy = {
   program: 'nginx',
   mode: 'forward-auth',
-  knowsPatterns: false,
+  cannot: ['patterns', 'set-cookie'],
   config: readExample('nginx/menshen.conf'),
   replace: ({ proxy, menshen, application }) => [
     ['listen 80;', `listen 127.0.0.1:${proxy};`],

@@ -21,8 +21,8 @@ export interface FrontProxy {
   name?: string
   /** Whether it asks Menshen and serves the application itself, or sends everything through Menshen. */
   mode: 'forward-auth' | 'gateway'
-  /** Whether it can drop headers by a pattern of their names. */
-  knowsPatterns: boolean
+  /** Drop headers by a pattern of their names; take single cookies out of an answer. */
+  cannot?: readonly ('patterns' | 'set-cookie')[]
   /** As the example or the documentation has it. */
   config: string
   /** What takes the place of what, in it. */
@@ -42,6 +42,17 @@ const RULES: Rule[] = [
   { path: '/public', public: true },
 ]
 
+/** What the application sets at /hostile: somebody else's session, besides a cookie of its own. */
+const HOSTILE_COOKIES = [
+  ...[
+    'menshen_session=evil',
+    '__Host-menshen_session=evil; Path=/; Secure',
+    'Menshen_Return=evil',
+    '=menshen_session=evil',
+  ],
+  'app=1; Path=/',
+]
+
 export type Behind = Awaited<ReturnType<typeof openBehind>>
 
 export async function openBehind(t: TestContext, proxy: FrontProxy) {
@@ -58,7 +69,9 @@ export async function openBehind(t: TestContext, proxy: FrontProxy) {
     config: { rules: RULES },
     answer: async (request, response) => {
       const body = await text(request)
-      response.setHeader('set-cookie', 'app=1; Path=/').end(`page ${request.url}${body}`)
+      if (request.url === '/hostile') response.setHeader('clear-site-data', '"cookies"')
+      response.setHeader('set-cookie', request.url === '/hostile' ? HOSTILE_COOKIES : 'app=1; Path=/')
+      response.end(`page ${request.url}${body}`)
     },
   })
   const ports = { proxy: port, menshen: Number(env.PORT), application: Number(new URL(scene.upstream.url).port) }

@@ -13,13 +13,13 @@ import { cookieOf } from './scene.ts'
 const LINES_AT_ONCE = 60
 
 export function testAttacks(proxy: FrontProxy): void {
-  const { program, name = program } = proxy
+  const { program, name = program, cannot = [] } = proxy
 
   test(`behind ${name} no claim of a client reaches the application, under any name or spelling`, async t => {
     const { scene, url, user } = await openBehind(t, proxy)
     // Nothing is known of this user but the name, so there is nothing to write over a forged header with.
     const cookie = `cookie: ${cookieOf(await user('lisi', { email: '', nickname: '' }))}`
-    const names = [...claims(), ...(proxy.knowsPatterns ? unknownClaims() : [])]
+    const names = [...claims(), ...(cannot.includes('patterns') ? [] : unknownClaims())]
     const forged = names.flatMap(name => [`${name}: forged`, `${name}: forged too`])
     for (let at = 0; at < forged.length; at += LINES_AT_ONCE)
       for (const [path, more, name] of [
@@ -95,6 +95,13 @@ export function testAttacks(proxy: FrontProxy): void {
       await send(behind.url, `GET /in/${n} HTTP/1.1`, `cookie: ${cookie}`)
       assert.deepEqual(cookiesAt(behind, `/in/${n}`), ['app=1'])
     }
+  })
+
+  test(`behind ${name} the application can neither set our cookies nor sign anybody out`, async t => {
+    const { user } = await openBehind(t, proxy)
+    const { headers, setCookies } = await (await user()).get('/hostile')
+    assert.equal(headers['clear-site-data'], undefined)
+    if (!cannot.includes('set-cookie')) assert.deepEqual(setCookies.filter(Boolean), ['app=1; Path=/'])
   })
 
   test(`behind ${name} a page’s script cannot ask in the proxy’s place`, async t => {

@@ -5,6 +5,7 @@ import test, { type TestContext } from 'node:test'
 import { WebSocketServer } from 'ws'
 import { IDENTITY } from './claims.ts'
 import { type FrontProxy, openBehind } from './proxies.ts'
+import { raw, request } from './raw.ts'
 import { cookieOf } from './scene.ts'
 import { dial, refusal } from './websocket.ts'
 
@@ -62,5 +63,13 @@ export function testSockets(proxy: FrontProxy): void {
       await once(socket, 'open')
       socket.terminate()
     }
+  })
+
+  test(`behind ${name} no other protocol is a tunnel`, async t => {
+    const { scene, url, user } = await openBehind(t, proxy)
+    const lines = ['connection: upgrade, http2-settings', 'upgrade: h2c', 'http2-settings: AAMAAABkAAQAAP__']
+    const asked = request('GET / HTTP/1.1', `cookie: ${cookieOf(await user())}`, ...lines)
+    await raw(url, asked.replace('app.test', new URL(url).host))
+    for (const { headers } of scene.upstream.received) assert.equal(headers.upgrade, undefined)
   })
 }

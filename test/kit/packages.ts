@@ -13,6 +13,7 @@ const PACKAGES = [
   { name: 'nginx-light', isThere: () => findProgram('nginx') !== undefined },
   { name: 'caddy', isThere: () => findProgram('caddy') !== undefined },
   { name: 'haproxy', isThere: () => findProgram('haproxy') !== undefined },
+  { name: 'python3-yaml', isThere: () => spawnSync('python3', ['-c', 'import yaml']).status === 0 },
   // The server without its service.
   { name: 'apache2-bin', isThere: () => findProgram('apache2') !== undefined },
 ]
