@@ -70,7 +70,7 @@ function exceptionsOf(name: string): string[] {
   return NO_CLAIMS.filter(exempt => exempt.startsWith(name.slice(0, -1)))
 }
 
-function hasException(name: string): boolean {
+export function hasException(name: string): boolean {
   return exceptionsOf(name).length > 0
 }
 

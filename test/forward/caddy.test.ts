@@ -9,7 +9,7 @@ import { testSockets } from './proxy-sockets.ts'
 const proxy: FrontProxy = {
   program: 'caddy',
   mode: 'forward-auth',
-  cannot: ['patterns'],
+  cannot: ['exceptions'],
   config: readExample('caddy/Caddyfile'),
   replace: ({ proxy, menshen, application }) => [
     ['app.example.com {', `http://127.0.0.1:${proxy} {`],

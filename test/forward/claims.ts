@@ -1,5 +1,5 @@
 // Names under which applications believe what they are told about a request, and the spellings that they take for them.
-import { usualNames } from '../../examples/claims.ts'
+import { hasException, usualNames } from '../../examples/claims.ts'
 import { CLAIMS } from '../../src/gateway/forward/claim-headers.ts'
 
 export const IDENTITY = [
@@ -27,10 +27,12 @@ export function claims(): string[] {
   return [...new Set([...IDENTITY.flatMap(spellings), ...[...BELIEVED, ...listed].flatMap(usualSpellings)])]
 }
 
-/** The gateway's patterns, with endings that nobody has thought of. */
-export function unknownClaims(): string[] {
+/** The gateway's patterns, with endings that nobody has thought of; those with exceptions too, unless told otherwise. */
+export function unknownClaims(cannot: readonly string[]): string[] {
+  if (cannot.includes('patterns')) return []
   const patterns = CLAIMS.flatMap(({ names }) => names).filter(name => name.endsWith('*'))
-  return patterns.map(name => name.replace('*', '-made-up'))
+  const known = patterns.filter(name => !(cannot.includes('exceptions') && hasException(name)))
+  return known.map(name => name.replace('*', '-made-up'))
 }
 
 function spellings(name: string): string[] {

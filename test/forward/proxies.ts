@@ -21,8 +21,8 @@ export interface FrontProxy {
   name?: string
   /** Whether it asks Menshen and serves the application itself, or sends everything through Menshen. */
   mode: 'forward-auth' | 'gateway'
-  /** Drop headers by a pattern of their names; take single cookies out of an answer. */
-  cannot?: readonly ('patterns' | 'set-cookie')[]
+  /** Drop headers by a pattern of their names, or by one that has exceptions; take single cookies out of an answer. */
+  cannot?: readonly ('patterns' | 'exceptions' | 'set-cookie')[]
   /** As the example or the documentation has it. */
   config: string
   /** What takes the place of what, in it. */
