@@ -36,7 +36,9 @@ export default defineConfig({
 
 A rule covers its path and everything below it (with \`exact: true\` only the path itself), for all methods or those in
 \`methods\`; \`public: true\` in place of \`roles\` admits everybody; \`shadow: true\` only logs whom it would have refused.
-The most specific rule decides. \`menshen rules check /path --role common\` says which, and \`menshen rules test FILE\` runs
+The most specific rule decides, for the path and for whatever a lenient application could take it for: \`/admin.json\`,
+\`/admin/\`, \`/Admin\`, \`/admin%3Fx\` need what \`/admin\` needs too, unless a rule names them as they are written.
+Two rules for the same requests are refused. \`menshen rules check /path --role common\` says which, and \`menshen rules test FILE\` runs
 a table of expectations. \`upstreams: { '/api': 'http://127.0.0.1:9000' }\` sends what is below a path to another
 application. Without a rule, every signed-in user
 may see a page; \`/_menshen/console\` is always for \`developer\` alone.

@@ -1,8 +1,9 @@
 // One canonical form of a path: it decides the rule and is what is forwarded. A path that two parsers could read
 // differently has none.
+import { fold, otherSpellings } from './folding.ts'
 
 /** Nothing to think about: no escape, no empty or dot segment, no parameter. */
-const PLAIN = /^(?:\/(?!\.)[\w\-.~!$&'()*+,=:@]+)*\/?$/
+const PLAIN = /^(?:\/(?![.+])[\w\-.~!$&'()*+,=:@]+)*\/?$/
 
 /** `undefined` if the path is ambiguous or broken: it must be refused, never guessed. */
 export function canonicalPath(path: string): string | undefined {
@@ -36,5 +37,12 @@ function isAmbiguous(path: string): boolean {
   // Slash, backslash, semicolon, control characters; and a percent sign in front of two more digits, which would make
   // whoever decodes twice see something else.
   if (/%(?:2F|5C|3B|7F|[01][0-9A-F])|%25[0-9A-Fa-f]{2}/.test(path)) return true
-  return path.includes('//') || path.split('/').some(segment => segment === '.' || segment === '..')
+  if (path.includes('//')) return true
+  const readable = readablePath(path)
+  return [readable, fold(readable), ...otherSpellings(readable)].some(hasDotSegment)
+}
+
+/** Also one that is left when spaces and dots are trimmed, as Windows does, or when the segment is cut at a sign. */
+function hasDotSegment(path: string): boolean {
+  return path.split(/[/\\]/).some(segment => /^\s*\.(?:[^\p{L}\p{N}_-]|$)/u.test(segment))
 }

@@ -1,59 +1,68 @@
-// Which role may see which pages: rules as data, the most specific one first, and nothing that no rule admits.
+// Which role may see which pages: rules as data, the most specific one first, and nothing that no rule admits. Applications
+// read paths in more ways than one, so a request is admitted only if the rule of every reading admits it.
 import { OWN_PATHS, OWN_PREFIX } from '../own-paths.ts'
 import { ROLES, type Role, type Rule } from '../settings/config-file.ts'
+import { isPlain, isPlainRule, LENIENTLY, readingsOf } from './readings.ts'
+import { decidingRules, follow, growTree, LAST_RULE, LITERALLY } from './rule-tree.ts'
+
+export interface Decision {
+  readonly rule: Rule
+  /** The path as an application could read it, if it was not the path as it is that decided. */
+  readonly reading?: string
+}
 
 export interface Rules {
-  /** The rule that decides. For applications that cannot tell capitals from small letters, the stricter of both. */
+  decide(method: string, path: string, role: Role | undefined): Decision
+  /** The rule that decides. */
   ruleFor(method: string, path: string, role: Role | undefined): Rule
   /** A rule on trial that would decide instead, if there is one. */
-  shadowRuleFor(method: string, path: string): Rule | undefined
+  shadowRuleFor(method: string, path: string, role: Role | undefined): Rule | undefined
 }
 
 /** Our own pages are for every signed-in user, whatever the rules say of the application. */
 const OWN_RULE: Rule = { path: OWN_PREFIX, roles: ROLES }
 const CONSOLE_RULE: Rule = { path: OWN_PATHS.console, roles: ['developer'] }
-/** Whatever no other rule covers. */
-const LAST_RULE: Rule = { path: '/', roles: ROLES }
 
 export function createRules(given: readonly Rule[]): Rules {
-  const sorted = [CONSOLE_RULE, OWN_RULE, ...given].sort((one, other) => specificity(other) - specificity(one))
-  const rules = sorted.filter(rule => !rule.shadow)
-  const shadows = given.some(rule => rule.shadow)
-  const capitals = given.some(rule => rule.path !== rule.path.toLowerCase())
-  const foldedRules = rules.map(rule => ({ rule, folded: { ...rule, path: rule.path.toLowerCase() } }))
-
-  function foldedRuleFor(method: string, path: string): Rule {
-    return foldedRules.find(({ folded }) => covers(folded, method, path.toLowerCase()))?.rule ?? LAST_RULE
-  }
-
+  const decide = createDecide(given.filter(({ shadow }) => !shadow))
+  const decideOnTrial = given.some(({ shadow }) => shadow) ? createDecide(given) : undefined
   return {
-    ruleFor(method, path, role) {
-      const rule = rules.find(rule => covers(rule, method, path)) ?? LAST_RULE
-      const folds = capitals || path !== path.toLowerCase()
-      return folds && admits(rule, role) ? foldedRuleFor(method, path) : rule
-    },
-    shadowRuleFor: (method, path) => {
-      if (!shadows) return undefined
-      const rule = sorted.find(rule => covers(rule, method, path))
+    decide,
+    ruleFor: (method, path, role) => decide(method, path, role).rule,
+    shadowRuleFor(method, path, role) {
+      const rule = decideOnTrial?.(method, path, role).rule
       return rule?.shadow ? rule : undefined
     },
+  }
+}
+
+function createDecide(given: readonly Rule[]): Rules['decide'] {
+  const rules = [CONSOLE_RULE, OWN_RULE, ...given]
+  const literal = growTree(rules, LITERALLY)
+  const lenient = growTree(rules, LENIENTLY)
+  const rulesArePlain = given.every(isPlainRule)
+
+  function literalRule(method: string, path: string): Rule {
+    const node = follow(literal, path)
+    return decidingRules(node, method, path === node.path)[0] ?? LAST_RULE
+  }
+
+  return (method, path, role) => {
+    const rule = literalRule(method, path)
+    if ((rulesArePlain && isPlain(path)) || !admits(rule, role)) return { rule }
+    // What the rule names as it was asked for, nobody reads differently: the operator knows the application.
+    const rest = rule.path === '/' ? path : path.slice(rule.path.length)
+    for (const reading of readingsOf(lenient.nodeOf(rule), rest, method)) {
+      const stricter = reading.rules.find(other => !admits(other, role))
+      if (stricter) return { rule: stricter, reading: reading.path() }
+    }
+    return { rule }
   }
 }
 
 /** Whether the rule lets this role in; a visitor has none. */
 export function admits(rule: Rule, role: Role | undefined): boolean {
   return rule.public === true || (role !== undefined && rule.roles?.includes(role) === true)
-}
-
-/** The longer path; of the same path the exact one; of these the one for certain methods. */
-function specificity(rule: Rule): number {
-  return rule.path.length * 4 + (rule.exact ? 2 : 0) + (rule.methods ? 1 : 0)
-}
-
-function covers(rule: Rule, method: string, path: string): boolean {
-  const asked = method === 'HEAD' ? 'GET' : method
-  if (rule.methods && !rule.methods.includes(asked)) return false
-  return rule.exact ? path === rule.path : isWithin(rule.path, path)
 }
 
 /** The path itself, or anything below it. */

@@ -73,19 +73,38 @@ function readTable(file: string): z.infer<typeof expectations> {
 }
 
 function describe(rules: Rules, method: string, path: string, role: (typeof WHO)[number]): string {
-  const { outcome, why } = decide(rules, method, path, role)
-  return `${method} ${path} as ${role}: ${outcome}, ${why}`
+  const { outcome, why, onTrial } = decide(rules, method, path, role)
+  return `${method} ${path} as ${role}: ${outcome}, ${why}${onTrial ? `; ${onTrial}` : ''}`
 }
 
-function decide(rules: Rules, method: string, target: string, role: Role | 'visitor') {
+type Outcomes = z.infer<typeof expectations>[number]['expect']
+
+interface Verdict {
+  readonly outcome: Outcomes
+  readonly why: string
+  /** What a shadow rule would do. */
+  readonly onTrial?: string
+}
+
+function decide(rules: Rules, method: string, target: string, who: (typeof WHO)[number]): Verdict {
   // A browser encodes what is typed in, and the rules see nothing of the query.
   const [path] = splitTarget(target.replace(/[^\x21-\x7e]/gu, encodeURIComponent))
   const canonical = canonicalPath(path)
   if (canonical === undefined) return { outcome: 'bad_request', why: 'because the path is ambiguous' }
-  const known = role === 'visitor' ? undefined : role
-  const rule = rules.ruleFor(method, readablePath(canonical), known)
+  const role = who === 'visitor' ? undefined : who
+  const readable = readablePath(canonical)
+  const { rule, reading } = rules.decide(method, readable, role)
   if (isOwnPath(canonical) && rule.path !== OWN_PATHS.console)
     return { outcome: 'own', why: 'because Menshen answers it itself' }
-  const outcome = admits(rule, known) ? 'admitted' : role === 'visitor' ? 'login' : 'refused'
-  return { outcome, why: `by the rule ${JSON.stringify(rule)}` }
+  const shadow = rules.shadowRuleFor(method, readable, role)
+  return {
+    outcome: outcomeOf(rule, role),
+    why: `by the rule ${JSON.stringify(rule)}${reading === undefined ? '' : `, as an application could read it as ${reading}`}`,
+    ...(shadow && { onTrial: `on trial: ${outcomeOf(shadow, role)}, by the rule ${JSON.stringify(shadow)}` }),
+  }
+}
+
+function outcomeOf(rule: Rule, role: Role | undefined): Outcomes {
+  if (admits(rule, role)) return 'admitted'
+  return role === undefined ? 'login' : 'refused'
 }

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
 import { isOwnPath, OWN_PREFIX } from '../own-paths.ts'
+import { refuseDuplicates } from './duplicate-rules.ts'
 import { audience, upstream } from './kinds.ts'
 
 export const ROLES = ['developer', 'common'] as const
@@ -52,6 +53,7 @@ const rule = z
     methods: z
       .array(z.string().regex(/^[A-Z]+$/, 'expected methods in capitals, for example "GET"'))
       .min(1)
+      .refine(methods => !methods.includes('HEAD') || methods.includes('GET'), 'HEAD counts as GET; name GET instead')
       .optional(),
     roles: z
       .array(z.enum(ROLES))
@@ -78,8 +80,13 @@ const upstreamPlace = z.unknown().transform((given, context) => {
 })
 
 const configShape = z.strictObject({
-  rules: z.array(rule).optional(),
-  upstreams: z.record(path, upstreamPlace).optional(),
+  rules: z.array(rule).superRefine(refuseDuplicates).optional(),
+  upstreams: z
+    .record(path, upstreamPlace, {
+      // Otherwise it would only say that the key is invalid.
+      error: issue => (issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined),
+    })
+    .optional(),
 })
 
 /** Refuses with one sentence for each thing that is wrong: `where` it stands, and what the `whole` is called there. */

@@ -18,6 +18,7 @@ export default defineConfig({
     { path: '/public', public: true },
     { path: '/forms', methods: ['POST'], roles: ['developer'] },
     { path: '/管理', roles: ['developer'] },
+    { path: '/x/trial', roles: ['developer'], shadow: true },
   ],
 })
 `
@@ -44,6 +45,16 @@ test('rules check says what happens, and by which rule', async t => {
     ['/x/%2e%2e/internal --role common', /: bad_request, because the path is ambiguous/],
     ['/login', /: own, because Menshen answers it itself/],
     ['/_menshen/console --role common', /: refused, by the rule/],
+    ['/x --role common', /^[^;]*: admitted, by the rule \{"path":"\/","roles":\["developer","common"\]\}$/],
+    [
+      '/internal.json --role common',
+      /: refused, by the rule \{"path":"\/internal",.*\}, as an application could read it as \/internal$/,
+    ],
+    [
+      '/x/%EF%BD%94rial --role common',
+      /: admitted, .*; on trial: refused, by the rule \{"path":"\/x\/trial".*"shadow":true\}$/,
+    ],
+    ['/x/trial --role developer', /: admitted, .*; on trial: admitted, by the rule/],
   ]
   const { rules = [] } = await loadConfig(cwd)
   for (const [args, expected] of rows) {
@@ -98,6 +109,17 @@ test('a bad configuration stops the start with the file, the rule and what is ex
     ["rules: [{ path: '/a' }]", /rules\.0: expected either roles or public: true/],
     ["rules: [{ path: '/a', public: true, roles: ['common'] }]", /rules\.0: expected either roles or public: true/],
     ["rules: [{ path: '/a', public: true, methods: ['get'] }]", /rules\.0\.methods\.0: expected methods in capitals/],
+    ["rules: [{ path: '/a', public: true, methods: ['HEAD'] }]", /rules\.0\.methods: HEAD counts as GET; name GET/],
+    [
+      "rules: [{ path: '/a', public: true }, { path: '/b', public: true }, { path: '/a', roles: ['common'] }]",
+      /rules\.2: rules\.0 already decides \/a; expected one rule, or methods that differ\.$/,
+    ],
+    [
+      "rules: [{ path: '/a', public: true, methods: ['GET', 'PUT'] }, { path: '/a', roles: ['common'], methods: ['PUT'] }]",
+      /rules\.1: rules\.0 already decides PUT of \/a; expected/,
+    ],
+    ["upstreams: { '/a': '127.0.0.1:8080' }", /upstreams\.\/a: expected an http or https address .*"http:\/\/127/],
+    ["upstreams: { '/a/': 'http://127.0.0.1:1' }", /upstreams\.\/a\/: .*no slash at the end/],
     ["rules: [{ path: '/a', public: true, role: 'x' }]", /rules\.0: Unrecognized key: "role"/],
     ['rule: []', /the default export: Unrecognized key: "rule"/],
     ["upstreams: { '/api': 'ftp://a' }", /upstreams\.\/api: /],
@@ -115,4 +137,15 @@ test('a bad configuration stops the start with the file, the rule and what is ex
   const { code, output } = await runMenshen(ports, { cwd })
   assert.equal(code, 1)
   assert.equal(output, `${join(cwd, 'menshen.config.ts')}: rules.0: expected either roles or public: true.`)
+})
+
+test('rules of one path stand side by side if they differ in exactness, in methods, or in being on trial', async t => {
+  const rules = `rules: [
+    { path: '/a', public: true },
+    { path: '/a', exact: true, public: true },
+    { path: '/a', methods: ['GET'], public: true },
+    { path: '/a', methods: ['PUT', 'POST'], public: true },
+    { path: '/a', roles: ['common'], shadow: true },
+  ]`
+  assert.equal((await loadConfig(folderWith(t, `export default { ${rules} }\n`))).rules?.length, 5)
 })

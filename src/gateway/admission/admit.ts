@@ -55,7 +55,7 @@ export function judge(context: GatewayContext, method: string, canonical: string
   const { loaded } = caller
   const path = readablePath(canonical)
   const role = loaded?.session.userRole
-  const shadow = context.rules.shadowRuleFor(method, path)
+  const shadow = context.rules.shadowRuleFor(method, path, role)
   if (shadow && !admits(shadow, role)) context.report('shadow_refused', { rule: shadow, method, path, role })
   if (admits(context.rules.ruleFor(method, path, role), role)) return { ...caller, outcome: 'admitted' }
   return { ...caller, outcome: loaded ? 'refused' : 'visitor' }

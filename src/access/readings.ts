@@ -1,0 +1,142 @@
+// Every way in which an application could read a path: it may take a suffix for a format, trim signs and spaces, cut at a
+// question mark, fold letters, or serve a folder by its index page. Each reading leads to rules of its own.
+import type { Rule } from '../settings/config-file.ts'
+import { fold, otherSpellings } from './folding.ts'
+import { below, decidingRules, type Naming, type RuleNode } from './rule-tree.ts'
+
+export interface Reading {
+  path(): string
+  readonly rules: readonly Rule[]
+}
+
+const NONE: readonly RuleNode[] = []
+/** The usual segment. */
+const PLAIN = /^[a-z\d_-]+$/
+/** Names are letters, digits, dashes and underscores. Whatever else follows a name may be no part of it. */
+const SIGN = /[^\p{L}\p{N}\p{M}_-]/gu
+/** Whoever decodes before parsing finds the end of the path there. */
+const CUT = /[?#]/
+/** What follows a script in a path is its argument, or the page that it gives. */
+const SCRIPT = /\.(?:php\d?|phtml|aspx?|ashx|asmx|jspx?|cgi|fcgi|pl|py|rb|cfm|do|action)(?![\w-])/
+/** What servers look for, or give, when a path has no extension. */
+const PAGE =
+  /\.(?:x?html?|shtml|json|xml|php\d?|phtml|aspx?|ashx|asmx|jspx?|jsf|faces|cgi|fcgi|pl|py|rb|cfm|do|action)$/
+/** What a folder is served by. */
+const INDEX = /^(?:index|default)(?![\w-])/
+/** Nothing is left when spaces and signs are trimmed, or when it is cut. */
+const NAMELESS = /^\s*(?:$|[%;:?#]|[^\p{L}\p{N}_-](?![\p{L}\p{N}_-]))/u
+const INVISIBLE_THEN_SIGN = /^[\s+\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}]+[^\p{L}\p{N}_-]/u
+/** Windows has a second name like this for every long one. */
+const SHORT_NAME = /^([^.]{6})~\d/
+
+export const LENIENTLY: Naming = {
+  /** A number is the same number with zeros in front. */
+  keyOf(segment) {
+    const folded = fold(segment)
+    return /^0\d*$/.test(folded) ? folded.replace(/^0+(?=\d)/, '') : folded
+  },
+  aliasOf: key => (PAGE.test(key) ? key.replace(PAGE, '') : undefined),
+}
+
+/** Nothing to read differently: with plain rules, there is one reading. */
+export function isPlain(path: string): boolean {
+  return path === '/' || (/^(?:\/[a-z\d_-]+)+$/.test(path) && !/\/(?:index|default)(?:\/|$)/.test(path))
+}
+
+/** A plain path meets such a rule only where it is spelled like it. */
+export function isPlainRule({ path }: Rule): boolean {
+  return path.split('/').every(segment => {
+    const key = LENIENTLY.keyOf(segment)
+    const isOneOfMany = LENIENTLY.aliasOf(key) !== undefined || /^\d+$/.test(key)
+    return !isOneOfMany && (key === segment || !isPlain(`/${key}`))
+  })
+}
+
+/** `rest` is what follows the path of `start`. */
+export function* readingsOf(start: RuleNode, rest: string, method: string): Generator<Reading> {
+  for (const spelling of [rest, ...otherSpellings(rest)]) {
+    const segments = spelling.split(/[/\\]/)
+    // It begins with the slash that ends the path of the node.
+    yield* walk(start, segments.slice(1), method)
+  }
+}
+
+function* walk(start: RuleNode, segments: readonly string[], method: string): Generator<Reading> {
+  let nodes: ReadonlySet<RuleNode> = new Set([start])
+  for (const [i, segment] of segments.entries()) {
+    const next = new Set<RuleNode>()
+    const meaning = meaningOf(segment)
+    const isLast = i === segments.length - 1
+    for (const node of nodes) {
+      const children = childrenFor(node, meaning)
+      const isNamed = children.some(({ spellings }) => spellings.has(segment))
+      if (!isNamed) yield goesOn(node, segments, i, method)
+      if (meaning.mayEnd) for (const child of children) yield endsAt(child, method)
+      if (meaning.mayEndBefore) yield endsAt(node, method)
+      if (meaning.isNameless || (meaning.isScript && !isLast)) next.add(node)
+      for (const child of children) next.add(child)
+    }
+    if (next.size === 0) return
+    nodes = next
+  }
+  for (const node of nodes) yield endsAt(node, method)
+}
+
+interface Meaning {
+  readonly key: string
+  readonly isScript?: boolean
+  readonly isNameless?: boolean
+  /** The path may end with this segment, whatever follows. */
+  readonly mayEnd?: boolean
+  /** Or without it. */
+  readonly mayEndBefore?: boolean
+}
+
+function meaningOf(segment: string): Meaning {
+  const key = LENIENTLY.keyOf(segment)
+  if (PLAIN.test(key)) return { key, mayEndBefore: INDEX.test(key) }
+  const isScript = SCRIPT.test(key)
+  const isCut = CUT.test(key)
+  const isNameless = NAMELESS.test(key) || INVISIBLE_THEN_SIGN.test(segment)
+  return {
+    key,
+    isScript,
+    isNameless,
+    mayEnd: isCut || isScript,
+    mayEndBefore: INDEX.test(key) || (isNameless && isCut),
+  }
+}
+
+/** The children that a segment could mean. */
+function childrenFor({ children, aliases, longestKey }: RuleNode, { key }: Meaning): readonly RuleNode[] {
+  if (children.size === 0) return NONE
+  const name = key.trimStart()
+  const found = new Set(aliases.get(withoutTrailingSigns(name)))
+  const add = (child: RuleNode | undefined) => child && found.add(child)
+  add(children.get(key))
+  if (PLAIN.test(key)) return [...found]
+  add(children.get(name))
+  for (const { index } of name.matchAll(SIGN)) {
+    if (index > longestKey) break
+    add(children.get(LENIENTLY.keyOf(name.slice(0, index))))
+  }
+  const short = SHORT_NAME.exec(name)?.[1]
+  if (short !== undefined)
+    for (const [other, child] of children) if (other.length > 8 && other.startsWith(short)) add(child)
+  return [...found]
+}
+
+/** By hand: a pattern for it would take its time with a long run of signs that is not the end. */
+function withoutTrailingSigns(name: string): string {
+  let end = name.length
+  while (end > 0 && ' .~'.includes(name.charAt(end - 1))) end--
+  return name.slice(0, end)
+}
+
+function endsAt(node: RuleNode, method: string): Reading {
+  return { path: () => node.path, rules: decidingRules(node, method, true) }
+}
+
+function goesOn(node: RuleNode, segments: readonly string[], i: number, method: string): Reading {
+  return { path: () => below(node, segments.slice(i).join('/')), rules: decidingRules(node, method, false) }
+}

@@ -1,0 +1,105 @@
+// The rules as a tree of path segments: which of them decides is found by a walk along the path, however many there are.
+import { ROLES, type Rule } from '../settings/config-file.ts'
+
+export interface RuleNode {
+  /** As the first rule here spells it. */
+  readonly path: string
+  readonly parent: RuleNode | undefined
+  /** The most specific first. */
+  readonly rules: Rule[]
+  readonly children: Map<string, RuleNode>
+  /** Children by another name that a server would find them by. */
+  readonly aliases: Map<string, RuleNode[]>
+  /** How the rules write the last segment. */
+  readonly spellings: Set<string>
+  /** Of the longest key among the children. */
+  longestKey: number
+}
+
+/** Whatever no other rule covers. */
+export const LAST_RULE: Rule = { path: '/', roles: ROLES }
+
+export interface Naming {
+  /** Segments with the same key are the same to the tree. */
+  keyOf(segment: string): string
+  aliasOf(key: string): string | undefined
+}
+
+export const LITERALLY: Naming = { keyOf: segment => segment, aliasOf: () => undefined }
+
+export interface RuleTree {
+  readonly root: RuleNode
+  nodeOf(rule: Rule): RuleNode
+}
+
+export function growTree(rules: readonly Rule[], naming: Naming): RuleTree {
+  const root = newNode('/', undefined)
+  const nodes = new Map<Rule, RuleNode>()
+  for (const rule of rules) {
+    const segments = rule.path === '/' ? [] : rule.path.slice(1).split('/')
+    const node = segments.reduce((parent, segment) => childOf(parent, segment, naming), root)
+    node.rules.push(rule)
+    node.rules.sort((one, other) => rank(other) - rank(one))
+    nodes.set(rule, node)
+  }
+  return { root, nodeOf: rule => nodes.get(rule) ?? root }
+}
+
+function childOf(parent: RuleNode, segment: string, { keyOf, aliasOf }: Naming): RuleNode {
+  const key = keyOf(segment)
+  const known = parent.children.get(key)
+  const child = known ?? newNode(below(parent, segment), parent)
+  child.spellings.add(segment)
+  if (known) return known
+  parent.children.set(key, child)
+  parent.longestKey = Math.max(parent.longestKey, key.length)
+  const alias = aliasOf(key)
+  if (alias !== undefined) parent.aliases.set(alias, [...(parent.aliases.get(alias) ?? []), child])
+  return child
+}
+
+function newNode(path: string, parent: RuleNode | undefined): RuleNode {
+  return { path, parent, rules: [], children: new Map(), aliases: new Map(), spellings: new Set(), longestKey: 0 }
+}
+
+/** The path of a node with something after it. */
+export function below({ path }: RuleNode, rest: string): string {
+  return path === '/' ? `/${rest}` : `${path}/${rest}`
+}
+
+/** The last node on the way of a path, as far as there is one. */
+export function follow({ root }: RuleTree, path: string): RuleNode {
+  let node = root
+  for (let start = 1; start <= path.length; ) {
+    const slash = path.indexOf('/', start)
+    const end = slash === -1 ? path.length : slash
+    const child = node.children.get(path.slice(start, end))
+    if (!child) break
+    node = child
+    start = end + 1
+  }
+  return node
+}
+
+/**
+ * The rules that decide for a path that comes to this node and ends here, or goes on where no rule follows. Several only
+ * if they write one path differently.
+ */
+export function decidingRules(node: RuleNode, method: string, ends: boolean): readonly Rule[] {
+  for (let at: RuleNode | undefined = node; at; at = at.parent) {
+    const isHere = ends && at === node
+    const covering = at.rules.filter(rule => isFor(rule, method) && (isHere || !rule.exact))
+    const [first] = covering
+    if (first) return covering.filter(rule => rank(rule) === rank(first))
+  }
+  return [LAST_RULE]
+}
+
+function isFor({ methods }: Rule, method: string): boolean {
+  return methods === undefined || methods.includes(method === 'HEAD' ? 'GET' : method)
+}
+
+/** Of one path the exact rule, then the one for certain methods, then the one on trial. */
+function rank({ exact, methods, shadow }: Rule): number {
+  return (exact ? 4 : 0) + (methods ? 2 : 0) + (shadow ? 1 : 0)
+}
