@@ -5,12 +5,12 @@ import { existsSync, readFileSync } from 'node:fs'
 
 const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 const [major, minor] = engines.node.match(/\d+/g).map(Number)
-const [ownMajor, ownMinor] = process.versions.node.split('.').map(Number)
+const [ownMajor = 0, ownMinor = 0] = process.versions.node.split('.').map(Number)
 
 if (ownMajor < major || (ownMajor === major && ownMinor < minor)) {
   process.stderr.write(
     `Menshen needs Node ${major}.${minor} or newer, and this is ${process.versions.node}; ` +
-      'install a newer one from https://nodejs.org, or start it by npm after npm ci, which brings its own.\n',
+      'install a newer one from https://nodejs.org, or run npm ci without --omit=dev and then npm start, which brings its own.\n',
   )
   process.exit(1)
 }

@@ -2,9 +2,10 @@
 import type { Report } from '../events.ts'
 import { adviceFor } from '../settings/advice.ts'
 import type { Config } from '../settings/config-file.ts'
-import { CONFIG_FILES } from '../settings/load-config.ts'
+import { isProduction } from '../settings/deployment.ts'
+import { CONFIG_FILE, ENDINGS } from '../settings/load-config.ts'
 import type { Misspelt } from '../settings/misspelt.ts'
-import { isProduction, missingSettings, type Settings } from '../settings/read.ts'
+import { missingSettings, type Settings } from '../settings/read.ts'
 import { hidePassword } from '../settings/secret.ts'
 
 export interface Announcement {
@@ -39,7 +40,7 @@ function factsOfStart({ settings, configFile, config, users }: Announcement) {
     provider: users ? `${AUTH_URL} (development provider, not for production)` : AUTH_URL,
     store: hidePassword(settings.STORE),
     workers: WORKERS,
-    config: configFile ?? `none (no ${CONFIG_FILES.join(', ')} in ${process.cwd()})`,
+    config: configFile ?? `none (no ${CONFIG_FILE}.{${ENDINGS.join(',')}} in ${process.cwd()})`,
     rules: config.rules?.length ?? 0,
     upstreams: { ...(UPSTREAM && { '/': UPSTREAM }), ...addressesIn(config) },
   }

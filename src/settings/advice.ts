@@ -1,7 +1,8 @@
 // What is risky or does not fit together although each setting is right by itself. The start, the console and whoever
 // else gives advice take it from here; the sentence for operators is that of the event.
 import type { EventCode } from '../events.ts'
-import { isLoopback, isProduction, isSecure, isUnknownEnvironment, portIn, type Settings } from './read.ts'
+import { isLoopback, isProduction, isUnknownEnvironment, portIn } from './deployment.ts'
+import { isSecure, type Settings } from './read.ts'
 
 type AdviceCode = Extract<
   EventCode,

@@ -6,12 +6,13 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { MenshenError } from '../errors.ts'
 import { type Config, checkConfig } from './config-file.ts'
 
-export const CONFIG_FILES = ['ts', 'mts', 'js', 'mjs'].map(ending => `menshen.config.${ending}`)
+export const CONFIG_FILE = 'menshen.config'
+export const ENDINGS = ['ts', 'mts', 'js', 'mjs']
 
 /** The file that CONFIG names, else the one in the folder; `undefined` if there is none. */
 export function findConfigFile(folder: string, named?: string): string | undefined {
   if (named !== undefined) return namedFile(resolve(folder, named))
-  const found = CONFIG_FILES.filter(name => existsSync(join(folder, name)))
+  const found = ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`).filter(name => existsSync(join(folder, name)))
   if (found.length > 1)
     throw new MenshenError(
       'bad_settings',

@@ -1,30 +1,21 @@
 // Reads the settings of rows.ts from an environment, and answers what follows from them together.
 
 import { MenshenError } from '../errors.ts'
-import { matchHeaders, NEVER_KEPT } from './header-names.ts'
+import { conflictsIn, plainHttpIn } from './conflicts.ts'
+import { isLoopback, isProduction, portIn } from './deployment.ts'
 import { isLongEnough } from './kinds.ts'
 import type { Row } from './row.ts'
 import { SETTINGS } from './rows.ts'
 import { hidePassword, Secret } from './secret.ts'
 
-type Name = keyof typeof SETTINGS
-type Checked = { readonly [K in Name]: (typeof SETTINGS)[K] extends Row<infer T> ? T : never }
+export type Name = keyof typeof SETTINGS
+export type Checked = { readonly [K in Name]: (typeof SETTINGS)[K] extends Row<infer T> ? T : never }
 export type Settings = Checked & { readonly PORT: number }
 export type Environment = Readonly<Record<string, string | undefined>>
 
 const ROWS = Object.entries(SETTINGS) as [Name, Row<unknown>][]
 const LONGEST_SHOWN = 100
-/** The values of NODE_ENV that mean it; so does none. */
-const DEVELOPMENT: readonly string[] = ['development', 'dev', 'test']
 const OAUTH_SETTINGS = ['AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET'] as const
-
-const IDENTITY_SETTINGS = [
-  'IDENTITY_USER',
-  'IDENTITY_EMAIL',
-  'IDENTITY_NAME',
-  'IDENTITY_ROLE',
-  'IDENTITY_ASSERTION',
-] as const
 
 /** Reads all settings at once, so that one start names everything that is wrong. */
 export function readSettings(environment: Environment): Settings {
@@ -47,28 +38,6 @@ function checkRows(given: (name: string) => string | undefined) {
     else problems.push(problem(name, text, row))
   }
   return { checked: values as Checked, problems }
-}
-
-/** What is wrong although each setting is right by itself. */
-function conflictsIn(checked: Checked, isGiven: (name: Name) => boolean): string[] {
-  const problems: string[] = []
-  if (isGiven('CLIENT_SECRET') && isGiven('CLIENT_SECRET_FILE'))
-    problems.push('CLIENT_SECRET and CLIENT_SECRET_FILE are both set; expected one of them.')
-  if (isGiven('SECRET') && isGiven('SECRET_FILE'))
-    problems.push('SECRET and SECRET_FILE are both set; expected one of them.')
-  if (isGiven('TLS_CERT_FILE') !== isGiven('TLS_KEY_FILE'))
-    problems.push('TLS_CERT_FILE and TLS_KEY_FILE go together; expected both of them or none.')
-  const headers = IDENTITY_SETTINGS.map(name => checked[name]).filter(name => name !== undefined)
-  if (new Set(headers).size < headers.length)
-    problems.push(`${IDENTITY_SETTINGS.join(', ')} share a name; expected a header of its own for each.`)
-  const unkept = (checked.KEEP_HEADERS ?? []).filter(name => [...NEVER_KEPT, ...headers].some(matchHeaders([name])))
-  if (unkept.length > 0)
-    problems.push(
-      `KEEP_HEADERS names ${unkept.join(', ')}, which Menshen says itself or which is for one connection; expected other headers, for example x-user-id.`,
-    )
-  if (checked.STORE === 'memory:' && checked.WORKERS > 1)
-    problems.push('STORE is "memory:", which WORKERS cannot share; expected a store for all, for example lmdb:./data.')
-  return problems
 }
 
 /** With what follows from other settings. */
@@ -134,15 +103,6 @@ export function wantsDevProvider(settings: Settings): boolean {
   return hasNone && !isProduction(settings) && isLoopback(settings.BASE_URL)
 }
 
-/** Anything but the known words for development: a word that we do not know must not open a door. */
-export function isProduction({ NODE_ENV }: Pick<Settings, 'NODE_ENV'>): boolean {
-  return NODE_ENV !== undefined && !DEVELOPMENT.includes(NODE_ENV)
-}
-
-export function isUnknownEnvironment(name: string | undefined): boolean {
-  return name !== undefined && name !== 'production' && !DEVELOPMENT.includes(name)
-}
-
 export function isSecure(settings: Pick<Settings, 'BASE_URL'>): boolean {
   return settings.BASE_URL.startsWith('https:')
 }
@@ -154,30 +114,4 @@ function problem(name: string, text: string, row: Row<unknown>): string {
     .slice(0, LONGEST_SHOWN)
   const shown = row.secret ? 'not usable' : `"${plain}"`
   return `${name} is ${shown}; expected ${row.expected}, for example ${row.example}.`
-}
-
-function plainHttpIn(settings: Settings): string[] {
-  if (!isProduction(settings) || settings.ALLOW_PLAIN_HTTP) return []
-  return (['BASE_URL', 'AUTH_URL', 'LOGOUT_URL', 'JWKS_URL'] as const)
-    .filter(name => settings[name]?.startsWith('http:') && !isLoopback(settings[name]))
-    .map(
-      name =>
-        `${name} is "${settings[name]}"; in production expected an https address, for example https://app.example.com (ALLOW_PLAIN_HTTP=true accepts the risk).`,
-    )
-}
-
-/** Whether an address leads to this very machine. */
-export function isLoopback(address: string): boolean {
-  const { hostname } = new URL(address)
-  return (
-    hostname === 'localhost' ||
-    hostname.endsWith('.localhost') ||
-    hostname === '[::1]' ||
-    /^127(\.\d{1,3}){3}$/.test(hostname)
-  )
-}
-
-export function portIn(address: string): number {
-  const { port, protocol } = new URL(address)
-  return Number(port) || (protocol === 'https:' ? 443 : 80)
 }

@@ -113,7 +113,7 @@ suite('a configuration', { concurrency: 2 }, () => {
       assert.deepEqual(upstreams, { '/': 'http://127.0.0.1:8', '/api': 'http://127.0.0.1:9' })
     }
     const { config: none, rules, upstreams } = await startedLine(t, PROVIDER, tempFolder(t))
-    assert.match(String(none), /^none \(no menshen\.config\.ts, .* in \//)
+    assert.match(String(none), /^none \(no menshen\.config\.\{ts,mts,js,mjs\} in \//)
     assert.deepEqual([rules, upstreams], [0, {}])
   })
 

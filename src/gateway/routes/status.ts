@@ -1,6 +1,7 @@
 // Small answers for machines: alive, able to serve, who am I.
 import { factsOf } from '../../errors.ts'
-import { isProduction, missingSettings } from '../../settings/read.ts'
+import { isProduction } from '../../settings/deployment.ts'
+import { missingSettings } from '../../settings/read.ts'
 import { identify } from '../admission/admit.ts'
 import { unauthenticated } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
