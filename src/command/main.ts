@@ -3,7 +3,7 @@ import { MenshenError } from '../errors.ts'
 import { withEnvFile } from '../settings/env-file.ts'
 import { findConfigFile, loadConfigFile } from '../settings/load-config.ts'
 import { nearest } from '../settings/nearest.ts'
-import { type Environment, readSettings } from '../settings/read.ts'
+import type { Environment } from '../settings/read.ts'
 import { runRulesCommand } from './rules-command.ts'
 import { start } from './start.ts'
 
@@ -26,8 +26,8 @@ try {
 }
 
 async function runRules(args: readonly string[], environment: Environment): Promise<void> {
-  const { CONFIG } = readSettings(environment)
-  const { rules = [] } = await loadConfigFile(findConfigFile(process.cwd(), CONFIG))
+  // Rules can be checked where the other settings, with their files and secrets, are not at hand.
+  const { rules = [] } = await loadConfigFile(findConfigFile(process.cwd(), environment.CONFIG || undefined))
   const { lines, ok } = runRulesCommand(args, rules)
   process.stdout.write(lines.map(line => `${line}\n`).join(''))
   process.exitCode = ok ? 0 : 1

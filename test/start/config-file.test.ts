@@ -57,6 +57,8 @@ suite('a configuration', { concurrency: 2 }, () => {
     assert.match(await ask(cwd), REFUSED)
     assert.match(await ask(cwd, { CONFIG: join(elsewhere, 'other.ts') }), REFUSED)
     assert.match(await ask(cwd, { CONFIG: 'menshen.config.js' }), /: admitted/)
+    // Rules are checked without the other settings.
+    assert.match(await ask(cwd, { CLIENT_SECRET_FILE: '/nowhere' }), REFUSED)
   })
 
   test('that CONFIG names has to be there', async t => {
