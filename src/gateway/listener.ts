@@ -2,6 +2,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { isOwnPath } from '../own-paths.ts'
 import { type Admission, admit } from './admission/admit.ts'
+import { refusedAnswer } from './admission/refused.ts'
 import { toLogin } from './admission/visitor.ts'
 import type { GatewayContext } from './context.ts'
 import { forward } from './forward/forward.ts'
@@ -42,7 +43,7 @@ export function createListener(context: GatewayContext): Listening {
     if (isCheck(visit.path)) return check(visit, response)
     if (isOwnPath(visit.path)) return answerOwnPage(visit, request, response)
     if (visit.method === 'TRACE')
-      return send(response, noticeAnswer(context, 'method_not_allowed', { headers: { allow: ALLOWED } }))
+      return send(response, errorAnswer(context, visit, 'method_not_allowed', { headers: { allow: ALLOWED } }))
     return andThen(admit(context, visit), admission => answerVisit(visit, admission, request, response))
   }
 
@@ -53,15 +54,11 @@ export function createListener(context: GatewayContext): Listening {
     response: ServerResponse,
   ): MaybePromise<void> {
     const { outcome, cookies } = admission
-    if (outcome === 'visitor') return turnAway(visit, admission, response)
-    if (outcome === 'refused') return send(response, errorAnswer(context, visit, 'refused', { cookies }))
+    if (outcome === 'visitor') return send(response, toLogin(context, visit, cookies))
+    if (outcome === 'limited') return send(response, tooMany(context, visit))
+    if (outcome === 'refused') return send(response, refusedAnswer(context, visit, admission))
     const upstream = context.upstreams.for(visit.path)
     return upstream ? forward(context, upstream, visit, admission, request, response) : home(visit, admission, response)
-  }
-
-  async function turnAway(visit: Visit, { failedTicket, cookies }: Admission, response: ServerResponse): Promise<void> {
-    const tooOften = failedTicket && !(await context.rateLimit.admits('ticket', visit))
-    return send(response, tooOften ? tooMany(context, visit) : toLogin(context, visit, cookies))
   }
 
   function answerError(visit: Visit, response: ServerResponse, error: unknown): void {

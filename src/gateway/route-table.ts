@@ -3,11 +3,12 @@
 import type { IncomingMessage } from 'node:http'
 import { OWN_PATHS } from '../own-paths.ts'
 import { admit, type SignedInCaller } from './admission/admit.ts'
+import { refusedAnswer } from './admission/refused.ts'
 import { toLogin } from './admission/visitor.ts'
 import { endSession, showConsole } from './console/console.ts'
 import type { GatewayContext } from './context.ts'
 import { readForm } from './http/form.ts'
-import { errorAnswer } from './http/page-answers.ts'
+import { errorAnswer, tooMany } from './http/page-answers.ts'
 import type { Visit } from './http/request.ts'
 import { showAccount } from './routes/account.ts'
 import { sendAsset } from './routes/assets.ts'
@@ -65,8 +66,9 @@ export async function answerOwnRoute(
 function guarded(handler: GuardedHandler): Handler {
   return async (context, visit, form) => {
     const { outcome, loaded, cookies } = await admit(context, visit)
+    if (outcome === 'limited') return tooMany(context, visit)
     if (!loaded) return toLogin(context, visit, cookies)
-    if (outcome === 'refused') return errorAnswer(context, visit, 'refused', { cookies })
+    if (outcome === 'refused') return refusedAnswer(context, visit, { loaded, cookies })
     return handler(context, visit, { loaded, cookies }, form)
   }
 }

@@ -71,7 +71,8 @@ export const NOTICES = {
 
 export type NoticeName = keyof typeof NOTICES
 
-export function noticePage(appName: string, name: NoticeName): string {
+/** Where there is something to try again, a path of our own leads there. */
+export function noticePage(appName: string, name: NoticeName, retryPath?: string): string {
   const { title, text, remedy } = NOTICES[name]
   return page({
     appName,
@@ -80,6 +81,7 @@ export function noticePage(appName: string, name: NoticeName): string {
 <h1>${title}</h1>
 <p class="lead">${text}</p>
 <p class="hint">${remedy}</p>
+${retryPath === undefined ? '' : html`<a class="button" href="${retryPath}">再试一次</a>`}
 <a class="button quiet" href="/">返回首页</a>`,
   })
 }

@@ -125,6 +125,16 @@ test('a deep link is found again with its query and its fragment, once', async t
   assert.equal(page.url(), `${menshen.url}/`)
 })
 
+test('a deep link under another name of this machine leads to the same page, and back to it after the sign-in', async t => {
+  const { page } = await visitor(t)
+  const deep = '/_menshen/console?username=nobody#settings'
+  await page.goto(menshen.url.replace('localhost', '127.0.0.1') + deep)
+  assert.equal(new URL(page.url()).origin + new URL(page.url()).pathname, `${menshen.url}/login`)
+  await chooseUser(page, 'admin')
+  await page.getByRole('heading', { name: '控制台' }).waitFor()
+  assert.equal(page.url(), menshen.url + deep)
+})
+
 test('who declines reads why, and is brought to the deep link at the second try', async t => {
   const { page } = await visitor(t)
   const deep = `${menshen.url}/_menshen/console?username=nobody#settings`

@@ -4,6 +4,51 @@ import test from 'node:test'
 import { raw, request, startRawUpstream } from './raw.ts'
 import { cookieOf, openScene } from './scene.ts'
 
+const KEPT = 'public, max-age=31536000, immutable'
+
+test('after a refresh what a browser keeps stays kept, and its cookie comes with the next page', async t => {
+  const scene = await openScene(t, {
+    answer: ({ url = '' }, response) => {
+      const caching = {
+        '/app.css': KEPT,
+        '/kept.html': KEPT,
+        '/etag.js': undefined,
+        '/no-cache.js': 'max-age=60, no-cache',
+      }[url]
+      if (url === '/kept.html') response.setHeader('content-type', 'Text/HTML')
+      if (caching) response.setHeader('cache-control', caching)
+      response.end('body')
+    },
+  })
+  const user = await scene.user()
+  scene.passSeconds(7200 - 200)
+  const ask = async (path: string, headers: Record<string, string> = {}) => {
+    const answer = await user.get(path, { headers })
+    assert.equal(answer.status, 200)
+    return [answer.headers['cache-control'], answer.setCookies.map(cookie => cookie.split('=')[0]).join()]
+  }
+  const forOne = 'private, max-age=31536000, immutable'
+  // The refresh itself happens at one of them.
+  assert.deepEqual(await ask('/app.css', { 'sec-fetch-dest': 'style' }), [forOne, ''])
+  assert.equal(scene.provider.callsTo('refresh').length, 1)
+  assert.deepEqual(await ask('/etag.js', { 'sec-fetch-dest': 'script' }), ['private', ''])
+  // On plain http the browser does not say what it is for.
+  for (const accept of ['text/css,*/*;q=0.1', '*/*', 'image/avif,image/*;q=0.8'])
+    assert.deepEqual(await ask('/app.css', { accept }), [forOne, ''])
+  assert.deepEqual(await ask('/app.css'), [forOne, ''])
+
+  const renewed = ['no-store', 'menshen_session']
+  assert.deepEqual(await ask('/no-cache.js', { accept: '*/*' }), renewed)
+  assert.deepEqual(await ask('/page'), renewed)
+  assert.deepEqual(await ask('/kept.html'), renewed)
+  assert.deepEqual(await ask('/app.css', { 'sec-fetch-dest': 'document' }), renewed)
+  assert.deepEqual(await ask('/app.css', { accept: 'text/html' }), renewed)
+  // A page that only ever calls its API has no other way to get it.
+  assert.deepEqual(await ask('/app.css', { 'sec-fetch-dest': 'empty' }), renewed)
+  assert.deepEqual(await ask('/app.css', { accept: 'application/json' }), renewed)
+  assert.match(String((await user.get('/page')).setCookies), /Max-Age=7[12]\d\d/)
+})
+
 test('the application gets every cookie but ours', async t => {
   const scene = await openScene(t)
   const user = await scene.user()

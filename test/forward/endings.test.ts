@@ -11,7 +11,7 @@ import { startMenshen } from '../kit/process.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { createTestLog } from '../kit/test-log.ts'
 import { openWire, request, type Wire } from './raw.ts'
-import { cookieOf, until } from './scene.ts'
+import { cookieOf, openScene, until } from './scene.ts'
 import { startUpstream } from './upstream.ts'
 import { dial, openSocketScene } from './websocket.ts'
 
@@ -47,6 +47,28 @@ const sendEvent: RequestListener = (_request, response) => {
 function openEnding(t: TestContext) {
   return openSocketScene(t, { answer: sendEvent })
 }
+
+test('at the end open connections are still answered, ready by 503, and each answer is the last of its connection', async t => {
+  const scene = await openScene(t)
+  const user = await scene.user()
+  const wires = [await openWire(scene.url), await openWire(scene.url), await openWire(scene.url)]
+  // Each has been in use before.
+  for (const wire of wires) {
+    wire.socket.write('GET /_menshen/ready HTTP/1.1\r\nhost: x\r\n\r\n')
+    await wire.sees('{"status":"ready"}')
+  }
+  const ended = scene.end(5000)
+  const asks = ['/_menshen/ready', '/_menshen/health', '/page']
+  for (const [n, wire] of wires.entries())
+    wire.socket.write(`GET ${asks[n]} HTTP/1.1\r\nhost: x\r\ncookie: ${cookieOf(user)}\r\n\r\n`)
+  const answers = await Promise.all(wires.map(wire => wire.rest()))
+  const [ready = '', health = '', page = ''] = answers.map(answer => answer.slice(answer.lastIndexOf('HTTP/1.1')))
+  assert.match(ready, /^HTTP\/1\.1 503 .*\{"status":"closing"\}$/s)
+  assert.match(health, /^HTTP\/1\.1 200 /)
+  assert.match(page, /^HTTP\/1\.1 200 .*hello/s)
+  for (const answer of [ready, health, page]) assert.match(answer, /connection: close/i)
+  await ended
+})
 
 test('a sign-out closes the streams of that session, and of no other', async t => {
   const scene = await openEnding(t)

@@ -25,6 +25,21 @@ test('an application that is down is a page for people and JSON for scripts', as
   assert.deepEqual(causes(scene), ['ECONNREFUSED', 'ECONNREFUSED', 'ECONNREFUSED'])
 })
 
+test('a page of what may be over in a moment leads to the same address again, and never elsewhere', async t => {
+  const scene = await openScene(t, { env: { UPSTREAM: 'http://127.0.0.1:1' } })
+  const user = await scene.user()
+  const retry = (text: string) => /<a class="button" href="([^"]*)">再试一次/.exec(text)?.[1]
+  assert.equal(
+    retry((await user.get('/a/%E4%B8%AD?b=1&c="><script>')).text),
+    '/a/%E4%B8%AD?b=1&amp;c=%22%3E%3Cscript%3E',
+  )
+  assert.equal(retry((await user.get('/')).text), '/')
+  assert.equal(retry((await user.get('/a?//evil.example')).text), '/a?//evil.example')
+  assert.equal(retry((await user.post('/a', 'x')).text), undefined, 'nothing that changes something')
+  const { text } = await user.get('/_menshen/nothing')
+  assert.equal(retry(text), undefined, 'nothing that will stay as it is')
+})
+
 test('an application that is too slow is told apart', async t => {
   const scene = await openScene(t, { env: { UPSTREAM_HEADERS_TIMEOUT_MS: '200' }, answer: () => {} })
   const user = await scene.user()

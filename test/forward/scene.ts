@@ -56,8 +56,13 @@ export async function openGateway(t: TestContext, env: Environment, config: Conf
     { port, host: '127.0.0.1', ...(tls && { tls }) },
     createEventLog(log, Date.now).report,
   )
+  let ended: Promise<void> | undefined
+  const end = (patienceMs: number) => {
+    ended ??= serving.close(patienceMs)
+    return ended
+  }
   t.after(async () => {
-    await serving.close(0)
+    await end(0)
     await menshen.close()
   })
   return {
@@ -65,6 +70,8 @@ export async function openGateway(t: TestContext, env: Environment, config: Conf
     baseUrl: settings.BASE_URL,
     lines,
     now: () => clock.now,
+    /** As SIGTERM does. */
+    end,
     passSeconds(seconds: number): void {
       clock.now += seconds * 1000
     },

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
 import { type Client, type Response, signIn } from '../kit/client.ts'
 import { openMenshen } from '../kit/menshen.ts'
+import { startRedis } from '../kit/redis-server.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 
 const SESSION = 'menshen_session'
@@ -302,6 +303,21 @@ test('the same callback twice at once signs in once', async t => {
   const locations = (await Promise.all([visitor.get(path), visitor.get(path)])).map(({ headers }) => headers.location)
   assert.equal(provider.callsTo('token').length, 2)
   assert.ok(locations.includes('/login?error=token_error'))
+})
+
+test('a previous session that cannot be ended does not fail a good sign-in', async t => {
+  const redis = await startRedis()
+  t.after(() => redis.stop())
+  const { gateway, visitor, provider } = await setUp(t, { STORE: `redis://${redis.host}` })
+  await signIn(visitor, provider)
+  // What stands at its place now is nothing that can be read, or taken away, as a record.
+  const [key = ''] = (await redis.command('keys', 'menshen:record:*')).split('\n')
+  await redis.command('del', key)
+  await redis.command('lpush', key, 'x')
+  const answer = await signIn(visitor, provider)
+  assert.equal(answer.headers.location, '/')
+  assert.equal((await visitor.get('/')).status, 200)
+  assert.ok(gateway.lines.some(({ event }) => event === 'previous_session_left'))
 })
 
 test('a ticket that nobody issued is never adopted', async t => {

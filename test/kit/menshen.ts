@@ -19,7 +19,8 @@ export async function openMenshen(env: Environment) {
   const server = createServer(menshen.listener)
   server.listen(port, '127.0.0.1')
   await once(server, 'listening')
-  const url = `http://127.0.0.1:${port}`
+  // As BASE_URL names this machine, unless `env` says otherwise.
+  const url = `http://localhost:${port}`
 
   return {
     url,

@@ -147,7 +147,7 @@ for (const [kind, vcl] of Object.entries(VCLS)) {
     await one.get(path)
     await other.get(path)
     assert.ok(one.cookies.has('menshen_session') && !other.cookies.has('menshen_session'))
-    await first.get('/logout')
+    await first.post('/logout')
     assert.equal((await first.get('/s-maxage')).status, 302, 'after signing out no page comes from the cache')
     assert.equal((await second.get('/s-maxage')).text, 'page of lisi', 'nor is a sign-out given to somebody else')
   })

@@ -1,6 +1,11 @@
 // Rate limits on Redis: all instances count together, and a Redis that is away blocks nobody.
 import assert from 'node:assert/strict'
 import test from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { createRateLimit } from '../../src/gateway/http/rate-limit.ts'
+import type { Visit } from '../../src/gateway/http/request.ts'
+import { openLimitClient } from '../../src/stores/redis/limit-client.ts'
+import { until } from '../forward/scene.ts'
 import { openMenshen } from '../kit/menshen.ts'
 import { startRedis } from '../kit/redis-server.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
@@ -36,4 +41,48 @@ test('while Redis is away each instance counts for itself', async t => {
   const statuses: number[] = []
   for (let n = 0; n < 5; n++) statuses.push((await gateway.visitor().post('/login')).status)
   assert.deepEqual(statuses, [303, 303, 303, 429, 429])
+})
+
+const visit = (address: string): Visit => ({
+  method: 'GET',
+  path: '/',
+  search: '',
+  headers: {},
+  connection: {},
+  address,
+})
+
+test('what Redis has counted is not counted a second time, neither at once nor a second later', async t => {
+  const redis = await startRedis()
+  t.after(() => redis.stop())
+  const limits = openLimitClient(`redis://${redis.host}`)
+  t.after(() => limits?.close())
+  const limit = createRateLimit({ perMinute: 3, proxies: undefined, shared: limits?.client })
+  const counts = async (address: string) => (await redis.command('get', `menshen:limit:sign-in ${address}`)) || '0'
+  // Until the connection stands, this process counts for itself.
+  await until(async () => (await limit.admits('sign-in', visit('192.0.2.1'))) && (await counts('192.0.2.1')) !== '0')
+
+  for (let n = 0; n < 3; n++) assert.equal(await limit.admits('sign-in', visit('192.0.2.2')), true)
+  assert.equal(await counts('192.0.2.2'), '3')
+  // Longer than Redis may take to answer.
+  await pause(1200)
+  await redis.kill()
+  const answers = []
+  for (let n = 0; n < 4; n++) answers.push(await limit.admits('sign-in', visit('192.0.2.2')))
+  assert.deepEqual(answers, [true, true, true, false], 'this process had counted none of them')
+})
+
+test('a Redis that hangs and then breaks off counts no request twice', async () => {
+  const breakOff: (() => void)[] = []
+  const hanging = {
+    isReady: true,
+    evalSha: () => new Promise((_, reject) => breakOff.push(() => reject(new Error('gone')))),
+    eval: () => new Promise((_, reject) => breakOff.push(() => reject(new Error('gone')))),
+  }
+  const limit = createRateLimit({ perMinute: 4, proxies: undefined, shared: hanging })
+  const ask = () => limit.admits('sign-in', visit('192.0.2.3'))
+  assert.deepEqual(await Promise.all([ask(), ask()]), [true, true], 'by this process, when Redis is late')
+  for (const end of breakOff) end()
+  await new Promise(setImmediate)
+  assert.deepEqual(await Promise.all([ask(), ask(), ask()]), [true, true, false])
 })

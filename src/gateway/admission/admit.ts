@@ -6,7 +6,7 @@ import type { LoadedSession } from '../../session/session-cache.ts'
 import type { GatewayContext } from '../context.ts'
 import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
 import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
-import type { Visit } from '../http/request.ts'
+import { isPartOfPage, type Visit } from '../http/request.ts'
 
 export interface Caller {
   /** Absent for a visitor. */
@@ -21,56 +21,81 @@ export interface Caller {
 export type SignedInCaller = Caller & { readonly loaded: LoadedSession }
 
 export interface Admission extends Caller {
-  readonly outcome: 'visitor' | 'refused' | 'admitted'
+  /** `limited`: a visitor whose address has shown too many tickets that lead nowhere. */
+  readonly outcome: 'visitor' | 'limited' | 'refused' | 'admitted'
 }
 
 const NO_COOKIES: readonly string[] = []
 const NOBODY: Caller = { cookies: NO_COOKIES }
 const FAILED: Caller = { cookies: NO_COOKIES, failedTicket: true }
 
-export function admit(context: GatewayContext, visit: Visit): MaybePromise<Admission> {
-  return andThen(identify(context, visit), caller => judge(context, visit.method, visit.path, caller))
+/** Every way in passes here. What is asked for is another request where a proxy asks about it. */
+export function admit(context: GatewayContext, visit: Visit, asked: Visit = visit): MaybePromise<Admission> {
+  return andThen(identify(context, visit), caller => limitFailures(context, visit, judge(context, asked, caller)))
 }
 
-export function identify(context: GatewayContext, { headers }: Pick<Visit, 'headers'>): MaybePromise<Caller> {
+function limitFailures(
+  { rateLimit }: Pick<GatewayContext, 'rateLimit'>,
+  visit: Visit,
+  admission: Admission,
+): MaybePromise<Admission> {
+  if (!admission.failedTicket || admission.outcome !== 'visitor') return admission
+  return andThen(rateLimit.admits('ticket', visit), isWithinLimit =>
+    isWithinLimit ? admission : { ...admission, outcome: 'limited' },
+  )
+}
+
+function identify(context: GatewayContext, { headers }: Pick<Visit, 'headers'>): MaybePromise<Caller> {
   const ticket = readCookie(headers.cookie, context.cookies.session)
   if (!ticket) return NOBODY
   const loaded = context.sessions.getCached(ticket)
-  return loaded ? signedIn(context, ticket, loaded) : identifyAnew(context, ticket)
+  return loaded ? signedIn(context, headers, ticket, loaded) : identifyAnew(context, headers, ticket)
 }
 
-async function identifyAnew(context: GatewayContext, ticket: string): Promise<Caller> {
+async function identifyAnew(context: GatewayContext, headers: Visit['headers'], ticket: string): Promise<Caller> {
   const current = await context.sessions.getFresh(ticket)
   if (!current) return FAILED
   if (current === 'ended') return { cookies: [clearCookie(context.cookies.session)] }
-  return signedIn(context, ticket, current)
+  return signedIn(context, headers, ticket, current)
 }
 
-function signedIn(context: GatewayContext, ticket: string, loaded: LoadedSession): Caller {
-  return { loaded, cookies: renewedCookie(context, ticket, loaded) }
+function signedIn(context: GatewayContext, headers: Visit['headers'], ticket: string, loaded: LoadedSession): Caller {
+  const cookies =
+    isRenewed(context, loaded) && !isPartOfPage(headers) ? [sessionCookie(context, ticket, loaded)] : NO_COOKIES
+  return { loaded, cookies }
 }
 
 /** Public pages admit visitors too, and know who is there if somebody is signed in. */
-export function judge(context: GatewayContext, method: string, canonical: string, caller: Caller): Admission {
+function judge(
+  { rules, report }: Pick<GatewayContext, 'rules' | 'report'>,
+  { method, path: canonical }: Visit,
+  caller: Caller,
+): Admission {
   const { loaded } = caller
   const path = readablePath(canonical)
   const role = loaded?.session.userRole
-  const shadow = context.rules.shadowRuleFor(method, path, role)
-  if (shadow && !admits(shadow, role)) context.report('shadow_refused', { rule: shadow, method, path, role })
-  if (admits(context.rules.ruleFor(method, path, role), role)) return { ...caller, outcome: 'admitted' }
+  const shadow = rules.shadowRuleFor(method, path, role)
+  if (shadow && !admits(shadow, role)) report('shadow_refused', { rule: shadow, method, path, role })
+  if (admits(rules.ruleFor(method, path, role), role)) return { ...caller, outcome: 'admitted' }
   return { ...caller, outcome: loaded ? 'refused' : 'visitor' }
 }
 
-export function sessionCookie(context: GatewayContext, ticket: string, { expiresAt }: LoadedSession): string {
-  return setCookie(context.cookies.session, ticket, Math.max(0, Math.round((expiresAt - context.now()) / 1000)))
+export function sessionCookie(
+  { cookies, now }: Pick<GatewayContext, 'cookies' | 'now'>,
+  ticket: string,
+  { expiresAt }: LoadedSession,
+): string {
+  return setCookie(cookies.session, ticket, Math.max(0, Math.round((expiresAt - now()) / 1000)))
 }
 
 /**
  * A refresh gives the cookie a longer life, and the answer that brings it can get lost. The old one lives no longer than
- * the refresh lead, so for that long every answer brings it again.
+ * the refresh lead, so for that long it is brought again and again.
  */
-function renewedCookie(context: GatewayContext, ticket: string, loaded: LoadedSession): readonly string[] {
-  const { tokenIssuedAt } = loaded.session
-  const recent = context.now() - tokenIssuedAt <= context.settings.REFRESH_LEAD_SECONDS * 1000
-  return recent && tokenIssuedAt !== loaded.signedInAt ? [sessionCookie(context, ticket, loaded)] : NO_COOKIES
+function isRenewed(
+  { settings, now }: Pick<GatewayContext, 'settings' | 'now'>,
+  { session, signedInAt }: LoadedSession,
+): boolean {
+  const recent = now() - session.tokenIssuedAt <= settings.REFRESH_LEAD_SECONDS * 1000
+  return recent && session.tokenIssuedAt !== signedInAt
 }

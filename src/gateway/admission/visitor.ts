@@ -5,13 +5,16 @@ import { ownPath, signReturnPath } from '../../session/return-path.ts'
 import type { GatewayContext } from '../context.ts'
 import { clearCookie, setCookie } from '../http/cookies.ts'
 import { jsonAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
-import { isByScript, isNavigation, type Visit } from '../http/request.ts'
+import { bringsToken, isByScript, isNavigation, type Visit } from '../http/request.ts'
+import { toOwnHost } from './own-host.ts'
 
 const RETURN_SECONDS = 600
 
 export function toLogin(context: GatewayContext, visit: Visit, cookies: readonly string[]): Response {
   const canFollow = visit.method === 'GET' || visit.method === 'HEAD'
-  if (isByScript(visit) || !canFollow) return unauthenticated(context, cookies)
+  if (isByScript(visit) || !canFollow) return unauthenticated(context, visit, cookies)
+  const moved = toOwnHost(context, visit)
+  if (moved) return moved
   if (context.lostCookies.cookieWasLost(visit)) return lostCookie(context, visit)
   return redirectAnswer(context, visit.method, OWN_PATHS.login, [...cookies, ...returnCookie(context, visit)])
 }
@@ -23,12 +26,17 @@ function lostCookie(context: GatewayContext, { headers }: Visit): Response {
   return pageAnswer(context, lostCookiePage({ appName: APP_NAME, baseUrl: BASE_URL, otherHost }), { status: 400 })
 }
 
-export function unauthenticated(context: GatewayContext, cookies: readonly string[]): Response {
+export function unauthenticated(context: GatewayContext, visit: Visit, cookies: readonly string[]): Response {
   return jsonAnswer(
     context,
     { error: 'unauthenticated', message: '请先登录。', login: OWN_PATHS.login },
-    { status: 401, cookies },
+    { status: 401, cookies, headers: { 'www-authenticate': challengeFor(visit) } },
   )
+}
+
+/** RFC 9110 wants one with every 401. There is no registered name for cookies; browsers do not ask for a password by this one. */
+export function challengeFor({ headers }: Visit): string {
+  return bringsToken(headers) ? 'Bearer' : 'Cookie realm="menshen"'
 }
 
 function returnCookie(context: GatewayContext, visit: Visit): string[] {

@@ -4,11 +4,12 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { canonicalPath } from '../../access/canonical-path.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
-import { type Admission, identify, judge } from '../admission/admit.ts'
-import { toLogin } from '../admission/visitor.ts'
+import { type Admission, admit } from '../admission/admit.ts'
+import { refusedAnswer } from '../admission/refused.ts'
+import { challengeFor, toLogin } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
 import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
-import { errorAnswer, noticeAnswer, safetyHeaders } from '../http/page-answers.ts'
+import { errorAnswer, safetyHeaders, tooMany } from '../http/page-answers.ts'
 import { isForeignSocket, splitTarget, type Visit } from '../http/request.ts'
 import { send } from '../http/send.ts'
 import { isTrusted } from '../http/trusted-proxies.ts'
@@ -16,7 +17,7 @@ import { forwardAuthAudience, type IdentityHeaders } from '../identity/identity-
 
 type Check = (visit: Visit, response: ServerResponse) => MaybePromise<void>
 
-const STATUS = { admitted: 200, refused: 403, visitor: 401 } as const
+const STATUS = { admitted: 200, refused: 403, visitor: 401, limited: 429 } as const
 const NO_IDENTITY: IdentityHeaders = {}
 /** Where each kind of proxy says what was asked for. */
 const ORIGINAL = {
@@ -42,10 +43,16 @@ export function createCheck(context: GatewayContext): Check {
   }
 
   /** Who is there is for a proxy to pass on. Anybody else, such as a script of a page, is only told yes or no. */
-  function answerByStatus(byProxy: boolean, admission: Admission, response: ServerResponse): MaybePromise<void> {
+  function answerByStatus(
+    byProxy: boolean,
+    visit: Visit,
+    admission: Admission,
+    response: ServerResponse,
+  ): MaybePromise<void> {
     const { outcome, loaded, cookies } = admission
     return andThen(byProxy ? context.identities.headersFor(loaded, audience) : NO_IDENTITY, identity => {
-      const headers = withSafety(identity)
+      const challenge = outcome === 'visitor' ? { 'www-authenticate': challengeFor(visit) } : undefined
+      const headers = challenge ? { ...withSafety(identity), ...challenge } : withSafety(identity)
       response.writeHead(STATUS[outcome], cookies.length > 0 ? { ...headers, 'set-cookie': [...cookies] } : headers)
       response.end()
     })
@@ -56,15 +63,17 @@ export function createCheck(context: GatewayContext): Check {
     const original = originalVisit(visit, byProxy)
     if (typeof original === 'string') {
       context.report('check_refused', { address: visit.address, reason: original })
-      return send(response, noticeAnswer(context, 'bad_request'))
+      return send(response, errorAnswer(context, visit, 'bad_request'))
     }
-    return andThen(identify(context, visit), caller => {
-      const admission: Admission = isForeignSocket(visit, context.settings.BASE_URL)
-        ? { outcome: 'refused', cookies: caller.cookies }
-        : judge(context, original.method, original.path, caller)
-      const { outcome, cookies } = admission
-      if (visit.path === OWN_PATHS.check || outcome === 'admitted') return answerByStatus(byProxy, admission, response)
-      if (outcome === 'refused') return send(response, errorAnswer(context, original, 'refused', { cookies }))
+    return andThen(admit(context, visit, original), admitted => {
+      const { cookies } = admitted
+      const isForeign = isForeignSocket(visit, context.settings.BASE_URL)
+      const admission: Admission = isForeign ? { outcome: 'refused', cookies } : admitted
+      const { outcome } = admission
+      if (visit.path === OWN_PATHS.check || outcome === 'admitted')
+        return answerByStatus(byProxy, visit, admission, response)
+      if (outcome === 'limited') return send(response, tooMany(context, original))
+      if (outcome === 'refused') return send(response, refusedAnswer(context, original, admission))
       return send(response, toLogin(context, original, cookies))
     })
   }

@@ -5,7 +5,7 @@ import type { GatewayContext } from '../context.ts'
 import { readCookie } from '../http/cookies.ts'
 import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
 import { busyAnswer, errorAnswer } from '../http/page-answers.ts'
-import type { Visit } from '../http/request.ts'
+import { mayBePartOfPage, type Visit } from '../http/request.ts'
 import { sayContinue, send } from '../http/send.ts'
 import { relay, TurnedAway } from './exchange.ts'
 import { requestHeaders } from './request-headers.ts'
@@ -55,7 +55,8 @@ function begin(
     },
     answerHeaders(received) {
       if (context.lifecycle.closing) response.shouldKeepAlive = false
-      return responseHeaders(context, received, { signedIn: loaded !== undefined, cookies })
+      const cookiesCanWait = mayBePartOfPage(visit)
+      return responseHeaders(context, received, { signedIn: loaded !== undefined, cookies, cookiesCanWait })
     },
     onDone(error) {
       forget?.()

@@ -24,11 +24,19 @@ const LOCATIONS = ['location', 'content-location']
 /** Shared caches of several makers take these for more than Cache-Control. */
 const FOR_SHARED_CACHES = ['surrogate-control', 'cdn-cache-control', 'x-accel-expires']
 
+export interface Ours {
+  readonly signedIn: boolean
+  readonly cookies: readonly string[]
+  /** A browser keeps an image or a script; our cookies, which would forbid it, come with the next page. */
+  readonly cookiesCanWait?: boolean
+}
+
 export function responseHeaders(
   context: GatewayContext,
   headers: IncomingHttpHeaders,
-  { signedIn, cookies }: { signedIn: boolean; cookies: readonly string[] },
+  { signedIn, cookies: wanted, cookiesCanWait }: Ours,
 ): OutgoingHttpHeaders {
+  const cookies = cookiesCanWait && isAsset(headers) ? [] : wanted
   const { connection, 'set-cookie': setCookie, 'clear-site-data': cleared } = headers
   const named = namedBy(connection)
   const kept: OutgoingHttpHeaders = {}
@@ -62,6 +70,13 @@ export function isOurCookie(context: GatewayContext, setCookie: string): boolean
 
 function clearsCookies(header: string | string[]): boolean {
   return /"cookies"|"\*"/.test(String(header))
+}
+
+/** What the application lets browsers keep, and is neither a page nor made for one user. */
+function isAsset(headers: IncomingHttpHeaders): boolean {
+  const { 'cache-control': cacheControl = '', 'content-type': type = '', 'set-cookie': setCookie } = headers
+  if (setCookie || type.toLowerCase().startsWith('text/html')) return false
+  return /\bmax-age="?0*[1-9]|\bimmutable\b/i.test(cacheControl) && !/\bno-(store|cache)\b/i.test(cacheControl)
 }
 
 /** Without what invites shared caches. */

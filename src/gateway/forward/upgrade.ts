@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream'
 import { factsOf } from '../../errors.ts'
 import { isOwnPath } from '../../own-paths.ts'
 import { admit } from '../admission/admit.ts'
+import { challengeFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
 import { isCheck } from '../forward-auth/check.ts'
 import { isForeignSocket, readVisit } from '../http/request.ts'
@@ -66,7 +67,9 @@ async function upgrade(context: GatewayContext, request: IncomingMessage, socket
   if (isForeignSocket(visit, context.settings.BASE_URL)) return refuse(socket, 403)
   const admission = await admit(context, visit)
   const { outcome, loaded, cookies } = admission
-  if (outcome !== 'admitted') return refuse(socket, outcome === 'refused' ? 403 : 401, { cookies })
+  if (outcome === 'visitor')
+    return refuse(socket, 401, { cookies, lines: [`www-authenticate: ${challengeFor(visit)}`] })
+  if (outcome !== 'admitted') return refuse(socket, outcome === 'refused' ? 403 : 429, { cookies })
   const headers = await requestHeaders(context, upstream, request, visit, loaded)
   if (!socket.destroyed) openTunnel(context, { upstream, visit, admission, socket, head, headers })
 }

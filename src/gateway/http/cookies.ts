@@ -10,6 +10,8 @@ export interface CookieNames {
   readonly attempt: string
   /** For the login page: a sign-out has just happened. */
   readonly signedOut: string
+  /** This browser was just sent here from another name of this machine. */
+  readonly moved: string
 }
 
 /** Set by the login page itself, for the callback alone. */
@@ -23,6 +25,7 @@ export function cookieNames(settings: Pick<Settings, 'BASE_URL'>): CookieNames {
     returnPath: `${prefix}menshen_return`,
     attempt: `${prefix}menshen_attempt`,
     signedOut: `${prefix}menshen_signed_out`,
+    moved: `${prefix}menshen_moved`,
   }
 }
 

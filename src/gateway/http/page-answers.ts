@@ -1,5 +1,7 @@
 // The answers that our own routes give, each with the headers that keep it private and harmless.
+import { OWN_PATHS } from '../../own-paths.ts'
 import { NOTICES, type NoticeName, noticePage } from '../../pages/notice-page.ts'
+import { ownPath } from '../../session/return-path.ts'
 import { isSecure } from '../../settings/read.ts'
 import type { GatewayContext } from '../context.ts'
 import { isByScript, type Visit } from './request.ts'
@@ -46,9 +48,20 @@ export function busyAnswer(context: GatewayContext, visit: Visit): Response {
 
 /** The same in whichever form the request can use. */
 export function errorAnswer(context: GatewayContext, visit: Visit, name: NoticeName, extra: Extra = {}): Response {
-  if (!isByScript(visit)) return noticeAnswer(context, name, extra)
   const { status, text } = NOTICES[name]
-  return jsonAnswer(context, { error: name, message: text }, { status, ...extra })
+  if (isByScript(visit)) return jsonAnswer(context, { error: name, message: text }, { status, ...extra })
+  const { APP_NAME, BASE_URL } = context.settings
+  const retryPath = PASSING.has(status) ? retryPathOf(visit, BASE_URL) : undefined
+  return pageAnswer(context, noticePage(APP_NAME, name, retryPath), { status, ...extra })
+}
+
+/** What may be over in a moment. */
+const PASSING = new Set<number>([502, 503, 504])
+
+/** Only what changes nothing is tried again; a proxy's question is not what the browser has asked for. */
+function retryPathOf({ method, path, search }: Visit, ownOrigin: string): string | undefined {
+  const isQuestion = path === OWN_PATHS.check || path === OWN_PATHS.forward
+  return method === 'GET' && !isQuestion ? ownPath(path + search, ownOrigin) : undefined
 }
 
 /** 302, or 303 after a POST: the browser must not send the body again. */

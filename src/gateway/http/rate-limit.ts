@@ -1,7 +1,6 @@
 // How many sign-in requests, and how many tickets that lead nowhere, one address may send in a minute.
 import { type BlockList, isIPv6, SocketAddress } from 'node:net'
-import { setTimeout as pause } from 'node:timers/promises'
-import { RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible'
+import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Visit } from './request.ts'
 import { clientAddress } from './trusted-proxies.ts'
 
@@ -10,6 +9,12 @@ const SHARED_DEADLINE_MS = 1000
 export interface RateLimit {
   /** Whether one more of this kind is within the limit. */
   admits(kind: 'sign-in' | 'ticket' | 'logout', visit: Visit): Promise<boolean>
+}
+
+interface Limit {
+  readonly points: number
+  readonly duration: number
+  readonly keyPrefix: string
 }
 
 export interface RateLimitOptions {
@@ -21,34 +26,42 @@ export interface RateLimitOptions {
 
 export function createRateLimit({ perMinute, proxies, shared }: RateLimitOptions): RateLimit {
   if (perMinute === 0) return { admits: async () => true }
-  const limit = { points: perMinute, duration: 60, keyPrefix: 'menshen:limit' }
+  const limit: Limit = { points: perMinute, duration: 60, keyPrefix: 'menshen:limit' }
   const own = new RateLimiterMemory(limit)
-  const limiter = shared
-    ? new RateLimiterRedis({
-        ...limit,
-        storeClient: shared,
-        useRedisPackage: true,
-        rejectIfRedisNotReady: true,
-        insuranceLimiter: own,
-      })
-    : own
-  return {
-    async admits(kind, visit) {
-      const who = `${kind} ${network(clientAddress(proxies, visit))}`
-      const counted = limiter.consume(who).then(
-        () => true,
-        () => false,
-      )
-      if (!shared) return counted
-      // A Redis that hangs must not hold up a sign-in: then this process counts for itself.
-      const late = pause(SHARED_DEADLINE_MS, undefined, { ref: false }).then(() =>
-        own.consume(who).then(
-          () => true,
-          () => false,
-        ),
-      )
-      return Promise.race([counted, late])
-    },
+  const admits = shared ? countTogether(shared, limit, own) : (who: string) => isWithin(own, who)
+  return { admits: (kind, visit) => admits(`${kind} ${network(clientAddress(proxies, visit))}`) }
+}
+
+/** A Redis that hangs must not hold up a sign-in: then this process counts for itself, and each request once. */
+function countTogether(shared: object, limit: Limit, own: RateLimiterMemory): (who: string) => Promise<boolean> {
+  const limiter = new RateLimiterRedis({
+    ...limit,
+    storeClient: shared,
+    useRedisPackage: true,
+    rejectIfRedisNotReady: true,
+  })
+  return who =>
+    new Promise(resolve => {
+      let ownCount: Promise<boolean> | undefined
+      const countHere = () => {
+        ownCount ??= isWithin(own, who)
+        ownCount.then(resolve)
+      }
+      const late = setTimeout(countHere, SHARED_DEADLINE_MS).unref()
+      isWithin(limiter, who)
+        .then(resolve, countHere)
+        .finally(() => clearTimeout(late))
+    })
+}
+
+/** Rejects if it could not be counted. */
+async function isWithin(limiter: RateLimiterAbstract, who: string): Promise<boolean> {
+  try {
+    await limiter.consume(who)
+    return true
+  } catch (error) {
+    if (error instanceof RateLimiterRes) return false
+    throw error
   }
 }
 

@@ -33,10 +33,30 @@ export function isByScript({ headers }: Visit): boolean {
   const accept = (headers.accept ?? '').toLowerCase()
   return (
     headers['sec-fetch-dest'] === 'empty' ||
+    bringsToken(headers) ||
     isSocket(headers) ||
     String(headers['x-requested-with']).toLowerCase() === 'xmlhttprequest' ||
     (accept.includes('json') && !accept.includes('text/html'))
   )
+}
+
+/** A client of an API, which has never seen our login page. */
+export function bringsToken({ authorization = '' }: IncomingHttpHeaders): boolean {
+  return /^bearer(\s|$)/i.test(authorization)
+}
+
+/** On plain http browsers do not say what a request is for. Then it may be a part of a page, unless it wants HTML or JSON. */
+export function mayBePartOfPage(visit: Visit): boolean {
+  const { accept = '', 'sec-fetch-dest': destination } = visit.headers
+  if (destination !== undefined) return isPartOfPage(visit.headers)
+  return !accept.toLowerCase().includes('text/html') && !isByScript(visit)
+}
+
+const PAGES_AND_SCRIPTS = new Set<unknown>(['document', 'empty', 'iframe', 'frame', undefined])
+
+/** An image, a style or a script of a page: a browser keeps them, unless they bring a cookie. */
+export function isPartOfPage(headers: IncomingHttpHeaders): boolean {
+  return !PAGES_AND_SCRIPTS.has(headers['sec-fetch-dest'])
 }
 
 /** Somebody looks at a page: not an icon, an image or a script that the page asks for. */

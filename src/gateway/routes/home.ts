@@ -6,7 +6,7 @@ import type { LoadedSession } from '../../session/session-cache.ts'
 import type { Admission } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import type { MaybePromise } from '../http/maybe-promise.ts'
-import { noticeAnswer, pageHeaders } from '../http/page-answers.ts'
+import { errorAnswer, pageHeaders } from '../http/page-answers.ts'
 import type { Visit } from '../http/request.ts'
 import { send } from '../http/send.ts'
 
@@ -27,10 +27,14 @@ export function createHome(context: GatewayContext): Home {
     return page
   }
 
-  return ({ method, path }, { loaded, cookies }, response) => {
-    if (path !== '/' || !loaded) return send(response, noticeAnswer(context, 'not_found', { cookies }))
+  return (visit, { loaded, cookies }, response) => {
+    const { method, path } = visit
+    if (path !== '/' || !loaded) return send(response, errorAnswer(context, visit, 'not_found', { cookies }))
     if (method !== 'GET' && method !== 'HEAD')
-      return send(response, noticeAnswer(context, 'method_not_allowed', { cookies, headers: { allow: 'GET, HEAD' } }))
+      return send(
+        response,
+        errorAnswer(context, visit, 'method_not_allowed', { cookies, headers: { allow: 'GET, HEAD' } }),
+      )
     const { headers, body } = made.get(loaded) ?? make(loaded)
     response.writeHead(200, cookies.length > 0 ? { ...headers, 'set-cookie': [...cookies] } : headers)
     response.end(body)

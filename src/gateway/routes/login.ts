@@ -6,6 +6,7 @@ import { loginPage } from '../../pages/login-page.ts'
 import { ATTEMPT_SECONDS } from '../../session/attempts.ts'
 import { readReturnPath } from '../../session/return-path.ts'
 import { missingSettings } from '../../settings/read.ts'
+import { toOwnHost } from '../admission/own-host.ts'
 import type { GatewayContext } from '../context.ts'
 import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
 import { errorAnswer, jsonAnswer, pageAnswer, redirectAnswer, tooMany } from '../http/page-answers.ts'
@@ -13,6 +14,8 @@ import { isFromOwnOrigin } from '../http/provenance.ts'
 import { isByScript, type Visit } from '../http/request.ts'
 
 export async function showLogin(context: GatewayContext, visit: Visit): Promise<Response> {
+  const moved = toOwnHost(context, visit)
+  if (moved) return moved
   const missing = missingSettings(context.settings)
   const signedOut = readCookie(visit.headers.cookie, context.cookies.signedOut)
   const html = loginPage({

@@ -2,10 +2,10 @@
 import { factsOf } from '../../errors.ts'
 import { isProduction } from '../../settings/deployment.ts'
 import { missingSettings } from '../../settings/read.ts'
-import { identify } from '../admission/admit.ts'
+import { admit } from '../admission/admit.ts'
 import { unauthenticated } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
-import { jsonAnswer } from '../http/page-answers.ts'
+import { jsonAnswer, tooMany } from '../http/page-answers.ts'
 import type { Visit } from '../http/request.ts'
 
 export async function health(context: GatewayContext): Promise<Response> {
@@ -13,6 +13,8 @@ export async function health(context: GatewayContext): Promise<Response> {
 }
 
 export async function ready(context: GatewayContext): Promise<Response> {
+  // Whoever asks sends the next requests elsewhere.
+  if (context.lifecycle.closing) return jsonAnswer(context, { status: 'closing' }, { status: 503 })
   // While it is being set up, a page that names what is missing helps more than none.
   if (isProduction(context.settings) && missingSettings(context.settings).length > 0)
     return notReady(context, 'settings')
@@ -37,8 +39,9 @@ export async function publicKeys(context: GatewayContext): Promise<Response> {
 }
 
 export async function me(context: GatewayContext, visit: Visit): Promise<Response> {
-  const { loaded, cookies } = await identify(context, visit)
-  if (!loaded) return unauthenticated(context, cookies)
+  const { outcome, loaded, cookies } = await admit(context, visit)
+  if (outcome === 'limited') return tooMany(context, visit)
+  if (!loaded) return unauthenticated(context, visit, cookies)
   const { userInfo, userRole } = loaded.session
   return jsonAnswer(context, { userInfo, userRole, expiresAt: loaded.expiresAt }, { cookies })
 }

@@ -1,0 +1,62 @@
+// This machine under another name than BASE_URL's: a browser is sent to the right one, with the page that it wanted.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { openScene } from '../forward/scene.ts'
+
+const PAGE = {
+  accept: 'text/html',
+  'sec-fetch-dest': 'document',
+  'sec-fetch-mode': 'navigate',
+  'sec-fetch-site': 'none',
+}
+const DEEP = '/reports/%E4%B8%AD?a=1&b=%2F%2Fevil.example'
+
+test('a browser at another name of this machine is sent to the same page at BASE_URL', async t => {
+  const scene = await openScene(t)
+  const { port } = new URL(scene.url)
+  for (const host of [`127.0.0.1:${port}`, `[::1]:${port}`, `127.1.2.3:${port}`, '127.0.0.1'])
+    for (const path of [DEEP, '/', '/login', '/login?error=access_denied', '/_menshen/console?username=x']) {
+      const answer = await scene.visitor().get(path, { headers: { ...PAGE, host } })
+      assert.equal(answer.status, 302)
+      assert.equal(answer.headers.location, scene.baseUrl + path, `${host} ${path}`)
+      assert.ok(!answer.setCookies.some(cookie => cookie.startsWith('menshen_return')), 'a cookie there is of no use')
+    }
+  const there = scene.visitor()
+  const host = `localhost:${port}`
+  assert.equal((await there.get(DEEP, { headers: { ...PAGE, host } })).headers.location, '/login')
+  const back = await there.get(`/callback?code=${scene.provider.codeFor()}&state=a_idp`, { headers: { ...PAGE, host } })
+  assert.equal(back.headers.location, DEEP)
+})
+
+test('whoever does not say that it looks at a page is answered where it is', async t => {
+  const scene = await openScene(t)
+  const dests = ['image', 'iframe', 'script', 'style']
+  for (const headers of [{}, { accept: 'text/html' }, ...dests.map(dest => ({ 'sec-fetch-dest': dest }))]) {
+    assert.equal((await scene.visitor().get(DEEP, { headers })).headers.location, '/login', JSON.stringify(headers))
+    assert.equal((await scene.visitor().get('/login', { headers })).status, 200, JSON.stringify(headers))
+  }
+  assert.equal((await scene.visitor().get('/', { headers: { 'sec-fetch-dest': 'empty' } })).status, 401)
+  assert.equal((await scene.visitor().request({ method: 'HEAD', path: '/login', headers: PAGE })).status, 200)
+})
+
+test('only names of this machine are such names, on both sides', async t => {
+  const scene = await openScene(t)
+  for (const host of ['evil.example', '10.0.0.1', 'localhost.evil.example', '127.0.0.1.evil.example', 'x y', '[', '@'])
+    assert.equal((await scene.visitor().get('/', { headers: { ...PAGE, host } })).headers.location, '/login', host)
+  const elsewhere = await openScene(t, { env: { BASE_URL: 'https://app.example.com' } })
+  assert.equal((await elsewhere.visitor().get('/', { headers: PAGE })).headers.location, '/login')
+})
+
+test('a proxy that writes its own Host makes no circle of it', async t => {
+  const scene = await openScene(t)
+  // The browser is at BASE_URL all the time, and keeps what it is given there.
+  const browser = scene.visitor()
+  const first = await browser.get('/page', { headers: PAGE })
+  assert.equal(first.headers.location, `${scene.baseUrl}/page`)
+  assert.equal((await browser.get('/page', { headers: PAGE })).headers.location, '/login')
+  assert.equal((await browser.get('/login', { headers: PAGE })).status, 200)
+  scene.passSeconds(10)
+  assert.equal((await browser.get('/page', { headers: PAGE })).headers.location, `${scene.baseUrl}/page`)
+  const trusting = await openScene(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
+  assert.equal((await trusting.visitor().get('/page', { headers: PAGE })).headers.location, '/login')
+})
