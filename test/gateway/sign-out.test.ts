@@ -352,4 +352,6 @@ test('a GET of whoever is not signed in goes on to /login, wherever it came from
   const { gateway } = await setUp(t)
   for (const headers of [{}, TYPED_IN, { ...NAVIGATION, 'sec-fetch-site': 'cross-site' }])
     isToLogin(await gateway.visitor().get('/logout', { headers }), 302)
+  // With a POST of another site no cookie comes along, whether or not there is one.
+  isAsked(await gateway.visitor().post('/logout', '', { headers: { 'sec-fetch-site': 'cross-site' } }), 'a POST')
 })

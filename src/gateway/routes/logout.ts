@@ -45,8 +45,9 @@ function isDeliberate({ settings }: Pick<GatewayContext, 'settings'>, visit: Vis
 }
 
 async function askFirst(context: GatewayContext, visit: Visit, ticket: string | undefined): Promise<Response> {
-  const isSignedIn = ticket && (await context.sessions.get(ticket))
-  if (!isSignedIn) return redirectAnswer(context, visit.method, OWN_PATHS.login)
+  // Browsers keep our cookie from a POST of another site: then only the next page can tell.
+  const maySignOut = visit.method === 'POST' || (ticket && (await context.sessions.get(ticket)))
+  if (!maySignOut) return redirectAnswer(context, visit.method, OWN_PATHS.login)
   return pageAnswer(context, confirmSignOutPage(context.settings.APP_NAME))
 }
 
