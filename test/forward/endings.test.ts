@@ -63,7 +63,7 @@ test('at the end open connections are still answered, ready by 503, and each ans
     wire.socket.write(`GET ${asks[n]} HTTP/1.1\r\nhost: x\r\ncookie: ${cookieOf(user)}\r\n\r\n`)
   const answers = await Promise.all(wires.map(wire => wire.rest()))
   const [ready = '', health = '', page = ''] = answers.map(answer => answer.slice(answer.lastIndexOf('HTTP/1.1')))
-  assert.match(ready, /^HTTP\/1\.1 503 .*\{"status":"closing"\}$/s)
+  assert.match(ready, /^HTTP\/1\.1 503 .*\{"status":"unavailable","reason":"closing"\}$/s)
   assert.match(health, /^HTTP\/1\.1 200 /)
   assert.match(page, /^HTTP\/1\.1 200 .*hello/s)
   for (const answer of [ready, health, page]) assert.match(answer, /connection: close/i)

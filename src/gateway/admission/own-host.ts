@@ -1,6 +1,6 @@
 // This machine has several names. A browser that comes under another one than BASE_URL's could never sign in there, because
 // cookies belong to one name: it is sent to the same page under the right one.
-import { isLoopback } from '../../settings/read.ts'
+import { isLoopback } from '../../settings/deployment.ts'
 import type { GatewayContext } from '../context.ts'
 import { readCookie, setCookie } from '../http/cookies.ts'
 import { redirectAnswer } from '../http/page-answers.ts'

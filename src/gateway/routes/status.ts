@@ -14,7 +14,7 @@ export async function health(context: GatewayContext): Promise<Response> {
 
 export async function ready(context: GatewayContext): Promise<Response> {
   // Whoever asks sends the next requests elsewhere.
-  if (context.lifecycle.closing) return jsonAnswer(context, { status: 'closing' }, { status: 503 })
+  if (context.lifecycle.closing) return notReady(context, 'closing')
   // While it is being set up, a page that names what is missing helps more than none.
   if (isProduction(context.settings) && missingSettings(context.settings).length > 0)
     return notReady(context, 'settings')
@@ -29,7 +29,7 @@ export async function ready(context: GatewayContext): Promise<Response> {
   return notReady(context, 'upstream')
 }
 
-function notReady(context: GatewayContext, reason: 'settings' | 'store' | 'upstream'): Response {
+function notReady(context: GatewayContext, reason: 'closing' | 'settings' | 'store' | 'upstream'): Response {
   return jsonAnswer(context, { status: 'unavailable', reason }, { status: 503 })
 }
 
