@@ -1,7 +1,7 @@
 // Our cookies among those of an application: every order, doubled, with odd spacing.
 
 /** In every case: browsers compare prefixes without it, and applications may compare names so. */
-export const OUR_COOKIES = ['session', 'return', 'attempt', 'fragment'].flatMap(name => [
+export const OUR_COOKIES = ['session', 'return', 'attempt', 'signed_out', 'fragment'].flatMap(name => [
   `menshen_${name}`,
   `__Host-menshen_${name}`,
   `__host-MENSHEN_${name}`,
@@ -37,7 +37,9 @@ export function arrangements(): string[] {
     `${separator}${MIXED.join(separator)}${separator}`,
     ['menshen_session=secret', 'menshen_session=secret'].join(separator),
   ])
-  return [...orders, ...places.map(pairs => pairs.join('; ')), ...spaced, '', 'menshen_session=secret']
+  const crowd = Array.from({ length: 200 }, (_, n) => `c${n}=${n}`).join('; ')
+  const large = [crowd, `large=${'x'.repeat(5000)}`].map(theirs => `${MIXED[0]}; ${theirs}; ${MIXED[1]}`)
+  return [...orders, ...large, ...places.map(pairs => pairs.join('; ')), ...spaced, '', 'menshen_session=secret']
 }
 
 /** What has to arrive. */

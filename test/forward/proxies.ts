@@ -55,7 +55,8 @@ const HOSTILE_COOKIES = [
 
 export type Behind = Awaited<ReturnType<typeof openBehind>>
 
-export async function openBehind(t: TestContext, proxy: FrontProxy) {
+/** The proxy looks for Menshen where it is, or at the given port. */
+export async function openBehind(t: TestContext, proxy: FrontProxy, menshenAt?: number) {
   const port = await freePort()
   const env = {
     TRUSTED_PROXIES: '127.0.0.1',
@@ -74,7 +75,11 @@ export async function openBehind(t: TestContext, proxy: FrontProxy) {
       response.end(`page ${request.url}${body}`)
     },
   })
-  const ports = { proxy: port, menshen: Number(env.PORT), application: Number(new URL(scene.upstream.url).port) }
+  const ports = {
+    proxy: port,
+    menshen: menshenAt ?? Number(env.PORT),
+    application: Number(new URL(scene.upstream.url).port),
+  }
   await startProxy(t, proxy, ports)
   const client = () => createClient(env.BASE_URL, scene.now)
   return {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { NO_CLAIMS } from '../../src/gateway/forward/claim-headers.ts'
+import { freePort } from '../kit/free-port.ts'
 import { claims, unknownClaims } from './claims.ts'
 import { arrangements, MIXED, OUR_COOKIES, theirsOf } from './hostile-cookies.ts'
 import { type Behind, type FrontProxy, openBehind } from './proxies.ts'
@@ -95,6 +96,27 @@ export function testAttacks(proxy: FrontProxy): void {
       await send(behind.url, `GET /in/${n} HTTP/1.1`, `cookie: ${cookie}`)
       assert.deepEqual(cookiesAt(behind, `/in/${n}`), ['app=1'])
     }
+  })
+
+  test(`behind ${name} a client does not choose the host that the application believes`, async t => {
+    const { scene, url, user } = await openBehind(t, proxy)
+    const cookie = `cookie: ${cookieOf(await user())}`
+    for (const line of ['GET / HTTP/1.1', 'GET http://evil.example/ HTTP/1.1', `GET ${url}/ HTTP/1.1`])
+      await raw(url, request(line, cookie).replace('app.test', 'evil.example'))
+    for (const { lines } of scene.upstream.received)
+      assert.deepEqual(
+        lines.filter(([, value]) => value.includes('evil.example')),
+        [],
+      )
+  })
+
+  test(`behind ${name} nothing reaches the application while Menshen is away`, async t => {
+    const { scene, url } = await openBehind(t, proxy, await freePort())
+    for (const path of ['/public', '/login']) {
+      const answer = await send(url, `GET ${path} HTTP/1.1`, 'x-forwarded-user: admin')
+      assert.ok(statusOf(answer) >= 500, answer)
+    }
+    assert.deepEqual(scene.upstream.received, [])
   })
 
   test(`behind ${name} the application can neither set our cookies nor sign anybody out`, async t => {
