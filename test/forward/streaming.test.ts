@@ -158,6 +158,52 @@ test('a browser that goes away ends the request to the application, before and d
   assert.equal(scene.lines.filter(({ level }) => level === 'error').length, 0)
 })
 
+test('what waits behind another answer on the same connection ends with the connection too', async t => {
+  const closed: string[] = []
+  const scene = await openScene(t, {
+    env: { UPSTREAM_CONNECTIONS: '3', UPSTREAM_QUEUE: '1' },
+    answer: (request, response) => {
+      response.once('close', () => closed.push(request.url ?? ''))
+      if (request.url === '/large') response.write(Buffer.alloc(MEGABYTE))
+      else if (request.url === '/page') response.end('hello')
+    },
+  })
+  const user = await scene.user()
+  const paths = ['/first', '/silent', '/large', '/queued']
+  const wire = await openWire(scene.url)
+  const line = (path: string) => `GET ${path} HTTP/1.1\r\nhost: a\r\ncookie: ${cookieOf(user)}\r\n\r\n`
+  wire.socket.write(paths.map(line).join(''))
+  await until(() => scene.upstream.received.length === 3)
+  wire.socket.destroy()
+  await until(() => closed.length === 3)
+  assert.equal((await user.get('/page')).status, 200)
+  assert.deepEqual(
+    scene.upstream.received.map(({ target }) => target),
+    ['/first', '/silent', '/large', '/page'],
+  )
+  assert.deepEqual(
+    scene.lines.filter(({ level }) => level === 'error'),
+    [],
+  )
+})
+
+test('a sign-out ends what waits behind another answer on the same connection', async t => {
+  const closed: string[] = []
+  const scene = await openScene(t, {
+    answer: (request, response) => void response.once('close', () => closed.push(request.url ?? '')),
+    config: { rules: [{ path: '/first', public: true }] },
+  })
+  const user = await scene.user()
+  const wire = await openWire(scene.url)
+  const line = (path: string, cookie = '') => `GET ${path} HTTP/1.1\r\nhost: a\r\n${cookie}\r\n`
+  wire.socket.write(line('/first') + line('/second', `cookie: ${cookieOf(user)}\r\n`))
+  await until(() => scene.upstream.received.length === 2)
+  await user.post('/logout', '', { headers: { origin: scene.baseUrl, 'sec-fetch-site': 'same-origin' } })
+  await until(() => closed.includes('/second'))
+  assert.ok(!closed.includes('/first'))
+  wire.socket.destroy()
+})
+
 test('a browser that goes away in the middle of its upload ends it for the application', async t => {
   const ended = Promise.withResolvers<string>()
   const scene = await openScene(t, {

@@ -132,6 +132,31 @@ test('a browser that goes away leaves the queue at once, and the application nev
   assert.deepEqual(scene.targets(), ['/held', '/page'])
 })
 
+test('a browser that goes away before its session is found does not get into the queue', async t => {
+  const scene = await openHeld(t, { UPSTREAM_QUEUE: '1' })
+  const [user, leaving] = [await scene.user(), await scene.user('lisi')]
+  const holding = scene.hold(user)
+  await until(() => scene.held.length === 1)
+  scene.passSeconds(7200 - 200)
+  const other = await scene.user('wangwu')
+  const letRefresh = scene.provider.hold('refresh')
+  const wire = await openWire(scene.url)
+  wire.socket.write(request('GET /left HTTP/1.1', `cookie: ${cookieOf(leaving)}`))
+  await scene.provider.called('refresh')
+  wire.socket.destroy()
+  for (let n = 0; n < 3; n++) await other.get('/_menshen/health')
+  letRefresh()
+  await until(() => scene.lines.some(({ event }) => event === 'session_refreshed'))
+  for (let n = 0; n < 3; n++) await other.get('/_menshen/health')
+
+  const waiting = other.get('/page')
+  assert.equal(await Promise.race([waiting.then(({ status }) => status), pause(300)]), undefined)
+  scene.letGo()
+  assert.equal((await waiting).status, 200)
+  await holding
+  assert.deepEqual(scene.targets(), ['/held', '/page'])
+})
+
 test('who waits is asked for its body only when its turn has come', async t => {
   const scene = await openHeld(t)
   const user = await scene.user()

@@ -35,9 +35,12 @@ export class TurnedAway extends Error {
 const STALE = new Set<unknown>(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
 
 export function relay(options: ExchangeOptions): void {
+  const { response, upstream } = options
   const exchange = new Exchange(options)
-  options.response.once('close', () => exchange.clientHasGone())
-  options.upstream.capacity.enter(exchange)
+  response.once('close', () => exchange.clientHasGone())
+  // It may have gone while we looked who it is.
+  if (response.destroyed) exchange.clientHasGone()
+  else upstream.capacity.enter(exchange)
 }
 
 /** One object for each request, which is also what undici tells of its progress. */
