@@ -177,10 +177,7 @@ test('what waits behind another answer on the same connection ends with the conn
   wire.socket.destroy()
   await until(() => closed.length === 3)
   assert.equal((await user.get('/page')).status, 200)
-  assert.deepEqual(
-    scene.upstream.received.map(({ target }) => target),
-    ['/first', '/silent', '/large', '/page'],
-  )
+  assert.deepEqual(scene.upstream.received.map(({ target }) => target).sort(), ['/first', '/large', '/page', '/silent'])
   assert.deepEqual(
     scene.lines.filter(({ level }) => level === 'error'),
     [],
