@@ -3,6 +3,7 @@
 // its own, so that none of this is in the memory of what is measured.
 
 import { writeFileSync } from 'node:fs'
+import { USUAL_ROLES } from '../src/access/roles.ts'
 import { createDataKeyring } from '../src/session/data-keys.ts'
 import { deriveKeys } from '../src/session/derived-keys.ts'
 import { newSession, toEntry } from '../src/session/session-record.ts'
@@ -40,7 +41,10 @@ async function signIn(username: string): Promise<string> {
     expiresIn: DAY_SECONDS,
     receivedAt: now,
   }
-  const session = newSession(tokens, userInfoOf(username))
+  const session = newSession(
+    { tokens, facts: { userInfo: userInfoOf(username), groups: [], claims: {} }, provider: undefined },
+    USUAL_ROLES,
+  )
   const { nickname } = session.userInfo
   const card = { username, nickname, userRole: session.userRole, signedInAt: now, seenAt: now }
   await store.create(recordKey(ticket), toEntry(ticket, session, card, MAX_HOURS, keys))

@@ -1,31 +1,45 @@
-// The login page's button: makes the state, keeps it, and takes the browser to the provider. Without this script the
-// form does the same through the server.
+// The login page's buttons: each makes the state, keeps it, and takes the browser to its provider. Without this script
+// the forms do the same through the server.
 
 const STATE_KEY = 'oauth_state'
 const STATE_SUFFIX = '_idp'
 const FRAGMENT_SECONDS = 600
 
-const form = /** @type {HTMLFormElement} */ (document.getElementById('sign-in'))
-const button = /** @type {HTMLButtonElement} */ (form.querySelector('button'))
+const forms = /** @type {NodeListOf<HTMLFormElement>} */ (document.querySelectorAll('form.sign-in'))
 
 keepFragment()
 
-form.addEventListener('submit', async event => {
-  event.preventDefault()
-  button.setAttribute('aria-busy', 'true')
-  try {
-    const { state, location } = form.dataset.remembered === 'true' ? await startAttempt() : newAttempt()
-    keepState(state)
-    window.location.assign(location)
-  } catch {
-    form.submit()
-  }
-})
+for (const form of forms) {
+  form.addEventListener('submit', async event => {
+    event.preventDefault()
+    setBusy(form, true)
+    try {
+      const { state, location } = form.dataset.remembered === 'true' ? await startAttempt(form) : newAttempt(form)
+      keepState(state)
+      window.location.assign(location)
+    } catch {
+      form.submit()
+    }
+  })
+}
 
 // Coming back by the back button, the page may be shown as it was left.
-window.addEventListener('pageshow', () => button.removeAttribute('aria-busy'))
+window.addEventListener('pageshow', () => {
+  for (const form of forms) setBusy(form, false)
+})
 
-function newAttempt() {
+/**
+ * @param {HTMLFormElement} form
+ * @param {boolean} busy
+ */
+function setBusy(form, busy) {
+  const button = /** @type {HTMLButtonElement} */ (form.querySelector('button'))
+  if (busy) button.setAttribute('aria-busy', 'true')
+  else button.removeAttribute('aria-busy')
+}
+
+/** @param {HTMLFormElement} form */
+function newAttempt(form) {
   const bytes = crypto.getRandomValues(new Uint8Array(32))
   const random = Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join('')
   const state = random + STATE_SUFFIX
@@ -34,9 +48,14 @@ function newAttempt() {
   return { state, location: url.href }
 }
 
-/** @returns {Promise<{ state: string, location: string }>} */
-async function startAttempt() {
-  const answer = await fetch(form.action, { method: 'POST', headers: { accept: 'application/json' } })
+/**
+ * @param {HTMLFormElement} form
+ * @returns {Promise<{ state: string, location: string }>}
+ */
+async function startAttempt(form) {
+  const fields = /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(form)))
+  const body = new URLSearchParams(fields)
+  const answer = await fetch(form.action, { method: 'POST', headers: { accept: 'application/json' }, body })
   if (!answer.ok) throw new Error(`the server answered ${answer.status}`)
   return answer.json()
 }

@@ -1,8 +1,8 @@
 // Puts the parts together: settings in, the whole sign-in as a request listener out.
 import type { RequestListener } from 'node:http'
+import { USUAL_ROLES } from './access/roles.ts'
 import { createRules } from './access/rules.ts'
 import { MenshenError } from './errors.ts'
-import type { Report } from './events.ts'
 import { createLostCookieDetector } from './gateway/admission/lost-cookie.ts'
 import type { GatewayContext } from './gateway/context.ts'
 import { createOpenStreams } from './gateway/forward/open-streams.ts'
@@ -14,14 +14,14 @@ import { createSlowClients } from './gateway/http/slow-clients.ts'
 import { createIdentities } from './gateway/identity/identity-headers.ts'
 import { createListener } from './gateway/listener.ts'
 import { createEventLog, type Log } from './log.ts'
-import { createProvider, type Provider } from './provider/provider.ts'
-import { unconfiguredProvider } from './provider/unconfigured.ts'
+import type { ProviderPlan } from './provider/plan.ts'
+import { createProviders, planProviders } from './provider/providers.ts'
 import { createAttempts } from './session/attempts.ts'
 import { createDataKeyring, type DataKeyring } from './session/data-keys.ts'
 import { deriveKeys } from './session/derived-keys.ts'
 import { createSessions } from './session/sessions.ts'
 import { createSigningKeys, type SigningKeys } from './session/signing-keys.ts'
-import { type Config, checkConfig } from './settings/config-file.ts'
+import { type Config, checkConfig } from './settings/config/config-file.ts'
 import { checkSettings, readSettings, type Settings } from './settings/read.ts'
 import { openLimits, openStore } from './stores/open-store.ts'
 
@@ -53,19 +53,29 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   const { log, now = Date.now } = options
   const settings = options.settings ? checkSettings(options.settings) : readSettings({})
   const config = checkConfig(options.config ?? {}, 'createMenshen', 'config')
+  const plans = planProviders(config, settings)
+  demandSecret(settings, plans[0])
   // Closed in reverse order: at the end, or at once if something that follows fails.
   await using opened = new AsyncDisposableStack()
   const { report } = opened.adopt(createEventLog(log, now), events => events.close())
   const store = opened.adopt(await openStore(settings.STORE, now, report, settings.SESSION_CACHE_SIZE), store =>
     store.close(),
   )
-  const provider = opened.adopt(providerOf(settings, now, report), provider => provider.close())
+  const providers = opened.adopt(createProviders(plans, { settings, now, report }), providers => providers.close())
   const limits = opened.adopt(await openLimits(settings.STORE), limits => limits?.close())
-  const keys = deriveKeys(settings)
+  const keys = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plans[0].clientSecret })
   const keyring = createDataKeyring({ store, keys, now, report })
   const signingKeys = createSigningKeys(store, keys.signing, now)
   await useSecrets(keyring, signingKeys)
-  const sessions = createSessions({ store, provider, keyring, settings, now, report })
+  const sessions = createSessions({
+    store,
+    providers,
+    keyring,
+    settings,
+    roles: config.roles ?? USUAL_ROLES,
+    now,
+    report,
+  })
   opened.defer(() => sessions.settle())
   let patience = 0
   const upstreams = opened.adopt(openUpstreams(settings, config), upstreams => upstreams.close(patience))
@@ -76,10 +86,10 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
     lifecycle,
     settings,
     store,
-    provider,
+    providers,
     keys,
     sessions,
-    attempts: createAttempts({ store, settings, now }),
+    attempts: createAttempts({ store, now }),
     rules: createRules(config.rules ?? []),
     cookies: cookieNames(settings),
     rateLimit: createRateLimit({
@@ -115,6 +125,15 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   }
 }
 
+/** A client without a secret gives us none to derive our own keys from. */
+function demandSecret({ SECRET }: Settings, { clientSecret, missing }: ProviderPlan): void {
+  if (SECRET || clientSecret || missing.length > 0) return
+  throw new MenshenError(
+    'bad_settings',
+    'SECRET is not set, and there is no client secret to derive it from; expected any text of 32 characters or more, for example from openssl rand -hex 32.',
+  )
+}
+
 /** A changed SECRET takes effect at the start. A store that is away is asked again when the keys are needed. */
 async function useSecrets(keyring: DataKeyring, signingKeys: SigningKeys): Promise<void> {
   try {
@@ -123,10 +142,4 @@ async function useSecrets(keyring: DataKeyring, signingKeys: SigningKeys): Promi
   } catch (error) {
     if (!(error instanceof MenshenError)) throw error
   }
-}
-
-function providerOf(settings: Settings, now: () => number, report: Report): Provider {
-  const { AUTH_URL, CLIENT_ID, CLIENT_SECRET } = settings
-  if (!AUTH_URL || !CLIENT_ID || !CLIENT_SECRET) return unconfiguredProvider()
-  return createProvider({ authUrl: AUTH_URL, clientId: CLIENT_ID, clientSecret: CLIENT_SECRET, settings, now, report })
 }

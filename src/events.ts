@@ -137,6 +137,11 @@ export const EVENTS = {
     sentence: 'an ID token could not be verified: the provider can end this session only together with all of its user',
     fields: [],
   },
+  metadata_unavailable: {
+    level: 'warn',
+    sentence: 'the metadata of the provider cannot be had; nobody can sign in through it until it can',
+    fields: [],
+  },
   logout_token_refused: { level: 'warn', sentence: 'a logout token was refused', fields: [] },
   cookie_lost: {
     level: 'warn',

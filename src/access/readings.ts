@@ -1,6 +1,6 @@
 // Every way in which an application could read a path: it may take a suffix for a format, trim signs and spaces, cut at a
 // question mark, fold letters, or serve a folder by its index page. Each reading leads to rules of its own.
-import type { Rule } from '../settings/config-file.ts'
+import type { Rule } from '../settings/config/config-file.ts'
 import { fold, otherSpellings } from './folding.ts'
 import { below, decidingRules, type Naming, type RuleNode } from './rule-tree.ts'
 

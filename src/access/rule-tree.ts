@@ -1,5 +1,5 @@
 // The rules as a tree of path segments: which of them decides is found by a walk along the path, however many there are.
-import { ROLES, type Rule } from '../settings/config-file.ts'
+import { ANY_ROLE, type Rule } from '../settings/config/config-file.ts'
 
 export interface RuleNode {
   /** As the first rule here spells it. */
@@ -17,7 +17,7 @@ export interface RuleNode {
 }
 
 /** Whatever no other rule covers. */
-export const LAST_RULE: Rule = { path: '/', roles: ROLES }
+export const LAST_RULE: Rule = { path: '/', roles: [ANY_ROLE] }
 
 export interface Naming {
   /** Segments with the same key are the same to the tree. */

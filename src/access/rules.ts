@@ -1,8 +1,9 @@
 // Which role may see which pages: rules as data, the most specific one first, and nothing that no rule admits. Applications
 // read paths in more ways than one, so a request is admitted only if the rule of every reading admits it.
 import { OWN_PATHS, OWN_PREFIX } from '../own-paths.ts'
-import { ROLES, type Role, type Rule } from '../settings/config-file.ts'
+import { ANY_ROLE, CONSOLE_ROLE, type Rule } from '../settings/config/config-file.ts'
 import { isPlain, isPlainRule, LENIENTLY, readingsOf } from './readings.ts'
+import type { Who } from './roles.ts'
 import { decidingRules, follow, growTree, LAST_RULE, LITERALLY } from './rule-tree.ts'
 
 export interface Decision {
@@ -12,25 +13,25 @@ export interface Decision {
 }
 
 export interface Rules {
-  decide(method: string, path: string, role: Role | undefined): Decision
+  decide(method: string, path: string, who: Who | undefined): Decision
   /** The rule that decides. */
-  ruleFor(method: string, path: string, role: Role | undefined): Rule
+  ruleFor(method: string, path: string, who: Who | undefined): Rule
   /** A rule on trial that would decide instead, if there is one. */
-  shadowRuleFor(method: string, path: string, role: Role | undefined): Rule | undefined
+  shadowRuleFor(method: string, path: string, who: Who | undefined): Rule | undefined
 }
 
 /** Our own pages are for every signed-in user, whatever the rules say of the application. */
-const OWN_RULE: Rule = { path: OWN_PREFIX, roles: ROLES }
-const CONSOLE_RULE: Rule = { path: OWN_PATHS.console, roles: ['developer'] }
+const OWN_RULE: Rule = { path: OWN_PREFIX, roles: [ANY_ROLE] }
+const CONSOLE_RULE: Rule = { path: OWN_PATHS.console, roles: [CONSOLE_ROLE] }
 
 export function createRules(given: readonly Rule[]): Rules {
   const decide = createDecide(given.filter(({ shadow }) => !shadow))
   const decideOnTrial = given.some(({ shadow }) => shadow) ? createDecide(given) : undefined
   return {
     decide,
-    ruleFor: (method, path, role) => decide(method, path, role).rule,
-    shadowRuleFor(method, path, role) {
-      const rule = decideOnTrial?.(method, path, role).rule
+    ruleFor: (method, path, who) => decide(method, path, who).rule,
+    shadowRuleFor(method, path, who) {
+      const rule = decideOnTrial?.(method, path, who).rule
       return rule?.shadow ? rule : undefined
     },
   }
@@ -47,22 +48,28 @@ function createDecide(given: readonly Rule[]): Rules['decide'] {
     return decidingRules(node, method, path === node.path)[0] ?? LAST_RULE
   }
 
-  return (method, path, role) => {
+  return (method, path, who) => {
     const rule = literalRule(method, path)
-    if ((rulesArePlain && isPlain(path)) || !admits(rule, role)) return { rule }
+    if ((rulesArePlain && isPlain(path)) || !admits(rule, who)) return { rule }
     // What the rule names as it was asked for, nobody reads differently: the operator knows the application.
     const rest = rule.path === '/' ? path : path.slice(rule.path.length)
     for (const reading of readingsOf(lenient.nodeOf(rule), rest, method)) {
-      const stricter = reading.rules.find(other => !admits(other, role))
+      const stricter = reading.rules.find(other => !admits(other, who))
       if (stricter) return { rule: stricter, reading: reading.path() }
     }
     return { rule }
   }
 }
 
-/** Whether the rule lets this role in; a visitor has none. */
-export function admits(rule: Rule, role: Role | undefined): boolean {
-  return rule.public === true || (role !== undefined && rule.roles?.includes(role) === true)
+/** Whether the rule lets somebody in; a visitor is nobody. */
+export function admits({ public: everybody, roles, groups, users }: Rule, who: Who | undefined): boolean {
+  if (everybody) return true
+  if (!who) return false
+  return (
+    roles?.some(role => role === ANY_ROLE || role === who.role) === true ||
+    groups?.some(group => who.groups.includes(group)) === true ||
+    users?.includes(who.username) === true
+  )
 }
 
 /** The path itself, or anything below it. */

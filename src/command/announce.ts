@@ -1,11 +1,13 @@
 // What the start says: to the log, and in plain words to the person who typed the command.
 import type { Report } from '../events.ts'
+import type { ProviderPlan } from '../provider/plan.ts'
+import { planProviders } from '../provider/providers.ts'
 import { adviceFor } from '../settings/advice.ts'
-import type { Config } from '../settings/config-file.ts'
+import type { Config } from '../settings/config/config-file.ts'
+import { CONFIG_FILE, ENDINGS } from '../settings/config/load-config.ts'
 import { isProduction } from '../settings/deployment.ts'
-import { CONFIG_FILE, ENDINGS } from '../settings/load-config.ts'
 import type { Misspelt } from '../settings/misspelt.ts'
-import { missingSettings, type Settings } from '../settings/read.ts'
+import type { Settings } from '../settings/read.ts'
 import { hidePassword } from '../settings/secret.ts'
 
 export interface Announcement {
@@ -18,14 +20,14 @@ export interface Announcement {
 }
 
 export function announce(report: Report, announcement: Announcement): void {
-  const { settings, misspelt, users } = announcement
+  const { settings, config, misspelt, users } = announcement
   const facts = factsOfStart(announcement)
   report('started', { ...facts, ...(users && { users }) })
   for (const { name, likely } of misspelt)
     report('misspelt_setting', { setting: name, remedy: likely ? `did you mean ${likely}?` : 'see docs/settings.md' })
-  const missing = missingSettings(settings)
+  const missing = planProviders(config, settings).flatMap(plan => plan.missing)
   if (missing.length > 0) report('settings_missing', { missing, remedy: remedyForMissing(settings) })
-  for (const { code, remedy } of adviceFor(settings)) report(code, { remedy })
+  for (const { code, remedy } of adviceFor(settings, planProviders(config, settings))) report(code, { remedy })
   // A pipe gets the log alone.
   if (process.stdout.isTTY) process.stdout.write(welcome(facts, users))
 }
@@ -37,13 +39,21 @@ function factsOfStart({ settings, configFile, config, users }: Announcement) {
   return {
     address: BASE_URL,
     listening: `${HOST}:${PORT}`,
-    provider: users ? `${AUTH_URL} (development provider, not for production)` : AUTH_URL,
+    provider: users ? `${AUTH_URL} (development provider, not for production)` : providersIn(config, settings),
     store: hidePassword(settings.STORE),
     workers: WORKERS,
     config: configFile ?? `none (no ${CONFIG_FILE}.{${ENDINGS.join(',')}} in ${process.cwd()})`,
     rules: config.rules?.length ?? 0,
     upstreams: { ...(UPSTREAM && { '/': UPSTREAM }), ...addressesIn(config) },
   }
+}
+
+/** Each by its preset and where it is, as far as that is known. */
+function providersIn(config: Config, settings: Settings): string {
+  const where = ({ issuer, endpoints }: ProviderPlan) => issuer ?? endpoints.authorization
+  const plans = planProviders(config, settings)
+  if (plans.length === 1 && plans[0].preset === 'idaas') return settings.AUTH_URL ?? 'none yet'
+  return plans.map(plan => `${plan.preset} ${where(plan) ?? ''}`.trim()).join(', ')
 }
 
 function addressesIn({ upstreams = {} }: Config): Record<string, string> {

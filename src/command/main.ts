@@ -1,7 +1,7 @@
 // The command: what was typed, and the environment. The only file that reads the environment.
 import { MenshenError } from '../errors.ts'
+import { findConfigFile, loadConfigFile } from '../settings/config/load-config.ts'
 import { withEnvFile } from '../settings/env-file.ts'
-import { findConfigFile, loadConfigFile } from '../settings/load-config.ts'
 import { nearest } from '../settings/nearest.ts'
 import type { Environment } from '../settings/read.ts'
 import { runRulesCommand } from './rules-command.ts'

@@ -4,7 +4,7 @@ import { type Logger, pino } from 'pino'
 import { createMenshen, type MenshenOptions } from '../create.ts'
 import type { Report } from '../events.ts'
 import { createEventLog } from '../log.ts'
-import { findConfigFile, loadConfigFile } from '../settings/load-config.ts'
+import { findConfigFile, loadConfigFile } from '../settings/config/load-config.ts'
 import { findMisspelt } from '../settings/misspelt.ts'
 import { type Environment, readSettings, type Settings, wantsDevProvider } from '../settings/read.ts'
 import { announce } from './announce.ts'
@@ -28,7 +28,8 @@ export async function start({ environment, npmParent, now }: StartOptions): Prom
   const given = readSettings(environment)
   const configFile = findConfigFile(process.cwd(), given.CONFIG)
   const config = await loadConfigFile(configFile)
-  const development = wantsDevProvider(given) ? await startDevelopment(given, now) : undefined
+  const isConfigured = config.provider !== undefined || config.providers !== undefined
+  const development = !isConfigured && wantsDevProvider(given) ? await startDevelopment(given, now) : undefined
   const settings = development ? readSettings({ ...environment, ...development.settings }) : given
   const log = openLog(settings)
   const { report } = createEventLog(log, now)

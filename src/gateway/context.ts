@@ -2,7 +2,7 @@
 
 import type { Rules } from '../access/rules.ts'
 import type { Report } from '../events.ts'
-import type { Provider } from '../provider/provider.ts'
+import type { Providers } from '../provider/providers.ts'
 import type { Attempts } from '../session/attempts.ts'
 import type { DerivedKeys } from '../session/derived-keys.ts'
 import type { Sessions } from '../session/sessions.ts'
@@ -19,7 +19,7 @@ import type { Identities } from './identity/identity-headers.ts'
 export interface GatewayContext {
   readonly settings: Settings
   readonly store: Store
-  readonly provider: Provider
+  readonly providers: Providers
   readonly sessions: Sessions
   readonly attempts: Attempts
   readonly rules: Rules

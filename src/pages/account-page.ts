@@ -7,7 +7,12 @@ import type { LoadedSession } from '../session/session-cache.ts'
 import { page } from './layout.ts'
 import { moment } from './moment.ts'
 
-export const ROLE_NAMES = { developer: '开发者', common: '普通用户' } as const
+const ROLE_NAMES: Readonly<Record<string, string>> = { developer: '开发者', common: '普通用户' }
+
+/** A role of the operator's choice is its own name. */
+export function roleName(role: string): string {
+  return (Object.hasOwn(ROLE_NAMES, role) && ROLE_NAMES[role]) || role
+}
 
 export function accountPage(appName: string, { session, expiresAt }: LoadedSession): string {
   const { nickname, username, ou_name, email } = session.userInfo
@@ -21,7 +26,7 @@ export function accountPage(appName: string, { session, expiresAt }: LoadedSessi
 ${row('用户名', username)}
 ${row('组织', ou_name)}
 ${row('邮箱', email)}
-${row('角色', html`${ROLE_NAMES[session.userRole]} <code>${session.userRole}</code>`)}
+${row('角色', html`${roleName(session.userRole)} <code>${session.userRole}</code>`)}
 ${row('有效期至', moment(expiresAt))}
 </dl>
 ${session.userRole === 'developer' ? html`<p><a class="button quiet" href="${OWN_PATHS.console}">控制台</a></p>` : ''}

@@ -5,25 +5,32 @@ import { LOGIN_ERRORS, loginError } from '../errors.ts'
 import { OWN_PATHS } from '../own-paths.ts'
 import { page } from './layout.ts'
 
+/** One provider that users can sign in through. */
+export interface WayIn {
+  readonly id: string
+  readonly name: string | undefined
+  /** Whether the server has to know of an attempt before the browser leaves. */
+  readonly remembered: boolean
+  /** The authorization address without its state; empty where the server gives it. */
+  readonly authorizationUrl: string
+}
+
 export interface LoginView {
   readonly appName: string
   /** The settings without which nobody can sign in. */
   readonly missing: readonly string[]
-  /** The authorization address without its state. */
-  readonly authorizationUrl: string
-  /** Whether the server has to know of an attempt before the browser leaves. */
-  readonly remembered: boolean
+  readonly ways: readonly WayIn[]
   readonly error: string | undefined
   readonly signedIn: { readonly name: string; readonly continueTo: string } | undefined
   /** A sign-out has just happened. */
   readonly signedOut: 'here' | 'everywhere' | undefined
 }
 
-const SIGN_IN_LABEL = '统一身份认证登录'
+const USUAL_NAME = '统一身份认证'
 const LONGEST_CODE_SHOWN = 80
 
 export function loginPage(view: LoginView): string {
-  const { appName, missing, authorizationUrl, remembered, error, signedIn, signedOut } = view
+  const { appName, missing, ways, error, signedIn, signedOut } = view
   const unusable = missing.length > 0
   return page({
     appName,
@@ -35,11 +42,19 @@ ${error === undefined ? '' : errorNotice(error)}
 ${signedOut && !signedIn ? signedOutNotice(signedOut) : ''}
 ${unusable ? missingNotice(missing) : ''}
 ${signedIn ? signedInNotice(signedIn) : html`<p class="lead">请使用单位的统一身份账号登录</p>`}
-<form id="sign-in" method="post" action="${OWN_PATHS.login}" data-authorize="${authorizationUrl}" data-remembered="${remembered ? 'true' : 'false'}">
-<button type="submit" class="${signedIn ? 'button quiet' : 'button'}" ${unusable ? 'disabled' : ''}>${SIGN_IN_LABEL}</button>
-</form>
+${ways.map((way, n) => signInForm(way, { isMain: n === 0, isOnly: ways.length === 1, quiet: n > 0 || signedIn !== undefined, unusable }))}
 <p class="hint">账号和密码只在身份认证平台的页面上输入。</p>`,
   })
+}
+
+function signInForm(
+  way: WayIn,
+  { isMain, isOnly, quiet, unusable }: Record<'isMain' | 'isOnly' | 'quiet' | 'unusable', boolean>,
+) {
+  const { id, name = USUAL_NAME, authorizationUrl, remembered } = way
+  return html`<form id="${isMain ? 'sign-in' : `sign-in-${id}`}" class="sign-in" method="post" action="${OWN_PATHS.login}" data-authorize="${authorizationUrl}" data-remembered="${remembered ? 'true' : 'false'}">
+${isOnly ? '' : html`<input type="hidden" name="provider" value="${id}">`}<button type="submit" class="${quiet ? 'button quiet' : 'button'}" ${unusable ? 'disabled' : ''}>${name}登录</button>
+</form>`
 }
 
 function errorNotice(code: string) {

@@ -3,7 +3,7 @@
 import { html } from 'hono/html'
 import { OWN_PATHS } from '../own-paths.ts'
 import type { Session } from '../session/session-record.ts'
-import { ROLE_NAMES } from './account-page.ts'
+import { roleName } from './account-page.ts'
 import { page } from './layout.ts'
 import { NOTICES } from './notice-page.ts'
 
@@ -18,7 +18,7 @@ export function refusedPage(appName: string, { userInfo, userRole }: Session): s
 <p class="lead">${text}</p>
 <dl>
 <div><dt>当前账号</dt><dd>${nickname || username} <code>${username}</code></dd></div>
-<div><dt>角色</dt><dd>${ROLE_NAMES[userRole]} <code>${userRole}</code></dd></div>
+<div><dt>角色</dt><dd>${roleName(userRole)} <code>${userRole}</code></dd></div>
 </dl>
 <form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button">换一个账号登录</button></form>
 <a class="button quiet" href="/">返回首页</a>

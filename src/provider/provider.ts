@@ -1,144 +1,125 @@
-// Talks to the identity provider: where it is, what each call sends, which answer each call gives.
-
-import { setTimeout as pause } from 'node:timers/promises'
-import { createRemoteJWKSet, customFetch, jwtVerify } from 'jose'
-import * as oauth from 'oauth4webapi'
-import { MenshenError } from '../errors.ts'
+// One identity provider: every way in which the rest of Menshen speaks with it. Nothing of an answer is believed before it
+// has been read and checked.
+import { decodeJwt } from 'jose'
 import type { Report } from '../events.ts'
 import { OWN_PATHS } from '../own-paths.ts'
 import type { Settings } from '../settings/read.ts'
-import type { Secret } from '../settings/secret.ts'
-import { readIdToken, readTokenSet, readUserInfo, type TokenSet, type UserInfo } from './answers.ts'
-import { createBoundedFetch, NeverArrived, readAnswer } from './bounded-fetch.ts'
-import { readProviderSession } from './id-token.ts'
-import { createSlots } from './slots.ts'
+import { authorizationUrl, type SentAttempt } from './calls/authorization-url.ts'
+import { createBoundedFetch } from './calls/bounded-fetch.ts'
+import { createCompanyToken } from './calls/company-token.ts'
+import type { ProviderConnection } from './calls/provider-connection.ts'
+import { type HeldTokens, signOutUrl, tellOfSignOut } from './calls/sign-out-calls.ts'
+import { createSlots } from './calls/slots.ts'
+import { introspectToken, type Redemption, redeemCode, refreshTokens } from './calls/token-grants.ts'
+import { askUserInfo } from './calls/user-info-request.ts'
+import { isNamed, verifySigned } from './oidc/id-token.ts'
+import { createKeySet } from './oidc/key-set.ts'
+import { createMetadata, endpointOf } from './oidc/metadata.ts'
+import type { ProviderPlan } from './plan.ts'
+import type { TokenSet } from './token-answer.ts'
+import { type UserFacts, userFacts } from './user-facts.ts'
 
 export interface Provider {
-  /** Where the browser goes to sign in. Everything but `state` is the same at each attempt. */
-  authorizationUrl(attempt?: { state: string; challenge?: string }): string
-  /** Runs a sign-in when there is a slot to call the provider: waits if there are many, and is refused if there are too many. */
+  readonly plan: ProviderPlan
+  /** Where the browser goes to sign in. Throws while the provider's metadata cannot be had. */
+  authorizationUrl(attempt?: SentAttempt): Promise<string>
+  /** Whether `iss` in a callback (each value that came) is this provider's, or may be missing. */
+  isIssuer(given: readonly string[]): boolean
+  /** Whether this is a name of the issuer of its tokens. */
+  isNamed(issuer: string): Promise<boolean>
+  /** Runs a sign-in when there is a slot: waits if there are many under way, and is refused if there are too many. */
   withSlot<T>(signIn: () => Promise<T>): Promise<T>
-  redeem(code: string, verifier: string | undefined): Promise<TokenSet>
-  userInfo(accessToken: string): Promise<UserInfo>
-  refresh(refreshToken: string): Promise<TokenSet>
+  redeem(redemption: Redemption): Promise<TokenSet>
+  /** Who the user is. `code` counts for providers that spend it here. */
+  userFacts(tokens: TokenSet, code: string): Promise<UserFacts>
+  refresh(held: HeldTokens & { readonly refreshToken: string }): Promise<TokenSet>
   /** Tells the provider, from server to server, that a session has ended. */
-  signOut(refreshToken: string | undefined): Promise<void>
-  /** Where the browser goes to sign out at the provider, and from there to `/login`. */
-  signOutUrl(): string
+  signOut(held: HeldTokens): Promise<void>
+  /** Where the browser goes to sign out there, and from there to /login; `undefined` if it need not. */
+  signOutUrl(held: HeldTokens, state: string): Promise<string | undefined>
   /** Whether it publishes keys by which its signatures can be verified. */
   readonly canVerify: boolean
-  /** The claims of a token that it signed for us, not older than this. Throws if anything is wrong with it. */
-  verify(token: string, oldestSeconds: number): Promise<object>
+  /** The claims of something that it signed, for us or for `audience`. Throws if anything is wrong with it. */
+  verify(token: string, requiredClaims: string[], audience?: readonly string[]): Promise<object>
+  /** What it says of a token that somebody brought; `undefined` if it cannot be asked. */
+  introspect(token: string): Promise<unknown>
   close(): Promise<void>
 }
 
 export interface ProviderOptions {
-  readonly authUrl: string
-  readonly clientId: string
-  readonly clientSecret: Secret
-  readonly settings: Pick<
-    Settings,
-    'BASE_URL' | 'LOGOUT_URL' | 'PROVIDER_TIMEOUT_MS' | 'PROVIDER_PARALLEL_CALLS' | 'ISSUER' | 'JWKS_URL'
-  >
+  readonly settings: Pick<Settings, 'BASE_URL' | 'PROVIDER_TIMEOUT_MS' | 'PROVIDER_PARALLEL_CALLS'>
   readonly now: () => number
   readonly report: Report
 }
 
-const PATHS = {
-  authorize: '/oauth/authorize',
-  token: '/oauth/token',
-  userInfo: '/api/bff/v1.2/oauth2/userinfo',
-}
-const SCOPE = 'read'
-const RETRY_AFTER_MS = [100, 300]
 /** A flood of callbacks is refused beyond this, instead of piling up. */
 const SIGN_INS_WAITING = 500
 const SIGN_OUT_TIMEOUT_MS = 2000
 
-export function createProvider({ authUrl, clientId, clientSecret, settings, now, report }: ProviderOptions): Provider {
-  const redirectUri = settings.BASE_URL + OWN_PATHS.callback
-  const server: oauth.AuthorizationServer = {
-    issuer: authUrl,
-    token_endpoint: authUrl + PATHS.token,
-    userinfo_endpoint: authUrl + PATHS.userInfo,
+export function createProvider(plan: ProviderPlan, { settings, now, report }: ProviderOptions): Provider {
+  const { BASE_URL, PROVIDER_TIMEOUT_MS: timeoutMs } = settings
+  const redirectUri = BASE_URL + OWN_PATHS.callback
+  const calls = createBoundedFetch(timeoutMs)
+  const signOutCalls = createBoundedFetch(Math.min(SIGN_OUT_TIMEOUT_MS, timeoutMs))
+  const metadata = createMetadata(plan, { fetch: calls.fetch, now, report })
+  const keys = createKeySet({ url: async () => endpointOf(await metadata.get(), 'jwks'), fetch: calls.fetch, now })
+  const client = { client_id: plan.clientId }
+  const connection: ProviderConnection = {
+    plan,
+    client,
+    redirectUri,
+    metadata,
+    keys,
+    fetch: calls.fetch,
+    timeoutMs,
+    now,
+    report,
   }
-  const client: oauth.Client = { client_id: clientId }
-  const authentication = oauth.ClientSecretPost(clientSecret.reveal())
-  const calls = createBoundedFetch(settings.PROVIDER_TIMEOUT_MS)
-  const signOutCalls = createBoundedFetch(Math.min(SIGN_OUT_TIMEOUT_MS, settings.PROVIDER_TIMEOUT_MS))
-  const logoutUrl = new URL(settings.LOGOUT_URL.startsWith('/') ? authUrl + settings.LOGOUT_URL : settings.LOGOUT_URL)
-  const signInSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
-  const publicKeys =
-    settings.JWKS_URL === undefined
-      ? undefined
-      : createRemoteJWKSet(new URL(settings.JWKS_URL), { [customFetch]: calls.fetch as typeof fetch })
-  const idTokens =
-    publicKeys && settings.ISSUER ? { publicKeys, issuer: settings.ISSUER, clientId, now, report } : undefined
-  const options = {
-    [oauth.customFetch]: calls.fetch,
-    // The settings have already judged plain http.
-    [oauth.allowInsecureRequests]: true,
-  }
+  const company = plan.kind === 'company_token' ? createCompanyToken(connection) : undefined
+  const slots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
 
   return {
-    authorizationUrl(attempt) {
-      const url = new URL(authUrl + PATHS.authorize)
-      url.searchParams.set('response_type', 'code')
-      url.searchParams.set('scope', SCOPE)
-      url.searchParams.set('client_id', clientId)
-      url.searchParams.set('redirect_uri', redirectUri)
-      if (attempt) url.searchParams.set('state', attempt.state)
-      if (attempt?.challenge) {
-        url.searchParams.set('code_challenge', attempt.challenge)
-        url.searchParams.set('code_challenge_method', 'S256')
-      }
-      return url.href
+    plan,
+
+    async authorizationUrl(attempt) {
+      return authorizationUrl(endpointOf(await metadata.get(), 'authorization'), plan, redirectUri, attempt)
     },
 
-    withSlot: signInSlots.withSlot,
-
-    async redeem(code, verifier) {
-      // The callback has checked the state already, in the order that the specification gives.
-      const checked = oauth.validateAuthResponse(server, client, new URLSearchParams({ code }), oauth.skipStateCheck)
-      const proof = verifier ?? oauth.nopkce
-      const answer = await readAnswer(
-        await oauth.authorizationCodeGrantRequest(server, client, authentication, checked, redirectUri, proof, options),
-      )
-      const tokens = readTokenSet(answer, now())
-      const idToken = idTokens && readIdToken(answer)
-      const providerSession = idToken && (await readProviderSession(idTokens, idToken))
-      return providerSession ? { ...tokens, providerSession } : tokens
+    isIssuer([first, ...more]) {
+      const { issuer = plan.issuer, sendsIssuer = false } = metadata.known ?? {}
+      if (issuer === undefined) return true
+      if (first === undefined) return !sendsIssuer
+      return more.length === 0 && isNamed(first, issuer, plan.alsoIssuers)
     },
 
-    async userInfo(accessToken) {
-      return readUserInfo(await readAnswer(await oauth.userInfoRequest(server, client, accessToken, options)))
+    async isNamed(name) {
+      const { issuer } = await metadata.get()
+      return issuer !== undefined && isNamed(name, issuer, plan.alsoIssuers)
     },
 
-    async refresh(refreshToken) {
-      const request = () => oauth.refreshTokenGrantRequest(server, client, authentication, refreshToken, options)
-      return readTokenSet(await readAnswer(await retryUnarrived(request, settings.PROVIDER_TIMEOUT_MS)), now())
+    withSlot: slots.withSlot,
+
+    async redeem(redemption) {
+      return company ? company.tokenSet() : redeemCode(connection, redemption)
     },
 
-    async signOut(refreshToken) {
-      const body = new URLSearchParams({ client_id: clientId })
-      if (refreshToken) body.set('refresh_token', refreshToken)
-      await signOutCalls.fetch(logoutUrl.href, { method: 'POST', body })
+    async userFacts(tokens, code) {
+      const userinfo = company ? await company.userInfo(code) : await askUserInfo(connection, tokens)
+      const said = { userinfo, id_token: tokens.claims, token: tokens.answer, access_token: inside(tokens.accessToken) }
+      return userFacts(said, plan)
     },
 
-    signOutUrl() {
-      const url = new URL(logoutUrl)
-      url.searchParams.set('redirect_url', settings.BASE_URL + OWN_PATHS.login)
-      return url.href
+    refresh: held => refreshTokens(connection, held),
+    signOut: held => tellOfSignOut(connection, held, signOutCalls.fetch),
+    signOutUrl: (held, state) => signOutUrl(connection, BASE_URL, held, state),
+
+    canVerify: plan.kind === 'oidc' || (plan.endpoints.jwks !== undefined && plan.issuer !== undefined),
+
+    async verify(token, requiredClaims, audience) {
+      return verifySigned(connection, await metadata.get(), token, requiredClaims, audience)
     },
 
-    canVerify: idTokens !== undefined,
-
-    async verify(token, oldestSeconds) {
-      if (!publicKeys || !settings.ISSUER) throw new MenshenError('bad_settings', 'ISSUER and JWKS_URL are not set')
-      const expected = { issuer: settings.ISSUER, audience: clientId, maxTokenAge: oldestSeconds }
-      const { payload } = await jwtVerify(token, publicKeys, { ...expected, currentDate: new Date(now()) })
-      return payload
-    },
+    introspect: token => introspectToken(connection, token),
 
     async close() {
       await Promise.all([calls.close(), signOutCalls.close()])
@@ -146,19 +127,11 @@ export function createProvider({ authUrl, clientId, clientSecret, settings, now,
   }
 }
 
-/**
- * Only where the request cannot have arrived: a refresh token that rotates must not be spent twice. And only while there
- * is time: all tries together take no longer than two calls may.
- */
-async function retryUnarrived(request: () => Promise<Response>, timeoutMs: number): Promise<Response> {
-  const tooLate = AbortSignal.timeout(timeoutMs / 2)
-  for (const wait of RETRY_AFTER_MS) {
-    try {
-      return await request()
-    } catch (error) {
-      if (!(error instanceof NeverArrived) || tooLate.aborted) throw error
-      await pause(wait)
-    }
+/** It came from the token endpoint itself, so its claims are as good as that answer. An opaque one has none. */
+function inside(accessToken: string): object | undefined {
+  try {
+    return decodeJwt(accessToken)
+  } catch {
+    return undefined
   }
-  return request()
 }

@@ -1,23 +1,26 @@
 // Stands where a provider would be while its settings are missing: the login page says so, and nothing can be called.
-
 import { MenshenError } from '../errors.ts'
-import { OWN_PATHS } from '../own-paths.ts'
+import type { ProviderPlan } from './plan.ts'
 import type { Provider } from './provider.ts'
 
-export function unconfiguredProvider(): Provider {
+export function unconfiguredProvider(plan: ProviderPlan): Provider {
   const refuse = async (): Promise<never> => {
-    throw new MenshenError('bad_settings', 'the settings of the provider are missing')
+    throw new MenshenError('bad_settings', `settings of the provider are missing: ${plan.missing.join(', ')}`)
   }
   return {
-    authorizationUrl: () => '',
+    plan,
+    authorizationUrl: async () => '',
+    isIssuer: () => true,
+    isNamed: async () => false,
     withSlot: signIn => signIn(),
     redeem: refuse,
-    userInfo: refuse,
+    userFacts: refuse,
     refresh: refuse,
     signOut: refuse,
-    signOutUrl: () => OWN_PATHS.login,
+    signOutUrl: async () => undefined,
     canVerify: false,
     verify: refuse,
+    introspect: refuse,
     close: async () => {},
   }
 }

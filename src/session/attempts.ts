@@ -1,66 +1,70 @@
-// One trip to the provider: its state, and where the settings ask for it (`STATE_CHECK=bound`, `PKCE=S256`) a record
+// One trip to the provider: its state, and where the provider's plan asks for it (a bound state, PKCE, a nonce) a record
 // that only the browser that started it can take back, once and soon.
 import { hash, randomBytes } from 'node:crypto'
 import { z } from 'zod'
-import type { Settings } from '../settings/read.ts'
+import type { SentAttempt } from '../provider/calls/authorization-url.ts'
+import type { ProviderPlan } from '../provider/plan.ts'
 import type { Store } from '../stores/store.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from './record-format.ts'
 import { isTicket, newTicket, sealingKey } from './ticket.ts'
 
 export interface Started {
-  readonly state: string
-  readonly challenge?: string
+  /** What goes to the provider. */
+  readonly sent: SentAttempt
   /** The browser's secret, for its cookie; absent if nothing has to be remembered. */
   readonly browser?: string
 }
 
 export interface Attempt {
+  /** Whose answer alone counts. */
+  readonly provider?: string
   readonly verifier?: string
+  readonly nonce?: string
   readonly returnPath?: string
 }
 
 const attemptSchema: z.ZodType<Attempt> = z.object({
+  provider: z.string().exactOptional(),
   verifier: z.string().exactOptional(),
+  nonce: z.string().exactOptional(),
   returnPath: z.string().exactOptional(),
 })
 
+/** What of a provider decides how a trip to it begins. */
+export type AttemptPlan = Pick<ProviderPlan, 'id' | 'kind' | 'state' | 'stateCheck' | 'pkce'>
+
 export interface Attempts {
-  /** Whether an attempt has to be known to the server before the browser leaves. */
-  readonly remembered: boolean
-  start(browser: string | undefined, returnPath: string | undefined): Promise<Started>
+  start(plan: AttemptPlan, browser: string | undefined, returnPath: string | undefined): Promise<Started>
   /** What was remembered; `undefined` if this browser did not start it, or took it back before. */
   take(browser: string | undefined, state: string): Promise<Attempt | undefined>
 }
 
 export const ATTEMPT_SECONDS = 600
-export const STATE_SUFFIX = '_idp'
+const STATE_SUFFIX = '_idp'
+const STATE_BYTES = 32
 
-export function createAttempts({
-  store,
-  settings,
-  now,
-}: {
-  readonly store: Store
-  readonly settings: Pick<Settings, 'STATE_CHECK' | 'PKCE'>
-  readonly now: () => number
-}): Attempts {
-  const remembered = settings.STATE_CHECK === 'bound' || settings.PKCE === 'S256'
+export function createAttempts({ store, now }: { readonly store: Store; readonly now: () => number }): Attempts {
   return {
-    remembered,
-
-    async start(known, returnPath) {
-      const state = randomBytes(32).toString('base64url') + STATE_SUFFIX
-      if (!remembered) return { state }
+    async start(plan, known, returnPath) {
+      const state = newState(plan)
+      if (!isRemembered(plan)) return { sent: { state } }
       const browser = known && isTicket(known) ? known : newTicket()
-      const verifier = settings.PKCE === 'S256' ? newTicket() : undefined
-      const attempt: Attempt = { ...(verifier && { verifier }), ...(returnPath && { returnPath }) }
+      const verifier = plan.pkce ? newTicket() : undefined
+      const nonce = plan.kind === 'oidc' ? newTicket() : undefined
+      const attempt: Attempt = {
+        provider: plan.id,
+        ...(verifier && { verifier }),
+        ...(nonce && { nonce }),
+        ...(returnPath && { returnPath }),
+      }
       const key = attemptKey(browser, state)
       await store.create(key, {
         value: sealValue(sealingKey(browser), encodeJson(attempt), key),
         expiresAt: now() + ATTEMPT_SECONDS * 1000,
         labels: [],
       })
-      return { state, browser, ...(verifier && { challenge: hash('sha256', verifier, 'base64url') }) }
+      const challenge = verifier && hash('sha256', verifier, 'base64url')
+      return { sent: { state, ...(nonce && { nonce }), ...(challenge && { challenge }) }, browser }
     },
 
     async take(browser, state) {
@@ -70,6 +74,22 @@ export function createAttempts({
       return entry && decodeJson(attemptSchema, unsealValue(sealingKey(browser), entry.value, key))
     },
   }
+}
+
+/** Whether an attempt has to be known to the server before the browser leaves. */
+export function isRemembered({ stateCheck, pkce, kind }: AttemptPlan): boolean {
+  return stateCheck === 'bound' || pkce || kind === 'oidc'
+}
+
+function newState({ state }: AttemptPlan): string {
+  const random = randomBytes(STATE_BYTES)
+  return state === 'plain' ? random.toString('hex') : random.toString('base64url') + STATE_SUFFIX
+}
+
+/** Whether a state looks like one of ours. For the specification's provider that is all there is to it. */
+export function looksLikeState(state: string, plans: readonly AttemptPlan[]): boolean {
+  if (state.endsWith(STATE_SUFFIX)) return true
+  return plans.some(plan => plan.state === 'plain') && /^[\da-f]{64}$/.test(state)
 }
 
 function attemptKey(browser: string, state: string): string {

@@ -1,5 +1,5 @@
 // Sessions without their tickets: listed for the console, and ended one by one or all that a user or a provider means.
-import type { ProviderSession } from '../provider/answers.ts'
+import type { ProviderSession } from '../provider/oidc/provider-session.ts'
 import type { Store, Stored } from '../stores/store.ts'
 import type { DataKeyring } from './data-keys.ts'
 import {
@@ -11,6 +11,8 @@ import {
   publicPartOf,
   SESSION_LABEL,
   SUB_LABEL,
+  type UserId,
+  userLabel,
 } from './session-record.ts'
 
 export interface Listed {
@@ -25,11 +27,11 @@ export interface SessionListing {
   /** Ends a session that was listed. */
   end(key: string): Promise<boolean>
   /** Ends all sessions of the user, on every device, and says how many there were. */
-  endAllOf(sub: string): Promise<number>
+  endAllOf(user: UserId): Promise<number>
   /** Ends what was opened at this session of the provider (`sid`): one device, usually. Says how many there were. */
   endProviderSession(providerSession: ProviderSession): Promise<number>
   /** Ends those sessions of the user of which it is not known at which session of the provider they were opened. */
-  endUnknownDevicesOf(sub: string): Promise<number>
+  endUnknownDevicesOf(user: UserId): Promise<number>
   /** Ends all sessions of whoever has this listed one. */
   endAllLike(key: string): Promise<number>
 }
@@ -69,13 +71,13 @@ export function createSessionListing({ store, keyring }: { store: Store; keyring
 
     end: key => store.remove(key),
 
-    endAllOf: sub => endAllLabelled(keys => labelOf('sub', sub, keys)),
+    endAllOf: user => endAllLabelled(keys => userLabel(user, keys)),
 
     endProviderSession: providerSession => endAllLabelled(keys => providerSessionLabel(providerSession, keys)),
 
-    endUnknownDevicesOf: sub =>
+    endUnknownDevicesOf: user =>
       endAllLabelled(
-        keys => labelOf('sub', sub, keys),
+        keys => userLabel(user, keys),
         entry => !hasProviderSession(entry),
       ),
 

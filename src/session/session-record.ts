@@ -2,8 +2,11 @@
 
 import { createHmac } from 'node:crypto'
 import { z } from 'zod'
-import type { ProviderSession, TokenSet, UserInfo } from '../provider/answers.ts'
-import { ROLES, type Role } from '../settings/config-file.ts'
+import { roleOf, type Who } from '../access/roles.ts'
+import type { ProviderSession } from '../provider/oidc/provider-session.ts'
+import type { TokenSet } from '../provider/token-answer.ts'
+import type { UserFacts, UserInfo } from '../provider/user-facts.ts'
+import type { Role, RoleConfig } from '../settings/config/config-file.ts'
 import type { Entry } from '../stores/store.ts'
 import { decodeJson, encodeJson, packRecord, unpackRecord } from './record-format.ts'
 import { seal, unseal } from './sealing.ts'
@@ -21,6 +24,9 @@ export interface Session {
   /** Which of several providers; absent where there is one. */
   readonly provider?: string
   readonly providerSession?: ProviderSession
+  /** For the sign-out through the browser. */
+  readonly idToken?: string
+  readonly groups?: readonly string[]
 }
 
 /** What a developer sees of a session that is not theirs. */
@@ -28,6 +34,7 @@ export interface PublicPart {
   readonly username: string
   readonly nickname: string
   readonly userRole: Role
+  readonly provider?: string
   readonly signedInAt: number
   readonly seenAt: number
 }
@@ -57,15 +64,18 @@ const sessionSchema: z.ZodType<Session> = z.object({
   tokenIssuedAt: z.number(),
   tokenExpiresIn: z.number(),
   userInfo: userInfoSchema,
-  userRole: z.enum(ROLES),
+  userRole: z.string(),
   provider: z.string().exactOptional(),
   providerSession: z.object({ issuer: z.string(), sid: z.string() }).exactOptional(),
+  idToken: z.string().exactOptional(),
+  groups: z.array(z.string()).exactOptional(),
 })
 
 const publicPartSchema: z.ZodType<PublicPart> = z.object({
   username: z.string(),
   nickname: z.string(),
-  userRole: z.enum(ROLES),
+  userRole: z.string(),
+  provider: z.string().exactOptional(),
   signedInAt: z.number(),
   seenAt: z.number(),
 })
@@ -76,18 +86,37 @@ export const SESSION_LABEL = 'session'
 export const SUB_LABEL = 1
 const LABELS_OF_ALL = 3
 
-function roleOf(userInfo: UserInfo): Role {
-  return userInfo.username === 'admin' ? 'developer' : 'common'
+/** `provider` is absent where there is one only. */
+export interface SignedIn {
+  readonly tokens: TokenSet
+  readonly facts: UserFacts
+  readonly provider: string | undefined
 }
 
-export function newSession(tokens: TokenSet, userInfo: UserInfo): Session {
-  return withTokens({ isAuthenticated: true, userInfo, userRole: roleOf(userInfo) }, tokens)
+export function newSession({ tokens, facts, provider }: SignedIn, roles: readonly RoleConfig[]): Session {
+  const { userInfo, groups, claims } = facts
+  const userRole = roleOf({ username: userInfo.username, groups, claims }, roles)
+  const session = {
+    isAuthenticated: true as const,
+    userInfo,
+    userRole,
+    ...(provider === undefined ? {} : { provider }),
+    ...(groups.length > 0 ? { groups } : {}),
+  }
+  return withTokens(session, tokens)
+}
+
+const NO_GROUPS: readonly string[] = []
+
+/** What rules look at. */
+export function whoIs({ userInfo, userRole, groups = NO_GROUPS }: Session): Who {
+  return { role: userRole, username: userInfo.username, groups }
 }
 
 /** A refresh token that is not returned anew stays; so does the provider's session. */
 export function withTokens(
   session: Omit<Session, 'accessToken' | 'tokenIssuedAt' | 'tokenExpiresIn'>,
-  { accessToken, refreshToken, receivedAt, expiresIn, providerSession }: TokenSet,
+  { accessToken, refreshToken, receivedAt, expiresIn, providerSession, idToken }: TokenSet,
 ): Session {
   return {
     ...session,
@@ -96,12 +125,14 @@ export function withTokens(
     tokenIssuedAt: receivedAt,
     tokenExpiresIn: expiresIn,
     ...(providerSession === undefined ? {} : { providerSession }),
+    ...(idToken === undefined ? {} : { idToken }),
   }
 }
 
-export function newPublicPart({ userInfo, userRole }: Session, signedInAt: number, seenAt: number): PublicPart {
+export function newPublicPart(session: Session, signedInAt: number, seenAt: number): PublicPart {
+  const { userInfo, userRole, provider } = session
   const { username, nickname } = userInfo
-  return { username, nickname, userRole, signedInAt, seenAt }
+  return { username, nickname, userRole, ...(provider === undefined ? {} : { provider }), signedInAt, seenAt }
 }
 
 export function tokenExpiresAt(session: Session): number {
@@ -149,9 +180,27 @@ export function toEntry(
   }
 }
 
-function labelsOf({ userInfo, providerSession }: Session, keys: DataKeys): string[] {
-  const labels = [SESSION_LABEL, labelOf('sub', userInfo.sub, keys), labelOf('username', userInfo.username, keys)]
+function labelsOf({ userInfo, provider, providerSession }: Session, keys: DataKeys): string[] {
+  const labels = [
+    SESSION_LABEL,
+    userLabel({ sub: userInfo.sub, provider }, keys),
+    labelOf('username', userInfo.username, keys),
+  ]
   return providerSession ? [...labels, providerSessionLabel(providerSession, keys)] : labels
+}
+
+/** The same sub from two providers is two people. */
+export interface UserId {
+  readonly sub: string
+  readonly provider?: string | undefined
+}
+
+export function userIdOf({ userInfo, provider }: Session): UserId {
+  return { sub: userInfo.sub, provider }
+}
+
+export function userLabel({ sub, provider }: UserId, keys: DataKeys): string {
+  return labelOf('sub', provider === undefined ? sub : JSON.stringify([provider, sub]), keys)
 }
 
 /** Whether it is known at which session of the provider it was opened. */

@@ -1,15 +1,15 @@
 // A session's life: opened at sign-in, found again by its ticket, refreshed when due, closed at sign-out.
-import type { TokenSet, UserInfo } from '../provider/answers.ts'
+import type { RoleConfig } from '../settings/config/config-file.ts'
 import type { Settings } from '../settings/read.ts'
 import { createLastSeen } from './last-seen.ts'
 import { createRefresher, type Refreshed, type RefresherOptions } from './refresh/refresher.ts'
 import type { LoadedSession } from './session-cache.ts'
 import { createSessionListing, type SessionListing } from './session-listing.ts'
-import { isDue, newSession, type Session } from './session-record.ts'
+import { isDue, newSession, type Session, type SignedIn } from './session-record.ts'
 import { createStoredSessions, type StoredSessionsOptions } from './stored-sessions.ts'
 
 export interface Sessions extends SessionListing {
-  open(tokens: TokenSet, userInfo: UserInfo): Promise<{ ticket: string; loaded: LoadedSession }>
+  open(signedIn: SignedIn): Promise<{ ticket: string; loaded: LoadedSession }>
   /** The session of a ticket if it is at hand, proven and not due: the way of nearly every request, without waiting. */
   getCached(ticket: string): LoadedSession | undefined
   /** The session of a ticket, its tokens refreshed if they were due. */
@@ -23,19 +23,27 @@ export interface Sessions extends SessionListing {
 }
 
 export interface SessionsOptions extends StoredSessionsOptions {
-  readonly provider: RefresherOptions['provider']
+  readonly providers: RefresherOptions['providers']
+  readonly roles: readonly RoleConfig[]
   readonly settings: StoredSessionsOptions['settings'] &
     RefresherOptions['settings'] &
     Pick<Settings, 'REFRESH_LEAD_SECONDS'>
 }
 
 export function createSessions(options: SessionsOptions): Sessions {
-  const { store, keyring, settings, now } = options
+  const { store, keyring, settings, roles, now } = options
   const stored = createStoredSessions(options)
   const noteVisit = createLastSeen(options)
   const warnOfShortLife = createShortLifeWarning(options)
   const refresher = createRefresher({ ...options, load: stored.load, save: stored.save })
-  const mustRefresh = ({ session }: LoadedSession) => isDue(session, settings.REFRESH_LEAD_SECONDS, now())
+  const mustRefresh = ({ session }: LoadedSession) => isDue(session, leadOf(session), now())
+
+  /** Except for the specification's provider, a token is used for half of its life at least. */
+  function leadOf({ provider, tokenExpiresIn }: Session): number {
+    const lead = settings.REFRESH_LEAD_SECONDS
+    const isFixed = options.providers.get(provider)?.plan.refreshLead !== 'half'
+    return isFixed ? lead : Math.min(lead, tokenExpiresIn / 2)
+  }
 
   return {
     ...createSessionListing({ store, keyring }),
@@ -43,9 +51,10 @@ export function createSessions(options: SessionsOptions): Sessions {
     close: stored.take,
     settle: refresher.settle,
 
-    async open(tokens, userInfo) {
-      warnOfShortLife(tokens.expiresIn)
-      return stored.create(newSession(tokens, userInfo))
+    async open(signedIn) {
+      const session = newSession(signedIn, roles)
+      warnOfShortLife(session.tokenExpiresIn, leadOf(session))
+      return stored.create(session)
     },
 
     getCached(ticket) {
@@ -65,10 +74,10 @@ export function createSessions(options: SessionsOptions): Sessions {
   }
 }
 
-function createShortLifeWarning({ settings, report }: Pick<SessionsOptions, 'settings' | 'report'>) {
+function createShortLifeWarning({ report }: Pick<SessionsOptions, 'report'>) {
   let warned = false
-  return (expiresIn: number): void => {
-    if (warned || expiresIn > settings.REFRESH_LEAD_SECONDS) return
+  return (expiresIn: number, leadSeconds: number): void => {
+    if (warned || expiresIn > leadSeconds) return
     warned = true
     report('short_token_life', {
       expiresIn,

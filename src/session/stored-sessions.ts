@@ -2,7 +2,7 @@
 // as long as the store still holds that very version.
 import { MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
-import type { TokenSet } from '../provider/answers.ts'
+import type { TokenSet } from '../provider/token-answer.ts'
 import type { Settings } from '../settings/read.ts'
 import type { Store, Stored } from '../stores/store.ts'
 import type { DataKeyring } from './data-keys.ts'
@@ -17,6 +17,7 @@ import {
   sessionEndsAt,
   sessionOf,
   toEntry,
+  whoIs,
   withTokens,
 } from './session-record.ts'
 import { isTicket, newTicket, recordKey } from './ticket.ts'
@@ -132,6 +133,6 @@ function createReader({ keyring, settings, report }: StoredSessionsOptions): Rea
       newPublicPart(session, session.tokenIssuedAt, session.tokenIssuedAt)
     const { signedInAt, seenAt } = publicPart
     const expiresAt = sessionEndsAt(session, signedInAt, settings.SESSION_MAX_HOURS)
-    return { key, version, expiresAt, signedInAt, seenAt, session }
+    return { key, version, expiresAt, signedInAt, seenAt, session, who: whoIs(session) }
   }
 }

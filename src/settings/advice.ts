@@ -21,14 +21,20 @@ export interface Advice {
   readonly chinese: string
 }
 
+/** How a provider's answers are bound to the browser. */
+export interface StateCheck {
+  readonly stateCheck: 'suffix' | 'bound'
+  readonly pkce: boolean
+}
+
 interface AdviceRow extends Advice {
-  applies(settings: Settings): boolean
+  applies(settings: Settings, checks: readonly StateCheck[]): boolean
 }
 
 const ROWS: readonly AdviceRow[] = [
   {
     code: 'weak_state_check',
-    applies: ({ STATE_CHECK, PKCE }) => STATE_CHECK === 'suffix' && PKCE === 'off',
+    applies: (_settings, checks) => checks.some(({ stateCheck, pkce }) => stateCheck === 'suffix' && !pkce),
     remedy: 'STATE_CHECK=bound',
     chinese:
       '登录状态参数只检查后缀（STATE_CHECK=suffix）：别的网站可以让访客在不知情时以他人身份登录。设置 STATE_CHECK=bound 可以防止。',
@@ -68,8 +74,9 @@ const ROWS: readonly AdviceRow[] = [
   },
 ]
 
-export function adviceFor(settings: Settings): Advice[] {
-  return ROWS.filter(({ applies }) => applies(settings))
+/** `checks` are those of the providers in use. */
+export function adviceFor(settings: Settings, checks: readonly StateCheck[]): Advice[] {
+  return ROWS.filter(({ applies }) => applies(settings, checks))
 }
 
 function hasTls({ TLS_CERT_FILE }: Settings): boolean {

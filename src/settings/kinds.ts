@@ -157,6 +157,22 @@ export const networks = {
   example: '127.0.0.1,10.0.0.0/8',
 }
 
+export const assignments = {
+  check: z.string().transform((text, context) => {
+    const pairs = text.split(/[\s,]+/).filter(Boolean)
+    if (pairs.every(pair => /^\w+=.+$/.test(pair))) return Object.fromEntries(pairs.map(splitPair))
+    context.addIssue('no pairs')
+    return z.NEVER
+  }),
+  expected: 'pairs of name=value, separated by commas',
+  example: 'realm=staff',
+}
+
+function splitPair(pair: string): [name: string, value: string] {
+  const equals = pair.indexOf('=')
+  return [pair.slice(0, equals), pair.slice(equals + 1)]
+}
+
 function addNetwork(list: BlockList, network: string): boolean {
   const [base = '', bits, more] = network.split('/')
   const version = isIP(base)

@@ -15,7 +15,7 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 const ROWS = Object.entries(SETTINGS) as [Name, Row<unknown>][]
 const LONGEST_SHOWN = 100
-const OAUTH_SETTINGS = ['AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET'] as const
+const PROVIDER_SETTINGS = ['PROVIDER', 'AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET'] as const
 
 /** Reads all settings at once, so that one start names everything that is wrong. */
 export function readSettings(environment: Environment): Settings {
@@ -90,16 +90,12 @@ function refuseIf(problems: readonly string[]): void {
   if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
 }
 
-export function missingSettings(settings: Settings): string[] {
-  return OAUTH_SETTINGS.filter(name => settings[name] === undefined)
-}
-
 /**
- * Nothing of the provider is configured and this is somebody's own machine: the embedded provider, which lets anybody
+ * Nothing of the provider is set and this is somebody's own machine: the embedded provider, which lets anybody
  * in, takes its place.
  */
 export function wantsDevProvider(settings: Settings): boolean {
-  const hasNone = missingSettings(settings).length === OAUTH_SETTINGS.length
+  const hasNone = PROVIDER_SETTINGS.every(name => settings[name] === undefined)
   return hasNone && !isProduction(settings) && isLoopback(settings.BASE_URL)
 }
 

@@ -1,6 +1,7 @@
 // Every setting: one row each with its name, kind, default and sentence. docs/settings.md is made from these rows.
 import { headerNames } from './header-names.ts'
 import * as kind from './kinds.ts'
+import { PROVIDER_ROWS } from './provider-rows.ts'
 import { optional, type Row, required } from './row.ts'
 import { UPSTREAM_ROWS } from './upstream-rows.ts'
 
@@ -18,19 +19,7 @@ export const SETTINGS = {
     defaultNote: 'the port of `BASE_URL` if that is loopback, else 3000',
     sentence: 'The port to listen on.',
   }),
-  AUTH_URL: optional({
-    ...kind.address,
-    sentence: 'The address of the identity provider, to which its paths are added.',
-  }),
-  CLIENT_ID: optional({
-    ...kind.text('the identifier that the provider gave to this application', 'my-application'),
-    sentence: 'The OAuth client identifier.',
-  }),
-  CLIENT_SECRET: optional({
-    ...kind.secret,
-    sentence: 'The OAuth client secret. It leaves the server only in the body of a token request.',
-  }),
-  CLIENT_SECRET_FILE: optional({ ...kind.secretFile, sentence: 'Reads the client secret from a file instead.' }),
+  ...PROVIDER_ROWS,
   SECRET: optional({
     ...kind.secrets,
     defaultNote: 'derived from the client secret',
@@ -101,18 +90,6 @@ export const SETTINGS = {
     ...kind.networks,
     sentence: 'Proxies in front whose `X-Forwarded-*` and `X-Original-*` headers count.',
   }),
-  STATE_CHECK: required({
-    ...kind.oneOf(['suffix', 'bound'], 'bound'),
-    default: 'suffix',
-    sentence:
-      '`suffix` only looks at the end of the state, as the specification says; `bound` compares it with the attempt that the same browser started, once. Recommended: `bound`.',
-  }),
-  PKCE: required({
-    ...kind.oneOf(['off', 'S256'], 'S256'),
-    default: 'off',
-    sentence:
-      '`S256` adds PKCE to the authorization and token requests, if the provider supports it. Like `bound` it asks for the attempt that the same browser started.',
-  }),
   REFRESH_LEAD_SECONDS: required({
     ...kind.wholeNumber(1, 86_400, 'a number of seconds'),
     default: '300',
@@ -123,41 +100,6 @@ export const SETTINGS = {
     default: 'clear',
     sentence:
       '`clear` ends the session when a refresh fails, as the specification says; `keep` lets it live while its token is valid, unless the provider says `invalid_grant` or `invalid_token`.',
-  }),
-  LOGOUT_STYLE: required({
-    ...kind.oneOf(['server', 'browser', 'none'], 'browser'),
-    default: 'server',
-    sentence:
-      'How the provider is told of a sign-out: `server` calls it, `browser` sends the browser through it and back to `/login`, `none` does not tell it.',
-  }),
-  LOGOUT_URL: required({
-    ...kind.pathOrAddress,
-    default: '/oauth/logout',
-    sentence: "The provider's logout interface: a path under `AUTH_URL`, or a whole address.",
-  }),
-  PROVIDER_TIMEOUT_MS: required({
-    ...kind.wholeNumber(100, 120_000, 'a number of milliseconds'),
-    default: '5000',
-    sentence: 'The deadline for one call to the provider, its body included.',
-  }),
-  PROVIDER_PARALLEL_CALLS: required({
-    ...kind.wholeNumber(1, 10_000, 'a number of calls'),
-    default: '64',
-    sentence: 'How many sign-ins, and how many refreshes, ask the provider at the same time; others wait their turn.',
-  }),
-  ISSUER: optional({
-    ...kind.text('what the provider calls itself', 'https://idp.example.com'),
-    sentence: "The provider's issuer: an `iss` in the callback must be this one (RFC 9207).",
-  }),
-  ISSUER_REQUIRED: required({
-    ...kind.yesOrNo,
-    default: 'false',
-    sentence:
-      'The provider sends `iss` with every callback (`authorization_response_iss_parameter_supported` in its metadata): one without it is refused.',
-  }),
-  JWKS_URL: optional({
-    ...kind.address,
-    sentence: 'Where the provider publishes its keys; with `ISSUER` it turns on back-channel logout.',
   }),
   SESSION_MAX_HOURS: required({
     ...kind.wholeNumber(1, 8_760, 'a number of hours'),

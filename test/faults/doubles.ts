@@ -5,11 +5,13 @@ import assert from 'node:assert/strict'
 import { EventEmitter, once } from 'node:events'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
+import { USUAL_ROLES } from '../../src/access/roles.ts'
 import { MenshenError } from '../../src/errors.ts'
-import type { TokenSet } from '../../src/provider/answers.ts'
+import type { TokenSet } from '../../src/provider/token-answer.ts'
 import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { leaseLife } from '../../src/session/refresh/refresher.ts'
+import type { SignedIn } from '../../src/session/session-record.ts'
 import { createSessions, type Sessions } from '../../src/session/sessions.ts'
 import { Secret } from '../../src/settings/secret.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
@@ -48,7 +50,8 @@ export function createScene({ keep = false, parallel = 64, through = store => st
 
   function instance(name: string): Sessions {
     const provider = {
-      refresh(refreshToken: string): Promise<TokenSet> {
+      plan: { refreshLead: 'fixed' as const },
+      refresh({ refreshToken }: { refreshToken: string }): Promise<TokenSet> {
         const { promise, resolve, reject } = Promise.withResolvers<TokenSet>()
         const fail: Asked['fail'] = code => reject(new MenshenError(code, 'as the test says'))
         const give: Asked['give'] = tokens => resolve({ ...tokens, receivedAt: now() })
@@ -56,17 +59,17 @@ export function createScene({ keep = false, parallel = 64, through = store => st
         arrivals.emit('asked')
         return promise
       },
-      signOut: async (refreshToken: string | undefined) => void revoked.push(refreshToken),
+      signOut: async ({ refreshToken }: { refreshToken?: string | undefined }) => void revoked.push(refreshToken),
     }
     const report = (event: string) => void events.push({ by: name, event })
     return createSessions({
       store: through(store, name),
-      provider,
+      providers: { get: () => provider },
+      roles: USUAL_ROLES,
       keyring: createDataKeyring({ store, keys, now, report }),
       settings: {
         REFRESH_LEAD_SECONDS: 300,
         REFRESH_FAILURE: keep ? 'keep' : 'clear',
-        LOGOUT_STYLE: 'server',
         PROVIDER_TIMEOUT_MS,
         PROVIDER_PARALLEL_CALLS: parallel,
         SESSION_MAX_HOURS: 168,
@@ -103,7 +106,7 @@ export const tokens = (name: string, receivedAt = START): TokenSet => ({
   receivedAt,
 })
 
-export const ZHANGSAN = {
+const ZHANGSAN = {
   sub: '1',
   ou_id: '1',
   nickname: '张三',
@@ -113,9 +116,14 @@ export const ZHANGSAN = {
   username: 'zhangsan',
 }
 
+/** What a sign-in of one and the same user brings. */
+export function signedIn(received: TokenSet): SignedIn {
+  return { tokens: received, facts: { userInfo: ZHANGSAN, groups: [], claims: {} }, provider: undefined }
+}
+
 /** Opens a session whose token is due, and gives its ticket. */
 export async function openDue(scene: ReturnType<typeof createScene>, sessions: Sessions): Promise<string> {
-  const { ticket } = await sessions.open(tokens('first', scene.now()), ZHANGSAN)
+  const { ticket } = await sessions.open(signedIn(tokens('first', scene.now())))
   scene.pass((LIFE - 200) * 1000)
   return ticket
 }

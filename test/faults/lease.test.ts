@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { MenshenError } from '../../src/errors.ts'
 import type { Refreshed } from '../../src/session/refresh/refresher.ts'
 import type { Store } from '../../src/stores/store.ts'
-import { createScene, LEASE_MS, LIFE, openDue, settle, tokens, ZHANGSAN } from './doubles.ts'
+import { createScene, LEASE_MS, LIFE, openDue, settle, signedIn, tokens } from './doubles.ts'
 
 /** Longer than a waiter's pause between two looks. */
 const A_LOOK_MS = 150
@@ -92,7 +92,7 @@ test('the lease of a crashed holder runs out, and another takes over', async () 
 test('whoever waits for the lease of another does not hold up the refreshes of other sessions', async () => {
   const scene = createScene({ parallel: 1 })
   const [one, other] = [scene.instance('one'), scene.instance('other')]
-  const { ticket: waited } = await one.open(tokens('first'), ZHANGSAN)
+  const { ticket: waited } = await one.open(signedIn(tokens('first')))
   const ticket = await openDue(scene, other)
   const pages = [one.getFresh(waited)]
   const slow = await scene.call(1)
@@ -110,7 +110,7 @@ test('whoever waits for the lease of another does not hold up the refreshes of o
 test('a token that expires while its refresh waits for its turn is not lost', async () => {
   const scene = createScene({ parallel: 1 })
   const one = scene.instance('one')
-  const { ticket: before } = await one.open(tokens('first'), ZHANGSAN)
+  const { ticket: before } = await one.open(signedIn(tokens('first')))
   const ticket = await openDue(scene, one)
   scene.pass(199_000)
   const pages = [one.getFresh(before), one.getFresh(ticket)]

@@ -23,11 +23,7 @@ export function request(line: string, ...headers: string[]): string {
 export async function openWire(url: string) {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
-  let isSilent = false
-  socket.setTimeout(PATIENCE_MS, () => {
-    isSilent = true
-    socket.destroy()
-  })
+  socket.setTimeout(PATIENCE_MS, () => socket.destroy(new Error('nothing more came')))
   // A connection that is cut has said all that it will say.
   socket.on('error', () => {})
   await once(socket, 'connect')
@@ -49,8 +45,7 @@ export async function openWire(url: string) {
       return seen
     },
     async rest(): Promise<string> {
-      if (!socket.closed) await new Promise(resolve => socket.once('close', resolve))
-      if (isSilent) throw new Error(`nothing more came: ${JSON.stringify(seen)}`)
+      if (!socket.closed) await once(socket, 'close')
       return seen
     },
   }

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import test from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { open } from 'lmdb'
+import { USUAL_ROLES } from '../../src/access/roles.ts'
 import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { newSession, toEntry } from '../../src/session/session-record.ts'
@@ -86,7 +87,10 @@ async function preload(directory: string): Promise<string[]> {
         username,
       }
       const tokens = { accessToken: `at-${ticket}`, refreshToken: `rt-${ticket}`, expiresIn: 86_400, receivedAt: now }
-      const session = newSession(tokens, userInfo)
+      const session = newSession(
+        { tokens, facts: { userInfo, groups: [], claims: {} }, provider: undefined },
+        USUAL_ROLES,
+      )
       const { userRole } = session
       const card = { username, nickname: username, userRole, signedInAt: now, seenAt: now }
       const entry = toEntry(ticket, session, card, 168, keys)

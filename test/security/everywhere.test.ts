@@ -4,6 +4,7 @@ import { generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { exportJWK, SignJWT } from 'jose'
+import { USUAL_ROLES } from '../../src/access/roles.ts'
 import { readSettings } from '../../src/index.ts'
 import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
@@ -78,13 +79,14 @@ test('every page of a user’s sessions is ended, one behind an empty page too',
   const keys = deriveKeys({ SECRET: undefined, CLIENT_SECRET: new Secret('a secret of this very test') })
   const keyring = createDataKeyring({ store, keys, now: Date.now, report() {} })
   const nobody = () => Promise.reject(new Error('nobody asked'))
-  const provider = { refresh: nobody, signOut: nobody }
-  const sessions = createSessions({ store, provider, keyring, settings, now, report() {} })
+  const providers = { get: () => ({ plan: { refreshLead: 'fixed' as const }, refresh: nobody, signOut: nobody }) }
+  const sessions = createSessions({ store, providers, roles: USUAL_ROLES, keyring, settings, now, report() {} })
   const tokens = { accessToken: 'a', refreshToken: 'r', expiresIn: 7200, receivedAt: now() }
   const userInfo = { sub: 's', ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '', username: 'zhangsan' }
   const opened = []
-  for (let device = 0; device < 5; device++) opened.push(await sessions.open(tokens, userInfo))
-  assert.equal(await sessions.endAllOf('s'), 5)
+  for (let device = 0; device < 5; device++)
+    opened.push(await sessions.open({ tokens, facts: { userInfo, groups: [], claims: {} }, provider: undefined }))
+  assert.equal(await sessions.endAllOf({ sub: 's' }), 5)
   for (const { ticket } of opened) assert.equal(await sessions.get(ticket), undefined)
 })
 

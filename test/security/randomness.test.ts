@@ -1,6 +1,7 @@
 // S02, S22: nobody guesses a state or a ticket.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { USUAL_ROLES } from '../../src/access/roles.ts'
 import { readSettings } from '../../src/index.ts'
 import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
@@ -79,14 +80,26 @@ test('5,000 tickets are 43 characters of base64url, distinct, and look like chan
   const store = await openStore('memory:', Date.now, () => {})
   t.after(() => store.close())
   const nobody = () => Promise.reject(new Error('nothing is due'))
-  const provider = { refresh: nobody, signOut: nobody }
+  const providers = { get: () => ({ plan: { refreshLead: 'fixed' as const }, refresh: nobody, signOut: nobody }) }
   const keys = deriveKeys({ SECRET: undefined, CLIENT_SECRET: new Secret('secret') })
   const keyring = createDataKeyring({ store, keys, now: Date.now, report() {} })
-  const sessions = createSessions({ store, provider, keyring, settings: readSettings({}), now: Date.now, report() {} })
+  const sessions = createSessions({
+    store,
+    providers,
+    roles: USUAL_ROLES,
+    keyring,
+    settings: readSettings({}),
+    now: Date.now,
+    report() {},
+  })
   const empty = { ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '' }
   const user = { sub: 'sub-zhangsan', username: 'zhangsan', ...empty }
   const others = await collect(4000, () =>
-    sessions.open({ accessToken: 'at', expiresIn: 7200, receivedAt: Date.now() }, user),
+    sessions.open({
+      tokens: { accessToken: 'at', expiresIn: 7200, receivedAt: Date.now() },
+      facts: { userInfo: user, groups: [], claims: {} },
+      provider: undefined,
+    }),
   )
   const tickets = [...fromCallbacks, ...others.map(({ ticket }) => ticket)]
   for (const ticket of tickets) assert.match(ticket, /^[\w-]{43}$/)

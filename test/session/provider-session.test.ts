@@ -4,10 +4,10 @@ import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { exportJWK, SignJWT } from 'jose'
+import { planProvider } from '../../src/provider/make-plan.ts'
 import { createProvider } from '../../src/provider/provider.ts'
 import { readSettings } from '../../src/settings/read.ts'
-import { Secret } from '../../src/settings/secret.ts'
-import { createScene, START, tokens, ZHANGSAN } from '../faults/doubles.ts'
+import { createScene, START, signedIn, tokens } from '../faults/doubles.ts'
 import { startUpstream } from '../forward/upstream.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { CLIENT_ID, CLIENT_SECRET } from '../kit/strict-provider.ts'
@@ -23,18 +23,23 @@ async function openProvider(t: TestContext, env: Record<string, string> = {}) {
   const jwk = { ...(await exportJWK(ours.publicKey)), kid: 'key-1', alg: 'RS256', use: 'sig' }
   const keys = await startUpstream(t, (_, response) => void response.end(JSON.stringify({ keys: [jwk] })))
   const events: string[] = []
-  const provider = createProvider({
-    authUrl: scripted.url,
-    clientId: CLIENT_ID,
-    clientSecret: new Secret(CLIENT_SECRET),
-    settings: readSettings({ ISSUER, JWKS_URL: `${keys.url}/keys`, ...env }),
+  const settings = readSettings({
+    AUTH_URL: scripted.url,
+    CLIENT_ID,
+    CLIENT_SECRET,
+    ISSUER,
+    JWKS_URL: `${keys.url}/keys`,
+    ...env,
+  })
+  const provider = createProvider(planProvider(undefined, settings), {
+    settings,
     now: () => START,
     report: event => void events.push(event),
   })
   t.after(() => provider.close())
   const redeem = (idToken: unknown) => {
     scripted.behaviour.extras = { id_token: idToken }
-    return provider.redeem(scripted.codeFor(), undefined)
+    return provider.redeem({ code: scripted.codeFor(), state: 'state_idp' })
   }
   return { redeem, events, keys }
 }
@@ -82,11 +87,11 @@ test('ending a session of the provider ends that device alone, also after a refr
   const scene = createScene()
   const sessions = scene.instance('one')
   const open = async (issuer: string, sid: string) =>
-    (await sessions.open({ ...tokens('first', scene.now()), providerSession: { issuer, sid } }, ZHANGSAN)).ticket
+    (await sessions.open(signedIn({ ...tokens('first', scene.now()), providerSession: { issuer, sid } }))).ticket
   const device = await open(ISSUER, 'device-1')
   const other = await open(ISSUER, 'device-2')
   const elsewhere = await open('https://another.example', 'device-1')
-  const { ticket: without } = await sessions.open(tokens('first'), ZHANGSAN)
+  const { ticket: without } = await sessions.open(signedIn(tokens('first')))
   scene.pass(7_000_000)
   const page = sessions.getFresh(device)
   ;(await scene.call(1)).give(tokens('second'))

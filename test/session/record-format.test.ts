@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import test, { type TestContext } from 'node:test'
 import { exportJWK } from 'jose'
 import { z } from 'zod'
+import { USUAL_ROLES } from '../../src/access/roles.ts'
 import { createAttempts } from '../../src/session/attempts.ts'
 import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
@@ -46,8 +47,8 @@ async function openFormer(t: TestContext, secret: string | undefined = undefined
   })
   const keyring = createDataKeyring({ store, keys, now, report })
   const nobody = () => Promise.reject(new Error('nothing is due'))
-  const provider = { refresh: nobody, signOut: nobody }
-  const sessions = createSessions({ store, provider, keyring, settings, now, report })
+  const providers = { get: () => ({ plan: { refreshLead: 'fixed' as const }, refresh: nobody, signOut: nobody }) }
+  const sessions = createSessions({ store, providers, roles: USUAL_ROLES, keyring, settings, now, report })
   return { clock, now, store, events, settings, keys, sessions }
 }
 
@@ -78,7 +79,7 @@ for (const secret of [undefined, 'a secret of our own that is long enough'])
       listed.sessions.map(({ publicPart }) => publicPart?.nickname),
       ['张三'],
     )
-    assert.equal(await sessions.endAllOf('sub-zhangsan'), 1)
+    assert.equal(await sessions.endAllOf({ sub: 'sub-zhangsan' }), 1)
     assert.equal(await sessions.get(former.tickets.zhangsan), undefined)
     assert.ok(await sessions.get(former.tickets.admin))
     assert.deepEqual(events, [])
@@ -100,8 +101,8 @@ test('a session of the former format is written in the present one when it is se
 })
 
 test('an attempt of the former format can be taken back, once', async t => {
-  const { store, settings, now } = await openFormer(t)
-  const attempts = createAttempts({ store, settings, now })
+  const { store, now } = await openFormer(t)
+  const attempts = createAttempts({ store, now })
   const { browser, state } = former.attempt
   const attempt = await attempts.take(browser, state)
   assert.equal(attempt?.returnPath, '/reports?year=2026')
@@ -144,7 +145,7 @@ test('a record that its ticket opens and no schema knows is no session', async t
   const key = recordKey(ticket)
   const session = (await sessions.get(ticket))?.session
   const odd = [
-    { ...session, userRole: 'superuser' },
+    { ...session, userRole: 7 },
     { ...session, userInfo: { username: 'admin' } },
     { ...session, tokenIssuedAt: '0' },
     { ...session, isAuthenticated: false },

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, type TestContext, test } from 'node:test'
 import { EVENTS } from '../../src/events.ts'
+import { planProvider } from '../../src/provider/make-plan.ts'
 import { adviceFor } from '../../src/settings/advice.ts'
 import { readSettings } from '../../src/settings/read.ts'
 import { makeAuthority } from '../forward/certificates.ts'
@@ -21,6 +22,12 @@ const PROVIDER = {
 /** Any file is readable enough for the settings. */
 const TLS = { TLS_CERT_FILE: '/dev/null', TLS_KEY_FILE: '/dev/null' }
 const HTTPS = { BASE_URL: 'https://app.example.com' }
+
+/** As the start and the console give it. */
+function adviceOf(env: Environment) {
+  const settings = readSettings(env)
+  return adviceFor(settings, [planProvider(undefined, settings)])
+}
 
 suite('advice', () => {
   const ROWS: [env: Environment, codes: string[]][] = [
@@ -46,7 +53,7 @@ suite('advice', () => {
   ]
   for (const [env, codes] of ROWS)
     test(`for ${JSON.stringify(env)} is ${codes.join(' and ') || 'not needed'}`, () => {
-      const advice = adviceFor(readSettings({ ...GOOD, ...env }))
+      const advice = adviceOf({ ...GOOD, ...env })
       assert.deepEqual(
         advice.map(({ code }) => code),
         codes,
@@ -73,7 +80,7 @@ suite('advice', () => {
     const env = { NODE_ENV: 'test', TRUSTED_PROXIES: '10.0.0.1' }
     const { user } = await openScene(t, { env })
     const { text } = await (await user('admin')).get('/_menshen/console')
-    for (const { chinese } of adviceFor(readSettings(env))) assert.ok(text.includes(chinese.slice(0, 20)), chinese)
+    for (const { chinese } of adviceOf(env)) assert.ok(text.includes(chinese.slice(0, 20)), chinese)
   })
 })
 

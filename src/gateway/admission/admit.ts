@@ -73,10 +73,11 @@ function judge(
 ): Admission {
   const { loaded } = caller
   const path = readablePath(canonical)
-  const role = loaded?.session.userRole
-  const shadow = rules.shadowRuleFor(method, path, role)
-  if (shadow && !admits(shadow, role)) report('shadow_refused', { rule: shadow, method, path, role })
-  if (admits(rules.ruleFor(method, path, role), role)) return { ...caller, outcome: 'admitted' }
+  const who = loaded?.who
+  const shadow = rules.shadowRuleFor(method, path, who)
+  if (shadow && !admits(shadow, who))
+    report('shadow_refused', { rule: shadow, method, path, role: who?.role, user: who?.username })
+  if (admits(rules.ruleFor(method, path, who), who)) return { ...caller, outcome: 'admitted' }
   return { ...caller, outcome: loaded ? 'refused' : 'visitor' }
 }
 

@@ -34,7 +34,10 @@ export async function showConsole(
     ownKey: loaded.key,
     username,
     next,
-    warnings: adviceFor(context.settings).map(({ chinese }) => chinese),
+    warnings: adviceFor(
+      context.settings,
+      context.providers.all.map(({ plan }) => plan),
+    ).map(({ chinese }) => chinese),
     settings: shownSettings(context.settings),
   }
   return pageAnswer(context, consolePage(view), { cookies })

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { readablePath } from '../../access/canonical-path.ts'
 import { isWithin } from '../../access/rules.ts'
-import type { Config, UpstreamConfig } from '../../settings/config-file.ts'
+import type { Config, UpstreamConfig } from '../../settings/config/config-file.ts'
 import type { Settings } from '../../settings/read.ts'
 import { type Capacity, createCapacity } from './capacity.ts'
 import { type Connections, createConnections, type Destination } from './connections.ts'

@@ -19,8 +19,8 @@ const LONGEST_CLAIM_BYTES = 512
 
 export function createAssertions(issuer: string, keys: SigningKeys, now: () => number): Assertions {
   return {
-    async sign({ userInfo, userRole }, audience) {
-      const all = Object.entries({ ...userInfo, role: userRole })
+    async sign({ userInfo, userRole, groups = [] }, audience) {
+      const all = Object.entries({ ...userInfo, role: userRole, groups })
       const leftOut = all.filter(([, value]) => isTooLong(value)).map(([name]) => name)
       const claims = Object.fromEntries(all.filter(([name]) => !leftOut.includes(name)))
       const { id, key } = await keys.current()

@@ -8,8 +8,13 @@ export function printable(text: string): string {
   return text.replace(/[^\x21-\x7e]|%/gu, encodeURIComponent)
 }
 
+export interface Encoded {
+  readonly value: string
+  readonly isCut: boolean
+}
+
 /** Cut between two characters, so that what is left can still be decoded. */
-export function encodeBounded(text: string, encode: (text: string) => string): { value: string; isCut: boolean } {
+export function encodeBounded(text: string, encode: (text: string) => string): Encoded {
   let value = ''
   for (const character of text.toWellFormed()) {
     const encoded = encode(character)
@@ -17,4 +22,17 @@ export function encodeBounded(text: string, encode: (text: string) => string): {
     value += encoded
   }
   return { value, isCut: false }
+}
+
+/** Separated by commas, which no name can bring in; cut between two names, for half of one could be another. */
+export function encodeNames(names: readonly string[]): Encoded {
+  const kept: string[] = []
+  let length = 0
+  for (const name of names) {
+    const encoded = printable(name.toWellFormed()).replaceAll(',', '%2C')
+    length += encoded.length + 1
+    if (length > LONGEST_VALUE + 1) return { value: kept.join(','), isCut: true }
+    kept.push(encoded)
+  }
+  return { value: kept.join(','), isCut: false }
 }

@@ -4,7 +4,7 @@ import type { LoadedSession } from '../../session/session-cache.ts'
 import type { SigningKeys } from '../../session/signing-keys.ts'
 import type { Settings } from '../../settings/read.ts'
 import { createAssertions } from './assertion.ts'
-import { encodeBounded, printable } from './encoded-text.ts'
+import { type Encoded, encodeBounded, encodeNames, printable } from './encoded-text.ts'
 import { createPublishedKeys, type KeySet } from './published-keys.ts'
 
 export type IdentityHeaders = Readonly<Record<string, string>>
@@ -51,17 +51,16 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
     return headers
   }
 
-  function plainHeaders({ session: { userInfo, userRole } }: LoadedSession): IdentityHeaders {
-    const header = (name: string, text: string, encode: (text: string) => string) => {
-      const { value, isCut } = encodeBounded(text, encode)
+  function plainHeaders({ session: { userInfo, userRole, groups = [] } }: LoadedSession): IdentityHeaders {
+    const header = (name: string, { value, isCut }: Encoded) => {
       if (isCut) report('identity_cut', { user: userInfo.username, header: name })
       return [name, value] as const
     }
     return Object.fromEntries([
-      header(IDENTITY_USER, userInfo.username, printable),
-      header(IDENTITY_EMAIL, userInfo.email, printable),
-      header(IDENTITY_NAME, userInfo.nickname, encodeURIComponent),
-      header(IDENTITY_ROLE, userRole, printable),
+      header(IDENTITY_USER, encodeBounded(userInfo.username, printable)),
+      header(IDENTITY_EMAIL, encodeBounded(userInfo.email, printable)),
+      header(IDENTITY_NAME, encodeBounded(userInfo.nickname, encodeURIComponent)),
+      header(IDENTITY_ROLE, encodeNames([userRole, ...groups])),
     ])
   }
 

@@ -1,13 +1,18 @@
 // POST /_menshen/backchannel-logout: the provider ends a user's sessions (OpenID Connect Back-Channel Logout 1.0).
 import { hash } from 'node:crypto'
-import { decodeProtectedHeader } from 'jose'
+import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { z } from 'zod'
+import { MenshenError } from '../../errors.ts'
+import { ONLY_PROVIDER } from '../../provider/make-plan.ts'
+import type { Provider } from '../../provider/provider.ts'
 import type { GatewayContext } from '../context.ts'
 import { errorAnswer, jsonAnswer, tooMany } from '../http/page-answers.ts'
 import type { Visit } from '../http/request.ts'
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 const OLDEST_SECONDS = 300
+/** What the clocks of two machines may differ by. */
+const CLOCK_TOLERANCE_SECONDS = 30
 
 /** Absent or general as older providers send it; never that of another kind of token. */
 const TYPE = /^(application\/)?(logout\+)?jwt$/i
@@ -21,6 +26,7 @@ const logoutToken = z.object({
       sub: z.string().min(1).optional(),
       sid: z.string().min(1).optional(),
       jti: z.string().min(1),
+      iat: z.number(),
       exp: z.number(),
       events: z.object({ [EVENT]: z.record(z.string(), z.unknown()) }),
       // An ID token must not pass for a logout token.
@@ -36,13 +42,14 @@ export async function backchannelLogout(
   visit: Visit,
   form: URLSearchParams,
 ): Promise<Response> {
-  if (!context.provider.canVerify) return errorAnswer(context, visit, 'not_found')
-  const claims = await readClaims(context, visit, form.get('logout_token') ?? '')
-  if (!claims || (await isRepeated(context, claims.jti))) return refusal(context, visit)
-  const ended = await endSessions(context, claims)
+  if (!context.providers.all.some(({ canVerify }) => canVerify)) return errorAnswer(context, visit, 'not_found')
+  const logout = await readLogout(context, visit, form.get('logout_token') ?? '')
+  if (!logout || (await isRepeated(context, logout.claims.jti))) return refusal(context, visit)
+  const { provider, claims } = logout
+  const ended = await endSessions(context, provider, claims)
   // Only now: a provider whose token we could not carry out may send it again.
   if (!(await remember(context, claims.jti))) return refusal(context, visit)
-  context.report('session_ended', { by: 'provider', sub: claims.sub, ended })
+  context.report('session_ended', { by: 'provider', provider: provider.plan.id, sub: claims.sub, ended })
   return jsonAnswer(context, {})
 }
 
@@ -52,11 +59,13 @@ export async function backchannelLogout(
  */
 async function endSessions(
   { sessions }: Pick<GatewayContext, 'sessions'>,
+  { plan }: Provider,
   { iss, sub, sid }: LogoutClaims,
 ): Promise<number> {
-  if (sid === undefined) return sub === undefined ? 0 : sessions.endAllOf(sub)
+  const user = sub === undefined ? undefined : { sub, provider: plan.id === ONLY_PROVIDER ? undefined : plan.id }
+  if (sid === undefined) return user ? sessions.endAllOf(user) : 0
   const ended = await sessions.endProviderSession({ issuer: iss, sid })
-  return ended > 0 || sub === undefined ? ended : sessions.endUnknownDevicesOf(sub)
+  return ended > 0 || !user ? ended : sessions.endUnknownDevicesOf(user)
 }
 
 /** Only what is refused is counted: of a thousand users whom the provider signs out at once, each has to be heard. */
@@ -65,19 +74,36 @@ async function refusal(context: GatewayContext, visit: Visit): Promise<Response>
   return jsonAnswer(context, { error: 'invalid_request' }, { status: 400 })
 }
 
-async function readClaims(
-  { provider, report }: Pick<GatewayContext, 'provider' | 'report'>,
+interface Logout {
+  readonly provider: Provider
+  readonly claims: LogoutClaims
+}
+
+/** `iss` says whose token it is; the signature has to prove it. */
+async function readLogout(
+  { providers, report, now }: Pick<GatewayContext, 'providers' | 'report' | 'now'>,
   { address }: Visit,
   token: string,
-): Promise<LogoutClaims | undefined> {
+): Promise<Logout | undefined> {
   try {
-    const claims = await provider.verify(token, OLDEST_SECONDS)
-    return logoutToken.parse({ header: decodeProtectedHeader(token), claims }).claims
+    const { iss = '' } = decodeJwt(token)
+    const provider = await signerOf(providers, iss)
+    const signed = await provider.verify(token, ['iat', 'exp', 'jti'])
+    const { claims } = logoutToken.parse({ header: decodeProtectedHeader(token), claims: signed })
+    const age = now() / 1000 - claims.iat
+    if (age > OLDEST_SECONDS || age < -CLOCK_TOLERANCE_SECONDS)
+      throw new MenshenError('provider_answer', 'it is not of this moment')
+    return { provider, claims }
   } catch (error) {
     const { code = 'unreadable' } = error as { code?: string }
     report('logout_token_refused', { reason: code, address })
     return undefined
   }
+}
+
+async function signerOf({ all }: GatewayContext['providers'], issuer: string): Promise<Provider> {
+  for (const provider of all) if (provider.canVerify && (await provider.isNamed(issuer))) return provider
+  throw new MenshenError('provider_answer', 'it is of an issuer that is none of our providers')
 }
 
 async function isRepeated({ store }: Pick<GatewayContext, 'store'>, id: string): Promise<boolean> {

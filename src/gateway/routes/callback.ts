@@ -3,8 +3,10 @@
 
 import { factsOf, MenshenError } from '../../errors.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
-import { type Attempt, STATE_SUFFIX } from '../../session/attempts.ts'
-import type { Settings } from '../../settings/read.ts'
+import { ONLY_PROVIDER } from '../../provider/make-plan.ts'
+import type { ProviderPlan } from '../../provider/plan.ts'
+import type { Provider } from '../../provider/provider.ts'
+import { type Attempt, isRemembered, looksLikeState } from '../../session/attempts.ts'
 import { sessionCookie } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import { CLEAR_FRAGMENT, clearCookie, FRAGMENT_COOKIE, readCookie } from '../http/cookies.ts'
@@ -21,7 +23,10 @@ export async function finishSignIn(context: GatewayContext, visit: Visit): Promi
   // Before it is counted: an image or a frame of another site must not use up what the whole office shares.
   if (isNoPage(visit)) return errorAnswer(context, visit, 'foreign')
   if (!(await context.rateLimit.admits('sign-in', visit))) return tooMany(context, visit)
-  const answer = readAuthorizationAnswer(context.settings, new URLSearchParams(visit.search))
+  const answer = readAuthorizationAnswer(
+    context.providers.all.map(({ plan }) => plan),
+    new URLSearchParams(visit.search),
+  )
   const outcome = 'error' in answer ? answer.error : await signInOnce(context, visit, answer)
   if (typeof outcome !== 'string') return outcome
   return redirectAnswer(context, visit.method, `${OWN_PATHS.login}?${new URLSearchParams({ error: outcome })}`)
@@ -30,43 +35,43 @@ export async function finishSignIn(context: GatewayContext, visit: Visit): Promi
 interface AuthorizationAnswer {
   readonly code: string
   readonly state: string
+  /** Every `iss` that came with it. */
+  readonly issuers: readonly string[]
 }
 
 /** Steps 1 to 3. A parameter without a value counts as absent (RFC 6749, 3.1). */
 function readAuthorizationAnswer(
-  settings: Pick<Settings, 'ISSUER' | 'ISSUER_REQUIRED'>,
+  plans: readonly ProviderPlan[],
   query: URLSearchParams,
 ): AuthorizationAnswer | { error: string } {
+  const codeNames = new Set(plans.flatMap(plan => plan.codeNames))
   const [error, ...moreErrors] = query.getAll('error').filter(Boolean)
-  const [code, ...moreCodes] = query.getAll('code').filter(Boolean)
+  const [code, ...moreCodes] = [...codeNames].flatMap(name => query.getAll(name)).filter(Boolean)
   const [state, ...moreStates] = query.getAll('state').filter(Boolean)
   if (moreErrors.length > 0) return { error: 'callback_error' }
   if (error) return { error: error.slice(0, LONGEST_ERROR) }
   if (moreCodes.length > 0) return { error: 'callback_error' }
   if (!code) return { error: 'missing_code' }
-  if (moreStates.length > 0 || !state?.endsWith(STATE_SUFFIX)) return { error: 'invalid_state' }
-  if (!isFromIssuer(settings, query.getAll('iss'))) return { error: 'callback_error' }
-  return { code, state }
-}
-
-/** RFC 9207: an answer that another provider sent us is refused; one that does not say who sent it, where all of them do. */
-function isFromIssuer(
-  { ISSUER, ISSUER_REQUIRED }: Pick<Settings, 'ISSUER' | 'ISSUER_REQUIRED'>,
-  issuers: readonly string[],
-): boolean {
-  if (ISSUER === undefined) return true
-  return issuers.length === 0 ? !ISSUER_REQUIRED : issuers.length === 1 && issuers[0] === ISSUER
+  if (moreStates.length > 0 || !state || !looksLikeState(state, plans)) return { error: 'invalid_state' }
+  return { code, state, issuers: query.getAll('iss') }
 }
 
 async function signInOnce(
   context: GatewayContext,
   visit: Visit,
-  { code, state }: AuthorizationAnswer,
+  answer: AuthorizationAnswer,
 ): Promise<Response | string> {
+  const { all, get } = context.providers
+  // RFC 9207: an answer that another provider sent is refused before it spends anything.
+  if (!all.some(provider => provider.isIssuer(answer.issuers))) return 'callback_error'
   try {
-    const attempt = await context.attempts.take(readCookie(visit.headers.cookie, context.cookies.attempt), state)
-    if (!attempt && context.attempts.remembered) return 'invalid_state'
-    return await withSlot(context, () => signIn(context, visit, code, attempt))
+    const browser = readCookie(visit.headers.cookie, context.cookies.attempt)
+    const attempt = await context.attempts.take(browser, answer.state)
+    const provider = get(attempt?.provider)
+    if (!provider || (!attempt && isRemembered(provider.plan))) return 'invalid_state'
+    // Of several, the one that the attempt was started with.
+    if (!provider.isIssuer(answer.issuers)) return 'callback_error'
+    return await withSlot(context, provider, () => signIn(context, visit, provider, answer, attempt))
   } catch (cause) {
     context.report('sign_in_failed', { ...factsOf(cause), reason: 'callback_error' })
     return 'callback_error'
@@ -77,14 +82,15 @@ type Failure = 'token_error' | 'userinfo_error'
 
 /** The code is not spent before there is room for all that follows. */
 async function withSlot(
-  { provider, report }: Pick<GatewayContext, 'provider' | 'report'>,
+  { report }: Pick<GatewayContext, 'report'>,
+  provider: Provider,
   work: () => Promise<Response | Failure>,
 ): Promise<Response | Failure> {
   try {
     return await provider.withSlot(work)
   } catch (error) {
     if (!(error instanceof MenshenError) || error.code !== 'provider_busy') throw error
-    report('sign_in_failed', { ...factsOf(error), reason: 'token_error' })
+    report('sign_in_failed', { provider: provider.plan.id, ...factsOf(error), reason: 'token_error' })
     return 'token_error'
   }
 }
@@ -92,18 +98,27 @@ async function withSlot(
 async function signIn(
   context: GatewayContext,
   visit: Visit,
-  code: string,
+  provider: Provider,
+  { code, state }: AuthorizationAnswer,
   attempt?: Attempt,
 ): Promise<Response | Failure> {
-  const tokens = await orFailure(context, 'token_error', context.provider.redeem(code, attempt?.verifier))
+  const { verifier, nonce } = attempt ?? {}
+  const redeemed = provider.redeem({ code, state, verifier, nonce })
+  const tokens = await orFailure(context, provider, 'token_error', redeemed)
   if (typeof tokens === 'string') return tokens
-  const userInfo = await orFailure(context, 'userinfo_error', context.provider.userInfo(tokens.accessToken))
-  if (typeof userInfo === 'string') return userInfo
+  const facts = await orFailure(context, provider, 'userinfo_error', provider.userFacts(tokens, code))
+  if (typeof facts === 'string') return facts
 
-  const { ticket, loaded } = await context.sessions.open(tokens, userInfo)
+  const { ticket, loaded } = await context.sessions.open({ tokens, facts, provider: idOf(provider) })
   await closePrevious(context, visit)
-  const { userRole } = loaded.session
-  context.report('sign_in', { session: loaded.key, user: userInfo.username, sub: userInfo.sub, role: userRole })
+  const { userInfo, userRole } = loaded.session
+  context.report('sign_in', {
+    session: loaded.key,
+    user: userInfo.username,
+    sub: userInfo.sub,
+    provider: provider.plan.id,
+    role: userRole,
+  })
   const location = target(context, visit, attempt)
   context.lostCookies.expect(visit, location)
   return redirectAnswer(context, visit.method, location, [
@@ -111,6 +126,11 @@ async function signIn(
     clearCookie(context.cookies.returnPath),
     CLEAR_FRAGMENT,
   ])
+}
+
+/** A provider that is the only one is not part of who a user is. */
+function idOf({ plan }: Provider): string | undefined {
+  return plan.id === ONLY_PROVIDER ? undefined : plan.id
 }
 
 /** Whatever happens to it, the new session is good. */
@@ -124,13 +144,14 @@ async function closePrevious(
 
 async function orFailure<T>(
   { report }: Pick<GatewayContext, 'report'>,
+  { plan }: Provider,
   failure: Failure,
   call: Promise<T>,
 ): Promise<T | Failure> {
   try {
     return await call
   } catch (error) {
-    report('sign_in_failed', { ...factsOf(error), reason: failure })
+    report('sign_in_failed', { provider: plan.id, ...factsOf(error), reason: failure })
     return failure
   }
 }

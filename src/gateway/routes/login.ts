@@ -1,11 +1,10 @@
 // GET /login shows the page; POST /login starts an attempt on the server.
 
-import { factsOf } from '../../errors.ts'
+import { factsOf, MenshenError } from '../../errors.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
-import { loginPage } from '../../pages/login-page.ts'
-import { ATTEMPT_SECONDS } from '../../session/attempts.ts'
+import { loginPage, type WayIn } from '../../pages/login-page.ts'
+import { ATTEMPT_SECONDS, isRemembered } from '../../session/attempts.ts'
 import { readReturnPath } from '../../session/return-path.ts'
-import { missingSettings } from '../../settings/read.ts'
 import { toOwnHost } from '../admission/own-host.ts'
 import type { GatewayContext } from '../context.ts'
 import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
@@ -16,13 +15,12 @@ import { isByScript, type Visit } from '../http/request.ts'
 export async function showLogin(context: GatewayContext, visit: Visit): Promise<Response> {
   const moved = toOwnHost(context, visit)
   if (moved) return moved
-  const missing = missingSettings(context.settings)
+  const { missing } = context.providers
   const signedOut = readCookie(visit.headers.cookie, context.cookies.signedOut)
   const html = loginPage({
     appName: context.settings.APP_NAME,
     missing,
-    authorizationUrl: missing.length > 0 ? '' : context.provider.authorizationUrl(),
-    remembered: context.attempts.remembered,
+    ways: await waysIn(context.providers),
     error: new URLSearchParams(visit.search).get('error') || undefined,
     signedIn: await signedIn(context, visit),
     signedOut: signedOut === 'here' || signedOut === 'everywhere' ? signedOut : undefined,
@@ -32,18 +30,36 @@ export async function showLogin(context: GatewayContext, visit: Visit): Promise<
   return pageAnswer(context, html, { cookies })
 }
 
-export async function startAttempt(context: GatewayContext, visit: Visit): Promise<Response> {
-  const { settings, attempts, provider, cookies } = context
+/** One button for each provider. */
+async function waysIn({ all, missing }: GatewayContext['providers']): Promise<WayIn[]> {
+  const ways = all.map(async ({ plan, authorizationUrl }) => {
+    const remembered = isRemembered(plan)
+    // Where the server need not know of an attempt, the page starts it by itself.
+    const direct = remembered || missing.length > 0 ? '' : await authorizationUrl()
+    return { id: plan.id, name: plan.name, remembered, authorizationUrl: direct }
+  })
+  return Promise.all(ways)
+}
+
+export async function startAttempt(context: GatewayContext, visit: Visit, form: URLSearchParams): Promise<Response> {
+  const { settings, attempts, providers, cookies } = context
   // Before it is counted: another site must not use up what the whole office shares.
   if (!isFromOwnOrigin(visit, settings.BASE_URL)) return errorAnswer(context, visit, 'foreign')
   if (!(await context.rateLimit.admits('sign-in', visit))) return tooMany(context, visit)
-  if (missingSettings(settings).length > 0) return redirectAnswer(context, visit.method, OWN_PATHS.login)
+  const provider = providers.get(form.get('provider') || undefined)
+  if (!provider || providers.missing.length > 0) return redirectAnswer(context, visit.method, OWN_PATHS.login)
   const known = readCookie(visit.headers.cookie, cookies.attempt)
-  const { browser, ...attempt } = await attempts.start(known, returnPathOf(context, visit))
-  const location = provider.authorizationUrl(attempt)
+  const { browser, sent } = await attempts.start(provider.plan, known, returnPathOf(context, visit))
+  const location = await provider.authorizationUrl(sent).catch(whileUnavailable)
   const kept = browser ? [setCookie(cookies.attempt, browser, ATTEMPT_SECONDS)] : []
-  if (isByScript(visit)) return jsonAnswer(context, { state: attempt.state, location }, { cookies: kept })
+  if (isByScript(visit)) return jsonAnswer(context, { state: sent.state, location }, { cookies: kept })
   return redirectAnswer(context, visit.method, location, kept)
+}
+
+/** Until the provider has said where its own page is, nobody can go there. */
+function whileUnavailable(error: unknown): string {
+  if (!(error instanceof MenshenError)) throw error
+  return `${OWN_PATHS.login}?error=temporarily_unavailable`
 }
 
 export function returnPathOf(context: GatewayContext, { headers }: Visit): string | undefined {

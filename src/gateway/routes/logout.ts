@@ -3,7 +3,8 @@
 import { factsOf } from '../../errors.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
 import { confirmSignOutPage } from '../../pages/notice-page.ts'
-import type { Session } from '../../session/session-record.ts'
+import { type Session, userIdOf } from '../../session/session-record.ts'
+import { newTicket } from '../../session/ticket.ts'
 import type { SignedInCaller } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
@@ -33,7 +34,7 @@ export async function signOutEverywhere(
   const { settings, sessions, report } = context
   if (!isFromOwnOrigin(visit, settings.BASE_URL)) return errorAnswer(context, visit, 'foreign')
   const { session } = loaded
-  const ended = await sessions.endAllOf(session.userInfo.sub)
+  const ended = await sessions.endAllOf(userIdOf(session))
   report('sign_out', { user: session.userInfo.username, sub: session.userInfo.sub, ended })
   return signedOut(context, visit, await leaveProvider(context, session), 'everywhere')
 }
@@ -59,14 +60,17 @@ function signedOut(context: GatewayContext, visit: Visit, location: string, wher
   ])
 }
 
-/** Tells the provider, or says where the browser does. */
+/** Tells the provider, or says where the browser does. It never stands in the way of a sign-out. */
 async function leaveProvider(
-  { settings, provider, report }: Pick<GatewayContext, 'settings' | 'provider' | 'report'>,
+  { providers, report }: Pick<GatewayContext, 'providers' | 'report'>,
   session: Session,
 ): Promise<string> {
-  if (settings.LOGOUT_STYLE === 'browser') return provider.signOutUrl()
-  if (settings.LOGOUT_STYLE === 'server') {
-    await provider.signOut(session.refreshToken).catch(error => report('provider_not_told', factsOf(error)))
-  }
-  return OWN_PATHS.login
+  const provider = providers.get(session.provider)
+  if (!provider) return OWN_PATHS.login
+  const tell = (error: unknown) => report('provider_not_told', { provider: provider.plan.id, ...factsOf(error) })
+  const [location] = await Promise.all([
+    provider.signOutUrl(session, newTicket()).catch(tell),
+    provider.signOut(session).catch(tell),
+  ])
+  return location || OWN_PATHS.login
 }

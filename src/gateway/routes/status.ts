@@ -1,7 +1,6 @@
 // Small answers for machines: alive, able to serve, who am I.
 import { factsOf } from '../../errors.ts'
 import { isProduction } from '../../settings/deployment.ts'
-import { missingSettings } from '../../settings/read.ts'
 import { admit } from '../admission/admit.ts'
 import { unauthenticated } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
@@ -16,8 +15,7 @@ export async function ready(context: GatewayContext): Promise<Response> {
   // Whoever asks sends the next requests elsewhere.
   if (context.lifecycle.closing) return notReady(context, 'closing')
   // While it is being set up, a page that names what is missing helps more than none.
-  if (isProduction(context.settings) && missingSettings(context.settings).length > 0)
-    return notReady(context, 'settings')
+  if (isProduction(context.settings) && context.providers.missing.length > 0) return notReady(context, 'settings')
   try {
     await context.store.ready()
   } catch (error) {
@@ -42,6 +40,7 @@ export async function me(context: GatewayContext, visit: Visit): Promise<Respons
   const { outcome, loaded, cookies } = await admit(context, visit)
   if (outcome === 'limited') return tooMany(context, visit)
   if (!loaded) return unauthenticated(context, visit, cookies)
-  const { userInfo, userRole } = loaded.session
-  return jsonAnswer(context, { userInfo, userRole, expiresAt: loaded.expiresAt }, { cookies })
+  const { userInfo, userRole, groups } = loaded.session
+  const shown = { userInfo, userRole, ...(groups && { groups }), expiresAt: loaded.expiresAt }
+  return jsonAnswer(context, shown, { cookies })
 }

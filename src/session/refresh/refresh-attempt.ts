@@ -2,27 +2,29 @@
 // its failure means.
 import { factsOf, MenshenError } from '../../errors.ts'
 import type { LoadedSession } from '../session-cache.ts'
-import { sameTokens, tokenExpiresAt } from '../session-record.ts'
+import { type Session, sameTokens, tokenExpiresAt } from '../session-record.ts'
 import type { Lease } from './lease.ts'
-import type { Refresh, RefreshContext, Refreshed } from './refresher.ts'
+import type { Refresh, RefreshContext, Refreshed, SessionProvider } from './refresher.ts'
 import { revokeTokens, saveTokens } from './token-saving.ts'
 
 /** `taken` if somebody else is refreshing. */
 export async function attemptRefresh(context: RefreshContext, refresh: Refresh): Promise<Refreshed | 'taken'> {
-  const { leases, provider, load, backoffs, report } = context
+  const { leases, load, backoffs, report } = context
   const { ticket, seen } = refresh
   const lease = await leases.take(seen.key)
   if (!lease) return 'taken'
   try {
     const latest = await load(ticket)
     if (!latest || !sameTokens(latest.session, seen.session)) return latest
-    const { refreshToken } = latest.session
+    const { session } = latest
+    const { refreshToken } = session
     if (!refreshToken || !(await lease.isOurs())) return 'taken'
-    const tokens = await provider.refresh(refreshToken)
+    const provider = providerOf(context, session)
+    const tokens = await provider.refresh({ ...session, refreshToken })
     const saved = await saveTokens(context, refresh, latest, tokens)
     backoffs.forget(seen.key)
     if (saved) report('session_refreshed', { session: seen.key })
-    else await revokeTokens(context, tokens.refreshToken ?? refreshToken)
+    else await revokeTokens(context, provider, { refreshToken, ...tokens })
     return saved
   } catch (error) {
     if (!(error instanceof MenshenError) || error.code === 'store_unavailable') throw error
@@ -30,6 +32,13 @@ export async function attemptRefresh(context: RefreshContext, refresh: Refresh):
   } finally {
     await lease.release()
   }
+}
+
+/** A provider that was taken out of the configuration vouches for nobody any more. */
+function providerOf({ providers }: RefreshContext, { provider }: Session): SessionProvider {
+  const found = providers.get(provider)
+  if (!found) throw new MenshenError('provider_refused', 'the provider of this session is not configured any more')
+  return found
 }
 
 async function failRefresh(

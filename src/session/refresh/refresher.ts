@@ -2,9 +2,10 @@
 // for it, and to its end even if whoever asked has gone away. Lock, reload, check again, refresh, save.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Report } from '../../events.ts'
-import type { TokenSet } from '../../provider/answers.ts'
+import { createSlots, type Slots } from '../../provider/calls/slots.ts'
+import type { ProviderPlan } from '../../provider/plan.ts'
 import type { Provider } from '../../provider/provider.ts'
-import { createSlots, type Slots } from '../../provider/slots.ts'
+import type { TokenSet } from '../../provider/token-answer.ts'
 import type { Settings } from '../../settings/read.ts'
 import type { Store } from '../../stores/store.ts'
 import type { LoadedSession } from '../session-cache.ts'
@@ -23,13 +24,16 @@ export interface Refresher {
   settle(): Promise<void>
 }
 
+/** What a session needs of its provider. */
+export interface SessionProvider extends Pick<Provider, 'refresh' | 'signOut'> {
+  readonly plan: Pick<ProviderPlan, 'refreshLead'>
+}
+
 export interface RefresherOptions {
   readonly store: Store
-  readonly provider: Pick<Provider, 'refresh' | 'signOut'>
-  readonly settings: Pick<
-    Settings,
-    'REFRESH_FAILURE' | 'LOGOUT_STYLE' | 'PROVIDER_TIMEOUT_MS' | 'PROVIDER_PARALLEL_CALLS'
-  >
+  /** By the id that a session has of its provider. */
+  readonly providers: { get(id: string | undefined): SessionProvider | undefined }
+  readonly settings: Pick<Settings, 'REFRESH_FAILURE' | 'PROVIDER_TIMEOUT_MS' | 'PROVIDER_PARALLEL_CALLS'>
   readonly now: () => number
   readonly report: Report
   /** Reads the session anew. */

@@ -1,9 +1,10 @@
 // What becomes of tokens that the provider has just given: they are saved at last, or revoked if their session has ended.
 import { setTimeout as pause } from 'node:timers/promises'
 import { factsOf } from '../../errors.ts'
-import type { TokenSet } from '../../provider/answers.ts'
+import type { HeldTokens } from '../../provider/calls/sign-out-calls.ts'
+import type { TokenSet } from '../../provider/token-answer.ts'
 import type { LoadedSession } from '../session-cache.ts'
-import type { Refresh, RefreshContext } from './refresher.ts'
+import type { Refresh, RefreshContext, SessionProvider } from './refresher.ts'
 
 const FIRST_SAVE_WAIT_MS = 50
 export const LONGEST_SAVE_WAIT_MS = 800
@@ -34,12 +35,12 @@ export async function saveTokens(
 
 /** Whoever ended the session could only tell the provider of the old tokens. */
 export async function revokeTokens(
-  { provider, settings, report }: Pick<RefreshContext, 'provider' | 'settings' | 'report'>,
-  refreshToken: string,
+  { report }: Pick<RefreshContext, 'report'>,
+  provider: SessionProvider,
+  held: HeldTokens,
 ): Promise<void> {
-  if (settings.LOGOUT_STYLE !== 'server') return
   try {
-    await provider.signOut(refreshToken)
+    await provider.signOut(held)
   } catch (error) {
     report('provider_not_told', factsOf(error))
   }

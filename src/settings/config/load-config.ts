@@ -3,7 +3,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { type LoadHookSync, type ResolveHookSync, registerHooks } from 'node:module'
 import { join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { MenshenError } from '../errors.ts'
+import { MenshenError } from '../../errors.ts'
 import { type Config, checkConfig } from './config-file.ts'
 
 export const CONFIG_FILE = 'menshen.config'
@@ -46,7 +46,7 @@ export async function loadConfigFile(file: string | undefined): Promise<Config> 
 /** Lets the file say `import { defineConfig } from 'menshen'` wherever it lies, with or without node_modules. */
 const resolveOurselves: ResolveHookSync = (specifier, context, next) => {
   if (specifier !== 'menshen') return next(specifier, context)
-  const url = import.meta.url.replace(/settings\/load-config(\.\w+)$/, 'index$1')
+  const url = import.meta.url.replace(/settings\/config\/load-config(\.\w+)$/, 'index$1')
   return { url, shortCircuit: true }
 }
 

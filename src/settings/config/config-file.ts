@@ -1,12 +1,16 @@
 // The structured settings: what does not fit into an environment variable. What they may say, and the check of it.
 import { z } from 'zod'
-import { MenshenError } from '../errors.ts'
-import { isOwnPath, OWN_PREFIX } from '../own-paths.ts'
+import { MenshenError } from '../../errors.ts'
+import { isOwnPath, OWN_PREFIX } from '../../own-paths.ts'
+import { audience, upstream } from '../kinds.ts'
 import { refuseDuplicates } from './duplicate-rules.ts'
-import { audience, upstream } from './kinds.ts'
+import { type Accepted, accepted, type ProviderConfig, providerObject } from './provider-config.ts'
 
-export const ROLES = ['developer', 'common'] as const
-export type Role = (typeof ROLES)[number]
+/** The role that sees the console. All others are names of the operator's choice. */
+export const CONSOLE_ROLE = 'developer'
+/** Stands for every role, and so for every signed-in user. */
+export const ANY_ROLE = '*'
+export type Role = string
 
 export interface Rule {
   /** A path and everything below it. */
@@ -15,14 +19,32 @@ export interface Rule {
   readonly exact?: boolean | undefined
   /** Only these methods; HEAD counts as GET. */
   readonly methods?: readonly string[] | undefined
+  /** Any of these admits: a role (`*` is every one), a group, a user. */
   readonly roles?: readonly Role[] | undefined
-  /** Everybody, signed in or not. Takes the place of `roles`. */
+  readonly groups?: readonly string[] | undefined
+  readonly users?: readonly string[] | undefined
+  /** Everybody, signed in or not. Takes the place of the others. */
   readonly public?: true | undefined
   /** Only logs whom it would have refused. */
   readonly shadow?: boolean | undefined
 }
 
+/** Who gets a role: whoever fits everything that the row names. */
+export interface RoleConfig {
+  readonly role: Role
+  readonly username?: readonly string[] | undefined
+  readonly groups?: readonly string[] | undefined
+  /** By the place of any claim: `{ 'dept.name': ['财务部'] }`. */
+  readonly claim?: Accepted | undefined
+}
+
 export interface Config {
+  /** The identity provider, on top of its preset; or a preset's name. */
+  readonly provider?: ProviderConfig | string | undefined
+  /** Several of them, by the name that we know them by; the first is the main one. */
+  readonly providers?: Readonly<Record<string, ProviderConfig>> | undefined
+  /** The first that fits gives the role; nobody's is `common`. */
+  readonly roles?: readonly RoleConfig[] | undefined
   readonly rules?: readonly Rule[] | undefined
   /** Applications by path prefix, for what does not go to UPSTREAM. */
   readonly upstreams?: Readonly<Record<string, string | UpstreamConfig>> | undefined
@@ -46,6 +68,25 @@ const path = z
   .refine(text => text === '/' || !text.endsWith('/'), 'expected no slash at the end: a rule covers what is below it')
   .refine(text => text !== OWN_PREFIX && !isOwnPath(text), 'this path is our own; leave it out')
 
+const names = z.array(z.string().min(1)).min(1, 'expected at least one name')
+
+const role = z
+  .strictObject({
+    role: z.string().regex(/^[\w.:-]{1,100}$/, 'expected a role of letters, digits and . : _ -'),
+    username: names.optional(),
+    groups: names.optional(),
+    claim: accepted.optional(),
+  })
+  .refine(({ username, groups, claim }) => (username ?? groups ?? claim) !== undefined, {
+    message: 'expected username, groups or claim: who gets the role',
+  })
+
+/** It is part of who a user is, and of what a form sends. */
+const providerId = z
+  .string()
+  .regex(/^[a-z][a-z\d-]{0,39}$/, 'expected a short name of small letters, digits and dashes')
+  .refine(id => id !== 'default', 'this name is ours; choose another')
+
 const rule = z
   .strictObject({
     path,
@@ -55,15 +96,14 @@ const rule = z
       .min(1)
       .refine(methods => !methods.includes('HEAD') || methods.includes('GET'), 'HEAD counts as GET; name GET instead')
       .optional(),
-    roles: z
-      .array(z.enum(ROLES))
-      .min(1, `expected at least one of ${ROLES.join(', ')}`)
-      .optional(),
+    roles: names.optional(),
+    groups: names.optional(),
+    users: names.optional(),
     public: z.literal(true).optional(),
     shadow: z.boolean().optional(),
   })
-  .refine(({ roles, public: everybody }) => (roles === undefined) !== (everybody === undefined), {
-    message: 'expected either roles or public: true',
+  .refine(({ roles, groups, users, public: everybody }) => !(roles ?? groups ?? users) !== (everybody === undefined), {
+    message: 'expected either roles, groups or users, or public: true',
   })
 
 const upstreamShape = z.union([
@@ -80,6 +120,9 @@ const upstreamPlace = z.unknown().transform((given, context) => {
 })
 
 const configShape = z.strictObject({
+  provider: z.union([z.string().min(1), providerObject]).optional(),
+  providers: z.record(providerId, providerObject).optional(),
+  roles: z.array(role).optional(),
   rules: z.array(rule).superRefine(refuseDuplicates).optional(),
   upstreams: z
     .record(path, upstreamPlace, {

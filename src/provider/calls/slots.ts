@@ -1,5 +1,5 @@
 // Slots for calls to the provider: so many at once, so many waiting, and whoever comes then is told at once.
-import { MenshenError } from '../errors.ts'
+import { MenshenError } from '../../errors.ts'
 
 export interface Slots {
   /** Whether the next one has to wait. */

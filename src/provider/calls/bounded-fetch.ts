@@ -1,8 +1,10 @@
 // One call to the provider: a deadline that includes the body, a size limit, no redirects, a fresh connection.
 import { Agent, fetch } from 'undici'
-import { MenshenError } from '../errors.ts'
+import { MenshenError } from '../../errors.ts'
 
 const ANSWER_LIMIT = 1024 * 1024
+/** Some providers refuse whoever does not say who it is. */
+export const USER_AGENT = 'menshen'
 
 /** A status and what was read of the body: `undefined` where it is not JSON. */
 export interface Answer {
@@ -17,17 +19,25 @@ export class NeverArrived extends MenshenError {
   }
 }
 
+/** Header names in small letters. */
+export interface CallInit {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: URLSearchParams | string
+}
+
 /** `fetch` for oauth4webapi. What it returns has been read completely and within the limits. */
-export type BoundedFetch = (url: string, init: object) => Promise<Response>
+export type BoundedFetch = (url: string, init?: CallInit) => Promise<Response>
 
 export function createBoundedFetch(timeoutMs: number): { fetch: BoundedFetch; close(): Promise<void> } {
   // A reused connection that the provider has just closed would lose a code that can be redeemed only once.
   const agent = new Agent({ pipelining: 0, connect: { timeout: timeoutMs } })
   return {
-    async fetch(url, init) {
+    async fetch(url, init = {}) {
+      const headers = { 'user-agent': USER_AGENT, accept: 'application/json', ...init.headers }
       const signal = AbortSignal.timeout(timeoutMs)
       try {
-        const response = await fetch(url, { ...init, redirect: 'manual', signal, dispatcher: agent })
+        const response = await fetch(url, { ...init, headers, redirect: 'manual', signal, dispatcher: agent })
         const bytes = await readBytes(response.body)
         return new Response(hasBody(response.status) ? bytes : null, {
           status: response.status,
@@ -44,16 +54,39 @@ export function createBoundedFetch(timeoutMs: number): { fetch: BoundedFetch; cl
 }
 
 export async function readAnswer(response: Response): Promise<Answer> {
-  const bytes = await response.arrayBuffer()
-  return { status: response.status, body: parseJson(bytes) }
+  const type = response.headers.get('content-type') ?? ''
+  const text = decode(await response.arrayBuffer())
+  const body = text === undefined ? undefined : (readJson(text) ?? readForm(text, type))
+  return { status: response.status, body }
 }
 
-function parseJson(bytes: ArrayBuffer): unknown {
+function decode(bytes: ArrayBuffer): string | undefined {
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
     return undefined
   }
+}
+
+/** A whole number that is too large for a number stays the text that it is: it is somebody's id. */
+export function readJson(text: string): unknown {
+  try {
+    return JSON.parse(text, keepDigits as (key: string, value: unknown) => unknown)
+  } catch {
+    return undefined
+  }
+}
+
+/** The types of TypeScript do not know yet that a reviver is told how the value was written. */
+function keepDigits(_key: string, value: unknown, { source = '' }: { source?: string }): unknown {
+  return typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(source) ? source : value
+}
+
+/** Some providers answer a token request as a form, and call it that or plain text. */
+function readForm(text: string, type: string): unknown {
+  if (!/^(application\/x-www-form-urlencoded|text\/(plain|html))\b/i.test(type)) return undefined
+  if (!/^[\w.-]+=[^\s<>]*$/.test(text)) return undefined
+  return Object.fromEntries(new URLSearchParams(text))
 }
 
 async function readBytes(body: AsyncIterable<Uint8Array> | null): Promise<Uint8Array<ArrayBuffer>> {

@@ -1,0 +1,146 @@
+// The two grants: a code for tokens, and a refresh token for new ones. With OpenID Connect the id_token is checked before
+// anything else is done with them.
+import { setTimeout as pause } from 'node:timers/promises'
+import { decodeJwt } from 'jose'
+import * as oauth from 'oauth4webapi'
+import { factsOf, MenshenError } from '../../errors.ts'
+import { checkIdToken, verifySigned } from '../oidc/id-token.ts'
+import { endpointOf, type Metadata } from '../oidc/metadata.ts'
+import { providerSessionIn } from '../oidc/provider-session.ts'
+import { readTokenSet, type TokenSet } from '../token-answer.ts'
+import { type BoundedFetch, NeverArrived, readAnswer } from './bounded-fetch.ts'
+import { type ProviderConnection, requestOptions } from './provider-connection.ts'
+import { clientAuthentication, tokenFetch } from './token-request.ts'
+
+/** What came back from a trip to the provider, and what was remembered of its beginning. */
+export interface Redemption {
+  readonly code: string
+  readonly state: string
+  readonly verifier?: string | undefined
+  readonly nonce?: string | undefined
+}
+
+const RETRY_AFTER_MS = [100, 300]
+
+export async function redeemCode(
+  connection: ProviderConnection,
+  { code, state, verifier, nonce }: Redemption,
+): Promise<TokenSet> {
+  const { plan, client, redirectUri } = connection
+  const known = await connection.metadata.get()
+  const server = serverOf(connection, known, endpointOf(known, 'token'))
+  // The callback has checked the state already, in the order that the specification gives.
+  const checked = oauth.validateAuthResponse(server, client, new URLSearchParams({ code }), oauth.skipStateCheck)
+  const response = await oauth.authorizationCodeGrantRequest(
+    server,
+    client,
+    await clientAuthentication(plan, known, connection.now),
+    checked,
+    redirectUri,
+    verifier ?? oauth.nopkce,
+    requestOptions(tokenFetch(connection.fetch, plan, state)),
+  )
+  const tokens = readTokenSet(await readAnswer(response), plan, connection.now())
+  if (plan.kind !== 'oidc') return withProviderSession(connection, known, tokens)
+  if (!tokens.idToken) throw new MenshenError('provider_answer', 'unusable in the answer: id_token')
+  const { idToken, accessToken } = tokens
+  const isNonce = (given: unknown) => given === nonce
+  const claims = await checkIdToken(connection, known, idToken, { isNonce, accessToken })
+  const providerSession = providerSessionIn(claims)
+  return { ...tokens, claims, ...(providerSession ? { providerSession } : {}) }
+}
+
+/** Nobody is kept out for want of a session id: without one, the provider can only end all sessions of a user. */
+async function withProviderSession(
+  connection: ProviderConnection,
+  known: Metadata,
+  tokens: TokenSet,
+): Promise<TokenSet> {
+  if (!tokens.idToken || !known.endpoints.jwks || !known.issuer) return tokens
+  try {
+    const providerSession = providerSessionIn(await verifySigned(connection, known, tokens.idToken, ['exp']))
+    return providerSession ? { ...tokens, providerSession } : tokens
+  } catch (error) {
+    connection.report('id_token_unusable', { provider: connection.plan.id, ...factsOf(error) })
+    return tokens
+  }
+}
+
+/** `idToken` is the one of the sign-in: a refreshed one has to be about the same user. */
+export async function refreshTokens(
+  connection: ProviderConnection,
+  { refreshToken, idToken }: { readonly refreshToken: string; readonly idToken?: string | undefined },
+): Promise<TokenSet> {
+  const { plan, client } = connection
+  const known = await connection.metadata.get()
+  const server = serverOf(connection, known, known.endpoints.refresh ?? endpointOf(known, 'token'))
+  const auth = await clientAuthentication(plan, known, connection.now)
+  const options = {
+    ...requestOptions(tokenFetch(connection.fetch, plan)),
+    additionalParameters: refreshParams(connection),
+  }
+  const request = () => oauth.refreshTokenGrantRequest(server, client, auth, refreshToken, options)
+  const response = await retryUnarrived(request, connection.timeoutMs)
+  const tokens = readTokenSet(await readAnswer(response), plan, connection.now())
+  if (plan.kind === 'oidc' && tokens.idToken) await checkRefreshed(connection, known, tokens.idToken, tokens, idToken)
+  return tokens
+}
+
+/** `$redirect_uri` is ours: some want it at the refresh too. */
+function refreshParams({ plan, redirectUri }: ProviderConnection): Record<string, string> {
+  const entries = Object.entries(plan.refreshParams)
+  return Object.fromEntries(entries.map(([name, text]) => [name, text === '$redirect_uri' ? redirectUri : text]))
+}
+
+function serverOf({ plan }: ProviderConnection, { issuer }: Metadata, token: string): oauth.AuthorizationServer {
+  return { issuer: issuer ?? plan.id, token_endpoint: token }
+}
+
+/** It keeps the issuer and the user, and the nonce if it has one (OpenID Connect Core 12.2). */
+async function checkRefreshed(
+  connection: ProviderConnection,
+  known: Metadata,
+  idToken: string,
+  { accessToken }: TokenSet,
+  before: string | undefined,
+): Promise<void> {
+  const old = before === undefined ? {} : decodeJwt<{ nonce?: string }>(before)
+  const isNonce = (given: unknown) => given === undefined || old.nonce === undefined || given === old.nonce
+  const { sub, iss } = await checkIdToken(connection, known, idToken, { isNonce, accessToken })
+  if (before !== undefined && (sub !== old.sub || iss !== old.iss))
+    throw new MenshenError('provider_refused', 'the refreshed id_token is of another user or issuer')
+}
+
+/**
+ * Only where the request cannot have arrived: a refresh token that rotates must not be spent twice. And only while there
+ * is time: all tries together take no longer than two calls may.
+ */
+async function retryUnarrived(request: () => Promise<Response>, timeoutMs: number): Promise<Response> {
+  const tooLate = AbortSignal.timeout(timeoutMs / 2)
+  for (const wait of RETRY_AFTER_MS) {
+    try {
+      return await request()
+    } catch (error) {
+      if (!(error instanceof NeverArrived) || tooLate.aborted) throw error
+      await pause(wait)
+    }
+  }
+  return request()
+}
+
+/** What the provider says of a token that somebody else was given (RFC 7662); `undefined` if it cannot be asked. */
+export async function introspectToken(
+  connection: ProviderConnection,
+  token: string,
+  fetch: BoundedFetch = connection.fetch,
+): Promise<unknown> {
+  const { plan, client } = connection
+  const known = await connection.metadata.get()
+  if (!known.endpoints.introspection) return undefined
+  const server = { issuer: known.issuer ?? plan.id, introspection_endpoint: known.endpoints.introspection }
+  const auth = await clientAuthentication(plan, known, connection.now)
+  const response = await oauth.introspectionRequest(server, client, auth, token, requestOptions(fetch))
+  const { status, body } = await readAnswer(response)
+  if (status !== 200) throw new MenshenError('provider_answer', `introspection answered ${status}`)
+  return body
+}

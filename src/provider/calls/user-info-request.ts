@@ -1,0 +1,54 @@
+// Asks the provider who the user is: the token and the parameters where the plan wants them.
+import { MenshenError } from '../../errors.ts'
+import { atPlace, notAccepted } from '../../settings/json-place.ts'
+import type { ProviderPlan } from '../plan.ts'
+import { readAccepted, type TokenSet } from '../token-answer.ts'
+import { type Answer, readAnswer } from './bounded-fetch.ts'
+import type { ProviderConnection } from './provider-connection.ts'
+
+/** What user info says, read and accepted; `undefined` if the provider has no such endpoint, or nobody wants it. */
+export async function askUserInfo(connection: ProviderConnection, tokens: TokenSet): Promise<object | undefined> {
+  const { plan } = connection
+  const { userInfo } = (await connection.metadata.get()).endpoints
+  if (!userInfo || !plan.userInfoFrom.includes('userinfo')) return undefined
+  const said = readAccepted(await ask(connection, userInfo, tokens), plan.userInfoAnswer, [])
+  if (tokens.claims && atPlace(said, 'sub') !== tokens.claims.sub)
+    throw new MenshenError('provider_answer', 'user info is of another sub than the id_token')
+  return plan.emailStep ? { ...said, email: await askForEmail(connection, plan.emailStep, tokens) } : said
+}
+
+async function ask({ fetch, plan }: ProviderConnection, url: string, tokens: TokenSet): Promise<Answer> {
+  const { method, token, params, headers } = plan.userInfoRequest
+  const target = new URL(url)
+  const sent: Record<string, string> = { ...headers }
+  if (token === 'bearer') sent.authorization = `Bearer ${tokens.accessToken}`
+  else if ('header' in token) sent[token.header] = tokens.accessToken
+  else target.searchParams.set(token.query, tokens.accessToken)
+  const fields = Object.entries(params).map(([name, text]): [string, string] => [name, filled(text, plan, tokens)])
+  if (method === 'POST')
+    return readAnswer(await fetch(target.href, { method, headers: sent, body: new URLSearchParams(fields) }))
+  for (const [name, value] of fields) target.searchParams.set(name, value)
+  return readAnswer(await fetch(target.href, { method, headers: sent }))
+}
+
+/** `$client_id`, or `$openid`: what the token answer has under that name. Anything else is the text itself. */
+function filled(text: string, { clientId }: ProviderPlan, { answer }: TokenSet): string {
+  if (!text.startsWith('$')) return text
+  if (text === '$client_id') return clientId
+  const found = atPlace(answer, text.slice(1))
+  return typeof found === 'string' || typeof found === 'number' ? String(found) : ''
+}
+
+/** An address that nobody else can have claimed; without one the user has none. */
+async function askForEmail(
+  connection: ProviderConnection,
+  { url, where, take }: NonNullable<ProviderPlan['emailStep']>,
+  tokens: TokenSet,
+): Promise<unknown> {
+  const { status, body } = await ask(connection, url, tokens)
+  if (status !== 200 || !Array.isArray(body)) return undefined
+  return atPlace(
+    body.find(element => notAccepted(element, where) === undefined),
+    take,
+  )
+}

@@ -1,0 +1,241 @@
+// Makes the plan of a provider: its preset, what the configuration says on top of it, and what the environment says on top
+// of both.
+import { readFileSync } from 'node:fs'
+import { MenshenError } from '../errors.ts'
+import type { Field, ProviderConfig, Sources } from '../settings/config/provider-config.ts'
+import type { Settings } from '../settings/read.ts'
+import { Secret } from '../settings/secret.ts'
+import type { Endpoints, ProviderPlan, Texts } from './plan.ts'
+import { PRESETS } from './presets/all-presets.ts'
+import { dropUndefined, fillIn, mergeConfig } from './presets/merge-config.ts'
+import type { Preset, ProviderKind } from './presets/preset.ts'
+
+/** What of the environment speaks of the provider. */
+export type ProviderSettings = Pick<
+  Settings,
+  | 'AUTH_URL'
+  | 'CLIENT_ID'
+  | 'CLIENT_SECRET'
+  | 'CLIENT_KEY_FILE'
+  | 'CLIENT_AUTH'
+  | 'SCOPE'
+  | 'PROVIDER'
+  | 'PROVIDER_NAME'
+  | 'PROVIDER_VARS'
+  | 'ISSUER'
+  | 'ISSUER_REQUIRED'
+  | 'JWKS_URL'
+  | 'STATE_CHECK'
+  | 'PKCE'
+  | 'LOGOUT_STYLE'
+  | 'LOGOUT_URL'
+>
+
+export const ONLY_PROVIDER = 'default'
+
+/** The one provider of the setting PROVIDER and the configuration's `provider`. */
+export function planProvider(given: ProviderConfig | string | undefined, settings: ProviderSettings): ProviderPlan {
+  const config = typeof given === 'object' ? given : {}
+  const name = settings.PROVIDER ?? (typeof given === 'string' ? given : config.preset)
+  return plan(ONLY_PROVIDER, mergeConfig(config, fromEnvironment(settings)), presetNamed(name ?? 'idaas'), settings)
+}
+
+/** One of the configuration's `providers`: the environment says nothing of them. */
+export function planNamedProvider(id: string, config: ProviderConfig): ProviderPlan {
+  return plan(id, config, presetNamed(config.preset ?? 'oauth2'), {})
+}
+
+function presetNamed(name: string): Preset & { readonly preset: string } {
+  const preset = Object.hasOwn(PRESETS, name) ? PRESETS[name] : undefined
+  if (preset) return { ...preset, preset: name }
+  const names = Object.keys(PRESETS).join(', ')
+  throw new MenshenError('bad_settings', `PROVIDER is "${name.slice(0, 40)}"; expected one of ${names}.`)
+}
+
+function fromEnvironment(settings: ProviderSettings): ProviderConfig {
+  return dropUndefined({
+    name: settings.PROVIDER_NAME,
+    vars: settings.PROVIDER_VARS,
+    issuer: settings.ISSUER,
+    sendsIssuer: settings.ISSUER_REQUIRED || undefined,
+    jwksUrl: settings.JWKS_URL,
+    clientId: settings.CLIENT_ID,
+    clientAuth: settings.CLIENT_AUTH,
+    scope: settings.SCOPE,
+    stateCheck: settings.STATE_CHECK,
+    pkce: settings.PKCE === undefined ? undefined : settings.PKCE === 'S256',
+    logoutUrl: settings.LOGOUT_URL?.startsWith('/') ? `{auth_url}${settings.LOGOUT_URL}` : settings.LOGOUT_URL,
+    logout: settings.LOGOUT_STYLE && { style: settings.LOGOUT_STYLE },
+  })
+}
+
+interface Credentials {
+  readonly AUTH_URL?: string | undefined
+  readonly CLIENT_SECRET?: Secret | undefined
+  readonly CLIENT_KEY_FILE?: Secret | undefined
+}
+
+function plan(id: string, config: ProviderConfig, preset: Preset & { preset: string }, env: Credentials): ProviderPlan {
+  const given = mergeConfig(preset, config)
+  const open = new Set<string>()
+  const vars = varsOf(preset, given, env.AUTH_URL)
+  const fill = (text: string | undefined) => text && fillIn(text, vars, open)
+  const fillAll = (texts: Texts = {}): Texts =>
+    Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, fillIn(text, vars, open)]))
+  // One spelling of a name, so that a header of the operator takes the place of ours.
+  const fillHeaders = (texts: Texts = {}): Texts =>
+    fillAll(Object.fromEntries(Object.entries(texts).map(([name, text]) => [name.toLowerCase(), text])))
+
+  const clientSecret = env.CLIENT_SECRET ?? secretOf(id, given)
+  const clientKey = env.CLIENT_KEY_FILE ?? (given.clientKeyFile ? readSecret(id, given.clientKeyFile) : undefined)
+  const endpoints: Endpoints = {
+    authorization: fill(given.authorizationUrl),
+    token: fill(given.tokenUrl),
+    refresh: given.refreshUrl ? fill(given.refreshUrl) : undefined,
+    userInfo: fill(given.userInfoUrl),
+    jwks: fill(given.jwksUrl),
+    logout: fill(given.logoutUrl),
+    revocation: fill(given.revocationUrl),
+    introspection: fill(given.introspectionUrl),
+  }
+  const { tokenRequest = {}, tokenAnswer = {}, revocationRequest = {}, logout = {} } = given
+  const { userInfoRequest = {}, userInfoAnswer = {} } = given
+  const separator = given.scopeSeparator ?? ' '
+  return {
+    id,
+    preset: preset.preset,
+    kind: preset.kind,
+    name: given.name,
+    issuer: fill(given.issuer),
+    alsoIssuers: given.alsoIssuers ?? [],
+    sendsIssuer: given.sendsIssuer ?? false,
+    endpoints,
+    clientId: given.clientId ?? '',
+    clientSecret,
+    clientKey,
+    clientAuth: given.clientAuth,
+    authorization: {
+      scope: (given.scope ?? '').split(/\s+/).filter(Boolean).join(separator),
+      params: fillAll(given.authorizationParams),
+      names: given.authorizationNames ?? {},
+      fragment: given.authorizationFragment ?? '',
+    },
+    state: given.state ?? 'suffixed',
+    stateCheck: given.stateCheck ?? 'bound',
+    pkce: given.pkce ?? false,
+    codeNames: given.codeNames ?? ['code'],
+    tokenRequest: {
+      as: tokenRequest.as ?? 'form',
+      names: tokenRequest.names ?? {},
+      headers: fillHeaders(tokenRequest.headers),
+      redirectUri: tokenRequest.redirectUri ?? true,
+      state: tokenRequest.state ?? false,
+    },
+    tokenAnswer: {
+      at: tokenAnswer.at,
+      success: tokenAnswer.success ?? {},
+      names: tokenAnswer.names ?? {},
+      lifetimeSeconds: tokenAnswer.lifetimeSeconds,
+      tokenType: tokenAnswer.tokenType ?? 'optional',
+    },
+    refreshParams: fillAll(given.refreshParams),
+    refreshEnds: given.refreshEnds ?? [],
+    refreshLead: given.refreshLead ?? 'half',
+    refreshes: given.refreshUrl !== false,
+    revocationRequest: {
+      method: revocationRequest.method ?? 'POST',
+      as: revocationRequest.as ?? 'form',
+      names: revocationRequest.names ?? {},
+      token: revocationRequest.token ?? 'refresh_token',
+    },
+    userInfoRequest: {
+      method: userInfoRequest.method ?? 'GET',
+      token: userInfoRequest.token ?? 'bearer',
+      params: fillAll(userInfoRequest.params),
+      headers: fillHeaders(userInfoRequest.headers),
+    },
+    userInfoAnswer: { at: userInfoAnswer.at, success: userInfoAnswer.success ?? {} },
+    userInfoFrom: given.userInfoFrom ?? ['userinfo', 'id_token', 'token'],
+    emailStep: given.emailStep && { ...given.emailStep, url: fillIn(given.emailStep.url, vars, open) },
+    fields: fieldsOf(given, place => fillIn(place, vars, new Set())),
+    fieldTypes: given.fieldTypes ?? 'any',
+    require: given.require ?? {},
+    logout: {
+      style: logout.style,
+      returnParam: logout.returnParam ?? 'post_logout_redirect_uri',
+      params: fillAll(logout.params),
+      idTokenHint: logout.idTokenHint ?? false,
+    },
+    missing: missingOf(id, given, endpoints, { issuer: given.issuer, clientSecret, clientKey }, preset.kind, open),
+  }
+}
+
+function fieldsOf({ fields = {} }: ProviderConfig, fill: (place: string) => string): Record<Field, Sources> {
+  const none: Sources = []
+  const filled = Object.entries(dropUndefined(fields)).map(([field, sources]) => [
+    field,
+    sources.map(source => (typeof source === 'string' ? fill(source) : source.map(fill))),
+  ])
+  return {
+    sub: none,
+    username: none,
+    nickname: none,
+    email: none,
+    phone_number: none,
+    ou_id: none,
+    ou_name: none,
+    groups: none,
+    ...Object.fromEntries(filled),
+  }
+}
+
+/** As the environment calls them where it can say them, else as the configuration does. */
+function missingOf(
+  id: string,
+  { clientId, clientAuth }: ProviderConfig,
+  endpoints: Endpoints,
+  have: { issuer: string | undefined; clientSecret: Secret | undefined; clientKey: Secret | undefined },
+  kind: ProviderKind,
+  open: ReadonlySet<string>,
+): string[] {
+  const named = (environment: string, key: string) => (id === ONLY_PROVIDER ? environment : `providers.${id}.${key}`)
+  const where = id === ONLY_PROVIDER ? 'provider' : `providers.${id}`
+  const missing: string[] = []
+  for (const name of open)
+    missing.push(name === 'auth_url' ? named('AUTH_URL', 'vars.auth_url') : `${where}.vars.${name}`)
+  if (kind === 'oidc' && !have.issuer) missing.push(`${where}.issuer`)
+  if (kind !== 'oidc') {
+    if (!endpoints.authorization) missing.push(`${where}.authorizationUrl`)
+    if (!endpoints.token) missing.push(`${where}.tokenUrl`)
+  }
+  if (!clientId) missing.push(named('CLIENT_ID', 'clientId'))
+  if (clientAuth === 'private_key_jwt' && !have.clientKey) missing.push(named('CLIENT_KEY_FILE', 'clientKeyFile'))
+  if (clientAuth !== 'private_key_jwt' && clientAuth !== 'none' && !have.clientSecret)
+    missing.push(named('CLIENT_SECRET', 'clientSecret'))
+  return missing
+}
+
+/** What fills the holes: the operator's words, else the preset's defaults, which can have holes of their own. */
+function varsOf({ variables = {} }: Preset, given: ProviderConfig, authUrl: string | undefined): Texts {
+  const { clientId = '', scope = '' } = given
+  const said = { ...given.vars, ...(authUrl && { auth_url: authUrl }), client_id: clientId, scope }
+  const defaults = Object.entries(variables).flatMap(([name, { default: text }]) =>
+    text === undefined ? [] : [[name, fillIn(text, said, new Set())]],
+  )
+  return { ...Object.fromEntries(defaults), ...said }
+}
+
+function secretOf(id: string, { clientSecret, clientSecretFile }: ProviderConfig): Secret | undefined {
+  if (clientSecret) return new Secret(clientSecret)
+  return clientSecretFile ? readSecret(id, clientSecretFile) : undefined
+}
+
+function readSecret(id: string, file: string): Secret {
+  try {
+    const text = readFileSync(file, 'utf8').trim()
+    if (text) return new Secret(text)
+  } catch {
+    // Said below.
+  }
+  throw new MenshenError('bad_settings', `The provider ${id} names ${file}, which cannot be read or is empty.`)
+}

@@ -1,0 +1,23 @@
+// Microsoft Entra ID. From Microsoft's documentation (OpenID Connect, user info) and the clients of Auth.js and oauth2-proxy;
+// not tried live. For several tenants the issuer is a template that the token's `tid` fills. `sub` differs from application
+// to application, so that tenant and object are the key. Groups are left out of a token if there are too many of them.
+import type { Preset } from '../preset.ts'
+import { oidc } from './oidc.ts'
+
+export const entra: Preset = {
+  ...oidc,
+  name: 'Microsoft',
+  variables: {
+    auth_url: { sentence: 'Its address.', default: 'https://login.microsoftonline.com' },
+    tenant: { sentence: 'The directory (tenant) id, or `organizations` or `common` for several.' },
+  },
+  issuer: '{auth_url}/{tenant}/v2.0',
+  alsoIssuers: [
+    'https://login.microsoftonline.com/{tenantid}/v2.0',
+    'https://login.partner.microsoftonline.cn/{tenantid}/v2.0',
+  ],
+  clientAuth: 'post',
+  scope: 'openid profile email offline_access',
+  refreshParams: { scope: '{scope}' },
+  fields: { ...oidc.fields, sub: [['tid', 'oid']], ou_id: ['tid'], groups: ['roles', 'groups'] },
+}

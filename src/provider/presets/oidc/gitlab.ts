@@ -1,0 +1,12 @@
+// GitLab. From its documentation (OAuth 2.0 API, OpenID Connect provider); not tried live.
+// A refresh ends the old tokens at once, and carries the redirect address.
+import type { Preset } from '../preset.ts'
+import { oidc } from './oidc.ts'
+
+export const gitlab: Preset = {
+  ...oidc,
+  name: 'GitLab',
+  variables: { auth_url: { sentence: 'The instance.', default: 'https://gitlab.com' } },
+  clientAuth: 'post',
+  refreshParams: { redirect_uri: '$redirect_uri' },
+}

@@ -1,0 +1,11 @@
+// What a preset is: a provider's configuration as data, and what it leaves to the operator.
+import type { ProviderConfig } from '../../settings/config/provider-config.ts'
+
+/** `company_token`: the code is spent at user info, with a token of the company that is kept for a while (WeCom). */
+export type ProviderKind = 'oauth2' | 'oidc' | 'company_token'
+
+export interface Preset extends ProviderConfig {
+  readonly kind: ProviderKind
+  /** The holes in its addresses, such as `{realm}`; `{auth_url}` is AUTH_URL. */
+  readonly variables?: Readonly<Record<string, { readonly sentence: string; readonly default?: string }>>
+}

@@ -1,0 +1,112 @@
+// Reads the answer of the token endpoint: unknown JSON in, a token set out, or an error that says what was wrong without
+// repeating the answer (it can carry tokens and phone numbers).
+import { z } from 'zod'
+import { MenshenError } from '../errors.ts'
+import { atPlace, notAccepted } from '../settings/json-place.ts'
+import type { Answer } from './calls/bounded-fetch.ts'
+import type { ProviderSession } from './oidc/provider-session.ts'
+import type { ProviderPlan } from './plan.ts'
+
+export interface TokenSet {
+  readonly accessToken: string
+  readonly refreshToken?: string
+  /** Seconds. */
+  readonly expiresIn: number
+  /** When the answer arrived. */
+  readonly receivedAt: number
+  readonly idToken?: string
+  /** Of the id_token, once it has been checked. */
+  readonly claims?: Readonly<Record<string, unknown>>
+  readonly providerSession?: ProviderSession
+  /** The whole answer, for providers that say in it who the user is. */
+  readonly answer?: unknown
+}
+
+// Ten years: far beyond any real token, and far from where milliseconds stop being exact.
+const LONGEST_LIFETIME = 10 * 365 * 24 * 3600
+
+const lifetime = z
+  .union([
+    z.int(),
+    z
+      .string()
+      .regex(/^\d{1,10}$/)
+      .transform(Number),
+  ])
+  .pipe(z.int().min(1).max(LONGEST_LIFETIME))
+
+// RFC 6749, appendix A: what a token is made of, and so what can stand in a header.
+const token = z.string().regex(/^[\x21-\x7e]+$/)
+const bearer = z.string().regex(/^bearer$/i)
+
+/** Verdicts on a code or a refresh token; everything else may be different in a moment. */
+const VERDICTS = ['invalid_grant', 'invalid_token']
+
+export function readTokenSet(answer: Answer, plan: ProviderPlan, now: number): TokenSet {
+  const body = readAccepted(answer, plan.tokenAnswer, [...VERDICTS, ...plan.refreshEnds])
+  const { names, lifetimeSeconds, tokenType } = plan.tokenAnswer
+  const named = (name: string) => atPlace(body, names[name] ?? name)
+  const schema = z.object({
+    access_token: token,
+    token_type: tokenType === 'required' ? bearer : bearer.nullish(),
+    refresh_token: z.union([token, z.literal('')]).nullish(),
+    expires_in: lifetimeSeconds === undefined ? lifetime : lifetime.nullish(),
+    // Where it is not asked for, an odd one is none.
+    id_token: plan.kind === 'oidc' ? z.string().nullish() : z.string().optional().catch(undefined),
+  })
+  const given = Object.fromEntries(Object.keys(schema.shape).map(name => [name, named(name)]))
+  const { access_token, refresh_token, expires_in, id_token } = read(schema, given)
+  return {
+    accessToken: access_token,
+    expiresIn: expires_in ?? lifetimeSeconds ?? 0,
+    receivedAt: now,
+    ...(refresh_token && plan.refreshes ? { refreshToken: refresh_token } : {}),
+    ...(id_token ? { idToken: id_token } : {}),
+    answer: body,
+  }
+}
+
+interface Expected {
+  readonly at: string | undefined
+  readonly success: ProviderPlan['tokenAnswer']['success']
+}
+
+/** The answer proper, once its status and its body have said that it is one: status 200 alone does not. */
+export function readAccepted({ status, body }: Answer, { at, success }: Expected, verdicts: readonly string[]): object {
+  const codes = errorCodes(body)
+  const verdict = codes.find(code => verdicts.includes(code))
+  if (verdict !== undefined)
+    throw new MenshenError('provider_refused', `the provider answered ${status} with ${verdict}`)
+  const isError = status !== 200 || (!Object.hasOwn(success, 'error') && saysError(body))
+  if (isError) {
+    const said = codes.find(code => /^([a-z_]{1,40}|\d{1,10})$/.test(code))
+    throw new MenshenError('provider_answer', `the provider answered ${status}${said ? ` with ${said}` : ''}`)
+  }
+  if (body === undefined) throw new MenshenError('provider_answer', 'the answer is not JSON')
+  const wrong = notAccepted(body, success)
+  if (wrong !== undefined) throw new MenshenError('provider_answer', `the answer is no success: ${wrong}`)
+  const proper = at === undefined ? body : atPlace(body, at)
+  if (typeof proper !== 'object' || proper === null || Array.isArray(proper))
+    throw new MenshenError('provider_answer', `unusable in the answer: ${at ?? 'the whole'}`)
+  return proper
+}
+
+/** RFC 6749's `error`, and the codes of envelopes. */
+function errorCodes(body: unknown): string[] {
+  return ['error', 'errcode', 'code']
+    .map(name => atPlace(body, name))
+    .filter(found => typeof found === 'string' || typeof found === 'number')
+    .map(String)
+}
+
+/** `code` and `errcode` can mean anything, so they are errors only where `success` says what they have to be. */
+function saysError(body: unknown): boolean {
+  return !Array.isArray(body) && Boolean(atPlace(body, 'error'))
+}
+
+function read<T>(schema: z.ZodType<T>, given: unknown): T {
+  const result = schema.safeParse(given)
+  if (result.success) return result.data
+  const places = result.error.issues.map(issue => issue.path.join('.') || 'the whole')
+  throw new MenshenError('provider_answer', `unusable in the answer: ${[...new Set(places)].join(', ')}`)
+}

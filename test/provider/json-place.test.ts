@@ -1,0 +1,113 @@
+// Places in answers, and numbers that lose nothing.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readJson } from '../../src/provider/calls/bounded-fetch.ts'
+import { atPlace, namesFrom, notAccepted, notAmong, shapeOf, textFrom } from '../../src/settings/json-place.ts'
+
+test('a place leads through names, lists, and names that have dots of their own', () => {
+  const answer = {
+    dept: { id: 7, name: '财务部' },
+    'https://example.com/roles': ['a'],
+    'example.com': { roles: ['b'] },
+    posts: [{ name: 'x', tags: ['1', '2'] }, { name: 'y' }, 'z'],
+    resource_access: { 'my.client': { roles: ['r'] } },
+    empty: null,
+  }
+  for (const [place, found] of [
+    ['dept.name', '财务部'],
+    ['https://example.com/roles', ['a']],
+    ['example.com.roles', ['b']],
+    ['posts.name', ['x', 'y']],
+    ['posts.tags', ['1', '2']],
+    ['resource_access.my.client.roles', ['r']],
+    ['empty', null],
+    ['empty.more', undefined],
+    ['dept.name.more', undefined],
+    ['posts.nothing', undefined],
+    ['.dept', undefined],
+    ['dept.', undefined],
+    ['', undefined],
+  ] as const)
+    assert.deepEqual(atPlace(answer, place), found, place)
+})
+
+test('only is the element of a list that has no other', () => {
+  assert.equal(atPlace({ list: ['a'] }, 'list.only'), 'a')
+  for (const list of [[], ['a', 'b'], 'a', null, { length: 1 }]) assert.equal(atPlace({ list }, 'list.only'), undefined)
+})
+
+test('what an object inherits is nowhere', () => {
+  for (const place of ['__proto__', 'constructor', 'toString', '__proto__.toString', 'constructor.name', 'length'])
+    assert.equal(atPlace({}, place), undefined, place)
+  const poisoned = readJson('{"__proto__":{"username":"admin"},"a":{"constructor":{"name":"evil"}}}')
+  assert.equal(atPlace(poisoned, 'username'), undefined)
+  assert.equal(atPlace(poisoned, 'a.constructor.name'), 'evil')
+  assert.equal(({} as { username?: string }).username, undefined)
+})
+
+test('lists in lists lead nowhere, however deep', () => {
+  let deep: unknown = { sub: 's' }
+  for (let n = 0; n < 100_000; n++) deep = [deep]
+  assert.equal(atPlace(deep, 'sub'), undefined)
+  assert.equal(atPlace({ deep }, 'deep.sub'), undefined)
+  assert.equal(shapeOf(deep), 'list of list of list')
+  assert.equal(readJson('['.repeat(100_000) + ']'.repeat(100_000)), undefined)
+})
+
+test('a number becomes text without losing a digit', () => {
+  const text = (json: string) => textFrom([readJson(`{"id":${json}}`)], ['id'])
+  for (const digits of ['0', '-7', '583231', '9007199254740991', '9007199254740993', '12345678901234567890'])
+    assert.equal(text(digits), digits)
+  assert.equal(text('1.5'), '1.5')
+  for (const nothing of ['null', 'true', '{}', '[]', '""', '1e400']) assert.equal(text(nothing), '', nothing)
+})
+
+test('the first place that any answer has gives the text; the parts of a pair are of one answer', () => {
+  const userinfo = { sub: 's', email: '', tid: 't' }
+  const idToken = { sub: 's', preferred_username: 'lisi', email: 'l@e.cn', tid: 't', oid: 'o' }
+  assert.equal(textFrom([userinfo, idToken], ['preferred_username', 'email', 'sub']), 'lisi')
+  assert.equal(textFrom([userinfo, idToken], ['email']), 'l@e.cn')
+  assert.equal(textFrom([userinfo, idToken], [['tid', 'oid'], 'sub']), 't-o')
+  assert.equal(textFrom([{ tid: 't' }, { oid: 'o' }], [['tid', 'oid']]), '')
+})
+
+test('groups are a list, keys, or one name; for each place the first answer that has it', () => {
+  const answers = [
+    { groups: ['a', 'b', 'a'], role: 'r' },
+    { groups: ['revoked'], roles: { x: {}, y: {} } },
+  ]
+  assert.deepEqual(namesFrom(answers, ['groups', 'role', 'roles', 'nothing']), ['a', 'b', 'r', 'x', 'y'])
+  assert.deepEqual(namesFrom([{ groups: [1, null, { a: 1 }, '', 'z'] }], ['groups']), ['1', 'z'])
+})
+
+test('a success is one of the accepted values itself; of what a user has, one is enough', () => {
+  assert.equal(notAccepted({ success: true }, { success: [true] }), undefined)
+  for (const success of ['true', 1, [true], null, {}, undefined])
+    assert.equal(notAccepted({ success }, { success: [true] }), 'success')
+  assert.equal(notAccepted({}, { code: [0, null] }), undefined)
+  assert.equal(notAccepted({ code: '0' }, { code: [0] }), 'code')
+  assert.equal(notAmong({ groups: ['a', 'b'] }, { groups: ['b'] }), undefined)
+  assert.equal(notAmong({ groups: ['a', 'b'], hd: 'x' }, { groups: ['b'], hd: ['y'] }), 'hd')
+  assert.equal(notAmong({ groups: [] }, { groups: ['b'] }), 'groups')
+})
+
+test('a shape has names and types, no values, and nothing that a terminal obeys', () => {
+  const secret = 'lisi'
+  const shape = shapeOf({
+    a: secret,
+    b: 1,
+    c: [{ d: secret }],
+    e: { f: { g: secret } },
+    h: '',
+    i: null,
+    '\u001b[31m\n': 1,
+  })
+  assert.equal(
+    shape,
+    '{ a: string, b: number, c: list of object, e: { f: object }, h: empty text, i: null, ?[31m?: number }',
+  )
+  assert.equal(
+    Object.keys(shapeOf(Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`k${n}`, n]))).split(',')).length,
+    30,
+  )
+})

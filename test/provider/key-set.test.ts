@@ -1,0 +1,85 @@
+// The keys of a provider: found when they are new, asked for a few times only, and never too many of them.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { exportJWK, type FlattenedJWSInput, generateKeyPair } from 'jose'
+import { MenshenError } from '../../src/errors.ts'
+import { createKeySet } from '../../src/provider/oidc/key-set.ts'
+
+const { publicKey } = await generateKeyPair('RS256')
+const JWK = { ...(await exportJWK(publicKey)), alg: 'RS256' }
+const TOKEN: FlattenedJWSInput = { payload: '', signature: '' }
+const HOUR = 3_600_000
+
+function scene(kids: string[]) {
+  const state = { now: HOUR, fetches: 0, kids, answer: undefined as Response | Error | undefined }
+  const keys = createKeySet({
+    url: async () => 'https://idp.example.com/keys',
+    now: () => state.now,
+    async fetch() {
+      state.fetches++
+      if (state.answer instanceof Error) throw state.answer
+      return state.answer?.clone() ?? Response.json({ keys: state.kids.map(kid => ({ ...JWK, kid })) })
+    },
+  })
+  const find = async (kid?: string) => keys(kid === undefined ? { alg: 'RS256' } : { alg: 'RS256', kid }, TOKEN)
+  return { state, find }
+}
+
+test('keys are asked for once, and a new one is looked for at once', async () => {
+  const { state, find } = scene(['k1'])
+  await Promise.all([find('k1'), find('k1'), find('k1')])
+  assert.equal(state.fetches, 1)
+  state.kids.push('k2')
+  await find('k2')
+  await find('k2')
+  assert.equal(state.fetches, 2)
+})
+
+test('thirty made-up keys cause at most ten fetches, and the right one is found in between', async () => {
+  const { state, find } = scene(['k1'])
+  for (let n = 0; n < 30; n++) {
+    await assert.rejects(find(`made-up-${n}`))
+    await find('k1')
+  }
+  assert.ok(state.fetches <= 10, String(state.fetches))
+  state.kids.push('k2')
+  await assert.rejects(find('k2'))
+  state.now += 60_000
+  await find('k2')
+})
+
+test('withdrawn keys stop counting; while they cannot be had anew, the old ones count, and nobody asks all the time', async () => {
+  const { state, find } = scene(['k1'])
+  await find('k1')
+  state.now += 2 * HOUR
+  state.answer = new MenshenError('provider_unreachable', 'no connection')
+  for (let n = 0; n < 30; n++) await find('k1')
+  assert.ok(state.fetches <= 10, String(state.fetches))
+  state.now += HOUR
+  state.answer = undefined
+  state.kids = ['k9']
+  await assert.rejects(find('k1'))
+})
+
+test('keys that cannot be used are an error with a code, and asked for again later', async () => {
+  const { state, find } = scene(['k1'])
+  const many = Array.from({ length: 10_000 }, (_, n) => ({ ...JWK, kid: `k${n}` }))
+  for (const answer of [
+    Response.json({ keys: many }),
+    Response.json({ keys: 'k1' }),
+    Response.json({ keys: [null] }),
+    Response.json([]),
+    new Response('<html>'),
+    new Response('{}', { status: 500 }),
+  ]) {
+    state.answer = answer
+    await assert.rejects(find('k1'), { code: 'provider_answer' })
+  }
+  state.answer = undefined
+  await find('k1')
+})
+
+test('without a kid one fitting key is enough, and several are too many', async () => {
+  await scene(['k1']).find()
+  await assert.rejects(scene(['k1', 'k2']).find())
+})

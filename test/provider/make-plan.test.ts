@@ -1,0 +1,108 @@
+// The preset, the configuration on top of it, and the environment on top of both.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { planNamedProvider, planProvider } from '../../src/provider/make-plan.ts'
+import { PRESETS } from '../../src/provider/presets/all-presets.ts'
+import { readSettings } from '../../src/settings/read.ts'
+
+const CLIENT = { CLIENT_ID: 'app-1', CLIENT_SECRET: 'secret' }
+
+test('nested keys merge with the preset’s, however deep', () => {
+  const plan = planNamedProvider('p', {
+    preset: 'dingtalk',
+    clientId: 'app-1',
+    tokenRequest: { names: { code: 'authCode' }, headers: { 'X-One': '1' } },
+    tokenAnswer: { lifetimeSeconds: 600 },
+    fields: { email: ['orgEmail'] },
+  })
+  assert.equal(plan.tokenRequest.as, 'json')
+  assert.equal(plan.tokenRequest.names.client_id, 'clientId')
+  assert.equal(plan.tokenRequest.names.code, 'authCode')
+  assert.deepEqual(plan.tokenRequest.headers, { 'x-one': '1' })
+  assert.equal(plan.tokenAnswer.names.expires_in, 'expireIn')
+  assert.equal(plan.tokenAnswer.lifetimeSeconds, 600)
+  assert.deepEqual(plan.fields.email, ['orgEmail'])
+  assert.deepEqual(plan.fields.sub, ['unionId'])
+})
+
+test('a token in the query takes the place of one in a header', () => {
+  const plan = planNamedProvider('p', { preset: 'dingtalk', userInfoRequest: { token: { query: 't' } } })
+  assert.deepEqual(plan.userInfoRequest.token, { query: 't' })
+})
+
+test('merging changes no preset', () => {
+  const before = JSON.stringify(PRESETS)
+  planNamedProvider('p', { preset: 'keycloak', fields: { sub: ['x'] }, tokenAnswer: { lifetimeSeconds: 60 } })
+  assert.equal(JSON.stringify(PRESETS), before)
+})
+
+test('the environment wins over the configuration, and the configuration over the preset', () => {
+  const settings = readSettings({
+    ...CLIENT,
+    PROVIDER: 'keycloak',
+    AUTH_URL: 'https://sso.example.com',
+    PROVIDER_VARS: 'realm=staff',
+    SCOPE: 'openid',
+  })
+  const plan = planProvider({ scope: 'openid email', vars: { realm: 'guests' }, name: '企业账号' }, settings)
+  assert.equal(plan.preset, 'keycloak')
+  assert.equal(plan.issuer, 'https://sso.example.com/realms/staff')
+  assert.equal(plan.authorization.scope, 'openid')
+  assert.equal(plan.name, '企业账号')
+  assert.deepEqual(plan.missing, [])
+})
+
+test('the client’s own id stands where a place or a parameter asks for it', () => {
+  const plan = planNamedProvider('p', {
+    preset: 'keycloak',
+    clientId: 'my.client',
+    vars: { auth_url: 'https://a', realm: 'r' },
+  })
+  assert.ok(plan.fields.groups.includes('resource_access.my.client.roles'))
+  const glo = planNamedProvider('p', {
+    preset: 'bamboocloud',
+    clientId: 'app-7',
+    clientSecret: 's',
+    vars: { auth_url: 'https://a' },
+  })
+  assert.equal(glo.logout.params.entityId, 'app-7')
+})
+
+test('a default may lean on another variable', () => {
+  const config = { preset: 'ruoyi', clientId: 'a', clientSecret: 'b' }
+  const together = planNamedProvider('p', { ...config, vars: { auth_url: 'https://front' } })
+  assert.equal(together.endpoints.token, 'https://front/admin-api/system/oauth2/token')
+  const apart = planNamedProvider('p', { ...config, vars: { auth_url: 'https://front', api_url: 'https://back' } })
+  assert.equal(apart.endpoints.token, 'https://back/admin-api/system/oauth2/token')
+  assert.equal(apart.endpoints.authorization, 'https://front/sso')
+})
+
+test('PKCE is on where the provider is known to take it, and the state is bound everywhere but at idaas', () => {
+  const off = [
+    'idaas',
+    'oauth2',
+    'maxkey',
+    'gitee',
+    'dingtalk',
+    'wecom',
+    'oneaccess',
+    'bamboocloud',
+    'sa-token',
+    'ruoyi',
+  ]
+  for (const preset of Object.keys(PRESETS)) {
+    const plan = planNamedProvider('p', { preset })
+    assert.equal(plan.pkce, !off.includes(preset), preset)
+    assert.equal(plan.stateCheck, preset === 'idaas' ? 'suffix' : 'bound', preset)
+    assert.equal(plan.refreshLead, preset === 'idaas' ? 'fixed' : 'half', preset)
+    assert.equal(plan.kind === 'oidc', PRESETS[preset]?.issuer !== undefined, preset)
+  }
+})
+
+test('an unknown preset is told with the names of the known ones', () => {
+  for (const preset of ['keyclaok', '__proto__', 'constructor', ''])
+    assert.throws(() => planNamedProvider('p', { preset }), {
+      code: 'bad_settings',
+      message: /expected one of idaas, oidc/,
+    })
+})

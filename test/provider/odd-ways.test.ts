@@ -1,0 +1,132 @@
+// What providers do beyond one sign-in: tokens of a company, users of several accounts, refreshed id_tokens, user info left out.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Provider } from '../../src/provider/provider.ts'
+import { startScripted } from './scripted.ts'
+import { CODE, NONCE, type Sheet, STATE, VERIFIER } from './sheet.ts'
+import { SHEETS } from './sheets/all-sheets.ts'
+
+const sheetOf = (name: string): Sheet => {
+  const sheet = SHEETS[name]
+  assert.ok(sheet)
+  return sheet
+}
+
+const pathsOf = (sent: readonly { call: string }[]) => sent.map(({ call }) => call.slice(call.lastIndexOf('/') + 1))
+const signIn = async (provider: Provider) =>
+  provider.userFacts(await provider.redeem({ code: CODE, state: STATE, verifier: VERIFIER, nonce: NONCE }), CODE)
+
+test('wecom: the token of the company is asked for once, by however many sign-ins', async t => {
+  const { provider, sent } = await startScripted(t, 'wecom', sheetOf('wecom'))
+  await Promise.all([signIn(provider), signIn(provider), signIn(provider)])
+  await signIn(provider)
+  assert.equal(pathsOf(sent()).filter(path => path === 'gettoken').length, 1)
+})
+
+test('wecom: a token that was withdrawn is replaced, and the code is still good', async t => {
+  const { provider, sent, next } = await startScripted(t, 'wecom', sheetOf('wecom'))
+  await signIn(provider)
+  sent()
+  next({ body: { errcode: 40014, errmsg: 'invalid access_token' } })
+  assert.equal((await signIn(provider)).userInfo.sub, 'lisi')
+  assert.deepEqual(pathsOf(sent()), ['getuserinfo', 'gettoken', 'getuserinfo', 'get'])
+})
+
+test('wecom: a secret that is refused is asked about again at the next sign-in', async t => {
+  const { provider, next } = await startScripted(t, 'wecom', sheetOf('wecom'))
+  next({ body: { errcode: 40001, errmsg: 'invalid credential' } })
+  await assert.rejects(signIn(provider), { code: 'provider_answer' })
+  assert.equal((await signIn(provider)).userInfo.sub, 'lisi')
+})
+
+test('bamboocloud: without a uid the user is the only account, and nobody if there are several or none', async t => {
+  const sheet = sheetOf('bamboocloud')
+  const withoutUid = { body: { access_token: 'at-1', expires_in: 7200 } }
+  const replies = { ...sheet.replies, 'POST bam.example.edu.cn/idp/oauth2/getToken': withoutUid }
+  const { provider, next } = await startScripted(t, 'bamboocloud', { ...sheet, replies })
+  const tokens = await provider.redeem({ code: CODE, state: STATE })
+  const as = (spRoleList: unknown) => {
+    next({ body: { loginName: 'lisi', spRoleList } })
+    return provider.userFacts(tokens, CODE)
+  }
+  assert.equal((await as(['account-7'])).userInfo.sub, 'account-7')
+  for (const list of [['a', 'b'], [], undefined, 'a']) await assert.rejects(as(list), { code: 'provider_answer' })
+})
+
+test('github: whoever has no verified address, or does not show it, has none', async t => {
+  const sheet = sheetOf('github')
+  for (const reply of [
+    { body: [{ email: 'claimed@e.cn', primary: true, verified: false }] },
+    { body: { message: 'Not Found' }, status: 404 },
+    { body: [] },
+  ]) {
+    const replies = { ...sheet.replies, 'GET api.github.com/user/emails': reply }
+    const { provider } = await startScripted(t, 'github', { ...sheet, replies })
+    assert.equal((await signIn(provider)).userInfo.email, '')
+  }
+})
+
+test('user info is not asked for where nobody wants it', async t => {
+  const sheet = sheetOf('oidc')
+  const config = { ...sheet.config, userInfoFrom: ['id_token' as const] }
+  const { provider, sent } = await startScripted(t, 'oidc', { ...sheet, config })
+  assert.equal((await signIn(provider)).userInfo.sub, 'u-1')
+  assert.deepEqual(pathsOf(sent()), ['token'])
+})
+
+test('user info of another sub than the id_token signs nobody in', async t => {
+  const { provider, next } = await startScripted(t, 'oidc', sheetOf('oidc'))
+  const tokens = await provider.redeem({ code: CODE, state: STATE, verifier: VERIFIER, nonce: NONCE })
+  for (const body of [{ sub: 'u-11' }, { sub: 'U-1' }, { sub: ['u-1'] }, {}]) {
+    next({ body: { preferred_username: 'admin', ...body } })
+    await assert.rejects(provider.userFacts(tokens, CODE), { code: 'provider_answer' })
+  }
+})
+
+test('a wrong id_token ends the sign-in before user info is asked for', async t => {
+  const sheet = sheetOf('oidc')
+  for (const claims of [
+    { aud: 'other' },
+    { nonce: 'other' },
+    { iss: 'https://other.example.com' },
+    { sub: undefined },
+  ]) {
+    const { provider, sent } = await startScripted(t, 'oidc', { ...sheet, claims: { ...sheet.claims, ...claims } })
+    await assert.rejects(signIn(provider), { code: 'provider_answer' })
+    assert.deepEqual(pathsOf(sent()), ['token'])
+  }
+  const { provider, next } = await startScripted(t, 'oidc', sheet)
+  for (const id_token of [undefined, null, '', 'a.b.c', 7]) {
+    next({ body: { access_token: 'at', token_type: 'Bearer', expires_in: 60, id_token } })
+    await assert.rejects(signIn(provider), { code: 'provider_answer' }, String(id_token))
+  }
+})
+
+test('a refreshed id_token is of the same user and issuer; one that is no token at all is an error with a code', async t => {
+  const sheet = sheetOf('oidc')
+  const { provider, next } = await startScripted(t, 'oidc', sheet)
+  const { idToken } = await provider.redeem({ code: CODE, state: STATE, verifier: VERIFIER, nonce: NONCE })
+  const held = { accessToken: 'at-1', refreshToken: 'rt-1', idToken }
+  const tokens = { access_token: 'at-2', token_type: 'Bearer', expires_in: 60 }
+  next({ body: tokens })
+  assert.equal((await provider.refresh(held)).accessToken, 'at-2')
+  for (const id_token of ['garbage', 'a.b.c', `a.${'b'.repeat(900_000)}.c`]) {
+    next({ body: { ...tokens, id_token } })
+    await assert.rejects(provider.refresh(held), { code: 'provider_answer' })
+  }
+  const unsigned = [{ alg: 'none' }, { sub: 'somebody-else', iss: 'x' }].map(part =>
+    Buffer.from(JSON.stringify(part)).toString('base64url'),
+  )
+  await assert.rejects(provider.refresh({ ...held, idToken: `${unsigned.join('.')}.` }), { code: 'provider_refused' })
+})
+
+test('iss in a callback is the one of the metadata, where a hole is filled by any tenant', async t => {
+  const { provider, asWritten } = await startScripted(t, 'entra', sheetOf('entra'))
+  const start = await provider.authorizationUrl({ state: STATE })
+  const host = start.slice(0, start.indexOf('/organizations'))
+  assert.equal(asWritten(host), 'https://login.microsoftonline.com')
+  assert.equal(provider.isIssuer([]), true)
+  assert.equal(provider.isIssuer([`${host}/some-tenant/v2.0`]), true)
+  for (const given of [['https://other.example.com'], [`${host}/a/b/v2.0`], [`${host}/t/v2.0`, `${host}/t/v2.0`]])
+    assert.equal(provider.isIssuer(given), false, String(given))
+})

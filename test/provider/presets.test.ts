@@ -1,0 +1,129 @@
+// Every preset against a provider that answers as the real one is known to, and takes nothing else than it does.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { MenshenError } from '../../src/errors.ts'
+import { planNamedProvider } from '../../src/provider/make-plan.ts'
+import { PRESETS } from '../../src/provider/presets/all-presets.ts'
+import type { Provider } from '../../src/provider/provider.ts'
+import { providerObject } from '../../src/settings/config/provider-config.ts'
+import { type Scripted, startScripted } from './scripted.ts'
+import { type Address, CHALLENGE, CODE, NONCE, PLAIN_STATE, type Sheet, STATE, VERIFIER } from './sheet.ts'
+import { SHEETS } from './sheets/all-sheets.ts'
+
+const EMPTY = { sub: '', ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '', username: '' }
+const HELD = { accessToken: 'at-1', refreshToken: 'rt-1' }
+
+for (const [preset, sheet] of Object.entries(SHEETS)) {
+  test(`${preset}: authorization, tokens, user, refresh and sign-out as it is known to want them`, async t => {
+    const scripted = await startScripted(t, preset, sheet)
+    const { provider, sent } = scripted
+    const { plan } = provider
+    assert.equal(plan.state, sheet.state ?? 'suffixed')
+    assert.deepEqual(plan.codeNames, sheet.codeNames ?? ['code'])
+    assert.equal(plan.stateCheck, preset === 'idaas' ? 'suffix' : 'bound')
+    const state = sheet.state ? PLAIN_STATE : STATE
+    assertAddress(scripted, await provider.authorizationUrl(attemptOf(provider, state)), sheet.authorize)
+
+    const tokens = await redeem(provider, state)
+    assert.deepEqual(sent(), sheet.redeem)
+    const { accessToken, refreshToken, expiresIn, idToken } = tokens
+    assert.deepEqual({ accessToken, expiresIn, ...(refreshToken ? { refreshToken } : {}) }, sheet.tokens)
+
+    const { userInfo, groups } = await provider.userFacts(tokens, CODE)
+    assert.deepEqual(sent(), sheet.userFacts)
+    assert.deepEqual(userInfo, { ...EMPTY, ...sheet.user })
+    assert.deepEqual(groups, sheet.groups ?? [])
+
+    if (sheet.refresh) {
+      const renewed = await provider.refresh({ ...HELD, idToken })
+      assert.deepEqual(sent(), sheet.refresh)
+      assert.equal(renewed.accessToken, accessToken)
+    }
+    await provider.signOut({ ...HELD, idToken })
+    assert.deepEqual(sent(), sheet.signOut ?? [])
+    const away = await provider.signOutUrl({ ...HELD, idToken }, STATE)
+    if (sheet.signOutUrl) assertAddress(scripted, away ?? '', sheet.signOutUrl, idToken)
+    else assert.equal(away, undefined)
+  })
+
+  test(`${preset}: each of its error answers is the error that it means`, async t => {
+    const { provider, next } = await startScripted(t, preset, sheet)
+    const tokens = await redeem(provider, STATE)
+    if (provider.plan.kind === 'company_token') await provider.userFacts(tokens, CODE)
+    for (const [step, reply, code] of sheet.errors) {
+      next(reply)
+      const steps = {
+        redeem: () => redeem(provider, STATE),
+        userFacts: () => provider.userFacts(tokens, CODE),
+        refresh: () => provider.refresh({ ...HELD, idToken: tokens.idToken }),
+      }
+      await assert.rejects(steps[step], (error: unknown) => {
+        assert.ok(error instanceof MenshenError, String(error))
+        assert.equal(error.code, code, `${step} ${JSON.stringify(reply.body)}: ${error.message}`)
+        return true
+      })
+    }
+  })
+}
+
+test('every preset has its sheet, and what it says is right in form', () => {
+  assert.deepEqual(Object.keys(SHEETS).sort(), Object.keys(PRESETS).sort())
+  for (const [name, { kind: _, variables: __, ...data }] of Object.entries(PRESETS)) {
+    const result = providerObject.safeParse(data)
+    assert.ok(result.success, `${name}: ${result.error?.message}`)
+  }
+})
+
+test('every hole of a preset is a variable with a sentence, or AUTH_URL', () => {
+  for (const [name, { variables = {}, ...data }] of Object.entries(PRESETS)) {
+    const { alsoIssuers: _, ...filled } = data
+    const holes = [...JSON.stringify(filled).matchAll(/\{(\w+)\}/g)].map(([, hole = '']) => hole)
+    const known = ['auth_url', 'client_id', 'scope', ...Object.keys(variables)]
+    for (const hole of holes) assert.ok(known.includes(hole), `${name}: {${hole}}`)
+    for (const variable of Object.keys(variables))
+      assert.ok(variable === 'auth_url' || holes.includes(variable), `${name}: ${variable} is used nowhere`)
+  }
+})
+
+test('without its variables a preset says which of them are missing', () => {
+  const missing = (preset: string) => planNamedProvider('p', { preset, clientId: 'a', clientSecret: 'b' }).missing
+  assert.deepEqual(missing('keycloak'), ['providers.p.vars.auth_url', 'providers.p.vars.realm'])
+  assert.deepEqual(missing('wecom'), ['providers.p.vars.agent'])
+  assert.deepEqual(missing('ruoyi'), ['providers.p.vars.auth_url'])
+  assert.deepEqual(missing('github'), [])
+})
+
+test('docs/providers.md has a section for each preset, with its variables', () => {
+  const page = readFileSync(new URL('../../docs/providers.md', import.meta.url), 'utf8')
+  for (const [name, { variables = {} }] of Object.entries(PRESETS)) {
+    const section = page.split(/^## /m).find(text => text.split('\n')[0]?.includes(`\`${name}\``))
+    assert.ok(section, `no section for ${name}`)
+    for (const variable of Object.keys(variables))
+      if (variable !== 'auth_url') assert.ok(section.includes(variable), `${name}: ${variable}`)
+  }
+})
+
+test('docs/providers.md has every knob', () => {
+  const page = readFileSync(new URL('../../docs/providers.md', import.meta.url), 'utf8')
+  const table = page.slice(page.indexOf('## Every knob'))
+  for (const knob of Object.keys(providerObject.shape)) assert.ok(table.includes(`\`${knob}\``), knob)
+})
+
+function attemptOf({ plan }: Provider, state: string) {
+  return { state, ...(plan.pkce ? { challenge: CHALLENGE } : {}), ...(plan.kind === 'oidc' ? { nonce: NONCE } : {}) }
+}
+
+function redeem(provider: Provider, state: string) {
+  const { plan } = provider
+  const verifier = plan.pkce ? VERIFIER : undefined
+  return provider.redeem({ code: CODE, state, verifier, nonce: plan.kind === 'oidc' ? NONCE : undefined })
+}
+
+function assertAddress({ asWritten }: Scripted, given: string, expected: Address, idToken = ''): void {
+  const { origin, pathname, searchParams, hash } = new URL(asWritten(given))
+  assert.equal(origin + pathname, expected.at)
+  const params = { ...Object.fromEntries(searchParams), ...(hash ? { '#': hash.slice(1) } : {}) }
+  const hint: Sheet['authorize']['params'] = 'id_token_hint' in expected.params ? { id_token_hint: idToken } : {}
+  assert.deepEqual(params, { ...expected.params, ...hint })
+}
