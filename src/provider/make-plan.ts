@@ -88,6 +88,8 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
 
   const clientSecret = env.CLIENT_SECRET ?? secretOf(id, given)
   const clientKey = env.CLIENT_KEY_FILE ?? (given.clientKeyFile ? readSecret(id, given.clientKeyFile) : undefined)
+  // Whoever has nothing but a key means to use it.
+  const clientAuth = given.clientAuth ?? (clientKey && !clientSecret ? 'private_key_jwt' : undefined)
   const endpoints: Endpoints = {
     authorization: fill(given.authorizationUrl),
     token: fill(given.tokenUrl),
@@ -113,7 +115,7 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
     clientId: given.clientId ?? '',
     clientSecret,
     clientKey,
-    clientAuth: given.clientAuth,
+    clientAuth,
     authorization: {
       scope: (given.scope ?? '').split(/\s+/).filter(Boolean).join(separator),
       params: fillAll(given.authorizationParams),
@@ -166,7 +168,14 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
       params: fillAll(logout.params),
       idTokenHint: logout.idTokenHint ?? false,
     },
-    missing: missingOf(id, given, endpoints, { issuer: given.issuer, clientSecret, clientKey }, preset.kind, open),
+    missing: missingOf(
+      id,
+      { ...given, clientAuth },
+      endpoints,
+      { issuer: given.issuer, clientSecret, clientKey },
+      preset.kind,
+      open,
+    ),
   }
 }
 

@@ -40,7 +40,7 @@ export const PROVIDER_ROWS = {
   CLIENT_KEY_FILE: optional({
     ...kind.secretFile,
     example: '/run/secrets/client_key.pem',
-    sentence: 'The key of `private_key_jwt`: PKCS8 in PEM.',
+    sentence: 'The key of `private_key_jwt`: PKCS8 in PEM. Without a client secret it is the proof by itself.',
   }),
   SCOPE: optional({
     ...kind.text('scopes, separated by spaces', 'openid profile email'),

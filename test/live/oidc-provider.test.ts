@@ -1,0 +1,136 @@
+// oidc-provider, the certified one: sign-in, sign-out, and what the provider says by itself, through the whole gateway.
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import test, { type TestContext } from 'node:test'
+import { until } from '../forward/scene.ts'
+import { type LiveWishes, OFFLINE, openLiveScene } from '../kit/live/live-scene.ts'
+import { BOB, CLIENT_KEY_PEM, CLIENTS, DUE_SECONDS } from '../kit/live/oidc-provider.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+const SECRET = 'a text of thirty-two characters or more'
+
+test('a provider from nothing takes three settings, and a sign-in two calls', async t => {
+  const { provider, person, url } = await openLiveScene(t)
+  const alice = person()
+  assert.equal((await alice.open('/')).url, `${url}/login`)
+  const page = await alice.signIn()
+  assert.deepEqual([page.url, page.status], [`${url}/`, 200])
+  assert.match(page.text, /Alice Example/)
+  const asked = provider.calls.take()
+  assert.deepEqual(asked.sort(), ['GET /.well-known/openid-configuration', 'GET /jwks', 'GET /me', 'POST /token'])
+  assert.match((await person(BOB).signIn()).text, /Bob Example/)
+  assert.deepEqual(provider.calls.take(), ['POST /token', 'GET /me'])
+  assert.deepEqual(provider.failures, [])
+})
+
+const WAYS: Record<string, (t: TestContext) => LiveWishes> = {
+  'client_secret_basic, its secret full of signs that have to be encoded': () => ({ client: CLIENTS.basic }),
+  'client_secret_post, and an id_token signed by ES256': () => ({ client: CLIENTS.post, env: { CLIENT_AUTH: 'post' } }),
+  'private_key_jwt, by the key of CLIENT_KEY_FILE': t => ({
+    client: CLIENTS.key,
+    env: { CLIENT_KEY_FILE: keyFile(t), SECRET },
+  }),
+  'none, with PKCE alone': () => ({ client: CLIENTS.none, env: { CLIENT_AUTH: 'none', SECRET } }),
+}
+
+for (const [way, wishes] of Object.entries(WAYS))
+  test(`sign-in, refresh and sign-out by ${way}`, async t => {
+    const { env, ...rest } = wishes(t)
+    const scene = await openLiveScene(t, { ...OFFLINE, ...rest, env: { ...OFFLINE.env, ...env } })
+    const { provider, person, passSeconds } = scene
+    const alice = person()
+    assert.equal((await alice.signIn()).status, 200)
+    provider.calls.take()
+    passSeconds(DUE_SECONDS)
+    assert.equal((await alice.get('/')).status, 200)
+    assert.deepEqual(provider.calls.take(), ['POST /token'])
+    assert.equal(new URL((await alice.signOut()).url).pathname, '/login')
+    assert.deepEqual(provider.calls.take(), ['POST /token/revocation'])
+    assert.equal((await alice.get('/')).headers.location, '/login')
+    assert.deepEqual(provider.failures, [])
+  })
+
+test('the return path is found again with its query', async t => {
+  const { person, url } = await openLiveScene(t)
+  const alice = person()
+  const deep = '/_menshen/account?x=%E4%B8%AD%20%2B%26&y=2'
+  assert.equal((await alice.open(deep)).url, `${url}/login`)
+  assert.equal((await alice.signIn()).url, url + deep)
+})
+
+test('at the sign-out the browser passes through the provider with the id_token, and comes back to /login', async t => {
+  const { provider, person, url } = await openLiveScene(t)
+  const alice = person()
+  await alice.signIn()
+  alice.opened.length = 0
+  const page = await alice.signOut()
+  assert.equal(page.status, 200)
+  const [, ended = ''] = alice.opened
+  const { searchParams } = new URL(ended)
+  assert.ok(ended.startsWith(`${provider.issuer}/session/end?`))
+  assert.equal(searchParams.get('post_logout_redirect_uri'), `${url}/login`)
+  assert.equal(searchParams.get('id_token_hint')?.split('.').length, 3)
+  const back = new URL(page.url)
+  assert.deepEqual(
+    [back.origin + back.pathname, back.searchParams.get('state')],
+    [`${url}/login`, searchParams.get('state')],
+  )
+  // The session at the provider is over as well: it asks for the password again.
+  alice.opened.length = 0
+  await alice.signIn()
+  assert.ok(alice.opened.filter(address => address.includes('/interaction/')).length > 0)
+})
+
+test('a sign-out revokes the refresh token, or the access token where there is no other', async t => {
+  const [online, offline] = [await openLiveScene(t), await openLiveScene(t, OFFLINE)]
+  for (const { person } of [online, offline]) {
+    const alice = person()
+    await alice.signIn()
+    await alice.signOut()
+  }
+  assert.deepEqual(online.provider.revoked, ['access token'])
+  assert.deepEqual(offline.provider.revoked, ['refresh token'])
+})
+
+test('whoever leaves at the provider is signed out of that device alone', async t => {
+  const { provider, person, events } = await openLiveScene(t)
+  const [laptop, phone] = [person(), person()]
+  await laptop.signIn()
+  await phone.signIn()
+  await laptop.leaveProvider(provider.signOutPage)
+  await until(() => events().includes('session_ended'))
+  assert.equal((await laptop.get('/')).headers.location, '/login')
+  assert.equal((await phone.get('/')).status, 200)
+  assert.deepEqual(provider.failures, [])
+})
+
+test('groups reach rules and roles', async t => {
+  const { person } = await openLiveScene(t, {
+    env: { SCOPE: 'openid profile email groups' },
+    config: { roles: [{ role: 'developer', groups: ['admins'] }] },
+  })
+  const [alice, bob] = [person(), person(BOB)]
+  await alice.signIn()
+  await bob.signIn()
+  assert.equal((await alice.get('/_menshen/console')).status, 200)
+  assert.equal((await bob.get('/_menshen/console')).status, 403)
+})
+
+test('a wrong secret is token_error, and no session', async t => {
+  const { person, provider } = await openLiveScene(t, { client: { id: CLIENTS.basic.id, secret: 'wrong' } })
+  const alice = person()
+  assert.equal(new URL((await alice.signIn()).url).search, '?error=token_error')
+  assert.deepEqual(
+    provider.calls.take().filter(call => call !== 'POST /token'),
+    ['GET /.well-known/openid-configuration'],
+  )
+  assert.equal((await alice.get('/')).headers.location, '/login')
+  assert.deepEqual(provider.failures, [])
+})
+
+function keyFile(t: TestContext): string {
+  const file = join(tempFolder(t), 'client-key.pem')
+  writeFileSync(file, CLIENT_KEY_PEM)
+  return file
+}
