@@ -197,6 +197,25 @@ describe('The indexes', () => {
     await until(async () => (await server.command('ZCARD', index)) === '1')
   })
 
+  test('list a record that is replaced between the look at the index and the look at the record', async t => {
+    const relay = await startRelay(server.port)
+    t.after(() => relay.close())
+    const [far, near] = [await open(t, relay.port), await open(t)]
+    await near.create('k', entry('a', ['label']))
+    const version = await versionOf(near, 'k')
+    let replaced: boolean | undefined
+    relay.intervene(async bytes => {
+      if (replaced !== undefined || !bytes.includes('menshen:record:k')) return
+      replaced = await near.replace('k', { ...entry('b', ['label']), expiresAt: Date.now() + 90_000 }, version)
+    })
+    const { entries } = await far.list({ label: 'label', limit: 10 })
+    assert.equal(replaced, true)
+    assert.deepEqual(
+      entries.map(({ key }) => key),
+      ['k'],
+    )
+  })
+
   test('list the others when a record is damaged', async t => {
     const store = await open(t)
     for (const key of ['a', 'b', 'c']) await store.create(key, entry('a', ['label']))
@@ -252,6 +271,7 @@ async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
 async function startRelay(port: number) {
   const sockets = new Set<Socket>()
   let isMute = false
+  let beforeRequest: (bytes: Buffer | string) => unknown = () => {}
   const relay = createServer(near => {
     const far = connect(port, '127.0.0.1')
     for (const socket of [near, far]) {
@@ -263,7 +283,10 @@ async function startRelay(port: number) {
           far.destroy()
         })
     }
-    near.pipe(far)
+    let passedOn: Promise<unknown> = Promise.resolve()
+    near.on('data', bytes => {
+      passedOn = passedOn.then(() => beforeRequest(bytes)).then(() => far.write(bytes))
+    })
     far.on('data', bytes => {
       if (!isMute) near.write(bytes)
     })
@@ -279,6 +302,10 @@ async function startRelay(port: number) {
     },
     unmute: () => {
       isMute = false
+    },
+    /** What happens before the server is given these words. */
+    intervene(act: typeof beforeRequest) {
+      beforeRequest = act
     },
     close() {
       relay.close()
