@@ -1,9 +1,10 @@
 // The documentation says what the code says.
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import test from 'node:test'
 import { SETTINGS_PAGE, settingsPage } from '../docs/settings.ts'
 import { ERRORS } from '../src/errors.ts'
+import { EVENTS } from '../src/events.ts'
 import { SETTINGS } from '../src/settings/rows.ts'
 
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
@@ -35,3 +36,34 @@ test('docs/security.md names an existing test for each statement', () => {
   )
   for (const [, , file = '', name = ''] of rows) assert.ok(read(file).includes(name), `${file}: ${name}`)
 })
+
+test('every file that a page names is there', () => {
+  const pages = [
+    'README.md',
+    'CONTRIBUTING.md',
+    ...readdirSync(new URL('../docs', import.meta.url))
+      .filter(isPage)
+      .map(name => `docs/${name}`),
+  ]
+  const missing = pages.flatMap(page => {
+    const named = read(page).match(/(?<![\w/])(?:src|test|browser|examples|bench)\/[\w./-]*\w/g) ?? []
+    return [...new Set(named)]
+      .filter(path => !existsSync(new URL(`../${path}`, import.meta.url)))
+      .map(path => `${page}: ${path}`)
+  })
+  assert.deepEqual(missing, [])
+})
+
+test('every event that docs/troubleshooting.md explains exists', () => {
+  const [, table = ''] = read('docs/troubleshooting.md').split('| event | means |')
+  const codes = [...(table.split('\n\n', 1)[0] ?? '').matchAll(/^\| `(\w+)` \|/gm)].map(([, code = '']) => code)
+  assert.ok(codes.length > 5)
+  assert.deepEqual(
+    codes.filter(code => !Object.hasOwn(EVENTS, code)),
+    [],
+  )
+})
+
+function isPage(name: string): boolean {
+  return name.endsWith('.md')
+}

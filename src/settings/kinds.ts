@@ -41,8 +41,9 @@ export const upstream = {
 }
 
 export const store = {
-  check: z.string().regex(/^(memory:|lmdb:.+|rediss?:\/\/.+|redis\+(sentinel|cluster):\/\/.+)$/),
-  expected: 'memory:, lmdb:DIRECTORY, redis://…, rediss://…, redis+sentinel://… or redis+cluster://…',
+  check: z.string().regex(/^(memory:|lmdb:.+|rediss?(\+(sentinel|cluster))?:\/\/.+)$/),
+  expected:
+    'memory:, lmdb:DIRECTORY, redis://…, redis+sentinel://… or redis+cluster://…, with rediss in place of redis for TLS',
   example: 'redis://127.0.0.1:6379',
 }
 

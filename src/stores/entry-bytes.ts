@@ -19,16 +19,27 @@ export function packEntry({ value, expiresAt, labels }: Entry): Buffer {
   return record
 }
 
-/** The value is a view of `record`, which has to stay as it is from then on. */
-export function unpackEntry(record: Buffer): Entry {
-  const valueAt = HEADER + record.readUInt32LE(8)
-  return {
-    value: new Uint8Array(record.buffer, record.byteOffset + valueAt, record.byteLength - valueAt),
-    expiresAt: expiryOf(record),
-    labels: JSON.parse(record.toString('utf8', HEADER, valueAt)),
+/** `undefined` if it is damaged. The value is a view of `record`, which has to stay as it is from then on. */
+export function unpackEntry(record: Buffer): Entry | undefined {
+  const valueAt = record.length < HEADER ? Number.POSITIVE_INFINITY : HEADER + record.readUInt32LE(8)
+  if (valueAt > record.length) return undefined
+  const labels = readLabels(record.toString('utf8', HEADER, valueAt))
+  if (!labels) return undefined
+  const value = new Uint8Array(record.buffer, record.byteOffset + valueAt, record.byteLength - valueAt)
+  return { value, expiresAt: expiryOf(record), labels }
+}
+
+function readLabels(json: string): string[] | undefined {
+  try {
+    const labels: unknown = JSON.parse(json)
+    return Array.isArray(labels) && labels.every(label => typeof label === 'string') ? labels : undefined
+  } catch {
+    return undefined
   }
 }
 
+/** Of a damaged one a time that has passed. */
 export function expiryOf(record: Uint8Array): number {
+  if (record.length < HEADER) return 0
   return new DataView(record.buffer, record.byteOffset).getFloat64(0, true)
 }

@@ -84,8 +84,7 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
     },
 
     async list({ label, after = '', limit }): Promise<Page> {
-      const keys = label === undefined ? entries.keys() : (keysByLabel.get(label) ?? [])
-      const rest = [...keys].filter(key => key > after).flatMap(key => living(key) ?? [])
+      const rest = [...(keysByLabel.get(label) ?? [])].filter(key => key > after).flatMap(key => living(key) ?? [])
       rest.sort((a, b) => (a.key < b.key ? -1 : 1))
       const page = rest.slice(0, limit).map(handOut)
       const next = page.at(-1)?.key

@@ -22,6 +22,13 @@ export interface Page {
   readonly next?: string
 }
 
+export interface ListQuery {
+  readonly label: string
+  /** Only keys behind this one. */
+  readonly after?: string
+  readonly limit: number
+}
+
 export interface Store {
   /** Keeps a new entry and resolves once it would survive `kill -9`. False, and nothing changes, if the key is taken. */
   create(key: string, entry: Entry): Promise<boolean>
@@ -37,8 +44,8 @@ export interface Store {
   remove(key: string): Promise<boolean>
   /** Reads and removes in one step: of parallel callers, one gets the entry. */
   take(key: string): Promise<Entry | undefined>
-  /** One page of the living entries, in the order of their keys; only those with `label`, if one is given. */
-  list(query: { readonly label?: string; readonly after?: string; readonly limit: number }): Promise<Page>
+  /** One page of the living entries with a label, in the order of their keys. It can be empty and not the last. */
+  list(query: ListQuery): Promise<Page>
   /** Resolves if the store can serve; throws if not. */
   ready(): Promise<void>
   close(): Promise<void>

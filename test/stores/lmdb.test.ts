@@ -7,8 +7,11 @@ import { describe, type TestContext, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { openFiles } from '../../src/stores/lmdb/lmdb-files.ts'
+import { createProofs } from '../../src/stores/lmdb/lmdb-proofs.ts'
 import { openLmdbStore } from '../../src/stores/lmdb/lmdb-store.ts'
 import type { Entry, Page, Store } from '../../src/stores/store.ts'
+import { freePort } from '../kit/free-port.ts'
+import { runMenshen } from '../kit/process.ts'
 import { conformance } from './conformance.ts'
 import { type Neighbour, type Outcome, startNeighbour } from './neighbour.ts'
 
@@ -50,10 +53,10 @@ describe('The embedded store, shared by processes:', () => {
     const directory = await folderFor(context)
     const neighbours = await Promise.all(Array.from({ length: 4 }, () => startNeighbour(directory)))
     for (const [i, neighbour] of neighbours.entries()) {
-      assert.deepEqual(await neighbour.call(['create', `k${i}`, entry('a')]), [{ result: true }])
+      assert.deepEqual(await neighbour.call(['create', `k${i}`, entry('a', ['label'])]), [{ result: true }])
     }
     for (const neighbour of neighbours) {
-      const [outcome] = await neighbour.call(['list', { limit: 10 }])
+      const [outcome] = await neighbour.call(['list', { label: 'label', limit: 10 }])
       assert.equal((outcome as { result: Page }).result.entries.length, 4)
       assert.equal(await neighbour.leave(), 0)
     }
@@ -70,8 +73,8 @@ describe('The embedded store, shared by processes:', () => {
   test('each version that both replace at the same time has one winner', async context => {
     const { store, neighbour } = await openShared(context)
     const keys = Array.from({ length: 300 }, (_, i) => `k${i}`)
-    await Promise.all(keys.map(key => store.create(key, entry('first'))))
-    const { entries } = await store.list({ limit: keys.length })
+    await Promise.all(keys.map(key => store.create(key, entry('first', ['label']))))
+    const { entries } = await store.list({ label: 'label', limit: keys.length })
     const theirs = neighbour.call(
       ...entries.map(({ key, version }) => ['replace', key, entry('theirs'), version] as const),
     )
@@ -172,6 +175,83 @@ describe('The embedded store, when the disk is the problem:', () => {
   }
 })
 
+for (const directory of ['/proc/menshen', '/proc/self/deep/menshen', '/dev/fd/menshen', '/dev/null', '/sys/menshen'])
+  test(`a start with its store in ${directory} ends with one sentence`, async () => {
+    const env = { PORT: String(await freePort()), DEV_PROVIDER_PORT: String(await freePort()) }
+    const { code, output } = await runMenshen({ ...env, STORE: `lmdb:${directory}` })
+    assert.equal(code, 1)
+    const sentence = output.split('\n').filter(line => line.includes(directory))
+    assert.equal(sentence.length, 1, output)
+    assert.match(sentence.join(), /The store cannot be opened in .*name another one in STORE\./)
+  })
+
+test('after a look at the generation that failed, nothing is held that was proven before it', () => {
+  let [generation, version, isBroken] = [1, 1, false]
+  const proofs = createProofs({
+    readGeneration() {
+      if (isBroken) throw new Error('the disk is away')
+      return generation
+    },
+    lookUp: () => ({ version, expiresAt: 2 }),
+    now: () => 1,
+  })
+  assert.equal(proofs.holds('k', 1), true)
+  isBroken = true
+  proofs.lookAgain()
+  assert.throws(() => proofs.holds('k', 1))
+  // In the same turn still.
+  generation = 2
+  version = 2
+  assert.throws(() => proofs.holds('k', 1))
+  isBroken = false
+  assert.equal(proofs.holds('k', 1), false)
+  assert.equal(proofs.holds('k', 2), true)
+})
+
+test('a damaged record is absent, stands in nobody’s way, and is swept away', async context => {
+  const directory = await folderFor(context)
+  const files = await openFiles(directory)
+  context.after(() => files.root.close())
+  const store = await openLmdbStore({ directory, now: Date.now, sweepEveryMs: 1 })
+  context.after(() => store.close())
+  const places = { 'no header': 'abc', 'long labels': '\xff'.repeat(20), 'no labels': `${'\0'.repeat(8)}\x02\0\0\0{}` }
+  for (const [key, bytes] of Object.entries(places)) {
+    await store.create(key, entry('a', ['label']))
+    const version = (await store.read(key))?.version ?? 0
+    await files.records.put(key, Buffer.from(bytes, 'latin1'), version)
+    assert.equal(await store.read(key), undefined)
+    assert.equal(store.holds(key, version), false)
+    assert.equal(await store.create(key, entry('new')), true)
+    await files.records.put(key, Buffer.from(bytes, 'latin1'), version)
+  }
+  await store.create('whole', entry('a', ['label']))
+  assert.deepEqual(
+    (await store.list({ label: 'label', limit: 9 })).entries.map(({ key }) => key),
+    ['whole'],
+  )
+  const damaged = { expiresAt: Date.now() - 1, key: 'long labels' }
+  await files.byExpiry.put([damaged.expiresAt, damaged.key], Buffer.alloc(0))
+  while (files.records.doesExist(damaged.key)) await nextTurn()
+})
+
+test('a page of the embedded store is short rather than late, and the next one goes on', async context => {
+  let time = 1_000_000
+  const directory = await folderFor(context)
+  const store = await openLmdbStore({ directory, now: () => time, sweepEveryMs: 1_000_000 })
+  context.after(() => store.close())
+  const create = (key: string, expiresAt: number) => store.create(key, { ...entry('a', ['label']), expiresAt })
+  await Promise.all(Array.from({ length: 2500 }, (_, i) => create(`k${1000 + i}`, time + 1)))
+  await create('last', time + 1000)
+  time += 1
+  const pages: string[][] = []
+  for (let after: string | undefined = ''; after !== undefined; ) {
+    const page: Page = await store.list({ label: 'label', after, limit: 10 })
+    pages.push(page.entries.map(({ key }) => key))
+    after = page.next
+  }
+  assert.deepEqual(pages, [[], [], ['last']])
+})
+
 test('the folder of the embedded store and its files are for its owner alone', async context => {
   const directory = join(await folderFor(context), 'deep.er', 'data.d')
   await openFor(context, directory)
@@ -202,7 +282,12 @@ test('a closed embedded store says that it is unavailable', async context => {
   const creating = store.create('k', entry('a'))
   await store.close()
   assert.equal(await creating, true)
-  for (const call of [store.read('k'), store.create('l', entry('a')), store.list({ limit: 1 }), store.ready()]) {
+  for (const call of [
+    store.read('k'),
+    store.create('l', entry('a')),
+    store.list({ label: 'label', limit: 1 }),
+    store.ready(),
+  ]) {
     await assert.rejects(call, { code: 'store_unavailable' })
   }
 })

@@ -19,6 +19,10 @@ const GOOD = {
     database: 0,
     password: 's',
   },
+  'rediss+sentinel://:s@a:1,b/main/7?ca=%2Fca.crt': { kind: 'sentinel', tls: true, ca: '/ca.crt', database: 7 },
+  'rediss+sentinel://a/main': { kind: 'sentinel', tls: true },
+  'rediss+cluster://a:1,b?ca=/ca.crt': { kind: 'cluster', tls: true, ca: '/ca.crt' },
+  'rediss+cluster://u:p@a/': { kind: 'cluster', tls: true, username: 'u' },
   'redis+sentinel://a:1/main/7': { primary: 'main', database: 7 },
   'redis+cluster://u:p@a:1,b': {
     kind: 'cluster',
@@ -52,7 +56,11 @@ const BAD = [
   'redis+sentinel://a:1/main/name',
   'redis+cluster://a:1/0',
   'redis+cluster://a,,b',
-  'rediss+cluster://a',
+  'rediss+cluster://a?cert=x',
+  'redis+cluster://a?ca=/etc/ca.crt',
+  'redis+sentinel://a/main?ca=/etc/ca.crt',
+  'redis+tls://a',
+  'redisss+cluster://a',
   ' redis://h',
 ]
 

@@ -7,6 +7,7 @@ import { openRedisStore } from '../../src/stores/redis/redis-store.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { startRedis } from '../kit/redis-server.ts'
 
+const RECORDS = 'menshen:record:'
 const server = await startRedis()
 after(() => server.stop())
 beforeEach(() => server.command('FLUSHALL'))
@@ -155,6 +156,13 @@ describe('The records at hand', () => {
 })
 
 describe('The indexes', () => {
+  /** There is one for each label, and none besides. */
+  async function onlyIndex(): Promise<string> {
+    const names = (await server.command('--raw', 'KEYS', '*')).split('\n').filter(name => !name.startsWith(RECORDS))
+    assert.equal(names.length, 1, names.join())
+    return names.join()
+  }
+
   test('lose expired members as new ones come, and end with the last of them', async t => {
     let time = Date.now()
     const store = await open(t, server.port, 10, () => time)
@@ -164,36 +172,69 @@ describe('The indexes', () => {
       await Promise.all(keys().map(create))
       time += 1000
     }
-    const [index = ''] = (await server.command('--raw', 'KEYS', 'menshen:label:*')).split('\n')
-    for (const name of [index, 'menshen:all']) {
-      const size = Number(await server.command('ZCARD', name))
-      assert.ok(size < 800, `${size} of 1600 are left in ${name}`)
-      assert.ok(Number(await server.command('PTTL', name)) > 0)
-    }
+    const index = await onlyIndex()
+    const size = Number(await server.command('ZCARD', index))
+    assert.ok(size < 800, `${size} of 1600 are left in ${index}`)
+    assert.ok(Number(await server.command('PTTL', index)) > 0)
   })
 
   test('lose the expired members that a list meets, and a page of nothing else says where to go on', async t => {
     let time = Date.now()
     const store = await open(t, server.port, 10, () => time)
-    for (let i = 10; i < 99; i++) await store.create(`k${i}`, { ...entry('a'), expiresAt: time + 1000 })
+    for (let i = 10; i < 99; i++) await store.create(`k${i}`, { ...entry('a', ['label']), expiresAt: time + 1000 })
     time += 1000
-    await store.create('last', { ...entry('a'), expiresAt: time + 1000 })
-    const first = await store.list({ limit: 1 })
+    await store.create('last', { ...entry('a', ['label']), expiresAt: time + 1000 })
+    const first = await store.list({ label: 'label', limit: 1 })
     assert.deepEqual(first.entries, [])
     assert.ok(first.next)
-    const second = await store.list({ limit: 1, after: first.next })
-    const third = await store.list({ limit: 1, after: second.next ?? first.next })
+    const second = await store.list({ label: 'label', limit: 1, after: first.next })
+    const third = await store.list({ label: 'label', limit: 1, after: second.next ?? first.next })
     assert.deepEqual(
       [...second.entries, ...third.entries].map(({ key }) => key),
       ['last'],
     )
-    await until(async () => (await server.command('ZCARD', 'menshen:all')) === '1')
+    const index = await onlyIndex()
+    await until(async () => (await server.command('ZCARD', index)) === '1')
+  })
+
+  test('list a record that is replaced between the look at the index and the look at the record', async t => {
+    const relay = await startRelay(server.port)
+    t.after(() => relay.close())
+    const [far, near] = [await open(t, relay.port), await open(t)]
+    await near.create('k', entry('a', ['label']))
+    const version = await versionOf(near, 'k')
+    let replaced: boolean | undefined
+    relay.intervene(async bytes => {
+      if (replaced !== undefined || !bytes.includes('menshen:record:k')) return
+      replaced = await near.replace('k', { ...entry('b', ['label']), expiresAt: Date.now() + 90_000 }, version)
+    })
+    const { entries } = await far.list({ label: 'label', limit: 10 })
+    assert.equal(replaced, true)
+    assert.deepEqual(
+      entries.map(({ key }) => key),
+      ['k'],
+    )
+  })
+
+  test('list the others when a record is damaged', async t => {
+    const store = await open(t)
+    for (const key of ['a', 'b', 'c']) await store.create(key, entry('a', ['label']))
+    for (const damage of ['x', 'x'.repeat(20), 'x'.repeat(100)]) {
+      await server.command('SET', `${RECORDS}b`, damage)
+      const { entries } = await store.list({ label: 'label', limit: 9 })
+      assert.deepEqual(
+        entries.map(({ key }) => key),
+        ['a', 'c'],
+      )
+      assert.equal(await store.read('b'), undefined)
+    }
   })
 
   test('keep nothing of a create that lost', async t => {
     const store = await open(t)
     await Promise.all(Array.from({ length: 20 }, () => store.create('k', entry('a', ['label']))))
-    await until(async () => (await server.command('ZCARD', 'menshen:all')) === '1')
+    const index = await onlyIndex()
+    await until(async () => (await server.command('ZCARD', index)) === '1')
     assert.equal((await store.list({ label: 'label', limit: 10 })).entries.length, 1)
   })
 })
@@ -230,6 +271,7 @@ async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
 async function startRelay(port: number) {
   const sockets = new Set<Socket>()
   let isMute = false
+  let beforeRequest: (bytes: Buffer | string) => unknown = () => {}
   const relay = createServer(near => {
     const far = connect(port, '127.0.0.1')
     for (const socket of [near, far]) {
@@ -241,7 +283,10 @@ async function startRelay(port: number) {
           far.destroy()
         })
     }
-    near.pipe(far)
+    let passedOn: Promise<unknown> = Promise.resolve()
+    near.on('data', bytes => {
+      passedOn = passedOn.then(() => beforeRequest(bytes)).then(() => far.write(bytes))
+    })
     far.on('data', bytes => {
       if (!isMute) near.write(bytes)
     })
@@ -257,6 +302,10 @@ async function startRelay(port: number) {
     },
     unmute: () => {
       isMute = false
+    },
+    /** What happens before the server is given these words. */
+    intervene(act: typeof beforeRequest) {
+      beforeRequest = act
     },
     close() {
       relay.close()

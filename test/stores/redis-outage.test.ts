@@ -14,7 +14,7 @@ const VERBS: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
   replace: store => store.replace('k', entry('b'), 1),
   remove: store => store.remove('k'),
   take: store => store.take('k'),
-  list: store => store.list({ limit: 10 }),
+  list: store => store.list({ label: 'label', limit: 10 }),
   ready: store => store.ready(),
 }
 

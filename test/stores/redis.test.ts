@@ -61,7 +61,7 @@ test('records of a cluster are spread over its nodes', async () => {
 
 test('a sentinel that has the same password is asked with it', async t => {
   const primary = await startRedis({ password: PASSWORD })
-  const sentinel = await startSentinel(primary, PASSWORD, PASSWORD)
+  const sentinel = await startSentinel(primary, PASSWORD, { password: PASSWORD })
   t.after(() => Promise.all([primary.stop(), sentinel.stop()]))
   const store = await open(`redis+sentinel://${LOGIN}@${sentinel.host}/${PRIMARY_NAME}`)
   t.after(() => store.close())

@@ -3,7 +3,7 @@
 
 import { existsSync } from 'node:fs'
 import { access, constants, mkdir, open as openFile, rm, stat, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { open } from 'lmdb'
 import { MenshenError } from '../../errors.ts'
 
@@ -24,14 +24,14 @@ const DEADLINE_MS = 10_000
 
 export async function openFiles(directory: string) {
   try {
-    await mkdir(directory, { recursive: true, mode: 0o700 })
+    await makeFolder(resolve(directory))
     await inspect(directory)
     const root = open({ path: directory, ...OPTIONS })
     return {
       root,
       records: root.openDB<Buffer, string>('records', { encoding: 'binary', useVersions: true }),
       byLabel: root.openDB<Buffer, string>('byLabel', { encoding: 'binary' }),
-      marks: root.openDB<Buffer, string>('marks', { encoding: 'binary', useVersions: true }),
+      generations: root.openDB<Buffer, string>('marks', { encoding: 'binary', useVersions: true }),
       byExpiry: root.openDB<Buffer, [expiresAt: number, key: string]>('byExpiry', { encoding: 'binary' }),
     }
   } catch (cause) {
@@ -39,6 +39,19 @@ export async function openFiles(directory: string) {
     const remedy = 'make it a folder that this user can write to, on a disk with room, or name another one in STORE'
     throw new MenshenError('cannot_start', `The store cannot be opened in ${directory} (${reason}): ${remedy}.`, cause)
   }
+}
+
+/** Step by step: where nothing can be made, as in /proc, `recursive` of Node never ends. */
+async function makeFolder(directory: string): Promise<void> {
+  if (existsSync(directory)) {
+    if (!(await stat(directory)).isDirectory()) throw new Error(`${directory} is not a folder`)
+    return
+  }
+  await makeFolder(dirname(directory))
+  await mkdir(directory, { mode: 0o700 }).catch(cause => {
+    // Another process was faster.
+    if (!existsSync(directory)) throw cause
+  })
 }
 
 /** Throws where opening would fail: after that, lmdb-js often crashes. */

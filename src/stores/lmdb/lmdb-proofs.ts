@@ -1,5 +1,5 @@
-// What has been proven since the files last changed. Every write leaves a new mark; while the mark is the same, a record
-// that was looked up still is what it was, and one look at the mark serves all requests of an event turn.
+// What has been proven since the files last changed. Every write begins a new generation; while it is the same one, a
+// record that was looked up still is what it was, and one look at the generation serves all requests of an event turn.
 
 export interface Proofs {
   /** Whether the record is known to have this version, looking it up only if something has changed. */
@@ -14,8 +14,8 @@ interface Proof {
 }
 
 export interface ProofsOptions {
-  /** Makes the reads of this turn see what all processes have done up to now, and gives the mark. */
-  readMark(): number
+  /** Makes the reads of this turn see what all processes have done up to now, and gives the generation. */
+  readGeneration(): number
   lookUp(key: string): Proof | undefined
   now(): number
 }
@@ -23,19 +23,20 @@ export interface ProofsOptions {
 /** More than any cache of opened sessions asks about between two writes. */
 const MOST = 100_000
 
-export function createProofs({ readMark, lookUp, now }: ProofsOptions): Proofs {
+export function createProofs({ readGeneration, lookUp, now }: ProofsOptions): Proofs {
   const proven = new Map<string, Proof>()
-  let mark: number | undefined
+  let generation: number | undefined
   let turnBegan = false
 
   function beginTurn(): void {
+    const latest = readGeneration()
+    if (latest !== generation || proven.size > MOST) proven.clear()
+    generation = latest
+    // Only now: after a look that failed, nothing is proven.
     turnBegan = true
     setImmediate(() => {
       turnBegan = false
     })
-    const latest = readMark()
-    if (latest !== mark || proven.size > MOST) proven.clear()
-    mark = latest
   }
 
   function prove(key: string): Proof | undefined {

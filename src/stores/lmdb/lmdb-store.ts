@@ -13,7 +13,12 @@ import { inTime, openFiles, withReason } from './lmdb-files.ts'
 import { createProofs } from './lmdb-proofs.ts'
 
 const NOTHING = Buffer.alloc(0)
-const MARK = 'mark'
+/** Its version is the generation. On the disk it has the name that it had first. */
+const GENERATION = 'mark'
+/** Counts as expired, so that it can be written over and is swept away. */
+const DAMAGED: Entry = { value: NOTHING, expiresAt: 0, labels: [] }
+/** A page is short rather than late: so many expired ones are passed over for it. */
+const MOST_PASSED_OVER = 1000
 /** Small steps with pauses, so that nobody waits long for a sweep. */
 const SWEEP_STEP = 100
 const SWEEP_PAUSE_MS = 20
@@ -25,7 +30,7 @@ interface Options {
 }
 
 export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Options): Promise<Store> {
-  const { root, records, byLabel, byExpiry, marks } = await openFiles(directory)
+  const { root, records, byLabel, byExpiry, generations } = await openFiles(directory)
   let closed = false
 
   function unavailable(problem: string, cause: unknown): MenshenError {
@@ -43,9 +48,9 @@ export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Opt
 
   const proofs = createProofs({
     now,
-    readMark() {
+    readGeneration() {
       records.resetReadTxn()
-      return marks.getBinaryFast(MARK) === undefined ? 0 : getLastVersion()
+      return generations.getBinaryFast(GENERATION) === undefined ? 0 : getLastVersion()
     },
     lookUp(key) {
       const record = records.getBinaryFast(key)
@@ -64,7 +69,7 @@ export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Opt
 
   function find(key: string): Stored | undefined {
     const found = records.getEntry(key)
-    return found && { ...unpackEntry(found.value), key, version: found.version ?? 0 }
+    return found && { ...(unpackEntry(found.value) ?? DAMAGED), key, version: found.version ?? 0 }
   }
 
   function isLiving({ expiresAt }: Entry): boolean {
@@ -84,7 +89,7 @@ export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Opt
         if (record) records.put(key, record, (old?.version ?? firstVersion()) + 1)
         else records.remove(key)
         index(key, old, next)
-        marks.put(MARK, NOTHING, firstVersion())
+        generations.put(GENERATION, NOTHING, firstVersion())
       }
       const written = old ? records.ifVersion(key, old.version, write) : records.ifNoExists(key, write)
       return await inTime(withReason(written))
@@ -116,11 +121,17 @@ export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Opt
   /** Removes the first of the expired entries. True if there may be more. */
   async function sweep(): Promise<boolean> {
     const expired = latest(() => {
-      const keys = byExpiry.getKeys({ end: [now()], limit: SWEEP_STEP })
-      return [...keys].flatMap(([, key]) => find(key) ?? [])
+      const due = [...byExpiry.getKeys({ end: [now()], limit: SWEEP_STEP })]
+      return due.map(place => ({ place, stored: find(place[1]) }))
     })
-    await Promise.all(expired.map(old => change(old.key, old)))
+    await Promise.all(expired.map(({ place, stored }) => sweepOne(place, stored)))
     return expired.length === SWEEP_STEP
+  }
+
+  async function sweepOne([expiresAt, key]: [number, string], stored: Stored | undefined): Promise<void> {
+    // What the index says wrongly must not stay in the way of the others.
+    if (stored?.expiresAt !== expiresAt) await inTime(withReason(byExpiry.remove([expiresAt, key])))
+    if (stored && !isLiving(stored)) await change(key, stored)
   }
 
   let sweeping: Promise<void> | undefined
@@ -160,13 +171,17 @@ export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Opt
     take,
 
     async list({ label, after = '', limit }): Promise<Page> {
-      const index = label === undefined ? records : byLabel
-      const prefix = label === undefined ? '' : underLabel(label)
+      const prefix = underLabel(label)
       return latest(() => {
         const entries: Stored[] = []
-        for (const name of index.getKeys({ start: prefix + after, exclusiveStart: true, end: `${prefix}\uffff` })) {
-          const stored = find(name.slice(prefix.length))
-          if (!stored || !isLiving(stored)) continue
+        let passedOver = 0
+        for (const name of byLabel.getKeys({ start: prefix + after, exclusiveStart: true, end: `${prefix}\uffff` })) {
+          const key = name.slice(prefix.length)
+          const stored = find(key)
+          if (!stored || !isLiving(stored)) {
+            if (++passedOver === MOST_PASSED_OVER) return { entries, next: key }
+            continue
+          }
           if (entries.length === limit) return { entries, next: entries.at(-1)?.key ?? after }
           entries.push(stored)
         }

@@ -2,19 +2,14 @@
 
 import { DEADLINE_MS } from './deadline.ts'
 import type { Host } from './redis-address.ts'
+import type { TlsOptions } from './tls-options.ts'
 
 export interface Credentials {
   readonly username?: string
   readonly password?: string
 }
 
-export interface Security {
-  readonly tls: true
-  readonly servername?: string
-  readonly ca?: Buffer
-}
-
-export function clientOptions({ username, password }: Credentials, socket: Partial<Host & Security>) {
+export function clientOptions({ username, password }: Credentials, socket: Partial<Host & TlsOptions>) {
   return {
     ...(username === undefined ? {} : { username }),
     ...(password === undefined ? {} : { password }),

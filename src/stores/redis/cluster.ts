@@ -8,6 +8,7 @@ import { commandsOf, scripts } from './commands.ts'
 import { type Connect, superviseConnection } from './connection.ts'
 import { inTime } from './deadline.ts'
 import type { ClusterAddress } from './redis-address.ts'
+import { tlsOptionsOf } from './tls-options.ts'
 
 const NO_CACHE = 0
 /** At a node that hangs: whatever comes on top fails at once. */
@@ -16,17 +17,23 @@ const MOST_WAITING = 10_000
 const makeCluster = RedisCluster.factory({ scripts })
 
 export function toCluster(address: ClusterAddress): Connect {
+  // The cluster itself names its nodes, and each has to prove the name or address that it has there.
+  const tls = tlsOptionsOf(address)()
   return async () => {
     const cluster = makeCluster({
-      rootNodes: address.hosts.map(socket => ({ socket })),
-      defaults: { ...clientOptions(address, {}), commandsQueueMaxLength: MOST_WAITING },
+      rootNodes: address.hosts.map(host => ({ socket: { ...host, ...tls } })),
+      defaults: { ...clientOptions(address, tls), commandsQueueMaxLength: MOST_WAITING },
     })
-    cluster.on('error', () => {}) // a node of several; if it matters, connect() says it too
+    // Of one node of several; connect() would only say that none of them is available.
+    let reason: unknown
+    cluster.on('error', error => {
+      reason = error
+    })
     try {
       await inTime(cluster.connect())
     } catch (error) {
       cluster.destroy()
-      throw error
+      throw reason ?? error
     }
     const connection = superviseConnection(cluster, commandsOf(cluster.withCommandOptions(COMMAND_OPTIONS)), NO_CACHE)
     cluster.on('node-error', connection.lose)

@@ -1,11 +1,11 @@
-// The indexes that entries are listed by: one for each label, and one for all. An index is a sorted set whose members
-// are in the order of their keys:
+// The indexes that entries are listed by, one for each label. An index is a sorted set whose members are in the order of
+// their keys:
 //
 //   key, a zero byte, 16 digits of expiry, 8 characters of generation
 //
 // In a cluster no step can change a record and its indexes together. So a record is added to its indexes before it is written and
-// removed after it is gone, and a member counts only while the record has the same generation. A generation is new for each
-// attempt to write: whoever loses takes back its own members and nobody else's. What a crash leaves behind is dropped
+// removed after it is gone, and a member counts only while the record has its label. A generation is new for each attempt
+// to write: whoever loses takes back its own members and nobody else's. What a crash leaves behind is dropped
 // when its expiry has passed, whatever became of the record.
 
 import { hash, randomBytes } from 'node:crypto'
@@ -27,12 +27,12 @@ export function newGeneration(): string {
 }
 
 /** Labels of any length and content, in names of a fixed length. */
-export function indexName(label: string | undefined): string {
-  return label === undefined ? 'menshen:all' : `menshen:label:${hash('sha256', label, 'base64url')}`
+export function indexName(label: string): string {
+  return `menshen:label:${hash('sha256', label, 'base64url')}`
 }
 
 export function indexesOf({ labels }: Entry): string[] {
-  return [indexName(undefined), ...new Set(labels.map(indexName))]
+  return [...new Set(labels.map(indexName))]
 }
 
 export function memberOf({ key, generation, expiresAt }: Pick<Indexed, 'key' | 'generation' | 'expiresAt'>): string {

@@ -4,7 +4,7 @@
 import { createClient } from 'redis'
 import { clientOptions } from './client-options.ts'
 import { parseRedisAddress } from './redis-address.ts'
-import { securityOf } from './single.ts'
+import { tlsOptionsOf } from './tls-options.ts'
 
 export interface LimitClient {
   readonly client: object
@@ -17,8 +17,8 @@ const LONGEST_WAIT_MS = 2000
 export function openLimitClient(address: string): LimitClient | undefined {
   const target = parseRedisAddress(address)
   if (target.kind !== 'single') return undefined
-  const { host, tls, ca, database } = target
-  const { socket, ...options } = clientOptions(target, { ...host, ...(tls ? securityOf(host, ca) : {}) })
+  const { host, database } = target
+  const { socket, ...options } = clientOptions(target, { ...host, ...tlsOptionsOf(target)(host) })
   const reconnectStrategy = (retries: number) => Math.min(50 * 2 ** retries, LONGEST_WAIT_MS)
   const client = createClient({
     ...options,

@@ -1,6 +1,6 @@
 // Keeps records in their indexes, and lists them from there.
 
-import type { Entry } from '../store.ts'
+import type { Entry, ListQuery } from '../store.ts'
 import type { Commands } from './commands.ts'
 import type { Connection } from './connection.ts'
 import { indexesOf, indexName, memberOf, readMember, startAfter } from './label-index.ts'
@@ -22,11 +22,11 @@ export function removeFromIndexes(commands: Commands, place: IndexPlace): void {
 
 export async function listPage(
   { commands, fetch }: Connection,
-  { label, after, limit }: { readonly label?: string; readonly after?: string; readonly limit: number },
+  { label, after, limit }: ListQuery,
   now: number,
 ): Promise<{ entries: Indexed[]; next?: string }> {
   const index = indexName(label)
-  const found: Indexed[] = []
+  const found = new Map<string, Indexed>()
   let start = startAfter(after)
   let next = after
   for (let step = 0; step < MOST_STEPS; step++) {
@@ -36,15 +36,17 @@ export async function listPage(
 
     const living = members.filter(({ expiresAt }) => expiresAt > now)
     const records = await Promise.all(living.map(({ key }) => fetch(key)))
-    found.push(...records.flatMap((record, i) => (record && record.generation === living[i]?.generation ? record : [])))
-    const entries = found.slice(0, limit)
+    // By its label and not by its generation: a record that changes at this very moment has another one already.
+    for (const record of records)
+      if (record?.labels.includes(label) && record.expiresAt > now) found.set(record.key, record)
+    const entries = [...found.values()].slice(0, limit)
     const last = entries.at(-1)
-    if (found.length > limit && last) return { entries, next: last.key }
+    if (found.size > limit && last) return { entries, next: last.key }
 
     const end = members.at(-1)
     if (!end || members.length <= limit) return { entries }
     start = `(${end.text}`
     next = end.key
   }
-  return { entries: found, ...(next === undefined ? {} : { next }) }
+  return { entries: [...found.values()], ...(next === undefined ? {} : { next }) }
 }

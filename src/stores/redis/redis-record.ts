@@ -37,16 +37,13 @@ export function packRecord({ version, generation, ...entry }: Indexed): Buffer {
   return Buffer.concat([packVersion(version), Buffer.from(generation, 'latin1'), packEntry(entry)])
 }
 
+/** A damaged one is no record. */
 export function unpackRecord(key: string, reply: Buffer | null): Indexed | undefined {
-  if (!reply) return undefined
+  if (!reply || reply.length < ENTRY_AT) return undefined
   // Replies are views of whatever came through the socket, and would keep all of it in memory.
   const record = Buffer.from(reply)
-  return {
-    ...unpackEntry(record.subarray(ENTRY_AT)),
-    key,
-    version: record.readDoubleLE(0),
-    generation: record.toString('latin1', 8, ENTRY_AT),
-  }
+  const entry = unpackEntry(record.subarray(ENTRY_AT))
+  return entry && { ...entry, key, version: record.readDoubleLE(0), generation: record.toString('latin1', 8, ENTRY_AT) }
 }
 
 export function keptMs({ expiresAt }: Entry, now: number): number {

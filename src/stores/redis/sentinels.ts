@@ -4,12 +4,15 @@ import { RedisClient } from 'redis'
 import { type Credentials, clientOptions } from './client-options.ts'
 import { inTime } from './deadline.ts'
 import type { Host, SentinelAddress } from './redis-address.ts'
+import type { TlsOptions } from './tls-options.ts'
 
 const makeClient = RedisClient.factory()
 
+type TlsTo = (host: Host) => Partial<TlsOptions>
+
 /** Those that are down or do not know must not delay the answer of those that do. */
-export function findPrimary(address: SentinelAddress): Promise<Host> {
-  return Promise.any(address.hosts.map(sentinel => askWithOrWithoutPassword(sentinel, address)))
+export function findPrimary(address: SentinelAddress, tlsTo: TlsTo): Promise<Host> {
+  return Promise.any(address.hosts.map(host => askWithOrWithoutPassword({ ...host, ...tlsTo(host) }, address)))
 }
 
 /** Sentinels often have no password where the servers have one, and refuse it then. */

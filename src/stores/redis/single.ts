@@ -3,34 +3,35 @@
 // Everything goes through this one connection, so that answers and invalidations come in the order in which the server
 // made them: whoever learns of a change (of a lease that is free again, say) has lost what was cached before it.
 
-import { readFileSync } from 'node:fs'
-import { isIP } from 'node:net'
 import { RedisClient } from 'redis'
-import { MenshenError } from '../../errors.ts'
-import { COMMAND_OPTIONS, clientOptions, type Security } from './client-options.ts'
+import { COMMAND_OPTIONS, clientOptions } from './client-options.ts'
 import { commandsOf, scripts } from './commands.ts'
 import { type Connect, type Connection, superviseConnection } from './connection.ts'
 import { inTime } from './deadline.ts'
 import type { Host, SentinelAddress, SingleAddress } from './redis-address.ts'
 import { keyOf } from './redis-record.ts'
 import { findPrimary } from './sentinels.ts'
+import { type TlsOptions, tlsOptionsOf } from './tls-options.ts'
 
 // createClient() would make a class of all commands anew for each connection.
 const makeClient = RedisClient.factory({ scripts })
 
 export function toServer(address: SingleAddress, cacheSize: number): Connect {
-  const { host, tls, ca } = address
-  const security = tls ? securityOf(host, ca) : {}
-  return () => connect(address, { ...host, ...security }, cacheSize)
+  const tlsTo = tlsOptionsOf(address)
+  return () => connect(address, { ...address.host, ...tlsTo(address.host) }, cacheSize)
 }
 
 export function toPrimary(address: SentinelAddress, cacheSize: number): Connect {
-  return async () => connect(address, await findPrimary(address), cacheSize)
+  const tlsTo = tlsOptionsOf(address)
+  return async () => {
+    const primary = await findPrimary(address, tlsTo)
+    return connect(address, { ...primary, ...tlsTo(primary) }, cacheSize)
+  }
 }
 
 async function connect(
   address: SingleAddress | SentinelAddress,
-  socket: Host & Partial<Security>,
+  socket: Host & Partial<TlsOptions>,
   cacheSize: number,
 ): Promise<Connection> {
   const { kind, database } = address
@@ -61,20 +62,4 @@ async function connect(
 function assertPrimary(role: unknown): void {
   if (!Array.isArray(role) || role[0] !== 'master')
     throw new Error('The sentinels named a server that is not the primary.')
-}
-
-export function securityOf({ host }: Host, ca: string | undefined): Security {
-  return {
-    tls: true,
-    ...(isIP(host) ? {} : { servername: host }),
-    ...(ca === undefined ? {} : { ca: readCertificate(ca) }),
-  }
-}
-
-function readCertificate(file: string): Buffer {
-  try {
-    return readFileSync(file)
-  } catch (cause) {
-    throw new MenshenError('bad_settings', `STORE names ${file} as ca, which cannot be read.`, cause)
-  }
 }
