@@ -131,6 +131,12 @@ export const EVENTS = {
       'no secret opens the data keys of this store: sessions that were opened before live on, but the console does not know their names and signing out everywhere misses them; put the former secret behind the new one in SECRET',
     fields: ['record'],
   },
+  sign_out_unconfirmed: {
+    level: 'info',
+    sentence:
+      'a browser came back from signing out at the provider without the state that it left with: it may still be signed in there',
+    fields: [],
+  },
   provider_not_told: { level: 'warn', sentence: 'the provider could not be told of a sign-out', fields: [] },
   id_token_unusable: {
     level: 'warn',

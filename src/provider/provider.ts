@@ -24,7 +24,7 @@ export interface Provider {
   /** Where the browser goes to sign in. Throws while the provider's metadata cannot be had. */
   authorizationUrl(attempt?: SentAttempt): Promise<string>
   /** Whether `iss` in a callback (each value that came) is this provider's, or may be missing. */
-  isIssuer(given: readonly string[]): boolean
+  isIssuer(given: readonly string[]): Promise<boolean>
   /** Whether this is a name of the issuer of its tokens. */
   isNamed(issuer: string): Promise<boolean>
   /** Runs a sign-in when there is a slot: waits if there are many under way, and is refused if there are too many. */
@@ -85,8 +85,8 @@ export function createProvider(plan: ProviderPlan, { settings, now, report }: Pr
       return authorizationUrl(endpointOf(await metadata.get(), 'authorization'), plan, redirectUri, attempt)
     },
 
-    isIssuer([first, ...more]) {
-      const { issuer = plan.issuer, sendsIssuer = false } = metadata.known ?? {}
+    async isIssuer([first, ...more]) {
+      const { issuer, sendsIssuer } = await metadata.get()
       if (issuer === undefined) return true
       if (first === undefined) return !sendsIssuer
       return more.length === 0 && isNamed(first, issuer, plan.alsoIssuers)

@@ -10,7 +10,7 @@ export function unconfiguredProvider(plan: ProviderPlan): Provider {
   return {
     plan,
     authorizationUrl: async () => '',
-    isIssuer: () => true,
+    isIssuer: async () => true,
     isNamed: async () => false,
     withSlot: signIn => signIn(),
     redeem: refuse,

@@ -4,7 +4,7 @@ import { hash, randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import type { SentAttempt } from '../provider/calls/authorization-url.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
-import type { Store } from '../stores/store.ts'
+import type { Entry, Store } from '../stores/store.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from './record-format.ts'
 import { isTicket, newTicket, sealingKey } from './ticket.ts'
 
@@ -21,6 +21,7 @@ export interface Attempt {
   readonly verifier?: string
   readonly nonce?: string
   readonly returnPath?: string
+  readonly startedAt?: number
 }
 
 const attemptSchema: z.ZodType<Attempt> = z.object({
@@ -28,6 +29,7 @@ const attemptSchema: z.ZodType<Attempt> = z.object({
   verifier: z.string().exactOptional(),
   nonce: z.string().exactOptional(),
   returnPath: z.string().exactOptional(),
+  startedAt: z.number().exactOptional(),
 })
 
 /** What of a provider decides how a trip to it begins. */
@@ -36,6 +38,8 @@ export type AttemptPlan = Pick<ProviderPlan, 'id' | 'kind' | 'state' | 'stateChe
 export interface Attempts {
   start(plan: AttemptPlan, browser: string | undefined, returnPath: string | undefined): Promise<Started>
   /** What was remembered; `undefined` if this browser did not start it, or took it back before. */
+  find(browser: string | undefined, state: string): Promise<Attempt | undefined>
+  /** The same, for the last time. */
   take(browser: string | undefined, state: string): Promise<Attempt | undefined>
 }
 
@@ -56,6 +60,7 @@ export function createAttempts({ store, now }: { readonly store: Store; readonly
         ...(verifier && { verifier }),
         ...(nonce && { nonce }),
         ...(returnPath && { returnPath }),
+        startedAt: now(),
       }
       const key = attemptKey(browser, state)
       await store.create(key, {
@@ -67,13 +72,19 @@ export function createAttempts({ store, now }: { readonly store: Store; readonly
       return { sent: { state, ...(nonce && { nonce }), ...(challenge && { challenge }) }, browser }
     },
 
+    async find(browser, state) {
+      return browser ? opened(browser, state, await store.read(attemptKey(browser, state))) : undefined
+    },
+
     async take(browser, state) {
-      if (!browser) return undefined
-      const key = attemptKey(browser, state)
-      const entry = await store.take(key)
-      return entry && decodeJson(attemptSchema, unsealValue(sealingKey(browser), entry.value, key))
+      return browser ? opened(browser, state, await store.take(attemptKey(browser, state))) : undefined
     },
   }
+}
+
+function opened(browser: string, state: string, entry: Entry | undefined): Attempt | undefined {
+  const key = attemptKey(browser, state)
+  return entry && decodeJson(attemptSchema, unsealValue(sealingKey(browser), entry.value, key))
 }
 
 /** Whether an attempt has to be known to the server before the browser leaves. */

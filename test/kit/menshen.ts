@@ -32,6 +32,7 @@ export async function openMenshen(env: Environment, wishes: Wishes = {}) {
   return {
     url,
     lines,
+    now: () => clock.now,
     /** A new browser, so to speak: its cookies expire by the same clock. */
     visitor: (): Client => createClient(url, () => clock.now),
     passSeconds(seconds: number): void {

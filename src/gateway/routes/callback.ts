@@ -61,16 +61,17 @@ async function signInOnce(
   visit: Visit,
   answer: AuthorizationAnswer,
 ): Promise<Response | string> {
-  const { all, get } = context.providers
-  // RFC 9207: an answer that another provider sent is refused before it spends anything.
-  if (!all.some(provider => provider.isIssuer(answer.issuers))) return 'callback_error'
+  const { attempts, providers, cookies } = context
   try {
-    const browser = readCookie(visit.headers.cookie, context.cookies.attempt)
-    const attempt = await context.attempts.take(browser, answer.state)
-    const provider = get(attempt?.provider)
-    if (!provider || (!attempt && isRemembered(provider.plan))) return 'invalid_state'
-    // Of several, the one that the attempt was started with.
-    if (!provider.isIssuer(answer.issuers)) return 'callback_error'
+    const browser = readCookie(visit.headers.cookie, cookies.attempt)
+    const begun = await attempts.find(browser, answer.state)
+    const provider = providers.get(begun?.provider)
+    if (!provider || (!begun && isRemembered(provider.plan))) return 'invalid_state'
+    // RFC 9207: an answer that another provider sent is refused before it spends anything.
+    const isIssuer = await orFailure(context, provider, 'token_error', provider.isIssuer(answer.issuers))
+    if (isIssuer !== true) return isIssuer || 'callback_error'
+    const attempt = begun && (await attempts.take(browser, answer.state))
+    if (begun && !attempt) return 'invalid_state'
     return await withSlot(context, provider, () => signIn(context, visit, provider, answer, attempt))
   } catch (cause) {
     context.report('sign_in_failed', { ...factsOf(cause), reason: 'callback_error' })
@@ -102,8 +103,8 @@ async function signIn(
   { code, state }: AuthorizationAnswer,
   attempt?: Attempt,
 ): Promise<Response | Failure> {
-  const { verifier, nonce } = attempt ?? {}
-  const redeemed = provider.redeem({ code, state, verifier, nonce })
+  const { verifier, nonce, startedAt } = attempt ?? {}
+  const redeemed = provider.redeem({ code, state, verifier, nonce, startedAt })
   const tokens = await orFailure(context, provider, 'token_error', redeemed)
   if (typeof tokens === 'string') return tokens
   const facts = await orFailure(context, provider, 'userinfo_error', provider.userFacts(tokens, code))

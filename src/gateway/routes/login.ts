@@ -11,23 +11,28 @@ import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
 import { errorAnswer, jsonAnswer, pageAnswer, redirectAnswer, tooMany } from '../http/page-answers.ts'
 import { isFromOwnOrigin } from '../http/provenance.ts'
 import { isByScript, type Visit } from '../http/request.ts'
+import { readSignedOut } from '../http/signed-out-cookie.ts'
 
 export async function showLogin(context: GatewayContext, visit: Visit): Promise<Response> {
   const moved = toOwnHost(context, visit)
   if (moved) return moved
   const { missing } = context.providers
-  const signedOut = readCookie(visit.headers.cookie, context.cookies.signedOut)
+  const query = new URLSearchParams(visit.search)
+  const signedOut = readSignedOut(context.cookies, visit.headers.cookie)
   const html = loginPage({
     appName: context.settings.APP_NAME,
     missing,
     ways: await waysIn(context.providers),
-    error: new URLSearchParams(visit.search).get('error') || undefined,
+    error: query.get('error') || undefined,
     signedIn: await signedIn(context, visit),
-    signedOut: signedOut === 'here' || signedOut === 'everywhere' ? signedOut : undefined,
+    signedOut: signedOut?.where,
   })
   // Said once, and only by the page itself: HEAD has not shown it.
-  const cookies = signedOut && visit.method === 'GET' ? [clearCookie(context.cookies.signedOut)] : []
-  return pageAnswer(context, html, { cookies })
+  if (!signedOut || visit.method !== 'GET') return pageAnswer(context, html)
+  // What happened here is true in any case.
+  if (signedOut.state !== undefined && query.getAll('state').join() !== signedOut.state)
+    context.report('sign_out_unconfirmed')
+  return pageAnswer(context, html, { cookies: [clearCookie(context.cookies.signedOut)] })
 }
 
 /** One button for each provider. */

@@ -7,20 +7,18 @@ import { type Session, userIdOf } from '../../session/session-record.ts'
 import { newTicket } from '../../session/ticket.ts'
 import type { SignedInCaller } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
-import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
+import { clearCookie, readCookie } from '../http/cookies.ts'
 import { errorAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
 import { isFromOwnOrigin, isOwnNavigation } from '../http/provenance.ts'
 import type { Visit } from '../http/request.ts'
-
-/** Long enough for the way through the provider. */
-const CONFIRMED_SECONDS = 120
+import { type SignedOut, signedOutCookie } from '../http/signed-out-cookie.ts'
 
 export async function signOut(context: GatewayContext, visit: Visit): Promise<Response> {
   const { cookies, sessions, report } = context
   const ticket = readCookie(visit.headers.cookie, cookies.session)
   if (!isDeliberate(context, visit)) return askFirst(context, visit, ticket)
   const session = ticket && (await sessions.close(ticket))
-  if (!session) return signedOut(context, visit, OWN_PATHS.login, 'here')
+  if (!session) return signedOut(context, visit, { location: OWN_PATHS.login }, 'here')
   report('sign_out', { user: session.userInfo.username, sub: session.userInfo.sub })
   return signedOut(context, visit, await leaveProvider(context, session), 'here')
 }
@@ -52,11 +50,17 @@ async function askFirst(context: GatewayContext, visit: Visit, ticket: string | 
   return pageAnswer(context, confirmSignOutPage(context.settings.APP_NAME))
 }
 
-function signedOut(context: GatewayContext, visit: Visit, location: string, where: 'here' | 'everywhere'): Response {
-  const { session, signedOut } = context.cookies
-  return redirectAnswer(context, visit.method, location, [
-    clearCookie(session),
-    setCookie(signedOut, where, CONFIRMED_SECONDS),
+/** Where the browser goes, and with which state if that is through the provider. */
+interface WayOut {
+  readonly location: string
+  readonly state?: string
+}
+
+function signedOut(context: GatewayContext, visit: Visit, way: WayOut, where: SignedOut['where']): Response {
+  const { cookies } = context
+  return redirectAnswer(context, visit.method, way.location, [
+    clearCookie(cookies.session),
+    signedOutCookie(cookies, { where, state: way.state }),
   ])
 }
 
@@ -64,13 +68,15 @@ function signedOut(context: GatewayContext, visit: Visit, location: string, wher
 async function leaveProvider(
   { providers, report }: Pick<GatewayContext, 'providers' | 'report'>,
   session: Session,
-): Promise<string> {
+): Promise<WayOut> {
   const provider = providers.get(session.provider)
-  if (!provider) return OWN_PATHS.login
+  if (!provider) return { location: OWN_PATHS.login }
+  const state = newTicket()
   const tell = (error: unknown) => report('provider_not_told', { provider: provider.plan.id, ...factsOf(error) })
   const [location] = await Promise.all([
-    provider.signOutUrl(session, newTicket()).catch(tell),
+    provider.signOutUrl(session, state).catch(tell),
     provider.signOut(session).catch(tell),
   ])
-  return location || OWN_PATHS.login
+  if (!location) return { location: OWN_PATHS.login }
+  return location.includes(state) ? { location, state } : { location }
 }

@@ -22,19 +22,27 @@ export interface TokenChecks {
   readonly now: () => number
 }
 
+export interface Expected {
+  readonly isNonce: (given: unknown) => boolean
+  readonly accessToken: string
+  /** Not signed in before this, in milliseconds; absent where it does not matter (no `max_age`, or a refresh). */
+  readonly signedInSince?: number | undefined
+}
+
 /** Its claims; throws `provider_answer` with the reason if anything is wrong with it. */
 export async function checkIdToken(
   { plan, keys, now }: TokenChecks,
   metadata: Metadata,
   token: string,
-  expected: { readonly isNonce: (given: unknown) => boolean; readonly accessToken: string },
+  expected: Expected,
 ): Promise<JWTPayload & { sub: string }> {
   const claims = await verifySigned({ plan, keys, now }, metadata, token, ['sub', 'iat', 'exp'])
-  const { sub, aud, azp, iat = 0, nonce, at_hash } = claims
+  const { sub, aud, azp, iat = 0, auth_time, nonce, at_hash } = claims
   if (typeof sub !== 'string' || sub === '' || sub.length > 255) throw wrong('sub')
   const isShared = Array.isArray(aud) && aud.length > 1
   if ((azp !== undefined || isShared) && azp !== plan.clientId) throw wrong('azp')
   if (iat > now() / 1000 + TOLERANCE_SECONDS) throw wrong('iat')
+  if (!isInTime(auth_time, expected.signedInSince, now())) throw wrong('auth_time')
   if (!expected.isNonce(nonce)) throw wrong('nonce')
   if (at_hash !== undefined && at_hash !== accessTokenHash(token, expected.accessToken)) throw wrong('at_hash')
   return { ...claims, sub }
@@ -80,6 +88,12 @@ export function isNamed(name: string, issuer: string, also: readonly string[]): 
   const [before = '', after] = issuer.split(HOLE)
   if (after === undefined) return name === issuer || also.includes(name)
   return name.startsWith(before) && name.endsWith(after) && TENANT.test(name.slice(before.length, -after.length))
+}
+
+function isInTime(authTime: unknown, since: number | undefined, now: number): boolean {
+  if (since === undefined) return true
+  const [earliest, latest] = [since / 1000 - TOLERANCE_SECONDS, now / 1000 + TOLERANCE_SECONDS]
+  return typeof authTime === 'number' && authTime >= earliest && authTime <= latest
 }
 
 /** OpenID Connect Core 3.1.3.6: the left half of the hash that the signature's algorithm uses. */

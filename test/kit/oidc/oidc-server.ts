@@ -1,0 +1,182 @@
+// An OpenID provider for tests: it answers at once and rightly, unless a test bends one of its answers; it writes down every
+// call, and whatever is wrong with one.
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { TestContext } from 'node:test'
+import type { JWTPayload } from 'jose'
+import { type Answer, deliver, json, type PlainAnswer, redirect } from '../answers.ts'
+import { complaintsOf, type OidcCall, type OidcEndpoint, readOidcCall } from './oidc-calls.ts'
+import { leftHalf, newSigningKey, type SigningKey, signWith } from './oidc-keys.ts'
+
+type Json = Record<string, unknown>
+
+/** Each is given the right thing, and gives what is sent in its place. */
+export interface Bends {
+  discovery?: (right: Json) => unknown
+  keys?: (right: { keys: object[] }) => unknown
+  /** The way back from the authorization endpoint. */
+  callback?: (params: URLSearchParams) => void
+  claims?: (right: JWTPayload) => JWTPayload
+  /** In place of the signature with the present key. */
+  sign?: (claims: JWTPayload) => string | Promise<string>
+  token?: (right: Json) => unknown
+  refresh?: (right: Json) => unknown
+  userinfo?: (right: Json) => unknown
+  /** The way back from the end of the session. */
+  returned?: (params: URLSearchParams) => void
+}
+
+export const OIDC_CLIENT = { id: 'menshen-rp', secret: 'secret-CANARY-oidc' }
+export const OIDC_USER = {
+  sub: 'sub-248289761001',
+  preferred_username: 'zhangsan',
+  name: '张三',
+  email: 'zhangsan@example.com',
+  phone_number: '86 13811111111',
+}
+/** None of them may stand in a log line of a sign-in that failed. */
+export const OIDC_SECRETS = ['CANARY', 'eyJ', ...Object.values(OIDC_USER)]
+
+const FIRST_KEY = await newSigningKey('key-1')
+
+export type OidcServer = Awaited<ReturnType<typeof startOidcServer>>
+
+export async function startOidcServer(t: TestContext) {
+  const calls: OidcCall[] = []
+  const complaints: string[] = []
+  const answers = new Map<OidcEndpoint, Answer>()
+  const codes = new Map<string, { nonce: string; challenge: string; used: boolean }>()
+  const given = { accessTokens: new Set<string>(), refreshTokens: new Set<string>(), idTokens: new Set<string>() }
+  const server = createServer((request, response) => void take(request, response)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+
+  const op = {
+    issuer,
+    /** The settings that make Menshen use this provider: three, and its name. */
+    settings: { PROVIDER: 'oidc', AUTH_URL: issuer, CLIENT_ID: OIDC_CLIENT.id, CLIENT_SECRET: OIDC_CLIENT.secret },
+    /** Its client's address and clock: known once the client is there. */
+    client: { baseUrl: '', now: Date.now },
+    /** May be changed at any time, like everything here. */
+    bend: {} as Bends,
+    key: FIRST_KEY as SigningKey,
+    published: [FIRST_KEY] as SigningKey[],
+    expiresIn: 7200,
+    calls,
+    /** What its client did wrong. */
+    complaints,
+    callsTo: (endpoint: OidcEndpoint) => calls.filter(call => call.endpoint === endpoint),
+    /** Calls to it get this in place of everything else. */
+    answer: (endpoint: OidcEndpoint, answer: Answer) => void answers.set(endpoint, answer),
+    sign: (claims: JWTPayload, header?: Record<string, unknown>) => signWith(op.key, claims, header),
+  }
+
+  async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const call = await readOidcCall(request)
+    calls.push(call)
+    complaints.push(...complaintsOf(call, known()))
+    const right = await answerTo(call)
+    await deliver(answers.get(call.endpoint) ?? { kind: 'normal' }, response, () => right)
+  }
+
+  const known = () => ({
+    ...given,
+    codes,
+    clientId: OIDC_CLIENT.id,
+    clientSecret: OIDC_CLIENT.secret,
+    redirectUri: `${op.client.baseUrl}/callback`,
+    returnUri: `${op.client.baseUrl}/login`,
+  })
+
+  async function answerTo({ endpoint, query, form }: OidcCall): Promise<PlainAnswer> {
+    const { bend } = op
+    const same = <T>(right: T): unknown => right
+    switch (endpoint) {
+      case 'discovery':
+        return json((bend.discovery ?? same)(metadata(issuer)))
+      case 'keys':
+        return json((bend.keys ?? same)({ keys: op.published.map(({ jwk }) => jwk) }))
+      case 'authorize':
+        return authorize(query)
+      case 'token': {
+        const code = codes.get(form.get('code') ?? '')
+        if (!code || code.used) return json({ error: 'invalid_grant' }, 400)
+        code.used = true
+        return json((bend.token ?? same)(await tokens({ nonce: code.nonce })))
+      }
+      case 'refresh':
+        return json((bend.refresh ?? same)(await tokens({})))
+      case 'userinfo':
+        return json((bend.userinfo ?? same)(OIDC_USER))
+      case 'end_session':
+        return back(query.get('post_logout_redirect_uri'), { state: query.get('state') ?? '' }, bend.returned)
+      case 'revoke':
+        return json({})
+      case 'unknown':
+        return json({ error: 'not_found' }, 404)
+    }
+  }
+
+  function authorize(query: URLSearchParams): PlainAnswer {
+    const code = `code-CANARY-${randomUUID()}`
+    codes.set(code, { nonce: query.get('nonce') ?? '', challenge: query.get('code_challenge') ?? '', used: false })
+    return back(query.get('redirect_uri'), { code, state: query.get('state') ?? '' }, op.bend.callback)
+  }
+
+  async function tokens(more: JWTPayload): Promise<Json> {
+    const accessToken = `at-CANARY-${randomUUID()}`
+    const refreshToken = `rt-CANARY-${randomUUID()}`
+    const seconds = Math.floor(op.client.now() / 1000)
+    const times = { iat: seconds, exp: seconds + 600, auth_time: seconds }
+    const right = { iss: issuer, sub: OIDC_USER.sub, aud: OIDC_CLIENT.id, ...times, at_hash: leftHalf(accessToken) }
+    const claims = op.bend.claims?.({ ...right, ...more }) ?? { ...right, ...more }
+    const idToken = await (op.bend.sign ?? op.sign)(claims)
+    given.accessTokens.add(accessToken)
+    given.refreshTokens.add(refreshToken)
+    given.idTokens.add(idToken)
+    return {
+      access_token: accessToken,
+      token_type: 'Bearer',
+      expires_in: op.expiresIn,
+      refresh_token: refreshToken,
+      id_token: idToken,
+    }
+  }
+
+  return op
+}
+
+function back(
+  to: string | null,
+  params: Record<string, string>,
+  bend?: (params: URLSearchParams) => void,
+): PlainAnswer {
+  const url = new URL(to ?? 'http://127.0.0.1/nowhere')
+  for (const [name, value] of Object.entries(params)) url.searchParams.set(name, value)
+  bend?.(url.searchParams)
+  return redirect(url.href)
+}
+
+function metadata(issuer: string): Json {
+  return {
+    issuer,
+    authorization_endpoint: `${issuer}/authorize`,
+    token_endpoint: `${issuer}/token`,
+    userinfo_endpoint: `${issuer}/userinfo`,
+    jwks_uri: `${issuer}/keys`,
+    end_session_endpoint: `${issuer}/end-session`,
+    revocation_endpoint: `${issuer}/revoke`,
+    scopes_supported: ['openid', 'profile', 'email'],
+    response_types_supported: ['code'],
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: ['RS256'],
+    token_endpoint_auth_methods_supported: ['client_secret_basic'],
+    backchannel_logout_supported: true,
+  }
+}

@@ -1,0 +1,76 @@
+// The tests of the OpenID Foundation for relying parties, plan "Back-channel logout" (oidcc-client-back-channel-logout-rp-basic).
+// The address of the keys and the issuer come from the metadata alone.
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+import type { JWTPayload } from 'jose'
+import { createClient } from '../kit/client.ts'
+import { newSigningKey, publicPem, signedWithSecret, signWith, unsigned } from '../kit/oidc/oidc-keys.ts'
+import { OIDC_CLIENT, OIDC_USER } from '../kit/oidc/oidc-server.ts'
+import { isIn, openRelyingParty, type RelyingParty } from './relying-party.ts'
+
+const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
+
+function logoutClaims({ op, rp }: RelyingParty): JWTPayload {
+  const iat = Math.floor(rp.now() / 1000)
+  const who = { iss: op.issuer, aud: OIDC_CLIENT.id, sub: OIDC_USER.sub }
+  return { ...who, iat, exp: iat + 120, jti: randomUUID(), events: { [EVENT]: {} } }
+}
+
+const tell = ({ rp }: RelyingParty, token: string) =>
+  createClient(rp.url).post('/_menshen/backchannel-logout', { logout_token: token })
+
+test('oidcc-client-test-rp-backchannel-rpinitlogout', async t => {
+  const scene = await openRelyingParty(t)
+  const [user, device] = [await scene.accepts(), await scene.accepts()]
+  const away = await user.post('/logout', '', { headers: { origin: scene.rp.url } })
+  const { status, headers } = await tell(scene, await scene.op.sign(logoutClaims(scene), { typ: 'logout+jwt' }))
+  assert.equal(status, 200)
+  assert.equal(headers['cache-control'], 'no-store')
+  assert.ok(!(await isIn(device)))
+  assert.equal((await user.follow(await user.follow(away))).status, 200)
+  assert.deepEqual(scene.op.complaints, [])
+})
+
+const WRONG: Record<string, (claims: JWTPayload, scene: RelyingParty) => string | Promise<string>> = {
+  'alg-none': claims => unsigned(claims),
+  'no-event': ({ events: _, ...claims }, { op }) => op.sign(claims),
+  'with-nonce': (claims, { op }) => op.sign({ ...claims, nonce: 'n' }),
+  'wrong-alg': claims => signedWithSecret(claims, OIDC_CLIENT.secret, 'key-1'),
+  'wrong-aud': (claims, { op }) => op.sign({ ...claims, aud: `${claims.aud}1` }),
+  'wrong-event': (claims, { op }) => op.sign({ ...claims, events: { [`${EVENT}1`]: {} } }),
+  'wrong-iss': (claims, { op }) => op.sign({ ...claims, iss: `${claims.iss}1` }),
+}
+
+for (const [name, make] of Object.entries(WRONG))
+  test(`oidcc-client-test-rp-backchannel-rpinitlogout-${name}`, async t => {
+    const scene = await openRelyingParty(t)
+    const user = await scene.accepts()
+    assert.equal((await tell(scene, await make(logoutClaims(scene), scene))).status, 400)
+    assert.ok(await isIn(user))
+  })
+
+test('a logout token with an algorithm that the metadata does not promise, or the public key as a secret', async t => {
+  const scene = await openRelyingParty(t)
+  const user = await scene.accepts()
+  const ec = await newSigningKey('e1', 'ES256')
+  scene.op.published = [...scene.op.published, ec]
+  for (const token of [
+    await signWith(ec, logoutClaims(scene)),
+    signedWithSecret(logoutClaims(scene), publicPem(scene.op.key), 'key-1'),
+  ])
+    assert.equal((await tell(scene, token)).status, 400)
+  assert.ok(await isIn(user))
+})
+
+test('an id_token does not pass for a logout token', async t => {
+  const scene = await openRelyingParty(t)
+  let idToken = ''
+  scene.op.bend.token = right => {
+    idToken = String(right.id_token)
+    return right
+  }
+  const user = await scene.accepts()
+  assert.equal((await tell(scene, idToken)).status, 400)
+  assert.ok(await isIn(user))
+})
