@@ -14,11 +14,10 @@ import { createSlowClients } from './gateway/http/slow-clients.ts'
 import { createIdentities } from './gateway/identity/identity-headers.ts'
 import { createListener } from './gateway/listener.ts'
 import { createEventLog, type Log } from './log.ts'
-import type { ProviderPlan } from './provider/plan.ts'
 import { createProviders, planProviders } from './provider/providers.ts'
 import { createAttempts } from './session/attempts.ts'
 import { createDataKeyring, type DataKeyring } from './session/data-keys.ts'
-import { deriveKeys } from './session/derived-keys.ts'
+import { deriveKeys, secretProblem } from './session/derived-keys.ts'
 import { createSessions } from './session/sessions.ts'
 import { createSigningKeys, type SigningKeys } from './session/signing-keys.ts'
 import { type Config, checkConfig } from './settings/config/config-file.ts'
@@ -54,7 +53,8 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   const settings = options.settings ? checkSettings(options.settings) : readSettings({})
   const config = checkConfig(options.config ?? {}, 'createMenshen', 'config')
   const plans = planProviders(config, settings)
-  demandSecret(settings, plans[0])
+  const problem = secretProblem(settings, plans[0])
+  if (problem) throw new MenshenError('bad_settings', problem)
   // Closed in reverse order: at the end, or at once if something that follows fails.
   await using opened = new AsyncDisposableStack()
   const { report } = opened.adopt(createEventLog(log, now), events => events.close())
@@ -123,15 +123,6 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
       return closed
     },
   }
-}
-
-/** A client without a secret gives us none to derive our own keys from. */
-function demandSecret({ SECRET }: Settings, { clientSecret, missing }: ProviderPlan): void {
-  if (SECRET || clientSecret || missing.length > 0) return
-  throw new MenshenError(
-    'bad_settings',
-    'SECRET is not set, and there is no client secret to derive it from; expected any text of 32 characters or more, for example from openssl rand -hex 32.',
-  )
 }
 
 /** A changed SECRET takes effect at the start. A store that is away is asked again when the keys are needed. */

@@ -15,6 +15,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['errors', 'events', 'log', 'own-paths', 'settings'],
   ['stores', 'provider', 'access'],
   ['session'],
+  ['observe'],
   ['pages'],
   ['gateway'],
   ['create'],

@@ -3,8 +3,8 @@ import { type DevProvider, startDevProvider } from '../dev-provider/dev-provider
 import type { Environment, Settings } from '../settings/read.ts'
 import { refuseToListen } from './listen-failure.ts'
 
-const CLIENT_ID = 'menshen-development'
-const CLIENT_SECRET = 'development-only'
+/** How Menshen is known to it. */
+export const DEVELOPMENT_CLIENT = { CLIENT_ID: 'menshen-development', CLIENT_SECRET: 'development-only' }
 
 export interface Development extends DevProvider {
   /** What the operator would set for it. */
@@ -15,10 +15,10 @@ export async function startDevelopment(settings: Settings, now: () => number): P
   const { DEV_PROVIDER_PORT: port, BASE_URL } = settings
   const provider = await startDevProvider({
     port,
-    clientId: CLIENT_ID,
-    clientSecret: CLIENT_SECRET,
+    clientId: DEVELOPMENT_CLIENT.CLIENT_ID,
+    clientSecret: DEVELOPMENT_CLIENT.CLIENT_SECRET,
     redirectUri: `${BASE_URL}/callback`,
     now,
   }).catch(error => refuseToListen(error, { setting: 'DEV_PROVIDER_PORT', port, host: '127.0.0.1' }))
-  return { ...provider, settings: { AUTH_URL: provider.url, CLIENT_ID, CLIENT_SECRET } }
+  return { ...provider, settings: { AUTH_URL: provider.url, ...DEVELOPMENT_CLIENT } }
 }

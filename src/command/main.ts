@@ -4,10 +4,11 @@ import { findConfigFile, loadConfigFile } from '../settings/config/load-config.t
 import { withEnvFile } from '../settings/env-file.ts'
 import { nearest } from '../settings/nearest.ts'
 import type { Environment } from '../settings/read.ts'
+import { runDoctorCommand } from './doctor-command.ts'
 import { runRulesCommand } from './rules-command.ts'
 import { start } from './start.ts'
 
-const COMMANDS = ['rules']
+const COMMANDS = ['doctor', 'rules']
 /** What npm calls its ways to start us, in its variable npm_lifecycle_event. */
 const NPM_STARTS = ['start', 'npx']
 const npmParent = NPM_STARTS.includes(process.env.npm_lifecycle_event ?? '') ? process.ppid : undefined
@@ -17,6 +18,7 @@ try {
   const [name, ...args] = process.argv.slice(2)
   if (name === undefined) await start({ environment, npmParent, now: Date.now })
   else if (name === 'rules') await runRules(args, environment)
+  else if (name === 'doctor') await runDoctor(args, environment)
   else throw new MenshenError('bad_settings', unknownCommand(name))
 } catch (error) {
   if (!(error instanceof MenshenError)) throw error
@@ -31,6 +33,13 @@ async function runRules(args: readonly string[], environment: Environment): Prom
   const { lines, ok } = runRulesCommand(args, rules)
   process.stdout.write(lines.map(line => `${line}\n`).join(''))
   process.exitCode = ok ? 0 : 1
+}
+
+async function runDoctor(args: readonly string[], environment: Environment): Promise<void> {
+  const isTerminal = process.stdout.isTTY
+  const { text, ok } = await runDoctorCommand(args, { environment, now: Date.now, isTerminal })
+  // A name server or a socket that still hangs must not keep it waiting.
+  process.stdout.write(text, () => process.exit(ok ? 0 : 1))
 }
 
 function unknownCommand(name: string): string {

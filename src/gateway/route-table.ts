@@ -14,6 +14,7 @@ import { showAccount } from './routes/account.ts'
 import { sendAsset } from './routes/assets.ts'
 import { backchannelLogout } from './routes/backchannel-logout.ts'
 import { finishSignIn } from './routes/callback.ts'
+import { answerDoctor } from './routes/doctor-answer.ts'
 import { showLogin, startAttempt } from './routes/login.ts'
 import { signOut, signOutEverywhere } from './routes/logout.ts'
 import { health, me, publicKeys, ready } from './routes/status.ts'
@@ -39,6 +40,7 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   [OWN_PATHS.me]: { GET: me, HEAD: me },
   [OWN_PATHS.console]: { GET: guarded(showConsole), HEAD: guarded(showConsole) },
   [OWN_PATHS.endSession]: { POST: guarded(endSession) },
+  [OWN_PATHS.doctor]: { GET: answerDoctor },
   [OWN_PATHS.assets]: { GET: sendAsset, HEAD: sendAsset },
 }
 

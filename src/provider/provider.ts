@@ -17,7 +17,7 @@ import { createKeySet } from './oidc/key-set.ts'
 import { createMetadata, endpointOf } from './oidc/metadata.ts'
 import type { ProviderPlan } from './plan.ts'
 import type { TokenSet } from './token-answer.ts'
-import { type UserFacts, userFacts } from './user-facts.ts'
+import { type Said, type UserFacts, userFacts } from './user-facts.ts'
 
 export interface Provider {
   readonly plan: ProviderPlan
@@ -30,7 +30,9 @@ export interface Provider {
   /** Runs a sign-in when there is a slot: waits if there are many under way, and is refused if there are too many. */
   withSlot<T>(signIn: () => Promise<T>): Promise<T>
   redeem(redemption: Redemption): Promise<TokenSet>
-  /** Who the user is. `code` counts for providers that spend it here. */
+  /** All that it says of the user, source by source. `code` counts for providers that spend it here. */
+  said(tokens: TokenSet, code: string): Promise<Said>
+  /** Who the user is, by what it says. */
   userFacts(tokens: TokenSet, code: string): Promise<UserFacts>
   refresh(held: HeldTokens & { readonly refreshToken: string }): Promise<TokenSet>
   /** Tells the provider, from server to server, that a session has ended. */
@@ -78,6 +80,11 @@ export function createProvider(plan: ProviderPlan, { settings, now, report }: Pr
   const company = plan.kind === 'company_token' ? createCompanyToken(connection) : undefined
   const slots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
 
+  async function said(tokens: TokenSet, code: string): Promise<Said> {
+    const userinfo = company ? await company.userInfo(code) : await askUserInfo(connection, tokens)
+    return { userinfo, id_token: tokens.claims, token: tokens.answer, access_token: inside(tokens.accessToken) }
+  }
+
   return {
     plan,
 
@@ -103,11 +110,8 @@ export function createProvider(plan: ProviderPlan, { settings, now, report }: Pr
       return company ? company.tokenSet() : redeemCode(connection, redemption)
     },
 
-    async userFacts(tokens, code) {
-      const userinfo = company ? await company.userInfo(code) : await askUserInfo(connection, tokens)
-      const said = { userinfo, id_token: tokens.claims, token: tokens.answer, access_token: inside(tokens.accessToken) }
-      return userFacts(said, plan)
-    },
+    said,
+    userFacts: async (tokens, code) => userFacts(await said(tokens, code), plan),
 
     refresh: held => refreshTokens(connection, held),
     signOut: held => tellOfSignOut(connection, held, signOutCalls.fetch),

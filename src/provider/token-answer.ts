@@ -22,6 +22,19 @@ export interface TokenSet {
   readonly answer?: unknown
 }
 
+/** The provider has answered, and said no. Decide by `status` and `said`. */
+export class RefusalError extends MenshenError {
+  readonly status: number
+  /** The error code of its answer, RFC 6749's or an envelope's, if it is one that can be shown. */
+  readonly said: string | undefined
+
+  constructor(code: 'provider_refused' | 'provider_answer', message: string, status: number, said?: string) {
+    super(code, message)
+    this.status = status
+    this.said = said
+  }
+}
+
 // Ten years: far beyond any real token, and far from where milliseconds stop being exact.
 const LONGEST_LIFETIME = 10 * 365 * 24 * 3600
 
@@ -76,15 +89,19 @@ export function readAccepted({ status, body }: Answer, { at, success }: Expected
   const codes = errorCodes(body)
   const verdict = codes.find(code => verdicts.includes(code))
   if (verdict !== undefined)
-    throw new MenshenError('provider_refused', `the provider answered ${status} with ${verdict}`)
+    throw new RefusalError('provider_refused', `the provider answered ${status} with ${verdict}`, status, verdict)
+  const said = codes.find(code => /^([a-z_]{1,40}|\d{1,10})$/.test(code))
   const isError = status !== 200 || (!Object.hasOwn(success, 'error') && saysError(body))
-  if (isError) {
-    const said = codes.find(code => /^([a-z_]{1,40}|\d{1,10})$/.test(code))
-    throw new MenshenError('provider_answer', `the provider answered ${status}${said ? ` with ${said}` : ''}`)
-  }
+  if (isError)
+    throw new RefusalError(
+      'provider_answer',
+      `the provider answered ${status}${said ? ` with ${said}` : ''}`,
+      status,
+      said,
+    )
   if (body === undefined) throw new MenshenError('provider_answer', 'the answer is not JSON')
   const wrong = notAccepted(body, success)
-  if (wrong !== undefined) throw new MenshenError('provider_answer', `the answer is no success: ${wrong}`)
+  if (wrong !== undefined) throw new RefusalError('provider_answer', `the answer is no success: ${wrong}`, status, said)
   const proper = at === undefined ? body : atPlace(body, at)
   if (typeof proper !== 'object' || proper === null || Array.isArray(proper))
     throw new MenshenError('provider_answer', `unusable in the answer: ${at ?? 'the whole'}`)

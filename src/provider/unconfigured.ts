@@ -14,6 +14,7 @@ export function unconfiguredProvider(plan: ProviderPlan): Provider {
     isNamed: async () => false,
     withSlot: signIn => signIn(),
     redeem: refuse,
+    said: refuse,
     userFacts: refuse,
     refresh: refuse,
     signOut: refuse,

@@ -1,6 +1,7 @@
 // Keys derived from our secrets, which every instance has and the store has not, so that a stolen store stays closed.
 // The first secret seals and signs; what any of them sealed can be opened.
 import { createHash, hkdfSync, randomBytes } from 'node:crypto'
+import type { ProviderPlan } from '../provider/plan.ts'
 import type { Settings } from '../settings/read.ts'
 import { Secret } from '../settings/secret.ts'
 import type { DataKeys } from './session-record.ts'
@@ -26,6 +27,8 @@ export interface DerivedKeys {
   readonly signing: KeyList
   /** For the return path in its cookie. */
   readonly returnPath: KeyList
+  /** For the questions of the doctor. */
+  readonly doctor: KeyList
 }
 
 /** Without SECRET, the client secret takes its place. With it, what the client secret sealed before can still be opened. */
@@ -49,7 +52,17 @@ export function deriveKeys({ SECRET, CLIENT_SECRET }: Pick<Settings, 'SECRET' | 
     signing: deriveAll('signing keys', [...rest, ...former]),
     // A cookie comes from outside: no secret that is out of use counts there.
     returnPath: deriveAll('return path', rest),
+    doctor: deriveAll('doctor', rest),
   }
+}
+
+/** What is wrong if there is nothing to derive from: a client without a secret gives us none. */
+export function secretProblem(
+  { SECRET }: Pick<Settings, 'SECRET'>,
+  { clientSecret, missing }: Pick<ProviderPlan, 'clientSecret' | 'missing'>,
+): string | undefined {
+  if (SECRET || clientSecret || missing.length > 0) return undefined
+  return 'SECRET is not set, and there is no client secret to derive it from; expected any text of 32 characters or more, for example from openssl rand -hex 32.'
 }
 
 function wrappingKey(secret: Secret): WrappingKey {

@@ -49,13 +49,24 @@ function isOneOf(values: Values, found: unknown): boolean {
 
 /** The first place at which one of the answers has something, as text. */
 export function textFrom(answers: readonly unknown[], sources: Sources): string {
+  return findText(answers, sources)?.text ?? ''
+}
+
+export interface FoundText {
+  readonly text: string
+  readonly source: Sources[number]
+  /** Which of the answers has it. */
+  readonly answer: number
+}
+
+export function findText(answers: readonly unknown[], sources: Sources): FoundText | undefined {
   for (const source of sources) {
-    for (const answer of answers) {
-      const parts = [source].flat().map(place => asText(atPlace(answer, place)))
-      if (parts.every(part => part !== '')) return parts.join('-')
+    for (const [answer, given] of answers.entries()) {
+      const parts = [source].flat().map(place => asText(atPlace(given, place)))
+      if (parts.every(part => part !== '')) return { text: parts.join('-'), source, answer }
     }
   }
-  return ''
+  return undefined
 }
 
 /** Groups come as a list of names, as an object with names as keys, or as one name; each place adds its own. */
@@ -96,6 +107,6 @@ export function shapeOf(value: unknown, depth = 2): string {
 }
 
 /** A name comes from outside too: it must not paint the terminal, nor begin a line. */
-function printable(name: string): string {
-  return name.slice(0, 40).replace(/[\p{C}\u2028\u2029]+/gu, '?')
+export function printable(name: string, longest = 40): string {
+  return name.slice(0, longest).replace(/[\p{C}\u2028\u2029]+/gu, '?')
 }

@@ -4,7 +4,7 @@ import { type IncomingMessage, type RequestListener, ServerResponse } from 'node
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { factsOf } from '../../errors.ts'
-import { isOwnPath } from '../../own-paths.ts'
+import { isOwnPath, OWN_PATHS } from '../../own-paths.ts'
 import { admit } from '../admission/admit.ts'
 import { challengeFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
@@ -38,10 +38,10 @@ function isWebSocket({ headers }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket'
 }
 
-/** A proxy asks about a request for a socket, in the browser's own words. */
+/** A proxy asks about a request for a socket, in the browser's own words; or the doctor, whether one would get here. */
 function isQuestion(request: IncomingMessage): boolean {
   const visit = readVisit(request)
-  return visit !== undefined && isCheck(visit.path)
+  return visit !== undefined && (isCheck(visit.path) || visit.path === OWN_PATHS.doctor)
 }
 
 /** Node has let go of a connection that asks for an upgrade: it is good for this one answer. */

@@ -1,0 +1,102 @@
+// `menshen doctor`: what a sign-in needs and does not have, one line each with its remedy.
+import { parseArgs } from 'node:util'
+import { MenshenError } from '../errors.ts'
+import { type Examined, examine } from '../observe/doctor/doctor.ts'
+import { type Finding, failure, good, runProbes } from '../observe/doctor/finding.ts'
+import { misspeltFinding } from '../observe/doctor/settings-probes.ts'
+import { storeProbes } from '../observe/doctor/store-probes.ts'
+import { planProviders } from '../provider/providers.ts'
+import type { Config } from '../settings/config/config-file.ts'
+import { findConfigFile, loadConfigFile } from '../settings/config/load-config.ts'
+import { findMisspelt } from '../settings/misspelt.ts'
+import { type Environment, readSettings, type Settings, wantsDevProvider } from '../settings/read.ts'
+import { DEVELOPMENT_CLIENT } from './development.ts'
+import { findingLines, toJson } from './doctor-output.ts'
+
+export interface DoctorRun {
+  readonly environment: Environment
+  readonly now: () => number
+  readonly isTerminal: boolean
+}
+
+const STORE_DEADLINE_MS = 15_000
+const USAGE = 'Expected menshen doctor [--json] [--sign-in [--show]]'
+
+/** What goes to stdout, and whether all is well. */
+export async function runDoctorCommand(
+  args: readonly string[],
+  run: DoctorRun,
+): Promise<{ text: string; ok: boolean }> {
+  const { json } = readArguments(args)
+  const findings = await diagnose(run)
+  const colours = run.isTerminal && !run.environment.NO_COLOR
+  const text = json ? toJson(findings) : findingLines(findings, colours)
+  return { text, ok: findings.every(({ level }) => level !== 'failure') }
+}
+
+function readArguments(args: readonly string[]) {
+  const flag = { type: 'boolean', default: false } as const
+  try {
+    const options = { json: flag, 'sign-in': flag, show: flag }
+    return parseArgs({ args: [...args], options, allowPositionals: false }).values
+  } catch (error) {
+    throw new MenshenError('bad_settings', `${(error as Error).message}\n${USAGE}`)
+  }
+}
+
+/** With settings that cannot be used, every problem of theirs, and whatever can be looked at in spite of it. */
+async function diagnose({ environment, now }: DoctorRun): Promise<Finding[]> {
+  const settings = await attempt('settings', async () => readSettings(environment))
+  const config = await attempt('configuration', () => loadConfig(environment))
+  if (settings.value && config.value) {
+    const given = { settings: settings.value, config: config.value }
+    const examined = await attempt('configuration', async () => prepare(environment, now, given))
+    if (examined.value) return [...(await examine(examined.value)), configuration(environment)]
+    return [...examined.problems, ...(await storeAlone(given.settings, now))]
+  }
+  const store = settings.value ? await storeAlone(settings.value, now) : []
+  return [...settings.problems, ...config.problems, ...findMisspelt(environment).map(misspeltFinding), ...store]
+}
+
+interface Attempted<T> {
+  readonly value?: T
+  readonly problems: readonly Finding[]
+}
+
+async function attempt<T>(name: string, work: () => Promise<T>): Promise<Attempted<T>> {
+  try {
+    return { value: await work(), problems: [] }
+  } catch (error) {
+    if (!(error instanceof MenshenError)) throw error
+    // One sentence a line, each with what is expected.
+    const problems = error.message.split('\n').map(sentence => failure(name, sentence, 'Correct it as it says.'))
+    return { problems }
+  }
+}
+
+async function loadConfig({ CONFIG }: Environment): Promise<Config> {
+  return loadConfigFile(findConfigFile(process.cwd(), CONFIG || undefined))
+}
+
+function configuration({ CONFIG }: Environment): Finding {
+  const file = findConfigFile(process.cwd(), CONFIG || undefined)
+  return good('configuration', file ? `${file} can be used` : 'no file, and none is needed')
+}
+
+interface Given {
+  readonly settings: Settings
+  readonly config: Config
+}
+
+export function prepare(environment: Environment, now: () => number, { settings: given, config }: Given): Examined {
+  const isConfigured = config.provider !== undefined || config.providers !== undefined
+  const isDevelopment = !isConfigured && wantsDevProvider(given)
+  const AUTH_URL = `http://localhost:${given.DEV_PROVIDER_PORT}`
+  const settings = isDevelopment ? readSettings({ ...environment, ...DEVELOPMENT_CLIENT, AUTH_URL }) : given
+  const plans = planProviders(config, settings)
+  return { settings, config, plans, now, misspelt: findMisspelt(environment), isDevelopment }
+}
+
+async function storeAlone(settings: Settings, now: () => number): Promise<Finding[]> {
+  return runProbes(storeProbes({ settings, now }), STORE_DEADLINE_MS)
+}

@@ -1,0 +1,61 @@
+// The doctor: everything that a sign-in needs, looked at without changing anything. The command and the console show what
+// it finds.
+import type { ProviderPlan } from '../../provider/plan.ts'
+import { deriveKeys } from '../../session/derived-keys.ts'
+import type { Config } from '../../settings/config/config-file.ts'
+import type { Misspelt } from '../../settings/misspelt.ts'
+import type { Settings } from '../../settings/read.ts'
+import type { Store } from '../../stores/store.ts'
+import { type Finding, good, type Probe, runProbes } from './finding.ts'
+import { providerProbe } from './provider-probes.ts'
+import { cookieFinding, settingsFindings, timeFinding } from './settings-probes.ts'
+import { storeProbes } from './store-probes.ts'
+import { upstreamProbes } from './upstream-probes.ts'
+import { type WayInOptions, wayInProbe } from './way-in.ts'
+
+export interface Examined {
+  readonly settings: Settings
+  readonly config: Config
+  readonly plans: readonly [ProviderPlan, ...ProviderPlan[]]
+  readonly now: () => number
+  readonly misspelt?: readonly Misspelt[]
+  /** The development provider would be started: there is nothing to ask yet. */
+  readonly isDevelopment?: boolean
+  /** One that is open already. */
+  readonly store?: Store
+}
+
+const LONGEST_CALL_MS = 10_000
+/** Discovery, then the token endpoint, and what a connection takes. */
+const CALLS_IN_A_ROW = 3
+
+export async function examine(examined: Examined): Promise<Finding[]> {
+  const { settings, config, plans, now, misspelt = [], store } = examined
+  const timeoutMs = callTimeout(settings)
+  const probes: Probe[] = [
+    { name: 'settings', run: async () => settingsFindings(settings, plans, misspelt) },
+    { name: 'cookies', run: async () => [cookieFinding(settings)] },
+    ...providerProbes(examined, timeoutMs),
+    ...storeProbes({ settings, now, store }),
+    ...upstreamProbes({ settings, config, timeoutMs, now }),
+    wayInProbe(wayInOptions(examined)),
+    { name: 'time', run: async () => [timeFinding(now())] },
+  ]
+  return runProbes(probes, CALLS_IN_A_ROW * timeoutMs + 2000)
+}
+
+function callTimeout({ PROVIDER_TIMEOUT_MS }: Settings): number {
+  return Math.min(PROVIDER_TIMEOUT_MS, LONGEST_CALL_MS)
+}
+
+export function wayInOptions({ settings, plans, now }: Pick<Examined, 'settings' | 'plans' | 'now'>): WayInOptions {
+  const { doctor } = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plans[0].clientSecret })
+  return { settings, key: doctor, timeoutMs: callTimeout(settings), now }
+}
+
+function providerProbes({ settings, plans, now, isDevelopment }: Examined, timeoutMs: number): Probe[] {
+  const seen = 'the development provider would be used, with users to click: not for production'
+  if (isDevelopment) return [{ name: 'provider', run: async () => [good('provider', seen)] }]
+  const options = { settings: { ...settings, PROVIDER_TIMEOUT_MS: timeoutMs }, now }
+  return plans.map(plan => providerProbe(plans.length === 1 ? 'provider' : `provider ${plan.id}`, plan, options))
+}

@@ -1,0 +1,163 @@
+// What a sign-in needs of a provider: that it can be reached, says who it is, publishes keys, keeps time, knows us by our
+// secret, and accepts our redirect address. Nothing of this signs anybody in.
+import { hash, randomBytes } from 'node:crypto'
+import { z } from 'zod'
+import { OWN_PATHS } from '../../own-paths.ts'
+import { type BoundedFetch, createBoundedFetch, readAnswer } from '../../provider/calls/bounded-fetch.ts'
+import { createMetadata, type Metadata } from '../../provider/oidc/metadata.ts'
+import type { ProviderPlan } from '../../provider/plan.ts'
+import { createProvider, type Provider, type ProviderOptions } from '../../provider/provider.ts'
+import { newTicket } from '../../session/ticket.ts'
+import { printable } from '../../settings/json-place.ts'
+import { probeClient } from './client-probe.ts'
+import { type Finding, failure, good, type Probe, warning, whatFailed } from './finding.ts'
+import { probeOrigin } from './reach.ts'
+
+const CLOCK_WARNING_MS = 30_000
+const CLOCK_FAILURE_MS = 300_000
+
+type Options = Pick<ProviderOptions, 'settings' | 'now'>
+
+interface Visiting {
+  readonly name: string
+  readonly plan: ProviderPlan
+  readonly provider: Provider
+  readonly fetch: BoundedFetch
+  readonly redirectUri: string
+  readonly now: () => number
+}
+
+/** `name` is `provider`, or with several of them also which. */
+export function providerProbe(name: string, plan: ProviderPlan, options: Options): Probe {
+  return { name, run: () => (plan.missing.length > 0 ? missing(name, plan) : probeProvider(name, plan, options)) }
+}
+
+async function missing(name: string, plan: ProviderPlan): Promise<Finding[]> {
+  const remedy =
+    'Set them in the environment, in .env or in the configuration; docs/providers.md says where they come from.'
+  return [failure(`${name} settings`, `missing: ${plan.missing.join(', ')}`, remedy)]
+}
+
+async function probeProvider(name: string, plan: ProviderPlan, { settings, now }: Options): Promise<Finding[]> {
+  const timeoutMs = settings.PROVIDER_TIMEOUT_MS
+  const report = () => {}
+  const { fetch, close } = createBoundedFetch(timeoutMs)
+  const provider = createProvider(plan, { settings, now, report })
+  const visiting = { name, plan, provider, fetch, redirectUri: settings.BASE_URL + OWN_PATHS.callback, now }
+  try {
+    const planned = originsOf([plan.issuer, ...Object.values(plan.endpoints)])
+    const reaching = Promise.all(planned.map(origin => probeOrigin(name, origin, { timeoutMs, now })))
+    const metadata = await createMetadata(plan, { fetch, now, report }).get().catch(whatFailed)
+    if (typeof metadata === 'string') return [...(await reaching).flat(), noDiscovery(name, plan, metadata)]
+    const further = originsOf(Object.values(metadata.endpoints)).filter(origin => !planned.includes(origin))
+    const found = await Promise.all([
+      reaching,
+      Promise.all(further.map(origin => probeOrigin(name, origin, { timeoutMs, now }))),
+      discovered(visiting, metadata),
+      probeKeys(visiting, metadata),
+      askForCode(visiting),
+      askAuthorization(visiting),
+    ])
+    return found.flat(2)
+  } finally {
+    await Promise.all([close(), provider.close()])
+  }
+}
+
+function originsOf(addresses: readonly (string | undefined)[]): string[] {
+  const usable = addresses.filter(url => url !== undefined && URL.canParse(url))
+  return [...new Set(usable.map(url => new URL(url ?? '').origin))]
+}
+
+function noDiscovery(name: string, { issuer = '' }: ProviderPlan, why: string): Finding {
+  const remedy = `AUTH_URL (or issuer) has to be the provider's issuer, exactly as it calls itself: look at ${issuer.replace(/\/$/, '')}/.well-known/openid-configuration.`
+  return failure(`${name} discovery`, why, remedy)
+}
+
+async function discovered({ name, plan }: Visiting, { issuer = '' }: Metadata): Promise<Finding[]> {
+  return plan.kind === 'oidc' ? [good(`${name} discovery`, `it calls itself ${printable(issuer, 200)}`)] : []
+}
+
+const keySet = z.object({
+  keys: z
+    .array(z.looseObject({ kty: z.string() }))
+    .min(1)
+    .max(200),
+})
+
+async function probeKeys({ name, fetch }: Visiting, { endpoints }: Metadata): Promise<Finding[]> {
+  const what = `${name} keys`
+  const remedy = 'Check JWKS_URL, or ask whoever runs the provider.'
+  if (!endpoints.jwks) return []
+  try {
+    const { status, body } = await readAnswer(await fetch(endpoints.jwks))
+    const { success, data } = keySet.safeParse(body)
+    if (status !== 200 || !success) return [failure(what, `no usable keys are published (status ${status})`, remedy)]
+    return [good(what, `${data.keys.length} published`)]
+  } catch (error) {
+    return [failure(what, whatFailed(error), remedy)]
+  }
+}
+
+async function askForCode({ name, plan, provider, redirectUri }: Visiting): Promise<Finding> {
+  const code = `menshen-doctor-${randomBytes(16).toString('hex')}`
+  const verifier = plan.pkce ? newTicket() : undefined
+  const redeem = async () => {
+    const tokens = await provider.redeem({ code, state: 'menshen-doctor', verifier, nonce: newTicket() })
+    // Where there is no token endpoint for codes, user info is where they are spent.
+    return plan.kind === 'company_token' ? provider.said(tokens, code) : tokens
+  }
+  return probeClient(`${name} client`, plan, redirectUri, redeem())
+}
+
+/** The page where users sign in, as the first answer to a browser: it also tells the provider's time. */
+async function askAuthorization({ name, plan, provider, fetch, redirectUri, now }: Visiting): Promise<Finding[]> {
+  const what = `${name} redirect address`
+  try {
+    const state = `${newTicket()}_idp`
+    const sent = { state, ...(plan.kind === 'oidc' && { nonce: newTicket() }), ...(plan.pkce && challenge()) }
+    const response = await fetch(await provider.authorizationUrl(sent), { headers: { accept: 'text/html' } })
+    return [judgeRedirect(what, redirectUri, response), ...judgeClock(`${name} clock`, response, now())]
+  } catch (error) {
+    const remedy = `A browser goes there to sign in; check that it can, and that ${redirectUri} is registered.`
+    return [warning(what, `the sign-in page could not be seen: ${whatFailed(error)}`, remedy)]
+  }
+}
+
+function challenge() {
+  return { challenge: hash('sha256', newTicket(), 'base64url') }
+}
+
+const CLIENT_ERRORS = ['unauthorized_client', 'invalid_client', 'access_denied']
+
+function judgeRedirect(what: string, redirectUri: string, { status, headers }: Response): Finding {
+  const location = headers.get('location') ?? ''
+  const isBack = location.startsWith(redirectUri) && URL.canParse(location)
+  const error = isBack ? new URL(location).searchParams.get('error') : null
+  if (error !== null) {
+    const seen = `${redirectUri} is accepted, but the provider comes back with ${printable(error)}`
+    if (CLIENT_ERRORS.includes(error))
+      return failure(what, seen, 'Check CLIENT_ID, and what the client is allowed there.')
+    if (/_required$/.test(error)) return good(what, `${redirectUri} is accepted`)
+    return warning(what, seen, 'Check SCOPE, authorizationParams, and the registration of the client.')
+  }
+  if (status >= 500)
+    return failure(what, `the sign-in page is out of order (status ${status})`, 'Ask whoever runs the provider.')
+  if (status >= 400)
+    return failure(
+      what,
+      `the provider answers ${status} to ${redirectUri}`,
+      `Register exactly ${redirectUri} at the provider; check CLIENT_ID and SCOPE.`,
+    )
+  return good(what, `${redirectUri} is accepted, as far as can be seen without signing in`)
+}
+
+function judgeClock(what: string, { headers }: Response, now: number): Finding[] {
+  const theirs = Date.parse(headers.get('date') ?? '')
+  if (Number.isNaN(theirs)) return []
+  const apart = Math.abs(theirs - now)
+  const seen = `${Math.round(apart / 1000)} s from the provider's`
+  const remedy = 'Set the time of this machine by NTP; if it is right, the provider has to set its own.'
+  if (apart > CLOCK_FAILURE_MS) return [failure(what, seen, remedy)]
+  return [apart > CLOCK_WARNING_MS ? warning(what, seen, remedy) : good(what, seen)]
+}

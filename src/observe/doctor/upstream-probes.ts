@@ -1,0 +1,56 @@
+// Whether each application behind can be connected to, and answers.
+import { readFileSync } from 'node:fs'
+import { Agent, request } from 'undici'
+import type { Config } from '../../settings/config/config-file.ts'
+import type { Settings } from '../../settings/read.ts'
+import { codeOf, type Finding, failure, good, type Probe, warning } from './finding.ts'
+import { probeOrigin } from './reach.ts'
+
+interface Options {
+  readonly settings: Pick<Settings, 'UPSTREAM' | 'UPSTREAM_CA_FILE' | 'UPSTREAM_CONNECT_TIMEOUT_MS'>
+  readonly config: Config
+  readonly timeoutMs: number
+  readonly now: () => number
+}
+
+export function upstreamProbes(options: Options): Probe[] {
+  const { UPSTREAM } = options.settings
+  const places: Config['upstreams'] = { ...(UPSTREAM && { '/': UPSTREAM }), ...options.config.upstreams }
+  if (Object.keys(places).length === 0)
+    return [{ name: 'upstream', run: async () => [good('upstream', 'none: our own home page is shown')] }]
+  return Object.entries(places).map(([prefix, place]) => {
+    const name = `upstream ${prefix}`
+    const url = typeof place === 'string' ? place : place.url
+    return { name, run: () => probeUpstream(name, prefix, url, options) }
+  })
+}
+
+async function probeUpstream(name: string, prefix: string, url: string, options: Options): Promise<Finding[]> {
+  const { settings, timeoutMs, now } = options
+  const ca = settings.UPSTREAM_CA_FILE && readFileSync(settings.UPSTREAM_CA_FILE, 'utf8')
+  const socketPath = url.startsWith('unix:') ? url.slice('unix:'.length) : undefined
+  const reached = socketPath ? [] : await probeOrigin(name, url, { timeoutMs, now, ca })
+  if (reached.some(({ level }) => level === 'failure')) return reached
+  const connect = { timeout: timeoutMs, ...(socketPath && { socketPath }), ...(ca && { ca }) }
+  const dispatcher = new Agent({ connect })
+  try {
+    // Only the head of an answer: any will do.
+    const { statusCode } = await request(new URL(prefix, socketPath ? 'http://localhost' : url), {
+      method: 'HEAD',
+      headers: { 'user-agent': 'menshen doctor' },
+      dispatcher,
+      signal: AbortSignal.timeout(timeoutMs),
+    })
+    return [...reached, judge(name, statusCode)]
+  } catch (error) {
+    const remedy = 'Check that the application is running there and speaks HTTP; users would get a 502 page.'
+    return [...reached, failure(name, `no answer (${codeOf(error)})`, remedy)]
+  } finally {
+    await dispatcher.destroy()
+  }
+}
+
+function judge(name: string, status: number): Finding {
+  const seen = `answers ${status}`
+  return status >= 500 ? warning(name, seen, 'Look at the log of the application.') : good(name, seen)
+}

@@ -1,0 +1,334 @@
+// `menshen doctor` as operators run it: what it says of a provider, a store, an application and a proxy that are right, wrong,
+// slow, away, or full of garbage.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { existsSync, writeFileSync } from 'node:fs'
+import { createServer, type RequestListener } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { suite, type TestContext, test } from 'node:test'
+import { exportJWK, generateKeyPair } from 'jose'
+import { filesOf, makeAuthority, makeCertificate } from '../forward/certificates.ts'
+import { freePort } from '../kit/free-port.ts'
+import { type Environment, runMenshen, startMenshen } from '../kit/process.ts'
+import { startRedis } from '../kit/redis-server.ts'
+import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+interface Check {
+  name: string
+  ok: boolean
+  level: 'good' | 'warning' | 'failure'
+  seen: string
+  remedy: string
+}
+
+interface Diagnosis {
+  code: number | null
+  output: string
+  checks: Check[]
+  /** The only check of this name. */
+  check(name: string): Check
+}
+
+async function doctor(env: Environment, cwd?: string): Promise<Diagnosis> {
+  const { code, output } = await runMenshen(env, { args: ['doctor', '--json'], ...(cwd && { cwd }) })
+  // Nothing but the document may be there.
+  const { checks } = JSON.parse(output) as { checks: Check[] }
+  const check = (name: string) => {
+    const found = checks.filter(one => one.name === name)
+    assert.equal(found.length, 1, `${name}: ${output}`)
+    return found[0] as Check
+  }
+  assert.equal(code, checks.some(({ ok }) => !ok) ? 1 : 0, output)
+  return { code, output, checks, check }
+}
+
+async function provider(t: TestContext) {
+  const started = await startScriptedProvider()
+  t.after(() => started.close())
+  return started
+}
+
+async function listen(t: TestContext, listener: RequestListener): Promise<string> {
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+const ALONE = { BASE_URL: 'http://localhost:9', STORE: 'memory:' }
+
+suite('menshen doctor', () => {
+  test('with nothing configured says that the development provider would be used, and makes no store', async t => {
+    const cwd = tempFolder(t)
+    const { code, check } = await doctor({ PORT: String(await freePort()) }, cwd)
+    assert.equal(code, 0)
+    assert.match(check('provider').seen, /development provider/)
+    assert.match(check('store').seen, /not there yet/)
+    assert.equal(check('proxy').level, 'warning')
+    assert.ok(!existsSync(join(cwd, 'data')))
+  })
+
+  test('prints one line a probe with a mark, what was seen and the remedy, without colours in a pipe', async () => {
+    const { code, output } = await runMenshen(ALONE, { args: ['doctor'] })
+    assert.equal(code, 0)
+    const lines = output.split('\n')
+    assert.match(lines.pop() ?? '', /^\d+ good, \d+ warnings, 0 failures$/)
+    for (const line of lines) assert.match(line, /^[✔!✖] [\w /-]+: .+/)
+    assert.match(output, /^! settings: the state is checked by its suffix only.* → STATE_CHECK=bound$/m)
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what must not be there
+    assert.doesNotMatch(output, /\x1b/)
+  })
+
+  test('refuses options that it does not know, in one sentence and the usage', async () => {
+    const { code, output } = await runMenshen({}, { args: ['doctor', '--jsn'] })
+    assert.equal(code, 1)
+    assert.match(output, /--jsn[\s\S]*menshen doctor \[--json\]/)
+  })
+
+  test('with a broken configuration names every problem at once', async t => {
+    const cwd = tempFolder(t)
+    writeFileSync(join(cwd, 'menshen.config.mjs'), 'export default { rules: 1, colour: "red" }\n')
+    const { code, checks } = await doctor({ PORT: 'x', STORE: 'nowhere', CLIENT_SECRTE: 'hush-hush' }, cwd)
+    assert.equal(code, 1)
+    const seen = checks.map(check => check.seen).join('\n')
+    for (const wrong of [/PORT is "x"/, /STORE is "nowhere"/, /CLIENT_SECRTE/, /rules/, /colour/])
+      assert.match(seen, wrong)
+    assert.doesNotMatch(seen, /hush/)
+  })
+
+  test('names the settings of the provider that are missing', async () => {
+    const { code, check } = await doctor({ ...ALONE, AUTH_URL: 'http://127.0.0.1:9' })
+    assert.equal(code, 1)
+    assert.match(check('provider settings').seen, /CLIENT_ID, CLIENT_SECRET/)
+  })
+})
+
+suite('menshen doctor and the provider', () => {
+  test('a good one is good in every respect, and nobody is signed in by it', async t => {
+    const { settings, callsTo } = await provider(t)
+    const { code, check, output } = await doctor({ ...ALONE, ...settings })
+    assert.equal(code, 0, output)
+    assert.match(check('provider client').seen, /invalid_grant/)
+    assert.match(check('provider redirect address').seen, /^http:\/\/localhost:9\/callback is accepted/)
+    for (const name of ['dns', 'connection', 'clock']) assert.equal(check(`provider ${name}`).level, 'good')
+    assert.deepEqual([callsTo('token').length, callsTo('userinfo').length], [1, 0])
+    assert.doesNotMatch(output, /CANARY/)
+  })
+
+  test('a wrong secret is told from a wrong redirect address', async t => {
+    const { settings, answer } = await provider(t)
+    const wrong = await doctor({ ...ALONE, ...settings, CLIENT_SECRET: 'another-CANARY' })
+    assert.match(wrong.check('provider client').remedy, /CLIENT_SECRET/)
+    assert.doesNotMatch(wrong.output, /CANARY/)
+    answer('token', {
+      kind: 'json',
+      status: 400,
+      body: { error: 'redirect_uri_mismatch', error_description: 'CANARY' },
+    })
+    answer('authorize', { kind: 'bytes', status: 400, body: 'Invalid redirect_uri CANARY' })
+    const { code, check, output } = await doctor({ ...ALONE, ...settings })
+    assert.equal(code, 1)
+    for (const name of ['provider client', 'provider redirect address']) {
+      assert.equal(check(name).ok, false)
+      assert.match(check(name).remedy, /Register exactly http:\/\/localhost:9\/callback/)
+    }
+    assert.doesNotMatch(output, /CANARY/)
+  })
+
+  test('one that is away, hangs, or answers garbage is told within the deadline', async t => {
+    const { settings, answer, close } = await provider(t)
+    const env = { ...ALONE, ...settings, PROVIDER_TIMEOUT_MS: '500' }
+    for (const kind of ['hang', 'endless', 'drip'] as const) {
+      for (const endpoint of ['token', 'authorize'] as const) answer(endpoint, { kind })
+      const { check } = await doctor(env)
+      assert.equal(check('provider client').ok, false, kind)
+    }
+    const esc = '\u001b[31mred'
+    answer('token', { kind: 'bytes', body: `<html>${esc}`, headers: { 'content-type': 'text/html' } })
+    answer('authorize', {
+      kind: 'redirect',
+      to: `http://localhost:9/callback?error=${encodeURIComponent(`${esc}\nforged`)}`,
+    })
+    const garbage = await doctor(env)
+    assert.match(garbage.check('provider client').seen, /not JSON/)
+    assert.doesNotMatch(garbage.check('provider redirect address').seen, /\p{Cc}/u)
+    await close()
+    const away = await doctor(env)
+    assert.match(away.check('provider connection').seen, /ECONNREFUSED/)
+    assert.equal(away.code, 1)
+  })
+
+  test('a name that does not resolve is said', async () => {
+    const env = { ...ALONE, AUTH_URL: 'https://idp.invalid', CLIENT_ID: 'a', CLIENT_SECRET: 'b' }
+    const { check } = await doctor(env)
+    assert.match(check('provider dns').seen, /idp\.invalid has no address/)
+  })
+
+  test('OpenID Connect: discovery, keys, and a clock that is wrong', async t => {
+    const { publicKey } = await generateKeyPair('RS256')
+    const jwk = await exportJWK(publicKey)
+    let keys: object[] = [{ ...jwk, kid: 'k' }]
+    let issuer: string | undefined
+    const url = await listen(t, (request, response) => {
+      const path = (request.url ?? '').split('?')[0]
+      const json = (body: object, status = 200) =>
+        response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+      const at = (name: string) => `${url}/${name}`
+      if (path === '/.well-known/openid-configuration')
+        return json({
+          issuer: issuer ?? url,
+          authorization_endpoint: at('auth'),
+          token_endpoint: at('token'),
+          jwks_uri: at('jwks'),
+        })
+      if (path === '/jwks') return json({ keys })
+      if (path === '/token') return json({ error: 'invalid_client' }, 401)
+      response.setHeader('date', new Date(Date.now() - 600_000).toUTCString())
+      return json({})
+    })
+    const env = { ...ALONE, PROVIDER: 'oidc', AUTH_URL: url, CLIENT_ID: 'a', CLIENT_SECRET: 'b' }
+    const { check } = await doctor(env)
+    assert.equal(check('provider discovery').level, 'good')
+    assert.equal(check('provider keys').seen, '1 published')
+    assert.match(check('provider client').seen, /401 invalid_client/)
+    assert.equal(check('provider clock').level, 'failure')
+    assert.match(check('provider clock').seen, /^(599|600|601) s from/)
+    keys = []
+    assert.equal((await doctor(env)).check('provider keys').ok, false)
+    issuer = 'https://somebody.else'
+    assert.match((await doctor(env)).check('provider discovery').seen, /another issuer/)
+  })
+
+  test('a certificate that nobody knows, and one that expires soon', async t => {
+    const folder = tempFolder(t)
+    const ca = makeAuthority(folder)
+    const server = createSecureServer(filesOf(makeCertificate(folder, 'idp', ca)), (_request, response) =>
+      response.end(),
+    )
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.after(() => server.close())
+    const AUTH_URL = `https://localhost:${(server.address() as AddressInfo).port}`
+    const env = { ...ALONE, AUTH_URL, CLIENT_ID: 'a', CLIENT_SECRET: 'b' }
+    const unknown = await doctor(env)
+    assert.equal(unknown.check('provider tls').ok, false)
+    assert.match(unknown.check('provider tls').remedy, /NODE_EXTRA_CA_CERTS/)
+    const known = await doctor({ ...env, NODE_EXTRA_CA_CERTS: ca.certFile })
+    assert.equal(known.check('provider tls').level, 'warning')
+    assert.match(known.check('provider tls').seen, /valid for [12] more days/)
+  })
+
+  test('each of several is named', async t => {
+    const { url } = await provider(t)
+    const cwd = tempFolder(t)
+    const one = `{ preset: 'oauth2', authorizationUrl: '${url}/oauth/authorize', tokenUrl: '${url}/oauth/token', clientId: 'x', clientSecret: 'y' }`
+    writeFileSync(join(cwd, 'menshen.config.mjs'), `export default { providers: { staff: ${one}, guests: {} } }\n`)
+    const { check } = await doctor(ALONE, cwd)
+    assert.equal(check('provider staff client').ok, false)
+    assert.match(check('provider guests settings').seen, /providers\.guests\.clientId/)
+  })
+})
+
+suite('menshen doctor and the store', () => {
+  test('a Redis that evicts is a failure, without persistence a warning, and nothing is left in it', async t => {
+    const redis = await startRedis({ settings: ['--maxmemory-policy', 'allkeys-lru'] })
+    t.after(() => redis.stop())
+    const { code, check } = await doctor({ ...ALONE, STORE: `redis://${redis.host}` })
+    assert.equal(code, 1)
+    assert.match(check('redis eviction policy').remedy, /noeviction/)
+    assert.equal(check('redis persistence').level, 'warning')
+    assert.equal(check('redis version').level, 'good')
+    for (const name of ['store', 'store latency']) assert.notEqual(check(name).level, 'failure')
+    assert.equal(await redis.command('DBSIZE'), '0')
+  })
+
+  test('one that is away or wants another password is said, never the password', async t => {
+    const redis = await startRedis({ password: 'right-CANARY' })
+    t.after(() => redis.stop())
+    for (const STORE of [`redis://127.0.0.1:${await freePort()}`, `redis://:wrong-CANARY@${redis.host}`]) {
+      const { code, check, output } = await doctor({ ...ALONE, STORE })
+      assert.equal(code, 1)
+      assert.equal(check('store').ok, false)
+      assert.doesNotMatch(output, /CANARY/)
+    }
+  })
+
+  test('files of this machine are tried out, and what cannot be one is said', async t => {
+    const folder = tempFolder(t)
+    const good = await doctor({ ...ALONE, STORE: `lmdb:${folder}` })
+    assert.match(good.check('store').seen, /writes, reads, lists, expires and removes/)
+    writeFileSync(join(folder, 'file'), '')
+    const bad = await doctor({ ...ALONE, STORE: `lmdb:${join(folder, 'file')}` })
+    assert.equal(bad.check('store').ok, false)
+  })
+})
+
+suite('menshen doctor and the application', () => {
+  test('one that is down, one that answers, and one that is broken', async t => {
+    const url = await listen(t, (request, response) => {
+      response.writeHead(request.url?.startsWith('/broken') ? 500 : 404).end()
+    })
+    const cwd = tempFolder(t)
+    writeFileSync(
+      join(cwd, 'menshen.config.mjs'),
+      `export default { upstreams: { '/broken': '${url}', '/fine': '${url}' } }\n`,
+    )
+    const { check, code } = await doctor({ ...ALONE, UPSTREAM: `http://127.0.0.1:${await freePort()}` }, cwd)
+    assert.equal(code, 1)
+    assert.match(check('upstream / connection').seen, /ECONNREFUSED/)
+    assert.deepEqual([check('upstream /broken').level, check('upstream /fine').level], ['warning', 'good'])
+  })
+})
+
+suite('menshen doctor and the way in', () => {
+  test('sees what arrives at the Menshen that runs at BASE_URL', async t => {
+    const { settings } = await provider(t)
+    const port = String(await freePort())
+    const env = { ...settings, BASE_URL: `http://localhost:${port}`, PORT: port, STORE: 'memory:' }
+    const { stop, url } = await startMenshen(env)
+    t.after(stop)
+    const { check } = await doctor(env)
+    for (const part of ['host', 'proto', 'client address', 'upgrade'])
+      assert.equal(check(`proxy ${part}`).level, 'good', part)
+    // Whoever has not our secret learns nothing, not even that there is such a page.
+    for (const headers of [{}, { 'x-menshen-doctor': `${Date.now()}.${'a'.repeat(22)}.${'b'.repeat(43)}` }]) {
+      const response = await fetch(`${url}/_menshen/doctor`, { headers })
+      assert.equal(response.status, 404)
+    }
+    const stranger = await doctor({ ...env, CLIENT_SECRET: 'another' })
+    assert.match(stranger.check('proxy').seen, /something else .*status 404/)
+  })
+
+  test('a proxy that passes on made-up addresses, another Host, and no Upgrade', async t => {
+    const { settings } = await provider(t)
+    const port = await freePort()
+    const front = await listen(t, async (request, response) => {
+      const passed = {
+        'x-menshen-doctor': String(request.headers['x-menshen-doctor']),
+        'x-forwarded-for': String(request.headers['x-forwarded-for']),
+      }
+      const answer = await fetch(`http://127.0.0.1:${port}${request.url}`, { headers: passed })
+      response.writeHead(answer.status).end(await answer.text())
+    })
+    const BASE_URL = front.replace('127.0.0.1', 'localhost')
+    const env = { ...settings, BASE_URL, PORT: String(port), STORE: 'memory:' }
+    const first = await startMenshen(env)
+    t.after(first.stop)
+    const untrusted = await doctor(env)
+    assert.equal(untrusted.check('proxy client address').remedy, 'TRUSTED_PROXIES=127.0.0.1')
+    for (const part of ['host', 'proto', 'upgrade'])
+      assert.equal(untrusted.check(`proxy ${part}`).level, 'warning', part)
+    await first.stop()
+    const second = await startMenshen({ ...env, TRUSTED_PROXIES: '127.0.0.1' })
+    t.after(second.stop)
+    const trusting = await doctor({ ...env, TRUSTED_PROXIES: '127.0.0.1' })
+    assert.match(trusting.check('proxy client address').seen, /anybody can make up/)
+    assert.equal(trusting.code, 1)
+  })
+})
