@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import { cachedPackages } from './cached-packages.ts'
+import { npmPackages } from './cached-folder.ts'
 import { createCallLog } from './call-log.ts'
 
 const VERSION = '1.7.5'
@@ -38,7 +38,7 @@ const MORE_TABLES = ['oauthAccessToken', 'oauthConsent', 'oauthResource', 'oauth
 
 /** `undefined` if its packages cannot be installed. */
 export async function startBetterAuth(gateway: string) {
-  const load = await cachedPackages(PACKAGES)
+  const load = await npmPackages(`better-auth-${VERSION}`, PACKAGES)
   if (!load) return undefined
   const calls = createCallLog()
   const server = createServer((request, response) => {

@@ -14,7 +14,7 @@ export interface LiveWishes {
   configuration?: LiveOptions['configuration']
 }
 
-/** What oidc-provider wants before it gives a refresh token. */
+/** What many a provider wants before it gives a refresh token: OpenID Connect Core 11. */
 export const OFFLINE = {
   env: { SCOPE: 'openid profile email groups offline_access' },
   config: { provider: { authorizationParams: { prompt: 'consent' } } },
