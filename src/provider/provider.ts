@@ -4,6 +4,7 @@ import { decodeJwt } from 'jose'
 import type { Report } from '../events.ts'
 import { OWN_PATHS } from '../own-paths.ts'
 import type { Settings } from '../settings/read.ts'
+import { createAddressGuard } from './calls/address-guard.ts'
 import { authorizationUrl, type SentAttempt } from './calls/authorization-url.ts'
 import { createBoundedFetch } from './calls/bounded-fetch.ts'
 import { createCompanyToken } from './calls/company-token.ts'
@@ -61,9 +62,16 @@ const SIGN_OUT_TIMEOUT_MS = 2000
 export function createProvider(plan: ProviderPlan, { settings, now, report }: ProviderOptions): Provider {
   const { BASE_URL, PROVIDER_TIMEOUT_MS: timeoutMs } = settings
   const redirectUri = BASE_URL + OWN_PATHS.callback
-  const calls = createBoundedFetch(timeoutMs)
-  const signOutCalls = createBoundedFetch(Math.min(SIGN_OUT_TIMEOUT_MS, timeoutMs))
-  const metadata = createMetadata(plan, { fetch: calls.fetch, now, report })
+  // Without metadata every address is the operator's own.
+  const guard = plan.kind === 'oidc' ? createAddressGuard(plan) : undefined
+  const calls = createBoundedFetch(timeoutMs, guard?.lookup)
+  const signOutCalls = createBoundedFetch(Math.min(SIGN_OUT_TIMEOUT_MS, timeoutMs), guard?.lookup)
+  const discovery = createBoundedFetch(timeoutMs, guard?.issuerLookup)
+  const metadata = createMetadata(plan, {
+    fetch: guard ? guard.learnFrom(discovery.fetch) : discovery.fetch,
+    now,
+    report,
+  })
   const keys = createKeySet({ url: async () => endpointOf(await metadata.get(), 'jwks'), fetch: calls.fetch, now })
   const client = { client_id: plan.clientId }
   const connection: ProviderConnection = {
@@ -126,7 +134,7 @@ export function createProvider(plan: ProviderPlan, { settings, now, report }: Pr
     introspect: token => introspectToken(connection, token),
 
     async close() {
-      await Promise.all([calls.close(), signOutCalls.close()])
+      await Promise.all([calls.close(), signOutCalls.close(), discovery.close()])
     },
   }
 }

@@ -69,7 +69,7 @@ export function createClient(baseUrl: string, now: () => number = Date.now) {
       const { location } = redirect.headers
       if (location === undefined) throw new Error(`a ${redirect.status} of ${redirect.url} leads nowhere`)
       const { origin, hostname, pathname, search } = new URL(location, redirect.url)
-      if (origin !== home && !['127.0.0.1', 'localhost'].includes(hostname))
+      if (origin !== home && !/^(localhost|127\.\d+\.\d+\.\d+)$/.test(hostname))
         throw new Error(`${location} leads away from this machine`)
       return visit(origin, { ...options, path: pathname + search })
     },

@@ -4,13 +4,18 @@ import type { TestContext } from 'node:test'
 import type { Config } from '../../src/index.ts'
 import type { Client, Response } from '../kit/client.ts'
 import { openMenshen } from '../kit/menshen.ts'
-import { OIDC_SECRETS, startOidcServer } from '../kit/oidc/oidc-server.ts'
+import { OIDC_SECRETS, type OidcPlace, startOidcServer } from '../kit/oidc/oidc-server.ts'
 import type { Environment } from '../kit/process.ts'
 
 export type RelyingParty = Awaited<ReturnType<typeof openRelyingParty>>
 
-export async function openRelyingParty(t: TestContext, env: Environment = {}, config: Config = {}) {
-  const op = await startOidcServer(t)
+export async function openRelyingParty(
+  t: TestContext,
+  env: Environment = {},
+  config: Config = {},
+  place: OidcPlace = {},
+) {
+  const op = await startOidcServer(t, place)
   const rp = await openMenshen({ ...op.settings, ...env }, { config })
   t.after(() => rp.close())
   op.client = { baseUrl: rp.url, now: rp.now }

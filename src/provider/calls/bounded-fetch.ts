@@ -1,4 +1,5 @@
 // One call to the provider: a deadline that includes the body, a size limit, no redirects, a fresh connection.
+import type { LookupFunction } from 'node:net'
 import { Agent, fetch } from 'undici'
 import { MenshenError } from '../../errors.ts'
 
@@ -29,9 +30,13 @@ export interface CallInit {
 /** `fetch` for oauth4webapi. What it returns has been read completely and within the limits. */
 export type BoundedFetch = (url: string, init?: CallInit) => Promise<Response>
 
-export function createBoundedFetch(timeoutMs: number): { fetch: BoundedFetch; close(): Promise<void> } {
+/** `lookup` can refuse where a name leads. */
+export function createBoundedFetch(
+  timeoutMs: number,
+  lookup?: LookupFunction,
+): { fetch: BoundedFetch; close(): Promise<void> } {
   // A reused connection that the provider has just closed would lose a code that can be redeemed only once.
-  const agent = new Agent({ pipelining: 0, connect: { timeout: timeoutMs } })
+  const agent = new Agent({ pipelining: 0, connect: { timeout: timeoutMs, ...(lookup && { lookup }) } })
   return {
     async fetch(url, init = {}) {
       const headers = { 'user-agent': USER_AGENT, accept: 'application/json', ...init.headers }
@@ -114,6 +119,8 @@ const BEFORE_SENDING = new Set([
 
 function asMenshenError(error: unknown): MenshenError {
   if (error instanceof MenshenError) return error
+  // A lookup that refuses comes wrapped.
+  if (error instanceof Error && error.cause instanceof MenshenError) return error.cause
   const code = innermostCode(error)
   if (BEFORE_SENDING.has(code)) return new NeverArrived(`no connection (${code})`, error)
   return new MenshenError('provider_unreachable', `the connection broke (${code})`, error)

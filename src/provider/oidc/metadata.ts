@@ -164,9 +164,10 @@ async function refuseTrap(issuer: string, found: Document): Promise<void> {
   const isSecure = issuer.startsWith('https:')
   if (isSecure && addresses.some(url => !String(url).startsWith('https:')))
     throw new MenshenError('provider_answer', 'the discovery document leads to plain http')
-  if (await leadsToPrivate(issuer)) return
-  for (const url of new Set(addresses.map(String))) {
-    const isPrivate = await leadsToPrivate(url).catch(() => false)
-    if (isPrivate) throw new MenshenError('provider_answer', 'the discovery document leads into a private network')
-  }
+  // What does not resolve now is judged when it is connected to.
+  const isPrivate = (url: string) => leadsToPrivate(url).catch(() => false)
+  if (await isPrivate(issuer)) return
+  const verdicts = await Promise.all([...new Set(addresses.map(String))].map(isPrivate))
+  if (verdicts.includes(true))
+    throw new MenshenError('provider_answer', 'the discovery document leads into a private network')
 }

@@ -1,5 +1,5 @@
 // Whether an address is one of a private network or of this machine: metadata from outside must not lead us there.
-import { lookup } from 'node:dns/promises'
+import dns from 'node:dns'
 import { BlockList, isIP } from 'node:net'
 
 const PRIVATE = new BlockList()
@@ -33,8 +33,13 @@ export function isPrivateAddress(address: string): boolean {
 
 /** Whether the host of this address is, or resolves to, a private one. Throws if it does not resolve. */
 export async function leadsToPrivate(url: string): Promise<boolean> {
-  const host = new URL(url).hostname.replace(/^\[|\]$/g, '')
+  const host = hostOf(url)
   if (isIP(host)) return isPrivateAddress(host)
-  const found = await lookup(host, { all: true })
+  const found = await dns.promises.lookup(host, { all: true })
   return found.some(({ address }) => isPrivateAddress(address))
+}
+
+/** As a name server and a socket want it. */
+export function hostOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).hostname.replace(/^\[|\]$/g, '') : ''
 }

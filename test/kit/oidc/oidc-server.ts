@@ -43,15 +43,22 @@ const FIRST_KEY = await newSigningKey('key-1')
 
 export type OidcServer = Awaited<ReturnType<typeof startOidcServer>>
 
-export async function startOidcServer(t: TestContext) {
+/** It listens at `host`, a loopback address, and may call itself by a `name` that leads there. */
+export interface OidcPlace {
+  readonly host?: string
+  readonly name?: string
+}
+
+export async function startOidcServer(t: TestContext, { host = '127.0.0.1', name = host }: OidcPlace = {}) {
   const calls: OidcCall[] = []
   const complaints: string[] = []
   const answers = new Map<OidcEndpoint, Answer>()
   const codes = new Map<string, { nonce: string; challenge: string; used: boolean }>()
   const given = { accessTokens: new Set<string>(), refreshTokens: new Set<string>(), idTokens: new Set<string>() }
-  const server = createServer((request, response) => void take(request, response)).listen(0, '127.0.0.1')
+  const server = createServer((request, response) => void take(request, response)).listen(0, host)
   await once(server, 'listening')
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { port } = server.address() as AddressInfo
+  const issuer = `http://${name}:${port}`
   t.after(() => {
     server.close()
     server.closeAllConnections()
@@ -99,7 +106,7 @@ export async function startOidcServer(t: TestContext) {
     const same = <T>(right: T): unknown => right
     switch (endpoint) {
       case 'discovery':
-        return json((bend.discovery ?? same)(metadata(issuer)))
+        return json((bend.discovery ?? same)(metadata(issuer, `http://${host}:${port}`)))
       case 'keys':
         return json((bend.keys ?? same)({ keys: op.published.map(({ jwk }) => jwk) }))
       case 'authorize':
@@ -163,14 +170,15 @@ function back(
   return redirect(url.href)
 }
 
-function metadata(issuer: string): Json {
+/** What a browser goes to is at the address itself: that of the tests knows no names. */
+function metadata(issuer: string, forBrowsers: string): Json {
   return {
     issuer,
-    authorization_endpoint: `${issuer}/authorize`,
+    authorization_endpoint: `${forBrowsers}/authorize`,
     token_endpoint: `${issuer}/token`,
     userinfo_endpoint: `${issuer}/userinfo`,
     jwks_uri: `${issuer}/keys`,
-    end_session_endpoint: `${issuer}/end-session`,
+    end_session_endpoint: `${forBrowsers}/end-session`,
     revocation_endpoint: `${issuer}/revoke`,
     scopes_supported: ['openid', 'profile', 'email'],
     response_types_supported: ['code'],

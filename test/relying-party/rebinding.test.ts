@@ -1,0 +1,118 @@
+// DNS rebinding (S69): a name that led to the open network when the metadata was read leads into a private one when it is
+// called. Names are resolved as the test says, and 127.0.0.2 stands for the open network.
+import assert from 'node:assert/strict'
+import dns from 'node:dns'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { BlockList } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { freePort } from '../kit/free-port.ts'
+import { openRelyingParty } from './relying-party.ts'
+
+const OPEN = '127.0.0.2'
+const PRIVATE = '127.0.0.1'
+const AT_OPEN = { host: OPEN, name: 'idp.test' }
+
+type Callback = (error: Error | null, address: unknown, family?: number) => void
+
+/** Makes these names lead where they say, from now on and whenever the test changes them. */
+function names(t: TestContext, leads: Record<string, string>) {
+  const real = dns.lookup
+  const found = (name: string) => ({ address: leads[name] ?? '', family: 4 })
+  t.mock.method(dns, 'lookup', (name: string, options: { all?: boolean }, callback: Callback) => {
+    if (!(name in leads)) return real(name, options, callback as never)
+    const { address, family } = found(name)
+    process.nextTick(() => (options.all ? callback(null, [{ address, family }]) : callback(null, address, family)))
+  })
+  t.mock.method(dns.promises, 'lookup', async (name: string) => [found(name)])
+  t.mock.method(BlockList.prototype, 'check', (address: string) => address !== OPEN)
+  return leads
+}
+
+/** What waits in the private network at the provider's port; it counts who comes. */
+async function inside(t: TestContext, port: number) {
+  const seen: string[] = []
+  const server = createServer((request, response) => {
+    seen.push(`${request.method} ${request.url}`)
+    response.end('{}')
+  }).listen(port, PRIVATE)
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return seen
+}
+
+async function openRebinding(t: TestContext) {
+  const leads = names(t, { 'idp.test': OPEN, 'api.idp.test': OPEN })
+  const scene = await openRelyingParty(t, {}, {}, AT_OPEN)
+  const { port } = new URL(scene.op.issuer)
+  scene.op.bend.discovery = right => ({
+    ...right,
+    token_endpoint: `http://api.idp.test:${port}/token`,
+    userinfo_endpoint: `http://api.idp.test:${port}/userinfo`,
+  })
+  return { ...scene, leads, seen: await inside(t, Number(port)) }
+}
+
+test('a name that leads into a private network after discovery is not connected to', async t => {
+  const { op, rp, leads, seen, accepts, refuses } = await openRebinding(t)
+  await accepts()
+  leads['api.idp.test'] = PRIVATE
+  await refuses('token_error')
+  assert.deepEqual(seen, [])
+  assert.match(JSON.stringify(rp.lines.at(-1)), /provider_answer.*private network/)
+  leads['api.idp.test'] = OPEN
+  op.bend.token = right => {
+    leads['api.idp.test'] = PRIVATE
+    return right
+  }
+  await refuses('userinfo_error')
+  assert.deepEqual(seen, [])
+})
+
+test('a refresh and a revocation follow it no more than a sign-in', async t => {
+  const { rp, leads, seen, accepts } = await openRebinding(t)
+  const user = await accepts()
+  const leaving = await accepts()
+  leads['api.idp.test'] = PRIVATE
+  rp.passSeconds(7000)
+  assert.equal((await user.get('/_menshen/me')).status, 401)
+  await leaving.post('/logout', '', { headers: { origin: rp.url } })
+  assert.deepEqual(seen, [])
+})
+
+test('an issuer that seems private for a moment opens no way into the private network', async t => {
+  const { op, leads, seen, visitor } = await openRebinding(t)
+  leads['api.idp.test'] = PRIVATE
+  const { discovery } = op.bend
+  op.bend.discovery = right => {
+    // The connection for the metadata is made already: only whoever looks the name up once more is deceived.
+    leads['idp.test'] = PRIVATE
+    return discovery?.(right)
+  }
+  const client = visitor()
+  const away = await client.post('/login')
+  leads['idp.test'] = OPEN
+  if (!away.headers.location?.startsWith('/login')) await client.follow(await client.follow(away))
+  assert.deepEqual(seen, [])
+})
+
+test('an address of the operator’s own configuration may be private', async t => {
+  names(t, { 'idp.test': OPEN, 'inner.test': PRIVATE })
+  const port = await freePort()
+  const seen = await inside(t, port)
+  const config = { provider: { userInfoUrl: `http://inner.test:${port}/me` } }
+  const scene = await openRelyingParty(t, {}, config, AT_OPEN)
+  await scene.refuses('userinfo_error')
+  assert.deepEqual(seen, ['GET /me'])
+})
+
+test('an issuer of a private network may name others there', async t => {
+  names(t, { 'idp.test': PRIVATE, 'api.idp.test': PRIVATE })
+  const scene = await openRelyingParty(t, {}, {}, { host: PRIVATE, name: 'idp.test' })
+  const { port } = new URL(scene.op.issuer)
+  scene.op.bend.discovery = right => ({ ...right, userinfo_endpoint: `http://api.idp.test:${port}/userinfo` })
+  await scene.accepts()
+})
