@@ -1,7 +1,8 @@
 // Puts the parts together: settings in, the whole sign-in as a request listener out.
 import type { RequestListener } from 'node:http'
-import { USUAL_ROLES } from './access/roles.ts'
+import { rolesFor, USUAL_ROLES } from './access/roles.ts'
 import { createRules } from './access/rules.ts'
+import { createScopedName } from './access/scoped-name.ts'
 import { MenshenError } from './errors.ts'
 import { createLostCookieDetector } from './gateway/admission/lost-cookie.ts'
 import type { GatewayContext } from './gateway/context.ts'
@@ -67,12 +68,16 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   const keyring = createDataKeyring({ store, keys, now, report })
   const signingKeys = createSigningKeys(store, keys.signing, now)
   await useSecrets(keyring, signingKeys)
+  const ids = Object.keys(config.providers ?? {})
+  const roles = rolesFor(config.roles ?? USUAL_ROLES, ids)
+  const scopedName = createScopedName(ids)
   const sessions = createSessions({
     store,
     providers,
     keyring,
     settings,
-    roles: config.roles ?? USUAL_ROLES,
+    roles,
+    scopedName,
     now,
     report,
   })

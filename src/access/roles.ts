@@ -1,33 +1,42 @@
 // Which role a user has: that of the first row that fits, and `common` if none does.
 import type { RoleConfig } from '../settings/config/config-file.ts'
-import { notAccepted } from '../settings/json-place.ts'
+import { CONSOLE_ROLE, NOBODYS_ROLE } from '../settings/config/role-names.ts'
+import { notAmong } from '../settings/json-place.ts'
 
-/** What a rule can look at. */
+/** What a rule can look at; names as scoped-name.ts writes them. */
 export interface Who {
   readonly role: string
   readonly username: string
   readonly groups: readonly string[]
+  /** A machine with a token of the provider, not a browser with a session. */
+  readonly isBearer?: true
 }
 
 /** What a role can be given by. */
 export interface Known {
+  /** Which of several providers says all this. */
+  readonly provider?: string | undefined
   readonly username: string
   readonly groups: readonly string[]
   readonly claims: Readonly<Record<string, unknown>>
 }
 
-export const NOBODYS_ROLE = 'common'
-
 /** The specification's rule. */
-export const USUAL_ROLES: readonly RoleConfig[] = [{ role: 'developer', username: ['admin'] }]
+export const USUAL_ROLES: readonly RoleConfig[] = [{ role: CONSOLE_ROLE, username: ['admin'] }]
 
 export function roleOf(known: Known, roles: readonly RoleConfig[]): string {
   return roles.find(row => fits(row, known))?.role ?? NOBODYS_ROLE
 }
 
+/** A row that names no provider is about the users of the main one: names mean nothing beyond their provider. */
+export function rolesFor(roles: readonly RoleConfig[], [main]: readonly string[]): readonly RoleConfig[] {
+  return main === undefined ? roles : roles.map(row => ({ provider: [main], ...row }))
+}
+
 /** Everything that the row names has to fit. */
-function fits({ username, groups, claim }: RoleConfig, known: Known): boolean {
+function fits({ provider, username, groups, claim }: RoleConfig, known: Known): boolean {
+  if (provider && known.provider !== undefined && !provider.includes(known.provider)) return false
   if (username && !username.includes(known.username)) return false
   if (groups && !groups.some(group => known.groups.includes(group))) return false
-  return claim === undefined || notAccepted(known.claims, claim) === undefined
+  return claim === undefined || notAmong(known.claims, claim) === undefined
 }

@@ -1,7 +1,8 @@
 // Which role may see which pages: rules as data, the most specific one first, and nothing that no rule admits. Applications
 // read paths in more ways than one, so a request is admitted only if the rule of every reading admits it.
 import { OWN_PATHS, OWN_PREFIX } from '../own-paths.ts'
-import { ANY_ROLE, CONSOLE_ROLE, type Rule } from '../settings/config/config-file.ts'
+import type { Rule } from '../settings/config/config-file.ts'
+import { ANY_ROLE, CONSOLE_ROLE } from '../settings/config/role-names.ts'
 import { isPlain, isPlainRule, LENIENTLY, readingsOf } from './readings.ts'
 import type { Who } from './roles.ts'
 import { decidingRules, follow, growTree, LAST_RULE, LITERALLY } from './rule-tree.ts'
@@ -62,9 +63,9 @@ function createDecide(given: readonly Rule[]): Rules['decide'] {
 }
 
 /** Whether the rule lets somebody in; a visitor is nobody. */
-export function admits({ public: everybody, roles, groups, users }: Rule, who: Who | undefined): boolean {
+export function admits({ public: everybody, roles, groups, users, bearer }: Rule, who: Who | undefined): boolean {
   if (everybody) return true
-  if (!who) return false
+  if (!who || (who.isBearer && !bearer)) return false
   return (
     roles?.some(role => role === ANY_ROLE || role === who.role) === true ||
     groups?.some(group => who.groups.includes(group)) === true ||

@@ -29,8 +29,8 @@ try {
 
 async function runRules(args: readonly string[], environment: Environment): Promise<void> {
   // Rules can be checked where the other settings, with their files and secrets, are not at hand.
-  const { rules = [] } = await loadConfigFile(findConfigFile(process.cwd(), environment.CONFIG || undefined))
-  const { lines, ok } = runRulesCommand(args, rules)
+  const { rules = [], roles } = await loadConfigFile(findConfigFile(process.cwd(), environment.CONFIG || undefined))
+  const { lines, ok } = runRulesCommand(args, rules, roles)
   process.stdout.write(lines.map(line => `${line}\n`).join(''))
   process.exitCode = ok ? 0 : 1
 }

@@ -4,12 +4,13 @@ import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import { canonicalPath, readablePath } from '../access/canonical-path.ts'
-import { NOBODYS_ROLE, type Who } from '../access/roles.ts'
+import { USUAL_ROLES, type Who } from '../access/roles.ts'
 import { admits, createRules, type Rules } from '../access/rules.ts'
 import { MenshenError } from '../errors.ts'
 import { splitTarget } from '../gateway/http/request.ts'
 import { isOwnPath, OWN_PATHS } from '../own-paths.ts'
-import type { Rule } from '../settings/config/config-file.ts'
+import type { RoleConfig, Rule } from '../settings/config/config-file.ts'
+import { NOBODYS_ROLE, USUAL_ROLE_NAMES } from '../settings/config/role-names.ts'
 
 export interface Outcome {
   readonly lines: readonly string[]
@@ -32,15 +33,23 @@ const expectations = z.array(
   }),
 )
 
-export function runRulesCommand(args: readonly string[], given: readonly Rule[]): Outcome {
+export function runRulesCommand(
+  args: readonly string[],
+  given: readonly Rule[],
+  roles: readonly RoleConfig[] = USUAL_ROLES,
+): Outcome {
   const rules = createRules(given)
+  const known = [VISITOR, ...USUAL_ROLE_NAMES, ...roles.map(row => row.role)]
   const { values, positionals } = readArguments(args)
   const [verb, subject, ...rest] = positionals
   if (subject === undefined || rest.length > 0) throw new MenshenError('bad_settings', USAGE)
   const { role, group: groups, user, method } = values
   const question = { path: subject, role, groups, user, method: method.toUpperCase() }
-  if (verb === 'check') return { lines: [describe(rules, question)], ok: true }
-  if (verb === 'test') return runTable(rules, subject)
+  if (verb === 'check') {
+    if (!known.includes(role)) throw new MenshenError('bad_settings', `${unknownRole(role, known)}\n${USAGE}`)
+    return { lines: [describe(rules, question)], ok: true }
+  }
+  if (verb === 'test') return runTable(rules, subject, known)
   throw new MenshenError('bad_settings', USAGE)
 }
 
@@ -58,8 +67,10 @@ function readArguments(args: readonly string[]) {
   }
 }
 
-function runTable(rules: Rules, file: string): Outcome {
+function runTable(rules: Rules, file: string, known: readonly string[]): Outcome {
   const table = readTable(file)
+  const odd = table.find(({ role }) => !known.includes(role))
+  if (odd) throw new MenshenError('bad_settings', `${file} cannot be used: ${unknownRole(odd.role, known)}\n${USAGE}`)
   const failures = table.flatMap(({ expect, ...question }) => {
     const { outcome } = decide(rules, question)
     return outcome === expect ? [] : [`expected ${expect}: ${describe(rules, question)}`]
@@ -78,10 +89,29 @@ function readTable(file: string): z.infer<typeof expectations> {
   }
 }
 
+function unknownRole(role: string, known: readonly string[]): string {
+  return `There is no role ${JSON.stringify(role)}; expected one of ${known.join(', ')}.`
+}
+
 function describe(rules: Rules, question: Question): string {
-  const { method, path, role } = question
+  const { method, path } = question
   const { outcome, why, onTrial } = decide(rules, question)
-  return `${method} ${path} as ${role}: ${outcome}, ${why}${onTrial ? `; ${onTrial}` : ''}`
+  return `${method} ${path} as ${describeAsker(question)}: ${outcome}, ${why}${onTrial ? `; ${onTrial}` : ''}`
+}
+
+function describeAsker(question: Question): string {
+  const { role = VISITOR, groups = [], username = '' } = whoAsks(question) ?? {}
+  return [
+    role,
+    ...(username ? [`user ${username}`] : []),
+    ...(groups.length > 0 ? [`in ${groups.join(' and ')}`] : []),
+  ].join(', ')
+}
+
+/** Whoever has a group or a name is signed in. */
+function whoAsks({ role, groups, user }: Question): Who | undefined {
+  if (role === VISITOR && groups.length === 0 && user === '') return undefined
+  return { role: role === VISITOR ? NOBODYS_ROLE : role, groups, username: user }
 }
 
 type Question = Omit<z.infer<typeof expectations>[number], 'expect'>
@@ -94,14 +124,13 @@ interface Verdict {
   readonly onTrial?: string
 }
 
-function decide(rules: Rules, { method, path: target, role, groups, user }: Question): Verdict {
+function decide(rules: Rules, question: Question): Verdict {
+  const { method, path: target } = question
   // A browser encodes what is typed in, and the rules see nothing of the query.
   const [path] = splitTarget(target.replace(/[^\x21-\x7e]/gu, encodeURIComponent))
   const canonical = canonicalPath(path)
   if (canonical === undefined) return { outcome: 'bad_request', why: 'because the path is ambiguous' }
-  // Whoever has a group or a name is signed in.
-  const isVisitor = role === VISITOR && groups.length === 0 && user === ''
-  const who = isVisitor ? undefined : { role: role === VISITOR ? NOBODYS_ROLE : role, groups, username: user }
+  const who = whoAsks(question)
   const readable = readablePath(canonical)
   const { rule, reading } = rules.decide(method, readable, who)
   if (isOwnPath(canonical) && rule.path !== OWN_PATHS.console)

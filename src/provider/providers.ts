@@ -11,25 +11,44 @@ export interface Providers {
   /** The first one. */
   readonly main: Provider
   readonly all: readonly Provider[]
-  /** The one that a session or an attempt belongs to; absent means the main one. `undefined` if it is there no more. */
+  /** The one that a session or an attempt belongs to; it has no id where there was one. `undefined` if it is there no more. */
   get(id: string | undefined): Provider | undefined
   /** Settings without which nobody can sign in. */
   readonly missing: readonly string[]
   close(): Promise<void>
 }
 
-/** What only a single provider takes from the environment. */
-const OF_ONE_PROVIDER = ['PROVIDER', 'AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET'] as const
+/** What only a single provider takes from the environment, and where each of several says it. */
+const OF_ONE_PROVIDER = {
+  PROVIDER: 'preset',
+  PROVIDER_NAME: 'name',
+  PROVIDER_VARS: 'vars',
+  AUTH_URL: 'vars.auth_url',
+  CLIENT_ID: 'clientId',
+  CLIENT_SECRET: 'clientSecret',
+  CLIENT_KEY_FILE: 'clientKeyFile',
+  CLIENT_AUTH: 'clientAuth',
+  SCOPE: 'scope',
+  STATE_CHECK: 'stateCheck',
+  PKCE: 'pkce',
+  LOGOUT_STYLE: 'logout.style',
+  LOGOUT_URL: 'logoutUrl',
+  ISSUER: 'issuer',
+  ISSUER_REQUIRED: 'sendsIssuer',
+  JWKS_URL: 'jwksUrl',
+} as const satisfies Partial<Record<keyof Settings, string>>
 
 export function planProviders({ provider, providers }: Config, settings: Settings): [ProviderPlan, ...ProviderPlan[]] {
   const [first, ...more] = Object.entries(providers ?? {}).map(([id, config]) => planNamedProvider(id, config))
   if (!first) return [planProvider(provider, settings)]
-  const given = OF_ONE_PROVIDER.filter(name => settings[name] !== undefined)
-  if (given.length > 0)
-    throw new MenshenError(
-      'bad_settings',
-      `${given.join(', ')} speak of one provider; expected them in each of providers.`,
+  const names = Object.keys(OF_ONE_PROVIDER) as (keyof typeof OF_ONE_PROVIDER)[]
+  const problems = names
+    .filter(name => settings[name] !== undefined && settings[name] !== false)
+    .map(
+      name =>
+        `${name} speaks of one provider, but the configuration has providers; expected providers.${first.id}.${OF_ONE_PROVIDER[name]} instead.`,
     )
+  if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
   if (more.length === 0) return [first]
   // Whose answer it is can be told only by the attempt that the same browser started.
   return [{ ...first, stateCheck: 'bound' }, ...more.map(plan => ({ ...plan, stateCheck: 'bound' as const }))]
@@ -47,7 +66,7 @@ export function createProviders(
   return {
     main,
     all,
-    get: id => (id === undefined || id === ONLY_PROVIDER ? main : byId.get(id)),
+    get: (id = ONLY_PROVIDER) => byId.get(id),
     missing: plans.flatMap(({ missing }) => missing),
     async close() {
       await Promise.all(all.map(provider => provider.close()))

@@ -1,8 +1,8 @@
 // Sessions that this process has opened already, so that the next request need not open them again. A bounded memory,
 // never a proof: whoever takes one from here asks the store whether it still holds that version.
 import { LRUCache } from 'lru-cache'
-import type { Who } from '../access/roles.ts'
 import type { Session } from './session-record.ts'
+import type { Identity } from './user-identity.ts'
 
 export interface LoadedSession {
   readonly key: string
@@ -12,8 +12,8 @@ export interface LoadedSession {
   readonly signedInAt: number
   readonly seenAt: number
   readonly session: Session
-  /** What rules look at. */
-  readonly who: Who
+  /** What rules look at and applications are told. */
+  readonly who: Identity
 }
 
 /** By ticket. */

@@ -2,7 +2,7 @@
 
 import { createHmac } from 'node:crypto'
 import { z } from 'zod'
-import { roleOf, type Who } from '../access/roles.ts'
+import { roleOf } from '../access/roles.ts'
 import type { ProviderSession } from '../provider/oidc/provider-session.ts'
 import type { TokenSet } from '../provider/token-answer.ts'
 import type { UserFacts, UserInfo } from '../provider/user-facts.ts'
@@ -95,7 +95,7 @@ export interface SignedIn {
 
 export function newSession({ tokens, facts, provider }: SignedIn, roles: readonly RoleConfig[]): Session {
   const { userInfo, groups, claims } = facts
-  const userRole = roleOf({ username: userInfo.username, groups, claims }, roles)
+  const userRole = roleOf({ provider, username: userInfo.username, groups, claims }, roles)
   const session = {
     isAuthenticated: true as const,
     userInfo,
@@ -104,13 +104,6 @@ export function newSession({ tokens, facts, provider }: SignedIn, roles: readonl
     ...(groups.length > 0 ? { groups } : {}),
   }
   return withTokens(session, tokens)
-}
-
-const NO_GROUPS: readonly string[] = []
-
-/** What rules look at. */
-export function whoIs({ userInfo, userRole, groups = NO_GROUPS }: Session): Who {
-  return { role: userRole, username: userInfo.username, groups }
 }
 
 /** A refresh token that is not returned anew stays; so does the provider's session. */

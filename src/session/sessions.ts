@@ -36,13 +36,22 @@ export function createSessions(options: SessionsOptions): Sessions {
   const noteVisit = createLastSeen(options)
   const warnOfShortLife = createShortLifeWarning(options)
   const refresher = createRefresher({ ...options, load: stored.load, save: stored.save })
+  const providerOf = ({ provider }: Session) => options.providers.get(provider)
   const mustRefresh = ({ session }: LoadedSession) => isDue(session, leadOf(session), now())
 
   /** Except for the specification's provider, a token is used for half of its life at least. */
-  function leadOf({ provider, tokenExpiresIn }: Session): number {
+  function leadOf(session: Session): number {
     const lead = settings.REFRESH_LEAD_SECONDS
-    const isFixed = options.providers.get(provider)?.plan.refreshLead !== 'half'
-    return isFixed ? lead : Math.min(lead, tokenExpiresIn / 2)
+    const isFixed = providerOf(session)?.plan.refreshLead !== 'half'
+    return isFixed ? lead : Math.min(lead, session.tokenExpiresIn / 2)
+  }
+
+  /** A provider that was taken out of the configuration vouches for nobody any more. */
+  async function endAbandoned(ticket: string, { key, session }: LoadedSession): Promise<'ended'> {
+    await stored.take(ticket)
+    const { provider, userInfo } = session
+    options.report('session_ended', { by: 'configuration', session: key, user: userInfo.username, provider, ended: 1 })
+    return 'ended'
   }
 
   return {
@@ -59,7 +68,7 @@ export function createSessions(options: SessionsOptions): Sessions {
 
     getCached(ticket) {
       const loaded = stored.getCached(ticket)
-      if (!loaded || mustRefresh(loaded)) return undefined
+      if (!loaded || mustRefresh(loaded) || !providerOf(loaded.session)) return undefined
       noteVisit(loaded)
       return loaded
     },
@@ -67,6 +76,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     async getFresh(ticket) {
       const loaded = await stored.get(ticket)
       if (!loaded) return undefined
+      if (!providerOf(loaded.session)) return endAbandoned(ticket, loaded)
       if (mustRefresh(loaded)) return refresher.refresh(ticket, loaded)
       noteVisit(loaded)
       return loaded

@@ -1,5 +1,6 @@
 // Sessions in the store: made, loaded, and saved with new tokens. What was loaded stays in a cache, and counts
 // as long as the store still holds that very version.
+import type { ScopedName } from '../access/scoped-name.ts'
 import { MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { TokenSet } from '../provider/token-answer.ts'
@@ -17,10 +18,10 @@ import {
   sessionEndsAt,
   sessionOf,
   toEntry,
-  whoIs,
   withTokens,
 } from './session-record.ts'
 import { isTicket, newTicket, recordKey } from './ticket.ts'
+import { identityOf } from './user-identity.ts'
 
 export interface StoredSessions {
   create(session: Session): Promise<{ ticket: string; loaded: LoadedSession }>
@@ -42,6 +43,8 @@ export interface StoredSessionsOptions {
   readonly store: Store
   readonly keyring: DataKeyring
   readonly settings: Pick<Settings, 'SESSION_MAX_HOURS' | 'SESSION_CACHE_SIZE'>
+  /** Absent where there is one provider. */
+  readonly scopedName?: ScopedName
   readonly now: () => number
   readonly report: Report
 }
@@ -112,9 +115,11 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   }
 }
 
+const asItIs: ScopedName = (_provider, name) => name
+
 type Reader = (stored: Stored, ticket: string) => Promise<LoadedSession | undefined>
 
-function createReader({ keyring, settings, report }: StoredSessionsOptions): Reader {
+function createReader({ keyring, settings, scopedName = asItIs, report }: StoredSessionsOptions): Reader {
   let told = false
   return async (stored, ticket) => {
     const session = sessionOf(stored, ticket)
@@ -133,6 +138,6 @@ function createReader({ keyring, settings, report }: StoredSessionsOptions): Rea
       newPublicPart(session, session.tokenIssuedAt, session.tokenIssuedAt)
     const { signedInAt, seenAt } = publicPart
     const expiresAt = sessionEndsAt(session, signedInAt, settings.SESSION_MAX_HOURS)
-    return { key, version, expiresAt, signedInAt, seenAt, session, who: whoIs(session) }
+    return { key, version, expiresAt, signedInAt, seenAt, session, who: identityOf(session, scopedName) }
   }
 }

@@ -45,7 +45,7 @@ test('rules check says what happens, and by which rule', async t => {
     ['/x/%2e%2e/internal --role common', /: bad_request, because the path is ambiguous/],
     ['/login', /: own, because Menshen answers it itself/],
     ['/_menshen/console --role common', /: refused, by the rule/],
-    ['/x --role common', /^[^;]*: admitted, by the rule \{"path":"\/","roles":\["developer","common"\]\}$/],
+    ['/x --role common', /^[^;]*: admitted, by the rule \{"path":"\/","roles":\["\*"\]\}$/],
     [
       '/internal.json --role common',
       /: refused, by the rule \{"path":"\/internal",.*\}, as an application could read it as \/internal$/,
@@ -106,8 +106,11 @@ test('a bad configuration stops the start with the file, the rule and what is ex
       /rules\.1\.roles\.0: .*"developer"\|"common"/,
     ],
     ["rules: [{ path: '/a', roles: [] }]", /rules\.0\.roles: expected at least one of developer, common/],
-    ["rules: [{ path: '/a' }]", /rules\.0: expected either roles or public: true/],
-    ["rules: [{ path: '/a', public: true, roles: ['common'] }]", /rules\.0: expected either roles or public: true/],
+    ["rules: [{ path: '/a' }]", /rules\.0: expected either roles, groups or users, or public: true/],
+    [
+      "rules: [{ path: '/a', public: true, roles: ['common'] }]",
+      /rules\.0: expected either roles, groups or users, or public: true/,
+    ],
     ["rules: [{ path: '/a', public: true, methods: ['get'] }]", /rules\.0\.methods\.0: expected methods in capitals/],
     ["rules: [{ path: '/a', public: true, methods: ['HEAD'] }]", /rules\.0\.methods: HEAD counts as GET; name GET/],
     [
@@ -136,7 +139,10 @@ test('a bad configuration stops the start with the file, the rule and what is ex
   const ports = { PORT: String(await freePort()), DEV_PROVIDER_PORT: String(await freePort()) }
   const { code, output } = await runMenshen(ports, { cwd })
   assert.equal(code, 1)
-  assert.equal(output, `${join(cwd, 'menshen.config.ts')}: rules.0: expected either roles or public: true.`)
+  assert.equal(
+    output,
+    `${join(cwd, 'menshen.config.ts')}: rules.0: expected either roles, groups or users, or public: true.`,
+  )
 })
 
 test('rules of one path stand side by side if they differ in exactness, in methods, or in being on trial', async t => {
@@ -148,4 +154,39 @@ test('rules of one path stand side by side if they differ in exactness, in metho
     { path: '/a', roles: ['common'], shadow: true },
   ]`
   assert.equal((await loadConfig(folderWith(t, `export default { ${rules} }\n`))).rules?.length, 5)
+})
+
+test('rules check and rules test ask for groups, users and roles of the operator too', async t => {
+  const cwd = folderWith(
+    t,
+    `export default {
+      roles: [{ role: 'auditor', groups: ['audit'] }],
+      rules: [{ path: '/finance', roles: ['auditor'], groups: ['cfo'], users: ['lisi'] }],
+    }\n`,
+  )
+  const rule = 'by the rule {"path":"/finance","roles":["auditor"],"groups":["cfo"],"users":["lisi"]}'
+  const rows: [args: string[], line: string][] = [
+    [[], `as visitor: login, ${rule}`],
+    [['--role', 'common'], `as common: refused, ${rule}`],
+    [['--role', 'auditor'], `as auditor: admitted, ${rule}`],
+    [['--group', 'x', '--group', 'cfo'], `as common, in x and cfo: admitted, ${rule}`],
+    [['--group', 'x'], `as common, in x: refused, ${rule}`],
+    [['--user', 'lisi'], `as common, user lisi: admitted, ${rule}`],
+    [['--user', 'cfo', '--role', 'developer'], `as developer, user cfo: refused, ${rule}`],
+  ]
+  const { rules = [], roles } = await loadConfig(cwd)
+  for (const [args, line] of rows)
+    assert.deepEqual(runRulesCommand(['check', '/finance', ...args], rules, roles).lines, [`GET /finance ${line}`])
+  const table = [
+    { path: '/finance', groups: ['cfo'], expect: 'admitted' },
+    { path: '/finance', user: 'lisi', expect: 'admitted' },
+    { path: '/finance', role: 'auditor', expect: 'admitted' },
+    { path: '/finance', user: 'wangwu', groups: ['x'], expect: 'refused' },
+  ]
+  writeFileSync(join(cwd, 'table.json'), JSON.stringify(table))
+  const { code, output } = await runMenshen({}, { cwd, args: ['rules', 'test', 'table.json'] })
+  assert.deepEqual([code, output], [0, '4 passed, 0 failed'])
+  const odd = await runMenshen({}, { cwd, args: ['rules', 'check', '/finance', '--role', 'auditer'] })
+  assert.equal(odd.code, 1)
+  assert.match(odd.output, /^There is no role "auditer"; expected one of visitor, developer, common, auditor\./)
 })

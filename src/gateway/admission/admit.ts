@@ -75,8 +75,7 @@ function judge(
   const path = readablePath(canonical)
   const who = loaded?.who
   const shadow = rules.shadowRuleFor(method, path, who)
-  if (shadow && !admits(shadow, who))
-    report('shadow_refused', { rule: shadow, method, path, role: who?.role, user: who?.username })
+  if (shadow && !admits(shadow, who)) report('shadow_refused', { rule: shadow, method, path, role: who?.role })
   if (admits(rules.ruleFor(method, path, who), who)) return { ...caller, outcome: 'admitted' }
   return { ...caller, outcome: loaded ? 'refused' : 'visitor' }
 }

@@ -31,7 +31,7 @@ export function isCheck(path: string): path is keyof typeof ORIGINAL {
 
 export function createCheck(context: GatewayContext): Check {
   const safety = { ...safetyHeaders(context), 'content-length': 0 }
-  const audience = forwardAuthAudience(context.settings)
+  const audience = forwardAuthAudience(context.settings, context.providers.main.plan)
   const made = new WeakMap<IdentityHeaders, OutgoingHttpHeaders>()
 
   function withSafety(identity: IdentityHeaders): OutgoingHttpHeaders {

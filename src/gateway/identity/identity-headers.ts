@@ -1,11 +1,15 @@
 // What tells an application who is there: plain headers, and a signed assertion that proves they came through us.
 import type { Report } from '../../events.ts'
 import type { LoadedSession } from '../../session/session-cache.ts'
+import type { Session } from '../../session/session-record.ts'
 import type { SigningKeys } from '../../session/signing-keys.ts'
 import type { Settings } from '../../settings/read.ts'
 import { createAssertions } from './assertion.ts'
 import { type Encoded, encodeBounded, encodeNames, printable } from './encoded-text.ts'
 import { createPublishedKeys, type KeySet } from './published-keys.ts'
+
+/** Whoever a request is for: a user with a session, or a machine with a token. */
+export type Identified = Pick<LoadedSession, 'who'> & { readonly session: Pick<Session, 'userInfo'> }
 
 export type IdentityHeaders = Readonly<Record<string, string>>
 
@@ -13,7 +17,7 @@ export interface Identities {
   /** The headers' names: whatever a client sends under them is a lie. */
   readonly names: ReadonlySet<string>
   /** Every header, so that a forged one cannot survive; all empty for a visitor. `audience` is the application's. */
-  headersFor(loaded: LoadedSession | undefined, audience: string): IdentityHeaders | Promise<IdentityHeaders>
+  headersFor(identified: Identified | undefined, audience: string): IdentityHeaders | Promise<IdentityHeaders>
   publicKeys(): Promise<KeySet>
 }
 
@@ -38,44 +42,44 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
   const nobody: IdentityHeaders = Object.fromEntries(names.map(name => [name, '']))
   const assertions = createAssertions(settings.BASE_URL, keys, now)
   /** By audience. */
-  const made = new WeakMap<LoadedSession, Map<string, Made>>()
+  const made = new WeakMap<Identified, Map<string, Made>>()
 
-  async function make(loaded: LoadedSession, audience: string): Promise<IdentityHeaders> {
-    const { session } = loaded
-    const { token, leftOut } = await assertions.sign(session, audience)
+  async function make(identified: Identified, audience: string): Promise<IdentityHeaders> {
+    const { token, leftOut } = await assertions.sign(identified, audience)
     for (const claim of leftOut)
-      report('identity_cut', { user: session.userInfo.username, header: IDENTITY_ASSERTION, claim })
-    const headers = { ...plainHeaders(loaded), [IDENTITY_ASSERTION]: token }
-    const ofSession = made.get(loaded) ?? new Map<string, Made>()
-    made.set(loaded, ofSession.set(audience, { headers, until: now() + REUSED_MS }))
+      report('identity_cut', { user: identified.who.username, header: IDENTITY_ASSERTION, claim })
+    const headers = { ...plainHeaders(identified), [IDENTITY_ASSERTION]: token }
+    const before = made.get(identified) ?? new Map<string, Made>()
+    made.set(identified, before.set(audience, { headers, until: now() + REUSED_MS }))
     return headers
   }
 
-  function plainHeaders({ session: { userInfo, userRole, groups = [] } }: LoadedSession): IdentityHeaders {
+  function plainHeaders({ session: { userInfo }, who }: Identified): IdentityHeaders {
+    const { username, role, groups } = who
     const header = (name: string, { value, isCut }: Encoded) => {
-      if (isCut) report('identity_cut', { user: userInfo.username, header: name })
+      if (isCut) report('identity_cut', { user: username, header: name })
       return [name, value] as const
     }
     return Object.fromEntries([
-      header(IDENTITY_USER, encodeBounded(userInfo.username, printable)),
+      header(IDENTITY_USER, encodeBounded(username, printable)),
       header(IDENTITY_EMAIL, encodeBounded(userInfo.email, printable)),
       header(IDENTITY_NAME, encodeBounded(userInfo.nickname, encodeURIComponent)),
-      header(IDENTITY_ROLE, encodeNames([userRole, ...groups])),
+      header(IDENTITY_ROLE, encodeNames([role, ...groups])),
     ])
   }
 
   return {
     names: new Set(names),
-    headersFor(loaded, audience) {
-      if (!loaded) return nobody
-      const known = made.get(loaded)?.get(audience)
-      return known && now() < known.until ? known.headers : make(loaded, audience)
+    headersFor(identified, audience) {
+      if (!identified) return nobody
+      const known = made.get(identified)?.get(audience)
+      return known && now() < known.until ? known.headers : make(identified, audience)
     },
     publicKeys: createPublishedKeys(keys, now),
   }
 }
 
 /** With forward-auth there is one application, and the proxy in front serves it. */
-export function forwardAuthAudience({ ASSERTION_AUDIENCE, CLIENT_ID }: Settings): string {
-  return ASSERTION_AUDIENCE ?? CLIENT_ID ?? ''
+export function forwardAuthAudience({ ASSERTION_AUDIENCE }: Settings, { clientId }: { clientId: string }): string {
+  return ASSERTION_AUDIENCE ?? clientId
 }

@@ -65,11 +65,12 @@ async function signInOnce(
   try {
     const browser = readCookie(visit.headers.cookie, cookies.attempt)
     const begun = await attempts.find(browser, answer.state)
-    const provider = providers.get(begun?.provider)
+    const provider = begun ? providers.get(begun.provider) : providers.main
     if (!provider || (!begun && isRemembered(provider.plan))) return 'invalid_state'
     // RFC 9207: an answer that another provider sent is refused before it spends anything.
     const isIssuer = await orFailure(context, provider, 'token_error', provider.isIssuer(answer.issuers))
     if (isIssuer !== true) return isIssuer || 'callback_error'
+    if (await isOfAnother(context, provider, answer)) return 'callback_error'
     const attempt = begun && (await attempts.take(browser, answer.state))
     if (begun && !attempt) return 'invalid_state'
     return await withSlot(context, provider, () => signIn(context, visit, provider, answer, attempt))
@@ -78,6 +79,24 @@ async function signInOnce(
     return 'callback_error'
   }
 }
+
+/** A provider of which no issuer is known takes any `iss`, but not one by which another names itself. */
+async function isOfAnother(
+  { providers, report }: Pick<GatewayContext, 'providers' | 'report'>,
+  provider: Provider,
+  { issuers }: AuthorizationAnswer,
+): Promise<boolean> {
+  if (provider.plan.issuer !== undefined || issuers.length === 0) return false
+  const named = providers.all
+    .filter(other => other !== provider)
+    .flatMap(other => issuers.map(issuer => other.isNamed(issuer)))
+  const results = await Promise.allSettled(named)
+  const found = results.some(result => result.status === 'fulfilled' && result.value)
+  if (found) report('sign_in_failed', { provider: provider.plan.id, reason: 'callback_error', detail: OF_ANOTHER })
+  return found
+}
+
+const OF_ANOTHER = 'the answer names another provider than the attempt was started with'
 
 type Failure = 'token_error' | 'userinfo_error'
 

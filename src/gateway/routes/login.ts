@@ -51,7 +51,8 @@ export async function startAttempt(context: GatewayContext, visit: Visit, form: 
   // Before it is counted: another site must not use up what the whole office shares.
   if (!isFromOwnOrigin(visit, settings.BASE_URL)) return errorAnswer(context, visit, 'foreign')
   if (!(await context.rateLimit.admits('sign-in', visit))) return tooMany(context, visit)
-  const provider = providers.get(form.get('provider') || undefined)
+  const wanted = form.get('provider')
+  const provider = wanted ? providers.get(wanted) : providers.main
   if (!provider || providers.missing.length > 0) return redirectAnswer(context, visit.method, OWN_PATHS.login)
   const known = readCookie(visit.headers.cookie, cookies.attempt)
   const { browser, sent } = await attempts.start(provider.plan, known, returnPathOf(context, visit))

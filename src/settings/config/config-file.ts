@@ -5,11 +5,8 @@ import { isOwnPath, OWN_PREFIX } from '../../own-paths.ts'
 import { audience, upstream } from '../kinds.ts'
 import { refuseDuplicates } from './duplicate-rules.ts'
 import { type Accepted, accepted, type ProviderConfig, providerObject } from './provider-config.ts'
+import { refuseUnknownNames } from './unknown-names.ts'
 
-/** The role that sees the console. All others are names of the operator's choice. */
-export const CONSOLE_ROLE = 'developer'
-/** Stands for every role, and so for every signed-in user. */
-export const ANY_ROLE = '*'
 export type Role = string
 
 export interface Rule {
@@ -23,6 +20,10 @@ export interface Rule {
   readonly roles?: readonly Role[] | undefined
   readonly groups?: readonly string[] | undefined
   readonly users?: readonly string[] | undefined
+  /** Machines too, with an access token of the provider as `Authorization: Bearer`. */
+  readonly bearer?: boolean | undefined
+  /** Whom such a token has to be for; otherwise what BEARER_AUDIENCE says. */
+  readonly audience?: string | readonly string[] | undefined
   /** Everybody, signed in or not. Takes the place of the others. */
   readonly public?: true | undefined
   /** Only logs whom it would have refused. */
@@ -32,6 +33,8 @@ export interface Rule {
 /** Who gets a role: whoever fits everything that the row names. */
 export interface RoleConfig {
   readonly role: Role
+  /** Of several providers, whose users it is about; the main one's if nothing is said. */
+  readonly provider?: readonly string[] | undefined
   readonly username?: readonly string[] | undefined
   readonly groups?: readonly string[] | undefined
   /** By the place of any claim: `{ 'dept.name': ['财务部'] }`. */
@@ -73,6 +76,7 @@ const names = z.array(z.string().min(1)).min(1, 'expected at least one name')
 const role = z
   .strictObject({
     role: z.string().regex(/^[\w.:-]{1,100}$/, 'expected a role of letters, digits and . : _ -'),
+    provider: names.optional(),
     username: names.optional(),
     groups: names.optional(),
     claim: accepted.optional(),
@@ -96,14 +100,25 @@ const rule = z
       .min(1)
       .refine(methods => !methods.includes('HEAD') || methods.includes('GET'), 'HEAD counts as GET; name GET instead')
       .optional(),
-    roles: names.optional(),
+    roles: z
+      .array(z.string().min(1))
+      .min(1, 'expected at least one of developer, common, or a role of your own')
+      .optional(),
     groups: names.optional(),
     users: names.optional(),
+    bearer: z.boolean().optional(),
+    audience: z.union([audience.check, z.array(audience.check).min(1)]).optional(),
     public: z.literal(true).optional(),
     shadow: z.boolean().optional(),
   })
   .refine(({ roles, groups, users, public: everybody }) => !(roles ?? groups ?? users) !== (everybody === undefined), {
     message: 'expected either roles, groups or users, or public: true',
+  })
+  .refine(({ bearer, public: everybody }) => !(bearer && everybody), {
+    message: 'a public page asks for no token; expected bearer or public',
+  })
+  .refine(({ bearer, audience }) => bearer || audience === undefined, {
+    message: 'audience is that of tokens; expected bearer: true beside it',
   })
 
 const upstreamShape = z.union([
@@ -119,18 +134,20 @@ const upstreamPlace = z.unknown().transform((given, context) => {
   return z.NEVER
 })
 
-const configShape = z.strictObject({
-  provider: z.union([z.string().min(1), providerObject]).optional(),
-  providers: z.record(providerId, providerObject).optional(),
-  roles: z.array(role).optional(),
-  rules: z.array(rule).superRefine(refuseDuplicates).optional(),
-  upstreams: z
-    .record(path, upstreamPlace, {
-      // Otherwise it would only say that the key is invalid.
-      error: issue => (issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined),
-    })
-    .optional(),
-})
+const configShape = z
+  .strictObject({
+    provider: z.union([z.string().min(1), providerObject]).optional(),
+    providers: z.record(providerId, providerObject).optional(),
+    roles: z.array(role).optional(),
+    rules: z.array(rule).superRefine(refuseDuplicates).optional(),
+    upstreams: z
+      .record(path, upstreamPlace, {
+        // Otherwise it would only say that the key is invalid.
+        error: issue => (issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined),
+      })
+      .optional(),
+  })
+  .superRefine(refuseUnknownNames)
 
 /** Refuses with one sentence for each thing that is wrong: `where` it stands, and what the `whole` is called there. */
 export function checkConfig(config: unknown, where: string, whole: string): Config {

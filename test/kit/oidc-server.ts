@@ -1,0 +1,159 @@
+// An OpenID Connect provider for tests: discovery, keys, sign-in, refresh, user info, introspection, sign-out. It does as
+// it should, unless a test says otherwise; what it is sent stays readable.
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import type { TestContext } from 'node:test'
+import { exportJWK, generateKeyPair, type JWTHeaderParameters, type JWTPayload, SignJWT } from 'jose'
+import type { ProviderConfig } from '../../src/settings/config/provider-config.ts'
+import { type Client, createClient } from './client.ts'
+
+/** The clock of the scenes. */
+const NOW = Date.parse('2026-03-01T08:00:00Z')
+
+export interface OidcCall {
+  readonly path: string
+  readonly form: URLSearchParams
+  readonly authorization: string
+}
+
+export type OidcServer = Awaited<ReturnType<typeof startOidcServer>>
+
+export async function startOidcServer(t: TestContext, { metadata = {} }: { metadata?: object } = {}) {
+  const { publicKey, privateKey } = await generateKeyPair('RS256', { extractable: true })
+  const jwk = { ...(await exportJWK(publicKey)), kid: 'k1', alg: 'RS256', use: 'sig' }
+  const clientId = `client-${randomUUID()}`
+  const calls: OidcCall[] = []
+  const codes = new Map<string, { readonly nonce: string; readonly user: JWTPayload }>()
+  const tokens = new Map<string, JWTPayload>()
+  const server = createServer((request, response) => void answer(request, response)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const state = {
+    now: () => NOW,
+    /** Who signs in. */
+    user: { sub: 'sub-1', preferred_username: 'zhangsan' } as JWTPayload,
+    /** What stands in the access token, which is a JWT if this is given. */
+    accessClaims: undefined as JWTPayload | undefined,
+    /** The answer to a question about a token. */
+    introspect: (_token: string): object => ({ active: false }),
+    expiresIn: 3600,
+    isAway: false,
+    /** Whether `iss` comes with the callback. */
+    sendsIssuer: true,
+  }
+  const seconds = () => Math.floor(state.now() / 1000)
+
+  function sign(claims: JWTPayload, header: Partial<JWTHeaderParameters> = {}): Promise<string> {
+    const all = { iss: issuer, aud: clientId, iat: seconds(), exp: seconds() + 600, ...claims }
+    const given = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined))
+    return new SignJWT(given).setProtectedHeader({ alg: 'RS256', kid: 'k1', ...header }).sign(privateKey)
+  }
+
+  async function issue(user: JWTPayload, nonce: string | undefined) {
+    const accessToken = state.accessClaims
+      ? await sign({ ...user, ...state.accessClaims }, { typ: 'at+jwt' })
+      : `at-CANARY-${randomUUID()}`
+    const refreshToken = `rt-CANARY-${randomUUID()}`
+    tokens.set(accessToken, user).set(refreshToken, user)
+    return {
+      access_token: accessToken,
+      refresh_token: refreshToken,
+      token_type: 'Bearer',
+      expires_in: state.expiresIn,
+      id_token: await sign({ sub: user.sub, sid: user.sid, nonce } as JWTPayload, { typ: 'JWT' }),
+    }
+  }
+
+  async function token(form: URLSearchParams): Promise<[number, object]> {
+    const code = codes.get(form.get('code') ?? '')
+    codes.delete(form.get('code') ?? '')
+    if (code) return [200, await issue(code.user, code.nonce)]
+    const refreshed = tokens.get(form.get('refresh_token') ?? '')
+    return refreshed ? [200, await issue(refreshed, undefined)] : [400, { error: 'invalid_grant' }]
+  }
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url ?? '/', issuer)
+    const { authorization = '' } = request.headers
+    const form = new URLSearchParams(await text(request))
+    calls.push({ path: url.pathname, form, authorization })
+    const send = (status: number, body: object) =>
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+    if (state.isAway) return void response.destroy()
+    if (url.pathname === '/.well-known/openid-configuration') return void send(200, { ...document, ...metadata })
+    if (url.pathname === '/jwks') return void send(200, { keys: [jwk] })
+    if (url.pathname === '/authorize') {
+      const back = new URL(url.searchParams.get('redirect_uri') ?? '')
+      const code = `code-CANARY-${randomUUID()}`
+      codes.set(code, { nonce: url.searchParams.get('nonce') ?? '', user: state.user })
+      const answers = { code, state: url.searchParams.get('state') ?? '', ...(state.sendsIssuer && { iss: issuer }) }
+      for (const [name, value] of Object.entries(answers)) back.searchParams.set(name, value)
+      return void response.writeHead(302, { location: back.href }).end()
+    }
+    if (url.pathname === '/token') return void send(...(await token(form)))
+    if (url.pathname === '/userinfo') {
+      const user = tokens.get(authorization.replace('Bearer ', ''))
+      return void (user ? send(200, user) : send(401, { error: 'invalid_token' }))
+    }
+    if (url.pathname === '/introspect') return void send(200, state.introspect(form.get('token') ?? ''))
+    if (url.pathname === '/revoke') return void send(200, {})
+    send(404, {})
+  }
+
+  const document = {
+    issuer,
+    authorization_endpoint: `${issuer}/authorize`,
+    token_endpoint: `${issuer}/token`,
+    userinfo_endpoint: `${issuer}/userinfo`,
+    jwks_uri: `${issuer}/jwks`,
+    introspection_endpoint: `${issuer}/introspect`,
+    revocation_endpoint: `${issuer}/revoke`,
+    end_session_endpoint: `${issuer}/end`,
+    authorization_response_iss_parameter_supported: true,
+    id_token_signing_alg_values_supported: ['RS256'],
+  }
+
+  const config: ProviderConfig = {
+    preset: 'oidc',
+    vars: { auth_url: issuer },
+    clientId,
+    clientSecret: `secret-CANARY-${randomUUID()}`,
+  }
+
+  return Object.assign(state, {
+    issuer,
+    clientId,
+    /** One of `providers`. */
+    config,
+    /** The settings that make it the only one. */
+    settings: { PROVIDER: 'oidc', AUTH_URL: issuer, CLIENT_ID: clientId, CLIENT_SECRET: config.clientSecret ?? '' },
+    jwk,
+    privateKey,
+    sign,
+    calls,
+    callsTo: (path: string) => calls.filter(call => call.path === path),
+  })
+}
+
+/** Where the browser comes back to, after the sign-in at the provider. */
+export async function answerOf(client: Client, provider?: string): Promise<string> {
+  const started = await client.post('/login', provider ? { provider } : {})
+  const back = await client.follow(started)
+  const { pathname, search } = new URL(String(back.headers.location))
+  return pathname + search
+}
+
+/** Signed in through one of the providers. */
+export async function signedInAt(url: string, now: () => number, provider?: string): Promise<Client> {
+  const client = createClient(url, now)
+  const answer = await client.get(await answerOf(client, provider))
+  if (answer.headers.location !== '/') throw new Error(`the sign-in led to ${answer.headers.location}`)
+  return client
+}
