@@ -117,6 +117,12 @@ test('groups reach rules and roles', async t => {
   assert.equal((await bob.get('/_menshen/console')).status, 403)
 })
 
+test('user info that the provider signs is read, by its signature', async t => {
+  const { person, provider } = await openLiveScene(t, { client: CLIENTS.signed })
+  assert.match((await person().signIn()).text, /Alice Example/)
+  assert.deepEqual(provider.failures, [])
+})
+
 test('a wrong secret is token_error, and no session', async t => {
   const { person, provider } = await openLiveScene(t, { client: { id: CLIENTS.basic.id, secret: 'wrong' } })
   const alice = person()

@@ -1,9 +1,10 @@
 // What providers do beyond one sign-in: tokens of a company, users of several accounts, refreshed id_tokens, user info left out.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
 import type { Provider } from '../../src/provider/provider.ts'
 import { startScripted } from './scripted.ts'
-import { CODE, NONCE, type Sheet, STATE, VERIFIER } from './sheet.ts'
+import { CLIENT_ID, CLIENT_SECRET, CODE, NONCE, type Sheet, STATE, VERIFIER } from './sheet.ts'
 import { SHEETS } from './sheets/all-sheets.ts'
 
 const sheetOf = (name: string): Sheet => {
@@ -80,6 +81,25 @@ test('user info of another sub than the id_token signs nobody in', async t => {
   for (const body of [{ sub: 'u-11' }, { sub: 'U-1' }, { sub: ['u-1'] }, {}]) {
     next({ body: { preferred_username: 'admin', ...body } })
     await assert.rejects(provider.userFacts(tokens, CODE), { code: 'provider_answer' })
+  }
+})
+
+test('user info that is signed counts only with a signature of the provider’s', async t => {
+  const { provider, next } = await startScripted(t, 'oidc', sheetOf('oidc'))
+  const tokens = await provider.redeem({ code: CODE, state: STATE, verifier: VERIFIER, nonce: NONCE })
+  const type = 'application/jwt; charset=utf-8'
+  next({ type, body: '@id_token' })
+  assert.equal((await provider.userFacts(tokens, CODE)).userInfo.sub, 'u-1')
+  const claims = { iss: String(tokens.claims?.iss), aud: CLIENT_ID, sub: 'u-1', preferred_username: 'admin' }
+  const unsigned = new UnsecuredJWT(claims).encode()
+  const stranger = await generateKeyPair('RS256')
+  const foreign = await new SignJWT(claims).setProtectedHeader({ alg: 'RS256', kid: 'k1' }).sign(stranger.privateKey)
+  const bySecret = await new SignJWT(claims)
+    .setProtectedHeader({ alg: 'HS256' })
+    .sign(new TextEncoder().encode(CLIENT_SECRET.padEnd(32)))
+  for (const body of [unsigned, foreign, bySecret, '@id_token-', '', 'a.b.c', JSON.stringify(claims)]) {
+    next({ type, body })
+    await assert.rejects(provider.userFacts(tokens, CODE), { code: 'provider_answer' }, body)
   }
 })
 

@@ -1,6 +1,8 @@
 // Asks the provider who the user is: the token and the parameters where the plan wants them.
 import { MenshenError } from '../../errors.ts'
 import { atPlace, notAccepted } from '../../settings/json-place.ts'
+import { verifySigned } from '../oidc/id-token.ts'
+import type { Metadata } from '../oidc/metadata.ts'
 import type { ProviderPlan } from '../plan.ts'
 import { readAccepted, type TokenSet } from '../token-answer.ts'
 import { type Answer, readAnswer } from './bounded-fetch.ts'
@@ -9,15 +11,26 @@ import type { ProviderConnection } from './provider-connection.ts'
 /** What user info says, read and accepted; `undefined` if the provider has no such endpoint, or nobody wants it. */
 export async function askUserInfo(connection: ProviderConnection, tokens: TokenSet): Promise<object | undefined> {
   const { plan } = connection
-  const { userInfo } = (await connection.metadata.get()).endpoints
+  const known = await connection.metadata.get()
+  const { userInfo } = known.endpoints
   if (!userInfo || !plan.userInfoFrom.includes('userinfo')) return undefined
-  const said = readAccepted(await ask(connection, userInfo, tokens), plan.userInfoAnswer, [])
+  const answer = await readUserInfo(connection, known, await ask(connection, userInfo, tokens))
+  const said = readAccepted(answer, plan.userInfoAnswer, [])
   if (tokens.claims && atPlace(said, 'sub') !== tokens.claims.sub)
     throw new MenshenError('provider_answer', 'user info is of another sub than the id_token')
   return plan.emailStep ? { ...said, email: await askForEmail(connection, plan.emailStep, tokens) } : said
 }
 
-async function ask({ fetch, plan }: ProviderConnection, url: string, tokens: TokenSet): Promise<Answer> {
+/** OpenID Connect Core 5.3.2: some sign it. Then it has to be signed by one of their keys, and for us. */
+async function readUserInfo(connection: ProviderConnection, known: Metadata, response: Response): Promise<Answer> {
+  const isSigned = /^application\/jwt\b/i.test(response.headers.get('content-type') ?? '')
+  if (!isSigned || connection.plan.kind !== 'oidc' || response.status !== 200) return readAnswer(response)
+  // What the metadata promises is for id_tokens.
+  const { signingAlgorithms: _, ...anyAlgorithm } = known
+  return { status: 200, body: await verifySigned(connection, anyAlgorithm, await response.text(), ['sub']) }
+}
+
+async function ask({ fetch, plan }: ProviderConnection, url: string, tokens: TokenSet): Promise<Response> {
   const { method, token, params, headers } = plan.userInfoRequest
   const target = new URL(url)
   const sent: Record<string, string> = { ...headers }
@@ -25,10 +38,9 @@ async function ask({ fetch, plan }: ProviderConnection, url: string, tokens: Tok
   else if ('header' in token) sent[token.header] = tokens.accessToken
   else target.searchParams.set(token.query, tokens.accessToken)
   const fields = Object.entries(params).map(([name, text]): [string, string] => [name, filled(text, plan, tokens)])
-  if (method === 'POST')
-    return readAnswer(await fetch(target.href, { method, headers: sent, body: new URLSearchParams(fields) }))
+  if (method === 'POST') return fetch(target.href, { method, headers: sent, body: new URLSearchParams(fields) })
   for (const [name, value] of fields) target.searchParams.set(name, value)
-  return readAnswer(await fetch(target.href, { method, headers: sent }))
+  return fetch(target.href, { method, headers: sent })
 }
 
 /** `$client_id`, or `$openid`: what the token answer has under that name. Anything else is the text itself. */
@@ -45,7 +57,7 @@ async function askForEmail(
   { url, where, take }: NonNullable<ProviderPlan['emailStep']>,
   tokens: TokenSet,
 ): Promise<unknown> {
-  const { status, body } = await ask(connection, url, tokens)
+  const { status, body } = await readAnswer(await ask(connection, url, tokens))
   if (status !== 200 || !Array.isArray(body)) return undefined
   return atPlace(
     body.find(element => notAccepted(element, where) === undefined),

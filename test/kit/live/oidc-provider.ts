@@ -38,12 +38,12 @@ const PEOPLE: Record<string, object> = {
   bob: { name: 'Bob Example', preferred_username: 'bob', email: 'bob@example.test', email_verified: false, groups: [] },
 }
 
-const signingKey = (type: 'RS256' | 'ES256') => {
+export function newSigningKey(alg: 'RS256' | 'ES256', kid: string = alg) {
   const { privateKey } =
-    type === 'RS256'
+    alg === 'RS256'
       ? generateKeyPairSync('rsa', { modulusLength: 2048 })
       : generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  return { ...privateKey.export({ format: 'jwk' }), kid: type, use: 'sig', alg: type }
+  return { ...privateKey.export({ format: 'jwk' }), kid, use: 'sig', alg }
 }
 
 /** One way of each kind in which a client can prove itself; only whoever encodes the first one's secret gets in. */
@@ -51,12 +51,14 @@ export const CLIENTS = {
   basic: { id: 'gw-basic', secret: 'basic secret+/:%&=?', method: 'client_secret_basic' },
   post: { id: 'gw-post', secret: 'post secret+/:%&', method: 'client_secret_post' },
   key: { id: 'gw-key', secret: undefined, method: 'private_key_jwt' },
+  /** Gets its user info as a JWT. */
+  signed: { id: 'gw-signed', secret: 'signed-secret', method: 'client_secret_basic' },
   none: { id: 'gw-none', secret: undefined, method: 'none' },
 } as const
 
 const CLIENT_KEY = generateKeyPairSync('rsa', { modulusLength: 2048 })
 export const CLIENT_KEY_PEM = CLIENT_KEY.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
-const OWN_KEYS = [signingKey('RS256'), signingKey('ES256')]
+const OWN_KEYS = [newSigningKey('RS256'), newSigningKey('ES256')]
 
 export async function startOidcProvider({ gateway, port = 0, configuration = {} }: LiveOptions) {
   const calls = createCallLog()
@@ -114,6 +116,7 @@ function usual(gateway: string): Configuration {
       devInteractions: { enabled: true },
       backchannelLogout: { enabled: true },
       introspection: { enabled: true },
+      jwtUserinfo: { enabled: true },
       revocation: { enabled: true },
       rpInitiatedLogout: { enabled: true },
     },
@@ -143,6 +146,7 @@ function registration(gateway: string, { id, secret, method }: (typeof CLIENTS)[
       jwks: { keys: [{ ...CLIENT_KEY.publicKey.export({ format: 'jwk' }), use: 'sig' }] },
     }),
     ...(method === 'client_secret_post' && { id_token_signed_response_alg: 'ES256' }),
+    ...(id === 'gw-signed' && { userinfo_signed_response_alg: 'RS256' }),
     redirect_uris: [`${gateway}/callback`],
     post_logout_redirect_uris: [`${gateway}/login`],
     backchannel_logout_uri: `${gateway}/_menshen/backchannel-logout`,
