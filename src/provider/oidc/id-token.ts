@@ -12,6 +12,8 @@ const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519', 'RS384', 'RS5
 /** Clocks differ. */
 const TOLERANCE_SECONDS = 30
 const LONGEST_TOKEN = 64 * 1024
+/** Three parts of base64url and nothing between or behind them: jose forgives white space. */
+const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/
 /** Entra writes this where the id of each tenant belongs. */
 const HOLE = '{tenantid}'
 const TENANT = /^[\w-]+$/
@@ -57,6 +59,7 @@ export async function verifySigned(
   audience: string | readonly string[] = plan.clientId,
 ): Promise<JWTPayload> {
   if (token.length > LONGEST_TOKEN) throw wrong('length')
+  if (!COMPACT.test(token)) throw wrong('form')
   const promised = metadata.signingAlgorithms ?? ALGORITHMS
   const algorithms = ALGORITHMS.filter(name => promised.includes(name))
   try {

@@ -1,6 +1,6 @@
 // Keys of the OpenID provider of the tests, and tokens that are signed with them, rightly or not.
 import { createHash, createHmac, createPublicKey } from 'node:crypto'
-import { type CryptoKey, exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from 'jose'
+import { CompactSign, type CryptoKey, exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from 'jose'
 
 export interface SigningKey {
   readonly kid: string
@@ -18,6 +18,11 @@ export async function newSigningKey(kid: string, alg = 'RS256'): Promise<Signing
 export function signWith(key: SigningKey, claims: JWTPayload, header: Record<string, unknown> = {}): Promise<string> {
   const { alg = key.alg, ...more } = withoutUndefined({ alg: key.alg, kid: key.kid, ...header })
   return new SignJWT(withoutUndefined(claims)).setProtectedHeader({ ...more, alg: String(alg) }).sign(key.privateKey)
+}
+
+/** Whatever the text is. */
+export function signText({ alg, kid, privateKey }: SigningKey, payload: string): Promise<string> {
+  return new CompactSign(Buffer.from(payload)).setProtectedHeader({ alg, kid }).sign(privateKey)
 }
 
 export function unsigned(claims: JWTPayload, header: object = { alg: 'none' }): string {

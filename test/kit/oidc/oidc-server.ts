@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 import type { JWTPayload } from 'jose'
@@ -47,18 +48,22 @@ export type OidcServer = Awaited<ReturnType<typeof startOidcServer>>
 export interface OidcPlace {
   readonly host?: string
   readonly name?: string
+  /** It speaks https with these. */
+  readonly tls?: { readonly cert: Buffer; readonly key: Buffer }
 }
 
-export async function startOidcServer(t: TestContext, { host = '127.0.0.1', name = host }: OidcPlace = {}) {
+export async function startOidcServer(t: TestContext, { host = '127.0.0.1', name = host, tls }: OidcPlace = {}) {
   const calls: OidcCall[] = []
   const complaints: string[] = []
   const answers = new Map<OidcEndpoint, Answer>()
   const codes = new Map<string, { nonce: string; challenge: string; used: boolean }>()
   const given = { accessTokens: new Set<string>(), refreshTokens: new Set<string>(), idTokens: new Set<string>() }
-  const server = createServer((request, response) => void take(request, response)).listen(0, host)
+  const listener = (request: IncomingMessage, response: ServerResponse) => void take(request, response)
+  const server = (tls ? createSecureServer(tls, listener) : createServer(listener)).listen(0, host)
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
-  const issuer = `http://${name}:${port}`
+  const scheme = tls ? 'https' : 'http'
+  const issuer = `${scheme}://${name}:${port}`
   t.after(() => {
     server.close()
     server.closeAllConnections()
@@ -106,7 +111,7 @@ export async function startOidcServer(t: TestContext, { host = '127.0.0.1', name
     const same = <T>(right: T): unknown => right
     switch (endpoint) {
       case 'discovery':
-        return json((bend.discovery ?? same)(metadata(issuer, `http://${host}:${port}`)))
+        return json((bend.discovery ?? same)(metadata(issuer, `${scheme}://${host}:${port}`)))
       case 'keys':
         return json((bend.keys ?? same)({ keys: op.published.map(({ jwk }) => jwk) }))
       case 'authorize':
