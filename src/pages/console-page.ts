@@ -43,35 +43,47 @@ ${view.next ? html`<p><a href="${nextUrl(view.username, view.next)}">下一页</
 </section>
 <section aria-labelledby="settings">
 <h2 id="settings">生效的设置</h2>
-<div class="scroll" tabindex="0" role="region" aria-labelledby="settings">
-<table>
-<thead><tr><th scope="col">名称</th><th scope="col">值</th></tr></thead>
-<tbody>${view.settings.map(([name, value]) => html`<tr><th scope="row"><code>${name}</code></th><td><code>${value}</code></td></tr>`)}</tbody>
+<table role="table" aria-labelledby="settings">
+${headRow(['名称', '值'])}
+<tbody role="rowgroup">${view.settings.map(([name, value]) => html`<tr role="row"><th scope="row" role="rowheader"><code>${name}</code></th><td role="cell"><code>${value}</code></td></tr>`)}</tbody>
 </table>
-</div>
 </section>`,
   })
 }
 
 function sessionTable({ sessions, ownKey }: ConsoleView) {
-  return html`<div class="scroll" tabindex="0" role="region" aria-labelledby="sessions">
-<table>
-<thead><tr>${['用户', '角色', '登录时间', '最近活动', '有效期至', '操作'].map(name => html`<th scope="col">${name}</th>`)}</tr></thead>
-<tbody>${sessions.map(session => sessionRow(session, session.key === ownKey))}</tbody>
-</table>
-</div>`
+  return html`<table role="table" aria-labelledby="sessions">
+${headRow(['用户', '角色', '登录时间', '最近活动', '有效期至', '操作'])}
+<tbody role="rowgroup">${sessions.map(session => sessionRow(session, session.key === ownKey))}</tbody>
+</table>`
+}
+
+/** The roles are said once more because on a phone, where the table is laid out as a list, browsers forget them. */
+function headRow(names: readonly string[]) {
+  const cells = names.map(name => html`<th scope="col" role="columnheader">${name}</th>`)
+  return html`<thead role="rowgroup"><tr role="row">${cells}</tr></thead>`
+}
+
+function cell(label: string, content: unknown) {
+  return html`<td role="cell" data-label="${label}"><span>${content}</span></td>`
 }
 
 function sessionRow({ key, publicPart, expiresAt }: Listed, own: boolean) {
   const who = publicPart ? html`${publicPart.nickname} <code>${publicPart.username}</code>` : '（无法识别）'
-  return html`<tr>
-<th scope="row">${who}${own ? html` <span class="tag">当前会话</span>` : ''}</th>
-<td>${publicPart ? roleName(publicPart.userRole) : ''}</td>
-<td>${publicPart ? moment(publicPart.signedInAt) : ''}</td>
-<td>${publicPart ? moment(publicPart.seenAt) : ''}</td>
-<td>${moment(expiresAt)}</td>
-<td><form method="post" action="${OWN_PATHS.endSession}"><input type="hidden" name="session" value="${key}"><button type="submit" class="button small quiet" aria-label="结束 ${publicPart?.username ?? ''} 的会话">结束会话</button> <button type="submit" name="all" value="yes" class="button small quiet" aria-label="结束 ${publicPart?.username ?? ''} 的全部会话">全部结束</button></form></td>
+  return html`<tr role="row">
+<th scope="row" role="rowheader">${who}${own ? html` <span class="tag">当前会话</span>` : ''}</th>
+${cell('角色', publicPart ? roleName(publicPart.userRole) : '')}
+${cell('登录时间', publicPart ? moment(publicPart.signedInAt) : '')}
+${cell('最近活动', publicPart ? moment(publicPart.seenAt) : '')}
+${cell('有效期至', moment(expiresAt))}
+<td role="cell">${endButtons(key, publicPart?.username ?? '')}</td>
 </tr>`
+}
+
+function endButtons(key: string, username: string) {
+  return html`<form method="post" action="${OWN_PATHS.endSession}" class="actions"><input type="hidden" name="session" value="${key}">
+<button type="submit" class="button small quiet" aria-label="结束 ${username} 的会话">结束会话</button>
+<button type="submit" name="all" value="yes" class="button small quiet" aria-label="结束 ${username} 的全部会话">全部结束</button></form>`
 }
 
 function nextUrl(username: string, after: string): string {

@@ -90,6 +90,19 @@ test('a phone shows each page without scrolling sideways, with buttons that a th
   assert.deepEqual(found, [])
 })
 
+test('every button of every page can be seen whole, on a phone, a tablet and a desk', async t => {
+  const found: string[] = []
+  const visit = createVisits(t)
+  for (const stop of ours) {
+    const page = await visit(stop)
+    for (const width of [320, 360, 768, 1024, 1280]) {
+      await page.setViewportSize({ width, height: 800 })
+      for (const name of await page.evaluate(cutButtons)) found.push(`${stop.name} at ${width} px: ${name}`)
+    }
+  }
+  assert.deepEqual(found, [])
+})
+
 test('text stands out from its background by day and by night, and the night is dark', async t => {
   const found: string[] = []
   const visit = createVisits(t)
@@ -255,6 +268,22 @@ async function tabTo(page: Page, name: string): Promise<void> {
 }
 
 // What follows runs in the page, each function by itself.
+
+/** The buttons and links of which an edge is beyond the window or what scrolls inside of it. */
+function cutButtons(): string[] {
+  const isCut = (element: Element) => {
+    const { left, right } = element.getBoundingClientRect()
+    for (let box = element.parentElement; box; box = box.parentElement) {
+      if (getComputedStyle(box).overflowX === 'visible' && box !== document.documentElement) continue
+      const edges = box.getBoundingClientRect()
+      if (left < edges.left - 1 || right > edges.right + 1) return true
+    }
+    return right > innerWidth || left < 0
+  }
+  return [...document.querySelectorAll('button, a, input:not([type=hidden])')]
+    .filter(isCut)
+    .map(element => element.getAttribute('aria-label') ?? element.textContent ?? '')
+}
 
 function measure() {
   const buttons = Array.from(document.querySelectorAll('button, a.button'), button => ({

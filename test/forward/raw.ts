@@ -23,7 +23,11 @@ export function request(line: string, ...headers: string[]): string {
 export async function openWire(url: string) {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
-  socket.setTimeout(PATIENCE_MS, () => socket.destroy(new Error('nothing more came')))
+  let isSilent = false
+  socket.setTimeout(PATIENCE_MS, () => {
+    isSilent = true
+    socket.destroy()
+  })
   // A connection that is cut has said all that it will say.
   socket.on('error', () => {})
   await once(socket, 'connect')
@@ -45,7 +49,8 @@ export async function openWire(url: string) {
       return seen
     },
     async rest(): Promise<string> {
-      if (!socket.closed) await once(socket, 'close')
+      if (!socket.closed) await new Promise(resolve => socket.once('close', resolve))
+      if (isSilent) throw new Error(`nothing more came: ${JSON.stringify(seen)}`)
       return seen
     },
   }

@@ -43,7 +43,7 @@ export interface Limits {
 }
 
 /** A slot is given back after one to two of these. */
-const LOOK_EVERY_MS = 250
+const LOOK_EVERY_MS = 100
 
 export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capacity {
   const waiting = new Map<Occupant, NodeJS.Timeout>()
