@@ -115,6 +115,7 @@ function usual(gateway: string): Configuration {
     features: {
       devInteractions: { enabled: true },
       backchannelLogout: { enabled: true },
+      clientCredentials: { enabled: true },
       introspection: { enabled: true },
       jwtUserinfo: { enabled: true },
       revocation: { enabled: true },
@@ -151,7 +152,7 @@ function registration(gateway: string, { id, secret, method }: (typeof CLIENTS)[
     post_logout_redirect_uris: [`${gateway}/login`],
     backchannel_logout_uri: `${gateway}/_menshen/backchannel-logout`,
     backchannel_logout_session_required: true,
-    grant_types: ['authorization_code', 'refresh_token'],
+    grant_types: ['authorization_code', 'refresh_token', ...(method === 'none' ? [] : ['client_credentials'])],
     response_types: ['code'],
   }
 }
