@@ -71,6 +71,7 @@ export function createProvider(plan: ProviderPlan, { settings, now, report }: Pr
     fetch: guard ? guard.learnFrom(discovery.fetch) : discovery.fetch,
     now,
     report,
+    timeoutMs,
   })
   const keys = createKeySet({ url: async () => endpointOf(await metadata.get(), 'jwks'), fetch: calls.fetch, now })
   const client = { client_id: plan.clientId }

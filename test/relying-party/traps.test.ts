@@ -47,6 +47,13 @@ test('from the open network no address of the metadata leads into a private one'
   assert.deepEqual(seen, [])
 })
 
+test('a name that nobody resolves does not hold up a sign-in; it is judged when it is connected to', async t => {
+  names(t, { 'idp.test': OPEN })
+  const scene = await openRelyingParty(t, { PROVIDER_TIMEOUT_MS: '600' }, {}, AT_OPEN)
+  scene.op.bend.discovery = right => ({ ...right, introspection_endpoint: 'http://nowhere.test/introspect' })
+  await scene.accepts()
+})
+
 async function openSecure(t: TestContext, certifiedFor: string) {
   names(t, { 'idp.test': OPEN })
   const folder = tempFolder(t)

@@ -102,7 +102,10 @@ async function readLogout(
 }
 
 async function signerOf({ all }: GatewayContext['providers'], issuer: string): Promise<Provider> {
-  for (const provider of all) if (provider.canVerify && (await provider.isNamed(issuer))) return provider
+  for (const provider of all) {
+    // One whose metadata cannot be had does not stand in the way of the others.
+    if (provider.canVerify && (await provider.isNamed(issuer).catch(() => false))) return provider
+  }
   throw new MenshenError('provider_answer', 'it is of an issuer that is none of our providers')
 }
 

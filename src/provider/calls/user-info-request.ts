@@ -27,7 +27,7 @@ async function readUserInfo(connection: ProviderConnection, known: Metadata, res
   if (!isSigned || connection.plan.kind !== 'oidc' || response.status !== 200) return readAnswer(response)
   // What the metadata promises is for id_tokens.
   const { signingAlgorithms: _, ...anyAlgorithm } = known
-  return { status: 200, body: await verifySigned(connection, anyAlgorithm, await response.text(), ['sub']) }
+  return { status: 200, body: await verifySigned(connection, anyAlgorithm, (await response.text()).trim(), ['sub']) }
 }
 
 async function ask({ fetch, plan }: ProviderConnection, url: string, tokens: TokenSet): Promise<Response> {

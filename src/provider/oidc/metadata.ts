@@ -1,5 +1,6 @@
 // Where a provider's endpoints are: what the plan says, and for OpenID Connect what its discovery document adds. The
 // document is asked for when it is first needed, kept for an hour, and used on while it cannot be had anew.
+import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
 import { factsOf, MenshenError } from '../../errors.ts'
 import type { Report } from '../../events.ts'
@@ -27,13 +28,12 @@ export function endpointOf({ endpoints }: Metadata, name: keyof Endpoints): stri
 
 export interface MetadataSource {
   get(): Promise<Metadata>
-  /** What is known without waiting. */
-  readonly known: Metadata | undefined
 }
 
 const FRESH_MS = 3_600_000
 /** After a failure: whoever comes in between gets the same one, so that a provider that is down is not asked by all. */
 const RETRY_MS = 1000
+const LOOKUP_MS = 5000
 
 const address = z.url({ protocol: /^https?$/ })
 const names = z.array(z.string()).max(100)
@@ -58,6 +58,8 @@ export interface MetadataOptions {
   readonly fetch: BoundedFetch
   readonly now: () => number
   readonly report: Report
+  /** How long names may take to resolve. */
+  readonly timeoutMs?: number
 }
 
 export function createMetadata(plan: ProviderPlan, options: MetadataOptions): MetadataSource {
@@ -70,10 +72,13 @@ function planned(plan: ProviderPlan): MetadataSource {
     sendsIssuer: plan.sendsIssuer,
     ...(plan.issuer ? { issuer: plan.issuer } : {}),
   }
-  return { known: metadata, get: async () => metadata }
+  return { get: async () => metadata }
 }
 
-function discovered(plan: ProviderPlan, { fetch, now, report }: MetadataOptions): MetadataSource {
+function discovered(
+  plan: ProviderPlan,
+  { fetch, now, report, timeoutMs = LOOKUP_MS }: MetadataOptions,
+): MetadataSource {
   let known: Metadata | undefined
   let knownSince = 0
   let asking: Promise<Metadata> | undefined
@@ -81,7 +86,7 @@ function discovered(plan: ProviderPlan, { fetch, now, report }: MetadataOptions)
 
   async function ask(): Promise<Metadata> {
     try {
-      known = await discover(plan, fetch)
+      known = await discover(plan, fetch, timeoutMs)
       knownSince = now()
       failure = undefined
       return known
@@ -100,9 +105,6 @@ function discovered(plan: ProviderPlan, { fetch, now, report }: MetadataOptions)
   }
 
   return {
-    get known() {
-      return known
-    },
     async get() {
       const failedJustNow = failure !== undefined && now() - failure.at < RETRY_MS
       if (known) {
@@ -115,7 +117,7 @@ function discovered(plan: ProviderPlan, { fetch, now, report }: MetadataOptions)
   }
 }
 
-async function discover(plan: ProviderPlan, fetch: BoundedFetch): Promise<Metadata> {
+async function discover(plan: ProviderPlan, fetch: BoundedFetch, timeoutMs: number): Promise<Metadata> {
   const issuer = (plan.issuer ?? '').replace(/\/$/, '')
   const url = `${issuer}/.well-known/openid-configuration`
   const { status, body } = await readAnswer(await fetch(url))
@@ -128,7 +130,7 @@ async function discover(plan: ProviderPlan, fetch: BoundedFetch): Promise<Metada
   if (!isItself(plan, found.data.issuer, issuer))
     throw new MenshenError('provider_answer', 'the discovery document is of another issuer')
   const metadata = metadataOf(plan, found.data)
-  await refuseTrap(issuer, found.data)
+  await refuseTrap(issuer, found.data, timeoutMs)
   return metadata
 }
 
@@ -159,13 +161,14 @@ function metadataOf({ endpoints, sendsIssuer }: ProviderPlan, found: Document): 
 }
 
 /** From https nothing leads to plain http, and from the open network nothing into a private one. */
-async function refuseTrap(issuer: string, found: Document): Promise<void> {
+async function refuseTrap(issuer: string, found: Document, timeoutMs: number): Promise<void> {
   const addresses = Object.values(found).filter(value => typeof value === 'string' && address.safeParse(value).success)
   const isSecure = issuer.startsWith('https:')
   if (isSecure && addresses.some(url => !String(url).startsWith('https:')))
     throw new MenshenError('provider_answer', 'the discovery document leads to plain http')
   // What does not resolve now is judged when it is connected to.
-  const isPrivate = (url: string) => leadsToPrivate(url).catch(() => false)
+  const tooLate = pause(timeoutMs, false, { ref: false })
+  const isPrivate = (url: string) => Promise.race([leadsToPrivate(url).catch(() => false), tooLate])
   if (await isPrivate(issuer)) return
   const verdicts = await Promise.all([...new Set(addresses.map(String))].map(isPrivate))
   if (verdicts.includes(true))
