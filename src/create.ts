@@ -15,6 +15,8 @@ import { createSlowClients } from './gateway/http/slow-clients.ts'
 import { createIdentities } from './gateway/identity/identity-headers.ts'
 import { createListener } from './gateway/listener.ts'
 import { createEventLog, type Log } from './log.ts'
+import { createExamination } from './observe/doctor/doctor.ts'
+import { createTrials } from './observe/doctor/trials.ts'
 import { createProviders, planProviders } from './provider/providers.ts'
 import { createAttempts } from './session/attempts.ts'
 import { createDataKeyring, type DataKeyring } from './session/data-keys.ts'
@@ -95,6 +97,9 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
     keys,
     sessions,
     attempts: createAttempts({ store, now }),
+    trials: createTrials({ store, now }),
+    examine: createExamination({ settings, config, plans, store, now }),
+    roles,
     rules: createRules(config.rules ?? []),
     cookies: cookieNames(settings),
     rateLimit: createRateLimit({

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { MenshenError } from '../errors.ts'
 import { type Examined, examine } from '../observe/doctor/doctor.ts'
 import { type Finding, failure, good, runProbes } from '../observe/doctor/finding.ts'
+import type { Mapping } from '../observe/doctor/mapping.ts'
 import { misspeltFinding } from '../observe/doctor/settings-probes.ts'
 import { storeProbes } from '../observe/doctor/store-probes.ts'
 import { planProviders } from '../provider/providers.ts'
@@ -12,6 +13,8 @@ import { findMisspelt } from '../settings/misspelt.ts'
 import { type Environment, readSettings, type Settings, wantsDevProvider } from '../settings/read.ts'
 import { DEVELOPMENT_CLIENT } from './development.ts'
 import { findingLines, toJson } from './doctor-output.ts'
+import { mappingLines } from './mapping-output.ts'
+import { trySignIn } from './trial-sign-in.ts'
 
 export interface DoctorRun {
   readonly environment: Environment
@@ -20,6 +23,7 @@ export interface DoctorRun {
 }
 
 const STORE_DEADLINE_MS = 15_000
+const NOBODY_CAME = 'nobody has signed in'
 const USAGE = 'Expected menshen doctor [--json] [--sign-in [--show]]'
 
 /** What goes to stdout, and whether all is well. */
@@ -27,11 +31,38 @@ export async function runDoctorCommand(
   args: readonly string[],
   run: DoctorRun,
 ): Promise<{ text: string; ok: boolean }> {
-  const { json } = readArguments(args)
+  const { json, show, 'sign-in': signIn } = readArguments(args)
+  if (signIn) return runTrial(run, json, show)
   const findings = await diagnose(run)
-  const colours = run.isTerminal && !run.environment.NO_COLOR
-  const text = json ? toJson(findings) : findingLines(findings, colours)
+  const text = json ? toJson(findings) : findingLines(findings, coloursOf(run))
   return { text, ok: findings.every(({ level }) => level !== 'failure') }
+}
+
+/** With `--json` the address goes to stderr: stdout is for the document. */
+async function runTrial(run: DoctorRun, json: boolean, show: boolean): Promise<{ text: string; ok: boolean }> {
+  const out = json ? process.stderr : process.stdout
+  const stop = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
+  const { value: mapping, problems } = await attempt('sign-in', async () => {
+    const config = await loadConfig(run.environment)
+    const examined = prepare(run.environment, run.now, { settings: readSettings(run.environment), config })
+    return trySignIn(examined, { show, tell: text => out.write(text), signal: stop.signal })
+  })
+  const findings = problems.length > 0 ? problems : [trialFinding(mapping)]
+  const ok = findings.every(({ level }) => level === 'good')
+  if (json) return { text: toJson(findings, { signIn: mapping ?? null }), ok }
+  return { text: mapping ? mappingLines(mapping) : findingLines(findings, coloursOf(run)), ok }
+}
+
+function trialFinding(mapping: Mapping | undefined): Finding {
+  if (!mapping)
+    return failure('sign-in', NOBODY_CAME, 'Open the address in a browser on any machine that reaches BASE_URL.')
+  if (mapping.problem === undefined) return good('sign-in', `this user would be signed in, as ${mapping.role}`)
+  return failure('sign-in', mapping.problem, 'docs/providers.md says how fields are found.')
+}
+
+function coloursOf({ isTerminal, environment }: DoctorRun): boolean {
+  return isTerminal && !environment.NO_COLOR
 }
 
 function readArguments(args: readonly string[]) {
@@ -88,7 +119,7 @@ interface Given {
   readonly config: Config
 }
 
-export function prepare(environment: Environment, now: () => number, { settings: given, config }: Given): Examined {
+function prepare(environment: Environment, now: () => number, { settings: given, config }: Given): Examined {
   const isConfigured = config.provider !== undefined || config.providers !== undefined
   const isDevelopment = !isConfigured && wantsDevProvider(given)
   const AUTH_URL = `http://localhost:${given.DEV_PROVIDER_PORT}`

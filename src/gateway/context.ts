@@ -2,10 +2,13 @@
 
 import type { Rules } from '../access/rules.ts'
 import type { Report } from '../events.ts'
+import type { Finding } from '../observe/doctor/finding.ts'
+import type { Trials } from '../observe/doctor/trials.ts'
 import type { Providers } from '../provider/providers.ts'
 import type { Attempts } from '../session/attempts.ts'
 import type { DerivedKeys } from '../session/derived-keys.ts'
 import type { Sessions } from '../session/sessions.ts'
+import type { RoleConfig } from '../settings/config/config-file.ts'
 import type { Settings } from '../settings/read.ts'
 import type { Store } from '../stores/store.ts'
 import type { LostCookieDetector } from './admission/lost-cookie.ts'
@@ -22,6 +25,8 @@ export interface GatewayContext {
   readonly providers: Providers
   readonly sessions: Sessions
   readonly attempts: Attempts
+  readonly trials: Trials
+  readonly roles: readonly RoleConfig[]
   readonly rules: Rules
   readonly keys: DerivedKeys
   readonly cookies: CookieNames
@@ -33,6 +38,8 @@ export interface GatewayContext {
   readonly rateLimit: RateLimit
   /** Set when the process is about to end: every answer then closes its connection. */
   readonly lifecycle: { closing: boolean }
+  /** What the doctor finds. */
+  readonly examine: () => Promise<Finding[]>
   readonly report: Report
   readonly now: () => number
 }

@@ -6,6 +6,7 @@ import { admit, type SignedInCaller } from './admission/admit.ts'
 import { refusedAnswer } from './admission/refused.ts'
 import { toLogin } from './admission/visitor.ts'
 import { endSession, showConsole } from './console/console.ts'
+import { showHealth } from './console/health.ts'
 import type { GatewayContext } from './context.ts'
 import { readForm } from './http/form.ts'
 import { errorAnswer, tooMany } from './http/page-answers.ts'
@@ -18,6 +19,7 @@ import { answerDoctor } from './routes/doctor-answer.ts'
 import { showLogin, startAttempt } from './routes/login.ts'
 import { signOut, signOutEverywhere } from './routes/logout.ts'
 import { health, me, publicKeys, ready } from './routes/status.ts'
+import { startTrial } from './routes/trial.ts'
 
 type Handler = (context: GatewayContext, visit: Visit, form: URLSearchParams) => Promise<Response>
 type GuardedHandler = (
@@ -39,8 +41,10 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   [OWN_PATHS.jwks]: { GET: publicKeys, HEAD: publicKeys },
   [OWN_PATHS.me]: { GET: me, HEAD: me },
   [OWN_PATHS.console]: { GET: guarded(showConsole), HEAD: guarded(showConsole) },
+  [OWN_PATHS.consoleHealth]: { GET: guarded(showHealth), HEAD: guarded(showHealth) },
   [OWN_PATHS.endSession]: { POST: guarded(endSession) },
   [OWN_PATHS.doctor]: { GET: answerDoctor },
+  [OWN_PATHS.doctorSignIn]: { GET: startTrial },
   [OWN_PATHS.assets]: { GET: sendAsset, HEAD: sendAsset },
 }
 

@@ -29,7 +29,7 @@ export function consolePage(view: ConsoleView): string {
     wide: true,
     body: html`
 <h1>控制台</h1>
-<nav><a href="/">返回首页</a></nav>
+<nav><a href="${OWN_PATHS.consoleHealth}">健康检查</a> <a href="/">返回首页</a></nav>
 ${view.warnings.map(warning => html`<div class="notice bad"><p>${warning}</p></div>`)}
 <section aria-labelledby="sessions">
 <h2 id="sessions">在线用户</h2>
@@ -59,7 +59,7 @@ ${headRow(['用户', '角色', '登录时间', '最近活动', '有效期至', '
 }
 
 /** The roles are said once more because on a phone, where the table is laid out as a list, browsers forget them. */
-function headRow(names: readonly string[]) {
+export function headRow(names: readonly string[]) {
   const cells = names.map(name => html`<th scope="col" role="columnheader">${name}</th>`)
   return html`<thead role="rowgroup"><tr role="row">${cells}</tr></thead>`
 }

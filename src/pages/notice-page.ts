@@ -5,6 +5,12 @@ import { OWN_PATHS } from '../own-paths.ts'
 import { page } from './layout.ts'
 
 export const NOTICES = {
+  trial_done: {
+    status: 200,
+    title: '测试登录已完成',
+    text: '这是一次测试：没有登录任何人，结果已交给运行检查的终端。',
+    remedy: '现在可以关闭这个页面。',
+  },
   bad_request: {
     status: 400,
     title: '请求无法理解',

@@ -22,6 +22,8 @@ export interface Attempt {
   readonly nonce?: string
   readonly returnPath?: string
   readonly startedAt?: number
+  /** Of the doctor: it signs nobody in, and whoever has the ticket is told what came. */
+  readonly trial?: { readonly ticket: string; readonly show: boolean }
 }
 
 const attemptSchema: z.ZodType<Attempt> = z.object({
@@ -30,13 +32,19 @@ const attemptSchema: z.ZodType<Attempt> = z.object({
   nonce: z.string().exactOptional(),
   returnPath: z.string().exactOptional(),
   startedAt: z.number().exactOptional(),
+  trial: z.object({ ticket: z.string(), show: z.boolean() }).exactOptional(),
 })
 
 /** What of a provider decides how a trip to it begins. */
 export type AttemptPlan = Pick<ProviderPlan, 'id' | 'kind' | 'state' | 'stateCheck' | 'pkce'>
 
 export interface Attempts {
-  start(plan: AttemptPlan, browser: string | undefined, returnPath: string | undefined): Promise<Started>
+  start(
+    plan: AttemptPlan,
+    browser: string | undefined,
+    returnPath: string | undefined,
+    trial?: Attempt['trial'],
+  ): Promise<Started>
   /** What was remembered; `undefined` if this browser did not start it, or took it back before. */
   find(browser: string | undefined, state: string): Promise<Attempt | undefined>
   /** The same, for the last time. */
@@ -49,7 +57,7 @@ const STATE_BYTES = 32
 
 export function createAttempts({ store, now }: { readonly store: Store; readonly now: () => number }): Attempts {
   return {
-    async start(plan, known, returnPath) {
+    async start(plan, known, returnPath, trial) {
       const state = newState(plan)
       if (!isRemembered(plan)) return { sent: { state } }
       const browser = known && isTicket(known) ? known : newTicket()
@@ -61,6 +69,7 @@ export function createAttempts({ store, now }: { readonly store: Store; readonly
         ...(nonce && { nonce }),
         ...(returnPath && { returnPath }),
         startedAt: now(),
+        ...(trial && { trial }),
       }
       const key = attemptKey(browser, state)
       await store.create(key, {

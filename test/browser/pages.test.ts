@@ -45,6 +45,7 @@ const STOPS: readonly Stop[] = [
   { name: 'home', who: 'developer', url: () => `${usual.url}/` },
   { name: 'console', who: 'developer', url: () => `${usual.url}/_menshen/console` },
   { name: 'console, nobody found', who: 'developer', url: () => `${usual.url}/_menshen/console?username=nobody` },
+  { name: 'console health', who: 'developer', url: () => `${usual.url}/_menshen/console/health` },
   { name: '403', who: 'common', url: () => `${usual.url}/_menshen/console` },
   { name: '404', who: 'common', url: () => `${usual.url}/nowhere` },
   { name: 'home of a user with endless names', who: 'endless', url: () => `${endless.url}/` },

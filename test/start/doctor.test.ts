@@ -11,6 +11,7 @@ import { suite, type TestContext, test } from 'node:test'
 import { exportJWK, generateKeyPair } from 'jose'
 import { filesOf, makeAuthority, makeCertificate } from '../forward/certificates.ts'
 import { freePort } from '../kit/free-port.ts'
+import { openMenshen } from '../kit/menshen.ts'
 import { type Environment, runMenshen, startMenshen } from '../kit/process.ts'
 import { startRedis } from '../kit/redis-server.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
@@ -330,5 +331,34 @@ suite('menshen doctor and the way in', () => {
     const trusting = await doctor({ ...env, TRUSTED_PROXIES: '127.0.0.1' })
     assert.match(trusting.check('proxy client address').seen, /anybody can make up/)
     assert.equal(trusting.code, 1)
+  })
+})
+
+suite('the console', () => {
+  test('shows developers the same findings, and others nothing', async t => {
+    const { settings, callsTo, codeFor } = await provider(t)
+    const { visitor, close } = await openMenshen({ ...settings, UPSTREAM: `http://127.0.0.1:${await freePort()}` })
+    t.after(close)
+    const developer = visitor()
+    await developer.get(`/callback?code=${codeFor({ username: 'admin' })}&state=abc_idp`)
+    assert.match((await developer.get('/_menshen/console')).text, /<nav>.*href="\/_menshen\/console\/health"/)
+    const before = callsTo('token').length
+    const [page] = await Promise.all([1, 2, 3].map(() => developer.get('/_menshen/console/health')))
+    assert.equal(page?.status, 200)
+    for (const part of [
+      '故障',
+      'upstream / connection',
+      'ECONNREFUSED',
+      'provider client',
+      'invalid_grant',
+      'STATE_CHECK=bound',
+    ])
+      assert.ok(page.text.includes(part), part)
+    assert.equal(callsTo('token').length - before, 1, 'however many look, the provider is asked once')
+    assert.doesNotMatch(page.text, /CANARY/)
+    const common = visitor()
+    await common.get(`/callback?code=${codeFor({ username: 'lisi' })}&state=abc_idp`)
+    assert.equal((await common.get('/_menshen/console/health')).status, 403)
+    assert.equal((await visitor().get('/_menshen/console/health')).status, 302)
   })
 })

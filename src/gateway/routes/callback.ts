@@ -14,6 +14,7 @@ import { errorAnswer, redirectAnswer, tooMany } from '../http/page-answers.ts'
 import { isNoPage } from '../http/provenance.ts'
 import type { Visit } from '../http/request.ts'
 import { returnPathOf } from './login.ts'
+import { failTrial, finishTrial } from './trial.ts'
 
 const HOME = '/'
 /** Longer than any real code, short enough for a header. */
@@ -29,6 +30,7 @@ export async function finishSignIn(context: GatewayContext, visit: Visit): Promi
   )
   const outcome = 'error' in answer ? answer.error : await signInOnce(context, visit, answer)
   if (typeof outcome !== 'string') return outcome
+  if ('error' in answer) await failTrial(context, visit, answer.error)
   return redirectAnswer(context, visit.method, `${OWN_PATHS.login}?${new URLSearchParams({ error: outcome })}`)
 }
 
@@ -73,6 +75,9 @@ async function signInOnce(
     if (await isOfAnother(context, provider, answer)) return 'callback_error'
     const attempt = begun && (await attempts.take(browser, answer.state))
     if (begun && !attempt) return 'invalid_state'
+    const { trial } = attempt ?? {}
+    if (trial)
+      return await withSlot(context, provider, () => finishTrial(context, provider, answer, { ...attempt, trial }))
     return await withSlot(context, provider, () => signIn(context, visit, provider, answer, attempt))
   } catch (cause) {
     context.report('sign_in_failed', { ...factsOf(cause), reason: 'callback_error' })

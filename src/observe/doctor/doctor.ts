@@ -59,3 +59,22 @@ function providerProbes({ settings, plans, now, isDevelopment }: Examined, timeo
   const options = { settings: { ...settings, PROVIDER_TIMEOUT_MS: timeoutMs }, now }
   return plans.map(plan => providerProbe(plans.length === 1 ? 'provider' : `provider ${plan.id}`, plan, options))
 }
+
+/** What a question to a provider costs: whoever looks again within this time is shown the same. */
+const FRESH_MS = 10_000
+
+/** For the console: however many look at once, one examination is made. */
+export function createExamination(examined: Examined): () => Promise<Finding[]> {
+  let made: Promise<Finding[]> | undefined
+  let madeAt = 0
+  return () => {
+    const { now } = examined
+    if (made && now() - madeAt < FRESH_MS) return made
+    madeAt = now()
+    made = examine(examined)
+    made.catch(() => {
+      made = undefined
+    })
+    return made
+  }
+}

@@ -1,0 +1,20 @@
+// How the result of a trial sign-in looks on a terminal.
+import type { Mapping } from '../observe/doctor/mapping.ts'
+
+export function mappingLines({ provider, came, fields, role, groups, problem }: Mapping): string {
+  const lines = [
+    ...(came.length > 0 ? [`What came from the provider (${provider}):`] : []),
+    ...came.map(({ source, name, type, value }) => `  ${source.padEnd(12)} ${name}: ${value ?? type}`),
+    ...(fields.length > 0 ? ['How our fields were filled:'] : []),
+    ...fields.map(fieldLine),
+    ...(role === undefined ? [] : [`The role is ${role}; the groups are ${groups?.join(', ') || 'none'}.`]),
+    ...(problem === undefined ? ['This user would be signed in.'] : [`Nobody would be signed in: ${problem}.`]),
+  ]
+  return lines.map(line => `${line}\n`).join('')
+}
+
+function fieldLine({ field, source, place, value }: Mapping['fields'][number]): string {
+  const name = field.padEnd(12)
+  if (source === undefined) return `  ${name} stays empty`
+  return `  ${name} from ${place} of ${source}${value === undefined ? '' : `: ${value}`}`
+}

@@ -1,0 +1,122 @@
+// `menshen doctor --sign-in`: prints an address, waits until somebody has signed in there, and gives what came. The answer of
+// the provider has to come back to BASE_URL: to the Menshen that runs there, or to one that is started here for as long as
+// it takes, and that serves nothing else.
+import { mkdtempSync, rmSync } from 'node:fs'
+import type { RequestListener } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { pino } from 'pino'
+import { createMenshen } from '../create.ts'
+import { MenshenError } from '../errors.ts'
+import { type Examined, wayInOptions } from '../observe/doctor/doctor.ts'
+import type { Mapping } from '../observe/doctor/mapping.ts'
+import { createTrials, TRIAL_SECONDS, type Trials } from '../observe/doctor/trials.ts'
+import { isRunning } from '../observe/doctor/way-in.ts'
+import { OWN_PATHS } from '../own-paths.ts'
+import { openStore } from '../stores/open-store.ts'
+import { startDevelopment } from './development.ts'
+import { refuseToListen } from './listen-failure.ts'
+import { listenAddress, serve } from './serve.ts'
+
+export interface TrialOptions {
+  readonly show: boolean
+  /** Says something to whoever waits at the terminal. */
+  readonly tell: (text: string) => void
+  /** Nobody wants to wait any longer. */
+  readonly signal: AbortSignal
+}
+
+const LOOK_EVERY_MS = 300
+
+/** `undefined` if nobody has signed in within ten minutes. */
+export async function trySignIn(
+  examined: Examined,
+  { show, tell, signal }: TrialOptions,
+): Promise<Mapping | undefined> {
+  const { settings, plans, now } = examined
+  const missing = plans.flatMap(plan => plan.missing)
+  if (missing.length > 0)
+    throw new MenshenError(
+      'bad_settings',
+      `Nobody can sign in: settings of the provider are missing: ${missing.join(', ')}.`,
+    )
+  await using opened = new AsyncDisposableStack()
+  const address = (await isRunning(wayInOptions(examined)))
+    ? sharedStore(settings.STORE)
+    : await startHere(examined, opened)
+  const store = opened.adopt(await openStore(address, now, () => {}), store => store.close())
+  const trials = createTrials({ store, now })
+  const tickets: string[] = []
+  opened.defer(async () => void (await Promise.allSettled(tickets.map(ticket => trials.withdraw(ticket)))))
+  for (const { id } of plans) {
+    const ticket = await trials.announce({ provider: id, show })
+    tickets.push(ticket)
+    const which = plans.length > 1 ? ` (${id})` : ''
+    tell(`Open this address in a browser and sign in; it works once, within ten minutes${which}:\n`)
+    tell(`  ${settings.BASE_URL}${OWN_PATHS.doctorSignIn}?ticket=${ticket}\n`)
+  }
+  // Awaited, because what was opened is closed at the end of this function.
+  return await firstResult(trials, tickets, now, signal)
+}
+
+async function firstResult(
+  trials: Trials,
+  tickets: readonly string[],
+  now: () => number,
+  signal: AbortSignal,
+): Promise<Mapping | undefined> {
+  const end = now() + TRIAL_SECONDS * 1000
+  while (now() < end && !signal.aborted) {
+    for (const ticket of tickets) {
+      const mapping = await trials.result(ticket)
+      if (mapping) return mapping
+    }
+    await pause(LOOK_EVERY_MS, undefined, { signal }).catch(() => {})
+  }
+  return undefined
+}
+
+/** What runs there and we meet in the store. */
+function sharedStore(address: string): string {
+  if (address !== 'memory:') return address
+  throw new MenshenError(
+    'cannot_start',
+    'STORE is "memory:", so that the Menshen that is running cannot be asked; stop it and ask again, or use lmdb: or Redis.',
+  )
+}
+
+/** Nothing of what is kept is touched: its sessions, if there were any, would be in a folder that is removed. */
+async function startHere(examined: Examined, opened: AsyncDisposableStack): Promise<string> {
+  const { settings: given, config, now, isDevelopment } = examined
+  const folder = mkdtempSync(join(tmpdir(), 'menshen-doctor-'))
+  opened.defer(() => rmSync(folder, { recursive: true, force: true }))
+  if (isDevelopment) {
+    const development = await startDevelopment(given, now)
+    opened.defer(() => development.close())
+  }
+  const settings = { ...given, STORE: `lmdb:${folder}`, WORKERS: 1 }
+  const log = pino({ level: 'silent' })
+  const menshen = opened.adopt(await createMenshen({ settings, config, log, now }), menshen => menshen.close())
+  const limited = {
+    ...menshen,
+    listener: onlyTrials(menshen.listener),
+    upgradeListener: (_request: unknown, socket: { destroy(): void }) => void socket.destroy(),
+  }
+  const { PORT: port, HOST: host } = settings
+  const serving = await serve(limited, listenAddress(settings), () => {}).catch(error =>
+    refuseToListen(error, { setting: 'PORT', port, host }),
+  )
+  opened.defer(() => serving.close(1000))
+  return settings.STORE
+}
+
+function onlyTrials(listener: RequestListener): RequestListener {
+  const served: readonly string[] = [OWN_PATHS.doctorSignIn, OWN_PATHS.callback]
+  return (request, response) => {
+    const path = (request.url ?? '').split('?')[0] ?? ''
+    if (served.includes(path) || path.startsWith(OWN_PATHS.assets)) return listener(request, response)
+    response.writeHead(503, { 'content-type': 'text/plain; charset=utf-8', 'retry-after': '60', connection: 'close' })
+    response.end('Menshen is being checked, and not running yet.\n')
+  }
+}

@@ -1,0 +1,14 @@
+// GET /_menshen/console/health: what the doctor finds, for developers.
+import { healthPage } from '../../pages/health-page.ts'
+import type { SignedInCaller } from '../admission/admit.ts'
+import type { GatewayContext } from '../context.ts'
+import { pageAnswer } from '../http/page-answers.ts'
+import type { Visit } from '../http/request.ts'
+
+export async function showHealth(
+  context: GatewayContext,
+  _visit: Visit,
+  { cookies }: SignedInCaller,
+): Promise<Response> {
+  return pageAnswer(context, healthPage(context.settings.APP_NAME, await context.examine()), { cookies })
+}

@@ -1,0 +1,89 @@
+// A trial sign-in of the doctor: the same way to the provider and back, at the end of which nobody is signed in and the
+// doctor is told what came.
+import { factsOf, MenshenError } from '../../errors.ts'
+import { explainMapping, failedMapping, type Mapping } from '../../observe/doctor/mapping.ts'
+import type { Provider } from '../../provider/provider.ts'
+import { ATTEMPT_SECONDS, type Attempt } from '../../session/attempts.ts'
+import type { GatewayContext } from '../context.ts'
+import { readCookie, setCookie } from '../http/cookies.ts'
+import { errorAnswer, noticeAnswer, redirectAnswer, tooMany } from '../http/page-answers.ts'
+import { isNoPage } from '../http/provenance.ts'
+import type { Visit } from '../http/request.ts'
+
+/** GET /_menshen/doctor/sign-in?ticket=…: the address that the doctor has printed. */
+export async function startTrial(context: GatewayContext, visit: Visit): Promise<Response> {
+  const { trials, providers, attempts, cookies } = context
+  if (isNoPage(visit)) return errorAnswer(context, visit, 'foreign')
+  const ticket = new URLSearchParams(visit.search).get('ticket') ?? ''
+  const trial = await trials.begin(ticket)
+  const provider = trial && providers.get(trial.provider)
+  if (!provider) {
+    const isWithinLimit = await context.rateLimit.admits('ticket', visit)
+    return isWithinLimit ? errorAnswer(context, visit, 'not_found') : tooMany(context, visit)
+  }
+  const known = readCookie(visit.headers.cookie, cookies.attempt)
+  // Whatever is enough for others: nobody but this browser may end what it began.
+  const plan = { ...provider.plan, stateCheck: 'bound' as const }
+  const { browser = '', sent } = await attempts.start(plan, known, undefined, { ticket, show: trial.show })
+  try {
+    const location = await provider.authorizationUrl(sent)
+    return redirectAnswer(context, visit.method, location, [setCookie(cookies.attempt, browser, ATTEMPT_SECONDS)])
+  } catch (error) {
+    return endTrial(context, ticket, failedMapping(provider.plan.id, problemOf(error)))
+  }
+}
+
+export interface Returned {
+  readonly code: string
+  readonly state: string
+}
+
+/** Back from the provider. */
+export async function finishTrial(
+  context: GatewayContext,
+  provider: Provider,
+  returned: Returned,
+  { trial, ...attempt }: Attempt & { readonly trial: NonNullable<Attempt['trial']> },
+): Promise<Response> {
+  return endTrial(context, trial.ticket, await tryMapping(context, provider, returned, attempt, trial.show))
+}
+
+/** The provider came back with an error: if that was the end of a trial, the doctor wants to know. */
+export async function failTrial(context: GatewayContext, visit: Visit, error: string): Promise<void> {
+  const browser = readCookie(visit.headers.cookie, context.cookies.attempt)
+  const state = new URLSearchParams(visit.search).get('state')
+  if (!browser || !state) return
+  try {
+    const begun = await context.attempts.find(browser, state)
+    if (!begun?.trial || !(await context.attempts.take(browser, state))) return
+    const problem = `the provider came back with the error ${error.replace(/[^\w.-]/g, '?').slice(0, 60)}`
+    await context.trials.finish(begun.trial.ticket, failedMapping(begun.provider ?? '', problem))
+  } catch (failure) {
+    context.report('sign_in_failed', { ...factsOf(failure), reason: 'callback_error' })
+  }
+}
+
+async function tryMapping(
+  { roles }: Pick<GatewayContext, 'roles'>,
+  provider: Provider,
+  { code, state }: Returned,
+  { verifier, nonce, startedAt }: Attempt,
+  show: boolean,
+): Promise<Mapping> {
+  try {
+    const tokens = await provider.redeem({ code, state, verifier, nonce, startedAt })
+    return explainMapping(await provider.said(tokens, code), provider.plan, roles, show)
+  } catch (error) {
+    return failedMapping(provider.plan.id, problemOf(error))
+  }
+}
+
+function problemOf(error: unknown): string {
+  if (error instanceof MenshenError) return error.message
+  throw error
+}
+
+async function endTrial(context: GatewayContext, ticket: string, mapping: Mapping): Promise<Response> {
+  await context.trials.finish(ticket, mapping)
+  return noticeAnswer(context, 'trial_done')
+}

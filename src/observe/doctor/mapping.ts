@@ -1,0 +1,113 @@
+// What a sign-in brought and what we made of it: which fields came from where, how each of ours was filled, which role came
+// out. Names and types; values only for whoever asks to see them.
+import { z } from 'zod'
+import { roleOf } from '../../access/roles.ts'
+import { MenshenError } from '../../errors.ts'
+import { ONLY_PROVIDER } from '../../provider/make-plan.ts'
+import type { ProviderPlan, UserInfoSource } from '../../provider/plan.ts'
+import { type Said, userFacts } from '../../provider/user-facts.ts'
+import type { RoleConfig } from '../../settings/config/config-file.ts'
+import type { Field } from '../../settings/config/provider-config.ts'
+import { atPlace, findText, namesFrom, printable, shapeOf } from '../../settings/json-place.ts'
+
+const cameSchema = z.object({ source: z.string(), name: z.string(), type: z.string(), value: z.string().optional() })
+const filledSchema = z.object({
+  field: z.string(),
+  /** Absent: it stays empty. */
+  source: z.string().optional(),
+  place: z.string().optional(),
+  value: z.string().optional(),
+})
+export const mappingSchema = z.object({
+  provider: z.string(),
+  came: z.array(cameSchema),
+  fields: z.array(filledSchema),
+  role: z.string().optional(),
+  groups: z.array(z.string()).optional(),
+  /** Why nobody would be signed in. */
+  problem: z.string().optional(),
+})
+export type Mapping = z.infer<typeof mappingSchema>
+
+type Plan = Pick<ProviderPlan, 'id' | 'userInfoFrom' | 'fields' | 'fieldTypes' | 'require'>
+
+const MOST_SHOWN = 200
+const DEEPEST = 3
+const LONGEST_VALUE = 200
+const SOURCES: readonly UserInfoSource[] = ['userinfo', 'id_token', 'token', 'access_token']
+
+export function explainMapping(said: Said, plan: Plan, roles: readonly RoleConfig[], show: boolean): Mapping {
+  const came = SOURCES.flatMap(source => fieldsIn(said[source]).map(field => ({ source, ...field }))).slice(
+    0,
+    MOST_SHOWN,
+  )
+  return {
+    provider: plan.id,
+    came: came.map(({ source, name, value }) => ({ source, name, type: shapeOf(value, 1), ...shown(value, show) })),
+    fields: filled(said, plan, show),
+    ...outcome(said, plan, roles),
+  }
+}
+
+/** A sign-in that came to nothing before there was anything to explain. */
+export function failedMapping(provider: string, problem: string): Mapping {
+  return { provider, came: [], fields: [], problem }
+}
+
+interface NamedValue {
+  readonly name: string
+  readonly value: unknown
+}
+
+/** With the names by which a configuration would find them. */
+function fieldsIn(answer: unknown, prefix = '', depth = 1): NamedValue[] {
+  if (typeof answer !== 'object' || answer === null || Array.isArray(answer)) return []
+  return Object.entries(answer)
+    .slice(0, MOST_SHOWN)
+    .flatMap(([name, value]) => {
+      const place = prefix + printable(name)
+      const inner = Array.isArray(value) ? value[0] : value
+      const deeper = depth < DEEPEST ? fieldsIn(inner, `${place}.`, depth + 1) : []
+      return deeper.length > 0 ? deeper : [{ name: place, value }]
+    })
+}
+
+function filled(said: Said, { fields, userInfoFrom }: Plan, show: boolean): Mapping['fields'] {
+  const sources = userInfoFrom.filter(source => said[source] !== undefined)
+  const answers = sources.map(source => said[source])
+  return (Object.keys(fields) as Field[]).map(field => {
+    if (field === 'groups') return { field, ...filledGroups(said, sources, fields.groups, show) }
+    const found = findText(answers, fields[field])
+    if (!found) return { field }
+    const place = [found.source].flat().join(' with ')
+    return { field, source: sources[found.answer], place, ...shown(found.text, show) }
+  })
+}
+
+function filledGroups(
+  said: Said,
+  sources: readonly UserInfoSource[],
+  places: ProviderPlan['fields']['groups'],
+  show: boolean,
+) {
+  const answers = sources.map(source => said[source])
+  const filling = places.flat().filter(place => namesFrom(answers, [place]).length > 0)
+  const source = sources.find(one => filling.some(place => atPlace(said[one], place) !== undefined))
+  return source ? { source, place: filling.join(', '), ...shown(namesFrom(answers, places), show) } : {}
+}
+
+function outcome(said: Said, plan: Plan, roles: readonly RoleConfig[]): Pick<Mapping, 'role' | 'groups' | 'problem'> {
+  try {
+    const { userInfo, groups, claims } = userFacts(said, plan)
+    const provider = plan.id === ONLY_PROVIDER ? undefined : plan.id
+    const role = roleOf({ provider, username: userInfo.username, groups, claims }, roles)
+    return { role, groups: groups.slice(0, MOST_SHOWN).map(group => printable(group, LONGEST_VALUE)) }
+  } catch (error) {
+    if (!(error instanceof MenshenError)) throw error
+    return { problem: error.message }
+  }
+}
+
+function shown(value: unknown, show: boolean): { value?: string } {
+  return show ? { value: printable(JSON.stringify(value) ?? '', LONGEST_VALUE) } : {}
+}

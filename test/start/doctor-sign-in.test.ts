@@ -1,0 +1,164 @@
+// `menshen doctor --sign-in`: whoever opens the printed address and signs in sees in the terminal what came and what was made
+// of it; nobody is signed in by it, and nobody else's sign-in is shown.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { suite, type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { type Client, createClient, type Response, signIn } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
+import { type Environment, startMenshen } from '../kit/process.ts'
+import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+const MAIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
+const USER = { username: 'lisi', nickname: 'CANARY-nickname', phone_number: 'CANARY-phone' }
+
+/** The command, with the address that it has printed. */
+async function startDoctor(t: TestContext, env: Environment, cwd: string, ...args: string[]) {
+  const { PATH } = process.env
+  const child = spawn(process.execPath, [MAIN, 'doctor', '--sign-in', ...args], { cwd, env: { PATH, ...env } })
+  t.after(() => child.kill('SIGKILL'))
+  const printed = { out: '', err: '' }
+  const address = Promise.withResolvers<string>()
+  const look = () => {
+    const [found] = /http:\S+\?ticket=[\w-]{43}/.exec(printed.out + printed.err) ?? []
+    if (found) address.resolve(found)
+  }
+  child.stdout.setEncoding('utf8').on('data', text => {
+    printed.out += text
+    look()
+  })
+  child.stderr.setEncoding('utf8').on('data', text => {
+    printed.err += text
+    look()
+  })
+  const ended = once(child, 'close').then(([code]) => {
+    address.reject(new Error(`it ended: ${printed.out}${printed.err}`))
+    return { code, ...printed }
+  })
+  return { address: await address.promise, ended, child }
+}
+
+/** Through the provider and back, as a browser goes. */
+async function walk(client: Client, address: string): Promise<Response> {
+  const { pathname, search } = new URL(address)
+  const start = await client.get(pathname + search)
+  assert.equal(start.status, 302, start.text)
+  return client.follow(await client.follow(start))
+}
+
+async function scene(t: TestContext, env: Environment = {}) {
+  const provider = await startScriptedProvider({ user: USER })
+  t.after(() => provider.close())
+  const port = String(await freePort())
+  const BASE_URL = `http://localhost:${port}`
+  const cwd = tempFolder(t)
+  return { provider, cwd, env: { ...provider.settings, BASE_URL, PORT: port, STORE: 'lmdb:./data', ...env }, BASE_URL }
+}
+
+suite('menshen doctor --sign-in', () => {
+  test('without a running Menshen listens itself, and shows names and types, no values', async t => {
+    const { cwd, env, BASE_URL } = await scene(t)
+    const config = "export default { roles: [{ role: 'auditor', username: ['lisi'] }] }\n"
+    writeFileSync(join(cwd, 'menshen.config.mjs'), config)
+    const { address, ended } = await startDoctor(t, env, cwd)
+    const visitor = createClient(BASE_URL)
+    assert.equal((await visitor.get('/')).status, 503)
+    const page = await walk(visitor, address)
+    assert.match(page.text, /测试登录已完成/)
+    assert.ok(!visitor.cookies.has('menshen_session'))
+    const { code, out, err } = await ended
+    assert.equal(code, 0, err)
+    assert.match(out, /userinfo +username: string/)
+    assert.match(out, /token +access_token: string/)
+    assert.match(out, /username +from username of userinfo\n/)
+    assert.match(out, /ou_id +(from|stays empty)/)
+    assert.match(out, /The role is auditor; the groups are none/)
+    assert.doesNotMatch(out + err, /CANARY/)
+  })
+
+  test('with --show the values are there, and with --json one document alone on stdout', async t => {
+    const { cwd, env, BASE_URL } = await scene(t)
+    const { address, ended } = await startDoctor(t, env, cwd, '--show', '--json')
+    await walk(createClient(BASE_URL), address)
+    const { code, out } = await ended
+    const { checks, signIn: mapping } = JSON.parse(out)
+    assert.equal(code, 0)
+    assert.deepEqual([checks[0].name, checks[0].ok], ['sign-in', true])
+    assert.equal(mapping.role, 'common')
+    const nickname = mapping.fields.find(({ field }: { field: string }) => field === 'nickname')
+    assert.deepEqual(nickname, { field: 'nickname', source: 'userinfo', place: 'nickname', value: '"CANARY-nickname"' })
+  })
+
+  test('a running Menshen does it through the store, for the one who opened the address and nobody else', async t => {
+    const { cwd, env, BASE_URL, provider } = await scene(t)
+    const { stop } = await startMenshen(env, { cwd })
+    t.after(stop)
+    const { address, ended, child } = await startDoctor(t, env, cwd)
+    // Somebody else signs in meanwhile.
+    const other = createClient(BASE_URL)
+    assert.equal((await signIn(other, provider, { username: 'wangwu' })).headers.location, '/')
+    assert.equal(child.exitCode, null)
+    const visitor = createClient(BASE_URL)
+    const { pathname, search } = new URL(address)
+    const start = await visitor.get(pathname + search)
+    // The address works once, and its answer counts in that browser only.
+    assert.equal((await createClient(BASE_URL).get(pathname + search)).status, 404)
+    const back = await visitor.follow(start)
+    const { pathname: path, search: query } = new URL(back.headers.location ?? '')
+    const thief = await createClient(BASE_URL).get(path + query)
+    assert.doesNotMatch(thief.text, /测试登录已完成/)
+    assert.equal(child.exitCode, null)
+    child.kill('SIGINT')
+    assert.equal((await ended).code, 1)
+    // Once more, to the end.
+    const again = await startDoctor(t, env, cwd)
+    const page = await walk(visitor, again.address)
+    assert.match(page.text, /测试登录已完成/)
+    assert.ok(!visitor.cookies.has('menshen_session'))
+    const { code, out } = await again.ended
+    assert.equal(code, 0)
+    assert.match(out, /This user would be signed in/)
+    assert.doesNotMatch(out, /CANARY|wangwu/)
+    assert.equal((await other.get('/_menshen/me')).status, 200)
+  })
+
+  test('what goes wrong is said: an error of the provider, a refused code, a field that is missing', async t => {
+    const { cwd, env, BASE_URL, provider } = await scene(t)
+    const { stop } = await startMenshen(env, { cwd })
+    t.after(stop)
+    provider.answer(
+      'userinfo',
+      { kind: 'json', body: { success: true, data: { sub: 'CANARY-1', name: 'CANARY' } } },
+      'once',
+    )
+    const unnamed = await startDoctor(t, env, cwd)
+    await walk(createClient(BASE_URL), unnamed.address)
+    const first = await unnamed.ended
+    assert.equal(first.code, 1)
+    assert.match(first.out, /username +stays empty\n[\s\S]*Nobody would be signed in: no username/)
+    provider.answer('token', { kind: 'json', status: 400, body: { error: 'invalid_grant' } }, 'once')
+    const refused = await startDoctor(t, env, cwd)
+    await walk(createClient(BASE_URL), refused.address)
+    assert.match((await refused.ended).out, /Nobody would be signed in: the provider answered 400 with invalid_grant/)
+    const denied = await startDoctor(t, env, cwd)
+    const visitor = createClient(BASE_URL)
+    const { pathname, search } = new URL(denied.address)
+    const start = await visitor.get(pathname + search)
+    const state = new URL(start.headers.location ?? '').searchParams.get('state')
+    await visitor.get(`/callback?error=invalid_scope&state=${state}`)
+    const { out } = await denied.ended
+    assert.match(out, /came back with the error invalid_scope/)
+    assert.doesNotMatch(first.out + out, /CANARY/)
+  })
+
+  test('a running Menshen that keeps all in memory cannot be asked, and says so', async t => {
+    const { cwd, env } = await scene(t, { STORE: 'memory:' })
+    const { stop } = await startMenshen(env, { cwd })
+    t.after(stop)
+    await assert.rejects(startDoctor(t, env, cwd, '--json'), /memory:.*stop it and ask again/)
+  })
+})
