@@ -4,6 +4,7 @@ import { rolesFor, USUAL_ROLES } from './access/roles.ts'
 import { createRules } from './access/rules.ts'
 import { createScopedName } from './access/scoped-name.ts'
 import { MenshenError } from './errors.ts'
+import { createBearerCallers } from './gateway/admission/bearer-callers.ts'
 import { createLostCookieDetector } from './gateway/admission/lost-cookie.ts'
 import type { GatewayContext } from './gateway/context.ts'
 import { createOpenStreams } from './gateway/forward/open-streams.ts'
@@ -101,6 +102,7 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
     examine: createExamination({ settings, config, plans, store, now }),
     roles,
     rules: createRules(config.rules ?? []),
+    bearers: createBearerCallers({ providers, roles, scopedName, now }),
     cookies: cookieNames(settings),
     rateLimit: createRateLimit({
       perMinute: settings.RATE_LIMIT_PER_MINUTE,

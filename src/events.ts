@@ -148,6 +148,7 @@ export const EVENTS = {
     sentence: 'the metadata of the provider cannot be had; nobody can sign in through it until it can',
     fields: [],
   },
+  token_refused: { level: 'warn', sentence: 'an access token that somebody brought was refused', fields: [] },
   logout_token_refused: { level: 'warn', sentence: 'a logout token was refused', fields: [] },
   cookie_lost: {
     level: 'warn',

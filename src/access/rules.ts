@@ -14,6 +14,8 @@ export interface Decision {
 }
 
 export interface Rules {
+  /** Whether any rule lets machines in. */
+  readonly hasBearer: boolean
   decide(method: string, path: string, who: Who | undefined): Decision
   /** The rule that decides. */
   ruleFor(method: string, path: string, who: Who | undefined): Rule
@@ -29,6 +31,7 @@ export function createRules(given: readonly Rule[]): Rules {
   const decide = createDecide(given.filter(({ shadow }) => !shadow))
   const decideOnTrial = given.some(({ shadow }) => shadow) ? createDecide(given) : undefined
   return {
+    hasBearer: given.some(({ bearer, shadow }) => bearer && !shadow),
     decide,
     ruleFor: (method, path, who) => decide(method, path, who).rule,
     shadowRuleFor(method, path, who) {

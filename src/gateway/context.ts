@@ -11,6 +11,7 @@ import type { Sessions } from '../session/sessions.ts'
 import type { RoleConfig } from '../settings/config/config-file.ts'
 import type { Settings } from '../settings/read.ts'
 import type { Store } from '../stores/store.ts'
+import type { BearerCallers } from './admission/bearer-callers.ts'
 import type { LostCookieDetector } from './admission/lost-cookie.ts'
 import type { OpenStreams } from './forward/open-streams.ts'
 import type { Upstreams } from './forward/upstreams.ts'
@@ -28,6 +29,7 @@ export interface GatewayContext {
   readonly trials: Trials
   readonly roles: readonly RoleConfig[]
   readonly rules: Rules
+  readonly bearers: BearerCallers
   readonly keys: DerivedKeys
   readonly cookies: CookieNames
   readonly identities: Identities

@@ -53,8 +53,8 @@ export function createListener(context: GatewayContext): Listening {
     request: IncomingMessage,
     response: ServerResponse,
   ): MaybePromise<void> {
-    const { outcome, cookies } = admission
-    if (outcome === 'visitor') return send(response, toLogin(context, visit, cookies))
+    const { outcome } = admission
+    if (outcome === 'visitor') return send(response, toLogin(context, visit, admission))
     if (outcome === 'limited') return send(response, tooMany(context, visit))
     if (outcome === 'refused') return send(response, refusedAnswer(context, visit, admission))
     const upstream = context.upstreams.for(visit.path)

@@ -71,9 +71,10 @@ export async function answerOwnRoute(
 /** For signed-in users whom the rules admit. */
 function guarded(handler: GuardedHandler): Handler {
   return async (context, visit, form) => {
-    const { outcome, loaded, cookies } = await admit(context, visit)
+    const admission = await admit(context, visit)
+    const { outcome, loaded, cookies } = admission
     if (outcome === 'limited') return tooMany(context, visit)
-    if (!loaded) return toLogin(context, visit, cookies)
+    if (!loaded) return toLogin(context, visit, admission)
     if (outcome === 'refused') return refusedAnswer(context, visit, { loaded, cookies })
     return handler(context, visit, { loaded, cookies }, form)
   }

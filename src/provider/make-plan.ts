@@ -101,8 +101,7 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
     introspection: fill(given.introspectionUrl),
   }
   const { tokenRequest = {}, tokenAnswer = {}, revocationRequest = {}, logout = {} } = given
-  const { userInfoRequest = {}, userInfoAnswer = {} } = given
-  const separator = given.scopeSeparator ?? ' '
+  const { userInfoRequest = {}, userInfoAnswer = {}, scopeSeparator: separator = ' ' } = given
   return {
     id,
     preset: preset.preset,
@@ -162,6 +161,7 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
     fields: fieldsOf(given, place => fillIn(place, vars, new Set())),
     fieldTypes: given.fieldTypes ?? 'any',
     require: given.require ?? {},
+    accessTokenTypes: (given.accessTokenTypes ?? []).map(type => type.toLowerCase()),
     logout: {
       style: logout.style,
       returnParam: logout.returnParam ?? 'post_logout_redirect_uri',

@@ -72,6 +72,9 @@ export interface ProviderPlan {
   readonly fieldTypes: 'text' | 'any'
   readonly require: Accepted
 
+  /** What the type of an access token may be besides the standard's. */
+  readonly accessTokenTypes: readonly string[]
+
   readonly logout: {
     /** Absent: through the browser where the metadata has an address for it, else not at all. */
     readonly style: 'server' | 'browser' | 'none' | undefined

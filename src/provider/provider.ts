@@ -4,6 +4,7 @@ import { decodeJwt } from 'jose'
 import type { Report } from '../events.ts'
 import { OWN_PATHS } from '../own-paths.ts'
 import type { Settings } from '../settings/read.ts'
+import { type BearerFacts, bearerFacts } from './bearer/bearer-facts.ts'
 import { createAddressGuard } from './calls/address-guard.ts'
 import { authorizationUrl, type SentAttempt } from './calls/authorization-url.ts'
 import { createBoundedFetch } from './calls/bounded-fetch.ts'
@@ -46,6 +47,8 @@ export interface Provider {
   verify(token: string, requiredClaims: string[], audience?: readonly string[]): Promise<object>
   /** What it says of a token that somebody brought; `undefined` if it cannot be asked. */
   introspect(token: string): Promise<unknown>
+  /** Whose access token it is that somebody brought, for `audience` or for us. Throws `provider_refused` if not valid. */
+  bearerFacts(token: string, audience: readonly string[] | undefined): Promise<BearerFacts>
   close(): Promise<void>
 }
 
@@ -94,6 +97,10 @@ export function createProvider(plan: ProviderPlan, { settings, now, report }: Pr
     return { userinfo, id_token: tokens.claims, token: tokens.answer, access_token: inside(tokens.accessToken) }
   }
 
+  /** Whoever brings made-up tokens must not take the places of sign-ins. */
+  const bearerSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
+  const canVerify = plan.kind === 'oidc' || (plan.endpoints.jwks !== undefined && plan.issuer !== undefined)
+
   return {
     plan,
 
@@ -126,13 +133,16 @@ export function createProvider(plan: ProviderPlan, { settings, now, report }: Pr
     signOut: held => tellOfSignOut(connection, held, signOutCalls.fetch),
     signOutUrl: (held, state) => signOutUrl(connection, BASE_URL, held, state),
 
-    canVerify: plan.kind === 'oidc' || (plan.endpoints.jwks !== undefined && plan.issuer !== undefined),
+    canVerify,
 
     async verify(token, requiredClaims, audience) {
       return verifySigned(connection, await metadata.get(), token, requiredClaims, audience)
     },
 
     introspect: token => introspectToken(connection, token),
+
+    bearerFacts: (token, audience = [plan.clientId, BASE_URL]) =>
+      bearerSlots.withSlot(() => bearerFacts(connection, token, audience, canVerify)),
 
     async close() {
       await Promise.all([calls.close(), signOutCalls.close(), discovery.close()])

@@ -54,6 +54,11 @@ export function planProviders({ provider, providers }: Config, settings: Setting
   return [{ ...first, stateCheck: 'bound' }, ...more.map(plan => ({ ...plan, stateCheck: 'bound' as const }))]
 }
 
+/** A provider that is the only one is not part of who a user is. */
+export function scopeOf({ plan }: Pick<Provider, 'plan'>): string | undefined {
+  return plan.id === ONLY_PROVIDER ? undefined : plan.id
+}
+
 export function createProviders(
   plans: readonly [ProviderPlan, ...ProviderPlan[]],
   options: ProviderOptions,

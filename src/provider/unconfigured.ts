@@ -22,6 +22,7 @@ export function unconfiguredProvider(plan: ProviderPlan): Provider {
     canVerify: false,
     verify: refuse,
     introspect: refuse,
+    bearerFacts: refuse,
     close: async () => {},
   }
 }

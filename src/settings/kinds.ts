@@ -188,6 +188,15 @@ function addNetwork(list: BlockList, network: string): boolean {
 
 export const audience: Kind<string> = text('what the application calls itself, at most 200 characters', 'wiki', 200)
 
+export const audiences = {
+  check: z
+    .string()
+    .transform(text => text.split(/[\s,]+/).filter(Boolean))
+    .pipe(z.array(z.string().max(200)).min(1)),
+  expected: 'names of audiences, separated by commas',
+  example: 'https://api.example.com,my-application',
+}
+
 export function text(expected: string, example: string, longest = 1000): Kind<string> {
   return { check: z.string().max(longest).regex(/\S/), expected, example }
 }

@@ -70,6 +70,12 @@ export const SETTINGS = {
     defaultNote: 'the address in `UPSTREAM`; with forward-auth `CLIENT_ID`',
     sentence: 'The audience of the signed JWT for the application behind. `upstreams` name their own.',
   }),
+  BEARER_AUDIENCE: optional({
+    ...kind.audiences,
+    defaultNote: 'the client’s identifier and `BASE_URL`',
+    sentence:
+      'Whom an access token has to be for (`aud`) that a machine brings where a rule says [`bearer`](rules.md#machines). A rule’s `audience` takes its place.',
+  }),
   FORWARD_ACCESS_TOKEN: required({
     ...kind.yesOrNo,
     default: 'false',

@@ -7,21 +7,29 @@ import type { GatewayContext } from '../context.ts'
 import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
 import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
 import { isPartOfPage, type Visit } from '../http/request.ts'
+import type { Identified } from '../identity/identity-headers.ts'
+import { withBearer } from './bearer.ts'
 
 export interface Caller {
   /** Absent for a visitor. */
   readonly loaded?: LoadedSession
+  /** A machine, in place of a session. */
+  readonly bearer?: Identified
+  /** Whether the token of that machine still counts. */
+  readonly isValid?: () => Promise<boolean>
   /** What the answer has to set. */
   readonly cookies: readonly string[]
   /** A ticket was shown that leads nowhere. */
   readonly failedTicket?: true
+  /** A token was brought that is not valid. */
+  readonly failedToken?: true
 }
 
 /** Of somebody who is signed in. */
 export type SignedInCaller = Caller & { readonly loaded: LoadedSession }
 
 export interface Admission extends Caller {
-  /** `limited`: a visitor whose address has shown too many tickets that lead nowhere. */
+  /** `limited`: a visitor whose address has shown too many tickets or tokens that lead nowhere. */
   readonly outcome: 'visitor' | 'limited' | 'refused' | 'admitted'
 }
 
@@ -31,7 +39,16 @@ const FAILED: Caller = { cookies: NO_COOKIES, failedTicket: true }
 
 /** Every way in passes here. What is asked for is another request where a proxy asks about it. */
 export function admit(context: GatewayContext, visit: Visit, asked: Visit = visit): MaybePromise<Admission> {
-  return andThen(identify(context, visit), caller => limitFailures(context, visit, judge(context, asked, caller)))
+  return andThen(identify(context, visit), caller =>
+    caller.loaded ? judge(context, asked, caller) : admitOther(context, visit, asked, caller),
+  )
+}
+
+/** A machine or a visitor. */
+function admitOther(context: GatewayContext, visit: Visit, asked: Visit, caller: Caller): MaybePromise<Admission> {
+  return andThen(withBearer(context, visit, asked, caller), caller =>
+    limitFailures(context, visit, judge(context, asked, caller)),
+  )
 }
 
 function limitFailures(
@@ -39,7 +56,7 @@ function limitFailures(
   visit: Visit,
   admission: Admission,
 ): MaybePromise<Admission> {
-  if (!admission.failedTicket || admission.outcome !== 'visitor') return admission
+  if (!(admission.failedTicket || admission.failedToken) || admission.outcome !== 'visitor') return admission
   return andThen(rateLimit.admits('ticket', visit), isWithinLimit =>
     isWithinLimit ? admission : { ...admission, outcome: 'limited' },
   )
@@ -71,13 +88,17 @@ function judge(
   { method, path: canonical }: Visit,
   caller: Caller,
 ): Admission {
-  const { loaded } = caller
   const path = readablePath(canonical)
-  const who = loaded?.who
+  const who = identified(caller)?.who
   const shadow = rules.shadowRuleFor(method, path, who)
   if (shadow && !admits(shadow, who)) report('shadow_refused', { rule: shadow, method, path, role: who?.role })
   if (admits(rules.ruleFor(method, path, who), who)) return { ...caller, outcome: 'admitted' }
-  return { ...caller, outcome: loaded ? 'refused' : 'visitor' }
+  return { ...caller, outcome: who ? 'refused' : 'visitor' }
+}
+
+/** Whoever it is that a request is for; `undefined` for a visitor. */
+export function identified({ loaded, bearer }: Caller): Identified | undefined {
+  return loaded ?? bearer
 }
 
 export function sessionCookie(

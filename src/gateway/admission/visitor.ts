@@ -6,13 +6,16 @@ import type { GatewayContext } from '../context.ts'
 import { clearCookie, setCookie } from '../http/cookies.ts'
 import { jsonAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
 import { bringsToken, isByScript, isNavigation, type Visit } from '../http/request.ts'
+import type { Caller } from './admit.ts'
+import { INVALID_TOKEN } from './bearer.ts'
 import { toOwnHost } from './own-host.ts'
 
 const RETURN_SECONDS = 600
 
-export function toLogin(context: GatewayContext, visit: Visit, cookies: readonly string[]): Response {
+export function toLogin(context: GatewayContext, visit: Visit, caller: Caller): Response {
+  const { cookies } = caller
   const canFollow = visit.method === 'GET' || visit.method === 'HEAD'
-  if (isByScript(visit) || !canFollow) return unauthenticated(context, visit, cookies)
+  if (isByScript(visit) || !canFollow) return unauthenticated(context, visit, caller)
   const moved = toOwnHost(context, visit)
   if (moved) return moved
   if (context.lostCookies.cookieWasLost(visit)) return lostCookie(context, visit)
@@ -26,16 +29,17 @@ function lostCookie(context: GatewayContext, { headers }: Visit): Response {
   return pageAnswer(context, lostCookiePage({ appName: APP_NAME, baseUrl: BASE_URL, otherHost }), { status: 400 })
 }
 
-export function unauthenticated(context: GatewayContext, visit: Visit, cookies: readonly string[]): Response {
+export function unauthenticated(context: GatewayContext, visit: Visit, caller: Caller): Response {
   return jsonAnswer(
     context,
     { error: 'unauthenticated', message: '请先登录。', login: OWN_PATHS.login },
-    { status: 401, cookies, headers: { 'www-authenticate': challengeFor(visit) } },
+    { status: 401, cookies: caller.cookies, headers: { 'www-authenticate': challengeFor(visit, caller) } },
   )
 }
 
 /** RFC 9110 wants one with every 401. There is no registered name for cookies; browsers do not ask for a password by this one. */
-export function challengeFor({ headers }: Visit): string {
+export function challengeFor({ headers }: Visit, { failedToken }: Caller): string {
+  if (failedToken) return INVALID_TOKEN
   return bringsToken(headers) ? 'Bearer' : 'Cookie realm="menshen"'
 }
 

@@ -4,7 +4,8 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { canonicalPath } from '../../access/canonical-path.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
-import { type Admission, admit } from '../admission/admit.ts'
+import { type Admission, admit, identified } from '../admission/admit.ts'
+import { INSUFFICIENT } from '../admission/bearer.ts'
 import { refusedAnswer } from '../admission/refused.ts'
 import { challengeFor, toLogin } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
@@ -49,10 +50,11 @@ export function createCheck(context: GatewayContext): Check {
     admission: Admission,
     response: ServerResponse,
   ): MaybePromise<void> {
-    const { outcome, loaded, cookies } = admission
-    return andThen(byProxy ? context.identities.headersFor(loaded, audience) : NO_IDENTITY, identity => {
-      const challenge = outcome === 'visitor' ? { 'www-authenticate': challengeFor(visit) } : undefined
-      const headers = challenge ? { ...withSafety(identity), ...challenge } : withSafety(identity)
+    const { outcome, cookies } = admission
+    const told = byProxy ? context.identities.headersFor(identified(admission), audience) : NO_IDENTITY
+    return andThen(told, identity => {
+      const challenge = challengeOf(visit, admission)
+      const headers = challenge ? { ...withSafety(identity), 'www-authenticate': challenge } : withSafety(identity)
       response.writeHead(STATUS[outcome], cookies.length > 0 ? { ...headers, 'set-cookie': [...cookies] } : headers)
       response.end()
     })
@@ -74,9 +76,14 @@ export function createCheck(context: GatewayContext): Check {
         return answerByStatus(byProxy, visit, admission, response)
       if (outcome === 'limited') return send(response, tooMany(context, original))
       if (outcome === 'refused') return send(response, refusedAnswer(context, original, admission))
-      return send(response, toLogin(context, original, cookies))
+      return send(response, toLogin(context, original, admission))
     })
   }
+}
+
+function challengeOf(visit: Visit, admission: Admission): string | undefined {
+  if (admission.outcome === 'visitor') return challengeFor(visit, admission)
+  return admission.outcome === 'refused' && admission.bearer ? INSUFFICIENT : undefined
 }
 
 /** The request that the proxy asks about; without one, the check is about the session alone. A sentence if unusable. */

@@ -1,13 +1,13 @@
 // Forwards an admitted request to the application behind it.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Admission } from '../admission/admit.ts'
+import { type Admission, identified } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
-import { readCookie } from '../http/cookies.ts'
 import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
 import { busyAnswer, errorAnswer } from '../http/page-answers.ts'
 import { mayBePartOfPage, type Visit } from '../http/request.ts'
 import { sayContinue, send } from '../http/send.ts'
 import { relay, TurnedAway } from './exchange.ts'
+import { watchCaller } from './open-streams.ts'
 import { requestHeaders } from './request-headers.ts'
 import { responseHeaders } from './response-headers.ts'
 import type { Upstream } from './upstreams.ts'
@@ -21,7 +21,7 @@ export function forward(
   request: IncomingMessage,
   response: ServerResponse,
 ): MaybePromise<void> {
-  const headers = requestHeaders(context, upstream, request, visit, admission.loaded)
+  const headers = requestHeaders(context, upstream, request, visit, admission)
   return andThen(headers, headers => begin(context, upstream, visit, admission, headers, response))
 }
 
@@ -29,11 +29,12 @@ function begin(
   context: GatewayContext,
   upstream: Upstream,
   visit: Visit,
-  { loaded, cookies }: Admission,
+  admission: Admission,
   headers: string[],
   response: ServerResponse,
 ): void {
   const { req: request } = response
+  const { cookies } = admission
   const { 'content-length': length, 'transfer-encoding': coding, expect } = visit.headers
   const hasBody = length !== undefined || coding !== undefined
   const body = hasBody ? request.iterator({ destroyOnReturn: false }) : null
@@ -50,13 +51,16 @@ function begin(
       if (expect && request.httpVersion !== '1.0') sayContinue(response)
     },
     onLasting() {
-      const ticket = loaded && readCookie(visit.headers.cookie, context.cookies.session)
-      if (ticket) forget = context.streams.add(ticket, () => response.destroy())
+      forget = watchCaller(context, visit, admission, () => response.destroy())
     },
     answerHeaders(received) {
       if (context.lifecycle.closing) response.shouldKeepAlive = false
       const cookiesCanWait = mayBePartOfPage(visit)
-      return responseHeaders(context, received, { signedIn: loaded !== undefined, cookies, cookiesCanWait })
+      return responseHeaders(context, received, {
+        signedIn: identified(admission) !== undefined,
+        cookies,
+        cookiesCanWait,
+      })
     },
     onDone(error) {
       forget?.()

@@ -2,16 +2,34 @@
 import { factsOf } from '../../errors.ts'
 import type { Report } from '../../events.ts'
 import type { Sessions } from '../../session/sessions.ts'
+import type { Caller } from '../admission/admit.ts'
+import type { GatewayContext } from '../context.ts'
+import { readCookie } from '../http/cookies.ts'
+import type { Visit } from '../http/request.ts'
 import { createWatchList, type Watched } from '../http/watch-list.ts'
 
 export interface OpenStreams {
   /** Watches a stream until the returned function is called. */
   add(ticket: string, close: () => void): () => void
+  /** The same for whoever has no session: `isValid` says whether they may still have it. */
+  addChecked(isValid: () => Promise<boolean>, close: () => void): () => void
   stop(): void
 }
 
+/** Of a user or of a machine; a visitor on a public page has nothing that could end. */
+export function watchCaller(
+  { streams, cookies }: Pick<GatewayContext, 'streams' | 'cookies'>,
+  { headers }: Visit,
+  { loaded, isValid }: Caller,
+  close: () => void,
+): (() => void) | undefined {
+  if (isValid) return streams.addChecked(isValid, close)
+  const ticket = loaded && readCookie(headers.cookie, cookies.session)
+  return ticket ? streams.add(ticket, close) : undefined
+}
+
 interface Stream extends Watched {
-  readonly ticket: string
+  isValid(): Promise<boolean>
   close(): void
   isWatched: boolean
 }
@@ -27,17 +45,23 @@ export function createOpenStreams(sessions: Pick<Sessions, 'getCached' | 'getFre
   /** Each by itself: a refresh that takes its time must not keep the streams of others open. */
   async function watch(stream: Stream): Promise<void> {
     stream.isWatched = true
-    if (!(await isOpen(stream.ticket))) stream.close()
+    if (!(await isOpen(stream))) stream.close()
     stream.isWatched = false
   }
 
-  /** A store that cannot answer proves nothing: the stream stays. An open stream keeps its session refreshed. */
-  async function isOpen(ticket: string): Promise<boolean> {
+  /** An open stream keeps its session refreshed. */
+  async function hasSession(ticket: string): Promise<boolean> {
     if (sessions.getCached(ticket)) return true
+    const current = await sessions.getFresh(ticket)
+    return current !== undefined && current !== 'ended'
+  }
+
+  /** A store or a provider that cannot answer proves nothing: the stream stays. */
+  async function isOpen(stream: Stream): Promise<boolean> {
     try {
-      const current = await sessions.getFresh(ticket)
+      const isValid = await stream.isValid()
       isStoreAway = false
-      return current !== undefined && current !== 'ended'
+      return isValid
     } catch (error) {
       // Once for an outage, not for each stream and second of it.
       if (!isStoreAway) report('streams_unchecked', factsOf(error))
@@ -46,12 +70,15 @@ export function createOpenStreams(sessions: Pick<Sessions, 'getCached' | 'getFre
     }
   }
 
+  function addChecked(isValid: () => Promise<boolean>, close: () => void): () => void {
+    const stream = { isValid, close, isWatched: false, place: 0 }
+    streams.add(stream)
+    return () => streams.remove(stream)
+  }
+
   return {
-    add(ticket, close) {
-      const stream = { ticket, close, isWatched: false, place: 0 }
-      streams.add(stream)
-      return () => streams.remove(stream)
-    },
+    add: (ticket, close) => addChecked(() => hasSession(ticket), close),
+    addChecked,
     stop: () => streams.stop(),
   }
 }

@@ -1,8 +1,8 @@
 // What an application is told with a forwarded request: the browser's own headers less everything that is only for the
 // connection, that could be a lie about who is there, or that is ours.
 import type { IncomingMessage } from 'node:http'
-import type { LoadedSession } from '../../session/session-cache.ts'
 import { plainName } from '../../settings/header-names.ts'
+import { type Caller, identified } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import { ourCookies } from '../http/cookies.ts'
 import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
@@ -27,10 +27,11 @@ export function requestHeaders(
   upstream: Pick<Upstream, 'host' | 'audience'>,
   { rawHeaders }: IncomingMessage,
   visit: Visit,
-  loaded: LoadedSession | undefined,
+  caller: Caller,
 ): MaybePromise<string[]> {
   const { settings, identities } = context
   const { host, connection, te } = visit.headers
+  const { loaded, bearer } = caller
   const { ours, ourCookies, policyOf } = perGateway.get(context) ?? makePerGateway(context)
   const named = namedBy(connection)?.map(plainName)
   const headers = ['host', settings.UPSTREAM_HOST_HEADER === 'browser' && host ? host : upstream.host]
@@ -38,16 +39,20 @@ export function requestHeaders(
     const name = rawHeaders[i] as string
     const policy = policyOf(name)
     if (policy === 'dropped' || named?.includes(plainName(name))) continue
+    // The token was for us.
+    if (bearer && plainName(name) === 'authorization') continue
     const value = rawHeaders[i + 1] as string
     const kept = policy === 'filtered' ? withoutOurs(ourCookies, value) : value
     if (kept || policy === 'kept') headers.push(name, kept)
   }
   if (te !== undefined && splitList(te).includes('trailers')) headers.push('te', 'trailers')
   headers.push('x-forwarded-for', forwardedFor(context, visit), ...ours)
-  if (!loaded) return headers
-  return andThen(identities.headersFor(loaded, upstream.audience), identity => {
+  const who = identified(caller)
+  if (!who) return headers
+  return andThen(identities.headersFor(who, upstream.audience), identity => {
     for (const name in identity) headers.push(name, identity[name] as string)
-    if (settings.FORWARD_ACCESS_TOKEN) headers.push('authorization', `Bearer ${loaded.session.accessToken}`)
+    const token = loaded ? `Bearer ${loaded.session.accessToken}` : visit.headers.authorization
+    if (settings.FORWARD_ACCESS_TOKEN && token) headers.push('authorization', token)
     return headers
   })
 }

@@ -2,11 +2,11 @@
 import { type ClientRequest, request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
-import type { Admission } from '../admission/admit.ts'
+import { type Admission, identified } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
-import { readCookie } from '../http/cookies.ts'
 import type { Visit } from '../http/request.ts'
 import type { Occupant } from './capacity.ts'
+import { watchCaller } from './open-streams.ts'
 import { joinSockets, readEarly } from './socket-pair.ts'
 import { accept, passOn, refuse } from './upgrade-answers.ts'
 import type { Upstream } from './upstreams.ts'
@@ -36,7 +36,7 @@ export function openTunnel(context: GatewayContext, wanted: Wanted): void {
       refuse(socket, 503, { cookies: admission.cookies, lines: ['retry-after: 5'] })
     },
     start() {
-      const forget = watchSession(context, wanted)
+      const forget = watchCaller(context, visit, admission, () => socket.destroy())
       socket.once('close', () => {
         forget?.()
         upstream.capacity.leave(occupant)
@@ -47,14 +47,9 @@ export function openTunnel(context: GatewayContext, wanted: Wanted): void {
   upstream.capacity.enterAsStream(occupant)
 }
 
-function watchSession(context: GatewayContext, { visit, admission, socket }: Wanted): (() => void) | undefined {
-  const ticket = admission.loaded && readCookie(visit.headers.cookie, context.cookies.session)
-  return ticket ? context.streams.add(ticket, () => socket.destroy()) : undefined
-}
-
 function connect(context: GatewayContext, wanted: Wanted): void {
   const { visit, socket, head } = wanted
-  const { loaded, cookies } = wanted.admission
+  const { cookies } = wanted.admission
   const outgoing = dial(wanted)
   const early = readEarly(socket, head)
   let isAnswered = false
@@ -71,7 +66,7 @@ function connect(context: GatewayContext, wanted: Wanted): void {
     clearTimeout(patience)
     isAnswered = true
     early()
-    passOn(context, answer, { signedIn: loaded !== undefined, cookies }, socket)
+    passOn(context, answer, { signedIn: identified(wanted.admission) !== undefined, cookies }, socket)
   })
   outgoing.on('error', error => {
     if (socket.destroyed || isAnswered) return

@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream'
 import { factsOf } from '../../errors.ts'
 import { isOwnPath, OWN_PATHS } from '../../own-paths.ts'
 import { admit } from '../admission/admit.ts'
+import { INSUFFICIENT } from '../admission/bearer.ts'
 import { challengeFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
 import { isCheck } from '../forward-auth/check.ts'
@@ -66,10 +67,12 @@ async function upgrade(context: GatewayContext, request: IncomingMessage, socket
   if (!upstream) return refuse(socket, 404)
   if (isForeignSocket(visit, context.settings.BASE_URL)) return refuse(socket, 403)
   const admission = await admit(context, visit)
-  const { outcome, loaded, cookies } = admission
+  const { outcome, bearer, cookies } = admission
   if (outcome === 'visitor')
-    return refuse(socket, 401, { cookies, lines: [`www-authenticate: ${challengeFor(visit)}`] })
-  if (outcome !== 'admitted') return refuse(socket, outcome === 'refused' ? 403 : 429, { cookies })
-  const headers = await requestHeaders(context, upstream, request, visit, loaded)
+    return refuse(socket, 401, { cookies, lines: [`www-authenticate: ${challengeFor(visit, admission)}`] })
+  if (outcome === 'refused')
+    return refuse(socket, 403, { cookies, lines: bearer ? [`www-authenticate: ${INSUFFICIENT}`] : [] })
+  if (outcome === 'limited') return refuse(socket, 429, { cookies })
+  const headers = await requestHeaders(context, upstream, request, visit, admission)
   if (!socket.destroyed) openTunnel(context, { upstream, visit, admission, socket, head, headers })
 }

@@ -1,14 +1,16 @@
 // What the user gets when something of ours failed: a page (or JSON for a script), never a stack.
-import { factsOf, MenshenError } from '../../errors.ts'
+import { type ErrorCode, factsOf, MenshenError } from '../../errors.ts'
 import type { GatewayContext } from '../context.ts'
 import { errorAnswer } from './page-answers.ts'
 import type { Visit } from './request.ts'
 
+/** What may be over in a moment. Of the provider's these are about tokens that machines bring. */
+const PASSING = new Set<ErrorCode>(['store_unavailable', 'provider_unreachable', 'provider_answer', 'provider_busy'])
 const RETRY_AFTER = { 'retry-after': '5' }
 
 export function failureAnswer(context: GatewayContext, visit: Visit, error: unknown): Response {
   context.report('request_failed', { ...factsOf(error), method: visit.method, path: visit.path })
-  const unavailable = error instanceof MenshenError && error.code === 'store_unavailable'
+  const unavailable = error instanceof MenshenError && PASSING.has(error.code)
   return unavailable
     ? errorAnswer(context, visit, 'unavailable', { headers: RETRY_AFTER })
     : errorAnswer(context, visit, 'broken')

@@ -3,8 +3,8 @@ import { hash } from 'node:crypto'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { z } from 'zod'
 import { MenshenError } from '../../errors.ts'
-import { ONLY_PROVIDER } from '../../provider/make-plan.ts'
 import type { Provider } from '../../provider/provider.ts'
+import { scopeOf } from '../../provider/providers.ts'
 import type { GatewayContext } from '../context.ts'
 import { errorAnswer, jsonAnswer, tooMany } from '../http/page-answers.ts'
 import type { Visit } from '../http/request.ts'
@@ -59,10 +59,10 @@ export async function backchannelLogout(
  */
 async function endSessions(
   { sessions }: Pick<GatewayContext, 'sessions'>,
-  { plan }: Provider,
+  provider: Provider,
   { iss, sub, sid }: LogoutClaims,
 ): Promise<number> {
-  const user = sub === undefined ? undefined : { sub, provider: plan.id === ONLY_PROVIDER ? undefined : plan.id }
+  const user = sub === undefined ? undefined : { sub, provider: scopeOf(provider) }
   if (sid === undefined) return user ? sessions.endAllOf(user) : 0
   const ended = await sessions.endProviderSession({ issuer: iss, sid })
   return ended > 0 || !user ? ended : sessions.endUnknownDevicesOf(user)

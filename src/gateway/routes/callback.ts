@@ -3,9 +3,9 @@
 
 import { factsOf, MenshenError } from '../../errors.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
-import { ONLY_PROVIDER } from '../../provider/make-plan.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
 import type { Provider } from '../../provider/provider.ts'
+import { scopeOf } from '../../provider/providers.ts'
 import { type Attempt, isRemembered, looksLikeState } from '../../session/attempts.ts'
 import { sessionCookie } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
@@ -134,7 +134,7 @@ async function signIn(
   const facts = await orFailure(context, provider, 'userinfo_error', provider.userFacts(tokens, code))
   if (typeof facts === 'string') return facts
 
-  const { ticket, loaded } = await context.sessions.open({ tokens, facts, provider: idOf(provider) })
+  const { ticket, loaded } = await context.sessions.open({ tokens, facts, provider: scopeOf(provider) })
   await closePrevious(context, visit)
   const { userInfo, userRole } = loaded.session
   context.report('sign_in', {
@@ -151,11 +151,6 @@ async function signIn(
     clearCookie(context.cookies.returnPath),
     CLEAR_FRAGMENT,
   ])
-}
-
-/** A provider that is the only one is not part of who a user is. */
-function idOf({ plan }: Provider): string | undefined {
-  return plan.id === ONLY_PROVIDER ? undefined : plan.id
 }
 
 /** Whatever happens to it, the new session is good. */

@@ -37,9 +37,10 @@ export async function publicKeys(context: GatewayContext): Promise<Response> {
 }
 
 export async function me(context: GatewayContext, visit: Visit): Promise<Response> {
-  const { outcome, loaded, cookies } = await admit(context, visit)
+  const admission = await admit(context, visit)
+  const { outcome, loaded, cookies } = admission
   if (outcome === 'limited') return tooMany(context, visit)
-  if (!loaded) return unauthenticated(context, visit, cookies)
+  if (!loaded) return unauthenticated(context, visit, admission)
   const { userInfo, userRole, groups } = loaded.session
   const shown = { userInfo, userRole, ...(groups && { groups }), expiresAt: loaded.expiresAt }
   return jsonAnswer(context, shown, { cookies })

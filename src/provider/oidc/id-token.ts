@@ -8,10 +8,22 @@ import type { KeySet } from './key-set.ts'
 import type { Metadata } from './metadata.ts'
 
 /** Signed with a key that only the provider has: never `none`, never a secret that we share with it. */
-const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519', 'RS384', 'RS512', 'PS384', 'PS512', 'ES384', 'ES512']
+export const ALGORITHMS = [
+  'RS256',
+  'PS256',
+  'ES256',
+  'EdDSA',
+  'Ed25519',
+  'RS384',
+  'RS512',
+  'PS384',
+  'PS512',
+  'ES384',
+  'ES512',
+]
 /** Clocks differ. */
-const TOLERANCE_SECONDS = 30
-const LONGEST_TOKEN = 64 * 1024
+export const TOLERANCE_SECONDS = 30
+export const LONGEST_TOKEN = 64 * 1024
 /** Three parts of base64url and nothing between or behind them: jose forgives white space. */
 const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/
 /** Entra writes this where the id of each tenant belongs. */
@@ -80,7 +92,7 @@ export async function verifySigned(
 }
 
 /** Exactly the one that the metadata names. Where that has a hole, the tenant of the verified token fills it. */
-function isIssuer({ iss, tid }: JWTPayload, { issuer }: Metadata, also: readonly string[]): boolean {
+export function isIssuer({ iss, tid }: JWTPayload, { issuer }: Metadata, also: readonly string[]): boolean {
   if (issuer === undefined || typeof iss !== 'string') return false
   if (issuer.includes(HOLE)) return typeof tid === 'string' && TENANT.test(tid) && iss === issuer.replace(HOLE, tid)
   return isNamed(iss, issuer, also)

@@ -117,6 +117,8 @@ export const providerObject = z.strictObject({
   /** `text`: a field of another type is an error, not turned into text. */
   fieldTypes: z.enum(['text', 'any']).optional(),
   require: accepted.optional(),
+  /** What `typ` may be in an access token that a machine brings, besides `at+jwt` (RFC 9068). */
+  accessTokenTypes: z.array(z.string()).optional(),
 
   logout: z
     .strictObject({

@@ -9,4 +9,5 @@ export const auth0: Preset = {
   issuer: '{auth_url}/',
   scope: 'openid profile email offline_access',
   fields: { ...oidc.fields, username: ['email', 'sub'] },
+  accessTokenTypes: ['JWT'],
 }

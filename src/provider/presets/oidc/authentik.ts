@@ -9,4 +9,5 @@ export const authentik: Preset = {
   variables: { app: { sentence: 'The slug of the application.' } },
   issuer: '{auth_url}/application/o/{app}/',
   scope: 'openid profile email offline_access',
+  accessTokenTypes: ['JWT'],
 }

@@ -9,4 +9,5 @@ export const casdoor: Preset = {
   scope: 'openid profile email phone offline_access',
   userInfoAnswer: { success: { status: [null, 'ok'] } },
   fields: { ...oidc.fields, phone_number: ['phone', 'phone_number'], groups: ['groups', 'roles'] },
+  accessTokenTypes: ['JWT'],
 }

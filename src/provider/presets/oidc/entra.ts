@@ -20,4 +20,5 @@ export const entra: Preset = {
   scope: 'openid profile email offline_access',
   refreshParams: { scope: '{scope}' },
   fields: { ...oidc.fields, sub: [['tid', 'oid']], ou_id: ['tid'], groups: ['roles', 'groups'] },
+  accessTokenTypes: ['JWT'],
 }

@@ -10,4 +10,5 @@ export const keycloak: Preset = {
   issuer: '{auth_url}/realms/{realm}',
   userInfoFrom: ['userinfo', 'id_token', 'access_token'],
   fields: { ...oidc.fields, groups: ['groups', 'realm_access.roles', 'resource_access.{client_id}.roles'] },
+  accessTokenTypes: ['JWT'],
 }

@@ -1,0 +1,87 @@
+// Machines that bring an access token of the provider. What was found out about a token is kept for a moment, under its
+// hash: the token itself stays nowhere.
+import { hash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { roleOf } from '../../access/roles.ts'
+import type { ScopedName } from '../../access/scoped-name.ts'
+import { MenshenError } from '../../errors.ts'
+import { type BearerFacts, providerOfToken } from '../../provider/bearer/bearer-facts.ts'
+import type { Provider } from '../../provider/provider.ts'
+import { type Providers, scopeOf } from '../../provider/providers.ts'
+import { identityOf } from '../../session/user-identity.ts'
+import type { RoleConfig } from '../../settings/config/config-file.ts'
+import type { Identified } from '../identity/identity-headers.ts'
+
+/** Why a token is not valid, in our own words. */
+export interface RefusedToken {
+  readonly refused: string
+}
+
+export interface BearerCallers {
+  /** Whose token it is, if it is for `audience` (or for us). Throws while that cannot be told. */
+  identify(token: string, audience: readonly string[] | undefined): Promise<Identified | RefusedToken>
+}
+
+export interface BearerCallersOptions {
+  readonly providers: Providers
+  readonly roles: readonly RoleConfig[]
+  readonly scopedName: ScopedName
+  readonly now: () => number
+}
+
+interface Kept {
+  readonly verdict: Promise<Identified | RefusedToken>
+  /** Not known while the provider is being asked. */
+  until: number
+}
+
+const KEPT_MS = 30_000
+const MOST_KEPT = 10_000
+
+export function createBearerCallers({ providers, roles, scopedName, now }: BearerCallersOptions): BearerCallers {
+  const kept = new LRUCache<string, Kept>({ max: MOST_KEPT })
+
+  function identified(provider: Provider, { userInfo, groups, claims }: BearerFacts): Identified {
+    const scope = scopeOf(provider)
+    const userRole = roleOf({ provider: scope, username: userInfo.username, groups, claims }, roles)
+    const session = { userInfo, userRole, groups, ...(scope === undefined ? {} : { provider: scope }) }
+    return { session, who: { ...identityOf(session, scopedName), isBearer: true } }
+  }
+
+  /** The verdict, and until when it counts at most. */
+  async function judge(
+    token: string,
+    audience: readonly string[] | undefined,
+  ): Promise<[verdict: Identified | RefusedToken, until: number]> {
+    try {
+      const provider = await providerOfToken(providers, token)
+      const facts = await provider.bearerFacts(token, audience)
+      return [identified(provider, facts), facts.expiresAt ?? Number.POSITIVE_INFINITY]
+    } catch (error) {
+      if (!(error instanceof MenshenError) || error.code !== 'provider_refused') throw error
+      return [{ refused: error.message }, Number.POSITIVE_INFINITY]
+    }
+  }
+
+  function start(key: string, token: string, audience: readonly string[] | undefined): Kept {
+    const judged = judge(token, audience)
+    const entry: Kept = { verdict: judged.then(([verdict]) => verdict), until: Number.POSITIVE_INFINITY }
+    kept.set(key, entry)
+    judged.then(
+      ([, until]) => {
+        entry.until = Math.min(until, now() + KEPT_MS)
+      },
+      // What could not be told is asked again.
+      () => kept.get(key) === entry && kept.delete(key),
+    )
+    return entry
+  }
+
+  return {
+    identify(token, audience) {
+      const key = hash('sha256', JSON.stringify([audience, token]), 'base64url')
+      const known = kept.get(key)
+      return (known && now() < known.until ? known : start(key, token, audience)).verdict
+    },
+  }
+}

@@ -1,0 +1,388 @@
+// Machines: an access token of the provider in place of a session, where a rule says so, and nowhere else.
+import assert from 'node:assert/strict'
+import { createHmac, hash } from 'node:crypto'
+import { type TestContext, test } from 'node:test'
+import { decodeJwt, exportSPKI, importJWK, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose'
+import { WebSocket } from 'ws'
+import type { Config } from '../../src/index.ts'
+import { raw, request } from '../forward/raw.ts'
+import { cookieOf, openGateway } from '../forward/scene.ts'
+import { startUpstream } from '../forward/upstream.ts'
+import { createClient } from '../kit/client.ts'
+import { signedInAt, startOidcServer } from '../kit/oidc-server.ts'
+
+const AT = { typ: 'at+jwt' }
+const INVALID = 'Bearer error="invalid_token"'
+const CONFIG: Config = {
+  roles: [
+    { role: 'robot', groups: ['robots'] },
+    { role: 'developer', username: ['admin'] },
+  ],
+  rules: [
+    { path: '/api', roles: ['robot'], users: ['zhangsan'], bearer: true },
+    { path: '/api/closed', roles: ['*'] },
+    { path: '/other', roles: ['*'], bearer: true, audience: ['https://other.example'] },
+    { path: '/public', public: true },
+  ],
+}
+const ROBOT = { sub: 'robot-1', client_id: 'robot', scope: 'read', groups: ['robots', '/fleet/a'] }
+
+async function openStage(
+  t: TestContext,
+  { env = {}, config = CONFIG }: { env?: Record<string, string>; config?: Config } = {},
+) {
+  const provider = await startOidcServer(t)
+  const upstream = await startUpstream(t)
+  const gateway = await openGateway(t, { ...provider.settings, UPSTREAM: upstream.url, ...env }, config)
+  provider.now = gateway.now
+  const bring = (token: string, path = '/api/items', more: Record<string, string> = {}) =>
+    createClient(gateway.url).get(path, { headers: { authorization: `Bearer ${token}`, ...more } })
+  return { ...gateway, provider, upstream, bring }
+}
+
+test('a signed access token admits, and the application is told who it is as for a user', async t => {
+  const { provider, upstream, bring, lines } = await openStage(t)
+  const token = await provider.sign(ROBOT, AT)
+  const answer = await bring(token)
+  assert.equal(answer.status, 200)
+  assert.deepEqual(answer.setCookies, [])
+  const { headers } = upstream.last()
+  assert.equal(headers['x-forwarded-user'], 'robot-1')
+  assert.equal(headers['x-forwarded-groups'], 'robot,robots,/fleet/a')
+  assert.equal(headers.authorization, undefined, 'the token was for us')
+  const { sub, role, groups } = decodeJwt(String(headers['x-menshen-assertion']))
+  assert.deepEqual({ sub, role, groups }, { sub: 'robot-1', role: 'robot', groups: ['robots', '/fleet/a'] })
+  assert.equal(provider.callsTo('/introspect').length, 0)
+  assert.ok(!JSON.stringify(lines).includes(token))
+  for (const typ of ['application/at+jwt', 'AT+JWT', undefined]) {
+    const header = typ === undefined ? {} : { typ }
+    assert.equal((await bring(await provider.sign(ROBOT, header))).status, 200, String(typ))
+  }
+})
+
+test('what is no access token for us is refused with 401 and the reason only in the log', async t => {
+  const stage = await openStage(t)
+  const { provider, upstream, bring, lines } = stage
+  const { sign, issuer, clientId, jwk } = provider
+  const seconds = Math.floor(stage.now() / 1000)
+  const claims = { iss: issuer, aud: clientId, iat: seconds, exp: seconds + 600, ...ROBOT }
+  const pem = await exportSPKI((await importJWK(jwk, 'RS256')) as CryptoKey)
+  const secret = new TextEncoder().encode(pem)
+  const elsewhere = await startOidcServer(t)
+  const encoded = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url')
+  const unsigned = `${encoded({ alg: 'HS256', typ: 'at+jwt', kid: 'k1' })}.${encoded(claims)}`
+  const stripped = (await sign(ROBOT, AT)).split('.')
+  const tokens: Record<string, string> = {
+    'an ID token by its nonce': await sign({ ...ROBOT, nonce: 'n' }),
+    'an ID token by its at_hash': await sign({ ...ROBOT, at_hash: 'h' }),
+    'an ID token by its type': await sign({ sub: 'robot-1', groups: ['robots'] }, { typ: 'JWT' }),
+    'an ID token that calls itself so': await sign({ ...ROBOT, typ: 'ID' }),
+    'a refresh token': await sign({ ...ROBOT, typ: 'Refresh' }),
+    'a logout token': await sign({ ...ROBOT, events: {} }, { typ: 'logout+jwt' }),
+    'a logout token without type': await sign({ ...ROBOT, events: {} }),
+    'another type': await sign(ROBOT, { typ: 'dpop+jwt' }),
+    'no type at all': await sign(ROBOT, { typ: '' }),
+    'one bound to a key': await sign({ ...ROBOT, cnf: { jkt: 'x' } }, AT),
+    'another audience': await sign({ ...ROBOT, aud: 'somebody-else' }, AT),
+    'no audience': await sign({ ...ROBOT, aud: undefined } as unknown as JWTPayload, AT),
+    expired: await sign({ ...ROBOT, exp: seconds - 31 }, AT),
+    'one that never ends': await sign({ ...ROBOT, exp: undefined } as unknown as JWTPayload, AT),
+    'one of the future': await sign({ ...ROBOT, nbf: seconds + 120 }, AT),
+    'without sub': await sign({ ...ROBOT, sub: '' }, AT),
+    'another issuer in words': await sign({ ...ROBOT, iss: 'https://evil.example' }, AT),
+    'another issuer': await elsewhere.sign({ ...ROBOT, aud: clientId }, AT),
+    'another key': await elsewhere.sign({ ...ROBOT, aud: clientId, iss: issuer }, AT),
+    'alg none': new UnsecuredJWT(claims).encode(),
+    'the public key as a secret': await new SignJWT(claims)
+      .setProtectedHeader({ alg: 'HS256', kid: 'k1', ...AT })
+      .sign(secret),
+    'a HMAC by hand': `${unsigned}.${createHmac('sha256', pem).update(unsigned).digest('base64url')}`,
+    'without signature': `${stripped[0]}.${stripped[1]}.`,
+    'other claims': `${stripped[0]}.${encoded({ ...claims, groups: ['robots', 'x'] })}.${stripped[2]}`,
+    'a made-up one': 'CANARY-made-up',
+    'half a JWT': 'e30.e30',
+  }
+  for (const [name, token] of Object.entries(tokens)) {
+    const answer = await bring(token)
+    assert.equal(answer.status, 401, name)
+    assert.equal(answer.headers['www-authenticate'], INVALID, name)
+    assert.deepEqual(answer.setCookies, [])
+    assert.equal(answer.json<{ error: string }>().error, 'unauthenticated')
+    assert.ok(!answer.text.includes(token))
+  }
+  for (const odd of [
+    'Bearer',
+    'Bearer ',
+    'Bearer a b',
+    'Bearer "a"',
+    'bearer a,b',
+    `Bearer ${tokens.expired}, Bearer x`,
+  ]) {
+    const answer = await createClient(stage.url).get('/api', { headers: { authorization: odd } })
+    assert.equal(answer.status, 401, odd)
+  }
+  assert.equal(upstream.received.length, 0)
+  assert.ok(lines.some(({ event, facts }) => event === 'token_refused' && 'reason' in facts))
+  for (const token of Object.values(tokens)) assert.ok(!JSON.stringify(lines).includes(token))
+})
+
+test('a type that the provider is known to use counts, but never for an ID token', async t => {
+  const { provider, bring } = await openStage(t, { config: { ...CONFIG, provider: { accessTokenTypes: ['JWT'] } } })
+  assert.equal((await bring(await provider.sign(ROBOT, { typ: 'JWT' }))).status, 200)
+  const idToken = { sub: 'robot-1', groups: ['robots'], azp: provider.clientId }
+  assert.equal((await bring(await provider.sign(idToken, { typ: 'JWT' }))).status, 401)
+})
+
+test('valid, but not admitted by the rule: 403', async t => {
+  const { provider, upstream, bring } = await openStage(t)
+  const answer = await bring(await provider.sign({ ...ROBOT, groups: [] }, AT))
+  assert.equal(answer.status, 403)
+  assert.equal(answer.headers['www-authenticate'], 'Bearer error="insufficient_scope"')
+  assert.deepEqual(answer.setCookies, [])
+  assert.equal((await bring(await provider.sign({ sub: 's', preferred_username: 'zhangsan' }, AT))).status, 200)
+  assert.equal(upstream.received.length, 1)
+})
+
+test('without a rule that says so, nothing is read of a token, and the console never is open to one', async t => {
+  const { provider, upstream, bring } = await openStage(t)
+  const admin = await provider.sign({ sub: 'a', preferred_username: 'admin', groups: ['robots'] }, AT)
+  for (const path of [
+    '/',
+    '/api/closed',
+    '/api/Closed',
+    '/api/closed;x',
+    '/api//closed',
+    '/_menshen/me',
+    '/_menshen/console',
+    '/_menshen/account',
+  ]) {
+    const answer = await bring(admin, path)
+    assert.notEqual(answer.status, 200, path)
+    if (answer.status === 401) assert.equal(answer.headers['www-authenticate'], 'Bearer', path)
+  }
+  assert.equal((await bring(admin, '/_menshen/sign-out-everywhere')).status, 405)
+  assert.equal(upstream.received.length, 0)
+  assert.equal((await bring('whatever', '/public')).status, 200)
+  assert.equal(upstream.last().headers.authorization, 'Bearer whatever', 'as before, it is the application’s own')
+  assert.equal(upstream.last().headers['x-forwarded-user'], undefined)
+
+  const off = await openStage(t, { config: {} })
+  assert.equal((await off.bring(await off.provider.sign(ROBOT, AT))).headers['www-authenticate'], 'Bearer')
+  assert.deepEqual(off.provider.calls, [])
+})
+
+test('whom it is for: the rule says, else the setting, else our client and our address', async t => {
+  const { provider, bring, baseUrl } = await openStage(t)
+  const sign = (aud: string | string[]) => provider.sign({ ...ROBOT, aud }, AT)
+  assert.equal((await bring(await sign(baseUrl))).status, 200)
+  assert.equal((await bring(await sign(['x', provider.clientId]))).status, 200)
+  assert.equal((await bring(await sign('https://other.example'))).status, 401)
+  assert.equal((await bring(await sign('https://other.example'), '/other')).status, 200)
+  assert.equal((await bring(await sign(baseUrl), '/other')).status, 401)
+  const set = await openStage(t, { env: { BEARER_AUDIENCE: 'https://api.example, second' } })
+  for (const [aud, status] of [
+    ['https://api.example', 200],
+    ['second', 200],
+    [set.provider.clientId, 401],
+    [set.baseUrl, 401],
+  ] as const)
+    assert.equal((await set.bring(await set.provider.sign({ ...ROBOT, aud }, AT))).status, status, aud)
+})
+
+test('an opaque token is shown to the provider, and what it says is kept for a moment', async t => {
+  const stage = await openStage(t)
+  const { provider, upstream, bring } = stage
+  const seconds = Math.floor(stage.now() / 1000)
+  const answers: Record<string, object> = {
+    good: { active: true, sub: 'u-7', username: 'zhangsan', exp: seconds + 600 },
+    soon: { active: true, sub: 'u-7', username: 'zhangsan', exp: seconds + 10 },
+    late: { active: true, sub: 'u-7', username: 'zhangsan', exp: seconds },
+    early: { active: true, sub: 'u-7', username: 'zhangsan', nbf: seconds + 60 },
+    other: { active: true, sub: 'u-7', username: 'zhangsan', aud: 'other' },
+    refresh: { active: true, sub: 'u-7', username: 'zhangsan', token_type: 'refresh_token' },
+    bound: { active: true, sub: 'u-7', username: 'zhangsan', cnf: { jkt: 'x' } },
+    nobody: { active: true },
+    foreign: { active: true, sub: 'u-7', username: 'zhangsan', iss: 'https://evil.example' },
+  }
+  provider.introspect = token => answers[token] ?? { active: false }
+  const asked = () => provider.callsTo('/introspect').map(({ form }) => form.get('token'))
+  const all = await Promise.all([bring('good'), bring('good'), bring('good')])
+  assert.deepEqual(
+    all.map(({ status }) => status),
+    [200, 200, 200],
+  )
+  assert.equal(upstream.last().headers['x-forwarded-user'], 'zhangsan')
+  assert.deepEqual(asked(), ['good'], 'once for all of them')
+  assert.match(provider.callsTo('/introspect')[0]?.authorization ?? '', /^Basic /)
+  for (const token of ['late', 'early', 'other', 'refresh', 'bound', 'nobody', 'foreign', 'unknown']) {
+    for (let n = 0; n < 2; n++) {
+      const answer = await bring(token)
+      assert.equal(answer.status, 401, token)
+      assert.equal(answer.headers['www-authenticate'], INVALID, token)
+    }
+    assert.equal(asked().filter(one => one === token).length, 1, `a refusal of ${token} is kept too`)
+  }
+  assert.equal((await bring('soon')).status, 200)
+  stage.passSeconds(11)
+  assert.equal((await bring('soon')).status, 401, 'its end counts more than what was kept')
+  assert.equal((await bring('good')).status, 200)
+  assert.equal(asked().filter(one => one === 'good').length, 1)
+  answers.good = { active: false }
+  stage.passSeconds(30)
+  assert.equal((await bring('good')).status, 401, 'revoked: known within half a minute')
+})
+
+test('while the provider cannot be asked, nothing is refused for good', async t => {
+  const stage = await openStage(t)
+  const { provider, bring } = stage
+  provider.introspect = () => ({ active: true, sub: 'u-7', username: 'zhangsan' })
+  provider.isAway = true
+  const away = await bring('good')
+  assert.equal(away.status, 503)
+  assert.equal(away.headers['retry-after'], '5')
+  provider.isAway = false
+  provider.introspect = () => ({ hello: 1 })
+  stage.passSeconds(2)
+  assert.equal((await bring('good')).status, 503)
+  provider.introspect = () => ({ active: true, sub: 'u-7', username: 'zhangsan' })
+  assert.equal((await bring('good')).status, 200)
+})
+
+test('a session counts before a token, which is then the application’s own business', async t => {
+  const stage = await openStage(t)
+  const { provider, upstream } = stage
+  const user = await signedInAt(stage.url, stage.now)
+  const robot = await provider.sign(ROBOT, AT)
+  for (const token of [robot, 'whatever']) {
+    assert.equal((await user.get('/api', { headers: { authorization: `Bearer ${token}` } })).status, 200)
+    const { headers } = upstream.last()
+    assert.equal(headers['x-forwarded-user'], 'zhangsan')
+    assert.equal(headers.authorization, `Bearer ${token}`)
+  }
+  provider.user = { sub: 'sub-2', preferred_username: 'lisi' }
+  const other = await signedInAt(stage.url, stage.now)
+  const refused = await other.get('/api', { headers: { authorization: `Bearer ${robot}` } })
+  assert.equal(refused.status, 403, 'the user is not admitted, whatever else is brought')
+  const stale = { cookie: `menshen_session=${'x'.repeat(43)}`, authorization: `Bearer ${robot}` }
+  assert.equal((await createClient(stage.url).get('/api', { headers: stale })).status, 200)
+  assert.equal(upstream.last().headers['x-forwarded-user'], 'robot-1')
+})
+
+test('with FORWARD_ACCESS_TOKEN the application is given the token, once', async t => {
+  const { provider, upstream, bring } = await openStage(t, { env: { FORWARD_ACCESS_TOKEN: 'true' } })
+  const token = await provider.sign(ROBOT, AT)
+  assert.equal((await bring(token)).status, 200)
+  assert.deepEqual(
+    upstream.last().lines.filter(([name]) => name === 'authorization'),
+    [['authorization', `Bearer ${token}`]],
+  )
+})
+
+test('forward-auth: the proxy passes the token on and is told who it is', async t => {
+  const { provider, bring } = await openStage(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
+  const token = await provider.sign(ROBOT, AT)
+  const ask = (token: string, uri: string) => bring(token, '/_menshen/check', { 'x-original-uri': uri })
+  const good = await ask(token, '/api/items')
+  assert.equal(good.status, 200)
+  assert.equal(good.headers['x-forwarded-user'], 'robot-1')
+  assert.equal(good.headers['x-forwarded-groups'], 'robot,robots,/fleet/a')
+  assert.deepEqual(good.setCookies, [])
+  const closed = await ask(token, '/api/closed')
+  assert.deepEqual([closed.status, closed.headers['www-authenticate']], [401, 'Bearer'])
+  const bad = await ask('made-up', '/api')
+  assert.deepEqual([bad.status, bad.headers['www-authenticate']], [401, INVALID])
+  const weak = await ask(await provider.sign({ ...ROBOT, groups: [] }, AT), '/api')
+  assert.deepEqual([weak.status, weak.headers['www-authenticate']], [403, 'Bearer error="insufficient_scope"'])
+  const forward = await bring(token, '/_menshen/forward', { 'x-forwarded-uri': '/api' })
+  assert.equal(forward.status, 200)
+  const refused = await bring('made-up', '/_menshen/forward', { 'x-forwarded-uri': '/api' })
+  assert.deepEqual([refused.status, refused.headers['www-authenticate']], [401, INVALID])
+})
+
+test('a socket too, which ends when the token is not valid any more', async t => {
+  const stage = await openStage(t)
+  const { provider, upstream, url } = stage
+  upstream.server.on('upgrade', (received, socket) => {
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n')
+    const accept = received.headers['sec-websocket-key'] ?? ''
+    socket.write(
+      `sec-websocket-accept: ${acceptFor(accept)}\r\nx-user: ${received.headers['x-forwarded-user']}\r\n\r\n`,
+    )
+    socket.on('error', () => {})
+  })
+  const token = await provider.sign(ROBOT, AT)
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/api/live`, {
+    headers: { authorization: `Bearer ${token}` },
+  })
+  const told = new Promise(resolve => socket.once('upgrade', ({ headers }) => resolve(headers['x-user'])))
+  await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject))
+  assert.equal(await told, 'robot-1')
+  const closed = new Promise(resolve => socket.once('close', resolve))
+  stage.passSeconds(700)
+  await closed
+
+  const upgrade = ['connection: Upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: eA==']
+  const ask = (given: string, path: string) =>
+    raw(url, request(`GET ${path} HTTP/1.1`, `authorization: Bearer ${given}`, ...upgrade))
+  assert.match(
+    await ask('made-up', '/api'),
+    /^HTTP\/1\.1 401 .*\r\nwww-authenticate: Bearer error="invalid_token"\r\n/s,
+  )
+  assert.match(await ask(token, '/api'), /^HTTP\/1\.1 401 /)
+  const weak = await provider.sign({ ...ROBOT, groups: [] }, AT)
+  assert.match(
+    await ask(weak, '/api'),
+    /^HTTP\/1\.1 403 .*\r\nwww-authenticate: Bearer error="insufficient_scope"\r\n/s,
+  )
+  assert.match(
+    await ask(await provider.sign(ROBOT, AT), '/api/closed'),
+    /^HTTP\/1\.1 401 .*www-authenticate: Bearer\r\n/s,
+  )
+})
+
+test('made-up tokens are limited as tickets are, and who has a good one or a session is not', async t => {
+  const stage = await openStage(t, { env: { RATE_LIMIT_PER_MINUTE: '3' } })
+  const { provider, bring } = stage
+  const user = await signedInAt(stage.url, stage.now)
+  for (let n = 0; n < 3; n++) assert.equal((await bring(`made-up-${n}`)).status, 401)
+  const limited = await bring('made-up-3')
+  assert.deepEqual([limited.status, limited.headers['retry-after']], [429, '60'])
+  assert.equal((await bring(await provider.sign(ROBOT, AT))).status, 200)
+  assert.equal((await user.get('/api')).status, 200)
+  assert.equal(
+    (await createClient(stage.url).get('/', { headers: { cookie: `menshen_session=${'x'.repeat(43)}` } })).status,
+    429,
+  )
+})
+
+test('of several providers the one that it names verifies it, and opaque ones are shown to the main one alone', async t => {
+  const [staff, partners] = [await startOidcServer(t), await startOidcServer(t)]
+  const upstream = await startUpstream(t)
+  const config: Config = {
+    ...CONFIG,
+    providers: { staff: staff.config, partners: partners.config },
+    rules: [{ path: '/api', roles: ['robot'], users: ['zhangsan', 'partners:p-1'], bearer: true }],
+  }
+  const gateway = await openGateway(t, { UPSTREAM: upstream.url }, config)
+  const bring = (token: string) =>
+    createClient(gateway.url).get('/api', { headers: { authorization: `Bearer ${token}` } })
+  assert.equal((await bring(await staff.sign(ROBOT, AT))).status, 200)
+  assert.equal((await bring(await partners.sign(ROBOT, AT))).status, 403, 'its groups are not those of the main one')
+  assert.equal((await bring(await partners.sign({ sub: 'p-1' }, AT))).status, 200)
+  assert.equal(upstream.last().headers['x-forwarded-user'], 'partners:p-1')
+  assert.equal((await bring(await partners.sign({ sub: 'p-1', aud: staff.clientId }, AT))).status, 401)
+  assert.equal(
+    (await bring(await partners.sign({ sub: 'p-1', iss: staff.issuer, aud: staff.clientId }, AT))).status,
+    401,
+  )
+  staff.introspect = () => ({ active: true, sub: 'u', username: 'zhangsan' })
+  assert.equal((await bring('opaque')).status, 200)
+  assert.equal(partners.callsTo('/introspect').length, 0)
+  partners.isAway = true
+  assert.equal((await bring(await staff.sign({ ...ROBOT, jti: '2' }, AT))).status, 200, 'whatever becomes of the other')
+  assert.ok(!cookieOf(createClient(gateway.url)))
+})
+
+function acceptFor(key: string): string {
+  return hash('sha1', `${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`, 'base64')
+}
