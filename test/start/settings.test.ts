@@ -61,7 +61,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   DROP_HEADERS: ['*', 'x-user:', 'x-*-y'],
   KEEP_HEADERS: ['*', 'x(y)'],
   ASSERTION_AUDIENCE: ['   '],
-  BEARER_AUDIENCE: [' , ', 'a'.repeat(201)],
+  BEARER_AUDIENCE: [' , ', ','],
   FORWARD_ACCESS_TOKEN: ['yes', '1', 'TRUE'],
   TLS_CERT_FILE: ['/nowhere/cert.pem', '/dev'],
   TLS_KEY_FILE: ['/nowhere/key.pem'],
