@@ -73,9 +73,14 @@ test('keys that cannot be used are an error with a code, and asked for again lat
     new Response('{}', { status: 500 }),
   ]) {
     state.answer = answer
+    state.now += 1000
     await assert.rejects(find('k1'), { code: 'provider_answer' })
   }
+  const asked = state.fetches
+  for (let n = 0; n < 30; n++) await assert.rejects(find('k1'), { code: 'provider_answer' })
+  assert.ok(state.fetches - asked <= 10, String(state.fetches - asked))
   state.answer = undefined
+  state.now += 1000
   await find('k1')
 })
 

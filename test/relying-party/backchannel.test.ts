@@ -74,3 +74,18 @@ test('an id_token does not pass for a logout token', async t => {
   assert.equal((await tell(scene, idToken)).status, 400)
   assert.ok(await isIn(user))
 })
+
+test('made-up logout tokens ask for the keys at most ten times, also while those cannot be had', async t => {
+  for (const isAway of [false, true]) {
+    const scene = await openRelyingParty(t)
+    if (isAway) scene.op.answer('keys', { kind: 'json', status: 500, body: {} })
+    for (let n = 0; n < 30; n++) {
+      const token = await scene.op.sign(logoutClaims(scene), { kid: `made-up-${n}` })
+      assert.equal((await tell(scene, token)).status, 400)
+    }
+    assert.ok(scene.op.callsTo('keys').length <= 10, String(scene.op.callsTo('keys').length))
+    scene.op.answer('keys', { kind: 'normal' })
+    scene.rp.passSeconds(2)
+    await scene.accepts()
+  }
+})

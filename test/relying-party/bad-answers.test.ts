@@ -4,7 +4,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Answer } from '../kit/answers.ts'
 import type { OidcEndpoint } from '../kit/oidc/oidc-calls.ts'
-import { OIDC_SECRETS, OIDC_USER } from '../kit/oidc/oidc-server.ts'
+import { newSigningKey, publicPem, signedWithSecret, signWith, unsigned } from '../kit/oidc/oidc-keys.ts'
+import { OIDC_CLIENT, OIDC_SECRETS, OIDC_USER } from '../kit/oidc/oidc-server.ts'
 import { isIn, openRelyingParty, type RelyingParty } from './relying-party.ts'
 
 const ENV = { RATE_LIMIT_PER_MINUTE: '0', PROVIDER_TIMEOUT_MS: '600' }
@@ -58,6 +59,8 @@ const ORDER: readonly OidcEndpoint[] = ['token', 'keys', 'userinfo']
 
 async function assertRefused(scene: RelyingParty, endpoint: OidcEndpoint, name: string): Promise<void> {
   const before = scene.op.calls.length
+  // After a few failures of the keys they are everybody's for a second.
+  scene.rp.passSeconds(2)
   await scene.refuses(endpoint === 'userinfo' ? 'userinfo_error' : 'token_error', name)
   const asked = scene.op.calls.slice(before).map(call => call.endpoint)
   for (const later of ORDER.slice(ORDER.indexOf(endpoint) + 1)) assert.ok(!asked.includes(later), `${name}: ${later}`)
@@ -128,6 +131,30 @@ test('fields of wrong types in a right answer', async t => {
     scene.op.bend = { token: right => ({ ...right, expires_in: value }) }
     await assertRefused(scene, 'token', `expires_in ${JSON.stringify(value)}`)
   }
+})
+
+test('signed user info has to be signed by the provider, for us, about the user of the id_token', async t => {
+  const { op, rp, accepts, refuses } = await openRelyingParty(t, ENV)
+  const claims = { iss: op.issuer, aud: OIDC_CLIENT.id, ...OIDC_USER }
+  const say = (token: string) => op.answer('userinfo', bytes(token, 200, 'application/jwt'))
+  for (const [name, token] of Object.entries({
+    unsigned: unsigned(claims),
+    'signed with the public key': signedWithSecret(claims, publicPem(op.key), 'key-1'),
+    'signed with the client secret': signedWithSecret(claims, OIDC_CLIENT.secret, 'key-1'),
+    'signed by somebody else': await signWith(await newSigningKey('key-1'), claims),
+    'of another issuer': await op.sign({ ...claims, iss: `${op.issuer}1` }),
+    'for somebody else': await op.sign({ ...claims, aud: `${OIDC_CLIENT.id}1` }),
+    'about somebody else': await op.sign({ ...claims, sub: `${OIDC_USER.sub}1` }),
+    'about nobody': await op.sign({ iss: claims.iss, aud: claims.aud }),
+    expired: await op.sign({ ...claims, exp: rp.now() / 1000 - 60 }),
+    'not signed at all': JSON.stringify(OIDC_USER),
+    empty: '',
+  })) {
+    say(token)
+    await refuses('userinfo_error', name)
+  }
+  say(`${await op.sign(claims)}\n`)
+  await accepts()
 })
 
 test('user info in which everything else is odd still names the user of the id_token', async t => {

@@ -68,3 +68,11 @@ test('a provider that does not answer at its revocation does not stand in the wa
   assert.match((await leave(scene, user)).text, /您已安全退出登录/)
   assert.ok(events(scene).includes('provider_not_told'))
 })
+
+test('an id_token that is too long for an address is left out, and the sign-out goes on', async t => {
+  const scene = await openRelyingParty(t)
+  scene.op.bend.claims = claims => ({ ...claims, groups: Array(500).fill('a-group-of-many') })
+  const user = await scene.accepts()
+  assert.match((await leave(scene, user)).text, /您已安全退出登录/)
+  assert.deepEqual(scene.op.complaints, ['end_session: the id_token as a hint'])
+})

@@ -7,6 +7,9 @@ import type { BoundedFetch } from './bounded-fetch.ts'
 import { type ProviderConnection, requestOptions } from './provider-connection.ts'
 import { clientAuthentication, shapedFetch } from './token-request.ts'
 
+/** Proxies refuse an answer whose headers do not fit into their buffer, often 4 KiB. Without a hint the provider may ask. */
+const LONGEST_HINT = 3000
+
 /** What a session still has of the provider's. */
 export interface HeldTokens {
   readonly accessToken: string
@@ -66,7 +69,7 @@ export async function signOutUrl(
     url.searchParams.set('client_id', plan.clientId)
     url.searchParams.set('state', state)
   }
-  if (idTokenHint && idToken) url.searchParams.set('id_token_hint', idToken)
+  if (idTokenHint && idToken && idToken.length <= LONGEST_HINT) url.searchParams.set('id_token_hint', idToken)
   for (const [name, value] of Object.entries(params)) url.searchParams.set(name, value)
   return url.href
 }

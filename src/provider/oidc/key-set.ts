@@ -13,6 +13,8 @@ const FRESH_MS = 3_600_000
 const LOOKS_AT_ONCE = 5
 const LOOK_AGAIN_MS = 30_000
 const MOST_KEYS = 200
+/** While there are no keys at all: after a few looks, whoever comes within this time gets the same failure. */
+const RETRY_MS = 1000
 
 const keySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).max(MOST_KEYS) })
 
@@ -28,6 +30,7 @@ export function createKeySet({ url, fetch, now }: KeySetOptions): KeySet {
   let asking: Promise<KeySet> | undefined
   let looks = LOOKS_AT_ONCE
   let countedAt = 0
+  let failure: { readonly error: unknown; readonly at: number } | undefined
 
   async function ask(): Promise<KeySet> {
     try {
@@ -37,7 +40,11 @@ export function createKeySet({ url, fetch, now }: KeySetOptions): KeySet {
         throw new MenshenError('provider_answer', `the published keys cannot be used (status ${status})`)
       keys = createLocalJWKSet(found.data)
       keysSince = now()
+      failure = undefined
       return keys
+    } catch (error) {
+      failure = { error, at: now() }
+      throw error
     } finally {
       asking = undefined
     }
@@ -60,7 +67,10 @@ export function createKeySet({ url, fetch, now }: KeySetOptions): KeySet {
   }
 
   async function current(): Promise<KeySet> {
-    if (!keys) return look()
+    if (!keys) {
+      if (failure && now() - failure.at < RETRY_MS && !mayLookAgain()) throw failure.error
+      return look()
+    }
     const old = keys
     // Keys that were withdrawn must not count for ever; while they cannot be had anew, the old ones do.
     return now() - keysSince > FRESH_MS && mayLookAgain() ? look().catch(() => old) : old
