@@ -14,7 +14,8 @@ export function roleName(role: string): string {
   return (Object.hasOwn(ROLE_NAMES, role) && ROLE_NAMES[role]) || role
 }
 
-export function accountPage(appName: string, { session, expiresAt }: LoadedSession): string {
+/** `providerName` only where there are several. */
+export function accountPage(appName: string, { session, expiresAt }: LoadedSession, providerName?: string): string {
   const { nickname, username, ou_name, email } = session.userInfo
   return page({
     appName,
@@ -26,6 +27,7 @@ export function accountPage(appName: string, { session, expiresAt }: LoadedSessi
 ${row('用户名', username)}
 ${row('组织', ou_name)}
 ${row('邮箱', email)}
+${row('登录方式', providerName)}
 ${row('角色', html`${roleName(session.userRole)} <code>${session.userRole}</code>`)}
 ${row('有效期至', moment(expiresAt))}
 </dl>

@@ -12,6 +12,8 @@ export interface ConsoleView {
   readonly sessions: readonly Listed[]
   /** The session that looks at the page. */
   readonly ownKey: string
+  /** What each of several providers is called, by its id; absent where there is one. */
+  readonly providerNames: ReadonlyMap<string, string> | undefined
   readonly username: string
   readonly next: string | undefined
   /** What a developer should know about how it runs. */
@@ -51,10 +53,11 @@ ${headRow(['名称', '值'])}
   })
 }
 
-function sessionTable({ sessions, ownKey }: ConsoleView) {
+function sessionTable({ sessions, ownKey, providerNames }: ConsoleView) {
+  const columns = ['用户', ...(providerNames ? ['登录方式'] : []), '角色', '登录时间', '最近活动', '有效期至', '操作']
   return html`<table role="table" aria-labelledby="sessions">
-${headRow(['用户', '角色', '登录时间', '最近活动', '有效期至', '操作'])}
-<tbody role="rowgroup">${sessions.map(session => sessionRow(session, session.key === ownKey))}</tbody>
+${headRow(columns)}
+<tbody role="rowgroup">${sessions.map(session => sessionRow(session, session.key === ownKey, providerNames))}</tbody>
 </table>`
 }
 
@@ -68,10 +71,12 @@ function cell(label: string, content: unknown) {
   return html`<td role="cell" data-label="${label}"><span>${content}</span></td>`
 }
 
-function sessionRow({ key, publicPart, expiresAt }: Listed, own: boolean) {
+function sessionRow({ key, publicPart, expiresAt }: Listed, own: boolean, providerNames: ConsoleView['providerNames']) {
+  const { provider = '' } = publicPart ?? {}
   const who = publicPart ? html`${publicPart.nickname} <code>${publicPart.username}</code>` : '（无法识别）'
   return html`<tr role="row">
 <th scope="row" role="rowheader">${who}${own ? html` <span class="tag">当前会话</span>` : ''}</th>
+${providerNames ? cell('登录方式', providerNames.get(provider) ?? provider) : ''}
 ${cell('角色', publicPart ? roleName(publicPart.userRole) : '')}
 ${cell('登录时间', publicPart ? moment(publicPart.signedInAt) : '')}
 ${cell('最近活动', publicPart ? moment(publicPart.seenAt) : '')}

@@ -13,6 +13,8 @@ export interface Providers {
   readonly all: readonly Provider[]
   /** The one that a session or an attempt belongs to; it has no id where there was one. `undefined` if it is there no more. */
   get(id: string | undefined): Provider | undefined
+  /** What users know each of several by, by its id; absent where there is one. */
+  readonly names: ReadonlyMap<string, string> | undefined
   /** Settings without which nobody can sign in. */
   readonly missing: readonly string[]
   close(): Promise<void>
@@ -72,6 +74,7 @@ export function createProviders(
     main,
     all,
     get: (id = ONLY_PROVIDER) => byId.get(id),
+    names: all.length > 1 ? new Map(plans.map(({ id, name = id }) => [id, name])) : undefined,
     missing: plans.flatMap(({ missing }) => missing),
     async close() {
       await Promise.all(all.map(provider => provider.close()))

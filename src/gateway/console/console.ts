@@ -32,6 +32,7 @@ export async function showConsole(
     appName: context.settings.APP_NAME,
     sessions,
     ownKey: loaded.key,
+    providerNames: context.providers.names,
     username,
     next,
     warnings: adviceFor(

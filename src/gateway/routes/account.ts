@@ -1,5 +1,6 @@
 // GET /_menshen/account: who is signed in, for users of applications that do not say it themselves.
 import { accountPage } from '../../pages/account-page.ts'
+import type { LoadedSession } from '../../session/session-cache.ts'
 import type { SignedInCaller } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import { pageAnswer } from '../http/page-answers.ts'
@@ -10,5 +11,15 @@ export async function showAccount(
   _visit: Visit,
   { loaded, cookies }: SignedInCaller,
 ): Promise<Response> {
-  return pageAnswer(context, accountPage(context.settings.APP_NAME, loaded), { cookies })
+  return pageAnswer(context, accountPage(context.settings.APP_NAME, loaded, providerNameOf(context, loaded)), {
+    cookies,
+  })
+}
+
+/** Where there are several. */
+export function providerNameOf(
+  { providers }: Pick<GatewayContext, 'providers'>,
+  { session }: LoadedSession,
+): string | undefined {
+  return providers.names?.get(session.provider ?? '')
 }

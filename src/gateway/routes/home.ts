@@ -9,6 +9,7 @@ import type { MaybePromise } from '../http/maybe-promise.ts'
 import { errorAnswer, pageHeaders } from '../http/page-answers.ts'
 import type { Visit } from '../http/request.ts'
 import { send } from '../http/send.ts'
+import { providerNameOf } from './account.ts'
 
 export type Home = (visit: Visit, admission: Admission, response: ServerResponse) => MaybePromise<void>
 
@@ -21,7 +22,7 @@ export function createHome(context: GatewayContext): Home {
   const made = new WeakMap<LoadedSession, Made>()
 
   function make(loaded: LoadedSession): Made {
-    const body = Buffer.from(accountPage(context.settings.APP_NAME, loaded))
+    const body = Buffer.from(accountPage(context.settings.APP_NAME, loaded, providerNameOf(context, loaded)))
     const page = { headers: { ...pageHeaders(context), 'content-length': body.length }, body }
     made.set(loaded, page)
     return page

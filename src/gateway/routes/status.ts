@@ -41,7 +41,13 @@ export async function me(context: GatewayContext, visit: Visit): Promise<Respons
   const { outcome, loaded, cookies } = admission
   if (outcome === 'limited') return tooMany(context, visit)
   if (!loaded) return unauthenticated(context, visit, admission)
-  const { userInfo, userRole, groups } = loaded.session
-  const shown = { userInfo, userRole, ...(groups && { groups }), expiresAt: loaded.expiresAt }
+  const { userInfo, userRole, groups, provider } = loaded.session
+  const shown = {
+    userInfo,
+    userRole,
+    ...(groups && { groups }),
+    ...(provider && { provider }),
+    expiresAt: loaded.expiresAt,
+  }
   return jsonAnswer(context, shown, { cookies })
 }

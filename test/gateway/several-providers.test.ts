@@ -1,0 +1,327 @@
+// Several providers at once: one button each, each answer bound to the provider that was asked, and users who are never
+// taken for those of another.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { decodeJwt } from 'jose'
+import { type Config, createMenshen, MenshenError, readSettings } from '../../src/index.ts'
+import { openGateway } from '../forward/scene.ts'
+import { startUpstream } from '../forward/upstream.ts'
+import { type Client, createClient } from '../kit/client.ts'
+import { answerOf, type OidcServer, signedInAt, startOidcServer } from '../kit/oidc-server.ts'
+import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { tempFolder } from '../kit/temp.ts'
+import { createTestLog } from '../kit/test-log.ts'
+
+async function openStage(
+  t: TestContext,
+  { config = {}, env = {} }: { config?: Config; env?: Record<string, string> } = {},
+) {
+  const [staff, partners] = [await startOidcServer(t), await startOidcServer(t)]
+  const upstream = await startUpstream(t)
+  const providers = {
+    staff: { ...staff.config, name: '企业账号' },
+    partners: { ...partners.config, name: '合作伙伴' },
+  }
+  const gateway = await openGateway(t, { UPSTREAM: upstream.url, ...env }, { providers, ...config })
+  for (const provider of [staff, partners]) provider.now = gateway.now
+  return {
+    ...gateway,
+    staff,
+    partners,
+    upstream,
+    providers,
+    visitor: () => createClient(gateway.url, gateway.now),
+    signIn: (provider: 'staff' | 'partners') => signedInAt(gateway.url, gateway.now, provider),
+  }
+}
+
+const isSignedIn = async (client: Client) => (await client.get('/_menshen/me')).status === 200
+
+test('the page has one button each, the first is the main one, and each leads to its own provider', async t => {
+  const { visitor, staff, partners } = await openStage(t)
+  const client = visitor()
+  const page = (await client.get('/login')).text
+  const buttons = [
+    ...page.matchAll(/name="provider" value="(\w+)">\s*<button type="submit" class="([^"]+)"[^>]*>([^<]+)</g),
+  ]
+  assert.deepEqual(
+    buttons.map(([, id, style, text]) => [id, style, text]),
+    [
+      ['staff', 'button', '企业账号登录'],
+      ['partners', 'button quiet', '合作伙伴登录'],
+    ],
+  )
+  for (const [id, { issuer }] of [
+    ['staff', staff],
+    ['partners', partners],
+  ] as const) {
+    const form = await client.post('/login', { provider: id })
+    assert.equal(form.status, 303)
+    assert.ok(form.headers.location?.startsWith(`${issuer}/authorize?`), id)
+    const script = await client.post('/login', { provider: id }, { headers: { accept: 'application/json' } })
+    assert.ok(script.json<{ location: string }>().location.startsWith(`${issuer}/authorize?`), id)
+  }
+  const unsaid = await client.post('/login')
+  assert.ok(unsaid.headers.location?.startsWith(staff.issuer), 'without a word it is the main one')
+  for (const provider of ['nobody', 'default', '__proto__', 'STAFF'])
+    assert.equal((await client.post('/login', { provider })).headers.location, '/login', provider)
+})
+
+test('an answer counts only for the provider that the attempt was started with', async t => {
+  const stage = await openStage(t)
+  const { staff, partners, lines } = stage
+  const swapped = async (change: (answer: URL, other: URL) => void): Promise<string> => {
+    const client = stage.visitor()
+    const [one, other] = [await answerOf(client, 'staff'), await answerOf(client, 'partners')]
+    const answer = new URL(one, stage.url)
+    change(answer, new URL(other, stage.url))
+    const { headers } = await client.get(answer.pathname + answer.search)
+    assert.equal(await isSignedIn(client), false)
+    return String(headers.location)
+  }
+  const spent = () => staff.callsTo('/token').length + partners.callsTo('/token').length
+  assert.equal(
+    await swapped((answer, other) => answer.searchParams.set('state', other.searchParams.get('state') ?? '')),
+    '/login?error=callback_error',
+    'its iss is that of staff, and the state that of partners',
+  )
+  assert.equal(await swapped(answer => answer.searchParams.set('iss', partners.issuer)), '/login?error=callback_error')
+  assert.equal(await swapped(answer => answer.searchParams.delete('iss')), '/login?error=callback_error')
+  assert.equal(
+    await swapped(answer => answer.searchParams.append('iss', partners.issuer)),
+    '/login?error=callback_error',
+  )
+  assert.equal(spent(), 0, 'no code has left us')
+  assert.equal(
+    await swapped((answer, other) => answer.searchParams.set('code', other.searchParams.get('code') ?? '')),
+    '/login?error=token_error',
+    'a code of partners is none of staff',
+  )
+  assert.equal(partners.callsTo('/token').length, 0)
+  const stranger = stage.visitor()
+  const begun = await answerOf(stage.visitor(), 'staff')
+  assert.equal((await stranger.get(begun)).headers.location, '/login?error=invalid_state')
+  assert.ok(lines.every(line => !JSON.stringify(line).includes('CANARY')))
+})
+
+test('a provider that has no name for itself does not take an answer of another', async t => {
+  const oidc = await startOidcServer(t)
+  const plain = await startScriptedProvider()
+  t.after(() => plain.close())
+  const { CLIENT_ID, CLIENT_SECRET, AUTH_URL } = plain.settings
+  const idaas = { preset: 'idaas', vars: { auth_url: AUTH_URL }, clientId: CLIENT_ID, clientSecret: CLIENT_SECRET }
+  const gateway = await openGateway(t, {}, { providers: { plain: idaas, oidc: oidc.config } })
+  oidc.now = gateway.now
+  const client = createClient(gateway.url, gateway.now)
+  const answer = await answerOf(client, 'plain')
+  const mixed = await client.get(`${answer}&iss=${encodeURIComponent(oidc.issuer)}`)
+  assert.equal(mixed.headers.location, '/login?error=callback_error')
+  assert.equal(plain.callsTo('token').length, 0)
+  const again = await client.get(await answerOf(client, 'plain'))
+  assert.equal(again.headers.location, '/')
+  const other = createClient(gateway.url, gateway.now)
+  const suffix = await other.get(`/callback?code=${plain.codeFor({})}&state=abc_idp`)
+  assert.equal(suffix.headers.location, '/login?error=invalid_state', 'of several, every state is bound')
+})
+
+test('the same sub and name from two providers are two people: sign-out everywhere, console, account, application', async t => {
+  const stage = await openStage(t)
+  const { upstream } = stage
+  const [staff, again, partner] = [
+    await stage.signIn('staff'),
+    await stage.signIn('staff'),
+    await stage.signIn('partners'),
+  ]
+  const tell = async (client: Client) => {
+    await client.get('/')
+    const { headers } = upstream.last()
+    const { sub, username, provider } = decodeJwt(String(headers['x-menshen-assertion']))
+    return { user: headers['x-forwarded-user'], sub, username, provider }
+  }
+  assert.deepEqual(await tell(staff), { user: 'zhangsan', sub: 'sub-1', username: 'zhangsan', provider: 'staff' })
+  assert.deepEqual(await tell(partner), {
+    user: 'partners:zhangsan',
+    sub: 'partners:sub-1',
+    username: 'partners:zhangsan',
+    provider: 'partners',
+  })
+  assert.equal((await partner.get('/_menshen/me')).json<{ provider: string }>().provider, 'partners')
+  assert.match((await partner.get('/_menshen/account')).text, /<dt>登录方式<\/dt><dd>合作伙伴<\/dd>/)
+  await partner.post('/_menshen/sign-out-everywhere', '', { headers: { origin: stage.baseUrl } })
+  assert.deepEqual([await isSignedIn(staff), await isSignedIn(again), await isSignedIn(partner)], [true, true, false])
+
+  const other = await stage.signIn('partners')
+  await staff.post('/_menshen/sign-out-everywhere', '', { headers: { origin: stage.baseUrl } })
+  assert.deepEqual([await isSignedIn(staff), await isSignedIn(again), await isSignedIn(other)], [false, false, true])
+})
+
+test('nobody can take a name that belongs to a user of another provider', async t => {
+  const stage = await openStage(t, {
+    config: { rules: [{ path: '/p', users: ['partners:lisi'], groups: ['partners:cfo'] }] },
+  })
+  stage.staff.user = { sub: 'partners:sub-9', preferred_username: 'partners:lisi', groups: ['partners:cfo'] }
+  const staff = await stage.signIn('staff')
+  assert.equal((await staff.get('/p')).status, 403)
+  await staff.get('/')
+  assert.equal(stage.upstream.last().headers['x-forwarded-user'], 'staff:partners:lisi')
+  stage.partners.user = { sub: 'sub-9', preferred_username: 'lisi' }
+  assert.equal((await (await stage.signIn('partners')).get('/p')).status, 200)
+})
+
+test('admin of another provider is no developer, unless a row says so of that provider', async t => {
+  const usual = await openStage(t)
+  for (const provider of [usual.staff, usual.partners])
+    provider.user = { sub: 'a', preferred_username: 'admin', groups: ['ops'] }
+  const consoleOf = async (client: Client) => (await client.get('/_menshen/console')).status
+  assert.equal(await consoleOf(await usual.signIn('staff')), 200)
+  assert.equal(await consoleOf(await usual.signIn('partners')), 403)
+
+  const roles: Config['roles'] = [
+    { role: 'ops', groups: ['ops'] },
+    { role: 'partner', provider: ['partners'], groups: ['ops'] },
+  ]
+  const own = await openStage(t, { config: { roles } })
+  for (const provider of [own.staff, own.partners])
+    provider.user = { sub: 'a', preferred_username: 'x', groups: ['ops'] }
+  const roleOf = async (client: Client) => (await client.get('/_menshen/me')).json<{ userRole: string }>().userRole
+  assert.equal(await roleOf(await own.signIn('staff')), 'ops')
+  assert.equal(await roleOf(await own.signIn('partners')), 'partner')
+})
+
+test('the console shows the provider, and ends all sessions of one person only', async t => {
+  const stage = await openStage(t)
+  const [staff, partner] = [await stage.signIn('staff'), await stage.signIn('partners')]
+  stage.staff.user = { sub: 'a', preferred_username: 'admin' }
+  const admin = await stage.signIn('staff')
+  const { text } = await admin.get('/_menshen/console?username=zhangsan')
+  assert.match(text, /role="columnheader">登录方式<\/th>/)
+  const rows = [...text.matchAll(/<tr role="row">\s*<th scope="row".*?<\/tr>/gs)]
+    .map(([row]) => row)
+    .filter(row => row.includes('name="session"'))
+  assert.equal(rows.length, 2)
+  const ofPartner = rows.find(row => row.includes('合作伙伴')) ?? ''
+  const key = /name="session" value="([^"]+)"/.exec(ofPartner)?.[1] ?? ''
+  await admin.post('/_menshen/console/end', { session: key, all: 'yes' }, { headers: { origin: stage.baseUrl } })
+  assert.deepEqual([await isSignedIn(staff), await isSignedIn(partner)], [true, false])
+})
+
+test('back-channel logout of one provider ends nobody of another', async t => {
+  const stage = await openStage(t)
+  for (const provider of [stage.staff, stage.partners])
+    provider.user = { sub: 'sub-1', preferred_username: 'zhangsan', sid: 'sid-1' }
+  const logout = async (provider: OidcServer, claims: object) => {
+    const events = { 'http://schemas.openid.net/event/backchannel-logout': {} }
+    const token = await provider.sign({ events, jti: crypto.randomUUID(), ...claims }, { typ: 'logout+jwt' })
+    return (await stage.visitor().post('/_menshen/backchannel-logout', { logout_token: token })).status
+  }
+  for (const claims of [{ sub: 'sub-1' }, { sid: 'sid-1' }, { sub: 'sub-1', sid: 'sid-1' }]) {
+    const [staff, partner] = [await stage.signIn('staff'), await stage.signIn('partners')]
+    assert.equal(await logout(stage.partners, claims), 200)
+    assert.deepEqual([await isSignedIn(staff), await isSignedIn(partner)], [true, false], JSON.stringify(claims))
+    const forged = { ...claims, iss: stage.staff.issuer, aud: stage.staff.clientId }
+    assert.equal(await logout(stage.partners, forged), 400, 'signed by another than it names')
+    assert.equal(await isSignedIn(staff), true)
+    assert.equal(await logout(stage.staff, claims), 200)
+    assert.equal(await isSignedIn(staff), false)
+  }
+})
+
+test('refresh and sign-out go to the session’s own provider, with its own tokens', async t => {
+  const stage = await openStage(t)
+  const partner = await stage.signIn('partners')
+  stage.passSeconds(3500)
+  assert.equal(await isSignedIn(partner), true)
+  const refreshed = stage.partners.callsTo('/token').filter(({ form }) => form.get('grant_type') === 'refresh_token')
+  assert.equal(refreshed.length, 1)
+  const out = await partner.post('/logout', '', { headers: { origin: stage.baseUrl } })
+  const left = new URL(String(out.headers.location))
+  assert.equal(left.origin, stage.partners.issuer)
+  assert.equal(left.searchParams.get('client_id'), stage.partners.clientId)
+  assert.equal(stage.partners.callsTo('/revoke').length, 1)
+  assert.deepEqual(
+    stage.staff.calls.filter(({ path }) => !path.startsWith('/.well-known')),
+    [],
+    'the other one learns nothing',
+  )
+})
+
+test('a provider that was taken out of the configuration vouches for nobody any more', async t => {
+  const STORE = `lmdb:${tempFolder(t)}`
+  const before = await openStage(t, { env: { STORE } })
+  const [staff, partner] = [await before.signIn('staff'), await before.signIn('partners')]
+  await before.end(0)
+  const { staff: kept } = before.providers
+  const after = await openGateway(
+    t,
+    { STORE, UPSTREAM: before.upstream.url, PORT: new URL(before.url).port },
+    { providers: { staff: kept } },
+  )
+  assert.equal(await isSignedIn(staff), true)
+  const gone = await partner.get('/')
+  assert.deepEqual([gone.status, gone.headers.location], [302, '/login'])
+  assert.ok(gone.setCookies.some(cookie => /^menshen_session=;/.test(cookie)))
+  assert.equal(await isSignedIn(partner), false)
+  const ended = after.lines.filter(({ event }) => event === 'session_ended').map(({ facts }) => facts)
+  assert.equal(ended.length, 1)
+  assert.equal(before.partners.callsTo('/token').length, 1, 'nothing more is sent to it')
+})
+
+test('one provider: the page, the headers and the cookies know nothing of others', async t => {
+  const provider = await startOidcServer(t)
+  const upstream = await startUpstream(t)
+  const gateway = await openGateway(t, { ...provider.settings, UPSTREAM: upstream.url })
+  provider.now = gateway.now
+  const client = createClient(gateway.url, gateway.now)
+  const page = (await client.get('/login')).text
+  assert.equal(page.match(/<form /g)?.length, 1)
+  assert.doesNotMatch(page, /name="provider"/)
+  provider.user = { sub: 'a', preferred_username: 'admin' }
+  const admin = await signedInAt(gateway.url, gateway.now)
+  await admin.get('/')
+  const { headers } = upstream.last()
+  assert.equal(headers['x-forwarded-user'], 'admin')
+  assert.ok(!('provider' in decodeJwt(String(headers['x-menshen-assertion']))))
+  assert.ok(!('provider' in (await admin.get('/_menshen/me')).json<object>()))
+  assert.doesNotMatch((await admin.get('/_menshen/console')).text, /登录方式/)
+  assert.doesNotMatch((await admin.get('/_menshen/account')).text, /登录方式/)
+})
+
+test('settings that speak of one provider beside several are refused, each with the place where it belongs', async () => {
+  const config: Config = {
+    providers: {
+      staff: { preset: 'idaas', vars: { auth_url: 'https://a.example' }, clientId: 'a', clientSecret: 'b' },
+    },
+  }
+  const { log } = createTestLog()
+  const start = (env: Record<string, string>, given = config) =>
+    createMenshen({ settings: readSettings({ STORE: 'memory:', ...env }), config: given, log }).then(
+      menshen => menshen.close().then(() => ''),
+      (error: unknown) => (error instanceof MenshenError ? error.message : String(error)),
+    )
+  const rows: [name: string, value: string, place: string][] = [
+    ['PROVIDER', 'oidc', 'preset'],
+    ['PROVIDER_NAME', 'x', 'name'],
+    ['PROVIDER_VARS', 'realm=x', 'vars'],
+    ['AUTH_URL', 'https://b.example', 'vars.auth_url'],
+    ['CLIENT_ID', 'x', 'clientId'],
+    ['CLIENT_SECRET', 'x', 'clientSecret'],
+    ['CLIENT_AUTH', 'basic', 'clientAuth'],
+    ['SCOPE', 'x', 'scope'],
+    ['STATE_CHECK', 'bound', 'stateCheck'],
+    ['PKCE', 'S256', 'pkce'],
+    ['LOGOUT_STYLE', 'none', 'logout.style'],
+    ['LOGOUT_URL', '/x', 'logoutUrl'],
+    ['ISSUER', 'https://b.example', 'issuer'],
+    ['ISSUER_REQUIRED', 'true', 'sendsIssuer'],
+    ['JWKS_URL', 'https://b.example/jwks', 'jwksUrl'],
+  ]
+  for (const [name, value, place] of rows)
+    assert.equal(
+      await start({ [name]: value }),
+      `${name} speaks of one provider, but the configuration has providers; expected providers.staff.${place} instead.`,
+    )
+  assert.equal(await start({}), '')
+  assert.match(await start({}, { ...config, provider: 'oidc' }), /provider: expected either provider or providers/)
+  assert.match(await start({}, { providers: {} }), /providers: expected at least one provider/)
+  assert.match(await start({}, { providers: { default: {} } }), /providers/)
+})
