@@ -5,8 +5,9 @@ import { once } from 'node:events'
 import { existsSync, writeFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createNetServer, type Socket } from 'node:net'
 import { join } from 'node:path'
+import { pipeline, Readable } from 'node:stream'
 import { suite, type TestContext, test } from 'node:test'
 import { exportJWK, generateKeyPair } from 'jose'
 import { filesOf, makeAuthority, makeCertificate } from '../forward/certificates.ts'
@@ -271,6 +272,41 @@ suite('menshen doctor and the store', () => {
 })
 
 suite('menshen doctor and the application', () => {
+  test('garbage, silence and an answer without end from everybody are told, and none of it reaches the terminal', async t => {
+    const ways: Record<string, (socket: Socket) => void> = {
+      garbage: socket => socket.write('\u001b[31mnot HTTP\r\n\r\n\0'),
+      silence: () => {},
+      endless: socket => void pipeline(Readable.from(endless()), socket, () => {}),
+    }
+    for (const [name, answer] of Object.entries(ways)) {
+      const server = createNetServer(socket => {
+        socket.on('error', () => {})
+        answer(socket)
+      }).listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      t.after(() => server.close())
+      const where = `127.0.0.1:${(server.address() as AddressInfo).port}`
+      const url = `http://${where}`
+      const provider = {
+        PROVIDER: 'oidc',
+        AUTH_URL: url,
+        CLIENT_ID: 'a',
+        CLIENT_SECRET: 'CANARY',
+        PROVIDER_TIMEOUT_MS: '500',
+      }
+      const places = { BASE_URL: url, PORT: '9', STORE: `redis://${where}`, UPSTREAM: url }
+      const { check, checks, output } = await doctor({ ...provider, ...places })
+      for (const failed of ['provider discovery', 'store']) assert.equal(check(failed).ok, false, name)
+      assert.notEqual(check('proxy').level, 'good', name)
+      if (name !== 'endless')
+        assert.ok(
+          checks.some(one => one.name.startsWith('upstream /') && !one.ok),
+          output,
+        )
+      assert.doesNotMatch(output, /CANARY|\\u001b|not HTTP\r/)
+    }
+  })
+
   test('one that is down, one that answers, and one that is broken', async t => {
     const url = await listen(t, (request, response) => {
       response.writeHead(request.url?.startsWith('/broken') ? 500 : 404).end()
@@ -362,3 +398,8 @@ suite('the console', () => {
     assert.equal((await visitor().get('/_menshen/console/health')).status, 302)
   })
 })
+
+function* endless(): Generator<string> {
+  yield 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n'
+  for (;;) yield ' '.repeat(65_536)
+}

@@ -54,5 +54,6 @@ export function whatFailed(error: unknown): string {
 
 export function codeOf(error: unknown): string {
   const { code, name } = Object(error) as { code?: unknown; name?: unknown }
-  return String(code ?? name ?? 'unknown').slice(0, 60)
+  if (name === 'AbortError' || name === 'TimeoutError') return 'no answer in time'
+  return String(typeof code === 'string' ? code : (name ?? 'unknown')).slice(0, 60)
 }

@@ -2,6 +2,7 @@
 // secret, and accepts our redirect address. Nothing of this signs anybody in.
 import { hash, randomBytes } from 'node:crypto'
 import { z } from 'zod'
+import { MenshenError } from '../../errors.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
 import { type BoundedFetch, createBoundedFetch, readAnswer } from '../../provider/calls/bounded-fetch.ts'
 import { createMetadata, type Metadata } from '../../provider/oidc/metadata.ts'
@@ -47,8 +48,8 @@ async function probeProvider(name: string, plan: ProviderPlan, { settings, now }
   try {
     const planned = originsOf([plan.issuer, ...Object.values(plan.endpoints)])
     const reaching = Promise.all(planned.map(origin => probeOrigin(name, origin, { timeoutMs, now })))
-    const metadata = await createMetadata(plan, { fetch, now, report }).get().catch(whatFailed)
-    if (typeof metadata === 'string') return [...(await reaching).flat(), noDiscovery(name, plan, metadata)]
+    const metadata = await createMetadata(plan, { fetch, now, report }).get().catch(asError)
+    if (metadata instanceof Error) return [...(await reaching).flat(), noDiscovery(name, plan, metadata)]
     const further = originsOf(Object.values(metadata.endpoints)).filter(origin => !planned.includes(origin))
     const found = await Promise.all([
       reaching,
@@ -69,9 +70,17 @@ function originsOf(addresses: readonly (string | undefined)[]): string[] {
   return [...new Set(usable.map(url => new URL(url ?? '').origin))]
 }
 
-function noDiscovery(name: string, { issuer = '' }: ProviderPlan, why: string): Finding {
-  const remedy = `AUTH_URL (or issuer) has to be the provider's issuer, exactly as it calls itself: look at ${issuer.replace(/\/$/, '')}/.well-known/openid-configuration.`
-  return failure(`${name} discovery`, why, remedy)
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error('unknown')
+}
+
+function noDiscovery(name: string, { issuer = '' }: ProviderPlan, error: Error): Finding {
+  const isAway = error instanceof MenshenError && error.code === 'provider_unreachable'
+  const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
+  const remedy = isAway
+    ? 'Check that the provider is running, and what stands between here and it; a slow one needs a larger PROVIDER_TIMEOUT_MS.'
+    : `AUTH_URL (or issuer) has to be the provider's issuer, exactly as it calls itself: look at ${url}.`
+  return failure(`${name} discovery`, whatFailed(error), remedy)
 }
 
 async function discovered({ name, plan }: Visiting, { issuer = '' }: Metadata): Promise<Finding[]> {

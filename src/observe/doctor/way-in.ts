@@ -125,6 +125,12 @@ function noArrival(baseUrl: string, missed: Missed): Finding {
         `the certificate of ${baseUrl} is not accepted (${missed.code})`,
         'Browsers will not accept it either, unless they know its authority.',
       )
+    if (missed.code.startsWith('HPE_'))
+      return failure(
+        'proxy',
+        `what answers at ${baseUrl} does not speak HTTP (${missed.code})`,
+        'Check the scheme and the port of BASE_URL.',
+      )
     return warning(
       'proxy',
       `nothing answers at ${baseUrl} (${missed.code})`,
