@@ -2,7 +2,7 @@
 // read paths in more ways than one, so a request is admitted only if the rule of every reading admits it.
 import { OWN_PATHS, OWN_PREFIX } from '../own-paths.ts'
 import { ROLES, type Role, type Rule } from '../settings/config-file.ts'
-import { isPlain, isPlainRule, LENIENTLY, readingsOf } from './readings.ts'
+import { isPlain, isPlainRule, LENIENTLY, readingAt, readingsOf } from './readings.ts'
 import { decidingRules, follow, growTree, LAST_RULE, LITERALLY } from './rule-tree.ts'
 
 export interface Decision {
@@ -52,7 +52,8 @@ function createDecide(given: readonly Rule[]): Rules['decide'] {
     if ((rulesArePlain && isPlain(path)) || !admits(rule, role)) return { rule }
     // What the rule names as it was asked for, nobody reads differently: the operator knows the application.
     const rest = rule.path === '/' ? path : path.slice(rule.path.length)
-    for (const reading of readingsOf(lenient.nodeOf(rule), rest, method)) {
+    const node = lenient.nodeOf(rule)
+    for (const reading of rule.exact ? [readingAt(node, method)] : readingsOf(node, rest, method)) {
       const stricter = reading.rules.find(other => !admits(other, role))
       if (stricter) return { rule: stricter, reading: reading.path() }
     }
