@@ -56,44 +56,29 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   // Closed in reverse order: at the end, or at once if something that follows fails.
   await using opened = new AsyncDisposableStack()
   const { report } = opened.adopt(createEventLog(log, now), events => events.close())
-  const store = opened.adopt(await openStore(settings.STORE, now, report, settings.SESSION_CACHE_SIZE), store =>
-    store.close(),
-  )
-  const provider = opened.adopt(providerOf(settings, now, report), provider => provider.close())
-  const limits = opened.adopt(await openLimits(settings.STORE), limits => limits?.close())
-  const keys = deriveKeys(settings)
-  const keyring = createDataKeyring({ store, keys, now, report })
-  const signingKeys = createSigningKeys(store, keys.signing, now)
-  await useSecrets(keyring, signingKeys)
-  const sessions = createSessions({ store, provider, keyring, settings, now, report })
-  opened.defer(() => sessions.settle())
+  const signIn = await openSignIn(opened, { settings, now, report })
+  const { store, keys, signingKeys, sessions } = signIn
   let patience = 0
   const upstreams = opened.adopt(openUpstreams(settings, config), upstreams => upstreams.close(patience))
-  const streams = opened.adopt(createOpenStreams(sessions, report), streams => streams.stop())
-  const slowClients = opened.adopt(createSlowClients(settings.CLIENT_TIMEOUT_MS, report), clients => clients.stop())
   const lifecycle = { closing: false }
   const context: GatewayContext = {
-    lifecycle,
     settings,
+    report,
+    now,
+    lifecycle,
     store,
-    provider,
     keys,
     sessions,
+    upstreams,
+    provider: signIn.provider,
+    rateLimit: signIn.rateLimit,
     attempts: createAttempts({ store, settings, now }),
     rules: createRules(config.rules ?? []),
     cookies: cookieNames(settings),
-    rateLimit: createRateLimit({
-      perMinute: settings.RATE_LIMIT_PER_MINUTE,
-      proxies: settings.TRUSTED_PROXIES,
-      shared: limits?.client,
-    }),
-    report,
-    now,
     identities: createIdentities({ settings, keys: signingKeys, now, report }),
-    upstreams,
-    streams,
-    slowClients,
     lostCookies: createLostCookieDetector({ settings }),
+    streams: opened.adopt(createOpenStreams(sessions, report), streams => streams.stop()),
+    slowClients: opened.adopt(createSlowClients(settings.CLIENT_TIMEOUT_MS, report), clients => clients.stop()),
   }
   const { listener, settle } = createListener(context)
   opened.defer(settle)
@@ -113,6 +98,30 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
       return closed
     },
   }
+}
+
+/** What signing in takes, with or without an application behind: the store, the provider, the keys, the sessions. */
+async function openSignIn(
+  opened: AsyncDisposableStack,
+  { settings, now, report }: Pick<GatewayContext, 'settings' | 'now' | 'report'>,
+) {
+  const store = opened.adopt(await openStore(settings.STORE, now, report, settings.SESSION_CACHE_SIZE), store =>
+    store.close(),
+  )
+  const provider = opened.adopt(providerOf(settings, now, report), provider => provider.close())
+  const limits = opened.adopt(await openLimits(settings.STORE), limits => limits?.close())
+  const rateLimit = createRateLimit({
+    perMinute: settings.RATE_LIMIT_PER_MINUTE,
+    proxies: settings.TRUSTED_PROXIES,
+    shared: limits?.client,
+  })
+  const keys = deriveKeys(settings)
+  const keyring = createDataKeyring({ store, keys, now, report })
+  const signingKeys = createSigningKeys(store, keys.signing, now)
+  await useSecrets(keyring, signingKeys)
+  const sessions = createSessions({ store, provider, keyring, settings, now, report })
+  opened.defer(() => sessions.settle())
+  return { store, provider, rateLimit, keys, signingKeys, sessions }
 }
 
 /** A changed SECRET takes effect at the start. A store that is away is asked again when the keys are needed. */
