@@ -28,7 +28,7 @@ export function createRateLimit({ perMinute, proxies, shared }: RateLimitOptions
   if (perMinute === 0) return { admits: async () => true }
   const limit: Limit = { points: perMinute, duration: 60, keyPrefix: 'menshen:limit' }
   const own = new RateLimiterMemory(limit)
-  const admits = shared ? countTogether(shared, limit, own) : (who: string) => isWithin(own, who)
+  const admits = shared ? countTogether(shared, limit, own) : (who: string) => countOne(own, who)
   return { admits: (kind, visit) => admits(`${kind} ${network(clientAddress(proxies, visit))}`) }
 }
 
@@ -44,18 +44,18 @@ function countTogether(shared: object, limit: Limit, own: RateLimiterMemory): (w
     new Promise(resolve => {
       let ownCount: Promise<boolean> | undefined
       const countHere = () => {
-        ownCount ??= isWithin(own, who)
+        ownCount ??= countOne(own, who)
         ownCount.then(resolve)
       }
       const late = setTimeout(countHere, SHARED_DEADLINE_MS).unref()
-      isWithin(limiter, who)
+      countOne(limiter, who)
         .then(resolve, countHere)
         .finally(() => clearTimeout(late))
     })
 }
 
-/** Rejects if it could not be counted. */
-async function isWithin(limiter: RateLimiterAbstract, who: string): Promise<boolean> {
+/** Whether it is still within the limit. Rejects if it could not be counted. */
+async function countOne(limiter: RateLimiterAbstract, who: string): Promise<boolean> {
   try {
     await limiter.consume(who)
     return true

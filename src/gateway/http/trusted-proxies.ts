@@ -1,6 +1,7 @@
 // Whom to believe about where a request came from: X-Forwarded-* and X-Original-* count only from proxies that the
 // settings name.
 import { type BlockList, isIPv6 } from 'node:net'
+import { splitList } from './list-header.ts'
 import type { Visit } from './request.ts'
 
 export function isTrusted(proxies: BlockList | undefined, address: string): boolean {
@@ -18,11 +19,4 @@ export function clientAddress(proxies: BlockList | undefined, { address, headers
 /** An IPv4 address that a dual-stack socket shows as IPv6. */
 export function plainAddress(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '')
-}
-
-export function splitList(header: string | string[] | undefined): string[] {
-  return String(header ?? '')
-    .split(',')
-    .map(part => part.trim())
-    .filter(Boolean)
 }

@@ -24,7 +24,7 @@ export interface IdentityParts {
   readonly report: Report
 }
 
-interface Made {
+interface ReusableHeaders {
   readonly headers: IdentityHeaders
   readonly until: number
 }
@@ -38,7 +38,7 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
   const nobody: IdentityHeaders = Object.fromEntries(names.map(name => [name, '']))
   const assertions = createAssertions(settings.BASE_URL, keys, now)
   /** By audience. */
-  const made = new WeakMap<LoadedSession, Map<string, Made>>()
+  const made = new WeakMap<LoadedSession, Map<string, ReusableHeaders>>()
 
   async function make(loaded: LoadedSession, audience: string): Promise<IdentityHeaders> {
     const { session } = loaded
@@ -46,7 +46,7 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
     for (const claim of leftOut)
       report('identity_cut', { user: session.userInfo.username, header: IDENTITY_ASSERTION, claim })
     const headers = { ...plainHeaders(loaded), [IDENTITY_ASSERTION]: token }
-    const ofSession = made.get(loaded) ?? new Map<string, Made>()
+    const ofSession = made.get(loaded) ?? new Map<string, ReusableHeaders>()
     made.set(loaded, ofSession.set(audience, { headers, until: now() + REUSED_MS }))
     return headers
   }
