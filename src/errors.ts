@@ -16,7 +16,7 @@ export function factsOf(error: unknown): { error: ErrorCode; detail: string } | 
   return error instanceof MenshenError ? { error: error.code, detail: error.message } : { err: error }
 }
 
-export type ErrorCode = keyof typeof ERRORS
+type ErrorCode = keyof typeof ERRORS
 
 /** What operators find as `error` in the log. */
 export const ERRORS = {
@@ -30,7 +30,7 @@ export const ERRORS = {
   store_unavailable: 'the store could not be read or written',
 } as const
 
-export interface LoginError {
+interface LoginError {
   readonly message: string
   /** What to do next. */
   readonly remedy: string

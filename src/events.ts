@@ -1,7 +1,7 @@
 // Everything that Menshen tells about itself: one row for each event, with its level, its sentence and what it carries.
 // Whoever reads the log decides by the code; the sentence is for people.
 
-export interface EventRow {
+interface EventRow {
   readonly level: 'info' | 'warn' | 'error'
   readonly sentence: string
   /** What it carries besides the common fields. */
@@ -11,7 +11,7 @@ export interface EventRow {
 }
 
 /** What any event may carry where it is known. Never a ticket, a code or a token. */
-export const COMMON_FIELDS = [
+const COMMON_FIELDS = [
   'requestId',
   'user',
   'sub',
@@ -186,7 +186,7 @@ export const EVENTS = {
 
 export type EventCode = keyof typeof EVENTS
 
-export type FactsOf<Code extends EventCode> = Partial<
+type FactsOf<Code extends EventCode> = Partial<
   Record<(typeof COMMON_FIELDS)[number] | (typeof EVENTS)[Code]['fields'][number], unknown>
 >
 

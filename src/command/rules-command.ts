@@ -10,7 +10,7 @@ import { splitTarget } from '../gateway/http/request.ts'
 import { isOwnPath, OWN_PATHS } from '../own-paths.ts'
 import { ROLES, type Role, type Rule } from '../settings/config-file.ts'
 
-export interface Outcome {
+interface Outcome {
   readonly lines: readonly string[]
   readonly ok: boolean
 }

@@ -3,7 +3,7 @@
 import type { RegisteredClient } from './client.ts'
 import { readFields } from './fields.ts'
 
-export type AuthorizationRequest =
+type AuthorizationRequest =
   /** Sent by nobody we know, or to be answered to an address we do not know: it must never be redirected. */
   | { readonly verdict: 'untrusted'; readonly reason: string }
   | {

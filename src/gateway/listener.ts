@@ -15,7 +15,7 @@ import { sayContinue, send } from './http/send.ts'
 import { answerOwnRoute } from './route-table.ts'
 import { createHome } from './routes/home.ts'
 
-export interface Listening {
+interface Listening {
   readonly listener: RequestListener
   /** Resolves when what our own routes have begun is done, even for browsers that have gone: a sign-in, a sign-out. */
   settle(): Promise<void>

@@ -5,7 +5,7 @@ import { LOGIN_ERRORS, loginError } from '../errors.ts'
 import { OWN_PATHS } from '../own-paths.ts'
 import { page } from './layout.ts'
 
-export interface LoginView {
+interface LoginView {
   readonly appName: string
   /** The settings without which nobody can sign in. */
   readonly missing: readonly string[]

@@ -7,7 +7,7 @@ import type { Store } from '../stores/store.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from './record-format.ts'
 import { isTicket, newTicket, sealingKey } from './ticket.ts'
 
-export interface Started {
+interface Started {
   readonly state: string
   readonly challenge?: string
   /** The browser's secret, for its cookie; absent if nothing has to be remembered. */

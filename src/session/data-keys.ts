@@ -21,7 +21,7 @@ export interface DataKeyring {
   latest(): DataKeys | undefined
 }
 
-export interface DataKeyringOptions {
+interface DataKeyringOptions {
   readonly store: Store
   readonly keys: Pick<DerivedKeys, 'wrapping' | 'formerWrapping' | 'formerDataKeys'>
   readonly now: () => number

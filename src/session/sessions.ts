@@ -22,7 +22,7 @@ export interface Sessions extends SessionListing {
   settle(): Promise<void>
 }
 
-export interface SessionsOptions extends StoredSessionsOptions {
+interface SessionsOptions extends StoredSessionsOptions {
   readonly provider: RefresherOptions['provider']
   readonly settings: StoredSessionsOptions['settings'] &
     RefresherOptions['settings'] &

@@ -6,7 +6,7 @@ import type { Entry, Store, Stored } from '../stores/store.ts'
 import type { KeyList } from './derived-keys.ts'
 import { sealValue, unsealValue } from './record-format.ts'
 
-export interface SigningKey {
+interface SigningKey {
   /** The thumbprint of its public key (RFC 7638): it changes when the key does, and at no other time. */
   readonly id: string
   readonly key: KeyObject

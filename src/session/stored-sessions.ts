@@ -21,7 +21,7 @@ import {
 } from './session-record.ts'
 import { isTicket, newTicket, recordKey } from './ticket.ts'
 
-export interface StoredSessions {
+interface StoredSessions {
   create(session: Session): Promise<{ ticket: string; loaded: LoadedSession }>
   /** From the cache, if the store provably still holds it. */
   getCached(ticket: string): LoadedSession | undefined

@@ -20,7 +20,7 @@ export const LIFE = 7200
 export const PROVIDER_TIMEOUT_MS = 5000
 export const LEASE_MS = leaseLife(PROVIDER_TIMEOUT_MS)
 
-export interface Asked {
+interface Asked {
   readonly by: string
   readonly refreshToken: string
   /** They are received at this moment. */

@@ -7,8 +7,6 @@ import { freePort } from './free-port.ts'
 import type { Environment } from './process.ts'
 import { createTestLog } from './test-log.ts'
 
-export type OpenMenshen = Awaited<ReturnType<typeof openMenshen>>
-
 /** Sessions are kept in memory unless `env` says otherwise. */
 export async function openMenshen(env: Environment) {
   const port = await freePort()

@@ -17,7 +17,7 @@ interface Limit {
   readonly keyPrefix: string
 }
 
-export interface RateLimitOptions {
+interface RateLimitOptions {
   readonly perMinute: number
   readonly proxies: BlockList | undefined
   /** A Redis client, where all instances count together. */

@@ -3,11 +3,11 @@ import { SignJWT } from 'jose'
 import type { Session } from '../../session/session-record.ts'
 import type { SigningKeys } from '../../session/signing-keys.ts'
 
-export interface Assertions {
+interface Assertions {
   sign(session: Session, audience: string): Promise<Assertion>
 }
 
-export interface Assertion {
+interface Assertion {
   readonly token: string
   /** Claims that were too long for it. */
   readonly leftOut: readonly string[]

@@ -17,7 +17,7 @@ export interface Identities {
   publicKeys(): Promise<KeySet>
 }
 
-export interface IdentityParts {
+interface IdentityParts {
   readonly settings: Settings
   readonly keys: SigningKeys
   readonly now: () => number

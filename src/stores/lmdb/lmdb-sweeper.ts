@@ -7,7 +7,7 @@ import { type ExpiryKey, expiredKeys } from './lmdb-indexes.ts'
 import type { LmdbReader } from './lmdb-reader.ts'
 import type { Change } from './lmdb-writer.ts'
 
-export interface Sweeper {
+interface Sweeper {
   /** Resolves when the step that is under way is done. */
   stop(): Promise<void>
 }

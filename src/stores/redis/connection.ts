@@ -27,7 +27,7 @@ export interface Connection {
 export type Connect = () => Promise<Connection>
 
 /** What node-redis calls a client or a cluster. */
-export interface SupervisedClient {
+interface SupervisedClient {
   close(): Promise<unknown>
   destroy(): void
 }

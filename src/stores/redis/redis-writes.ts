@@ -7,7 +7,7 @@ import { isIndexedAlike, newGeneration } from './label-index.ts'
 import { addToIndexes, removeFromIndexes } from './listing.ts'
 import { decodeReply, encodeRecord, encodeVersion, type Indexed, keptMs, recordName } from './redis-record.ts'
 
-export interface RecordWrite {
+interface RecordWrite {
   readonly key: string
   readonly entry: Entry
   /** In whose place it is written; absent where there must be nothing. */
