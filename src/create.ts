@@ -78,7 +78,7 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
     identities: createIdentities({ settings, keys: signingKeys, now, report }),
     lostCookies: createLostCookieDetector({ settings }),
     streams: opened.adopt(createOpenStreams(sessions, report), streams => streams.stop()),
-    slowClients: opened.adopt(createSlowClients(settings.CLIENT_TIMEOUT_MS, report), clients => clients.stop()),
+    slowClients: opened.adopt(createSlowClients({ settings, report }), clients => clients.stop()),
   }
   const { listener, settle } = createListener(context)
   opened.defer(settle)
@@ -114,6 +114,7 @@ async function openSignIn(
     perMinute: settings.RATE_LIMIT_PER_MINUTE,
     proxies: settings.TRUSTED_PROXIES,
     shared: limits?.client,
+    report,
   })
   const keys = deriveKeys(settings)
   const keyring = createDataKeyring({ store, keys, now, report })

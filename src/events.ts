@@ -93,7 +93,8 @@ export const EVENTS = {
   session_ended: {
     level: 'info',
     sentence: 'sessions were ended by somebody else than their browser',
-    fields: ['by', 'ended'],
+    // Whose sessions they were is `user` and `sub`; a developer who ended them is `byUser`.
+    fields: ['by', 'byUser', 'ended'],
     audited: true,
   },
   previous_session_left: {
@@ -153,6 +154,12 @@ export const EVENTS = {
     level: 'warn',
     sentence: 'something about a user is too long for applications: the header was cut, or the claim left out',
     fields: ['header', 'claim'],
+  },
+  rate_limited: {
+    level: 'warn',
+    sentence: 'an address sent more than RATE_LIMIT_PER_MINUTE allows, and is turned away for the rest of a minute',
+    fields: ['kind'],
+    audited: true,
   },
   check_refused: { level: 'warn', sentence: 'a question of forward-auth could not be answered', fields: [] },
   request_failed: { level: 'error', sentence: 'a request failed', fields: ['method', 'path'] },

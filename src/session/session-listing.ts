@@ -22,6 +22,8 @@ export interface Listed {
 
 export interface SessionListing {
   list(query: { username?: string; after?: string; limit: number }): Promise<{ sessions: Listed[]; next?: string }>
+  /** As the list shows it. */
+  getListed(key: string): Promise<Listed | undefined>
   /** Ends a session that was listed. */
   end(key: string): Promise<boolean>
   /** Ends all sessions of the user, on every device, and says how many there were. */
@@ -60,11 +62,15 @@ export function createSessionListing({ store, keyring }: { store: Store; keyring
       const keys = await keyring.current()
       const label = username === undefined ? SESSION_LABEL : labelOf('username', username, keys)
       const page = await store.list({ label, limit, ...(after === undefined ? {} : { after }) })
-      const sessions = page.entries.map(entry => {
-        const publicPart = publicPartOf(entry, entry.key, keys)
-        return { key: entry.key, expiresAt: entry.expiresAt, ...(publicPart ? { publicPart } : {}) }
-      })
-      return { sessions, ...(page.next === undefined ? {} : { next: page.next }) }
+      return {
+        sessions: page.entries.map(entry => listedOf(entry, keys)),
+        ...(page.next === undefined ? {} : { next: page.next }),
+      }
+    },
+
+    async getListed(key) {
+      const stored = await store.read(key)
+      return stored && listedOf(stored, await keyring.current())
     },
 
     end: key => store.remove(key),
@@ -84,4 +90,10 @@ export function createSessionListing({ store, keyring }: { store: Store; keyring
       return label === undefined ? 0 : endAllWith(label)
     },
   }
+}
+
+function listedOf(entry: Stored, keys: DataKeys): Listed {
+  const { key, expiresAt } = entry
+  const publicPart = publicPartOf(entry, key, keys)
+  return { key, expiresAt, ...(publicPart ? { publicPart } : {}) }
 }

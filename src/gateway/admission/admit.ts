@@ -7,6 +7,7 @@ import type { GatewayContext } from '../context.ts'
 import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
 import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
 import { isPartOfPage, type Visit } from '../http/request.ts'
+import { whoAsks } from '../http/who-asks.ts'
 
 export interface Caller {
   /** Absent for a visitor. */
@@ -66,16 +67,15 @@ function signedIn(context: GatewayContext, headers: Visit['headers'], ticket: st
 }
 
 /** Public pages admit visitors too, and know who is there if somebody is signed in. */
-function judge(
-  { rules, report }: Pick<GatewayContext, 'rules' | 'report'>,
-  { method, path: canonical }: Visit,
-  caller: Caller,
-): Admission {
+function judge(context: GatewayContext, visit: Visit, caller: Caller): Admission {
+  const { rules, report } = context
   const { loaded } = caller
-  const path = readablePath(canonical)
+  const { method } = visit
+  const path = readablePath(visit.path)
   const role = loaded?.session.userRole
   const shadow = rules.shadowRuleFor(method, path, role)
-  if (shadow && !admits(shadow, role)) report('shadow_refused', { rule: shadow, method, path, role })
+  if (shadow && !admits(shadow, role))
+    report('shadow_refused', { ...whoAsks(context, visit, loaded), rule: shadow, method, path, role })
   if (admits(rules.ruleFor(method, path, role), role)) return { ...caller, outcome: 'admitted' }
   return { ...caller, outcome: loaded ? 'refused' : 'visitor' }
 }

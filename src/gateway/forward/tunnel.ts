@@ -6,6 +6,7 @@ import type { Admission } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import { readCookie } from '../http/cookies.ts'
 import type { Visit } from '../http/request.ts'
+import { whoAsks } from '../http/who-asks.ts'
 import type { Occupant } from './capacity.ts'
 import { joinSockets, readEarly } from './socket-pair.ts'
 import { accept, passOn, refuse } from './upgrade-answers.ts'
@@ -24,7 +25,7 @@ interface Wanted {
 
 /** Counts among the streams for as long as it is open. */
 export function openTunnel(context: GatewayContext, wanted: Wanted): void {
-  const { upstream, visit, admission, socket } = wanted
+  const { upstream, admission, socket } = wanted
   const occupant: Occupant = {
     place: 0,
     stage: 'outside',
@@ -32,7 +33,7 @@ export function openTunnel(context: GatewayContext, wanted: Wanted): void {
     isSlow: () => false,
     cutOff: () => void socket.destroy(),
     turnAway(reason) {
-      context.report('upstream_busy', { reason, method: visit.method, path: visit.path })
+      context.report('upstream_busy', { ...tunnelFacts(context, wanted), reason })
       refuse(socket, 503, { cookies: admission.cookies, lines: ['retry-after: 5'] })
     },
     start() {
@@ -47,13 +48,18 @@ export function openTunnel(context: GatewayContext, wanted: Wanted): void {
   upstream.capacity.enterAsStream(occupant)
 }
 
+function tunnelFacts(context: GatewayContext, { visit, admission }: Wanted) {
+  const { method, path } = visit
+  return { ...whoAsks(context, visit, admission.loaded), method, path }
+}
+
 function watchSession(context: GatewayContext, { visit, admission, socket }: Wanted): (() => void) | undefined {
   const ticket = admission.loaded && readCookie(visit.headers.cookie, context.cookies.session)
   return ticket ? context.streams.add(ticket, () => socket.destroy()) : undefined
 }
 
 function connect(context: GatewayContext, wanted: Wanted): void {
-  const { visit, socket, head } = wanted
+  const { socket, head } = wanted
   const { loaded, cookies } = wanted.admission
   const outgoing = dial(wanted)
   const early = readEarly(socket, head)
@@ -76,7 +82,7 @@ function connect(context: GatewayContext, wanted: Wanted): void {
   outgoing.on('error', error => {
     if (socket.destroyed || isAnswered) return
     early()
-    context.report('upstream_failed', { reason: String(error), method: visit.method, path: visit.path })
+    context.report('upstream_failed', { ...tunnelFacts(context, wanted), reason: String(error) })
     refuse(socket, error === TOO_SLOW ? 504 : 502, { cookies })
   })
   outgoing.end()

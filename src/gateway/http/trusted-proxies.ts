@@ -10,7 +10,10 @@ export function isTrusted(proxies: BlockList | undefined, address: string): bool
 }
 
 /** Whoever the nearest proxy that is not ours saw. */
-export function clientAddress(proxies: BlockList | undefined, { address, headers }: Visit): string {
+export function clientAddress(
+  proxies: BlockList | undefined,
+  { address, headers }: Pick<Visit, 'address' | 'headers'>,
+): string {
   const chain = [...splitList(headers['x-forwarded-for']), address]
   for (const hop of chain.reverse()) if (!isTrusted(proxies, hop)) return plainAddress(hop)
   return plainAddress(chain.at(-1) ?? address)

@@ -5,6 +5,7 @@ import { z } from 'zod'
 import type { GatewayContext } from '../context.ts'
 import { errorAnswer, jsonAnswer, tooMany } from '../http/page-answers.ts'
 import type { Visit } from '../http/request.ts'
+import { whoAsks } from '../http/who-asks.ts'
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 const OLDEST_SECONDS = 300
@@ -42,7 +43,7 @@ export async function backchannelLogout(
   const ended = await endSessions(context, claims)
   // Only now: a provider whose token we could not carry out may send it again.
   if (!(await remember(context, claims.jti))) return refusal(context, visit)
-  context.report('session_ended', { by: 'provider', sub: claims.sub, ended })
+  context.report('session_ended', { ...whoAsks(context, visit), ...whoseOf(claims), by: 'provider', ended })
   return jsonAnswer(context, {})
 }
 
@@ -59,6 +60,11 @@ async function endSessions(
   return ended > 0 || sub === undefined ? ended : sessions.endUnknownDevicesOf(sub)
 }
 
+/** Without a `sub`, the provider's session is told from others by a hash: its name is for the provider alone. */
+function whoseOf({ sub, sid = '' }: LogoutClaims): { sub: string } | { session: string } {
+  return sub === undefined ? { session: hash('sha256', sid, 'base64url') } : { sub }
+}
+
 /** Only what is refused is counted: of a thousand users whom the provider signs out at once, each has to be heard. */
 async function refusal(context: GatewayContext, visit: Visit): Promise<Response> {
   if (!(await context.rateLimit.admits('logout', visit))) return tooMany(context, visit)
@@ -66,16 +72,16 @@ async function refusal(context: GatewayContext, visit: Visit): Promise<Response>
 }
 
 async function readClaims(
-  { provider, report }: Pick<GatewayContext, 'provider' | 'report'>,
-  { address }: Visit,
+  context: Pick<GatewayContext, 'provider' | 'report' | 'settings'>,
+  visit: Visit,
   token: string,
 ): Promise<LogoutClaims | undefined> {
   try {
-    const claims = await provider.verify(token, OLDEST_SECONDS)
+    const claims = await context.provider.verify(token, OLDEST_SECONDS)
     return logoutToken.parse({ header: decodeProtectedHeader(token), claims }).claims
   } catch (error) {
     const { code = 'unreadable' } = error as { code?: string }
-    report('logout_token_refused', { reason: code, address })
+    context.report('logout_token_refused', { ...whoAsks(context, visit), reason: code })
     return undefined
   }
 }

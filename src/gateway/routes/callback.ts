@@ -11,6 +11,7 @@ import { CLEAR_FRAGMENT, clearCookie, FRAGMENT_COOKIE, readCookie } from '../htt
 import { errorAnswer, redirectAnswer, tooMany } from '../http/page-answers.ts'
 import { isNoPage } from '../http/provenance.ts'
 import type { Visit } from '../http/request.ts'
+import { whoAsks } from '../http/who-asks.ts'
 import { returnPathOf } from './login.ts'
 
 const HOME = '/'
@@ -66,9 +67,9 @@ async function signInOnce(
   try {
     const attempt = await context.attempts.take(readCookie(visit.headers.cookie, context.cookies.attempt), state)
     if (!attempt && context.attempts.remembered) return 'invalid_state'
-    return await withSlot(context, () => signIn(context, visit, code, attempt))
+    return await withSlot(context, visit, () => signIn(context, visit, code, attempt))
   } catch (cause) {
-    context.report('sign_in_failed', { ...factsOf(cause), reason: 'callback_error' })
+    context.report('sign_in_failed', { ...factsOf(cause), ...whoAsks(context, visit), reason: 'callback_error' })
     return 'callback_error'
   }
 }
@@ -77,14 +78,15 @@ type Failure = 'token_error' | 'userinfo_error'
 
 /** The code is not spent before there is room for all that follows. */
 async function withSlot(
-  { provider, report }: Pick<GatewayContext, 'provider' | 'report'>,
+  context: Pick<GatewayContext, 'provider' | 'report' | 'settings'>,
+  visit: Visit,
   work: () => Promise<Response | Failure>,
 ): Promise<Response | Failure> {
   try {
-    return await provider.withSlot(work)
+    return await context.provider.withSlot(work)
   } catch (error) {
     if (!(error instanceof MenshenError) || error.code !== 'provider_busy') throw error
-    report('sign_in_failed', { ...factsOf(error), reason: 'token_error' })
+    context.report('sign_in_failed', { ...factsOf(error), ...whoAsks(context, visit), reason: 'token_error' })
     return 'token_error'
   }
 }
@@ -95,15 +97,15 @@ async function signIn(
   code: string,
   attempt?: Attempt,
 ): Promise<Response | Failure> {
-  const tokens = await orFailure(context, 'token_error', context.provider.redeem(code, attempt?.verifier))
+  const tokens = await orFailure(context, visit, 'token_error', context.provider.redeem(code, attempt?.verifier))
   if (typeof tokens === 'string') return tokens
-  const userInfo = await orFailure(context, 'userinfo_error', context.provider.userInfo(tokens.accessToken))
+  const userInfo = await orFailure(context, visit, 'userinfo_error', context.provider.userInfo(tokens.accessToken))
   if (typeof userInfo === 'string') return userInfo
 
   const { ticket, loaded } = await context.sessions.open(tokens, userInfo)
   await closePrevious(context, visit)
   const { userRole } = loaded.session
-  context.report('sign_in', { session: loaded.key, user: userInfo.username, sub: userInfo.sub, role: userRole })
+  context.report('sign_in', { ...whoAsks(context, visit, loaded), session: loaded.key, role: userRole })
   const location = target(context, visit, attempt)
   context.lostCookies.expect(visit, location)
   return redirectAnswer(context, visit.method, location, [
@@ -115,22 +117,25 @@ async function signIn(
 
 /** Whatever happens to it, the new session is good. */
 async function closePrevious(
-  { cookies, sessions, report }: Pick<GatewayContext, 'cookies' | 'sessions' | 'report'>,
-  { headers }: Visit,
+  context: Pick<GatewayContext, 'cookies' | 'sessions' | 'report' | 'settings'>,
+  visit: Visit,
 ): Promise<void> {
-  const ticket = readCookie(headers.cookie, cookies.session)
-  if (ticket) await sessions.close(ticket).catch(error => report('previous_session_left', factsOf(error)))
+  const { cookies, sessions, report } = context
+  const ticket = readCookie(visit.headers.cookie, cookies.session)
+  const tell = (error: unknown) => report('previous_session_left', { ...factsOf(error), ...whoAsks(context, visit) })
+  if (ticket) await sessions.close(ticket).catch(tell)
 }
 
 async function orFailure<T>(
-  { report }: Pick<GatewayContext, 'report'>,
+  context: Pick<GatewayContext, 'report' | 'settings'>,
+  visit: Visit,
   failure: Failure,
   call: Promise<T>,
 ): Promise<T | Failure> {
   try {
     return await call
   } catch (error) {
-    report('sign_in_failed', { ...factsOf(error), reason: failure })
+    context.report('sign_in_failed', { ...factsOf(error), ...whoAsks(context, visit), reason: failure })
     return failure
   }
 }

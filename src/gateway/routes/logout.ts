@@ -10,6 +10,7 @@ import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
 import { errorAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
 import { isFromOwnOrigin, isOwnNavigation } from '../http/provenance.ts'
 import type { Visit } from '../http/request.ts'
+import { whoAsks } from '../http/who-asks.ts'
 
 /** Long enough for the way through the provider. */
 const CONFIRMED_SECONDS = 120
@@ -20,8 +21,8 @@ export async function signOut(context: GatewayContext, visit: Visit): Promise<Re
   if (!isDeliberate(context, visit)) return askFirst(context, visit, ticket)
   const session = ticket && (await sessions.close(ticket))
   if (!session) return signedOut(context, visit, OWN_PATHS.login, 'here')
-  report('sign_out', { user: session.userInfo.username, sub: session.userInfo.sub })
-  return signedOut(context, visit, await leaveProvider(context, session), 'here')
+  report('sign_out', whoAsks(context, visit, { session }))
+  return signedOut(context, visit, await leaveProvider(context, visit, session), 'here')
 }
 
 /** Every session of this user, on every device. */
@@ -34,8 +35,8 @@ export async function signOutEverywhere(
   if (!isFromOwnOrigin(visit, settings.BASE_URL)) return errorAnswer(context, visit, 'foreign')
   const { session } = loaded
   const ended = await sessions.endAllOf(session.userInfo.sub)
-  report('sign_out', { user: session.userInfo.username, sub: session.userInfo.sub, ended })
-  return signedOut(context, visit, await leaveProvider(context, session), 'everywhere')
+  report('sign_out', { ...whoAsks(context, visit, loaded), ended })
+  return signedOut(context, visit, await leaveProvider(context, visit, session), 'everywhere')
 }
 
 /** No image, frame, look ahead or link of another site. */
@@ -60,13 +61,13 @@ function signedOut(context: GatewayContext, visit: Visit, location: string, wher
 }
 
 /** Tells the provider, or says where the browser does. */
-async function leaveProvider(
-  { settings, provider, report }: Pick<GatewayContext, 'settings' | 'provider' | 'report'>,
-  session: Session,
-): Promise<string> {
+async function leaveProvider(context: GatewayContext, visit: Visit, session: Session): Promise<string> {
+  const { settings, provider, report } = context
   if (settings.LOGOUT_STYLE === 'browser') return provider.signOutUrl()
   if (settings.LOGOUT_STYLE === 'server') {
-    await provider.signOut(session.refreshToken).catch(error => report('provider_not_told', factsOf(error)))
+    await provider
+      .signOut(session.refreshToken)
+      .catch(error => report('provider_not_told', { ...factsOf(error), ...whoAsks(context, visit, { session }) }))
   }
   return OWN_PATHS.login
 }

@@ -2,6 +2,7 @@
 // its failure means.
 import { factsOf, MenshenError } from '../../errors.ts'
 import type { LoadedSession } from '../session-cache.ts'
+import { sessionFacts } from '../session-facts.ts'
 import { sameTokens, tokenExpiresAt } from '../session-record.ts'
 import type { Lease } from './lease.ts'
 import type { Refresh, RefreshContext, Refreshed } from './refresher.ts'
@@ -21,8 +22,8 @@ export async function attemptRefresh(context: RefreshContext, refresh: Refresh):
     const tokens = await provider.refresh(refreshToken)
     const saved = await saveTokens(context, refresh, latest, tokens)
     backoffs.forget(seen.key)
-    if (saved) report('session_refreshed', { session: seen.key })
-    else await revokeTokens(context, tokens.refreshToken ?? refreshToken)
+    if (saved) report('session_refreshed', sessionFacts(seen))
+    else await revokeTokens(context, latest, tokens.refreshToken ?? refreshToken)
     return saved
   } catch (error) {
     if (!(error instanceof MenshenError) || error.code === 'store_unavailable') throw error
@@ -41,7 +42,7 @@ async function failRefresh(
   const { store, load, backoffs, report } = context
   const latest = await load(ticket)
   if (!latest || !sameTokens(latest.session, seen.session)) return latest
-  const facts = { session: seen.key, ...factsOf(error), reason: error.code }
+  const facts = { ...sessionFacts(seen), ...factsOf(error), reason: error.code }
   // Only a refusal is a verdict on the session. Everything else may be over in a moment, or be the operator's to mend.
   if (error.code !== 'provider_refused' && mayKeep(context, latest)) {
     report('session_refresh_failed', { ...facts, outcome: 'kept' })

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { factsOf } from '../../errors.ts'
 import type { TokenSet } from '../../provider/answers.ts'
 import type { LoadedSession } from '../session-cache.ts'
+import { sessionFacts } from '../session-facts.ts'
 import type { Refresh, RefreshContext } from './refresher.ts'
 
 const FIRST_SAVE_WAIT_MS = 50
@@ -24,7 +25,7 @@ export async function saveTokens(
       return await save(ticket, latest, { tokens })
     } catch (error) {
       if (now() > worthless) throw error
-      report('tokens_not_saved', { session: latest.key, ...factsOf(error) })
+      report('tokens_not_saved', { ...sessionFacts(latest), ...factsOf(error) })
       if (failures === PATIENT_SAVINGS) inTrouble(error)
       await pause(wait)
       wait = Math.min(wait * 2, LONGEST_SAVE_WAIT_MS)
@@ -35,12 +36,13 @@ export async function saveTokens(
 /** Whoever ended the session could only tell the provider of the old tokens. */
 export async function revokeTokens(
   { provider, settings, report }: Pick<RefreshContext, 'provider' | 'settings' | 'report'>,
+  ended: LoadedSession,
   refreshToken: string,
 ): Promise<void> {
   if (settings.LOGOUT_STYLE !== 'server') return
   try {
     await provider.signOut(refreshToken)
   } catch (error) {
-    report('provider_not_told', factsOf(error))
+    report('provider_not_told', { ...factsOf(error), ...sessionFacts(ended) })
   }
 }
