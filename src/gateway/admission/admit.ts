@@ -6,7 +6,7 @@ import type { LoadedSession } from '../../session/session-cache.ts'
 import type { GatewayContext } from '../context.ts'
 import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
 import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
-import { isPartOfPage, type Visit } from '../http/request.ts'
+import { isPageView, isPartOfPage, type Visit } from '../http/request.ts'
 import { whoAsks } from '../http/who-asks.ts'
 
 export interface Caller {
@@ -32,15 +32,21 @@ const FAILED: Caller = { cookies: NO_COOKIES, failedTicket: true }
 
 /** Every way in passes here. What is asked for is another request where a proxy asks about it. */
 export function admit(context: GatewayContext, visit: Visit, asked: Visit = visit): MaybePromise<Admission> {
-  return andThen(identify(context, visit), caller => limitFailures(context, visit, judge(context, asked, caller)))
+  return andThen(identify(context, visit), caller => limitFailures(context, asked, judge(context, asked, caller)))
 }
 
+/**
+ * Whoever looks at a page is always led to the login page, and what belongs to a page counts for nothing: the ticket of a
+ * session that has ended comes with each of its images, and must not shut out the rest of the office. Only what failed is
+ * counted, and so after the store was asked: others behind the same address may have sessions that are not at hand here.
+ */
 function limitFailures(
   { rateLimit }: Pick<GatewayContext, 'rateLimit'>,
   visit: Visit,
   admission: Admission,
 ): MaybePromise<Admission> {
-  if (!admission.failedTicket || admission.outcome !== 'visitor') return admission
+  const isHarmless = isPageView(visit) || isPartOfPage(visit.headers)
+  if (!admission.failedTicket || admission.outcome !== 'visitor' || isHarmless) return admission
   return andThen(rateLimit.admits('ticket', visit), isWithinLimit =>
     isWithinLimit ? admission : { ...admission, outcome: 'limited' },
   )
