@@ -4,8 +4,8 @@
 
 import { writeFileSync } from 'node:fs'
 import { USUAL_ROLES } from '../src/access/roles.ts'
-import { createDataKeyring } from '../src/session/data-keys.ts'
-import { deriveKeys } from '../src/session/derived-keys.ts'
+import { createDataKeyring } from '../src/session/keys/data-keys.ts'
+import { deriveKeys } from '../src/session/keys/derived-keys.ts'
 import { newSession, toEntry } from '../src/session/session-record.ts'
 import { newTicket, recordKey } from '../src/session/ticket.ts'
 import { Secret } from '../src/settings/secret.ts'

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 
-export interface ProcessMemory {
+interface ProcessMemory {
   /** All of it, in bytes, with the pages of mapped files that the system would give to others if they needed them. */
   readonly resident: number
   /** What is its own alone. */

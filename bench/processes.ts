@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 
-export interface Running extends AsyncDisposable {
+interface Running extends AsyncDisposable {
   readonly child: ChildProcess
 }
 

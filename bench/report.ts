@@ -1,6 +1,6 @@
 // What a part has found, and how it is written: as Markdown that also reads well on a terminal.
 
-export interface Table {
+interface Table {
   readonly title: string
   readonly columns: readonly string[]
   readonly rows: readonly (readonly string[])[]

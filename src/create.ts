@@ -20,10 +20,10 @@ import { createExamination } from './observe/doctor/doctor.ts'
 import { createTrials } from './observe/doctor/trials.ts'
 import { createProviders, planProviders } from './provider/providers.ts'
 import { createAttempts } from './session/attempts.ts'
-import { createDataKeyring, type DataKeyring } from './session/data-keys.ts'
-import { deriveKeys, secretProblem } from './session/derived-keys.ts'
+import { createDataKeyring, type DataKeyring } from './session/keys/data-keys.ts'
+import { deriveKeys, secretProblem } from './session/keys/derived-keys.ts'
+import { createSigningKeys, type SigningKeys } from './session/keys/signing-keys.ts'
 import { createSessions } from './session/sessions.ts'
-import { createSigningKeys, type SigningKeys } from './session/signing-keys.ts'
 import { type Config, checkConfig } from './settings/config/config-file.ts'
 import { checkSettings, readSettings, type Settings } from './settings/read.ts'
 import { openLimits, openStore } from './stores/open-store.ts'
@@ -62,60 +62,33 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   // Closed in reverse order: at the end, or at once if something that follows fails.
   await using opened = new AsyncDisposableStack()
   const { report } = opened.adopt(createEventLog(log, now), events => events.close())
-  const store = opened.adopt(await openStore(settings.STORE, now, report, settings.SESSION_CACHE_SIZE), store =>
-    store.close(),
-  )
-  const providers = opened.adopt(createProviders(plans, { settings, now, report }), providers => providers.close())
-  const limits = opened.adopt(await openLimits(settings.STORE), limits => limits?.close())
-  const keys = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plans[0].clientSecret })
-  const keyring = createDataKeyring({ store, keys, now, report })
-  const signingKeys = createSigningKeys(store, keys.signing, now)
-  await useSecrets(keyring, signingKeys)
-  const ids = Object.keys(config.providers ?? {})
-  const roles = rolesFor(config.roles ?? USUAL_ROLES, ids)
-  const scopedName = createScopedName(ids)
-  const sessions = createSessions({
-    store,
-    providers,
-    keyring,
-    settings,
-    roles,
-    scopedName,
-    now,
-    report,
-  })
-  opened.defer(() => sessions.settle())
+  const signIn = await openSignIn(opened, plans, config, { settings, now, report })
+  const { store, keys, signingKeys, providers, sessions, roles, scopedName } = signIn
   let patience = 0
   const upstreams = opened.adopt(openUpstreams(settings, config), upstreams => upstreams.close(patience))
-  const streams = opened.adopt(createOpenStreams(sessions, report), streams => streams.stop())
-  const slowClients = opened.adopt(createSlowClients(settings.CLIENT_TIMEOUT_MS, report), clients => clients.stop())
   const lifecycle = { closing: false }
   const context: GatewayContext = {
-    lifecycle,
     settings,
+    report,
+    now,
+    lifecycle,
     store,
-    providers,
     keys,
     sessions,
+    upstreams,
+    providers,
+    roles,
+    rateLimit: signIn.rateLimit,
     attempts: createAttempts({ store, now }),
     trials: createTrials({ store, now }),
     examine: createExamination({ settings, config, plans, store, now }),
-    roles,
     rules: createRules(config.rules ?? []),
     bearers: createBearerCallers({ providers, roles, scopedName, now }),
     cookies: cookieNames(settings),
-    rateLimit: createRateLimit({
-      perMinute: settings.RATE_LIMIT_PER_MINUTE,
-      proxies: settings.TRUSTED_PROXIES,
-      shared: limits?.client,
-    }),
-    report,
-    now,
     identities: createIdentities({ settings, keys: signingKeys, now, report }),
-    upstreams,
-    streams,
-    slowClients,
     lostCookies: createLostCookieDetector({ settings }),
+    streams: opened.adopt(createOpenStreams(sessions, report), streams => streams.stop()),
+    slowClients: opened.adopt(createSlowClients({ settings, report }), clients => clients.stop()),
   }
   const { listener, settle } = createListener(context)
   opened.defer(settle)
@@ -135,6 +108,36 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
       return closed
     },
   }
+}
+
+/** What signing in takes, with or without an application behind: the store, the providers, the keys, the sessions. */
+async function openSignIn(
+  opened: AsyncDisposableStack,
+  plans: ReturnType<typeof planProviders>,
+  config: Config,
+  { settings, now, report }: Pick<GatewayContext, 'settings' | 'now' | 'report'>,
+) {
+  const store = opened.adopt(await openStore(settings.STORE, now, report, settings.SESSION_CACHE_SIZE), store =>
+    store.close(),
+  )
+  const providers = opened.adopt(createProviders(plans, { settings, now, report }), providers => providers.close())
+  const limits = opened.adopt(await openLimits(settings.STORE), limits => limits?.close())
+  const rateLimit = createRateLimit({
+    perMinute: settings.RATE_LIMIT_PER_MINUTE,
+    proxies: settings.TRUSTED_PROXIES,
+    shared: limits?.client,
+    report,
+  })
+  const keys = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plans[0].clientSecret })
+  const keyring = createDataKeyring({ store, keys, now, report })
+  const signingKeys = createSigningKeys(store, keys.signing, now)
+  await useSecrets(keyring, signingKeys)
+  const ids = Object.keys(config.providers ?? {})
+  const roles = rolesFor(config.roles ?? USUAL_ROLES, ids)
+  const scopedName = createScopedName(ids)
+  const sessions = createSessions({ store, providers, keyring, settings, roles, scopedName, now, report })
+  opened.defer(() => sessions.settle())
+  return { store, providers, rateLimit, keys, signingKeys, sessions, roles, scopedName }
 }
 
 /** A changed SECRET takes effect at the start. A store that is away is asked again when the keys are needed. */

@@ -30,7 +30,7 @@ export const ERRORS = {
   store_unavailable: 'the store could not be read or written',
 } as const
 
-export interface LoginError {
+interface LoginError {
   readonly message: string
   /** What to do next. */
   readonly remedy: string

@@ -1,7 +1,7 @@
 // Everything that Menshen tells about itself: one row for each event, with its level, its sentence and what it carries.
 // Whoever reads the log decides by the code; the sentence is for people.
 
-export interface EventRow {
+interface EventRow {
   readonly level: 'info' | 'warn' | 'error'
   readonly sentence: string
   /** What it carries besides the common fields. */
@@ -11,7 +11,7 @@ export interface EventRow {
 }
 
 /** What any event may carry where it is known. Never a ticket, a code or a token. */
-export const COMMON_FIELDS = [
+const COMMON_FIELDS = [
   'requestId',
   'user',
   'sub',
@@ -93,7 +93,8 @@ export const EVENTS = {
   session_ended: {
     level: 'info',
     sentence: 'sessions were ended by somebody else than their browser',
-    fields: ['by', 'ended'],
+    // Whose sessions they were is `user` and `sub`; a developer who ended them is `byUser`.
+    fields: ['by', 'byUser', 'ended'],
     audited: true,
   },
   previous_session_left: {
@@ -166,6 +167,12 @@ export const EVENTS = {
     sentence: 'something about a user is too long for applications: the header was cut, or the claim left out',
     fields: ['header', 'claim'],
   },
+  rate_limited: {
+    level: 'warn',
+    sentence: 'an address sent more than RATE_LIMIT_PER_MINUTE allows, and is turned away for the rest of a minute',
+    fields: ['kind'],
+    audited: true,
+  },
   check_refused: { level: 'warn', sentence: 'a question of forward-auth could not be answered', fields: [] },
   request_failed: { level: 'error', sentence: 'a request failed', fields: ['method', 'path'] },
   upgrade_failed: { level: 'error', sentence: 'an upgrade failed', fields: ['path'] },
@@ -198,7 +205,7 @@ export const EVENTS = {
 
 export type EventCode = keyof typeof EVENTS
 
-export type FactsOf<Code extends EventCode> = Partial<
+type FactsOf<Code extends EventCode> = Partial<
   Record<(typeof COMMON_FIELDS)[number] | (typeof EVENTS)[Code]['fields'][number], unknown>
 >
 

@@ -1,5 +1,5 @@
 // Writes events to the log, one line each. A repeat (same event, address and user) is written ten times a minute; the
-// rest of that minute becomes one line with their count.
+// rest of that minute becomes one line with their count. Where no user is known, the `sub` or the session takes its place.
 import { LRUCache } from 'lru-cache'
 import { EVENTS, type EventCode, type Report } from './events.ts'
 
@@ -10,15 +10,23 @@ export interface Log {
   error(facts: object, message: string): void
 }
 
-export interface EventLog {
+interface EventLog {
   readonly report: Report
   /** Writes the counts that are still owed. */
   close(): void
 }
 
+/** Whose repeats they are: the address, and one of the others. */
+interface Who {
+  readonly address?: unknown
+  readonly user?: unknown
+  readonly sub?: unknown
+  readonly session?: unknown
+}
+
 interface Repeats {
   readonly code: EventCode
-  readonly who: { readonly address?: unknown; readonly user?: unknown }
+  readonly who: Who
   readonly since: number
   written: number
   leftOut: number
@@ -46,12 +54,12 @@ export function createEventLog(log: Log, now: () => number): EventLog {
     for (const [key, { since }] of repeats.entries()) if (now() - since >= MINUTE_MS) repeats.delete(key)
   }
 
-  function repeatsOf(code: EventCode, facts: { address?: unknown; user?: unknown }): Repeats {
-    const { address, user } = facts
-    const key = JSON.stringify([code, address, user])
+  function repeatsOf(code: EventCode, facts: Who): Repeats {
+    const who = whoOf(facts)
+    const key = JSON.stringify([code, who])
     const known = repeats.get(key)
     if (known && now() - known.since < MINUTE_MS) return known
-    const fresh = { code, who: { address, user }, since: now(), written: 0, leftOut: 0 }
+    const fresh = { code, who, since: now(), written: 0, leftOut: 0 }
     repeats.set(key, fresh)
     return fresh
   }
@@ -70,4 +78,11 @@ export function createEventLog(log: Log, now: () => number): EventLog {
       repeats.clear()
     },
   }
+}
+
+function whoOf({ address, user, sub, session }: Who): Who {
+  const where = address === undefined ? {} : { address }
+  if (user !== undefined) return { ...where, user }
+  if (sub !== undefined) return { ...where, sub }
+  return session === undefined ? where : { ...where, session }
 }

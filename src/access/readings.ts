@@ -22,7 +22,9 @@ const SCRIPT = /\.(?:php\d?|phtml|aspx?|ashx|asmx|jspx?|cgi|fcgi|pl|py|rb|cfm|do
 const PAGE =
   /\.(?:x?html?|shtml|json|xml|php\d?|phtml|aspx?|ashx|asmx|jspx?|jsf|faces|cgi|fcgi|pl|py|rb|cfm|do|action)$/
 /** What a folder is served by. */
-const INDEX = /^(?:index|default)(?![\w-])/
+const INDEX_PAGE = /^(?:index|default|home|welcome|iisstart)(?![\w-])/
+/** Whoever asks for one of these may get its folder. A bare `home` is a page of its own to most applications. */
+const FOLDER_ITSELF = /^(?:(?:index|default)(?![\w-])|(?:home|welcome|iisstart)\.)/
 /** Nothing is left when spaces and signs are trimmed, or when it is cut. */
 const NAMELESS = /^\s*(?:$|[%;:?#]|[^\p{L}\p{N}_-](?![\p{L}\p{N}_-]))/u
 const INVISIBLE_THEN_SIGN = /^[\s+\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}]+[^\p{L}\p{N}_-]/u
@@ -36,6 +38,7 @@ export const LENIENTLY: Naming = {
     return /^0\d*$/.test(folded) ? folded.replace(/^0+(?=\d)/, '') : folded
   },
   aliasOf: key => (PAGE.test(key) ? key.replace(PAGE, '') : undefined),
+  isIndexPage: key => INDEX_PAGE.test(key),
 }
 
 /** Nothing to read differently: with plain rules, there is one reading. */
@@ -47,7 +50,7 @@ export function isPlain(path: string): boolean {
 export function isPlainRule({ path }: Rule): boolean {
   return path.split('/').every(segment => {
     const key = LENIENTLY.keyOf(segment)
-    const isOneOfMany = LENIENTLY.aliasOf(key) !== undefined || /^\d+$/.test(key)
+    const isOneOfMany = LENIENTLY.aliasOf(key) !== undefined || LENIENTLY.isIndexPage(key) || /^\d+$/.test(key)
     return !isOneOfMany && (key === segment || !isPlain(`/${key}`))
   })
 }
@@ -71,15 +74,15 @@ function* walk(start: RuleNode, segments: readonly string[], method: string): Ge
       const children = childrenFor(node, meaning)
       const isNamed = children.some(({ spellings }) => spellings.has(segment))
       if (!isNamed) yield goesOn(node, segments, i, method)
-      if (meaning.mayEnd) for (const child of children) yield endsAt(child, method)
-      if (meaning.mayEndBefore) yield endsAt(node, method)
+      if (meaning.mayEnd) for (const child of children) yield* endsAt(child, method)
+      if (meaning.mayEndBefore) yield* endsAt(node, method)
       if (meaning.isNameless || (meaning.isScript && !isLast)) next.add(node)
       for (const child of children) next.add(child)
     }
     if (next.size === 0) return
     nodes = next
   }
-  for (const node of nodes) yield endsAt(node, method)
+  for (const node of nodes) yield* endsAt(node, method)
 }
 
 interface Meaning {
@@ -94,7 +97,7 @@ interface Meaning {
 
 function meaningOf(segment: string): Meaning {
   const key = LENIENTLY.keyOf(segment)
-  if (PLAIN.test(key)) return { key, mayEndBefore: INDEX.test(key) }
+  if (PLAIN.test(key)) return { key, mayEndBefore: FOLDER_ITSELF.test(key) }
   const isScript = SCRIPT.test(key)
   const isCut = CUT.test(key)
   const isNameless = NAMELESS.test(key) || INVISIBLE_THEN_SIGN.test(segment)
@@ -103,7 +106,7 @@ function meaningOf(segment: string): Meaning {
     isScript,
     isNameless,
     mayEnd: isCut || isScript,
-    mayEndBefore: INDEX.test(key) || (isNameless && isCut),
+    mayEndBefore: FOLDER_ITSELF.test(key) || (isNameless && isCut),
   }
 }
 
@@ -133,8 +136,14 @@ function withoutTrailingSigns(name: string): string {
   return name.slice(0, end)
 }
 
-function endsAt(node: RuleNode, method: string): Reading {
+/** Of a path that an exact rule names: whoever wrote it knows what is served there. */
+export function readingAt(node: RuleNode, method: string): Reading {
   return { path: () => node.path, rules: decidingRules(node, method, true) }
+}
+
+function* endsAt(node: RuleNode, method: string): Generator<Reading> {
+  yield readingAt(node, method)
+  for (const page of node.indexPages) yield* endsAt(page, method)
 }
 
 function goesOn(node: RuleNode, segments: readonly string[], i: number, method: string): Reading {

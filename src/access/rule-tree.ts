@@ -11,6 +11,8 @@ export interface RuleNode {
   readonly children: Map<string, RuleNode>
   /** Children by another name that a server would find them by. */
   readonly aliases: Map<string, RuleNode[]>
+  /** Children that this node itself could be served by. */
+  readonly indexPages: RuleNode[]
   /** How the rules write the last segment. */
   readonly spellings: Set<string>
   /** Of the longest key among the children. */
@@ -24,9 +26,10 @@ export interface Naming {
   /** Segments with the same key are the same to the tree. */
   keyOf(segment: string): string
   aliasOf(key: string): string | undefined
+  isIndexPage(key: string): boolean
 }
 
-export const LITERALLY: Naming = { keyOf: segment => segment, aliasOf: () => undefined }
+export const LITERALLY: Naming = { keyOf: segment => segment, aliasOf: () => undefined, isIndexPage: () => false }
 
 export interface RuleTree {
   readonly root: RuleNode
@@ -46,7 +49,7 @@ export function growTree(rules: readonly Rule[], naming: Naming): RuleTree {
   return { root, nodeOf: rule => nodes.get(rule) ?? root }
 }
 
-function childOf(parent: RuleNode, segment: string, { keyOf, aliasOf }: Naming): RuleNode {
+function childOf(parent: RuleNode, segment: string, { keyOf, aliasOf, isIndexPage }: Naming): RuleNode {
   const key = keyOf(segment)
   const known = parent.children.get(key)
   const child = known ?? newNode(below(parent, segment), parent)
@@ -54,13 +57,15 @@ function childOf(parent: RuleNode, segment: string, { keyOf, aliasOf }: Naming):
   if (known) return known
   parent.children.set(key, child)
   parent.longestKey = Math.max(parent.longestKey, key.length)
+  if (isIndexPage(key)) parent.indexPages.push(child)
   const alias = aliasOf(key)
   if (alias !== undefined) parent.aliases.set(alias, [...(parent.aliases.get(alias) ?? []), child])
   return child
 }
 
 function newNode(path: string, parent: RuleNode | undefined): RuleNode {
-  return { path, parent, rules: [], children: new Map(), aliases: new Map(), spellings: new Set(), longestKey: 0 }
+  const [children, aliases, spellings] = [new Map(), new Map(), new Set<string>()]
+  return { path, parent, rules: [], children, aliases, indexPages: [], spellings, longestKey: 0 }
 }
 
 /** The path of a node with something after it. */

@@ -3,7 +3,7 @@
 import { OWN_PATHS, OWN_PREFIX } from '../own-paths.ts'
 import type { Rule } from '../settings/config/config-file.ts'
 import { ANY_ROLE, CONSOLE_ROLE } from '../settings/config/role-names.ts'
-import { isPlain, isPlainRule, LENIENTLY, readingsOf } from './readings.ts'
+import { isPlain, isPlainRule, LENIENTLY, readingAt, readingsOf } from './readings.ts'
 import type { Who } from './roles.ts'
 import { decidingRules, follow, growTree, LAST_RULE, LITERALLY } from './rule-tree.ts'
 
@@ -57,7 +57,8 @@ function createDecide(given: readonly Rule[]): Rules['decide'] {
     if ((rulesArePlain && isPlain(path)) || !admits(rule, who)) return { rule }
     // What the rule names as it was asked for, nobody reads differently: the operator knows the application.
     const rest = rule.path === '/' ? path : path.slice(rule.path.length)
-    for (const reading of readingsOf(lenient.nodeOf(rule), rest, method)) {
+    const node = lenient.nodeOf(rule)
+    for (const reading of rule.exact ? [readingAt(node, method)] : readingsOf(node, rest, method)) {
       const stricter = reading.rules.find(other => !admits(other, who))
       if (stricter) return { rule: stricter, reading: reading.path() }
     }

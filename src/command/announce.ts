@@ -10,7 +10,7 @@ import type { Misspelt } from '../settings/misspelt.ts'
 import type { Settings } from '../settings/read.ts'
 import { hidePassword } from '../settings/secret.ts'
 
-export interface Announcement {
+interface Announcement {
   readonly settings: Settings
   readonly configFile: string | undefined
   readonly config: Config

@@ -6,7 +6,7 @@ import { refuseToListen } from './listen-failure.ts'
 /** How Menshen is known to it. */
 export const DEVELOPMENT_CLIENT = { CLIENT_ID: 'menshen-development', CLIENT_SECRET: 'development-only' }
 
-export interface Development extends DevProvider {
+interface Development extends DevProvider {
   /** What the operator would set for it. */
   readonly settings: Environment
 }

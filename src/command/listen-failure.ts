@@ -1,13 +1,13 @@
 // Says in one sentence why a server could not listen, and which setting to change.
 import { MenshenError } from '../errors.ts'
 
-export interface Wanted {
+interface FailedAddress {
   readonly setting: 'PORT' | 'DEV_PROVIDER_PORT'
   readonly port: number
   readonly host: string
 }
 
-export function refuseToListen({ code }: NodeJS.ErrnoException, { setting, port, host }: Wanted): never {
+export function refuseToListen({ code }: NodeJS.ErrnoException, { setting, port, host }: FailedAddress): never {
   if (code === 'EADDRINUSE')
     throw new MenshenError(
       'cannot_start',

@@ -12,7 +12,7 @@ import { isOwnPath, OWN_PATHS } from '../own-paths.ts'
 import type { RoleConfig, Rule } from '../settings/config/config-file.ts'
 import { NOBODYS_ROLE, USUAL_ROLE_NAMES } from '../settings/config/role-names.ts'
 
-export interface Outcome {
+interface Outcome {
   readonly lines: readonly string[]
   readonly ok: boolean
 }

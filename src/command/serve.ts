@@ -12,11 +12,11 @@ import type { Report } from '../events.ts'
 import { wantsSocket } from '../gateway/forward/upgrade.ts'
 import type { Settings } from '../settings/read.ts'
 
-export interface Serving {
+interface Serving {
   close(patienceMs: number): Promise<void>
 }
 
-export interface ListenAddress {
+interface ListenAddress {
   readonly port: number
   readonly host: string
   /** How long a connection may wait for its next request; Node's own five seconds are less than any proxy's. */

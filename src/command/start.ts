@@ -17,7 +17,7 @@ import { startWorkers } from './workers.ts'
 /** How long requests in flight may take to finish when the process is asked to end. */
 const CLOSE_PATIENCE_MS = 10_000
 
-export interface StartOptions {
+interface StartOptions {
   readonly environment: Environment
   /** The process between npm and us, if npm started us. */
   readonly npmParent: number | undefined

@@ -7,7 +7,7 @@ import type { Environment } from '../settings/read.ts'
 /** A worker that dies over and over must not keep the machine busy. */
 const REPLACE_AFTER_MS = 500
 
-export interface Workers {
+interface Workers {
   /** Resolves when all have ended by themselves, or were made to by a second call. */
   close(): Promise<void>
 }

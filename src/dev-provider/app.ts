@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Hono, type MiddlewareHandler } from 'hono'
 import { methodNotAllowed } from 'hono/method-not-allowed'
 import { authorizeRoute } from './authorize.ts'
-import type { Client } from './client.ts'
+import type { RegisteredClient } from './client.ts'
 import { browserLogoutRoute, serverLogoutRoute } from './end-session.ts'
 import { createGrants } from './grants.ts'
 import { noticePage } from './pages/message-page.ts'
@@ -17,7 +17,7 @@ import { userInfoRoute } from './user-info.ts'
 const MAX_BODY_BYTES = 16 * 1024
 
 /** `closing` cuts short the answers that are being held back. */
-export async function createApp(client: Client, now: () => number, closing: AbortSignal): Promise<Hono> {
+export async function createApp(client: RegisteredClient, now: () => number, closing: AbortSignal): Promise<Hono> {
   const grants = createGrants()
   const misbehaviour = createMisbehaviour()
   const style = await readFile(new URL('pages/style.css', import.meta.url), 'utf8')
@@ -55,7 +55,7 @@ const limitBody: MiddlewareHandler = async (c, next) => {
   return next()
 }
 
-function protectiveHeaders(client: Client): MiddlewareHandler {
+function protectiveHeaders(client: RegisteredClient): MiddlewareHandler {
   // Browsers hold a form's redirects to form-action as well, so the way back to the application has to be in it.
   const formAction = `'self' ${new URL(client.redirectUri).origin}`
   const policy = [

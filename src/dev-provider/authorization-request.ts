@@ -1,9 +1,9 @@
 // Judging an authorization request: who asks decides where the answer may go, so that comes first.
 
-import type { Client } from './client.ts'
+import type { RegisteredClient } from './client.ts'
 import { readFields } from './fields.ts'
 
-export type AuthorizationRequest =
+type AuthorizationRequest =
   /** Sent by nobody we know, or to be answered to an address we do not know: it must never be redirected. */
   | { readonly verdict: 'untrusted'; readonly reason: string }
   | {
@@ -14,7 +14,7 @@ export type AuthorizationRequest =
     }
   | { readonly verdict: 'accepted'; readonly challenge: string | undefined; readonly state: string | undefined }
 
-export function judgeAuthorizationRequest(query: URLSearchParams, client: Client): AuthorizationRequest {
+export function judgeAuthorizationRequest(query: URLSearchParams, client: RegisteredClient): AuthorizationRequest {
   if (single(query, 'client_id') !== client.id) {
     return { verdict: 'untrusted', reason: 'client_id 与登记的应用不符。' }
   }

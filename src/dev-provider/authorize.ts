@@ -3,7 +3,7 @@
 
 import type { Context } from 'hono'
 import { judgeAuthorizationRequest } from './authorization-request.ts'
-import type { Client } from './client.ts'
+import type { RegisteredClient } from './client.ts'
 import { readForm } from './fields.ts'
 import type { Grants } from './grants.ts'
 import { senderOf } from './origin.ts'
@@ -11,7 +11,7 @@ import { authorizePage } from './pages/authorize-page.ts'
 import { noticePage } from './pages/message-page.ts'
 import { DEV_USERS } from './users.ts'
 
-export function authorizeRoute(client: Client, grants: Grants, now: () => number) {
+export function authorizeRoute(client: RegisteredClient, grants: Grants, now: () => number) {
   return async (c: Context): Promise<Response> => {
     const request = judgeAuthorizationRequest(new URL(c.req.url).searchParams, client)
     if (request.verdict === 'untrusted') return c.html(noticePage('无法处理这个登录请求', request.reason), 400)

@@ -8,7 +8,7 @@ import { getRequestListener } from '@hono/node-server'
 import { createApp } from './app.ts'
 import { DEV_USERS } from './users.ts'
 
-export interface DevProviderOptions {
+interface DevProviderOptions {
   /** 0 takes any free port. */
   readonly port: number
   readonly host?: string

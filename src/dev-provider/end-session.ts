@@ -1,13 +1,13 @@
 // /oauth/logout: a server POSTs the refresh token of the session that ends; a browser comes by GET and may be sent back.
 
 import type { Context } from 'hono'
-import type { Client } from './client.ts'
+import type { RegisteredClient } from './client.ts'
 import { readForm } from './fields.ts'
 import type { Grants } from './grants.ts'
 import { oauthError } from './oauth-error.ts'
 import { noticePage } from './pages/message-page.ts'
 
-export function serverLogoutRoute(client: Client, grants: Grants) {
+export function serverLogoutRoute(client: RegisteredClient, grants: Grants) {
   return async (c: Context): Promise<Response> => {
     const form = await readForm(c.req.raw)
     if (!form) return oauthError(c, 'invalid_request', 'the body must be a form without repeated parameters')
@@ -19,7 +19,7 @@ export function serverLogoutRoute(client: Client, grants: Grants) {
   }
 }
 
-export function browserLogoutRoute(client: Client) {
+export function browserLogoutRoute(client: RegisteredClient) {
   return (c: Context): Response | Promise<Response> => {
     const back = c.req.query('redirect_url') ?? c.req.query('post_logout_redirect_uri') ?? ''
     const isOurs = URL.canParse(back) && new URL(back).origin === new URL(client.redirectUri).origin

@@ -1,6 +1,6 @@
 // A map that forgets: entries live equally long after they were last set, and the oldest give way when it is full.
 
-export interface ExpiringMap<V> {
+interface ExpiringMap<V> {
   get(key: string, now: number): V | undefined
   set(key: string, value: V, now: number): void
   delete(key: string): void

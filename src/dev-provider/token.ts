@@ -1,13 +1,13 @@
 // POST /oauth/token: a code or a refresh token in, a token response out.
 
 import type { Context } from 'hono'
-import { type Client, isAuthenticated } from './client.ts'
+import { isAuthenticated, type RegisteredClient } from './client.ts'
 import { readForm } from './fields.ts'
 import type { Grants } from './grants.ts'
 import { oauthError } from './oauth-error.ts'
 import type { Misbehaviour } from './panel/misbehaviour.ts'
 
-export function tokenRoute(client: Client, grants: Grants, misbehaviour: Misbehaviour, now: () => number) {
+export function tokenRoute(client: RegisteredClient, grants: Grants, misbehaviour: Misbehaviour, now: () => number) {
   return async (c: Context): Promise<Response> => {
     if (misbehaviour.strikes('failTokenCalls')) return c.text('told to fail', 500)
 

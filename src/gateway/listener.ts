@@ -15,33 +15,22 @@ import { sayContinue, send } from './http/send.ts'
 import { answerOwnRoute } from './route-table.ts'
 import { createHome } from './routes/home.ts'
 
-export interface Listening {
+interface Listening {
   readonly listener: RequestListener
   /** Resolves when what our own routes have begun is done, even for browsers that have gone: a sign-in, a sign-out. */
   settle(): Promise<void>
 }
 
+const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
+
 export function createListener(context: GatewayContext): Listening {
   const check = createCheck(context)
   const home = createHome(context)
-  const underway = new Set<Promise<Response>>()
-
-  async function answerOwn(visit: Visit, request: IncomingMessage): Promise<Response> {
-    const answer = answerOwnRoute(context, visit, request)
-    underway.add(answer)
-    return answer.finally(() => underway.delete(answer))
-  }
-
-  async function answerOwnPage(visit: Visit, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (visit.headers.expect) sayContinue(response)
-    const answer = await answerOwn(visit, request)
-    if (context.lifecycle.closing) response.shouldKeepAlive = false
-    return send(response, answer)
-  }
+  const ownPages = createOwnPages(context)
 
   function answer(visit: Visit, request: IncomingMessage, response: ServerResponse): MaybePromise<void> {
     if (isCheck(visit.path)) return check(visit, response)
-    if (isOwnPath(visit.path)) return answerOwnPage(visit, request, response)
+    if (isOwnPath(visit.path)) return ownPages.answer(visit, request, response)
     if (visit.method === 'TRACE')
       return send(response, errorAnswer(context, visit, 'method_not_allowed', { headers: { allow: ALLOWED } }))
     return andThen(admit(context, visit), admission => answerVisit(visit, admission, request, response))
@@ -61,11 +50,6 @@ export function createListener(context: GatewayContext): Listening {
     return upstream ? forward(context, upstream, visit, admission, request, response) : home(visit, admission, response)
   }
 
-  function answerError(visit: Visit, response: ServerResponse, error: unknown): void {
-    if (response.headersSent || response.destroyed) response.destroy()
-    else send(response, failureAnswer(context, visit, error)).catch(() => response.destroy())
-  }
-
   return {
     listener(request, response) {
       context.slowClients.watch(response)
@@ -74,15 +58,38 @@ export function createListener(context: GatewayContext): Listening {
       if (!visit) return void send(response, noticeAnswer(context, 'bad_request')).catch(() => response.destroy())
       try {
         const answered = answer(visit, request, response)
-        if (answered instanceof Promise) answered.catch(error => answerError(visit, response, error))
+        if (answered instanceof Promise) answered.catch(error => answerError(context, visit, response, error))
       } catch (error) {
-        answerError(visit, response, error)
+        answerError(context, visit, response, error)
       }
     },
-    async settle() {
+    settle: ownPages.settle,
+  }
+}
+
+function createOwnPages(context: GatewayContext) {
+  const underway = new Set<Promise<Response>>()
+
+  async function answerOwn(visit: Visit, request: IncomingMessage): Promise<Response> {
+    const answer = answerOwnRoute(context, visit, request)
+    underway.add(answer)
+    return answer.finally(() => underway.delete(answer))
+  }
+
+  return {
+    async answer(visit: Visit, request: IncomingMessage, response: ServerResponse): Promise<void> {
+      if (visit.headers.expect) sayContinue(response)
+      const answer = await answerOwn(visit, request)
+      if (context.lifecycle.closing) response.shouldKeepAlive = false
+      return send(response, answer)
+    },
+    async settle(): Promise<void> {
       await Promise.allSettled(underway)
     },
   }
 }
 
-const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
+function answerError(context: GatewayContext, visit: Visit, response: ServerResponse, error: unknown): void {
+  if (response.headersSent || response.destroyed) response.destroy()
+  else send(response, failureAnswer(context, visit, error)).catch(() => response.destroy())
+}

@@ -7,7 +7,7 @@ import { roleName } from './account-page.ts'
 import { page } from './layout.ts'
 import { moment } from './moment.ts'
 
-export interface ConsoleView {
+interface ConsoleView {
   readonly appName: string
   readonly sessions: readonly Listed[]
   /** The session that looks at the page. */

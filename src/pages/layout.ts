@@ -4,7 +4,7 @@ import { assetUrl } from './asset-files.ts'
 
 export type Html = ReturnType<typeof html>
 
-export interface Frame {
+interface Frame {
   readonly appName: string
   readonly title: string
   readonly body: Html

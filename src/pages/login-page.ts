@@ -15,7 +15,7 @@ export interface WayIn {
   readonly authorizationUrl: string
 }
 
-export interface LoginView {
+interface LoginView {
   readonly appName: string
   /** The settings without which nobody can sign in. */
   readonly missing: readonly string[]

@@ -2,7 +2,7 @@
 import { html } from 'hono/html'
 import { page } from './layout.ts'
 
-export interface LostCookieView {
+interface LostCookieView {
   readonly appName: string
   /** The address under which signing in works. */
   readonly baseUrl: string

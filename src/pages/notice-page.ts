@@ -2,7 +2,7 @@
 
 import { html } from 'hono/html'
 import { OWN_PATHS } from '../own-paths.ts'
-import { page } from './layout.ts'
+import { type Html, page } from './layout.ts'
 
 export const NOTICES = {
   trial_done: {
@@ -79,16 +79,25 @@ export type NoticeName = keyof typeof NOTICES
 
 /** Where there is something to try again, a path of our own leads there. */
 export function noticePage(appName: string, name: NoticeName, retryPath?: string): string {
-  const { title, text, remedy } = NOTICES[name]
+  return noticeFrame(
+    appName,
+    name,
+    html`<p class="hint">${NOTICES[name].remedy}</p>
+${retryPath === undefined ? '' : html`<a class="button" href="${retryPath}">再试一次</a>`}
+<a class="button quiet" href="/">返回首页</a>`,
+  )
+}
+
+/** The title and the text of a notice, with something else below. */
+export function noticeFrame(appName: string, name: NoticeName, rest: Html): string {
+  const { title, text } = NOTICES[name]
   return page({
     appName,
     title,
     body: html`
 <h1>${title}</h1>
 <p class="lead">${text}</p>
-<p class="hint">${remedy}</p>
-${retryPath === undefined ? '' : html`<a class="button" href="${retryPath}">再试一次</a>`}
-<a class="button quiet" href="/">返回首页</a>`,
+${rest}`,
   })
 }
 

@@ -4,24 +4,19 @@ import { html } from 'hono/html'
 import { OWN_PATHS } from '../own-paths.ts'
 import type { Session } from '../session/session-record.ts'
 import { roleName } from './account-page.ts'
-import { page } from './layout.ts'
-import { NOTICES } from './notice-page.ts'
+import { NOTICES, noticeFrame } from './notice-page.ts'
 
 export function refusedPage(appName: string, { userInfo, userRole }: Session): string {
-  const { title, text, remedy } = NOTICES.refused
   const { nickname, username } = userInfo
-  return page({
+  return noticeFrame(
     appName,
-    title,
-    body: html`
-<h1>${title}</h1>
-<p class="lead">${text}</p>
-<dl>
+    'refused',
+    html`<dl>
 <div><dt>当前账号</dt><dd>${nickname || username} <code>${username}</code></dd></div>
 <div><dt>角色</dt><dd>${roleName(userRole)} <code>${userRole}</code></dd></div>
 </dl>
 <form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button">换一个账号登录</button></form>
 <a class="button quiet" href="/">返回首页</a>
-<p class="hint">${remedy}</p>`,
-  })
+<p class="hint">${NOTICES.refused.remedy}</p>`,
+  )
 }

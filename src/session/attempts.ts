@@ -8,7 +8,7 @@ import type { Entry, Store } from '../stores/store.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from './record-format.ts'
 import { isTicket, newTicket, sealingKey } from './ticket.ts'
 
-export interface Started {
+interface Started {
   /** What goes to the provider. */
   readonly sent: SentAttempt
   /** The browser's secret, for its cookie; absent if nothing has to be remembered. */

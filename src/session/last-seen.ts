@@ -1,6 +1,7 @@
 // When a session was last seen, for the console: noted now and then, without holding anybody up.
 import { factsOf } from '../errors.ts'
 import type { LoadedSession } from './session-cache.ts'
+import { sessionFacts } from './session-facts.ts'
 import { newPublicPart, withPublicPart } from './session-record.ts'
 import type { StoredSessionsOptions } from './stored-sessions.ts'
 
@@ -27,7 +28,7 @@ export function createLastSeen({
     if (now() - loaded.seenAt < SEEN_STEP_MS || noting.has(loaded.key)) return
     noting.add(loaded.key)
     note(loaded)
-      .catch((error: unknown) => report('last_seen_not_saved', factsOf(error)))
+      .catch((error: unknown) => report('last_seen_not_saved', { ...factsOf(error), ...sessionFacts(loaded) }))
       // A store that cannot be written is not asked again at every request.
       .finally(() => setTimeout(() => noting.delete(loaded.key), NOTE_AGAIN_MS).unref())
   }

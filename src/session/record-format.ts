@@ -12,7 +12,7 @@ const FORMAT = 1
 const FORMER_FORMAT = 0
 const LENGTH_BYTES = 4
 
-export interface RecordParts {
+interface RecordParts {
   readonly publicPart: Uint8Array
   readonly sealedPart: Uint8Array
 }

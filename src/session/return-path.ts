@@ -2,7 +2,7 @@
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { SIGN_IN_PATHS } from '../own-paths.ts'
-import type { KeyList } from './derived-keys.ts'
+import type { KeyList } from './keys/derived-keys.ts'
 
 /** A cookie has to stay below 4096 bytes; a longer path is not worth carrying. */
 const LONGEST_PATH = 2048

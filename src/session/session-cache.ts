@@ -17,7 +17,7 @@ export interface LoadedSession {
 }
 
 /** By ticket. */
-export type SessionCache = Pick<LRUCache<string, LoadedSession>, 'get' | 'set' | 'delete'>
+type SessionCache = Pick<LRUCache<string, LoadedSession>, 'get' | 'set' | 'delete'>
 
 /** Keeps the most recently used; none if `size` is 0. */
 export function createSessionCache(size: number): SessionCache | undefined {

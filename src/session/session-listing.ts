@@ -1,7 +1,7 @@
 // Sessions without their tickets: listed for the console, and ended one by one or all that a user or a provider means.
 import type { ProviderSession } from '../provider/oidc/provider-session.ts'
 import type { Store, Stored } from '../stores/store.ts'
-import type { DataKeyring } from './data-keys.ts'
+import type { DataKeyring } from './keys/data-keys.ts'
 import {
   type DataKeys,
   hasProviderSession,
@@ -24,6 +24,8 @@ export interface Listed {
 
 export interface SessionListing {
   list(query: { username?: string; after?: string; limit: number }): Promise<{ sessions: Listed[]; next?: string }>
+  /** As the list shows it. */
+  getListed(key: string): Promise<Listed | undefined>
   /** Ends a session that was listed. */
   end(key: string): Promise<boolean>
   /** Ends all sessions of the user, on every device, and says how many there were. */
@@ -62,11 +64,15 @@ export function createSessionListing({ store, keyring }: { store: Store; keyring
       const keys = await keyring.current()
       const label = username === undefined ? SESSION_LABEL : labelOf('username', username, keys)
       const page = await store.list({ label, limit, ...(after === undefined ? {} : { after }) })
-      const sessions = page.entries.map(entry => {
-        const publicPart = publicPartOf(entry, entry.key, keys)
-        return { key: entry.key, expiresAt: entry.expiresAt, ...(publicPart ? { publicPart } : {}) }
-      })
-      return { sessions, ...(page.next === undefined ? {} : { next: page.next }) }
+      return {
+        sessions: page.entries.map(entry => listedOf(entry, keys)),
+        ...(page.next === undefined ? {} : { next: page.next }),
+      }
+    },
+
+    async getListed(key) {
+      const stored = await store.read(key)
+      return stored && listedOf(stored, await keyring.current())
     },
 
     end: key => store.remove(key),
@@ -86,4 +92,10 @@ export function createSessionListing({ store, keyring }: { store: Store; keyring
       return label === undefined ? 0 : endAllWith(label)
     },
   }
+}
+
+function listedOf(entry: Stored, keys: DataKeys): Listed {
+  const { key, expiresAt } = entry
+  const publicPart = publicPartOf(entry, key, keys)
+  return { key, expiresAt, ...(publicPart ? { publicPart } : {}) }
 }

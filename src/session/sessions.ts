@@ -22,7 +22,7 @@ export interface Sessions extends SessionListing {
   settle(): Promise<void>
 }
 
-export interface SessionsOptions extends StoredSessionsOptions {
+interface SessionsOptions extends StoredSessionsOptions {
   readonly providers: RefresherOptions['providers']
   readonly roles: readonly RoleConfig[]
   readonly settings: StoredSessionsOptions['settings'] &

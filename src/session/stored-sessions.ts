@@ -6,7 +6,7 @@ import type { Report } from '../events.ts'
 import type { TokenSet } from '../provider/token-answer.ts'
 import type { Settings } from '../settings/read.ts'
 import type { Store, Stored } from '../stores/store.ts'
-import type { DataKeyring } from './data-keys.ts'
+import type { DataKeyring } from './keys/data-keys.ts'
 import { isNewerFormat } from './record-format.ts'
 import { createSessionCache, type LoadedSession } from './session-cache.ts'
 import {
@@ -23,7 +23,7 @@ import {
 import { isTicket, newTicket, recordKey } from './ticket.ts'
 import { identityOf } from './user-identity.ts'
 
-export interface StoredSessions {
+interface StoredSessions {
   create(session: Session): Promise<{ ticket: string; loaded: LoadedSession }>
   /** From the cache, if the store provably still holds it. */
   getCached(ticket: string): LoadedSession | undefined

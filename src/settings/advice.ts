@@ -14,7 +14,7 @@ type AdviceCode = Extract<
   | 'plain_http_allowed'
 >
 
-export interface Advice {
+interface Advice {
   readonly code: AdviceCode
   readonly remedy: string
   /** For the console. */

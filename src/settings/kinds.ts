@@ -126,7 +126,7 @@ export function isLongEnough(secret: Secret): boolean {
 export const secrets = {
   check: secretsOf,
   expected: `one or more secrets of at least ${SHORTEST_SECRET} characters, separated by commas or lines`,
-  example: 'what `openssl rand -base64 32` prints',
+  example: 'the output of openssl rand -base64 32',
   secret: true as const,
 }
 

@@ -8,51 +8,13 @@ import type { Entry, Page, Store, Stored } from './store.ts'
 const SWEPT_PER_WRITE = 3
 
 export function createMemoryStore({ now }: { now: () => number }): Store {
-  const entries = new Map<string, Stored>()
-  const keysByLabel = new Map<string, Set<string>>()
-  let sweeping = entries.values()
-
-  function living(key: string): Stored | undefined {
-    const stored = entries.get(key)
-    return stored && stored.expiresAt > now() ? stored : undefined
-  }
-
-  function put(key: string, { value, expiresAt, labels }: Entry, version: number): void {
-    drop(entries.get(key))
-    entries.set(key, { key, value: copy(value), expiresAt, labels: [...labels], version })
-    for (const label of labels) {
-      const keys = keysByLabel.get(label)
-      if (keys) keys.add(key)
-      else keysByLabel.set(label, new Set([key]))
-    }
-    sweep()
-  }
-
-  function drop(stored: Stored | undefined): void {
-    if (!stored) return
-    entries.delete(stored.key)
-    for (const label of stored.labels) {
-      const keys = keysByLabel.get(label)
-      keys?.delete(stored.key)
-      if (keys?.size === 0) keysByLabel.delete(label)
-    }
-  }
-
-  function sweep(): void {
-    for (let looked = 0; looked < SWEPT_PER_WRITE; looked++) {
-      const { value: stored, done } = sweeping.next()
-      if (done) {
-        sweeping = entries.values()
-        return
-      }
-      if (stored.expiresAt <= now()) drop(stored)
-    }
-  }
+  const entries = createEntries(now)
+  const { living } = entries
 
   return {
     async create(key, entry) {
       if (living(key)) return false
-      put(key, entry, (entries.get(key)?.version ?? firstVersion()) + 1)
+      entries.put(key, entry, (entries.versionOf(key) ?? firstVersion()) + 1)
       return true
     },
 
@@ -67,24 +29,20 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
 
     async replace(key, entry, version) {
       if (living(key)?.version !== version) return false
-      put(key, entry, version + 1)
+      entries.put(key, entry, version + 1)
       return true
     },
 
     async remove(key) {
-      const stored = living(key)
-      drop(stored)
-      return stored !== undefined
+      return entries.take(key) !== undefined
     },
 
     async take(key) {
-      const stored = living(key)
-      drop(stored)
-      return stored
+      return entries.take(key)
     },
 
     async list({ label, after = '', limit }): Promise<Page> {
-      const rest = [...(keysByLabel.get(label) ?? [])].filter(key => key > after).flatMap(key => living(key) ?? [])
+      const rest = entries.labelled(label).filter(({ key }) => key > after)
       rest.sort((a, b) => (a.key < b.key ? -1 : 1))
       const page = rest.slice(0, limit).map(handOut)
       const next = page.at(-1)?.key
@@ -95,8 +53,87 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
 
     async close() {
       entries.clear()
-      keysByLabel.clear()
     },
+  }
+}
+
+/** The entries, kept with their labels, and rid of those that have expired. */
+function createEntries(now: () => number) {
+  const entries = new Map<string, Stored>()
+  const labels = createLabels()
+  let sweeping = entries.values()
+
+  function living(key: string): Stored | undefined {
+    const stored = entries.get(key)
+    return stored && stored.expiresAt > now() ? stored : undefined
+  }
+
+  function drop(stored: Stored | undefined): void {
+    if (!stored) return
+    entries.delete(stored.key)
+    labels.remove(stored)
+  }
+
+  function sweep(): void {
+    for (let looked = 0; looked < SWEPT_PER_WRITE; looked++) {
+      const { value: stored, done } = sweeping.next()
+      if (done) {
+        sweeping = entries.values()
+        return
+      }
+      if (stored.expiresAt <= now()) drop(stored)
+    }
+  }
+
+  return {
+    living,
+    versionOf: (key: string) => entries.get(key)?.version,
+    labelled: (label: string) => labels.keysOf(label).flatMap(key => living(key) ?? []),
+
+    put(key: string, entry: Entry, version: number): void {
+      drop(entries.get(key))
+      const stored = { key, value: copy(entry.value), expiresAt: entry.expiresAt, labels: [...entry.labels], version }
+      entries.set(key, stored)
+      labels.add(stored)
+      sweep()
+    },
+
+    take(key: string): Stored | undefined {
+      const stored = living(key)
+      drop(stored)
+      return stored
+    },
+
+    clear(): void {
+      entries.clear()
+      labels.clear()
+    },
+  }
+}
+
+/** Which keys have a label. */
+function createLabels() {
+  const keysByLabel = new Map<string, Set<string>>()
+  return {
+    keysOf: (label: string) => [...(keysByLabel.get(label) ?? [])],
+
+    add({ key, labels }: Stored): void {
+      for (const label of labels) {
+        const keys = keysByLabel.get(label)
+        if (keys) keys.add(key)
+        else keysByLabel.set(label, new Set([key]))
+      }
+    },
+
+    remove({ key, labels }: Stored): void {
+      for (const label of labels) {
+        const keys = keysByLabel.get(label)
+        keys?.delete(key)
+        if (keys?.size === 0) keysByLabel.delete(label)
+      }
+    },
+
+    clear: () => keysByLabel.clear(),
   }
 }
 

@@ -1,7 +1,7 @@
 // What a Redis says about itself that matters to sessions: its version, whether it evicts, whether it keeps anything.
 import { RedisClient } from 'redis'
-import { clientOptions } from './redis/client-options.ts'
-import { inTime } from './redis/deadline.ts'
+import { inTime } from './deadline.ts'
+import { clientOptions, DEADLINE_MS } from './redis/client-options.ts'
 import { type Host, parseRedisAddress, type RedisAddress } from './redis/redis-address.ts'
 import { findPrimary } from './redis/sentinels.ts'
 import { type TlsOptions, tlsOptionsOf } from './redis/tls-options.ts'
@@ -25,10 +25,10 @@ export async function readServerFacts(address: string): Promise<ServerFacts> {
   const client = makeClient(clientOptions(target, await hostOf(target)))
   client.on('error', () => {}) // connect() says it too
   try {
-    await inTime(client.connect())
-    const facts = readInfo(String(await inTime(client.sendCommand(['INFO']))))
+    await inTime(client.connect(), DEADLINE_MS)
+    const facts = readInfo(String(await inTime(client.sendCommand(['INFO']), DEADLINE_MS)))
     // Often not allowed where Redis is rented.
-    const save = await inTime(client.sendCommand(['CONFIG', 'GET', 'save'])).catch(() => undefined)
+    const save = await inTime(client.sendCommand(['CONFIG', 'GET', 'save']), DEADLINE_MS).catch(() => undefined)
     return factsIn(facts, save)
   } finally {
     client.destroy()

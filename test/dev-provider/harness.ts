@@ -12,13 +12,13 @@ export const CLIENT = {
 
 export const CREDENTIALS = { client_id: CLIENT.clientId, client_secret: CLIENT.clientSecret }
 
-export interface Tokens {
+interface Tokens {
   access_token: string
   refresh_token: string
   expires_in: number
 }
 
-export type Params = Record<string, string>
+type Params = Record<string, string>
 
 export async function start(t: TestContext) {
   let time = Date.UTC(2026, 0, 1)

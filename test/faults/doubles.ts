@@ -8,8 +8,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { USUAL_ROLES } from '../../src/access/roles.ts'
 import { MenshenError } from '../../src/errors.ts'
 import type { TokenSet } from '../../src/provider/token-answer.ts'
-import { createDataKeyring } from '../../src/session/data-keys.ts'
-import { deriveKeys } from '../../src/session/derived-keys.ts'
+import { createDataKeyring } from '../../src/session/keys/data-keys.ts'
+import { deriveKeys } from '../../src/session/keys/derived-keys.ts'
 import { leaseLife } from '../../src/session/refresh/refresher.ts'
 import type { SignedIn } from '../../src/session/session-record.ts'
 import { createSessions, type Sessions } from '../../src/session/sessions.ts'
@@ -22,7 +22,7 @@ export const LIFE = 7200
 export const PROVIDER_TIMEOUT_MS = 5000
 export const LEASE_MS = leaseLife(PROVIDER_TIMEOUT_MS)
 
-export interface Asked {
+interface Asked {
   readonly by: string
   readonly refreshToken: string
   /** They are received at this moment. */

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 
 const KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
 
-export interface Certificate {
+interface Certificate {
   certFile: string
   keyFile: string
 }

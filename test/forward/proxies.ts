@@ -31,7 +31,7 @@ export interface FrontProxy {
   prepare(folder: string, config: string): string[]
 }
 
-export interface Ports {
+interface Ports {
   proxy: number
   menshen: number
   application: number

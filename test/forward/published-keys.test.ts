@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { createPublishedKeys } from '../../src/gateway/identity/published-keys.ts'
-import { createSigningKeys } from '../../src/session/signing-keys.ts'
+import { createSigningKeys } from '../../src/session/keys/signing-keys.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import type { Store } from '../../src/stores/store.ts'
 

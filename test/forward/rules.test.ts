@@ -79,7 +79,15 @@ test('a shadow rule only says what it would have done', async t => {
   assert.equal((await (await scene.user('admin')).get('/trial/x')).status, 200)
   const warnings = scene.lines.filter(({ event }) => event === 'shadow_refused')
   assert.equal(warnings.length, 1)
-  assert.deepEqual(warnings[0]?.facts, { rule: rules[1], method: 'GET', path: '/trial/x', role: 'common' })
+  assert.deepEqual(warnings[0]?.facts, {
+    address: '127.0.0.1',
+    user: 'zhangsan',
+    sub: 'sub-zhangsan',
+    rule: rules[1],
+    method: 'GET',
+    path: '/trial/x',
+    role: 'common',
+  })
 })
 
 /** Spellings that somebody between here and the page could take for `/internal`. */

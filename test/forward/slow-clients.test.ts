@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import type { RequestListener, ServerResponse } from 'node:http'
 import test, { type TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { sendLarge } from './large-answer.ts'
 import { openWire, request, type Wire } from './raw.ts'
 import { cookieOf, openScene, type Scene, until } from './scene.ts'
 import { dial, openSocketScene } from './websocket.ts'
@@ -14,26 +15,11 @@ const SOON = { CLIENT_TIMEOUT_MS: String(IDLE_MS) }
 const LARGE = 64 * 1024 * 1024
 
 const application: RequestListener = (request, response) => {
-  if (request.url === '/large') endless(response)
+  if (request.url === '/large') sendLarge(response, LARGE)
   else if (request.url === '/events')
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n')
   else if (request.url === '/drip') void drip(response)
   else request.resume().once('end', () => response.end('hello'))
-}
-
-/** LARGE bytes, at the reader's speed. */
-function endless(response: ServerResponse): void {
-  const chunk = Buffer.alloc(256 * 1024, 'menshen')
-  response.writeHead(200, { 'content-length': LARGE })
-  let sent = 0
-  const more = () => {
-    while (sent < LARGE && !response.destroyed) {
-      sent += chunk.length
-      if (!response.write(chunk)) return void response.once('drain', more)
-    }
-    response.end()
-  }
-  more()
 }
 
 async function drip(response: ServerResponse): Promise<void> {

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type RequestListener, type Server }
 import type { AddressInfo, Socket } from 'node:net'
 import type { TestContext } from 'node:test'
 
-export interface Received {
+interface Received {
   method: string
   /** The target, as on the wire. */
   target: string
@@ -59,7 +59,7 @@ export async function watch(t: TestContext, server: Server, answer: RequestListe
   }
 }
 
-export function asReceived({ method = '', url = '', headers, rawHeaders }: IncomingMessage): Received {
+function asReceived({ method = '', url = '', headers, rawHeaders }: IncomingMessage): Received {
   const lines = rawHeaders.flatMap((name, i) =>
     i % 2 === 0 ? [[name.toLowerCase(), rawHeaders[i + 1] ?? ''] as [string, string]] : [],
   )

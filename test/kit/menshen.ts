@@ -7,8 +7,6 @@ import { freePort } from './free-port.ts'
 import type { Environment } from './process.ts'
 import { createTestLog } from './test-log.ts'
 
-export type OpenMenshen = Awaited<ReturnType<typeof openMenshen>>
-
 export interface Wishes {
   config?: Config
   /** What its clock shows at first; today's time for those who deal with others that have a clock of their own. */

@@ -34,7 +34,7 @@ export interface Options {
 }
 
 /** A folder with ca.crt, redis.crt and redis.key, good for 127.0.0.1 and localhost. */
-export interface Certificates {
+interface Certificates {
   readonly folder: string
   remove(): void
 }

@@ -6,8 +6,8 @@ import { type TestContext, test } from 'node:test'
 import { exportJWK, SignJWT } from 'jose'
 import { USUAL_ROLES } from '../../src/access/roles.ts'
 import { readSettings } from '../../src/index.ts'
-import { createDataKeyring } from '../../src/session/data-keys.ts'
-import { deriveKeys } from '../../src/session/derived-keys.ts'
+import { createDataKeyring } from '../../src/session/keys/data-keys.ts'
+import { deriveKeys } from '../../src/session/keys/derived-keys.ts'
 import { createSessions } from '../../src/session/sessions.ts'
 import { Secret } from '../../src/settings/secret.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
@@ -198,6 +198,16 @@ test('a logout token of the provider ends the user’s sessions, and nobody else
   assert.ok(await isIn(bystander))
   assert.equal((await tell(await token({ claims: { sub: 'sub-nobody' } }))).status, 200)
   assert.ok(await isIn(bystander))
+})
+
+test('a provider that signs many out at once leaves a line for each of them', async t => {
+  const { scene, token, tell } = await openBackchannel(t)
+  for (let n = 0; n < 30; n++) assert.equal((await tell(await token({ claims: { sub: `sub-${n}` } }))).status, 200)
+  for (let n = 0; n < 20; n++)
+    assert.equal((await tell(await token({ claims: { sub: undefined, sid: `device-${n}` } }))).status, 200)
+  const ended = scene.lines.filter(({ event }) => event === 'session_ended')
+  assert.equal(ended.length, 50)
+  assert.ok(!JSON.stringify(ended).includes('device-'), 'the provider’s own names of its sessions are not for the log')
 })
 
 const encoded = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url')

@@ -3,12 +3,13 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
-import type { RequestListener, ServerResponse } from 'node:http'
+import type { RequestListener } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { WebSocketServer } from 'ws'
 import { inParallel } from '../../bench/in-parallel.ts'
 import { type Instance, prepare, signedIn, type User } from '../faults/instance.ts'
+import { sendLarge } from '../forward/large-answer.ts'
 import { until } from '../forward/scene.ts'
 import { startUpstream } from '../forward/upstream.ts'
 
@@ -19,25 +20,11 @@ const LEAVING = 6000
 const AT_ONCE = 500
 
 const application: RequestListener = (request, response) => {
-  if (request.url === '/large') sendLarge(response)
+  if (request.url === '/large') sendLarge(response, LARGE)
   else if (request.url === '/events')
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n')
   else if (request.url === '/hung') request.resume()
   else request.resume().once('end', () => response.end('hello'))
-}
-
-function sendLarge(response: ServerResponse): void {
-  const chunk = Buffer.alloc(64 * 1024, 'menshen')
-  response.writeHead(200, { 'content-length': LARGE })
-  let sent = 0
-  const more = () => {
-    while (sent < LARGE && !response.destroyed) {
-      sent += chunk.length
-      if (!response.write(chunk)) return void response.once('drain', more)
-    }
-    response.end()
-  }
-  more()
 }
 
 async function open(t: TestContext, env: Record<string, string> = {}) {

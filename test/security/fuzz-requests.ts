@@ -8,7 +8,7 @@ export interface Blob {
   ids: string[]
 }
 
-export interface Surroundings {
+interface Surroundings {
   /** Valid ones, which may change. */
   readonly tickets: readonly string[]
   readonly url: string

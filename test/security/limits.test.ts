@@ -125,6 +125,28 @@ test('tickets that lead nowhere are limited, and nothing else of the same addres
   assert.ok((await scene.user('lisi')).cookies.has('menshen_session'), 'a sign-in of the same address works')
 })
 
+test('images with the ticket of an ended session keep nobody behind the same address from the login page', async t => {
+  const scene = await openScene(t, { env: { RATE_LIMIT_PER_MINUTE: '5' } })
+  const ask = (n: number, headers: Record<string, string>, path = '/page') =>
+    scene.visitor().get(path, { headers: { ...headers, cookie: `menshen_session=${ticket(n)}` } })
+  for (const dest of ['image', 'script', 'style', 'font', 'video'])
+    for (let n = 0; n < 10; n++) assert.equal((await ask(1, { 'sec-fetch-dest': dest })).status, 302, dest)
+  assert.equal((await ask(2, { 'sec-fetch-dest': 'empty' })).status, 401, 'they were not counted')
+  for (let n = 0; n < 10; n++) await ask(n, {})
+  const script = await ask(3, { 'sec-fetch-dest': 'empty' })
+  assert.equal(script.status, 429)
+  const { host } = new URL(scene.baseUrl)
+  const pages = [
+    { host, 'sec-fetch-dest': 'document', 'sec-fetch-mode': 'navigate' },
+    { accept: 'text/html,*/*;q=0.8' },
+  ]
+  for (const headers of pages) {
+    const answer = await ask(4, headers)
+    assert.deepEqual([answer.status, answer.headers.location], [302, '/login'], JSON.stringify(headers))
+  }
+  assert.equal((await ask(4, pages[0] ?? {}, '/_menshen/account')).headers.location, '/login')
+})
+
 test('a limit of sign-ins stops no page and no ticket', async t => {
   const scene = await openScene(t, { env: { RATE_LIMIT_PER_MINUTE: '2' } })
   const user = await scene.user()

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { Entry, ListQuery, Page, Store, Stored } from '../../src/stores/store.ts'
 
-export interface OpenedStore {
+interface OpenedStore {
   readonly store: Store
   readonly now: () => number
   /** Resolves when the clock of the store is `ms` later; where that clock is real, by waiting. */

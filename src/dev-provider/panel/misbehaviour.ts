@@ -48,9 +48,9 @@ export const KNOBS = [
   },
 ] as const satisfies readonly Knob[]
 
-export type KnobName = (typeof KNOBS)[number]['name']
+type KnobName = (typeof KNOBS)[number]['name']
 export type Knobs = Readonly<Record<KnobName, number>>
-export type CountName = Exclude<KnobName, 'accessTokenSeconds' | 'delayMs'>
+type CountName = Exclude<KnobName, 'accessTokenSeconds' | 'delayMs'>
 
 export const USUAL = Object.fromEntries(KNOBS.map(knob => [knob.name, knob.usual])) as Knobs
 

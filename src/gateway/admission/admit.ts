@@ -6,7 +6,8 @@ import type { LoadedSession } from '../../session/session-cache.ts'
 import type { GatewayContext } from '../context.ts'
 import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
 import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
-import { isPartOfPage, type Visit } from '../http/request.ts'
+import { isPageView, isPartOfPage, type Visit } from '../http/request.ts'
+import { whoAsks } from '../http/who-asks.ts'
 import type { Identified } from '../identity/identity-headers.ts'
 import { withBearer } from './bearer.ts'
 
@@ -47,16 +48,23 @@ export function admit(context: GatewayContext, visit: Visit, asked: Visit = visi
 /** A machine or a visitor. */
 function admitOther(context: GatewayContext, visit: Visit, asked: Visit, caller: Caller): MaybePromise<Admission> {
   return andThen(withBearer(context, visit, asked, caller), caller =>
-    limitFailures(context, visit, judge(context, asked, caller)),
+    limitFailures(context, asked, judge(context, asked, caller)),
   )
 }
 
+/**
+ * Whoever looks at a page is always led to the login page, and what belongs to a page counts for nothing: the ticket of a
+ * session that has ended comes with each of its images, and must not shut out the rest of the office. Only what failed is
+ * counted, and so after the store was asked: others behind the same address may have sessions that are not at hand here.
+ */
 function limitFailures(
   { rateLimit }: Pick<GatewayContext, 'rateLimit'>,
   visit: Visit,
   admission: Admission,
 ): MaybePromise<Admission> {
-  if (!(admission.failedTicket || admission.failedToken) || admission.outcome !== 'visitor') return admission
+  const { failedTicket, failedToken, outcome } = admission
+  const isHarmless = !failedToken && (isPageView(visit) || isPartOfPage(visit.headers))
+  if (!(failedTicket || failedToken) || outcome !== 'visitor' || isHarmless) return admission
   return andThen(rateLimit.admits('ticket', visit), isWithinLimit =>
     isWithinLimit ? admission : { ...admission, outcome: 'limited' },
   )
@@ -83,15 +91,14 @@ function signedIn(context: GatewayContext, headers: Visit['headers'], ticket: st
 }
 
 /** Public pages admit visitors too, and know who is there if somebody is signed in. */
-function judge(
-  { rules, report }: Pick<GatewayContext, 'rules' | 'report'>,
-  { method, path: canonical }: Visit,
-  caller: Caller,
-): Admission {
-  const path = readablePath(canonical)
+function judge(context: GatewayContext, visit: Visit, caller: Caller): Admission {
+  const { rules, report } = context
+  const { method } = visit
+  const path = readablePath(visit.path)
   const who = identified(caller)?.who
   const shadow = rules.shadowRuleFor(method, path, who)
-  if (shadow && !admits(shadow, who)) report('shadow_refused', { rule: shadow, method, path, role: who?.role })
+  if (shadow && !admits(shadow, who))
+    report('shadow_refused', { ...whoAsks(context, visit, caller.loaded), rule: shadow, method, path, role: who?.role })
   if (admits(rules.ruleFor(method, path, who), who)) return { ...caller, outcome: 'admitted' }
   return { ...caller, outcome: who ? 'refused' : 'visitor' }
 }

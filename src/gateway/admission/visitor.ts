@@ -6,6 +6,7 @@ import type { GatewayContext } from '../context.ts'
 import { clearCookie, setCookie } from '../http/cookies.ts'
 import { jsonAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
 import { bringsToken, isByScript, isNavigation, type Visit } from '../http/request.ts'
+import { whoAsks } from '../http/who-asks.ts'
 import type { Caller } from './admit.ts'
 import { INVALID_TOKEN } from './bearer.ts'
 import { toOwnHost } from './own-host.ts'
@@ -22,10 +23,11 @@ export function toLogin(context: GatewayContext, visit: Visit, caller: Caller): 
   return redirectAnswer(context, visit.method, OWN_PATHS.login, [...cookies, ...returnCookie(context, visit)])
 }
 
-function lostCookie(context: GatewayContext, { headers }: Visit): Response {
+function lostCookie(context: GatewayContext, visit: Visit): Response {
+  const { headers } = visit
   const { APP_NAME, BASE_URL } = context.settings
   const otherHost = headers.host === new URL(BASE_URL).host ? undefined : headers.host
-  context.report('cookie_lost', { baseUrl: BASE_URL, host: headers.host })
+  context.report('cookie_lost', { ...whoAsks(context, visit), baseUrl: BASE_URL, host: headers.host })
   return pageAnswer(context, lostCookiePage({ appName: APP_NAME, baseUrl: BASE_URL, otherHost }), { status: 400 })
 }
 

@@ -12,6 +12,7 @@ import type { GatewayContext } from '../context.ts'
 import { errorAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
 import { isFromOwnOrigin } from '../http/provenance.ts'
 import type { Visit } from '../http/request.ts'
+import { whoAsks } from '../http/who-asks.ts'
 
 const PAGE_SIZE = 50
 
@@ -54,8 +55,16 @@ export async function endSession(
   const key = form.get('session') ?? ''
   // Only what looks like a session's key: leases and attempts live in the same store.
   if (/^[\w-]{43}$/.test(key)) {
+    const listed = await context.sessions.getListed(key)
     const ended = form.has('all') ? await context.sessions.endAllLike(key) : Number(await context.sessions.end(key))
-    context.report('session_ended', { by: 'developer', session: key, user: loaded.session.userInfo.username, ended })
+    context.report('session_ended', {
+      ...whoAsks(context, visit),
+      session: key,
+      user: listed?.publicPart?.username,
+      by: 'developer',
+      byUser: loaded.session.userInfo.username,
+      ended,
+    })
   }
   return redirectAnswer(context, visit.method, OWN_PATHS.console, cookies)
 }

@@ -14,6 +14,7 @@ import { errorAnswer, safetyHeaders, tooMany } from '../http/page-answers.ts'
 import { isForeignSocket, splitTarget, type Visit } from '../http/request.ts'
 import { send } from '../http/send.ts'
 import { isTrusted } from '../http/trusted-proxies.ts'
+import { whoAsks } from '../http/who-asks.ts'
 import { forwardAuthAudience, type IdentityHeaders } from '../identity/identity-headers.ts'
 
 type Check = (visit: Visit, response: ServerResponse) => MaybePromise<void>
@@ -64,7 +65,7 @@ export function createCheck(context: GatewayContext): Check {
     const byProxy = isTrusted(context.settings.TRUSTED_PROXIES, visit.address)
     const original = originalVisit(visit, byProxy)
     if (typeof original === 'string') {
-      context.report('check_refused', { address: visit.address, reason: original })
+      context.report('check_refused', { ...whoAsks(context, visit), reason: original })
       return send(response, errorAnswer(context, visit, 'bad_request'))
     }
     return andThen(admit(context, visit, original), admitted => {

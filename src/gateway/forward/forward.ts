@@ -1,11 +1,13 @@
 // Forwards an admitted request to the application behind it.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { LoadedSession } from '../../session/session-cache.ts'
 import { type Admission, identified } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
 import { busyAnswer, errorAnswer } from '../http/page-answers.ts'
 import { mayBePartOfPage, type Visit } from '../http/request.ts'
 import { sayContinue, send } from '../http/send.ts'
+import { whoAsks } from '../http/who-asks.ts'
 import { relay, TurnedAway } from './exchange.ts'
 import { watchCaller } from './open-streams.ts'
 import { requestHeaders } from './request-headers.ts'
@@ -65,7 +67,7 @@ function begin(
     onDone(error) {
       forget?.()
       if (body) throwRestAway(request, body)
-      if (error) answerError(context, visit, response, error)
+      if (error) answerError(context, visit, admission.loaded, response, error)
     },
   })
 }
@@ -80,12 +82,19 @@ function throwRestAway(request: IncomingMessage, body: AsyncIterator<Buffer>): v
 
 const TOO_SLOW = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT'])
 
-function answerError(context: GatewayContext, visit: Visit, response: ServerResponse, error: Error): void {
+function answerError(
+  context: GatewayContext,
+  visit: Visit,
+  loaded: LoadedSession | undefined,
+  response: ServerResponse,
+  error: Error,
+): void {
   if (response.destroyed) return
   const { method, path } = visit
   const reason = codeOf(error)
   const isBusy = error instanceof TurnedAway
-  context.report(isBusy ? 'upstream_busy' : 'upstream_failed', { reason, method, path })
+  const facts = { ...whoAsks(context, visit, loaded), reason, method, path }
+  context.report(isBusy ? 'upstream_busy' : 'upstream_failed', facts)
   const answer = isBusy
     ? busyAnswer(context, visit)
     : errorAnswer(context, visit, TOO_SLOW.has(reason) ? 'gateway_timeout' : 'bad_gateway')

@@ -5,6 +5,7 @@ import type { Socket } from 'node:net'
 import { type Admission, identified } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import type { Visit } from '../http/request.ts'
+import { whoAsks } from '../http/who-asks.ts'
 import type { Occupant } from './capacity.ts'
 import { watchCaller } from './open-streams.ts'
 import { joinSockets, readEarly } from './socket-pair.ts'
@@ -24,7 +25,7 @@ interface Wanted {
 
 /** Counts among the streams for as long as it is open. */
 export function openTunnel(context: GatewayContext, wanted: Wanted): void {
-  const { upstream, visit, admission, socket } = wanted
+  const { upstream, admission, socket } = wanted
   const occupant: Occupant = {
     place: 0,
     stage: 'outside',
@@ -32,11 +33,11 @@ export function openTunnel(context: GatewayContext, wanted: Wanted): void {
     isSlow: () => false,
     cutOff: () => void socket.destroy(),
     turnAway(reason) {
-      context.report('upstream_busy', { reason, method: visit.method, path: visit.path })
+      context.report('upstream_busy', { ...tunnelFacts(context, wanted), reason })
       refuse(socket, 503, { cookies: admission.cookies, lines: ['retry-after: 5'] })
     },
     start() {
-      const forget = watchCaller(context, visit, admission, () => socket.destroy())
+      const forget = watchCaller(context, wanted.visit, admission, () => socket.destroy())
       socket.once('close', () => {
         forget?.()
         upstream.capacity.leave(occupant)
@@ -47,8 +48,13 @@ export function openTunnel(context: GatewayContext, wanted: Wanted): void {
   upstream.capacity.enterAsStream(occupant)
 }
 
+function tunnelFacts(context: GatewayContext, { visit, admission }: Wanted) {
+  const { method, path } = visit
+  return { ...whoAsks(context, visit, admission.loaded), method, path }
+}
+
 function connect(context: GatewayContext, wanted: Wanted): void {
-  const { visit, socket, head } = wanted
+  const { socket, head } = wanted
   const { cookies } = wanted.admission
   const outgoing = dial(wanted)
   const early = readEarly(socket, head)
@@ -71,7 +77,7 @@ function connect(context: GatewayContext, wanted: Wanted): void {
   outgoing.on('error', error => {
     if (socket.destroyed || isAnswered) return
     early()
-    context.report('upstream_failed', { reason: String(error), method: visit.method, path: visit.path })
+    context.report('upstream_failed', { ...tunnelFacts(context, wanted), reason: String(error) })
     refuse(socket, error === TOO_SLOW ? 504 : 502, { cookies })
   })
   outgoing.end()

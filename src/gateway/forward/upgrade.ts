@@ -11,6 +11,7 @@ import { challengeFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
 import { isCheck } from '../forward-auth/check.ts'
 import { isForeignSocket, readVisit } from '../http/request.ts'
+import { whoAsks } from '../http/who-asks.ts'
 import { requestHeaders } from './request-headers.ts'
 import { openTunnel } from './tunnel.ts'
 import { refuse } from './upgrade-answers.ts'
@@ -22,9 +23,13 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
     const { socket } = request
     socket.on('error', () => socket.destroy())
     if (isQuestion(request)) return answerQuestion(listener, request)
-    context.slowClients.watchSocket(socket)
+    context.slowClients.watchSocket(request)
     upgrade(context, request, socket, head).catch(error => {
-      context.report('upgrade_failed', factsOf(error))
+      const visit = readVisit(request)
+      context.report('upgrade_failed', {
+        ...factsOf(error),
+        ...(visit && { ...whoAsks(context, visit), path: visit.path }),
+      })
       refuse(socket, 503)
     })
   }

@@ -3,13 +3,19 @@ import { type ErrorCode, factsOf, MenshenError } from '../../errors.ts'
 import type { GatewayContext } from '../context.ts'
 import { errorAnswer } from './page-answers.ts'
 import type { Visit } from './request.ts'
+import { whoAsks } from './who-asks.ts'
 
 /** What may be over in a moment. Of the provider's these are about tokens that machines bring. */
 const PASSING = new Set<ErrorCode>(['store_unavailable', 'provider_unreachable', 'provider_answer', 'provider_busy'])
 const RETRY_AFTER = { 'retry-after': '5' }
 
 export function failureAnswer(context: GatewayContext, visit: Visit, error: unknown): Response {
-  context.report('request_failed', { ...factsOf(error), method: visit.method, path: visit.path })
+  context.report('request_failed', {
+    ...factsOf(error),
+    ...whoAsks(context, visit),
+    method: visit.method,
+    path: visit.path,
+  })
   const unavailable = error instanceof MenshenError && PASSING.has(error.code)
   return unavailable
     ? errorAnswer(context, visit, 'unavailable', { headers: RETRY_AFTER })

@@ -13,11 +13,6 @@ export async function readForm(request: IncomingMessage, deadlineMs: number): Pr
   }
 }
 
-/** What nobody reads is thrown away, so that the next request on the connection is heard; its deadline is the client's. */
-export function drain(request: IncomingMessage): void {
-  if (!request.complete) request.resume()
-}
-
 async function read(request: IncomingMessage): Promise<URLSearchParams | undefined> {
   const chunks: Buffer[] = []
   let size = 0

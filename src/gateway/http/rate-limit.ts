@@ -1,6 +1,7 @@
 // How many sign-in requests, and how many tickets that lead nowhere, one address may send in a minute.
 import { type BlockList, isIPv6, SocketAddress } from 'node:net'
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
+import type { Report } from '../../events.ts'
 import type { Visit } from './request.ts'
 import { clientAddress } from './trusted-proxies.ts'
 
@@ -17,19 +18,27 @@ interface Limit {
   readonly keyPrefix: string
 }
 
-export interface RateLimitOptions {
+interface RateLimitOptions {
   readonly perMinute: number
   readonly proxies: BlockList | undefined
   /** A Redis client, where all instances count together. */
   readonly shared: object | undefined
+  readonly report: Report
 }
 
-export function createRateLimit({ perMinute, proxies, shared }: RateLimitOptions): RateLimit {
+export function createRateLimit({ perMinute, proxies, shared, report }: RateLimitOptions): RateLimit {
   if (perMinute === 0) return { admits: async () => true }
   const limit: Limit = { points: perMinute, duration: 60, keyPrefix: 'menshen:limit' }
   const own = new RateLimiterMemory(limit)
-  const admits = shared ? countTogether(shared, limit, own) : (who: string) => isWithin(own, who)
-  return { admits: (kind, visit) => admits(`${kind} ${network(clientAddress(proxies, visit))}`) }
+  const admits = shared ? countTogether(shared, limit, own) : (who: string) => countOne(own, who)
+  return {
+    async admits(kind, visit) {
+      const address = clientAddress(proxies, visit)
+      const isWithinLimit = await admits(`${kind} ${network(address)}`)
+      if (!isWithinLimit) report('rate_limited', { address, kind })
+      return isWithinLimit
+    },
+  }
 }
 
 /** A Redis that hangs must not hold up a sign-in: then this process counts for itself, and each request once. */
@@ -44,18 +53,18 @@ function countTogether(shared: object, limit: Limit, own: RateLimiterMemory): (w
     new Promise(resolve => {
       let ownCount: Promise<boolean> | undefined
       const countHere = () => {
-        ownCount ??= isWithin(own, who)
+        ownCount ??= countOne(own, who)
         ownCount.then(resolve)
       }
       const late = setTimeout(countHere, SHARED_DEADLINE_MS).unref()
-      isWithin(limiter, who)
+      countOne(limiter, who)
         .then(resolve, countHere)
         .finally(() => clearTimeout(late))
     })
 }
 
-/** Rejects if it could not be counted. */
-async function isWithin(limiter: RateLimiterAbstract, who: string): Promise<boolean> {
+/** Whether it is still within the limit. Rejects if it could not be counted. */
+async function countOne(limiter: RateLimiterAbstract, who: string): Promise<boolean> {
   try {
     await limiter.consume(who)
     return true

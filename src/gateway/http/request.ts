@@ -59,6 +59,13 @@ export function isPartOfPage(headers: IncomingHttpHeaders): boolean {
   return !PAGES_AND_SCRIPTS.has(headers['sec-fetch-dest'])
 }
 
+/** A browser shows a page: it says so, or asks for HTML where browsers do not say what a request is for. */
+export function isPageView({ method, headers }: Visit): boolean {
+  const { accept = '', 'sec-fetch-dest': destination } = headers
+  if (method !== 'GET') return false
+  return destination === undefined ? accept.toLowerCase().includes('text/html') : destination === 'document'
+}
+
 /** Somebody looks at a page: not an icon, an image or a script that the page asks for. */
 export function isNavigation({ method, path, headers }: Visit): boolean {
   if (method !== 'GET' || path === '/favicon.ico') return false

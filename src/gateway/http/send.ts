@@ -1,6 +1,6 @@
 // Writes a Response to a node:http response.
 import type { ServerResponse } from 'node:http'
-import { drain } from './form.ts'
+import { drain } from './drain.ts'
 
 export async function send(response: ServerResponse, answer: Response): Promise<void> {
   const { 'set-cookie': _, ...headers } = Object.fromEntries(answer.headers)

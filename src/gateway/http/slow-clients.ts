@@ -1,15 +1,16 @@
 // Cuts off clients that neither take what they asked for nor send what they announced. It looks at connections, so that
 // no kind of answer can be forgotten, and counts how often nothing had moved, so that a request costs no timer.
-import type { ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Report } from '../../events.ts'
+import type { GatewayContext } from '../context.ts'
 import { createWatchList, type Watched } from './watch-list.ts'
+import { whoAsks } from './who-asks.ts'
 
 export interface SlowClients {
   /** The connection of this answer is watched from now on. */
   watch(response: ServerResponse): void
   /** The same for a connection that has become a socket of another kind. */
-  watchSocket(socket: Socket): void
+  watchSocket(request: IncomingMessage): void
   stop(): void
 }
 
@@ -17,6 +18,8 @@ interface Connection extends Watched {
   readonly socket: Socket
   /** The newest one; only its request can still be on its way. */
   response: ServerResponse | undefined
+  /** What a proxy said of where the newest request came from. */
+  forwardedFor: IncomingHttpHeaders[string]
   delivered: number
   received: number
   /** How many looks in a row found the same bytes waiting for the client to take them. */
@@ -30,17 +33,18 @@ interface Connection extends Watched {
 /** So many looks make up the deadline. */
 const LOOKS = 30
 
-export function createSlowClients(timeoutMs: number, report: Report): SlowClients {
+export function createSlowClients({ settings, report }: Pick<GatewayContext, 'settings' | 'report'>): SlowClients {
   const connections = new WeakMap<Socket, Connection>()
-  const watched = createWatchList<Connection>(Math.ceil(timeoutMs / LOOKS), look)
+  const watched = createWatchList<Connection>(Math.ceil(settings.CLIENT_TIMEOUT_MS / LOOKS), look)
 
   function look(connection: Connection): void {
     lookAtWriting(connection)
     lookAtReading(connection)
-    const { socket, unread, unsent, unwanted } = connection
+    const { socket, forwardedFor, unread, unsent, unwanted } = connection
     if (Math.max(unread, unsent, unwanted) < LOOKS) return
     const reason = unread >= LOOKS ? 'reads_nothing' : unsent >= LOOKS ? 'sends_nothing' : 'sends_for_too_long'
-    report('client_cut_off', { address: socket.remoteAddress, reason })
+    const visit = { address: socket.remoteAddress ?? '', headers: { 'x-forwarded-for': forwardedFor } }
+    report('client_cut_off', { ...whoAsks({ settings }, visit), reason })
     socket.destroy()
   }
 
@@ -48,6 +52,7 @@ export function createSlowClients(timeoutMs: number, report: Report): SlowClient
     const fresh = {
       socket,
       response: undefined,
+      forwardedFor: undefined,
       delivered: 0,
       received: 0,
       unread: 0,
@@ -61,16 +66,15 @@ export function createSlowClients(timeoutMs: number, report: Report): SlowClient
     return fresh
   }
 
+  function watch({ socket, headers }: IncomingMessage, response: ServerResponse | undefined): void {
+    const connection = connections.get(socket) ?? add(socket)
+    connection.response = response
+    connection.forwardedFor = headers['x-forwarded-for']
+  }
+
   return {
-    watch(response) {
-      const { socket } = response.req
-      const connection = connections.get(socket) ?? add(socket)
-      connection.response = response
-    },
-    watchSocket(socket) {
-      const connection = connections.get(socket) ?? add(socket)
-      connection.response = undefined
-    },
+    watch: response => watch(response.req, response),
+    watchSocket: request => watch(request, undefined),
     stop: () => watched.stop(),
   }
 }

@@ -1,6 +1,7 @@
 // Whom to believe about where a request came from: X-Forwarded-* and X-Original-* count only from proxies that the
 // settings name.
 import { type BlockList, isIPv6 } from 'node:net'
+import { splitList } from './list-header.ts'
 import type { Visit } from './request.ts'
 
 export function isTrusted(proxies: BlockList | undefined, address: string): boolean {
@@ -9,7 +10,10 @@ export function isTrusted(proxies: BlockList | undefined, address: string): bool
 }
 
 /** Whoever the nearest proxy that is not ours saw. */
-export function clientAddress(proxies: BlockList | undefined, { address, headers }: Visit): string {
+export function clientAddress(
+  proxies: BlockList | undefined,
+  { address, headers }: Pick<Visit, 'address' | 'headers'>,
+): string {
   const chain = [...splitList(headers['x-forwarded-for']), address]
   for (const hop of chain.reverse()) if (!isTrusted(proxies, hop)) return plainAddress(hop)
   return plainAddress(chain.at(-1) ?? address)
@@ -18,11 +22,4 @@ export function clientAddress(proxies: BlockList | undefined, { address, headers
 /** An IPv4 address that a dual-stack socket shows as IPv6. */
 export function plainAddress(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '')
-}
-
-export function splitList(header: string | string[] | undefined): string[] {
-  return String(header ?? '')
-    .split(',')
-    .map(part => part.trim())
-    .filter(Boolean)
 }

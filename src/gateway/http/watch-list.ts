@@ -5,7 +5,7 @@ export interface Watched {
   place: number
 }
 
-export interface WatchList<Item extends Watched> {
+interface WatchList<Item extends Watched> {
   readonly items: readonly Item[]
   add(item: Item): void
   /** Does nothing if it is not there. */

@@ -1,14 +1,14 @@
 // The assertion: who is there, signed for one application alone, for a few minutes.
 import { SignJWT } from 'jose'
-import type { SigningKeys } from '../../session/signing-keys.ts'
+import type { SigningKeys } from '../../session/keys/signing-keys.ts'
 import type { Identity } from '../../session/user-identity.ts'
 import type { Identified } from './identity-headers.ts'
 
-export interface Assertions {
+interface Assertions {
   sign(identified: Identified, audience: string): Promise<Assertion>
 }
 
-export interface Assertion {
+interface Assertion {
   readonly token: string
   /** Claims that were too long for it; of groups some may be there. */
   readonly leftOut: readonly string[]

@@ -1,7 +1,7 @@
 // Text as the value of a header: what it cannot carry is percent-encoded, and what is too long for applications is cut.
 
 /** Many applications refuse a request whose headers are over 8 KiB; four of these have to fit into it. */
-export const LONGEST_VALUE = 2048
+const LONGEST_VALUE = 2048
 
 /** What a header cannot carry is percent-encoded; so is the percent sign, or `%61dmin` could be taken for somebody else. */
 export function printable(text: string): string {

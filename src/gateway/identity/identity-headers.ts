@@ -1,8 +1,8 @@
 // What tells an application who is there: plain headers, and a signed assertion that proves they came through us.
 import type { Report } from '../../events.ts'
+import type { SigningKeys } from '../../session/keys/signing-keys.ts'
 import type { LoadedSession } from '../../session/session-cache.ts'
 import type { Session } from '../../session/session-record.ts'
-import type { SigningKeys } from '../../session/signing-keys.ts'
 import type { Settings } from '../../settings/read.ts'
 import { createAssertions } from './assertion.ts'
 import { type Encoded, encodeBounded, encodeNames, printable } from './encoded-text.ts'
@@ -21,14 +21,14 @@ export interface Identities {
   publicKeys(): Promise<KeySet>
 }
 
-export interface IdentityParts {
+interface IdentityParts {
   readonly settings: Settings
   readonly keys: SigningKeys
   readonly now: () => number
   readonly report: Report
 }
 
-interface Made {
+interface ReusableHeaders {
   readonly headers: IdentityHeaders
   readonly until: number
 }
@@ -42,14 +42,14 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
   const nobody: IdentityHeaders = Object.fromEntries(names.map(name => [name, '']))
   const assertions = createAssertions(settings.BASE_URL, keys, now)
   /** By audience. */
-  const made = new WeakMap<Identified, Map<string, Made>>()
+  const made = new WeakMap<Identified, Map<string, ReusableHeaders>>()
 
   async function make(identified: Identified, audience: string): Promise<IdentityHeaders> {
     const { token, leftOut } = await assertions.sign(identified, audience)
     for (const claim of leftOut)
       report('identity_cut', { user: identified.who.username, header: IDENTITY_ASSERTION, claim })
     const headers = { ...plainHeaders(identified), [IDENTITY_ASSERTION]: token }
-    const before = made.get(identified) ?? new Map<string, Made>()
+    const before = made.get(identified) ?? new Map<string, ReusableHeaders>()
     made.set(identified, before.set(audience, { headers, until: now() + REUSED_MS }))
     return headers
   }

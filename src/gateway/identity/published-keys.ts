@@ -1,7 +1,7 @@
 // The public keys that applications verify our assertions with, as a JSON Web Key Set.
 import { createPublicKey } from 'node:crypto'
 import { exportJWK } from 'jose'
-import type { SigningKeys } from '../../session/signing-keys.ts'
+import type { SigningKeys } from '../../session/keys/signing-keys.ts'
 
 export interface KeySet {
   readonly keys: readonly object[]

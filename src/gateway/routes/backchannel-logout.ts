@@ -8,6 +8,7 @@ import { scopeOf } from '../../provider/providers.ts'
 import type { GatewayContext } from '../context.ts'
 import { errorAnswer, jsonAnswer, tooMany } from '../http/page-answers.ts'
 import type { Visit } from '../http/request.ts'
+import { whoAsks } from '../http/who-asks.ts'
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 const OLDEST_SECONDS = 300
@@ -49,7 +50,8 @@ export async function backchannelLogout(
   const ended = await endSessions(context, provider, claims)
   // Only now: a provider whose token we could not carry out may send it again.
   if (!(await remember(context, claims.jti))) return refusal(context, visit)
-  context.report('session_ended', { by: 'provider', provider: provider.plan.id, sub: claims.sub, ended })
+  const facts = { by: 'provider', provider: provider.plan.id, ended }
+  context.report('session_ended', { ...whoAsks(context, visit), ...whoseOf(claims), ...facts })
   return jsonAnswer(context, {})
 }
 
@@ -68,6 +70,11 @@ async function endSessions(
   return ended > 0 || !user ? ended : sessions.endUnknownDevicesOf(user)
 }
 
+/** Without a `sub`, the provider's session is told from others by a hash: its name is for the provider alone. */
+function whoseOf({ sub, sid = '' }: LogoutClaims): { sub: string } | { session: string } {
+  return sub === undefined ? { session: hash('sha256', sid, 'base64url') } : { sub }
+}
+
 /** Only what is refused is counted: of a thousand users whom the provider signs out at once, each has to be heard. */
 async function refusal(context: GatewayContext, visit: Visit): Promise<Response> {
   if (!(await context.rateLimit.admits('logout', visit))) return tooMany(context, visit)
@@ -81,22 +88,22 @@ interface Logout {
 
 /** `iss` says whose token it is; the signature has to prove it. */
 async function readLogout(
-  { providers, report, now }: Pick<GatewayContext, 'providers' | 'report' | 'now'>,
-  { address }: Visit,
+  context: Pick<GatewayContext, 'providers' | 'report' | 'settings' | 'now'>,
+  visit: Visit,
   token: string,
 ): Promise<Logout | undefined> {
   try {
     const { iss = '' } = decodeJwt(token)
-    const provider = await signerOf(providers, iss)
+    const provider = await signerOf(context.providers, iss)
     const signed = await provider.verify(token, ['iat', 'exp', 'jti'])
     const { claims } = logoutToken.parse({ header: decodeProtectedHeader(token), claims: signed })
-    const age = now() / 1000 - claims.iat
+    const age = context.now() / 1000 - claims.iat
     if (age > OLDEST_SECONDS || age < -CLOCK_TOLERANCE_SECONDS)
       throw new MenshenError('provider_answer', 'it is not of this moment')
     return { provider, claims }
   } catch (error) {
     const { code = 'unreadable' } = error as { code?: string }
-    report('logout_token_refused', { reason: code, address })
+    context.report('logout_token_refused', { ...whoAsks(context, visit), reason: code })
     return undefined
   }
 }

@@ -13,6 +13,7 @@ import { CLEAR_FRAGMENT, clearCookie, FRAGMENT_COOKIE, readCookie } from '../htt
 import { errorAnswer, redirectAnswer, tooMany } from '../http/page-answers.ts'
 import { isNoPage } from '../http/provenance.ts'
 import type { Visit } from '../http/request.ts'
+import { whoAsks } from '../http/who-asks.ts'
 import { returnPathOf } from './login.ts'
 import { failTrial, finishTrial } from './trial.ts'
 
@@ -70,17 +71,19 @@ async function signInOnce(
     const provider = begun ? providers.get(begun.provider) : providers.main
     if (!provider || (!begun && isRemembered(provider.plan))) return 'invalid_state'
     // RFC 9207: an answer that another provider sent is refused before it spends anything.
-    const isIssuer = await orFailure(context, provider, 'token_error', provider.isIssuer(answer.issuers))
+    const isIssuer = await orFailure(context, visit, provider, 'token_error', provider.isIssuer(answer.issuers))
     if (isIssuer !== true) return isIssuer || 'callback_error'
     if (await isOfAnother(context, provider, answer)) return 'callback_error'
     const attempt = begun && (await attempts.take(browser, answer.state))
     if (begun && !attempt) return 'invalid_state'
     const { trial } = attempt ?? {}
     if (trial)
-      return await withSlot(context, provider, () => finishTrial(context, provider, answer, { ...attempt, trial }))
-    return await withSlot(context, provider, () => signIn(context, visit, provider, answer, attempt))
+      return await withSlot(context, visit, provider, () =>
+        finishTrial(context, provider, answer, { ...attempt, trial }),
+      )
+    return await withSlot(context, visit, provider, () => signIn(context, visit, provider, answer, attempt))
   } catch (cause) {
-    context.report('sign_in_failed', { ...factsOf(cause), reason: 'callback_error' })
+    context.report('sign_in_failed', { ...factsOf(cause), ...whoAsks(context, visit), reason: 'callback_error' })
     return 'callback_error'
   }
 }
@@ -107,7 +110,8 @@ type Failure = 'token_error' | 'userinfo_error'
 
 /** The code is not spent before there is room for all that follows. */
 async function withSlot(
-  { report }: Pick<GatewayContext, 'report'>,
+  context: Pick<GatewayContext, 'report' | 'settings'>,
+  visit: Visit,
   provider: Provider,
   work: () => Promise<Response | Failure>,
 ): Promise<Response | Failure> {
@@ -115,7 +119,8 @@ async function withSlot(
     return await provider.withSlot(work)
   } catch (error) {
     if (!(error instanceof MenshenError) || error.code !== 'provider_busy') throw error
-    report('sign_in_failed', { provider: provider.plan.id, ...factsOf(error), reason: 'token_error' })
+    const facts = { ...whoAsks(context, visit), provider: provider.plan.id, reason: 'token_error' }
+    context.report('sign_in_failed', { ...factsOf(error), ...facts })
     return 'token_error'
   }
 }
@@ -129,18 +134,17 @@ async function signIn(
 ): Promise<Response | Failure> {
   const { verifier, nonce, startedAt } = attempt ?? {}
   const redeemed = provider.redeem({ code, state, verifier, nonce, startedAt })
-  const tokens = await orFailure(context, provider, 'token_error', redeemed)
+  const tokens = await orFailure(context, visit, provider, 'token_error', redeemed)
   if (typeof tokens === 'string') return tokens
-  const facts = await orFailure(context, provider, 'userinfo_error', provider.userFacts(tokens, code))
+  const facts = await orFailure(context, visit, provider, 'userinfo_error', provider.userFacts(tokens, code))
   if (typeof facts === 'string') return facts
 
   const { ticket, loaded } = await context.sessions.open({ tokens, facts, provider: scopeOf(provider) })
   await closePrevious(context, visit)
-  const { userInfo, userRole } = loaded.session
+  const { userRole } = loaded.session
   context.report('sign_in', {
+    ...whoAsks(context, visit, loaded),
     session: loaded.key,
-    user: userInfo.username,
-    sub: userInfo.sub,
     provider: provider.plan.id,
     role: userRole,
   })
@@ -155,15 +159,18 @@ async function signIn(
 
 /** Whatever happens to it, the new session is good. */
 async function closePrevious(
-  { cookies, sessions, report }: Pick<GatewayContext, 'cookies' | 'sessions' | 'report'>,
-  { headers }: Visit,
+  context: Pick<GatewayContext, 'cookies' | 'sessions' | 'report' | 'settings'>,
+  visit: Visit,
 ): Promise<void> {
-  const ticket = readCookie(headers.cookie, cookies.session)
-  if (ticket) await sessions.close(ticket).catch(error => report('previous_session_left', factsOf(error)))
+  const { cookies, sessions, report } = context
+  const ticket = readCookie(visit.headers.cookie, cookies.session)
+  const tell = (error: unknown) => report('previous_session_left', { ...factsOf(error), ...whoAsks(context, visit) })
+  if (ticket) await sessions.close(ticket).catch(tell)
 }
 
 async function orFailure<T>(
-  { report }: Pick<GatewayContext, 'report'>,
+  context: Pick<GatewayContext, 'report' | 'settings'>,
+  visit: Visit,
   { plan }: Provider,
   failure: Failure,
   call: Promise<T>,
@@ -171,7 +178,8 @@ async function orFailure<T>(
   try {
     return await call
   } catch (error) {
-    report('sign_in_failed', { provider: plan.id, ...factsOf(error), reason: failure })
+    const facts = { ...whoAsks(context, visit), provider: plan.id, reason: failure }
+    context.report('sign_in_failed', { ...factsOf(error), ...facts })
     return failure
   }
 }

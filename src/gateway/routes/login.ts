@@ -12,6 +12,7 @@ import { errorAnswer, jsonAnswer, pageAnswer, redirectAnswer, tooMany } from '..
 import { isFromOwnOrigin } from '../http/provenance.ts'
 import { isByScript, type Visit } from '../http/request.ts'
 import { readSignedOut } from '../http/signed-out-cookie.ts'
+import { whoAsks } from '../http/who-asks.ts'
 
 export async function showLogin(context: GatewayContext, visit: Visit): Promise<Response> {
   const moved = toOwnHost(context, visit)
@@ -83,7 +84,7 @@ async function signedIn(context: GatewayContext, visit: Visit) {
     const { nickname, username } = loaded.session.userInfo
     return { name: nickname || username, continueTo: returnPathOf(context, visit) ?? '/' }
   } catch (error) {
-    context.report('login_without_store', factsOf(error))
+    context.report('login_without_store', { ...factsOf(error), ...whoAsks(context, visit) })
     return undefined
   }
 }

@@ -12,6 +12,7 @@ import { errorAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts
 import { isFromOwnOrigin, isOwnNavigation } from '../http/provenance.ts'
 import type { Visit } from '../http/request.ts'
 import { type SignedOut, signedOutCookie } from '../http/signed-out-cookie.ts'
+import { whoAsks } from '../http/who-asks.ts'
 
 export async function signOut(context: GatewayContext, visit: Visit): Promise<Response> {
   const { cookies, sessions, report } = context
@@ -19,8 +20,8 @@ export async function signOut(context: GatewayContext, visit: Visit): Promise<Re
   if (!isDeliberate(context, visit)) return askFirst(context, visit, ticket)
   const session = ticket && (await sessions.close(ticket))
   if (!session) return signedOut(context, visit, { location: OWN_PATHS.login }, 'here')
-  report('sign_out', { user: session.userInfo.username, sub: session.userInfo.sub })
-  return signedOut(context, visit, await leaveProvider(context, session), 'here')
+  report('sign_out', whoAsks(context, visit, { session }))
+  return signedOut(context, visit, await leaveProvider(context, visit, session), 'here')
 }
 
 /** Every session of this user, on every device. */
@@ -33,8 +34,8 @@ export async function signOutEverywhere(
   if (!isFromOwnOrigin(visit, settings.BASE_URL)) return errorAnswer(context, visit, 'foreign')
   const { session } = loaded
   const ended = await sessions.endAllOf(userIdOf(session))
-  report('sign_out', { user: session.userInfo.username, sub: session.userInfo.sub, ended })
-  return signedOut(context, visit, await leaveProvider(context, session), 'everywhere')
+  report('sign_out', { ...whoAsks(context, visit, loaded), ended })
+  return signedOut(context, visit, await leaveProvider(context, visit, session), 'everywhere')
 }
 
 /** No image, frame, look ahead or link of another site. */
@@ -65,14 +66,16 @@ function signedOut(context: GatewayContext, visit: Visit, way: WayOut, where: Si
 }
 
 /** Tells the provider, or says where the browser does. It never stands in the way of a sign-out. */
-async function leaveProvider(
-  { providers, report }: Pick<GatewayContext, 'providers' | 'report'>,
-  session: Session,
-): Promise<WayOut> {
-  const provider = providers.get(session.provider)
+async function leaveProvider(context: GatewayContext, visit: Visit, session: Session): Promise<WayOut> {
+  const provider = context.providers.get(session.provider)
   if (!provider) return { location: OWN_PATHS.login }
   const state = newTicket()
-  const tell = (error: unknown) => report('provider_not_told', { provider: provider.plan.id, ...factsOf(error) })
+  const tell = (error: unknown) =>
+    context.report('provider_not_told', {
+      ...factsOf(error),
+      ...whoAsks(context, visit, { session }),
+      provider: provider.plan.id,
+    })
   const [location] = await Promise.all([
     provider.signOutUrl(session, state).catch(tell),
     provider.signOut(session).catch(tell),

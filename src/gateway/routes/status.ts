@@ -6,12 +6,13 @@ import { unauthenticated } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
 import { jsonAnswer, tooMany } from '../http/page-answers.ts'
 import type { Visit } from '../http/request.ts'
+import { whoAsks } from '../http/who-asks.ts'
 
 export async function health(context: GatewayContext): Promise<Response> {
   return jsonAnswer(context, { status: 'ok' })
 }
 
-export async function ready(context: GatewayContext): Promise<Response> {
+export async function ready(context: GatewayContext, visit: Visit): Promise<Response> {
   // Whoever asks sends the next requests elsewhere.
   if (context.lifecycle.closing) return notReady(context, 'closing')
   // While it is being set up, a page that names what is missing helps more than none.
@@ -19,11 +20,11 @@ export async function ready(context: GatewayContext): Promise<Response> {
   try {
     await context.store.ready()
   } catch (error) {
-    context.report('not_ready', factsOf(error))
+    context.report('not_ready', { ...factsOf(error), ...whoAsks(context, visit) })
     return notReady(context, 'store')
   }
   if (!context.upstreams.isTurningAway) return jsonAnswer(context, { status: 'ready' })
-  context.report('not_ready', { reason: 'upstream' })
+  context.report('not_ready', { ...whoAsks(context, visit), reason: 'upstream' })
   return notReady(context, 'upstream')
 }
 

@@ -1,7 +1,7 @@
 // The doctor: everything that a sign-in needs, looked at without changing anything. The command and the console show what
 // it finds.
 import type { ProviderPlan } from '../../provider/plan.ts'
-import { deriveKeys } from '../../session/derived-keys.ts'
+import { deriveKeys } from '../../session/keys/derived-keys.ts'
 import type { Config } from '../../settings/config/config-file.ts'
 import type { Misspelt } from '../../settings/misspelt.ts'
 import type { Settings } from '../../settings/read.ts'

@@ -1,7 +1,7 @@
 // The doctor's question to the Menshen that runs at BASE_URL: what of my request has arrived at you? Only whoever has our
 // secret can ask it, and only we can answer it.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
-import type { KeyList } from '../../session/derived-keys.ts'
+import type { KeyList } from '../../session/keys/derived-keys.ts'
 
 export const QUESTION_HEADER = 'x-menshen-doctor'
 /** Clocks of the machines behind one address may be a little apart. */

@@ -1,7 +1,7 @@
 // What can be said of the settings by themselves: what is risky, misspelt or contradicts itself, and which cookies they mean.
 import { EVENTS } from '../../events.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
-import { secretProblem } from '../../session/derived-keys.ts'
+import { secretProblem } from '../../session/keys/derived-keys.ts'
 import { adviceFor } from '../../settings/advice.ts'
 import { isLoopback } from '../../settings/deployment.ts'
 import { printable } from '../../settings/json-place.ts'

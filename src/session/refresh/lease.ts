@@ -41,7 +41,7 @@ export function createLeases(store: Store, lifeMs: number, now: () => number, re
             // What has expired is absent, and only our own version is replaced.
             if (stored) await store.replace(key, { ...ours, expiresAt: now() }, stored.version)
           } catch (error) {
-            report('lease_not_released', factsOf(error))
+            report('lease_not_released', { ...factsOf(error), session: name })
           }
         },
       }

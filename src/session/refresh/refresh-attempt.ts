@@ -2,6 +2,7 @@
 // its failure means.
 import { factsOf, MenshenError } from '../../errors.ts'
 import type { LoadedSession } from '../session-cache.ts'
+import { sessionFacts } from '../session-facts.ts'
 import { type Session, sameTokens, tokenExpiresAt } from '../session-record.ts'
 import type { Lease } from './lease.ts'
 import type { Refresh, RefreshContext, Refreshed, SessionProvider } from './refresher.ts'
@@ -23,8 +24,8 @@ export async function attemptRefresh(context: RefreshContext, refresh: Refresh):
     const tokens = await provider.refresh({ ...session, refreshToken })
     const saved = await saveTokens(context, refresh, latest, tokens)
     backoffs.forget(seen.key)
-    if (saved) report('session_refreshed', { session: seen.key })
-    else await revokeTokens(context, provider, { refreshToken, ...tokens })
+    if (saved) report('session_refreshed', sessionFacts(seen))
+    else await revokeTokens(context, provider, latest, { refreshToken, ...tokens })
     return saved
   } catch (error) {
     if (!(error instanceof MenshenError) || error.code === 'store_unavailable') throw error
@@ -50,7 +51,7 @@ async function failRefresh(
   const { store, load, backoffs, report } = context
   const latest = await load(ticket)
   if (!latest || !sameTokens(latest.session, seen.session)) return latest
-  const facts = { session: seen.key, ...factsOf(error), reason: error.code }
+  const facts = { ...sessionFacts(seen), ...factsOf(error), reason: error.code }
   // Only a refusal is a verdict on the session. Everything else may be over in a moment, or be the operator's to mend.
   if (error.code !== 'provider_refused' && mayKeep(context, latest)) {
     report('session_refresh_failed', { ...facts, outcome: 'kept' })

@@ -18,7 +18,7 @@ import { LONGEST_SAVE_WAIT_MS } from './token-saving.ts'
 /** The session as it is now; `ended` if the refresh failed and closed it; `undefined` if it was gone already. */
 export type Refreshed = LoadedSession | 'ended' | undefined
 
-export interface Refresher {
+interface Refresher {
   refresh(ticket: string, seen: LoadedSession): Promise<Refreshed>
   /** Resolves when no refresh is under way, or none gets any further. */
   settle(): Promise<void>

@@ -4,6 +4,7 @@ import { factsOf } from '../../errors.ts'
 import type { HeldTokens } from '../../provider/calls/sign-out-calls.ts'
 import type { TokenSet } from '../../provider/token-answer.ts'
 import type { LoadedSession } from '../session-cache.ts'
+import { sessionFacts } from '../session-facts.ts'
 import type { Refresh, RefreshContext, SessionProvider } from './refresher.ts'
 
 const FIRST_SAVE_WAIT_MS = 50
@@ -25,7 +26,7 @@ export async function saveTokens(
       return await save(ticket, latest, { tokens })
     } catch (error) {
       if (now() > worthless) throw error
-      report('tokens_not_saved', { session: latest.key, ...factsOf(error) })
+      report('tokens_not_saved', { ...sessionFacts(latest), ...factsOf(error) })
       if (failures === PATIENT_SAVINGS) inTrouble(error)
       await pause(wait)
       wait = Math.min(wait * 2, LONGEST_SAVE_WAIT_MS)
@@ -37,11 +38,12 @@ export async function saveTokens(
 export async function revokeTokens(
   { report }: Pick<RefreshContext, 'report'>,
   provider: SessionProvider,
+  ended: LoadedSession,
   held: HeldTokens,
 ): Promise<void> {
   try {
     await provider.signOut(held)
   } catch (error) {
-    report('provider_not_told', factsOf(error))
+    report('provider_not_told', { ...factsOf(error), ...sessionFacts(ended) })
   }
 }

@@ -1,5 +1,5 @@
-// The files of the embedded store, and what it takes that a broken disk is an error there and never the end of the
-// process, which it is to lmdb-js in several places.
+// The files of the embedded store. They are inspected before they are opened: what lmdb-js cannot open often ends the
+// process instead of being an error.
 
 import { existsSync } from 'node:fs'
 import { access, constants, mkdir, open as openFile, rm, stat, writeFile } from 'node:fs/promises'
@@ -19,8 +19,8 @@ const OPTIONS = {
 const SIGNATURE = { at: 24, bytes: Buffer.from('dec0efbe02000000', 'hex') }
 /** More than new files need. */
 const ROOM_BYTES = 256 * 1024
-/** A disk that hangs, or a process that was stopped in the midst of a write, must not hang us. */
-const DEADLINE_MS = 10_000
+
+export type LmdbFiles = Awaited<ReturnType<typeof openFiles>>
 
 export async function openFiles(directory: string) {
   try {
@@ -28,6 +28,7 @@ export async function openFiles(directory: string) {
     await inspect(directory)
     const root = open({ path: directory, ...OPTIONS })
     return {
+      directory,
       root,
       records: root.openDB<Buffer, string>('records', { encoding: 'binary', useVersions: true }),
       byLabel: root.openDB<Buffer, string>('byLabel', { encoding: 'binary' }),
@@ -82,20 +83,4 @@ async function isNewOrOurs(data: string): Promise<boolean> {
   const { at, bytes } = SIGNATURE
   const { bytesRead, buffer } = await file.read(Buffer.alloc(bytes.length), 0, bytes.length, at)
   return bytesRead === 0 ? (await file.stat()).size === 0 : buffer.equals(bytes)
-}
-
-/** lmdb-js gives the reason of a failed write in a second promise, which ends the process if nobody looks at it. */
-export async function withReason(write: Promise<boolean>): Promise<boolean> {
-  try {
-    return await write
-  } catch (failure) {
-    await (failure as { commitError?: Promise<never> }).commitError
-    throw failure
-  }
-}
-
-export async function inTime<Result>(work: Promise<Result>): Promise<Result> {
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(late.reject, DEADLINE_MS, new Error(`No answer from the disk in ${DEADLINE_MS} ms.`))
-  return Promise.race([work, late.promise]).finally(() => clearTimeout(timer))
 }

@@ -13,7 +13,7 @@ interface Proof {
   readonly expiresAt: number
 }
 
-export interface ProofsOptions {
+interface ProofsOptions {
   /** Makes the reads of this turn see what all processes have done up to now, and gives the generation. */
   readGeneration(): number
   lookUp(key: string): Proof | undefined
@@ -24,6 +24,7 @@ export interface ProofsOptions {
 const MOST = 100_000
 
 export function createProofs({ readGeneration, lookUp, now }: ProofsOptions): Proofs {
+  // No `lru-cache`: every write empties it, and a bounded cache takes as long for that as it is large.
   const proven = new Map<string, Proof>()
   let generation: number | undefined
   let turnBegan = false

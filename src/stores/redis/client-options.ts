@@ -1,6 +1,5 @@
 // How every client of node-redis is set up here.
 
-import { DEADLINE_MS } from './deadline.ts'
 import type { Host } from './redis-address.ts'
 import type { TlsOptions } from './tls-options.ts'
 
@@ -8,6 +7,8 @@ export interface Credentials {
   readonly username?: string
   readonly password?: string
 }
+
+export const DEADLINE_MS = 2000
 
 export function clientOptions({ username, password }: Credentials, socket: Partial<Host & TlsOptions>) {
   return {
@@ -19,5 +20,8 @@ export function clientOptions({ username, password }: Credentials, socket: Parti
   }
 }
 
-/** The timeouts of node-redis would be a timer for each command, and end too early: see deadline.ts. */
+/**
+ * The timeouts of node-redis end when a command is written and not when it is answered, and would be a timer for each.
+ * DEADLINE_MS is for the whole of it.
+ */
 export const COMMAND_OPTIONS = { timeout: 0 }

@@ -3,10 +3,10 @@
 // is known that its session has changed.
 
 import { RedisCluster } from 'redis'
-import { COMMAND_OPTIONS, clientOptions } from './client-options.ts'
+import { inTime } from '../deadline.ts'
+import { COMMAND_OPTIONS, clientOptions, DEADLINE_MS } from './client-options.ts'
 import { commandsOf, scripts } from './commands.ts'
 import { type Connect, superviseConnection } from './connection.ts'
-import { inTime } from './deadline.ts'
 import type { ClusterAddress } from './redis-address.ts'
 import { tlsOptionsOf } from './tls-options.ts'
 
@@ -30,7 +30,7 @@ export function toCluster(address: ClusterAddress): Connect {
       reason = error
     })
     try {
-      await inTime(cluster.connect())
+      await inTime(cluster.connect(), DEADLINE_MS)
     } catch (error) {
       cluster.destroy()
       throw reason ?? error

@@ -15,7 +15,7 @@ export interface Commands {
   ping(): Promise<unknown>
 }
 
-/** The version and the expiry are where record.ts has them. */
+/** The version and the expiry are where redis-record.ts has them. */
 const PUT = `
 local head = redis.call('GETRANGE', KEYS[1], 0, 23)
 local lives = #head == 24 and struct.unpack('<d', head, 17) > tonumber(ARGV[2])
@@ -37,29 +37,28 @@ return 1`
 
 type Argument = string | Buffer
 
+function keyFirst(parser: CommandParser, key: string, ...rest: Argument[]): void {
+  parser.pushKey(key)
+  parser.push(...rest)
+}
+
 export const scripts = {
   put: defineScript({
     SCRIPT: PUT,
     NUMBER_OF_KEYS: 1,
-    parseCommand(parser: CommandParser, name: string, ...rest: Argument[]) {
-      parser.pushKey(name)
-      parser.push(...rest)
-    },
+    parseCommand: keyFirst,
     transformReply: (reply: number) => reply === 1,
   }),
   addMember: defineScript({
     SCRIPT: ADD_MEMBER,
     NUMBER_OF_KEYS: 1,
-    parseCommand(parser: CommandParser, index: string, ...rest: Argument[]) {
-      parser.pushKey(index)
-      parser.push(...rest)
-    },
+    parseCommand: keyFirst,
     transformReply: (reply: number) => reply,
   }),
 }
 
 /** The part of node-redis that its client and its cluster have in common. */
-interface Client {
+interface CommandingClient {
   withTypeMapping(mapping: { [RESP_TYPES.BLOB_STRING]: BufferConstructor }): {
     get(name: string): Promise<Buffer | null>
     getDel(name: string): Promise<Buffer | null>
@@ -76,7 +75,7 @@ interface Client {
   ping(): Promise<string>
 }
 
-export function commandsOf(client: Client): Commands {
+export function commandsOf(client: CommandingClient): Commands {
   const binary = client.withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer })
   return {
     get: name => binary.get(name),

@@ -1,10 +1,11 @@
 // One connection to Redis, from its first answer to its first failure. It never reconnects: reconnecting-client.ts replaces it.
 
 import { setTimeout as pause } from 'node:timers/promises'
+import { inTime } from '../deadline.ts'
+import { DEADLINE_MS } from './client-options.ts'
 import type { Commands } from './commands.ts'
-import { inTime } from './deadline.ts'
 import { createReadCache } from './read-cache.ts'
-import { type Indexed, recordName, unpackRecord } from './redis-record.ts'
+import { decodeReply, type Indexed, recordName } from './redis-record.ts'
 
 export interface Connection {
   readonly commands: Commands
@@ -25,7 +26,8 @@ export interface Connection {
 
 export type Connect = () => Promise<Connection>
 
-export interface Client {
+/** What node-redis calls a client or a cluster. */
+interface SupervisedClient {
   close(): Promise<unknown>
   destroy(): void
 }
@@ -36,8 +38,8 @@ const SILENCE_MS = 1000
 const TRUST_MS = 2000
 
 /** `cacheSize` is 0 where the server does not say what changes. */
-export function superviseConnection(client: Client, commands: Commands, cacheSize: number): Connection {
-  const fetch = async (key: string) => unpackRecord(key, await commands.get(recordName(key)))
+export function superviseConnection(client: SupervisedClient, commands: Commands, cacheSize: number): Connection {
+  const fetch = async (key: string) => decodeReply(key, await commands.get(recordName(key)))
   const cache = cacheSize > 0 ? createReadCache(cacheSize, fetch) : undefined
   const { promise: lost, resolve } = Promise.withResolvers<unknown>()
   let isLost = false
@@ -79,7 +81,7 @@ export function superviseConnection(client: Client, commands: Commands, cacheSiz
     forgetAll: () => cache?.forgetAll(),
 
     async close() {
-      await inTime(client.close()).catch(() => {})
+      await inTime(client.close(), DEADLINE_MS).catch(() => {})
       lose(new Error('The store is closed.'))
     },
   }

@@ -15,7 +15,7 @@ import { GENERATION_LENGTH, type Indexed } from './redis-record.ts'
 const EXPIRY_DIGITS = 16
 const TAIL_LENGTH = EXPIRY_DIGITS + GENERATION_LENGTH
 
-export interface Member {
+interface Member {
   readonly text: string
   readonly key: string
   readonly expiresAt: number

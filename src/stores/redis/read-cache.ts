@@ -4,7 +4,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Indexed } from './redis-record.ts'
 
-export interface ReadCache {
+interface ReadCache {
   get(key: string): Indexed | undefined
   /** Reads a record and keeps it, unless it is forgotten before the answer is here. */
   load(key: string): Promise<Indexed | undefined>

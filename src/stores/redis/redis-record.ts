@@ -27,18 +27,18 @@ export function keyOf(name: string): string {
   return name.slice(recordName('').length)
 }
 
-export function packVersion(version: number): Buffer {
+export function encodeVersion(version: number): Buffer {
   const bytes = Buffer.allocUnsafe(8)
   bytes.writeDoubleLE(version)
   return bytes
 }
 
-export function packRecord({ version, generation, ...entry }: Indexed): Buffer {
-  return Buffer.concat([packVersion(version), Buffer.from(generation, 'latin1'), packEntry(entry)])
+export function encodeRecord({ version, generation, ...entry }: Indexed): Buffer {
+  return Buffer.concat([encodeVersion(version), Buffer.from(generation, 'latin1'), packEntry(entry)])
 }
 
 /** A damaged one is no record. */
-export function unpackRecord(key: string, reply: Buffer | null): Indexed | undefined {
+export function decodeReply(key: string, reply: Buffer | null): Indexed | undefined {
   if (!reply || reply.length < ENTRY_AT) return undefined
   // Replies are views of whatever came through the socket, and would keep all of it in memory.
   const record = Buffer.from(reply)

@@ -7,16 +7,16 @@
 
 import { MenshenError } from '../../errors.ts'
 import type { Report } from '../../events.ts'
-import { firstVersion } from '../first-version.ts'
-import type { Entry, Store, Stored } from '../store.ts'
+import { inTime } from '../deadline.ts'
+import type { Store, Stored } from '../store.ts'
+import { DEADLINE_MS } from './client-options.ts'
 import { toCluster } from './cluster.ts'
 import type { Connect, Connection } from './connection.ts'
-import { inTime } from './deadline.ts'
-import { isIndexedAlike, newGeneration } from './label-index.ts'
-import { addToIndexes, listPage, removeFromIndexes } from './listing.ts'
-import { openReconnectingClient } from './reconnecting-client.ts'
+import { listPage } from './listing.ts'
+import { openReconnectingClient, type ReconnectingClient } from './reconnecting-client.ts'
 import { parseRedisAddress, type RedisAddress } from './redis-address.ts'
-import { type Indexed, keptMs, packRecord, packVersion, recordName, unpackRecord } from './redis-record.ts'
+import type { Indexed } from './redis-record.ts'
+import { putRecord, takeRecord } from './redis-writes.ts'
 import { toPrimary, toServer } from './single.ts'
 
 interface Options {
@@ -31,67 +31,26 @@ interface Options {
 export async function openRedisStore({ address, now, report, cacheSize = 10_000 }: Options): Promise<Store> {
   const target = parseRedisAddress(address)
   const client = await openReconnectingClient(connectorOf(target, cacheSize), target.name, report)
+  const ask = createAsk(client, target.name)
 
-  async function ask<Result>(work: (connection: Connection) => Promise<Result>): Promise<Result> {
-    const { connection } = client
-    try {
-      if (!connection) throw new Error('There is no connection.')
-      return await inTime(work(connection))
-    } catch (cause) {
-      // The server became a replica, so that the primary is elsewhere.
-      if (cause instanceof Error && cause.message.startsWith('READONLY')) connection?.lose(cause)
-      throw new MenshenError('store_unavailable', `The store at ${target.name} is not available.`, cause)
-    }
-  }
-
-  function isLiving({ expiresAt }: Entry): boolean {
-    return expiresAt > now()
+  function ifLiving(record: Indexed | undefined): Indexed | undefined {
+    return record && record.expiresAt > now() ? record : undefined
   }
 
   function known(key: string): Indexed | undefined {
-    const record = client.connection?.known(key)
-    return record && isLiving(record) ? record : undefined
+    return ifLiving(client.connection?.known(key))
   }
 
   async function find(key: string): Promise<Indexed | undefined> {
-    const record = known(key) ?? (await ask(connection => connection.load(key)))
-    return record && isLiving(record) ? record : undefined
+    return known(key) ?? ifLiving(await ask(connection => connection.load(key)))
   }
 
-  /** Nothing that is read before the change may be known after it. */
-  async function change<Result>(connection: Connection, key: string, make: () => Promise<Result>): Promise<Result> {
-    connection.forget(key)
-    return make().finally(() => connection.forget(key))
-  }
-
-  /** Writes `entry` in the place of `old`, or where there is nothing. False if it was not so. */
-  async function put(connection: Connection, key: string, entry: Entry, old?: Indexed): Promise<boolean> {
-    const { commands } = connection
-    const generation = old && isIndexedAlike(old, entry) ? old.generation : newGeneration()
-    const next = { ...entry, key, generation, version: (old?.version ?? firstVersion()) + 1 }
-    const record = packRecord(next)
-    const isMoved = generation !== old?.generation
-    if (isMoved) await addToIndexes(commands, next, now())
-    const version = old ? packVersion(old.version) : Buffer.alloc(0)
-    const written = await change(connection, key, () =>
-      commands.put(recordName(key), version, now(), record, keptMs(entry, now())),
-    )
-    const obsolete = written ? old : next
-    if (isMoved && obsolete) removeFromIndexes(commands, obsolete)
-    return written
-  }
-
-  function take(key: string): Promise<Indexed | undefined> {
-    return ask(async connection => {
-      const reply = await change(connection, key, () => connection.commands.getAndDelete(recordName(key)))
-      const old = unpackRecord(key, reply)
-      if (old) removeFromIndexes(connection.commands, old)
-      return old && isLiving(old) ? old : undefined
-    })
+  async function take(key: string): Promise<Indexed | undefined> {
+    return ifLiving(await ask(connection => takeRecord(connection, key)))
   }
 
   return {
-    create: (key, entry) => ask(connection => put(connection, key, entry)),
+    create: (key, entry) => ask(connection => putRecord(connection, { key, entry }, now)),
 
     async read(key) {
       const record = await find(key)
@@ -105,7 +64,7 @@ export async function openRedisStore({ address, now, report, cacheSize = 10_000 
     async replace(key, entry, version) {
       const given = { ...entry, value: new Uint8Array(entry.value) }
       const old = await find(key)
-      return old?.version === version && ask(connection => put(connection, key, given, old))
+      return old?.version === version && ask(connection => putRecord(connection, { key, entry: given, old }, now))
     },
 
     async remove(key) {
@@ -127,6 +86,23 @@ export async function openRedisStore({ address, now, report, cacheSize = 10_000 
     },
 
     close: () => client.close(),
+  }
+}
+
+type Ask = <Result>(work: (connection: Connection) => Promise<Result>) => Promise<Result>
+
+/** Does something with the connection that there is, in time or not at all. */
+function createAsk(client: ReconnectingClient, name: string): Ask {
+  return async work => {
+    const { connection } = client
+    try {
+      if (!connection) throw new Error('There is no connection.')
+      return await inTime(work(connection), DEADLINE_MS)
+    } catch (cause) {
+      // The server became a replica, so that the primary is elsewhere.
+      if (cause instanceof Error && cause.message.startsWith('READONLY')) connection?.lose(cause)
+      throw new MenshenError('store_unavailable', `The store at ${name} is not available.`, cause)
+    }
   }
 }
 

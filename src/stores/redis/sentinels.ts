@@ -1,8 +1,8 @@
 // Asks the sentinels which server is the primary.
 
 import { RedisClient } from 'redis'
-import { type Credentials, clientOptions } from './client-options.ts'
-import { inTime } from './deadline.ts'
+import { inTime } from '../deadline.ts'
+import { type Credentials, clientOptions, DEADLINE_MS } from './client-options.ts'
 import type { Host, SentinelAddress } from './redis-address.ts'
 import type { TlsOptions } from './tls-options.ts'
 
@@ -30,8 +30,8 @@ async function ask(sentinel: Host, credentials: Credentials, name: string): Prom
   const client = makeClient(clientOptions(credentials, sentinel))
   client.on('error', () => {}) // connect() says it too
   try {
-    await inTime(client.connect())
-    const reply = await inTime(client.sendCommand(['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name]))
+    await inTime(client.connect(), DEADLINE_MS)
+    const reply = await inTime(client.sendCommand(['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name]), DEADLINE_MS)
     if (!Array.isArray(reply))
       throw new Error(`The sentinel at ${sentinel.host}:${sentinel.port} does not know ${name}.`)
     return { host: String(reply[0]), port: Number(reply[1]) }

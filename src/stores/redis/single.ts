@@ -4,10 +4,10 @@
 // made them: whoever learns of a change (of a lease that is free again, say) has lost what was cached before it.
 
 import { RedisClient } from 'redis'
-import { COMMAND_OPTIONS, clientOptions } from './client-options.ts'
+import { inTime } from '../deadline.ts'
+import { COMMAND_OPTIONS, clientOptions, DEADLINE_MS } from './client-options.ts'
 import { commandsOf, scripts } from './commands.ts'
 import { type Connect, type Connection, superviseConnection } from './connection.ts'
-import { inTime } from './deadline.ts'
 import type { Host, SentinelAddress, SingleAddress } from './redis-address.ts'
 import { keyOf } from './redis-record.ts'
 import { findPrimary } from './sentinels.ts'
@@ -43,8 +43,8 @@ async function connect(
   })
   client.on('error', () => {}) // until it is supervised, connect() says it too
   try {
-    await inTime(client.connect())
-    if (kind === 'sentinel') assertPrimary(await inTime(client.sendCommand(['ROLE'])))
+    await inTime(client.connect(), DEADLINE_MS)
+    if (kind === 'sentinel') assertPrimary(await inTime(client.sendCommand(['ROLE']), DEADLINE_MS))
   } catch (error) {
     client.destroy()
     throw error

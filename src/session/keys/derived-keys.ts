@@ -1,10 +1,10 @@
 // Keys derived from our secrets, which every instance has and the store has not, so that a stolen store stays closed.
 // The first secret seals and signs; what any of them sealed can be opened.
 import { createHash, hkdfSync, randomBytes } from 'node:crypto'
-import type { ProviderPlan } from '../provider/plan.ts'
-import type { Settings } from '../settings/read.ts'
-import { Secret } from '../settings/secret.ts'
-import type { DataKeys } from './session-record.ts'
+import type { ProviderPlan } from '../../provider/plan.ts'
+import type { Settings } from '../../settings/read.ts'
+import { Secret } from '../../settings/secret.ts'
+import type { DataKeys } from '../session-record.ts'
 
 /** The first one seals and signs, all of them open. */
 export type KeyList = readonly [Uint8Array, ...Uint8Array[]]

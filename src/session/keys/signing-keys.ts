@@ -2,11 +2,11 @@
 // replaced every month. The one before and the one to come are published too, so that a change breaks nobody.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { calculateJwkThumbprint, exportJWK } from 'jose'
-import type { Entry, Store, Stored } from '../stores/store.ts'
+import type { Entry, Store, Stored } from '../../stores/store.ts'
+import { sealValue, unsealValue } from '../record-format.ts'
 import type { KeyList } from './derived-keys.ts'
-import { sealValue, unsealValue } from './record-format.ts'
 
-export interface SigningKey {
+interface SigningKey {
   /** The thumbprint of its public key (RFC 7638): it changes when the key does, and at no other time. */
   readonly id: string
   readonly key: KeyObject

@@ -1,9 +1,9 @@
 // Wrappers of the data keys: one for each secret, in the order in which the secrets came into use.
 import { createHash, randomBytes } from 'node:crypto'
 import { z } from 'zod'
+import { decodeJson, encodeJson, isNewerFormat, sealValue, unsealValue } from '../record-format.ts'
+import type { DataKeys } from '../session-record.ts'
 import type { WrappingKey } from './derived-keys.ts'
-import { decodeJson, encodeJson, isNewerFormat, sealValue, unsealValue } from './record-format.ts'
-import type { DataKeys } from './session-record.ts'
 
 /** The data keys under one secret. */
 export interface Wrapper {
@@ -87,12 +87,12 @@ function wrapForAll(wrappers: readonly Wrapper[], keys: readonly WrappingKey[], 
 function wrap({ id, key }: WrappingKey, dataKeys: DataKeys): Wrapper {
   const { labels, publicPart } = dataKeys
   const plain = encodeJson({ labels: base64(labels), publicPart: base64(publicPart) })
-  return { id, set: setOf(dataKeys), sealed: base64(sealValue(key, plain, placeOf(id))) }
+  return { id, set: setOf(dataKeys), sealed: base64(sealValue(key, plain, sealingPlace(id))) }
 }
 
 function open({ id, sealed }: Wrapper, key: WrappingKey): DataKeys | undefined {
   if (id !== key.id) return undefined
-  return decodeJson(dataKeysSchema, unsealValue(key.key, Buffer.from(sealed, 'base64'), placeOf(id)))
+  return decodeJson(dataKeysSchema, unsealValue(key.key, Buffer.from(sealed, 'base64'), sealingPlace(id)))
 }
 
 /** Tells data keys apart, and nothing of them. */
@@ -100,7 +100,7 @@ function setOf({ labels, publicPart }: DataKeys): string {
   return createHash('sha256').update(labels).update(publicPart).digest('base64url').slice(0, 16)
 }
 
-function placeOf(id: string): string {
+function sealingPlace(id: string): string {
   return `data keys ${id}`
 }
 

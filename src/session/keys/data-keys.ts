@@ -1,7 +1,8 @@
 // The data keys: made once and kept in the store, wrapped under each of our secrets, so that a secret can be replaced while
 // everything that was labelled and sealed with them stays in its place.
-import type { Report } from '../events.ts'
-import type { Store, Stored } from '../stores/store.ts'
+import type { Report } from '../../events.ts'
+import type { Store, Stored } from '../../stores/store.ts'
+import { type DataKeys, SESSION_LABEL } from '../session-record.ts'
 import type { DerivedKeys } from './derived-keys.ts'
 import {
   decodeWrappers,
@@ -12,7 +13,6 @@ import {
   sameWrappers,
   type Wrapper,
 } from './key-wrappers.ts'
-import { type DataKeys, SESSION_LABEL } from './session-record.ts'
 
 export interface DataKeyring {
   /** The keys that all instances share, as the store has them now. */
@@ -21,7 +21,7 @@ export interface DataKeyring {
   latest(): DataKeys | undefined
 }
 
-export interface DataKeyringOptions {
+interface DataKeyringOptions {
   readonly store: Store
   readonly keys: Pick<DerivedKeys, 'wrapping' | 'formerWrapping' | 'formerDataKeys'>
   readonly now: () => number

@@ -1,0 +1,39 @@
+// The two indexes of the embedded store: which keys a label has, and which keys expire when. They change together with the
+// record, in one transaction.
+
+import { hash } from 'node:crypto'
+import type { Entry } from '../store.ts'
+import type { LmdbFiles } from './lmdb-files.ts'
+
+type Indexes = Pick<LmdbFiles, 'byLabel' | 'byExpiry'>
+export type ExpiryKey = [expiresAt: number, key: string]
+
+const NOTHING = Buffer.alloc(0)
+
+/** Only what differs: most changes leave a session listed and expiring as it was. */
+export function updateIndexes({ byLabel, byExpiry }: Indexes, key: string, old?: Entry, next?: Entry): void {
+  if (old?.expiresAt !== next?.expiresAt) {
+    if (old) byExpiry.remove([old.expiresAt, key])
+    if (next) byExpiry.put([next.expiresAt, key], NOTHING)
+  }
+  const [before, after] = [new Set(old?.labels), new Set(next?.labels)]
+  for (const label of before.difference(after)) byLabel.remove(underLabel(label) + key)
+  for (const label of after.difference(before)) byLabel.put(underLabel(label) + key, NOTHING)
+}
+
+/** In their order, those behind `after`. */
+export function* keysWithLabel({ byLabel }: Indexes, label: string, after: string): Generator<string> {
+  const prefix = underLabel(label)
+  for (const name of byLabel.getKeys({ start: prefix + after, exclusiveStart: true, end: `${prefix}\uffff` }))
+    yield name.slice(prefix.length)
+}
+
+/** The first of those that have expired. */
+export function expiredKeys({ byExpiry }: Indexes, now: number, limit: number): ExpiryKey[] {
+  return [...byExpiry.getKeys({ end: [now], limit })]
+}
+
+/** Labels of any length and content, in keys of a fixed one. */
+function underLabel(label: string): string {
+  return hash('sha256', label, 'base64url')
+}

@@ -1,0 +1,82 @@
+// Reads the records of the embedded store.
+
+import { getLastVersion } from 'lmdb'
+import { expiryOf, unpackEntry } from '../entry-bytes.ts'
+import type { Entry, Stored } from '../store.ts'
+import { unavailable } from './lmdb-failures.ts'
+import type { LmdbFiles } from './lmdb-files.ts'
+import { readGeneration } from './lmdb-generation.ts'
+import { createProofs, type Proofs } from './lmdb-proofs.ts'
+
+export interface LmdbReader extends Proofs {
+  /** What `look` finds, seeing what all processes have done up to now. */
+  latest<Result>(look: () => Result): Result
+  /** For a `look`: the record, expired or not. */
+  find(key: string): Stored | undefined
+  isLiving(entry: Entry): boolean
+  /** The latest of it, if it has not expired. */
+  living(key: string): Stored | undefined
+}
+
+interface ReaderOptions {
+  readonly files: LmdbFiles
+  readonly now: () => number
+  /** Once it is aborted, nothing is read any more. */
+  readonly closing: AbortSignal
+}
+
+/** Counts as expired, so that it can be written over and is swept away. */
+const DAMAGED: Entry = { value: Buffer.alloc(0), expiresAt: 0, labels: [] }
+
+export function createReader({ files, now, closing }: ReaderOptions): LmdbReader {
+  const { records } = files
+  const proofs = createProofs({
+    now,
+    readGeneration() {
+      records.resetReadTxn()
+      return readGeneration(files)
+    },
+    lookUp(key) {
+      const record = records.getBinaryFast(key)
+      return record && { version: getLastVersion(), expiresAt: expiryOf(record) }
+    },
+  })
+
+  function reading<Result>(look: () => Result): Result {
+    try {
+      closing.throwIfAborted()
+      return look()
+    } catch (cause) {
+      throw unavailable(files.directory, 'could not be read', cause)
+    }
+  }
+
+  function latest<Result>(look: () => Result): Result {
+    return reading(() => {
+      // Otherwise the reads of one event turn share a snapshot, and miss what other processes did since.
+      records.resetReadTxn()
+      return look()
+    })
+  }
+
+  function find(key: string): Stored | undefined {
+    const found = records.getEntry(key)
+    return found && { ...(unpackEntry(found.value) ?? DAMAGED), key, version: found.version ?? 0 }
+  }
+
+  function isLiving({ expiresAt }: Entry): boolean {
+    return expiresAt > now()
+  }
+
+  return {
+    latest,
+    find,
+    isLiving,
+    living(key) {
+      const stored = latest(() => find(key))
+      return stored && isLiving(stored) ? stored : undefined
+    },
+    holds: (key, version) => reading(() => proofs.holds(key, version)),
+    lookAgain: proofs.lookAgain,
+  }
+}

@@ -1,0 +1,65 @@
+// Removes expired records from the embedded store, in small steps with pauses, so that nobody waits long for it.
+
+import type { Stored } from '../store.ts'
+import { onDisk } from './lmdb-failures.ts'
+import type { LmdbFiles } from './lmdb-files.ts'
+import { type ExpiryKey, expiredKeys } from './lmdb-indexes.ts'
+import type { LmdbReader } from './lmdb-reader.ts'
+import type { Change } from './lmdb-writer.ts'
+
+interface Sweeper {
+  /** Resolves when the step that is under way is done. */
+  stop(): Promise<void>
+}
+
+interface SweeperOptions {
+  readonly files: LmdbFiles
+  readonly reader: LmdbReader
+  readonly change: Change
+  readonly now: () => number
+}
+
+const SWEEP_STEP = 100
+const SWEEP_PAUSE_MS = 20
+
+export function startSweeper(options: SweeperOptions, everyMs: number): Sweeper {
+  let stopped = false
+  let underway: Promise<void> | undefined
+  let timer = setTimeout(run, everyMs).unref()
+
+  function run(): void {
+    underway = sweepStep(options)
+      .catch(() => false) // the next one tries again
+      .then(more => {
+        if (!stopped) timer = setTimeout(run, more ? SWEEP_PAUSE_MS : everyMs).unref()
+      })
+  }
+
+  return {
+    async stop() {
+      stopped = true
+      clearTimeout(timer)
+      await underway
+    },
+  }
+}
+
+/** True if there may be more. */
+async function sweepStep(options: SweeperOptions): Promise<boolean> {
+  const { files, reader, now } = options
+  const expired = reader.latest(() =>
+    expiredKeys(files, now(), SWEEP_STEP).map(indexed => ({ indexed, stored: reader.find(indexed[1]) })),
+  )
+  await Promise.all(expired.map(({ indexed, stored }) => sweepOne(options, indexed, stored)))
+  return expired.length === SWEEP_STEP
+}
+
+async function sweepOne(
+  { files, reader, change }: SweeperOptions,
+  [expiresAt, key]: ExpiryKey,
+  stored: Stored | undefined,
+): Promise<void> {
+  // What the index says wrongly must not stay in the way of the others.
+  if (stored?.expiresAt !== expiresAt) await onDisk(files.byExpiry.remove([expiresAt, key]))
+  if (stored && !reader.isLiving(stored)) await change(key, stored)
+}

@@ -1,0 +1,44 @@
+// Writes records of the embedded store, together with their indexes.
+//
+// A change is decided on what was read and written on the condition that the record still has the version that was
+// read. Versions never repeat, so the condition holds across processes, and whoever loses reads again.
+
+import { packEntry } from '../entry-bytes.ts'
+import { firstVersion } from '../first-version.ts'
+import type { Entry, Stored } from '../store.ts'
+import { onDisk, unavailable } from './lmdb-failures.ts'
+import type { LmdbFiles } from './lmdb-files.ts'
+import { beginGeneration } from './lmdb-generation.ts'
+import { updateIndexes } from './lmdb-indexes.ts'
+import type { LmdbReader } from './lmdb-reader.ts'
+
+/**
+ * Puts `next` in the place of `old`; without `next` it removes `old`. False, and nothing changes, if `old` is no longer
+ * there. Resolves when it is on the disk.
+ */
+export type Change = (key: string, old: Stored | undefined, next?: Entry) => Promise<boolean>
+
+export function createChange(files: LmdbFiles, reader: LmdbReader): Change {
+  const { records, directory } = files
+
+  function write(key: string, old: Stored | undefined, next: Entry | undefined): Promise<boolean> {
+    const record = next && packEntry(next)
+    const writeAll = () => {
+      if (record) records.put(key, record, (old?.version ?? firstVersion()) + 1)
+      else records.remove(key)
+      updateIndexes(files, key, old, next)
+      beginGeneration(files)
+    }
+    return old ? records.ifVersion(key, old.version, writeAll) : records.ifNoExists(key, writeAll)
+  }
+
+  return async (key, old, next) => {
+    try {
+      return await onDisk(write(key, old, next))
+    } catch (cause) {
+      throw unavailable(directory, 'could not be written', cause)
+    } finally {
+      reader.lookAgain()
+    }
+  }
+}
