@@ -1,4 +1,4 @@
-// The login page: one button, what went wrong last time, and what is missing in the configuration.
+// The login page: one button for each provider, what went wrong last time, and what is missing in the configuration.
 
 import { html } from 'hono/html'
 import { LOGIN_ERRORS, loginError } from '../errors.ts'
@@ -27,6 +27,8 @@ interface LoginView {
 }
 
 const USUAL_NAME = '统一身份认证'
+const USE_ACCOUNT = '请使用单位的统一身份账号登录'
+const CHOOSE = '请选择登录方式'
 const LONGEST_CODE_SHOWN = 80
 
 export function loginPage(view: LoginView): string {
@@ -41,7 +43,7 @@ export function loginPage(view: LoginView): string {
 ${error === undefined ? '' : errorNotice(error)}
 ${signedOut && !signedIn ? signedOutNotice(signedOut) : ''}
 ${unusable ? missingNotice(missing) : ''}
-${signedIn ? signedInNotice(signedIn) : html`<p class="lead">请使用单位的统一身份账号登录</p>`}
+${signedIn ? signedInNotice(signedIn) : html`<p class="lead">${ways.length > 1 ? CHOOSE : USE_ACCOUNT}</p>`}
 ${ways.map((way, n) => signInForm(way, { isMain: n === 0, isOnly: ways.length === 1, quiet: n > 0 || signedIn !== undefined, unusable }))}
 <p class="hint">账号和密码只在身份认证平台的页面上输入。</p>`,
   })

@@ -41,6 +41,7 @@ test('the page has one button each, the first is the main one, and each leads to
   const { visitor, staff, partners } = await openStage(t)
   const client = visitor()
   const page = (await client.get('/login')).text
+  assert.match(page, /请选择登录方式/)
   const buttons = [
     ...page.matchAll(/name="provider" value="(\w+)">\s*<button type="submit" class="([^"]+)"[^>]*>([^<]+)</g),
   ]
