@@ -18,6 +18,7 @@ import { createListener } from './gateway/listener.ts'
 import { createEventLog, type Log } from './log.ts'
 import { createExamination } from './observe/doctor/doctor.ts'
 import { createTrials } from './observe/doctor/trials.ts'
+import { demandVerifiable } from './provider/bearer/verifiable.ts'
 import { createProviders, planProviders } from './provider/providers.ts'
 import { createAttempts } from './session/attempts.ts'
 import { createDataKeyring, type DataKeyring } from './session/keys/data-keys.ts'
@@ -57,6 +58,7 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   const settings = options.settings ? checkSettings(options.settings) : readSettings({})
   const config = checkConfig(options.config ?? {}, 'createMenshen', 'config')
   const plans = planProviders(config, settings)
+  demandVerifiable(config.rules ?? [], plans)
   const problem = secretProblem(settings, plans[0])
   if (problem) throw new MenshenError('bad_settings', problem)
   // Closed in reverse order: at the end, or at once if something that follows fails.

@@ -5,6 +5,7 @@ import type { Report } from '../events.ts'
 import { OWN_PATHS } from '../own-paths.ts'
 import type { Settings } from '../settings/read.ts'
 import { type BearerFacts, bearerFacts } from './bearer/bearer-facts.ts'
+import { canVerify } from './bearer/verifiable.ts'
 import { createAddressGuard } from './calls/address-guard.ts'
 import { authorizationUrl, type SentAttempt } from './calls/authorization-url.ts'
 import { createBoundedFetch } from './calls/bounded-fetch.ts'
@@ -99,7 +100,6 @@ export function createProvider(plan: ProviderPlan, { settings, now, report }: Pr
 
   /** Whoever brings made-up tokens must not take the places of sign-ins. */
   const bearerSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
-  const canVerify = plan.kind === 'oidc' || (plan.endpoints.jwks !== undefined && plan.issuer !== undefined)
 
   return {
     plan,
@@ -133,7 +133,7 @@ export function createProvider(plan: ProviderPlan, { settings, now, report }: Pr
     signOut: held => tellOfSignOut(connection, held, signOutCalls.fetch),
     signOutUrl: (held, state) => signOutUrl(connection, BASE_URL, held, state),
 
-    canVerify,
+    canVerify: canVerify(plan),
 
     async verify(token, requiredClaims, audience) {
       return verifySigned(connection, await metadata.get(), token, requiredClaims, audience)
@@ -142,7 +142,7 @@ export function createProvider(plan: ProviderPlan, { settings, now, report }: Pr
     introspect: token => introspectToken(connection, token),
 
     bearerFacts: (token, audience = [plan.clientId, BASE_URL]) =>
-      bearerSlots.withSlot(() => bearerFacts(connection, token, audience, canVerify)),
+      bearerSlots.withSlot(() => bearerFacts(connection, token, audience)),
 
     async close() {
       await Promise.all([calls.close(), signOutCalls.close(), discovery.close()])

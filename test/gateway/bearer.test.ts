@@ -383,6 +383,24 @@ test('of several providers the one that it names verifies it, and opaque ones ar
   assert.ok(!cookieOf(createClient(gateway.url)))
 })
 
+test('a rule that asks for tokens of a provider that nobody can judge stops the start', async t => {
+  const rules: Config['rules'] = [
+    { path: '/a', public: true },
+    { path: '/api', roles: ['*'], bearer: true },
+  ]
+  const env = { AUTH_URL: 'https://idp.example.com', CLIENT_ID: 'a', CLIENT_SECRET: 'b' }
+  await assert.rejects(openGateway(t, env, { rules }), {
+    message:
+      'rules.1 says bearer, but tokens of the provider idaas cannot be judged; expected issuer and jwksUrl, or introspectionUrl.',
+  })
+  await openGateway(t, env, { rules, provider: { introspectionUrl: 'https://idp.example.com/introspect' } })
+  await openGateway(
+    t,
+    { ...env, ISSUER: 'https://idp.example.com', JWKS_URL: 'https://idp.example.com/keys' },
+    { rules },
+  )
+})
+
 function acceptFor(key: string): string {
   return hash('sha1', `${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`, 'base64')
 }

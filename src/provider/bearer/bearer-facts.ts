@@ -10,6 +10,7 @@ import type { Providers } from '../providers.ts'
 import { type UserFacts, userFacts } from '../user-facts.ts'
 import { checkAccessToken, refused } from './access-token.ts'
 import { type Introspection, readIntrospection } from './introspected-token.ts'
+import { canVerify } from './verifiable.ts'
 
 export interface BearerFacts extends UserFacts {
   /** Absent where the provider does not say. */
@@ -21,11 +22,10 @@ export async function bearerFacts(
   connection: ProviderConnection,
   token: string,
   audience: readonly string[],
-  canVerify: boolean,
 ): Promise<BearerFacts> {
   const { plan, now } = connection
   const known = await connection.metadata.get()
-  if (canVerify && issuerIn(token) !== undefined)
+  if (canVerify(plan) && issuerIn(token) !== undefined)
     return factsIn(await checkAccessToken(connection, known, token, audience), plan, ['sub'])
   const body = await introspectToken(connection, token)
   if (body === undefined) throw refused('opaque')
