@@ -14,7 +14,7 @@ export interface SlowClients {
   stop(): void
 }
 
-interface Connection extends Watched {
+interface ClientConnection extends Watched {
   readonly socket: Socket
   /** The newest one; only its request can still be on its way. */
   response: ServerResponse | undefined
@@ -34,10 +34,10 @@ interface Connection extends Watched {
 const LOOKS = 30
 
 export function createSlowClients({ settings, report }: Pick<GatewayContext, 'settings' | 'report'>): SlowClients {
-  const connections = new WeakMap<Socket, Connection>()
-  const watched = createWatchList<Connection>(Math.ceil(settings.CLIENT_TIMEOUT_MS / LOOKS), look)
+  const connections = new WeakMap<Socket, ClientConnection>()
+  const watched = createWatchList<ClientConnection>(Math.ceil(settings.CLIENT_TIMEOUT_MS / LOOKS), look)
 
-  function look(connection: Connection): void {
+  function look(connection: ClientConnection): void {
     lookAtWriting(connection)
     lookAtReading(connection)
     const { socket, forwardedFor, unread, unsent, unwanted } = connection
@@ -48,7 +48,7 @@ export function createSlowClients({ settings, report }: Pick<GatewayContext, 'se
     socket.destroy()
   }
 
-  function add(socket: Socket): Connection {
+  function add(socket: Socket): ClientConnection {
     const fresh = {
       socket,
       response: undefined,
@@ -80,7 +80,7 @@ export function createSlowClients({ settings, report }: Pick<GatewayContext, 'se
 }
 
 /** A stream that has nothing to say is not idle: only bytes that wait to be taken count. */
-function lookAtWriting(connection: Connection): void {
+function lookAtWriting(connection: ClientConnection): void {
   const { socket } = connection
   const pending = socket.writableLength
   const delivered = pending > 0 ? socket.bytesWritten - pending : 0
@@ -88,7 +88,7 @@ function lookAtWriting(connection: Connection): void {
   connection.delivered = delivered
 }
 
-function lookAtReading(connection: Connection): void {
+function lookAtReading(connection: ClientConnection): void {
   const { socket, response } = connection
   if (!response) return
   const { req: request } = response
