@@ -8,8 +8,9 @@ import { toLogin } from './admission/visitor.ts'
 import { endSession, showConsole } from './console/console.ts'
 import type { GatewayContext } from './context.ts'
 import { readForm } from './http/form.ts'
-import { errorAnswer, tooMany } from './http/page-answers.ts'
-import type { Visit } from './http/request.ts'
+import { errorAnswer, redirectAnswer, tooMany } from './http/page-answers.ts'
+import { isFromOwnOrigin } from './http/provenance.ts'
+import { isByScript, isForPage, type Visit } from './http/request.ts'
 import { showAccount } from './routes/account.ts'
 import { sendAsset } from './routes/assets.ts'
 import { backchannelLogout } from './routes/backchannel-logout.ts'
@@ -67,8 +68,14 @@ function guarded(handler: GuardedHandler): Handler {
   return async (context, visit, form) => {
     const { outcome, loaded, cookies } = await admit(context, visit)
     if (outcome === 'limited') return tooMany(context, visit)
+    if (!loaded && isOwnForm(context, visit)) return redirectAnswer(context, visit.method, OWN_PATHS.login, cookies)
     if (!loaded) return toLogin(context, visit, cookies)
     if (outcome === 'refused') return refusedAnswer(context, visit, { loaded, cookies })
     return handler(context, visit, { loaded, cookies }, form)
   }
+}
+
+/** A person pressed a button on one of our pages, and their session has ended meanwhile. */
+function isOwnForm({ settings }: Pick<GatewayContext, 'settings'>, visit: Visit): boolean {
+  return visit.method === 'POST' && isForPage(visit) && !isByScript(visit) && isFromOwnOrigin(visit, settings.BASE_URL)
 }

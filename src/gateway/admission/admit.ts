@@ -6,7 +6,7 @@ import type { LoadedSession } from '../../session/session-cache.ts'
 import type { GatewayContext } from '../context.ts'
 import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
 import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
-import { isPageView, isPartOfPage, type Visit } from '../http/request.ts'
+import { isForPage, isPartOfPage, type Visit } from '../http/request.ts'
 import { whoAsks } from '../http/who-asks.ts'
 
 export interface Caller {
@@ -45,7 +45,8 @@ function limitFailures(
   visit: Visit,
   admission: Admission,
 ): MaybePromise<Admission> {
-  const isHarmless = isPageView(visit) || isPartOfPage(visit.headers)
+  const isPageView = visit.method === 'GET' && isForPage(visit)
+  const isHarmless = isPageView || isPartOfPage(visit.headers)
   if (!admission.failedTicket || admission.outcome !== 'visitor' || isHarmless) return admission
   return andThen(rateLimit.admits('ticket', visit), isWithinLimit =>
     isWithinLimit ? admission : { ...admission, outcome: 'limited' },

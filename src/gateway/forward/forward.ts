@@ -93,7 +93,9 @@ function answerError(
   context.report(isBusy ? 'upstream_busy' : 'upstream_failed', facts)
   const answer = isBusy
     ? busyAnswer(context, visit)
-    : errorAnswer(context, visit, TOO_SLOW.has(reason) ? 'gateway_timeout' : 'bad_gateway')
+    : errorAnswer(context, visit, TOO_SLOW.has(reason) ? 'gateway_timeout' : 'bad_gateway', {
+        isUser: loaded !== undefined,
+      })
   send(response, answer).catch(() => response.destroy())
 }
 

@@ -3,8 +3,10 @@
 import { factsOf } from '../../errors.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
 import { confirmSignOutPage } from '../../pages/notice-page.ts'
+import { RETURN_FIELD } from '../../pages/refused-page.ts'
 import type { Session } from '../../session/session-record.ts'
 import type { SignedInCaller } from '../admission/admit.ts'
+import { returnCookieFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
 import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
 import { errorAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
@@ -15,14 +17,16 @@ import { whoAsks } from '../http/who-asks.ts'
 /** Long enough for the way through the provider. */
 const CONFIRMED_SECONDS = 120
 
-export async function signOut(context: GatewayContext, visit: Visit): Promise<Response> {
+export async function signOut(context: GatewayContext, visit: Visit, form: URLSearchParams): Promise<Response> {
   const { cookies, sessions, report } = context
   const ticket = readCookie(visit.headers.cookie, cookies.session)
   if (!isDeliberate(context, visit)) return askFirst(context, visit, ticket)
   const session = ticket && (await sessions.close(ticket))
-  if (!session) return signedOut(context, visit, OWN_PATHS.login, 'here')
+  const wanted = form.get(RETURN_FIELD)
+  const kept = wanted ? [returnCookieFor(context, wanted)] : []
+  if (!session) return signedOut(context, visit, OWN_PATHS.login, 'here', kept)
   report('sign_out', whoAsks(context, visit, { session }))
-  return signedOut(context, visit, await leaveProvider(context, visit, session), 'here')
+  return signedOut(context, visit, await leaveProvider(context, visit, session), 'here', kept)
 }
 
 /** Every session of this user, on every device. */
@@ -52,11 +56,18 @@ async function askFirst(context: GatewayContext, visit: Visit, ticket: string | 
   return pageAnswer(context, confirmSignOutPage(context.settings.APP_NAME))
 }
 
-function signedOut(context: GatewayContext, visit: Visit, location: string, where: 'here' | 'everywhere'): Response {
+function signedOut(
+  context: GatewayContext,
+  visit: Visit,
+  location: string,
+  where: 'here' | 'everywhere',
+  kept: readonly string[] = [],
+): Response {
   const { session, signedOut } = context.cookies
   return redirectAnswer(context, visit.method, location, [
     clearCookie(session),
     setCookie(signedOut, where, CONFIRMED_SECONDS),
+    ...kept,
   ])
 }
 
