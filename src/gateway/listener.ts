@@ -90,6 +90,7 @@ function createOwnPages(context: GatewayContext) {
 }
 
 function answerFailure(context: GatewayContext, visit: Visit, response: ServerResponse, error: unknown): void {
-  if (response.headersSent || response.destroyed) response.destroy()
+  // Nobody is left to be told, and nothing of ours failed, if the connection is gone.
+  if (response.headersSent || response.destroyed || response.req.socket.destroyed) response.destroy()
   else send(response, failureAnswer(context, visit, error)).catch(() => response.destroy())
 }

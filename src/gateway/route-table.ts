@@ -11,6 +11,7 @@ import { readForm } from './http/form.ts'
 import { errorAnswer, redirectAnswer, tooMany } from './http/page-answers.ts'
 import { isFromOwnOrigin } from './http/provenance.ts'
 import { isByScript, isForPage, type Visit } from './http/request.ts'
+import { whoAsks } from './http/who-asks.ts'
 import { showAccount } from './routes/account.ts'
 import { sendAsset } from './routes/assets.ts'
 import { backchannelLogout } from './routes/backchannel-logout.ts'
@@ -56,8 +57,11 @@ export async function answerOwnRoute(
     const allow = Object.keys(route).join(', ')
     return errorAnswer(context, visit, 'method_not_allowed', { headers: { allow } })
   }
+  const onCutOff = () => context.report('client_cut_off', { ...whoAsks(context, visit), reason: 'form_takes_too_long' })
   const form =
-    visit.method === 'POST' ? await readForm(request, context.settings.CLIENT_TIMEOUT_MS) : new URLSearchParams()
+    visit.method === 'POST'
+      ? await readForm(request, context.settings.CLIENT_TIMEOUT_MS, onCutOff)
+      : new URLSearchParams()
   // The rest of the body is not waited for: the connection ends with the answer.
   if (!form) return errorAnswer(context, visit, 'too_large', { headers: { connection: 'close' } })
   return handler(context, visit, form)

@@ -4,8 +4,15 @@ import type { IncomingMessage } from 'node:http'
 const BODY_LIMIT = 16 * 1024
 
 /** `undefined` if it is larger. Whoever takes longer is cut off. */
-export async function readForm(request: IncomingMessage, deadlineMs: number): Promise<URLSearchParams | undefined> {
-  const deadline = setTimeout(() => request.destroy(), deadlineMs)
+export async function readForm(
+  request: IncomingMessage,
+  deadlineMs: number,
+  onCutOff: () => void,
+): Promise<URLSearchParams | undefined> {
+  const deadline = setTimeout(() => {
+    onCutOff()
+    request.destroy()
+  }, deadlineMs)
   try {
     return await readBody(request)
   } finally {
