@@ -48,6 +48,7 @@ export const USUAL_ENDINGS: Readonly<Record<string, readonly string[]>> = {
   'proxy-*': ['host', 'url', 'client-ip', 'user', 'remote-user', 'ip'],
   'x-proxy*': ['', '-url', '-user', '-client-ip', '-host', '-remote-user', '-path', 'user-ip'],
   'x-proxied-*': ['host', 'for', 'user'],
+  'x-proxiedentities*': ['chain', 'details', 'accepted'],
   'wl-proxy-*': ['client-ip', 'ssl', 'client-cert', 'client-keysize', 'client-port'],
   // Signs that these proxies drop by themselves take the place of the first.
   '-ws*': [],
@@ -277,6 +278,10 @@ export const USUAL_ENDINGS: Readonly<Record<string, readonly string[]>> = {
   'tailscale-*': ['user-login', 'user-name', 'user-profile-pic', 'app-capabilities'],
   'x-arr-*': ['clientcert', 'log-id', 'ssl'],
   'x-ambassador-*': ['user', 'email', 'claims'],
+  'x-wx-*': [
+    ...['openid', 'unionid', 'appid', 'env', 'source', 'service', 'role', 'local-debug', 'exclude-credentials'],
+    ...['from-openid', 'from-unionid', 'from-appid', 'openid-from-container', 'cloudbase-access-token'],
+  ],
   'x-user-*': [
     'id',
     'name',

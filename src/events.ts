@@ -178,7 +178,7 @@ export const EVENTS = {
   upgrade_failed: { level: 'error', sentence: 'an upgrade failed', fields: ['path'] },
   upstream_failed: {
     level: 'error',
-    sentence: 'the application behind did not answer',
+    sentence: 'the application behind did not answer, or its answer broke off',
     fields: ['method', 'path'],
   },
   upstream_busy: {
@@ -188,7 +188,8 @@ export const EVENTS = {
   },
   client_cut_off: {
     level: 'info',
-    sentence: 'a client was cut off: for CLIENT_TIMEOUT_MS it took nothing of its answer, or sent nothing of its body',
+    sentence:
+      'a client was cut off: for CLIENT_TIMEOUT_MS it took nothing of its answer or sent nothing of its body, or it needed longer for a form',
     fields: [],
   },
   streams_unchecked: {

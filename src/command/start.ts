@@ -32,14 +32,17 @@ export async function start({ environment, npmParent, now }: StartOptions): Prom
   const development = !isConfigured && wantsDevProvider(given) ? await startDevelopment(given, now) : undefined
   const settings = development ? readSettings({ ...environment, ...development.settings }) : given
   const log = openLog(settings)
-  const { report } = createEventLog(log, now)
+  const events = createEventLog(log, now)
+  const { report } = events
   const isFirstOfMany = cluster.isPrimary && settings.WORKERS > 1
   const running = isFirstOfMany
     ? await startAll(settings, development?.settings, report)
     : await startOne({ settings, config, log, now }, report)
   if (cluster.isPrimary)
     announce(report, { settings, configFile, config, misspelt: findMisspelt(environment), users: development?.users })
-  closeWhenAsked([running, ...(development ? [development] : [])], report, npmParent)
+  // Last of all: it writes the counts that are still owed.
+  const ending = { close: async () => events.close() }
+  closeWhenAsked([running, ...(development ? [development] : []), ending], report, npmParent)
 }
 
 async function startOne(options: MenshenOptions & { settings: Settings }, report: Report): Promise<Closing> {

@@ -8,7 +8,7 @@ import { authorizeRoute } from './authorize.ts'
 import type { RegisteredClient } from './client.ts'
 import { browserLogoutRoute, serverLogoutRoute } from './end-session.ts'
 import { createGrants } from './grants.ts'
-import { noticePage } from './pages/message-page.ts'
+import { messagePage } from './pages/message-page.ts'
 import { createMisbehaviour } from './panel/misbehaviour.ts'
 import { panelChangeRoute, panelRoute } from './panel/panel.ts'
 import { tokenRoute } from './token.ts'
@@ -44,7 +44,7 @@ export async function createApp(client: RegisteredClient, now: () => number, clo
   app.post('/panel', panelChangeRoute(misbehaviour))
   app.get('/style.css', c => c.body(style, 200, { 'Content-Type': 'text/css; charset=utf-8' }))
   app.get('/icon.svg', c => c.body(icon, 200, { 'Content-Type': 'image/svg+xml' }))
-  app.notFound(c => c.html(noticePage('没有这个页面', '请检查地址。'), 404))
+  app.notFound(c => c.html(messagePage('没有这个页面', '请检查地址。'), 404))
   return app
 }
 

@@ -58,9 +58,9 @@ export function createListener(context: GatewayContext): Listening {
       if (!visit) return void send(response, noticeAnswer(context, 'bad_request')).catch(() => response.destroy())
       try {
         const answered = answer(visit, request, response)
-        if (answered instanceof Promise) answered.catch(error => answerError(context, visit, response, error))
+        if (answered instanceof Promise) answered.catch(error => answerFailure(context, visit, response, error))
       } catch (error) {
-        answerError(context, visit, response, error)
+        answerFailure(context, visit, response, error)
       }
     },
     settle: ownPages.settle,
@@ -89,7 +89,8 @@ function createOwnPages(context: GatewayContext) {
   }
 }
 
-function answerError(context: GatewayContext, visit: Visit, response: ServerResponse, error: unknown): void {
-  if (response.headersSent || response.destroyed) response.destroy()
+function answerFailure(context: GatewayContext, visit: Visit, response: ServerResponse, error: unknown): void {
+  // Nobody is left to be told, and nothing of ours failed, if the connection is gone.
+  if (response.headersSent || response.destroyed || response.req.socket.destroyed) response.destroy()
   else send(response, failureAnswer(context, visit, error)).catch(() => response.destroy())
 }

@@ -9,8 +9,10 @@ import { endSession, showConsole } from './console/console.ts'
 import { showHealth } from './console/health.ts'
 import type { GatewayContext } from './context.ts'
 import { readForm } from './http/form.ts'
-import { errorAnswer, tooMany } from './http/page-answers.ts'
-import type { Visit } from './http/request.ts'
+import { errorAnswer, redirectAnswer, tooMany } from './http/page-answers.ts'
+import { isFromOwnOrigin } from './http/provenance.ts'
+import { isByScript, isForPage, type Visit } from './http/request.ts'
+import { whoAsks } from './http/who-asks.ts'
 import { showAccount } from './routes/account.ts'
 import { sendAsset } from './routes/assets.ts'
 import { backchannelLogout } from './routes/backchannel-logout.ts'
@@ -61,8 +63,11 @@ export async function answerOwnRoute(
     const allow = Object.keys(route).join(', ')
     return errorAnswer(context, visit, 'method_not_allowed', { headers: { allow } })
   }
+  const onCutOff = () => context.report('client_cut_off', { ...whoAsks(context, visit), reason: 'form_takes_too_long' })
   const form =
-    visit.method === 'POST' ? await readForm(request, context.settings.CLIENT_TIMEOUT_MS) : new URLSearchParams()
+    visit.method === 'POST'
+      ? await readForm(request, context.settings.CLIENT_TIMEOUT_MS, onCutOff)
+      : new URLSearchParams()
   // The rest of the body is not waited for: the connection ends with the answer.
   if (!form) return errorAnswer(context, visit, 'too_large', { headers: { connection: 'close' } })
   return handler(context, visit, form)
@@ -74,8 +79,14 @@ function guarded(handler: GuardedHandler): Handler {
     const admission = await admit(context, visit)
     const { outcome, loaded, cookies } = admission
     if (outcome === 'limited') return tooMany(context, visit)
+    if (!loaded && isOwnForm(context, visit)) return redirectAnswer(context, visit.method, OWN_PATHS.login, cookies)
     if (!loaded) return toLogin(context, visit, admission)
     if (outcome === 'refused') return refusedAnswer(context, visit, { loaded, cookies })
     return handler(context, visit, { loaded, cookies }, form)
   }
+}
+
+/** A person pressed a button on one of our pages, and their session has ended meanwhile. */
+function isOwnForm({ settings }: Pick<GatewayContext, 'settings'>, visit: Visit): boolean {
+  return visit.method === 'POST' && isForPage(visit) && !isByScript(visit) && isFromOwnOrigin(visit, settings.BASE_URL)
 }

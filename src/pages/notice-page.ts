@@ -52,7 +52,7 @@ export const NOTICES = {
   bad_gateway: {
     status: 502,
     title: '应用暂时无法访问',
-    text: '您已登录，但后面的应用没有响应。',
+    text: '后面的应用没有响应。',
     remedy: '请稍后刷新页面；如果一直这样，请联系管理员。',
   },
   busy: {
@@ -64,7 +64,7 @@ export const NOTICES = {
   gateway_timeout: {
     status: 504,
     title: '应用响应超时',
-    text: '您已登录，但后面的应用没有及时响应。',
+    text: '后面的应用没有及时响应。',
     remedy: '请稍后刷新页面；如果一直这样，请联系管理员。',
   },
   unavailable: {
@@ -77,20 +77,31 @@ export const NOTICES = {
 
 export type NoticeName = keyof typeof NOTICES
 
-/** Where there is something to try again, a path of our own leads there. */
-export function noticePage(appName: string, name: NoticeName, retryPath?: string): string {
+interface Circumstances {
+  /** Where there is something to try again, a path of our own leads there. */
+  readonly retryPath?: string | undefined
+  /** Said to somebody who is signed in, and need not wonder whether that is why. */
+  readonly isUser?: boolean | undefined
+}
+
+export function noticeText(name: NoticeName, isUser = false): string {
+  return isUser ? `您已登录，但${NOTICES[name].text}` : NOTICES[name].text
+}
+
+export function noticePage(appName: string, name: NoticeName, { retryPath, isUser }: Circumstances = {}): string {
   return noticeFrame(
     appName,
     name,
     html`<p class="hint">${NOTICES[name].remedy}</p>
 ${retryPath === undefined ? '' : html`<a class="button" href="${retryPath}">再试一次</a>`}
 <a class="button quiet" href="/">返回首页</a>`,
+    noticeText(name, isUser),
   )
 }
 
 /** The title and the text of a notice, with something else below. */
-export function noticeFrame(appName: string, name: NoticeName, rest: Html): string {
-  const { title, text } = NOTICES[name]
+export function noticeFrame(appName: string, name: NoticeName, rest: Html, text = noticeText(name)): string {
+  const { title } = NOTICES[name]
   return page({
     appName,
     title,

@@ -6,7 +6,11 @@ import type { Session } from '../session/session-record.ts'
 import { roleName } from './account-page.ts'
 import { NOTICES, noticeFrame } from './notice-page.ts'
 
-export function refusedPage(appName: string, { userInfo, userRole }: Session): string {
+/** Of the form that signs out: where the next sign-in leads. */
+export const RETURN_FIELD = 'return'
+
+/** `wanted` is where another account would be led. */
+export function refusedPage(appName: string, { userInfo, userRole }: Session, wanted: string | undefined): string {
   const { nickname, username } = userInfo
   return noticeFrame(
     appName,
@@ -15,7 +19,7 @@ export function refusedPage(appName: string, { userInfo, userRole }: Session): s
 <div><dt>当前账号</dt><dd>${nickname || username} <code>${username}</code></dd></div>
 <div><dt>角色</dt><dd>${roleName(userRole)} <code>${userRole}</code></dd></div>
 </dl>
-<form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button">换一个账号登录</button></form>
+<form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button">换一个账号登录</button>${wanted === undefined ? '' : html`<input type="hidden" name="${RETURN_FIELD}" value="${wanted}">`}</form>
 <a class="button quiet" href="/">返回首页</a>
 <p class="hint">${NOTICES.refused.remedy}</p>`,
   )

@@ -1,4 +1,4 @@
-// Seals bytes with AES-256-GCM. Whoever lacks the key learns nothing, and can neither change sealed bytes nor move it
+// Seals bytes with AES-256-GCM. Whoever lacks the key learns nothing, and can neither change sealed bytes nor move them
 // to another place: `place` has to be the same at both ends.
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 
@@ -11,7 +11,7 @@ export function seal(key: Uint8Array, plain: Uint8Array, place: string): Buffer 
   return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
 }
 
-/** `undefined` if they were sealed with another key, for another place, or was changed. */
+/** `undefined` if they were sealed with another key, for another place, or were changed. */
 export function unseal(key: Uint8Array, sealed: Uint8Array, place: string): Buffer | undefined {
   if (sealed.length < NONCE_BYTES + TAG_BYTES) return undefined
   const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES })

@@ -84,7 +84,8 @@ const publicPartSchema: z.ZodType<PublicPart> = z.object({
 export const SESSION_LABEL = 'session'
 /** Which of an entry's labels is the user's. */
 export const SUB_LABEL = 1
-const LABELS_OF_ALL = 3
+/** No other label begins like this. */
+const PROVIDER_SESSION_PREFIX = 'sid.'
 
 /** `provider` is absent where there is one only. */
 export interface SignedIn {
@@ -198,7 +199,7 @@ export function userLabel({ sub, provider }: UserId, keys: DataKeys): string {
 
 /** Whether it is known at which session of the provider it was opened. */
 export function hasProviderSession({ labels }: Pick<Entry, 'labels'>): boolean {
-  return labels.length > LABELS_OF_ALL
+  return labels.some(label => label.startsWith(PROVIDER_SESSION_PREFIX))
 }
 
 /** A name that sessions can be found by, and nobody can be recognised by. */
@@ -208,7 +209,7 @@ export function labelOf(kind: 'sub' | 'username' | 'sid', value: string, keys: D
 
 /** Two providers may use the same session id. */
 export function providerSessionLabel({ issuer, sid }: ProviderSession, keys: DataKeys): string {
-  return labelOf('sid', JSON.stringify([issuer, sid]), keys)
+  return PROVIDER_SESSION_PREFIX + labelOf('sid', JSON.stringify([issuer, sid]), keys)
 }
 
 /** `undefined` if the ticket does not open it. */

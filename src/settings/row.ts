@@ -10,7 +10,7 @@ export interface Row<T> extends Kind<T> {
 }
 
 export const optional = <T>(row: Row<T>): Row<T | undefined> => row
-/** Its default is its example, unless the row or its kind gives another. */
+/** Always has a value. The documentation shows the default as the example, unless the row has an example of its own. */
 export const required = <T>(row: Omit<Row<T>, 'example'> & { default: string; example?: string }): Row<T> => ({
   ...row,
   example: row.example ?? row.default,

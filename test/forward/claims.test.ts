@@ -21,6 +21,7 @@ const BELIEVED = [
   ...['Remote-Addr', 'X-Remote-Addr', 'X-Token-Subject', 'X-authentik-username', 'X-Vouch-User', 'X-Consumer-Username'],
   ...['OIDC_CLAIM_sub', 'OAM_REMOTE_USER', 'Shib-Session-ID', 'Impersonate-User', 'Client-Cert', 'SSL-Client-Verify'],
   ...['X-SSL-Client-S-DN', 'WL-Proxy-Client-IP', 'Proxy-Client-IP', 'HTTP_CLIENT_IP', '$WSRU', '$WSRA', 'Script-Name'],
+  ...['X-WX-OPENID', 'X-WX-UNIONID', 'X-ProxiedEntitiesChain', 'X-Ms-Original-Url', 'X-On-Behalf-Of', 'X-Admin-User'],
   ...['X-Script-Name', 'X-Accel-Mapping', 'X-Sendfile-Type', 'X-Middleware-Subrequest', 'Client-IP', 'HTTPS'],
 ]
 const SPELLINGS: ((name: string) => string)[] = [

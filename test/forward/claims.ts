@@ -15,6 +15,7 @@ const BELIEVED = [
   ...['X-Authenticated-Userid', 'X-WEBAUTH-USER', 'X-User', 'X-User-Id', 'IV-User', 'SM_USER', 'Front-End-Https'],
   ...['X-Scheme', 'X-HTTP-Host-Override', 'X-HTTP-Path-Override', 'X-Override-URL', 'X-Proxy-URL', 'X-Original-URL'],
   ...['X-Rewrite-URL', 'Forwarded', 'X-Real-IP', 'X-Forwarded-For', 'X-Forwarded-Proto', 'X-Forwarded-Host'],
+  ...['X-WX-OPENID', 'X-WX-UNIONID', 'X-ProxiedEntitiesChain', 'X-Ms-Original-Url', 'X-On-Behalf-Of', 'X-Admin-User'],
   ...['X-Forwarded-Uri', 'X-Forwarded-Method', 'X-Original-URI', 'X-Original-Method', 'X-Forwarded-Prefix'],
 ]
 

@@ -57,6 +57,7 @@ test('an answer that pauses for too long is cut off, and not taken for a whole o
   })
   const answer = await raw(scene.url, request('GET / HTTP/1.1', `cookie: ${cookieOf(await scene.user())}`))
   assert.match(answer, /some\r\n$/)
+  assert.deepEqual(causes(scene), ['UND_ERR_BODY_TIMEOUT'])
 })
 
 test('nonsense from an application is a bad gateway, and nothing worse', async t => {
@@ -103,6 +104,8 @@ test('an answer that is cut off in its body is cut off for the browser too', asy
     assert.doesNotMatch(answer, /\r\n0\r\n\r\n$/, path)
     await assert.rejects(user.get(`/${path}`), /aborted|ECONNRESET/)
   }
+  assert.deepEqual(causes(scene), Array(6).fill('UND_ERR_SOCKET'))
+  assert.match(JSON.stringify(scene.lines), /"user":"zhangsan".*"path":"\/chunked"/)
 })
 
 test('an answer without a length ends with its connection and arrives whole', async t => {

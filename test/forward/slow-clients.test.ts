@@ -200,4 +200,8 @@ test('a body to a route of ours that takes too long is cut off, however it drips
     const dripping = setInterval(() => wire.socket.write('x'), IDLE_MS / 10)
     assert.equal(await wire.rest().finally(() => clearInterval(dripping)), '', path)
   }
+  assert.deepEqual(
+    scene.lines.map(({ event, facts }) => [event, (facts as { reason?: string }).reason]),
+    Array(3).fill(['client_cut_off', 'form_takes_too_long']),
+  )
 })

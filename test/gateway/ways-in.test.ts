@@ -5,7 +5,8 @@ import { test } from 'node:test'
 import type { Rule } from '../../src/index.ts'
 import { raw, request, statusOf } from '../forward/raw.ts'
 import { cookieOf, openScene, type Scene } from '../forward/scene.ts'
-import type { Response } from '../kit/client.ts'
+import { type Response, signIn } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
 
 const RULES: Rule[] = [{ path: '/internal', roles: ['developer'] }]
 const SCRIPT = { accept: 'application/json' }
@@ -148,6 +149,66 @@ test('questions of strangers to forward-auth fill no log', async t => {
   for (let n = 0; n < 50; n++)
     assert.equal((await scene.visitor().get('/_menshen/forward', { headers: { 'x-forwarded-uri': '/' } })).status, 400)
   assert.equal(scene.lines.filter(({ event }) => event === 'check_refused').length, 10)
+})
+
+test('another account is led to the page that was refused, and never off our origin', async t => {
+  const scene = await openScene(t, { config: { rules: RULES } })
+  const user = await scene.user()
+  const page = await user.get('/internal/a?b=1&c=2', { headers: PAGE })
+  const [, wanted = ''] = /name="return" value="([^"]*)"/.exec(page.text) ?? []
+  assert.equal(wanted, '/internal/a?b=1&amp;c=2')
+  const leave = (to: string) => user.post('/logout', { return: to }, { headers: { origin: scene.baseUrl } })
+  assert.equal((await leave('/internal/a?b=1&c=2')).headers.location, '/login')
+  const back = await signIn(user, scene.provider, { username: 'admin' })
+  assert.equal(back.headers.location, '/internal/a?b=1&c=2')
+  for (const elsewhere of [
+    'https://evil.example/',
+    '//evil.example',
+    '/\\evil.example',
+    'javascript:alert(1)',
+    '/login',
+  ]) {
+    await leave(elsewhere)
+    assert.equal((await signIn(user, scene.provider)).headers.location, '/', elsewhere)
+  }
+  const foreign = { headers: { origin: 'http://evil.example' } }
+  assert.deepEqual((await user.post('/logout', { return: '/internal' }, foreign)).setCookies, [])
+})
+
+test('a button of our own pages leads to the login page when the session has ended meanwhile', async t => {
+  const scene = await openScene(t)
+  const own = { origin: scene.baseUrl, 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'navigate' }
+  for (const path of ['/_menshen/sign-out-everywhere', '/_menshen/console/end']) {
+    const ask = (headers: Record<string, string>) => scene.visitor().post(path, '', { headers })
+    for (const headers of [
+      { ...own, 'sec-fetch-dest': 'document' },
+      { ...PAGE, origin: scene.baseUrl },
+    ]) {
+      const answer = await ask(headers)
+      assert.deepEqual([answer.status, answer.headers.location], [303, '/login'], path)
+    }
+    for (const headers of [
+      {},
+      SCRIPT,
+      { ...own, 'sec-fetch-dest': 'empty' },
+      { ...PAGE, origin: 'http://evil.example' },
+    ])
+      assert.equal((await ask(headers)).status, 401, path)
+  }
+})
+
+test('only users are told that they are signed in when the application is away', async t => {
+  const env = { UPSTREAM: `http://127.0.0.1:${await freePort()}` }
+  const scene = await openScene(t, { env, config: { rules: [{ path: '/open', public: true }] } })
+  const user = await scene.user()
+  const answers = [await user.get('/open', { headers: PAGE }), await scene.visitor().get('/open', { headers: PAGE })]
+  assert.deepEqual(
+    answers.map(({ status, text }) => [status, text.includes('您已登录')]),
+    [
+      [502, true],
+      [502, false],
+    ],
+  )
 })
 
 test('the page of a refusal says who you are, and leads to another account', async t => {

@@ -3,7 +3,7 @@
 import { html } from 'hono/html'
 import { type Html, page } from './page.ts'
 
-export function noticePage(title: string, sentence: string): Html {
+export function messagePage(title: string, sentence: string): Html {
   return page(
     title,
     html`<section class="card notice">

@@ -3,7 +3,7 @@
 /** From this value on a count does not run down. */
 export const ALWAYS = 999
 
-interface Knob {
+interface KnobRow {
   readonly name: string
   readonly label: string
   readonly hint: string
@@ -46,7 +46,7 @@ export const KNOBS = [
     hint: '接下来的用户信息请求返回 HTTP 200，但 success 为 false。',
     ...COUNT,
   },
-] as const satisfies readonly Knob[]
+] as const satisfies readonly KnobRow[]
 
 type KnobName = (typeof KNOBS)[number]['name']
 export type Knobs = Readonly<Record<KnobName, number>>

@@ -6,7 +6,7 @@ import type { LoadedSession } from '../../session/session-cache.ts'
 import type { GatewayContext } from '../context.ts'
 import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
 import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
-import { isPageView, isPartOfPage, type Visit } from '../http/request.ts'
+import { isForPage, isPartOfPage, type Visit } from '../http/request.ts'
 import { whoAsks } from '../http/who-asks.ts'
 import type { Identified } from '../identity/identity-headers.ts'
 import { withBearer } from './bearer.ts'
@@ -63,7 +63,8 @@ function limitFailures(
   admission: Admission,
 ): MaybePromise<Admission> {
   const { failedTicket, failedToken, outcome } = admission
-  const isHarmless = !failedToken && (isPageView(visit) || isPartOfPage(visit.headers))
+  const isPageView = visit.method === 'GET' && isForPage(visit)
+  const isHarmless = !failedToken && (isPageView || isPartOfPage(visit.headers))
   if (!(failedTicket || failedToken) || outcome !== 'visitor' || isHarmless) return admission
   return andThen(rateLimit.admits('ticket', visit), isWithinLimit =>
     isWithinLimit ? admission : { ...admission, outcome: 'limited' },

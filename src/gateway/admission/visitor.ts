@@ -46,10 +46,16 @@ export function challengeFor({ headers }: Visit, { failedToken }: Caller): strin
 }
 
 function returnCookie(context: GatewayContext, visit: Visit): string[] {
-  if (!isNavigation(visit)) return []
-  const path = ownPath(visit.path + visit.search, context.settings.BASE_URL)
+  return isNavigation(visit) ? [returnCookieFor(context, visit.path + visit.search)] : []
+}
+
+export function returnCookieFor(
+  context: Pick<GatewayContext, 'settings' | 'cookies' | 'keys' | 'now'>,
+  wanted: string,
+): string {
+  const path = ownPath(wanted, context.settings.BASE_URL)
   // Nothing is better than the page that was wanted before this one.
-  if (!path) return [clearCookie(context.cookies.returnPath)]
+  if (!path) return clearCookie(context.cookies.returnPath)
   const value = signReturnPath(path, context.now() + RETURN_SECONDS * 1000, context.keys.returnPath)
-  return [setCookie(context.cookies.returnPath, value, RETURN_SECONDS)]
+  return setCookie(context.cookies.returnPath, value, RETURN_SECONDS)
 }

@@ -27,6 +27,7 @@ export const CLAIMS: readonly Claims[] = [
         'x-script-name',
       ],
       ...['request-uri', 'base-url', 'uri', 'url', 'script-name', 'path-info', 'x-waws-unencoded-url'],
+      'x-ms-original-url',
     ],
   },
   {
@@ -39,7 +40,7 @@ export const CLAIMS: readonly Claims[] = [
   },
   {
     reason: 'the proxy that an application uses for its own calls (httpoxy), or what a proxy of some maker knows',
-    names: ['proxy', 'proxy-*', 'x-proxy*', 'x-proxied-*', 'wl-proxy-*', '-ws*', 'http-*'],
+    names: ['proxy', 'proxy-*', 'x-proxy*', 'x-proxied-*', 'x-proxiedentities*', 'wl-proxy-*', '-ws*', 'http-*'],
   },
   {
     reason: 'the scheme: cookies and forms would count as safe, or redirects go round in circles',
@@ -92,7 +93,7 @@ export const CLAIMS: readonly Claims[] = [
     names: [
       ...['x-ms-client-principal*', 'x-ms-token-*', 'x-goog-authenticated-user-*', 'x-goog-iap-*', 'x-appengine-*'],
       ...['x-cloudtasks-*', 'x-cloudscheduler*', 'x-amzn-oidc-*', 'x-amzn-mtls-*', 'cf-access-*', 'cf-worker'],
-      ...['tailscale-*', 'x-arr-*', 'x-ambassador-*'],
+      ...['tailscale-*', 'x-arr-*', 'x-ambassador-*', 'x-wx-*'],
     ],
   },
   {
@@ -110,6 +111,7 @@ export const CLAIMS: readonly Claims[] = [
         'x-principal*',
       ],
       ...['x-subject*', 'x-identity*', 'x-email', 'x-role', 'x-roles', 'x-group', 'x-groups', 'x-admin', 'x-is-admin'],
+      ...['x-admin-user', 'x-on-behalf-of'],
       ...['user', 'user-id', 'user-key', 'user-name', 'userid', 'username', 'login-user', 'from-source'],
     ],
   },

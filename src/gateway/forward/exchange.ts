@@ -18,7 +18,7 @@ export interface ExchangeOptions {
   onLasting(): void
   /** What of the application's headers goes to the browser. */
   answerHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders
-  /** Called once. An error means that nothing was answered. */
+  /** Called once. An error means that the answer is missing or not whole; none if it is the client who left. */
   onDone(error?: Error): void
 }
 
@@ -170,8 +170,9 @@ class Exchange implements Occupant, Dispatcher.DispatchHandler {
   #fail(error: Error): void {
     if (this.#isDone) return
     const { response } = this.#options
+    const hasLeft = response.destroyed
     if (response.headersSent) response.destroy()
-    this.#done(response.headersSent ? undefined : error)
+    this.#done(hasLeft ? undefined : error)
     this.#controller?.abort(error)
   }
 

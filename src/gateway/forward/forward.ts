@@ -89,15 +89,18 @@ function answerError(
   response: ServerResponse,
   error: Error,
 ): void {
-  if (response.destroyed) return
   const { method, path } = visit
   const reason = codeOf(error)
   const isBusy = error instanceof TurnedAway
   const facts = { ...whoAsks(context, visit, loaded), reason, method, path }
   context.report(isBusy ? 'upstream_busy' : 'upstream_failed', facts)
+  // Nothing can be added to an answer that broke off.
+  if (response.destroyed) return
   const answer = isBusy
     ? busyAnswer(context, visit)
-    : errorAnswer(context, visit, TOO_SLOW.has(reason) ? 'gateway_timeout' : 'bad_gateway')
+    : errorAnswer(context, visit, TOO_SLOW.has(reason) ? 'gateway_timeout' : 'bad_gateway', {
+        isUser: loaded !== undefined,
+      })
   send(response, answer).catch(() => response.destroy())
 }
 

@@ -1,4 +1,4 @@
-// Answers that stay open: sockets and event streams. They end with the session that loaded them, wherever it ended.
+// Answers that stay open: sockets and event streams. They end with the session that opened them, wherever it ended.
 import { factsOf } from '../../errors.ts'
 import type { Report } from '../../events.ts'
 import type { Sessions } from '../../session/sessions.ts'

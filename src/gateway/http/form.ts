@@ -4,16 +4,23 @@ import type { IncomingMessage } from 'node:http'
 const BODY_LIMIT = 16 * 1024
 
 /** `undefined` if it is larger. Whoever takes longer is cut off. */
-export async function readForm(request: IncomingMessage, deadlineMs: number): Promise<URLSearchParams | undefined> {
-  const deadline = setTimeout(() => request.destroy(), deadlineMs)
+export async function readForm(
+  request: IncomingMessage,
+  deadlineMs: number,
+  onCutOff: () => void,
+): Promise<URLSearchParams | undefined> {
+  const deadline = setTimeout(() => {
+    onCutOff()
+    request.destroy()
+  }, deadlineMs)
   try {
-    return await read(request)
+    return await readBody(request)
   } finally {
     clearTimeout(deadline)
   }
 }
 
-async function read(request: IncomingMessage): Promise<URLSearchParams | undefined> {
+async function readBody(request: IncomingMessage): Promise<URLSearchParams | undefined> {
   const chunks: Buffer[] = []
   let size = 0
   // Leaving the loop must not destroy the connection: the answer still has to go out.

@@ -1,6 +1,6 @@
 // The answers that our own routes give, each with the headers that keep it private and harmless.
 import { OWN_PATHS } from '../../own-paths.ts'
-import { NOTICES, type NoticeName, noticePage } from '../../pages/notice-page.ts'
+import { NOTICES, type NoticeName, noticePage, noticeText } from '../../pages/notice-page.ts'
 import { ownPath } from '../../session/return-path.ts'
 import { isSecure } from '../../settings/read.ts'
 import type { GatewayContext } from '../context.ts'
@@ -46,13 +46,19 @@ export function busyAnswer(context: GatewayContext, visit: Visit): Response {
   return errorAnswer(context, visit, 'busy', { headers: { 'retry-after': '5' } })
 }
 
-/** The same in whichever form the request can use. */
-export function errorAnswer(context: GatewayContext, visit: Visit, name: NoticeName, extra: Extra = {}): Response {
-  const { status, text } = NOTICES[name]
-  if (isByScript(visit)) return jsonAnswer(context, { error: name, message: text }, { status, ...extra })
+/** The same in whichever form the request can use; `isUser` if that somebody is signed in is worth a word. */
+export function errorAnswer(
+  context: GatewayContext,
+  visit: Visit,
+  name: NoticeName,
+  { isUser, ...extra }: Extra & { isUser?: boolean } = {},
+): Response {
+  const { status } = NOTICES[name]
+  const message = noticeText(name, isUser)
+  if (isByScript(visit)) return jsonAnswer(context, { error: name, message }, { status, ...extra })
   const { APP_NAME, BASE_URL } = context.settings
   const retryPath = PASSING.has(status) ? retryPathOf(visit, BASE_URL) : undefined
-  return pageAnswer(context, noticePage(APP_NAME, name, retryPath), { status, ...extra })
+  return pageAnswer(context, noticePage(APP_NAME, name, { retryPath, isUser }), { status, ...extra })
 }
 
 /** What may be over in a moment. */

@@ -59,10 +59,9 @@ export function isPartOfPage(headers: IncomingHttpHeaders): boolean {
   return !PAGES_AND_SCRIPTS.has(headers['sec-fetch-dest'])
 }
 
-/** A browser shows a page: it says so, or asks for HTML where browsers do not say what a request is for. */
-export function isPageView({ method, headers }: Visit): boolean {
+/** A browser shows the answer as a page: it says so, or asks for HTML where browsers do not say what a request is for. */
+export function isForPage({ headers }: Visit): boolean {
   const { accept = '', 'sec-fetch-dest': destination } = headers
-  if (method !== 'GET') return false
   return destination === undefined ? accept.toLowerCase().includes('text/html') : destination === 'document'
 }
 

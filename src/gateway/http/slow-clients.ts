@@ -3,6 +3,8 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { GatewayContext } from '../context.ts'
+import { readSendQueues, type SendQueueOf } from './send-queues.ts'
+import { isTrusted } from './trusted-proxies.ts'
 import { createWatchList, type Watched } from './watch-list.ts'
 import { whoAsks } from './who-asks.ts'
 
@@ -14,13 +16,15 @@ export interface SlowClients {
   stop(): void
 }
 
-interface Connection extends Watched {
+interface ClientConnection extends Watched {
   readonly socket: Socket
   /** The newest one; only its request can still be on its way. */
   response: ServerResponse | undefined
   /** What a proxy said of where the newest request came from. */
   forwardedFor: IncomingHttpHeaders[string]
   delivered: number
+  /** What the kernel held at the last look, if it was asked. */
+  queued: number | undefined
   received: number
   /** How many looks in a row found the same bytes waiting for the client to take them. */
   unread: number
@@ -32,28 +36,61 @@ interface Connection extends Watched {
 
 /** So many looks make up the deadline. */
 const LOOKS = 30
+/** Where reading comes in steps that say nothing about the one who reads, the deadline is this many times longer. */
+const UNSEEN_READING = 10
 
 export function createSlowClients({ settings, report }: Pick<GatewayContext, 'settings' | 'report'>): SlowClients {
-  const connections = new WeakMap<Socket, Connection>()
-  const watched = createWatchList<Connection>(Math.ceil(settings.CLIENT_TIMEOUT_MS / LOOKS), look)
+  const connections = new WeakMap<Socket, ClientConnection>()
+  const watched = createWatchList<ClientConnection>(Math.ceil(settings.CLIENT_TIMEOUT_MS / LOOKS), look)
 
-  function look(connection: Connection): void {
-    lookAtWriting(connection)
+  let reading: Promise<SendQueueOf> | undefined
+
+  function look(connection: ClientConnection): void {
+    if (seemsUnread(connection)) void lookCloser(connection)
     lookAtReading(connection)
-    const { socket, forwardedFor, unread, unsent, unwanted } = connection
-    if (Math.max(unread, unsent, unwanted) < LOOKS) return
-    const reason = unread >= LOOKS ? 'reads_nothing' : unsent >= LOOKS ? 'sends_nothing' : 'sends_for_too_long'
+    const { unsent, unwanted } = connection
+    if (unsent >= LOOKS) cutOff(connection, 'sends_nothing')
+    else if (unwanted >= LOOKS) cutOff(connection, 'sends_for_too_long')
+  }
+
+  async function lookCloser(connection: ClientConnection): Promise<void> {
+    const queueOf = await sendQueues()
+    const { socket, queued: before } = connection
+    const queued = queueOf(socket)
+    const hasRead = queued !== undefined && before !== undefined && queued < before
+    connection.queued = queued
+    connection.unread = hasRead ? 0 : connection.unread + 1
+    if (connection.unread >= patienceWith(connection)) cutOff(connection, 'reads_nothing')
+  }
+
+  /** Read once for all who seem to read nothing. */
+  function sendQueues(): Promise<SendQueueOf> {
+    reading ??= readSendQueues().finally(() => {
+      reading = undefined
+    })
+    return reading
+  }
+
+  /** A proxy reads only when its own kernel has passed a good part of megabytes on, and has deadlines of its own. */
+  function patienceWith({ socket, queued }: ClientConnection): number {
+    const isProxy = isTrusted(settings.TRUSTED_PROXIES, socket.remoteAddress ?? '')
+    return queued === undefined || isProxy ? LOOKS * UNSEEN_READING : LOOKS
+  }
+
+  function cutOff({ socket, forwardedFor }: ClientConnection, reason: string): void {
+    if (socket.destroyed) return
     const visit = { address: socket.remoteAddress ?? '', headers: { 'x-forwarded-for': forwardedFor } }
     report('client_cut_off', { ...whoAsks({ settings }, visit), reason })
     socket.destroy()
   }
 
-  function add(socket: Socket): Connection {
+  function add(socket: Socket): ClientConnection {
     const fresh = {
       socket,
       response: undefined,
       forwardedFor: undefined,
       delivered: 0,
+      queued: undefined,
       received: 0,
       unread: 0,
       unsent: 0,
@@ -80,15 +117,20 @@ export function createSlowClients({ settings, report }: Pick<GatewayContext, 'se
 }
 
 /** A stream that has nothing to say is not idle: only bytes that wait to be taken count. */
-function lookAtWriting(connection: Connection): void {
+function seemsUnread(connection: ClientConnection): boolean {
   const { socket } = connection
   const pending = socket.writableLength
   const delivered = pending > 0 ? socket.bytesWritten - pending : 0
-  connection.unread = pending > 0 && delivered === connection.delivered ? connection.unread + 1 : 0
+  const isStill = pending > 0 && delivered === connection.delivered
   connection.delivered = delivered
+  if (!isStill) {
+    connection.unread = 0
+    connection.queued = undefined
+  }
+  return isStill
 }
 
-function lookAtReading(connection: Connection): void {
+function lookAtReading(connection: ClientConnection): void {
   const { socket, response } = connection
   if (!response) return
   const { req: request } = response

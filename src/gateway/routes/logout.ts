@@ -3,9 +3,11 @@
 import { factsOf } from '../../errors.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
 import { confirmSignOutPage } from '../../pages/notice-page.ts'
+import { RETURN_FIELD } from '../../pages/refused-page.ts'
 import { type Session, userIdOf } from '../../session/session-record.ts'
 import { newTicket } from '../../session/ticket.ts'
 import type { SignedInCaller } from '../admission/admit.ts'
+import { returnCookieFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
 import { clearCookie, readCookie } from '../http/cookies.ts'
 import { errorAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
@@ -14,14 +16,16 @@ import type { Visit } from '../http/request.ts'
 import { type SignedOut, signedOutCookie } from '../http/signed-out-cookie.ts'
 import { whoAsks } from '../http/who-asks.ts'
 
-export async function signOut(context: GatewayContext, visit: Visit): Promise<Response> {
+export async function signOut(context: GatewayContext, visit: Visit, form: URLSearchParams): Promise<Response> {
   const { cookies, sessions, report } = context
   const ticket = readCookie(visit.headers.cookie, cookies.session)
   if (!isDeliberate(context, visit)) return askFirst(context, visit, ticket)
   const session = ticket && (await sessions.close(ticket))
-  if (!session) return signedOut(context, visit, { location: OWN_PATHS.login }, 'here')
+  const wanted = form.get(RETURN_FIELD)
+  const kept = wanted ? [returnCookieFor(context, wanted)] : []
+  if (!session) return signedOut(context, visit, { location: OWN_PATHS.login }, 'here', kept)
   report('sign_out', whoAsks(context, visit, { session }))
-  return signedOut(context, visit, await leaveProvider(context, visit, session), 'here')
+  return signedOut(context, visit, await leaveProvider(context, visit, session), 'here', kept)
 }
 
 /** Every session of this user, on every device. */
@@ -57,11 +61,18 @@ interface WayOut {
   readonly state?: string
 }
 
-function signedOut(context: GatewayContext, visit: Visit, way: WayOut, where: SignedOut['where']): Response {
+function signedOut(
+  context: GatewayContext,
+  visit: Visit,
+  way: WayOut,
+  where: SignedOut['where'],
+  kept: readonly string[] = [],
+): Response {
   const { cookies } = context
   return redirectAnswer(context, visit.method, way.location, [
     clearCookie(cookies.session),
     signedOutCookie(cookies, { where, state: way.state }),
+    ...kept,
   ])
 }
 

@@ -50,9 +50,10 @@ export function openWrappers(wrappers: readonly Wrapper[], keys: readonly Wrappi
 }
 
 /**
- * With a wrapper for each of our secrets. One of another secret goes if it holds the same data keys and is older than our
- * first one: that secret was taken away. If it is newer, the secret is on its way to us; and whoever uses other data keys
- * shall find them as they were.
+ * The wrappers as they should be: one for each of our secrets, and those of other secrets (strangers) that are still needed.
+ * A stranger is removed if it is older than the wrapper of our first secret and holds our data keys: its secret was replaced
+ * by ours. A newer one stays, because its secret is about to replace ours. One with other data keys stays too, because
+ * somebody may still need those.
  */
 export function renewWrappers(
   wrappers: readonly Wrapper[],

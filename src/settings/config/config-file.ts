@@ -64,12 +64,17 @@ export function defineConfig(config: Config): Config {
   return config
 }
 
-const path = z
-  .string()
-  .regex(/^\/[^?#;%\\]*$/, 'expected a plain path that begins with /, for example "/reports"')
-  .refine(text => !/\/\/|\/\.{1,2}(\/|$)/.test(text), 'expected a path without empty or dot segments')
-  .refine(text => text === '/' || !text.endsWith('/'), 'expected no slash at the end: a rule covers what is below it')
-  .refine(text => text !== OWN_PREFIX && !isOwnPath(text), 'this path is our own; leave it out')
+/** A plain path that is not our own; `covering` is what covers everything below it. */
+const pathOf = (covering: string) =>
+  z
+    .string()
+    .regex(/^\/[^?#;%\\]*$/, 'expected a plain path that begins with /, for example "/reports"')
+    .refine(text => !/\/\/|\/\.{1,2}(\/|$)/.test(text), 'expected a path without empty or dot segments')
+    .refine(
+      text => text === '/' || !text.endsWith('/'),
+      `expected no slash at the end: ${covering} covers what is below it`,
+    )
+    .refine(text => text !== OWN_PREFIX && !isOwnPath(text), 'this path is our own; leave it out')
 
 const names = z.array(z.string().min(1)).min(1, 'expected at least one name')
 
@@ -93,7 +98,7 @@ const providerId = z
 
 const rule = z
   .strictObject({
-    path,
+    path: pathOf('a rule'),
     exact: z.boolean().optional(),
     methods: z
       .array(z.string().regex(/^[A-Z]+$/, 'expected methods in capitals, for example "GET"'))
@@ -141,7 +146,7 @@ const configShape = z
     roles: z.array(role).optional(),
     rules: z.array(rule).superRefine(refuseDuplicates).optional(),
     upstreams: z
-      .record(path, upstreamPlace, {
+      .record(pathOf('a prefix'), upstreamPlace, {
         // Otherwise it would only say that the key is invalid.
         error: issue => (issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined),
       })

@@ -21,7 +21,7 @@ interface ProofsOptions {
 }
 
 /** More than any cache of opened sessions asks about between two writes. */
-const MOST = 100_000
+const MOST_PROOFS = 100_000
 
 export function createProofs({ readGeneration, lookUp, now }: ProofsOptions): Proofs {
   // No `lru-cache`: every write empties it, and a bounded cache takes as long for that as it is large.
@@ -31,7 +31,7 @@ export function createProofs({ readGeneration, lookUp, now }: ProofsOptions): Pr
 
   function beginTurn(): void {
     const latest = readGeneration()
-    if (latest !== generation || proven.size > MOST) proven.clear()
+    if (latest !== generation || proven.size > MOST_PROOFS) proven.clear()
     generation = latest
     // Only now: after a look that failed, nothing is proven.
     turnBegan = true

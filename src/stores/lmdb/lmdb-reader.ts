@@ -28,7 +28,7 @@ interface ReaderOptions {
 /** Counts as expired, so that it can be written over and is swept away. */
 const DAMAGED: Entry = { value: Buffer.alloc(0), expiresAt: 0, labels: [] }
 
-export function createReader({ files, now, closing }: ReaderOptions): LmdbReader {
+export function createLmdbReader({ files, now, closing }: ReaderOptions): LmdbReader {
   const { records } = files
   const proofs = createProofs({
     now,

@@ -4,27 +4,27 @@ import type { Entry, Store } from '../store.ts'
 import { onDisk, unavailable } from './lmdb-failures.ts'
 import { openFiles } from './lmdb-files.ts'
 import { listLiving } from './lmdb-listing.ts'
-import { createReader } from './lmdb-reader.ts'
+import { createLmdbReader } from './lmdb-reader.ts'
 import { startSweeper } from './lmdb-sweeper.ts'
-import { createChange } from './lmdb-writer.ts'
+import { createLmdbWriter } from './lmdb-writer.ts'
 
-interface Options {
+interface LmdbStoreOptions {
   readonly directory: string
   readonly now: () => number
   readonly sweepEveryMs?: number
 }
 
-export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Options): Promise<Store> {
+export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: LmdbStoreOptions): Promise<Store> {
   const files = await openFiles(directory)
   const closing = new AbortController()
-  const reader = createReader({ files, now, closing: closing.signal })
-  const change = createChange(files, reader)
-  const sweeper = startSweeper({ files, reader, change, now }, sweepEveryMs)
+  const reader = createLmdbReader({ files, now, closing: closing.signal })
+  const writer = createLmdbWriter(files, reader)
+  const sweeper = startSweeper({ files, reader, writer, now }, sweepEveryMs)
 
   async function take(key: string): Promise<Entry | undefined> {
     while (true) {
       const old = reader.living(key)
-      if (!old || (await change(key, old))) return old
+      if (!old || (await writer.change(key, old))) return old
     }
   }
 
@@ -33,7 +33,7 @@ export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Opt
       while (true) {
         const old = reader.latest(() => reader.find(key))
         if (old && reader.isLiving(old)) return false
-        if (await change(key, old, entry)) return true
+        if (await writer.change(key, old, entry)) return true
       }
     },
 
@@ -45,7 +45,7 @@ export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Opt
 
     async replace(key, entry, version) {
       const old = reader.living(key)
-      return old?.version === version && change(key, old, entry)
+      return old?.version === version && writer.change(key, old, entry)
     },
 
     async remove(key) {

@@ -5,7 +5,7 @@ import { onDisk } from './lmdb-failures.ts'
 import type { LmdbFiles } from './lmdb-files.ts'
 import { type ExpiryKey, expiredKeys } from './lmdb-indexes.ts'
 import type { LmdbReader } from './lmdb-reader.ts'
-import type { Change } from './lmdb-writer.ts'
+import type { LmdbWriter } from './lmdb-writer.ts'
 
 interface Sweeper {
   /** Resolves when the step that is under way is done. */
@@ -15,7 +15,7 @@ interface Sweeper {
 interface SweeperOptions {
   readonly files: LmdbFiles
   readonly reader: LmdbReader
-  readonly change: Change
+  readonly writer: LmdbWriter
   readonly now: () => number
 }
 
@@ -55,11 +55,11 @@ async function sweepStep(options: SweeperOptions): Promise<boolean> {
 }
 
 async function sweepOne(
-  { files, reader, change }: SweeperOptions,
+  { files, reader, writer }: SweeperOptions,
   [expiresAt, key]: ExpiryKey,
   stored: Stored | undefined,
 ): Promise<void> {
   // What the index says wrongly must not stay in the way of the others.
   if (stored?.expiresAt !== expiresAt) await onDisk(files.byExpiry.remove([expiresAt, key]))
-  if (stored && !reader.isLiving(stored)) await change(key, stored)
+  if (stored && !reader.isLiving(stored)) await writer.change(key, stored)
 }

@@ -12,13 +12,15 @@ import { beginGeneration } from './lmdb-generation.ts'
 import { updateIndexes } from './lmdb-indexes.ts'
 import type { LmdbReader } from './lmdb-reader.ts'
 
-/**
- * Puts `next` in the place of `old`; without `next` it removes `old`. False, and nothing changes, if `old` is no longer
- * there. Resolves when it is on the disk.
- */
-export type Change = (key: string, old: Stored | undefined, next?: Entry) => Promise<boolean>
+export interface LmdbWriter {
+  /**
+   * Puts `next` in the place of `old`; without `next` it removes `old`. False, and nothing changes, if `old` is no longer
+   * there. Resolves when it is on the disk.
+   */
+  change(key: string, old: Stored | undefined, next?: Entry): Promise<boolean>
+}
 
-export function createChange(files: LmdbFiles, reader: LmdbReader): Change {
+export function createLmdbWriter(files: LmdbFiles, reader: LmdbReader): LmdbWriter {
   const { records, directory } = files
 
   function write(key: string, old: Stored | undefined, next: Entry | undefined): Promise<boolean> {
@@ -32,13 +34,15 @@ export function createChange(files: LmdbFiles, reader: LmdbReader): Change {
     return old ? records.ifVersion(key, old.version, writeAll) : records.ifNoExists(key, writeAll)
   }
 
-  return async (key, old, next) => {
-    try {
-      return await onDisk(write(key, old, next))
-    } catch (cause) {
-      throw unavailable(directory, 'could not be written', cause)
-    } finally {
-      reader.lookAgain()
-    }
+  return {
+    async change(key, old, next) {
+      try {
+        return await onDisk(write(key, old, next))
+      } catch (cause) {
+        throw unavailable(directory, 'could not be written', cause)
+      } finally {
+        reader.lookAgain()
+      }
+    },
   }
 }

@@ -17,7 +17,7 @@ const ENTRY_AT = 8 + GENERATION_LENGTH
 /** Redis keeps records longer than they live, so that it is our clock that decides and not its own. */
 const LINGER_MS = 60_000
 /** Longer than anything lives, and still a time to Redis. */
-const LONGEST_MS = 2 ** 50
+const LONGEST_KEPT_MS = 2 ** 50
 
 export function recordName(key: string): string {
   return `menshen:record:${key}`
@@ -47,5 +47,5 @@ export function decodeReply(key: string, reply: Buffer | null): Indexed | undefi
 }
 
 export function keptMs({ expiresAt }: Entry, now: number): number {
-  return Math.min(Math.max(Math.ceil(expiresAt - now), 0) + LINGER_MS, LONGEST_MS)
+  return Math.min(Math.max(Math.ceil(expiresAt - now), 0) + LINGER_MS, LONGEST_KEPT_MS)
 }

@@ -19,7 +19,7 @@ import type { Indexed } from './redis-record.ts'
 import { putRecord, takeRecord } from './redis-writes.ts'
 import { toPrimary, toServer } from './single.ts'
 
-interface Options {
+interface RedisStoreOptions {
   readonly address: string
   readonly now: () => number
   readonly report: Report
@@ -28,7 +28,7 @@ interface Options {
 }
 
 /** Resolves even if Redis cannot be reached yet: its verbs say so until it can. */
-export async function openRedisStore({ address, now, report, cacheSize = 10_000 }: Options): Promise<Store> {
+export async function openRedisStore({ address, now, report, cacheSize = 10_000 }: RedisStoreOptions): Promise<Store> {
   const target = parseRedisAddress(address)
   const client = await openReconnectingClient(connectorOf(target, cacheSize), target.name, report)
   const ask = createAsk(client, target.name)

@@ -6,7 +6,7 @@ import { type Credentials, clientOptions, DEADLINE_MS } from './client-options.t
 import type { Host, SentinelAddress } from './redis-address.ts'
 import type { TlsOptions } from './tls-options.ts'
 
-const makeClient = RedisClient.factory()
+const makeSentinelClient = RedisClient.factory()
 
 type TlsTo = (host: Host) => Partial<TlsOptions>
 
@@ -27,7 +27,7 @@ async function askWithOrWithoutPassword(sentinel: Host, address: SentinelAddress
 }
 
 async function ask(sentinel: Host, credentials: Credentials, name: string): Promise<Host> {
-  const client = makeClient(clientOptions(credentials, sentinel))
+  const client = makeSentinelClient(clientOptions(credentials, sentinel))
   client.on('error', () => {}) // connect() says it too
   try {
     await inTime(client.connect(), DEADLINE_MS)

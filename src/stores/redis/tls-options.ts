@@ -14,11 +14,11 @@ export interface TlsOptions {
 /** The certificate is read once, when the store is opened: a file that cannot be read stops the start. */
 export function tlsOptionsOf({ tls, ca }: Pick<RedisAddress, 'tls' | 'ca'>): (host?: Host) => Partial<TlsOptions> {
   if (!tls) return () => ({})
-  const authority = ca === undefined ? {} : { ca: readCertificate(ca) }
+  const authority = ca === undefined ? {} : { ca: readAuthority(ca) }
   return host => ({ tls: true, ...authority, ...(host && !isIP(host.host) ? { servername: host.host } : {}) })
 }
 
-function readCertificate(file: string): Buffer {
+function readAuthority(file: string): Buffer {
   try {
     return readFileSync(file)
   } catch (cause) {

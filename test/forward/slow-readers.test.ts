@@ -1,0 +1,100 @@
+// Clients that read slowly: the kernel takes megabytes for them at once, and still nobody who reads is taken for idle.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { RequestListener } from 'node:http'
+import { connect, createServer, type Socket } from 'node:net'
+import test, { type TestContext } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { readSendQueues } from '../../src/gateway/http/send-queues.ts'
+import { request } from './raw.ts'
+import { cookieOf, openScene, type Scene, until } from './scene.ts'
+
+const IDLE_MS = 600
+const SIZE = 16 * 1024 * 1024
+const PIECE = 16 * 1024
+const onLinux = { skip: process.platform !== 'linux' && 'only Linux tells what the kernel holds' }
+
+const large: RequestListener = (_request, response) => {
+  response.writeHead(200, { 'content-length': SIZE }).end(Buffer.alloc(SIZE))
+}
+
+async function openReader(t: TestContext, env: Record<string, string> = {}) {
+  const scene = await openScene(t, { env: { CLIENT_TIMEOUT_MS: String(IDLE_MS), ...env }, answer: large })
+  const socket = connect(Number(new URL(scene.url).port), '127.0.0.1')
+  t.after(() => socket.destroy())
+  socket.on('error', () => {}).pause()
+  await once(socket, 'connect')
+  socket.write(request('GET / HTTP/1.1', `cookie: ${cookieOf(await scene.user())}`))
+  return { scene, socket }
+}
+
+/** How many bytes still come. */
+async function readAll(socket: Socket): Promise<number> {
+  let read = 0
+  socket.on('data', chunk => {
+    read += chunk.length
+  })
+  socket.resume()
+  if (!socket.closed) await once(socket, 'close')
+  return read
+}
+
+const cutOffs = ({ lines }: Scene) => lines.filter(({ event }) => event === 'client_cut_off')
+
+test('who reads steadily gets all of a large answer, however slowly', onLinux, async t => {
+  const { scene, socket } = await openReader(t)
+  let read = 0
+  // As 32 KB a second are to the usual deadline, in an eighth of the answer.
+  while (read < SIZE / 8 && !socket.closed) {
+    read += (socket.read(PIECE) as Buffer | null)?.length ?? 0
+    await pause(PIECE / 640)
+  }
+  assert.deepEqual(cutOffs(scene), [])
+  assert.ok(read + (await readAll(socket)) > SIZE)
+})
+
+test('who has read much of it and then reads nothing is cut off', onLinux, async t => {
+  const { scene, socket } = await openReader(t)
+  let read = 0
+  while (read < SIZE / 8 && !socket.closed) {
+    read += (socket.read(PIECE) as Buffer | null)?.length ?? 0
+    await new Promise(setImmediate)
+  }
+  await until(() => cutOffs(scene).length === 1)
+  assert.match(JSON.stringify(cutOffs(scene)), /reads_nothing/)
+  assert.ok(read + (await readAll(socket)) < SIZE)
+})
+
+test('a trusted proxy reads in large steps and has longer', async t => {
+  const { scene, socket } = await openReader(t, { TRUSTED_PROXIES: '127.0.0.1' })
+  await until(() => scene.upstream.sockets.size === 1)
+  await pause(3 * IDLE_MS)
+  assert.deepEqual(cutOffs(scene), [])
+  assert.ok((await readAll(socket)) > SIZE)
+})
+
+test('the kernel tells what it holds for each connection, in every family of addresses', onLinux, async t => {
+  for (const [listening, calling] of [
+    ['127.0.0.1', '127.0.0.1'],
+    ['::1', '::1'],
+    ['::', '127.0.0.1'],
+  ] as const) {
+    const server = createServer().listen(0, listening)
+    await once(server, 'listening')
+    const address = server.address()
+    assert.ok(address && typeof address === 'object')
+    const client = connect(address.port, calling).pause()
+    const [socket] = (await once(server, 'connection')) as [Socket]
+    t.after(() => {
+      client.destroy()
+      socket.destroy()
+      server.close()
+    })
+    const queued = async () => (await readSendQueues())(socket)
+    assert.equal(await queued(), 0, calling)
+    socket.write(Buffer.alloc(SIZE))
+    await until(async () => ((await queued()) ?? 0) > 0)
+    client.resume()
+    await until(async () => socket.writableLength === 0 && (await queued()) === 0)
+  }
+})
