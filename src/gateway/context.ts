@@ -17,8 +17,8 @@ import type { OpenStreams } from './forward/open-streams.ts'
 import type { Upstreams } from './forward/upstreams.ts'
 import type { CookieNames } from './http/cookies.ts'
 import type { RateLimit } from './http/rate-limit.ts'
-import type { SlowClients } from './http/slow-clients.ts'
 import type { Identities } from './identity/identity-headers.ts'
+import type { SlowClients } from './slow-clients/slow-clients.ts'
 
 export interface GatewayContext {
   readonly settings: Settings

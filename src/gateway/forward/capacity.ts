@@ -1,7 +1,7 @@
 // How much of an application may be in use at once. Ordinary exchanges have slots, and a queue of bounded length and time
 // in front of them. Whoever only waits for its client, or has become a stream, gives its slot to others and is counted
 // on top; if there are too many of those, it is cut off itself.
-import { createWatchList, type Watched } from '../http/watch-list.ts'
+import { createWatchList, type Watched } from '../slow-clients/watch-list.ts'
 
 /** Something that uses the application, or waits to. */
 export interface Occupant extends Watched {

@@ -6,7 +6,7 @@ import type { Caller } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import { readCookie } from '../http/cookies.ts'
 import type { Visit } from '../http/request.ts'
-import { createWatchList, type Watched } from '../http/watch-list.ts'
+import { createWatchList, type Watched } from '../slow-clients/watch-list.ts'
 
 export interface OpenStreams {
   /** Watches a stream until the returned function is called. */

@@ -3,10 +3,10 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { GatewayContext } from '../context.ts'
+import { isTrusted } from '../http/trusted-proxies.ts'
+import { whoAsks } from '../http/who-asks.ts'
 import { readSendQueues, type SendQueueOf } from './send-queues.ts'
-import { isTrusted } from './trusted-proxies.ts'
 import { createWatchList, type Watched } from './watch-list.ts'
-import { whoAsks } from './who-asks.ts'
 
 export interface SlowClients {
   /** The connection of this answer is watched from now on. */
