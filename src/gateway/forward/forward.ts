@@ -9,6 +9,7 @@ import { busyAnswer, errorAnswer } from '../http/page-answers.ts'
 import { mayBePartOfPage, type Visit } from '../http/request.ts'
 import { sayContinue, send } from '../http/send.ts'
 import { whoAsks } from '../http/who-asks.ts'
+import { ownerOf } from './capacity/owner.ts'
 import { relay, TurnedAway } from './exchange.ts'
 import { requestHeaders } from './request-headers.ts'
 import { responseHeaders } from './response-headers.ts'
@@ -42,6 +43,7 @@ function begin(
   let forget: (() => void) | undefined
   relay({
     upstream,
+    owner: ownerOf(visit, loaded),
     method: visit.method,
     path: visit.path + visit.search,
     headers,

@@ -7,7 +7,8 @@ import type { GatewayContext } from '../context.ts'
 import { readCookie } from '../http/cookies.ts'
 import type { Visit } from '../http/request.ts'
 import { whoAsks } from '../http/who-asks.ts'
-import type { Occupant } from './capacity.ts'
+import type { Occupant } from './capacity/capacity.ts'
+import { ownerOf } from './capacity/owner.ts'
 import { joinSockets, readEarly } from './socket-pair.ts'
 import { accept, passOn, refuse } from './upgrade-answers.ts'
 import type { Upstream } from './upstreams.ts'
@@ -30,10 +31,13 @@ export function openTunnel(context: GatewayContext, wanted: Wanted): void {
     place: 0,
     stage: 'outside',
     isEndless: true,
+    owner: ownerOf(wanted.visit, admission.loaded),
     isSlow: () => false,
+    waitsForClient: () => socket.writableNeedDrain,
     cutOff: () => void socket.destroy(),
     turnAway(reason) {
       context.report('upstream_busy', { ...tunnelFacts(context, wanted), reason })
+      if (reason === 'holds_most_streams') return void socket.destroy()
       refuse(socket, 503, { cookies: admission.cookies, lines: ['retry-after: 5'] })
     },
     start() {
