@@ -11,7 +11,6 @@ import { sayContinue, send } from '../http/send.ts'
 import { whoAsks } from '../http/who-asks.ts'
 import { ownerOf } from './capacity/owner.ts'
 import { relay, TurnedAway } from './exchange.ts'
-import { requestHeaders } from './request-headers.ts'
 import { responseHeaders } from './response-headers.ts'
 import type { Upstream } from './upstreams.ts'
 
@@ -24,7 +23,7 @@ export function forward(
   request: IncomingMessage,
   response: ServerResponse,
 ): MaybePromise<void> {
-  const headers = requestHeaders(context, upstream, request, visit, admission.loaded)
+  const headers = context.requestHeaders(upstream, request, visit, admission.loaded)
   return andThen(headers, headers => begin(context, upstream, visit, admission, headers, response))
 }
 

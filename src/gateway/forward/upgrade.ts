@@ -11,7 +11,6 @@ import type { GatewayContext } from '../context.ts'
 import { isCheck } from '../forward-auth/check.ts'
 import { isForeignSocket, readVisit } from '../http/request.ts'
 import { whoAsks } from '../http/who-asks.ts'
-import { requestHeaders } from './request-headers.ts'
 import { openTunnel } from './tunnel.ts'
 import { refuse } from './upgrade-answers.ts'
 
@@ -75,6 +74,6 @@ async function upgrade(context: GatewayContext, request: IncomingMessage, socket
   if (outcome === 'visitor')
     return refuse(socket, 401, { cookies, lines: [`www-authenticate: ${challengeFor(visit)}`] })
   if (outcome !== 'admitted') return refuse(socket, outcome === 'refused' ? 403 : 429, { cookies })
-  const headers = await requestHeaders(context, upstream, request, visit, loaded)
+  const headers = await context.requestHeaders(upstream, request, visit, loaded)
   if (!socket.destroyed) openTunnel(context, { upstream, visit, admission, socket, head, headers })
 }
