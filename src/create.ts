@@ -8,6 +8,7 @@ import { createBearerCallers } from './gateway/admission/bearer-callers.ts'
 import { createLostCookieDetector } from './gateway/admission/lost-cookie.ts'
 import type { GatewayContext } from './gateway/context.ts'
 import { createOpenStreams } from './gateway/forward/open-streams.ts'
+import { createRequestHeaders } from './gateway/forward/request-headers.ts'
 import { createUpgradeListener, type UpgradeListener } from './gateway/forward/upgrade.ts'
 import { openUpstreams } from './gateway/forward/upstreams.ts'
 import { cookieNames } from './gateway/http/cookies.ts'
@@ -68,6 +69,8 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   const { store, keys, signingKeys, providers, sessions, roles, scopedName } = signIn
   let patience = 0
   const upstreams = opened.adopt(openUpstreams(settings, config), upstreams => upstreams.close(patience))
+  const cookies = cookieNames(settings)
+  const identities = createIdentities({ settings, keys: signingKeys, now, report })
   const lifecycle = { closing: false }
   const context: GatewayContext = {
     settings,
@@ -86,8 +89,9 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
     examine: createExamination({ settings, config, plans, store, now }),
     rules: createRules(config.rules ?? []),
     bearers: createBearerCallers({ providers, roles, scopedName, now }),
-    cookies: cookieNames(settings),
-    identities: createIdentities({ settings, keys: signingKeys, now, report }),
+    cookies,
+    identities,
+    requestHeaders: createRequestHeaders({ settings, identities, cookies }),
     lostCookies: createLostCookieDetector({ settings }),
     streams: opened.adopt(createOpenStreams(sessions, report), streams => streams.stop()),
     slowClients: opened.adopt(createSlowClients({ settings, report }), clients => clients.stop()),

@@ -14,6 +14,7 @@ import type { Store } from '../stores/store.ts'
 import type { BearerCallers } from './admission/bearer-callers.ts'
 import type { LostCookieDetector } from './admission/lost-cookie.ts'
 import type { OpenStreams } from './forward/open-streams.ts'
+import type { RequestHeaders } from './forward/request-headers.ts'
 import type { Upstreams } from './forward/upstreams.ts'
 import type { CookieNames } from './http/cookies.ts'
 import type { RateLimit } from './http/rate-limit.ts'
@@ -33,6 +34,7 @@ export interface GatewayContext {
   readonly keys: DerivedKeys
   readonly cookies: CookieNames
   readonly identities: Identities
+  readonly requestHeaders: RequestHeaders
   readonly upstreams: Upstreams
   readonly streams: OpenStreams
   readonly slowClients: SlowClients

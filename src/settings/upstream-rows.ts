@@ -30,10 +30,10 @@ export const UPSTREAM_ROWS = {
     sentence: 'How long a request waits for an application that is busy, before it gets 503.',
   }),
   UPSTREAM_STREAMS: required({
-    ...kind.wholeNumber(0, 100_000, 'a number of streams'),
+    ...kind.wholeNumber(1, 100_000, 'a number of streams'),
     default: '4096',
     sentence:
-      'How many WebSockets, event streams, and answers or bodies that wait for their client a process has with an application, on top of `UPSTREAM_CONNECTIONS`; one more is cut off.',
+      'How many WebSockets, event streams, and answers or bodies that wait for their client a process has with an application, on top of `UPSTREAM_CONNECTIONS`; for one more, whoever holds most of them loses one.',
   }),
   UPSTREAM_CONNECT_TIMEOUT_MS: required({
     ...kind.wholeNumber(100, 600_000, 'a number of milliseconds'),

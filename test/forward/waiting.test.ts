@@ -186,6 +186,7 @@ test('a request that cannot be sent at all takes no slot with it', async t => {
       const bad = incoming.url === '/bad'
       relay({
         upstream: application,
+        owner: 'somebody',
         method: 'GET',
         path: '/',
         headers: bad ? ['x-name', '门神'] : [],

@@ -48,7 +48,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   UPSTREAM_CONNECTIONS: ['0', '100001', 'all'],
   UPSTREAM_QUEUE: ['-1', '100001', 'all'],
   UPSTREAM_QUEUE_TIMEOUT_MS: ['99', '600001', '5s'],
-  UPSTREAM_STREAMS: ['-1', '100001', 'all'],
+  UPSTREAM_STREAMS: ['0', '-1', '100001', 'all'],
   CLIENT_TIMEOUT_MS: ['99', '86400001', '30s'],
   UPSTREAM_CONNECT_TIMEOUT_MS: ['99', '600001', '5s'],
   UPSTREAM_HEADERS_TIMEOUT_MS: ['99', '86400001', '1m'],

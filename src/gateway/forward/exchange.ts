@@ -1,11 +1,13 @@
 // One request to an application and its answer, streamed both ways at the speed of the slower side.
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { Client, Dispatcher } from 'undici'
-import type { Occupant } from './capacity.ts'
+import type { Occupant } from './capacity/capacity.ts'
 import type { Upstream } from './upstreams.ts'
 
 export interface ExchangeOptions {
   readonly upstream: Upstream
+  /** Who answers for its place. */
+  readonly owner: string
   readonly method: string
   readonly path: string
   readonly headers: string[]
@@ -79,6 +81,15 @@ class Exchange implements Occupant, Dispatcher.DispatchHandler {
 
   cutOff(): void {
     this.#options.response.destroy()
+  }
+
+  get owner(): string {
+    return this.#options.owner
+  }
+
+  waitsForClient(): boolean {
+    const { request, response } = this.#options
+    return response.headersSent ? response.writableNeedDrain : !request.complete && request.readableLength === 0
   }
 
   isSlow(): boolean {

@@ -8,9 +8,9 @@ import { busyAnswer, errorAnswer } from '../http/page-answers.ts'
 import { mayBePartOfPage, type Visit } from '../http/request.ts'
 import { sayContinue, send } from '../http/send.ts'
 import { whoAsks } from '../http/who-asks.ts'
+import { ownerOf } from './capacity/owner.ts'
 import { relay, TurnedAway } from './exchange.ts'
 import { watchCaller } from './open-streams.ts'
-import { requestHeaders } from './request-headers.ts'
 import { responseHeaders } from './response-headers.ts'
 import type { Upstream } from './upstreams.ts'
 
@@ -23,7 +23,7 @@ export function forward(
   request: IncomingMessage,
   response: ServerResponse,
 ): MaybePromise<void> {
-  const headers = requestHeaders(context, upstream, request, visit, admission)
+  const headers = context.requestHeaders(upstream, request, visit, admission)
   return andThen(headers, headers => begin(context, upstream, visit, admission, headers, response))
 }
 
@@ -43,6 +43,7 @@ function begin(
   let forget: (() => void) | undefined
   relay({
     upstream,
+    owner: ownerOf(context, visit, admission.loaded),
     method: visit.method,
     path: visit.path + visit.search,
     headers,

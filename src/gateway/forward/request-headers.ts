@@ -10,63 +10,52 @@ import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
 import type { Visit } from '../http/request.ts'
 import { isTrusted, plainAddress } from '../http/trusted-proxies.ts'
 import { namedBy } from './connection-header.ts'
-import { createHeaderPolicies, type HeaderPolicy } from './header-policy.ts'
+import { createHeaderPolicies } from './header-policy.ts'
 import type { Upstream } from './upstreams.ts'
 
-/** What is the same for every request. */
-interface PerGateway {
-  readonly ours: readonly string[]
-  readonly ourCookies: ReadonlySet<string>
-  readonly policyOf: (name: string) => HeaderPolicy
-}
-
-const perGateway = new WeakMap<GatewayContext, PerGateway>()
-
 /** Names and values in turn. */
-export function requestHeaders(
-  context: GatewayContext,
+export type RequestHeaders = (
   upstream: Pick<Upstream, 'host' | 'audience'>,
-  { rawHeaders }: IncomingMessage,
+  request: IncomingMessage,
   visit: Visit,
   caller: Caller,
-): MaybePromise<string[]> {
-  const { settings, identities } = context
-  const { host, connection, te } = visit.headers
-  const { loaded, bearer } = caller
-  const { ours, ourCookies, policyOf } = perGateway.get(context) ?? makePerGateway(context)
-  const named = namedBy(connection)?.map(plainName)
-  const headers = ['host', settings.UPSTREAM_HOST_HEADER === 'browser' && host ? host : upstream.host]
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] as string
-    const policy = policyOf(name)
-    if (policy === 'dropped' || named?.includes(plainName(name))) continue
-    // The token was for us.
-    if (bearer && plainName(name) === 'authorization') continue
-    const value = rawHeaders[i + 1] as string
-    const kept = policy === 'filtered' ? withoutOurs(ourCookies, value) : value
-    if (kept || policy === 'kept') headers.push(name, kept)
-  }
-  if (te !== undefined && splitList(te).includes('trailers')) headers.push('te', 'trailers')
-  headers.push('x-forwarded-for', forwardedFor(context, visit), ...ours)
-  const who = identified(caller)
-  if (!who) return headers
-  return andThen(identities.headersFor(who, upstream.audience), identity => {
-    for (const name in identity) headers.push(name, identity[name] as string)
-    const token = loaded ? `Bearer ${loaded.session.accessToken}` : visit.headers.authorization
-    if (settings.FORWARD_ACCESS_TOKEN && token) headers.push('authorization', token)
-    return headers
-  })
-}
+) => MaybePromise<string[]>
 
-function makePerGateway(context: GatewayContext): PerGateway {
-  const own = new URL(context.settings.BASE_URL)
-  const made = {
-    ours: ['x-forwarded-proto', own.protocol.slice(0, -1), 'x-forwarded-host', own.host],
-    ourCookies: ourCookies(context.cookies),
-    policyOf: createHeaderPolicies(context.settings, context.identities.names),
+export function createRequestHeaders(
+  context: Pick<GatewayContext, 'settings' | 'identities' | 'cookies'>,
+): RequestHeaders {
+  const { settings, identities } = context
+  const own = new URL(settings.BASE_URL)
+  const ours = ['x-forwarded-proto', own.protocol.slice(0, -1), 'x-forwarded-host', own.host]
+  const ourNames = ourCookies(context.cookies)
+  const policyOf = createHeaderPolicies(settings, identities.names)
+
+  return (upstream, { rawHeaders }, visit, caller) => {
+    const { loaded, bearer } = caller
+    const { host, connection, te } = visit.headers
+    const named = namedBy(connection)?.map(plainName)
+    const headers = ['host', settings.UPSTREAM_HOST_HEADER === 'browser' && host ? host : upstream.host]
+    for (let i = 0; i < rawHeaders.length; i += 2) {
+      const name = rawHeaders[i] as string
+      const policy = policyOf(name)
+      if (policy === 'dropped' || named?.includes(plainName(name))) continue
+      // The token was for us.
+      if (bearer && plainName(name) === 'authorization') continue
+      const value = rawHeaders[i + 1] as string
+      const kept = policy === 'filtered' ? withoutOurs(ourNames, value) : value
+      if (kept || policy === 'kept') headers.push(name, kept)
+    }
+    if (te !== undefined && splitList(te).includes('trailers')) headers.push('te', 'trailers')
+    headers.push('x-forwarded-for', forwardedFor(context, visit), ...ours)
+    const who = identified(caller)
+    if (!who) return headers
+    return andThen(identities.headersFor(who, upstream.audience), identity => {
+      for (const name in identity) headers.push(name, identity[name] as string)
+      const token = loaded ? `Bearer ${loaded.session.accessToken}` : visit.headers.authorization
+      if (settings.FORWARD_ACCESS_TOKEN && token) headers.push('authorization', token)
+      return headers
+    })
   }
-  perGateway.set(context, made)
-  return made
 }
 
 function withoutOurs(ourCookies: ReadonlySet<string>, header: string): string {
@@ -75,7 +64,7 @@ function withoutOurs(ourCookies: ReadonlySet<string>, header: string): string {
   return header.split(';').filter(isTheirs).join(';').trim()
 }
 
-function forwardedFor({ settings }: GatewayContext, { address, headers }: Visit): string {
+function forwardedFor({ settings }: Pick<GatewayContext, 'settings'>, { address, headers }: Visit): string {
   const peer = plainAddress(address)
   const before = headers['x-forwarded-for']
   if (before === undefined || !isTrusted(settings.TRUSTED_PROXIES, address)) return peer

@@ -6,7 +6,8 @@ import { type Admission, identified } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import type { Visit } from '../http/request.ts'
 import { whoAsks } from '../http/who-asks.ts'
-import type { Occupant } from './capacity.ts'
+import type { Occupant } from './capacity/capacity.ts'
+import { ownerOf } from './capacity/owner.ts'
 import { watchCaller } from './open-streams.ts'
 import { joinSockets, readEarly } from './socket-pair.ts'
 import { accept, passOn, refuse } from './upgrade-answers.ts'
@@ -30,10 +31,13 @@ export function openTunnel(context: GatewayContext, wanted: Wanted): void {
     place: 0,
     stage: 'outside',
     isEndless: true,
+    owner: ownerOf(context, wanted.visit, admission.loaded),
     isSlow: () => false,
+    waitsForClient: () => socket.writableNeedDrain,
     cutOff: () => void socket.destroy(),
     turnAway(reason) {
       context.report('upstream_busy', { ...tunnelFacts(context, wanted), reason })
+      if (reason === 'holds_most_streams') return void socket.destroy()
       refuse(socket, 503, { cookies: admission.cookies, lines: ['retry-after: 5'] })
     },
     start() {

@@ -12,7 +12,6 @@ import type { GatewayContext } from '../context.ts'
 import { isCheck } from '../forward-auth/check.ts'
 import { isForeignSocket, readVisit } from '../http/request.ts'
 import { whoAsks } from '../http/who-asks.ts'
-import { requestHeaders } from './request-headers.ts'
 import { openTunnel } from './tunnel.ts'
 import { refuse } from './upgrade-answers.ts'
 
@@ -78,6 +77,6 @@ async function upgrade(context: GatewayContext, request: IncomingMessage, socket
   if (outcome === 'refused')
     return refuse(socket, 403, { cookies, lines: bearer ? [`www-authenticate: ${INSUFFICIENT}`] : [] })
   if (outcome === 'limited') return refuse(socket, 429, { cookies })
-  const headers = await requestHeaders(context, upstream, request, visit, admission)
+  const headers = await context.requestHeaders(upstream, request, visit, admission)
   if (!socket.destroyed) openTunnel(context, { upstream, visit, admission, socket, head, headers })
 }

@@ -4,7 +4,7 @@ import { readablePath } from '../../access/canonical-path.ts'
 import { isWithin } from '../../access/rules.ts'
 import type { Config, UpstreamConfig } from '../../settings/config/config-file.ts'
 import type { Settings } from '../../settings/read.ts'
-import { type Capacity, createCapacity } from './capacity.ts'
+import { type Capacity, createCapacity } from './capacity/capacity.ts'
 import { type Connections, createConnections, type Destination } from './connections.ts'
 import { authorityOf } from './own-location.ts'
 

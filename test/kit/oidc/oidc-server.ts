@@ -39,6 +39,10 @@ export const OIDC_USER = {
 }
 /** None of them may stand in a log line of a sign-in that failed. */
 export const OIDC_SECRETS = ['CANARY', 'eyJ', ...Object.values(OIDC_USER)]
+/** Of somebody who was signed in, the log names who it was, and nothing else of the person. */
+export const OIDC_SECRETS_OF_USER = OIDC_SECRETS.filter(
+  text => text !== OIDC_USER.sub && text !== OIDC_USER.preferred_username,
+)
 
 const FIRST_KEY = await newSigningKey('key-1')
 

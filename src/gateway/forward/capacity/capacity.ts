@@ -1,20 +1,19 @@
 // How much of an application may be in use at once. Ordinary exchanges have slots, and a queue of bounded length and time
 // in front of them. Whoever only waits for its client, or has become a stream, gives its slot to others and is counted
-// on top; if there are too many of those, it is cut off itself.
-import { createWatchList, type Watched } from '../slow-clients/watch-list.ts'
+// on top, as long as there is a place for it.
+import { createWatchList, type Watched } from '../../slow-clients/watch-list.ts'
+import { createStreamPlaces, type Lasting } from './stream-places.ts'
 
 /** Something that uses the application, or waits to. */
-export interface Occupant extends Watched {
+export interface Occupant extends Watched, Lasting {
   /** The capacity's own. */
-  stage: 'outside' | 'waiting' | 'slot' | 'stream'
+  stage: 'outside' | 'waiting' | 'slot' | 'stream' | 'ending'
   /** It has a slot. */
   start(): void
-  /** It will not get one: too many were before it. */
-  turnAway(reason: 'queue_full' | 'no_slot_in_time' | 'streams_full'): void
+  /** There is no room for it: too many were before it, or its owner holds most and others need a place. */
+  turnAway(reason: 'queue_full' | 'no_slot_in_time' | 'streams_full' | 'holds_most_streams'): void
   /** Looked at now and then while it has a slot: whether it does not wait for the application, but for its client. */
   isSlow(): boolean
-  /** Whether nobody expects it to end by itself. */
-  readonly isEndless: boolean
   cutOff(): void
 }
 
@@ -23,7 +22,7 @@ export interface Capacity {
   enter(occupant: Occupant): void
   /** The same for what never is an ordinary exchange. */
   enterAsStream(occupant: Occupant): void
-  /** Gives its slot to somebody else; without room for one more stream it is turned away. */
+  /** Gives its slot to somebody else; an endless one without a place is turned away, any other keeps its slot. */
   becomeStream(occupant: Occupant): void
   /** Does nothing if it has left already. */
   leave(occupant: Occupant): void
@@ -49,7 +48,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
   const waiting = new Map<Occupant, NodeJS.Timeout>()
   const present = createWatchList<Occupant>(LOOK_EVERY_MS, look)
   let slotsTaken = 0
-  let streaming = 0
+  const places = createStreamPlaces<Occupant>(streams)
   let isTurningAway = false
   let emptied: (() => void) | undefined
 
@@ -91,14 +90,22 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
     }
   }
 
+  function takePlace(occupant: Occupant): boolean {
+    if (places.take(occupant)) return true
+    const victim = places.victimFor(occupant)
+    if (!victim) return false
+    places.giveBack(victim)
+    victim.stage = 'ending'
+    victim.turnAway('holds_most_streams')
+    return places.take(occupant)
+  }
+
   function becomeStream(occupant: Occupant): void {
     if (occupant.stage !== 'slot') return
-    if (streaming >= streams) occupant.turnAway('streams_full')
-    else {
+    if (takePlace(occupant)) {
       occupant.stage = 'stream'
-      streaming++
       passSlotOn()
-    }
+    } else if (occupant.isEndless || (waiting.size > 0 && occupant.waitsForClient())) occupant.turnAway('streams_full')
   }
 
   function endStreams(): void {
@@ -117,8 +124,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
       } else turnAway(occupant, 'queue_full')
     },
     enterAsStream(occupant) {
-      if (streaming >= streams) return occupant.turnAway('streams_full')
-      streaming++
+      if (!takePlace(occupant)) return occupant.turnAway('streams_full')
       occupant.stage = 'stream'
       present.add(occupant)
       occupant.start()
@@ -131,7 +137,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
       occupant.stage = 'outside'
       present.remove(occupant)
       if (stage === 'slot') passSlotOn()
-      else streaming--
+      else places.giveBack(occupant)
       if (present.items.length === 0) emptied?.()
     },
     get isTurningAway() {
