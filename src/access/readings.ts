@@ -21,10 +21,8 @@ const SCRIPT = /\.(?:php\d?|phtml|aspx?|ashx|asmx|jspx?|cgi|fcgi|pl|py|rb|cfm|do
 /** What servers look for, or give, when a path has no extension. */
 const PAGE =
   /\.(?:x?html?|shtml|json|xml|php\d?|phtml|aspx?|ashx|asmx|jspx?|jsf|faces|cgi|fcgi|pl|py|rb|cfm|do|action)$/
-/** What a folder is served by. */
-const INDEX_PAGE = /^(?:index|default|home|welcome|iisstart)(?![\w-])/
-/** Whoever asks for one of these may get its folder. A bare `home` is a page of its own to most applications. */
-const FOLDER_ITSELF = /^(?:(?:index|default)(?![\w-])|(?:home|welcome|iisstart)\.)/
+/** What a folder is served by, and may be asked for by. A bare `home` is a page of its own to most applications. */
+const INDEX_PAGE = /^(?:(?:index|default)(?![\w-])|(?:home|welcome|iisstart)\.)/
 /** Nothing is left when spaces and signs are trimmed, or when it is cut. */
 const NAMELESS = /^\s*(?:$|[%;:?#]|[^\p{L}\p{N}_-](?![\p{L}\p{N}_-]))/u
 const INVISIBLE_THEN_SIGN = /^[\s+\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}]+[^\p{L}\p{N}_-]/u
@@ -97,7 +95,7 @@ interface Meaning {
 
 function meaningOf(segment: string): Meaning {
   const key = LENIENTLY.keyOf(segment)
-  if (PLAIN.test(key)) return { key, mayEndBefore: FOLDER_ITSELF.test(key) }
+  if (PLAIN.test(key)) return { key, mayEndBefore: INDEX_PAGE.test(key) }
   const isScript = SCRIPT.test(key)
   const isCut = CUT.test(key)
   const isNameless = NAMELESS.test(key) || INVISIBLE_THEN_SIGN.test(segment)
@@ -106,7 +104,7 @@ function meaningOf(segment: string): Meaning {
     isScript,
     isNameless,
     mayEnd: isCut || isScript,
-    mayEndBefore: FOLDER_ITSELF.test(key) || (isNameless && isCut),
+    mayEndBefore: INDEX_PAGE.test(key) || (isNameless && isCut),
   }
 }
 
