@@ -22,6 +22,7 @@ if (chosen.length === 0) {
   runNode('types', ['node_modules/.bin/tsc'])
 }
 runNode('tests', [
+  '--import=./test/kit/keep-compiled.ts',
   '--test',
   '--test-reporter=spec',
   // One more than there are cores: half of the time a test waits for a process, a browser or a deadline.
