@@ -26,6 +26,8 @@ export async function startWorkers(
   let closing = false
   const ended = Promise.withResolvers<void>()
   const workers = () => Object.values(cluster.workers ?? {}) as Worker[]
+  // One that ends while it is being told something cannot be told any more; its exit is what counts.
+  cluster.on('fork', worker => worker.on('error', () => {}))
 
   const first = cluster.fork(env)
   const listens = await new Promise<boolean>(resolve => {
