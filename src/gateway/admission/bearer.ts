@@ -3,6 +3,7 @@ import { readablePath } from '../../access/canonical-path.ts'
 import type { GatewayContext } from '../context.ts'
 import type { MaybePromise } from '../http/maybe-promise.ts'
 import { bringsToken, type Visit } from '../http/request.ts'
+import { whoAsks } from '../http/who-asks.ts'
 import type { Caller } from './admit.ts'
 
 /** RFC 6750, 2.1. */
@@ -28,18 +29,19 @@ function audienceOf(
 }
 
 async function identify(
-  { bearers, report }: Pick<GatewayContext, 'bearers' | 'report'>,
-  { headers, address }: Visit,
+  context: Pick<GatewayContext, 'bearers' | 'report' | 'settings'>,
+  visit: Visit,
   { cookies }: Caller,
   audience: readonly string[] | undefined,
 ): Promise<Caller> {
-  const token = CREDENTIALS.exec(headers.authorization ?? '')?.[1]
+  const { bearers, report } = context
+  const token = CREDENTIALS.exec(visit.headers.authorization ?? '')?.[1]
   const found = token === undefined ? { refused: 'form' } : await bearers.identify(token, audience)
   if ('who' in found) {
     const isValid = async () => token !== undefined && 'who' in (await bearers.identify(token, audience))
     return { bearer: found, isValid, cookies }
   }
-  report('token_refused', { address, reason: found.refused })
+  report('token_refused', { ...whoAsks(context, visit), reason: found.refused })
   return { cookies, failedToken: true }
 }
 

@@ -43,7 +43,10 @@ function begin(
   let forget: (() => void) | undefined
   relay({
     upstream,
-    owner: ownerOf(context, visit, admission.loaded),
+    // Asked for only by what lasts.
+    get owner() {
+      return ownerOf(context, visit, admission.loaded)
+    },
     method: visit.method,
     path: visit.path + visit.search,
     headers,

@@ -73,7 +73,7 @@ async function signInOnce(
     // RFC 9207: an answer that another provider sent is refused before it spends anything.
     const isIssuer = await orFailure(context, visit, provider, 'token_error', provider.isIssuer(answer.issuers))
     if (isIssuer !== true) return isIssuer || 'callback_error'
-    if (await isOfAnother(context, provider, answer)) return 'callback_error'
+    if (await isOfAnother(context, visit, provider, answer)) return 'callback_error'
     const attempt = begun && (await attempts.take(browser, answer.state))
     if (begun && !attempt) return 'invalid_state'
     const { trial } = attempt ?? {}
@@ -90,17 +90,19 @@ async function signInOnce(
 
 /** A provider of which no issuer is known takes any `iss`, but not one by which another names itself. */
 async function isOfAnother(
-  { providers, report }: Pick<GatewayContext, 'providers' | 'report'>,
+  context: Pick<GatewayContext, 'providers' | 'report' | 'settings'>,
+  visit: Visit,
   provider: Provider,
   { issuers }: AuthorizationAnswer,
 ): Promise<boolean> {
   if (provider.plan.issuer !== undefined || issuers.length === 0) return false
-  const named = providers.all
+  const named = context.providers.all
     .filter(other => other !== provider)
     .flatMap(other => issuers.map(issuer => other.isNamed(issuer)))
   const results = await Promise.allSettled(named)
   const found = results.some(result => result.status === 'fulfilled' && result.value)
-  if (found) report('sign_in_failed', { provider: provider.plan.id, reason: 'callback_error', detail: OF_ANOTHER })
+  const facts = { provider: provider.plan.id, reason: 'callback_error', detail: OF_ANOTHER }
+  if (found) context.report('sign_in_failed', { ...whoAsks(context, visit), ...facts })
   return found
 }
 
