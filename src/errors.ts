@@ -28,6 +28,10 @@ export const ERRORS = {
   provider_answer:
     'the provider answered something that cannot be used: another status, a refusal of the client, a page of a firewall, missing fields',
   store_unavailable: 'the store could not be read or written',
+  assertion_missing:
+    'a request came to an application without an assertion: not through the gateway, or from a visitor',
+  assertion_invalid: 'an assertion is forged, too old, or for another application',
+  keys_unavailable: 'an application could not fetch the keys of the gateway',
 } as const
 
 interface LoginError {

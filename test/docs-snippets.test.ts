@@ -9,7 +9,7 @@ import type { Row } from '../src/settings/row.ts'
 import { SETTINGS } from '../src/settings/rows.ts'
 import { makeAuthority } from './forward/certificates.ts'
 import { freePort } from './kit/free-port.ts'
-import { findProgram } from './kit/packages.ts'
+import { findProgram, PYTHON } from './kit/packages.ts'
 import { pages, readPage, readSnippets, type Snippet, snippetsIn } from './kit/snippets.ts'
 import { tempFolder } from './kit/temp.ts'
 
@@ -29,6 +29,11 @@ const CHECKS: Readonly<Record<string, Check>> = {
   js: checkTypes,
   json: (_t, { text }) => JSON.parse(text),
   html: checkHtml,
+  // test/library/assertion-python.test.ts runs it too.
+  python: (_t, { text }) => run(PYTHON, ['-c', 'import ast, sys; ast.parse(sys.stdin.read())'], text),
+  // Neither their libraries nor their compilers are worth hundreds of megabytes here: looked at where there is one.
+  go: (t, { text }) => runIfThere(t, 'gofmt', ['-e'], text),
+  java: checkJava,
   // A drawing.
   '': () => {},
 }
@@ -69,6 +74,7 @@ test('a snippet is found wherever it stands, and a broken one is noticed', async
     ['caddyfile', 'app.example.com {\n\tnonsense\n}'],
     ['ts', "import { nothing } from 'jose'\nnothing()"],
     ['json', '{,}'],
+    ['python', 'def user_of(:'],
     ['html', '<script src="/_menshen/assets/nothing.js"></script>'],
   ] as const)
     await assert.rejects(async () => CHECKS[language]?.(t, { ...broken, language, text }), `${language}: ${text}`)
@@ -148,7 +154,7 @@ function compile(snippets: readonly Snippet[]): string[] {
   try {
     for (const snippet of snippets) writeFileSync(join(folder, fileOf(snippet)), snippet.text)
     const compilerOptions = {
-      paths: { menshen: [join(ROOT, 'src/index.ts')] },
+      paths: { menshen: [join(ROOT, 'src/index.ts')], 'menshen/*': [join(ROOT, 'src/adapters/*.ts')] },
       moduleDetection: 'force',
       noUnusedLocals: false,
     }
@@ -164,6 +170,21 @@ function compile(snippets: readonly Snippet[]): string[] {
 
 function fileOf({ page, line, language }: Snippet): string {
   return `${page.replaceAll(/\W/g, '-')}-${line}.${language}`
+}
+
+function checkJava(t: TestContext, { text }: Snippet): void {
+  const folder = tempFolder(t)
+  const file = join(folder, `${/public final class (\w+)/.exec(text)?.[1]}.java`)
+  writeFileSync(file, text)
+  // No further than the syntax: the classes that it imports are not here.
+  const untilParsed = ['-XDshould-stop.ifError=PARSE', '-XDshould-stop.ifNoError=PARSE']
+  runIfThere(t, 'javac', ['-proc:none', ...untilParsed, '-d', folder, file])
+}
+
+function runIfThere(t: TestContext, program: string, args: string[], input?: string): void {
+  const found = findProgram(program)
+  if (found) run(found, args, input)
+  else t.skip(`${program} is not installed`)
 }
 
 function checkHtml(_t: TestContext, { text }: Snippet): void {

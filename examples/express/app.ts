@@ -1,20 +1,14 @@
 // An application behind Menshen. It has no sign-in of its own: it greets whoever the signed assertion names.
 import express, { type NextFunction, type Request, type Response } from 'express'
-import { createRemoteJWKSet, type JWTPayload, jwtVerify } from 'jose'
+import { type Assertion, verifyAssertion } from 'menshen/assertion'
 
 const { PORT = '8080', MENSHEN_URL = 'http://localhost:3000' } = process.env
 /** This application, as Menshen's UPSTREAM names it: an assertion for another one must not count here. */
 const { AUDIENCE = `http://127.0.0.1:${PORT}` } = process.env
 
-/** Fetched when first needed, and again when Menshen has a new one. */
-const keys = createRemoteJWKSet(new URL('/_menshen/jwks.json', MENSHEN_URL))
-
 async function authenticate(request: Request, response: Response, next: NextFunction): Promise<void> {
   try {
-    const assertion = request.get('x-menshen-assertion') ?? ''
-    const expected = { issuer: MENSHEN_URL, audience: AUDIENCE, algorithms: ['ES256'] }
-    const { payload } = await jwtVerify(assertion, keys, expected)
-    response.locals.user = payload
+    response.locals.user = await verifyAssertion(request, { issuer: MENSHEN_URL, audience: AUDIENCE })
     next()
   } catch {
     // Somebody who reached this port without passing through Menshen.
@@ -22,13 +16,13 @@ async function authenticate(request: Request, response: Response, next: NextFunc
   }
 }
 
-function page(title: string, { nickname, username }: JWTPayload): string {
+function page(title: string, { nickname, username }: Assertion): string {
   return `<!doctype html>
 <html lang="zh-CN">
 <meta charset="utf-8">
 <title>${title}</title>
 <script type="module" src="/_menshen/assets/session.js"></script>
-<h1>${escapeHtml(String(nickname || username))}，您好！</h1>
+<h1>${escapeHtml(nickname || username)}，您好！</h1>
 <p><a href="/reports">报表</a> · <a href="/logout">退出登录</a></p>`
 }
 

@@ -17,7 +17,7 @@ test('the Express example greets whom Menshen names, and nobody else', async t =
   t.after(() => provider.close())
   const [port, menshenPort] = [String(await freePort()), String(await freePort())]
   const env = { PATH: process.env.PATH, PORT: port, MENSHEN_URL: `http://localhost:${menshenPort}` }
-  const app = spawn(process.execPath, ['app.ts'], { cwd: FOLDER, env, stdio: 'inherit' })
+  const app = spawn(process.execPath, ['--import=../from-source.ts', 'app.ts'], { cwd: FOLDER, env, stdio: 'inherit' })
   const ended = once(app, 'exit')
   t.after(async () => {
     app.kill('SIGTERM')

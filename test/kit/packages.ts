@@ -4,6 +4,9 @@ import { spawnSync } from 'node:child_process'
 import { accessSync, constants, existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
+/** Debian's own: another one that stands before it on PATH has none of Debian's modules. */
+export const PYTHON = '/usr/bin/python3'
+
 /** One row for each package: its name for apt-get, and how to see that what it brings is there. */
 const PACKAGES = [
   { name: 'chromium', isThere: () => findProgram('chromium') !== undefined },
@@ -14,6 +17,7 @@ const PACKAGES = [
   { name: 'caddy', isThere: () => findProgram('caddy') !== undefined },
   { name: 'haproxy', isThere: () => findProgram('haproxy') !== undefined },
   { name: 'python3-yaml', isThere: () => spawnSync('python3', ['-c', 'import yaml']).status === 0 },
+  { name: 'python3-jwt', isThere: () => spawnSync(PYTHON, ['-c', 'import jwt, cryptography']).status === 0 },
   // The server without its service.
   { name: 'apache2-bin', isThere: () => findProgram('apache2') !== undefined },
 ]

@@ -4,9 +4,9 @@ import type { SigningKeys } from '../../session/keys/signing-keys.ts'
 import type { LoadedSession } from '../../session/session-cache.ts'
 import type { Session } from '../../session/session-record.ts'
 import type { Settings } from '../../settings/read.ts'
-import { createAssertions } from './assertion.ts'
 import { type Encoded, encodeBounded, encodeNames, printable } from './encoded-text.ts'
 import { createPublishedKeys, type KeySet } from './published-keys.ts'
+import { createAssertions } from './sign-assertion.ts'
 
 /** Whoever a request is for: a user with a session, or a machine with a token. */
 export type Identified = Pick<LoadedSession, 'who'> & { readonly session: Pick<Session, 'userInfo'> }
