@@ -12,6 +12,7 @@ import { createRequestHeaders } from './gateway/forward/request-headers.ts'
 import { createUpgradeListener, type UpgradeListener } from './gateway/forward/upgrade.ts'
 import { openUpstreams } from './gateway/forward/upstreams.ts'
 import { cookieNames } from './gateway/http/cookies.ts'
+import { createFailedRequests } from './gateway/http/failed-requests.ts'
 import { createRateLimit } from './gateway/http/rate-limit.ts'
 import { createIdentities } from './gateway/identity/identity-headers.ts'
 import { createListener } from './gateway/listener.ts'
@@ -19,6 +20,8 @@ import { createSlowClients } from './gateway/slow-clients/slow-clients.ts'
 import { createEventLog, type Log } from './log.ts'
 import { createExamination } from './observe/doctor/doctor.ts'
 import { createTrials } from './observe/doctor/trials.ts'
+import { createObservation } from './observe/observation.ts'
+import { observedStore } from './observe/observed-store.ts'
 import { demandVerifiable } from './provider/bearer/verifiable.ts'
 import { createProviders, planProviders } from './provider/providers.ts'
 import { createAttempts } from './session/attempts.ts'
@@ -64,8 +67,10 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   if (problem) throw new MenshenError('bad_settings', problem)
   // Closed in reverse order: at the end, or at once if something that follows fails.
   await using opened = new AsyncDisposableStack()
-  const { report } = opened.adopt(createEventLog(log, now), events => events.close())
-  const signIn = await openSignIn(opened, plans, config, { settings, now, report })
+  const eventLog = opened.adopt(createEventLog(log, now), events => events.close())
+  const observation = createObservation([{ onEvent: eventLog.report }])
+  const { report, measure } = observation
+  const signIn = await openSignIn(opened, plans, config, { settings, now, report, measure })
   const { store, keys, signingKeys, providers, sessions, roles, scopedName } = signIn
   let patience = 0
   const upstreams = opened.adopt(openUpstreams(settings, config), upstreams => upstreams.close(patience))
@@ -75,6 +80,8 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
   const context: GatewayContext = {
     settings,
     report,
+    measure,
+    observation,
     now,
     lifecycle,
     store,
@@ -92,6 +99,7 @@ export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
     cookies,
     identities,
     requestHeaders: createRequestHeaders({ settings, identities, cookies }),
+    failedRequests: createFailedRequests({ settings }),
     lostCookies: createLostCookieDetector({ settings }),
     streams: opened.adopt(createOpenStreams(sessions, report), streams => streams.stop()),
     slowClients: opened.adopt(createSlowClients({ settings, report }), clients => clients.stop()),
@@ -121,12 +129,13 @@ async function openSignIn(
   opened: AsyncDisposableStack,
   plans: ReturnType<typeof planProviders>,
   config: Config,
-  { settings, now, report }: Pick<GatewayContext, 'settings' | 'now' | 'report'>,
+  { settings, now, report, measure }: Pick<GatewayContext, 'settings' | 'now' | 'report' | 'measure'>,
 ) {
-  const store = opened.adopt(await openStore(settings.STORE, now, report, settings.SESSION_CACHE_SIZE), store =>
-    store.close(),
+  const opening = await openStore(settings.STORE, now, report, settings.SESSION_CACHE_SIZE)
+  const store = opened.adopt(observedStore(opening, measure), store => store.close())
+  const providers = opened.adopt(createProviders(plans, { settings, now, report, measure }), providers =>
+    providers.close(),
   )
-  const providers = opened.adopt(createProviders(plans, { settings, now, report }), providers => providers.close())
   const limits = opened.adopt(await openLimits(settings.STORE), limits => limits?.close())
   const rateLimit = createRateLimit({
     perMinute: settings.RATE_LIMIT_PER_MINUTE,
@@ -141,7 +150,7 @@ async function openSignIn(
   const ids = Object.keys(config.providers ?? {})
   const roles = rolesFor(config.roles ?? USUAL_ROLES, ids)
   const scopedName = createScopedName(ids)
-  const sessions = createSessions({ store, providers, keyring, settings, roles, scopedName, now, report })
+  const sessions = createSessions({ store, providers, keyring, settings, roles, scopedName, now, report, measure })
   opened.defer(() => sessions.settle())
   return { store, providers, rateLimit, keys, signingKeys, sessions, roles, scopedName }
 }

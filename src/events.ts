@@ -173,6 +173,17 @@ export const EVENTS = {
     fields: ['kind'],
     audited: true,
   },
+  refused: {
+    level: 'warn',
+    sentence: 'somebody who is signed in may not see what they asked for',
+    fields: ['method', 'path', 'role'],
+    audited: true,
+  },
+  foreign_origin: {
+    level: 'warn',
+    sentence: 'something that only our own pages may ask for came from another site, and was not done',
+    fields: ['method', 'path', 'origin'],
+  },
   check_refused: { level: 'warn', sentence: 'a question of forward-auth could not be answered', fields: [] },
   request_failed: { level: 'error', sentence: 'a request failed', fields: ['method', 'path'] },
   upgrade_failed: { level: 'error', sentence: 'an upgrade failed', fields: ['path'] },
@@ -212,3 +223,20 @@ type FactsOf<Code extends EventCode> = Partial<
 
 /** Says that something happened. */
 export type Report = <Code extends EventCode>(code: Code, facts?: FactsOf<Code>) => void
+
+/** Work that others are waited for in: of which kind, and what of that kind. */
+export interface Work {
+  readonly session: 'find'
+  readonly refresh: 'tokens'
+  readonly provider: 'token' | 'refresh' | 'user_info' | 'sign_out' | 'introspect' | 'metadata' | 'keys'
+  readonly store: 'create' | 'read' | 'replace' | 'remove' | 'take' | 'list' | 'ready'
+}
+
+/** Does the work, and lets whoever observes know how long it took and how it ended. */
+export type Measure = <Kind extends keyof Work, Result>(
+  kind: Kind,
+  what: Work[Kind],
+  work: () => Promise<Result>,
+) => Promise<Result>
+
+export const unmeasured: Measure = (_kind, _what, work) => work()

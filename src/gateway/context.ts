@@ -1,9 +1,10 @@
 // What every route of the gateway can reach.
 
 import type { Rules } from '../access/rules.ts'
-import type { Report } from '../events.ts'
+import type { Measure, Report } from '../events.ts'
 import type { Finding } from '../observe/doctor/finding.ts'
 import type { Trials } from '../observe/doctor/trials.ts'
+import type { Observation } from '../observe/observation.ts'
 import type { Providers } from '../provider/providers.ts'
 import type { Attempts } from '../session/attempts.ts'
 import type { DerivedKeys } from '../session/keys/derived-keys.ts'
@@ -17,6 +18,7 @@ import type { OpenStreams } from './forward/open-streams.ts'
 import type { RequestHeaders } from './forward/request-headers.ts'
 import type { Upstreams } from './forward/upstreams.ts'
 import type { CookieNames } from './http/cookies.ts'
+import type { FailedRequests } from './http/failed-requests.ts'
 import type { RateLimit } from './http/rate-limit.ts'
 import type { Identities } from './identity/identity-headers.ts'
 import type { SlowClients } from './slow-clients/slow-clients.ts'
@@ -40,10 +42,13 @@ export interface GatewayContext {
   readonly slowClients: SlowClients
   readonly lostCookies: LostCookieDetector
   readonly rateLimit: RateLimit
+  readonly failedRequests: FailedRequests
   /** Set when the process is about to end: every answer then closes its connection. */
   readonly lifecycle: { closing: boolean }
   /** What the doctor finds. */
   readonly examine: () => Promise<Finding[]>
   readonly report: Report
+  readonly measure: Measure
+  readonly observation: Pick<Observation, 'ended'>
   readonly now: () => number
 }

@@ -1,5 +1,6 @@
 // The node:http side: our own routes go to their table; every other request is a visit to the application behind.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { during, type ObservedRequest } from '../observe/observed-request.ts'
 import { isOwnPath } from '../own-paths.ts'
 import { type Admission, admit } from './admission/admit.ts'
 import { refusedAnswer } from './admission/refused.ts'
@@ -9,8 +10,8 @@ import { forward } from './forward/forward.ts'
 import { createCheck, isCheck } from './forward-auth/check.ts'
 import { failureAnswer } from './http/failure-answer.ts'
 import { andThen, type MaybePromise } from './http/maybe-promise.ts'
-import { errorAnswer, noticeAnswer, tooMany } from './http/page-answers.ts'
-import { readVisit, type Visit } from './http/request.ts'
+import { errorAnswer, tooMany, unreadableAnswer } from './http/page-answers.ts'
+import { beginRequest, readVisit, type Visit } from './http/request.ts'
 import { sayContinue, send } from './http/send.ts'
 import { answerOwnRoute } from './route-table.ts'
 import { createHome } from './routes/home.ts'
@@ -32,7 +33,7 @@ export function createListener(context: GatewayContext): Listening {
     if (isCheck(visit.path)) return check(visit, response)
     if (isOwnPath(visit.path)) return ownPages.answer(visit, request, response)
     if (visit.method === 'TRACE')
-      return send(response, errorAnswer(context, visit, 'method_not_allowed', { headers: { allow: ALLOWED } }))
+      return reply(visit, response, errorAnswer(context, visit, 'method_not_allowed', { headers: { allow: ALLOWED } }))
     return andThen(admit(context, visit), admission => answerVisit(visit, admission, request, response))
   }
 
@@ -43,9 +44,9 @@ export function createListener(context: GatewayContext): Listening {
     response: ServerResponse,
   ): MaybePromise<void> {
     const { outcome } = admission
-    if (outcome === 'visitor') return send(response, toLogin(context, visit, admission))
-    if (outcome === 'limited') return send(response, tooMany(context, visit))
-    if (outcome === 'refused') return send(response, refusedAnswer(context, visit, admission))
+    if (outcome === 'visitor') return reply(visit, response, toLogin(context, visit, admission))
+    if (outcome === 'limited') return reply(visit, response, tooMany(context, visit))
+    if (outcome === 'refused') return reply(visit, response, refusedAnswer(context, visit, admission))
     const upstream = context.upstreams.for(visit.path)
     return upstream ? forward(context, upstream, visit, admission, request, response) : home(visit, admission, response)
   }
@@ -54,8 +55,10 @@ export function createListener(context: GatewayContext): Listening {
     listener(request, response) {
       context.slowClients.watch(response)
       if (context.lifecycle.closing) response.shouldKeepAlive = false
-      const visit = readVisit(request)
-      if (!visit) return void send(response, noticeAnswer(context, 'bad_request')).catch(() => response.destroy())
+      const observed = beginRequest(context, request)
+      response.on('close', () => context.observation.ended(observed, response.headersSent ? response.statusCode : 0))
+      const visit = readVisit(request, observed)
+      if (!visit) return refuseUnreadable(context, observed, response)
       try {
         const answered = answer(visit, request, response)
         if (answered instanceof Promise) answered.catch(error => answerFailure(context, visit, response, error))
@@ -71,7 +74,7 @@ function createOwnPages(context: GatewayContext) {
   const underway = new Set<Promise<Response>>()
 
   async function answerOwn(visit: Visit, request: IncomingMessage): Promise<Response> {
-    const answer = answerOwnRoute(context, visit, request)
+    const answer = during(visit.observed, () => answerOwnRoute(context, visit, request))
     underway.add(answer)
     return answer.finally(() => underway.delete(answer))
   }
@@ -81,7 +84,7 @@ function createOwnPages(context: GatewayContext) {
       if (visit.headers.expect) sayContinue(response)
       const answer = await answerOwn(visit, request)
       if (context.lifecycle.closing) response.shouldKeepAlive = false
-      return send(response, answer)
+      return reply(visit, response, answer)
     },
     async settle(): Promise<void> {
       await Promise.allSettled(underway)
@@ -92,5 +95,15 @@ function createOwnPages(context: GatewayContext) {
 function answerFailure(context: GatewayContext, visit: Visit, response: ServerResponse, error: unknown): void {
   // Nobody is left to be told, and nothing of ours failed, if the connection is gone.
   if (response.headersSent || response.destroyed || response.req.socket.destroyed) response.destroy()
-  else send(response, failureAnswer(context, visit, error)).catch(() => response.destroy())
+  else reply(visit, response, failureAnswer(context, visit, error)).catch(() => response.destroy())
+}
+
+function refuseUnreadable(context: GatewayContext, observed: ObservedRequest, response: ServerResponse): void {
+  observed.outcome = 'refused'
+  const { requestId } = observed
+  send(response, unreadableAnswer(context, requestId), requestId).catch(() => response.destroy())
+}
+
+function reply({ observed }: Visit, response: ServerResponse, answer: Response): Promise<void> {
+  return send(response, answer, observed.requestId)
 }

@@ -4,6 +4,7 @@ import { html } from 'hono/html'
 import { LOGIN_ERRORS, loginError } from '../errors.ts'
 import { OWN_PATHS } from '../own-paths.ts'
 import { page } from './layout.ts'
+import { reference } from './notice-page.ts'
 
 /** One provider that users can sign in through. */
 export interface WayIn {
@@ -21,6 +22,8 @@ interface LoginView {
   readonly missing: readonly string[]
   readonly ways: readonly WayIn[]
   readonly error: string | undefined
+  /** Of the request that failed, if one did. */
+  readonly requestId: string
   readonly signedIn: { readonly name: string; readonly continueTo: string } | undefined
   /** A sign-out has just happened. */
   readonly signedOut: 'here' | 'everywhere' | undefined
@@ -45,7 +48,8 @@ ${signedOut && !signedIn ? signedOutNotice(signedOut) : ''}
 ${unusable ? missingNotice(missing) : ''}
 ${signedIn ? signedInNotice(signedIn) : html`<p class="lead">${ways.length > 1 ? CHOOSE : USE_ACCOUNT}</p>`}
 ${ways.map((way, n) => signInForm(way, { isMain: n === 0, isOnly: ways.length === 1, quiet: n > 0 || signedIn !== undefined, unusable }))}
-<p class="hint">账号和密码只在身份认证平台的页面上输入。</p>`,
+<p class="hint">账号和密码只在身份认证平台的页面上输入。</p>
+${error === undefined ? '' : reference(view.requestId)}`,
   })
 }
 

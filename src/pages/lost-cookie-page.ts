@@ -1,6 +1,7 @@
 // Shown in place of a second trip to the login page, when the browser did not keep the cookie of the first.
 import { html } from 'hono/html'
 import { page } from './layout.ts'
+import { reference } from './notice-page.ts'
 
 interface LostCookieView {
   readonly appName: string
@@ -8,9 +9,10 @@ interface LostCookieView {
   readonly baseUrl: string
   /** The host that the browser asked for, if it is another one. */
   readonly otherHost: string | undefined
+  readonly requestId: string
 }
 
-export function lostCookiePage({ appName, baseUrl, otherHost }: LostCookieView): string {
+export function lostCookiePage({ appName, baseUrl, otherHost, requestId }: LostCookieView): string {
   const secure = baseUrl.startsWith('https:')
   return page({
     appName,
@@ -24,6 +26,7 @@ ${secure ? html`<li>登录状态只能通过 https 保存，而这个页面是�
 <li>浏览器禁用了 Cookie，或者插件、隐私模式阻止了它。</li>
 </ul></div>
 <p class="hint">请允许此网站使用 Cookie，并从下面的地址重新进入。管理员请检查设置 <code>BASE_URL</code>。</p>
-<a class="button" href="${baseUrl}/">${baseUrl}</a>`,
+<a class="button" href="${baseUrl}/">${baseUrl}</a>
+${reference(requestId)}`,
   })
 }

@@ -82,21 +82,33 @@ interface Circumstances {
   readonly retryPath?: string | undefined
   /** Said to somebody who is signed in, and need not wonder whether that is why. */
   readonly isUser?: boolean | undefined
+  /** What the user can read out to whoever looks into it. */
+  readonly requestId?: string
 }
 
 export function noticeText(name: NoticeName, isUser = false): string {
   return isUser ? `您已登录，但${NOTICES[name].text}` : NOTICES[name].text
 }
 
-export function noticePage(appName: string, name: NoticeName, { retryPath, isUser }: Circumstances = {}): string {
+export function noticePage(
+  appName: string,
+  name: NoticeName,
+  { retryPath, isUser, requestId }: Circumstances = {},
+): string {
   return noticeFrame(
     appName,
     name,
     html`<p class="hint">${NOTICES[name].remedy}</p>
 ${retryPath === undefined ? '' : html`<a class="button" href="${retryPath}">再试一次</a>`}
-<a class="button quiet" href="/">返回首页</a>`,
+<a class="button quiet" href="/">返回首页</a>
+${requestId === undefined ? '' : reference(requestId)}`,
     noticeText(name, isUser),
   )
+}
+
+/** By which the console and the log find everything about a request. */
+export function reference(requestId: string): Html {
+  return html`<p class="small">编号：<code>${requestId}</code></p>`
 }
 
 /** The title and the text of a notice, with something else below. */

@@ -4,13 +4,18 @@ import { html } from 'hono/html'
 import { OWN_PATHS } from '../own-paths.ts'
 import type { Session } from '../session/session-record.ts'
 import { roleName } from './account-page.ts'
-import { NOTICES, noticeFrame } from './notice-page.ts'
+import { NOTICES, noticeFrame, reference } from './notice-page.ts'
 
 /** Of the form that signs out: where the next sign-in leads. */
 export const RETURN_FIELD = 'return'
 
-/** `wanted` is where another account would be led. */
-export function refusedPage(appName: string, { userInfo, userRole }: Session, wanted: string | undefined): string {
+interface Refusal {
+  readonly requestId: string
+  /** Where another account would be led. */
+  readonly wanted: string | undefined
+}
+
+export function refusedPage(appName: string, { userInfo, userRole }: Session, { requestId, wanted }: Refusal): string {
   const { nickname, username } = userInfo
   return noticeFrame(
     appName,
@@ -21,6 +26,7 @@ export function refusedPage(appName: string, { userInfo, userRole }: Session, wa
 </dl>
 <form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button">换一个账号登录</button>${wanted === undefined ? '' : html`<input type="hidden" name="${RETURN_FIELD}" value="${wanted}">`}</form>
 <a class="button quiet" href="/">返回首页</a>
-<p class="hint">${NOTICES.refused.remedy}</p>`,
+<p class="hint">${NOTICES.refused.remedy}</p>
+${reference(requestId)}`,
   )
 }

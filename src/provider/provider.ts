@@ -1,14 +1,14 @@
 // One identity provider: every way in which the rest of Menshen speaks with it. Nothing of an answer is believed before it
 // has been read and checked.
 import { decodeJwt } from 'jose'
-import type { Report } from '../events.ts'
+import { type Measure, type Report, unmeasured } from '../events.ts'
 import { OWN_PATHS } from '../own-paths.ts'
 import type { Settings } from '../settings/read.ts'
 import { type BearerFacts, bearerFacts } from './bearer/bearer-facts.ts'
 import { canVerify } from './bearer/verifiable.ts'
 import { createAddressGuard } from './calls/address-guard.ts'
 import { authorizationUrl, type SentAttempt } from './calls/authorization-url.ts'
-import { createBoundedFetch } from './calls/bounded-fetch.ts'
+import { type BoundedFetch, createBoundedFetch } from './calls/bounded-fetch.ts'
 import { createCompanyToken } from './calls/company-token.ts'
 import type { ProviderConnection } from './calls/provider-connection.ts'
 import { type HeldTokens, signOutUrl, tellOfSignOut } from './calls/sign-out-calls.ts'
@@ -57,13 +57,17 @@ export interface ProviderOptions {
   readonly settings: Pick<Settings, 'BASE_URL' | 'PROVIDER_TIMEOUT_MS' | 'PROVIDER_PARALLEL_CALLS'>
   readonly now: () => number
   readonly report: Report
+  readonly measure?: Measure
 }
 
 /** A flood of callbacks is refused beyond this, instead of piling up. */
 const SIGN_INS_WAITING = 500
 const SIGN_OUT_TIMEOUT_MS = 2000
 
-export function createProvider(plan: ProviderPlan, { settings, now, report }: ProviderOptions): Provider {
+export function createProvider(
+  plan: ProviderPlan,
+  { settings, now, report, measure = unmeasured }: ProviderOptions,
+): Provider {
   const { BASE_URL, PROVIDER_TIMEOUT_MS: timeoutMs } = settings
   const redirectUri = BASE_URL + OWN_PATHS.callback
   // Without metadata every address is the operator's own.
@@ -71,13 +75,15 @@ export function createProvider(plan: ProviderPlan, { settings, now, report }: Pr
   const calls = createBoundedFetch(timeoutMs, guard?.lookup)
   const signOutCalls = createBoundedFetch(Math.min(SIGN_OUT_TIMEOUT_MS, timeoutMs), guard?.lookup)
   const discovery = createBoundedFetch(timeoutMs, guard?.issuerLookup)
+  const discover: BoundedFetch = (url, init) => measure('provider', 'metadata', () => discovery.fetch(url, init))
   const metadata = createMetadata(plan, {
-    fetch: guard ? guard.learnFrom(discovery.fetch) : discovery.fetch,
+    fetch: guard ? guard.learnFrom(discover) : discover,
     now,
     report,
     timeoutMs,
   })
-  const keys = createKeySet({ url: async () => endpointOf(await metadata.get(), 'jwks'), fetch: calls.fetch, now })
+  const fetchKeys: BoundedFetch = (url, init) => measure('provider', 'keys', () => calls.fetch(url, init))
+  const keys = createKeySet({ url: async () => endpointOf(await metadata.get(), 'jwks'), fetch: fetchKeys, now })
   const client = { client_id: plan.clientId }
   const connection: ProviderConnection = {
     plan,
@@ -94,7 +100,8 @@ export function createProvider(plan: ProviderPlan, { settings, now, report }: Pr
   const slots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
 
   async function said(tokens: TokenSet, code: string): Promise<Said> {
-    const userinfo = company ? await company.userInfo(code) : await askUserInfo(connection, tokens)
+    const ask = () => (company ? company.userInfo(code) : askUserInfo(connection, tokens))
+    const userinfo = await measure('provider', 'user_info', ask)
     return { userinfo, id_token: tokens.claims, token: tokens.answer, access_token: inside(tokens.accessToken) }
   }
 
@@ -123,14 +130,16 @@ export function createProvider(plan: ProviderPlan, { settings, now, report }: Pr
     withSlot: slots.withSlot,
 
     async redeem(redemption) {
-      return company ? company.tokenSet() : redeemCode(connection, redemption)
+      return measure('provider', 'token', async () =>
+        company ? company.tokenSet() : redeemCode(connection, redemption),
+      )
     },
 
     said,
     userFacts: async (tokens, code) => userFacts(await said(tokens, code), plan),
 
-    refresh: held => refreshTokens(connection, held),
-    signOut: held => tellOfSignOut(connection, held, signOutCalls.fetch),
+    refresh: held => measure('provider', 'refresh', () => refreshTokens(connection, held)),
+    signOut: held => measure('provider', 'sign_out', () => tellOfSignOut(connection, held, signOutCalls.fetch)),
     signOutUrl: (held, state) => signOutUrl(connection, BASE_URL, held, state),
 
     canVerify: canVerify(plan),
@@ -139,7 +148,7 @@ export function createProvider(plan: ProviderPlan, { settings, now, report }: Pr
       return verifySigned(connection, await metadata.get(), token, requiredClaims, audience)
     },
 
-    introspect: token => introspectToken(connection, token),
+    introspect: token => measure('provider', 'introspect', () => introspectToken(connection, token)),
 
     bearerFacts: (token, audience = [plan.clientId, BASE_URL]) =>
       bearerSlots.withSlot(() => bearerFacts(connection, token, audience)),

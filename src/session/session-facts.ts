@@ -2,10 +2,22 @@
 import type { LoadedSession } from './session-cache.ts'
 import type { Session } from './session-record.ts'
 
-export function userFacts({ userInfo }: Pick<Session, 'userInfo'>): { user: string; sub: string } {
-  return { user: userInfo.username, sub: userInfo.sub }
+/** Enough to tell sessions apart in a log. */
+const SHORT = 10
+
+export function shortKey(key: string): string {
+  return key.slice(0, SHORT)
+}
+
+export function userFacts({ userInfo, provider }: Pick<Session, 'userInfo' | 'provider'>): {
+  user: string
+  sub: string
+  provider?: string
+} {
+  const { username: user, sub } = userInfo
+  return provider === undefined ? { user, sub } : { user, sub, provider }
 }
 
 export function sessionFacts({ key, session }: Pick<LoadedSession, 'key' | 'session'>) {
-  return { session: key, ...userFacts(session) }
+  return { session: shortKey(key), ...userFacts(session) }
 }

@@ -1,9 +1,11 @@
 // A session's life: opened at sign-in, found again by its ticket, refreshed when due, closed at sign-out.
+import type { Measure } from '../events.ts'
 import type { RoleConfig } from '../settings/config/config-file.ts'
 import type { Settings } from '../settings/read.ts'
 import { createLastSeen } from './last-seen.ts'
 import { createRefresher, type Refreshed, type RefresherOptions } from './refresh/refresher.ts'
 import type { LoadedSession } from './session-cache.ts'
+import { sessionFacts } from './session-facts.ts'
 import { createSessionListing, type SessionListing } from './session-listing.ts'
 import { isDue, newSession, type Session, type SignedIn } from './session-record.ts'
 import { createStoredSessions, type StoredSessionsOptions } from './stored-sessions.ts'
@@ -24,6 +26,7 @@ export interface Sessions extends SessionListing {
 
 interface SessionsOptions extends StoredSessionsOptions {
   readonly providers: RefresherOptions['providers']
+  readonly measure?: Measure
   readonly roles: readonly RoleConfig[]
   readonly settings: StoredSessionsOptions['settings'] &
     RefresherOptions['settings'] &
@@ -47,10 +50,9 @@ export function createSessions(options: SessionsOptions): Sessions {
   }
 
   /** A provider that was taken out of the configuration vouches for nobody any more. */
-  async function endAbandoned(ticket: string, { key, session }: LoadedSession): Promise<'ended'> {
+  async function endAbandoned(ticket: string, loaded: LoadedSession): Promise<'ended'> {
     await stored.take(ticket)
-    const { provider, userInfo } = session
-    options.report('session_ended', { by: 'configuration', session: key, user: userInfo.username, provider, ended: 1 })
+    options.report('session_ended', { ...sessionFacts(loaded), by: 'configuration', ended: 1 })
     return 'ended'
   }
 

@@ -9,6 +9,7 @@ import type { Store, Stored } from '../stores/store.ts'
 import type { DataKeyring } from './keys/data-keys.ts'
 import { isNewerFormat } from './record-format.ts'
 import { createSessionCache, type LoadedSession } from './session-cache.ts'
+import { shortKey } from './session-facts.ts'
 import {
   latestEnd,
   newPublicPart,
@@ -125,7 +126,7 @@ function createReader({ keyring, settings, scopedName = asItIs, report }: Stored
     const session = sessionOf(stored, ticket)
     if (!session) {
       const isNewer = isNewerFormat(stored.value)
-      if (!isNewer) report('record_unreadable', { session: stored.key })
+      if (!isNewer) report('record_unreadable', { session: shortKey(stored.key) })
       else if (!told) report('newer_format', { record: 'session' })
       told ||= isNewer
       return undefined

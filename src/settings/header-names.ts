@@ -20,7 +20,7 @@ const HOP_BY_HOP = [
 ]
 
 /** What we say to an application ourselves, and `Expect`, which we have answered. */
-const SAID_BY_US = ['expect', 'host', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto']
+const SAID_BY_US = ['expect', 'host', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-request-id']
 
 /** In their plain form. */
 export const NEVER_KEPT: readonly string[] = [...HOP_BY_HOP, ...SAID_BY_US]

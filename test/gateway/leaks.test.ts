@@ -351,7 +351,7 @@ test('the console shows hostile names as text', async t => {
   }
 })
 
-test('no header that a visitor sends comes back, or makes a log line of its own', async t => {
+test('no header that a visitor sends comes back, and the log has none but the user agent', async t => {
   const { gateway } = await setUp(t)
   const visitor = gateway.visitor()
   const names = [
@@ -369,5 +369,9 @@ test('no header that a visitor sends comes back, or makes a log line of its own'
     const answer = await visitor.get(path, { headers })
     assert.doesNotMatch(JSON.stringify(answer.headers) + answer.text, /echo-me/, path)
   }
-  assert.doesNotMatch(written(gateway.lines).join(''), /echo-me/)
+  const lines = written(gateway.lines).map(line => JSON.parse(line) as { userAgent?: string })
+  for (const { userAgent, ...rest } of lines) {
+    assert.equal(userAgent ?? 'echo-me <b>', 'echo-me <b>')
+    assert.doesNotMatch(JSON.stringify(rest), /echo-me/)
+  }
 })

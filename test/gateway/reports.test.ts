@@ -56,7 +56,8 @@ test('whoever is turned away by a limit is reported once for each address', asyn
   const scene = await openScene(t, { env: { ...BEHIND_PROXY, RATE_LIMIT_PER_MINUTE: '1' } })
   for (const address of ['10.0.0.1', '10.0.0.1', '10.0.0.2', '10.0.0.2'])
     await scene.visitor().post('/login', '', from(address))
-  assert.deepEqual(factsOf(scene, 'rate_limited'), [
+  const limited = factsOf(scene, 'rate_limited').map(({ address, kind }) => ({ address, kind }))
+  assert.deepEqual(limited, [
     { address: '10.0.0.1', kind: 'sign-in' },
     { address: '10.0.0.2', kind: 'sign-in' },
   ])
@@ -101,7 +102,7 @@ test('refreshes, kept and failed, say whose session it is', async t => {
   await user.get('/')
   const [refreshed] = factsOf(scene, 'session_refreshed')
   assert.deepEqual([refreshed?.user, refreshed?.sub], ['lisi', 'sub-lisi'])
-  assert.match(String(refreshed?.session), /^[\w-]{43}$/)
+  assert.match(String(refreshed?.session), /^[\w-]{10}$/)
 })
 
 test('a session that a developer ends is reported as its user’s, by the developer', async t => {

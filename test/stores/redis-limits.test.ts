@@ -50,6 +50,7 @@ const visit = (address: string): Visit => ({
   headers: {},
   connection: {},
   address,
+  observed: { requestId: 'a-request', startedAt: 0, method: 'GET', path: '/', outcome: 'own' },
 })
 
 test('what Redis has counted is not counted a second time, neither at once nor a second later', async t => {

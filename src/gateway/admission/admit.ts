@@ -2,6 +2,7 @@
 
 import { readablePath } from '../../access/canonical-path.ts'
 import { admits } from '../../access/rules.ts'
+import { during } from '../../observe/observed-request.ts'
 import type { LoadedSession } from '../../session/session-cache.ts'
 import type { GatewayContext } from '../context.ts'
 import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
@@ -41,8 +42,22 @@ const FAILED: Caller = { cookies: NO_COOKIES, failedTicket: true }
 /** Every way in passes here. What is asked for is another request where a proxy asks about it. */
 export function admit(context: GatewayContext, visit: Visit, asked: Visit = visit): MaybePromise<Admission> {
   return andThen(identify(context, visit), caller =>
-    caller.loaded ? judge(context, asked, caller) : admitOther(context, visit, asked, caller),
+    andThen(caller.loaded ? judge(context, asked, caller) : admitOther(context, visit, asked, caller), admission =>
+      note(context, asked, admission),
+    ),
   )
+}
+
+/** For those who observe. */
+function note(context: GatewayContext, visit: Visit, admission: Admission): Admission {
+  const { outcome, loaded } = admission
+  const { observed, method, path } = visit
+  observed.outcome = outcome === 'limited' ? 'refused' : outcome
+  const who = identified(admission)?.who
+  if (who) observed.user = who.username
+  if (outcome === 'refused')
+    context.report('refused', { ...whoAsks(context, visit, loaded), method, path, role: who?.role })
+  return admission
 }
 
 /** A machine or a visitor. */
@@ -71,15 +86,17 @@ function limitFailures(
   )
 }
 
-function identify(context: GatewayContext, { headers }: Pick<Visit, 'headers'>): MaybePromise<Caller> {
+function identify(context: GatewayContext, visit: Visit): MaybePromise<Caller> {
+  const { headers } = visit
   const ticket = readCookie(headers.cookie, context.cookies.session)
   if (!ticket) return NOBODY
   const loaded = context.sessions.getCached(ticket)
-  return loaded ? signedIn(context, headers, ticket, loaded) : identifyAnew(context, headers, ticket)
+  return loaded ? signedIn(context, headers, ticket, loaded) : identifyAnew(context, visit, ticket)
 }
 
-async function identifyAnew(context: GatewayContext, headers: Visit['headers'], ticket: string): Promise<Caller> {
-  const current = await context.sessions.getFresh(ticket)
+async function identifyAnew(context: GatewayContext, { headers, observed }: Visit, ticket: string): Promise<Caller> {
+  const { sessions, measure } = context
+  const current = await during(observed, () => measure('session', 'find', () => sessions.getFresh(ticket)))
   if (!current) return FAILED
   if (current === 'ended') return { cookies: [clearCookie(context.cookies.session)] }
   return signedIn(context, headers, ticket, current)

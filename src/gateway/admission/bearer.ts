@@ -1,5 +1,6 @@
 // A request with a token in place of a session: whose it is, if the rule for its path lets machines in at all.
 import { readablePath } from '../../access/canonical-path.ts'
+import { during } from '../../observe/observed-request.ts'
 import type { GatewayContext } from '../context.ts'
 import type { MaybePromise } from '../http/maybe-promise.ts'
 import { bringsToken, type Visit } from '../http/request.ts'
@@ -36,7 +37,8 @@ async function identify(
 ): Promise<Caller> {
   const { bearers, report } = context
   const token = CREDENTIALS.exec(visit.headers.authorization ?? '')?.[1]
-  const found = token === undefined ? { refused: 'form' } : await bearers.identify(token, audience)
+  const found =
+    token === undefined ? { refused: 'form' } : await during(visit.observed, () => bearers.identify(token, audience))
   if ('who' in found) {
     const isValid = async () => token !== undefined && 'who' in (await bearers.identify(token, audience))
     return { bearer: found, isValid, cookies }

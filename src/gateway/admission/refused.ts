@@ -12,5 +12,8 @@ export function refusedAnswer(context: GatewayContext, visit: Visit, { loaded, b
   if (!loaded || isByScript(visit)) return errorAnswer(context, visit, 'refused', { cookies })
   const { APP_NAME, BASE_URL } = context.settings
   const wanted = isNavigation(visit) ? ownPath(visit.path + visit.search, BASE_URL) : undefined
-  return pageAnswer(context, refusedPage(APP_NAME, loaded.session, wanted), { status: 403, cookies })
+  return pageAnswer(context, refusedPage(APP_NAME, loaded.session, { wanted, requestId: visit.observed.requestId }), {
+    status: 403,
+    cookies,
+  })
 }

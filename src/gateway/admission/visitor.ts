@@ -28,13 +28,15 @@ function lostCookie(context: GatewayContext, visit: Visit): Response {
   const { APP_NAME, BASE_URL } = context.settings
   const otherHost = headers.host === new URL(BASE_URL).host ? undefined : headers.host
   context.report('cookie_lost', { ...whoAsks(context, visit), baseUrl: BASE_URL, host: headers.host })
-  return pageAnswer(context, lostCookiePage({ appName: APP_NAME, baseUrl: BASE_URL, otherHost }), { status: 400 })
+  const { requestId } = visit.observed
+  const view = { appName: APP_NAME, baseUrl: BASE_URL, otherHost, requestId }
+  return pageAnswer(context, lostCookiePage(view), { status: 400 })
 }
 
 export function unauthenticated(context: GatewayContext, visit: Visit, caller: Caller): Response {
   return jsonAnswer(
     context,
-    { error: 'unauthenticated', message: '请先登录。', login: OWN_PATHS.login },
+    { error: 'unauthenticated', message: '请先登录。', login: OWN_PATHS.login, requestId: visit.observed.requestId },
     { status: 401, cookies: caller.cookies, headers: { 'www-authenticate': challengeFor(visit, caller) } },
   )
 }

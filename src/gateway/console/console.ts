@@ -3,13 +3,14 @@
 import { BlockList } from 'node:net'
 import { OWN_PATHS } from '../../own-paths.ts'
 import { consolePage } from '../../pages/console-page.ts'
+import { shortKey } from '../../session/session-facts.ts'
 import { adviceFor } from '../../settings/advice.ts'
 import type { Settings } from '../../settings/read.ts'
 import { SETTINGS } from '../../settings/rows.ts'
 import { hidePassword } from '../../settings/secret.ts'
 import type { SignedInCaller } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
-import { errorAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
+import { foreignAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
 import { isFromOwnOrigin } from '../http/provenance.ts'
 import type { Visit } from '../http/request.ts'
 import { whoAsks } from '../http/who-asks.ts'
@@ -51,7 +52,7 @@ export async function endSession(
   { loaded, cookies }: SignedInCaller,
   form: URLSearchParams,
 ): Promise<Response> {
-  if (!isFromOwnOrigin(visit, context.settings.BASE_URL)) return errorAnswer(context, visit, 'foreign', { cookies })
+  if (!isFromOwnOrigin(visit, context.settings.BASE_URL)) return foreignAnswer(context, visit, cookies)
   const key = form.get('session') ?? ''
   // Only what looks like a session's key: leases and attempts live in the same store.
   if (/^[\w-]{43}$/.test(key)) {
@@ -59,7 +60,7 @@ export async function endSession(
     const ended = form.has('all') ? await context.sessions.endAllLike(key) : Number(await context.sessions.end(key))
     context.report('session_ended', {
       ...whoAsks(context, visit),
-      session: key,
+      session: shortKey(key),
       user: listed?.publicPart?.username,
       by: 'developer',
       byUser: loaded.session.userInfo.username,

@@ -10,8 +10,9 @@ import { refusedAnswer } from '../admission/refused.ts'
 import { challengeFor, toLogin } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
 import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
-import { errorAnswer, safetyHeaders, tooMany } from '../http/page-answers.ts'
+import { errorAnswer, safetyHeaders, tellOfForeign, tooMany } from '../http/page-answers.ts'
 import { isForeignSocket, splitTarget, type Visit } from '../http/request.ts'
+import { REQUEST_ID } from '../http/request-id.ts'
 import { send } from '../http/send.ts'
 import { isTrusted } from '../http/trusted-proxies.ts'
 import { whoAsks } from '../http/who-asks.ts'
@@ -56,28 +57,31 @@ export function createCheck(context: GatewayContext): Check {
     return andThen(told, identity => {
       const challenge = challengeOf(visit, admission)
       const headers = challenge ? { ...withSafety(identity), 'www-authenticate': challenge } : withSafety(identity)
-      response.writeHead(STATUS[outcome], cookies.length > 0 ? { ...headers, 'set-cookie': [...cookies] } : headers)
+      const named = { ...headers, [REQUEST_ID]: visit.observed.requestId }
+      response.writeHead(STATUS[outcome], cookies.length > 0 ? { ...named, 'set-cookie': [...cookies] } : named)
       response.end()
     })
   }
 
   return (visit, response) => {
+    const { requestId } = visit.observed
     const byProxy = isTrusted(context.settings.TRUSTED_PROXIES, visit.address)
     const original = originalVisit(visit, byProxy)
     if (typeof original === 'string') {
       context.report('check_refused', { ...whoAsks(context, visit), reason: original })
-      return send(response, errorAnswer(context, visit, 'bad_request'))
+      return send(response, errorAnswer(context, visit, 'bad_request'), requestId)
     }
     return andThen(admit(context, visit, original), admitted => {
       const { cookies } = admitted
       const isForeign = isForeignSocket(visit, context.settings.BASE_URL)
+      if (isForeign) tellOfForeign(context, original)
       const admission: Admission = isForeign ? { outcome: 'refused', cookies } : admitted
       const { outcome } = admission
       if (visit.path === OWN_PATHS.check || outcome === 'admitted')
         return answerByStatus(byProxy, visit, admission, response)
-      if (outcome === 'limited') return send(response, tooMany(context, original))
-      if (outcome === 'refused') return send(response, refusedAnswer(context, original, admission))
-      return send(response, toLogin(context, original, admission))
+      if (outcome === 'limited') return send(response, tooMany(context, original), requestId)
+      if (outcome === 'refused') return send(response, refusedAnswer(context, original, admission), requestId)
+      return send(response, toLogin(context, original, admission), requestId)
     })
   }
 }

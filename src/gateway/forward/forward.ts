@@ -23,6 +23,7 @@ export function forward(
   request: IncomingMessage,
   response: ServerResponse,
 ): MaybePromise<void> {
+  visit.observed.upstream = upstream.destination.origin
   const headers = context.requestHeaders(upstream, request, visit, admission)
   return andThen(headers, headers => begin(context, upstream, visit, admission, headers, response))
 }
@@ -63,6 +64,7 @@ function begin(
       if (context.lifecycle.closing) response.shouldKeepAlive = false
       const cookiesCanWait = mayBePartOfPage(visit)
       return responseHeaders(context, received, {
+        requestId: visit.observed.requestId,
         signedIn: identified(admission) !== undefined,
         cookies,
         cookiesCanWait,
@@ -98,6 +100,7 @@ function answerError(
   const isBusy = error instanceof TurnedAway
   const facts = { ...whoAsks(context, visit, loaded), reason, method, path }
   context.report(isBusy ? 'upstream_busy' : 'upstream_failed', facts)
+  visit.observed.outcome = 'error'
   // Nothing can be added to an answer that broke off.
   if (response.destroyed) return
   const answer = isBusy
@@ -105,7 +108,7 @@ function answerError(
     : errorAnswer(context, visit, TOO_SLOW.has(reason) ? 'gateway_timeout' : 'bad_gateway', {
         isUser: loaded !== undefined,
       })
-  send(response, answer).catch(() => response.destroy())
+  send(response, answer, visit.observed.requestId).catch(() => response.destroy())
 }
 
 function codeOf(error: Error & { code?: unknown }): string {

@@ -8,6 +8,7 @@ import { ourCookies } from '../http/cookies.ts'
 import { splitList } from '../http/list-header.ts'
 import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
 import type { Visit } from '../http/request.ts'
+import { REQUEST_ID } from '../http/request-id.ts'
 import { isTrusted, plainAddress } from '../http/trusted-proxies.ts'
 import { namedBy } from './connection-header.ts'
 import { createHeaderPolicies } from './header-policy.ts'
@@ -46,7 +47,7 @@ export function createRequestHeaders(
       if (kept || policy === 'kept') headers.push(name, kept)
     }
     if (te !== undefined && splitList(te).includes('trailers')) headers.push('te', 'trailers')
-    headers.push('x-forwarded-for', forwardedFor(context, visit), ...ours)
+    headers.push('x-forwarded-for', forwardedFor(context, visit), ...ours, REQUEST_ID, visit.observed.requestId)
     const who = identified(caller)
     if (!who) return headers
     return andThen(identities.headersFor(who, upstream.audience), identity => {

@@ -6,6 +6,7 @@ import type { GatewayContext } from '../context.ts'
 import { ourCookies } from '../http/cookies.ts'
 import { splitList } from '../http/list-header.ts'
 import { safetyHeaders } from '../http/page-answers.ts'
+import { REQUEST_ID } from '../http/request-id.ts'
 import { namedBy } from './connection-header.ts'
 import { ownLocation } from './own-location.ts'
 
@@ -25,6 +26,7 @@ const LOCATIONS = ['location', 'content-location']
 const FOR_SHARED_CACHES = ['surrogate-control', 'cdn-cache-control', 'x-accel-expires']
 
 export interface Ours {
+  readonly requestId: string
   readonly signedIn: boolean
   readonly cookies: readonly string[]
   /** A browser keeps an image or a script; our cookies, which would forbid it, come with the next page. */
@@ -34,7 +36,7 @@ export interface Ours {
 export function responseHeaders(
   context: GatewayContext,
   headers: IncomingHttpHeaders,
-  { signedIn, cookies: wanted, cookiesCanWait }: Ours,
+  { requestId, signedIn, cookies: wanted, cookiesCanWait }: Ours,
 ): OutgoingHttpHeaders {
   const cookies = cookiesCanWait && isAsset(headers) ? [] : wanted
   const { connection, 'set-cookie': setCookie, 'clear-site-data': cleared } = headers
@@ -49,6 +51,7 @@ export function responseHeaders(
   else if (setCookie) delete kept['set-cookie']
   if (cleared !== undefined && clearsCookies(cleared)) delete kept['clear-site-data']
   for (const name of LOCATIONS) if (name in kept) kept[name] = ownLocations(context, headers[name])
+  kept[REQUEST_ID] ??= requestId
   if (isSecure(context.settings))
     kept['strict-transport-security'] ??= safetyHeaders(context)['strict-transport-security']
   if (signedIn || cookies.length > 0) {

@@ -26,22 +26,24 @@ interface Wanted {
 
 /** Counts among the streams for as long as it is open. */
 export function openTunnel(context: GatewayContext, wanted: Wanted): void {
-  const { upstream, admission, socket } = wanted
+  const { upstream, visit, admission, socket } = wanted
+  const { requestId } = visit.observed
   const occupant: Occupant = {
     place: 0,
     stage: 'outside',
     isEndless: true,
-    owner: ownerOf(context, wanted.visit, admission.loaded),
+    owner: ownerOf(context, visit, admission.loaded),
     isSlow: () => false,
     waitsForClient: () => socket.writableNeedDrain,
     cutOff: () => void socket.destroy(),
     turnAway(reason) {
       context.report('upstream_busy', { ...tunnelFacts(context, wanted), reason })
+      visit.observed.outcome = 'error'
       if (reason === 'holds_most_streams') return void socket.destroy()
-      refuse(socket, 503, { cookies: admission.cookies, lines: ['retry-after: 5'] })
+      refuse(socket, 503, { requestId, cookies: admission.cookies, lines: ['retry-after: 5'] })
     },
     start() {
-      const forget = watchCaller(context, wanted.visit, admission, () => socket.destroy())
+      const forget = watchCaller(context, visit, admission, () => socket.destroy())
       socket.once('close', () => {
         forget?.()
         upstream.capacity.leave(occupant)
@@ -60,6 +62,8 @@ function tunnelFacts(context: GatewayContext, { visit, admission }: Wanted) {
 function connect(context: GatewayContext, wanted: Wanted): void {
   const { socket, head } = wanted
   const { cookies } = wanted.admission
+  const { observed } = wanted.visit
+  const { requestId } = observed
   const outgoing = dial(wanted)
   const early = readEarly(socket, head)
   let isAnswered = false
@@ -69,20 +73,22 @@ function connect(context: GatewayContext, wanted: Wanted): void {
   outgoing.on('upgrade', (answer, upstreamSocket, upstreamHead) => {
     clearTimeout(patience)
     isAnswered = true
-    accept(context, answer, cookies, socket)
+    accept(context, answer, { requestId, cookies }, socket)
     joinSockets(socket, upstreamSocket, early(), upstreamHead)
   })
   outgoing.on('response', answer => {
     clearTimeout(patience)
     isAnswered = true
     early()
-    passOn(context, answer, { signedIn: identified(wanted.admission) !== undefined, cookies }, socket)
+    const signedIn = identified(wanted.admission) !== undefined
+    passOn(context, answer, { requestId, signedIn, cookies }, socket)
   })
   outgoing.on('error', error => {
     if (socket.destroyed || isAnswered) return
     early()
+    observed.outcome = 'error'
     context.report('upstream_failed', { ...tunnelFacts(context, wanted), reason: String(error) })
-    refuse(socket, error === TOO_SLOW ? 504 : 502, { cookies })
+    refuse(socket, error === TOO_SLOW ? 504 : 502, { requestId, cookies })
   })
   outgoing.end()
 }

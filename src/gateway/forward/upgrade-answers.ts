@@ -3,7 +3,8 @@
 import { type IncomingMessage, type OutgoingHttpHeaders, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { GatewayContext } from '../context.ts'
-import { isOurCookie, responseHeaders } from './response-headers.ts'
+import { REQUEST_ID } from '../http/request-id.ts'
+import { isOurCookie, type Ours, responseHeaders } from './response-headers.ts'
 import { destroyAfter } from './socket-pair.ts'
 
 /** How long a refused client may take to read the answer and to close. */
@@ -12,14 +13,15 @@ const FAREWELL_MS = 1000
 const REST_MS = 5000
 
 interface Refusal {
+  readonly requestId: string
   readonly cookies?: readonly string[]
   readonly lines?: readonly string[]
 }
 
 export function accept(
   context: GatewayContext,
-  { rawHeaders }: IncomingMessage,
-  cookies: readonly string[],
+  { rawHeaders, headers }: IncomingMessage,
+  { requestId, cookies }: Pick<Ours, 'requestId' | 'cookies'>,
   socket: Socket,
 ): void {
   const lines = ['HTTP/1.1 101 Switching Protocols']
@@ -28,28 +30,24 @@ export function accept(
     const ours = name.toLowerCase() === 'set-cookie' && isOurCookie(context, value)
     if (!ours) lines.push(`${name}: ${value}`)
   }
+  if (headers[REQUEST_ID] === undefined) lines.push(`${REQUEST_ID}: ${requestId}`)
   socket.write(headOf([...lines, ...setCookies(cookies)]), 'latin1')
 }
 
 /** Whatever still comes is thrown away: unread bytes would make the system drop our answer. */
-export function refuse(socket: Socket, status: number, { cookies = [], lines = [] }: Refusal = {}): void {
+export function refuse(socket: Socket, status: number, { requestId, cookies = [], lines = [] }: Refusal): void {
   if (socket.destroyed) return
-  const fixed = [statusLine(status), 'connection: close', 'content-length: 0']
+  const fixed = [statusLine(status), 'connection: close', 'content-length: 0', `${REQUEST_ID}: ${requestId}`]
   socket.resume()
   socket.end(headOf([...fixed, ...lines, ...setCookies(cookies)]), 'latin1')
   destroyAfter(socket, FAREWELL_MS)
 }
 
 /** An answer that is no upgrade, such as a redirect: with its status, its headers and its body. */
-export function passOn(
-  context: GatewayContext,
-  answer: IncomingMessage,
-  whose: { readonly signedIn: boolean; readonly cookies: readonly string[] },
-  socket: Socket,
-): void {
+export function passOn(context: GatewayContext, answer: IncomingMessage, ours: Ours, socket: Socket): void {
   const lines = [statusLine(answer.statusCode ?? 502), 'connection: close']
   socket.resume()
-  socket.write(headOf([...lines, ...headerLines(responseHeaders(context, answer.headers, whose))]), 'latin1')
+  socket.write(headOf([...lines, ...headerLines(responseHeaders(context, answer.headers, ours))]), 'latin1')
   answer.pipe(socket)
   answer.once('end', () => destroyAfter(socket, FAREWELL_MS)).once('error', () => socket.destroy())
   destroyAfter(socket, REST_MS)

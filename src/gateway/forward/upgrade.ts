@@ -1,7 +1,6 @@
 // Whoever asks for a WebSocket passes the same checks of session, rule and origin as for a page.
 
 import { type IncomingMessage, type RequestListener, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { factsOf } from '../../errors.ts'
 import { isOwnPath, OWN_PATHS } from '../../own-paths.ts'
@@ -10,7 +9,8 @@ import { INSUFFICIENT } from '../admission/bearer.ts'
 import { challengeFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
 import { isCheck } from '../forward-auth/check.ts'
-import { isForeignSocket, readVisit } from '../http/request.ts'
+import { tellOfForeign } from '../http/page-answers.ts'
+import { beginRequest, isForeignSocket, readPath, readVisit, type Visit } from '../http/request.ts'
 import { whoAsks } from '../http/who-asks.ts'
 import { openTunnel } from './tunnel.ts'
 import { refuse } from './upgrade-answers.ts'
@@ -23,13 +23,16 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
     socket.on('error', () => socket.destroy())
     if (isQuestion(request)) return answerQuestion(listener, request)
     context.slowClients.watchSocket(request)
-    upgrade(context, request, socket, head).catch(error => {
-      const visit = readVisit(request)
-      context.report('upgrade_failed', {
-        ...factsOf(error),
-        ...(visit && { ...whoAsks(context, visit), path: visit.path }),
-      })
-      refuse(socket, 503)
+    const observed = beginRequest(context, request)
+    observed.isStream = true
+    socket.once('close', () => context.observation.ended(observed, 0))
+    const { requestId } = observed
+    const visit = readVisit(request, observed)
+    if (!visit) return refuse(socket, 400, { requestId })
+    upgrade(context, request, visit, head).catch(error => {
+      observed.outcome = 'error'
+      context.report('upgrade_failed', { ...factsOf(error), ...whoAsks(context, visit), path: visit.path })
+      refuse(socket, 503, { requestId })
     })
   }
 }
@@ -45,8 +48,8 @@ function isWebSocket({ headers }: IncomingMessage): boolean {
 
 /** A proxy asks about a request for a socket, in the browser's own words; or the doctor, whether one would get here. */
 function isQuestion(request: IncomingMessage): boolean {
-  const visit = readVisit(request)
-  return visit !== undefined && (isCheck(visit.path) || visit.path === OWN_PATHS.doctor)
+  const path = readPath(request)
+  return path !== undefined && (isCheck(path) || path === OWN_PATHS.doctor)
 }
 
 /** Node has let go of a connection that asks for an upgrade: it is good for this one answer. */
@@ -60,23 +63,27 @@ function answerQuestion(listener: RequestListener, request: IncomingMessage): vo
   listener(request, response)
 }
 
-async function upgrade(context: GatewayContext, request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
+async function upgrade(context: GatewayContext, request: IncomingMessage, visit: Visit, head: Buffer): Promise<void> {
+  const { socket } = request
+  const { requestId } = visit.observed
   // Whoever listens to `upgrade` without our check gets here with anything: h2c would be a tunnel past every rule.
-  if (!isWebSocket(request)) return refuse(socket, 400)
-  const visit = readVisit(request)
-  if (!visit) return refuse(socket, 400)
+  if (!isWebSocket(request)) return refuse(socket, 400, { requestId })
   // What is judged by one method must not arrive under another.
-  if (visit.method !== 'GET') return refuse(socket, 405)
+  if (visit.method !== 'GET') return refuse(socket, 405, { requestId })
   const upstream = isOwnPath(visit.path) ? undefined : context.upstreams.for(visit.path)
-  if (!upstream) return refuse(socket, 404)
-  if (isForeignSocket(visit, context.settings.BASE_URL)) return refuse(socket, 403)
+  if (!upstream) return refuse(socket, 404, { requestId })
+  if (isForeignSocket(visit, context.settings.BASE_URL)) {
+    tellOfForeign(context, visit)
+    return refuse(socket, 403, { requestId })
+  }
   const admission = await admit(context, visit)
   const { outcome, bearer, cookies } = admission
+  const ours = { requestId, cookies }
   if (outcome === 'visitor')
-    return refuse(socket, 401, { cookies, lines: [`www-authenticate: ${challengeFor(visit, admission)}`] })
+    return refuse(socket, 401, { ...ours, lines: [`www-authenticate: ${challengeFor(visit, admission)}`] })
   if (outcome === 'refused')
-    return refuse(socket, 403, { cookies, lines: bearer ? [`www-authenticate: ${INSUFFICIENT}`] : [] })
-  if (outcome === 'limited') return refuse(socket, 429, { cookies })
+    return refuse(socket, 403, { ...ours, lines: bearer ? [`www-authenticate: ${INSUFFICIENT}`] : [] })
+  if (outcome === 'limited') return refuse(socket, 429, ours)
   const headers = await context.requestHeaders(upstream, request, visit, admission)
   if (!socket.destroyed) openTunnel(context, { upstream, visit, admission, socket, head, headers })
 }

@@ -16,6 +16,7 @@ export function failureAnswer(context: GatewayContext, visit: Visit, error: unkn
     method: visit.method,
     path: visit.path,
   })
+  visit.observed.outcome = 'error'
   const unavailable = error instanceof MenshenError && PASSING.has(error.code)
   return unavailable
     ? errorAnswer(context, visit, 'unavailable', { headers: RETRY_AFTER })

@@ -5,6 +5,7 @@ import { ownPath } from '../../session/return-path.ts'
 import { isSecure } from '../../settings/read.ts'
 import type { GatewayContext } from '../context.ts'
 import { isByScript, type Visit } from './request.ts'
+import { whoAsks } from './who-asks.ts'
 
 interface Extra {
   readonly status?: number
@@ -37,8 +38,27 @@ export function noticeAnswer(context: GatewayContext, name: NoticeName, extra: E
   return pageAnswer(context, noticePage(context.settings.APP_NAME, name), { status: NOTICES[name].status, ...extra })
 }
 
+/** The address could not be read, so nothing else is known of the request. */
+export function unreadableAnswer(context: GatewayContext, requestId: string): Response {
+  const { status } = NOTICES.bad_request
+  return pageAnswer(context, noticePage(context.settings.APP_NAME, 'bad_request', { requestId }), { status })
+}
+
+/** Something that only our own pages may ask for came from another site. */
+export function foreignAnswer(context: GatewayContext, visit: Visit, cookies: readonly string[] = []): Response {
+  tellOfForeign(context, visit)
+  return errorAnswer(context, visit, 'foreign', { cookies })
+}
+
 export function tooMany(context: GatewayContext, visit: Visit): Response {
   return errorAnswer(context, visit, 'too_many', { headers: { 'retry-after': '60' } })
+}
+
+export function tellOfForeign(context: Pick<GatewayContext, 'settings' | 'report'>, visit: Visit): void {
+  const { method, path, headers, observed } = visit
+  const { origin } = headers
+  context.report('foreign_origin', { ...whoAsks(context, visit), method, path, ...(origin && { origin }) })
+  observed.outcome = 'refused'
 }
 
 /** The application has no room for this request now. */
@@ -55,10 +75,11 @@ export function errorAnswer(
 ): Response {
   const { status } = NOTICES[name]
   const message = noticeText(name, isUser)
-  if (isByScript(visit)) return jsonAnswer(context, { error: name, message }, { status, ...extra })
+  const { requestId } = visit.observed
+  if (isByScript(visit)) return jsonAnswer(context, { error: name, message, requestId }, { status, ...extra })
   const { APP_NAME, BASE_URL } = context.settings
   const retryPath = PASSING.has(status) ? retryPathOf(visit, BASE_URL) : undefined
-  return pageAnswer(context, noticePage(APP_NAME, name, { retryPath, isUser }), { status, ...extra })
+  return pageAnswer(context, noticePage(APP_NAME, name, { retryPath, isUser, requestId }), { status, ...extra })
 }
 
 /** What may be over in a moment. */

@@ -35,7 +35,7 @@ export function createRateLimit({ perMinute, proxies, shared, report }: RateLimi
     async admits(kind, visit) {
       const address = clientAddress(proxies, visit)
       const isWithinLimit = await admits(`${kind} ${network(address)}`)
-      if (!isWithinLimit) report('rate_limited', { address, kind })
+      if (!isWithinLimit) report('rate_limited', { requestId: visit.observed.requestId, address, kind })
       return isWithinLimit
     },
   }

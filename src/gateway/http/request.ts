@@ -1,6 +1,9 @@
 // What a request says about itself: its path, who could have sent it, what kind of answer it can use.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { canonicalPath } from '../../access/canonical-path.ts'
+import type { ObservedRequest } from '../../observe/observed-request.ts'
+import type { GatewayContext } from '../context.ts'
+import { requestIdOf } from './request-id.ts'
 
 export interface Visit {
   readonly method: string
@@ -13,14 +16,32 @@ export interface Visit {
   readonly connection: object
   /** Of whoever is at the other end of it. */
   readonly address: string
+  readonly observed: ObservedRequest
 }
 
 /** `undefined` if the path is one that two parsers could read differently. */
-export function readVisit({ method = 'GET', url = '', headers, socket }: IncomingMessage): Visit | undefined {
+export function readVisit(
+  { method = 'GET', url = '', headers, socket }: IncomingMessage,
+  observed: ObservedRequest,
+): Visit | undefined {
   const [rawPath, search] = splitTarget(url)
   const path = canonicalPath(rawPath)
   if (path === undefined) return undefined
-  return { method, path, search, headers, connection: socket, address: socket.remoteAddress ?? '' }
+  observed.path = path
+  return { method, path, search, headers, connection: socket, address: socket.remoteAddress ?? '', observed }
+}
+
+export function readPath({ url = '' }: IncomingMessage): string | undefined {
+  return canonicalPath(splitTarget(url)[0])
+}
+
+/** From the moment when it arrives. */
+export function beginRequest(
+  { settings }: Pick<GatewayContext, 'settings'>,
+  { method = 'GET', headers, socket }: IncomingMessage,
+): ObservedRequest {
+  const requestId = requestIdOf(settings.TRUSTED_PROXIES, headers, socket.remoteAddress ?? '')
+  return { requestId, startedAt: performance.now(), method, path: '', outcome: 'own' }
 }
 
 export function splitTarget(target: string): [path: string, search: string] {

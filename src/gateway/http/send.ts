@@ -1,8 +1,9 @@
 // Writes a Response to a node:http response.
 import type { ServerResponse } from 'node:http'
 import { drain } from './drain.ts'
+import { REQUEST_ID } from './request-id.ts'
 
-export async function send(response: ServerResponse, answer: Response): Promise<void> {
+export async function send(response: ServerResponse, answer: Response, requestId: string): Promise<void> {
   const { 'set-cookie': _, ...headers } = Object.fromEntries(answer.headers)
   const cookies = answer.headers.getSetCookie()
   const body = Buffer.from(await answer.arrayBuffer())
@@ -10,6 +11,7 @@ export async function send(response: ServerResponse, answer: Response): Promise<
     ...headers,
     ...(cookies.length > 0 ? { 'set-cookie': cookies } : {}),
     'content-length': body.length,
+    [REQUEST_ID]: requestId,
   })
   response.end(body)
   drain(response.req)

@@ -1,7 +1,7 @@
 // GET /callback: the eight steps of the specification, in its order. Nothing is sent to the provider before the checks
 // have passed, and no answer leaves before the session is safely stored.
 
-import { factsOf, MenshenError } from '../../errors.ts'
+import { factsOf, LOGIN_ERRORS, MenshenError } from '../../errors.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
 import type { Provider } from '../../provider/provider.ts'
@@ -10,7 +10,7 @@ import { type Attempt, isRemembered, looksLikeState } from '../../session/attemp
 import { sessionCookie } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import { CLEAR_FRAGMENT, clearCookie, FRAGMENT_COOKIE, readCookie } from '../http/cookies.ts'
-import { errorAnswer, redirectAnswer, tooMany } from '../http/page-answers.ts'
+import { foreignAnswer, redirectAnswer, tooMany } from '../http/page-answers.ts'
 import { isNoPage } from '../http/provenance.ts'
 import type { Visit } from '../http/request.ts'
 import { whoAsks } from '../http/who-asks.ts'
@@ -23,16 +23,32 @@ const LONGEST_ERROR = 1024
 
 export async function finishSignIn(context: GatewayContext, visit: Visit): Promise<Response> {
   // Before it is counted: an image or a frame of another site must not use up what the whole office shares.
-  if (isNoPage(visit)) return errorAnswer(context, visit, 'foreign')
+  if (isNoPage(visit)) return foreignAnswer(context, visit)
   if (!(await context.rateLimit.admits('sign-in', visit))) return tooMany(context, visit)
   const answer = readAuthorizationAnswer(
     context.providers.all.map(({ plan }) => plan),
     new URLSearchParams(visit.search),
   )
-  const outcome = 'error' in answer ? answer.error : await signInOnce(context, visit, answer)
+  const outcome = 'error' in answer ? fail(context, visit, answer.error) : await signInOnce(context, visit, answer)
   if (typeof outcome !== 'string') return outcome
   if ('error' in answer) await failTrial(context, visit, answer.error)
+  context.failedRequests.remember(visit, outcome)
   return redirectAnswer(context, visit.method, `${OWN_PATHS.login}?${new URLSearchParams({ error: outcome })}`)
+}
+
+/** What the provider calls an error is somebody else's text: only a code of the usual form is written down. */
+function fail(
+  context: Pick<GatewayContext, 'report' | 'settings'>,
+  visit: Visit,
+  error: string,
+  facts: { provider?: string; detail?: string } = {},
+): string {
+  const isOurs = Object.hasOwn(LOGIN_ERRORS, error)
+  const reason = isOurs
+    ? { reason: error }
+    : { reason: 'unknown_error', ...(/^[\w.-]{1,64}$/.test(error) && { error }) }
+  context.report('sign_in_failed', { ...whoAsks(context, visit), ...facts, ...reason })
+  return error
 }
 
 interface AuthorizationAnswer {
@@ -69,13 +85,15 @@ async function signInOnce(
     const browser = readCookie(visit.headers.cookie, cookies.attempt)
     const begun = await attempts.find(browser, answer.state)
     const provider = begun ? providers.get(begun.provider) : providers.main
-    if (!provider || (!begun && isRemembered(provider.plan))) return 'invalid_state'
+    if (!provider || (!begun && isRemembered(provider.plan))) return fail(context, visit, 'invalid_state')
     // RFC 9207: an answer that another provider sent is refused before it spends anything.
     const isIssuer = await orFailure(context, visit, provider, 'token_error', provider.isIssuer(answer.issuers))
-    if (isIssuer !== true) return isIssuer || 'callback_error'
-    if (await isOfAnother(context, visit, provider, answer)) return 'callback_error'
+    const { id } = provider.plan
+    if (typeof isIssuer === 'string') return isIssuer
+    if (!isIssuer || (await isOfAnother(context, provider, answer)))
+      return fail(context, visit, 'callback_error', { provider: id, detail: OF_ANOTHER })
     const attempt = begun && (await attempts.take(browser, answer.state))
-    if (begun && !attempt) return 'invalid_state'
+    if (begun && !attempt) return fail(context, visit, 'invalid_state', { provider: id })
     const { trial } = attempt ?? {}
     if (trial)
       return await withSlot(context, visit, provider, () =>
@@ -90,20 +108,16 @@ async function signInOnce(
 
 /** A provider of which no issuer is known takes any `iss`, but not one by which another names itself. */
 async function isOfAnother(
-  context: Pick<GatewayContext, 'providers' | 'report' | 'settings'>,
-  visit: Visit,
+  { providers }: Pick<GatewayContext, 'providers'>,
   provider: Provider,
   { issuers }: AuthorizationAnswer,
 ): Promise<boolean> {
   if (provider.plan.issuer !== undefined || issuers.length === 0) return false
-  const named = context.providers.all
+  const named = providers.all
     .filter(other => other !== provider)
     .flatMap(other => issuers.map(issuer => other.isNamed(issuer)))
   const results = await Promise.allSettled(named)
-  const found = results.some(result => result.status === 'fulfilled' && result.value)
-  const facts = { provider: provider.plan.id, reason: 'callback_error', detail: OF_ANOTHER }
-  if (found) context.report('sign_in_failed', { ...whoAsks(context, visit), ...facts })
-  return found
+  return results.some(result => result.status === 'fulfilled' && result.value)
 }
 
 const OF_ANOTHER = 'the answer names another provider than the attempt was started with'
@@ -146,7 +160,6 @@ async function signIn(
   const { userRole } = loaded.session
   context.report('sign_in', {
     ...whoAsks(context, visit, loaded),
-    session: loaded.key,
     provider: provider.plan.id,
     role: userRole,
   })

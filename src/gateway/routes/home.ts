@@ -8,6 +8,7 @@ import type { GatewayContext } from '../context.ts'
 import type { MaybePromise } from '../http/maybe-promise.ts'
 import { errorAnswer, pageHeaders } from '../http/page-answers.ts'
 import type { Visit } from '../http/request.ts'
+import { REQUEST_ID } from '../http/request-id.ts'
 import { send } from '../http/send.ts'
 import { providerNameOf } from './account.ts'
 
@@ -29,15 +30,18 @@ export function createHome(context: GatewayContext): Home {
   }
 
   return (visit, { loaded, cookies }, response) => {
-    const { method, path } = visit
-    if (path !== '/' || !loaded) return send(response, errorAnswer(context, visit, 'not_found', { cookies }))
+    const { method, path, observed } = visit
+    const { requestId } = observed
+    if (path !== '/' || !loaded) return send(response, errorAnswer(context, visit, 'not_found', { cookies }), requestId)
     if (method !== 'GET' && method !== 'HEAD')
       return send(
         response,
         errorAnswer(context, visit, 'method_not_allowed', { cookies, headers: { allow: 'GET, HEAD' } }),
+        requestId,
       )
     const { headers, body } = made.get(loaded) ?? make(loaded)
-    response.writeHead(200, cookies.length > 0 ? { ...headers, 'set-cookie': [...cookies] } : headers)
+    const named = { ...headers, [REQUEST_ID]: requestId }
+    response.writeHead(200, cookies.length > 0 ? { ...named, 'set-cookie': [...cookies] } : named)
     response.end(body)
   }
 }

@@ -3,12 +3,13 @@
 import { factsOf, MenshenError } from '../../errors.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
 import { loginPage, type WayIn } from '../../pages/login-page.ts'
+import type { Provider } from '../../provider/provider.ts'
 import { ATTEMPT_SECONDS, isRemembered } from '../../session/attempts.ts'
 import { readReturnPath } from '../../session/return-path.ts'
 import { toOwnHost } from '../admission/own-host.ts'
 import type { GatewayContext } from '../context.ts'
 import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
-import { errorAnswer, jsonAnswer, pageAnswer, redirectAnswer, tooMany } from '../http/page-answers.ts'
+import { foreignAnswer, jsonAnswer, pageAnswer, redirectAnswer, tooMany } from '../http/page-answers.ts'
 import { isFromOwnOrigin } from '../http/provenance.ts'
 import { isByScript, type Visit } from '../http/request.ts'
 import { readSignedOut } from '../http/signed-out-cookie.ts'
@@ -19,12 +20,14 @@ export async function showLogin(context: GatewayContext, visit: Visit): Promise<
   if (moved) return moved
   const { missing } = context.providers
   const query = new URLSearchParams(visit.search)
+  const error = query.get('error') || undefined
   const signedOut = readSignedOut(context.cookies, visit.headers.cookie)
   const html = loginPage({
     appName: context.settings.APP_NAME,
     missing,
     ways: await waysIn(context.providers),
-    error: query.get('error') || undefined,
+    error,
+    requestId: error === undefined ? visit.observed.requestId : context.failedRequests.idFor(visit, error),
     signedIn: await signedIn(context, visit),
     signedOut: signedOut?.where,
   })
@@ -50,23 +53,33 @@ async function waysIn({ all, missing }: GatewayContext['providers']): Promise<Wa
 export async function startAttempt(context: GatewayContext, visit: Visit, form: URLSearchParams): Promise<Response> {
   const { settings, attempts, providers, cookies } = context
   // Before it is counted: another site must not use up what the whole office shares.
-  if (!isFromOwnOrigin(visit, settings.BASE_URL)) return errorAnswer(context, visit, 'foreign')
+  if (!isFromOwnOrigin(visit, settings.BASE_URL)) return foreignAnswer(context, visit)
   if (!(await context.rateLimit.admits('sign-in', visit))) return tooMany(context, visit)
   const wanted = form.get('provider')
   const provider = wanted ? providers.get(wanted) : providers.main
   if (!provider || providers.missing.length > 0) return redirectAnswer(context, visit.method, OWN_PATHS.login)
   const known = readCookie(visit.headers.cookie, cookies.attempt)
   const { browser, sent } = await attempts.start(provider.plan, known, returnPathOf(context, visit))
-  const location = await provider.authorizationUrl(sent).catch(whileUnavailable)
+  const location = await provider
+    .authorizationUrl(sent)
+    .catch(error => whileUnavailable(context, visit, provider, error))
   const kept = browser ? [setCookie(cookies.attempt, browser, ATTEMPT_SECONDS)] : []
   if (isByScript(visit)) return jsonAnswer(context, { state: sent.state, location }, { cookies: kept })
   return redirectAnswer(context, visit.method, location, kept)
 }
 
 /** Until the provider has said where its own page is, nobody can go there. */
-function whileUnavailable(error: unknown): string {
+function whileUnavailable(
+  context: Pick<GatewayContext, 'report' | 'settings' | 'failedRequests'>,
+  visit: Visit,
+  { plan }: Provider,
+  error: unknown,
+): string {
   if (!(error instanceof MenshenError)) throw error
-  return `${OWN_PATHS.login}?error=temporarily_unavailable`
+  const reason = 'temporarily_unavailable'
+  context.report('sign_in_failed', { ...factsOf(error), ...whoAsks(context, visit), provider: plan.id, reason })
+  context.failedRequests.remember(visit, reason)
+  return `${OWN_PATHS.login}?error=${reason}`
 }
 
 export function returnPathOf(context: GatewayContext, { headers }: Visit): string | undefined {

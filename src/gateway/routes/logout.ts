@@ -10,7 +10,7 @@ import type { SignedInCaller } from '../admission/admit.ts'
 import { returnCookieFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
 import { clearCookie, readCookie } from '../http/cookies.ts'
-import { errorAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
+import { foreignAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
 import { isFromOwnOrigin, isOwnNavigation } from '../http/provenance.ts'
 import type { Visit } from '../http/request.ts'
 import { type SignedOut, signedOutCookie } from '../http/signed-out-cookie.ts'
@@ -35,7 +35,7 @@ export async function signOutEverywhere(
   { loaded }: SignedInCaller,
 ): Promise<Response> {
   const { settings, sessions, report } = context
-  if (!isFromOwnOrigin(visit, settings.BASE_URL)) return errorAnswer(context, visit, 'foreign')
+  if (!isFromOwnOrigin(visit, settings.BASE_URL)) return foreignAnswer(context, visit)
   const { session } = loaded
   const ended = await sessions.endAllOf(userIdOf(session))
   report('sign_out', { ...whoAsks(context, visit, loaded), ended })

@@ -6,14 +6,14 @@ import type { Provider } from '../../provider/provider.ts'
 import { ATTEMPT_SECONDS, type Attempt } from '../../session/attempts.ts'
 import type { GatewayContext } from '../context.ts'
 import { readCookie, setCookie } from '../http/cookies.ts'
-import { errorAnswer, noticeAnswer, redirectAnswer, tooMany } from '../http/page-answers.ts'
+import { errorAnswer, foreignAnswer, noticeAnswer, redirectAnswer, tooMany } from '../http/page-answers.ts'
 import { isNoPage } from '../http/provenance.ts'
 import type { Visit } from '../http/request.ts'
 
 /** GET /_menshen/doctor/sign-in?ticket=…: the address that the doctor has printed. */
 export async function startTrial(context: GatewayContext, visit: Visit): Promise<Response> {
   const { trials, providers, attempts, cookies } = context
-  if (isNoPage(visit)) return errorAnswer(context, visit, 'foreign')
+  if (isNoPage(visit)) return foreignAnswer(context, visit)
   const ticket = new URLSearchParams(visit.search).get('ticket') ?? ''
   const trial = await trials.begin(ticket)
   const provider = trial && providers.get(trial.provider)

@@ -3,8 +3,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { GatewayContext } from '../context.ts'
-import { isTrusted } from '../http/trusted-proxies.ts'
-import { whoAsks } from '../http/who-asks.ts'
+import { clientAddress, isTrusted } from '../http/trusted-proxies.ts'
 import { readSendQueues, type SendQueueOf } from './send-queues.ts'
 import { createWatchList, type Watched } from './watch-list.ts'
 
@@ -80,7 +79,7 @@ export function createSlowClients({ settings, report }: Pick<GatewayContext, 'se
   function cutOff({ socket, forwardedFor }: ClientConnection, reason: string): void {
     if (socket.destroyed) return
     const visit = { address: socket.remoteAddress ?? '', headers: { 'x-forwarded-for': forwardedFor } }
-    report('client_cut_off', { ...whoAsks({ settings }, visit), reason })
+    report('client_cut_off', { address: clientAddress(settings.TRUSTED_PROXIES, visit), reason })
     socket.destroy()
   }
 

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { factsOf } from '../../errors.ts'
 import type { Report } from '../../events.ts'
 import type { Store, Stored } from '../../stores/store.ts'
+import { shortKey } from '../session-facts.ts'
 
 export interface Lease {
   isOurs(): Promise<boolean>
@@ -41,7 +42,7 @@ export function createLeases(store: Store, lifeMs: number, now: () => number, re
             // What has expired is absent, and only our own version is replaced.
             if (stored) await store.replace(key, { ...ours, expiresAt: now() }, stored.version)
           } catch (error) {
-            report('lease_not_released', { ...factsOf(error), session: name })
+            report('lease_not_released', { ...factsOf(error), session: shortKey(name) })
           }
         },
       }

@@ -1,7 +1,7 @@
 // Refreshes a session's tokens: once at a time for each session, whatever number of requests, processes and machines ask
 // for it, and to its end even if whoever asked has gone away. Lock, reload, check again, refresh, save.
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Report } from '../../events.ts'
+import { type Measure, type Report, unmeasured } from '../../events.ts'
 import { createSlots, type Slots } from '../../provider/calls/slots.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
 import type { Provider } from '../../provider/provider.ts'
@@ -36,6 +36,7 @@ export interface RefresherOptions {
   readonly settings: Pick<Settings, 'REFRESH_FAILURE' | 'PROVIDER_TIMEOUT_MS' | 'PROVIDER_PARALLEL_CALLS'>
   readonly now: () => number
   readonly report: Report
+  readonly measure?: Measure
   /** Reads the session anew. */
   load(ticket: string): Promise<LoadedSession | undefined>
   /** Saves new tokens, or without them only makes sure that the record lives until `until`; `undefined` if gone. */
@@ -77,7 +78,7 @@ export function leaseLife(providerTimeoutMs: number): number {
 }
 
 export function createRefresher(options: RefresherOptions): Refresher {
-  const { store, settings, now, report } = options
+  const { store, settings, now, report, measure = unmeasured } = options
   const leaseMs = leaseLife(settings.PROVIDER_TIMEOUT_MS)
   const context: RefreshContext = {
     ...options,
@@ -91,7 +92,8 @@ export function createRefresher(options: RefresherOptions): Refresher {
 
   function start(ticket: string, seen: LoadedSession): RefreshInFlight {
     const { promise: trouble, reject: inTrouble } = Promise.withResolvers<never>()
-    const result = runRefresh(context, { ticket, seen, inTrouble }).finally(() => inFlight.delete(seen.key))
+    const run = () => runRefresh(context, { ticket, seen, inTrouble })
+    const result = measure('refresh', 'tokens', run).finally(() => inFlight.delete(seen.key))
     // Nobody may be waiting for them any more.
     trouble.catch(() => {})
     result.catch(() => {})

@@ -1,0 +1,31 @@
+// What becomes known of a request while it is answered, for those who observe.
+import { AsyncLocalStorage } from 'node:async_hooks'
+
+/** `own`: a page of ours; `error`: something of ours, or the application behind, failed. */
+export type Outcome = 'admitted' | 'visitor' | 'refused' | 'own' | 'error'
+
+export interface ObservedRequest {
+  readonly requestId: string
+  /** By `performance.now()`. */
+  readonly startedAt: number
+  readonly method: string
+  /** Without its query; empty where it could not be read. */
+  path: string
+  outcome: Outcome
+  user?: string
+  /** The origin of the application that it was forwarded to. */
+  upstream?: string
+  /** It stays open for as long as somebody listens: how long that is says nothing about us. */
+  isStream?: true
+}
+
+const current = new AsyncLocalStorage<ObservedRequest>()
+
+/** Whatever is reported in there belongs to this request. Not for what is answered at once: it would only cost time. */
+export function during<Result>(request: ObservedRequest, work: () => Result): Result {
+  return current.run(request, work)
+}
+
+export function currentRequest(): ObservedRequest | undefined {
+  return current.getStore()
+}

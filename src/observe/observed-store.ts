@@ -1,0 +1,18 @@
+// A store whose every answer is measured.
+import type { Measure } from '../events.ts'
+import type { Store } from '../stores/store.ts'
+
+export function observedStore(store: Store, measure: Measure): Store {
+  return {
+    create: (key, entry) => measure('store', 'create', () => store.create(key, entry)),
+    read: key => measure('store', 'read', () => store.read(key)),
+    // Without waiting, and so nothing to measure.
+    holds: store.holds,
+    replace: (key, entry, version) => measure('store', 'replace', () => store.replace(key, entry, version)),
+    remove: key => measure('store', 'remove', () => store.remove(key)),
+    take: key => measure('store', 'take', () => store.take(key)),
+    list: query => measure('store', 'list', () => store.list(query)),
+    ready: () => measure('store', 'ready', () => store.ready()),
+    close: () => store.close(),
+  }
+}

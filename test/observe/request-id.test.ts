@@ -1,0 +1,116 @@
+// The request id: one for each request, in its answer, its log lines, its error page and what the application is told.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import test from 'node:test'
+import { raw, request } from '../forward/raw.ts'
+import { openScene, type Scene } from '../forward/scene.ts'
+import { dial, openSocketScene } from '../forward/websocket.ts'
+import type { Response } from '../kit/client.ts'
+
+const MADE = /^[2-9a-km-np-z]{12}$/
+const BEHIND_PROXY = { env: { TRUSTED_PROXIES: '127.0.0.1' } }
+const named = (id: string, more: Record<string, string> = {}) => ({ headers: { 'x-request-id': id, ...more } })
+const idOf = ({ headers }: Response) => String(headers['x-request-id'])
+
+function idsOf({ lines }: Pick<Scene, 'lines'>, code: string): unknown[] {
+  return lines.filter(({ event }) => event === code).map(({ facts }) => (facts as { requestId?: unknown }).requestId)
+}
+
+test('every answer has an id of its own, ours and the application’s', async t => {
+  const scene = await openScene(t)
+  const user = await scene.user()
+  const answers = [
+    await user.get('/'),
+    await user.get('/'),
+    await user.get('/_menshen/me'),
+    await user.get('/_menshen/check'),
+    await scene.visitor().get('/'),
+    await scene.visitor().get('/login'),
+    await scene.visitor().get('/_menshen/nothing'),
+    await scene.visitor().get('/_menshen/health'),
+    await scene.visitor().get('/%00'),
+  ]
+  for (const answer of answers) assert.match(idOf(answer), MADE)
+  assert.equal(new Set(answers.map(idOf)).size, answers.length)
+})
+
+test('the application gets the id of the answer, and its own in the answer counts', async t => {
+  const scene = await openScene(t, {
+    answer(request, response) {
+      if (request.url === '/own') response.setHeader('x-request-id', 'of-the-application')
+      response.end(String(request.headers['x-request-id']))
+    },
+  })
+  const user = await scene.user()
+  const answer = await user.get('/', named('made-up-by-the-browser'))
+  assert.equal(answer.text, idOf(answer))
+  assert.match(idOf(answer), MADE)
+  const own = await user.get('/own')
+  assert.equal(idOf(own), 'of-the-application')
+  assert.match(own.text, MADE)
+})
+
+test('a trusted proxy may name the request, in letters, digits, _ and -, 8 to 128 of them', async t => {
+  const scene = await openScene(t, BEHIND_PROXY)
+  const visitor = scene.visitor()
+  for (const good of ['abcd-123', 'A_'.repeat(64)]) assert.equal(idOf(await visitor.get('/', named(good))), good)
+  for (const bad of ['short', 'a'.repeat(129), 'with spaces', '<script>alert</script>', '编号编号编号'].map(encodeURI))
+    assert.match(idOf(await visitor.get('/', named(bad))), /^(?!short)[2-9a-km-np-z]{12}$/)
+})
+
+test('nobody else may', async t => {
+  const scene = await openScene(t)
+  assert.match(idOf(await scene.visitor().get('/', named('abcd-1234'))), MADE)
+})
+
+test('an error page shows it as 编号, a script gets it as requestId', async t => {
+  const scene = await openScene(t)
+  const page = await scene.visitor().get('/_menshen/nothing')
+  assert.ok(page.text.includes(`编号：<code>${idOf(page)}</code>`))
+  const unreadable = await scene.visitor().get('/%00')
+  assert.ok(unreadable.text.includes(idOf(unreadable)))
+  const script = await scene.visitor().get('/_menshen/nothing', { headers: { accept: 'application/json' } })
+  assert.equal(JSON.parse(script.text).requestId, idOf(script))
+  const visitor = await scene.visitor().get('/', { headers: { accept: 'application/json' } })
+  assert.equal(JSON.parse(visitor.text).requestId, idOf(visitor))
+})
+
+test('the login page shows the id of the sign-in that failed, which is the one in the log', async t => {
+  const scene = await openScene(t)
+  const visitor = scene.visitor()
+  const failed = await visitor.get('/callback?error=access_denied')
+  const page = await visitor.get('/login?error=access_denied')
+  assert.ok(page.text.includes(`编号：<code>${idOf(failed)}</code>`))
+  assert.deepEqual(idsOf(scene, 'sign_in_failed'), [idOf(failed)])
+})
+
+test('a page that no failure led to has its own', async t => {
+  const scene = await openScene(t)
+  await scene.visitor().get('/callback?error=access_denied')
+  const page = await scene.visitor().get('/login?error=server_error')
+  assert.ok(page.text.includes(`编号：<code>${idOf(page)}</code>`))
+})
+
+test('what happens deep inside has the id of the request that it happened for', async t => {
+  const scene = await openScene(t, { env: { REFRESH_LEAD_SECONDS: '300' } })
+  const user = await scene.user()
+  scene.passSeconds(7000)
+  const answer = await user.get('/')
+  assert.deepEqual(idsOf(scene, 'session_refreshed'), [idOf(answer)])
+})
+
+test('a refused socket and an opened one have one too', async t => {
+  const scene = await openSocketScene(t)
+  const words = [
+    'connection: upgrade',
+    'upgrade: websocket',
+    'sec-websocket-version: 13',
+    `sec-websocket-key: ${btoa('a')}`,
+  ]
+  const refused = await raw(scene.url, request('GET /socket HTTP/1.1', ...words))
+  assert.match(refused, /\r\nx-request-id: [2-9a-z]{12}\r\n/)
+  const socket = dial(scene, await scene.user())
+  t.after(() => socket.terminate())
+  const [opened] = await once(socket, 'upgrade')
+  assert.match(opened.headers['x-request-id'], MADE)
+})
