@@ -29,11 +29,11 @@ import { createDataKeyring, type DataKeyring } from './session/keys/data-keys.ts
 import { deriveKeys, secretProblem } from './session/keys/derived-keys.ts'
 import { createSigningKeys, type SigningKeys } from './session/keys/signing-keys.ts'
 import { createSessions } from './session/sessions.ts'
-import { type Config, checkConfig } from './settings/config/config-file.ts'
-import { checkSettings, readSettings, type Settings } from './settings/read.ts'
+import type { Config, Role } from './settings/config/config-file.ts'
+import type { Settings } from './settings/read.ts'
 import { openLimits, openStore } from './stores/open-store.ts'
 
-export interface Menshen {
+export interface Menshen<_R extends Role = Role, _F extends string = string> {
   readonly listener: RequestListener
   /** For the server's `upgrade` event. */
   readonly upgradeListener: UpgradeListener
@@ -48,19 +48,17 @@ export interface Menshen {
   close(patienceMs?: number): Promise<void>
 }
 
-export interface MenshenOptions {
-  readonly settings?: Settings
-  readonly config?: Config
+export interface CoreOptions {
+  readonly settings: Settings
+  readonly config: Config
   readonly log: Log
-  readonly now?: () => number
+  readonly now: () => number
 }
 
 const CLOSE_PATIENCE_MS = 10_000
 
-export async function createMenshen(options: MenshenOptions): Promise<Menshen> {
-  const { log, now = Date.now } = options
-  const settings = options.settings ? checkSettings(options.settings) : readSettings({})
-  const config = checkConfig(options.config ?? {}, 'createMenshen', 'config')
+/** What the command and the library start alike, from settings and a configuration that were checked. */
+export async function createCore({ settings, config, log, now }: CoreOptions): Promise<Menshen> {
   const plans = planProviders(config, settings)
   demandVerifiable(config.rules ?? [], plans)
   const problem = secretProblem(settings, plans[0])

@@ -19,13 +19,17 @@ const FLOORS: readonly (readonly string[])[] = [
   ['pages'],
   ['gateway'],
   ['create'],
+  ['library'],
   ['index'],
   ['adapters', 'command'],
 ]
+/** Where a program starts: the command, and the library. */
+const STARTS = ['src/command/main.ts', 'src/library/create-menshen.ts']
 const MOST_FILES_IN_SRC = 6
 const MOST_FILES_IN_A_ROOM = 16
-/** Shares nothing with the others; only the command starts it. */
+/** Shares nothing with the others; only the library's start and the command know it. */
 const APART = 'dev-provider'
+const KNOW_IT = ['library', 'command']
 /** What an application may import, the adapters may too; and the errors, so that the light ones load nothing else. */
 const DOORS: readonly string[] = ['index', 'errors']
 
@@ -94,15 +98,18 @@ test('every path of a script that stands in the code was seen as an import', () 
   }
 })
 
-test('only the command reads the environment', () => {
+test('only the two doors read the environment', () => {
   const readers = scripts.filter(({ text }) =>
     /process\s*(\.|\[\s*['"])env\b|\{[^}]*\benv\b[^}]*\}\s*=\s*process\b/.test(text),
   )
-  assert.deepEqual(pathsOf(readers), ['src/command/main.ts'])
+  assert.deepEqual(pathsOf(readers).sort(), STARTS)
+  // The library asks it one thing alone.
+  const library = ours.find(({ path }) => path === STARTS[1])
+  assert.deepEqual(library?.text.match(/process\.env\S*/g), ['process.env.NODE_ENV'])
 })
 
 test('nothing below the two doors reads the clock by itself', () => {
-  const readers = ours.filter(({ path, text }) => !/^src\/(command\/main|create)\.ts$/.test(path) && readsClock(text))
+  const readers = ours.filter(({ path, text }) => !STARTS.includes(path) && readsClock(text))
   assert.deepEqual(pathsOf(readers), [])
   // The doors themselves only hand it on.
   assert.deepEqual(pathsOf(ours.filter(({ text }) => /\bDate\.now\(|new Date\(\s*\)/.test(text))), [])
@@ -145,7 +152,7 @@ function wrongImports({ path, text }: Source): string[] {
 }
 
 function mayImport(room: string, used: string): boolean {
-  if (room === APART || used === APART) return room === used || room === 'command'
+  if (room === APART || used === APART) return room === used || KNOW_IT.includes(room)
   if (room === 'adapters') return room === used || DOORS.includes(used)
   const [floor, below] = [floorOf(room), floorOf(used)]
   if (floor < 0 || below < 0) return false

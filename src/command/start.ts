@@ -1,16 +1,16 @@
 // A start: settings → development provider, if wanted → configuration → listen → end politely when asked to.
 import cluster from 'node:cluster'
 import { type Logger, pino } from 'pino'
-import { createMenshen, type MenshenOptions } from '../create.ts'
+import { type CoreOptions, createCore } from '../create.ts'
 import type { Report } from '../events.ts'
+import { startDevelopment } from '../library/development.ts'
+import { refuseToListen } from '../library/listen-failure.ts'
 import { createEventLog } from '../log.ts'
 import { findConfigFile, loadConfigFile } from '../settings/config/load-config.ts'
 import { findMisspelt } from '../settings/misspelt.ts'
 import { type Environment, readSettings, type Settings, wantsDevProvider } from '../settings/read.ts'
 import { announce } from './announce.ts'
 import { type Closing, closeWhenAsked } from './close-when-asked.ts'
-import { startDevelopment } from './development.ts'
-import { refuseToListen } from './listen-failure.ts'
 import { listenAddress, serve } from './serve.ts'
 import { startWorkers } from './workers.ts'
 
@@ -29,7 +29,8 @@ export async function start({ environment, npmParent, now }: StartOptions): Prom
   const configFile = findConfigFile(process.cwd(), given.CONFIG)
   const config = await loadConfigFile(configFile)
   const isConfigured = config.provider !== undefined || config.providers !== undefined
-  const development = !isConfigured && wantsDevProvider(given) ? await startDevelopment(given, now) : undefined
+  const development =
+    !isConfigured && wantsDevProvider(given) ? await startDevelopment(given, given.DEV_PROVIDER_PORT, now) : undefined
   const settings = development ? readSettings({ ...environment, ...development.settings }) : given
   const log = openLog(settings)
   const events = createEventLog(log, now)
@@ -45,9 +46,9 @@ export async function start({ environment, npmParent, now }: StartOptions): Prom
   closeWhenAsked([running, ...(development ? [development] : []), ending], report, npmParent)
 }
 
-async function startOne(options: MenshenOptions & { settings: Settings }, report: Report): Promise<Closing> {
+async function startOne(options: CoreOptions, report: Report): Promise<Closing> {
   const { settings } = options
-  const menshen = await createMenshen(options)
+  const menshen = await createCore(options)
   const serving = await serve(menshen, listenAddress(settings), report).catch(async error => {
     await menshen.close()
     return refuseToListen(error, { setting: 'PORT', port: settings.PORT, host: settings.HOST })

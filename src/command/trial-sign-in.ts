@@ -7,16 +7,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { pino } from 'pino'
-import { createMenshen } from '../create.ts'
+import { createCore } from '../create.ts'
 import { MenshenError } from '../errors.ts'
+import { startDevelopment } from '../library/development.ts'
+import { refuseToListen } from '../library/listen-failure.ts'
 import { type Examined, wayInOptions } from '../observe/doctor/doctor.ts'
 import type { Mapping } from '../observe/doctor/mapping.ts'
 import { createTrials, TRIAL_SECONDS, type Trials } from '../observe/doctor/trials.ts'
 import { isRunning } from '../observe/doctor/way-in.ts'
 import { OWN_PATHS } from '../own-paths.ts'
 import { openStore } from '../stores/open-store.ts'
-import { startDevelopment } from './development.ts'
-import { refuseToListen } from './listen-failure.ts'
 import { listenAddress, serve } from './serve.ts'
 
 export interface TrialOptions {
@@ -92,12 +92,12 @@ async function startHere(examined: Examined, opened: AsyncDisposableStack): Prom
   const folder = mkdtempSync(join(tmpdir(), 'menshen-doctor-'))
   opened.defer(() => rmSync(folder, { recursive: true, force: true }))
   if (isDevelopment) {
-    const development = await startDevelopment(given, now)
+    const development = await startDevelopment(given, given.DEV_PROVIDER_PORT, now)
     opened.defer(() => development.close())
   }
   const settings = { ...given, STORE: `lmdb:${folder}`, WORKERS: 1 }
   const log = pino({ level: 'silent' })
-  const menshen = opened.adopt(await createMenshen({ settings, config, log, now }), menshen => menshen.close())
+  const menshen = opened.adopt(await createCore({ settings, config, log, now }), menshen => menshen.close())
   const limited = {
     ...menshen,
     listener: onlyTrials(menshen.listener),

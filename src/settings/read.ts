@@ -27,6 +27,29 @@ export function readSettings(environment: Environment): Settings {
   return settings
 }
 
+/** The same where other settings count already: what the environment does not say stays as it is. */
+export function readOver(settings: Settings, environment: Environment): Settings {
+  const given = (name: string) => environment[name] || undefined
+  const { checked, problems } = checkRows(given)
+  refuseIf(problems)
+  const said = ROWS.map(([name]) => name).filter(name => given(name) !== undefined)
+  if (said.length === 0) return checkSettings(settings)
+  const changed: Partial<Settings> = Object.fromEntries(said.map(name => [name, checked[name]]))
+  return checkSettings({ ...settings, ...changed, ...secretsIn(settings, changed) })
+}
+
+/** Each secret, and the file that it was read from: one of them takes the place of both. */
+function secretsIn(settings: Settings, changed: Partial<Settings>): Partial<Settings> {
+  const client = changed.CLIENT_SECRET ?? changed.CLIENT_SECRET_FILE
+  const own = changed.SECRET ?? changed.SECRET_FILE
+  return {
+    CLIENT_SECRET: client ?? settings.CLIENT_SECRET,
+    CLIENT_SECRET_FILE: client ? changed.CLIENT_SECRET_FILE : settings.CLIENT_SECRET_FILE,
+    SECRET: own ?? settings.SECRET,
+    SECRET_FILE: own ? changed.SECRET_FILE : settings.SECRET_FILE,
+  }
+}
+
 function checkRows(given: (name: string) => string | undefined) {
   const problems: string[] = []
   const values: Partial<Record<Name, unknown>> = {}
@@ -95,8 +118,12 @@ function refuseIf(problems: readonly string[]): void {
  * in, takes its place.
  */
 export function wantsDevProvider(settings: Settings): boolean {
-  const hasNone = PROVIDER_SETTINGS.every(name => settings[name] === undefined)
-  return hasNone && !isProduction(settings) && isLoopback(settings.BASE_URL)
+  return !namesProvider(settings) && !isProduction(settings) && isLoopback(settings.BASE_URL)
+}
+
+/** Whether anything of the provider is set. */
+export function namesProvider(settings: Settings): boolean {
+  return PROVIDER_SETTINGS.some(name => settings[name] !== undefined)
 }
 
 export function isSecure(settings: Pick<Settings, 'BASE_URL'>): boolean {

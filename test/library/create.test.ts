@@ -28,7 +28,8 @@ suite('createMenshen', () => {
       [{ rules: [{ path: '/admin', roles: ['boss'] }] }, /^createMenshen: rules\.0\.roles\.0: /],
       [{ upstreams: { '/api': 'ftp://a' } }, /^createMenshen: upstreams\.\/api: /],
       [{ rule: [] }, /^createMenshen: config: Unrecognized key: "rule"/],
-      ['rules', /^createMenshen: config: /],
+      [5, /^createMenshen: config: /],
+      ['./no-such-file.ts', /^CONFIG is ".*no-such-file\.ts", where there is no file; /],
     ]
     for (const [config, expected] of rows)
       assert.match(await refusalOf({ config } as Partial<MenshenOptions>), expected, JSON.stringify(config))

@@ -5,11 +5,15 @@ import { isOwnPath, OWN_PREFIX } from '../../own-paths.ts'
 import { audience, upstream } from '../kinds.ts'
 import { refuseDuplicates } from './duplicate-rules.ts'
 import { type Accepted, accepted, type ProviderConfig, providerObject } from './provider-config.ts'
+import type { ANY_ROLE, CONSOLE_ROLE, NOBODYS_ROLE } from './role-names.ts'
 import { refuseUnknownNames } from './unknown-names.ts'
 
 export type Role = string
 
-export interface Rule {
+/** Those that are there where the configuration names none. */
+export type UsualRole = typeof CONSOLE_ROLE | typeof NOBODYS_ROLE
+
+export interface Rule<R extends Role = Role> {
   /** A path and everything below it. */
   readonly path: string
   /** Only the path itself. */
@@ -17,7 +21,7 @@ export interface Rule {
   /** Only these methods; HEAD counts as GET. */
   readonly methods?: readonly string[] | undefined
   /** Any of these admits: a role (`*` is every one), a group, a user. */
-  readonly roles?: readonly Role[] | undefined
+  readonly roles?: readonly R[] | undefined
   readonly groups?: readonly string[] | undefined
   readonly users?: readonly string[] | undefined
   /** Machines too, with an access token of the provider as `Authorization: Bearer`. */
@@ -31,8 +35,8 @@ export interface Rule {
 }
 
 /** Who gets a role: whoever fits everything that the row names. */
-export interface RoleConfig {
-  readonly role: Role
+export interface RoleConfig<R extends Role = Role> {
+  readonly role: R
   /** Of several providers, whose users it is about; the main one's if nothing is said. */
   readonly provider?: readonly string[] | undefined
   readonly username?: readonly string[] | undefined
@@ -41,14 +45,15 @@ export interface RoleConfig {
   readonly claim?: Accepted | undefined
 }
 
-export interface Config {
+/** `R` are the roles that it names, `F` the fields of the user info that it maps. */
+export interface Config<R extends Role = Role, F extends string = string> {
   /** The identity provider, on top of its preset; or a preset's name. */
-  readonly provider?: ProviderConfig | string | undefined
+  readonly provider?: ProviderConfig<F> | string | undefined
   /** Several of them, by the name that we know them by; the first is the main one. */
-  readonly providers?: Readonly<Record<string, ProviderConfig>> | undefined
+  readonly providers?: Readonly<Record<string, ProviderConfig<F>>> | undefined
   /** The first that fits gives the role; nobody's is `common`. */
-  readonly roles?: readonly RoleConfig[] | undefined
-  readonly rules?: readonly Rule[] | undefined
+  readonly roles?: readonly RoleConfig<R>[] | undefined
+  readonly rules?: readonly Rule<NoInfer<R> | UsualRole | typeof ANY_ROLE>[] | undefined
   /** Applications by path prefix, for what does not go to UPSTREAM. */
   readonly upstreams?: Readonly<Record<string, string | UpstreamConfig>> | undefined
 }
@@ -59,8 +64,8 @@ export interface UpstreamConfig {
   readonly audience?: string | undefined
 }
 
-/** Gives the file its types. */
-export function defineConfig(config: Config): Config {
+/** Gives the file its types: the roles that it names, and no others, are those of its rules. */
+export function defineConfig<R extends Role = UsualRole, F extends string = never>(config: Config<R, F>): Config<R, F> {
   return config
 }
 
@@ -153,6 +158,9 @@ const configShape = z
       .optional(),
   })
   .superRefine(refuseUnknownNames)
+
+/** What a configuration can say. */
+export const CONFIG_NAMES: readonly string[] = Object.keys(configShape.shape)
 
 /** Refuses with one sentence for each thing that is wrong: `where` it stands, and what the `whole` is called there. */
 export function checkConfig(config: unknown, where: string, whole: string): Config {

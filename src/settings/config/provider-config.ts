@@ -132,7 +132,10 @@ export const providerObject = z.strictObject({
 
 type FieldShape = { [F in Field]: z.ZodOptional<typeof sources> }
 
-export type ProviderConfig = z.infer<typeof providerObject>
+/** `F` are the fields of the user info that it maps. */
+export type ProviderConfig<F extends string = string> = Omit<z.infer<typeof providerObject>, 'fields'> & {
+  readonly fields?: { readonly [K in F]?: Sources | undefined } | undefined
+}
 export type Accepted = z.infer<typeof accepted>
 export type Sources = z.infer<typeof sources>
 export type ClientAuth = (typeof CLIENT_AUTHS)[number]

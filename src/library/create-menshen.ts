@@ -1,0 +1,44 @@
+// The library's own start: options in, the whole sign-in out. Like the command it hands on the clock, and of the environment
+// it reads NODE_ENV alone: whether others rely on this place is for the process to say.
+import { createCore, type Menshen } from '../create.ts'
+import { MenshenError } from '../errors.ts'
+import type { Role, UsualRole } from '../settings/config/config-file.ts'
+import type { NOBODYS_ROLE } from '../settings/config/role-names.ts'
+import { readOver } from '../settings/read.ts'
+import { demandDevelopment, startDevelopment } from './development.ts'
+import { inOptionNames } from './option-names.ts'
+import { type MenshenOptions, readOptions } from './options.ts'
+
+/** Starts Menshen inside this program. Rejects with a MenshenError that says what to change. */
+export async function createMenshen<R extends Role = UsualRole, F extends string = never>(
+  options: MenshenOptions<R, F> = {},
+): Promise<Menshen<R | typeof NOBODYS_ROLE, F>> {
+  try {
+    // Its roles and fields are those that the options name.
+    return (await start(options as MenshenOptions)) as unknown as Menshen<R | typeof NOBODYS_ROLE, F>
+  } catch (error) {
+    // Whoever gives settings of the environment knows them by those names.
+    if (!(error instanceof MenshenError) || options?.settings) throw error
+    throw new MenshenError(error.code, inOptionNames(error.message), error.cause)
+  }
+}
+
+async function start(options: MenshenOptions): Promise<Menshen> {
+  const read = await readOptions(options, process.env.NODE_ENV || undefined)
+  const { config, log, now = Date.now, devProvider, devProviderPort = 0 } = read
+  if (devProvider) demandDevelopment(read.settings, config)
+  await using opened = new AsyncDisposableStack()
+  const development = devProvider ? await startDevelopment(read.settings, devProviderPort, now) : undefined
+  if (development) opened.defer(() => development.close())
+  const settings = development ? readOver(read.settings, development.settings) : read.settings
+  const core = await createCore({ settings, config, log, now })
+  const provider = opened.move()
+  let closed: Promise<void> | undefined
+  return {
+    ...core,
+    close(patienceMs) {
+      closed ??= core.close(patienceMs).finally(() => provider.disposeAsync())
+      return closed
+    },
+  }
+}

@@ -1,0 +1,45 @@
+// Starts the embedded development provider, and the settings that lead to it.
+import type { DevProvider } from '../dev-provider/dev-provider.ts'
+import { MenshenError } from '../errors.ts'
+import type { Config } from '../settings/config/config-file.ts'
+import { isLoopback, isProduction } from '../settings/deployment.ts'
+import { type Environment, namesProvider, type Settings } from '../settings/read.ts'
+import { refuseToListen } from './listen-failure.ts'
+
+/** How Menshen is known to it. */
+export const DEVELOPMENT_CLIENT = { CLIENT_ID: 'menshen-development', CLIENT_SECRET: 'development-only' }
+
+interface Development extends DevProvider {
+  /** What the operator would set for it. */
+  readonly settings: Environment
+}
+
+/** On any free port if it is 0. */
+export async function startDevelopment(
+  { BASE_URL }: Pick<Settings, 'BASE_URL'>,
+  port: number,
+  now: () => number,
+): Promise<Development> {
+  // Loaded only where it is used: nothing of it belongs into an application in production.
+  const { startDevProvider } = await import('../dev-provider/dev-provider.ts')
+  const provider = await startDevProvider({
+    port,
+    clientId: DEVELOPMENT_CLIENT.CLIENT_ID,
+    clientSecret: DEVELOPMENT_CLIENT.CLIENT_SECRET,
+    redirectUri: `${BASE_URL}/callback`,
+    now,
+  }).catch(error => refuseToListen(error, { setting: 'DEV_PROVIDER_PORT', port, host: '127.0.0.1' }))
+  return { ...provider, settings: { AUTH_URL: provider.url, ...DEVELOPMENT_CLIENT } }
+}
+
+/** It lets anybody in: never beyond somebody's own machine, and never beside a real provider. */
+export function demandDevelopment(settings: Settings, { provider, providers }: Config): void {
+  const refuse = (reason: string, expected: string) => {
+    throw new MenshenError('bad_settings', `devProvider is true although ${reason}; expected ${expected}.`)
+  }
+  if (isProduction(settings)) refuse(`NODE_ENV is "${settings.NODE_ENV}"`, 'a provider: it lets anybody in')
+  if (!isLoopback(settings.BASE_URL))
+    refuse(`BASE_URL is "${settings.BASE_URL}"`, 'a BASE_URL on this machine, for example http://localhost:3000')
+  if (namesProvider(settings) || provider !== undefined || providers !== undefined)
+    refuse('there is a provider', 'one of them')
+}

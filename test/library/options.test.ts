@@ -1,0 +1,195 @@
+// What createMenshen takes: every setting in camelCase, checked by the same rows with the same sentences.
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { suite, type TestContext, test } from 'node:test'
+import { createMenshen, defineConfig, type MenshenError, type MenshenOptions, readSettings } from '../../src/index.ts'
+import { optionName } from '../../src/library/option-names.ts'
+import { readOptions } from '../../src/library/options.ts'
+import { SETTINGS } from '../../src/settings/rows.ts'
+import { freePort } from '../kit/free-port.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+const MEMORY = { store: 'memory:' }
+
+suite('the options', () => {
+  test('are every setting in camelCase, with the value that the environment would give', async t => {
+    const file = join(tempFolder(t), 'file')
+    writeFileSync(file, 's'.repeat(40))
+    for (const [name, row] of Object.entries(SETTINGS)) {
+      if (name === 'PROVIDER' || name === 'CONFIG') continue
+      const text = name.endsWith('_FILE') ? file : name.startsWith('IDENTITY_') ? `x-${name.slice(9)}` : row.example
+      // Each with what has to stand beside it.
+      const beside = name.startsWith('TLS_') ? { TLS_CERT_FILE: file, TLS_KEY_FILE: file } : {}
+      const expected = readSettings({ ...beside, [name]: text })
+      const value = (expected as Record<string, unknown>)[name]
+      const given = typeof value === 'number' || typeof value === 'boolean' ? value : text
+      const options = { ...inCamelCase(beside), [optionName(name)]: given } as MenshenOptions
+      assert.deepEqual((await readOptions(options, undefined)).settings, expected, name)
+    }
+  })
+
+  test('are refused with the sentences of the command, by the names of the options', async () => {
+    const rows: [options: object, expected: RegExp][] = [
+      [{ baseUrl: 'https://a.example/path' }, /^baseUrl is "https:\/\/a\.example\/path"; expected an http or https/],
+      [{ baseUrl: new URL('https://a.example') }, /^baseUrl is of the type object; expected an http or https address/],
+      [{ baseUrl: '' }, /^baseUrl is the text ""; expected /],
+      [{ baseUrl: null }, /^baseUrl is null; expected /],
+      [{ appName: 5 }, /^appName is the number 5; expected a name/],
+      [{ appName: ['a'] }, /^appName is of the type array; expected a name/],
+      [{ sessionMaxHours: '168' }, /^sessionMaxHours is the text "168"; expected a number of hours from 1 to 8760/],
+      [
+        { sessionMaxHours: 0 },
+        /^sessionMaxHours is "0"; expected a number of hours from 1 to 8760, for example 168\.$/,
+      ],
+      [{ sessionMaxHours: Number.NaN }, /^sessionMaxHours is "NaN"; expected /],
+      [{ sessionMaxHours: 1.5 }, /^sessionMaxHours is "1\.5"; expected /],
+      [{ forwardAccessToken: 'true' }, /^forwardAccessToken is the text "true"; expected true or false/],
+      [{ clientSecret: ['CANARY'] }, /^clientSecret is not usable; expected the secret/],
+      [{ secret: 'CANARY' }, /^secret is not usable; expected one or more secrets/],
+      [{ store: 'redis://:CANARY@h', workers: 0 }, /^workers is "0"; /],
+      [{ store: 'what:CANARY@h' }, /^store is "what:CANARY@h"; expected memory:/],
+      [{ trustedProxies: 'my network' }, /^trustedProxies is "my network"; expected addresses/],
+      [{ provider: 'no-such-one' }, /^provider is "no-such-one"; expected one of idaas, /],
+      [{ provider: 5 }, /^createMenshen: provider: /],
+      [{ clientSecret: 'a', clientSecretFile: '/etc/hosts' }, /^clientSecret and clientSecretFile are both set/],
+      [{ workers: 2 }, /^store is "memory:", which workers cannot share/],
+      [{ tlsCertFile: '/etc/hosts' }, /^tlsCertFile and tlsKeyFile go together; expected both of them or none\.$/],
+      [
+        { nodeEnv: 'production', baseUrl: 'http://a.example' },
+        /^baseUrl is "http:\/\/a\.example"; in production .* \(allowPlainHttp: true accepts the risk\)\.$/,
+      ],
+      [{ rules: [{ path: '/admin/', roles: ['developer'] }] }, /^createMenshen: rules\.0\.path: expected no slash/],
+      [{ rules: [{ path: '/_menshen/x', public: true }] }, /^createMenshen: rules\.0\.path: this path is our own/],
+      [{ upstreams: { '/login': 'http://127.0.0.1:1' } }, /^createMenshen: upstreams\.\/login: this path is our own/],
+      [
+        { provider: { preset: 'oidc', clientAuth: 'none', clientId: 'x', issuer: 'https://a.example' } },
+        /^secret is not set/,
+      ],
+      [{ log: {} }, /^log cannot be written to; expected an object with info, warn and error/],
+      [{ now: 5 }, /^now is the number 5; expected a function/],
+      [{ devProvider: 'yes' }, /^devProvider is the text "yes"; expected true or false/],
+    ]
+    for (const [options, expected] of rows) {
+      const refusal = await refusalOf({ ...MEMORY, ...options } as MenshenOptions)
+      assert.match(refusal, expected)
+      assert.doesNotMatch(refusal.replace('what:CANARY', ''), /\n|CANARY/)
+    }
+  })
+
+  test('that there are not are refused by name, with the nearest', async () => {
+    const rows: [option: string, expected: string][] = [
+      ['baseURL', '"baseURL" is not an option; did you mean baseUrl?'],
+      ['BASE_URL', '"BASE_URL" is not an option; did you mean baseUrl?'],
+      ['sesionMaxHours', '"sesionMaxHours" is not an option; did you mean sessionMaxHours?'],
+      ['rule', '"rule" is not an option; did you mean rules?'],
+      ['devprovider', '"devprovider" is not an option; did you mean devProvider?'],
+      ['colour', '"colour" is not an option; docs/settings.md has them all, in capitals.'],
+      ['constructor', '"constructor" is not an option; docs/settings.md has them all, in capitals.'],
+    ]
+    for (const [option, expected] of rows) assert.equal(await refusalOf({ ...MEMORY, [option]: 'x' }), expected)
+    // Whatever stands in it is only a name.
+    assert.doesNotMatch(await refusalOf({ 'a\n\u001b[2J': 1 } as MenshenOptions), /[^\x20-\x7e]/)
+    for (const nothing of [null, 'x', 5, []])
+      assert.match(await refusalOf(nothing as unknown as MenshenOptions), /expected an object of options/)
+  })
+
+  test('that are wrong are told all at once', async () => {
+    const refusal = await refusalOf({ baseUrl: 'x', appName: 5, colour: 1, workers: 0 } as unknown as MenshenOptions)
+    assert.deepEqual(
+      refusal.split('\n').map(line => line.split(' ')[0]),
+      ['appName', '"colour"', 'baseUrl', 'workers'],
+    )
+  })
+
+  test('that are undefined are as good as not there', async () => {
+    const { settings } = await readOptions({ baseUrl: undefined, log: undefined, config: undefined }, undefined)
+    assert.deepEqual(settings, readSettings({}))
+  })
+
+  test('stand beside the settings of the environment, and win', async () => {
+    const settings = readSettings({ STORE: 'memory:', APP_NAME: 'env', WORKERS: '1', CLIENT_SECRET: 'first' })
+    const read = await readOptions({ settings, appName: 'mine', clientSecret: 'second' }, undefined)
+    assert.equal(read.settings.APP_NAME, 'mine')
+    assert.equal(read.settings.STORE, 'memory:')
+    assert.equal(read.settings.CLIENT_SECRET?.reveal(), 'second')
+    // Whoever reads the environment knows the settings by their names there.
+    assert.match(await refusalOf({ settings, workers: 2 }), /^STORE is "memory:", which WORKERS cannot share/)
+  })
+
+  test('take the fields of a configuration, the whole of it, or the path of its file', async t => {
+    const config = defineConfig({ rules: [{ path: '/reports', roles: ['developer'] }] })
+    const file = join(tempFolder(t), 'menshen.config.mjs')
+    writeFileSync(file, `export default ${JSON.stringify(config)}`)
+    const settings = readSettings({ CONFIG: file })
+    for (const options of [{ ...config }, { config }, { config: file }, { settings }])
+      assert.deepEqual((await readOptions(options, undefined)).config, config)
+    assert.match(await refusalOf({ config, rules: [] }), /^createMenshen: rules stand in config and beside it/)
+  })
+
+  test('know from the process whether this is production', async () => {
+    assert.equal((await readOptions({}, 'production')).settings.NODE_ENV, 'production')
+    assert.equal((await readOptions({ nodeEnv: 'test' }, 'production')).settings.NODE_ENV, 'test')
+    assert.equal((await readOptions({ settings: readSettings({}) }, 'production')).settings.NODE_ENV, 'production')
+  })
+})
+
+suite('the development provider', () => {
+  test('is refused in production, beyond this machine, and beside a real one', async t => {
+    const rows: [options: MenshenOptions, expected: RegExp][] = [
+      [{ nodeEnv: 'production' }, /^devProvider is true although nodeEnv is "production"; /],
+      [{ nodeEnv: 'staging' }, /^devProvider is true although nodeEnv is "staging"; /],
+      [{ baseUrl: 'https://a.example' }, /^devProvider is true although baseUrl is "https:\/\/a\.example"; /],
+      [{ authUrl: 'https://idp.example' }, /^devProvider is true although there is a provider; /],
+      [{ provider: 'oidc' }, /^devProvider is true although there is a provider; /],
+      [{ providers: { a: { preset: 'github' } } }, /^devProvider is true although there is a provider; /],
+    ]
+    for (const [options, expected] of rows)
+      assert.match(await refusalOf({ ...MEMORY, devProvider: true, ...options }), expected)
+    const taken = await listening(t)
+    assert.match(
+      await refusalOf({ ...MEMORY, devProvider: true, devProviderPort: taken }, 'cannot_start'),
+      new RegExp(`^devProviderPort: port ${taken} is already in use`),
+    )
+  })
+
+  test('takes the given port, and is closed with the rest', async () => {
+    const devProviderPort = await freePort()
+    const menshen = await createMenshen({ ...MEMORY, devProvider: true, devProviderPort })
+    const page = () => fetch(`http://localhost:${devProviderPort}/oauth/authorize`).then(answer => answer.status)
+    assert.equal(await page(), 400)
+    assert.equal(menshen.close(), menshen.close())
+    await menshen.close()
+    await assert.rejects(page())
+  })
+
+  test('is closed by a start that fails', async t => {
+    const devProviderPort = await freePort()
+    const store = `lmdb:${join(tempFolder(t), 'file')}`
+    writeFileSync(store.slice('lmdb:'.length), '')
+    await refusalOf({ store, devProvider: true, devProviderPort }, 'cannot_start')
+    await assert.rejects(fetch(`http://localhost:${devProviderPort}/`))
+  })
+})
+
+function inCamelCase(environment: object): object {
+  return Object.fromEntries(Object.entries(environment).map(([name, value]) => [optionName(name), value]))
+}
+
+async function listening(t: TestContext): Promise<number> {
+  const port = await freePort()
+  const server = createServer().listen(port, '127.0.0.1')
+  t.after(() => server.close())
+  return port
+}
+
+async function refusalOf(options: MenshenOptions, code = 'bad_settings'): Promise<string> {
+  return createMenshen(options).then(
+    () => assert.fail(`accepted ${JSON.stringify(options)}`),
+    (error: MenshenError) => {
+      assert.equal(error.code, code, String(error))
+      return error.message
+    },
+  )
+}
