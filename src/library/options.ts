@@ -29,7 +29,7 @@ export type SettingOptions = {
 export interface MenshenOptions<R extends string = string, F extends string = string>
   extends SettingOptions,
     Config<R, F> {
-  /** What `readSettings(process.env)` gave; options beside it win. */
+  /** What `readSettings` read from an environment; options beside it win. */
   readonly settings?: Settings | undefined
   /** The path of a configuration file, or what `defineConfig` gave. */
   readonly config?: string | Config<R, F> | undefined
@@ -120,7 +120,7 @@ function ownProblems({ log, now, devProvider }: { log: unknown; now: unknown; de
   if (!isLog)
     problems.push('log cannot be written to; expected an object with info, warn and error, for example pino().')
   if (now !== undefined && typeof now !== 'function')
-    problems.push(`now is ${shownAs(now)}; expected a function, for example Date.now.`)
+    problems.push(`now is ${shownAs(now)}; expected a function that gives the milliseconds since 1970.`)
   if (typeof devProvider !== 'boolean') problems.push(`devProvider is ${shownAs(devProvider)}; expected true or false.`)
   return problems
 }

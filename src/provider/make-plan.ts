@@ -2,7 +2,7 @@
 // of both.
 import { readFileSync } from 'node:fs'
 import { MenshenError } from '../errors.ts'
-import type { Field, ProviderConfig, Sources } from '../settings/config/provider-config.ts'
+import type { ProviderConfig, Sources } from '../settings/config/provider-config.ts'
 import type { Settings } from '../settings/read.ts'
 import { Secret } from '../settings/secret.ts'
 import type { Endpoints, ProviderPlan, Texts } from './plan.ts'
@@ -179,7 +179,7 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
   }
 }
 
-function fieldsOf({ fields = {} }: ProviderConfig, fill: (place: string) => string): Record<Field, Sources> {
+function fieldsOf({ fields = {} }: ProviderConfig, fill: (place: string) => string): ProviderPlan['fields'] {
   const none: Sources = []
   const filled = Object.entries(dropUndefined(fields)).map(([field, sources]) => [
     field,

@@ -68,7 +68,8 @@ export interface ProviderPlan {
   readonly userInfoAnswer: AnswerPlan
   readonly userInfoFrom: readonly UserInfoSource[]
   readonly emailStep: ProviderConfig['emailStep']
-  readonly fields: Readonly<Record<Field, Sources>>
+  /** Ours, and what else the operator wants to know. */
+  readonly fields: Readonly<Record<Field, Sources>> & Readonly<Record<string, Sources>>
   readonly fieldTypes: 'text' | 'any'
   readonly require: Accepted
 

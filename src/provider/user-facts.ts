@@ -1,11 +1,11 @@
 // Who the user is, from what the provider said in its answers: the specification's seven fields, groups, and the claims
 // that roles and requirements look at.
 import { MenshenError } from '../errors.ts'
-import type { Field } from '../settings/config/provider-config.ts'
+import { FIELDS, type Field } from '../settings/config/provider-config.ts'
 import { atPlace, namesFrom, notAmong, shapeOf, textFrom } from '../settings/json-place.ts'
 import type { ProviderPlan, UserInfoSource } from './plan.ts'
 
-export interface UserInfo {
+interface SpecifiedUserInfo {
   readonly sub: string
   readonly ou_id: string
   readonly nickname: string
@@ -14,6 +14,9 @@ export interface UserInfo {
   readonly email: string
   readonly username: string
 }
+
+/** The specification's fields, and with `F` whatever else the configuration maps. What the provider did not say is empty. */
+export type UserInfo<F extends string = never> = SpecifiedUserInfo & { readonly [K in Exclude<F, 'groups'>]: string }
 
 export interface UserFacts {
   readonly userInfo: UserInfo
@@ -34,6 +37,7 @@ export function userFacts(said: Said, plan: Mapping): UserFacts {
   if (plan.fieldTypes === 'text') demandTexts(answers, plan)
   const text = (field: Field) => textFrom(answers, plan.fields[field])
   const userInfo: UserInfo = {
+    ...furtherFields(answers, plan),
     sub: text('sub'),
     ou_id: text('ou_id'),
     nickname: text('nickname'),
@@ -50,6 +54,13 @@ export function userFacts(said: Said, plan: Mapping): UserFacts {
   if (unmet !== undefined) throw new MenshenError('provider_answer', `not one of those whom require.${unmet} lets in`)
   return { userInfo, groups: namesFrom(answers, plan.fields.groups), claims }
 }
+
+function furtherFields(answers: readonly unknown[], { fields }: Mapping): Record<string, string> {
+  const further = Object.entries(fields).filter(([field]) => !OURS.has(field))
+  return Object.fromEntries(further.map(([field, sources]) => [field, textFrom(answers, sources)]))
+}
+
+const OURS: ReadonlySet<string> = new Set(FIELDS)
 
 function demandTexts(answers: readonly unknown[], { fields }: Mapping): void {
   for (const [field, sources] of Object.entries(fields)) {

@@ -47,15 +47,17 @@ export interface DataKeys {
   readonly publicPart: Uint8Array
 }
 
-const userInfoSchema: z.ZodType<UserInfo> = z.object({
-  sub: z.string(),
-  ou_id: z.string(),
-  nickname: z.string(),
-  phone_number: z.string(),
-  ou_name: z.string(),
-  email: z.string(),
-  username: z.string(),
-})
+const userInfoSchema: z.ZodType<UserInfo> = z
+  .object({
+    sub: z.string(),
+    ou_id: z.string(),
+    nickname: z.string(),
+    phone_number: z.string(),
+    ou_name: z.string(),
+    email: z.string(),
+    username: z.string(),
+  })
+  .catchall(z.string())
 
 const sessionSchema: z.ZodType<Session> = z.object({
   isAuthenticated: z.literal(true),

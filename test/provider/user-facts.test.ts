@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { MenshenError } from '../../src/errors.ts'
 import { planNamedProvider } from '../../src/provider/make-plan.ts'
 import { type Said, userFacts } from '../../src/provider/user-facts.ts'
+import { checkConfig } from '../../src/settings/config/config-file.ts'
 import type { ProviderConfig } from '../../src/settings/config/provider-config.ts'
 
 const facts = (said: Said, config: ProviderConfig = { preset: 'oidc' }) =>
@@ -35,6 +36,24 @@ test('a missing sub or username names the field, the places, and what came, as n
     messageOf(() => facts({}, { preset: 'oauth2', fields: { sub: [] } })),
     'no sub (looked for in nowhere); what came is nothing',
   )
+})
+
+test('a field of the operator becomes part of the user info, and is empty where nothing is said', () => {
+  const config = { preset: 'oidc', fields: { employee_no: ['work.no'], floor: ['work.floor'] } }
+  const { userInfo } = facts({ userinfo: { sub: 's', work: { no: 12 } } }, config)
+  assert.deepEqual({ ...userInfo }, { ...facts({ userinfo: { sub: 's' } }).userInfo, employee_no: '12', floor: '' })
+})
+
+test('a field of the operator takes no name that means something else', () => {
+  for (const [field, expected] of [
+    ['role', /: provider\.fields\.role: this name means something else/],
+    ['iss', /: provider\.fields\.iss: this name means something else/],
+    ['1st', /: provider\.fields\.1st: expected a field of letters/],
+    ['a b', /: provider\.fields\.a b: expected a field of letters/],
+  ] as const) {
+    const config = JSON.parse(`{ "provider": { "fields": { "${field}": ["x"] } } }`)
+    assert.throws(() => checkConfig(config, 'x', 'x'), expected)
+  }
 })
 
 test('only sub and username are demanded, the other fields become empty', () => {

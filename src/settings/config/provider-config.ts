@@ -20,6 +20,22 @@ const sources = z.array(z.union([place, z.array(place).min(2)]))
 export const FIELDS = ['sub', 'username', 'nickname', 'email', 'phone_number', 'ou_id', 'ou_name', 'groups'] as const
 export type Field = (typeof FIELDS)[number]
 
+/** Claims of the assertion that say something else. */
+const TAKEN_NAMES = ['role', 'provider', 'iss', 'aud', 'exp', 'nbf', 'iat', 'jti']
+
+/** Those of the specification, and any others that the operator wants to know of a user. */
+const fields = z
+  .object(Object.fromEntries(FIELDS.map(field => [field, sources.optional()])) as FieldShape)
+  .catchall(sources)
+  .superRefine((given, context) => {
+    for (const field of Object.keys(given)) {
+      const refuse = (message: string) => context.addIssue({ code: 'custom', path: [field], message })
+      if (!/^[a-z]\w{0,39}$/i.test(field))
+        refuse('expected a field of letters, digits and _, for example "employee_no"')
+      if (TAKEN_NAMES.includes(field)) refuse('this name means something else; choose another')
+    }
+  })
+
 export const providerObject = z.strictObject({
   preset: z.string().optional(),
   /** On the button. */
@@ -113,7 +129,7 @@ export const providerObject = z.strictObject({
     .optional(),
   /** One more call with the same token: of the list that it answers, the first element that fits gives the e-mail address. */
   emailStep: z.strictObject({ url: address, where: accepted, take: place }).optional(),
-  fields: z.strictObject(Object.fromEntries(FIELDS.map(field => [field, sources.optional()])) as FieldShape).optional(),
+  fields: fields.optional(),
   /** `text`: a field of another type is an error, not turned into text. */
   fieldTypes: z.enum(['text', 'any']).optional(),
   require: accepted.optional(),
