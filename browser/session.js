@@ -7,6 +7,8 @@
 const WARN_BEFORE_MS = 60_000
 const LONGEST_WAIT_MS = 10 * 60_000
 
+/** What the dialog says, as the server words it. @typedef {{ lang: string, text: string, link: string }} Words */
+
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let timer
 let questions = 0
@@ -29,12 +31,12 @@ async function check() {
   clearTimeout(timer)
   const question = ++questions
   const answer = await fetch('/_menshen/me', { headers: { accept: 'application/json' } }).catch(() => undefined)
-  const { expiresAt } = answer?.ok ? await answer.json().catch(() => ({})) : {}
+  const { expiresAt, ended: words } = (await answer?.json().catch(() => undefined)) ?? {}
   // Several events come at once and answers overtake each other: the last question counts.
   if (question !== questions) return
-  if (answer?.status === 401) return ended()
-  // Anything else than a clear word proves nothing: ask again later.
-  if (!answer || !expiresAt) return wait(WARN_BEFORE_MS)
+  if (answer?.status === 401 && words) return ended(words)
+  // Anything else than a clear word proves nothing, such as a 401 that is not ours: ask again later.
+  if (!answer?.ok || !expiresAt) return wait(WARN_BEFORE_MS)
   goesOn(expiresAt, expiresAt - serverTime(answer))
 }
 
@@ -59,24 +61,26 @@ function wait(ms) {
   timer = setTimeout(check, Math.min(Math.max(ms, 1000), LONGEST_WAIT_MS))
 }
 
-function ended() {
+/** @param {Words} words */
+function ended(words) {
   if (!wasSignedIn) return
   isOursToSay ??= window.dispatchEvent(new CustomEvent('menshen:ended', { cancelable: true }))
   if (!isOursToSay) return
-  dialog ??= createDialog()
+  dialog ??= createDialog(words)
   if (!dialog.open) dialog.showModal()
 }
 
-function createDialog() {
+/** @param {Words} words */
+function createDialog({ lang, text: sentence, link: label }) {
   const element = document.createElement('dialog')
-  element.lang = 'zh-CN'
+  element.lang = lang
   const text = document.createElement('p')
-  text.textContent = '登录已失效。请在新的标签页中重新登录，然后回到这里继续，填写的内容不会丢失。'
+  text.textContent = sentence
   const link = document.createElement('a')
   link.href = '/login'
   link.target = '_blank'
   link.rel = 'noopener'
-  link.textContent = '重新登录'
+  link.textContent = label
   element.append(text, link)
   document.body.append(element)
   return element

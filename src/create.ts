@@ -22,6 +22,7 @@ import { createExamination } from './observe/doctor/doctor.ts'
 import { createTrials } from './observe/doctor/trials.ts'
 import { createObservation } from './observe/observation.ts'
 import { observedStore } from './observe/observed-store.ts'
+import { createLanguages } from './pages/words/languages.ts'
 import { demandVerifiable } from './provider/bearer/verifiable.ts'
 import { createProviders, planProviders } from './provider/providers.ts'
 import { createAttempts } from './session/attempts.ts'
@@ -59,6 +60,7 @@ const CLOSE_PATIENCE_MS = 10_000
 
 /** What the command and the library start alike, from settings and a configuration that were checked. */
 export async function createCore({ settings, config, log, now }: CoreOptions): Promise<Menshen> {
+  const languages = createLanguages(settings, config)
   const plans = planProviders(config, settings)
   demandVerifiable(config.rules ?? [], plans)
   const problem = secretProblem(settings, plans[0])
@@ -77,6 +79,7 @@ export async function createCore({ settings, config, log, now }: CoreOptions): P
   const lifecycle = { closing: false }
   const context: GatewayContext = {
     settings,
+    languages,
     report,
     measure,
     observation,

@@ -1,4 +1,4 @@
-// Every error code of Menshen with its sentence: those that the login page shows to users, and those that operators see.
+// Every error code of Menshen: those that operators see, with their sentence, and those that the login page explains to users.
 
 /** Broken, not absent: thrown when something outside failed. Decide by `code`; the message is for people. */
 export class MenshenError extends Error {
@@ -34,39 +34,24 @@ export const ERRORS = {
   keys_unavailable: 'an application could not fetch the keys of the gateway',
 } as const
 
-interface LoginError {
-  readonly message: string
-  /** What to do next. */
-  readonly remedy: string
-}
+/** The codes of `/login?error=<code>` that have a sentence of their own: `error.<code>.message` and `.remedy`. */
+export const LOGIN_ERRORS = [
+  'missing_code',
+  'invalid_state',
+  'token_error',
+  'userinfo_error',
+  'callback_error',
+  'access_denied',
+  'invalid_request',
+  'unauthorized_client',
+  'unsupported_response_type',
+  'invalid_scope',
+  'server_error',
+  'temporarily_unavailable',
+] as const
 
-const TRY_LATER = '请稍后重试；如果一直这样，请联系管理员。'
-const ASK_ADMINISTRATOR = '请联系管理员检查此应用在身份认证平台上的配置。'
+export type LoginError = (typeof LOGIN_ERRORS)[number]
 
-/** What `/login?error=<code>` tells the user. */
-export const LOGIN_ERRORS: Readonly<Record<string, LoginError>> = {
-  missing_code: { message: '登录没有完成：身份认证平台没有返回授权码。', remedy: '请重新登录。' },
-  invalid_state: { message: '这次登录已失效，或者不是从本页开始的。', remedy: '为了保护您的账号，请从本页重新登录。' },
-  token_error: { message: '暂时无法与身份认证平台完成登录。', remedy: TRY_LATER },
-  userinfo_error: { message: '身份已确认，但没能取得您的用户信息。', remedy: TRY_LATER },
-  callback_error: { message: '登录过程中出现了意外的问题。', remedy: TRY_LATER },
-  access_denied: {
-    message: '登录已被取消，或者您没有使用此应用的权限。',
-    remedy: '您可以重新登录；如果需要权限，请联系管理员。',
-  },
-  invalid_request: { message: '登录请求不完整或有误。', remedy: '请重新登录；如果一直这样，请联系管理员。' },
-  unauthorized_client: { message: '此应用还没有获准使用统一身份认证。', remedy: ASK_ADMINISTRATOR },
-  unsupported_response_type: { message: '身份认证平台不支持此应用的登录方式。', remedy: ASK_ADMINISTRATOR },
-  invalid_scope: { message: '身份认证平台不接受此应用申请的权限范围。', remedy: ASK_ADMINISTRATOR },
-  server_error: { message: '身份认证平台出现了内部错误。', remedy: TRY_LATER },
-  temporarily_unavailable: { message: '身份认证平台正忙或正在维护。', remedy: '请过几分钟再试。' },
-}
-
-const UNKNOWN_LOGIN_ERROR: LoginError = {
-  message: '身份认证平台没有让这次登录通过。',
-  remedy: '请重新登录；如果一直这样，请把下面的错误代码告诉管理员。',
-}
-
-export function loginError(code: string): LoginError {
-  return (Object.hasOwn(LOGIN_ERRORS, code) && LOGIN_ERRORS[code]) || UNKNOWN_LOGIN_ERROR
+export function isLoginError(code: string): code is LoginError {
+  return LOGIN_ERRORS.some(known => known === code)
 }

@@ -16,6 +16,7 @@ export const OWN_PATHS = {
   forward: '/_menshen/forward',
   health: '/_menshen/health',
   jwks: '/_menshen/jwks.json',
+  language: '/_menshen/language',
   me: '/_menshen/me',
   ready: '/_menshen/ready',
   signOutEverywhere: '/_menshen/sign-out-everywhere',

@@ -5,6 +5,7 @@ import type { Measure, Report } from '../events.ts'
 import type { Finding } from '../observe/doctor/finding.ts'
 import type { Trials } from '../observe/doctor/trials.ts'
 import type { Observation } from '../observe/observation.ts'
+import type { Languages } from '../pages/words/languages.ts'
 import type { Providers } from '../provider/providers.ts'
 import type { Attempts } from '../session/attempts.ts'
 import type { DerivedKeys } from '../session/keys/derived-keys.ts'
@@ -25,6 +26,7 @@ import type { SlowClients } from './slow-clients/slow-clients.ts'
 
 export interface GatewayContext {
   readonly settings: Settings
+  readonly languages: Languages
   readonly store: Store
   readonly providers: Providers
   readonly sessions: Sessions

@@ -13,6 +13,7 @@ import { errorAnswer, redirectAnswer, tooMany } from './http/page-answers.ts'
 import { isFromOwnOrigin } from './http/provenance.ts'
 import { isByScript, isForPage, type Visit } from './http/request.ts'
 import { whoAsks } from './http/who-asks.ts'
+import { chooseLanguage } from './language/choose-language.ts'
 import { showAccount } from './routes/account.ts'
 import { sendAsset } from './routes/assets.ts'
 import { backchannelLogout } from './routes/backchannel-logout.ts'
@@ -45,6 +46,7 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   [OWN_PATHS.console]: { GET: guarded(showConsole), HEAD: guarded(showConsole) },
   [OWN_PATHS.consoleHealth]: { GET: guarded(showHealth), HEAD: guarded(showHealth) },
   [OWN_PATHS.endSession]: { POST: guarded(endSession) },
+  [OWN_PATHS.language]: { POST: guarded(chooseLanguage) },
   [OWN_PATHS.doctor]: { GET: answerDoctor },
   [OWN_PATHS.doctorSignIn]: { GET: startTrial },
   [OWN_PATHS.assets]: { GET: sendAsset, HEAD: sendAsset },

@@ -6,34 +6,34 @@ import { OWN_PATHS } from '../own-paths.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import { page } from './layout.ts'
 import { moment } from './moment.ts'
-
-const ROLE_NAMES: Readonly<Record<string, string>> = { developer: '开发者', common: '普通用户' }
+import type { Words } from './words/words.ts'
 
 /** A role of the operator's choice is its own name. */
-export function roleName(role: string): string {
-  return (Object.hasOwn(ROLE_NAMES, role) && ROLE_NAMES[role]) || role
+export function roleName({ t }: Words, role: string): string {
+  return role === 'developer' || role === 'common' ? t(`role.${role}`) : role
 }
 
 /** `providerName` only where there are several. */
-export function accountPage(appName: string, { session, expiresAt }: LoadedSession, providerName?: string): string {
+export function accountPage(words: Words, { session, expiresAt }: LoadedSession, providerName?: string): string {
   const { nickname, username, ou_name, email } = session.userInfo
+  const { t } = words
   return page({
-    appName,
-    title: '我的账号',
+    words,
+    title: t('account.title'),
     script: 'moments.js',
     body: html`
-<h1>${nickname || username}，您好</h1>
+<h1>${t('account.greeting', { name: nickname || username })}</h1>
 <dl>
-${row('用户名', username)}
-${row('组织', ou_name)}
-${row('邮箱', email)}
-${row('登录方式', providerName)}
-${row('角色', html`${roleName(session.userRole)} <code>${session.userRole}</code>`)}
-${row('有效期至', moment(expiresAt))}
+${row(t('account.username'), username)}
+${row(t('account.organisation'), ou_name)}
+${row(t('account.email'), email)}
+${row(t('session.provider'), providerName)}
+${row(t('session.role'), html`${roleName(words, session.userRole)} <code>${session.userRole}</code>`)}
+${row(t('session.expires'), moment(words, expiresAt))}
 </dl>
-${session.userRole === 'developer' ? html`<p><a class="button quiet" href="${OWN_PATHS.console}">控制台</a></p>` : ''}
-<form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button">退出登录</button></form>
-<form method="post" action="${OWN_PATHS.signOutEverywhere}"><button type="submit" class="button quiet">退出所有设备</button></form>`,
+${session.userRole === 'developer' ? html`<p><a class="button quiet" href="${OWN_PATHS.console}">${t('console.title')}</a></p>` : ''}
+<form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button">${t('sign_out.title')}</button></form>
+<form method="post" action="${OWN_PATHS.signOutEverywhere}"><button type="submit" class="button quiet">${t('account.sign_out_everywhere')}</button></form>`,
   })
 }
 

@@ -1,11 +1,12 @@
 // The frame around every page: head, card, foot. Everything that is put in is escaped by `html`.
 import { html } from 'hono/html'
 import { assetUrl } from './asset-files.ts'
+import type { Words } from './words/words.ts'
 
 export type Html = ReturnType<typeof html>
 
 interface Frame {
-  readonly appName: string
+  readonly words: Words
   readonly title: string
   readonly body: Html
   readonly script?: string
@@ -17,15 +18,15 @@ interface Frame {
 const STYLE = assetUrl('menshen.css')
 const ICON = assetUrl('icon.svg')
 
-export function page({ appName, title, body, script, style, wide }: Frame): string {
+export function page({ words, title, body, script, style, wide }: Frame): string {
   return String(html`<!doctype html>
-<html lang="zh-CN">
+<html lang="${words.lang}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="robots" content="noindex">
-<title>${title} · ${appName}</title>
+<title>${title} · ${words.appName}</title>
 <link rel="icon" href="${ICON}" type="image/svg+xml">
 <link rel="stylesheet" href="${STYLE}">
 ${style ? html`<link rel="stylesheet" href="${assetUrl(style)}">` : ''}
@@ -36,7 +37,7 @@ ${script ? html`<script type="module" src="${assetUrl(script)}"></script>` : ''}
 <img class="mark" src="${ICON}" alt="" width="56" height="56">
 ${body}
 </main>
-<footer>门神 Menshen</footer>
+<footer>${words.t('page.footer')}</footer>
 </body>
 </html>
 `)

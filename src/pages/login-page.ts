@@ -1,10 +1,11 @@
 // The login page: one button for each provider, what went wrong last time, and what is missing in the configuration.
 
 import { html } from 'hono/html'
-import { LOGIN_ERRORS, loginError } from '../errors.ts'
+import { isLoginError } from '../errors.ts'
 import { OWN_PATHS } from '../own-paths.ts'
 import { page } from './layout.ts'
 import { reference } from './notice-page.ts'
+import type { Words } from './words/words.ts'
 
 /** One provider that users can sign in through. */
 export interface WayIn {
@@ -17,7 +18,6 @@ export interface WayIn {
 }
 
 interface LoginView {
-  readonly appName: string
   /** The settings without which nobody can sign in. */
   readonly missing: readonly string[]
   readonly ways: readonly WayIn[]
@@ -29,67 +29,64 @@ interface LoginView {
   readonly signedOut: 'here' | 'everywhere' | undefined
 }
 
-const USUAL_NAME = '统一身份认证'
-const USE_ACCOUNT = '请使用单位的统一身份账号登录'
-const CHOOSE = '请选择登录方式'
 const LONGEST_CODE_SHOWN = 80
 
-export function loginPage(view: LoginView): string {
-  const { appName, missing, ways, error, signedIn, signedOut } = view
+export function loginPage(words: Words, view: LoginView): string {
+  const { t } = words
+  const { missing, ways, error, signedIn, signedOut } = view
   const unusable = missing.length > 0
   return page({
-    appName,
-    title: '登录',
+    words,
+    title: t('login.title'),
     script: 'login.js',
     body: html`
-<h1>${appName}</h1>
-${error === undefined ? '' : errorNotice(error)}
-${signedOut && !signedIn ? signedOutNotice(signedOut) : ''}
-${unusable ? missingNotice(missing) : ''}
-${signedIn ? signedInNotice(signedIn) : html`<p class="lead">${ways.length > 1 ? CHOOSE : USE_ACCOUNT}</p>`}
-${ways.map((way, n) => signInForm(way, { isMain: n === 0, isOnly: ways.length === 1, quiet: n > 0 || signedIn !== undefined, unusable }))}
-<p class="hint">账号和密码只在身份认证平台的页面上输入。</p>
-${error === undefined ? '' : reference(view.requestId)}`,
+<h1>${words.appName}</h1>
+${error === undefined ? '' : errorNotice(words, error)}
+${signedOut && !signedIn ? signedOutNotice(words, signedOut) : ''}
+${unusable ? missingNotice(words, missing) : ''}
+${signedIn ? signedInNotice(words, signedIn) : html`<p class="lead">${ways.length > 1 ? t('login.choose') : t('login.use_account')}</p>`}
+${ways.map((way, n) => signInForm(words, way, { isMain: n === 0, isOnly: ways.length === 1, quiet: n > 0 || signedIn !== undefined, unusable }))}
+<p class="hint">${t('login.hint')}</p>
+${error === undefined ? '' : reference(words, view.requestId)}`,
   })
 }
 
 function signInForm(
+  { t }: Words,
   way: WayIn,
   { isMain, isOnly, quiet, unusable }: Record<'isMain' | 'isOnly' | 'quiet' | 'unusable', boolean>,
 ) {
-  const { id, name = USUAL_NAME, authorizationUrl, remembered } = way
+  const { id, name = t('login.provider'), authorizationUrl, remembered } = way
   return html`<form id="${isMain ? 'sign-in' : `sign-in-${id}`}" class="sign-in" method="post" action="${OWN_PATHS.login}" data-authorize="${authorizationUrl}" data-remembered="${remembered ? 'true' : 'false'}">
-${isOnly ? '' : html`<input type="hidden" name="provider" value="${id}">`}<button type="submit" class="${quiet ? 'button quiet' : 'button'}" ${unusable ? 'disabled' : ''}>${name}登录</button>
+${isOnly ? '' : html`<input type="hidden" name="provider" value="${id}">`}<button type="submit" class="${quiet ? 'button quiet' : 'button'}" ${unusable ? 'disabled' : ''}>${t('login.button', { name })}</button>
 </form>`
 }
 
-function errorNotice(code: string) {
-  const { message, remedy } = loginError(code)
+function errorNotice({ t, rich }: Words, code: string) {
+  const known = isLoginError(code) ? code : 'other'
   return html`<div class="notice bad" role="alert">
-<p><strong>${message}</strong></p>
-<p>${remedy}</p>
-${Object.hasOwn(LOGIN_ERRORS, code) ? '' : html`<p class="small">错误代码：<code>${shorten(code)}</code></p>`}
+<p><strong>${t(`error.${known}.message`)}</strong></p>
+<p>${t(`error.${known}.remedy`)}</p>
+${known === 'other' ? html`<p class="small">${rich('login.error_code', { code: html`<code>${shorten(code)}</code>` })}</p>` : ''}
 </div>`
 }
 
-function missingNotice(missing: readonly string[]) {
+function missingNotice({ t }: Words, missing: readonly string[]) {
   return html`<div class="notice bad" role="alert">
-<p><strong>登录尚未配置完成，暂时无法登录。</strong></p>
-<p>请管理员补上以下设置，然后重新启动：</p>
+<p><strong>${t('login.missing')}</strong></p>
+<p>${t('login.missing_settings')}</p>
 <ul>${missing.map(name => html`<li><code>${name}</code></li>`)}</ul>
 </div>`
 }
 
-function signedInNotice({ name, continueTo }: { name: string; continueTo: string }) {
-  return html`<div class="notice good" role="status"><p>您已登录：<strong>${name}</strong></p></div>
-<a class="button" href="${continueTo}">继续访问</a>
-<p class="hint">要换一个账号，可以重新登录：</p>`
+function signedInNotice({ t, rich }: Words, { name, continueTo }: { name: string; continueTo: string }) {
+  return html`<div class="notice good" role="status"><p>${rich('login.signed_in', { name: html`<strong>${name}</strong>` })}</p></div>
+<a class="button" href="${continueTo}">${t('login.continue')}</a>
+<p class="hint">${t('login.other_account')}</p>`
 }
 
-const SIGNED_OUT = { here: '您已安全退出登录。', everywhere: '您已在所有设备上退出登录。' } as const
-
-function signedOutNotice(where: keyof typeof SIGNED_OUT) {
-  return html`<div class="notice good" role="status"><p><strong>${SIGNED_OUT[where]}</strong></p><p>欢迎下次再来。</p></div>`
+function signedOutNotice({ t }: Words, where: 'here' | 'everywhere') {
+  return html`<div class="notice good" role="status"><p><strong>${t(`login.signed_out_${where}`)}</strong></p><p>${t('login.goodbye')}</p></div>`
 }
 
 function shorten(code: string): string {

@@ -2,9 +2,9 @@
 import { html } from 'hono/html'
 import { page } from './layout.ts'
 import { reference } from './notice-page.ts'
+import type { Words } from './words/words.ts'
 
 interface LostCookieView {
-  readonly appName: string
   /** The address under which signing in works. */
   readonly baseUrl: string
   /** The host that the browser asked for, if it is another one. */
@@ -12,21 +12,22 @@ interface LostCookieView {
   readonly requestId: string
 }
 
-export function lostCookiePage({ appName, baseUrl, otherHost, requestId }: LostCookieView): string {
+export function lostCookiePage(words: Words, { baseUrl, otherHost, requestId }: LostCookieView): string {
   const secure = baseUrl.startsWith('https:')
+  const { t, rich } = words
   return page({
-    appName,
-    title: '无法保持登录',
+    words,
+    title: t('lost_cookie.title'),
     body: html`
-<h1>登录成功，但浏览器没有保存登录状态</h1>
-<p class="lead">再登录一次也会回到这里。最可能的原因：</p>
+<h1>${t('lost_cookie.heading')}</h1>
+<p class="lead">${t('lost_cookie.lead')}</p>
 <div class="notice bad"><ul>
-${otherHost ? html`<li>您访问的是 <code>${otherHost}</code>，而登录只在 <code>${baseUrl}</code> 有效。</li>` : ''}
-${secure ? html`<li>登录状态只能通过 https 保存，而这个页面是用 http 打开的。</li>` : ''}
-<li>浏览器禁用了 Cookie，或者插件、隐私模式阻止了它。</li>
+${otherHost ? html`<li>${rich('lost_cookie.other_host', { host: html`<code>${otherHost}</code>`, base_url: html`<code>${baseUrl}</code>` })}</li>` : ''}
+${secure ? html`<li>${t('lost_cookie.plain_http')}</li>` : ''}
+<li>${t('lost_cookie.blocked')}</li>
 </ul></div>
-<p class="hint">请允许此网站使用 Cookie，并从下面的地址重新进入。管理员请检查设置 <code>BASE_URL</code>。</p>
+<p class="hint">${rich('lost_cookie.hint', { setting: html`<code>BASE_URL</code>` })}</p>
 <a class="button" href="${baseUrl}/">${baseUrl}</a>
-${reference(requestId)}`,
+${reference(words, requestId)}`,
   })
 }

@@ -4,7 +4,8 @@ import { html } from 'hono/html'
 import { OWN_PATHS } from '../own-paths.ts'
 import type { Session } from '../session/session-record.ts'
 import { roleName } from './account-page.ts'
-import { NOTICES, noticeFrame, reference } from './notice-page.ts'
+import { noticeFrame, reference } from './notice-page.ts'
+import type { Words } from './words/words.ts'
 
 /** Of the form that signs out: where the next sign-in leads. */
 export const RETURN_FIELD = 'return'
@@ -15,18 +16,19 @@ interface Refusal {
   readonly wanted: string | undefined
 }
 
-export function refusedPage(appName: string, { userInfo, userRole }: Session, { requestId, wanted }: Refusal): string {
+export function refusedPage(words: Words, { userInfo, userRole }: Session, { requestId, wanted }: Refusal): string {
   const { nickname, username } = userInfo
+  const { t } = words
   return noticeFrame(
-    appName,
+    words,
     'refused',
     html`<dl>
-<div><dt>当前账号</dt><dd>${nickname || username} <code>${username}</code></dd></div>
-<div><dt>角色</dt><dd>${roleName(userRole)} <code>${userRole}</code></dd></div>
+<div><dt>${t('refused.account')}</dt><dd>${nickname || username} <code>${username}</code></dd></div>
+<div><dt>${t('session.role')}</dt><dd>${roleName(words, userRole)} <code>${userRole}</code></dd></div>
 </dl>
-<form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button">换一个账号登录</button>${wanted === undefined ? '' : html`<input type="hidden" name="${RETURN_FIELD}" value="${wanted}">`}</form>
-<a class="button quiet" href="/">返回首页</a>
-<p class="hint">${NOTICES.refused.remedy}</p>
-${reference(requestId)}`,
+<form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button">${t('refused.other_account')}</button>${wanted === undefined ? '' : html`<input type="hidden" name="${RETURN_FIELD}" value="${wanted}">`}</form>
+<a class="button quiet" href="/">${t('page.home')}</a>
+<p class="hint">${t('notice.refused.remedy')}</p>
+${reference(words, requestId)}`,
   )
 }

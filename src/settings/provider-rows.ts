@@ -13,7 +13,7 @@ export const PROVIDER_ROWS = {
   PROVIDER_NAME: optional({
     ...kind.text('a name of at most 60 characters', '企业账号', 60),
     defaultNote: 'the preset’s',
-    sentence: 'The name on the button: `<name>登录`.',
+    sentence: 'The name on the button: `<name>登录`, `Sign in with <name>`.',
   }),
   PROVIDER_VARS: optional({
     ...kind.assignments,

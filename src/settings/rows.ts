@@ -133,6 +133,12 @@ export const SETTINGS = {
     default: '统一登录',
     sentence: 'The name shown on the pages.',
   }),
+  PAGE_LANGUAGE: required({
+    ...kind.text('zh-CN, en, auto, or a name of languages in the configuration', 'en', 35),
+    default: 'zh-CN',
+    sentence:
+      'The language of the pages: `zh-CN`, `en`, one of [`languages`](words.md), or `auto` (the browser’s, else zh-CN).',
+  }),
   LOG_LEVEL: required({
     ...kind.oneOf(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'warn'),
     default: 'info',
@@ -141,7 +147,8 @@ export const SETTINGS = {
   CONFIG: optional({
     ...kind.text('the path of a file', 'config/menshen.config.ts'),
     defaultNote: '`./menshen.config.{ts,mts,js,mjs}`, if there is one',
-    sentence: 'The file of the structured settings: rules and upstreams. One that is named here has to be there.',
+    sentence:
+      'The file of the structured settings: rules, upstreams, [words](words.md). One that is named here has to be there.',
   }),
   NODE_ENV: optional({
     ...kind.text('development, dev or test; anything else means production', 'production'),

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, type TestContext, test } from 'node:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import { LOGIN_ERRORS } from '../../src/errors.ts'
+import { zhCN } from '../../src/pages/words/zh-CN.ts'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
@@ -144,7 +144,7 @@ test('who declines reads why, and is brought to the deep link at the second try'
   await page.waitForURL('**/login?*')
   assert.equal(page.url(), `${menshen.url}/login?error=access_denied`)
   const alert = await page.getByRole('alert').innerText()
-  assert.ok(alert.includes(LOGIN_ERRORS.access_denied?.message ?? '?'), alert)
+  assert.ok(alert.includes(zhCN['error.access_denied.message']), alert)
 
   await chooseUser(page, 'admin')
   await page.getByRole('heading', { name: '控制台' }).waitFor()

@@ -4,16 +4,16 @@ import { ownPath } from '../../session/return-path.ts'
 import type { GatewayContext } from '../context.ts'
 import { errorAnswer, pageAnswer } from '../http/page-answers.ts'
 import { isByScript, isNavigation, type Visit } from '../http/request.ts'
+import { languageOf } from '../language/language-of.ts'
 import type { Caller } from './admit.ts'
 import { INSUFFICIENT } from './bearer.ts'
 
 export function refusedAnswer(context: GatewayContext, visit: Visit, { loaded, bearer, cookies }: Caller): Response {
   if (bearer) return errorAnswer(context, visit, 'refused', { headers: { 'www-authenticate': INSUFFICIENT } })
   if (!loaded || isByScript(visit)) return errorAnswer(context, visit, 'refused', { cookies })
-  const { APP_NAME, BASE_URL } = context.settings
+  const { BASE_URL } = context.settings
   const wanted = isNavigation(visit) ? ownPath(visit.path + visit.search, BASE_URL) : undefined
-  return pageAnswer(context, refusedPage(APP_NAME, loaded.session, { wanted, requestId: visit.observed.requestId }), {
-    status: 403,
-    cookies,
-  })
+  const { requestId } = visit.observed
+  const html = refusedPage(languageOf(context, visit), loaded.session, { wanted, requestId })
+  return pageAnswer(context, html, { status: 403, cookies })
 }

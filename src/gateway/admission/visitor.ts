@@ -7,6 +7,7 @@ import { clearCookie, setCookie } from '../http/cookies.ts'
 import { jsonAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
 import { bringsToken, isByScript, isNavigation, type Visit } from '../http/request.ts'
 import { whoAsks } from '../http/who-asks.ts'
+import { languageOf } from '../language/language-of.ts'
 import type { Caller } from './admit.ts'
 import { INVALID_TOKEN } from './bearer.ts'
 import { toOwnHost } from './own-host.ts'
@@ -25,18 +26,24 @@ export function toLogin(context: GatewayContext, visit: Visit, caller: Caller): 
 
 function lostCookie(context: GatewayContext, visit: Visit): Response {
   const { headers } = visit
-  const { APP_NAME, BASE_URL } = context.settings
+  const { BASE_URL } = context.settings
   const otherHost = headers.host === new URL(BASE_URL).host ? undefined : headers.host
   context.report('cookie_lost', { ...whoAsks(context, visit), baseUrl: BASE_URL, host: headers.host })
   const { requestId } = visit.observed
-  const view = { appName: APP_NAME, baseUrl: BASE_URL, otherHost, requestId }
-  return pageAnswer(context, lostCookiePage(view), { status: 400 })
+  const html = lostCookiePage(languageOf(context, visit), { baseUrl: BASE_URL, otherHost, requestId })
+  return pageAnswer(context, html, { status: 400 })
 }
 
-export function unauthenticated(context: GatewayContext, visit: Visit, caller: Caller): Response {
+export function unauthenticated(context: GatewayContext, visit: Visit, caller: Caller, more: object = {}): Response {
   return jsonAnswer(
     context,
-    { error: 'unauthenticated', message: '请先登录。', login: OWN_PATHS.login, requestId: visit.observed.requestId },
+    {
+      error: 'unauthenticated',
+      message: languageOf(context, visit).t('session.unauthenticated'),
+      login: OWN_PATHS.login,
+      requestId: visit.observed.requestId,
+      ...more,
+    },
     { status: 401, cookies: caller.cookies, headers: { 'www-authenticate': challengeFor(visit, caller) } },
   )
 }

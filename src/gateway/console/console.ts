@@ -14,6 +14,7 @@ import { foreignAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.
 import { isFromOwnOrigin } from '../http/provenance.ts'
 import type { Visit } from '../http/request.ts'
 import { whoAsks } from '../http/who-asks.ts'
+import { languageOf } from '../language/language-of.ts'
 
 const PAGE_SIZE = 50
 
@@ -31,7 +32,6 @@ export async function showConsole(
     ...(after && { after }),
   })
   const view = {
-    appName: context.settings.APP_NAME,
     sessions,
     ownKey: loaded.key,
     providerNames: context.providers.names,
@@ -40,10 +40,10 @@ export async function showConsole(
     warnings: adviceFor(
       context.settings,
       context.providers.all.map(({ plan }) => plan),
-    ).map(({ chinese }) => chinese),
+    ).map(({ code }) => code),
     settings: shownSettings(context.settings),
   }
-  return pageAnswer(context, consolePage(view), { cookies })
+  return pageAnswer(context, consolePage(languageOf(context, visit), view), { cookies })
 }
 
 export async function endSession(

@@ -4,11 +4,12 @@ import type { SignedInCaller } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import { pageAnswer } from '../http/page-answers.ts'
 import type { Visit } from '../http/request.ts'
+import { languageOf } from '../language/language-of.ts'
 
 export async function showHealth(
   context: GatewayContext,
-  _visit: Visit,
+  visit: Visit,
   { cookies }: SignedInCaller,
 ): Promise<Response> {
-  return pageAnswer(context, healthPage(context.settings.APP_NAME, await context.examine()), { cookies })
+  return pageAnswer(context, healthPage(languageOf(context, visit), await context.examine()), { cookies })
 }

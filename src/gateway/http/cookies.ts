@@ -12,6 +12,8 @@ export interface CookieNames {
   readonly signedOut: string
   /** This browser was just sent here from another name of this machine. */
   readonly moved: string
+  /** The language that somebody has chosen for the console and their account page. */
+  readonly language: string
 }
 
 /** Set by the login page itself, for the callback alone. */
@@ -26,6 +28,7 @@ export function cookieNames(settings: Pick<Settings, 'BASE_URL'>): CookieNames {
     attempt: `${prefix}menshen_attempt`,
     signedOut: `${prefix}menshen_signed_out`,
     moved: `${prefix}menshen_moved`,
+    language: `${prefix}menshen_language`,
   }
 }
 

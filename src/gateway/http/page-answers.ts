@@ -4,6 +4,7 @@ import { NOTICES, type NoticeName, noticePage, noticeText } from '../../pages/no
 import { ownPath } from '../../session/return-path.ts'
 import { isSecure } from '../../settings/read.ts'
 import type { GatewayContext } from '../context.ts'
+import { languageOf } from '../language/language-of.ts'
 import { isByScript, type Visit } from './request.ts'
 import { whoAsks } from './who-asks.ts'
 
@@ -34,14 +35,15 @@ export function jsonAnswer(context: GatewayContext, body: object, extra: Extra =
   })
 }
 
-export function noticeAnswer(context: GatewayContext, name: NoticeName, extra: Extra = {}): Response {
-  return pageAnswer(context, noticePage(context.settings.APP_NAME, name), { status: NOTICES[name].status, ...extra })
+export function noticeAnswer(context: GatewayContext, visit: Visit, name: NoticeName, extra: Extra = {}): Response {
+  return pageAnswer(context, noticePage(languageOf(context, visit), name), { status: NOTICES[name].status, ...extra })
 }
 
 /** The address could not be read, so nothing else is known of the request. */
-export function unreadableAnswer(context: GatewayContext, requestId: string): Response {
+export function unreadableAnswer(context: GatewayContext, headers: Visit['headers'], requestId: string): Response {
   const { status } = NOTICES.bad_request
-  return pageAnswer(context, noticePage(context.settings.APP_NAME, 'bad_request', { requestId }), { status })
+  const words = languageOf(context, { path: '', headers })
+  return pageAnswer(context, noticePage(words, 'bad_request', { requestId }), { status })
 }
 
 /** Something that only our own pages may ask for came from another site. */
@@ -74,12 +76,13 @@ export function errorAnswer(
   { isUser, ...extra }: Extra & { isUser?: boolean } = {},
 ): Response {
   const { status } = NOTICES[name]
-  const message = noticeText(name, isUser)
+  const words = languageOf(context, visit)
+  const message = noticeText(words, name, isUser)
   const { requestId } = visit.observed
   if (isByScript(visit)) return jsonAnswer(context, { error: name, message, requestId }, { status, ...extra })
-  const { APP_NAME, BASE_URL } = context.settings
+  const { BASE_URL } = context.settings
   const retryPath = PASSING.has(status) ? retryPathOf(visit, BASE_URL) : undefined
-  return pageAnswer(context, noticePage(APP_NAME, name, { retryPath, isUser, requestId }), { status, ...extra })
+  return pageAnswer(context, noticePage(words, name, { retryPath, isUser, requestId }), { status, ...extra })
 }
 
 /** What may be over in a moment. */

@@ -5,13 +5,14 @@ import type { SignedInCaller } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import { pageAnswer } from '../http/page-answers.ts'
 import type { Visit } from '../http/request.ts'
+import { languageOf } from '../language/language-of.ts'
 
 export async function showAccount(
   context: GatewayContext,
-  _visit: Visit,
+  visit: Visit,
   { loaded, cookies }: SignedInCaller,
 ): Promise<Response> {
-  return pageAnswer(context, accountPage(context.settings.APP_NAME, loaded, providerNameOf(context, loaded)), {
+  return pageAnswer(context, accountPage(languageOf(context, visit), loaded, providerNameOf(context, loaded)), {
     cookies,
   })
 }

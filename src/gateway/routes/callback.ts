@@ -97,7 +97,7 @@ async function signInOnce(
     const { trial } = attempt ?? {}
     if (trial)
       return await withSlot(context, visit, provider, () =>
-        finishTrial(context, provider, answer, { ...attempt, trial }),
+        finishTrial(context, visit, provider, answer, { ...attempt, trial }),
       )
     return await withSlot(context, visit, provider, () => signIn(context, visit, provider, answer, attempt))
   } catch (cause) {

@@ -1,7 +1,8 @@
-// The built-in home page, where there is no application behind. It is made once for each loaded session and then sent as
-// it is.
+// The built-in home page, where there is no application behind. It is made once for each loaded session and language, and
+// then sent as it is.
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { accountPage } from '../../pages/account-page.ts'
+import type { Words } from '../../pages/words/words.ts'
 import type { LoadedSession } from '../../session/session-cache.ts'
 import type { Admission } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
@@ -10,6 +11,7 @@ import { errorAnswer, pageHeaders } from '../http/page-answers.ts'
 import type { Visit } from '../http/request.ts'
 import { REQUEST_ID } from '../http/request-id.ts'
 import { send } from '../http/send.ts'
+import { languageOf } from '../language/language-of.ts'
 import { providerNameOf } from './account.ts'
 
 export type Home = (visit: Visit, admission: Admission, response: ServerResponse) => MaybePromise<void>
@@ -17,14 +19,15 @@ export type Home = (visit: Visit, admission: Admission, response: ServerResponse
 interface Made {
   readonly headers: OutgoingHttpHeaders
   readonly body: Buffer
+  readonly words: Words
 }
 
 export function createHome(context: GatewayContext): Home {
   const made = new WeakMap<LoadedSession, Made>()
 
-  function make(loaded: LoadedSession): Made {
-    const body = Buffer.from(accountPage(context.settings.APP_NAME, loaded, providerNameOf(context, loaded)))
-    const page = { headers: { ...pageHeaders(context), 'content-length': body.length }, body }
+  function make(words: Words, loaded: LoadedSession): Made {
+    const body = Buffer.from(accountPage(words, loaded, providerNameOf(context, loaded)))
+    const page = { headers: { ...pageHeaders(context), 'content-length': body.length }, body, words }
     made.set(loaded, page)
     return page
   }
@@ -39,7 +42,9 @@ export function createHome(context: GatewayContext): Home {
         errorAnswer(context, visit, 'method_not_allowed', { cookies, headers: { allow: 'GET, HEAD' } }),
         requestId,
       )
-    const { headers, body } = made.get(loaded) ?? make(loaded)
+    const words = languageOf(context, visit)
+    const known = made.get(loaded)
+    const { headers, body } = known?.words === words ? known : make(words, loaded)
     const named = { ...headers, [REQUEST_ID]: requestId }
     response.writeHead(200, cookies.length > 0 ? { ...named, 'set-cookie': [...cookies] } : named)
     response.end(body)

@@ -14,6 +14,7 @@ import { isFromOwnOrigin } from '../http/provenance.ts'
 import { isByScript, type Visit } from '../http/request.ts'
 import { readSignedOut } from '../http/signed-out-cookie.ts'
 import { whoAsks } from '../http/who-asks.ts'
+import { languageOf } from '../language/language-of.ts'
 
 export async function showLogin(context: GatewayContext, visit: Visit): Promise<Response> {
   const moved = toOwnHost(context, visit)
@@ -22,8 +23,7 @@ export async function showLogin(context: GatewayContext, visit: Visit): Promise<
   const query = new URLSearchParams(visit.search)
   const error = query.get('error') || undefined
   const signedOut = readSignedOut(context.cookies, visit.headers.cookie)
-  const html = loginPage({
-    appName: context.settings.APP_NAME,
+  const html = loginPage(languageOf(context, visit), {
     missing,
     ways: await waysIn(context.providers),
     error,

@@ -15,6 +15,7 @@ import { isFromOwnOrigin, isOwnNavigation } from '../http/provenance.ts'
 import type { Visit } from '../http/request.ts'
 import { type SignedOut, signedOutCookie } from '../http/signed-out-cookie.ts'
 import { whoAsks } from '../http/who-asks.ts'
+import { languageOf } from '../language/language-of.ts'
 
 export async function signOut(context: GatewayContext, visit: Visit, form: URLSearchParams): Promise<Response> {
   const { cookies, sessions, report } = context
@@ -52,7 +53,7 @@ async function askFirst(context: GatewayContext, visit: Visit, ticket: string | 
   // Browsers keep our cookie from a POST of another site: then only the next page can tell.
   const maySignOut = visit.method === 'POST' || (ticket && (await context.sessions.get(ticket)))
   if (!maySignOut) return redirectAnswer(context, visit.method, OWN_PATHS.login)
-  return pageAnswer(context, confirmSignOutPage(context.settings.APP_NAME))
+  return pageAnswer(context, confirmSignOutPage(languageOf(context, visit)))
 }
 
 /** Where the browser goes, and with which state if that is through the provider. */

@@ -1,5 +1,6 @@
 // Small answers for machines: alive, able to serve, who am I.
 import { factsOf } from '../../errors.ts'
+import type { Words } from '../../pages/words/words.ts'
 import { isProduction } from '../../settings/deployment.ts'
 import { admit } from '../admission/admit.ts'
 import { unauthenticated } from '../admission/visitor.ts'
@@ -7,6 +8,7 @@ import type { GatewayContext } from '../context.ts'
 import { jsonAnswer, tooMany } from '../http/page-answers.ts'
 import type { Visit } from '../http/request.ts'
 import { whoAsks } from '../http/who-asks.ts'
+import { languageOf } from '../language/language-of.ts'
 
 export async function health(context: GatewayContext): Promise<Response> {
   return jsonAnswer(context, { status: 'ok' })
@@ -41,7 +43,7 @@ export async function me(context: GatewayContext, visit: Visit): Promise<Respons
   const admission = await admit(context, visit)
   const { outcome, loaded, cookies } = admission
   if (outcome === 'limited') return tooMany(context, visit)
-  if (!loaded) return unauthenticated(context, visit, admission)
+  if (!loaded) return unauthenticated(context, visit, admission, { ended: endedDialog(languageOf(context, visit)) })
   const { userInfo, userRole, groups, provider } = loaded.session
   const shown = {
     userInfo,
@@ -51,4 +53,9 @@ export async function me(context: GatewayContext, visit: Visit): Promise<Respons
     expiresAt: loaded.expiresAt,
   }
   return jsonAnswer(context, shown, { cookies })
+}
+
+/** What session.js tells users on a page of the application. */
+function endedDialog({ lang, t }: Words) {
+  return { lang, text: t('session.ended'), link: t('session.sign_in_again') }
 }

@@ -29,7 +29,7 @@ export async function startTrial(context: GatewayContext, visit: Visit): Promise
     const location = await provider.authorizationUrl(sent)
     return redirectAnswer(context, visit.method, location, [setCookie(cookies.attempt, browser, ATTEMPT_SECONDS)])
   } catch (error) {
-    return endTrial(context, ticket, failedMapping(provider.plan.id, problemOf(error)))
+    return endTrial(context, visit, ticket, failedMapping(provider.plan.id, problemOf(error)))
   }
 }
 
@@ -41,11 +41,12 @@ export interface Returned {
 /** Back from the provider. */
 export async function finishTrial(
   context: GatewayContext,
+  visit: Visit,
   provider: Provider,
   returned: Returned,
   { trial, ...attempt }: Attempt & { readonly trial: NonNullable<Attempt['trial']> },
 ): Promise<Response> {
-  return endTrial(context, trial.ticket, await tryMapping(context, provider, returned, attempt, trial.show))
+  return endTrial(context, visit, trial.ticket, await tryMapping(context, provider, returned, attempt, trial.show))
 }
 
 /** The provider came back with an error: if that was the end of a trial, the doctor wants to know. */
@@ -83,7 +84,7 @@ function problemOf(error: unknown): string {
   throw error
 }
 
-async function endTrial(context: GatewayContext, ticket: string, mapping: Mapping): Promise<Response> {
+async function endTrial(context: GatewayContext, visit: Visit, ticket: string, mapping: Mapping): Promise<Response> {
   await context.trials.finish(ticket, mapping)
-  return noticeAnswer(context, 'trial_done')
+  return noticeAnswer(context, visit, 'trial_done')
 }

@@ -7,6 +7,7 @@ import { refuseDuplicates } from './duplicate-rules.ts'
 import { type Accepted, accepted, type ProviderConfig, providerObject } from './provider-config.ts'
 import type { ANY_ROLE, CONSOLE_ROLE, NOBODYS_ROLE } from './role-names.ts'
 import { refuseUnknownNames } from './unknown-names.ts'
+import { languagesShape, wordsShape } from './words-config.ts'
 
 export type Role = string
 
@@ -56,7 +57,14 @@ export interface Config<R extends Role = Role, F extends string = string> {
   readonly rules?: readonly Rule<NoInfer<R> | UsualRole | typeof ANY_ROLE>[] | undefined
   /** Applications by path prefix, for what does not go to UPSTREAM. */
   readonly upstreams?: Readonly<Record<string, string | UpstreamConfig>> | undefined
+  /** Sentences of the pages, in place of ours: `{ 'login.title': '员工登录' }`. */
+  readonly words?: SentenceConfig | undefined
+  /** Further languages with all of their sentences, or single sentences of one that we have. */
+  readonly languages?: Readonly<Record<string, SentenceConfig>> | undefined
 }
+
+/** By name, as docs/words.md lists them. */
+export type SentenceConfig = Readonly<Record<string, string>>
 
 export interface UpstreamConfig {
   readonly url: string
@@ -156,6 +164,8 @@ const configShape = z
         error: issue => (issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined),
       })
       .optional(),
+    words: wordsShape.optional(),
+    languages: languagesShape.optional(),
   })
   .superRefine(refuseUnknownNames)
 

@@ -3,7 +3,6 @@ import type { Preset } from '../preset.ts'
 
 export const idaas: Preset = {
   kind: 'oauth2',
-  name: '统一身份认证',
   authorizationUrl: '{auth_url}/oauth/authorize',
   tokenUrl: '{auth_url}/oauth/token',
   userInfoUrl: '{auth_url}/api/bff/v1.2/oauth2/userinfo',

@@ -5,7 +5,6 @@ import type { Preset } from '../preset.ts'
 
 export const saToken: Preset = {
   kind: 'oauth2',
-  name: '统一身份认证',
   authorizationUrl: '{auth_url}/oauth2/authorize',
   tokenUrl: '{auth_url}/oauth2/token',
   refreshUrl: '{auth_url}/oauth2/refresh',

@@ -1,0 +1,53 @@
+// What developers read in the console, in English.
+import type { Sentences } from './sentences.ts'
+import type { zhConsole } from './zh-CN-console.ts'
+
+export const enConsole: Sentences<typeof zhConsole> = {
+  'console.title': 'Console',
+  'console.language': 'Language',
+  'console.sessions': 'Signed-in users',
+  'console.search': 'Find by user name',
+  'console.search_button': 'Find',
+  'console.nobody': 'No signed-in user was found.',
+  'console.next_page': 'Next page',
+  'console.settings': 'Settings in effect',
+  'console.setting_name': 'Name',
+  'console.setting_value': 'Value',
+  'console.user': 'User',
+  'console.signed_in_at': 'Signed in',
+  'console.seen_at': 'Last seen',
+  'console.action': 'Action',
+  'console.unreadable': '(unreadable)',
+  'console.own_session': 'This session',
+  'console.end': 'End session',
+  'console.end_all': 'End all',
+  'console.end_label': 'End the session of {user}',
+  'console.end_all_label': 'End all sessions of {user}',
+
+  'health.title': 'Health',
+  'health.results': 'Results',
+  'health.check': 'Check',
+  'health.result': 'Result',
+  'health.seen': 'Seen',
+  'health.remedy': 'Remedy',
+  'health.good': 'Good',
+  'health.warning': 'Warning',
+  'health.failure': 'Failure',
+  'health.all_good': 'All is well.',
+  'health.warnings': 'No failures. Warnings: {warnings}.',
+  'health.failures': 'Failures: {failures}. Warnings: {warnings}.',
+  'health.hint': 'In a terminal, {doctor} shows the same, and {sign_in} tries a sign-in.',
+
+  'advice.weak_state_check':
+    'Only the suffix of the state is checked (STATE_CHECK=suffix): another website can sign a visitor in as somebody else without their knowing. STATE_CHECK=bound prevents it.',
+  'advice.https_without_tls':
+    'BASE_URL is https, but this service speaks only http and trusts no proxy: all visitors seem to come from one address. Name the proxy in front in TRUSTED_PROXIES, or set TLS_CERT_FILE and TLS_KEY_FILE.',
+  'advice.port_of_proxy':
+    'There seems to be a proxy in front, but the port of BASE_URL is the one that this service listens on: browsers go past the proxy, or cannot open the page. Set BASE_URL to the proxy’s address and PORT to another port (for example 3000).',
+  'advice.tls_without_https':
+    'TLS_CERT_FILE and TLS_KEY_FILE are set, but BASE_URL is http: after the sign-in browsers come back to an address that does not open, and cookies are not Secure. Change BASE_URL to https.',
+  'advice.unknown_node_env':
+    'NODE_ENV is not a known value and counts as production. Set NODE_ENV=production or NODE_ENV=development.',
+  'advice.plain_http_allowed':
+    'Production may use http (ALLOW_PLAIN_HTTP=true): tokens and cookies can be read on the way. Change to https.',
+}

@@ -1,0 +1,46 @@
+// One language as the pages use it: its sentences, its dates, and what the application is called in it.
+import { html } from 'hono/html'
+import { fill, type Key, type Sentences, type ValuesOf } from './sentences.ts'
+import type { zhCN } from './zh-CN.ts'
+
+type Html = ReturnType<typeof html>
+
+export interface LanguageName {
+  /** As in `<html lang>` and PAGE_LANGUAGE. */
+  readonly lang: string
+  /** What its own speakers call it. */
+  readonly label: string
+}
+
+export interface Words extends LanguageName {
+  readonly appName: string
+  /** All that there are, this one included. */
+  readonly languages: readonly LanguageName[]
+  /** A sentence as text; a template escapes it. */
+  t<K extends Key>(key: K, ...values: ValuesOf<K, string | number>): string
+  /** The same with marked-up values; the sentence itself is escaped. */
+  rich<K extends Key>(key: K, ...values: ValuesOf<K, Html>): Html
+  /** In the server's time zone. */
+  date(at: number): string
+}
+
+export interface WordsOptions {
+  readonly lang: string
+  readonly sentences: Sentences<typeof zhCN>
+  /** The operator's own name for the application, if there is one. */
+  readonly appName: string | undefined
+  readonly languages: readonly LanguageName[]
+}
+
+export function createWords({ lang, sentences, appName, languages }: WordsOptions): Words {
+  const format = new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'short' })
+  return {
+    lang,
+    label: sentences['language.name'],
+    appName: appName ?? sentences['app.name'],
+    languages,
+    t: (key, ...[values]) => fill(sentences[key], values ?? {}).join(''),
+    rich: (key, ...[values]) => html`${fill(sentences[key], values ?? {})}`,
+    date: at => format.format(at),
+  }
+}

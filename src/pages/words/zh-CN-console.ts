@@ -1,0 +1,51 @@
+// What developers read in the console, in Chinese.
+
+export const zhConsole = {
+  'console.title': '控制台',
+  'console.language': '语言',
+  'console.sessions': '在线用户',
+  'console.search': '按用户名查找',
+  'console.search_button': '查找',
+  'console.nobody': '没有找到登录的用户。',
+  'console.next_page': '下一页',
+  'console.settings': '生效的设置',
+  'console.setting_name': '名称',
+  'console.setting_value': '值',
+  'console.user': '用户',
+  'console.signed_in_at': '登录时间',
+  'console.seen_at': '最近活动',
+  'console.action': '操作',
+  'console.unreadable': '（无法识别）',
+  'console.own_session': '当前会话',
+  'console.end': '结束会话',
+  'console.end_all': '全部结束',
+  'console.end_label': '结束 {user} 的会话',
+  'console.end_all_label': '结束 {user} 的全部会话',
+
+  'health.title': '健康检查',
+  'health.results': '检查结果',
+  'health.check': '检查项',
+  'health.result': '结果',
+  'health.seen': '看到的情况',
+  'health.remedy': '处理办法',
+  'health.good': '正常',
+  'health.warning': '注意',
+  'health.failure': '故障',
+  'health.all_good': '一切正常。',
+  'health.warnings': '没有故障，有 {warnings} 个需要注意的地方。',
+  'health.failures': '发现 {failures} 个故障、{warnings} 个需要注意的地方。',
+  'health.hint': '在终端运行 {doctor} 可以看到同样的结果，{sign_in} 可以试登录。',
+
+  'advice.weak_state_check':
+    '登录状态参数只检查后缀（STATE_CHECK=suffix）：别的网站可以让访客在不知情时以他人身份登录。设置 STATE_CHECK=bound 可以防止。',
+  'advice.https_without_tls':
+    'BASE_URL 是 https，但本服务只提供 http，也没有信任任何代理：所有访客会被当作来自同一个地址。请用 TRUSTED_PROXIES 写明前面代理的地址，或设置 TLS_CERT_FILE 和 TLS_KEY_FILE。',
+  'advice.port_of_proxy':
+    '前面似乎有代理，但 BASE_URL 的端口就是本服务自己监听的端口：浏览器会绕过代理，或者打不开页面。请把 BASE_URL 设为代理的地址，并把 PORT 设为另一个端口（例如 3000）。',
+  'advice.tls_without_https':
+    '已设置 TLS_CERT_FILE 和 TLS_KEY_FILE，但 BASE_URL 是 http：登录后浏览器会回到打不开的地址，Cookie 也没有 Secure 标记。请把 BASE_URL 改成 https。',
+  'advice.unknown_node_env':
+    'NODE_ENV 不是已知的值，按生产环境处理。请设置 NODE_ENV=production 或 NODE_ENV=development。',
+  'advice.plain_http_allowed':
+    '生产环境允许使用 http（ALLOW_PLAIN_HTTP=true）：令牌和 Cookie 在途中可能被读取。请改用 https。',
+} as const

@@ -1,0 +1,213 @@
+// The language of a page: the operator's choice, the browser's, and in the console everybody's own.
+import assert from 'node:assert/strict'
+import test, { suite } from 'node:test'
+import { en } from '../../src/pages/words/en.ts'
+import { zhCN } from '../../src/pages/words/zh-CN.ts'
+import type { Config } from '../../src/settings/config/config-file.ts'
+import { openScene } from '../forward/scene.ts'
+import type { Client } from '../kit/client.ts'
+import { openMenshen } from '../kit/menshen.ts'
+import type { Environment } from '../kit/process.ts'
+
+const CONSOLE = '/_menshen/console'
+const ACCOUNT = '/_menshen/account'
+const LANGUAGE = '/_menshen/language'
+const NOTHING_BEHIND = { UPSTREAM: '' }
+
+async function langOf(client: Client, path: string, acceptLanguage?: string): Promise<string | undefined> {
+  const headers = acceptLanguage === undefined ? {} : { 'accept-language': acceptLanguage }
+  const { text } = await client.get(path, { headers })
+  return /<html lang="([^"]*)">/.exec(text)?.[1]
+}
+
+async function problemOf(config: unknown, env: Environment = {}): Promise<string> {
+  try {
+    const menshen = await openMenshen(env, { config: config as Config })
+    await menshen.close()
+    return ''
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+suite('PAGE_LANGUAGE', () => {
+  test('is Chinese unless it is said otherwise, whatever the browser likes', async t => {
+    const { visitor } = await openScene(t)
+    assert.equal(await langOf(visitor(), '/login', 'en'), 'zh-CN')
+  })
+
+  test('en holds for pages, error codes and what scripts are told', async t => {
+    const { visitor, user } = await openScene(t, { env: { PAGE_LANGUAGE: 'en', APP_NAME: 'Portal' } })
+    const login = await visitor().get('/login?error=access_denied')
+    assert.match(login.text, /<html lang="en">/)
+    assert.ok(login.text.includes(en['error.access_denied.message']))
+    assert.doesNotMatch(login.text, /\p{Script=Han}/u)
+    const me = await visitor().get('/_menshen/me', { headers: { accept: 'application/json' } })
+    assert.deepEqual(me.json(), {
+      requestId: me.headers['x-request-id'],
+      error: 'unauthenticated',
+      message: en['session.unauthenticated'],
+      login: '/login',
+      ended: { lang: 'en', text: en['session.ended'], link: en['session.sign_in_again'] },
+    })
+    const lost = await visitor().get('/_menshen/nothing', { headers: { accept: 'application/json' } })
+    assert.equal(lost.json<{ message: string }>().message, en['notice.not_found.text'])
+    assert.ok((await visitor().get('/%2e%2e/%zz')).text.includes(en['notice.bad_request.title']))
+    assert.ok((await (await user()).get(CONSOLE)).text.includes(en['notice.refused.text']))
+  })
+
+  test('auto is what the browser likes best of what there is, else Chinese', async t => {
+    const ja = { ...en, 'language.name': '日本語' }
+    const { visitor } = await openScene(t, { env: { PAGE_LANGUAGE: 'auto' }, config: { languages: { ja } } })
+    const client = visitor()
+    const rows: [acceptLanguage: string | undefined, lang: string][] = [
+      [undefined, 'zh-CN'],
+      ['', 'zh-CN'],
+      ['*', 'zh-CN'],
+      ['fr, de;q=0.9', 'zh-CN'],
+      ['en', 'en'],
+      ['en-GB,en;q=0.9', 'en'],
+      ['EN-us', 'en'],
+      ['fr, ja;q=0.2', 'ja'],
+      ['en;q=0.3, ja;q=0.8', 'ja'],
+      ['en;q=0, ja', 'ja'],
+      ['en;q=0', 'zh-CN'],
+      ['zh-TW, en', 'zh-CN'],
+      ['zh-Hans-CN;q=0.5, en;q=0.4', 'zh-CN'],
+      ['english', 'zh-CN'],
+      ['__proto__, constructor', 'zh-CN'],
+      [`${'x-y,'.repeat(1000)}en`, 'en'],
+      [',;q=1,;,', 'zh-CN'],
+    ]
+    for (const [acceptLanguage, lang] of rows)
+      assert.equal(await langOf(client, '/login', acceptLanguage), lang, String(acceptLanguage))
+  })
+
+  test('auto gives the home page of one session in the language that is asked for each time', async t => {
+    const { user } = await openScene(t, { env: { PAGE_LANGUAGE: 'auto', ...NOTHING_BEHIND } })
+    const client = await user()
+    for (const lang of ['en', 'zh-CN', 'en', 'en', 'zh-CN']) assert.equal(await langOf(client, '/', lang), lang)
+  })
+})
+
+suite('the configuration', () => {
+  test('replaces sentences of the language in use, and of others by their name', async t => {
+    const config = {
+      words: { 'login.title': '员工登录', 'login.button': '用{name}登录' },
+      languages: { en: { 'login.title': 'Staff' } },
+    }
+    const { visitor } = await openScene(t, { env: { PAGE_LANGUAGE: 'auto' }, config })
+    const chinese = (await visitor().get('/login')).text
+    assert.match(chinese, /<title>员工登录 · /)
+    assert.match(chinese, />用统一身份认证登录</)
+    const english = (await visitor().get('/login', { headers: { 'accept-language': 'en' } })).text
+    assert.match(english, /<title>Staff · /)
+    assert.match(english, />Sign in with your organization account</)
+  })
+
+  test('adds a language with all of its sentences', async t => {
+    const ja = { ...zhCN, 'login.title': 'ログイン' }
+    const { visitor } = await openScene(t, { env: { PAGE_LANGUAGE: 'ja' }, config: { languages: { ja } } })
+    const { text } = await visitor().get('/login')
+    assert.match(text, /<html lang="ja">[\s\S]*<title>ログイン · /)
+  })
+
+  test('is refused with a sentence for each thing that is wrong with it', async () => {
+    const { 'page.home': _, ...incomplete } = zhCN
+    const rows: [config: unknown, expected: RegExp][] = [
+      [
+        { words: { 'login.titel': 'x' } },
+        /^words\['login\.titel'\] is no sentence of ours; did you mean 'login\.title'\?$/,
+      ],
+      [
+        { words: { wholly_different: 'x' } },
+        /^words\['wholly_different'\] is no sentence of ours; expected a name of docs\/words\.md\.$/,
+      ],
+      [{ words: { constructor: 'x' } }, /^words\['constructor'\] is no sentence of ours/],
+      [{ words: { 'login.title': 5 } }, /words\.login\.title: expected text\.$/],
+      [{ words: { 'login.title': ' ' } }, /words\.login\.title: expected text\.$/],
+      [{ words: { 'login.title': 'x'.repeat(501) } }, /words\.login\.title: expected at most 500 characters\.$/],
+      [{ words: 'login.title' }, /words: /],
+      [{ words: { 'login.button': 'Sign in' } }, /^words\['login\.button'\] lacks \{name\}; ours is "\{name\}登录"\.$/],
+      [
+        { words: { 'login.title': '{x}' } },
+        /^words\['login\.title'\] has \{x\}, which has no value; ours is "登录"\.$/,
+      ],
+      [{ languages: { ja: incomplete } }, /^languages\.ja lacks 'page\.home'\.$/],
+      [{ languages: { ja: { ...zhCN, x: 'y' } } }, /^languages\.ja\['x'\] is no sentence of ours/],
+      [{ languages: { auto: zhCN } }, /languages\.auto: expected the tag of a language, for example ja or pt-BR\.$/],
+      [{ languages: { 'not a language': zhCN } }, /expected the tag of a language/],
+      [{ languages: { 'x"><b>': zhCN } }, /expected the tag of a language/],
+      [{ words: { 'login.titel': 'x' }, languages: { ja: incomplete } }, /did you mean[\s\S]*\nlanguages\.ja lacks/],
+    ]
+    for (const [config, expected] of rows) assert.match(await problemOf(config), expected)
+  })
+
+  test('has the language that PAGE_LANGUAGE names', async () => {
+    assert.match(
+      await problemOf({}, { PAGE_LANGUAGE: 'zh' }),
+      /^PAGE_LANGUAGE is "zh"; expected zh-CN, en, auto, .* did you mean/,
+    )
+    assert.match(
+      await problemOf({}, { PAGE_LANGUAGE: 'klingon' }),
+      /^PAGE_LANGUAGE is "klingon"; expected zh-CN, en, auto/,
+    )
+    assert.match(await problemOf({}, { PAGE_LANGUAGE: 'constructor' }), /^PAGE_LANGUAGE is "constructor"/)
+  })
+})
+
+suite('the language of the console', () => {
+  test('is chosen by whoever looks at it, and the choice counts there and on the account page alone', async t => {
+    const { user, upstream } = await openScene(t)
+    const client = await user('admin')
+    assert.match((await client.get(CONSOLE)).text, /<button [^>]*name="language" value="en" lang="en"[^>]*>English</)
+    const chosen = await client.post(LANGUAGE, { language: 'en', return: `${CONSOLE}?username=x` })
+    assert.equal(chosen.status, 303)
+    assert.equal(chosen.headers.location, `${CONSOLE}?username=x`)
+    assert.match(chosen.setCookies.join(), /^menshen_language=en; Path=\/; Max-Age=31536000; HttpOnly; SameSite=Lax$/)
+    for (const path of [CONSOLE, `${CONSOLE}/health`, ACCOUNT, `${CONSOLE}/nothing`])
+      assert.equal(await langOf(client, path), 'en', path)
+    for (const path of ['/login', '/_menshen/nothing', '/_menshen/consoles', '/_menshen/accounts'])
+      assert.equal(await langOf(client, path), 'zh-CN', path)
+    await client.get('/page')
+    assert.doesNotMatch(String(upstream.last().headers.cookie), /menshen_language/)
+  })
+
+  test('is not chosen by another site, for a language that is not there, or without a session', async t => {
+    const { user, visitor } = await openScene(t)
+    const client = await user('admin')
+    const foreign = await client.post(LANGUAGE, { language: 'en' }, { headers: { origin: 'https://evil.example' } })
+    assert.equal(foreign.status, 403)
+    for (const language of ['fr', '', 'EN', 'constructor', 'en; Path=/x', 'auto'])
+      assert.equal((await client.post(LANGUAGE, { language })).status, 400, language)
+    assert.equal((await visitor().post(LANGUAGE, { language: 'en' })).status, 401)
+    assert.equal((await client.get(LANGUAGE)).status, 405)
+    assert.ok(!client.cookies.has('menshen_language'))
+  })
+
+  test('leads back to the console or the account page and nowhere else', async t => {
+    const { user } = await openScene(t)
+    const client = await user('admin')
+    const elsewhere = [
+      'https://evil.example/',
+      '//evil.example',
+      '/\\evil.example',
+      '/_menshen/console/../../logout',
+      '/',
+      '',
+    ]
+    for (const path of [...elsewhere, '/logout', '/_menshen/doctor/sign-in?ticket=x', 'javascript:alert(1)'])
+      assert.equal((await client.post(LANGUAGE, { language: 'en', return: path })).headers.location, ACCOUNT, path)
+  })
+
+  test('is the usual one again if the cookie names one that is not there', async t => {
+    const { user } = await openScene(t)
+    const client = await user('admin')
+    const session = `menshen_session=${client.cookies.get('menshen_session')}`
+    for (const planted of ['fr', 'constructor', '__proto__', 'en, zh-CN', '%65n'])
+      assert.match(
+        (await client.get(CONSOLE, { headers: { cookie: `${session}; menshen_language=${planted}` } })).text,
+        /<html lang="zh-CN">/,
+      )
+  })
+})

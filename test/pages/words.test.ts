@@ -1,0 +1,178 @@
+// Every sentence in every language: all there, all with their values, none in the code.
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import test, { suite } from 'node:test'
+import { LOGIN_ERRORS } from '../../src/errors.ts'
+import { accountPage } from '../../src/pages/account-page.ts'
+import { consolePage } from '../../src/pages/console-page.ts'
+import { healthPage } from '../../src/pages/health-page.ts'
+import { loginPage } from '../../src/pages/login-page.ts'
+import { lostCookiePage } from '../../src/pages/lost-cookie-page.ts'
+import { confirmSignOutPage, NOTICES, type NoticeName, noticePage } from '../../src/pages/notice-page.ts'
+import { refusedPage } from '../../src/pages/refused-page.ts'
+import { checkSentences } from '../../src/pages/words/custom-sentences.ts'
+import { en } from '../../src/pages/words/en.ts'
+import { createLanguages } from '../../src/pages/words/languages.ts'
+import type { Sentences } from '../../src/pages/words/sentences.ts'
+import type { Words } from '../../src/pages/words/words.ts'
+import { zhCN } from '../../src/pages/words/zh-CN.ts'
+import type { AdviceCode } from '../../src/settings/advice.ts'
+import type { Config } from '../../src/settings/config/config-file.ts'
+import { SETTINGS } from '../../src/settings/rows.ts'
+
+const NOW = Date.parse('2026-03-01T08:00:00Z')
+const HAN = /\p{Script=Han}/u
+const APP_NAME = 'Portal'
+
+function wordsIn(lang: string, config: Config = {}, appName = APP_NAME): Words {
+  const words = createLanguages({ PAGE_LANGUAGE: lang, APP_NAME: appName }, config).get(lang)
+  assert.ok(words)
+  return words
+}
+
+/** Every page with everything that it can say, as far as two cases do not exclude each other. */
+function allPages(words: Words): string[] {
+  const way = { id: 'staff', name: undefined, remembered: false, authorizationUrl: '' }
+  const login = {
+    missing: [],
+    ways: [way],
+    error: undefined,
+    signedIn: undefined,
+    signedOut: undefined,
+    requestId: 'r',
+  }
+  const userInfo = {
+    sub: '1',
+    ou_id: '',
+    nickname: '',
+    phone_number: '',
+    ou_name: 'Sales',
+    email: 'a@example.com',
+    username: 'ann',
+  }
+  const roles = ['developer', 'common', 'auditor']
+  const sessions = roles.map(userRole => ({
+    isAuthenticated: true as const,
+    accessToken: '',
+    refreshToken: '',
+    tokenIssuedAt: NOW,
+    tokenExpiresIn: 7200,
+    userInfo,
+    userRole,
+  }))
+  const who = { sub: '1', username: 'ann', role: 'common', groups: [] }
+  const loaded = { key: 'k', version: 1, expiresAt: NOW, signedInAt: NOW, seenAt: NOW, who }
+  const publicPart = { username: 'ann', nickname: '', userRole: 'common', signedInAt: NOW, seenAt: NOW }
+  const advice = Object.keys(zhCN).flatMap(key => /^advice\.(.*)/.exec(key)?.[1] ?? []) as AdviceCode[]
+  const view = { ownKey: 'a', providerNames: undefined, username: '', next: 'b', warnings: advice, settings: [] }
+  const listed = [
+    { key: 'a', expiresAt: NOW, publicPart },
+    { key: 'b', expiresAt: NOW },
+  ]
+  const finding = (level: 'good' | 'warning' | 'failure') => ({ name: level, level, seen: 'seen', remedy: '' })
+  const { good, warning, failure } = { good: finding('good'), warning: finding('warning'), failure: finding('failure') }
+  return [
+    loginPage(words, { ...login, missing: ['CLIENT_ID'], signedOut: 'here' }),
+    loginPage(words, { ...login, ways: [way, way], signedOut: 'everywhere' }),
+    loginPage(words, { ...login, signedIn: { name: 'ann', continueTo: '/' } }),
+    ...[...LOGIN_ERRORS, 'unheard_of'].map(error => loginPage(words, { ...login, error })),
+    ...(Object.keys(NOTICES) as NoticeName[]).map(name =>
+      noticePage(words, name, { retryPath: '/x', isUser: true, requestId: 'r' }),
+    ),
+    confirmSignOutPage(words),
+    lostCookiePage(words, { baseUrl: 'https://a.example', otherHost: 'b.example', requestId: 'r' }),
+    ...sessions.map(session => refusedPage(words, session, { wanted: '/x', requestId: 'r' })),
+    ...sessions.map(session => accountPage(words, { ...loaded, session }, 'Staff')),
+    consolePage(words, { ...view, sessions: listed }),
+    consolePage(words, { ...view, sessions: listed, providerNames: new Map([['staff', 'Staff']]) }),
+    consolePage(words, { ...view, sessions: [] }),
+    ...[[good], [warning], [failure]].map(findings => healthPage(words, findings)),
+  ]
+}
+
+/** A language is called what its own speakers call it. */
+function withoutOtherLanguages(html: string, { lang, languages }: Words): string {
+  const others = languages.filter(other => other.lang !== lang).map(other => other.label)
+  return others.reduce((text, label) => text.replaceAll(`>${label}<`, '><'), html)
+}
+
+suite('the sentences', () => {
+  test('are the same ones with the same values in both languages', () => {
+    assert.deepEqual(checkSentences('en', en, zhCN, { whole: true }), [])
+    assert.deepEqual(Object.keys(en).sort(), Object.keys(zhCN).sort())
+  })
+
+  test('do not compile with one missing, one too many, or a value left out', () => {
+    // @ts-expect-error: one is missing
+    const missing: Sentences<{ one: ''; two: '' }> = { one: '' }
+    // @ts-expect-error: one is too many
+    const surplus: Sentences<{ one: '' }> = { one: '', two: '' }
+    assert.ok(missing && surplus)
+    const { t } = wordsIn('en')
+    // @ts-expect-error: it needs a name
+    assert.equal(t('login.button'), 'Sign in with {name}')
+    // @ts-expect-error: it has no value of this name
+    assert.ok(t('login.button', { nmae: 'x' }))
+    // @ts-expect-error: there is no such sentence
+    assert.throws(() => t('login.tilte'))
+    assert.equal(t('login.button', { name: '{name}' }), 'Sign in with {name}')
+  })
+
+  test('stand in the tables of the languages and nowhere else in the code', () => {
+    const tables = /^src\/pages\/words\/zh-CN(-console)?\.ts$/
+    /** Providers are called what they are called, and the development provider has a voice of its own. */
+    const others = /^src\/(provider\/presets|dev-provider)\//
+    /** Defaults, examples and what a button looks like. */
+    const shown = /^src\/settings\/(rows|provider-rows|config\/config-file)\.ts$/
+    const root = new URL('../../', import.meta.url)
+    const files = ['src', 'browser'].flatMap(folder =>
+      readdirSync(new URL(folder, root), { recursive: true, encoding: 'utf8' }).map(name => `${folder}/${name}`),
+    )
+    const scripts = files.filter(path => /\.[jt]s$/.test(path) && ![tables, others, shown].some(not => not.test(path)))
+    assert.ok(scripts.length > 100)
+    assert.deepEqual(
+      scripts.filter(path => HAN.test(readFileSync(new URL(path, root), 'utf8'))),
+      [],
+    )
+  })
+})
+
+suite('every page', () => {
+  test('in English says its language and has no Chinese sentence', () => {
+    const words = wordsIn('en')
+    for (const html of allPages(words)) {
+      assert.match(html, /<html lang="en">/)
+      const found = withoutOtherLanguages(html, words).match(/.*\p{Script=Han}.*/u)
+      assert.equal(found?.[0], undefined)
+    }
+  })
+
+  test('has every value of its sentences in every language', () => {
+    for (const lang of ['zh-CN', 'en'])
+      for (const html of allPages(wordsIn(lang))) {
+        assert.match(html, new RegExp(`<html lang="${lang}">`))
+        assert.doesNotMatch(html, /[{}]|undefined|\[object/)
+      }
+  })
+
+  test('shows sentences that an operator wrote as text, never as markup', () => {
+    const sentence = '<script>alert(1)</script> & {name}'
+    const config = { words: { 'login.button': sentence, 'login.signed_in': sentence } }
+    for (const html of allPages(wordsIn('zh-CN', config))) assert.doesNotMatch(html, /alert\(1\)<\/script>/)
+    const html = allPages(wordsIn('zh-CN', config)).join()
+    assert.match(html, /&lt;script&gt;alert\(1\)&lt;\/script&gt; &amp; <strong>ann<\/strong>/)
+  })
+
+  test('has dates as the language writes them', () => {
+    const at = Date.parse('2026-03-01T12:34:00')
+    assert.match(wordsIn('zh-CN').date(at), /^2026年3月1日 12:34$/)
+    assert.match(wordsIn('en').date(at), /^Mar 1, 2026, 12:34\sPM$/)
+  })
+
+  test('is headed by the name of the application, in its language unless the operator gave one', () => {
+    const unset = SETTINGS.APP_NAME.default
+    assert.equal(wordsIn('zh-CN', {}, unset).appName, unset)
+    assert.doesNotMatch(wordsIn('en', {}, unset).appName, HAN)
+    assert.equal(wordsIn('en', {}, '采购平台').appName, '采购平台')
+  })
+})
