@@ -27,6 +27,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   caddyfile: checkCaddyfile,
   ts: checkTypes,
   js: checkTypes,
+  tsx: checkTypes,
   json: (_t, { text }) => JSON.parse(text),
   html: checkHtml,
   // test/library/assertion-python.test.ts runs it too.
@@ -154,7 +155,12 @@ function compile(snippets: readonly Snippet[]): string[] {
   try {
     for (const snippet of snippets) writeFileSync(join(folder, fileOf(snippet)), snippet.text)
     const compilerOptions = {
-      paths: { menshen: [join(ROOT, 'src/index.ts')], 'menshen/*': [join(ROOT, 'src/adapters/*.ts')] },
+      paths: {
+        menshen: [join(ROOT, 'src/index.ts')],
+        'menshen/browser': [join(ROOT, 'browser/client.js')],
+        'menshen/*': [join(ROOT, 'src/adapters/*.ts')],
+      },
+      jsx: 'react-jsx',
       moduleDetection: 'force',
       noUnusedLocals: false,
     }

@@ -33,8 +33,8 @@ export interface AssertionClaims {
   readonly exp: number
 }
 
-/** The claims, with further fields that the operator maps: `Assertion<{ dept: string }>`. */
-export type Assertion<More extends object = object> = AssertionClaims & { readonly [Field in keyof More]?: string }
+/** The claims, with further fields that the configuration maps: `Assertion<'dept' | 'level'>`. */
+export type Assertion<F extends string = never> = AssertionClaims & { readonly [K in F]?: string }
 
 export interface AssertionOptions {
   /** Menshen's `BASE_URL`. */
@@ -71,10 +71,10 @@ const KEY_SETS = new Map<string, JWTVerifyGetKey>()
  * Rejects with a `MenshenError` otherwise: `assertion_missing`, `assertion_invalid`, or `keys_unavailable` if the gateway's
  * keys could not be fetched; `bad_settings` if an option is missing.
  */
-export async function verifyAssertion<More extends object = object>(
+export async function verifyAssertion<F extends string = never>(
   request: AssertionCarrier,
   options: AssertionOptions,
-): Promise<Assertion<More>> {
+): Promise<Assertion<F>> {
   const { issuer, audience, keys } = readOptions(options)
   const token = tokenIn(request, options.header ?? HEADER)
   const payload = await verified(token, keys, {
@@ -84,8 +84,8 @@ export async function verifyAssertion<More extends object = object>(
     requiredClaims: ['exp'],
     ...(options.now && { currentDate: new Date(options.now()) }),
   })
-  // Every further field is text, or not there: whatever `More` names.
-  return readClaims(payload, { iss: issuer, aud: audience }) as Assertion<More>
+  // Every further field is text, or not there: whatever `F` names.
+  return readClaims(payload, { iss: issuer, aud: audience }) as Assertion<F>
 }
 
 /** jose leaves out a check whose expectation is `undefined`. */

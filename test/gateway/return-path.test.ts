@@ -210,6 +210,22 @@ test('what a request says in parameters, headers or a made-up cookie is no retur
   assert.equal(answer.headers.location, '/')
 })
 
+test('the login page takes a return path from our own pages, and only one of our own origin', async t => {
+  const { gateway, provider, baseUrl } = await setUp(t)
+  const page = { 'sec-fetch-dest': 'document', 'sec-fetch-mode': 'navigate' }
+  const returnedTo = async (wanted: string, site?: string) => {
+    const visitor = gateway.visitor()
+    const headers = site ? { ...page, 'sec-fetch-site': site } : {}
+    const answer = await visitor.get(`/login?return=${encodeURIComponent(wanted)}`, { headers })
+    assert.equal(answer.status, 200)
+    return (await signIn(visitor, provider)).headers.location ?? ''
+  }
+  assert.equal(await returnedTo('/public?a=b', 'same-origin'), '/public?a=b')
+  for (const site of ['cross-site', 'same-site', undefined]) assert.equal(await returnedTo('/public', site), '/')
+  for (const wanted of EVIL)
+    assert.ok(leadsHome(await returnedTo(wanted, 'same-origin'), baseUrl), JSON.stringify(wanted))
+})
+
 test('the cookie is HttpOnly, Lax, short-lived, and below what browsers keep', async t => {
   const { visitor } = await setUp(t)
   const [given = ''] = (await visitor.get(`/${'a'.repeat(2000)}`)).setCookies

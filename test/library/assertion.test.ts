@@ -94,7 +94,7 @@ suite('verifyAssertion', () => {
       level: 3,
       ou_name: undefined,
     })
-    const claims: Assertion<{ dept: string; level: string }> = await verifyAssertion<{ dept: string; level: string }>(
+    const claims: Assertion<'dept' | 'level'> = await verifyAssertion<'dept' | 'level'>(
       { headers: { 'x-menshen-assertion': token } },
       { issuer, audience: AUDIENCE, now },
     )

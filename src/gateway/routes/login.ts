@@ -3,14 +3,16 @@
 import { factsOf, MenshenError } from '../../errors.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
 import { loginPage, type WayIn } from '../../pages/login-page.ts'
+import { RETURN_FIELD } from '../../pages/refused-page.ts'
 import type { Provider } from '../../provider/provider.ts'
 import { ATTEMPT_SECONDS, isRemembered } from '../../session/attempts.ts'
 import { readReturnPath } from '../../session/return-path.ts'
 import { toOwnHost } from '../admission/own-host.ts'
+import { returnCookieFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
 import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
 import { foreignAnswer, jsonAnswer, pageAnswer, redirectAnswer, tooMany } from '../http/page-answers.ts'
-import { isFromOwnOrigin } from '../http/provenance.ts'
+import { isFromOwnOrigin, isOwnNavigation } from '../http/provenance.ts'
 import { isByScript, type Visit } from '../http/request.ts'
 import { readSignedOut } from '../http/signed-out-cookie.ts'
 import { whoAsks } from '../http/who-asks.ts'
@@ -31,12 +33,20 @@ export async function showLogin(context: GatewayContext, visit: Visit): Promise<
     signedIn: await signedIn(context, visit),
     signedOut: signedOut?.where,
   })
+  const kept = returnCookies(context, visit, query)
   // Said once, and only by the page itself: HEAD has not shown it.
-  if (!signedOut || visit.method !== 'GET') return pageAnswer(context, html)
+  if (!signedOut || visit.method !== 'GET') return pageAnswer(context, html, { cookies: kept })
   // What happened here is true in any case.
   if (signedOut.state !== undefined && query.getAll('state').join() !== signedOut.state)
     context.report('sign_out_unconfirmed')
-  return pageAnswer(context, html, { cookies: [clearCookie(context.cookies.signedOut)] })
+  return pageAnswer(context, html, { cookies: [...kept, clearCookie(context.cookies.signedOut)] })
+}
+
+/** A public page of the application offers to sign in, and wants its visitor back. Another site has no say in it. */
+function returnCookies(context: GatewayContext, visit: Visit, query: URLSearchParams): string[] {
+  const wanted = query.get(RETURN_FIELD)
+  if (!wanted || visit.method !== 'GET' || !isOwnNavigation(visit, context.settings.BASE_URL)) return []
+  return [returnCookieFor(context, wanted)]
 }
 
 /** One button for each provider. */

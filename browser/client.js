@@ -1,0 +1,207 @@
+// menshen/browser: the session as scripts of a page see it, for bundlers and as /_menshen/assets/client.js. Importing it does
+// nothing yet, so it can also be imported where there is no window.
+
+/**
+ * Who is signed in.
+ * @template {string} [F=never] further fields that the configuration maps
+ * @typedef {object} Me
+ * @property {UserInfo & { readonly [K in F]?: string }} userInfo
+ * @property {string} userRole
+ * @property {readonly string[]} groups
+ * @property {string} [provider] which of several
+ * @property {number} expiresAt milliseconds since 1970; a session that can be refreshed goes on
+ */
+
+/**
+ * What the provider says of the user; a field that it does not have is empty.
+ * @typedef {object} UserInfo
+ * @property {string} sub
+ * @property {string} username
+ * @property {string} nickname
+ * @property {string} email
+ * @property {string} phone_number
+ * @property {string} ou_id
+ * @property {string} ou_name
+ */
+
+/**
+ * What to tell a user whose session has ended, in the language of the login page.
+ * @typedef {object} Ended
+ * @property {string} lang
+ * @property {string} text that the session has ended, and what to do
+ * @property {string} link the words of a link to `/login`
+ */
+
+const WARN_BEFORE_MS = 60_000
+const LONGEST_WAIT_MS = 10 * 60_000
+
+/**
+ * `told`: of which end each knows.
+ * @type {Record<'ending' | 'ended' | 'resumed', Set<{ tell: () => void, told?: number }>>}
+ */
+const listeners = { ending: new Set(), ended: new Set(), resumed: new Set() }
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let timer
+let questions = 0
+/** The end of the session as last heard; 0 while there was none: on a public page there may be nobody. */
+let expected = 0
+/** Once it has ended. @type {Ended | undefined} */
+let ended
+
+/**
+ * Who is signed in; `undefined` if nobody is. Rejects if the server cannot tell.
+ * @template {string} [F=never]
+ * @returns {Promise<Me<F> | undefined>}
+ */
+export async function me() {
+  const { answer, said } = await ask()
+  if (said.ended) return undefined
+  if (!said.expiresAt) throw new Error(`/_menshen/me answered ${answer.status}`)
+  return { groups: [], ...said }
+}
+
+/**
+ * To the login page, and afterwards back to this page, or to the path that is given.
+ * @param {string} [returnTo]
+ */
+export function signIn(returnTo) {
+  const { pathname, search, hash } = new URL(returnTo ?? window.location.href, window.location.href)
+  // Only the browser ever sees the fragment: the login page keeps it.
+  window.location.assign(`/login?return=${encodeURIComponent(pathname + search)}${hash}`)
+}
+
+/** Here and at the provider; then to the login page. */
+export function signOut() {
+  const form = document.createElement('form')
+  form.method = 'post'
+  form.action = '/logout'
+  document.body.append(form)
+  form.submit()
+}
+
+/**
+ * A session that cannot be refreshed ends within a minute. Returns what takes the listener away.
+ * @param {(expiresAt: number) => void} listener
+ * @returns {() => void}
+ */
+export function onEnding(listener) {
+  return on('ending', () => listener(expected))
+}
+
+/**
+ * The session has ended, also by a sign-out elsewhere. Returns what takes the listener away.
+ * @param {(ended: Ended) => void} listener
+ * @returns {() => void}
+ */
+export function onEnded(listener) {
+  return on('ended', () => ended && listener(ended))
+}
+
+/**
+ * After an end somebody has signed in again, in another tab. Returns what takes the listener away.
+ * @param {() => void} listener
+ * @returns {() => void}
+ */
+export function onResumed(listener) {
+  return on('resumed', listener)
+}
+
+/**
+ * The server is asked as long as somebody listens.
+ * @param {keyof typeof listeners} what
+ * @param {() => void} tell
+ */
+function on(what, tell) {
+  const listener = { tell }
+  if (!isHeard()) start()
+  listeners[what].add(listener)
+  // Soon: several listeners come at once, and one question answers them all.
+  clearTimeout(timer)
+  timer = setTimeout(check)
+  return () => {
+    listeners[what].delete(listener)
+    if (!isHeard()) stop()
+  }
+}
+
+function isHeard() {
+  return Object.values(listeners).some(({ size }) => size > 0)
+}
+
+function start() {
+  window.addEventListener('focus', check)
+  document.addEventListener('visibilitychange', checkIfSeen)
+  window.addEventListener('storage', checkIfSignIn)
+}
+
+function stop() {
+  window.removeEventListener('focus', check)
+  document.removeEventListener('visibilitychange', checkIfSeen)
+  window.removeEventListener('storage', checkIfSignIn)
+  clearTimeout(timer)
+  questions += 1
+}
+
+function checkIfSeen() {
+  if (document.visibilityState === 'visible') check()
+}
+
+/** Another tab began to sign in. @param {StorageEvent} event */
+function checkIfSignIn(event) {
+  if (event.key === 'oauth_state') check()
+}
+
+async function check() {
+  clearTimeout(timer)
+  const question = ++questions
+  const { answer, said } = await ask().catch(() => ({ answer: undefined, said: {} }))
+  // Several events come at once and answers overtake each other: the last question counts.
+  if (question !== questions) return
+  if (said.ended) return over(said.ended)
+  // Anything else than a clear word proves nothing, such as a 401 that is not ours: ask again later.
+  if (!answer || !said.expiresAt) return wait(WARN_BEFORE_MS)
+  goesOn(said.expiresAt, said.expiresAt - serverTime(answer))
+}
+
+async function ask() {
+  const answer = await fetch('/_menshen/me', { headers: { accept: 'application/json' } })
+  const body = await answer.json().catch(() => undefined)
+  return { answer, said: (answer.ok && body) || (answer.status === 401 && { ended: body?.ended }) || {} }
+}
+
+/** Clocks of browsers can be hours off. @param {Response} answer */
+function serverTime(answer) {
+  return Date.parse(answer.headers.get('date') ?? '') || Date.now()
+}
+
+/** @param {number} expiresAt @param {number} left */
+function goesOn(expiresAt, left) {
+  const isBack = ended
+  expected = expiresAt
+  ended = undefined
+  if (isBack) tell('resumed')
+  if (left > WARN_BEFORE_MS) return wait(left - WARN_BEFORE_MS)
+  tell('ending')
+  wait(left + 1000)
+}
+
+/** @param {number} ms */
+function wait(ms) {
+  timer = setTimeout(check, Math.min(Math.max(ms, 1000), LONGEST_WAIT_MS))
+}
+
+/** @param {Ended} said */
+function over(said) {
+  if (!expected) return
+  ended = said
+  tell('ended')
+}
+
+/** Each of them once for each end. @param {keyof typeof listeners} what */
+function tell(what) {
+  for (const listener of [...listeners[what]]) {
+    if (listener.told === expected) continue
+    listener.told = expected
+    listener.tell()
+  }
+}
