@@ -1,21 +1,25 @@
 // The script that applications may include: it tells their pages that the session ends, and nobody loses a form.
 
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Browser, Page } from 'playwright-core'
-import { startUpstream } from '../forward/upstream.ts'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { createClient, signIn } from '../kit/client.ts'
-import { startMenshen } from '../kit/process.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { type Menshen, startMenshen } from '../kit/process.ts'
+import { type ScriptedProvider, startScriptedProvider } from '../kit/scripted-provider.ts'
 import type { Behaviour } from '../kit/strict-provider.ts'
-import { tempFolder } from '../kit/temp.ts'
 
 const SIGN_IN = '统一身份认证登录'
 const ME = '/_menshen/me'
+/** How the provider behaves unless a test wishes otherwise. */
+const USUAL: Partial<Behaviour> = { expiresIn: 7200, refreshTokens: true, user: { username: 'zhangsan' } }
 const TYPED = '写了半个小时的内容'
 /** `window.told` has the events, in their order; with `?quiet` the page says it itself. */
 const FORM = `<!doctype html><html lang="zh-CN"><title>form</title><link rel="icon" href="data:,">
@@ -31,23 +35,39 @@ const FORM = `<!doctype html><html lang="zh-CN"><title>form</title><link rel="ic
 <form><label>内容 <textarea></textarea></label></form>`
 
 let browser: Browser
+let provider: ScriptedProvider
+let menshen: Menshen
+const folder = mkdtempSync(join(tmpdir(), 'menshen-'))
+const application = createServer((_request, response) => {
+  response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(FORM)
+})
 
 before(async () => {
   browser = await startBrowser()
+  provider = await startScriptedProvider()
+  await once(application.listen(0, '127.0.0.1'), 'listening')
+  const UPSTREAM = `http://127.0.0.1:${(application.address() as AddressInfo).port}`
+  writeFileSync(join(folder, 'menshen.config.ts'), "export default { rules: [{ path: '/public', public: true }] }")
+  menshen = await startMenshen({ ...provider.settings, UPSTREAM, STORE: 'memory:' }, { cwd: folder })
 })
 
-after(() => browser?.close())
+after(async () => {
+  await browser?.close()
+  await menshen?.stop()
+  await provider?.close()
+  application.close()
+  rmSync(folder, { recursive: true, force: true })
+})
 
 test('a session that ended elsewhere: the dialog comes, the form stays, a sign-in in a new tab closes the dialog', async t => {
-  const { page, url, me } = await openForm(t)
+  const { page, me } = await openForm(t)
   await page.getByLabel('内容').fill(TYPED)
-  await signOutElsewhere(page, url)
+  await signOutElsewhere(page)
   const dialog = page.getByRole('dialog')
   assert.equal(await dialog.count(), 0)
 
-  const other = await leaveFor(page)
-  await other.close()
-  await page.bringToFront()
+  await leave(page)
+  await comeBack(page)
   await dialog.waitFor()
   assert.deepEqual(await told(page), ['menshen:ended'])
   assert.equal(await page.locator('textarea').inputValue(), TYPED)
@@ -55,10 +75,11 @@ test('a session that ended elsewhere: the dialog comes, the form stays, a sign-i
   const opened = page.context().waitForEvent('page')
   await dialog.getByRole('link', { name: '重新登录' }).click()
   const tab = await opened
+  await leave(page, tab)
   await tab.getByRole('button', { name: SIGN_IN }).click()
-  await tab.waitForURL(`${url}/`)
+  await tab.waitForURL(`${menshen.url}/`)
   assert.equal(await dialog.isVisible(), true)
-  await page.bringToFront()
+  await comeBack(page)
   await dialog.waitFor({ state: 'hidden' })
   assert.equal(await page.getByLabel('内容').inputValue(), TYPED)
   assert.deepEqual(await told(page), ['menshen:ended'])
@@ -66,18 +87,17 @@ test('a session that ended elsewhere: the dialog comes, the form stays, a sign-i
 })
 
 test('a session that was ended from the console, on a page that says so itself: one event, no dialog', async t => {
-  const { page, url, provider } = await openForm(t, {}, '/form?quiet')
-  const admin = createClient(url)
+  const { page } = await openForm(t, { user: { username: 'lisi' } }, '/form?quiet')
+  const admin = createClient(menshen.url)
   await signIn(admin, provider, { username: 'admin' })
-  const { text } = await admin.get('/_menshen/console?username=zhangsan')
+  const { text } = await admin.get('/_menshen/console?username=lisi')
   const [, session = ''] = /name="session" value="([^"]+)"/.exec(text) ?? []
   await admin.post('/_menshen/console/end', { session })
   for (let times = 0; times < 2; times++) {
-    const other = await leaveFor(page)
+    await leave(page)
     const asked = page.waitForResponse(`**${ME}`)
-    await page.bringToFront()
+    await comeBack(page)
     assert.equal((await asked).status(), 401)
-    await other.close()
   }
   await page.waitForFunction('told.length > 0')
   assert.deepEqual(await told(page), ['menshen:ended'])
@@ -117,13 +137,13 @@ test('a clock of the browser that is a day off changes nothing', async t => {
 })
 
 test('a visitor of a public page has no session that could end', async t => {
-  const { page, url } = await openForm(t)
+  const { page } = await openForm(t)
   await page.context().clearCookies()
   const asked = page.waitForResponse(`**${ME}`)
-  await page.goto(`${url}/public`)
+  await page.goto(`${menshen.url}/public`)
   assert.equal((await asked).status(), 401)
-  await leaveFor(page)
-  await page.bringToFront()
+  await leave(page)
+  await comeBack(page)
   await pause(500)
   assert.deepEqual(await told(page), [])
   assert.equal(await page.getByRole('dialog').count(), 0)
@@ -131,16 +151,7 @@ test('a visitor of a public page has no session that could end', async t => {
 
 /** A user at a form of an application behind, whose script has asked once. */
 async function openForm(t: TestContext, behaviour: Partial<Behaviour> = {}, path = '/form', init?: () => void) {
-  const provider = await startScriptedProvider(behaviour)
-  t.after(() => provider.close())
-  const upstream = await startUpstream(t, (_request, response) => {
-    response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(FORM)
-  })
-  const cwd = tempFolder(t)
-  writeFileSync(join(cwd, 'menshen.config.ts'), "export default { rules: [{ path: '/public', public: true }] }")
-  const menshen = await startMenshen({ ...provider.settings, UPSTREAM: upstream.url, STORE: 'memory:' }, { cwd })
-  t.after(menshen.stop)
-
+  Object.assign(provider.behaviour, USUAL, behaviour)
   const { page, problems } = await openPage(t, browser, { locale: 'zh-CN' })
   page.setDefaultTimeout(20_000)
   // Chromium writes every 401 in red; that of an ended session is what the script asks for.
@@ -160,26 +171,35 @@ async function openForm(t: TestContext, behaviour: Partial<Behaviour> = {}, path
   await page.getByRole('button', { name: SIGN_IN }).click()
   await answered
   await page.waitForURL(menshen.url + path)
-  return { page, provider, url: menshen.url, me: () => asked }
+  return { page, me: () => asked }
 }
 
-/** Another tab in front, as people have them; the page knows that it is behind. */
-async function leaveFor(page: Page): Promise<Page> {
-  const context = page.context()
-  // Otherwise every page believes that it is in front.
-  const session = await context.newCDPSession(page)
-  await session.send('Emulation.setFocusEmulationEnabled', { enabled: false })
-  const other = await context.newPage()
-  await other.bringToFront()
+/** Another tab in front and the window put away, as people do it: one browser hides its page by this, one by that. */
+async function leave(page: Page, other?: Page): Promise<void> {
+  const front = other ?? (await page.context().newPage())
+  await front.bringToFront()
+  await setWindow(page, 'minimized')
   await page.waitForFunction('!document.hasFocus()')
-  return other
+}
+
+async function comeBack(page: Page): Promise<void> {
+  await setWindow(page, 'normal')
+  await page.bringToFront()
+}
+
+async function setWindow(page: Page, windowState: 'minimized' | 'normal'): Promise<void> {
+  const session = await page.context().newCDPSession(page)
+  // Otherwise every page believes that it is in front.
+  await session.send('Emulation.setFocusEmulationEnabled', { enabled: false })
+  const { windowId } = await session.send('Browser.getWindowForTarget')
+  await session.send('Browser.setWindowBounds', { windowId, bounds: { windowState } })
 }
 
 /** With the same ticket, as another tab would; that clears no cookie here. */
-async function signOutElsewhere(page: Page, url: string): Promise<void> {
-  const cookies = await page.context().cookies(url)
+async function signOutElsewhere(page: Page): Promise<void> {
+  const cookies = await page.context().cookies(menshen.url)
   const cookie = cookies.map(({ name, value }) => `${name}=${value}`).join('; ')
-  await createClient(url).post('/logout', '', { headers: { cookie } })
+  await createClient(menshen.url).post('/logout', '', { headers: { cookie } })
 }
 
 function told(page: Page): Promise<string[]> {

@@ -1,16 +1,16 @@
-// A real browser: Debian's chromium, driven by playwright-core.
+// A real browser: Debian's chromium without a window, driven by playwright-core.
 
 import type { TestContext } from 'node:test'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
-import { findProgram } from './packages.ts'
+import { findBrowser } from './packages.ts'
 
 /** Where every name that ends in `.test` leads: to this machine, but not to an address that browsers take for secure. */
 const OWN_NAMES = '--host-resolver-rules=MAP *.test 127.0.0.1'
 
 /** One for a test file: start it in `before`, close it in `after`. */
 export function startBrowser(): Promise<Browser> {
-  const executablePath = findProgram('chromium')
-  if (!executablePath) throw new Error('chromium is not installed; npm test installs it')
+  const executablePath = findBrowser()
+  if (!executablePath) throw new Error('chromium-headless-shell is not installed; npm test installs it')
   return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu', '--disable-quic', OWN_NAMES] })
 }
 
