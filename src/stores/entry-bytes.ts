@@ -2,15 +2,15 @@
 //
 //   8 bytes  expiresAt, as a double
 //   4 bytes  length of the labels
-//   …        labels, as JSON
+//   …        labels, as JSON: a list; with `since` an object of both
 //   …        value
 
 import type { Entry } from './store.ts'
 
 const HEADER = 12
 
-export function packEntry({ value, expiresAt, labels }: Entry): Buffer {
-  const names = Buffer.from(JSON.stringify(labels))
+export function packEntry({ value, expiresAt, labels, since }: Entry): Buffer {
+  const names = Buffer.from(JSON.stringify(since === undefined ? labels : { labels, since }))
   const record = Buffer.allocUnsafe(HEADER + names.length + value.length)
   record.writeDoubleLE(expiresAt, 0)
   record.writeUInt32LE(names.length, 8)
@@ -23,19 +23,25 @@ export function packEntry({ value, expiresAt, labels }: Entry): Buffer {
 export function unpackEntry(record: Buffer): Entry | undefined {
   const valueAt = record.length < HEADER ? Number.POSITIVE_INFINITY : HEADER + record.readUInt32LE(8)
   if (valueAt > record.length) return undefined
-  const labels = readLabels(record.toString('utf8', HEADER, valueAt))
-  if (!labels) return undefined
+  const names = readNames(record.toString('utf8', HEADER, valueAt))
+  if (!names) return undefined
   const value = new Uint8Array(record.buffer, record.byteOffset + valueAt, record.byteLength - valueAt)
-  return { value, expiresAt: expiryOf(record), labels }
+  return { value, expiresAt: expiryOf(record), ...names }
 }
 
-function readLabels(json: string): string[] | undefined {
+function readNames(json: string): Pick<Entry, 'labels' | 'since'> | undefined {
   try {
-    const labels: unknown = JSON.parse(json)
-    return Array.isArray(labels) && labels.every(label => typeof label === 'string') ? labels : undefined
+    const names: unknown = JSON.parse(json)
+    if (isLabels(names)) return { labels: names }
+    const { labels, since } = Object(names)
+    return isLabels(labels) && typeof since === 'number' ? { labels, since } : undefined
   } catch {
     return undefined
   }
+}
+
+function isLabels(labels: unknown): labels is string[] {
+  return Array.isArray(labels) && labels.every(label => typeof label === 'string')
 }
 
 /** Of a damaged one a time that has passed. */

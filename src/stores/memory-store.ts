@@ -2,6 +2,9 @@
 // with it.
 
 import { firstVersion } from './first-version.ts'
+import { createSinceOrder } from './memory-newest.ts'
+import { createMemoryTrail } from './memory-trail.ts'
+import { newestPage, readSinceText } from './newest.ts'
 import type { Entry, Page, Store, Stored } from './store.ts'
 
 /** Each write looks at this many entries for expired ones: more than it can add, so that they cannot pile up. */
@@ -10,8 +13,11 @@ const SWEPT_PER_WRITE = 3
 export function createMemoryStore({ now }: { now: () => number }): Store {
   const entries = createEntries(now)
   const { living } = entries
+  const trail = createMemoryTrail()
 
   return {
+    trail,
+
     async create(key, entry) {
       if (living(key)) return false
       entries.put(key, entry, (entries.versionOf(key) ?? firstVersion()) + 1)
@@ -49,10 +55,20 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
       return next !== undefined && rest.length > limit ? { entries: page, next } : { entries: page }
     },
 
+    async newest({ before, limit }) {
+      const page = newestPage(entries.newestFirst(readSinceText(before)), living, limit)
+      return { ...page, entries: page.entries.map(handOut) }
+    },
+
+    async count() {
+      return entries.countSince()
+    },
+
     async ready() {},
 
     async close() {
       entries.clear()
+      trail.clear()
     },
   }
 }
@@ -61,6 +77,7 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
 function createEntries(now: () => number) {
   const entries = new Map<string, Stored>()
   const labels = createLabels()
+  const bySince = createSinceOrder()
   let sweeping = entries.values()
 
   function living(key: string): Stored | undefined {
@@ -72,6 +89,7 @@ function createEntries(now: () => number) {
     if (!stored) return
     entries.delete(stored.key)
     labels.remove(stored)
+    if (hasSince(stored)) bySince.remove(stored)
   }
 
   function sweep(): void {
@@ -89,12 +107,17 @@ function createEntries(now: () => number) {
     living,
     versionOf: (key: string) => entries.get(key)?.version,
     labelled: (label: string) => labels.keysOf(label).flatMap(key => living(key) ?? []),
+    newestFirst: bySince.newestFirst,
+    countSince: () => bySince.size,
 
     put(key: string, entry: Entry, version: number): void {
       drop(entries.get(key))
-      const stored = { key, value: copy(entry.value), expiresAt: entry.expiresAt, labels: [...entry.labels], version }
+      const { value, expiresAt, since } = entry
+      const times = since === undefined ? { expiresAt } : { expiresAt, since }
+      const stored: Stored = { key, value: copy(value), ...times, labels: [...entry.labels], version }
       entries.set(key, stored)
       labels.add(stored)
+      if (hasSince(stored)) bySince.add({ since: stored.since, key })
       sweep()
     },
 
@@ -107,6 +130,7 @@ function createEntries(now: () => number) {
     clear(): void {
       entries.clear()
       labels.clear()
+      bySince.clear()
     },
   }
 }
@@ -135,6 +159,10 @@ function createLabels() {
 
     clear: () => keysByLabel.clear(),
   }
+}
+
+function hasSince(stored: Stored): stored is Stored & { since: number } {
+  return stored.since !== undefined
 }
 
 function handOut(stored: Stored): Stored {

@@ -1,6 +1,8 @@
 // The contract of every store. Absent is a value, broken is an error: a store that cannot answer throws
 // `MenshenError('store_unavailable')`, and nothing else.
 
+import type { Trail } from './trail.ts'
+
 export interface Entry {
   /** Opaque to the store. */
   readonly value: Uint8Array
@@ -8,6 +10,8 @@ export interface Entry {
   readonly expiresAt: number
   /** Names that the entry can be listed by. */
   readonly labels: readonly string[]
+  /** Milliseconds since the epoch. Entries that have it are counted, and listed newest first. */
+  readonly since?: number
 }
 
 /** An entry as it was read. `version` is a number that no other content of this key has ever had. */
@@ -18,7 +22,7 @@ export interface Stored extends Entry {
 
 export interface Page {
   readonly entries: readonly Stored[]
-  /** What to give as `after` for the next page; absent on the last one. */
+  /** What to give as `after`, or as `before`, for the next page; absent on the last one. */
   readonly next?: string
 }
 
@@ -29,7 +33,14 @@ export interface ListQuery {
   readonly limit: number
 }
 
+export interface NewestQuery {
+  /** A `next` of an earlier page. Any other text counts as none. */
+  readonly before?: string
+  readonly limit: number
+}
+
 export interface Store {
+  readonly trail: Trail
   /** Keeps a new entry and resolves once it would survive `kill -9`. False, and nothing changes, if the key is taken. */
   create(key: string, entry: Entry): Promise<boolean>
   read(key: string): Promise<Stored | undefined>
@@ -46,6 +57,10 @@ export interface Store {
   take(key: string): Promise<Entry | undefined>
   /** One page of the living entries with a label, in the order of their keys. It can be empty and not the last. */
   list(query: ListQuery): Promise<Page>
+  /** One page of the living entries with `since`, the newest first. It can be empty and not the last. */
+  newest(query: NewestQuery): Promise<Page>
+  /** How many living entries have `since`. What expired a moment ago may still be among them. */
+  count(): Promise<number>
   /** Resolves if the store can serve; throws if not. */
   ready(): Promise<void>
   close(): Promise<void>

@@ -4,8 +4,10 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { Entry, ListQuery, Page, Store, Stored } from '../../src/stores/store.ts'
+import { newestConformance } from './newest-conformance.ts'
+import { trailConformance } from './trail-conformance.ts'
 
-interface OpenedStore {
+export interface OpenedStore {
   readonly store: Store
   readonly now: () => number
   /** Resolves when the clock of the store is `ms` later; where that clock is real, by waiting. */
@@ -16,6 +18,8 @@ interface OpenedStore {
 const SOON_MS = 50
 
 export function conformance(name: string, open: () => Promise<OpenedStore>): void {
+  newestConformance(name, open)
+  trailConformance(name, open)
   describe(`${name} keeps the contract of a store:`, () => {
     let opened: OpenedStore
     let store: Store

@@ -239,17 +239,24 @@ test('a page of the embedded store is short rather than late, and the next one g
   const directory = await folderFor(context)
   const store = await openLmdbStore({ directory, now: () => time, sweepEveryMs: 1_000_000 })
   context.after(() => store.close())
-  const create = (key: string, expiresAt: number) => store.create(key, { ...entry('a', ['label']), expiresAt })
-  await Promise.all(Array.from({ length: 2500 }, (_, i) => create(`k${1000 + i}`, time + 1)))
-  await create('last', time + 1000)
+  const create = (key: string, expiresAt: number, since: number) =>
+    store.create(key, { ...entry('a', ['label']), expiresAt, since })
+  await Promise.all(Array.from({ length: 2500 }, (_, i) => create(`k${1000 + i}`, time + 1, 2)))
+  await create('last', time + 1000, 1)
   time += 1
-  const pages: string[][] = []
-  for (let after: string | undefined = ''; after !== undefined; ) {
-    const page: Page = await store.list({ label: 'label', after, limit: 10 })
-    pages.push(page.entries.map(({ key }) => key))
-    after = page.next
+  const listings = {
+    list: (after: string) => store.list({ label: 'label', after, limit: 10 }),
+    newest: (before: string) => store.newest({ before, limit: 10 }),
   }
-  assert.deepEqual(pages, [[], [], ['last']])
+  for (const listing of Object.values(listings)) {
+    const pages: string[][] = []
+    for (let from: string | undefined = ''; from !== undefined; ) {
+      const page: Page = await listing(from)
+      pages.push(page.entries.map(({ key }) => key))
+      from = page.next
+    }
+    assert.deepEqual(pages, [[], [], ['last']])
+  }
 })
 
 test('the folder of the embedded store and its files are for its owner alone', async context => {
@@ -265,15 +272,15 @@ test('expired entries leave the files of the embedded store, the living stay', a
   const directory = await folderFor(context)
   const store = await openLmdbStore({ directory, now: Date.now, sweepEveryMs: 1 })
   context.after(() => store.close())
-  const expired = { ...entry('old', ['label']), expiresAt: Date.now() - 1 }
+  const expired = { ...entry('old', ['label']), expiresAt: Date.now() - 1, since: 1 }
   await Promise.all(Array.from({ length: 1200 }, (_, i) => store.create(`old${i}`, expired)))
-  await store.create('living', entry('new', ['label']))
+  await store.create('living', { ...entry('new', ['label']), since: 2 })
 
   const files = await openFiles(directory)
   context.after(() => files.root.close())
-  const counts = () => [files.records, files.byLabel, files.byExpiry].map(db => db.getKeysCount())
+  const counts = () => [files.records, files.byLabel, files.byExpiry, files.bySince].map(db => db.getKeysCount())
   while (counts().some(count => count > 1)) await nextTurn()
-  assert.deepEqual(counts(), [1, 1, 1])
+  assert.deepEqual(counts(), [1, 1, 1, 1])
   assert.ok(await store.read('living'))
 })
 
@@ -286,6 +293,8 @@ test('a closed embedded store says that it is unavailable', async context => {
     store.read('k'),
     store.create('l', entry('a')),
     store.list({ label: 'label', limit: 1 }),
+    store.newest({ limit: 1 }),
+    store.count(),
     store.ready(),
   ]) {
     await assert.rejects(call, { code: 'store_unavailable' })

@@ -15,8 +15,8 @@ process.on('message', async ({ id, calls, thenDie }: Order) => {
 process.on('disconnect', () => store.close())
 
 async function outcomeOf([verb, ...args]: Calls[number]): Promise<Outcome> {
-  const call = store[verb] as (...args: unknown[]) => Promise<unknown>
-  return call(...args).then(
+  const call = Reflect.get(verb.startsWith('trail.') ? store.trail : store, verb.replace('trail.', ''))
+  return Promise.resolve(call(...args)).then(
     result => ({ result }),
     error => ({ error: error.code ?? String(error) }),
   )

@@ -4,8 +4,10 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import type { Store } from '../../src/stores/store.ts'
+import type { Trail } from '../../src/stores/trail.ts'
 
-export type Calls = readonly (readonly [verb: keyof Store, ...args: readonly unknown[]])[]
+export type Verb = Exclude<keyof Store, 'trail'> | `trail.${keyof Trail}`
+export type Calls = readonly (readonly [verb: Verb, ...args: readonly unknown[]])[]
 export type Outcome = { readonly result: unknown; readonly error?: undefined } | { readonly error: string }
 export interface Order {
   readonly id: number

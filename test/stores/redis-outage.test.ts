@@ -15,6 +15,10 @@ const VERBS: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
   remove: store => store.remove('k'),
   take: store => store.take('k'),
   list: store => store.list({ label: 'label', limit: 10 }),
+  newest: store => store.newest({ limit: 10 }),
+  count: store => store.count(),
+  append: store => store.trail.append([{ value: new Uint8Array(1), tags: ['tag'] }], 10),
+  readTrail: store => store.trail.read({ tag: 'tag', limit: 10, scan: 10 }),
   ready: store => store.ready(),
 }
 

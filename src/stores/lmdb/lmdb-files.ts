@@ -34,6 +34,8 @@ export async function openFiles(directory: string) {
       byLabel: root.openDB<Buffer, string>('byLabel', { encoding: 'binary' }),
       generations: root.openDB<Buffer, string>('marks', { encoding: 'binary', useVersions: true }),
       byExpiry: root.openDB<Buffer, [expiresAt: number, key: string]>('byExpiry', { encoding: 'binary' }),
+      bySince: root.openDB<Buffer, [since: number, key: string]>('bySince', { encoding: 'binary' }),
+      trail: root.openDB<Buffer, number>('trail', { encoding: 'binary' }),
     }
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)

@@ -1,8 +1,9 @@
-// Lists the living records of a label, page by page.
+// Lists the living records, of a label or the newest, page by page.
 
-import type { ListQuery, Page, Stored } from '../store.ts'
+import { newestPage, readSinceText } from '../newest.ts'
+import type { ListQuery, NewestQuery, Page, Stored } from '../store.ts'
 import type { LmdbFiles } from './lmdb-files.ts'
-import { keysWithLabel } from './lmdb-indexes.ts'
+import { keysWithLabel, newestFirst } from './lmdb-indexes.ts'
 import type { LmdbReader } from './lmdb-reader.ts'
 
 /** A page is short rather than late: so many expired ones are passed over for it. */
@@ -13,8 +14,8 @@ export function listLiving(files: LmdbFiles, reader: LmdbReader, { label, after 
     const entries: Stored[] = []
     let passedOver = 0
     for (const key of keysWithLabel(files, label, after)) {
-      const stored = reader.find(key)
-      if (!stored || !reader.isLiving(stored)) {
+      const stored = reader.findLiving(key)
+      if (!stored) {
         if (++passedOver === MOST_PASSED_OVER) return { entries, next: key }
         continue
       }
@@ -23,4 +24,8 @@ export function listLiving(files: LmdbFiles, reader: LmdbReader, { label, after 
     }
     return { entries }
   })
+}
+
+export function listNewest(files: LmdbFiles, reader: LmdbReader, { before, limit }: NewestQuery): Page {
+  return reader.latest(() => newestPage(newestFirst(files, readSinceText(before)), reader.findLiving, limit))
 }

@@ -13,6 +13,8 @@ export interface LmdbReader extends Proofs {
   latest<Result>(look: () => Result): Result
   /** For a `look`: the record, expired or not. */
   find(key: string): Stored | undefined
+  /** For a `look`: the record, if it has not expired. */
+  findLiving(key: string): Stored | undefined
   isLiving(entry: Entry): boolean
   /** The latest of it, if it has not expired. */
   living(key: string): Stored | undefined
@@ -68,14 +70,17 @@ export function createLmdbReader({ files, now, closing }: ReaderOptions): LmdbRe
     return expiresAt > now()
   }
 
+  function findLiving(key: string): Stored | undefined {
+    const stored = find(key)
+    return stored && isLiving(stored) ? stored : undefined
+  }
+
   return {
     latest,
     find,
+    findLiving,
     isLiving,
-    living(key) {
-      const stored = latest(() => find(key))
-      return stored && isLiving(stored) ? stored : undefined
-    },
+    living: key => latest(() => findLiving(key)),
     holds: (key, version) => reading(() => proofs.holds(key, version)),
     lookAgain: proofs.lookAgain,
   }

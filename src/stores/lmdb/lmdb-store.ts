@@ -3,9 +3,11 @@
 import type { Entry, Store } from '../store.ts'
 import { onDisk, unavailable } from './lmdb-failures.ts'
 import { openFiles } from './lmdb-files.ts'
-import { listLiving } from './lmdb-listing.ts'
+import { countNewest } from './lmdb-indexes.ts'
+import { listLiving, listNewest } from './lmdb-listing.ts'
 import { createLmdbReader } from './lmdb-reader.ts'
 import { startSweeper } from './lmdb-sweeper.ts'
+import { createLmdbTrail } from './lmdb-trail.ts'
 import { createLmdbWriter } from './lmdb-writer.ts'
 
 interface LmdbStoreOptions {
@@ -29,6 +31,8 @@ export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Lmd
   }
 
   return {
+    trail: createLmdbTrail({ files, reader, closing: closing.signal }),
+
     async create(key, entry) {
       while (true) {
         const old = reader.latest(() => reader.find(key))
@@ -56,6 +60,14 @@ export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Lmd
 
     async list(query) {
       return listLiving(files, reader, query)
+    },
+
+    async newest(query) {
+      return listNewest(files, reader, query)
+    },
+
+    async count() {
+      return reader.latest(() => countNewest(files))
     },
 
     async ready() {

@@ -5,9 +5,10 @@
 import { RedisCluster } from 'redis'
 import { inTime } from '../deadline.ts'
 import { COMMAND_OPTIONS, clientOptions, DEADLINE_MS } from './client-options.ts'
-import { commandsOf, scripts } from './commands.ts'
+import { commandsOf } from './commands.ts'
 import { type Connect, superviseConnection } from './connection.ts'
 import type { ClusterAddress } from './redis-address.ts'
+import { scripts } from './scripts.ts'
 import { tlsOptionsOf } from './tls-options.ts'
 
 const NO_CACHE = 0

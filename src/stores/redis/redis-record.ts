@@ -1,4 +1,4 @@
-// An entry as one string of Redis. The script PUT in commands.ts reads the version and the expiry.
+// An entry as one string of Redis. The script PUT in scripts.ts reads the version and the expiry.
 //
 //   8 bytes  version, as a double
 //   8 bytes  generation
@@ -7,7 +7,7 @@
 import { packEntry, unpackEntry } from '../entry-bytes.ts'
 import type { Entry, Stored } from '../store.ts'
 
-/** An entry as it lies in Redis, `generation` being what its members in the indexes have in common: see label-index.ts. */
+/** An entry as it lies in Redis, `generation` being what its members in the indexes have in common: see indexes/label-index.ts. */
 export interface Indexed extends Stored {
   readonly generation: string
 }

@@ -12,10 +12,12 @@ import type { Store, Stored } from '../store.ts'
 import { DEADLINE_MS } from './client-options.ts'
 import { toCluster } from './cluster.ts'
 import type { Connect, Connection } from './connection.ts'
-import { listPage } from './listing.ts'
+import { listPage, newestPage } from './indexes/listing.ts'
+import { NEWEST } from './indexes/newest-index.ts'
 import { openReconnectingClient, type ReconnectingClient } from './reconnecting-client.ts'
 import { parseRedisAddress, type RedisAddress } from './redis-address.ts'
 import type { Indexed } from './redis-record.ts'
+import { createRedisTrail } from './redis-trail.ts'
 import { putRecord, takeRecord } from './redis-writes.ts'
 import { toPrimary, toServer } from './single.ts'
 
@@ -50,6 +52,8 @@ export async function openRedisStore({ address, now, report, cacheSize = 10_000 
   }
 
   return {
+    trail: createRedisTrail(ask),
+
     create: (key, entry) => ask(connection => putRecord(connection, { key, entry }, now)),
 
     async read(key) {
@@ -80,6 +84,13 @@ export async function openRedisStore({ address, now, report, cacheSize = 10_000 
       const { entries, ...rest } = await ask(connection => listPage(connection, query, now()))
       return { entries: entries.map(handOut), ...rest }
     },
+
+    async newest(query) {
+      const { entries, ...rest } = await ask(connection => newestPage(connection, query, now()))
+      return { entries: entries.map(handOut), ...rest }
+    },
+
+    count: () => ask(({ commands }) => commands.countAbove(NEWEST[1], now())),
 
     async ready() {
       await ask(({ commands }) => commands.ping())
@@ -118,6 +129,6 @@ function connectorOf(address: RedisAddress, cacheSize: number): Connect {
 }
 
 /** Neither side sees what the other does to its bytes. */
-function handOut({ key, version, expiresAt, labels, value }: Indexed): Stored {
-  return { key, version, expiresAt, labels, value: new Uint8Array(value) }
+function handOut({ generation: _, value, ...stored }: Indexed): Stored {
+  return { ...stored, value: new Uint8Array(value) }
 }

@@ -1,10 +1,10 @@
-// Changes a record in Redis, and its indexes around it: see label-index.ts.
+// Changes a record in Redis, and its indexes around it: see indexes/label-index.ts.
 
 import { firstVersion } from '../first-version.ts'
 import type { Entry } from '../store.ts'
 import type { Connection } from './connection.ts'
-import { isIndexedAlike, newGeneration } from './label-index.ts'
-import { addToIndexes, removeFromIndexes } from './listing.ts'
+import { addToIndexes, removeFromIndexes } from './indexes/index-writes.ts'
+import { isIndexedAlike, newGeneration } from './indexes/label-index.ts'
 import { decodeReply, encodeRecord, encodeVersion, type Indexed, keptMs, recordName } from './redis-record.ts'
 
 interface RecordWrite {

@@ -6,10 +6,11 @@
 import { RedisClient } from 'redis'
 import { inTime } from '../deadline.ts'
 import { COMMAND_OPTIONS, clientOptions, DEADLINE_MS } from './client-options.ts'
-import { commandsOf, scripts } from './commands.ts'
+import { commandsOf } from './commands.ts'
 import { type Connect, type Connection, superviseConnection } from './connection.ts'
 import type { Host, SentinelAddress, SingleAddress } from './redis-address.ts'
 import { keyOf } from './redis-record.ts'
+import { scripts } from './scripts.ts'
 import { findPrimary } from './sentinels.ts'
 import { type TlsOptions, tlsOptionsOf } from './tls-options.ts'
 

@@ -9,13 +9,13 @@
 // when its expiry has passed, whatever became of the record.
 
 import { hash, randomBytes } from 'node:crypto'
-import type { Entry } from '../store.ts'
-import { GENERATION_LENGTH, type Indexed } from './redis-record.ts'
+import type { Entry } from '../../store.ts'
+import { GENERATION_LENGTH, type Indexed } from '../redis-record.ts'
 
-const EXPIRY_DIGITS = 16
-const TAIL_LENGTH = EXPIRY_DIGITS + GENERATION_LENGTH
+export const TIME_DIGITS = 16
+const TAIL_LENGTH = TIME_DIGITS + GENERATION_LENGTH
 
-interface Member {
+export interface Member {
   readonly text: string
   readonly key: string
   readonly expiresAt: number
@@ -36,8 +36,12 @@ export function indexesOf({ labels }: Entry): string[] {
 }
 
 export function memberOf({ key, generation, expiresAt }: Pick<Indexed, 'key' | 'generation' | 'expiresAt'>): string {
-  const expiry = Math.min(Math.max(Math.ceil(expiresAt), 0), Number.MAX_SAFE_INTEGER)
-  return `${key}\0${String(expiry).padStart(EXPIRY_DIGITS, '0')}${generation}`
+  return `${key}\0${digitsOf(expiresAt)}${generation}`
+}
+
+/** A time in texts that are in its order. */
+export function digitsOf(time: number): string {
+  return String(Math.min(Math.max(Math.ceil(time), 0), Number.MAX_SAFE_INTEGER)).padStart(TIME_DIGITS, '0')
 }
 
 export function readMember(text: string): Member {
@@ -45,8 +49,8 @@ export function readMember(text: string): Member {
   return {
     text,
     key: text.slice(0, -TAIL_LENGTH - 1),
-    expiresAt: Number(tail.slice(0, EXPIRY_DIGITS)),
-    generation: tail.slice(EXPIRY_DIGITS),
+    expiresAt: Number(tail.slice(0, TIME_DIGITS)),
+    generation: tail.slice(TIME_DIGITS),
   }
 }
 
@@ -56,5 +60,6 @@ export function startAfter(key: string | undefined): string {
 }
 
 export function isIndexedAlike(one: Entry, other: Entry): boolean {
-  return one.expiresAt === other.expiresAt && JSON.stringify(one.labels) === JSON.stringify(other.labels)
+  const places = ({ expiresAt, since, labels }: Entry) => JSON.stringify([expiresAt, since, labels])
+  return places(one) === places(other)
 }

@@ -1,0 +1,164 @@
+// The contract of a store's trail as a list of sentences. Every store runs them.
+
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, describe, test } from 'node:test'
+import type { PlacedEvent, Trail, TrailEvent, TrailPage, TrailQuery } from '../../src/stores/trail.ts'
+import type { OpenedStore } from './conformance.ts'
+
+const KEEP = 1000
+const ALL = { limit: 100, scan: 100 }
+
+export function trailConformance(name: string, open: () => Promise<OpenedStore>): void {
+  describe(`${name} keeps the contract of a trail:`, () => {
+    let opened: OpenedStore
+    let trail: Trail
+    beforeEach(async () => {
+      opened = await open()
+      trail = opened.store.trail
+    })
+    afterEach(() => opened.close())
+
+    const append = (...events: TrailEvent[]) => trail.append(events, KEEP)
+
+    test('an empty one gives an empty page, from either end', async () => {
+      for (const query of [{}, { before: '' }, { after: '' }])
+        assert.deepEqual(await trail.read({ ...ALL, ...query }), { events: [] })
+    })
+
+    test('events come back whole, the newest first', async () => {
+      const value = new Uint8Array(1000).map((_, n) => n)
+      await append(event('a', 'x', '', '标签 "with" space\0'), { value, tags: [] })
+      await append(event(''))
+      const { events } = await trail.read(ALL)
+      assert.deepEqual(
+        events.map(({ value, tags }) => ({ value: new Uint8Array(value), tags })),
+        [event(''), { value, tags: [] }, event('a', 'x', '', '标签 "with" space\0')],
+      )
+    })
+
+    test('positions are in the order of the events, all different, and safe in an address', async () => {
+      await Promise.all(['a', 'b', 'c', 'd'].map(text => append(event(text), event(text))))
+      const positions = (await trail.read({ ...ALL, after: '' })).events.map(({ position }) => position)
+      assert.equal(new Set(positions).size, 8)
+      assert.deepEqual(positions.toSorted(), positions)
+      for (const position of positions) assert.match(position, /^[\w-]+$/)
+    })
+
+    test('the events of one call stay together and in order, also when many append at once', async () => {
+      await Promise.all(Array.from({ length: 20 }, (_, n) => append(event(`${n}a`), event(`${n}b`))))
+      const texts = textsIn(await trail.read({ ...ALL, after: '' }))
+      assert.equal(texts.length, 40)
+      for (let n = 0; n < 40; n += 2) assert.equal(texts[n]?.replace('a', 'b'), texts[n + 1])
+    })
+
+    test('pages go back in time, and the last one has no next', async () => {
+      await append(...'0123456789'.split('').map(text => event(text)))
+      const pages = (limit: number) => pagesOf(trail, { limit, scan: 100 })
+      assert.deepEqual(await pages(4), ['9876', '5432', '10'])
+      assert.deepEqual(await pages(5), ['98765', '43210'])
+      assert.deepEqual(await pages(100), ['9876543210'])
+    })
+
+    test('with after they go forward, and what is added meanwhile is at the end', async () => {
+      await append(...'01234'.split('').map(text => event(text)))
+      const first = await trail.read({ after: '', limit: 3, scan: 100 })
+      assert.deepEqual(textsIn(first), ['0', '1', '2'])
+      await append(event('5'))
+      const rest = await trail.read({ after: first.next ?? 'none', limit: 3, scan: 100 })
+      assert.deepEqual([textsIn(rest), rest.next], [['3', '4', '5'], undefined])
+      const last = rest.events.at(-1)?.position ?? ''
+      assert.deepEqual(await trail.read({ ...ALL, after: last }), { events: [] })
+      await append(event('6'))
+      assert.deepEqual(textsIn(await trail.read({ ...ALL, after: last })), ['6'])
+    })
+
+    test('with a tag only events that have it are given', async () => {
+      await append(event('0', 'even'), event('1', 'odd', 'one'), event('2', 'even'), event('3', 'odd'), event('4'))
+      assert.deepEqual(textsIn(await trail.read({ ...ALL, tag: 'odd' })), ['3', '1'])
+      assert.deepEqual(textsIn(await trail.read({ ...ALL, tag: 'odd', after: '' })), ['1', '3'])
+      assert.deepEqual(await pagesOf(trail, { tag: 'even', limit: 1, scan: 100 }), ['2', '0'])
+      for (const tag of ['od', '', 'oddone', 'o"d', ','])
+        assert.deepEqual(await trail.read({ ...ALL, tag }), { events: [] })
+    })
+
+    test('no more events are looked at than `scan` says, and the next page goes on there', async () => {
+      await append(...'0123456789'.split('').map(text => event(text, text === '1' ? 'rare' : 'usual')))
+      assert.deepEqual(await pagesOf(trail, { tag: 'rare', limit: 5, scan: 4 }), ['', '', '1'])
+      assert.deepEqual(await pagesOf(trail, { limit: 5, scan: 4 }), ['9876', '5432', '10'])
+    })
+
+    test('the oldest beyond `keep` are let go of, also when it becomes smaller', async () => {
+      const kept = async () => textsIn(await trail.read({ ...ALL, after: '' })).join('')
+      for (const text of '01234') await trail.append([event(text)], 3)
+      assert.equal(await kept(), '234')
+      await trail.append([event('5'), event('6'), event('7'), event('8')], 3)
+      assert.equal(await kept(), '678')
+      await trail.append([event('9')], 2)
+      assert.equal(await kept(), '89')
+      await trail.append([], 1)
+      assert.equal(await kept(), '9')
+    })
+
+    test('paging goes on where it was when events are added and let go of in between', async () => {
+      await append(...'01234567'.split('').map(text => event(text)))
+      const { next } = await trail.read({ limit: 2, scan: 100 })
+      await trail.append([event('8'), event('9')], 7)
+      assert.deepEqual(textsIn(await trail.read({ ...ALL, before: next ?? '' })), ['5', '4', '3'])
+      const { events } = await trail.read(ALL)
+      await trail.append([event('a')], 1)
+      const gone = events.at(-1)?.position ?? ''
+      assert.deepEqual(textsIn(await trail.read({ ...ALL, after: gone })), ['a'])
+      assert.deepEqual(await trail.read({ ...ALL, before: gone }), { events: [] })
+    })
+
+    test('a text that is no position counts as none', async () => {
+      await append(event('a'), event('b'))
+      for (const odd of ['', '-', '+', '(1', '$', '1', '0-0', '-1', '1e3', 'NaN', '9'.repeat(5000), '\0', '中']) {
+        assert.deepEqual(textsIn(await trail.read({ ...ALL, before: odd })), ['b', 'a'], odd)
+        assert.deepEqual(textsIn(await trail.read({ ...ALL, after: odd })), ['a', 'b'], odd)
+      }
+    })
+
+    test('the bytes given and the bytes read belong to the caller', async () => {
+      const given = event('safe')
+      const appending = append(given)
+      given.value.fill(0)
+      await appending
+      const [found] = (await trail.read(ALL)).events
+      await append(event('x'.repeat(1000)))
+      await trail.read(ALL)
+      assert.equal(found && textOf(found), 'safe')
+      found?.value.fill(0)
+      assert.equal(textsIn(await trail.read(ALL))[1], 'safe')
+    })
+
+    test('the trail and the entries know nothing of each other', async () => {
+      await append(event('a', 'label'))
+      assert.equal(await opened.store.count(), 0)
+      assert.deepEqual(await opened.store.list({ label: 'label', limit: 10 }), { entries: [] })
+    })
+  })
+}
+
+function event(text: string, ...tags: string[]): TrailEvent {
+  return { value: new TextEncoder().encode(text), tags }
+}
+
+function textOf({ value }: TrailEvent): string {
+  return new TextDecoder().decode(value)
+}
+
+function textsIn({ events }: TrailPage): string[] {
+  return events.map((each: PlacedEvent) => textOf(each))
+}
+
+async function pagesOf(trail: Trail, query: TrailQuery): Promise<string[]> {
+  const pages: string[] = []
+  let before: string | undefined
+  do {
+    const page = await trail.read(before === undefined ? query : { ...query, before })
+    pages.push(textsIn(page).join(''))
+    before = page.next
+  } while (before !== undefined)
+  return pages
+}
