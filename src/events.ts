@@ -229,8 +229,21 @@ export interface Work {
   readonly session: 'find'
   readonly refresh: 'tokens'
   readonly provider: 'token' | 'refresh' | 'user_info' | 'sign_out' | 'introspect' | 'metadata' | 'keys'
-  readonly store: 'create' | 'read' | 'replace' | 'remove' | 'take' | 'list' | 'ready'
+  readonly store: StoreVerb
 }
+
+type StoreVerb =
+  | 'create'
+  | 'read'
+  | 'replace'
+  | 'remove'
+  | 'take'
+  | 'list'
+  | 'newest'
+  | 'count'
+  | 'trail_append'
+  | 'trail_read'
+  | 'ready'
 
 /** Does the work, and lets whoever observes know how long it took and how it ended. */
 export type Measure = <Kind extends keyof Work, Result>(

@@ -12,6 +12,12 @@ export function observedStore(store: Store, measure: Measure): Store {
     remove: key => measure('store', 'remove', () => store.remove(key)),
     take: key => measure('store', 'take', () => store.take(key)),
     list: query => measure('store', 'list', () => store.list(query)),
+    newest: query => measure('store', 'newest', () => store.newest(query)),
+    count: () => measure('store', 'count', () => store.count()),
+    trail: {
+      append: (events, keep) => measure('store', 'trail_append', () => store.trail.append(events, keep)),
+      read: query => measure('store', 'trail_read', () => store.trail.read(query)),
+    },
     ready: () => measure('store', 'ready', () => store.ready()),
     close: () => store.close(),
   }
