@@ -10,6 +10,8 @@ export const OWN_PATHS = {
   check: '/_menshen/check',
   console: '/_menshen/console',
   consoleHealth: '/_menshen/console/health',
+  consoleSessions: '/_menshen/console/sessions',
+  consoleSettings: '/_menshen/console/settings',
   doctor: '/_menshen/doctor',
   doctorSignIn: '/_menshen/doctor/sign-in',
   endSession: '/_menshen/console/end',

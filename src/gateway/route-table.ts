@@ -5,8 +5,10 @@ import { OWN_PATHS } from '../own-paths.ts'
 import { admit, type SignedInCaller } from './admission/admit.ts'
 import { refusedAnswer } from './admission/refused.ts'
 import { toLogin } from './admission/visitor.ts'
-import { endSession, showConsole } from './console/console.ts'
-import { showHealth } from './console/health.ts'
+import { showHealth } from './console/console-health.ts'
+import { endSession, showSessions } from './console/console-sessions.ts'
+import { showSettings } from './console/console-settings.ts'
+import { showOverview } from './console/overview.ts'
 import type { GatewayContext } from './context.ts'
 import { readForm } from './http/form.ts'
 import { errorAnswer, redirectAnswer, tooMany } from './http/page-answers.ts'
@@ -43,7 +45,9 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   [OWN_PATHS.ready]: { GET: ready, HEAD: ready },
   [OWN_PATHS.jwks]: { GET: publicKeys, HEAD: publicKeys },
   [OWN_PATHS.me]: { GET: me, HEAD: me },
-  [OWN_PATHS.console]: { GET: guarded(showConsole), HEAD: guarded(showConsole) },
+  [OWN_PATHS.console]: { GET: guarded(showOverview), HEAD: guarded(showOverview) },
+  [OWN_PATHS.consoleSessions]: { GET: guarded(showSessions), HEAD: guarded(showSessions) },
+  [OWN_PATHS.consoleSettings]: { GET: guarded(showSettings), HEAD: guarded(showSettings) },
   [OWN_PATHS.consoleHealth]: { GET: guarded(showHealth), HEAD: guarded(showHealth) },
   [OWN_PATHS.endSession]: { POST: guarded(endSession) },
   [OWN_PATHS.language]: { POST: guarded(chooseLanguage) },

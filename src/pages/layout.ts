@@ -5,20 +5,36 @@ import type { Words } from './words/words.ts'
 
 export type Html = ReturnType<typeof html>
 
-interface Frame {
+interface Document {
   readonly words: Words
   readonly title: string
   readonly body: Html
+  readonly scripts?: readonly string[]
+  /** On top of the common one. */
+  readonly styles?: readonly string[]
+}
+
+interface Card extends Omit<Document, 'scripts' | 'styles'> {
   readonly script?: string
-  /** A stylesheet of its own, on top of the common one. */
-  readonly style?: string
-  readonly wide?: boolean
 }
 
 const STYLE = assetUrl('menshen.css')
-const ICON = assetUrl('icon.svg')
+export const ICON = assetUrl('icon.svg')
 
-export function page({ words, title, body, script, style, wide }: Frame): string {
+export function page({ words, title, body, script }: Card): string {
+  return document({
+    words,
+    title,
+    scripts: script === undefined ? [] : [script],
+    body: html`<main class="card">
+<img class="mark" src="${ICON}" alt="" width="56" height="56">
+${body}
+</main>
+<footer>${words.t('page.footer')}</footer>`,
+  })
+}
+
+export function document({ words, title, body, scripts = [], styles = [] }: Document): string {
   return String(html`<!doctype html>
 <html lang="${words.lang}">
 <head>
@@ -29,15 +45,11 @@ export function page({ words, title, body, script, style, wide }: Frame): string
 <title>${title} · ${words.appName}</title>
 <link rel="icon" href="${ICON}" type="image/svg+xml">
 <link rel="stylesheet" href="${STYLE}">
-${style ? html`<link rel="stylesheet" href="${assetUrl(style)}">` : ''}
-${script ? html`<script type="module" src="${assetUrl(script)}"></script>` : ''}
+${styles.map(style => html`<link rel="stylesheet" href="${assetUrl(style)}">`)}
+${scripts.map(script => html`<script type="module" src="${assetUrl(script)}"></script>`)}
 </head>
 <body>
-<main class="${wide ? 'card wide' : 'card'}">
-<img class="mark" src="${ICON}" alt="" width="56" height="56">
 ${body}
-</main>
-<footer>${words.t('page.footer')}</footer>
 </body>
 </html>
 `)

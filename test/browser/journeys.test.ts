@@ -111,7 +111,7 @@ test('two impatient clicks sign in once', async t => {
 
 test('a deep link is found again with its query and its fragment, once', async t => {
   const { page } = await visitor(t)
-  const deep = `${menshen.url}/_menshen/console?username=%E4%B8%AD%20%2B%26&x=2#/tab/%E4%B8%89?x=1&y=%23`
+  const deep = `${menshen.url}/_menshen/console/sessions?username=%E4%B8%AD%20%2B%26&x=2#/tab/%E4%B8%89?x=1&y=%23`
   await page.goto(deep)
   assert.equal(new URL(page.url()).pathname, '/login')
   await chooseUser(page, 'admin')
@@ -127,7 +127,7 @@ test('a deep link is found again with its query and its fragment, once', async t
 
 test('a deep link under another name of this machine leads to the same page, and back to it after the sign-in', async t => {
   const { page } = await visitor(t)
-  const deep = '/_menshen/console?username=nobody#settings'
+  const deep = '/_menshen/console/sessions?username=nobody#settings'
   await page.goto(menshen.url.replace('localhost', '127.0.0.1') + deep)
   assert.equal(new URL(page.url()).origin + new URL(page.url()).pathname, `${menshen.url}/login`)
   await chooseUser(page, 'admin')
@@ -137,7 +137,7 @@ test('a deep link under another name of this machine leads to the same page, and
 
 test('who declines reads why, and is brought to the deep link at the second try', async t => {
   const { page } = await visitor(t)
-  const deep = `${menshen.url}/_menshen/console?username=nobody#settings`
+  const deep = `${menshen.url}/_menshen/console/sessions?username=nobody#settings`
   await page.goto(deep)
   await page.getByRole('button', { name: SIGN_IN }).click()
   await page.getByRole('button', { name: '拒绝' }).click()
@@ -197,20 +197,21 @@ test('a developer sees the other session in the console, ends it, and its user i
 
   await signIn(developer, 'admin')
   await developer.getByRole('link', { name: '控制台' }).click()
+  await developer.getByRole('link', { name: '在线用户' }).click()
   await developer.getByLabel('按用户名查找').fill('lisi')
   await developer.getByRole('button', { name: '查找' }).click()
-  await developer.waitForURL('**/_menshen/console?username=lisi')
+  await developer.waitForURL('**/_menshen/console/sessions?username=lisi')
   const row = developer.getByRole('row', { name: /lisi/ })
   assert.match(await row.innerText(), /李四.*普通用户/s)
   await row.getByRole('button', { name: '结束 lisi 的会话', exact: true }).click()
-  await developer.waitForURL('**/_menshen/console')
+  await developer.waitForURL('**/_menshen/console/sessions')
   await row.waitFor({ state: 'detached' })
 
   await user.getByRole('link', { name: '返回首页' }).click()
   await user.getByRole('button', { name: SIGN_IN }).waitFor()
   assert.equal(user.url(), `${menshen.url}/login`)
 
-  await developer.goto(`${menshen.url}/_menshen/console`)
+  await developer.goto(`${menshen.url}/_menshen/console/sessions`)
   const own = developer.getByRole('row', { name: /当前会话/ })
   assert.match(await own.innerText(), /admin/)
   await own.getByRole('button', { name: '结束 admin 的会话', exact: true }).click()

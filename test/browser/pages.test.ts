@@ -44,12 +44,18 @@ const STOPS: readonly Stop[] = [
   { name: 'settings missing', who: 'visitor', url: () => `${incomplete.url}/login?error=token_error` },
   { name: 'home', who: 'developer', url: () => `${usual.url}/` },
   { name: 'console', who: 'developer', url: () => `${usual.url}/_menshen/console` },
-  { name: 'console, nobody found', who: 'developer', url: () => `${usual.url}/_menshen/console?username=nobody` },
+  { name: 'console sessions', who: 'developer', url: () => `${usual.url}/_menshen/console/sessions` },
+  { name: 'console settings', who: 'developer', url: () => `${usual.url}/_menshen/console/settings` },
+  {
+    name: 'console, nobody found',
+    who: 'developer',
+    url: () => `${usual.url}/_menshen/console/sessions?username=nobody`,
+  },
   { name: 'console health', who: 'developer', url: () => `${usual.url}/_menshen/console/health` },
   { name: '403', who: 'common', url: () => `${usual.url}/_menshen/console` },
   { name: '404', who: 'common', url: () => `${usual.url}/nowhere` },
   { name: 'home of a user with endless names', who: 'endless', url: () => `${endless.url}/` },
-  { name: 'console with endless names', who: 'endless', url: () => `${endless.url}/_menshen/console` },
+  { name: 'console with endless names', who: 'endless', url: () => `${endless.url}/_menshen/console/sessions` },
   { name: 'provider', who: 'visitor', url: authorizeAddress },
   { name: 'panel of the provider', who: 'visitor', url: () => providerUrl },
 ]
@@ -149,6 +155,9 @@ test('by keyboard alone: the focus can be seen wherever it goes, and Enter signs
     await tabTo(page, '控制台')
     await page.keyboard.press('Enter')
     await page.waitForURL('**/_menshen/console')
+    await tabTo(page, '在线用户')
+    await page.keyboard.press('Enter')
+    await page.waitForURL('**/_menshen/console/sessions')
     await tabTo(page, '结束会话')
     await page.goto(usual.url)
     await tabTo(page, '退出登录')

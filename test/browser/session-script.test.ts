@@ -90,7 +90,7 @@ test('a session that was ended from the console, on a page that says so itself: 
   const { page } = await openForm(t, { user: { username: 'lisi' } }, '/form?quiet')
   const admin = createClient(menshen.url)
   await signIn(admin, provider, { username: 'admin' })
-  const { text } = await admin.get('/_menshen/console?username=lisi')
+  const { text } = await admin.get('/_menshen/console/sessions?username=lisi')
   const [, session = ''] = /name="session" value="([^"]+)"/.exec(text) ?? []
   await admin.post('/_menshen/console/end', { session })
   for (let times = 0; times < 2; times++) {

@@ -85,7 +85,7 @@ test('a session that is ended from the console loses its streams', async t => {
   const scene = await openEnding(t)
   const [admin, user] = [await scene.user('admin'), await scene.user('lisi')]
   const streams = await openStreams(t, scene, user)
-  const { text } = await admin.get('/_menshen/console?username=lisi')
+  const { text } = await admin.get('/_menshen/console/sessions?username=lisi')
   const [, session = ''] = /name="session" value="([^"]+)"/.exec(text) ?? []
   assert.notEqual(session, '')
   await admin.post('/_menshen/console/end', { session })

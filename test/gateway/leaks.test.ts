@@ -325,7 +325,7 @@ test('the console shows hostile names as text', async t => {
   const { gateway, provider } = await setUp(t)
   const shapes = async (admin: Client) => {
     const shapes = new Set<string>()
-    for (let path: string | undefined = '/_menshen/console'; path; ) {
+    for (let path: string | undefined = '/_menshen/console/sessions'; path; ) {
       const page: Response = await admin.get(path)
       assert.equal(page.status, 200)
       for (const tag of tagsOf(page)) shapes.add(tag.replace(/="[^"]*"/g, '=""'))
@@ -345,7 +345,7 @@ test('the console shows hostile names as text', async t => {
     [],
   )
   for (const text of HOSTILE.slice(0, 120)) {
-    const page = await admin.get(`/_menshen/console?username=${encodeURIComponent(text.toWellFormed())}`)
+    const page = await admin.get(`/_menshen/console/sessions?username=${encodeURIComponent(text.toWellFormed())}`)
     assert.equal(page.status, 200, text)
     for (const tag of tagsOf(page)) assert.ok(harmless.has(tag.replace(/="[^"]*"/g, '=""')), `${text}: ${tag}`)
   }

@@ -15,7 +15,7 @@ test('a browser at another name of this machine is sent to the same page at BASE
   const scene = await openScene(t)
   const { port } = new URL(scene.url)
   for (const host of [`127.0.0.1:${port}`, `[::1]:${port}`, `127.1.2.3:${port}`, '127.0.0.1'])
-    for (const path of [DEEP, '/', '/login', '/login?error=access_denied', '/_menshen/console?username=x']) {
+    for (const path of [DEEP, '/', '/login', '/login?error=access_denied', '/_menshen/console/sessions?username=x']) {
       const answer = await scene.visitor().get(path, { headers: { ...PAGE, host } })
       assert.equal(answer.status, 302)
       assert.equal(answer.headers.location, scene.baseUrl + path, `${host} ${path}`)

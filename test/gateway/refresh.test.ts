@@ -264,7 +264,7 @@ test('an ending from elsewhere during a refresh leaves no token alive at the pro
   const developer = gateway.visitor()
   await signIn(developer, provider, { username: 'admin' })
   const theirs = provider.livingTokens.length
-  const console = (await developer.get('/_menshen/console?username=zhangsan')).text
+  const console = (await developer.get('/_menshen/console/sessions?username=zhangsan')).text
   const session = /name="session" value="([\w-]{43})"/.exec(console)?.[1] ?? ''
   await developer.post('/_menshen/console/end', { session })
   deliver()

@@ -110,7 +110,7 @@ test('a session that a developer ends is reported as its user’s, by the develo
   const developer = await scene.user('admin')
   for (const username of ['zhangsan', 'lisi']) await scene.user(username)
   for (const username of ['zhangsan', 'lisi']) {
-    const page = (await developer.get(`/_menshen/console?username=${username}`)).text
+    const page = (await developer.get(`/_menshen/console/sessions?username=${username}`)).text
     const session = /name="session" value="([\w-]{43})"/.exec(page)?.[1] ?? ''
     const origin = { headers: { origin: scene.baseUrl } }
     await developer.post('/_menshen/console/end', { session, all: 'yes' }, origin)

@@ -194,7 +194,7 @@ test('the console shows the provider, and ends all sessions of one person only',
   const [staff, partner] = [await stage.signIn('staff'), await stage.signIn('partners')]
   stage.staff.user = { sub: 'a', preferred_username: 'admin' }
   const admin = await stage.signIn('staff')
-  const { text } = await admin.get('/_menshen/console?username=zhangsan')
+  const { text } = await admin.get('/_menshen/console/sessions?username=zhangsan')
   assert.match(text, /role="columnheader">登录方式<\/th>/)
   const rows = [...text.matchAll(/<tr role="row">\s*<th scope="row".*?<\/tr>/gs)]
     .map(([row]) => row)
@@ -283,7 +283,7 @@ test('one provider: the page, the headers and the cookies know nothing of others
   assert.equal(headers['x-forwarded-user'], 'admin')
   assert.ok(!('provider' in decodeJwt(String(headers['x-menshen-assertion']))))
   assert.ok(!('provider' in (await admin.get('/_menshen/me')).json<object>()))
-  assert.doesNotMatch((await admin.get('/_menshen/console')).text, /登录方式/)
+  assert.doesNotMatch((await admin.get('/_menshen/console/sessions')).text, /登录方式/)
   assert.doesNotMatch((await admin.get('/_menshen/account')).text, /登录方式/)
 })
 

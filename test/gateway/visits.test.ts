@@ -144,7 +144,7 @@ test('visits without a session leave nothing in the store and set no session coo
     assert.ok(setCookies.every(cookie => cookie.startsWith('menshen_return=')))
   }
   const admin = await user('admin')
-  const rows = (await admin.get('/_menshen/console')).text.match(/name="session"/g)
+  const rows = (await admin.get('/_menshen/console/sessions')).text.match(/name="session"/g)
   assert.equal(rows?.length, 1, 'only the session of the one who looks')
 })
 
@@ -210,7 +210,7 @@ test('the console is for developers: others get a Chinese 403, however they writ
 test('nobody but a developer ends a session of somebody else, however the path is written', async t => {
   const { user } = await setUp(t)
   const [admin, common, victim] = [await user('admin'), await user(), await user('lisi')]
-  const page = (await admin.get('/_menshen/console?username=lisi')).text
+  const page = (await admin.get('/_menshen/console/sessions?username=lisi')).text
   const session = /name="session" value="([^"]+)"/.exec(page)?.[1] ?? ''
   assert.notEqual(session, '')
   for (const path of [
@@ -259,6 +259,9 @@ test('a method that a route does not know is a 405 that says what is allowed', a
     '/_menshen/ready': ['GET', 'HEAD'],
     '/_menshen/me': ['GET', 'HEAD'],
     '/_menshen/console': ['GET', 'HEAD'],
+    '/_menshen/console/sessions': ['GET', 'HEAD'],
+    '/_menshen/console/settings': ['GET', 'HEAD'],
+    '/_menshen/console/health': ['GET', 'HEAD'],
     '/_menshen/console/end': ['POST'],
   }
   const calls = provider.calls.length

@@ -4,8 +4,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import test, { suite } from 'node:test'
 import { LOGIN_ERRORS } from '../../src/errors.ts'
 import { accountPage } from '../../src/pages/account-page.ts'
-import { consolePage } from '../../src/pages/console-page.ts'
-import { healthPage } from '../../src/pages/health-page.ts'
+import { healthPage } from '../../src/pages/console/health-page.ts'
+import { overviewPage } from '../../src/pages/console/overview-page.ts'
+import { sessionsPage } from '../../src/pages/console/sessions-page.ts'
+import { settingsPage } from '../../src/pages/console/settings-page.ts'
 import { loginPage } from '../../src/pages/login-page.ts'
 import { lostCookiePage } from '../../src/pages/lost-cookie-page.ts'
 import { confirmSignOutPage, NOTICES, type NoticeName, noticePage } from '../../src/pages/notice-page.ts'
@@ -64,7 +66,7 @@ function allPages(words: Words): string[] {
   const loaded = { key: 'k', version: 1, expiresAt: NOW, signedInAt: NOW, seenAt: NOW, who }
   const publicPart = { username: 'ann', nickname: '', userRole: 'common', signedInAt: NOW, seenAt: NOW }
   const advice = Object.keys(zhCN).flatMap(key => /^advice\.(.*)/.exec(key)?.[1] ?? []) as AdviceCode[]
-  const view = { ownKey: 'a', providerNames: undefined, username: '', next: 'b', warnings: advice, settings: [] }
+  const view = { ownKey: 'a', providerNames: undefined, username: '', next: 'b' }
   const listed = [
     { key: 'a', expiresAt: NOW, publicPart },
     { key: 'b', expiresAt: NOW },
@@ -83,9 +85,12 @@ function allPages(words: Words): string[] {
     lostCookiePage(words, { baseUrl: 'https://a.example', otherHost: 'b.example', requestId: 'r' }),
     ...sessions.map(session => refusedPage(words, session, { wanted: '/x', requestId: 'r' })),
     ...sessions.map(session => accountPage(words, { ...loaded, session }, 'Staff')),
-    consolePage(words, { ...view, sessions: listed }),
-    consolePage(words, { ...view, sessions: listed, providerNames: new Map([['staff', 'Staff']]) }),
-    consolePage(words, { ...view, sessions: [] }),
+    overviewPage(words, { warnings: [] }),
+    overviewPage(words, { warnings: advice }),
+    settingsPage(words, [{ name: 'PORT', value: '3000', isDefault: true }]),
+    sessionsPage(words, { ...view, sessions: listed }),
+    sessionsPage(words, { ...view, sessions: listed, providerNames: new Map([['staff', 'Staff']]) }),
+    sessionsPage(words, { ...view, sessions: [] }),
     ...[[good], [warning], [failure]].map(findings => healthPage(words, findings)),
   ]
 }

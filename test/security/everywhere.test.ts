@@ -117,7 +117,7 @@ test('全部结束 in the console ends all sessions of that user on both instanc
   const theirs = [await user('zhangsan', one), await user('zhangsan', other), await user('zhangsan', other)]
   const bystander = await user('lisi', other)
   remember(developer, bystander, ...theirs)
-  const console = (await developer.get('/_menshen/console?username=zhangsan')).text
+  const console = (await developer.get('/_menshen/console/sessions?username=zhangsan')).text
   const key = /name="session" value="([\w-]{43})"/.exec(console)?.[1] ?? ''
   assert.match(console, /name="all"[^>]*>全部结束/)
   const origin = { headers: { origin: one.baseUrl } }

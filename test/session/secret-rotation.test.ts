@@ -37,7 +37,7 @@ async function prepare(t: TestContext) {
   const at = (): Client => createClient(running?.url ?? '')
   const isIn = async (cookie: string) => (await at().get('/_menshen/me', { headers: { cookie } })).status === 200
   const names = async (cookie: string) =>
-    [...(await at().get('/_menshen/console', { headers: { cookie } })).text.matchAll(/user-[a-z]+/g)].map(
+    [...(await at().get('/_menshen/console/sessions', { headers: { cookie } })).text.matchAll(/user-[a-z]+/g)].map(
       ([name]) => name,
     )
   const endEverywhere = (cookie: string) => at().post('/_menshen/sign-out-everywhere', '', { headers: { cookie } })

@@ -53,7 +53,7 @@ suite('after kill -9 and a new start', { concurrency: 2 }, () => {
     const [user, developer] = [visitor(), visitor()]
     await signIn(user, provider)
     await signIn(developer, provider, { username: 'admin' })
-    const { text } = await developer.get('/_menshen/console?username=zhangsan')
+    const { text } = await developer.get('/_menshen/console/sessions?username=zhangsan')
     const session = /name="session" value="([^"]+)"/.exec(text)?.[1] ?? assert.fail('the session is not listed')
     assert.equal((await developer.post('/_menshen/console/end', { session })).status, 303)
     assert.deepEqual(await menshen.kill('SIGKILL'), GONE)

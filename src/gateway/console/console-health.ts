@@ -1,5 +1,5 @@
 // GET /_menshen/console/health: what the doctor finds, for developers.
-import { healthPage } from '../../pages/health-page.ts'
+import { healthPage } from '../../pages/console/health-page.ts'
 import type { SignedInCaller } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import { pageAnswer } from '../http/page-answers.ts'

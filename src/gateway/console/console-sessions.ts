@@ -1,13 +1,8 @@
-// The developer's console: the list of sessions, and ending one.
+// GET /_menshen/console/sessions: who is signed in; POST /_menshen/console/end ends one session, or all of a user.
 
-import { BlockList } from 'node:net'
 import { OWN_PATHS } from '../../own-paths.ts'
-import { consolePage } from '../../pages/console-page.ts'
+import { sessionsPage } from '../../pages/console/sessions-page.ts'
 import { shortKey } from '../../session/session-facts.ts'
-import { adviceFor } from '../../settings/advice.ts'
-import type { Settings } from '../../settings/read.ts'
-import { SETTINGS } from '../../settings/rows.ts'
-import { hidePassword } from '../../settings/secret.ts'
 import type { SignedInCaller } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import { foreignAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
@@ -18,7 +13,7 @@ import { languageOf } from '../language/language-of.ts'
 
 const PAGE_SIZE = 50
 
-export async function showConsole(
+export async function showSessions(
   context: GatewayContext,
   visit: Visit,
   { loaded, cookies }: SignedInCaller,
@@ -37,13 +32,8 @@ export async function showConsole(
     providerNames: context.providers.names,
     username,
     next,
-    warnings: adviceFor(
-      context.settings,
-      context.providers.all.map(({ plan }) => plan),
-    ).map(({ code }) => code),
-    settings: shownSettings(context.settings),
   }
-  return pageAnswer(context, consolePage(languageOf(context, visit), view), { cookies })
+  return pageAnswer(context, sessionsPage(languageOf(context, visit), view), { cookies })
 }
 
 export async function endSession(
@@ -67,14 +57,5 @@ export async function endSession(
       ended,
     })
   }
-  return redirectAnswer(context, visit.method, OWN_PATHS.console, cookies)
-}
-
-function shownSettings(settings: Settings): [string, string][] {
-  return (Object.keys(SETTINGS) as (keyof Settings)[]).map(name => [name, shown(settings[name])])
-}
-
-function shown(value: Settings[keyof Settings]): string {
-  if (value instanceof BlockList) return value.rules.join(', ')
-  return hidePassword(String(value ?? '—'))
+  return redirectAnswer(context, visit.method, OWN_PATHS.consoleSessions, cookies)
 }

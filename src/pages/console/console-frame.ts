@@ -1,0 +1,54 @@
+// The frame around the console's pages: which there are, where one is, and the way out.
+import { html } from 'hono/html'
+import { OWN_PATHS } from '../../own-paths.ts'
+import { languageSwitch } from '../language-switch.ts'
+import { document, type Html, ICON } from '../layout.ts'
+import type { Words } from '../words/words.ts'
+
+/** In the order of the menu. */
+const SECTIONS = {
+  overview: OWN_PATHS.console,
+  sessions: OWN_PATHS.consoleSessions,
+  health: OWN_PATHS.consoleHealth,
+  settings: OWN_PATHS.consoleSettings,
+} as const
+
+type Section = keyof typeof SECTIONS
+
+interface ConsoleFrame {
+  readonly section: Section
+  /** Of a page below the section's own; otherwise it is the section's. */
+  readonly title?: string
+  readonly body: Html
+  readonly scripts?: readonly string[]
+  readonly styles?: readonly string[]
+}
+
+export function consoleFrame(
+  words: Words,
+  { section, title = words.t(`console.${section}`), body, scripts = [], styles = [] }: ConsoleFrame,
+): string {
+  const { t } = words
+  return document({
+    words,
+    title: `${title} · ${t('console.title')}`,
+    scripts: ['moments.js', ...scripts],
+    styles: ['console.css', ...styles],
+    body: html`<div class="console">
+<header class="bar">
+<a class="skip" href="#content">${t('console.skip')}</a>
+<a class="home" href="/"><img src="${ICON}" alt="" width="32" height="32"><span>${words.appName}</span></a>
+${languageSwitch(words, SECTIONS[section])}
+</header>
+<nav aria-label="${t('console.title')}"><ul>${Object.entries(SECTIONS).map(([name, path]) => link(words, name as Section, path, section))}</ul></nav>
+<main id="content" tabindex="-1">
+<h1>${title}</h1>
+${body}
+</main>
+</div>`,
+  })
+}
+
+function link({ t }: Words, name: Section, path: string, current: Section) {
+  return html`<li><a href="${path}" ${name === current ? html`aria-current="page"` : ''}>${t(`console.${name}`)}</a></li>`
+}
