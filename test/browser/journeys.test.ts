@@ -115,7 +115,7 @@ test('a deep link is found again with its query and its fragment, once', async t
   await page.goto(deep)
   assert.equal(new URL(page.url()).pathname, '/login')
   await chooseUser(page, 'admin')
-  await page.getByRole('heading', { name: '控制台' }).waitFor()
+  await page.getByRole('heading', { name: '在线用户' }).waitFor()
   assert.equal(page.url(), deep)
   assert.equal(await page.getByLabel('按用户名查找').inputValue(), '中 +&')
 
@@ -131,7 +131,7 @@ test('a deep link under another name of this machine leads to the same page, and
   await page.goto(menshen.url.replace('localhost', '127.0.0.1') + deep)
   assert.equal(new URL(page.url()).origin + new URL(page.url()).pathname, `${menshen.url}/login`)
   await chooseUser(page, 'admin')
-  await page.getByRole('heading', { name: '控制台' }).waitFor()
+  await page.getByRole('heading', { name: '在线用户' }).waitFor()
   assert.equal(page.url(), menshen.url + deep)
 })
 
@@ -147,7 +147,7 @@ test('who declines reads why, and is brought to the deep link at the second try'
   assert.ok(alert.includes(zhCN['error.access_denied.message']), alert)
 
   await chooseUser(page, 'admin')
-  await page.getByRole('heading', { name: '控制台' }).waitFor()
+  await page.getByRole('heading', { name: '在线用户' }).waitFor()
   assert.equal(page.url(), deep)
 })
 
@@ -240,6 +240,7 @@ test('without scripts the whole journey works: deep link, refusal, home, console
   assert.equal(page.url(), `${menshen.url}/reports?year=2026`)
   await page.getByRole('link', { name: '返回首页' }).click()
   await page.getByRole('link', { name: '控制台' }).click()
+  await page.getByRole('link', { name: '在线用户' }).click()
   await page.getByRole('row', { name: /当前会话/ }).waitFor()
   await page.getByRole('link', { name: '返回首页' }).click()
   await page.getByRole('button', { name: '退出登录' }).click()

@@ -37,8 +37,9 @@ export function consoleFrame(
     body: html`<div class="console">
 <header class="bar">
 <a class="skip" href="#content">${t('console.skip')}</a>
-<a class="home" href="/"><img src="${ICON}" alt="" width="32" height="32"><span>${words.appName}</span></a>
-${languageSwitch(words, SECTIONS[section])}
+<p class="brand"><img src="${ICON}" alt="" width="32" height="32"><span>${words.appName} · ${t('console.title')}</span></p>
+<div class="actions"><a class="button small quiet" href="/">${t('page.home')}</a>
+${languageSwitch(words, SECTIONS[section])}</div>
 </header>
 <nav aria-label="${t('console.title')}"><ul>${Object.entries(SECTIONS).map(([name, path]) => link(words, name as Section, path, section))}</ul></nav>
 <main id="content" tabindex="-1">

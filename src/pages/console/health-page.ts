@@ -3,7 +3,7 @@ import { html } from 'hono/html'
 import type { Finding } from '../../observe/doctor/finding.ts'
 import type { Words } from '../words/words.ts'
 import { consoleFrame } from './console-frame.ts'
-import { cell, row, table } from './table.ts'
+import { cell, longCell, row, table } from './table.ts'
 
 /** What needs attention stands first. */
 const ORDER = ['failure', 'warning', 'good'] as const
@@ -23,8 +23,8 @@ ${table({ label: { text: t('health.results') }, columns, rows: sorted.map(findin
 function findingRow({ t }: Words, { name, level, seen, remedy }: Finding) {
   return row(html`<code>${name}</code>`, [
     cell(t('health.result'), html`<span class="tag ${level}">${t(`health.${level}`)}</span>`),
-    cell(t('health.seen'), html`<span lang="en">${seen}</span>`),
-    cell(t('health.remedy'), html`<span lang="en">${remedy}</span>`),
+    longCell(t('health.seen'), html`<span lang="en">${seen}</span>`),
+    longCell(t('health.remedy'), html`<span lang="en">${remedy}</span>`),
   ])
 }
 

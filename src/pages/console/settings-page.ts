@@ -2,7 +2,7 @@
 import { html } from 'hono/html'
 import type { Words } from '../words/words.ts'
 import { consoleFrame } from './console-frame.ts'
-import { cell, row, table } from './table.ts'
+import { longCell, row, table } from './table.ts'
 
 export interface ShownSetting {
   readonly name: string
@@ -16,7 +16,7 @@ export function settingsPage(words: Words, settings: readonly ShownSetting[]): s
   const columns = [t('console.setting_name'), t('console.setting_value')]
   const rows = settings.map(({ name, value, isDefault }) =>
     row(html`<code>${name}</code>`, [
-      cell(t('console.setting_value'), html`<code class="${isDefault ? 'dim' : ''}">${value}</code>`),
+      longCell(t('console.setting_value'), html`<code class="${isDefault ? 'dim' : ''}">${value}</code>`),
     ]),
   )
   return consoleFrame(words, {

@@ -28,6 +28,11 @@ export function cell(label: string, content: unknown): Html {
   return html`<td role="cell" data-label="${label}"><span>${content}</span></td>`
 }
 
+/** The same for words of any length. */
+export function longCell(label: string, content: unknown): Html {
+  return html`<td role="cell" data-label="${label}" class="long"><span>${content}</span></td>`
+}
+
 /** For what speaks for itself, such as buttons. */
 export function plainCell(content: unknown): Html {
   return html`<td role="cell">${content}</td>`
