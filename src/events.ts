@@ -224,26 +224,15 @@ type FactsOf<Code extends EventCode> = Partial<
 /** Says that something happened. */
 export type Report = <Code extends EventCode>(code: Code, facts?: FactsOf<Code>) => void
 
+type EntryVerb = 'create' | 'read' | 'replace' | 'remove' | 'take' | 'list' | 'newest' | 'count'
+
 /** Work that others are waited for in: of which kind, and what of that kind. */
 export interface Work {
   readonly session: 'find'
   readonly refresh: 'tokens'
   readonly provider: 'token' | 'refresh' | 'user_info' | 'sign_out' | 'introspect' | 'metadata' | 'keys'
-  readonly store: StoreVerb
+  readonly store: EntryVerb | 'trail_append' | 'trail_read' | 'ready'
 }
-
-type StoreVerb =
-  | 'create'
-  | 'read'
-  | 'replace'
-  | 'remove'
-  | 'take'
-  | 'list'
-  | 'newest'
-  | 'count'
-  | 'trail_append'
-  | 'trail_read'
-  | 'ready'
 
 /** Does the work, and lets whoever observes know how long it took and how it ended. */
 export type Measure = <Kind extends keyof Work, Result>(
