@@ -93,7 +93,7 @@ function prepared(home: string, name: string, mode: number): string {
   return folder
 }
 
-/** A whole run of the command, which loads all that a start loads. */
+/** A whole run of the command; which one makes no difference to what is kept. */
 async function start(env: Environment): Promise<void> {
   const { code, output } = await runMenshen(env, { args: ['rules', 'check', '/'] })
   assert.equal(code, 0, output)

@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { pipeline, Readable } from 'node:stream'
 import { suite, type TestContext, test } from 'node:test'
 import { exportJWK, generateKeyPair } from 'jose'
+import { runDoctorCommand } from '../../src/command/doctor-command.ts'
 import { filesOf, makeAuthority, makeCertificate } from '../forward/certificates.ts'
 import { freePort } from '../kit/free-port.ts'
 import { openMenshen } from '../kit/menshen.ts'
@@ -34,8 +35,19 @@ interface Diagnosis {
   check(name: string): Check
 }
 
-async function doctor(env: Environment, cwd?: string): Promise<Diagnosis> {
+/** As operators run it, where that matters: its folder, the variables of Node, its end in spite of all that hangs. */
+async function runDoctor(env: Environment, cwd?: string): Promise<Diagnosis> {
   const { code, output } = await runMenshen(env, { args: ['doctor', '--json'], ...(cwd && { cwd }) })
+  return readDiagnosis(code, output)
+}
+
+/** What the command does, without a process of its own. */
+async function doctor(environment: Environment): Promise<Diagnosis> {
+  const { ok, text } = await runDoctorCommand(['--json'], { environment, now: Date.now, isTerminal: false })
+  return readDiagnosis(ok ? 0 : 1, text)
+}
+
+function readDiagnosis(code: number | null, output: string): Diagnosis {
   // Nothing but the document may be there.
   const { checks } = JSON.parse(output) as { checks: Check[] }
   const check = (name: string) => {
@@ -65,10 +77,10 @@ async function listen(t: TestContext, listener: RequestListener): Promise<string
 
 const ALONE = { BASE_URL: 'http://localhost:9', STORE: 'memory:' }
 
-suite('menshen doctor', () => {
+suite('menshen doctor', { concurrency: 2 }, () => {
   test('with nothing configured says that the development provider would be used, and makes no store', async t => {
     const cwd = tempFolder(t)
-    const { code, check } = await doctor({ PORT: String(await freePort()) }, cwd)
+    const { code, check } = await runDoctor({ PORT: String(await freePort()) }, cwd)
     assert.equal(code, 0)
     assert.match(check('provider').seen, /development provider/)
     assert.match(check('store').seen, /not there yet/)
@@ -96,7 +108,7 @@ suite('menshen doctor', () => {
   test('with a broken configuration names every problem at once', async t => {
     const cwd = tempFolder(t)
     writeFileSync(join(cwd, 'menshen.config.mjs'), 'export default { rules: 1, colour: "red" }\n')
-    const { code, checks } = await doctor({ PORT: 'x', STORE: 'nowhere', CLIENT_SECRTE: 'hush-hush' }, cwd)
+    const { code, checks } = await runDoctor({ PORT: 'x', STORE: 'nowhere', CLIENT_SECRTE: 'hush-hush' }, cwd)
     assert.equal(code, 1)
     const seen = checks.map(check => check.seen).join('\n')
     for (const wrong of [/PORT is "x"/, /STORE is "nowhere"/, /CLIENT_SECRTE/, /rules/, /colour/])
@@ -105,16 +117,16 @@ suite('menshen doctor', () => {
   })
 
   test('names the settings of the provider that are missing', async () => {
-    const { code, check } = await doctor({ ...ALONE, AUTH_URL: 'http://127.0.0.1:9' })
+    const { code, check } = await runDoctor({ ...ALONE, AUTH_URL: 'http://127.0.0.1:9' })
     assert.equal(code, 1)
     assert.match(check('provider settings').seen, /CLIENT_ID, CLIENT_SECRET/)
   })
 })
 
-suite('menshen doctor and the provider', () => {
+suite('menshen doctor and the provider', { concurrency: 2 }, () => {
   test('a good one is good in every respect, and nobody is signed in by it', async t => {
     const { settings, callsTo } = await provider(t)
-    const { code, check, output } = await doctor({ ...ALONE, ...settings })
+    const { code, check, output } = await runDoctor({ ...ALONE, ...settings })
     assert.equal(code, 0, output)
     assert.match(check('provider client').seen, /invalid_grant/)
     assert.match(check('provider redirect address').seen, /^http:\/\/localhost:9\/callback is accepted/)
@@ -148,7 +160,7 @@ suite('menshen doctor and the provider', () => {
     const env = { ...ALONE, ...settings, PROVIDER_TIMEOUT_MS: '500' }
     for (const kind of ['hang', 'endless', 'drip'] as const) {
       for (const endpoint of ['token', 'authorize'] as const) answer(endpoint, { kind })
-      const { check } = await doctor(env)
+      const { check } = await runDoctor(env)
       assert.equal(check('provider client').ok, false, kind)
     }
     const esc = '\u001b[31mred'
@@ -221,7 +233,7 @@ suite('menshen doctor and the provider', () => {
     const unknown = await doctor(env)
     assert.equal(unknown.check('provider tls').ok, false)
     assert.match(unknown.check('provider tls').remedy, /NODE_EXTRA_CA_CERTS/)
-    const known = await doctor({ ...env, NODE_EXTRA_CA_CERTS: ca.certFile })
+    const known = await runDoctor({ ...env, NODE_EXTRA_CA_CERTS: ca.certFile })
     assert.equal(known.check('provider tls').level, 'warning')
     assert.match(known.check('provider tls').seen, /valid for [12] more days/)
   })
@@ -231,13 +243,13 @@ suite('menshen doctor and the provider', () => {
     const cwd = tempFolder(t)
     const one = `{ preset: 'oauth2', authorizationUrl: '${url}/oauth/authorize', tokenUrl: '${url}/oauth/token', clientId: 'x', clientSecret: 'y' }`
     writeFileSync(join(cwd, 'menshen.config.mjs'), `export default { providers: { staff: ${one}, guests: {} } }\n`)
-    const { check } = await doctor(ALONE, cwd)
+    const { check } = await runDoctor(ALONE, cwd)
     assert.equal(check('provider staff client').ok, false)
     assert.match(check('provider guests settings').seen, /providers\.guests\.clientId/)
   })
 })
 
-suite('menshen doctor and the store', () => {
+suite('menshen doctor and the store', { concurrency: 2 }, () => {
   test('a Redis that evicts is a failure, without persistence a warning, and nothing is left in it', async t => {
     const redis = await startRedis({ settings: ['--maxmemory-policy', 'allkeys-lru'] })
     t.after(() => redis.stop())
@@ -271,7 +283,7 @@ suite('menshen doctor and the store', () => {
   })
 })
 
-suite('menshen doctor and the application', () => {
+suite('menshen doctor and the application', { concurrency: 2 }, () => {
   test('garbage, silence and an answer without end from everybody are told, and none of it reaches the terminal', async t => {
     const ways: Record<string, (socket: Socket) => void> = {
       garbage: socket => socket.write('\u001b[31mnot HTTP\r\n\r\n\0'),
@@ -295,7 +307,7 @@ suite('menshen doctor and the application', () => {
         PROVIDER_TIMEOUT_MS: '500',
       }
       const places = { BASE_URL: url, PORT: '9', STORE: `redis://${where}`, UPSTREAM: url }
-      const { check, checks, output } = await doctor({ ...provider, ...places })
+      const { check, checks, output } = await runDoctor({ ...provider, ...places })
       for (const failed of ['provider discovery', 'store']) assert.equal(check(failed).ok, false, name)
       assert.notEqual(check('proxy').level, 'good', name)
       if (name !== 'endless')
@@ -316,14 +328,14 @@ suite('menshen doctor and the application', () => {
       join(cwd, 'menshen.config.mjs'),
       `export default { upstreams: { '/broken': '${url}', '/fine': '${url}' } }\n`,
     )
-    const { check, code } = await doctor({ ...ALONE, UPSTREAM: `http://127.0.0.1:${await freePort()}` }, cwd)
+    const { check, code } = await runDoctor({ ...ALONE, UPSTREAM: `http://127.0.0.1:${await freePort()}` }, cwd)
     assert.equal(code, 1)
     assert.match(check('upstream / connection').seen, /ECONNREFUSED/)
     assert.deepEqual([check('upstream /broken').level, check('upstream /fine').level], ['warning', 'good'])
   })
 })
 
-suite('menshen doctor and the way in', () => {
+suite('menshen doctor and the way in', { concurrency: 2 }, () => {
   test('sees what arrives at the Menshen that runs at BASE_URL', async t => {
     const { settings } = await provider(t)
     const port = String(await freePort())
