@@ -197,6 +197,11 @@ export const EVENTS = {
     sentence: 'a request was turned away: too many others were with the application, or waited for it',
     fields: ['method', 'path'],
   },
+  form_already_read: {
+    level: 'warn',
+    sentence: 'a form for one of our own pages had been read before it came to us',
+    fields: ['path', 'remedy'],
+  },
   client_cut_off: {
     level: 'info',
     sentence:

@@ -1,40 +1,41 @@
 // The node:http side: our own routes go to their table; every other request is a visit to the application behind.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { during, type ObservedRequest } from '../observe/observed-request.ts'
+import type { ObservedRequest } from '../observe/observed-request.ts'
 import { isOwnPath } from '../own-paths.ts'
 import { type Admission, admit } from './admission/admit.ts'
 import { refusedAnswer } from './admission/refused.ts'
 import { toLogin } from './admission/visitor.ts'
 import type { GatewayContext } from './context.ts'
 import { forward } from './forward/forward.ts'
-import { createCheck, isCheck } from './forward-auth/check.ts'
 import { failureAnswer } from './http/failure-answer.ts'
 import { andThen, type MaybePromise } from './http/maybe-promise.ts'
 import { errorAnswer, tooMany, unreadableAnswer } from './http/page-answers.ts'
 import { beginRequest, readVisit, type Visit } from './http/request.ts'
 import { sayContinue, send } from './http/send.ts'
-import { answerOwnRoute } from './route-table.ts'
+import type { OwnRoutes } from './own-routes.ts'
 import { createHome } from './routes/home.ts'
 
-interface Listening {
-  readonly listener: RequestListener
-  /** Resolves when what our own routes have begun is done, even for browsers that have gone: a sign-in, a sign-out. */
-  settle(): Promise<void>
-}
+/** Whatever an application may answer to. TRACE would show a script the cookies that it must not see. */
+export const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
-const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
-
-export function createListener(context: GatewayContext): Listening {
-  const check = createCheck(context)
+export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): RequestListener {
   const home = createHome(context)
-  const ownPages = createOwnPages(context)
 
   function answer(visit: Visit, request: IncomingMessage, response: ServerResponse): MaybePromise<void> {
-    if (isCheck(visit.path)) return check(visit, response)
-    if (isOwnPath(visit.path)) return ownPages.answer(visit, request, response)
+    if (isOwnPath(visit.path)) return answerOwn(visit, request, response)
     if (visit.method === 'TRACE')
       return reply(visit, response, errorAnswer(context, visit, 'method_not_allowed', { headers: { allow: ALLOWED } }))
     return andThen(admit(context, visit), admission => answerVisit(visit, admission, request, response))
+  }
+
+  function answerOwn(visit: Visit, request: IncomingMessage, response: ServerResponse): MaybePromise<void> {
+    if (visit.headers.expect) sayContinue(response)
+    return andThen(ownRoutes.answer(visit, request), answer => {
+      if (context.lifecycle.closing) response.shouldKeepAlive = false
+      if (answer instanceof Response) return reply(visit, response, answer)
+      response.writeHead(answer.status, answer.headers)
+      response.end()
+    })
   }
 
   function answerVisit(
@@ -51,44 +52,19 @@ export function createListener(context: GatewayContext): Listening {
     return upstream ? forward(context, upstream, visit, admission, request, response) : home(visit, admission, response)
   }
 
-  return {
-    listener(request, response) {
-      context.slowClients.watch(response)
-      if (context.lifecycle.closing) response.shouldKeepAlive = false
-      const observed = beginRequest(context, request)
-      response.on('close', () => context.observation.ended(observed, response.headersSent ? response.statusCode : 0))
-      const visit = readVisit(request, observed)
-      if (!visit) return refuseUnreadable(context, observed, response)
-      try {
-        const answered = answer(visit, request, response)
-        if (answered instanceof Promise) answered.catch(error => answerFailure(context, visit, response, error))
-      } catch (error) {
-        answerFailure(context, visit, response, error)
-      }
-    },
-    settle: ownPages.settle,
-  }
-}
-
-function createOwnPages(context: GatewayContext) {
-  const underway = new Set<Promise<Response>>()
-
-  async function answerOwn(visit: Visit, request: IncomingMessage): Promise<Response> {
-    const answer = during(visit.observed, () => answerOwnRoute(context, visit, request))
-    underway.add(answer)
-    return answer.finally(() => underway.delete(answer))
-  }
-
-  return {
-    async answer(visit: Visit, request: IncomingMessage, response: ServerResponse): Promise<void> {
-      if (visit.headers.expect) sayContinue(response)
-      const answer = await answerOwn(visit, request)
-      if (context.lifecycle.closing) response.shouldKeepAlive = false
-      return reply(visit, response, answer)
-    },
-    async settle(): Promise<void> {
-      await Promise.allSettled(underway)
-    },
+  return (request, response) => {
+    context.slowClients.watch(response)
+    if (context.lifecycle.closing) response.shouldKeepAlive = false
+    const observed = beginRequest(context, request)
+    response.on('close', () => context.observation.ended(observed, response.headersSent ? response.statusCode : 0))
+    const visit = readVisit(request, observed)
+    if (!visit) return refuseUnreadable(context, observed, response)
+    try {
+      const answered = answer(visit, request, response)
+      if (answered instanceof Promise) answered.catch(error => answerFailure(context, visit, response, error))
+    } catch (error) {
+      answerFailure(context, visit, response, error)
+    }
   }
 }
 

@@ -10,7 +10,7 @@ import { endSession, showSessions } from './console/console-sessions.ts'
 import { showSettings } from './console/console-settings.ts'
 import { showOverview } from './console/overview.ts'
 import type { GatewayContext } from './context.ts'
-import { readForm } from './http/form.ts'
+import { type NoForm, readForm } from './http/form.ts'
 import { errorAnswer, redirectAnswer, tooMany } from './http/page-answers.ts'
 import { isFromOwnOrigin } from './http/provenance.ts'
 import { isByScript, isForPage, type Visit } from './http/request.ts'
@@ -59,7 +59,7 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
 export async function answerOwnRoute(
   context: GatewayContext,
   visit: Visit,
-  request: IncomingMessage,
+  request: IncomingMessage | Request,
 ): Promise<Response> {
   const name = visit.path.startsWith(OWN_PATHS.assets) ? OWN_PATHS.assets : visit.path
   const route = Object.hasOwn(ROUTES, name) && ROUTES[name]
@@ -74,9 +74,19 @@ export async function answerOwnRoute(
     visit.method === 'POST'
       ? await readForm(request, context.settings.CLIENT_TIMEOUT_MS, onCutOff)
       : new URLSearchParams()
+  return form instanceof URLSearchParams ? handler(context, visit, form) : withoutForm(context, visit, form)
+}
+
+function withoutForm(context: GatewayContext, visit: Visit, reason: NoForm): Response {
+  if (reason === 'already_read')
+    context.report('form_already_read', {
+      ...whoAsks(context, visit),
+      path: visit.path,
+      remedy: 'put Menshen in front of what reads the bodies of requests',
+    })
   // The rest of the body is not waited for: the connection ends with the answer.
-  if (!form) return errorAnswer(context, visit, 'too_large', { headers: { connection: 'close' } })
-  return handler(context, visit, form)
+  const headers = { connection: 'close' }
+  return errorAnswer(context, visit, reason === 'too_large' ? 'too_large' : 'bad_request', { headers })
 }
 
 /** For signed-in users whom the rules admit. */

@@ -1,7 +1,7 @@
 // Forward-auth: a proxy in front asks about each request. /_menshen/check answers by status for nginx, /_menshen/forward
 // by the whole answer (a page, a redirect) for Caddy and Traefik. Neither passes through more than it has to.
 
-import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 import { canonicalPath } from '../../access/canonical-path.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
 import { type Admission, admit, identified } from '../admission/admit.ts'
@@ -13,12 +13,17 @@ import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
 import { errorAnswer, safetyHeaders, tellOfForeign, tooMany } from '../http/page-answers.ts'
 import { isForeignSocket, splitTarget, type Visit } from '../http/request.ts'
 import { REQUEST_ID } from '../http/request-id.ts'
-import { send } from '../http/send.ts'
 import { isTrusted } from '../http/trusted-proxies.ts'
 import { whoAsks } from '../http/who-asks.ts'
 import { forwardAuthAudience, type IdentityHeaders } from '../identity/identity-headers.ts'
 
-type Check = (visit: Visit, response: ServerResponse) => MaybePromise<void>
+/** A status and headers, without a body. */
+export interface StatusAnswer {
+  readonly status: number
+  readonly headers: OutgoingHttpHeaders
+}
+
+export type Check = (visit: Visit) => MaybePromise<StatusAnswer | Response>
 
 const STATUS = { admitted: 200, refused: 403, visitor: 401, limited: 429 } as const
 const NO_IDENTITY: IdentityHeaders = {}
@@ -46,30 +51,23 @@ export function createCheck(context: GatewayContext): Check {
   }
 
   /** Who is there is for a proxy to pass on. Anybody else, such as a script of a page, is only told yes or no. */
-  function answerByStatus(
-    byProxy: boolean,
-    visit: Visit,
-    admission: Admission,
-    response: ServerResponse,
-  ): MaybePromise<void> {
+  function answerByStatus(byProxy: boolean, visit: Visit, admission: Admission): MaybePromise<StatusAnswer> {
     const { outcome, cookies } = admission
     const told = byProxy ? context.identities.headersFor(identified(admission), audience) : NO_IDENTITY
     return andThen(told, identity => {
       const challenge = challengeOf(visit, admission)
       const headers = challenge ? { ...withSafety(identity), 'www-authenticate': challenge } : withSafety(identity)
       const named = { ...headers, [REQUEST_ID]: visit.observed.requestId }
-      response.writeHead(STATUS[outcome], cookies.length > 0 ? { ...named, 'set-cookie': [...cookies] } : named)
-      response.end()
+      return { status: STATUS[outcome], headers: cookies.length > 0 ? { ...named, 'set-cookie': [...cookies] } : named }
     })
   }
 
-  return (visit, response) => {
-    const { requestId } = visit.observed
+  return visit => {
     const byProxy = isTrusted(context.settings.TRUSTED_PROXIES, visit.address)
     const original = originalVisit(visit, byProxy)
     if (typeof original === 'string') {
       context.report('check_refused', { ...whoAsks(context, visit), reason: original })
-      return send(response, errorAnswer(context, visit, 'bad_request'), requestId)
+      return errorAnswer(context, visit, 'bad_request')
     }
     return andThen(admit(context, visit, original), admitted => {
       const { cookies } = admitted
@@ -77,11 +75,10 @@ export function createCheck(context: GatewayContext): Check {
       if (isForeign) tellOfForeign(context, original)
       const admission: Admission = isForeign ? { outcome: 'refused', cookies } : admitted
       const { outcome } = admission
-      if (visit.path === OWN_PATHS.check || outcome === 'admitted')
-        return answerByStatus(byProxy, visit, admission, response)
-      if (outcome === 'limited') return send(response, tooMany(context, original), requestId)
-      if (outcome === 'refused') return send(response, refusedAnswer(context, original, admission), requestId)
-      return send(response, toLogin(context, original, admission), requestId)
+      if (visit.path === OWN_PATHS.check || outcome === 'admitted') return answerByStatus(byProxy, visit, admission)
+      if (outcome === 'limited') return tooMany(context, original)
+      if (outcome === 'refused') return refusedAnswer(context, original, admission)
+      return toLogin(context, original, admission)
     })
   }
 }

@@ -19,9 +19,14 @@ export interface Visit {
   readonly observed: ObservedRequest
 }
 
+/** What is read of a request before its body: node:http's own, or what was made of a Request. */
+export interface RequestHead extends Pick<IncomingMessage, 'method' | 'url' | 'headers'> {
+  readonly socket: { readonly remoteAddress?: string | undefined }
+}
+
 /** `undefined` if the path is one that two parsers could read differently. */
 export function readVisit(
-  { method = 'GET', url = '', headers, socket }: IncomingMessage,
+  { method = 'GET', url = '', headers, socket }: RequestHead,
   observed: ObservedRequest,
 ): Visit | undefined {
   const [rawPath, search] = splitTarget(url)
@@ -31,14 +36,14 @@ export function readVisit(
   return { method, path, search, headers, connection: socket, address: socket.remoteAddress ?? '', observed }
 }
 
-export function readPath({ url = '' }: IncomingMessage): string | undefined {
+export function readPath({ url = '' }: Pick<RequestHead, 'url'>): string | undefined {
   return canonicalPath(splitTarget(url)[0])
 }
 
 /** From the moment when it arrives. */
 export function beginRequest(
   { settings }: Pick<GatewayContext, 'settings'>,
-  { method = 'GET', headers, socket }: IncomingMessage,
+  { method = 'GET', headers, socket }: RequestHead,
 ): ObservedRequest {
   const requestId = requestIdOf(settings.TRUSTED_PROXIES, headers, socket.remoteAddress ?? '')
   return { requestId, startedAt: performance.now(), method, path: '', outcome: 'own' }

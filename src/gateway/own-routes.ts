@@ -1,0 +1,33 @@
+// Our own routes as Request in, Response out, whichever way the request came; and what they have begun is finished.
+import type { IncomingMessage } from 'node:http'
+import { during } from '../observe/observed-request.ts'
+import type { GatewayContext } from './context.ts'
+import { createCheck, isCheck, type StatusAnswer } from './forward-auth/check.ts'
+import type { MaybePromise } from './http/maybe-promise.ts'
+import type { Visit } from './http/request.ts'
+import { answerOwnRoute } from './route-table.ts'
+
+export interface OwnRoutes {
+  /** Of a visit to one of our own paths. A proxy's question is answered at once, where it can be. */
+  answer(visit: Visit, request: IncomingMessage | Request): MaybePromise<StatusAnswer | Response>
+  /** Resolves when what they have begun is done, even for browsers that have gone: a sign-in, a sign-out. */
+  settle(): Promise<void>
+}
+
+export function createOwnRoutes(context: GatewayContext): OwnRoutes {
+  const check = createCheck(context)
+  const underway = new Set<Promise<Response>>()
+
+  async function answerRoute(visit: Visit, request: IncomingMessage | Request): Promise<Response> {
+    const answer = during(visit.observed, () => answerOwnRoute(context, visit, request))
+    underway.add(answer)
+    return answer.finally(() => underway.delete(answer))
+  }
+
+  return {
+    answer: (visit, request) => (isCheck(visit.path) ? check(visit) : answerRoute(visit, request)),
+    async settle() {
+      await Promise.allSettled(underway)
+    },
+  }
+}
