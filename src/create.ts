@@ -7,6 +7,7 @@ import { MenshenError } from './errors.ts'
 import { createBearerCallers } from './gateway/admission/bearer-callers.ts'
 import { createLostCookieDetector } from './gateway/admission/lost-cookie.ts'
 import type { GatewayContext } from './gateway/context.ts'
+import { createEmbedded, type Embedded } from './gateway/embedded/embedded.ts'
 import { createOpenStreams } from './gateway/forward/open-streams.ts'
 import { createRequestHeaders } from './gateway/forward/request-headers.ts'
 import { createUpgradeListener, type UpgradeListener } from './gateway/forward/upgrade.ts'
@@ -16,6 +17,8 @@ import { createFailedRequests } from './gateway/http/failed-requests.ts'
 import { createRateLimit } from './gateway/http/rate-limit.ts'
 import { createIdentities } from './gateway/identity/identity-headers.ts'
 import { createListener } from './gateway/listener.ts'
+import { createOwnRoutes } from './gateway/own-routes.ts'
+import { createPatience, type Patience } from './gateway/patience.ts'
 import { createSlowClients } from './gateway/slow-clients/slow-clients.ts'
 import { createEventLog, type Log } from './log.ts'
 import { createExamination } from './observe/doctor/doctor.ts'
@@ -34,7 +37,9 @@ import type { Config, Role } from './settings/config/config-file.ts'
 import type { Settings } from './settings/read.ts'
 import { openLimits, openStore } from './stores/open-store.ts'
 
-export interface Menshen<_R extends Role = Role, _F extends string = string> {
+/** `R` are the roles, and `F` the further fields of the user info, that the options name. */
+export interface Menshen<R extends Role = Role, F extends string = string> extends Embedded<R, F> {
+  /** For a server of node:http: our own routes, the rules, and the application behind. */
   readonly listener: RequestListener
   /** For the server's `upgrade` event. */
   readonly upgradeListener: UpgradeListener
@@ -43,8 +48,8 @@ export interface Menshen<_R extends Role = Role, _F extends string = string> {
   /** Sockets and event streams: they would never end by themselves, and open anew elsewhere. */
   endStreams(): void
   /**
-   * Ends the streams, finishes the sign-ins and refreshes that are under way, and closes the store. Answers of the
-   * application have this long to arrive.
+   * Ends the streams, finishes the sign-ins and refreshes that are under way, and closes the store. Whatever is not done
+   * after this long (10 s) is left behind. A second call is the same as the first.
    */
   close(patienceMs?: number): Promise<void>
 }
@@ -70,10 +75,12 @@ export async function createCore({ settings, config, log, now }: CoreOptions): P
   const eventLog = opened.adopt(createEventLog(log, now), events => events.close())
   const observation = createObservation([{ onEvent: eventLog.report }])
   const { report, measure } = observation
-  const signIn = await openSignIn(opened, plans, config, { settings, now, report, measure })
+  const patience = createPatience()
+  const signIn = await openSignIn(opened, patience, plans, config, { settings, now, report, measure })
   const { store, keys, signingKeys, providers, sessions, roles, scopedName } = signIn
-  let patience = 0
-  const upstreams = opened.adopt(openUpstreams(settings, config), upstreams => upstreams.close(patience))
+  const upstreams = opened.adopt(openUpstreams(settings, config), upstreams =>
+    patience.wait(upstreams.close(patience.leftMs())),
+  )
   const cookies = cookieNames(settings)
   const identities = createIdentities({ settings, keys: signingKeys, now, report })
   const lifecycle = { closing: false }
@@ -105,11 +112,13 @@ export async function createCore({ settings, config, log, now }: CoreOptions): P
     streams: opened.adopt(createOpenStreams(sessions, report), streams => streams.stop()),
     slowClients: opened.adopt(createSlowClients({ settings, report }), clients => clients.stop()),
   }
-  const { listener, settle } = createListener(context)
-  opened.defer(settle)
+  const ownRoutes = createOwnRoutes(context)
+  opened.defer(() => patience.wait(ownRoutes.settle()))
+  const listener = createListener(context, ownRoutes)
   const everything = opened.move()
   let closed: Promise<void> | undefined
   return {
+    ...createEmbedded(context, ownRoutes),
     listener,
     upgradeListener: createUpgradeListener(context, listener),
     prepareToClose() {
@@ -117,9 +126,10 @@ export async function createCore({ settings, config, log, now }: CoreOptions): P
     },
     endStreams: () => upstreams.endStreams(),
     close(patienceMs = CLOSE_PATIENCE_MS) {
-      patience = patienceMs
+      if (closed) return closed
+      patience.start(patienceMs)
       upstreams.endStreams()
-      closed ??= everything.disposeAsync()
+      closed = everything.disposeAsync().finally(() => patience.stop())
       return closed
     },
   }
@@ -128,14 +138,15 @@ export async function createCore({ settings, config, log, now }: CoreOptions): P
 /** What signing in takes, with or without an application behind: the store, the providers, the keys, the sessions. */
 async function openSignIn(
   opened: AsyncDisposableStack,
+  patience: Patience,
   plans: ReturnType<typeof planProviders>,
   config: Config,
   { settings, now, report, measure }: Pick<GatewayContext, 'settings' | 'now' | 'report' | 'measure'>,
 ) {
   const opening = await openStore(settings.STORE, now, report, settings.SESSION_CACHE_SIZE)
-  const store = opened.adopt(observedStore(opening, measure), store => store.close())
+  const store = opened.adopt(observedStore(opening, measure), store => patience.wait(store.close()))
   const providers = opened.adopt(createProviders(plans, { settings, now, report, measure }), providers =>
-    providers.close(),
+    patience.wait(providers.close()),
   )
   const limits = opened.adopt(await openLimits(settings.STORE), limits => limits?.close())
   const rateLimit = createRateLimit({
@@ -152,7 +163,7 @@ async function openSignIn(
   const roles = rolesFor(config.roles ?? USUAL_ROLES, ids)
   const scopedName = createScopedName(ids)
   const sessions = createSessions({ store, providers, keyring, settings, roles, scopedName, now, report, measure })
-  opened.defer(() => sessions.settle())
+  opened.defer(() => patience.wait(sessions.settle()))
   return { store, providers, rateLimit, keys, signingKeys, sessions, roles, scopedName }
 }
 

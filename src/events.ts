@@ -197,6 +197,11 @@ export const EVENTS = {
     sentence: 'a request was turned away: too many others were with the application, or waited for it',
     fields: ['method', 'path'],
   },
+  address_unknown: {
+    level: 'warn',
+    sentence: 'requests come without the address of their sender, so that nobody is limited by it',
+    fields: ['remedy'],
+  },
   form_already_read: {
     level: 'warn',
     sentence: 'a form for one of our own pages had been read before it came to us',

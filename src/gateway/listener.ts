@@ -3,13 +3,12 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { ObservedRequest } from '../observe/observed-request.ts'
 import { isOwnPath } from '../own-paths.ts'
 import { type Admission, admit } from './admission/admit.ts'
-import { refusedAnswer } from './admission/refused.ts'
-import { toLogin } from './admission/visitor.ts'
+import { turnedAway } from './admission/turned-away.ts'
 import type { GatewayContext } from './context.ts'
 import { forward } from './forward/forward.ts'
 import { failureAnswer } from './http/failure-answer.ts'
 import { andThen, type MaybePromise } from './http/maybe-promise.ts'
-import { errorAnswer, tooMany, unreadableAnswer } from './http/page-answers.ts'
+import { errorAnswer, unreadableAnswer } from './http/page-answers.ts'
 import { beginRequest, readVisit, type Visit } from './http/request.ts'
 import { sayContinue, send } from './http/send.ts'
 import type { OwnRoutes } from './own-routes.ts'
@@ -44,10 +43,8 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
     request: IncomingMessage,
     response: ServerResponse,
   ): MaybePromise<void> {
-    const { outcome } = admission
-    if (outcome === 'visitor') return reply(visit, response, toLogin(context, visit, admission))
-    if (outcome === 'limited') return reply(visit, response, tooMany(context, visit))
-    if (outcome === 'refused') return reply(visit, response, refusedAnswer(context, visit, admission))
+    const answer = turnedAway(context, visit, admission)
+    if (answer) return reply(visit, response, answer)
     const upstream = context.upstreams.for(visit.path)
     return upstream ? forward(context, upstream, visit, admission, request, response) : home(visit, admission, response)
   }

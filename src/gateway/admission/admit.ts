@@ -11,12 +11,13 @@ import { isForPage, isPartOfPage, type Visit } from '../http/request.ts'
 import { whoAsks } from '../http/who-asks.ts'
 import type { Identified } from '../identity/identity-headers.ts'
 import { withBearer } from './bearer.ts'
+import type { BearerCaller } from './bearer-callers.ts'
 
 export interface Caller {
   /** Absent for a visitor. */
   readonly loaded?: LoadedSession
   /** A machine, in place of a session. */
-  readonly bearer?: Identified
+  readonly bearer?: BearerCaller
   /** Whether the token of that machine still counts. */
   readonly isValid?: () => Promise<boolean>
   /** What the answer has to set. */
@@ -86,7 +87,8 @@ function limitFailures(
   )
 }
 
-function identify(context: GatewayContext, visit: Visit): MaybePromise<Caller> {
+/** Whose session it is, refreshed if due, wherever the request wants to go. */
+export function identify(context: GatewayContext, visit: Pick<Visit, 'headers' | 'observed'>): MaybePromise<Caller> {
   const { headers } = visit
   const ticket = readCookie(headers.cookie, context.cookies.session)
   if (!ticket) return NOBODY
@@ -94,7 +96,11 @@ function identify(context: GatewayContext, visit: Visit): MaybePromise<Caller> {
   return loaded ? signedIn(context, headers, ticket, loaded) : identifyAnew(context, visit, ticket)
 }
 
-async function identifyAnew(context: GatewayContext, { headers, observed }: Visit, ticket: string): Promise<Caller> {
+async function identifyAnew(
+  context: GatewayContext,
+  { headers, observed }: Pick<Visit, 'headers' | 'observed'>,
+  ticket: string,
+): Promise<Caller> {
   const { sessions, measure } = context
   const current = await during(observed, () => measure('session', 'find', () => sessions.getFresh(ticket)))
   if (!current) return FAILED

@@ -12,6 +12,12 @@ import { identityOf } from '../../session/user-identity.ts'
 import type { RoleConfig } from '../../settings/config/config-file.ts'
 import type { Identified } from '../identity/identity-headers.ts'
 
+/** Whose token it is. */
+export interface BearerCaller extends Identified {
+  /** Until when that counts at least. */
+  readonly expiresAt: number
+}
+
 /** Why a token is not valid, in our own words. */
 export interface RefusedToken {
   readonly refused: string
@@ -19,7 +25,7 @@ export interface RefusedToken {
 
 export interface BearerCallers {
   /** Whose token it is, if it is for `audience` (or for us). Throws while that cannot be told. */
-  identify(token: string, audience: readonly string[] | undefined): Promise<Identified | RefusedToken>
+  identify(token: string, audience: readonly string[] | undefined): Promise<BearerCaller | RefusedToken>
 }
 
 export interface BearerCallersOptions {
@@ -30,7 +36,7 @@ export interface BearerCallersOptions {
 }
 
 interface Kept {
-  readonly verdict: Promise<Identified | RefusedToken>
+  readonly verdict: Promise<BearerCaller | RefusedToken>
   /** Not known while the provider is being asked. */
   until: number
 }
@@ -41,18 +47,19 @@ const MOST_KEPT = 10_000
 export function createBearerCallers({ providers, roles, scopedName, now }: BearerCallersOptions): BearerCallers {
   const kept = new LRUCache<string, Kept>({ max: MOST_KEPT })
 
-  function identified(provider: Provider, { userInfo, groups, claims }: BearerFacts): Identified {
+  function identified(provider: Provider, { userInfo, groups, claims, expiresAt }: BearerFacts): BearerCaller {
     const scope = scopeOf(provider)
     const userRole = roleOf({ provider: scope, username: userInfo.username, groups, claims }, roles)
     const session = { userInfo, userRole, groups, ...(scope === undefined ? {} : { provider: scope }) }
-    return { session, who: { ...identityOf(session, scopedName), isBearer: true } }
+    const who = { ...identityOf(session, scopedName), isBearer: true as const }
+    return { session, who, expiresAt: expiresAt ?? now() + KEPT_MS }
   }
 
   /** The verdict, and until when it counts at most. */
   async function judge(
     token: string,
     audience: readonly string[] | undefined,
-  ): Promise<[verdict: Identified | RefusedToken, until: number]> {
+  ): Promise<[verdict: BearerCaller | RefusedToken, until: number]> {
     try {
       const provider = await providerOfToken(providers, token)
       const facts = await provider.bearerFacts(token, audience)

@@ -6,11 +6,11 @@ import { canonicalPath } from '../../access/canonical-path.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
 import { type Admission, admit, identified } from '../admission/admit.ts'
 import { INSUFFICIENT } from '../admission/bearer.ts'
-import { refusedAnswer } from '../admission/refused.ts'
-import { challengeFor, toLogin } from '../admission/visitor.ts'
+import { turnedAway } from '../admission/turned-away.ts'
+import { challengeFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
 import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
-import { errorAnswer, safetyHeaders, tellOfForeign, tooMany } from '../http/page-answers.ts'
+import { errorAnswer, safetyHeaders, tellOfForeign } from '../http/page-answers.ts'
 import { isForeignSocket, splitTarget, type Visit } from '../http/request.ts'
 import { REQUEST_ID } from '../http/request-id.ts'
 import { isTrusted } from '../http/trusted-proxies.ts'
@@ -74,11 +74,8 @@ export function createCheck(context: GatewayContext): Check {
       const isForeign = isForeignSocket(visit, context.settings.BASE_URL)
       if (isForeign) tellOfForeign(context, original)
       const admission: Admission = isForeign ? { outcome: 'refused', cookies } : admitted
-      const { outcome } = admission
-      if (visit.path === OWN_PATHS.check || outcome === 'admitted') return answerByStatus(byProxy, visit, admission)
-      if (outcome === 'limited') return tooMany(context, original)
-      if (outcome === 'refused') return refusedAnswer(context, original, admission)
-      return toLogin(context, original, admission)
+      const answer = visit.path === OWN_PATHS.check ? undefined : turnedAway(context, original, admission)
+      return answer ?? answerByStatus(byProxy, visit, admission)
     })
   }
 }

@@ -1,6 +1,5 @@
 // Reads the form that a request brings, up to a limit and within a deadline.
 import type { IncomingMessage } from 'node:http'
-import { isDisturbed } from 'node:stream'
 
 /** Why there is no form: too much of it, too slow, or somebody in front of us has read it already. */
 export type NoForm = 'too_large' | 'too_slow' | 'already_read'
@@ -25,7 +24,7 @@ async function readMessage(
   deadlineMs: number,
   onCutOff: () => void,
 ): Promise<URLSearchParams | NoForm> {
-  if (isDisturbed(request)) return alreadyRead(request)
+  if (request.readableDidRead) return alreadyRead(request)
   const deadline = setTimeout(() => {
     onCutOff()
     request.destroy()

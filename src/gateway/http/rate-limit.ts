@@ -31,9 +31,17 @@ export function createRateLimit({ perMinute, proxies, shared, report }: RateLimi
   const limit: Limit = { points: perMinute, duration: 60, keyPrefix: 'menshen:limit' }
   const own = new RateLimiterMemory(limit)
   const admits = shared ? countTogether(shared, limit, own) : (who: string) => countOne(own, who)
+  let told = false
+  function tellOfUnknown(): true {
+    if (!told) report('address_unknown', { remedy: 'hand over { address }, of whoever is at the other end' })
+    told = true
+    return true
+  }
   return {
     async admits(kind, visit) {
       const address = clientAddress(proxies, visit)
+      // All of them together would let one client use up what every other needs.
+      if (address === '') return tellOfUnknown()
       const isWithinLimit = await admits(`${kind} ${network(address)}`)
       if (!isWithinLimit) report('rate_limited', { requestId: visit.observed.requestId, address, kind })
       return isWithinLimit

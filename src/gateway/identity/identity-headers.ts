@@ -2,14 +2,14 @@
 import type { Report } from '../../events.ts'
 import type { SigningKeys } from '../../session/keys/signing-keys.ts'
 import type { LoadedSession } from '../../session/session-cache.ts'
-import type { Session } from '../../session/session-record.ts'
+import type { Claimed } from '../../session/user-identity.ts'
 import type { Settings } from '../../settings/read.ts'
 import { type Encoded, encodeBounded, encodeNames, printable } from './encoded-text.ts'
 import { createPublishedKeys, type KeySet } from './published-keys.ts'
 import { createAssertions } from './sign-assertion.ts'
 
 /** Whoever a request is for: a user with a session, or a machine with a token. */
-export type Identified = Pick<LoadedSession, 'who'> & { readonly session: Pick<Session, 'userInfo'> }
+export type Identified = Pick<LoadedSession, 'who'> & { readonly session: Claimed }
 
 export type IdentityHeaders = Readonly<Record<string, string>>
 

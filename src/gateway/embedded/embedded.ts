@@ -1,0 +1,129 @@
+// Menshen inside an application: who is there, may they, and our own routes, without a gateway in between.
+import type { IncomingMessage } from 'node:http'
+import type { ObservedRequest } from '../../observe/observed-request.ts'
+import { isOwnPath } from '../../own-paths.ts'
+import { tokenExpiresAt } from '../../session/session-record.ts'
+import type { Role } from '../../settings/config/config-file.ts'
+import { type Admission, admit, identify } from '../admission/admit.ts'
+import { turnedAway } from '../admission/turned-away.ts'
+import type { GatewayContext } from '../context.ts'
+import type { StatusAnswer } from '../forward-auth/check.ts'
+import { failureAnswer } from '../http/failure-answer.ts'
+import { errorAnswer, unreadableAnswer } from '../http/page-answers.ts'
+import { beginRequest, readVisit, type Visit } from '../http/request.ts'
+import { REQUEST_ID } from '../http/request-id.ts'
+import { ALLOWED } from '../listener.ts'
+import type { OwnRoutes } from '../own-routes.ts'
+import { type AnswerWithCookies, addCookies } from './add-cookies.ts'
+import { headersOf, headOf, type RequestSource, type WithHeaders } from './request-head.ts'
+import { createToUserSession, type UserSession } from './user-session.ts'
+
+/** What is to be done with a request of the application. */
+export interface Admitted<R extends Role = Role, F extends string = string> {
+  /** Whoever is signed in; absent for a visitor of a public page. */
+  readonly user?: UserSession<R, F> | undefined
+  /** To be sent in place of the application's own: one of our pages, the way to the login page, or a refusal. */
+  readonly answer?: Response | undefined
+  /** To be set by the application's answer (`addCookies`); those of `answer` stand in it. */
+  readonly cookies: readonly string[]
+}
+
+export interface Embedded<R extends Role = Role, F extends string = string> {
+  /**
+   * Answers a request to one of our own routes (`/login`, `/callback`, `/logout` and everything below `/_menshen/`), and gives
+   * `undefined` for every other.
+   */
+  fetch(request: Request, source?: RequestSource): Promise<Response | undefined>
+  /** Who is signed in, with tokens refreshed if they were due. A renewed cookie goes to `response`. */
+  session(request: WithHeaders, response?: AnswerWithCookies): Promise<UserSession<R, F> | undefined>
+  /** The access token for calls in the user's name: refreshed if it was due, and never one that has expired. */
+  accessToken(request: WithHeaders): Promise<string | undefined>
+  /** Our own routes and the rules, for every request before the application sees it. */
+  admit(request: IncomingMessage | Request, source?: RequestSource): Promise<Admitted<R, F>>
+}
+
+export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): Embedded {
+  const toUserSession = createToUserSession(context)
+
+  function begin(request: IncomingMessage | Request, source: RequestSource) {
+    const head = headOf(request, source)
+    const observed = beginRequest(context, head)
+    return { observed, visit: readVisit(head, observed) }
+  }
+
+  async function answerOwn(visit: Visit, request: IncomingMessage | Request): Promise<Response> {
+    try {
+      return toResponse(await ownRoutes.answer(visit, request))
+    } catch (error) {
+      return failureAnswer(context, visit, error)
+    }
+  }
+
+  /** Counted, and found again by its id. */
+  function sent(observed: ObservedRequest, answer: Response): Response {
+    answer.headers.set(REQUEST_ID, observed.requestId)
+    context.observation.ended(observed, answer.status)
+    return answer
+  }
+
+  async function judge(visit: Visit): Promise<Admission | Response> {
+    if (visit.method === 'TRACE')
+      return errorAnswer(context, visit, 'method_not_allowed', { headers: { allow: ALLOWED } })
+    try {
+      return await admit(context, visit)
+    } catch (error) {
+      return failureAnswer(context, visit, error)
+    }
+  }
+
+  function callerOf(request: WithHeaders) {
+    const headers = headersOf(request)
+    const observed = beginRequest(context, { headers, socket: {} })
+    return identify(context, { headers, observed })
+  }
+
+  return {
+    async fetch(request, source = {}) {
+      const { observed, visit } = begin(request, source)
+      return visit && isOwnPath(visit.path) ? sent(observed, await answerOwn(visit, request)) : undefined
+    },
+
+    async session(request, response) {
+      const { loaded, cookies } = await callerOf(request)
+      if (response) addCookies(response, cookies)
+      return loaded && toUserSession(loaded)
+    },
+
+    async accessToken(request) {
+      const { loaded } = await callerOf(request)
+      return loaded && tokenExpiresAt(loaded.session) > context.now() ? loaded.session.accessToken : undefined
+    },
+
+    async admit(request, source = {}) {
+      const { observed, visit } = begin(request, source)
+      const instead = (answer: Response): Admitted => ({ answer: sent(observed, answer), cookies: [] })
+      if (!visit) {
+        observed.outcome = 'refused'
+        return instead(unreadableAnswer(context, headersOf(request), observed.requestId))
+      }
+      if (isOwnPath(visit.path)) return instead(await answerOwn(visit, request))
+      const admission = await judge(visit)
+      if (admission instanceof Response) return instead(admission)
+      const answer = turnedAway(context, visit, admission)
+      if (answer) return instead(answer)
+      // What the application answers is its own business.
+      context.observation.ended(observed, 0)
+      const { loaded, bearer, cookies } = admission
+      const known = loaded ?? bearer
+      return { ...(known && { user: toUserSession(known) }), cookies }
+    },
+  }
+}
+
+function toResponse(answer: StatusAnswer | Response): Response {
+  if (answer instanceof Response) return answer
+  const headers = new Headers()
+  for (const [name, value] of Object.entries(answer.headers))
+    for (const one of [value ?? []].flat()) headers.append(name, String(one))
+  return new Response(null, { status: answer.status, headers })
+}

@@ -1,0 +1,56 @@
+// What an application has of a request, in the one form that the gateway reads: node:http's, or a Request of the web.
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { isRequest } from '../http/form.ts'
+import type { RequestHead } from '../http/request.ts'
+
+/** What only the program knows of a request. */
+export interface RequestSource {
+  /**
+   * The address at the other end of the connection. Without one (a Request has none) nobody is a trusted proxy, and nothing
+   * is counted by address.
+   */
+  readonly address?: string | undefined
+}
+
+/** A request, or no more of it than its headers. */
+export interface WithHeaders {
+  readonly headers: IncomingHttpHeaders | Headers
+}
+
+export function headOf(request: IncomingMessage | Request, { address }: RequestSource): RequestHead {
+  const headers = headersOf(request)
+  if (!isRequest(request)) return headOfMessage(request, headers, address)
+  const { pathname, search, host } = new URL(request.url)
+  return {
+    method: request.method,
+    url: pathname + search,
+    headers: { host, ...headers },
+    socket: { remoteAddress: address },
+  }
+}
+
+/** Below a path of its own, Express cuts that path off `url` and keeps the whole. */
+function headOfMessage(
+  request: IncomingMessage & { readonly originalUrl?: unknown },
+  headers: IncomingHttpHeaders,
+  address: string | undefined,
+): RequestHead {
+  const { method = 'GET', originalUrl, socket } = request
+  const url = typeof originalUrl === 'string' ? originalUrl : (request.url ?? '')
+  return { method, url, headers, socket: address === undefined ? (socket ?? {}) : { remoteAddress: address } }
+}
+
+/** A header that stands there several times is a list everywhere but in what was put together by hand. */
+export function headersOf({ headers }: Partial<WithHeaders>): IncomingHttpHeaders {
+  if (!headers) return {}
+  if (headers instanceof Headers) return Object.fromEntries(headers)
+  const hasLists = Object.entries(headers).some(([name, value]) => Array.isArray(value) && name !== 'set-cookie')
+  return hasLists
+    ? Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, joined(name, value)]))
+    : headers
+}
+
+function joined(name: string, value: string | string[] | undefined): string | string[] | undefined {
+  if (!Array.isArray(value) || name === 'set-cookie') return value
+  return value.join(name === 'cookie' ? '; ' : ', ')
+}

@@ -1,0 +1,35 @@
+// What an application learns of whoever is signed in. Never a token.
+import type { UserInfo } from '../../provider/user-facts.ts'
+import type { Claimed } from '../../session/user-identity.ts'
+import type { Role } from '../../settings/config/config-file.ts'
+import type { GatewayContext } from '../context.ts'
+
+/** `R` are the roles and `F` the further fields of the user info that the configuration names. */
+export interface UserSession<R extends Role = Role, F extends string = string> {
+  readonly userInfo: UserInfo<F>
+  readonly userRole: R
+  readonly groups: readonly string[]
+  /** Which of several providers: a name means nothing beyond its own. Absent where there is one. */
+  readonly provider?: string
+  /** When it ends if nothing refreshes it, in milliseconds since 1970. */
+  readonly expiresAt: number
+}
+
+export type ToUserSession = (known: { readonly session: Claimed; readonly expiresAt: number }) => UserSession
+
+/** Each application gets a copy of its own: what it does to it is nobody else's business. */
+export function createToUserSession({ providers }: Pick<GatewayContext, 'providers'>): ToUserSession {
+  // A session may be older than the mapping of a field, or come from a provider that does not have it.
+  const fields = providers.all.flatMap(({ plan }) => Object.keys(plan.fields)).filter(field => field !== 'groups')
+  const empty = Object.fromEntries(fields.map(field => [field, '']))
+  return ({ session, expiresAt }) => {
+    const { userInfo, userRole, groups = [], provider } = session
+    return {
+      userInfo: { ...empty, ...userInfo },
+      userRole,
+      groups: [...groups],
+      ...(provider === undefined ? {} : { provider }),
+      expiresAt,
+    }
+  }
+}

@@ -1,0 +1,331 @@
+// Menshen inside an application: who is signed in, our own routes as Request in and Response out, and the rules.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { suite, type TestContext, test } from 'node:test'
+import { addCookies, createMenshen, type MenshenOptions, sendAnswer } from '../../src/index.ts'
+import { createClient } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
+import { type ScriptedProvider, startScriptedProvider } from '../kit/scripted-provider.ts'
+import type { User } from '../kit/strict-provider.ts'
+import { createTestLog } from '../kit/test-log.ts'
+
+const BASE = 'http://localhost:3000'
+const LIFE = 7200
+const PAGE = { accept: 'text/html' }
+
+async function setUp(t: TestContext, options: MenshenOptions = {}) {
+  const provider = await startScriptedProvider({ expiresIn: LIFE })
+  t.after(() => provider.close())
+  const clock = { now: Date.parse('2026-03-01T08:00:00Z') }
+  const { log, lines } = createTestLog()
+  const { AUTH_URL: authUrl, CLIENT_ID: clientId, CLIENT_SECRET: clientSecret } = provider.settings
+  const usual = { baseUrl: BASE, store: 'memory:', authUrl, clientId, clientSecret, log, now: () => clock.now }
+  const menshen = await createMenshen({ ...usual, ...options } as MenshenOptions)
+  t.after(() => menshen.close())
+  const get = (path: string, headers: Record<string, string> = {}, source = {}) =>
+    menshen.fetch(new Request(BASE + path, { headers }), source)
+  const signIn = async (user: Partial<User> = {}) => signInBy(get, provider, user)
+  return { menshen, provider, clock, lines, get, signIn }
+}
+
+type Get = (path: string) => Promise<Response | undefined>
+
+/** The cookie of somebody who has just signed in. */
+async function signInBy(get: Get, provider: ScriptedProvider, user: Partial<User>): Promise<string> {
+  const answer = await get(`/callback?code=${provider.codeFor(user)}&state=abc_idp`)
+  assert.equal(answer?.headers.get('location'), '/')
+  const cookie = answer.headers.getSetCookie().find(one => one.startsWith('menshen_session='))
+  return cookie?.split(';')[0] ?? assert.fail('no session')
+}
+
+const request = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
+  new Request(BASE + path, { method, headers })
+
+/** An application of node:http, and its address. */
+async function serve(t: TestContext, listener: RequestListener): Promise<string> {
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+suite('session', () => {
+  test('says who is signed in, of a Request and of a message of node:http, and nothing secret', async t => {
+    const { menshen, signIn, clock } = await setUp(t)
+    const cookie = await signIn({ username: 'admin', nickname: '管理员' })
+    const session = await menshen.session(request('/', { cookie }))
+    assert.equal(session?.userInfo.username, 'admin')
+    assert.deepEqual(Object.keys(session), ['userInfo', 'userRole', 'groups', 'expiresAt'])
+    assert.equal(session.userRole, 'developer')
+    assert.deepEqual(session.groups, [])
+    assert.equal(session.expiresAt, clock.now + LIFE * 1000)
+    const url = await serve(t, async (message, response) => {
+      response.end(JSON.stringify((await menshen.session(message, response)) ?? null))
+    })
+    assert.deepEqual((await createClient(url).get('/', { headers: { cookie } })).json(), session)
+    assert.equal((await createClient(url).get('/')).json(), null)
+  })
+
+  test('is each caller’s own copy', async t => {
+    const { menshen, signIn } = await setUp(t)
+    const cookie = await signIn()
+    const spoilt = (await menshen.session(request('/', { cookie }))) as unknown as { userInfo: { username: string } }
+    spoilt.userInfo.username = 'admin'
+    assert.notEqual((await menshen.session(request('/', { cookie })))?.userInfo.username, 'admin')
+  })
+
+  test('is nobody for a forged cookie, two cookies, no headers; a list of cookies counts as one header', async t => {
+    const { menshen, signIn } = await setUp(t)
+    const cookie = await signIn()
+    const nobody = [
+      {},
+      { cookie: 'menshen_session=forged' },
+      { cookie: `menshen_session=${'A'.repeat(43)}` },
+      { cookie: `${cookie}; menshen_session=other` },
+      { cookie: [cookie, 'menshen_session=other'] as unknown as string },
+      { cookie: `${cookie}x` },
+    ]
+    for (const headers of nobody) assert.equal(await menshen.session({ headers }), undefined, JSON.stringify(headers))
+    assert.equal(await menshen.session({} as never), undefined)
+    assert.ok(await menshen.session({ headers: { cookie: ['a=b', cookie] as unknown as string } }))
+    assert.ok(await menshen.session({ headers: new Headers({ cookie }) }))
+  })
+
+  test('is refreshed once for all who ask, and the renewed cookie goes to each kind of response', async t => {
+    const { menshen, signIn, clock, provider } = await setUp(t)
+    const cookie = await signIn()
+    clock.now += (LIFE - 60) * 1000
+    const response = new Response('page', { headers: { 'set-cookie': 'theirs=1' } })
+    const headers = new Headers()
+    const url = await serve(t, async (message, response) => {
+      response.setHeader('set-cookie', 'theirs=1')
+      await menshen.session(message, response)
+      await menshen.session(message, response)
+      response.end()
+    })
+    const [one, other, answer] = await Promise.all([
+      menshen.session(request('/', { cookie }), response),
+      menshen.session(request('/', { cookie }), headers),
+      createClient(url).get('/', { headers: { cookie } }),
+    ])
+    assert.equal(provider.callsTo('refresh').length, 1)
+    assert.equal(one?.expiresAt, clock.now + LIFE * 1000)
+    assert.deepEqual(other, one)
+    const renewed = `${cookie}; Path=/; Max-Age=${LIFE}; HttpOnly; SameSite=Lax`
+    assert.deepEqual(response.headers.getSetCookie(), ['theirs=1', renewed])
+    assert.deepEqual(headers.getSetCookie(), [renewed])
+    assert.deepEqual(answer.setCookies, ['theirs=1', renewed])
+    for (const value of [response.headers.get('cache-control'), answer.headers['cache-control']])
+      assert.equal(value, 'no-store')
+  })
+
+  test('ends with a refresh that fails, and the cookie is cleared', async t => {
+    const { menshen, signIn, clock, provider } = await setUp(t)
+    const cookie = await signIn()
+    clock.now += (LIFE - 60) * 1000
+    provider.answer('refresh', { kind: 'json', status: 400, body: { error: 'invalid_grant' } })
+    const headers = new Headers()
+    assert.equal(await menshen.session(request('/', { cookie }), headers), undefined)
+    assert.deepEqual(headers.getSetCookie(), ['menshen_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax'])
+  })
+
+  test('has the fields that the configuration maps, empty where the provider says nothing', async t => {
+    const fields = { employee_no: ['email'], floor: ['nowhere'] }
+    const { menshen, signIn } = await setUp(t, { provider: { preset: 'idaas', fields } })
+    const session = await menshen.session(request('/', { cookie: await signIn({ email: 'a@b.example' }) }))
+    const { employee_no, floor }: Record<string, string> = session?.userInfo ?? assert.fail()
+    assert.deepEqual({ employee_no, floor }, { employee_no: 'a@b.example', floor: '' })
+  })
+})
+
+suite('accessToken', () => {
+  test('is that of the session, refreshed if due, and never one that has expired', async t => {
+    const { menshen, signIn, clock, provider } = await setUp(t)
+    const cookie = await signIn()
+    const first = await menshen.accessToken(request('/', { cookie }))
+    assert.ok(first && provider.livingTokens.includes(first))
+    clock.now += (LIFE - 60) * 1000
+    const [second, same] = await Promise.all([1, 2].map(() => menshen.accessToken(request('/', { cookie }))))
+    assert.equal(second, same)
+    assert.notEqual(second, first)
+    assert.ok(second && provider.livingTokens.includes(second))
+    clock.now += LIFE * 1000
+    assert.equal(await menshen.accessToken(request('/', { cookie })), undefined)
+    assert.equal(await menshen.accessToken(request('/')), undefined)
+  })
+})
+
+suite('fetch', () => {
+  test('answers our own routes, and no others', async t => {
+    const { get } = await setUp(t)
+    const login = await get('/login')
+    assert.equal(login?.status, 200)
+    assert.match(login.headers.get('content-type') ?? '', /^text\/html/)
+    assert.match(login.headers.get('x-request-id') ?? '', /^[\w-]{8,128}$/)
+    assert.equal((await get('/_menshen/health'))?.status, 200)
+    assert.equal((await get('/_menshen/nothing'))?.status, 404)
+    assert.equal((await get('/_menshen/check'))?.status, 401)
+    assert.equal((await get('/_menshen/x/../../login'))?.status, 200)
+    for (const path of ['/', '/login/', '/loginx', '/a%2Fb', '/_menshe']) assert.equal(await get(path), undefined, path)
+  })
+
+  test('reads a form within the limit, and takes none that was read before', async t => {
+    const { menshen, lines } = await setUp(t, { stateCheck: 'bound', clientTimeoutMs: 100 })
+    const post = (body: BodyInit | null, headers: Record<string, string> = { origin: BASE }) =>
+      new Request(`${BASE}/login`, { method: 'POST', body, headers, duplex: 'half' } as RequestInit)
+    assert.equal((await menshen.fetch(post(new URLSearchParams({ provider: '' }))))?.status, 303)
+    assert.equal((await menshen.fetch(post(null)))?.status, 303)
+    assert.equal((await menshen.fetch(post('x'.repeat(16 * 1024 + 1))))?.status, 413)
+    assert.equal((await menshen.fetch(post('a', { origin: 'https://evil.example' })))?.status, 403)
+    assert.equal((await menshen.fetch(post(new ReadableStream())))?.status, 400)
+    assert.ok(lines.some(({ event }) => event === 'client_cut_off'))
+    const read = post('provider=')
+    await read.text()
+    assert.equal((await menshen.fetch(read))?.status, 400)
+    assert.ok(lines.some(({ event }) => event === 'form_already_read'))
+  })
+
+  test('counts by the address that it is given, and nobody where there is none', async t => {
+    const { get, lines } = await setUp(t, { rateLimitPerMinute: 1, trustedProxies: '10.0.0.1' })
+    const state = '/callback?code=x&state=abc_idp'
+    const status = async (source: object, headers = {}) => (await get(state, headers, source))?.status
+    assert.equal(await status({ address: '192.0.2.1' }), 302)
+    assert.equal(await status({ address: '192.0.2.1' }, { 'x-forwarded-for': '192.0.2.9' }), 429)
+    assert.equal(await status({ address: '10.0.0.1' }, { 'x-forwarded-for': '192.0.2.2' }), 302)
+    assert.equal(await status({ address: '10.0.0.1' }, { 'x-forwarded-for': '192.0.2.2' }), 429)
+    for (let n = 0; n < 3; n++) assert.equal(await status({}, { 'x-forwarded-for': '192.0.2.1' }), 302)
+    assert.equal(lines.filter(({ event }) => event === 'address_unknown').length, 1)
+  })
+})
+
+suite('admit', () => {
+  const rules = [
+    { path: '/public', public: true as const },
+    { path: '/finance', roles: ['developer'] },
+  ]
+
+  test('lets users through, leads visitors to the login page, tells scripts, and refuses by the rules', async t => {
+    const { menshen, signIn } = await setUp(t, { rules })
+    const cookie = await signIn({ username: 'lisi' })
+    const admitted = await menshen.admit(request('/page', { cookie }))
+    assert.equal(admitted.answer, undefined)
+    assert.equal(admitted.user?.userInfo.username, 'lisi')
+    const visitor = await menshen.admit(request('/page?x=1', PAGE))
+    assert.equal(visitor.answer?.status, 302)
+    assert.equal(visitor.answer.headers.get('location'), '/login')
+    assert.match(visitor.answer.headers.getSetCookie().join(), /^menshen_return=/)
+    assert.equal((await menshen.admit(request('/page', { accept: 'application/json' }))).answer?.status, 401)
+    assert.equal((await menshen.admit(request('/page', PAGE, 'POST'))).answer?.status, 401)
+    assert.equal((await menshen.admit(request('/finance/a', { ...PAGE, cookie }))).answer?.status, 403)
+    assert.deepEqual(await menshen.admit(request('/public/a')), { cookies: [] })
+    assert.equal((await menshen.admit(request('/public/a', { cookie }))).user?.userRole, 'common')
+    // Whatever stands at our own address is ours.
+    assert.equal((await menshen.admit(request('/login'))).answer?.status, 200)
+  })
+
+  test('judges the path in its one canonical form, as the application could read it', async t => {
+    const { menshen, signIn } = await setUp(t, { rules })
+    const cookie = await signIn({ username: 'lisi' })
+    const url = await serve(t, async (message, response) => {
+      const { answer } = await menshen.admit(message)
+      if (answer) await sendAnswer(response, answer)
+      else response.end('application')
+    })
+    const status = async (path: string) => (await createClient(url).get(path, { headers: { cookie } })).status
+    assert.equal(await status('/page'), 200)
+    for (const path of ['/finance', '/f%69nance', '/FINANCE', '/finance/']) assert.equal(await status(path), 403, path)
+    for (const path of ['/public/../finance', '/public/%2e%2e/finance', '//finance', '/public%2f..%2ffinance', '*'])
+      assert.equal(await status(path), 400, path)
+    for (const path of ['/f%69nance', '/public/../finance', '/FINANCE'])
+      assert.equal((await menshen.admit(request(path, { cookie }))).answer?.status, 403, path)
+  })
+
+  test('of a message that a framework has cut short is about the whole of it', async t => {
+    const { menshen } = await setUp(t, { rules })
+    const message = { method: 'GET', url: '/', originalUrl: '/finance/', headers: PAGE, socket: {} }
+    assert.equal((await menshen.admit(message as unknown as IncomingMessage)).answer?.status, 302)
+  })
+
+  test('brings the cookies of a renewed session for the application’s answer', async t => {
+    const { menshen, signIn, clock } = await setUp(t)
+    const cookie = await signIn()
+    clock.now += (LIFE - 60) * 1000
+    const { user, cookies } = await menshen.admit(request('/', { cookie }))
+    assert.ok(user)
+    const answer = new Response('x')
+    addCookies(answer, cookies)
+    assert.deepEqual(answer.headers.getSetCookie(), [`${cookie}; Path=/; Max-Age=${LIFE}; HttpOnly; SameSite=Lax`])
+  })
+
+  test('answers for a store that is away, as the gateway does', async t => {
+    const { menshen } = await setUp(t, { store: `redis://127.0.0.1:${await freePort()}` })
+    const headers = { ...PAGE, cookie: `menshen_session=${'A'.repeat(43)}` }
+    const { answer, user } = await menshen.admit(request('/', headers))
+    assert.equal(answer?.status, 503)
+    assert.equal(user, undefined)
+    await assert.rejects(menshen.session(request('/', headers)), { code: 'store_unavailable' })
+    assert.equal((await menshen.fetch(request('/_menshen/me', headers)))?.status, 503)
+  })
+
+  test('takes the form that a framework has read already', async t => {
+    const { menshen } = await setUp(t, { stateCheck: 'bound' })
+    const url = await serve(t, async (message: IncomingMessage & { body?: unknown }, response) => {
+      const text = (await message.toArray()).join('')
+      if (message.headers['x-parsed']) message.body = Object.fromEntries(new URLSearchParams(text))
+      const { answer } = await menshen.admit(message)
+      if (answer) await sendAnswer(response, answer)
+    })
+    const post = (headers: Record<string, string>) =>
+      createClient(url).post('/login', { provider: 'default' }, { headers: { origin: BASE, ...headers } })
+    assert.equal((await post({ 'x-parsed': 'yes' })).status, 303)
+    assert.equal((await post({})).status, 400)
+  })
+})
+
+suite('sendAnswer', () => {
+  test('sends what is there as a whole, and the rest as it comes', async t => {
+    const { promise: later, resolve: goOn } = Promise.withResolvers<void>()
+    const slow = () =>
+      new ReadableStream({
+        async start(controller) {
+          controller.enqueue(Buffer.from('first'))
+          await later
+          controller.enqueue(Buffer.from('second'))
+          controller.close()
+        },
+      })
+    const url = await serve(t, ({ url }, response: ServerResponse) => {
+      sendAnswer(response, new Response(url === '/slow' ? slow() : '整页'))
+    })
+    const whole = await createClient(url).get('/')
+    assert.equal(whole.headers['content-length'], '6')
+    assert.equal(whole.text, '整页')
+    const reader = (await fetch(`${url}/slow`)).body?.getReader()
+    assert.equal(Buffer.from((await reader?.read())?.value ?? []).toString(), 'first')
+    goOn()
+    assert.equal(Buffer.from((await reader?.read())?.value ?? []).toString(), 'second')
+    assert.equal((await reader?.read())?.done, true)
+  })
+
+  test('stops a stream whose reader has gone, and is done', async t => {
+    const cancelled = Promise.withResolvers<void>()
+    const sent = Promise.withResolvers<void>()
+    const url = await serve(t, (_, response) => {
+      const body = new ReadableStream({
+        start: controller => controller.enqueue(Buffer.from('first')),
+        cancel: () => cancelled.resolve(),
+      })
+      sendAnswer(response, new Response(body)).then(sent.resolve, sent.reject)
+    })
+    const leaving = new AbortController()
+    const { body } = await fetch(url, { signal: leaving.signal })
+    await body?.getReader().read()
+    leaving.abort()
+    await Promise.all([cancelled.promise, sent.promise])
+  })
+})

@@ -1,0 +1,80 @@
+// What the compiler knows of the library: roles and fields are those that the options name. Checked by tsc alone.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createMenshen, defineConfig, type Menshen, type MenshenOptions, readSettings, type Session } from 'menshen'
+
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
+const is = <_Holds extends true>() => {}
+
+declare const message: IncomingMessage
+declare const response: ServerResponse
+
+/** Without roles they are the specification's, and the user info has its seven fields. */
+export async function usual() {
+  const menshen = await createMenshen({
+    baseUrl: 'http://localhost:3000',
+    sessionMaxHours: 8,
+    forwardAccessToken: true,
+  })
+  is<Same<typeof menshen, Menshen<'developer' | 'common', never>>>()
+  const session = await menshen.session(message, response)
+  is<Same<typeof session, Session<'developer' | 'common', never> | undefined>>()
+  if (!session) return
+  is<Same<typeof session.userRole, 'developer' | 'common'>>()
+  is<Same<typeof session.userInfo.email, string>>()
+  is<Same<typeof session.groups, readonly string[]>>()
+  is<Same<typeof session.expiresAt, number>>()
+  // @ts-expect-error: no such field is mapped
+  session.userInfo.employee_no
+  // @ts-expect-error: nobody writes into it
+  session.userRole = 'developer'
+  // @ts-expect-error: never a token
+  session.accessToken
+}
+
+/** What a configuration names is known, by itself and within the options. */
+export async function named() {
+  const config = defineConfig({
+    provider: { preset: 'oauth2', fields: { employee_no: ['no'], email: ['mail'] } },
+    roles: [
+      { role: 'auditor', groups: ['audit'] },
+      { role: 'boss', username: ['lisi'] },
+    ],
+    rules: [
+      { path: '/finance', roles: ['auditor', 'common'] },
+      { path: '/all', roles: ['*'] },
+      // @ts-expect-error: nobody can have this role
+      { path: '/wrong', roles: ['auditer'] },
+    ],
+  })
+  const menshen = await createMenshen({ ...config, store: 'memory:' })
+  const session = await menshen.session(new Request('http://localhost/'), new Headers())
+  if (!session) return
+  is<Same<typeof session.userRole, 'auditor' | 'boss' | 'common'>>()
+  is<Same<typeof session.userInfo.employee_no, string>>()
+  // @ts-expect-error: not mapped
+  session.userInfo.floor
+  const { user, answer, cookies } = await menshen.admit(message)
+  is<Same<typeof user, typeof session | undefined>>()
+  is<Same<typeof answer, Response | undefined>>()
+  is<Same<typeof cookies, readonly string[]>>()
+  const whole = await createMenshen({ config })
+  is<Same<typeof whole, typeof menshen>>()
+}
+
+/** The options say what they take. */
+export async function options() {
+  // @ts-expect-error: a number
+  await createMenshen({ sessionMaxHours: '8' })
+  // @ts-expect-error: a text
+  await createMenshen({ baseUrl: 5 })
+  // @ts-expect-error: one of a few words
+  await createMenshen({ stateCheck: 'sufix' })
+  // @ts-expect-error: no such option
+  await createMenshen({ baseURL: 'http://localhost:3000' })
+  // @ts-expect-error: the name of the environment
+  await createMenshen({ BASE_URL: 'http://localhost:3000' })
+  await createMenshen({ settings: readSettings({}), provider: 'oidc', trustedProxies: '10.0.0.0/8', secret: undefined })
+  const loose: MenshenOptions = { rules: [{ path: '/', roles: ['anything'] }] }
+  const menshen = await createMenshen(loose)
+  is<Same<typeof menshen, Menshen<string, string>>>()
+}
