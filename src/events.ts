@@ -199,14 +199,10 @@ export const EVENTS = {
   },
   address_unknown: {
     level: 'warn',
-    sentence: 'requests come without the address of their sender, so that nobody is limited by it',
+    sentence: 'nobody is limited: requests come without an address',
     fields: ['remedy'],
   },
-  form_already_read: {
-    level: 'warn',
-    sentence: 'a form for one of our own pages had been read before it came to us',
-    fields: ['path', 'remedy'],
-  },
+  form_already_read: { level: 'warn', sentence: 'somebody read a form of ours first', fields: ['path', 'remedy'] },
   client_cut_off: {
     level: 'info',
     sentence:
