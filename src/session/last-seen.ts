@@ -1,8 +1,8 @@
 // When a session was last seen, for the console: noted now and then, without holding anybody up.
 import { factsOf } from '../errors.ts'
+import { newPublicPart, withPublicPart } from './public-part.ts'
 import type { LoadedSession } from './session-cache.ts'
 import { sessionFacts } from './session-facts.ts'
-import { newPublicPart, withPublicPart } from './session-record.ts'
 import type { StoredSessionsOptions } from './stored-sessions.ts'
 
 const NOTE_AGAIN_MS = 10_000
@@ -17,8 +17,8 @@ export function createLastSeen({
 }: StoredSessionsOptions): (loaded: LoadedSession) => void {
   const noting = new Set<string>()
 
-  async function note({ key, session, signedInAt }: LoadedSession): Promise<void> {
-    const publicPart = newPublicPart(session, signedInAt, now())
+  async function note({ key, session, signedInAt, origin }: LoadedSession): Promise<void> {
+    const publicPart = newPublicPart(session, { signedInAt, seenAt: now() }, origin)
     const stored = await store.read(key)
     const entry = stored && withPublicPart(stored, publicPart, key, await keyring.current())
     if (entry) await store.replace(key, entry, stored.version)

@@ -1,6 +1,7 @@
 // Sessions that this process has opened already, so that the next request need not open them again. A bounded memory,
 // never a proof: whoever takes one from here asks the store whether it still holds that version.
 import { LRUCache } from 'lru-cache'
+import type { SignInOrigin } from './public-part.ts'
 import type { Session } from './session-record.ts'
 import type { Identity } from './user-identity.ts'
 
@@ -11,6 +12,7 @@ export interface LoadedSession {
   readonly expiresAt: number
   readonly signedInAt: number
   readonly seenAt: number
+  readonly origin?: SignInOrigin
   readonly session: Session
   /** What rules look at and applications are told. */
   readonly who: Identity

@@ -1,14 +1,13 @@
 // Sessions without their tickets: listed for the console, and ended one by one or all that a user or a provider means.
 import type { ProviderSession } from '../provider/oidc/provider-session.ts'
-import type { Store, Stored } from '../stores/store.ts'
+import type { Page, Store, Stored } from '../stores/store.ts'
 import type { DataKeyring } from './keys/data-keys.ts'
+import { type PublicPart, publicPartOf } from './public-part.ts'
 import {
   type DataKeys,
   hasProviderSession,
   labelOf,
-  type PublicPart,
   providerSessionLabel,
-  publicPartOf,
   SESSION_LABEL,
   SUB_LABEL,
   type UserId,
@@ -22,8 +21,19 @@ export interface Listed {
   readonly publicPart?: PublicPart
 }
 
+interface SessionPage {
+  readonly sessions: Listed[]
+  /** Where the next page begins; absent on the last one. A page can be empty and not the last. */
+  readonly next?: string
+}
+
 export interface SessionListing {
-  list(query: { username?: string; after?: string; limit: number }): Promise<{ sessions: Listed[]; next?: string }>
+  /** Of all users the newest sessions first. Those from before there was such a list join it when they are seen. */
+  newest(query: { before?: string; limit: number }): Promise<SessionPage>
+  /** Of one user or of all, in pages of any order, and on a page the newest first. */
+  list(query: { username?: string; after?: string; limit: number }): Promise<SessionPage>
+  /** How many `newest` lists. */
+  count(): Promise<number>
   /** As the list shows it. */
   getListed(key: string): Promise<Listed | undefined>
   /** Ends a session that was listed. */
@@ -60,15 +70,18 @@ export function createSessionListing({ store, keyring }: { store: Store; keyring
   }
 
   return {
+    async newest(query) {
+      return pageOf(await store.newest(query), await keyring.current())
+    },
+
     async list({ username, after, limit }) {
       const keys = await keyring.current()
       const label = username === undefined ? SESSION_LABEL : labelOf('username', username, keys)
-      const page = await store.list({ label, limit, ...(after === undefined ? {} : { after }) })
-      return {
-        sessions: page.entries.map(entry => listedOf(entry, keys)),
-        ...(page.next === undefined ? {} : { next: page.next }),
-      }
+      const page = pageOf(await store.list({ label, limit, ...(after === undefined ? {} : { after }) }), keys)
+      return { ...page, sessions: page.sessions.sort((one, other) => sinceOf(other) - sinceOf(one)) }
     },
+
+    count: () => store.count(),
 
     async getListed(key) {
       const stored = await store.read(key)
@@ -92,6 +105,14 @@ export function createSessionListing({ store, keyring }: { store: Store; keyring
       return label === undefined ? 0 : endAllWith(label)
     },
   }
+}
+
+function pageOf({ entries, next }: Page, keys: DataKeys): SessionPage {
+  return { sessions: entries.map(entry => listedOf(entry, keys)), ...(next === undefined ? {} : { next }) }
+}
+
+function sinceOf({ publicPart }: Listed): number {
+  return publicPart?.signedInAt ?? 0
 }
 
 function listedOf(entry: Stored, keys: DataKeys): Listed {

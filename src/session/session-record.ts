@@ -1,4 +1,4 @@
-// What a session is: the record of the specification, the public part that the console may read, and the entry that holds both.
+// What a session is: the record of the specification, and the entry that holds it together with its public part.
 
 import { createHmac } from 'node:crypto'
 import { z } from 'zod'
@@ -8,6 +8,7 @@ import type { TokenSet } from '../provider/token-answer.ts'
 import type { UserFacts, UserInfo } from '../provider/user-facts.ts'
 import type { Role, RoleConfig } from '../settings/config/config-file.ts'
 import type { Entry } from '../stores/store.ts'
+import { type PublicPart, type SignInOrigin, sealPublicPart } from './public-part.ts'
 import { decodeJson, encodeJson, packRecord, unpackRecord } from './record-format.ts'
 import { seal, unseal } from './sealing.ts'
 import { recordKey, sealingKey } from './ticket.ts'
@@ -27,16 +28,6 @@ export interface Session {
   /** For the sign-out through the browser. */
   readonly idToken?: string
   readonly groups?: readonly string[]
-}
-
-/** What a developer sees of a session that is not theirs. */
-export interface PublicPart {
-  readonly username: string
-  readonly nickname: string
-  readonly userRole: Role
-  readonly provider?: string
-  readonly signedInAt: number
-  readonly seenAt: number
 }
 
 /** Keys for what has to be read without a ticket. */
@@ -73,15 +64,6 @@ const sessionSchema: z.ZodType<Session> = z.object({
   groups: z.array(z.string()).exactOptional(),
 })
 
-const publicPartSchema: z.ZodType<PublicPart> = z.object({
-  username: z.string(),
-  nickname: z.string(),
-  userRole: z.string(),
-  provider: z.string().exactOptional(),
-  signedInAt: z.number(),
-  seenAt: z.number(),
-})
-
 /** Every session can be listed under this label. */
 export const SESSION_LABEL = 'session'
 /** Which of an entry's labels is the user's. */
@@ -94,6 +76,7 @@ export interface SignedIn {
   readonly tokens: TokenSet
   readonly facts: UserFacts
   readonly provider: string | undefined
+  readonly origin?: SignInOrigin
 }
 
 export function newSession({ tokens, facts, provider }: SignedIn, roles: readonly RoleConfig[]): Session {
@@ -123,12 +106,6 @@ export function withTokens(
     ...(providerSession === undefined ? {} : { providerSession }),
     ...(idToken === undefined ? {} : { idToken }),
   }
-}
-
-export function newPublicPart(session: Session, signedInAt: number, seenAt: number): PublicPart {
-  const { userInfo, userRole, provider } = session
-  const { username, nickname } = userInfo
-  return { username, nickname, userRole, ...(provider === undefined ? {} : { provider }), signedInAt, seenAt }
 }
 
 export function tokenExpiresAt(session: Session): number {
@@ -168,11 +145,12 @@ export function toEntry(
   const key = recordKey(ticket)
   return {
     value: packRecord({
-      publicPart: seal(keys.publicPart, encodeJson(publicPart), key),
+      publicPart: sealPublicPart(publicPart, key, keys),
       sealedPart: seal(sealingKey(ticket), encodeJson(session), key),
     }),
     expiresAt: sessionEndsAt(session, publicPart.signedInAt, maxHours),
     labels: labelsOf(session, keys),
+    since: publicPart.signedInAt,
   }
 }
 
@@ -218,17 +196,4 @@ export function providerSessionLabel({ issuer, sid }: ProviderSession, keys: Dat
 export function sessionOf(entry: Entry, ticket: string): Session | undefined {
   const parts = unpackRecord(entry.value)
   return parts && decodeJson(sessionSchema, unseal(sealingKey(ticket), parts.sealedPart, recordKey(ticket)))
-}
-
-/** `undefined` if it was sealed with other keys. */
-export function publicPartOf(entry: Entry, key: string, keys: DataKeys): PublicPart | undefined {
-  const parts = unpackRecord(entry.value)
-  return parts && decodeJson(publicPartSchema, unseal(keys.publicPart, parts.publicPart, key))
-}
-
-/** The same session with another public part, without its ticket; `undefined` if its format is none that we know. */
-export function withPublicPart(entry: Entry, publicPart: PublicPart, key: string, keys: DataKeys): Entry | undefined {
-  const parts = unpackRecord(entry.value)
-  const sealed = seal(keys.publicPart, encodeJson(publicPart), key)
-  return parts && { ...entry, value: packRecord({ ...parts, publicPart: sealed }) }
 }

@@ -65,7 +65,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     async open(signedIn) {
       const session = newSession(signedIn, roles)
       warnOfShortLife(session.tokenExpiresIn, leadOf(session))
-      return stored.create(session)
+      return stored.create(session, signedIn.origin)
     },
 
     getCached(ticket) {

@@ -7,25 +7,16 @@ import type { TokenSet } from '../provider/token-answer.ts'
 import type { Settings } from '../settings/read.ts'
 import type { Store, Stored } from '../stores/store.ts'
 import type { DataKeyring } from './keys/data-keys.ts'
+import { newPublicPart, originOf, publicPartOf, type SignInOrigin } from './public-part.ts'
 import { isNewerFormat } from './record-format.ts'
 import { createSessionCache, type LoadedSession } from './session-cache.ts'
 import { shortKey } from './session-facts.ts'
-import {
-  latestEnd,
-  newPublicPart,
-  publicPartOf,
-  type Session,
-  sameTokens,
-  sessionEndsAt,
-  sessionOf,
-  toEntry,
-  withTokens,
-} from './session-record.ts'
+import { latestEnd, type Session, sameTokens, sessionEndsAt, sessionOf, toEntry, withTokens } from './session-record.ts'
 import { isTicket, newTicket, recordKey } from './ticket.ts'
 import { identityOf } from './user-identity.ts'
 
 interface StoredSessions {
-  create(session: Session): Promise<{ ticket: string; loaded: LoadedSession }>
+  create(session: Session, origin?: SignInOrigin): Promise<{ ticket: string; loaded: LoadedSession }>
   /** From the cache, if the store provably still holds it. */
   getCached(ticket: string): LoadedSession | undefined
   /** From the cache or from the store. */
@@ -77,9 +68,9 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       return isTicket(ticket) ? (getCached(ticket) ?? load(ticket)) : undefined
     },
 
-    async create(session) {
+    async create(session, origin) {
       const ticket = newTicket()
-      const publicPart = newPublicPart(session, session.tokenIssuedAt, session.tokenIssuedAt)
+      const publicPart = newPublicPart(session, justBegun(session), origin)
       const entry = toEntry(ticket, session, publicPart, maxHours, await keyring.current())
       if (!(await store.create(recordKey(ticket), entry)))
         throw new MenshenError('store_unavailable', 'the store already has a record for a new ticket')
@@ -93,10 +84,11 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       while (latest) {
         // A late loser must not overwrite newer tokens.
         if (!sameTokens(latest.session, seen.session)) return latest
-        const publicPart = newPublicPart(latest.session, latest.signedInAt, now())
+        const { signedInAt, origin } = latest
+        const publicPart = newPublicPart(latest.session, { signedInAt, seenAt: now() }, origin)
         const session = 'tokens' in change ? withTokens(latest.session, change.tokens) : latest.session
         const entry = toEntry(ticket, session, publicPart, maxHours, await keyring.current())
-        const until = 'until' in change ? Math.min(change.until, latestEnd(latest.signedInAt, maxHours)) : 0
+        const until = 'until' in change ? Math.min(change.until, latestEnd(signedInAt, maxHours)) : 0
         const kept = { ...entry, expiresAt: Math.max(entry.expiresAt, until) }
         // Only if still there: a sign-out during the refresh must win.
         const replaced = await store.replace(latest.key, kept, latest.version)
@@ -114,6 +106,10 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       return entry && sessionOf(entry, ticket)
     },
   }
+}
+
+function justBegun({ tokenIssuedAt }: Session) {
+  return { signedInAt: tokenIssuedAt, seenAt: tokenIssuedAt }
 }
 
 const asItIs: ScopedName = (_provider, name) => name
@@ -136,9 +132,10 @@ function createReader({ keyring, settings, scopedName = asItIs, report }: Stored
       publicPartOf(stored, key, keyring.latest() ?? (await keyring.current())) ??
       // Other instances may use other keys by now; without any that open it, its beginning is not known any more.
       publicPartOf(stored, key, await keyring.current()) ??
-      newPublicPart(session, session.tokenIssuedAt, session.tokenIssuedAt)
+      newPublicPart(session, justBegun(session))
     const { signedInAt, seenAt } = publicPart
     const expiresAt = sessionEndsAt(session, signedInAt, settings.SESSION_MAX_HOURS)
-    return { key, version, expiresAt, signedInAt, seenAt, session, who: identityOf(session, scopedName) }
+    const who = identityOf(session, scopedName)
+    return { key, version, expiresAt, signedInAt, seenAt, origin: originOf(publicPart), session, who }
   }
 }

@@ -10,7 +10,7 @@ export interface Entry {
   readonly expiresAt: number
   /** Names that the entry can be listed by. */
   readonly labels: readonly string[]
-  /** Milliseconds since the epoch. Entries that have it are counted, and listed newest first. */
+  /** Whole milliseconds since the epoch. Entries that have it are counted, and listed newest first. */
   readonly since?: number
 }
 

@@ -155,7 +155,8 @@ async function signIn(
   const facts = await orFailure(context, visit, provider, 'userinfo_error', provider.userFacts(tokens, code))
   if (typeof facts === 'string') return facts
 
-  const { ticket, loaded } = await context.sessions.open({ tokens, facts, provider: scopeOf(provider) })
+  const origin = whoAsks(context, visit)
+  const { ticket, loaded } = await context.sessions.open({ tokens, facts, provider: scopeOf(provider), origin })
   await closePrevious(context, visit)
   const { userRole } = loaded.session
   context.report('sign_in', {
