@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import test from 'node:test'
 import { SETTINGS_PAGE, settingsPage } from '../docs/settings.ts'
+import { WORDS_PAGE, wordsPage } from '../docs/words.ts'
 import { ERRORS } from '../src/errors.ts'
 import { EVENTS } from '../src/events.ts'
 import { SETTINGS } from '../src/settings/rows.ts'
@@ -11,6 +12,10 @@ const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.ur
 
 test('docs/settings.md is what `npm run docs` makes of the rows', () => {
   assert.equal(readFileSync(SETTINGS_PAGE, 'utf8'), settingsPage())
+})
+
+test('docs/words.md is what `npm run docs` makes of the tables', () => {
+  assert.equal(readFileSync(WORDS_PAGE, 'utf8'), wordsPage())
 })
 
 test('every setting of the code is in the reference, and the code has every setting of the reference', () => {

@@ -201,6 +201,12 @@ export function text(expected: string, example: string, longest = 1000): Kind<st
   return { check: z.string().max(longest).regex(/\S/), expected, example }
 }
 
+export const pageLanguage: Kind<string> = {
+  check: z.string().regex(/^[a-zA-Z\d-]{2,35}$/),
+  expected: 'zh-CN, en, auto, or a name of languages in the configuration',
+  example: 'en',
+}
+
 export function oneOf<const T extends string>(values: readonly [T, ...T[]], example: T) {
   const last = values.at(-1)
   return { check: z.enum(values), expected: `${values.slice(0, -1).join(', ')} or ${last}`, example }

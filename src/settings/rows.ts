@@ -134,7 +134,7 @@ export const SETTINGS = {
     sentence: 'The name shown on the pages.',
   }),
   PAGE_LANGUAGE: required({
-    ...kind.text('zh-CN, en, auto, or a name of languages in the configuration', 'en', 35),
+    ...kind.pageLanguage,
     default: 'zh-CN',
     sentence:
       'The language of the pages: `zh-CN`, `en`, one of [`languages`](words.md), or `auto` (the browser’s, else zh-CN).',

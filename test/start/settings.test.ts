@@ -89,7 +89,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   SESSION_CACHE_SIZE: ['-1', '10000001', 'big'],
   RATE_LIMIT_PER_MINUTE: ['-1', '1000001', 'many'],
   APP_NAME: ['名'.repeat(61)],
-  PAGE_LANGUAGE: [' ', 'x'.repeat(36)],
+  PAGE_LANGUAGE: [' ', 'zh_CN', '中文', 'x'.repeat(36)],
   LOG_LEVEL: ['INFO', 'loud'],
   CONFIG: [' '],
   NODE_ENV: [' '],
