@@ -102,7 +102,7 @@ suite('the configuration', () => {
     assert.match(chinese, />用统一身份认证登录</)
     const english = (await visitor().get('/login', { headers: { 'accept-language': 'en' } })).text
     assert.match(english, /<title>Staff · /)
-    assert.match(english, />Sign in with your organization account</)
+    assert.match(english, />Sign in with single sign-on</)
   })
 
   test('adds a language with all of its sentences', async t => {

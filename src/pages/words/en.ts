@@ -17,7 +17,7 @@ export const en: Sentences<typeof zhCN> = {
   'page.request_id': 'Reference: {id}',
 
   'login.title': 'Sign in',
-  'login.provider': 'your organization account',
+  'login.provider': 'single sign-on',
   'login.button': 'Sign in with {name}',
   'login.use_account': 'Please sign in with the account of your organization',
   'login.choose': 'Please choose how to sign in',
