@@ -1,0 +1,214 @@
+// The npm package as somebody gets it who installs it: packed once, put into an empty folder, and used in every way.
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
+import { publint } from 'publint'
+import { formatMessage } from 'publint/utils'
+import { createClient } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const TSC = join(ROOT, 'node_modules/.bin/tsc')
+const MOST_BYTES = 400_000
+const { exports, peerDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+/** `menshen`, `menshen/assertion`, …: whatever an application can import. */
+const DOORS = Object.keys(exports)
+  .filter(name => name !== './package.json')
+  .map(name => name.replace('.', 'menshen'))
+
+const run = promisify(execFile)
+const PATH = [dirname(process.execPath), process.env.PATH].join(delimiter)
+/** As it is called here otherwise: a registry, a proxy or certificates may be set. */
+const ENVIRONMENT = { ...process.env, PATH, npm_config_update_notifier: 'false', npm_config_fetch_retries: '1' }
+const npm = (cwd: string, ...args: string[]) => run('npm', args, { cwd, env: ENVIRONMENT })
+
+let folder: string
+let tarball: Uint8Array
+let application: string
+let installed: { stdout: string; stderr: string }
+
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'menshen-package-'))
+  await npm(ROOT, 'pack', '--pack-destination', folder)
+  const [name = ''] = readdirSync(folder)
+  tarball = readFileSync(join(folder, name))
+  application = join(folder, 'application')
+  mkdirSync(application)
+  writeFileSync(join(application, 'package.json'), JSON.stringify({ name: 'application', private: true }))
+  installed = await npm(application, 'install', '--prefer-offline', '--no-audit', join(folder, name))
+})
+
+after(() => rmSync(folder, { recursive: true, force: true }))
+
+suite('the package', () => {
+  test('is small, and holds nothing that nobody needs', () => {
+    assert.ok(tarball.length < MOST_BYTES, `${tarball.length} bytes`)
+    const files = readdirSync(packageFolder(), { recursive: true, encoding: 'utf8' })
+    const wanted = /^(LICENSE|README\.md|package\.json|bin\b.*|browser\b.*|dist\b.*)$/
+    assert.deepEqual(
+      files.filter(file => !wanted.test(file) || /\.(test\.|map$|tsbuildinfo$)/.test(file)),
+      [],
+    )
+    assert.deepEqual(
+      files.filter(file => /\.ts$/.test(file) && !/\.d\.ts$/.test(file)),
+      [],
+    )
+    const places = files.filter(file => /\.(js|ts|json)$/.test(file) && read(file).includes(ROOT))
+    assert.deepEqual(places, [], 'no place of the machine that packed it')
+  })
+
+  test('is one that publint finds nothing wrong with', async () => {
+    const { messages, pkg } = await publint({ pack: { tarball: tarball.slice().buffer }, strict: true })
+    assert.deepEqual(
+      messages.map(message => formatMessage(message, pkg, { color: false })),
+      [],
+    )
+  })
+
+  test('has types that are right however it is resolved', async () => {
+    const found = await checkPackage(createPackageFromTarballData(tarball))
+    assert.ok(found.types)
+    // Every Node that we run on can require a module; the resolution of Node 10 has left TypeScript.
+    const problems = found.problems.filter(
+      problem =>
+        problem.kind !== 'CJSResolvesToESM' && !('resolutionKind' in problem && problem.resolutionKind === 'node10'),
+    )
+    assert.deepEqual(problems, [])
+  })
+
+  test('installs into an empty folder without a warning of ours', () => {
+    // What npm says of its own settings; and that it has not run the install scripts of lmdb, whose binaries come built.
+    const ofNpm = /Unknown (user|env) config|^npm warn install-scripts/
+    const warnings = installed.stderr.split('\n').filter(line => line && !ofNpm.test(line))
+    assert.deepEqual(warnings, [])
+    for (const peer of Object.keys(peerDependencies))
+      assert.ok(!readdirSync(join(application, 'node_modules')).includes(peer))
+  })
+
+  test('starts by npx menshen, and shows the login page', async t => {
+    const [port, providerPort] = [await freePort(), await freePort()]
+    const env = {
+      PATH,
+      HOME: process.env.HOME,
+      PORT: `${port}`,
+      DEV_PROVIDER_PORT: `${providerPort}`,
+      STORE: `lmdb:${join(folder, 'data')}`,
+    }
+    const npx = spawn('npx', ['menshen'], {
+      cwd: application,
+      env,
+      stdio: ['ignore', 'pipe', 'inherit'],
+      detached: true,
+    })
+    t.after(() => endGroup(npx))
+    let output = ''
+    npx.stdout.setEncoding('utf8').on('data', text => {
+      output += text
+    })
+    const closed = once(npx, 'close')
+    while (!output.includes('"event":"started"'))
+      await Promise.race([once(npx.stdout, 'data'), closed.then(() => assert.fail(output))])
+    const client = createClient(`http://localhost:${port}`)
+    const { status, text } = await client.get('/login')
+    assert.equal(status, 200)
+    const [, asset = ''] = /"(\/_menshen\/assets\/[^"]+\.css[^"]*)"/.exec(text) ?? []
+    assert.equal((await client.get(asset)).status, 200)
+    npx.kill('SIGTERM')
+    await closed
+  })
+
+  test('is imported and required alike, and what needs a framework says which', async () => {
+    const script = `
+      const results = {}
+      const note = (name, error) => { results[name] = error ? (error.message.match(/'([^']+)' imported from/)?.[1] ?? error.message) : 'ok' }
+      for (const name of ${JSON.stringify(DOORS)}) {
+        try { require(name); note('require ' + name) } catch (error) { note('require ' + name, error) }
+      }
+      Promise.all(${JSON.stringify(DOORS)}.map(name => import(name).then(module => {
+        note('import ' + name, require(name) === module ? undefined : new Error('not the same'))
+      }, error => note('import ' + name, error)))).then(() => console.log(JSON.stringify(results)))`
+    const file = join(application, 'required.cjs')
+    writeFileSync(file, script)
+    const { stdout, stderr } = await run(process.execPath, [file])
+    assert.equal(stderr, '')
+    const results: Record<string, string> = JSON.parse(stdout)
+    assert.equal(Object.keys(results).length, 2 * DOORS.length)
+    const peers = Object.keys(peerDependencies)
+    const failed = Object.entries(results).filter(
+      ([, result]) => result !== 'ok' && !peers.some(peer => result === peer || result.startsWith(`${peer}/`)),
+    )
+    assert.deepEqual(failed, [])
+    assert.equal(results['require menshen'], 'ok')
+  })
+
+  for (const [module, moduleResolution] of [
+    ['nodenext', 'nodenext'],
+    ['esnext', 'bundler'],
+  ] as const)
+    test(`has types that pass in a strict application with ${moduleResolution}`, async () => {
+      const place = join(application, moduleResolution)
+      mkdirSync(place)
+      linkTypes()
+      writeFileSync(join(place, 'package.json'), JSON.stringify({ type: 'module' }))
+      writeFileSync(
+        join(place, 'tsconfig.json'),
+        JSON.stringify({ compilerOptions: { ...STRICT, module, moduleResolution } }),
+      )
+      writeFileSync(join(place, 'application.ts'), readFileSync(new URL('consumer.ts', import.meta.url)))
+      writeFileSync(join(place, 'doors.ts'), DOORS.map((name, n) => `export * as door${n} from '${name}'\n`).join(''))
+      if (module === 'nodenext')
+        writeFileSync(
+          join(place, 'old.cts'),
+          "import menshen = require('menshen')\nexport const { createMenshen } = menshen\n",
+        )
+      const { stdout } = await run(process.execPath, [TSC, '-p', place]).catch((error: { stdout: string }) => error)
+      assert.equal(stdout, '')
+    })
+})
+
+const STRICT = {
+  strict: true,
+  exactOptionalPropertyTypes: true,
+  noUncheckedIndexedAccess: true,
+  target: 'es2024',
+  lib: ['es2024', 'esnext.disposable', 'dom'],
+  types: ['node'],
+  skipLibCheck: true,
+  noEmit: true,
+}
+
+function packageFolder(): string {
+  return join(application, 'node_modules', 'menshen')
+}
+
+function read(file: string): string {
+  return readFileSync(join(packageFolder(), file), 'utf8')
+}
+
+let isLinked = false
+
+/** What an application with types has besides: those of Node, and of the frameworks that it uses. */
+function linkTypes(): void {
+  if (isLinked) return
+  isLinked = true
+  for (const name of ['@types', ...Object.keys(peerDependencies)]) {
+    if (readdirSync(join(ROOT, 'node_modules')).includes(name))
+      symlinkSync(join(ROOT, 'node_modules', name), join(application, 'node_modules', name))
+  }
+}
+
+/** What a failed test has left behind. */
+function endGroup({ pid }: ChildProcess): void {
+  try {
+    if (pid) process.kill(-pid, 'SIGKILL')
+  } catch {
+    // All have ended.
+  }
+}
