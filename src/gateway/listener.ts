@@ -31,7 +31,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
     if (visit.headers.expect) sayContinue(response)
     return andThen(ownRoutes.answer(visit, request), answer => {
       if (context.lifecycle.closing) response.shouldKeepAlive = false
-      if (answer instanceof Response) return reply(visit, response, answer)
+      if ('body' in answer) return reply(visit, response, answer)
       response.writeHead(answer.status, answer.headers)
       response.end()
     })

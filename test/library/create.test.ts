@@ -107,6 +107,26 @@ suite('after close', () => {
     await leavesNothing(t, `redis://127.0.0.1:${redis.port}`)
   })
 
+  test('what is still under way has its time, and no more', async t => {
+    const provider = await startScriptedProvider()
+    t.after(() => provider.close())
+    const menshen = await createMenshen({ settings: readSettings({ STORE: 'memory:', ...provider.settings }) })
+    const release = provider.hold('token')
+    const address = `http://localhost:3000/callback?code=${provider.codeFor()}&state=abc_idp`
+    const answer = menshen.fetch(new Request(address))
+    await provider.called('token')
+    let isClosed = false
+    const closing = menshen.close(100).then(() => {
+      isClosed = true
+    })
+    await Promise.resolve()
+    assert.equal(isClosed, false)
+    // Nobody lets the provider answer.
+    await closing
+    release()
+    assert.equal((await answer)?.status, 302)
+  })
+
   test('a second close is the same as the first', async () => {
     const menshen = await createMenshen({ settings: MEMORY, log: createTestLog().log })
     assert.equal(menshen.close(), menshen.close())

@@ -245,6 +245,24 @@ suite('admit', () => {
       assert.equal((await menshen.admit(request(path, { cookie }))).answer?.status, 403, path)
   })
 
+  test('opens no socket for a page of another site', async t => {
+    const { menshen, signIn, lines } = await setUp(t)
+    const cookie = await signIn()
+    const upgrade = { cookie, upgrade: 'websocket', connection: 'upgrade' }
+    const statusFor = async (origin: string) =>
+      (await menshen.admit(request('/socket', { ...upgrade, origin }))).answer?.status
+    assert.equal(await statusFor(BASE), undefined)
+    assert.equal(await statusFor('https://evil.example'), 403)
+    assert.ok(lines.some(({ event }) => event === 'foreign_origin'))
+  })
+
+  test('of a request without headers is that of a visitor', async t => {
+    const { menshen } = await setUp(t)
+    const bare = { method: 'GET', url: '/' } as unknown as IncomingMessage
+    assert.equal((await menshen.admit(bare)).answer?.status, 302)
+    assert.equal((await menshen.admit(new Request(BASE))).answer?.status, 302)
+  })
+
   test('of a message that a framework has cut short is about the whole of it', async t => {
     const { menshen } = await setUp(t, { rules })
     const message = { method: 'GET', url: '/', originalUrl: '/finance/', headers: PAGE, socket: {} }

@@ -154,6 +154,17 @@ suite('the development provider', () => {
     )
   })
 
+  test('signs anybody in, on a free port of its own', async t => {
+    const menshen = await createMenshen({ ...MEMORY, devProvider: true })
+    t.after(() => menshen.close())
+    const login = await menshen.fetch(new Request('http://localhost:3000/login'))
+    const address = /data-[\w-]+="(http:\/\/localhost:\d+\/oauth\/authorize[^"]*)"/.exec(
+      (await login?.text()) ?? '',
+    )?.[1]
+    const page = await fetch(`${address?.replaceAll('&amp;', '&')}&state=abc_idp`)
+    assert.equal(page.status, 200)
+  })
+
   test('takes the given port, and is closed with the rest', async () => {
     const devProviderPort = await freePort()
     const menshen = await createMenshen({ ...MEMORY, devProvider: true, devProviderPort })

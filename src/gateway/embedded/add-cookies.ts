@@ -11,7 +11,7 @@ export type AnswerWithCookies =
 export function addCookies(answer: AnswerWithCookies, cookies: readonly string[]): void {
   if (cookies.length === 0) return
   if ('setHeader' in answer) addToResponse(answer, cookies)
-  else addToHeaders(answer instanceof Headers ? answer : answer.headers, cookies)
+  else addToHeaders('getSetCookie' in answer ? answer : answer.headers, cookies)
 }
 
 function addToHeaders(headers: Headers, cookies: readonly string[]): void {

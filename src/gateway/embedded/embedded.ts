@@ -9,8 +9,8 @@ import { turnedAway } from '../admission/turned-away.ts'
 import type { GatewayContext } from '../context.ts'
 import type { StatusAnswer } from '../forward-auth/check.ts'
 import { failureAnswer } from '../http/failure-answer.ts'
-import { errorAnswer, unreadableAnswer } from '../http/page-answers.ts'
-import { beginRequest, readVisit, type Visit } from '../http/request.ts'
+import { errorAnswer, foreignAnswer, unreadableAnswer } from '../http/page-answers.ts'
+import { beginRequest, isForeignSocket, readVisit, type Visit } from '../http/request.ts'
 import { REQUEST_ID } from '../http/request-id.ts'
 import { ALLOWED } from '../listener.ts'
 import type { OwnRoutes } from '../own-routes.ts'
@@ -69,6 +69,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
   async function judge(visit: Visit): Promise<Admission | Response> {
     if (visit.method === 'TRACE')
       return errorAnswer(context, visit, 'method_not_allowed', { headers: { allow: ALLOWED } })
+    if (isForeignSocket(visit, context.settings.BASE_URL)) return foreignAnswer(context, visit)
     try {
       return await admit(context, visit)
     } catch (error) {
@@ -108,7 +109,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       }
       if (isOwnPath(visit.path)) return instead(await answerOwn(visit, request))
       const admission = await judge(visit)
-      if (admission instanceof Response) return instead(admission)
+      if ('body' in admission) return instead(admission)
       const answer = turnedAway(context, visit, admission)
       if (answer) return instead(answer)
       // What the application answers is its own business.
@@ -121,7 +122,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
 }
 
 function toResponse(answer: StatusAnswer | Response): Response {
-  if (answer instanceof Response) return answer
+  if ('body' in answer) return answer
   const headers = new Headers()
   for (const [name, value] of Object.entries(answer.headers))
     for (const one of [value ?? []].flat()) headers.append(name, String(one))

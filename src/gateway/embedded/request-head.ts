@@ -1,6 +1,6 @@
 // What an application has of a request, in the one form that the gateway reads: node:http's, or a Request of the web.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import { isRequest } from '../http/form.ts'
+import { areOfTheWeb, isRequest } from '../http/form.ts'
 import type { RequestHead } from '../http/request.ts'
 
 /** What only the program knows of a request. */
@@ -40,14 +40,15 @@ function headOfMessage(
   return { method, url, headers, socket: address === undefined ? (socket ?? {}) : { remoteAddress: address } }
 }
 
-/** A header that stands there several times is a list everywhere but in what was put together by hand. */
-export function headersOf({ headers }: Partial<WithHeaders>): IncomingHttpHeaders {
-  if (!headers) return {}
-  if (headers instanceof Headers) return Object.fromEntries(headers)
-  const hasLists = Object.entries(headers).some(([name, value]) => Array.isArray(value) && name !== 'set-cookie')
-  return hasLists
-    ? Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, joined(name, value)]))
-    : headers
+/** A header that stands there several times is one text everywhere but in what was put together by hand. */
+export function headersOf({ headers = {} }: Partial<WithHeaders>): IncomingHttpHeaders {
+  if (areOfTheWeb(headers)) return Object.fromEntries(headers)
+  for (const name in headers) if (Array.isArray(headers[name]) && name !== 'set-cookie') return withoutLists(headers)
+  return headers
+}
+
+function withoutLists(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, joined(name, value)]))
 }
 
 function joined(name: string, value: string | string[] | undefined): string | string[] | undefined {

@@ -1,5 +1,5 @@
 // Reads the form that a request brings, up to a limit and within a deadline.
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 
 /** Why there is no form: too much of it, too slow, or somebody in front of us has read it already. */
 export type NoForm = 'too_large' | 'too_slow' | 'already_read'
@@ -15,8 +15,13 @@ export function readForm(
   return isRequest(request) ? readRequest(request, deadlineMs, onCutOff) : readMessage(request, deadlineMs, onCutOff)
 }
 
-export function isRequest(request: object): request is Request {
-  return 'headers' in request && request.headers instanceof Headers
+export function isRequest(request: IncomingMessage | Request): request is Request {
+  return areOfTheWeb(request.headers)
+}
+
+/** By what they can do: frameworks bring classes of their own. */
+export function areOfTheWeb(headers: IncomingHttpHeaders | Headers | undefined): headers is Headers {
+  return typeof headers?.get === 'function'
 }
 
 async function readMessage(
