@@ -23,6 +23,8 @@ import { createSlowClients } from './gateway/slow-clients/slow-clients.ts'
 import { createEventLog, type Log } from './log.ts'
 import { createExamination } from './observe/doctor/doctor.ts'
 import { createTrials } from './observe/doctor/trials.ts'
+import { createReader, type Gathering, gatherAlone } from './observe/metrics/gathering.ts'
+import { createMetrics } from './observe/metrics/metrics.ts'
 import { createObservation } from './observe/observation.ts'
 import { observedStore } from './observe/observed-store.ts'
 import { createLanguages } from './pages/words/languages.ts'
@@ -59,12 +61,15 @@ export interface CoreOptions {
   readonly config: Config
   readonly log: Log
   readonly now: () => number
+  /** How metrics are put together with those of other processes. */
+  readonly gatherMetrics?: Gathering
 }
 
 const CLOSE_PATIENCE_MS = 10_000
 
 /** What the command and the library start alike, from settings and a configuration that were checked. */
-export async function createCore({ settings, config, log, now }: CoreOptions): Promise<Menshen> {
+export async function createCore(options: CoreOptions): Promise<Menshen> {
+  const { settings, config, log, now, gatherMetrics = gatherAlone } = options
   const languages = createLanguages(settings, config)
   const plans = planProviders(config, settings)
   demandVerifiable(config.rules ?? [], plans)
@@ -73,7 +78,8 @@ export async function createCore({ settings, config, log, now }: CoreOptions): P
   // Closed in reverse order: at the end, or at once if something that follows fails.
   await using opened = new AsyncDisposableStack()
   const eventLog = opened.adopt(createEventLog(log, now), events => events.close())
-  const observation = createObservation([{ onEvent: eventLog.report }])
+  const metrics = settings.METRICS_FROM === 'none' ? undefined : createMetrics()
+  const observation = createObservation([{ onEvent: eventLog.report }, ...(metrics ? [metrics.observer] : [])])
   const { report, measure } = observation
   const patience = createPatience()
   const signIn = await openSignIn(opened, patience, plans, config, { settings, now, report, measure })
@@ -90,6 +96,7 @@ export async function createCore({ settings, config, log, now }: CoreOptions): P
     report,
     measure,
     observation,
+    metrics: metrics && gatherMetrics(createReader({ metrics, upstreams })),
     now,
     lifecycle,
     store,

@@ -20,6 +20,7 @@ export const OWN_PATHS = {
   jwks: '/_menshen/jwks.json',
   language: '/_menshen/language',
   me: '/_menshen/me',
+  metrics: '/_menshen/metrics',
   ready: '/_menshen/ready',
   signOutEverywhere: '/_menshen/sign-out-everywhere',
 } as const

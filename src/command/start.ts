@@ -12,6 +12,7 @@ import { type Environment, readSettings, type Settings, wantsDevProvider } from 
 import { announce } from './announce.ts'
 import { type Closing, closeWhenAsked } from './close-when-asked.ts'
 import { listenAddress, serve } from './serve.ts'
+import { gatherFromWorkers } from './worker-metrics.ts'
 import { startWorkers } from './workers.ts'
 
 /** How long requests in flight may take to finish when the process is asked to end. */
@@ -38,7 +39,10 @@ export async function start({ environment, npmParent, now }: StartOptions): Prom
   const isFirstOfMany = cluster.isPrimary && settings.WORKERS > 1
   const running = isFirstOfMany
     ? await startAll(settings, development?.settings, report)
-    : await startOne({ settings, config, log, now }, report)
+    : await startOne(
+        { settings, config, log, now, ...(cluster.isWorker && { gatherMetrics: gatherFromWorkers }) },
+        report,
+      )
   if (cluster.isPrimary)
     announce(report, { settings, configFile, config, misspelt: findMisspelt(environment), users: development?.users })
   // Last of all: it writes the counts that are still owed.

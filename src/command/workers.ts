@@ -3,6 +3,7 @@ import cluster, { type Worker } from 'node:cluster'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Report } from '../events.ts'
 import type { Environment } from '../settings/read.ts'
+import { sumUpWorkers } from './worker-metrics.ts'
 
 /** A worker that dies over and over must not keep the machine busy. */
 const REPLACE_AFTER_MS = 500
@@ -28,6 +29,8 @@ export async function startWorkers(
   const workers = () => Object.values(cluster.workers ?? {}) as Worker[]
   // One that ends while it is being told something cannot be told any more; its exit is what counts.
   cluster.on('fork', worker => worker.on('error', () => {}))
+
+  sumUpWorkers()
 
   const first = cluster.fork(env)
   const listens = await new Promise<boolean>(resolve => {

@@ -51,6 +51,8 @@ export interface GatewayContext {
   readonly examine: () => Promise<Finding[]>
   readonly report: Report
   readonly measure: Measure
-  readonly observation: Pick<Observation, 'ended'>
+  readonly observation: Pick<Observation, 'ended' | 'answered'>
+  /** The metrics of all workers, as text for Prometheus; absent if they are turned off. */
+  readonly metrics: (() => Promise<string>) | undefined
   readonly now: () => number
 }

@@ -23,6 +23,7 @@ import { finishSignIn } from './routes/callback.ts'
 import { answerDoctor } from './routes/doctor-answer.ts'
 import { showLogin, startAttempt } from './routes/login.ts'
 import { signOut, signOutEverywhere } from './routes/logout.ts'
+import { sendMetrics } from './routes/metrics-answer.ts'
 import { health, me, publicKeys, ready } from './routes/status.ts'
 import { startTrial } from './routes/trial.ts'
 
@@ -45,6 +46,7 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   [OWN_PATHS.ready]: { GET: ready, HEAD: ready },
   [OWN_PATHS.jwks]: { GET: publicKeys, HEAD: publicKeys },
   [OWN_PATHS.me]: { GET: me, HEAD: me },
+  [OWN_PATHS.metrics]: { GET: sendMetrics, HEAD: sendMetrics },
   [OWN_PATHS.console]: { GET: guarded(showOverview), HEAD: guarded(showOverview) },
   [OWN_PATHS.consoleSessions]: { GET: guarded(showSessions), HEAD: guarded(showSessions) },
   [OWN_PATHS.consoleSettings]: { GET: guarded(showSettings), HEAD: guarded(showSettings) },

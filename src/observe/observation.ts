@@ -10,6 +10,8 @@ export interface Observer {
   onWork?<Kind extends keyof Work>(kind: Kind, what: Work[Kind], result: string, seconds: number): void
   /** It has ended, one way or another. `status` is 0 if nothing was answered. */
   onRequest?(request: ObservedRequest, status: number): void
+  /** The head of the application's answer is here. `status` is 0 if there is none. */
+  onAnswer?(request: ObservedRequest, status: number): void
 }
 
 export interface Observation {
@@ -17,6 +19,8 @@ export interface Observation {
   readonly measure: Measure
   /** A request has ended. */
   ended(request: ObservedRequest, status: number): void
+  /** The application has answered, or with 0 failed to. */
+  answered(request: ObservedRequest, status: number): void
 }
 
 export function createObservation(observers: readonly Observer[]): Observation {
@@ -45,6 +49,10 @@ export function createObservation(observers: readonly Observer[]): Observation {
 
     ended(request, status) {
       for (const observer of observers) observer.onRequest?.(request, status)
+    },
+
+    answered(request, status) {
+      for (const observer of observers) observer.onAnswer?.(request, status)
     },
   }
 }

@@ -15,6 +15,10 @@ export interface ObservedRequest {
   user?: string
   /** The origin of the application that it was forwarded to. */
   upstream?: string
+  /** When that application was asked, by `performance.now()`. */
+  askedAt?: number
+  /** Whether the session of its ticket was in the cache; absent where there was no ticket. */
+  isAtHand?: boolean
   /** It stays open for as long as somebody listens: how long that is says nothing about us. */
   isStream?: true
 }

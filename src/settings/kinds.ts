@@ -158,6 +158,12 @@ export const networks = {
   example: '127.0.0.1,10.0.0.0/8',
 }
 
+export const networksOrNone = {
+  check: z.union([z.literal('none'), networks.check]),
+  expected: 'addresses or networks, separated by commas, or none',
+  example: '127.0.0.1,10.1.2.3',
+}
+
 export const assignments = {
   check: z.string().transform((text, context) => {
     const pairs = text.split(/[\s,]+/).filter(Boolean)

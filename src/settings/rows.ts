@@ -128,6 +128,12 @@ export const SETTINGS = {
     default: '600',
     sentence: 'Sign-in requests per address and minute (a whole office can share one address); 0 turns the limit off.',
   }),
+  METRICS_FROM: required({
+    ...kind.networksOrNone,
+    default: '127.0.0.0/8,::1',
+    sentence:
+      'Who may read `/_menshen/metrics` ([monitoring](monitoring.md)), by the address of the connection and never through a proxy: whatever carries `X-Forwarded-*` or `Forwarded`, or comes from `TRUSTED_PROXIES`, is refused. `none` turns it off.',
+  }),
   APP_NAME: required({
     ...kind.text('a name of at most 60 characters', '采购平台', 60),
     default: '统一登录',

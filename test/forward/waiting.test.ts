@@ -193,6 +193,7 @@ test('a request that cannot be sent at all takes no slot with it', async t => {
         request: incoming,
         body: null,
         response,
+        onAnswer() {},
         onStart() {},
         onLasting() {},
         answerHeaders: () => ({}),

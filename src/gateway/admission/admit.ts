@@ -89,10 +89,11 @@ function limitFailures(
 
 /** Whose session it is, refreshed if due, wherever the request wants to go. */
 export function identify(context: GatewayContext, visit: Pick<Visit, 'headers' | 'observed'>): MaybePromise<Caller> {
-  const { headers } = visit
+  const { headers, observed } = visit
   const ticket = readCookie(headers.cookie, context.cookies.session)
   if (!ticket) return NOBODY
   const loaded = context.sessions.getCached(ticket)
+  observed.isAtHand = loaded !== undefined
   return loaded ? signedIn(context, headers, ticket, loaded) : identifyAnew(context, visit, ticket)
 }
 

@@ -16,6 +16,8 @@ export interface ExchangeOptions {
   readonly response: ServerResponse
   /** The application is about to be asked. */
   onStart(): void
+  /** The head of its answer is here. */
+  onAnswer(status: number, isEndless: boolean): void
   /** It has been open for more than a moment: whoever opened it may sign out meanwhile. */
   onLasting(): void
   /** What of the application's headers goes to the browser. */
@@ -124,13 +126,14 @@ class Exchange implements Occupant, Dispatcher.DispatchHandler {
     received: IncomingHttpHeaders,
     statusMessage?: string,
   ): void {
-    const { response, upstream, answerHeaders } = this.#options
+    const { response, upstream, answerHeaders, onAnswer } = this.#options
     if (status < 200) {
       inform(response, status, received)
       return
     }
-    if (isEventStream(received)) {
-      this.isEndless = true
+    this.isEndless = isEventStream(received)
+    onAnswer(status, this.isEndless)
+    if (this.isEndless) {
       this.#last()
       upstream.capacity.becomeStream(this)
       if (this.#isDone) return

@@ -41,6 +41,8 @@ function begin(
   const { 'content-length': length, 'transfer-encoding': coding, expect } = visit.headers
   const hasBody = length !== undefined || coding !== undefined
   const body = hasBody ? request.iterator({ destroyOnReturn: false }) : null
+  const { observed } = visit
+  let isAnswered = false
   let forget: (() => void) | undefined
   relay({
     upstream,
@@ -55,7 +57,13 @@ function begin(
     body,
     response,
     onStart() {
+      observed.askedAt = performance.now()
       if (expect && request.httpVersion !== '1.0') sayContinue(response)
+    },
+    onAnswer(status, isEndless) {
+      isAnswered = true
+      if (isEndless) observed.isStream = true
+      context.observation.answered(observed, status)
     },
     onLasting() {
       forget = watchCaller(context, visit, admission, () => response.destroy())
@@ -64,7 +72,7 @@ function begin(
       if (context.lifecycle.closing) response.shouldKeepAlive = false
       const cookiesCanWait = mayBePartOfPage(visit)
       return responseHeaders(context, received, {
-        requestId: visit.observed.requestId,
+        requestId: observed.requestId,
         signedIn: identified(admission) !== undefined,
         cookies,
         cookiesCanWait,
@@ -73,6 +81,7 @@ function begin(
     onDone(error) {
       forget?.()
       if (body) throwRestAway(request, body)
+      if (error && !isAnswered) context.observation.answered(observed, 0)
       if (error) answerError(context, visit, admission.loaded, response, error)
     },
   })

@@ -64,6 +64,7 @@ function connect(context: GatewayContext, wanted: Wanted): void {
   const { cookies } = wanted.admission
   const { observed } = wanted.visit
   const { requestId } = observed
+  observed.askedAt = performance.now()
   const outgoing = dial(wanted)
   const early = readEarly(socket, head)
   let isAnswered = false
@@ -73,12 +74,14 @@ function connect(context: GatewayContext, wanted: Wanted): void {
   outgoing.on('upgrade', (answer, upstreamSocket, upstreamHead) => {
     clearTimeout(patience)
     isAnswered = true
+    context.observation.answered(observed, 101)
     accept(context, answer, { requestId, cookies }, socket)
     joinSockets(socket, upstreamSocket, early(), upstreamHead)
   })
   outgoing.on('response', answer => {
     clearTimeout(patience)
     isAnswered = true
+    context.observation.answered(observed, answer.statusCode ?? 0)
     early()
     const signedIn = identified(wanted.admission) !== undefined
     passOn(context, answer, { requestId, signedIn, cookies }, socket)
@@ -87,6 +90,7 @@ function connect(context: GatewayContext, wanted: Wanted): void {
     if (socket.destroyed || isAnswered) return
     early()
     observed.outcome = 'error'
+    context.observation.answered(observed, 0)
     context.report('upstream_failed', { ...tunnelFacts(context, wanted), reason: String(error) })
     refuse(socket, error === TOO_SLOW ? 504 : 502, { requestId, cookies })
   })

@@ -28,7 +28,10 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
     socket.once('close', () => context.observation.ended(observed, 0))
     const { requestId } = observed
     const visit = readVisit(request, observed)
-    if (!visit) return refuse(socket, 400, { requestId })
+    if (!visit) {
+      observed.outcome = 'refused'
+      return refuse(socket, 400, { requestId })
+    }
     upgrade(context, request, visit, head).catch(error => {
       observed.outcome = 'error'
       context.report('upgrade_failed', { ...factsOf(error), ...whoAsks(context, visit), path: visit.path })

@@ -26,6 +26,10 @@ export interface Upstreams {
   for(path: string): Upstream | undefined
   /** The hosts and ports of all of them. */
   readonly authorities: ReadonlySet<string>
+  /** How many requests wait for one of them. */
+  readonly waiting: number
+  /** How many sockets and event streams are open. */
+  readonly streams: number
   /** Whether requests to one of them find it busy for too long. */
   readonly isTurningAway: boolean
   /** Sockets and event streams: they would never end by themselves, and open anew elsewhere. */
@@ -47,6 +51,12 @@ export function openUpstreams(settings: Settings, config: Config): Upstreams {
       return upstreams.find(({ prefix }) => isWithin(prefix, readable))
     },
     authorities: new Set(upstreams.map(({ destination }) => authorityOf(new URL(destination.origin)))),
+    get waiting() {
+      return upstreams.reduce((sum, { capacity }) => sum + capacity.waiting, 0)
+    },
+    get streams() {
+      return upstreams.reduce((sum, { capacity }) => sum + capacity.streams, 0)
+    },
     get isTurningAway() {
       return upstreams.some(({ capacity }) => capacity.isTurningAway)
     },

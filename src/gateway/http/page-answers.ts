@@ -35,6 +35,10 @@ export function jsonAnswer(context: GatewayContext, body: object, extra: Extra =
   })
 }
 
+export function textAnswer(context: GatewayContext, body: string, extra: Extra = {}): Response {
+  return answer(context, body, { ...extra, headers: { 'content-type': 'text/plain; charset=utf-8', ...extra.headers } })
+}
+
 export function noticeAnswer(context: GatewayContext, visit: Visit, name: NoticeName, extra: Extra = {}): Response {
   return pageAnswer(context, noticePage(languageOf(context, visit), name), { status: NOTICES[name].status, ...extra })
 }
@@ -53,6 +57,7 @@ export function foreignAnswer(context: GatewayContext, visit: Visit, cookies: re
 }
 
 export function tooMany(context: GatewayContext, visit: Visit): Response {
+  visit.observed.outcome = 'refused'
   return errorAnswer(context, visit, 'too_many', { headers: { 'retry-after': '60' } })
 }
 

@@ -26,6 +26,10 @@ export interface Capacity {
   becomeStream(occupant: Occupant): void
   /** Does nothing if it has left already. */
   leave(occupant: Occupant): void
+  /** How many wait for a slot. */
+  readonly waiting: number
+  /** How many are there that would not end by themselves. */
+  readonly streams: number
   /** Whether requests find no slot. */
   readonly isTurningAway: boolean
   /** Cuts off what would not end by itself. */
@@ -139,6 +143,12 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
       if (stage === 'slot') passSlotOn()
       else places.giveBack(occupant)
       if (present.items.length === 0) emptied?.()
+    },
+    get waiting() {
+      return waiting.size
+    },
+    get streams() {
+      return present.items.filter(({ isEndless }) => isEndless).length
     },
     get isTurningAway() {
       return isTurningAway

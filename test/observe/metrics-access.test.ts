@@ -1,0 +1,82 @@
+// Who may read /_menshen/metrics: by the address of the connection alone, and never through a proxy.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { get, type OutgoingHttpHeaders } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { test } from 'node:test'
+import { openScene } from '../forward/scene.ts'
+import { freePort } from '../kit/free-port.ts'
+import { startMenshen } from '../kit/process.ts'
+
+interface Asking {
+  /** The address that it comes from. */
+  from?: string
+  headers?: OutgoingHttpHeaders
+}
+
+async function ask(url: string, { from = '127.0.0.1', headers = {} }: Asking = {}) {
+  const [answer] = await once(get(`${url}/_menshen/metrics`, { localAddress: from, headers, agent: false }), 'response')
+  return { status: answer.statusCode as number, text: await text(answer) }
+}
+
+const HOSTILE: readonly OutgoingHttpHeaders[] = [
+  { 'x-forwarded-for': '127.0.0.1' },
+  { 'X-FORWARDED-PROTO': 'https' },
+  { 'x-forwarded-anything': '' },
+  { forwarded: 'for=127.0.0.1' },
+  { via: '1.1 somewhere' },
+  { 'x-real-ip': '127.0.0.1' },
+]
+
+test('this machine may read them, and nothing that came through a proxy', async t => {
+  const scene = await openScene(t)
+  for (const from of ['127.0.0.1', '127.8.9.10']) assert.equal((await ask(scene.url, { from })).status, 200)
+  for (const headers of HOSTILE) {
+    const { status, text } = await ask(scene.url, { headers })
+    assert.deepEqual([status, text], [403, ''], JSON.stringify(headers))
+  }
+})
+
+test('METRICS_FROM names who else may, and then this machine may not', async t => {
+  const scene = await openScene(t, { env: { METRICS_FROM: '127.0.0.2, 127.1.0.0/16' } })
+  for (const from of ['127.0.0.2', '127.1.2.3']) assert.equal((await ask(scene.url, { from })).status, 200)
+  for (const from of ['127.0.0.1', '127.2.0.1']) {
+    assert.equal((await ask(scene.url, { from })).status, 403)
+    assert.equal((await ask(scene.url, { from, headers: { 'x-forwarded-for': '127.0.0.2' } })).status, 403)
+  }
+  const user = await scene.user('admin')
+  assert.equal((await user.get('/_menshen/metrics')).status, 403, 'no role opens it')
+})
+
+test('a trusted proxy may not, whatever METRICS_FROM says', async t => {
+  const scene = await openScene(t, { env: { METRICS_FROM: '127.0.0.0/8', TRUSTED_PROXIES: '127.0.0.2' } })
+  assert.equal((await ask(scene.url, { from: '127.0.0.2' })).status, 403)
+  assert.equal((await ask(scene.url)).status, 200)
+})
+
+test('none turns them off', async t => {
+  const scene = await openScene(t, { env: { METRICS_FROM: 'none' } })
+  assert.equal((await ask(scene.url)).status, 404)
+})
+
+test('a METRICS_FROM that is no network is refused', async t => {
+  for (const METRICS_FROM of ['localhost', '10.0.0.0/33', 'none,127.0.0.1', 'all'])
+    await assert.rejects(
+      openScene(t, { env: { METRICS_FROM } }),
+      /METRICS_FROM is ".*"; expected addresses or networks, separated by commas, or none/,
+    )
+})
+
+test('an address that a socket for both families shows as IPv6 is the same one', async t => {
+  const PORT = String(await freePort())
+  const menshen = await startMenshen({
+    HOST: '::',
+    PORT,
+    BASE_URL: `http://localhost:${PORT}`,
+    METRICS_FROM: '127.0.0.2',
+  })
+  t.after(() => menshen.stop())
+  const url = `http://127.0.0.1:${PORT}`
+  assert.equal((await ask(url, { from: '127.0.0.2' })).status, 200)
+  assert.equal((await ask(url)).status, 403)
+})

@@ -1,0 +1,262 @@
+// What /_menshen/metrics counts: every request once, by a fixed set of labels.
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { request as httpRequest } from 'node:http'
+import { suite, test } from 'node:test'
+import { METRICS } from '../../src/observe/metrics/metric-rows.ts'
+import { recordKey } from '../../src/session/ticket.ts'
+import { raw, request } from '../forward/raw.ts'
+import { cookieOf, openScene, type Scene, until } from '../forward/scene.ts'
+import { dial, openSocketScene } from '../forward/websocket.ts'
+import { createClient, signIn } from '../kit/client.ts'
+import { scrape } from '../kit/scrape.ts'
+
+/** What an act adds to the series. */
+async function added(scene: Pick<Scene, 'url'>, series: string, act: () => Promise<unknown>): Promise<number> {
+  const before = await scrape(scene.url)
+  await act()
+  const read = (scraped: typeof before) => (series.includes('{') ? scraped.value(series) : scraped.sum(series))
+  return read(await scrape(scene.url)) - read(before)
+}
+
+const outcome = (name: string) => `menshen_requests_total{outcome="${name}"}`
+
+/** The names and labels that DESIGN.md promises, with a value of each. */
+const PROMISED = [
+  'menshen_requests_total{outcome="admitted"}',
+  'menshen_requests_total{outcome="visitor"}',
+  'menshen_requests_total{outcome="refused"}',
+  'menshen_requests_total{outcome="own"}',
+  'menshen_requests_total{outcome="error"}',
+  'menshen_request_seconds_count',
+  'menshen_request_seconds_sum',
+  'menshen_request_seconds_bucket{le="0.0001"}',
+  'menshen_request_seconds_bucket{le="10"}',
+  'menshen_request_seconds_bucket{le="+Inf"}',
+  'menshen_sign_ins_total{result="ok"}',
+  'menshen_sign_ins_total{result="token_error"}',
+  'menshen_sign_ins_total{result="unknown_error"}',
+  'menshen_sign_outs_total{by="user"}',
+  'menshen_sign_outs_total{by="provider"}',
+  'menshen_refreshes_total{result="ok"}',
+  'menshen_refreshes_total{result="provider_refused"}',
+  'menshen_provider_seconds_count{call="token",result="ok"}',
+  'menshen_provider_seconds_count{call="refresh",result="provider_unreachable"}',
+  'menshen_store_seconds_count{verb="read",result="ok"}',
+  'menshen_store_seconds_count{verb="create",result="store_unavailable"}',
+  'menshen_upstream_seconds_count{status="2xx"}',
+  'menshen_upstream_seconds_count{status="error"}',
+  'menshen_upstream_queue',
+  'menshen_open_streams',
+  'menshen_session_cache_total{result="hit"}',
+  'menshen_session_cache_total{result="miss"}',
+  'menshen_rate_limited_total',
+  'menshen_workers',
+  'process_resident_memory_bytes',
+  'process_start_time_seconds',
+]
+
+test('every series is there from the start, and promtool finds nothing to complain about', async t => {
+  const scene = await openScene(t)
+  const scraped = await scrape(scene.url)
+  for (const series of PROMISED) assert.ok(scraped.samples.has(series), series)
+  assert.equal(scraped.value('menshen_sign_ins_total{result="ok"}'), 0)
+  assert.equal(scraped.value('menshen_workers'), 1)
+  const { stdout, stderr, status } = spawnSync('promtool', ['check', 'metrics'], { input: scraped.text })
+  assert.deepEqual([String(stdout), String(stderr), status], ['', '', 0])
+})
+
+test('each request counts once', async t => {
+  const scene = await openScene(t, {
+    config: { rules: [{ path: '/secret', roles: ['developer'] }] },
+    answer(request, response) {
+      if (request.url === '/broken') request.socket.destroy()
+      else if (request.url === '/500') response.writeHead(500).end()
+      else response.end()
+    },
+  })
+  const user = await scene.user()
+  const cases: [name: string, counted: string, act: () => Promise<unknown>][] = [
+    ['a page of the application', 'admitted', () => user.get('/')],
+    ['its 500', 'admitted', () => user.get('/500')],
+    ['our 502', 'error', () => user.get('/broken')],
+    ['a refusal', 'refused', () => user.get('/secret')],
+    ['a visitor', 'visitor', () => scene.visitor().get('/')],
+    ['an unreadable path', 'refused', () => scene.visitor().get('/%00')],
+    ['a page of ours', 'own', () => scene.visitor().get('/login')],
+    ['a check', 'admitted', () => user.get('/_menshen/check')],
+    ['a page that we do not have', 'own', () => scene.visitor().get('/_menshen/nothing')],
+    ['a socket without a session', 'visitor', () => upgrade(scene, '/')],
+    ['a socket of an unreadable path', 'refused', () => upgrade(scene, '/%00')],
+  ]
+  for (const [name, counted, act] of cases) {
+    const before = await scrape(scene.url)
+    await act()
+    const after = await scrape(scene.url)
+    // The scrape before was one too.
+    const expected = counted === 'own' ? { own: 2 } : { own: 1, [counted]: 1 }
+    const seen = Object.entries(
+      Object.fromEntries(
+        METRICS.menshen_requests_total.labels.outcome.map(one => [
+          one,
+          after.value(outcome(one)) - before.value(outcome(one)),
+        ]),
+      ),
+    ).filter(([, n]) => n !== 0)
+    assert.deepEqual(Object.fromEntries(seen), expected, name)
+  }
+})
+
+test('a request whose client has gone counts too, and as what it was', async t => {
+  const scene = await openScene(t, { answer: () => {} })
+  const user = await scene.user()
+  const before = (await scrape(scene.url)).value(outcome('admitted'))
+  const leaving = httpRequest(`${scene.url}/hangs`, { headers: { cookie: cookieOf(user) } })
+  leaving.on('error', () => {}).end()
+  await until(() => scene.upstream.received.length > 0)
+  leaving.destroy()
+  await until(async () => (await scrape(scene.url)).value(outcome('admitted')) === before + 1)
+})
+
+test('streams and sockets are open while they are, and no measure of how long requests take', async t => {
+  const scene = await openSocketScene(t, {
+    answer: (_request, response) =>
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n'),
+  })
+  const user = await scene.user()
+  const timed = (await scrape(scene.url)).value('menshen_request_seconds_count')
+  const socket = dial(scene, user)
+  await once(socket, 'open')
+  const stream = httpRequest(`${scene.url}/events`, { headers: { cookie: cookieOf(user) } }).end()
+  await once(stream, 'response')
+  const open = await scrape(scene.url)
+  assert.equal(open.value('menshen_open_streams'), 2)
+  assert.equal(open.value('menshen_upstream_seconds_count{status="1xx"}'), 1)
+  assert.equal(open.value('menshen_upstream_seconds_count{status="2xx"}'), 1)
+  socket.terminate()
+  stream.on('error', () => {}).destroy()
+  await until(async () => (await scrape(scene.url)).value('menshen_open_streams') === 0)
+  await until(async () => (await scrape(scene.url)).value(outcome('admitted')) === 2)
+  const after = await scrape(scene.url)
+  // Every other request since then was a scrape, and so was each own one.
+  assert.equal(
+    after.value('menshen_request_seconds_count') - timed,
+    after.value(outcome('own')) - open.value(outcome('own')) + 1,
+  )
+})
+
+test('requests that wait for the application are the queue', async t => {
+  const scene = await openScene(t, { env: { UPSTREAM_CONNECTIONS: '1' }, answer: () => {} })
+  const user = await scene.user()
+  const waiting = ['/1', '/2', '/3'].map(path =>
+    httpRequest(scene.url + path, { headers: { cookie: cookieOf(user) } })
+      .on('error', () => {})
+      .end(),
+  )
+  await until(async () => (await scrape(scene.url)).value('menshen_upstream_queue') === 2)
+  for (const one of waiting) one.destroy()
+  await until(async () => (await scrape(scene.url)).value('menshen_upstream_queue') === 0)
+})
+
+suite('sign-ins, sign-outs, refreshes, calls', () => {
+  test('a sign-in and a sign-out', async t => {
+    const scene = await openScene(t)
+    const before = await scrape(scene.url)
+    assert.equal(before.sum('menshen_sign_ins_total'), 0)
+    const user = await scene.user()
+    await user.get('/')
+    await user.post('/logout', {}, { headers: { origin: scene.baseUrl } })
+    const after = await scrape(scene.url)
+    assert.equal(after.value('menshen_sign_ins_total{result="ok"}'), 1)
+    assert.equal(after.sum('menshen_sign_ins_total'), 1)
+    assert.equal(after.value('menshen_sign_outs_total{by="user"}'), 1)
+    assert.equal(after.value('menshen_provider_seconds_count{call="token",result="ok"}'), 1)
+    assert.equal(after.value('menshen_provider_seconds_count{call="user_info",result="ok"}'), 1)
+    assert.equal(after.value('menshen_session_cache_total{result="hit"}'), 1)
+    assert.ok(after.value('menshen_store_seconds_count{verb="read",result="ok"}') > 0)
+    assert.equal(after.value('menshen_upstream_seconds_count{status="2xx"}'), 1)
+  })
+
+  test('a developer ends a session, and then the same one again: one act', async t => {
+    const scene = await openScene(t)
+    const [admin, user] = [await scene.user('admin'), await scene.user()]
+    const session = recordKey(user.cookies.get('menshen_session') ?? '')
+    const act = async () => {
+      for (let n = 0; n < 2; n++)
+        await admin.post('/_menshen/console/end', { session }, { headers: { origin: scene.baseUrl } })
+    }
+    assert.equal(await added(scene, 'menshen_sign_outs_total{by="developer"}', act), 1)
+  })
+
+  test('an unknown ticket is a miss', async t => {
+    const scene = await openScene(t)
+    const act = () => scene.visitor().get('/', { headers: { cookie: `menshen_session=${'a'.repeat(43)}` } })
+    assert.equal(await added(scene, 'menshen_session_cache_total{result="miss"}', act), 1)
+  })
+
+  test('what the provider calls an error is never a label', async t => {
+    const scene = await openScene(t)
+    const visitor = scene.visitor()
+    const hostile = ['13800138000', '"} 1\nmenshen_forged_total 7', 'admin', 'constructor', '__proto__']
+    for (const error of hostile) await visitor.get(`/callback?${new URLSearchParams({ error })}`)
+    await visitor.get('/callback?error=access_denied')
+    await visitor.get('/callback?state=abc_idp')
+    scene.provider.answer('token', { kind: 'json', status: 500, body: {} }, 'once')
+    await signIn(visitor, scene.provider)
+    const user = await scene.user('a"b\\n{x="1"} 2')
+    await user.get('/path-of-a-page')
+    const { value, text } = await scrape(scene.url)
+    assert.equal(value('menshen_sign_ins_total{result="unknown_error"}'), hostile.length)
+    assert.equal(value('menshen_sign_ins_total{result="access_denied"}'), 1)
+    assert.equal(value('menshen_sign_ins_total{result="missing_code"}'), 1)
+    assert.equal(value('menshen_sign_ins_total{result="token_error"}'), 1)
+    assert.equal(value('menshen_provider_seconds_count{call="token",result="provider_answer"}'), 1)
+    for (const word of ['13800138000', 'forged', 'admin', 'constructor', '__proto__', 'a"b', 'path-of-a-page'])
+      assert.ok(!text.includes(word), word)
+  })
+
+  test('refreshes, and why they failed', async t => {
+    const scene = await openScene(t)
+    const [one, other] = [await scene.user(), await scene.user('lisi')]
+    scene.passSeconds(7000)
+    await one.get('/')
+    scene.provider.answer('refresh', { kind: 'json', status: 400, body: { error: 'invalid_grant' } }, 'once')
+    await other.get('/')
+    const { value, sum } = await scrape(scene.url)
+    assert.equal(value('menshen_refreshes_total{result="ok"}'), 1)
+    assert.equal(value('menshen_refreshes_total{result="provider_refused"}'), 1)
+    assert.equal(sum('menshen_refreshes_total'), 2)
+  })
+
+  test('the rate limit', async t => {
+    const scene = await openScene(t, { env: { RATE_LIMIT_PER_MINUTE: '1' } })
+    const act = async () => {
+      for (let n = 0; n < 3; n++) await scene.visitor().get('/callback?error=x')
+    }
+    assert.equal(await added(scene, 'menshen_rate_limited_total', act), 2)
+  })
+})
+
+test('two gateways in one process count for themselves', async t => {
+  const [one, other] = [await openScene(t), await openScene(t)]
+  await one.user()
+  assert.equal((await scrape(one.url)).value('menshen_sign_ins_total{result="ok"}'), 1)
+  assert.equal((await scrape(other.url)).value('menshen_sign_ins_total{result="ok"}'), 0)
+})
+
+/** Asks for a socket, and reads the refusal. */
+function upgrade({ url }: Pick<Scene, 'url'>, path: string): Promise<string> {
+  const headers = ['upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==']
+  return raw(url, request(`GET ${path} HTTP/1.1`, ...headers).replace('connection: close', 'connection: upgrade'))
+}
+
+test('a page of ours that is asked for by HEAD has the same head', async t => {
+  const scene = await openScene(t)
+  const client = createClient(scene.url)
+  const { status, headers, text } = await client.request({ method: 'HEAD', path: '/_menshen/metrics' })
+  assert.equal(status, 200)
+  assert.equal(headers['content-type'], 'text/plain; version=0.0.4; charset=utf-8')
+  assert.equal(headers['cache-control'], 'no-store')
+  assert.equal(text, '')
+})
