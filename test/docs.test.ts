@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import test from 'node:test'
+import { MONITORING_PAGE, withMetrics } from '../docs/monitoring.ts'
 import { SETTINGS_PAGE, settingsPage } from '../docs/settings.ts'
 import { WORDS_PAGE, wordsPage } from '../docs/words.ts'
 import { ERRORS } from '../src/errors.ts'
@@ -16,6 +17,11 @@ test('docs/settings.md is what `npm run docs` makes of the rows', () => {
 
 test('docs/words.md is what `npm run docs` makes of the tables', () => {
   assert.equal(readFileSync(WORDS_PAGE, 'utf8'), wordsPage())
+})
+
+test('the table in docs/monitoring.md is what `npm run docs` makes of the rows', () => {
+  const page = readFileSync(MONITORING_PAGE, 'utf8')
+  assert.equal(page, withMetrics(page))
 })
 
 test('every setting of the code is in the reference, and the code has every setting of the reference', () => {

@@ -4,7 +4,7 @@ import cluster, { type Worker } from 'node:cluster'
 import { z } from 'zod'
 import { countersOf, sumOf, writeMetrics } from '../observe/metrics/exposition.ts'
 import { type Gathering, gatherAlone } from '../observe/metrics/gathering.ts'
-import { type Readings, readingsOf } from '../observe/metrics/reading.ts'
+import { type Reading, reading } from '../observe/metrics/reading.ts'
 
 /** For one that hangs. */
 const WORKER_DEADLINE_MS = 1000
@@ -13,7 +13,7 @@ const FIRST_DEADLINE_MS = 2000
 
 const toFirst = z.discriminatedUnion('metrics', [
   z.object({ metrics: z.literal('wanted'), id: z.number() }),
-  z.object({ metrics: z.literal('read'), id: z.number(), readings: readingsOf }),
+  z.object({ metrics: z.literal('read'), id: z.number(), reading }),
 ])
 const toWorker = z.discriminatedUnion('metrics', [
   z.object({ metrics: z.literal('asked'), id: z.number() }),
@@ -28,7 +28,7 @@ export const gatherFromWorkers: Gathering = read => {
     const { data: message } = toWorker.safeParse(received)
     if (message?.metrics === 'written') waiting.get(message.id)?.(message.text)
     if (message?.metrics === 'asked')
-      void read().then(readings => tellFirst({ metrics: 'read', id: message.id, readings }))
+      read().then(reading => tellFirst({ metrics: 'read', id: message.id, reading }), leaveUnanswered)
   })
   return async () => {
     const id = ++asked
@@ -43,6 +43,8 @@ export const gatherFromWorkers: Gathering = read => {
   }
 }
 
+const NOTHING: Reading = { counts: {}, gauges: {}, process: [] }
+
 interface Question {
   readonly answered: Set<number>
   readonly unanswered: Set<number>
@@ -52,10 +54,10 @@ interface Question {
 
 /** In the first process. */
 export function sumUpWorkers(): void {
-  const latest = new Map<number, Readings>()
+  const latest = new Map<number, Reading>()
   const questions = new Map<number, Question>()
   let asked = 0
-  let ended: Readings = []
+  let ended: Reading = NOTHING
 
   /** Gives those who have answered in time. */
   async function askAll(): Promise<ReadonlySet<number>> {
@@ -74,9 +76,9 @@ export function sumUpWorkers(): void {
 
   async function writeAll(): Promise<string> {
     const answered = await askAll()
-    const [here, silent] = [...latest].reduce<[Readings[], Readings[]]>(
-      (both, [id, readings]) => {
-        both[answered.has(id) ? 0 : 1].push(readings)
+    const [here, silent] = [...latest].reduce<[Reading[], Reading[]]>(
+      (both, [id, reading]) => {
+        both[answered.has(id) ? 0 : 1].push(reading)
         return both
       },
       [[], []],
@@ -91,19 +93,22 @@ export function sumUpWorkers(): void {
   cluster.on('message', (worker, received: unknown) => {
     const { data: message } = toFirst.safeParse(received)
     if (message?.metrics === 'wanted')
-      void writeAll().then(text => tell(worker, { metrics: 'written', id: message.id, text }))
+      writeAll().then(text => tell(worker, { metrics: 'written', id: message.id, text }), leaveUnanswered)
     const question = message?.metrics === 'read' && questions.get(message.id)
     if (!question) return
-    latest.set(worker.id, message.readings)
+    latest.set(worker.id, message.reading)
     question.answered.add(worker.id)
     waitNoMoreFor(question, worker.id)
   })
   cluster.on('exit', ({ id }) => {
     for (const question of questions.values()) waitNoMoreFor(question, id)
-    ended = sumOf([ended, countersOf(latest.get(id) ?? [])])
+    ended = sumOf([ended, countersOf(latest.get(id) ?? NOTHING)])
     latest.delete(id)
   })
 }
+
+/** Whoever waits has a deadline, and its own numbers; no scrape may end a process. */
+function leaveUnanswered(): void {}
 
 /** Whoever has gone meanwhile is missed by nobody: there are deadlines. */
 function tell(worker: Worker, message: z.infer<typeof toWorker>): void {

@@ -30,6 +30,8 @@ const PACKAGES: readonly Package[] = [
   { name: 'haproxy', isThere: () => findProgram('haproxy') !== undefined },
   { name: 'python3-yaml', isThere: () => spawnSync('python3', ['-c', 'import yaml']).status === 0 },
   { name: 'python3-jwt', isThere: () => spawnSync(PYTHON, ['-c', 'import jwt, cryptography']).status === 0 },
+  // With promtool.
+  { name: 'prometheus', isThere: () => findProgram('prometheus') !== undefined },
   // The server without its service.
   { name: 'apache2-bin', isThere: () => findProgram('apache2') !== undefined },
 ]

@@ -1,7 +1,7 @@
 // GET /callback: the eight steps of the specification, in its order. Nothing is sent to the provider before the checks
 // have passed, and no answer leaves before the session is safely stored.
 
-import { factsOf, LOGIN_ERRORS, MenshenError } from '../../errors.ts'
+import { factsOf, isLoginError, MenshenError } from '../../errors.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
 import type { Provider } from '../../provider/provider.ts'
@@ -43,7 +43,7 @@ function fail(
   error: string,
   facts: { provider?: string; detail?: string } = {},
 ): string {
-  const isOurs = Object.hasOwn(LOGIN_ERRORS, error)
+  const isOurs = isLoginError(error)
   const reason = isOurs
     ? { reason: error }
     : { reason: 'unknown_error', ...(/^[\w.-]{1,64}$/.test(error) && { error }) }

@@ -1,10 +1,10 @@
 // What this process measured, together with what others did, if there are others.
 import { writeMetrics } from './exposition.ts'
-import type { Gauges, Metrics } from './metrics.ts'
-import type { Readings } from './reading.ts'
+import type { Metrics } from './metrics.ts'
+import type { Reading } from './reading.ts'
 
 /** Gets the means to read what this process measured, and gives back what asks for the text of all. */
-export type Gathering = (read: () => Promise<Readings>) => () => Promise<string>
+export type Gathering = (read: () => Promise<Reading>) => () => Promise<string>
 
 export const gatherAlone: Gathering = read => async () => writeMetrics([await read()])
 
@@ -19,15 +19,15 @@ const COUNT_AGE_MS = 2000
 /** A store that is away must not make the rest unknown too. */
 const COUNT_DEADLINE_MS = 500
 
-export function createReader({ metrics, upstreams, countSessions }: Sources): () => Promise<Readings> {
+export function createReader({ metrics, upstreams, countSessions }: Sources): () => Promise<Reading> {
   const sessions = countSessions && createRecent(countSessions)
   return async () => {
-    const gauges: Gauges = {
+    const menshen_sessions = await sessions?.()
+    return metrics.read({
       menshen_upstream_queue: upstreams.waiting,
       menshen_open_streams: upstreams.streams,
-      menshen_sessions: await sessions?.(),
-    }
-    return metrics.read(gauges)
+      ...(menshen_sessions !== undefined && { menshen_sessions }),
+    })
   }
 }
 

@@ -45,7 +45,7 @@ export const METRICS = {
   menshen_sign_ins_total: {
     type: 'counter',
     help: 'Sign-ins that came back from the provider, by ok or the code that the login page shows',
-    labels: { result: ['ok', ...Object.keys(LOGIN_ERRORS), UNKNOWN] },
+    labels: { result: ['ok', ...LOGIN_ERRORS, UNKNOWN] },
   },
   menshen_sign_outs_total: {
     type: 'counter',

@@ -3,30 +3,26 @@ import type { EventCode, Work } from '../../events.ts'
 import type { Observer } from '../observation.ts'
 import { METRICS, type MetricName } from './metric-rows.ts'
 import { readProcess, watchProcess } from './process-metrics.ts'
-import { type Readings, readingOf } from './reading.ts'
-import { createCounter, createHistogram } from './series.ts'
+import type { Reading } from './reading.ts'
+import { createCounter, createHistogram, type Series } from './series.ts'
 
-/** What can be asked for at any time; absent if it is not known now. */
+/** What is asked for when it is read; absent if it is not known then. */
 export interface Gauges {
   readonly menshen_upstream_queue: number
   readonly menshen_open_streams: number
-  readonly menshen_sessions: number | undefined
+  readonly menshen_sessions?: number
 }
 
 export interface Metrics {
   readonly observer: Observer
-  read(gauges: Gauges): Promise<Readings>
+  read(gauges: Gauges): Promise<Reading>
 }
 
 export function createMetrics(): Metrics {
   watchProcess()
-  const all: { read(): Readings[number] }[] = []
-  const kept = <Series extends { read(): Readings[number] }>(series: Series): Series => {
-    all.push(series)
-    return series
-  }
-  const counter = (name: MetricName) => kept(createCounter(name, METRICS[name]))
-  const histogram = (name: MetricName) => kept(createHistogram(name, METRICS[name]))
+  const all = new Map<MetricName, Series>()
+  const counter = (name: MetricName) => kept(all, name, createCounter(METRICS[name]))
+  const histogram = (name: MetricName) => kept(all, name, createHistogram(METRICS[name]))
   const requests = counter('menshen_requests_total')
   const requestSeconds = histogram('menshen_request_seconds')
   const cache = counter('menshen_session_cache_total')
@@ -73,17 +69,15 @@ export function createMetrics(): Metrics {
     },
 
     async read(gauges) {
-      const process = await readProcess()
-      const measured = Object.entries(gauges) as [keyof Gauges, number | undefined][]
-      return [
-        ...all.map(series => series.read()),
-        ...measured.map(([name, value]) =>
-          readingOf(name, METRICS[name], value === undefined ? [] : [{ labels: {}, value }]),
-        ),
-        ...process,
-      ]
+      const counts = [...all].map(([name, series]) => [name, series.read()])
+      return { counts: Object.fromEntries(counts), gauges: { ...gauges }, process: await readProcess() }
     },
   }
+}
+
+function kept<Kind extends Series>(all: Map<MetricName, Series>, name: MetricName, series: Kind): Kind {
+  all.set(name, series)
+  return series
 }
 
 const CLASSES = ['error', '1xx', '2xx', '3xx', '4xx', '5xx'] as const

@@ -1,7 +1,7 @@
 // What the process says about itself: memory, processor, event loop, garbage collection. There is one process, whatever
 // number of gateways it has, and so there is one of these.
 import { collectDefaultMetrics, Registry } from 'prom-client'
-import { type Readings, readingsOf } from './reading.ts'
+import { processMetrics, type Reading } from './reading.ts'
 
 /** Numbers that go up and down under a name that promises the opposite: promtool refuses them. */
 const REFUSED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total']
@@ -16,9 +16,9 @@ export function watchProcess(): void {
   for (const name of REFUSED) registry.removeSingleMetric(name)
 }
 
-export async function readProcess(): Promise<Readings> {
+export async function readProcess(): Promise<Reading['process']> {
   const read: { name: string; values: { value: number }[] }[] = (await registry?.getMetricsAsJSON()) ?? []
-  return readingsOf.parse(
+  return processMetrics.parse(
     read.map(metric => ({
       ...metric,
       // Of several processes the first one's.

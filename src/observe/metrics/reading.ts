@@ -1,28 +1,29 @@
-// A metric as it was read at one moment, in the form that prom-client reads, sums and writes.
+// What one process has measured, as it is told to another.
 import { z } from 'zod'
-import type { MetricRow } from './metric-rows.ts'
 
-const sample = z.object({
-  value: z.number(),
-  labels: z.record(z.string(), z.union([z.string(), z.number()])),
-  /** Of a histogram's parts. */
-  metricName: z.string().optional(),
+/** A metric of the process's own, in the form that prom-client reads, sums and writes. */
+const processMetric = z.object({
+  name: z.string(),
+  help: z.string(),
+  type: z.enum(['counter', 'gauge', 'histogram', 'summary']),
+  aggregator: z.enum(['sum', 'first', 'min', 'max', 'average', 'omit']),
+  values: z.array(
+    z.object({
+      value: z.number(),
+      labels: z.record(z.string(), z.union([z.string(), z.number()])),
+      metricName: z.string().optional(),
+    }),
+  ),
 })
 
-export const readingsOf = z.array(
-  z.object({
-    name: z.string(),
-    help: z.string(),
-    type: z.enum(['counter', 'gauge', 'histogram', 'summary']),
-    aggregator: z.enum(['sum', 'first', 'min', 'max', 'average', 'omit']),
-    values: z.array(sample),
-  }),
-)
+export const processMetrics = z.array(processMetric)
 
-export type Readings = z.infer<typeof readingsOf>
-export type Sample = z.infer<typeof sample>
+export const reading = z.object({
+  /** Our counters and histograms by name, each with its numbers in the order of `seriesOf`. */
+  counts: z.record(z.string(), z.array(z.number())),
+  /** One that is not known now is absent. */
+  gauges: z.record(z.string(), z.number()),
+  process: processMetrics,
+})
 
-export function readingOf(name: string, row: MetricRow, values: Sample[]): Readings[number] {
-  const { help, type, aggregator = 'sum' } = row
-  return { name, help, type, aggregator, values }
-}
+export type Reading = z.infer<typeof reading>

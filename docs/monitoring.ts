@@ -1,0 +1,24 @@
+// Writes the table of metrics into docs/monitoring.md, from the rows of src/observe/metrics/metric-rows.ts: `npm run docs`.
+// A test fails when the two differ.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { METRICS, type MetricRow } from '../src/observe/metrics/metric-rows.ts'
+
+export const MONITORING_PAGE = new URL('monitoring.md', import.meta.url)
+
+const BEGIN = '| metric | type | labels | meaning |\n|---|---|---|---|\n'
+
+/** The page with the table as the rows say it. */
+export function withMetrics(page: string): string {
+  const [before = '', after = ''] = page.split(BEGIN)
+  const rest = after.slice(after.indexOf('\n\n'))
+  return before + BEGIN + Object.entries(METRICS).map(metricRow).join('\n') + rest
+}
+
+function metricRow([name, { type, labels = {}, help }]: [string, MetricRow]): string {
+  const shown = Object.entries(labels).map(([label, values]) => `\`${label}\`: ${values.join(', ')}`)
+  return `| \`${name}\` | ${type} | ${shown.join('; ') || '–'} | ${help} |`
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  writeFileSync(MONITORING_PAGE, withMetrics(readFileSync(MONITORING_PAGE, 'utf8')))

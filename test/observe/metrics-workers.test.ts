@@ -1,0 +1,53 @@
+// Any of several workers answers for all of them, also when one hangs or has died.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { isAlive, prepare, signedIn, until } from '../faults/instance.ts'
+import { createClient } from '../kit/client.ts'
+import { scrape } from '../kit/scrape.ts'
+
+const VISITORS = 'menshen_requests_total{outcome="visitor"}'
+const SIGN_INS = 'menshen_sign_ins_total{result="ok"}'
+const BURST = 40
+
+test('two workers', async t => {
+  const { provider, start } = await prepare(t, { WORKERS: '2' })
+  const menshen = await start()
+  const { url } = menshen
+  await until(async () => (await scrape(url)).value('menshen_workers') === 2)
+
+  const visit = () => Promise.all(Array.from({ length: BURST }, () => createClient(url).get('/')))
+
+  await t.test('the sum is the same, whoever is asked', async () => {
+    await visit()
+    await signedIn(menshen, provider)
+    for (const scraped of await Promise.all(Array.from({ length: 8 }, () => scrape(url)))) {
+      assert.equal(scraped.value(VISITORS), BURST)
+      assert.equal(scraped.value(SIGN_INS), 1)
+      assert.equal(scraped.value('menshen_workers'), 2)
+    }
+  })
+
+  await t.test('one that hangs is left out after a moment, and no sum goes down', async () => {
+    const [hanging = 0] = menshen.workers()
+    process.kill(hanging, 'SIGSTOP')
+    const scraped = await scrape(url)
+    assert.equal(scraped.value('menshen_workers'), 1)
+    assert.equal(scraped.value(VISITORS), BURST)
+    assert.equal(scraped.value(SIGN_INS), 1)
+    process.kill(hanging, 'SIGCONT')
+    await until(async () => (await scrape(url)).value('menshen_workers') === 2)
+  })
+
+  await t.test('one that died while it was asked is not waited for, and what it had told counts on', async () => {
+    for (const worker of menshen.workers()) {
+      process.kill(worker, 'SIGKILL')
+      await until(() => !isAlive(worker))
+      assert.equal((await scrape(url)).value(VISITORS), BURST)
+      await until(async () => (await scrape(url)).value('menshen_workers') === 2)
+    }
+    await visit()
+    const scraped = await scrape(url)
+    assert.equal(scraped.value(VISITORS), 2 * BURST)
+    assert.equal(scraped.value(SIGN_INS), 1)
+  })
+})
