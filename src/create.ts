@@ -96,7 +96,7 @@ export async function createCore(options: CoreOptions): Promise<Menshen> {
     report,
     measure,
     observation,
-    metrics: metrics && gatherMetrics(createReader({ metrics, upstreams })),
+    metrics: metrics && gatherMetrics(createReader({ metrics, upstreams, countSessions: () => store.count() })),
     now,
     lifecycle,
     store,

@@ -11,8 +11,8 @@ export const gatherAlone: Gathering = read => async () => writeMetrics([await re
 interface Sources {
   readonly metrics: Metrics
   readonly upstreams: { readonly waiting: number; readonly streams: number }
-  /** How many sessions the store holds; absent if it cannot say. */
-  readonly countSessions?: () => Promise<number>
+  /** How many sessions the store holds. */
+  readonly countSessions: () => Promise<number>
 }
 
 const COUNT_AGE_MS = 2000
@@ -20,9 +20,9 @@ const COUNT_AGE_MS = 2000
 const COUNT_DEADLINE_MS = 500
 
 export function createReader({ metrics, upstreams, countSessions }: Sources): () => Promise<Reading> {
-  const sessions = countSessions && createRecent(countSessions)
+  const sessions = createRecent(countSessions)
   return async () => {
-    const menshen_sessions = await sessions?.()
+    const menshen_sessions = await sessions()
     return metrics.read({
       menshen_upstream_queue: upstreams.waiting,
       menshen_open_streams: upstreams.streams,

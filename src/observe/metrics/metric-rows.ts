@@ -29,7 +29,19 @@ const PROVIDER_CALLS: readonly Work['provider'][] = [
   'metadata',
   'keys',
 ]
-const STORE_VERBS: readonly Work['store'][] = ['create', 'read', 'replace', 'remove', 'take', 'list', 'ready']
+const STORE_VERBS: readonly Work['store'][] = [
+  'create',
+  'read',
+  'replace',
+  'remove',
+  'take',
+  'list',
+  'newest',
+  'count',
+  'trail_append',
+  'trail_read',
+  'ready',
+]
 const PROVIDER_ERRORS = (Object.keys(ERRORS) as ErrorCode[]).filter(code => code.startsWith('provider_'))
 
 export const METRICS = {
