@@ -88,6 +88,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   SESSION_MAX_HOURS: ['0', '8761', '1.5'],
   SESSION_CACHE_SIZE: ['-1', '10000001', 'big'],
   RATE_LIMIT_PER_MINUTE: ['-1', '1000001', 'many'],
+  METRICS_FROM: ['localhost', '10.0.0.0/33', 'none,127.0.0.1', 'all'],
   APP_NAME: ['名'.repeat(61)],
   PAGE_LANGUAGE: [' ', 'zh_CN', '中文', 'x'.repeat(36)],
   LOG_LEVEL: ['INFO', 'loud'],
