@@ -16,7 +16,9 @@ import { startUpstream } from '../forward/upstream.ts'
 /** More than UPSTREAM_CONNECTIONS is by default. */
 const EACH = 300
 const LARGE = 16 * 1024 * 1024
-const LEAVING = 6000
+const LEAVING = 3000
+/** Nearly as much as a request may have: what is left behind of each is soon more than the process may use. */
+const LONG_HEADER = 'x'.repeat(15_000)
 const AT_ONCE = 500
 
 const application: RequestListener = (request, response) => {
@@ -99,7 +101,7 @@ test(`${LEAVING} requests that wait and are left leave no memory and no descript
   const holding = await send(head('GET /hung', slow))
   await until(() => upstream.received.length === 1)
   await inParallel(Array(LEAVING).keys(), AT_ONCE, async () => {
-    const socket = await send(head('GET /left', slow, `x-large: ${'x'.repeat(8000)}`))
+    const socket = await send(head('GET /left', slow, `x-large: ${LONG_HEADER}`))
     await other.get(menshen, '/_menshen/health')
     socket.destroy()
   })
