@@ -35,6 +35,8 @@ const CHECKS: Readonly<Record<string, Check>> = {
   // Neither their libraries nor their compilers are worth hundreds of megabytes here: looked at where there is one.
   go: (t, { text }) => runIfThere(t, 'gofmt', ['-e'], text),
   java: checkJava,
+  // Of docs/api.md: declarations as the compiler has written them, no programs.
+  typescript: () => {},
   // A drawing.
   '': () => {},
 }

@@ -1,0 +1,14 @@
+// The library's surface: what can be imported changes only together with the page that says so.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import test from 'node:test'
+import { API_PAGE, apiPage } from '../../docs/api.ts'
+
+test('docs/api.md is what `npm run docs` makes of the types, and nothing in it is `any`', () => {
+  const page = apiPage()
+  assert.equal(readFileSync(API_PAGE, 'utf8'), page)
+  const code = [...page.matchAll(/^```typescript\n(.*?)^```$/gms)].map(([, text = '']) => text).join('')
+  assert.ok(code.includes('function createMenshen'))
+  const declared = code.replaceAll(/\/\*.*?\*\/|'[^'\n]*'/gs, '')
+  assert.doesNotMatch(declared, /\bany\b/)
+})
