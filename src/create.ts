@@ -21,11 +21,13 @@ import { createOwnRoutes } from './gateway/own-routes.ts'
 import { createPatience, type Patience } from './gateway/patience.ts'
 import { createSlowClients } from './gateway/slow-clients/slow-clients.ts'
 import { createEventLog, type Log } from './log.ts'
+import { createAudit } from './observe/audit/audit.ts'
+import { createTrailReader } from './observe/audit/trail-reader.ts'
 import { createExamination } from './observe/doctor/doctor.ts'
 import { createTrials } from './observe/doctor/trials.ts'
 import { createReader, type Gathering, gatherAlone } from './observe/metrics/gathering.ts'
 import { createMetrics } from './observe/metrics/metrics.ts'
-import { createObservation } from './observe/observation.ts'
+import { createObservation, type Observer } from './observe/observation.ts'
 import { observedStore } from './observe/observed-store.ts'
 import { createLanguages } from './pages/words/languages.ts'
 import { demandVerifiable } from './provider/bearer/verifiable.ts'
@@ -49,6 +51,8 @@ export interface Menshen<R extends Role = Role, F extends string = string> exten
   prepareToClose(): void
   /** Sockets and event streams: they would never end by themselves, and open anew elsewhere. */
   endStreams(): void
+  /** After the file of AUDIT_FILE was moved away. */
+  reopenFiles(): void
   /**
    * Ends the streams, finishes the sign-ins and refreshes that are under way, and closes the store. Whatever is not done
    * after this long (10 s) is left behind. A second call is the same as the first.
@@ -63,13 +67,15 @@ export interface CoreOptions {
   readonly now: () => number
   /** How metrics are put together with those of other processes. */
   readonly gatherMetrics?: Gathering
+  /** Which of several processes this is. */
+  readonly worker?: number | undefined
 }
 
 const CLOSE_PATIENCE_MS = 10_000
 
 /** What the command and the library start alike, from settings and a configuration that were checked. */
 export async function createCore(options: CoreOptions): Promise<Menshen> {
-  const { settings, config, log, now, gatherMetrics = gatherAlone } = options
+  const { settings, config, log, now, worker, gatherMetrics = gatherAlone } = options
   const languages = createLanguages(settings, config)
   const plans = planProviders(config, settings)
   demandVerifiable(config.rules ?? [], plans)
@@ -79,11 +85,19 @@ export async function createCore(options: CoreOptions): Promise<Menshen> {
   await using opened = new AsyncDisposableStack()
   const eventLog = opened.adopt(createEventLog(log, now), events => events.close())
   const metrics = settings.METRICS_FROM === 'none' ? undefined : createMetrics()
-  const observation = createObservation([{ onEvent: eventLog.report }, ...(metrics ? [metrics.observer] : [])])
+  const observers: Observer[] = [{ onEvent: eventLog.report }, ...(metrics ? [metrics.observer] : [])]
+  const observation = createObservation(observers)
   const { report, measure } = observation
   const patience = createPatience()
-  const signIn = await openSignIn(opened, patience, plans, config, { settings, now, report, measure })
-  const { store, keys, signingKeys, providers, sessions, roles, scopedName } = signIn
+  const basics = { settings, now, report, measure }
+  const records = await openRecords(opened, patience, plans, basics)
+  const { store, keys, keyring, signingKeys } = records
+  const audit = opened.adopt(createAudit({ settings, store, keyring, now, report, worker }), audit =>
+    audit.close(patience.leftMs()),
+  )
+  observers.push(audit)
+  const signIn = await openSignIn(opened, patience, plans, config, { ...records, ...basics })
+  const { providers, sessions, roles, scopedName } = signIn
   const upstreams = opened.adopt(openUpstreams(settings, config), upstreams =>
     patience.wait(upstreams.close(patience.leftMs())),
   )
@@ -106,6 +120,7 @@ export async function createCore(options: CoreOptions): Promise<Menshen> {
     providers,
     roles,
     rateLimit: signIn.rateLimit,
+    auditTrail: createTrailReader({ store, keyring }),
     attempts: createAttempts({ store, now }),
     trials: createTrials({ store, now }),
     examine: createExamination({ settings, config, plans, store, now }),
@@ -132,6 +147,7 @@ export async function createCore(options: CoreOptions): Promise<Menshen> {
       lifecycle.closing = true
     },
     endStreams: () => upstreams.endStreams(),
+    reopenFiles: () => audit.reopenFile(),
     close(patienceMs = CLOSE_PATIENCE_MS) {
       if (closed) return closed
       patience.start(patienceMs)
@@ -142,16 +158,32 @@ export async function createCore(options: CoreOptions): Promise<Menshen> {
   }
 }
 
-/** What signing in takes, with or without an application behind: the store, the providers, the keys, the sessions. */
+type Basics = Pick<GatewayContext, 'settings' | 'now' | 'report' | 'measure'>
+
+/** What is kept, and the keys that open it. */
+async function openRecords(
+  opened: AsyncDisposableStack,
+  patience: Patience,
+  [plan]: ReturnType<typeof planProviders>,
+  { settings, now, report, measure }: Basics,
+) {
+  const opening = await openStore(settings.STORE, now, report, settings.SESSION_CACHE_SIZE)
+  const store = opened.adopt(observedStore(opening, measure), store => patience.wait(store.close()))
+  const keys = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plan.clientSecret })
+  const keyring = createDataKeyring({ store, keys, now, report })
+  const signingKeys = createSigningKeys(store, keys.signing, now)
+  await useSecrets(keyring, signingKeys)
+  return { store, keys, keyring, signingKeys }
+}
+
+/** What signing in takes, with or without an application behind. */
 async function openSignIn(
   opened: AsyncDisposableStack,
   patience: Patience,
   plans: ReturnType<typeof planProviders>,
   config: Config,
-  { settings, now, report, measure }: Pick<GatewayContext, 'settings' | 'now' | 'report' | 'measure'>,
+  { settings, now, report, measure, store, keyring }: Basics & Awaited<ReturnType<typeof openRecords>>,
 ) {
-  const opening = await openStore(settings.STORE, now, report, settings.SESSION_CACHE_SIZE)
-  const store = opened.adopt(observedStore(opening, measure), store => patience.wait(store.close()))
   const providers = opened.adopt(createProviders(plans, { settings, now, report, measure }), providers =>
     patience.wait(providers.close()),
   )
@@ -162,16 +194,12 @@ async function openSignIn(
     shared: limits?.client,
     report,
   })
-  const keys = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plans[0].clientSecret })
-  const keyring = createDataKeyring({ store, keys, now, report })
-  const signingKeys = createSigningKeys(store, keys.signing, now)
-  await useSecrets(keyring, signingKeys)
   const ids = Object.keys(config.providers ?? {})
   const roles = rolesFor(config.roles ?? USUAL_ROLES, ids)
   const scopedName = createScopedName(ids)
   const sessions = createSessions({ store, providers, keyring, settings, roles, scopedName, now, report, measure })
   opened.defer(() => patience.wait(sessions.settle()))
-  return { store, providers, rateLimit, keys, signingKeys, sessions, roles, scopedName }
+  return { providers, rateLimit, sessions, roles, scopedName }
 }
 
 /** A changed SECRET takes effect at the start. A store that is away is asked again when the keys are needed. */

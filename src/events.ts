@@ -1,6 +1,8 @@
 // Everything that Menshen tells about itself: one row for each event, with its level, its sentence and what it carries.
 // Whoever reads the log decides by the code; the sentence is for people.
 
+export { type Measure, unmeasured, type Work } from './events/work.ts'
+
 interface EventRow {
   readonly level: 'info' | 'warn' | 'error'
   readonly sentence: string
@@ -97,6 +99,7 @@ export const EVENTS = {
     fields: ['by', 'byUser', 'ended'],
     audited: true,
   },
+  no_session_to_end: { level: 'info', sentence: 'the provider ended no session of ours', fields: ['by', 'ended'] },
   previous_session_left: {
     level: 'warn',
     sentence: 'the session that a new sign-in replaces could not be ended; it ends with its token',
@@ -217,6 +220,17 @@ export const EVENTS = {
 
   store_unreachable: { level: 'warn', sentence: 'the store cannot be reached; trying again', fields: ['store'] },
   store_reachable: { level: 'info', sentence: 'the store can be reached again', fields: ['store'] },
+  audit_not_written: {
+    level: 'error',
+    sentence: 'audit events could not be written yet; they wait in memory as far as there is room',
+    // `to` is store or file, `count` how many wait, `dropped` how many there was no room for.
+    fields: ['to', 'count', 'dropped'],
+  },
+  audit_written_again: {
+    level: 'info',
+    sentence: 'the audit events that waited are written',
+    fields: ['to', 'dropped'],
+  },
   not_ready: { level: 'error', sentence: 'not ready to serve', fields: [] },
   login_without_store: { level: 'error', sentence: 'the login page could not ask the store', fields: [] },
 } as const satisfies Record<string, EventRow>
@@ -229,22 +243,3 @@ type FactsOf<Code extends EventCode> = Partial<
 
 /** Says that something happened. */
 export type Report = <Code extends EventCode>(code: Code, facts?: FactsOf<Code>) => void
-
-type EntryVerb = 'create' | 'read' | 'replace' | 'remove' | 'take' | 'list' | 'newest' | 'count'
-
-/** Work that others are waited for in: of which kind, and what of that kind. */
-export interface Work {
-  readonly session: 'find'
-  readonly refresh: 'tokens'
-  readonly provider: 'token' | 'refresh' | 'user_info' | 'sign_out' | 'introspect' | 'metadata' | 'keys'
-  readonly store: EntryVerb | 'trail_append' | 'trail_read' | 'ready'
-}
-
-/** Does the work, and lets whoever observes know how long it took and how it ended. */
-export type Measure = <Kind extends keyof Work, Result>(
-  kind: Kind,
-  what: Work[Kind],
-  work: () => Promise<Result>,
-) => Promise<Result>
-
-export const unmeasured: Measure = (_kind, _what, work) => work()

@@ -1,19 +1,17 @@
 // `menshen doctor`: what a sign-in needs and does not have, one line each with its remedy.
 import { parseArgs } from 'node:util'
 import { MenshenError } from '../errors.ts'
-import { DEVELOPMENT_CLIENT } from '../library/development.ts'
 import { type Examined, examine } from '../observe/doctor/doctor.ts'
 import { type Finding, failure, good, runProbes } from '../observe/doctor/finding.ts'
 import type { Mapping } from '../observe/doctor/mapping.ts'
 import { misspeltFinding } from '../observe/doctor/settings-probes.ts'
 import { storeProbes } from '../observe/doctor/store-probes.ts'
-import { planProviders } from '../provider/providers.ts'
-import type { Config } from '../settings/config/config-file.ts'
-import { findConfigFile, loadConfigFile } from '../settings/config/load-config.ts'
+import { findConfigFile } from '../settings/config/load-config.ts'
 import { findMisspelt } from '../settings/misspelt.ts'
-import { type Environment, readSettings, type Settings, wantsDevProvider } from '../settings/read.ts'
+import { type Environment, readSettings, type Settings } from '../settings/read.ts'
 import { findingLines, toJson } from './doctor-output.ts'
 import { mappingLines } from './mapping-output.ts'
+import { type Given, loadConfig, settingsInUse } from './settings-in-use.ts'
 import { trySignIn } from './trial-sign-in.ts'
 
 export interface DoctorRun {
@@ -105,27 +103,13 @@ async function attempt<T>(name: string, work: () => Promise<T>): Promise<Attempt
   }
 }
 
-async function loadConfig({ CONFIG }: Environment): Promise<Config> {
-  return loadConfigFile(findConfigFile(process.cwd(), CONFIG || undefined))
-}
-
 function configuration({ CONFIG }: Environment): Finding {
   const file = findConfigFile(process.cwd(), CONFIG || undefined)
   return good('configuration', file ? `${file} can be used` : 'no file, and none is needed')
 }
 
-interface Given {
-  readonly settings: Settings
-  readonly config: Config
-}
-
-function prepare(environment: Environment, now: () => number, { settings: given, config }: Given): Examined {
-  const isConfigured = config.provider !== undefined || config.providers !== undefined
-  const isDevelopment = !isConfigured && wantsDevProvider(given)
-  const AUTH_URL = `http://localhost:${given.DEV_PROVIDER_PORT}`
-  const settings = isDevelopment ? readSettings({ ...environment, ...DEVELOPMENT_CLIENT, AUTH_URL }) : given
-  const plans = planProviders(config, settings)
-  return { settings, config, plans, now, misspelt: findMisspelt(environment), isDevelopment }
+function prepare(environment: Environment, now: () => number, given: Given): Examined {
+  return { ...settingsInUse(environment, given), now, misspelt: findMisspelt(environment) }
 }
 
 async function storeAlone(settings: Settings, now: () => number): Promise<Finding[]> {

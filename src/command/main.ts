@@ -5,7 +5,7 @@ import { withEnvFile } from '../settings/env-file.ts'
 import { nearest } from '../settings/nearest.ts'
 import type { Environment } from '../settings/read.ts'
 
-const COMMANDS = ['doctor', 'rules']
+const COMMANDS = ['audit', 'doctor', 'rules']
 /** What npm calls its ways to start us, in its variable npm_lifecycle_event. */
 const NPM_STARTS = ['start', 'npx']
 const npmParent = NPM_STARTS.includes(process.env.npm_lifecycle_event ?? '') ? process.ppid : undefined
@@ -16,6 +16,7 @@ try {
   if (name === undefined) await runStart(environment)
   else if (name === 'rules') await runRules(args, environment)
   else if (name === 'doctor') await runDoctor(args, environment)
+  else if (name === 'audit') await runAudit(args, environment)
   else throw new MenshenError('bad_settings', unknownCommand(name))
 } catch (error) {
   if (!(error instanceof MenshenError)) throw error
@@ -46,6 +47,11 @@ async function runDoctor(args: readonly string[], environment: Environment): Pro
   const { text, ok } = await runDoctorCommand(args, { environment, now: Date.now, isTerminal })
   // A name server or a socket that still hangs must not keep it waiting.
   process.stdout.write(text, () => process.exit(ok ? 0 : 1))
+}
+
+async function runAudit(args: readonly string[], environment: Environment): Promise<void> {
+  const { runAuditCommand } = await import('./records/audit-command.ts')
+  await runAuditCommand(args, { environment, now: Date.now })
 }
 
 function unknownCommand(name: string): string {

@@ -11,6 +11,7 @@ import { findMisspelt } from '../settings/misspelt.ts'
 import { type Environment, readSettings, type Settings, wantsDevProvider } from '../settings/read.ts'
 import { announce } from './announce.ts'
 import { type Closing, closeWhenAsked } from './close-when-asked.ts'
+import { listenForHangUps, type Reopening } from './hang-ups.ts'
 import { listenAddress, serve } from './serve.ts'
 import { gatherFromWorkers } from './worker-metrics.ts'
 import { startWorkers } from './workers.ts'
@@ -26,6 +27,7 @@ interface StartOptions {
 }
 
 export async function start({ environment, npmParent, now }: StartOptions): Promise<void> {
+  const hangUps = listenForHangUps()
   const given = readSettings(environment)
   const configFile = findConfigFile(process.cwd(), given.CONFIG)
   const config = await loadConfigFile(configFile)
@@ -40,7 +42,14 @@ export async function start({ environment, npmParent, now }: StartOptions): Prom
   const running = isFirstOfMany
     ? await startAll(settings, development?.settings, report)
     : await startOne(
-        { settings, config, log, now, ...(cluster.isWorker && { gatherMetrics: gatherFromWorkers }) },
+        {
+          settings,
+          config,
+          log,
+          now,
+          worker: cluster.worker?.id,
+          ...(cluster.isWorker && { gatherMetrics: gatherFromWorkers }),
+        },
         report,
       )
   if (cluster.isPrimary)
@@ -48,9 +57,10 @@ export async function start({ environment, npmParent, now }: StartOptions): Prom
   // Last of all: it writes the counts that are still owed.
   const ending = { close: async () => events.close() }
   closeWhenAsked([running, ...(development ? [development] : []), ending], report, npmParent)
+  hangUps.hand(running)
 }
 
-async function startOne(options: CoreOptions, report: Report): Promise<Closing> {
+async function startOne(options: CoreOptions, report: Report): Promise<Closing & Reopening> {
   const { settings } = options
   const menshen = await createCore(options)
   const serving = await serve(menshen, listenAddress(settings), report).catch(async error => {
@@ -58,6 +68,7 @@ async function startOne(options: CoreOptions, report: Report): Promise<Closing> 
     return refuseToListen(error, { setting: 'PORT', port: settings.PORT, host: settings.HOST })
   })
   return {
+    reopenFiles: () => menshen.reopenFiles(),
     async close() {
       await serving.close(CLOSE_PATIENCE_MS)
       await menshen.close()
@@ -65,7 +76,11 @@ async function startOne(options: CoreOptions, report: Report): Promise<Closing> 
   }
 }
 
-async function startAll({ WORKERS }: Settings, provider: Environment | undefined, report: Report): Promise<Closing> {
+async function startAll(
+  { WORKERS }: Settings,
+  provider: Environment | undefined,
+  report: Report,
+): Promise<Closing & Reopening> {
   const workers = await startWorkers(WORKERS, provider, report)
   // The worker has said why.
   return workers ?? process.exit(1)

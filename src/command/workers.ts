@@ -9,6 +9,8 @@ import { sumUpWorkers } from './worker-metrics.ts'
 const REPLACE_AFTER_MS = 500
 
 interface Workers {
+  /** Tells all of them. */
+  reopenFiles(): void
   /** Resolves when all have ended by themselves, or were made to by a second call. */
   close(): Promise<void>
 }
@@ -31,6 +33,8 @@ export async function startWorkers(
   cluster.on('fork', worker => worker.on('error', () => {}))
 
   sumUpWorkers()
+  const listening = new Set<number>()
+  cluster.on('listening', ({ id }) => listening.add(id))
 
   const first = cluster.fork(env)
   const listens = await new Promise<boolean>(resolve => {
@@ -51,6 +55,13 @@ export async function startWorkers(
   for (let started = 1; started < count; started++) cluster.fork(env)
 
   return {
+    reopenFiles() {
+      for (const worker of workers()) {
+        // One that is just starting would end by the signal.
+        if (listening.has(worker.id)) worker.process.kill('SIGHUP')
+        else worker.once('listening', () => worker.process.kill('SIGHUP'))
+      }
+    },
     close() {
       if (workers().length === 0) ended.resolve()
       for (const worker of workers()) worker.process.kill(closing ? 'SIGKILL' : 'SIGTERM')

@@ -2,6 +2,7 @@
 
 import type { Rules } from '../access/rules.ts'
 import type { Measure, Report } from '../events.ts'
+import type { TrailReader } from '../observe/audit/trail-reader.ts'
 import type { Finding } from '../observe/doctor/finding.ts'
 import type { Trials } from '../observe/doctor/trials.ts'
 import type { Observation } from '../observe/observation.ts'
@@ -45,6 +46,7 @@ export interface GatewayContext {
   readonly lostCookies: LostCookieDetector
   readonly rateLimit: RateLimit
   readonly failedRequests: FailedRequests
+  readonly auditTrail: Pick<TrailReader, 'find'>
   /** Set when the process is about to end: every answer then closes its connection. */
   readonly lifecycle: { closing: boolean }
   /** What the doctor finds. */

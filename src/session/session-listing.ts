@@ -38,34 +38,45 @@ export interface SessionListing {
   getListed(key: string): Promise<Listed | undefined>
   /** Ends a session that was listed. */
   end(key: string): Promise<boolean>
-  /** Ends all sessions of the user, on every device, and says how many there were. */
-  endAllOf(user: UserId): Promise<number>
-  /** Ends what was opened at this session of the provider (`sid`): one device, usually. Says how many there were. */
-  endProviderSession(providerSession: ProviderSession): Promise<number>
+  /** Ends all sessions of the user, on every device. */
+  endAllOf(user: UserId): Promise<Ended>
+  /** Ends what was opened at this session of the provider (`sid`): one device, usually. */
+  endProviderSession(providerSession: ProviderSession): Promise<Ended>
   /** Ends those sessions of the user of which it is not known at which session of the provider they were opened. */
-  endUnknownDevicesOf(user: UserId): Promise<number>
+  endUnknownDevicesOf(user: UserId): Promise<Ended>
   /** Ends all sessions of whoever has this listed one. */
-  endAllLike(key: string): Promise<number>
+  endAllLike(key: string): Promise<Ended>
+}
+
+/** How many there were, and whose, if that could be read. */
+export interface Ended {
+  readonly count: number
+  readonly user?: string
 }
 
 export function createSessionListing({ store, keyring }: { store: Store; keyring: DataKeyring }): SessionListing {
-  async function endAllWith(label: string, isMeant = (_entry: Stored) => true): Promise<number> {
-    let ended = 0
+  async function endAllWith(label: string, isMeant = (_entry: Stored) => true): Promise<Ended> {
+    const keys = await keyring.current()
+    let user: string | undefined
+    let count = 0
     let after: string | undefined
     // A page can be empty and still not be the last: only `next` says.
     do {
       const page = await store.list({ label, limit: 100, ...(after === undefined ? {} : { after }) })
-      const removed = await Promise.all(page.entries.filter(isMeant).map(({ key }) => store.remove(key)))
-      ended += removed.filter(Boolean).length
+      const meant = page.entries.filter(isMeant)
+      const removed = await Promise.all(meant.map(({ key }) => store.remove(key)))
+      const ended = meant.filter((_, n) => removed[n])
+      for (const entry of ended) user ??= publicPartOf(entry, entry.key, keys)?.username
+      count += ended.length
       after = page.next
     } while (after !== undefined)
-    return ended
+    return user === undefined ? { count } : { count, user }
   }
 
   async function endAllLabelled(
     label: (keys: DataKeys) => string,
     isMeant?: (entry: Stored) => boolean,
-  ): Promise<number> {
+  ): Promise<Ended> {
     return endAllWith(label(await keyring.current()), isMeant)
   }
 
@@ -102,7 +113,7 @@ export function createSessionListing({ store, keyring }: { store: Store; keyring
 
     async endAllLike(key) {
       const label = (await store.read(key))?.labels[SUB_LABEL]
-      return label === undefined ? 0 : endAllWith(label)
+      return label === undefined ? { count: 0 } : endAllWith(label)
     },
   }
 }

@@ -1,6 +1,7 @@
 // What kinds of values settings take: how each is checked, and how it is described to whoever got it wrong.
-import { readFileSync } from 'node:fs'
+import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
+import { dirname } from 'node:path'
 import { z } from 'zod'
 import { Secret } from './secret.ts'
 
@@ -141,6 +142,23 @@ export const readableFile = {
   check: z.string().refine(path => fileText.safeParse(path).success),
   expected: 'the path of a readable file',
   example: '/etc/menshen/file.pem',
+}
+
+export const appendableFile = {
+  check: z.string().refine(isAppendable),
+  expected: 'the path of a file that this user may write to, or make in a folder that is there',
+  example: '/var/log/menshen/audit.jsonl',
+}
+
+/** Without making it: whoever only looks at the settings may be another user than the one who will write. */
+function isAppendable(path: string): boolean {
+  try {
+    const status = statSync(path, { throwIfNoEntry: false })
+    accessSync(status ? path : dirname(path), status ? constants.W_OK : constants.W_OK | constants.X_OK)
+    return status ? !status.isDirectory() : !path.endsWith('/')
+  } catch {
+    return false
+  }
 }
 
 export const networks = {

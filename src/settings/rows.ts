@@ -150,6 +150,16 @@ export const SETTINGS = {
     default: 'info',
     sentence: 'Which events reach the log.',
   }),
+  AUDIT_KEEP: required({
+    ...kind.wholeNumber(0, 10_000_000, 'a number of events'),
+    default: '10000',
+    sentence:
+      'How many events of the [audit trail](audit.md) the store keeps, the newest, of all processes and machines; 0 keeps none.',
+  }),
+  AUDIT_FILE: optional({
+    ...kind.appendableFile,
+    sentence: 'A file for every event of the audit trail, as lines of JSON; opened again on SIGHUP.',
+  }),
   CONFIG: optional({
     ...kind.text('the path of a file', 'config/menshen.config.ts'),
     defaultNote: '`./menshen.config.{ts,mts,js,mjs}`, if there is one',

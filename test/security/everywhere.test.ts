@@ -86,7 +86,7 @@ test('every page of a user’s sessions is ended, one behind an empty page too',
   const opened = []
   for (let device = 0; device < 5; device++)
     opened.push(await sessions.open({ tokens, facts: { userInfo, groups: [], claims: {} }, provider: undefined }))
-  assert.equal(await sessions.endAllOf({ sub: 's' }), 5)
+  assert.equal((await sessions.endAllOf({ sub: 's' })).count, 5)
   for (const { ticket } of opened) assert.equal(await sessions.get(ticket), undefined)
 })
 
@@ -198,6 +198,17 @@ test('a logout token of the provider ends the user’s sessions, and nobody else
   assert.ok(await isIn(bystander))
   assert.equal((await tell(await token({ claims: { sub: 'sub-nobody' } }))).status, 200)
   assert.ok(await isIn(bystander))
+  const [ended, ...more] = scene.lines.filter(({ event }) => event === 'session_ended')
+  assert.partialDeepStrictEqual(ended?.facts, { by: 'provider', user: 'zhangsan', sub: 'sub-zhangsan', ended: 2 })
+  assert.deepEqual(more, [])
+})
+
+test('a sign-out that the provider tells us of afterwards is reported once', async t => {
+  const { scene, user, token, tell } = await openBackchannel(t)
+  await user.post('/logout', '', { headers: { origin: scene.baseUrl } })
+  assert.equal((await tell(await token())).status, 200)
+  const events = scene.lines.map(({ event }) => event)
+  assert.ok(events.includes('sign_out') && !events.includes('session_ended'), String(events))
 })
 
 test('a provider that signs many out at once leaves a line for each of them', async t => {
@@ -205,7 +216,7 @@ test('a provider that signs many out at once leaves a line for each of them', as
   for (let n = 0; n < 30; n++) assert.equal((await tell(await token({ claims: { sub: `sub-${n}` } }))).status, 200)
   for (let n = 0; n < 20; n++)
     assert.equal((await tell(await token({ claims: { sub: undefined, sid: `device-${n}` } }))).status, 200)
-  const ended = scene.lines.filter(({ event }) => event === 'session_ended')
+  const ended = scene.lines.filter(({ event }) => event === 'no_session_to_end')
   assert.equal(ended.length, 50)
   assert.ok(!JSON.stringify(ended).includes('device-'), 'the provider’s own names of its sessions are not for the log')
 })

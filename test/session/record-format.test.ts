@@ -79,7 +79,7 @@ for (const secret of [undefined, 'a secret of our own that is long enough'])
       listed.sessions.map(({ publicPart }) => publicPart?.nickname),
       ['张三'],
     )
-    assert.equal(await sessions.endAllOf({ sub: 'sub-zhangsan' }), 1)
+    assert.equal((await sessions.endAllOf({ sub: 'sub-zhangsan' })).count, 1)
     assert.equal(await sessions.get(former.tickets.zhangsan), undefined)
     assert.ok(await sessions.get(former.tickets.admin))
     assert.deepEqual(events, [])

@@ -47,15 +47,18 @@ export async function endSession(
   // Only what looks like a session's key: leases and attempts live in the same store.
   if (/^[\w-]{43}$/.test(key)) {
     const listed = await context.sessions.getListed(key)
-    const ended = form.has('all') ? await context.sessions.endAllLike(key) : Number(await context.sessions.end(key))
-    context.report('session_ended', {
-      ...whoAsks(context, visit),
-      session: shortKey(key),
-      user: listed?.publicPart?.username,
-      by: 'developer',
-      byUser: loaded.session.userInfo.username,
-      ended,
-    })
+    const ended = form.has('all')
+      ? (await context.sessions.endAllLike(key)).count
+      : Number(await context.sessions.end(key))
+    if (ended > 0)
+      context.report('session_ended', {
+        ...whoAsks(context, visit),
+        session: shortKey(key),
+        user: listed?.publicPart?.username,
+        by: 'developer',
+        byUser: loaded.session.userInfo.username,
+        ended,
+      })
   }
   return redirectAnswer(context, visit.method, OWN_PATHS.consoleSessions, cookies)
 }

@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { MenshenError } from '../../errors.ts'
 import type { Provider } from '../../provider/provider.ts'
 import { scopeOf } from '../../provider/providers.ts'
+import type { Ended } from '../../session/session-listing.ts'
 import type { GatewayContext } from '../context.ts'
 import { errorAnswer, jsonAnswer, tooMany } from '../http/page-answers.ts'
 import type { Visit } from '../http/request.ts'
@@ -50,8 +51,15 @@ export async function backchannelLogout(
   const ended = await endSessions(context, provider, claims)
   // Only now: a provider whose token we could not carry out may send it again.
   if (!(await remember(context, claims.jti))) return refusal(context, visit)
-  const facts = { by: 'provider', provider: provider.plan.id, ended }
-  context.report('session_ended', { ...whoAsks(context, visit), ...whoseOf(claims), ...facts })
+  const facts = {
+    by: 'provider',
+    provider: provider.plan.id,
+    ended: ended.count,
+    ...(ended.user === undefined ? {} : { user: ended.user }),
+  }
+  // After a sign-out here the provider tells us of it, too.
+  const code = ended.count > 0 ? 'session_ended' : 'no_session_to_end'
+  context.report(code, { ...whoAsks(context, visit), ...whoseOf(claims), ...facts })
   return jsonAnswer(context, {})
 }
 
@@ -63,11 +71,11 @@ async function endSessions(
   { sessions }: Pick<GatewayContext, 'sessions'>,
   provider: Provider,
   { iss, sub, sid }: LogoutClaims,
-): Promise<number> {
+): Promise<Ended> {
   const user = sub === undefined ? undefined : { sub, provider: scopeOf(provider) }
-  if (sid === undefined) return user ? sessions.endAllOf(user) : 0
+  if (sid === undefined) return user ? sessions.endAllOf(user) : { count: 0 }
   const ended = await sessions.endProviderSession({ issuer: iss, sid })
-  return ended > 0 || !user ? ended : sessions.endUnknownDevicesOf(user)
+  return ended.count > 0 || !user ? ended : sessions.endUnknownDevicesOf(user)
 }
 
 /** Without a `sub`, the provider's session is told from others by a hash: its name is for the provider alone. */

@@ -5,7 +5,7 @@ import { OWN_PATHS } from '../../own-paths.ts'
 import { confirmSignOutPage } from '../../pages/notice-page.ts'
 import { RETURN_FIELD } from '../../pages/refused-page.ts'
 import { type Session, userIdOf } from '../../session/session-record.ts'
-import { newTicket } from '../../session/ticket.ts'
+import { newTicket, recordKey } from '../../session/ticket.ts'
 import type { SignedInCaller } from '../admission/admit.ts'
 import { returnCookieFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
@@ -25,7 +25,7 @@ export async function signOut(context: GatewayContext, visit: Visit, form: URLSe
   const wanted = form.get(RETURN_FIELD)
   const kept = wanted ? [returnCookieFor(context, wanted)] : []
   if (!session) return signedOut(context, visit, { location: OWN_PATHS.login }, 'here', kept)
-  report('sign_out', whoAsks(context, visit, { session }))
+  report('sign_out', whoAsks(context, visit, { key: recordKey(ticket), session }))
   return signedOut(context, visit, await leaveProvider(context, visit, session), 'here', kept)
 }
 
@@ -38,7 +38,7 @@ export async function signOutEverywhere(
   const { settings, sessions, report } = context
   if (!isFromOwnOrigin(visit, settings.BASE_URL)) return foreignAnswer(context, visit)
   const { session } = loaded
-  const ended = await sessions.endAllOf(userIdOf(session))
+  const { count: ended } = await sessions.endAllOf(userIdOf(session))
   report('sign_out', { ...whoAsks(context, visit, loaded), ended })
   return signedOut(context, visit, await leaveProvider(context, visit, session), 'everywhere')
 }

@@ -28,6 +28,19 @@ interface DataKeyringOptions {
   readonly report: Report
 }
 
+/**
+ * Those of a store, without changing anything there: for whoever only looks at it. `undefined` if none of our secrets opens
+ * them; new ones where there are none yet, and so nothing that they would have to open.
+ */
+export async function readDataKeys(
+  store: Pick<Store, 'read'>,
+  { wrapping, formerWrapping }: Pick<DerivedKeys, 'wrapping' | 'formerWrapping'>,
+): Promise<DataKeys | undefined> {
+  const stored = await store.read(STORE_KEY)
+  if (!stored) return newDataKeys()
+  return openWrappers(decodeWrappers(stored.value) ?? [], [...wrapping, ...formerWrapping])
+}
+
 const STORE_KEY = 'data-keys'
 const CENTURY_MS = 100 * 365 * 24 * 3_600_000
 

@@ -1,0 +1,20 @@
+// Work that others are waited for in, and how it is measured.
+
+type EntryVerb = 'create' | 'read' | 'replace' | 'remove' | 'take' | 'list' | 'newest' | 'count'
+
+/** Work that others are waited for in: of which kind, and what of that kind. */
+export interface Work {
+  readonly session: 'find'
+  readonly refresh: 'tokens'
+  readonly provider: 'token' | 'refresh' | 'user_info' | 'sign_out' | 'introspect' | 'metadata' | 'keys'
+  readonly store: EntryVerb | 'trail_append' | 'trail_read' | 'ready'
+}
+
+/** Does the work, and lets whoever observes know how long it took and how it ended. */
+export type Measure = <Kind extends keyof Work, Result>(
+  kind: Kind,
+  what: Work[Kind],
+  work: () => Promise<Result>,
+) => Promise<Result>
+
+export const unmeasured: Measure = (_kind, _what, work) => work()

@@ -1,0 +1,115 @@
+// Reads the audit trail: a page of it, the newest first, for the console; or all of it, the oldest first, for the command.
+import type { DataKeyring } from '../../session/keys/data-keys.ts'
+import type { DataKeys } from '../../session/session-record.ts'
+import type { Store } from '../../stores/store.ts'
+import type { PlacedEvent, TrailQuery } from '../../stores/trail.ts'
+import { type AuditEvent, openEvent, TAG_KINDS, type TagKind, tagOf, valuesOf } from './audit-event.ts'
+
+/** All of them have to fit. `user` is a username, of whoever it happened to or who did it. */
+export type AuditFilter = Partial<Readonly<Record<TagKind, string>>> & {
+  /** Milliseconds since the epoch. */
+  readonly since?: number
+}
+
+export interface FindQuery extends AuditFilter {
+  /** A position or a `next`. */
+  readonly before?: string
+  readonly limit: number
+}
+
+export interface FoundEvent extends AuditEvent {
+  readonly position: string
+}
+
+export interface FoundPage {
+  readonly events: readonly FoundEvent[]
+  /**
+   * What to give as `before` for the next page; absent if there is nothing beyond. With fewer events than the limit it says
+   * how far was looked: that takes its time, and a page does not take longer.
+   */
+  readonly next?: string
+  /** How many do not open: their secret is gone. */
+  readonly unreadable: number
+}
+
+export interface TrailReader {
+  find(query: FindQuery): Promise<FoundPage>
+  /** Whatever fits, the oldest first. */
+  walk(filter: AuditFilter): AsyncGenerator<FoundEvent | 'unreadable'>
+}
+
+interface TrailReaderOptions {
+  readonly store: Pick<Store, 'trail'>
+  readonly keyring: Pick<DataKeyring, 'current'>
+}
+
+const MOST_LOOKED_AT = 10_000
+const PAGE = 500
+/** An instance whose store was away writes late: among what is older than `since` there may be something newer. */
+const LATE_MS = 3_600_000
+
+export function createTrailReader({ store, keyring }: TrailReaderOptions): TrailReader {
+  return {
+    async find({ before, limit, ...filter }) {
+      const opener = createOpener(filter, await keyring.current())
+      const events: FoundEvent[] = []
+      let unreadable = 0
+      let left = MOST_LOOKED_AT
+      let next = before
+      while (left > 0 && events.length < limit) {
+        const wanted = Math.min(limit - events.length, left)
+        const query: TrailQuery = { ...opener.tag, limit: wanted, scan: left }
+        const page = await store.trail.read(next === undefined ? query : { ...query, before: next })
+        for (const placed of page.events) {
+          const event = opener.open(placed)
+          if (event === 'unreadable') unreadable++
+          else if (event === 'too old') return { events, unreadable }
+          else if (event) events.push(event)
+        }
+        // A page that is not full has looked at everything that it might.
+        left -= page.events.length < wanted ? left : wanted
+        next = page.next
+        if (next === undefined) return { events, unreadable }
+      }
+      return next === undefined ? { events, unreadable } : { events, next, unreadable }
+    },
+
+    async *walk(filter) {
+      const opener = createOpener(filter, await keyring.current())
+      let after: string | undefined = ''
+      while (after !== undefined) {
+        const page = await store.trail.read({ ...opener.tag, after, limit: PAGE, scan: MOST_LOOKED_AT })
+        for (const placed of page.events) {
+          const event = opener.open(placed)
+          if (event && event !== 'too old') yield event
+        }
+        after = page.next
+      }
+    },
+  }
+}
+
+/** Opens what fits a filter, each event once. */
+function createOpener({ since = 0, ...wanted }: AuditFilter, keys: DataKeys) {
+  const kinds = TAG_KINDS.filter(kind => wanted[kind] !== undefined)
+  // The store looks for the rarest, and the others are looked for in what it finds.
+  const tags = kinds.map(kind => tagOf(kind, wanted[kind] ?? '', keys))
+  const [tag] = tags
+  const seen = new Set<string>()
+  const fits = (event: AuditEvent) => kinds.every(kind => valuesOf(event, kind).includes(wanted[kind] ?? ''))
+
+  return {
+    tag: tag === undefined ? {} : { tag },
+
+    open(placed: PlacedEvent): FoundEvent | 'unreadable' | 'too old' | undefined {
+      if (!tags.every(each => placed.tags.includes(each))) return undefined
+      const event = openEvent(placed, keys)
+      if (!event) return 'unreadable'
+      if (event.time < since - LATE_MS) return 'too old'
+      if (event.time < since || !fits(event) || seen.has(event.id)) return undefined
+      if (seen.size >= MOST_LOOKED_AT) seen.clear()
+      seen.add(event.id)
+      return { ...event, position: placed.position }
+    },
+  }
+}

@@ -1,0 +1,65 @@
+// AUDIT_FILE: every event as a line of JSON, whatever happens to the file.
+import assert from 'node:assert/strict'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import test from 'node:test'
+import { type Instance, isAlive, prepare, until } from '../faults/instance.ts'
+import { createClient } from '../kit/client.ts'
+import { type AuditLine, auditLines, auditOf } from './audit-lines.ts'
+
+async function fail(instance: Instance, count: number): Promise<void> {
+  const asking = Array.from({ length: count }, () => createClient(instance.url).get('/callback?error=access_denied'))
+  for (const { status } of await Promise.all(asking)) assert.equal(status, 302)
+}
+
+const linesIn = (file: string) => (existsSync(file) ? auditLines(readFileSync(file, 'utf8')) : [])
+
+test('two workers write whole lines to one file, which is rotated by SIGHUP without losing any', async t => {
+  const { provider, folder, start } = await prepare(t, { WORKERS: '2', AUDIT_FILE: 'audit.jsonl' })
+  const [file, old] = [join(folder, 'audit.jsonl'), join(folder, 'audit.jsonl.1')]
+  const instance = await start()
+  await until(() => existsSync(file))
+  assert.equal(statSync(file).mode & 0o777, 0o600)
+  await fail(instance, 100)
+  renameSync(file, old)
+  const during = fail(instance, 100)
+  process.kill(instance.pid, 'SIGHUP')
+  await until(() => existsSync(file))
+  await during
+  await fail(instance, 100)
+  await until(() => linesIn(old).length + linesIn(file).length === 300)
+  assert.ok(linesIn(old).length >= 100 && linesIn(file).length > 0)
+  const { worker: _, ...line } = linesIn(file).at(-1) ?? { worker: 0 }
+  assert.partialDeepStrictEqual(line, { level: 'warn', event: 'sign_in_failed', reason: 'access_denied' })
+  assert.ok(isAlive(instance.pid) && instance.workers().every(isAlive))
+  const ids = (lines: AuditLine[]) => lines.map(({ requestId }) => requestId).sort()
+  await instance.signalAll('SIGTERM')
+  const kept = await auditOf(folder, { ...provider.settings, STORE: `lmdb:${join(folder, 'data')}` })
+  assert.deepEqual(ids([...linesIn(old), ...linesIn(file)]), ids(kept), 'the same events are in the store')
+})
+
+test('a folder that goes away is loud and stops nobody; when it is back, so are the lines', async t => {
+  const { folder, start } = await prepare(t, { AUDIT_FILE: 'logs/audit.jsonl' })
+  const [logs, file] = [join(folder, 'logs'), join(folder, 'logs', 'audit.jsonl')]
+  mkdirSync(logs)
+  const instance = await start()
+  await fail(instance, 1)
+  await until(() => linesIn(file).length === 1)
+  rmSync(logs, { recursive: true })
+  process.kill(instance.pid, 'SIGHUP')
+  const { to } = await instance.said(({ event }) => event === 'audit_not_written')
+  assert.equal(to, 'file')
+  await fail(instance, 20)
+  mkdirSync(logs)
+  await instance.said(({ event }) => event === 'audit_written_again')
+  assert.equal(linesIn(file).length, 20)
+})
+
+test('a full disk stops nobody either, and the end does not wait for it long', async t => {
+  const { start } = await prepare(t, { AUDIT_FILE: '/dev/full' })
+  const instance = await start()
+  await fail(instance, 20)
+  const { to, err } = await instance.said(({ event }) => event === 'audit_not_written')
+  assert.deepEqual([to, Object(err).code], ['file', 'ENOSPC'])
+  assert.deepEqual(await instance.signalAll('SIGTERM'), { code: 0, signal: null })
+})

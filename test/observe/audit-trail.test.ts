@@ -1,0 +1,182 @@
+// The audit trail from within: what is found by which filter, and what becomes of events while they cannot be written.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { MenshenError } from '../../src/errors.ts'
+import type { Report } from '../../src/events.ts'
+import { createAudit } from '../../src/observe/audit/audit.ts'
+import { createTrailReader, type FindQuery, type FoundPage } from '../../src/observe/audit/trail-reader.ts'
+import { newDataKeys } from '../../src/session/keys/key-wrappers.ts'
+import { createMemoryStore } from '../../src/stores/memory-store.ts'
+import type { Trail } from '../../src/stores/trail.ts'
+
+const PATIENCE_MS = 5000
+const START = Date.parse('2026-03-01T08:00:00Z')
+
+interface Wishes {
+  AUDIT_KEEP?: number
+  /** What takes the place of the store's own. */
+  append?: (own: Trail) => Trail['append']
+}
+
+function openAudit({ AUDIT_KEEP = 20_000, append }: Wishes = {}) {
+  const clock = { now: START }
+  const { trail: own } = createMemoryStore({ now: () => clock.now })
+  const store = { trail: { read: own.read, append: append?.(own) ?? own.append } }
+  let keys = newDataKeys()
+  const keyring = { current: async () => keys }
+  const told: [string, Record<string, unknown>][] = []
+  const report: Report = (code, facts = {}) => void told.push([code, facts])
+  const settings = { AUDIT_KEEP, AUDIT_FILE: undefined }
+  const audit = createAudit({ settings, store, keyring, now: () => clock.now, report })
+  const { find } = createTrailReader({ store, keyring })
+  return {
+    clock,
+    told,
+    audit,
+    find,
+    /** The secret is lost. */
+    loseKeys() {
+      keys = newDataKeys()
+    },
+    /** The reasons of those found, after everything is written. */
+    async found(query: Partial<FindQuery> = {}): Promise<string> {
+      await audit.close(PATIENCE_MS)
+      return reasonsIn(await find({ limit: 100, ...query }))
+    },
+  }
+}
+
+const reasonsIn = ({ events }: FoundPage) => events.map(({ facts }) => facts.reason ?? '-').join('')
+
+test('events are found by user, sub, code, request, session and time, and by all of them together', async () => {
+  const { audit, clock, found } = openAudit()
+  audit.onEvent('sign_in', { reason: 0, user: 'lisi', sub: 's1', session: 'one', requestId: 'r1' })
+  audit.onEvent('refused', { reason: 1, user: 'lisi', sub: 's1', session: 'one', requestId: 'r2' })
+  clock.now += 60_000
+  audit.onEvent('sign_in', { reason: 2, user: 'wangwu', sub: 's2', session: 'two', requestId: 'r3' })
+  audit.onEvent('session_ended', { reason: 3, user: 'lisi', byUser: 'wangwu', requestId: 'r3' })
+  assert.equal(await found(), '3210')
+  assert.equal(await found({ user: 'lisi' }), '310')
+  assert.equal(await found({ user: 'wangwu' }), '32', 'by what they did, too')
+  assert.equal(await found({ sub: 's1' }), '10')
+  assert.equal(await found({ user: 's1' }), '', 'a sub is no name')
+  assert.equal(await found({ event: 'sign_in' }), '20')
+  assert.equal(await found({ requestId: 'r3' }), '32')
+  assert.equal(await found({ session: 'one' }), '10')
+  assert.equal(await found({ since: START + 1 }), '32')
+  assert.equal(await found({ user: 'lisi', event: 'sign_in' }), '0')
+  assert.equal(await found({ user: 'lisi', event: 'sign_in', since: START + 1 }), '')
+  assert.equal(await found({ user: 'nobody' }), '')
+})
+
+test('pages go back, and the last one has no next', async () => {
+  const { audit, find } = openAudit()
+  for (let n = 0; n < 10; n++) audit.onEvent('refused', { reason: n, user: n % 2 ? 'odd' : 'even' })
+  await audit.close(PATIENCE_MS)
+  const pages: string[] = []
+  let before: string | undefined = ''
+  while (before !== undefined) {
+    const page: FoundPage = await find({ limit: 2, user: 'odd', before })
+    pages.push(reasonsIn(page))
+    before = page.next
+  }
+  assert.deepEqual(pages, ['97', '53', '1'])
+})
+
+test('a page looks at 10,000 events, and the next goes on where it stopped', async () => {
+  const { audit, find } = openAudit()
+  audit.onEvent('refused', { reason: 'rare', user: 'rare' })
+  for (let n = 0; n < 12_000; n++) {
+    audit.onEvent('refused', { user: 'usual' })
+    // The bound of those that wait is another test's.
+    if (n % 1000 === 0) await nextTurn()
+  }
+  await audit.close(PATIENCE_MS)
+  const first = await find({ limit: 5, user: 'rare' })
+  assert.deepEqual([reasonsIn(first), typeof first.next], ['', 'string'])
+  const second = await find({ limit: 5, user: 'rare', before: first.next ?? '' })
+  assert.deepEqual([reasonsIn(second), second.next], ['rare', undefined])
+})
+
+test('only what is audited is kept, its plain facts alone, and long texts are cut', async () => {
+  const { audit, find } = openAudit()
+  const facts = { user: '名'.repeat(2000), err: Object.assign(new TypeError('of the provider'), { code: 'EX' }) }
+  audit.onEvent('session_refreshed', { user: 'lisi' })
+  audit.onEvent('sign_in_failed', { ...facts, nested: { secret: 1 }, list: ['x'], none: undefined, nan: Number.NaN })
+  audit.onEvent('sign_in_failed', { user: 'a\ud800', err: new TypeError('of the provider') })
+  await audit.close(PATIENCE_MS)
+  const { events } = await find({ limit: 10 })
+  assert.deepEqual(
+    events.map(({ facts }) => facts),
+    [
+      { user: 'a\ufffd', err: 'TypeError' },
+      { user: '名'.repeat(500), err: 'EX' },
+    ],
+  )
+})
+
+test('events whose secret is gone are counted', async () => {
+  const { audit, find, loseKeys } = openAudit()
+  audit.onEvent('refused', { user: 'lisi' })
+  await audit.close(PATIENCE_MS)
+  loseKeys()
+  assert.deepEqual(await find({ limit: 10 }), { events: [], unreadable: 1 })
+})
+
+test('what comes while a write is under way goes into the next', async () => {
+  const sizes: number[] = []
+  const held = Promise.withResolvers<void>()
+  const append =
+    (own: Trail): Trail['append'] =>
+    async (events, keep) => {
+      sizes.push(events.length)
+      await held.promise
+      return own.append(events, keep)
+    }
+  const { audit, found } = openAudit({ append })
+  audit.onEvent('refused', { reason: 0 })
+  while (sizes.length === 0) await nextTurn()
+  for (let n = 1; n < 8; n++) audit.onEvent('refused', { reason: n })
+  held.resolve()
+  assert.equal(await found(), '76543210')
+  assert.deepEqual(sizes, [1, 7])
+})
+
+test('what a store refused is written later, in order and once, and both is said', async () => {
+  let failures = 3
+  const append =
+    (own: Trail): Trail['append'] =>
+    async (events, keep) => {
+      // After an error they may be there or not.
+      if (failures === 2) await own.append(events, keep)
+      if (failures-- > 0) throw new MenshenError('store_unavailable', 'The store is away.')
+      return own.append(events, keep)
+    }
+  const { audit, found, told } = openAudit({ append })
+  for (let n = 0; n < 3; n++) audit.onEvent('refused', { reason: n })
+  assert.equal(await found(), '210')
+  assert.deepEqual(told, [
+    [
+      'audit_not_written',
+      { to: 'store', count: 3, dropped: 0, error: 'store_unavailable', detail: 'The store is away.' },
+    ],
+    ['audit_written_again', { to: 'store', dropped: 0 }],
+  ])
+})
+
+test('while nothing can be written the first 10,000 wait, the others are counted, and the end says what is lost', async () => {
+  const append = () => async () => {
+    throw new MenshenError('store_unavailable', 'The store is away.')
+  }
+  const { audit, told } = openAudit({ append })
+  for (let n = 0; n < 10_007; n++) audit.onEvent('refused', { user: 'lisi' })
+  await audit.close(0)
+  assert.deepEqual(told.at(-1), ['audit_not_written', { to: 'store', count: 10_000, dropped: 7, reason: 'closing' }])
+})
+
+test('AUDIT_KEEP=0 keeps nothing', async () => {
+  const { audit, found } = openAudit({ AUDIT_KEEP: 0 })
+  audit.onEvent('refused', { reason: 0 })
+  assert.equal(await found(), '')
+})

@@ -1,0 +1,127 @@
+// The audit trail from outside: what happens over HTTP is in the store, sealed, and `menshen audit` reads it.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import test, { type TestContext } from 'node:test'
+import { type Instance, prepare, signedIn, until } from '../faults/instance.ts'
+import { createClient, type Response, signIn } from '../kit/client.ts'
+import { startRedis } from '../kit/redis-server.ts'
+import { type AuditLine, auditOf } from './audit-lines.ts'
+
+const HOSTILE = 'x"\n{"event":"sign_out"}\u001b[31m=HYPERLINK("http://evil")'
+const AGENT = 'Agent/1 \u009b31m'
+const codes = (events: readonly AuditLine[]) => events.map(({ event }) => event)
+const idOf = ({ headers }: Response) => String(headers['x-request-id'])
+
+/** Signs in, is refused, signs out, and fails to sign in. */
+async function playScene(instance: Instance, provider: Parameters<typeof signIn>[1], username: string) {
+  const client = createClient(instance.url)
+  const came = await signIn(client, provider, { username })
+  const refused = await client.get('/_menshen/console', {
+    headers: { 'user-agent': Buffer.from(AGENT).toString('latin1') },
+  })
+  const left = await client.post('/logout')
+  const failed = await client.get('/callback?error=access_denied')
+  assert.deepEqual([came.headers.location, refused.status, left.status], ['/', 403, 303])
+  return [came, refused, left, failed].map(idOf)
+}
+
+const SCENE = ['sign_in', 'refused', 'sign_out', 'sign_in_failed']
+
+async function keepsAll(t: TestContext, env: Record<string, string>, readStore: (folder: string) => Promise<string>) {
+  const { provider, folder, start } = await prepare(t, env)
+  const first = await start()
+  const settings = { ...provider.settings, STORE: `lmdb:${join(folder, 'data')}`, ...env }
+  const audit = (...args: string[]) => auditOf(folder, settings, ...args)
+  const ids = await playScene(first, provider, 'zhangsan')
+  await until(async () => (await audit()).length === SCENE.length)
+
+  await t.test('in order, with the facts of the log, while it runs', async () => {
+    const events = await audit()
+    assert.deepEqual(codes(events), SCENE)
+    assert.deepEqual(
+      events.map(({ requestId }) => requestId),
+      ids,
+    )
+    const [came, refused, left, failed] = events
+    for (const { user, address, sub } of [came, refused, left] as AuditLine[])
+      assert.deepEqual([user, address, typeof sub], ['zhangsan', '127.0.0.1', 'string'])
+    assert.equal(came?.role, 'common')
+    assert.deepEqual([refused?.method, refused?.path, refused?.role], ['GET', '/_menshen/console', 'common'])
+    assert.equal(failed?.reason, 'access_denied')
+    assert.match(String(came?.session), /^[\w-]{10}$/)
+    assert.deepEqual([came?.session, came?.session], [refused?.session, left?.session])
+    for (const { event, time, level } of events) {
+      const line = first.lines.find(logged => logged.event === event)
+      assert.equal(level, line?.level)
+      assert.ok(Math.abs(Date.parse(time) - Date.parse(String(line?.time))) < 5000)
+    }
+  })
+
+  await t.test('nobody can be recognised in the store', async () => {
+    const kept = await readStore(folder)
+    assert.doesNotMatch(kept, /zhangsan|access_denied|sign_in|127\.0\.0\.1/)
+  })
+
+  await t.test('kill -9 loses nothing that was written, an end as usual nothing at all', async () => {
+    await first.signalAll('SIGKILL')
+    const second = await start()
+    assert.equal((await audit()).length, SCENE.length)
+    await Promise.all(Array.from({ length: 20 }, () => createClient(second.url).get('/callback?error=access_denied')))
+    await second.signalAll('SIGTERM')
+    assert.deepEqual(codes(await audit()), [...SCENE, ...Array(20).fill('sign_in_failed')])
+  })
+
+  await t.test('a hostile name is one event and one line, and moves no cursor', async () => {
+    const third = await start()
+    await signedIn(third, provider, HOSTILE)
+    await third.signalAll('SIGTERM')
+    const found = await audit('--user', HOSTILE)
+    assert.deepEqual(codes(found), ['sign_in'])
+    assert.equal(found[0]?.user, HOSTILE)
+    assert.deepEqual(await audit('--user', 'zhangs'), [])
+  })
+}
+
+test('LMDB keeps the audit trail:', async t => {
+  await keepsAll(t, {}, async folder => readFileSync(join(folder, 'data', 'data.mdb'), 'latin1'))
+})
+
+test('Redis keeps the audit trail:', async t => {
+  const redis = await startRedis()
+  t.after(() => redis.stop())
+  await keepsAll(t, { STORE: `redis://${redis.host}` }, async () => {
+    const keys = (await redis.command('KEYS', '*')).split('\n')
+    const dumps = await Promise.all(keys.map(key => redis.command('DUMP', key)))
+    return [...keys, ...dumps].join('\n')
+  })
+})
+
+test('a store that hangs holds nobody up, and gets what it missed when it is back', async t => {
+  const redis = await startRedis()
+  t.after(() => redis.stop())
+  const STORE = `redis://${redis.host}`
+  const { provider, folder, start } = await prepare(t, { STORE })
+  const instance = await start()
+  redis.pause()
+  t.after(() => redis.resume())
+  for (let n = 0; n < 50; n++)
+    assert.equal((await createClient(instance.url).get('/callback?error=access_denied')).status, 302)
+  const { to, count } = await instance.said(({ event }) => event === 'audit_not_written')
+  assert.equal(to, 'store')
+  assert.ok(Number(count) > 0)
+  redis.resume()
+  await instance.said(({ event }) => event === 'audit_written_again')
+  const events = await auditOf(folder, { ...provider.settings, STORE })
+  assert.deepEqual(codes(events), Array(50).fill('sign_in_failed'))
+})
+
+test('two workers write to one trail, and say which of them', async t => {
+  const { provider, folder, start } = await prepare(t, { WORKERS: '2', AUDIT_KEEP: '30' })
+  const instance = await start()
+  await Promise.all(Array.from({ length: 60 }, () => createClient(instance.url).get('/callback?error=access_denied')))
+  await instance.signalAll('SIGTERM')
+  const events = await auditOf(folder, { ...provider.settings, STORE: `lmdb:${join(folder, 'data')}` })
+  assert.equal(events.length, 30, 'AUDIT_KEEP is for all of them together')
+  for (const { worker } of events) assert.ok(worker === 1 || worker === 2)
+})
