@@ -9,6 +9,7 @@ export { sendAnswer } from './gateway/http/send.ts'
 export { createMenshen } from './library/create-menshen.ts'
 export type { MenshenOptions } from './library/options.ts'
 export type { Log } from './log.ts'
+export { isOwnPath } from './own-paths.ts'
 export type { UserInfo } from './provider/user-facts.ts'
 export {
   type Config,

@@ -10,7 +10,7 @@ export interface Log {
   error(facts: object, message: string): void
 }
 
-interface EventLog {
+export interface EventLog {
   readonly report: Report
   /** Writes the counts that are still owed. */
   close(): void

@@ -31,6 +31,7 @@ export const OWN_PREFIX = '/_menshen'
 /** Where a sign-in passes through: never a place to return to. */
 export const SIGN_IN_PATHS: readonly string[] = [OWN_PATHS.login, OWN_PATHS.callback, OWN_PATHS.logout]
 
+/** Whether a path is Menshen's own, so that no route of an application can stand there. */
 export function isOwnPath(path: string): boolean {
   return path.startsWith(`${OWN_PREFIX}/`) || SIGN_IN_PATHS.includes(path)
 }

@@ -1,5 +1,6 @@
 // What the start says: to the log, and in plain words to the person who typed the command.
 import type { Report } from '../events.ts'
+import { developmentNote } from '../library/development.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import { planProviders } from '../provider/providers.ts'
 import { adviceFor } from '../settings/advice.ts'
@@ -39,7 +40,7 @@ function factsOfStart({ settings, configFile, config, users }: Announcement) {
   return {
     address: BASE_URL,
     listening: `${HOST}:${PORT}`,
-    provider: users ? `${AUTH_URL} (development provider, not for production)` : providersIn(config, settings),
+    provider: users ? developmentNote(AUTH_URL) : providersIn(config, settings),
     store: hidePassword(settings.STORE),
     workers: WORKERS,
     config: configFile ?? `none (no ${CONFIG_FILE}.{${ENDINGS.join(',')}} in ${process.cwd()})`,

@@ -2,10 +2,11 @@
 // it reads NODE_ENV alone: whether others rely on this place is for the process to say.
 import { createCore, type Menshen } from '../create.ts'
 import { MenshenError } from '../errors.ts'
+import { createEventLog } from '../log.ts'
 import type { Role, UsualRole } from '../settings/config/config-file.ts'
 import type { NOBODYS_ROLE } from '../settings/config/role-names.ts'
 import { readOver } from '../settings/read.ts'
-import { demandDevelopment, startDevelopment } from './development.ts'
+import { demandDevelopment, startDevelopment, tellOfDevelopment } from './development.ts'
 import { inOptionNames } from './option-names.ts'
 import { type MenshenOptions, readOptions } from './options.ts'
 
@@ -32,6 +33,7 @@ async function start(options: MenshenOptions): Promise<Menshen> {
   if (development) opened.defer(() => development.close())
   const settings = development ? readOver(read.settings, development.settings) : read.settings
   const core = await createCore({ settings, config, log, now })
+  if (development) tellOfDevelopment(createEventLog(log, now), settings, development.users)
   const provider = opened.move()
   let closed: Promise<void> | undefined
   return {

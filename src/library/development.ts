@@ -1,6 +1,7 @@
 // Starts the embedded development provider, and the settings that lead to it.
 import type { DevProvider } from '../dev-provider/dev-provider.ts'
 import { MenshenError } from '../errors.ts'
+import type { EventLog } from '../log.ts'
 import type { Config } from '../settings/config/config-file.ts'
 import { isLoopback, isProduction } from '../settings/deployment.ts'
 import { type Environment, namesProvider, type Settings } from '../settings/read.ts'
@@ -42,4 +43,14 @@ export function demandDevelopment(settings: Settings, { provider, providers }: C
     refuse(`BASE_URL is "${settings.BASE_URL}"`, 'a BASE_URL on this machine, for example http://localhost:3000')
   if (namesProvider(settings) || provider !== undefined || providers !== undefined)
     refuse('there is a provider', 'one of them')
+}
+
+/** Nobody shall take it for a real one, and whoever wants to try it has to know its users. */
+export function tellOfDevelopment(log: EventLog, { BASE_URL, AUTH_URL }: Settings, users: readonly string[]): void {
+  log.report('started', { address: BASE_URL, provider: developmentNote(AUTH_URL), users })
+  log.close()
+}
+
+export function developmentNote(url: string | undefined): string {
+  return `${url} (development provider, not for production)`
 }

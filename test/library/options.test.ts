@@ -10,6 +10,7 @@ import { readOptions } from '../../src/library/options.ts'
 import { SETTINGS } from '../../src/settings/rows.ts'
 import { freePort } from '../kit/free-port.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { createTestLog } from '../kit/test-log.ts'
 
 const MEMORY = { store: 'memory:' }
 
@@ -155,8 +156,11 @@ suite('the development provider', () => {
   })
 
   test('signs anybody in, on a free port of its own', async t => {
-    const menshen = await createMenshen({ ...MEMORY, devProvider: true })
+    const { log, lines } = createTestLog()
+    const menshen = await createMenshen({ ...MEMORY, devProvider: true, log })
     t.after(() => menshen.close())
+    const started = lines.find(({ event }) => event === 'started')
+    assert.match(JSON.stringify(started?.facts), /development provider, not for production.*"admin"/)
     const login = await menshen.fetch(new Request('http://localhost:3000/login'))
     const address = /data-[\w-]+="(http:\/\/localhost:\d+\/oauth\/authorize[^"]*)"/.exec(
       (await login?.text()) ?? '',
