@@ -6,7 +6,9 @@ import { API_PAGE, apiPage } from '../../docs/api.ts'
 
 test('docs/api.md is what `npm run docs` makes of the types, and nothing in it is `any`', () => {
   const page = apiPage()
-  assert.equal(readFileSync(API_PAGE, 'utf8'), page)
+  const lines = readFileSync(API_PAGE, 'utf8').split('\n')
+  const different = page.split('\n').findIndex((line, n) => line !== lines[n])
+  assert.ok(page === lines.join('\n'), `line ${different + 1} is "${lines[different]}"; npm run docs makes it anew`)
   const code = [...page.matchAll(/^```typescript\n(.*?)^```$/gms)].map(([, text = '']) => text).join('')
   assert.ok(code.includes('function createMenshen'))
   const declared = code.replaceAll(/\/\*.*?\*\/|'[^'\n]*'/gs, '')
