@@ -21,6 +21,7 @@ import { createOwnRoutes } from './gateway/own-routes.ts'
 import { createPatience, type Patience } from './gateway/patience.ts'
 import { createSlowClients } from './gateway/slow-clients/slow-clients.ts'
 import { createEventLog, type Log } from './log.ts'
+import { createAccessLog } from './observe/access-log.ts'
 import { createAudit } from './observe/audit/audit.ts'
 import { createTrailReader } from './observe/audit/trail-reader.ts'
 import { createExamination } from './observe/doctor/doctor.ts'
@@ -85,8 +86,10 @@ export async function createCore(options: CoreOptions): Promise<Menshen> {
   await using opened = new AsyncDisposableStack()
   const eventLog = opened.adopt(createEventLog(log, now), events => events.close())
   const metrics = settings.METRICS_FROM === 'none' ? undefined : createMetrics()
-  const observers: Observer[] = [{ onEvent: eventLog.report }, ...(metrics ? [metrics.observer] : [])]
-  const observation = createObservation(observers)
+  const observers: Observer[] = [{ onEvent: eventLog.report }]
+  if (metrics) observers.push(metrics.observer)
+  if (settings.ACCESS_LOG) observers.push(createAccessLog(eventLog.write))
+  const observation = createObservation(observers, plans[0].id)
   const { report, measure } = observation
   const patience = createPatience()
   const basics = { settings, now, report, measure }

@@ -1,9 +1,11 @@
 // Everything that Menshen tells about itself: one row for each event, with its level, its sentence and what it carries.
 // Whoever reads the log decides by the code; the sentence is for people.
 
+import type { CommonField } from './events/common-fields.ts'
+
 export { type Measure, unmeasured, type Work } from './events/work.ts'
 
-interface EventRow {
+export interface EventRow {
   readonly level: 'info' | 'warn' | 'error'
   readonly sentence: string
   /** What it carries besides the common fields. */
@@ -11,23 +13,6 @@ interface EventRow {
   /** Kept in the audit trail. */
   readonly audited?: true
 }
-
-/** What any event may carry where it is known. Never a ticket, a code or a token. */
-const COMMON_FIELDS = [
-  'requestId',
-  'user',
-  'sub',
-  'session',
-  'provider',
-  'address',
-  'userAgent',
-  'reason',
-  'worker',
-  // What an error of ours says: its code in `error`, its sentence in `detail`; `err` is an error of somebody else.
-  'error',
-  'detail',
-  'err',
-] as const
 
 export const EVENTS = {
   started: {
@@ -187,6 +172,11 @@ export const EVENTS = {
     sentence: 'something that only our own pages may ask for came from another site, and was not done',
     fields: ['method', 'path', 'origin'],
   },
+  request: {
+    level: 'info',
+    sentence: 'a request has ended (ACCESS_LOG)',
+    fields: ['method', 'path', 'status', 'bytes', 'ms', 'upstream'],
+  },
   check_refused: { level: 'warn', sentence: 'a question of forward-auth could not be answered', fields: [] },
   request_failed: { level: 'error', sentence: 'a request failed', fields: ['method', 'path'] },
   upgrade_failed: { level: 'error', sentence: 'an upgrade failed', fields: ['path'] },
@@ -237,9 +227,7 @@ export const EVENTS = {
 
 export type EventCode = keyof typeof EVENTS
 
-type FactsOf<Code extends EventCode> = Partial<
-  Record<(typeof COMMON_FIELDS)[number] | (typeof EVENTS)[Code]['fields'][number], unknown>
->
+type FactsOf<Code extends EventCode> = Partial<Record<CommonField | (typeof EVENTS)[Code]['fields'][number], unknown>>
 
 /** Says that something happened. */
 export type Report = <Code extends EventCode>(code: Code, facts?: FactsOf<Code>) => void

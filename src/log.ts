@@ -12,6 +12,8 @@ export interface Log {
 
 export interface EventLog {
   readonly report: Report
+  /** Writes it in any case, however often it was written. */
+  readonly write: Report
   /** Writes the counts that are still owed. */
   close(): void
 }
@@ -41,7 +43,7 @@ export function createEventLog(log: Log, now: () => number): EventLog {
   const repeats = new LRUCache<string, Repeats>({ max: MOST_KINDS, dispose: settle })
   const timer = setInterval(settleOld, MINUTE_MS).unref()
 
-  function write(code: EventCode, facts: object): void {
+  function write(code: EventCode, facts: object = {}): void {
     const { level, sentence } = EVENTS[code]
     log[level]({ event: code, ...facts }, sentence)
   }
@@ -65,6 +67,7 @@ export function createEventLog(log: Log, now: () => number): EventLog {
   }
 
   return {
+    write,
     report(code, facts = {}) {
       const repeated = repeatsOf(code, facts)
       if (repeated.written === WRITTEN_PER_MINUTE) repeated.leftOut++

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import test from 'node:test'
+import { EVENTS_PAGE, eventsPage } from '../docs/events.ts'
 import { MONITORING_PAGE, withMetrics } from '../docs/monitoring.ts'
 import { SETTINGS_PAGE, settingsPage } from '../docs/settings.ts'
 import { WORDS_PAGE, wordsPage } from '../docs/words.ts'
@@ -22,6 +23,10 @@ test('docs/words.md is what `npm run docs` makes of the tables', () => {
 test('the table in docs/monitoring.md is what `npm run docs` makes of the rows', () => {
   const page = readFileSync(MONITORING_PAGE, 'utf8')
   assert.equal(page, withMetrics(page))
+})
+
+test('docs/events.md is what `npm run docs` makes of the rows', () => {
+  assert.equal(readFileSync(EVENTS_PAGE, 'utf8'), eventsPage())
 })
 
 test('every setting of the code is in the reference, and the code has every setting of the reference', () => {

@@ -1,5 +1,6 @@
 // The node:http side: our own routes go to their table; every other request is a visit to the application behind.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { CLIENT_LEFT } from '../observe/observation.ts'
 import type { ObservedRequest } from '../observe/observed-request.ts'
 import { isOwnPath } from '../own-paths.ts'
 import { type Admission, admit } from './admission/admit.ts'
@@ -50,10 +51,13 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
   }
 
   return (request, response) => {
-    context.slowClients.watch(response)
-    if (context.lifecycle.closing) response.shouldKeepAlive = false
     const observed = beginRequest(context, request)
-    response.on('close', () => context.observation.ended(observed, response.headersSent ? response.statusCode : 0))
+    context.slowClients.watch(observed, response)
+    if (context.lifecycle.closing) response.shouldKeepAlive = false
+    response.on('close', () => {
+      const status = response.headersSent ? response.statusCode : CLIENT_LEFT
+      context.observation.ended(observed, status, request.socket)
+    })
     const visit = readVisit(request, observed)
     if (!visit) return refuseUnreadable(context, observed, response)
     try {

@@ -1,33 +1,43 @@
 // Where everything that can be observed comes together: events, work that others are waited for in, and requests.
 import { MenshenError } from '../errors.ts'
 import type { EventCode, Measure, Report, Work } from '../events.ts'
-import { currentRequest, type ObservedRequest } from './observed-request.ts'
+import { currentRequest, type ObservedRequest, requestFacts } from './observed-request.ts'
 
 /** Hears of what happens, and must not hold it up. */
 export interface Observer {
   onEvent?(code: EventCode, facts: Readonly<Record<string, unknown>>): void
   /** `result` is `ok` or the code of an error of ours. */
   onWork?<Kind extends keyof Work>(kind: Kind, what: Work[Kind], result: string, seconds: number): void
-  /** It has ended, one way or another. `status` is 0 if nothing was answered, or by an application that we do not see. */
-  onRequest?(request: ObservedRequest, status: number): void
+  /** It has ended, one way or another. */
+  onRequest?(request: ObservedRequest, status: number, connection: Connection | undefined): void
   /** The head of the application's answer is here. `status` is 0 if there is none. */
   onAnswer?(request: ObservedRequest, status: number): void
 }
 
+/** Over which it was answered. */
+export interface Connection {
+  readonly bytesWritten: number
+}
+
+/** In place of a status, as nginx has it: the client left before anything was answered. */
+export const CLIENT_LEFT = 499
+
 export interface Observation {
   readonly report: Report
   readonly measure: Measure
-  /** A request has ended. */
-  ended(request: ObservedRequest, status: number): void
+  /** A request has ended. `status` is 0 if an application around us answers it. */
+  ended(request: ObservedRequest, status: number, connection?: Connection): void
   /** The application has answered, or with 0 failed to. */
   answered(request: ObservedRequest, status: number): void
 }
 
-export function createObservation(observers: readonly Observer[]): Observation {
+export function createObservation(observers: readonly Observer[], mainProvider: string): Observation {
   return {
     report(code, facts = {}) {
-      const request = currentRequest()
-      const known = request ? { requestId: request.requestId, ...facts } : facts
+      const all = withRequest(facts)
+      // A user whose session does not say which provider it is from is the main one's.
+      const isOfMain = all.sub !== undefined && all.provider === undefined
+      const known = isOfMain ? { ...all, provider: mainProvider } : all
       for (const observer of observers) observer.onEvent?.(code, known)
     },
 
@@ -47,12 +57,21 @@ export function createObservation(observers: readonly Observer[]): Observation {
       }
     },
 
-    ended(request, status) {
-      for (const observer of observers) observer.onRequest?.(request, status)
+    ended(request, status, connection) {
+      for (const observer of observers) observer.onRequest?.(request, status, connection)
     },
 
     answered(request, status) {
       for (const observer of observers) observer.onAnswer?.(request, status)
     },
   }
+}
+
+type Facts = Readonly<Record<string, unknown>>
+
+/** What happened deep inside belongs to the request that is current there, unless it names another one. */
+function withRequest(facts: Facts): Facts {
+  const request = currentRequest()
+  const isAnother = facts.requestId !== undefined && facts.requestId !== request?.requestId
+  return !request || isAnother ? facts : { ...requestFacts(request), ...facts }
 }

@@ -9,6 +9,10 @@ export interface ObservedRequest {
   /** By `performance.now()`. */
   readonly startedAt: number
   readonly method: string
+  /** Of the client, as far as proxies are trusted to tell. */
+  readonly address: string
+  /** At most as much as any browser sends. */
+  readonly userAgent?: string | undefined
   /** Without its query; empty where it could not be read. */
   path: string
   outcome: Outcome
@@ -19,8 +23,15 @@ export interface ObservedRequest {
   askedAt?: number
   /** Whether the session of its ticket was in the cache; absent where there was no ticket. */
   isAtHand?: boolean
+  /** What a socket was answered; of everything else its response knows. */
+  status?: number
   /** It stays open for as long as somebody listens: how long that is says nothing about us. */
   isStream?: true
+}
+
+/** What every report about it carries. */
+export function requestFacts({ requestId, address, userAgent }: ObservedRequest) {
+  return { requestId, address, ...(userAgent === undefined ? {} : { userAgent }) }
 }
 
 const current = new AsyncLocalStorage<ObservedRequest>()

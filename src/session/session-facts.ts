@@ -1,5 +1,4 @@
 // What a report says of a session: which one, and whose it is.
-import type { LoadedSession } from './session-cache.ts'
 import type { Session } from './session-record.ts'
 
 /** Enough to tell sessions apart in a log. */
@@ -18,6 +17,11 @@ export function userFacts({ userInfo, provider }: Pick<Session, 'userInfo' | 'pr
   return provider === undefined ? { user, sub } : { user, sub, provider }
 }
 
-export function sessionFacts({ key, session }: Pick<LoadedSession, 'key' | 'session'>) {
+/** A machine has no session, and so no key of one. */
+export function knownFacts({ key, session }: { key?: string; session: Pick<Session, 'userInfo' | 'provider'> }) {
+  return key === undefined ? userFacts(session) : sessionFacts({ key, session })
+}
+
+export function sessionFacts({ key, session }: { key: string; session: Pick<Session, 'userInfo' | 'provider'> }) {
   return { session: shortKey(key), ...userFacts(session) }
 }

@@ -19,10 +19,12 @@ export interface Sessions extends SessionListing {
   /** The session of a ticket as it is. */
   get(ticket: string): Promise<LoadedSession | undefined>
   /** Ends it, and gives what it was. */
-  close(ticket: string): Promise<Session | undefined>
+  close(ticket: string): Promise<ClosedSession | undefined>
   /** Resolves when no refresh is under way. */
   settle(): Promise<void>
 }
+
+export type ClosedSession = Pick<LoadedSession, 'key' | 'session'>
 
 interface SessionsOptions extends StoredSessionsOptions {
   readonly providers: RefresherOptions['providers']

@@ -26,7 +26,7 @@ interface StoredSessions {
   /** Saves new tokens, or without them only makes sure that the record lives until `until`; `undefined` if gone. */
   save(ticket: string, seen: LoadedSession, change: Change): Promise<LoadedSession | undefined>
   /** Removes it, and gives what it was. */
-  take(ticket: string): Promise<Session | undefined>
+  take(ticket: string): Promise<Pick<LoadedSession, 'key' | 'session'> | undefined>
 }
 
 export type Change = { readonly tokens: TokenSet } | { readonly until: number }
@@ -100,10 +100,13 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
 
     async take(ticket) {
       cache?.delete(ticket)
-      if (!isTicket(ticket) || !(await store.read(recordKey(ticket)))) return undefined
+      if (!isTicket(ticket)) return undefined
+      const key = recordKey(ticket)
+      if (!(await store.read(key))) return undefined
       // Of parallel callers one gets it, with the latest tokens: a refresh may just have saved them.
-      const entry = await store.take(recordKey(ticket))
-      return entry && sessionOf(entry, ticket)
+      const entry = await store.take(key)
+      const session = entry && sessionOf(entry, ticket)
+      return session && { key, session }
     },
   }
 }

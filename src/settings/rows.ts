@@ -150,6 +150,11 @@ export const SETTINGS = {
     default: 'info',
     sentence: 'Which events reach the log.',
   }),
+  ACCESS_LOG: required({
+    ...kind.yesOrNo,
+    default: 'false',
+    sentence: 'One line in the log for each request, after it has ended ([its fields](events.md#the-access-log)).',
+  }),
   AUDIT_KEEP: required({
     ...kind.wholeNumber(0, 10_000_000, 'a number of events'),
     default: '10000',

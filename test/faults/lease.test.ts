@@ -309,7 +309,7 @@ test('a sign-out at any step of a refresh wins', async () => {
     const [one, other] = [scene.instance('one'), scene.instance('other')]
     const ticket = await openDue(scene, other)
     const closed: (string | undefined)[] = []
-    signOut = async () => void closed.push((await other.close(ticket))?.refreshToken)
+    signOut = async () => void closed.push((await other.close(ticket))?.session.refreshToken)
     const page = one.getFresh(ticket)
     await settle()
     scene.asked[0]?.give(tokens('second'))

@@ -4,6 +4,15 @@ import test from 'node:test'
 import { MenshenError } from '../../src/errors.ts'
 import { createOpenStreams } from '../../src/gateway/forward/open-streams.ts'
 
+const OBSERVED = {
+  requestId: 'a-request',
+  startedAt: 0,
+  method: 'GET',
+  path: '/',
+  outcome: 'admitted' as const,
+  address: '127.0.0.1',
+}
+
 test('100 open streams write one warning for an outage of the store, and one for the next', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] })
   let isAway = true
@@ -15,7 +24,7 @@ test('100 open streams write one warning for an outage of the store, and one for
   const streams = createOpenStreams({ getCached: () => undefined, getFresh }, code => reported.push(code))
   t.after(() => streams.stop())
   let closed = 0
-  const open = () => streams.add('ticket', () => closed++)
+  const open = () => streams.add(OBSERVED, 'ticket', () => closed++)
   const second = async () => {
     t.mock.timers.tick(1000)
     await new Promise(setImmediate)

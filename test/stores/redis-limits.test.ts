@@ -50,7 +50,7 @@ const visit = (address: string): Visit => ({
   headers: {},
   connection: {},
   address,
-  observed: { requestId: 'a-request', startedAt: 0, method: 'GET', path: '/', outcome: 'own' },
+  observed: { requestId: 'a-request', startedAt: 0, method: 'GET', path: '/', outcome: 'own', address: '127.0.0.1' },
 })
 
 test('what Redis has counted is not counted a second time, neither at once nor a second later', async t => {

@@ -51,13 +51,13 @@ export function admit(context: GatewayContext, visit: Visit, asked: Visit = visi
 
 /** For those who observe. */
 function note(context: GatewayContext, visit: Visit, admission: Admission): Admission {
-  const { outcome, loaded } = admission
+  const { outcome } = admission
   const { observed, method, path } = visit
   observed.outcome = outcome === 'limited' ? 'refused' : outcome
-  const who = identified(admission)?.who
-  if (who) observed.user = who.username
+  const known = identified(admission)
+  if (known) observed.user = known.session.userInfo.username
   if (outcome === 'refused')
-    context.report('refused', { ...whoAsks(context, visit, loaded), method, path, role: who?.role })
+    context.report('refused', { ...whoAsks(context, visit, known), method, path, role: known?.who.role })
   return admission
 }
 
@@ -120,10 +120,11 @@ function judge(context: GatewayContext, visit: Visit, caller: Caller): Admission
   const { rules, report } = context
   const { method } = visit
   const path = readablePath(visit.path)
-  const who = identified(caller)?.who
+  const known = identified(caller)
+  const who = known?.who
   const shadow = rules.shadowRuleFor(method, path, who)
   if (shadow && !admits(shadow, who))
-    report('shadow_refused', { ...whoAsks(context, visit, caller.loaded), rule: shadow, method, path, role: who?.role })
+    report('shadow_refused', { ...whoAsks(context, visit, known), rule: shadow, method, path, role: who?.role })
   if (admits(rules.ruleFor(method, path, who), who)) return { ...caller, outcome: 'admitted' }
   return { ...caller, outcome: who ? 'refused' : 'visitor' }
 }

@@ -46,7 +46,7 @@ export async function endSession(
   const key = form.get('session') ?? ''
   // Only what looks like a session's key: leases and attempts live in the same store.
   if (/^[\w-]{43}$/.test(key)) {
-    const listed = await context.sessions.getListed(key)
+    const whose = (await context.sessions.getListed(key))?.publicPart
     const ended = form.has('all')
       ? (await context.sessions.endAllLike(key)).count
       : Number(await context.sessions.end(key))
@@ -54,7 +54,7 @@ export async function endSession(
       context.report('session_ended', {
         ...whoAsks(context, visit),
         session: shortKey(key),
-        user: listed?.publicPart?.username,
+        ...(whose && { user: whose.username, provider: whose.provider ?? context.providers.main.plan.id }),
         by: 'developer',
         byUser: loaded.session.userInfo.username,
         ended,

@@ -26,8 +26,6 @@ export interface Admitted<R extends Role = Role, F extends string = string> {
   readonly answer?: Response | undefined
   /** To be set by the application's answer (`addCookies`); those of `answer` stand in it. */
   readonly cookies: readonly string[]
-  /** By which our log lines are found; for the application's own, and for `X-Request-Id` of its answer. */
-  readonly requestId: string
 }
 
 export interface Embedded<R extends Role = Role, F extends string = string> {
@@ -104,11 +102,10 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
 
     async admit(request, source = {}) {
       const { observed, visit } = begin(request, source)
-      const { requestId } = observed
-      const instead = (answer: Response): Admitted => ({ answer: sent(observed, answer), cookies: [], requestId })
+      const instead = (answer: Response): Admitted => ({ answer: sent(observed, answer), cookies: [] })
       if (!visit) {
         observed.outcome = 'refused'
-        return instead(unreadableAnswer(context, headersOf(request), requestId))
+        return instead(unreadableAnswer(context, headersOf(request), observed.requestId))
       }
       if (isOwnPath(visit.path)) return instead(await answerOwn(visit, request))
       const admission = await judge(visit)
@@ -119,7 +116,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       context.observation.ended(observed, 0)
       const { loaded, bearer, cookies } = admission
       const known = loaded ?? bearer
-      return { ...(known && { user: toUserSession(known) }), cookies, requestId }
+      return { ...(known && { user: toUserSession(known) }), cookies }
     },
   }
 }

@@ -53,7 +53,7 @@ export function createCheck(context: GatewayContext): Check {
   /** Who is there is for a proxy to pass on. Anybody else, such as a script of a page, is only told yes or no. */
   function answerByStatus(byProxy: boolean, visit: Visit, admission: Admission): MaybePromise<StatusAnswer> {
     const { outcome, cookies } = admission
-    const told = byProxy ? context.identities.headersFor(identified(admission), audience) : NO_IDENTITY
+    const told = byProxy ? context.identities.headersFor(identified(admission), audience, visit.observed) : NO_IDENTITY
     return andThen(told, identity => {
       const challenge = challengeOf(visit, admission)
       const headers = challenge ? { ...withSafety(identity), 'www-authenticate': challenge } : withSafety(identity)

@@ -1,6 +1,5 @@
 // Forwards an admitted request to the application behind it.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { LoadedSession } from '../../session/session-cache.ts'
 import { type Admission, identified } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
@@ -82,7 +81,7 @@ function begin(
       forget?.()
       if (body) throwRestAway(request, body)
       if (error && !isAnswered) context.observation.answered(observed, 0)
-      if (error) answerError(context, visit, admission.loaded, response, error)
+      if (error) answerError(context, visit, admission, response, error)
     },
   })
 }
@@ -100,14 +99,14 @@ const TOO_SLOW = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT', 
 function answerError(
   context: GatewayContext,
   visit: Visit,
-  loaded: LoadedSession | undefined,
+  admission: Admission,
   response: ServerResponse,
   error: Error,
 ): void {
   const { method, path } = visit
   const reason = codeOf(error)
   const isBusy = error instanceof TurnedAway
-  const facts = { ...whoAsks(context, visit, loaded), reason, method, path }
+  const facts = { ...whoAsks(context, visit, identified(admission)), reason, method, path }
   context.report(isBusy ? 'upstream_busy' : 'upstream_failed', facts)
   visit.observed.outcome = 'error'
   // Nothing can be added to an answer that broke off.
@@ -115,7 +114,7 @@ function answerError(
   const answer = isBusy
     ? busyAnswer(context, visit)
     : errorAnswer(context, visit, TOO_SLOW.has(reason) ? 'gateway_timeout' : 'bad_gateway', {
-        isUser: loaded !== undefined,
+        isUser: admission.loaded !== undefined,
       })
   send(response, answer, visit.observed.requestId).catch(() => response.destroy())
 }

@@ -1,6 +1,7 @@
 // Answers that stay open: sockets and event streams. They end with the session that opened them, wherever it ended.
 import { factsOf } from '../../errors.ts'
 import type { Report } from '../../events.ts'
+import { during, type ObservedRequest } from '../../observe/observed-request.ts'
 import type { Sessions } from '../../session/sessions.ts'
 import type { Caller } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
@@ -9,26 +10,27 @@ import type { Visit } from '../http/request.ts'
 import { createWatchList, type Watched } from '../slow-clients/watch-list.ts'
 
 export interface OpenStreams {
-  /** Watches a stream until the returned function is called. */
-  add(ticket: string, close: () => void): () => void
+  /** Watches the stream that a request has opened, until the returned function is called. */
+  add(observed: ObservedRequest, ticket: string, close: () => void): () => void
   /** The same for whoever has no session: `isValid` says whether they may still have it. */
-  addChecked(isValid: () => Promise<boolean>, close: () => void): () => void
+  addChecked(observed: ObservedRequest, isValid: () => Promise<boolean>, close: () => void): () => void
   stop(): void
 }
 
 /** Of a user or of a machine; a visitor on a public page has nothing that could end. */
 export function watchCaller(
   { streams, cookies }: Pick<GatewayContext, 'streams' | 'cookies'>,
-  { headers }: Visit,
+  { headers, observed }: Visit,
   { loaded, isValid }: Caller,
   close: () => void,
 ): (() => void) | undefined {
-  if (isValid) return streams.addChecked(isValid, close)
+  if (isValid) return streams.addChecked(observed, isValid, close)
   const ticket = loaded && readCookie(headers.cookie, cookies.session)
-  return ticket ? streams.add(ticket, close) : undefined
+  return ticket ? streams.add(observed, ticket, close) : undefined
 }
 
 interface Stream extends Watched {
+  readonly observed: ObservedRequest
   isValid(): Promise<boolean>
   close(): void
   isWatched: boolean
@@ -45,7 +47,7 @@ export function createOpenStreams(sessions: Pick<Sessions, 'getCached' | 'getFre
   /** Each by itself: a refresh that takes its time must not keep the streams of others open. */
   async function watch(stream: Stream): Promise<void> {
     stream.isWatched = true
-    if (!(await isOpen(stream))) stream.close()
+    if (!(await during(stream.observed, () => isOpen(stream)))) stream.close()
     stream.isWatched = false
   }
 
@@ -70,14 +72,14 @@ export function createOpenStreams(sessions: Pick<Sessions, 'getCached' | 'getFre
     }
   }
 
-  function addChecked(isValid: () => Promise<boolean>, close: () => void): () => void {
-    const stream = { isValid, close, isWatched: false, place: 0 }
+  function addChecked(observed: ObservedRequest, isValid: () => Promise<boolean>, close: () => void): () => void {
+    const stream = { observed, isValid, close, isWatched: false, place: 0 }
     streams.add(stream)
     return () => streams.remove(stream)
   }
 
   return {
-    add: (ticket, close) => addChecked(() => hasSession(ticket), close),
+    add: (observed, ticket, close) => addChecked(observed, () => hasSession(ticket), close),
     addChecked,
     stop: () => streams.stop(),
   }

@@ -50,7 +50,7 @@ export function createRequestHeaders(
     headers.push('x-forwarded-for', forwardedFor(context, visit), ...ours, REQUEST_ID, visit.observed.requestId)
     const who = identified(caller)
     if (!who) return headers
-    return andThen(identities.headersFor(who, upstream.audience), identity => {
+    return andThen(identities.headersFor(who, upstream.audience, visit.observed), identity => {
       for (const name in identity) headers.push(name, identity[name] as string)
       const token = loaded ? `Bearer ${loaded.session.accessToken}` : visit.headers.authorization
       if (settings.FORWARD_ACCESS_TOKEN && token) headers.push('authorization', token)

@@ -27,7 +27,8 @@ interface Wanted {
 /** Counts among the streams for as long as it is open. */
 export function openTunnel(context: GatewayContext, wanted: Wanted): void {
   const { upstream, visit, admission, socket } = wanted
-  const { requestId } = visit.observed
+  const { observed } = visit
+  observed.upstream = upstream.destination.origin
   const occupant: Occupant = {
     place: 0,
     stage: 'outside',
@@ -38,9 +39,9 @@ export function openTunnel(context: GatewayContext, wanted: Wanted): void {
     cutOff: () => void socket.destroy(),
     turnAway(reason) {
       context.report('upstream_busy', { ...tunnelFacts(context, wanted), reason })
-      visit.observed.outcome = 'error'
+      observed.outcome = 'error'
       if (reason === 'holds_most_streams') return void socket.destroy()
-      refuse(socket, 503, { requestId, cookies: admission.cookies, lines: ['retry-after: 5'] })
+      refuse(socket, 503, { observed, cookies: admission.cookies, lines: ['retry-after: 5'] })
     },
     start() {
       const forget = watchCaller(context, visit, admission, () => socket.destroy())
@@ -56,7 +57,7 @@ export function openTunnel(context: GatewayContext, wanted: Wanted): void {
 
 function tunnelFacts(context: GatewayContext, { visit, admission }: Wanted) {
   const { method, path } = visit
-  return { ...whoAsks(context, visit, admission.loaded), method, path }
+  return { ...whoAsks(context, visit, identified(admission)), method, path }
 }
 
 function connect(context: GatewayContext, wanted: Wanted): void {
@@ -75,7 +76,7 @@ function connect(context: GatewayContext, wanted: Wanted): void {
     clearTimeout(patience)
     isAnswered = true
     context.observation.answered(observed, 101)
-    accept(context, answer, { requestId, cookies }, socket)
+    accept(context, answer, { observed, cookies }, socket)
     joinSockets(socket, upstreamSocket, early(), upstreamHead)
   })
   outgoing.on('response', answer => {
@@ -84,6 +85,7 @@ function connect(context: GatewayContext, wanted: Wanted): void {
     context.observation.answered(observed, answer.statusCode ?? 0)
     early()
     const signedIn = identified(wanted.admission) !== undefined
+    observed.status = answer.statusCode ?? 502
     passOn(context, answer, { requestId, signedIn, cookies }, socket)
   })
   outgoing.on('error', error => {
@@ -92,7 +94,7 @@ function connect(context: GatewayContext, wanted: Wanted): void {
     observed.outcome = 'error'
     context.observation.answered(observed, 0)
     context.report('upstream_failed', { ...tunnelFacts(context, wanted), reason: String(error) })
-    refuse(socket, error === TOO_SLOW ? 504 : 502, { requestId, cookies })
+    refuse(socket, error === TOO_SLOW ? 504 : 502, { observed, cookies })
   })
   outgoing.end()
 }

@@ -2,6 +2,7 @@
 // the application has answered.
 import { type IncomingMessage, type OutgoingHttpHeaders, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
+import type { ObservedRequest } from '../../observe/observed-request.ts'
 import type { GatewayContext } from '../context.ts'
 import { REQUEST_ID } from '../http/request-id.ts'
 import { isOurCookie, type Ours, responseHeaders } from './response-headers.ts'
@@ -13,7 +14,7 @@ const FAREWELL_MS = 1000
 const REST_MS = 5000
 
 interface Refusal {
-  readonly requestId: string
+  readonly observed: ObservedRequest
   readonly cookies?: readonly string[]
   readonly lines?: readonly string[]
 }
@@ -21,23 +22,25 @@ interface Refusal {
 export function accept(
   context: GatewayContext,
   { rawHeaders, headers }: IncomingMessage,
-  { requestId, cookies }: Pick<Ours, 'requestId' | 'cookies'>,
+  { observed, cookies = [] }: Refusal,
   socket: Socket,
 ): void {
+  observed.status = 101
   const lines = ['HTTP/1.1 101 Switching Protocols']
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const [name = '', value = ''] = rawHeaders.slice(i, i + 2)
     const ours = name.toLowerCase() === 'set-cookie' && isOurCookie(context, value)
     if (!ours) lines.push(`${name}: ${value}`)
   }
-  if (headers[REQUEST_ID] === undefined) lines.push(`${REQUEST_ID}: ${requestId}`)
+  if (headers[REQUEST_ID] === undefined) lines.push(`${REQUEST_ID}: ${observed.requestId}`)
   socket.write(headOf([...lines, ...setCookies(cookies)]), 'latin1')
 }
 
 /** Whatever still comes is thrown away: unread bytes would make the system drop our answer. */
-export function refuse(socket: Socket, status: number, { requestId, cookies = [], lines = [] }: Refusal): void {
+export function refuse(socket: Socket, status: number, { observed, cookies = [], lines = [] }: Refusal): void {
   if (socket.destroyed) return
-  const fixed = [statusLine(status), 'connection: close', 'content-length: 0', `${REQUEST_ID}: ${requestId}`]
+  observed.status = status
+  const fixed = [statusLine(status), 'connection: close', 'content-length: 0', `${REQUEST_ID}: ${observed.requestId}`]
   socket.resume()
   socket.end(headOf([...fixed, ...lines, ...setCookies(cookies)]), 'latin1')
   destroyAfter(socket, FAREWELL_MS)

@@ -3,6 +3,7 @@
 import { type IncomingMessage, type RequestListener, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { factsOf } from '../../errors.ts'
+import { CLIENT_LEFT } from '../../observe/observation.ts'
 import { isOwnPath, OWN_PATHS } from '../../own-paths.ts'
 import { admit } from '../admission/admit.ts'
 import { INSUFFICIENT } from '../admission/bearer.ts'
@@ -22,20 +23,19 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
     const { socket } = request
     socket.on('error', () => socket.destroy())
     if (isQuestion(request)) return answerQuestion(listener, request)
-    context.slowClients.watchSocket(request)
     const observed = beginRequest(context, request)
+    context.slowClients.watchSocket(observed, socket)
     observed.isStream = true
-    socket.once('close', () => context.observation.ended(observed, 0))
-    const { requestId } = observed
+    socket.once('close', () => context.observation.ended(observed, observed.status ?? CLIENT_LEFT, socket))
     const visit = readVisit(request, observed)
     if (!visit) {
       observed.outcome = 'refused'
-      return refuse(socket, 400, { requestId })
+      return refuse(socket, 400, { observed })
     }
     upgrade(context, request, visit, head).catch(error => {
       observed.outcome = 'error'
       context.report('upgrade_failed', { ...factsOf(error), ...whoAsks(context, visit), path: visit.path })
-      refuse(socket, 503, { requestId })
+      refuse(socket, 503, { observed })
     })
   }
 }
@@ -68,20 +68,20 @@ function answerQuestion(listener: RequestListener, request: IncomingMessage): vo
 
 async function upgrade(context: GatewayContext, request: IncomingMessage, visit: Visit, head: Buffer): Promise<void> {
   const { socket } = request
-  const { requestId } = visit.observed
+  const { observed } = visit
   // Whoever listens to `upgrade` without our check gets here with anything: h2c would be a tunnel past every rule.
-  if (!isWebSocket(request)) return refuse(socket, 400, { requestId })
+  if (!isWebSocket(request)) return refuse(socket, 400, { observed })
   // What is judged by one method must not arrive under another.
-  if (visit.method !== 'GET') return refuse(socket, 405, { requestId })
+  if (visit.method !== 'GET') return refuse(socket, 405, { observed })
   const upstream = isOwnPath(visit.path) ? undefined : context.upstreams.for(visit.path)
-  if (!upstream) return refuse(socket, 404, { requestId })
+  if (!upstream) return refuse(socket, 404, { observed })
   if (isForeignSocket(visit, context.settings.BASE_URL)) {
     tellOfForeign(context, visit)
-    return refuse(socket, 403, { requestId })
+    return refuse(socket, 403, { observed })
   }
   const admission = await admit(context, visit)
   const { outcome, bearer, cookies } = admission
-  const ours = { requestId, cookies }
+  const ours = { observed, cookies }
   if (outcome === 'visitor')
     return refuse(socket, 401, { ...ours, lines: [`www-authenticate: ${challengeFor(visit, admission)}`] })
   if (outcome === 'refused')

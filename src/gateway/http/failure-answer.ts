@@ -10,13 +10,16 @@ const PASSING = new Set<ErrorCode>(['store_unavailable', 'provider_unreachable',
 const RETRY_AFTER = { 'retry-after': '5' }
 
 export function failureAnswer(context: GatewayContext, visit: Visit, error: unknown): Response {
+  const { method, path, observed } = visit
+  const { user } = observed
   context.report('request_failed', {
     ...factsOf(error),
     ...whoAsks(context, visit),
-    method: visit.method,
-    path: visit.path,
+    ...(user === undefined ? {} : { user }),
+    method,
+    path,
   })
-  visit.observed.outcome = 'error'
+  observed.outcome = 'error'
   const unavailable = error instanceof MenshenError && PASSING.has(error.code)
   return unavailable
     ? errorAnswer(context, visit, 'unavailable', { headers: RETRY_AFTER })

@@ -2,6 +2,7 @@
 import { type BlockList, isIPv6, SocketAddress } from 'node:net'
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Report } from '../../events.ts'
+import { requestFacts } from '../../observe/observed-request.ts'
 import type { Visit } from './request.ts'
 import { clientAddress } from './trusted-proxies.ts'
 
@@ -43,7 +44,7 @@ export function createRateLimit({ perMinute, proxies, shared, report }: RateLimi
       // All of them together would let one client use up what every other needs.
       if (address === '') return tellOfUnknown()
       const isWithinLimit = await admits(`${kind} ${network(address)}`)
-      if (!isWithinLimit) report('rate_limited', { requestId: visit.observed.requestId, address, kind })
+      if (!isWithinLimit) report('rate_limited', { ...requestFacts(visit.observed), address, kind })
       return isWithinLimit
     },
   }

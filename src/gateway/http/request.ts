@@ -1,9 +1,11 @@
 // What a request says about itself: its path, who could have sent it, what kind of answer it can use.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { BlockList } from 'node:net'
 import { canonicalPath } from '../../access/canonical-path.ts'
-import type { ObservedRequest } from '../../observe/observed-request.ts'
+import type { ObservedRequest, Outcome } from '../../observe/observed-request.ts'
 import type { GatewayContext } from '../context.ts'
 import { requestIdOf } from './request-id.ts'
+import { clientAddress } from './trusted-proxies.ts'
 
 export interface Visit {
   readonly method: string
@@ -45,8 +47,44 @@ export function beginRequest(
   { settings }: Pick<GatewayContext, 'settings'>,
   { method = 'GET', headers, socket }: RequestHead,
 ): ObservedRequest {
-  const requestId = requestIdOf(settings.TRUSTED_PROXIES, headers, socket.remoteAddress ?? '')
-  return { requestId, startedAt: performance.now(), method, path: '', outcome: 'own' }
+  return new ArrivedRequest(method, headers, socket.remoteAddress ?? '', settings.TRUSTED_PROXIES)
+}
+
+/** Whoever sends more than any browser does wants to fill our log. */
+const LONGEST_USER_AGENT = 256
+
+/** What only reports need is not made before one asks for it. */
+class ArrivedRequest implements ObservedRequest {
+  readonly requestId: string
+  readonly startedAt = performance.now()
+  readonly method: string
+  path = ''
+  outcome: Outcome = 'own'
+  user?: string
+  upstream?: string
+  askedAt?: number
+  isAtHand?: boolean
+  status?: number
+  isStream?: true
+  readonly #headers: IncomingHttpHeaders
+  readonly #peer: string
+  readonly #proxies: BlockList | undefined
+
+  constructor(method: string, headers: IncomingHttpHeaders, peer: string, proxies: BlockList | undefined) {
+    this.requestId = requestIdOf(proxies, headers, peer)
+    this.method = method
+    this.#headers = headers
+    this.#peer = peer
+    this.#proxies = proxies
+  }
+
+  get address(): string {
+    return clientAddress(this.#proxies, { address: this.#peer, headers: this.#headers })
+  }
+
+  get userAgent(): string | undefined {
+    return this.#headers['user-agent']?.slice(0, LONGEST_USER_AGENT)
+  }
 }
 
 export function splitTarget(target: string): [path: string, search: string] {

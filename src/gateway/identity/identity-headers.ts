@@ -1,7 +1,9 @@
 // What tells an application who is there: plain headers, and a signed assertion that proves they came through us.
 import type { Report } from '../../events.ts'
+import { during, type ObservedRequest } from '../../observe/observed-request.ts'
 import type { SigningKeys } from '../../session/keys/signing-keys.ts'
 import type { LoadedSession } from '../../session/session-cache.ts'
+import { knownFacts } from '../../session/session-facts.ts'
 import type { Claimed } from '../../session/user-identity.ts'
 import type { Settings } from '../../settings/read.ts'
 import { type Encoded, encodeBounded, encodeNames, printable } from './encoded-text.ts'
@@ -9,7 +11,9 @@ import { createPublishedKeys, type KeySet } from './published-keys.ts'
 import { createAssertions } from './sign-assertion.ts'
 
 /** Whoever a request is for: a user with a session, or a machine with a token. */
-export type Identified = Pick<LoadedSession, 'who'> & { readonly session: Claimed }
+export interface Identified extends Pick<LoadedSession, 'who'>, Partial<Pick<LoadedSession, 'key'>> {
+  readonly session: Claimed
+}
 
 export type IdentityHeaders = Readonly<Record<string, string>>
 
@@ -17,7 +21,11 @@ export interface Identities {
   /** The headers' names: whatever a client sends under them is a lie. */
   readonly names: ReadonlySet<string>
   /** Every header, so that a forged one cannot survive; all empty for a visitor. `audience` is the application's. */
-  headersFor(identified: Identified | undefined, audience: string): IdentityHeaders | Promise<IdentityHeaders>
+  headersFor(
+    identified: Identified | undefined,
+    audience: string,
+    observed: ObservedRequest,
+  ): IdentityHeaders | Promise<IdentityHeaders>
   publicKeys(): Promise<KeySet>
 }
 
@@ -47,17 +55,18 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
   async function make(identified: Identified, audience: string): Promise<IdentityHeaders> {
     const { token, leftOut } = await assertions.sign(identified, audience)
     for (const claim of leftOut)
-      report('identity_cut', { user: identified.who.username, header: IDENTITY_ASSERTION, claim })
+      report('identity_cut', { ...knownFacts(identified), header: IDENTITY_ASSERTION, claim })
     const headers = { ...plainHeaders(identified), [IDENTITY_ASSERTION]: token }
     const before = made.get(identified) ?? new Map<string, ReusableHeaders>()
     made.set(identified, before.set(audience, { headers, until: now() + REUSED_MS }))
     return headers
   }
 
-  function plainHeaders({ session: { userInfo }, who }: Identified): IdentityHeaders {
-    const { username, role, groups } = who
+  function plainHeaders(identified: Identified): IdentityHeaders {
+    const { userInfo } = identified.session
+    const { username, role, groups } = identified.who
     const header = (name: string, { value, isCut }: Encoded) => {
-      if (isCut) report('identity_cut', { user: username, header: name })
+      if (isCut) report('identity_cut', { ...knownFacts(identified), header: name })
       return [name, value] as const
     }
     return Object.fromEntries([
@@ -70,10 +79,10 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
 
   return {
     names: new Set(names),
-    headersFor(identified, audience) {
+    headersFor(identified, audience, observed) {
       if (!identified) return nobody
       const known = made.get(identified)?.get(audience)
-      return known && now() < known.until ? known.headers : make(identified, audience)
+      return known && now() < known.until ? known.headers : during(observed, () => make(identified, audience))
     },
     publicKeys: createPublishedKeys(keys, now),
   }

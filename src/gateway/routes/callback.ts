@@ -38,7 +38,7 @@ export async function finishSignIn(context: GatewayContext, visit: Visit): Promi
 
 /** What the provider calls an error is somebody else's text: only a code of the usual form is written down. */
 function fail(
-  context: Pick<GatewayContext, 'report' | 'settings'>,
+  context: Pick<GatewayContext, 'report' | 'settings' | 'providers'>,
   visit: Visit,
   error: string,
   facts: { provider?: string; detail?: string } = {},
@@ -47,7 +47,10 @@ function fail(
   const reason = isOurs
     ? { reason: error }
     : { reason: 'unknown_error', ...(/^[\w.-]{1,64}$/.test(error) && { error }) }
-  context.report('sign_in_failed', { ...whoAsks(context, visit), ...facts, ...reason })
+  const { all, main } = context.providers
+  // Which of several it was, an answer that is no use does not say.
+  const only = all.length === 1 ? { provider: main.plan.id } : {}
+  context.report('sign_in_failed', { ...whoAsks(context, visit), ...only, ...facts, ...reason })
   return error
 }
 
@@ -81,11 +84,13 @@ async function signInOnce(
   answer: AuthorizationAnswer,
 ): Promise<Response | string> {
   const { attempts, providers, cookies } = context
+  let asked: Pick<ProviderPlan, 'id'> | undefined
   try {
     const browser = readCookie(visit.headers.cookie, cookies.attempt)
     const begun = await attempts.find(browser, answer.state)
     const provider = begun ? providers.get(begun.provider) : providers.main
     if (!provider || (!begun && isRemembered(provider.plan))) return fail(context, visit, 'invalid_state')
+    asked = provider.plan
     // RFC 9207: an answer that another provider sent is refused before it spends anything.
     const isIssuer = await orFailure(context, visit, provider, 'token_error', provider.isIssuer(answer.issuers))
     const { id } = provider.plan
@@ -101,7 +106,8 @@ async function signInOnce(
       )
     return await withSlot(context, visit, provider, () => signIn(context, visit, provider, answer, attempt))
   } catch (cause) {
-    context.report('sign_in_failed', { ...factsOf(cause), ...whoAsks(context, visit), reason: 'callback_error' })
+    const facts = { ...whoAsks(context, visit), provider: asked?.id, reason: 'callback_error' }
+    context.report('sign_in_failed', { ...factsOf(cause), ...facts })
     return 'callback_error'
   }
 }

@@ -38,7 +38,7 @@ export async function showLogin(context: GatewayContext, visit: Visit): Promise<
   if (!signedOut || visit.method !== 'GET') return pageAnswer(context, html, { cookies: kept })
   // What happened here is true in any case.
   if (signedOut.state !== undefined && query.getAll('state').join() !== signedOut.state)
-    context.report('sign_out_unconfirmed')
+    context.report('sign_out_unconfirmed', whoAsks(context, visit))
   return pageAnswer(context, html, { cookies: [...kept, clearCookie(context.cookies.signedOut)] })
 }
 

@@ -4,8 +4,9 @@ import { factsOf } from '../../errors.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
 import { confirmSignOutPage } from '../../pages/notice-page.ts'
 import { RETURN_FIELD } from '../../pages/refused-page.ts'
-import { type Session, userIdOf } from '../../session/session-record.ts'
-import { newTicket, recordKey } from '../../session/ticket.ts'
+import { userIdOf } from '../../session/session-record.ts'
+import type { ClosedSession } from '../../session/sessions.ts'
+import { newTicket } from '../../session/ticket.ts'
 import type { SignedInCaller } from '../admission/admit.ts'
 import { returnCookieFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
@@ -21,12 +22,12 @@ export async function signOut(context: GatewayContext, visit: Visit, form: URLSe
   const { cookies, sessions, report } = context
   const ticket = readCookie(visit.headers.cookie, cookies.session)
   if (!isDeliberate(context, visit)) return askFirst(context, visit, ticket)
-  const session = ticket && (await sessions.close(ticket))
+  const closed = ticket && (await sessions.close(ticket))
   const wanted = form.get(RETURN_FIELD)
   const kept = wanted ? [returnCookieFor(context, wanted)] : []
-  if (!session) return signedOut(context, visit, { location: OWN_PATHS.login }, 'here', kept)
-  report('sign_out', whoAsks(context, visit, { key: recordKey(ticket), session }))
-  return signedOut(context, visit, await leaveProvider(context, visit, session), 'here', kept)
+  if (!closed) return signedOut(context, visit, { location: OWN_PATHS.login }, 'here', kept)
+  report('sign_out', whoAsks(context, visit, closed))
+  return signedOut(context, visit, await leaveProvider(context, visit, closed), 'here', kept)
 }
 
 /** Every session of this user, on every device. */
@@ -37,10 +38,9 @@ export async function signOutEverywhere(
 ): Promise<Response> {
   const { settings, sessions, report } = context
   if (!isFromOwnOrigin(visit, settings.BASE_URL)) return foreignAnswer(context, visit)
-  const { session } = loaded
-  const { count: ended } = await sessions.endAllOf(userIdOf(session))
+  const { count: ended } = await sessions.endAllOf(userIdOf(loaded.session))
   report('sign_out', { ...whoAsks(context, visit, loaded), ended })
-  return signedOut(context, visit, await leaveProvider(context, visit, session), 'everywhere')
+  return signedOut(context, visit, await leaveProvider(context, visit, loaded), 'everywhere')
 }
 
 /** No image, frame, look ahead or link of another site. */
@@ -78,14 +78,15 @@ function signedOut(
 }
 
 /** Tells the provider, or says where the browser does. It never stands in the way of a sign-out. */
-async function leaveProvider(context: GatewayContext, visit: Visit, session: Session): Promise<WayOut> {
+async function leaveProvider(context: GatewayContext, visit: Visit, closed: ClosedSession): Promise<WayOut> {
+  const { session } = closed
   const provider = context.providers.get(session.provider)
   if (!provider) return { location: OWN_PATHS.login }
   const state = newTicket()
   const tell = (error: unknown) =>
     context.report('provider_not_told', {
       ...factsOf(error),
-      ...whoAsks(context, visit, { session }),
+      ...whoAsks(context, visit, closed),
       provider: provider.plan.id,
     })
   const [location] = await Promise.all([

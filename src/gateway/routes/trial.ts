@@ -9,6 +9,7 @@ import { readCookie, setCookie } from '../http/cookies.ts'
 import { errorAnswer, foreignAnswer, noticeAnswer, redirectAnswer, tooMany } from '../http/page-answers.ts'
 import { isNoPage } from '../http/provenance.ts'
 import type { Visit } from '../http/request.ts'
+import { whoAsks } from '../http/who-asks.ts'
 
 /** GET /_menshen/doctor/sign-in?ticket=…: the address that the doctor has printed. */
 export async function startTrial(context: GatewayContext, visit: Visit): Promise<Response> {
@@ -60,7 +61,7 @@ export async function failTrial(context: GatewayContext, visit: Visit, error: st
     const problem = `the provider came back with the error ${error.replace(/[^\w.-]/g, '?').slice(0, 60)}`
     await context.trials.finish(begun.trial.ticket, failedMapping(begun.provider ?? '', problem))
   } catch (failure) {
-    context.report('sign_in_failed', { ...factsOf(failure), reason: 'callback_error' })
+    context.report('sign_in_failed', { ...factsOf(failure), ...whoAsks(context, visit), reason: 'callback_error' })
   }
 }
 

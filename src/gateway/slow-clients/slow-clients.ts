@@ -1,17 +1,18 @@
 // Cuts off clients that neither take what they asked for nor send what they announced. It looks at connections, so that
 // no kind of answer can be forgotten, and counts how often nothing had moved, so that a request costs no timer.
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { type ObservedRequest, requestFacts } from '../../observe/observed-request.ts'
 import type { GatewayContext } from '../context.ts'
-import { clientAddress, isTrusted } from '../http/trusted-proxies.ts'
+import { isTrusted, plainAddress } from '../http/trusted-proxies.ts'
 import { readSendQueues, type SendQueueOf } from './send-queues.ts'
 import { createWatchList, type Watched } from './watch-list.ts'
 
 export interface SlowClients {
   /** The connection of this answer is watched from now on. */
-  watch(response: ServerResponse): void
+  watch(observed: ObservedRequest, response: ServerResponse): void
   /** The same for a connection that has become a socket of another kind. */
-  watchSocket(request: IncomingMessage): void
+  watchSocket(observed: ObservedRequest, socket: Socket): void
   stop(): void
 }
 
@@ -19,8 +20,8 @@ interface ClientConnection extends Watched {
   readonly socket: Socket
   /** The newest one; only its request can still be on its way. */
   response: ServerResponse | undefined
-  /** What a proxy said of where the newest request came from. */
-  forwardedFor: IncomingHttpHeaders[string]
+  /** Of the newest request, as long as it is under way. */
+  observed: ObservedRequest | undefined
   delivered: number
   /** What the kernel held at the last look, if it was asked. */
   queued: number | undefined
@@ -76,10 +77,11 @@ export function createSlowClients({ settings, report }: Pick<GatewayContext, 'se
     return queued === undefined || isProxy ? LOOKS * UNSEEN_READING : LOOKS
   }
 
-  function cutOff({ socket, forwardedFor }: ClientConnection, reason: string): void {
+  function cutOff({ socket, observed }: ClientConnection, reason: string): void {
     if (socket.destroyed) return
-    const visit = { address: socket.remoteAddress ?? '', headers: { 'x-forwarded-for': forwardedFor } }
-    report('client_cut_off', { address: clientAddress(settings.TRUSTED_PROXIES, visit), reason })
+    const { user } = observed ?? {}
+    const who = observed ? requestFacts(observed) : { address: plainAddress(socket.remoteAddress ?? '') }
+    report('client_cut_off', { ...who, ...(user === undefined ? {} : { user }), reason })
     socket.destroy()
   }
 
@@ -87,7 +89,7 @@ export function createSlowClients({ settings, report }: Pick<GatewayContext, 'se
     const fresh = {
       socket,
       response: undefined,
-      forwardedFor: undefined,
+      observed: undefined,
       delivered: 0,
       queued: undefined,
       received: 0,
@@ -102,15 +104,15 @@ export function createSlowClients({ settings, report }: Pick<GatewayContext, 'se
     return fresh
   }
 
-  function watch({ socket, headers }: IncomingMessage, response: ServerResponse | undefined): void {
+  function watch(observed: ObservedRequest, socket: Socket, response: ServerResponse | undefined): void {
     const connection = connections.get(socket) ?? add(socket)
     connection.response = response
-    connection.forwardedFor = headers['x-forwarded-for']
+    connection.observed = observed
   }
 
   return {
-    watch: response => watch(response.req, response),
-    watchSocket: request => watch(request, undefined),
+    watch: (observed, response) => watch(observed, response.req.socket, response),
+    watchSocket: (observed, socket) => watch(observed, socket, undefined),
     stop: () => watched.stop(),
   }
 }
@@ -136,7 +138,7 @@ function lookAtReading(connection: ClientConnection): void {
   if (request.complete) {
     connection.unsent = connection.unwanted = 0
     // A kept connection must not keep its last request in memory.
-    if (response.writableFinished) connection.response = undefined
+    if (response.writableFinished) connection.response = connection.observed = undefined
     return
   }
   const received = socket.bytesRead

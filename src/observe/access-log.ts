@@ -1,0 +1,31 @@
+// One line for each request, when it has ended.
+import type { Report } from '../events.ts'
+import type { Connection, Observer } from './observation.ts'
+import { requestFacts } from './observed-request.ts'
+
+export function createAccessLog(write: Report): Observer {
+  /** How much of what a connection has sent was written down already, with its earlier requests. */
+  const counted = new WeakMap<Connection, number>()
+
+  function bytesOf(connection: Connection): number {
+    const before = counted.get(connection) ?? 0
+    counted.set(connection, connection.bytesWritten)
+    return connection.bytesWritten - before
+  }
+
+  return {
+    onRequest(request, status, connection) {
+      const { method, path, user, upstream, startedAt } = request
+      write('request', {
+        ...requestFacts(request),
+        method,
+        path,
+        ...(status === 0 ? {} : { status }),
+        ...(connection ? { bytes: bytesOf(connection) } : {}),
+        ms: Math.round((performance.now() - startedAt) * 10) / 10,
+        ...(user === undefined ? {} : { user }),
+        ...(upstream === undefined ? {} : { upstream }),
+      })
+    },
+  }
+}

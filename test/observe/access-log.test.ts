@@ -1,0 +1,149 @@
+// ACCESS_LOG: one line for each request, after it has ended.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import test from 'node:test'
+import { openWire, raw, request } from '../forward/raw.ts'
+import { openScene, type Scene, until } from '../forward/scene.ts'
+import { dial, openSocketScene, refusal } from '../forward/websocket.ts'
+import { startMenshen } from '../kit/process.ts'
+
+const ON = { env: { ACCESS_LOG: 'true' } }
+const BEHIND_PROXY = { env: { ...ON.env, TRUSTED_PROXIES: '127.0.0.1' } }
+
+interface RequestLine {
+  readonly [name: string]: unknown
+}
+
+function requestsTo({ lines }: Pick<Scene, 'lines'>, path: string): RequestLine[] {
+  return lines
+    .filter(({ event }) => event === 'request')
+    .map(({ facts }) => ({ ...facts }) as RequestLine)
+    .filter(line => line.path === path)
+}
+
+/** The response closes a moment after its last byte has gone. */
+async function requestTo(scene: Pick<Scene, 'lines'>, path: string, n = 1): Promise<RequestLine> {
+  await until(() => requestsTo(scene, path).length >= n)
+  return requestsTo(scene, path)[n - 1] ?? {}
+}
+
+test('a forwarded page is one line with everything about it, and without its query', async t => {
+  const scene = await openScene(t, BEHIND_PROXY)
+  const user = await scene.user()
+  const headers = { 'x-forwarded-for': '10.0.0.7', 'x-request-id': 'from-the-proxy', 'user-agent': 'a browser' }
+  const { text } = await user.get('/reports?secret=1', { headers })
+  const { bytes, ms, ...line } = await requestTo(scene, '/reports')
+  assert.deepEqual(line, {
+    requestId: 'from-the-proxy',
+    address: '10.0.0.7',
+    userAgent: 'a browser',
+    method: 'GET',
+    path: '/reports',
+    status: 200,
+    user: 'zhangsan',
+    upstream: scene.upstream.url,
+  })
+  assert.ok(Number(bytes) > text.length && Number(bytes) < 1000, `${bytes} bytes`)
+  assert.ok(Number(ms) >= 0)
+})
+
+test('without it there is none', async t => {
+  const scene = await openScene(t)
+  const user = await scene.user()
+  await user.get('/reports')
+  assert.deepEqual(requestsTo(scene, '/reports'), [])
+})
+
+test('a connection that serves many requests counts the bytes of each, and no line is left out', async t => {
+  const scene = await openScene(t, {
+    ...ON,
+    answer: (asked, response) => response.end('x'.repeat(asked.url?.length ?? 0)),
+  })
+  const user = await scene.user()
+  const wire = await openWire(scene.url)
+  const cookie = [...user.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+  const ask = async (path: string) => {
+    const before = wire.seen.length
+    wire.socket.write(`GET ${path} HTTP/1.1\r\nhost: app.test\r\ncookie: ${cookie}\r\n\r\n`)
+    await until(() => wire.seen.slice(before).endsWith('x'.repeat(path.length)))
+    return wire.seen.length - before
+  }
+  for (let n = 1; n <= 15; n++) {
+    const sent = await ask('/same')
+    assert.equal((await requestTo(scene, '/same', n)).bytes, sent)
+  }
+  const sent = await ask(`/${'long'.repeat(500)}`)
+  assert.equal((await requestTo(scene, `/${'long'.repeat(500)}`)).bytes, sent)
+  wire.socket.destroy()
+})
+
+test('a visitor, a refusal, a page of ours and an unreadable address are lines too', async t => {
+  const rules = [{ path: '/secret', roles: ['developer' as const] }]
+  const scene = await openScene(t, { ...ON, config: { rules } })
+  const user = await scene.user()
+  await scene.visitor().get('/page')
+  await user.get('/secret')
+  await scene.visitor().get('/%00')
+  const { user: nobody, upstream, status } = await requestTo(scene, '/page')
+  assert.deepEqual([nobody, upstream, status], [undefined, undefined, 302])
+  const refused = await requestTo(scene, '/secret')
+  assert.deepEqual([refused.user, refused.status], ['zhangsan', 403])
+  assert.equal((await requestTo(scene, '/callback')).status, 302)
+  assert.equal((await requestTo(scene, '')).status, 400)
+})
+
+test('a client that left before the answer is 499; one that left in the middle has the status that it saw', async t => {
+  const scene = await openScene(t, {
+    ...ON,
+    answer(asked, response) {
+      if (asked.url === '/begun') response.write('some')
+    },
+  })
+  const user = await scene.user()
+  const left = new AbortController()
+  const never = user.get('/never', { signal: left.signal })
+  await until(() => scene.upstream.received.some(({ target }) => target === '/never'))
+  left.abort()
+  await assert.rejects(never)
+  assert.equal((await requestTo(scene, '/never')).status, 499)
+  const cookie = [...user.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+  const wire = await openWire(scene.url)
+  wire.socket.write(request('GET /begun HTTP/1.1', `cookie: ${cookie}`))
+  await wire.sees('some')
+  assert.deepEqual(requestsTo(scene, '/begun'), [], 'not before it has ended')
+  wire.socket.destroy()
+  assert.equal((await requestTo(scene, '/begun')).status, 200)
+})
+
+test('a socket is one line when it closes, and a refused one at once', async t => {
+  const scene = await openSocketScene(t, ON)
+  const user = await scene.user()
+  assert.equal(await refusal(dial(scene, scene.visitor(), '/refused')), 401)
+  assert.equal((await requestTo(scene, '/refused')).status, 401)
+  const socket = dial(scene, user, '/chat')
+  await once(socket, 'open')
+  assert.deepEqual(requestsTo(scene, '/chat'), [])
+  socket.close()
+  const { status, user: username, upstream } = await requestTo(scene, '/chat')
+  assert.deepEqual({ status, username, upstream }, { status: 101, username: 'zhangsan', upstream: scene.upstream.url })
+})
+
+test('whatever a client calls itself or asks for, it stays one line of JSON', async t => {
+  const menshen = await startMenshen({ STORE: 'memory:', ACCESS_LOG: 'true' })
+  t.after(() => menshen.stop())
+  const hostile = `"}\x85{"event":"sign_in"\t\xe2\x80\xa8`
+  for (const path of ['/a%0a%22%7d', '/%22%7d%E2%80%A8'])
+    await raw(menshen.url, request(`GET ${path}?token=hidden HTTP/1.1`, `user-agent: ${hostile}`))
+  await until(() => menshen.lines.filter(line => line.includes('sign_in')).length === 2)
+  const lines = menshen.lines.map(line => JSON.parse(line))
+  const found = lines.filter(({ userAgent }) => userAgent === hostile)
+  assert.deepEqual(
+    found.map(({ event, path }) => [event, path]),
+    [
+      ['request', ''],
+      ['request', '/%22%7D%E2%80%A8'],
+    ],
+  )
+  assert.ok(!menshen.lines.some(line => line.includes('hidden')))
+  assert.ok(!lines.some(({ event }) => event === 'sign_in'))
+})
