@@ -8,7 +8,7 @@ export interface Observer {
   onEvent?(code: EventCode, facts: Readonly<Record<string, unknown>>): void
   /** `result` is `ok` or the code of an error of ours. */
   onWork?<Kind extends keyof Work>(kind: Kind, what: Work[Kind], result: string, seconds: number): void
-  /** It has ended, one way or another. */
+  /** It has ended, one way or another. `status` is 0 if it was answered by an application that we do not see. */
   onRequest?(request: ObservedRequest, status: number, connection: Connection | undefined): void
   /** The head of the application's answer is here. `status` is 0 if there is none. */
   onAnswer?(request: ObservedRequest, status: number): void

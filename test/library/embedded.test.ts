@@ -4,9 +4,10 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { suite, type TestContext, test } from 'node:test'
-import { addCookies, createMenshen, type MenshenOptions, sendAnswer } from '../../src/index.ts'
+import { addCookies, createMenshen, type MenshenOptions, readSettings, sendAnswer } from '../../src/index.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
+import { startOidcServer } from '../kit/oidc-server.ts'
 import { type ScriptedProvider, startScriptedProvider } from '../kit/scripted-provider.ts'
 import type { User } from '../kit/strict-provider.ts'
 import { createTestLog } from '../kit/test-log.ts'
@@ -222,7 +223,9 @@ suite('admit', () => {
     assert.equal((await menshen.admit(request('/page', { accept: 'application/json' }))).answer?.status, 401)
     assert.equal((await menshen.admit(request('/page', PAGE, 'POST'))).answer?.status, 401)
     assert.equal((await menshen.admit(request('/finance/a', { ...PAGE, cookie }))).answer?.status, 403)
-    assert.deepEqual(await menshen.admit(request('/public/a')), { cookies: [] })
+    const { requestId, ...rest } = await menshen.admit(request('/public/a'))
+    assert.deepEqual(rest, { cookies: [] })
+    assert.match(requestId, /^[\w-]{8,128}$/)
     assert.equal((await menshen.admit(request('/public/a', { cookie }))).user?.userRole, 'common')
     // Whatever stands at our own address is ours.
     assert.equal((await menshen.admit(request('/login'))).answer?.status, 200)
@@ -243,6 +246,27 @@ suite('admit', () => {
       assert.equal(await status(path), 400, path)
     for (const path of ['/f%69nance', '/public/../finance', '/FINANCE'])
       assert.equal((await menshen.admit(request(path, { cookie }))).answer?.status, 403, path)
+  })
+
+  test('knows machines by their token where a rule lets them in, and session does not', async t => {
+    const provider = await startOidcServer(t)
+    const menshen = await createMenshen({
+      settings: readSettings({ STORE: 'memory:', ...provider.settings }),
+      roles: [{ role: 'robot', groups: ['robots'] }],
+      rules: [{ path: '/api', roles: ['robot'], bearer: true }],
+      now: provider.now,
+    })
+    t.after(() => menshen.close())
+    const robot = { sub: 'robot-1', client_id: 'robot', groups: ['robots'] }
+    const authorization = `Bearer ${await provider.sign(robot, { typ: 'at+jwt' })}`
+    const { user, answer } = await menshen.admit(request('/api', { authorization }))
+    assert.equal(answer, undefined)
+    assert.deepEqual([user?.userInfo.sub, user?.userRole, user?.groups], ['robot-1', 'robot', ['robots']])
+    assert.ok(user && user.expiresAt > provider.now())
+    assert.equal((await menshen.admit(request('/page', { authorization }))).answer?.status, 401)
+    assert.equal((await menshen.admit(request('/api', { authorization: 'Bearer x' }))).answer?.status, 401)
+    assert.equal(await menshen.session(request('/api', { authorization })), undefined)
+    assert.equal(await menshen.accessToken(request('/api', { authorization })), undefined)
   })
 
   test('opens no socket for a page of another site', async t => {

@@ -26,6 +26,8 @@ export interface Admitted<R extends Role = Role, F extends string = string> {
   readonly answer?: Response | undefined
   /** To be set by the application's answer (`addCookies`); those of `answer` stand in it. */
   readonly cookies: readonly string[]
+  /** By which our log lines are found; for the application's own, and for `X-Request-Id` of its answer. */
+  readonly requestId: string
 }
 
 export interface Embedded<R extends Role = Role, F extends string = string> {
@@ -102,10 +104,11 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
 
     async admit(request, source = {}) {
       const { observed, visit } = begin(request, source)
-      const instead = (answer: Response): Admitted => ({ answer: sent(observed, answer), cookies: [] })
+      const { requestId } = observed
+      const instead = (answer: Response): Admitted => ({ answer: sent(observed, answer), cookies: [], requestId })
       if (!visit) {
         observed.outcome = 'refused'
-        return instead(unreadableAnswer(context, headersOf(request), observed.requestId))
+        return instead(unreadableAnswer(context, headersOf(request), requestId))
       }
       if (isOwnPath(visit.path)) return instead(await answerOwn(visit, request))
       const admission = await judge(visit)
@@ -116,7 +119,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       context.observation.ended(observed, 0)
       const { loaded, bearer, cookies } = admission
       const known = loaded ?? bearer
-      return { ...(known && { user: toUserSession(known) }), cookies }
+      return { ...(known && { user: toUserSession(known) }), cookies, requestId }
     },
   }
 }
