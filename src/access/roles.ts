@@ -1,6 +1,6 @@
 // Which role a user has: that of the first row that fits, and `common` if none does.
 import type { RoleConfig } from '../settings/config/config-file.ts'
-import { CONSOLE_ROLE, NOBODYS_ROLE } from '../settings/config/role-names.ts'
+import { CONSOLE_ROLE, NOBODYS_ROLE, USUAL_ROLE_NAMES } from '../settings/config/role-names.ts'
 import { notAmong } from '../settings/json-place.ts'
 
 /** What a rule can look at; names as scoped-name.ts writes them. */
@@ -31,6 +31,11 @@ export function roleOf(known: Known, roles: readonly RoleConfig[]): string {
 /** A row that names no provider is about the users of the main one: names mean nothing beyond their provider. */
 export function rolesFor(roles: readonly RoleConfig[], [main]: readonly string[]): readonly RoleConfig[] {
   return main === undefined ? roles : roles.map(row => ({ provider: [main], ...row }))
+}
+
+/** All roles that there are. */
+export function roleNamesIn(roles: readonly RoleConfig[]): string[] {
+  return [...new Set([...USUAL_ROLE_NAMES, ...roles.map(row => row.role)])]
 }
 
 /** Everything that the row names has to fit. */

@@ -101,6 +101,17 @@ export function decidingRules(node: RuleNode, method: string, ends: boolean): re
   return [LAST_RULE]
 }
 
+/** Whatever is below a path comes before its own rules; the last is the one that decides where no other does. */
+export function inOrder(root: RuleNode): Rule[] {
+  const covering = root.rules.some(({ exact, methods, shadow }) => !exact && !methods && !shadow)
+  return [...rulesFrom(root), ...(covering ? [] : [LAST_RULE])]
+}
+
+function rulesFrom({ children, rules }: RuleNode): Rule[] {
+  const below = [...children].sort(([one], [other]) => (one < other ? -1 : 1))
+  return [...below.flatMap(([, child]) => rulesFrom(child)), ...rules]
+}
+
 function isFor({ methods }: Rule, method: string): boolean {
   return methods === undefined || methods.includes(method === 'HEAD' ? 'GET' : method)
 }

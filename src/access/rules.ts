@@ -5,7 +5,7 @@ import type { Rule } from '../settings/config/config-file.ts'
 import { ANY_ROLE, CONSOLE_ROLE } from '../settings/config/role-names.ts'
 import { isPlain, isPlainRule, LENIENTLY, readingAt, readingsOf } from './readings.ts'
 import type { Who } from './roles.ts'
-import { decidingRules, follow, growTree, LAST_RULE, LITERALLY } from './rule-tree.ts'
+import { decidingRules, follow, growTree, inOrder, LAST_RULE, LITERALLY } from './rule-tree.ts'
 
 export interface Decision {
   readonly rule: Rule
@@ -14,6 +14,8 @@ export interface Decision {
 }
 
 export interface Rules {
+  /** All of them with our own, each before those that it takes precedence over. */
+  readonly inOrder: readonly Rule[]
   /** Whether any rule lets machines in. */
   readonly hasBearer: boolean
   decide(method: string, path: string, who: Who | undefined): Decision
@@ -31,6 +33,7 @@ export function createRules(given: readonly Rule[]): Rules {
   const decide = createDecide(given.filter(({ shadow }) => !shadow))
   const decideOnTrial = given.some(({ shadow }) => shadow) ? createDecide(given) : undefined
   return {
+    inOrder: inOrder(growTree([CONSOLE_RULE, OWN_RULE, ...given], LITERALLY).root),
     hasBearer: given.some(({ bearer, shadow }) => bearer && !shadow),
     decide,
     ruleFor: (method, path, who) => decide(method, path, who).rule,

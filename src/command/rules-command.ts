@@ -3,14 +3,11 @@
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
-import { canonicalPath, readablePath } from '../access/canonical-path.ts'
-import { USUAL_ROLES, type Who } from '../access/roles.ts'
-import { admits, createRules, type Rules } from '../access/rules.ts'
+import { roleNamesIn, USUAL_ROLES } from '../access/roles.ts'
+import { createRules, type Rules } from '../access/rules.ts'
+import { judge, type Question, type Verdict, VISITOR, whoIsMeant } from '../access/verdict.ts'
 import { MenshenError } from '../errors.ts'
-import { splitTarget } from '../gateway/http/request.ts'
-import { isOwnPath, OWN_PATHS } from '../own-paths.ts'
 import type { RoleConfig, Rule } from '../settings/config/config-file.ts'
-import { NOBODYS_ROLE, USUAL_ROLE_NAMES } from '../settings/config/role-names.ts'
 
 interface Outcome {
   readonly lines: readonly string[]
@@ -21,7 +18,6 @@ const USAGE = `Expected one of:
   menshen rules check PATH [--role ROLE|visitor] [--group GROUP] [--user NAME] [--method GET]
   menshen rules test FILE      a JSON array of { "path", "role"?, "groups"?, "user"?, "method"?, "expect": "admitted" | "refused" | "login" }`
 
-const VISITOR = 'visitor'
 const expectations = z.array(
   z.strictObject({
     path: z.string(),
@@ -39,7 +35,7 @@ export function runRulesCommand(
   roles: readonly RoleConfig[] = USUAL_ROLES,
 ): Outcome {
   const rules = createRules(given)
-  const known = [VISITOR, ...USUAL_ROLE_NAMES, ...roles.map(row => row.role)]
+  const known = [VISITOR, ...roleNamesIn(roles)]
   const { values, positionals } = readArguments(args)
   const [verb, subject, ...rest] = positionals
   if (subject === undefined || rest.length > 0) throw new MenshenError('bad_settings', USAGE)
@@ -72,7 +68,7 @@ function runTable(rules: Rules, file: string, known: readonly string[]): Outcome
   const odd = table.find(({ role }) => !known.includes(role))
   if (odd) throw new MenshenError('bad_settings', `${file} cannot be used: ${unknownRole(odd.role, known)}\n${USAGE}`)
   const failures = table.flatMap(({ expect, ...question }) => {
-    const { outcome } = decide(rules, question)
+    const { outcome } = judge(rules, question)
     return outcome === expect ? [] : [`expected ${expect}: ${describe(rules, question)}`]
   })
   return {
@@ -94,13 +90,12 @@ function unknownRole(role: string, known: readonly string[]): string {
 }
 
 function describe(rules: Rules, question: Question): string {
-  const { method, path } = question
-  const { outcome, why, onTrial } = decide(rules, question)
-  return `${method} ${path} as ${describeAsker(question)}: ${outcome}, ${why}${onTrial ? `; ${onTrial}` : ''}`
+  const verdict = judge(rules, question)
+  return `${question.method} ${question.path} as ${describeAsker(question)}: ${verdict.outcome}, ${reasonOf(verdict)}`
 }
 
 function describeAsker(question: Question): string {
-  const { role = VISITOR, groups = [], username = '' } = whoAsks(question) ?? {}
+  const { role = VISITOR, groups = [], username = '' } = whoIsMeant(question) ?? {}
   return [
     role,
     ...(username ? [`user ${username}`] : []),
@@ -108,42 +103,11 @@ function describeAsker(question: Question): string {
   ].join(', ')
 }
 
-/** Whoever has a group or a name is signed in. */
-function whoAsks({ role, groups, user }: Question): Who | undefined {
-  if (role === VISITOR && groups.length === 0 && user === '') return undefined
-  return { role: role === VISITOR ? NOBODYS_ROLE : role, groups, username: user }
-}
-
-type Question = Omit<z.infer<typeof expectations>[number], 'expect'>
-type Outcomes = z.infer<typeof expectations>[number]['expect']
-
-interface Verdict {
-  readonly outcome: Outcomes
-  readonly why: string
-  /** What a shadow rule would do. */
-  readonly onTrial?: string
-}
-
-function decide(rules: Rules, question: Question): Verdict {
-  const { method, path: target } = question
-  // A browser encodes what is typed in, and the rules see nothing of the query.
-  const [path] = splitTarget(target.replace(/[^\x21-\x7e]/gu, encodeURIComponent))
-  const canonical = canonicalPath(path)
-  if (canonical === undefined) return { outcome: 'bad_request', why: 'because the path is ambiguous' }
-  const who = whoAsks(question)
-  const readable = readablePath(canonical)
-  const { rule, reading } = rules.decide(method, readable, who)
-  if (isOwnPath(canonical) && rule.path !== OWN_PATHS.console)
-    return { outcome: 'own', why: 'because Menshen answers it itself' }
-  const shadow = rules.shadowRuleFor(method, readable, who)
-  return {
-    outcome: outcomeOf(rule, who),
-    why: `by the rule ${JSON.stringify(rule)}${reading === undefined ? '' : `, as an application could read it as ${reading}`}`,
-    ...(shadow && { onTrial: `on trial: ${outcomeOf(shadow, who)}, by the rule ${JSON.stringify(shadow)}` }),
-  }
-}
-
-function outcomeOf(rule: Rule, who: Who | undefined): Outcomes {
-  if (admits(rule, who)) return 'admitted'
-  return who === undefined ? 'login' : 'refused'
+function reasonOf(verdict: Verdict): string {
+  if (verdict.outcome === 'bad_request') return 'because the path is ambiguous'
+  if (verdict.outcome === 'own') return 'because Menshen answers it itself'
+  const { rule, reading, onTrial } = verdict
+  const read = reading === undefined ? '' : `, as an application could read it as ${reading}`
+  const trial = onTrial ? `; on trial: ${onTrial.outcome}, by the rule ${JSON.stringify(onTrial.rule)}` : ''
+  return `by the rule ${JSON.stringify(rule)}${read}${trial}`
 }
