@@ -1,23 +1,21 @@
 // Makes docs/settings.md from the rows of src/settings/rows.ts: `npm run docs`. A test fails when the two differ.
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { en } from '../src/pages/words/en.ts'
 import type { Row } from '../src/settings/row.ts'
-import { SETTINGS } from '../src/settings/rows.ts'
+import { TOPIC_NAMES, TOPICS, type Topic } from '../src/settings/rows.ts'
 
 export const SETTINGS_PAGE = new URL('settings.md', import.meta.url)
 
 export function settingsPage(): string {
-  const rows = Object.entries(SETTINGS).map(([name, row]) => settingRow(name, row))
+  const topics = TOPIC_NAMES.map(topicPart)
   return `# Settings
 
 From the environment, or from a file \`.env\` in the folder where Menshen is started; the environment wins where it
 is not empty. A bad value stops the start with one sentence that names the setting; a name that is a slip away from one of
 these gets a warning. This page is made from \`src/settings/rows.ts\` by \`npm run docs\`.
 
-| name | default | expected | meaning |
-|---|---|---|---|
-${rows.join('\n')}
-
+${topics.join('\n')}
 ## Rules
 
 Which role may see which pages is written in \`menshen.config.ts\` (or \`.mts\`, \`.js\`, \`.mjs\`) in the folder where Menshen is
@@ -42,6 +40,16 @@ Two rules for the same requests are refused. \`menshen rules check /path --role 
 a table of expectations. \`upstreams: { '/api': 'http://127.0.0.1:9000' }\` sends what is below a path to another
 application. Without a rule, every signed-in user
 may see a page; \`/_menshen/console\` is always for \`developer\` alone.
+`
+}
+
+function topicPart(topic: Topic): string {
+  const rows = Object.entries(TOPICS[topic]).map(([name, row]) => settingRow(name, row))
+  return `## ${en[`topic.${topic}`]}
+
+| name | default | expected | meaning |
+|---|---|---|---|
+${rows.join('\n')}
 `
 }
 

@@ -1,11 +1,14 @@
-// Every setting: one row each with its name, kind, default and sentence. docs/settings.md is made from these rows.
-import { headerNames } from './header-names.ts'
+// Every setting: one row each with its name, kind, default and sentence, topic by topic. docs/settings.md is made from these
+// rows.
+import { IDENTITY_ROWS } from './identity-rows.ts'
 import * as kind from './kinds.ts'
 import { PROVIDER_ROWS } from './provider-rows.ts'
 import { optional, type Row, required } from './row.ts'
 import { UPSTREAM_ROWS } from './upstream-rows.ts'
 
-export const SETTINGS = {
+type Rows = Readonly<Record<string, Row<unknown>>>
+
+const ADDRESS_ROWS = {
   BASE_URL: required({
     ...kind.origin,
     default: 'http://localhost:3000',
@@ -19,7 +22,24 @@ export const SETTINGS = {
     defaultNote: 'the port of `BASE_URL` if that is loopback, else 3000',
     sentence: 'The port to listen on.',
   }),
-  ...PROVIDER_ROWS,
+  TLS_CERT_FILE: optional({
+    ...kind.readableFile,
+    sentence: 'Serves https without a proxy in front, with this certificate; read again when it changes.',
+  }),
+  TLS_KEY_FILE: optional({ ...kind.readableFile, sentence: 'The key of the certificate.' }),
+  TRUSTED_PROXIES: optional({
+    ...kind.networks,
+    sentence: 'Proxies in front whose `X-Forwarded-*` and `X-Original-*` headers count.',
+  }),
+  KEEP_ALIVE_TIMEOUT_MS: required({
+    ...kind.wholeNumber(1000, 3_600_000, 'a number of milliseconds'),
+    default: '90000',
+    sentence:
+      'How long a connection may wait for its next request. It has to be longer than the proxy in front keeps its own (usually 60 or 75 seconds): otherwise a request can meet a connection that is just being closed.',
+  }),
+} satisfies Rows
+
+const SESSION_ROWS = {
   SECRET: optional({
     ...kind.secrets,
     defaultNote: 'derived from the client secret',
@@ -32,69 +52,6 @@ export const SETTINGS = {
     default: 'lmdb:./data',
     sentence:
       'Where sessions live: `memory:` forgets them at the end, `lmdb:DIRECTORY` keeps them on this machine, Redis or Valkey shares them between machines.',
-  }),
-  ...UPSTREAM_ROWS,
-  IDENTITY_USER: required({
-    ...kind.headerName,
-    default: 'x-forwarded-user',
-    sentence: 'The header that tells the application the username.',
-  }),
-  IDENTITY_EMAIL: required({
-    ...kind.headerName,
-    default: 'x-forwarded-email',
-    sentence: 'The header with the e-mail address.',
-  }),
-  IDENTITY_NAME: required({
-    ...kind.headerName,
-    default: 'x-forwarded-preferred-username',
-    sentence: 'The header with the nickname, in percent-encoded UTF-8.',
-  }),
-  IDENTITY_ROLE: required({ ...kind.headerName, default: 'x-forwarded-groups', sentence: 'The header with the role.' }),
-  IDENTITY_ASSERTION: required({
-    ...kind.headerName,
-    default: 'x-menshen-assertion',
-    sentence: 'The header with a short-lived signed JWT; its public keys are at `/_menshen/jwks.json`.',
-  }),
-  DROP_HEADERS: optional({
-    ...headerNames,
-    sentence:
-      'Headers of the browser that the application must not see, besides those of [the list](behind-a-proxy.md#what-does-not-reach-the-application). Stronger than `KEEP_HEADERS`.',
-  }),
-  KEEP_HEADERS: optional({
-    ...headerNames,
-    example: 'x-user-id,x-http-method-override',
-    sentence: 'Headers of that list that the application may see. Whatever it believes of them, any client can write.',
-  }),
-  ASSERTION_AUDIENCE: optional({
-    ...kind.audience,
-    defaultNote: 'the address in `UPSTREAM`; with forward-auth `CLIENT_ID`',
-    sentence: 'The audience of the signed JWT for the application behind. `upstreams` name their own.',
-  }),
-  BEARER_AUDIENCE: optional({
-    ...kind.audiences,
-    defaultNote: 'the client’s identifier and `BASE_URL`',
-    sentence:
-      'Whom an access token has to be for (`aud`) that a machine brings where a rule says [`bearer`](rules.md#machines). A rule’s `audience` takes its place.',
-  }),
-  FORWARD_ACCESS_TOKEN: required({
-    ...kind.yesOrNo,
-    default: 'false',
-    sentence: 'Also gives the application the access token, as `Authorization: Bearer`.',
-  }),
-  TLS_CERT_FILE: optional({
-    ...kind.readableFile,
-    sentence: 'Serves https without a proxy in front, with this certificate; read again when it changes.',
-  }),
-  TLS_KEY_FILE: optional({ ...kind.readableFile, sentence: 'The key of the certificate.' }),
-  KEEP_ALIVE_TIMEOUT_MS: required({
-    ...kind.wholeNumber(1000, 3_600_000, 'a number of milliseconds'),
-    default: '90000',
-    sentence:
-      'How long a connection may wait for its next request. It has to be longer than the proxy in front keeps its own (usually 60 or 75 seconds): otherwise a request can meet a connection that is just being closed.',
-  }),
-  TRUSTED_PROXIES: optional({
-    ...kind.networks,
-    sentence: 'Proxies in front whose `X-Forwarded-*` and `X-Original-*` headers count.',
   }),
   REFRESH_LEAD_SECONDS: required({
     ...kind.wholeNumber(1, 86_400, 'a number of seconds'),
@@ -118,22 +75,9 @@ export const SETTINGS = {
     sentence:
       'How many opened sessions a process keeps in memory (about 2 KB each); the store is still asked about each.',
   }),
-  WORKERS: required({
-    ...kind.wholeNumber(1, 256, 'a number of processes'),
-    default: '1',
-    sentence: 'Processes on this machine that share the port and the store (`lmdb:` or Redis).',
-  }),
-  RATE_LIMIT_PER_MINUTE: required({
-    ...kind.wholeNumber(0, 1_000_000, 'a number'),
-    default: '600',
-    sentence: 'Sign-in requests per address and minute (a whole office can share one address); 0 turns the limit off.',
-  }),
-  METRICS_FROM: required({
-    ...kind.networksOrNone,
-    default: '127.0.0.0/8,::1',
-    sentence:
-      'Who may read `/_menshen/metrics` ([monitoring](monitoring.md)), by the address of the connection and never through a proxy: whatever carries `X-Forwarded-*` or `Forwarded`, or comes from `TRUSTED_PROXIES`, is refused. `none` turns it off.',
-  }),
+} satisfies Rows
+
+const PAGE_ROWS = {
   APP_NAME: required({
     ...kind.text('a name of at most 60 characters', '采购平台', 60),
     default: '统一登录',
@@ -145,6 +89,9 @@ export const SETTINGS = {
     sentence:
       'The language of the pages: `zh-CN`, `en`, one of [`languages`](words.md), or `auto` (the browser’s, else zh-CN).',
   }),
+} satisfies Rows
+
+const OBSERVING_ROWS = {
   LOG_LEVEL: required({
     ...kind.oneOf(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'warn'),
     default: 'info',
@@ -165,6 +112,25 @@ export const SETTINGS = {
     ...kind.appendableFile,
     sentence: 'A file for every event of the audit trail, as lines of JSON; opened again on SIGHUP.',
   }),
+  METRICS_FROM: required({
+    ...kind.networksOrNone,
+    default: '127.0.0.0/8,::1',
+    sentence:
+      'Who may read `/_menshen/metrics` ([monitoring](monitoring.md)), by the address of the connection and never through a proxy: whatever carries `X-Forwarded-*` or `Forwarded`, or comes from `TRUSTED_PROXIES`, is refused. `none` turns it off.',
+  }),
+} satisfies Rows
+
+const RUNNING_ROWS = {
+  WORKERS: required({
+    ...kind.wholeNumber(1, 256, 'a number of processes'),
+    default: '1',
+    sentence: 'Processes on this machine that share the port and the store (`lmdb:` or Redis).',
+  }),
+  RATE_LIMIT_PER_MINUTE: required({
+    ...kind.wholeNumber(0, 1_000_000, 'a number'),
+    default: '600',
+    sentence: 'Sign-in requests per address and minute (a whole office can share one address); 0 turns the limit off.',
+  }),
   CONFIG: optional({
     ...kind.text('the path of a file', 'config/menshen.config.ts'),
     defaultNote: '`./menshen.config.{ts,mts,js,mjs}`, if there is one',
@@ -184,4 +150,30 @@ export const SETTINGS = {
       'Lets a production start use plain http addresses that are not loopback. Tokens and cookies can be read on the way.',
   }),
   DEV_PROVIDER_PORT: required({ ...kind.port, default: '3001', sentence: 'The port of the development provider.' }),
-} satisfies Record<string, Row<unknown>>
+} satisfies Rows
+
+/** In the order in which people meet them. */
+export const TOPICS = {
+  address: ADDRESS_ROWS,
+  provider: PROVIDER_ROWS,
+  session: SESSION_ROWS,
+  upstream: UPSTREAM_ROWS,
+  identity: IDENTITY_ROWS,
+  pages: PAGE_ROWS,
+  observing: OBSERVING_ROWS,
+  running: RUNNING_ROWS,
+}
+
+export type Topic = keyof typeof TOPICS
+export const TOPIC_NAMES = Object.keys(TOPICS) as Topic[]
+
+export const SETTINGS = {
+  ...ADDRESS_ROWS,
+  ...PROVIDER_ROWS,
+  ...SESSION_ROWS,
+  ...UPSTREAM_ROWS,
+  ...IDENTITY_ROWS,
+  ...PAGE_ROWS,
+  ...OBSERVING_ROWS,
+  ...RUNNING_ROWS,
+}

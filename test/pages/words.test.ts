@@ -20,7 +20,7 @@ import type { Words } from '../../src/pages/words/words.ts'
 import { zhCN } from '../../src/pages/words/zh-CN.ts'
 import type { AdviceCode } from '../../src/settings/advice.ts'
 import type { Config } from '../../src/settings/config/config-file.ts'
-import { SETTINGS } from '../../src/settings/rows.ts'
+import { SETTINGS, TOPIC_NAMES } from '../../src/settings/rows.ts'
 
 const NOW = Date.parse('2026-03-01T08:00:00Z')
 const HAN = /\p{Script=Han}/u
@@ -71,6 +71,7 @@ function allPages(words: Words): string[] {
     { key: 'a', expiresAt: NOW, publicPart },
     { key: 'b', expiresAt: NOW },
   ]
+  const settings = ['3000', '3001'].map(value => ({ name: 'PORT', sentence: 'a `b` [c](d)', value, usual: '3000' }))
   const finding = (level: 'good' | 'warning' | 'failure') => ({ name: level, level, seen: 'seen', remedy: '' })
   const { good, warning, failure } = { good: finding('good'), warning: finding('warning'), failure: finding('failure') }
   return [
@@ -87,7 +88,10 @@ function allPages(words: Words): string[] {
     ...sessions.map(session => accountPage(words, { ...loaded, session }, 'Staff')),
     overviewPage(words, { warnings: [] }),
     overviewPage(words, { warnings: advice }),
-    settingsPage(words, [{ name: 'PORT', value: '3000', isDefault: true }]),
+    settingsPage(
+      words,
+      TOPIC_NAMES.map(topic => ({ topic, settings })),
+    ),
     sessionsPage(words, { ...view, sessions: listed }),
     sessionsPage(words, { ...view, sessions: listed, providerNames: new Map([['staff', 'Staff']]) }),
     sessionsPage(words, { ...view, sessions: [] }),
@@ -124,7 +128,7 @@ suite('the sentences', () => {
   })
 
   test('stand in the tables of the languages and nowhere else in the code', () => {
-    const tables = /^src\/pages\/words\/zh-CN(-console)?\.ts$/
+    const tables = /^src\/pages\/words\/zh-CN(-[a-z]+)?\.ts$/
     /** Providers are called what they are called, and the development provider has a voice of its own. */
     const others = /^src\/(provider\/presets|dev-provider)\//
     /** Defaults, examples and what a button looks like. */

@@ -1,8 +1,9 @@
 // GET /_menshen/console/settings: the settings in effect, without their secrets.
 import { BlockList } from 'node:net'
-import { type ShownSetting, settingsPage } from '../../pages/console/settings-page.ts'
-import { readSettings, type Settings } from '../../settings/read.ts'
-import { SETTINGS } from '../../settings/rows.ts'
+import { type ShownTopic, settingsPage } from '../../pages/console/settings-page.ts'
+import { type Name, readSettings, type Settings } from '../../settings/read.ts'
+import type { Row } from '../../settings/row.ts'
+import { TOPIC_NAMES, TOPICS } from '../../settings/rows.ts'
 import { hidePassword } from '../../settings/secret.ts'
 import type { SignedInCaller } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
@@ -15,14 +16,20 @@ export async function showSettings(
   visit: Visit,
   { cookies }: SignedInCaller,
 ): Promise<Response> {
-  return pageAnswer(context, settingsPage(languageOf(context, visit), shownSettings(context.settings)), { cookies })
+  return pageAnswer(context, settingsPage(languageOf(context, visit), shownTopics(context.settings)), { cookies })
 }
 
-function shownSettings(settings: Settings): ShownSetting[] {
+function shownTopics(settings: Settings): ShownTopic[] {
   const defaults = readSettings({})
-  return (Object.keys(SETTINGS) as (keyof Settings)[]).map(name => {
-    const value = shown(settings[name])
-    return { name, value, isDefault: value === shown(defaults[name]) }
+  const shownSetting = ([name, { sentence }]: [Name, Row<unknown>]) => ({
+    name,
+    sentence,
+    value: shown(settings[name]),
+    usual: shown(defaults[name]),
+  })
+  return TOPIC_NAMES.map(topic => {
+    const rows = Object.entries(TOPICS[topic]) as [Name, Row<unknown>][]
+    return { topic, settings: rows.map(shownSetting) }
   })
 }
 

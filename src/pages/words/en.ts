@@ -1,5 +1,6 @@
 // What users and developers read, in English.
 import { enConsole } from './en-console.ts'
+import { enSettings } from './en-settings.ts'
 import type { Sentences } from './sentences.ts'
 import type { zhCN } from './zh-CN.ts'
 
@@ -10,6 +11,7 @@ const REFRESH_LATER = 'Please reload the page in a while. If it keeps happening,
 
 export const en: Sentences<typeof zhCN> = {
   ...enConsole,
+  ...enSettings,
   'language.name': 'English',
   'app.name': 'Sign-in',
   'page.footer': 'Menshen',

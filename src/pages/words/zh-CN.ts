@@ -1,6 +1,7 @@
 // What users and developers read, in Chinese: the language of the specification, and the one that all others are measured
 // by. A name in braces stands for a value.
 import { zhConsole } from './zh-CN-console.ts'
+import { zhSettings } from './zh-CN-settings.ts'
 
 const TRY_LATER = '请稍后重试；如果一直这样，请联系管理员。'
 const ASK_ADMINISTRATOR = '请联系管理员检查此应用在身份认证平台上的配置。'
@@ -8,6 +9,7 @@ const REFRESH_LATER = '请稍后刷新页面；如果一直这样，请联系管
 
 export const zhCN = {
   ...zhConsole,
+  ...zhSettings,
   'language.name': '简体中文',
   'app.name': '统一登录',
   'page.footer': '门神 Menshen',
