@@ -9,6 +9,7 @@ import { benchGrowth } from './growth.ts'
 import { machine } from './machine.ts'
 import type { Part } from './part.ts'
 import { QUICK, WHOLE } from './plan.ts'
+import { benchObserving } from './observing.ts'
 import { benchProxy } from './proxy.ts'
 import { type Findings, markTable, toMarkdown } from './report.ts'
 import { benchSignIns } from './sign-ins.ts'
@@ -17,6 +18,7 @@ import { benchStorm } from './storm.ts'
 const PARTS: Readonly<Record<string, Part>> = {
   check: benchCheck,
   proxy: benchProxy,
+  observing: benchObserving,
   'sign-ins': benchSignIns,
   storm: benchStorm,
   growth: benchGrowth,
