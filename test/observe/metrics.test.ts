@@ -4,13 +4,15 @@ import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { suite, test } from 'node:test'
+import { createReader, gatherAlone } from '../../src/observe/metrics/gathering.ts'
 import { METRICS } from '../../src/observe/metrics/metric-rows.ts'
+import { createMetrics } from '../../src/observe/metrics/metrics.ts'
 import { recordKey } from '../../src/session/ticket.ts'
 import { raw, request } from '../forward/raw.ts'
 import { cookieOf, openScene, type Scene, until } from '../forward/scene.ts'
 import { dial, openSocketScene } from '../forward/websocket.ts'
 import { createClient, signIn } from '../kit/client.ts'
-import { scrape } from '../kit/scrape.ts'
+import { readMetrics, scrape } from '../kit/scrape.ts'
 
 /** What an act adds to the series. */
 async function added(scene: Pick<Scene, 'url'>, series: string, act: () => Promise<unknown>): Promise<number> {
@@ -84,6 +86,7 @@ test('each request counts once', async t => {
     ['a refusal', 'refused', () => user.get('/secret')],
     ['a visitor', 'visitor', () => scene.visitor().get('/')],
     ['an unreadable path', 'refused', () => scene.visitor().get('/%00')],
+    ['what the user is called', 'own', () => user.get('/_menshen/me')],
     ['a page of ours', 'own', () => scene.visitor().get('/login')],
     ['a check', 'admitted', () => user.get('/_menshen/check')],
     ['a page that we do not have', 'own', () => scene.visitor().get('/_menshen/nothing')],
@@ -237,6 +240,24 @@ suite('sign-ins, sign-outs, refreshes, calls', () => {
     assert.equal(await added(scene, 'menshen_rate_limited_total', act), 2)
   })
 })
+
+test('the sessions that are alive', async t => {
+  const scene = await openScene(t)
+  const [, leaving] = [await scene.user(), await scene.user('lisi')]
+  await leaving.post('/logout', {}, { headers: { origin: scene.baseUrl } })
+  assert.equal((await scrape(scene.url)).value('menshen_sessions'), 1)
+})
+
+for (const [name, countSessions] of [
+  ['is away', () => Promise.reject(new Error('away'))],
+  ['hangs', () => new Promise<number>(() => {})],
+] as const)
+  test(`how many sessions a store holds that ${name} is not known, and all else is`, async () => {
+    const read = createReader({ metrics: createMetrics(), upstreams: { waiting: 3, streams: 0 }, countSessions })
+    const { samples, value } = readMetrics(await gatherAlone(read)())
+    assert.ok(!samples.has('menshen_sessions'))
+    assert.equal(value('menshen_upstream_queue'), 3)
+  })
 
 test('two gateways in one process count for themselves', async t => {
   const [one, other] = [await openScene(t), await openScene(t)]

@@ -44,6 +44,7 @@ export async function me(context: GatewayContext, visit: Visit): Promise<Respons
   const { outcome, loaded, cookies } = admission
   if (outcome === 'limited') return tooMany(context, visit)
   if (!loaded) return unauthenticated(context, visit, admission, { ended: endedDialog(languageOf(context, visit)) })
+  visit.observed.outcome = 'own'
   const { userInfo, userRole, groups, provider } = loaded.session
   const shown = {
     userInfo,
