@@ -5,7 +5,7 @@ import { withEnvFile } from '../settings/env-file.ts'
 import { nearest } from '../settings/nearest.ts'
 import type { Environment } from '../settings/read.ts'
 
-const COMMANDS = ['audit', 'doctor', 'rules']
+const COMMANDS = ['audit', 'doctor', 'rules', 'sessions']
 /** What npm calls its ways to start us, in its variable npm_lifecycle_event. */
 const NPM_STARTS = ['start', 'npx']
 const npmParent = NPM_STARTS.includes(process.env.npm_lifecycle_event ?? '') ? process.ppid : undefined
@@ -17,6 +17,7 @@ try {
   else if (name === 'rules') await runRules(args, environment)
   else if (name === 'doctor') await runDoctor(args, environment)
   else if (name === 'audit') await runAudit(args, environment)
+  else if (name === 'sessions') await runSessions(args, environment)
   else throw new MenshenError('bad_settings', unknownCommand(name))
 } catch (error) {
   if (!(error instanceof MenshenError)) throw error
@@ -52,6 +53,11 @@ async function runDoctor(args: readonly string[], environment: Environment): Pro
 async function runAudit(args: readonly string[], environment: Environment): Promise<void> {
   const { runAuditCommand } = await import('./records/audit-command.ts')
   await runAuditCommand(args, { environment, now: Date.now })
+}
+
+async function runSessions(args: readonly string[], environment: Environment): Promise<void> {
+  const { runSessionsCommand } = await import('./records/sessions-command.ts')
+  await runSessionsCommand(args, { environment, now: Date.now })
 }
 
 function unknownCommand(name: string): string {

@@ -1,9 +1,9 @@
 // `menshen audit`: the audit trail, the oldest first, also while Menshen runs.
 import { type AuditEvent, jsonLine } from '../../observe/audit/audit-event.ts'
-import { safeText } from '../../observe/audit/safe-text.ts'
 import { createTrailReader } from '../../observe/audit/trail-reader.ts'
 import { readCommandArguments, readSince, refusal } from '../command-arguments.ts'
 import { type CommandRun, openKeptRecords } from './kept-records.ts'
+import { plainLine, word } from './plain-line.ts'
 import { print } from './print.ts'
 
 const USAGE = 'menshen audit [--user NAME] [--since TIME] [--json]'
@@ -31,7 +31,7 @@ export async function runAuditCommand(args: readonly string[], run: CommandRun):
   async function* lines(): AsyncGenerator<string> {
     for await (const event of reader.walk(filter)) {
       if (event === 'unreadable') unreadable++
-      else yield json ? jsonLine(event) : plainLine(event)
+      else yield json ? jsonLine(event) : lineOf(event)
     }
   }
 
@@ -44,14 +44,6 @@ export async function runAuditCommand(args: readonly string[], run: CommandRun):
     process.stderr.write(`${unreadable} further events were written under a secret that is not in SECRET any more.\n`)
 }
 
-function plainLine({ time, event, facts: { user, ...facts } }: AuditEvent): string {
-  const who = user === undefined ? '-' : word(user)
-  const others = Object.entries(facts).map(([name, value]) => `${name}=${word(value)}`)
-  return `${new Date(time).toISOString()}  ${safeText(event).padEnd(EVENT_WIDTH)}  ${[who, ...others].join(' ')}\n`
-}
-
-/** In quotes if it could be taken for more than one. */
-function word(value: string | number | boolean): string {
-  const text = safeText(String(value))
-  return /^[^\s"=]+$/u.test(text) ? text : JSON.stringify(text)
+function lineOf({ time, event, facts: { user, ...facts } }: AuditEvent): string {
+  return plainLine(time, [word(event).padEnd(EVENT_WIDTH), user === undefined ? '-' : word(user)], facts)
 }

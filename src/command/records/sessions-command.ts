@@ -1,0 +1,115 @@
+// `menshen sessions`: who is signed in, the newest first; `menshen sessions end --user NAME` signs somebody out everywhere.
+import { EVENTS, type Report } from '../../events.ts'
+import { createAudit } from '../../observe/audit/audit.ts'
+import { safeJson, safeText } from '../../observe/audit/safe-text.ts'
+import { shortKey } from '../../session/session-facts.ts'
+import { createSessionListing, type Listed, type SessionListing } from '../../session/session-listing.ts'
+import { readCommandArguments, refusal } from '../command-arguments.ts'
+import { type CommandRun, type KeptRecords, openKeptRecords } from './kept-records.ts'
+import { plainLine, word } from './plain-line.ts'
+import { print } from './print.ts'
+
+const USAGE = 'menshen sessions [--user NAME] [--json] or menshen sessions end --user NAME'
+const OPTIONS = { user: { type: 'string' }, json: { type: 'boolean', default: false } } as const
+const PAGE = 100
+const PATIENCE_MS = 10_000
+
+export async function runSessionsCommand(args: readonly string[], run: CommandRun): Promise<void> {
+  const { values, positionals } = readCommandArguments(args, OPTIONS, USAGE)
+  const { user, json } = values
+  const [verb, ...more] = positionals
+  if (more.length > 0 || (verb !== undefined && verb !== 'end'))
+    throw refusal(`Unexpected argument "${more[0] ?? verb}"`, USAGE)
+  if (user === '' || (verb === 'end' && user === undefined)) throw refusal('There is no name of a user', USAGE)
+  if (verb === 'end' && json) throw refusal('Nothing is listed by "end", so that --json has no meaning', USAGE)
+  const records = await openKeptRecords(run)
+  try {
+    const sessions = createSessionListing(records)
+    if (verb === 'end' && user !== undefined) await end(records, sessions, user, run)
+    else
+      await print(linesOf(user === undefined ? allOf(sessions) : sessionsOf(sessions, user), json ? jsonOf : plainOf))
+  } finally {
+    await records.store.close()
+  }
+}
+
+async function* linesOf(sessions: AsyncIterable<Listed>, line: (session: Listed) => string): AsyncGenerator<string> {
+  for await (const session of sessions) yield line(session)
+}
+
+async function* allOf(sessions: SessionListing): AsyncGenerator<Listed> {
+  let before: string | undefined
+  do {
+    const page = await sessions.newest({ limit: PAGE, ...(before === undefined ? {} : { before }) })
+    yield* page.sessions
+    before = page.next
+  } while (before !== undefined)
+}
+
+/** One user has few enough to be put in order here. */
+async function* sessionsOf(sessions: SessionListing, username: string): AsyncGenerator<Listed> {
+  const all: Listed[] = []
+  let after: string | undefined
+  do {
+    const page = await sessions.list({ username, limit: PAGE, ...(after === undefined ? {} : { after }) })
+    all.push(...page.sessions)
+    after = page.next
+  } while (after !== undefined)
+  const since = ({ publicPart }: Listed) => publicPart?.signedInAt ?? 0
+  yield* all.sort((one, other) => since(other) - since(one))
+}
+
+/** Named as in the log. Of one that was opened under a secret that is gone, little is known. */
+function factsOf({ key, expiresAt, publicPart }: Listed) {
+  const { username, userRole, provider, address, userAgent, signedInAt, seenAt } = publicPart ?? {}
+  return {
+    user: username,
+    role: userRole,
+    provider,
+    address,
+    session: shortKey(key),
+    since: timeOf(signedInAt),
+    seen: timeOf(seenAt),
+    expires: timeOf(expiresAt),
+    userAgent,
+  }
+}
+
+function timeOf(milliseconds: number | undefined): string | undefined {
+  return milliseconds === undefined ? undefined : new Date(milliseconds).toISOString()
+}
+
+function jsonOf(listed: Listed): string {
+  return `${safeJson(factsOf(listed))}\n`
+}
+
+function plainOf(listed: Listed): string {
+  const { user, since: _, ...facts } = factsOf(listed)
+  return plainLine(listed.publicPart?.signedInAt, [user === undefined ? '-' : word(user)], facts)
+}
+
+/** The same name at two providers is two people: each of them is an event of its own. */
+async function end(records: KeptRecords, sessions: SessionListing, user: string, { now }: CommandRun): Promise<void> {
+  const ended = new Map<string | undefined, number>()
+  const audit = createAudit({ ...records, now, report: tell })
+  try {
+    for await (const { key, publicPart } of sessionsOf(sessions, user)) {
+      const provider = publicPart?.provider
+      if (await sessions.end(key)) ended.set(provider, (ended.get(provider) ?? 0) + 1)
+    }
+  } finally {
+    // Also if the store failed in between: what was done is written down.
+    for (const [provider, count] of ended)
+      audit.onEvent('session_ended', { user, provider, by: 'command', ended: count })
+    await audit.close(PATIENCE_MS)
+  }
+  const count = [...ended.values()].reduce((sum, each) => sum + each, 0)
+  process.stdout.write(`${count} ${count === 1 ? 'session' : 'sessions'} of ${safeText(user)} ended.\n`)
+}
+
+const tell: Report = (code, facts = {}) => {
+  const { level, sentence } = EVENTS[code]
+  if (level === 'info') return
+  process.stderr.write(`${code}: ${sentence} ${safeJson(facts)}\n`)
+  process.exitCode = 1
+}

@@ -1,0 +1,169 @@
+// `menshen audit` and `menshen sessions`, beside a Menshen that runs.
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import test, { type TestContext } from 'node:test'
+import { readSince } from '../../src/command/command-arguments.ts'
+import { runAuditCommand } from '../../src/command/records/audit-command.ts'
+import { runSessionsCommand } from '../../src/command/records/sessions-command.ts'
+import { MenshenError } from '../../src/index.ts'
+import { isSentToLogin, isServed, prepare, signedIn, until } from '../faults/instance.ts'
+import { createClient } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
+import { type Environment, runMenshen, startMenshen } from '../kit/process.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+const ESCAPES = 'li\u001b[2J\u009b31m\u202e\r\nsi'
+const SAFE = /^[^\p{Cc}\p{Bidi_Control}\u2028\u2029]*$/u
+const AGENT = 'Mozilla/5.0 (X11; Linux x86_64)'
+
+async function open(t: TestContext) {
+  const { provider, folder, start } = await prepare(t, { AUDIT_FILE: 'audit.jsonl' })
+  const instance = await start()
+  const env = { ...provider.settings, STORE: `lmdb:${join(folder, 'data')}`, AUDIT_FILE: 'audit.jsonl' }
+  return {
+    provider,
+    folder,
+    instance,
+    run: (args: string[], more: Environment = {}) => runMenshen({ ...env, ...more }, { cwd: folder, args }),
+    async json(...args: string[]): Promise<Record<string, unknown>[]> {
+      const { code, output } = await runMenshen(env, { cwd: folder, args: [...args, '--json'] })
+      assert.equal(code, 0, output)
+      return output
+        .split('\n')
+        .filter(Boolean)
+        .map(line => JSON.parse(line))
+    },
+  }
+}
+
+test('beside a Menshen that runs', async t => {
+  const { instance, provider, run, json } = await open(t)
+  for (const username of ['zhangsan', ESCAPES, 'zhangsan']) await signedIn(instance, provider, username)
+  const browser = createClient(instance.url)
+  const headers = { 'user-agent': AGENT }
+  await browser.get(`/callback?code=${provider.codeFor({ username: 'admin' })}&state=x_idp`, { headers })
+  await until(async () => (await json('audit')).length === 4)
+
+  await t.test('sessions are listed, the newest first, with everything but their tickets', async () => {
+    const all = await json('sessions')
+    assert.deepEqual(
+      all.map(({ user }) => user),
+      ['admin', 'zhangsan', ESCAPES, 'zhangsan'],
+    )
+    const { session, since, seen, expires, ...rest } = all[0] ?? {}
+    assert.deepEqual(rest, { user: 'admin', role: 'developer', address: '127.0.0.1', userAgent: AGENT })
+    assert.match(String(session), /^[\w-]{10}$/)
+    for (const time of [since, seen, expires]) assert.ok(!Number.isNaN(Date.parse(String(time))))
+    const own = all.filter(({ user }) => user === 'zhangsan')
+    assert.deepEqual(await json('sessions', '--user', 'zhangsan'), own)
+    assert.deepEqual(await json('sessions', '--user', 'zhang'), [])
+  })
+
+  await t.test('what others have written moves no cursor and forges no line, for people and for programs', async () => {
+    for (const args of [['sessions'], ['sessions', '--json'], ['audit'], ['audit', '--json']]) {
+      const lines = (await run(args)).output.split('\n')
+      assert.equal(lines.length, 4)
+      for (const line of lines) assert.match(line, SAFE)
+    }
+  })
+
+  await t.test('audit is a line for people, of one user, since a time', async () => {
+    const { output } = await run(['audit', '--since', '1h', '--user', 'admin'])
+    assert.match(output, /^20\S+Z sign_in +admin .*address=127\.0\.0\.1/)
+    assert.match(output, / userAgent="Mozilla\/5\.0 \(X11; Linux x86_64\)"/)
+    assert.deepEqual(await json('audit', '--since', '2999-01-01'), [])
+  })
+
+  await t.test('without the secret nothing is read, and nothing is changed', async () => {
+    for (const more of [{ SECRET: 'x'.repeat(40), CLIENT_SECRET: 'another' }, { CLIENT_SECRET: 'another' }]) {
+      const { code, output } = await run(['audit'], more)
+      assert.equal(code, 1)
+      assert.match(output, /^What the store keeps cannot be opened: SECRET, or without it CLIENT_SECRET/)
+    }
+    assert.equal((await json('audit')).length, 4)
+  })
+})
+
+test('a time is a moment, a day, or how long ago', () => {
+  const now = Date.parse('2026-03-01T08:00:00Z')
+  const read = (text: string) => new Date(readSince(text, now)).toISOString()
+  assert.equal(read('30m'), '2026-03-01T07:30:00.000Z')
+  assert.equal(read('2h'), '2026-03-01T06:00:00.000Z')
+  assert.equal(read('7d'), '2026-02-22T08:00:00.000Z')
+  assert.equal(read('2026-02-28'), '2026-02-28T00:00:00.000Z')
+  for (const text of ['2026-02-28T06:30', '2026-02-28 06:30:00Z', '2026-02-28T14:30:00.000+08:00'])
+    assert.equal(read(text), '2026-02-28T06:30:00.000Z')
+})
+
+test('what cannot be understood is refused in one sentence', async () => {
+  const wrong: [args: string[], says: string][] = [
+    [['audit', '--since', 'yesterday'], '--since is "yesterday"; expected a time, for example'],
+    [['audit', '--since', '2026-02-31'], '--since is "2026-02-31"; expected'],
+    [['audit', '--since', '2026-01-01T25:00Z'], '--since is "2026-01-01T25:00Z"; expected'],
+    [['audit', '--since', '\u001b[31m'], '--since is "�[31m"; expected'],
+    [['audit', '--user'], "Option '--user <value>' argument missing; expected menshen audit"],
+    [['audit', '--user', ''], '--user has no name; expected menshen audit'],
+    [['audit', '--follow'], "Unknown option '--follow'; expected menshen audit"],
+    [['audit', 'all'], 'Unexpected argument "all"; expected menshen audit'],
+    [['sessions', 'stop'], 'Unexpected argument "stop"; expected menshen sessions'],
+    [['sessions', 'end'], 'There is no name of a user; expected menshen sessions'],
+    [['sessions', 'end', 'zhangsan'], 'Unexpected argument "zhangsan"; expected menshen sessions'],
+  ]
+  const run = { environment: {}, now: Date.now }
+  for (const [[name, ...args], says] of wrong) {
+    const running = name === 'audit' ? runAuditCommand(args, run) : runSessionsCommand(args, run)
+    await assert.rejects(running, (error: Error) => {
+      assert.ok(error.message.startsWith(says) && !error.message.includes('\n'), error.message)
+      return error instanceof MenshenError
+    })
+  }
+  const { code, output } = await runMenshen({}, { args: ['audit', '--follow'] })
+  assert.deepEqual([code, output.split('\n').length], [1, 1])
+  assert.match((await runMenshen({}, { args: ['audits'] })).output, /^Unknown command audits; did you mean audit\?/)
+})
+
+test('ending a user’s sessions is done at once, says how many, and is an event in the trail and in the file', async t => {
+  const { folder, instance, provider, run, json } = await open(t)
+  const [one, two] = [await signedIn(instance, provider), await signedIn(instance, provider)]
+  const other = await signedIn(instance, provider, 'lisi')
+  const { code, output } = await run(['sessions', 'end', '--user', 'zhangsan'])
+  assert.deepEqual([code, output], [0, '2 sessions of zhangsan ended.'])
+  for (const user of [one, two]) assert.ok(isSentToLogin(await user.get(instance)))
+  assert.ok(isServed(await other.get(instance)))
+  const facts = { event: 'session_ended', user: 'zhangsan', by: 'command', ended: 2 }
+  assert.partialDeepStrictEqual((await json('audit', '--since', '1h')).at(-1), facts)
+  const file = readFileSync(join(folder, 'audit.jsonl'), 'utf8').trim().split('\n')
+  assert.partialDeepStrictEqual(JSON.parse(file.at(-1) ?? ''), facts)
+  assert.equal((await run(['sessions', 'end', '--user', 'zhangsan'])).output, '0 sessions of zhangsan ended.')
+  assert.deepEqual(
+    (await json('sessions')).map(({ user }) => user),
+    ['lisi'],
+  )
+  assert.equal((await json('audit', '--user', 'zhangsan')).length, 3, 'what ended nothing is no event')
+})
+
+test('what the development provider let in can be read, with nothing set', async t => {
+  const cwd = tempFolder(t)
+  const DEV_PROVIDER_PORT = String(await freePort())
+  const PORT = String(await freePort())
+  const menshen = await startMenshen({ DEV_PROVIDER_PORT, PORT }, { cwd })
+  t.after(() => menshen.stop())
+  await createClient(menshen.url).get('/callback?error=access_denied')
+  await menshen.stop()
+  const { output } = await runMenshen({}, { cwd, args: ['audit'] })
+  assert.match(output, / sign_in_failed +- .*reason=access_denied/)
+})
+
+test('where there is nothing to read, one sentence says so, and nothing is made', async t => {
+  const cwd = tempFolder(t)
+  for (const command of ['audit', 'sessions']) {
+    const memory = await runMenshen({ STORE: 'memory:' }, { cwd, args: [command] })
+    assert.equal(memory.code, 1)
+    assert.match(memory.output, /^STORE is "memory:", which only the Menshen that runs can see; .*\.$/)
+    const nothing = await runMenshen({}, { cwd, args: [command] })
+    assert.deepEqual([nothing.code, nothing.output.split('\n').length], [1, 1])
+    assert.match(nothing.output, /^There is no store in \.\/data/)
+  }
+  assert.deepEqual(readdirSync(cwd), [])
+})
