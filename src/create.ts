@@ -30,6 +30,7 @@ import { createReader, type Gathering, gatherAlone } from './observe/metrics/gat
 import { createMetrics } from './observe/metrics/metrics.ts'
 import { createObservation, type Observer } from './observe/observation.ts'
 import { observedStore } from './observe/observed-store.ts'
+import { openTracing } from './observe/tracing/open-tracing.ts'
 import { createLanguages } from './pages/words/languages.ts'
 import { demandVerifiable } from './provider/bearer/verifiable.ts'
 import { createProviders, planProviders } from './provider/providers.ts'
@@ -89,7 +90,10 @@ export async function createCore(options: CoreOptions): Promise<Menshen> {
   const observers: Observer[] = [{ onEvent: eventLog.report }]
   if (metrics) observers.push(metrics.observer)
   if (settings.ACCESS_LOG) observers.push(createAccessLog(eventLog.write))
-  const observation = createObservation(observers, plans[0].id)
+  const tracing = await openTracing({ baseUrl: settings.BASE_URL, store: settings.STORE })
+  if (tracing) observers.push(tracing.observer)
+  opened.defer(() => tracing?.flush())
+  const observation = createObservation(observers, plans[0].id, tracing)
   const { report, measure } = observation
   const patience = createPatience()
   const basics = { settings, now, report, measure }

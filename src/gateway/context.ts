@@ -53,7 +53,7 @@ export interface GatewayContext {
   readonly examine: () => Promise<Finding[]>
   readonly report: Report
   readonly measure: Measure
-  readonly observation: Pick<Observation, 'ended' | 'answered'>
+  readonly observation: Pick<Observation, 'begun' | 'ended' | 'answered'>
   /** The metrics of all workers, as text for Prometheus; absent if they are turned off. */
   readonly metrics: (() => Promise<string>) | undefined
   readonly now: () => number

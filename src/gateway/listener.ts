@@ -59,6 +59,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
       context.observation.ended(observed, status, request.socket)
     })
     const visit = readVisit(request, observed)
+    context.observation.begun?.(observed, request.headers)
     if (!visit) return refuseUnreadable(context, observed, response)
     try {
       const answered = answer(visit, request, response)

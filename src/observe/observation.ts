@@ -2,6 +2,7 @@
 import { MenshenError } from '../errors.ts'
 import type { EventCode, Measure, Report, Work } from '../events.ts'
 import { currentRequest, type ObservedRequest, requestFacts } from './observed-request.ts'
+import type { Tracing } from './tracing/trace.ts'
 
 /** Hears of what happens, and must not hold it up. */
 export interface Observer {
@@ -25,14 +26,22 @@ export const CLIENT_LEFT = 499
 export interface Observation {
   readonly report: Report
   readonly measure: Measure
+  /** A request has arrived. Absent where nobody traces. */
+  readonly begun: Tracing['begin'] | undefined
   /** A request has ended. `status` is 0 if an application around us answers it. */
   ended(request: ObservedRequest, status: number, connection?: Connection): void
   /** The application has answered, or with 0 failed to. */
   answered(request: ObservedRequest, status: number): void
 }
 
-export function createObservation(observers: readonly Observer[], mainProvider: string): Observation {
+export function createObservation(
+  observers: readonly Observer[],
+  mainProvider: string,
+  tracing?: Tracing | undefined,
+): Observation {
   return {
+    begun: tracing?.begin,
+
     report(code, facts = {}) {
       const all = withRequest(facts)
       // A user whose session does not say which provider it is from is the main one's.
@@ -48,7 +57,7 @@ export function createObservation(observers: readonly Observer[], mainProvider: 
         for (const observer of observers) observer.onWork?.(kind, what, result, seconds)
       }
       try {
-        const result = await work()
+        const result = await (tracing ? tracing.span(kind, what, work) : work())
         done('ok')
         return result
       } catch (error) {

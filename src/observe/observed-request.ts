@@ -1,5 +1,6 @@
 // What becomes known of a request while it is answered, for those who observe.
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { RequestTrace } from './tracing/trace.ts'
 
 /** `own`: a page of ours; `error`: something of ours, or the application behind, failed. */
 export type Outcome = 'admitted' | 'visitor' | 'refused' | 'own' | 'error'
@@ -25,6 +26,8 @@ export interface ObservedRequest {
   isAtHand?: boolean
   /** What a socket was answered; of everything else its response knows. */
   status?: number
+  /** Only with an SDK of OpenTelemetry. */
+  trace?: RequestTrace
   /** It stays open for as long as somebody listens: how long that is says nothing about us. */
   isStream?: true
 }
@@ -38,7 +41,8 @@ const current = new AsyncLocalStorage<ObservedRequest>()
 
 /** Whatever is reported in there belongs to this request. Not for what is answered at once: it would only cost time. */
 export function during<Result>(request: ObservedRequest, work: () => Result): Result {
-  return current.run(request, work)
+  const { trace } = request
+  return current.run(request, trace ? () => trace.within(work) : work)
 }
 
 export function currentRequest(): ObservedRequest | undefined {

@@ -57,6 +57,7 @@ function begin(
     response,
     onStart() {
       observed.askedAt = performance.now()
+      observed.trace?.asked(headers)
       if (expect && request.httpVersion !== '1.0') sayContinue(response)
     },
     onAnswer(status, isEndless) {

@@ -66,6 +66,7 @@ function connect(context: GatewayContext, wanted: Wanted): void {
   const { observed } = wanted.visit
   const { requestId } = observed
   observed.askedAt = performance.now()
+  observed.trace?.asked(wanted.headers)
   const outgoing = dial(wanted)
   const early = readEarly(socket, head)
   let isAnswered = false

@@ -28,6 +28,7 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
     observed.isStream = true
     socket.once('close', () => context.observation.ended(observed, observed.status ?? CLIENT_LEFT, socket))
     const visit = readVisit(request, observed)
+    context.observation.begun?.(observed, request.headers)
     if (!visit) {
       observed.outcome = 'refused'
       return refuse(socket, 400, { observed })

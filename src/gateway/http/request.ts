@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { BlockList } from 'node:net'
 import { canonicalPath } from '../../access/canonical-path.ts'
 import type { ObservedRequest, Outcome } from '../../observe/observed-request.ts'
+import type { RequestTrace } from '../../observe/tracing/trace.ts'
 import type { GatewayContext } from '../context.ts'
 import { requestIdOf } from './request-id.ts'
 import { clientAddress } from './trusted-proxies.ts'
@@ -65,6 +66,7 @@ class ArrivedRequest implements ObservedRequest {
   askedAt?: number
   isAtHand?: boolean
   status?: number
+  trace?: RequestTrace
   isStream?: true
   readonly #headers: IncomingHttpHeaders
   readonly #peer: string

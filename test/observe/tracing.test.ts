@@ -1,0 +1,165 @@
+// Traces with a real SDK of OpenTelemetry: what hangs below what, and what an application is told of it.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import test, { after, afterEach } from 'node:test'
+import { SpanKind, SpanStatusCode } from '@opentelemetry/api'
+import {
+  InMemorySpanExporter,
+  NodeTracerProvider,
+  type ReadableSpan,
+  SimpleSpanProcessor,
+} from '@opentelemetry/sdk-trace-node'
+import { openScene, until } from '../forward/scene.ts'
+import { dial, openSocketScene } from '../forward/websocket.ts'
+import { freePort } from '../kit/free-port.ts'
+
+const exporter = new InMemorySpanExporter()
+const sdk = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
+sdk.register()
+after(() => sdk.shutdown())
+afterEach(() => exporter.reset())
+
+const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736'
+const TRACEPARENT = `00-${TRACE_ID}-00f067aa0ba902b7-01`
+
+const requestSpans = (path: string) =>
+  exporter
+    .getFinishedSpans()
+    .filter(({ kind, attributes }) => kind === SpanKind.SERVER && attributes['url.path'] === path)
+
+/** It ends when its response closes, a moment after its last byte. */
+async function requestSpan(path: string): Promise<ReadableSpan> {
+  await until(() => requestSpans(path).length > 0)
+  return requestSpans(path)[0] as ReadableSpan
+}
+
+function below(parent: ReadableSpan): ReadableSpan[] {
+  const { spanId } = parent.spanContext()
+  return exporter.getFinishedSpans().filter(({ parentSpanContext }) => parentSpanContext?.spanId === spanId)
+}
+
+function childOf(parent: ReadableSpan, name: string): ReadableSpan {
+  const child = below(parent).find(span => span.name === name)
+  return child ?? assert.fail(`no ${name} below ${parent.name}: ${below(parent).map(span => span.name)}`)
+}
+
+test('request → session → refresh → provider, and the application below the request, is told of its own span', async t => {
+  const scene = await openScene(t)
+  const user = await scene.user()
+  scene.passSeconds(7000)
+  exporter.reset()
+  const { headers } = await user.get('/page?secret=1', { headers: { traceparent: TRACEPARENT, tracestate: 'a=b' } })
+  const request = await requestSpan('/page')
+  assert.equal(request.name, 'GET')
+  assert.equal(request.spanContext().traceId, TRACE_ID, 'continued')
+  assert.equal(request.parentSpanContext?.spanId, '00f067aa0ba902b7')
+  const refresh = childOf(childOf(request, 'session find'), 'refresh tokens')
+  const provider = childOf(refresh, 'provider refresh')
+  assert.equal(provider.kind, SpanKind.CLIENT)
+  assert.ok(below(refresh).some(({ name }) => name.startsWith('store ')))
+  assert.deepEqual(
+    refresh.events.map(({ name, attributes }) => [name, attributes]),
+    [['session_refreshed', { level: 'info' }]],
+  )
+
+  const upstream = below(request).find(({ kind }) => kind === SpanKind.CLIENT) ?? assert.fail('no upstream')
+  const told = scene.upstream.last()
+  assert.equal(told.headers.traceparent, `00-${TRACE_ID}-${upstream.spanContext().spanId}-01`)
+  assert.equal(told.headers.tracestate, 'a=b')
+  assert.equal(told.lines.filter(([name]) => name === 'traceparent').length, 1)
+  const { hostname, port } = new URL(scene.upstream.url)
+  assert.deepEqual(upstream.attributes, {
+    'http.request.method': 'GET',
+    'url.path': '/page',
+    'url.scheme': 'http',
+    'server.address': hostname,
+    'server.port': Number(port),
+    'http.response.status_code': 200,
+  })
+  const {
+    'http.response.status_code': status,
+    'menshen.request_id': id,
+    'menshen.outcome': outcome,
+  } = request.attributes
+  assert.deepEqual({ status, id, outcome }, { status: 200, id: headers['x-request-id'], outcome: 'admitted' })
+})
+
+test('a sign-in has the calls to the provider and the store below it, and nothing secret anywhere', async t => {
+  const scene = await openScene(t)
+  const user = await scene.user('zhangsan')
+  const request = await requestSpan('/callback')
+  assert.equal(request.name, 'GET /callback')
+  childOf(request, 'provider token')
+  childOf(request, 'provider user_info')
+  childOf(request, 'store create')
+  const everything = JSON.stringify(
+    exporter.getFinishedSpans().map(({ name, attributes, events, status }) => ({ name, attributes, events, status })),
+  )
+  const ticket = user.cookies.get('menshen_session') ?? assert.fail('no ticket')
+  for (const secret of [ticket, 'code=', 'zhangsan', ...scene.provider.livingTokens])
+    assert.ok(!everything.includes(secret), secret)
+})
+
+test('a provider that fails, and an application that is away, are errors of their spans', async t => {
+  const scene = await openScene(t, { env: { UPSTREAM: `http://127.0.0.1:${await freePort()}` } })
+  const user = await scene.user()
+  exporter.reset()
+  await user.get('/away')
+  const away = await requestSpan('/away')
+  assert.equal(away.status.code, SpanStatusCode.ERROR)
+  assert.equal(away.attributes['error.type'], '502')
+  assert.deepEqual(
+    away.events.map(({ name, attributes }) => [name, attributes?.reason]),
+    [['upstream_failed', 'ECONNREFUSED']],
+  )
+  const [upstream] = below(away).filter(({ kind }) => kind === SpanKind.CLIENT)
+  assert.deepEqual([upstream?.status.code, upstream?.attributes['error.type']], [SpanStatusCode.ERROR, 'no_answer'])
+
+  scene.passSeconds(7000)
+  scene.provider.answer('refresh', { kind: 'json', status: 500, body: {} })
+  await user.get('/ended')
+  const ended = await requestSpan('/ended')
+  const refresh = childOf(childOf(ended, 'session find'), 'refresh tokens')
+  const provider = childOf(refresh, 'provider refresh')
+  assert.deepEqual([provider.status.code, provider.attributes['error.type']], [SpanStatusCode.ERROR, 'provider_answer'])
+  assert.deepEqual(
+    refresh.events.map(({ name, attributes }) => [name, attributes?.reason]),
+    [['session_refresh_failed', 'provider_answer']],
+  )
+})
+
+test('a traceparent that is none begins a new trace, and never reaches the application', async t => {
+  const scene = await openScene(t)
+  const user = await scene.user()
+  for (const traceparent of [
+    'nonsense',
+    `00-${'0'.repeat(32)}-00f067aa0ba902b7-01`,
+    `${TRACEPARENT}, ${TRACEPARENT}`,
+  ]) {
+    exporter.reset()
+    await user.get('/page', { headers: { traceparent } })
+    const request = await requestSpan('/page')
+    assert.equal(request.parentSpanContext, undefined)
+    assert.match(String(scene.upstream.last().headers.traceparent), new RegExp(request.spanContext().traceId))
+  }
+})
+
+test('a refusal is an event on its request, and a socket has its spans too', async t => {
+  const rules = [{ path: '/secret', roles: ['developer' as const] }]
+  const scene = await openSocketScene(t, { config: { rules } })
+  const user = await scene.user()
+  await user.get('/secret')
+  const refused = await requestSpan('/secret')
+  assert.deepEqual(
+    refused.events.map(({ name }) => name),
+    ['refused'],
+  )
+  assert.equal(refused.status.code, SpanStatusCode.UNSET)
+  const socket = dial(scene, user, '/chat')
+  await once(socket, 'open')
+  socket.close()
+  const chat = await requestSpan('/chat')
+  assert.equal(chat.attributes['http.response.status_code'], 101)
+  const [upstream] = below(chat).filter(({ kind }) => kind === SpanKind.CLIENT)
+  assert.match(String(scene.upstream.last().headers.traceparent), new RegExp(String(upstream?.spanContext().spanId)))
+})

@@ -1,0 +1,60 @@
+// Without OpenTelemetry, or without an SDK of it, nothing is traced and nothing is in the way.
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import test from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { createObservation } from '../../src/observe/observation.ts'
+import { openTracing } from '../../src/observe/tracing/open-tracing.ts'
+import { openScene, until } from '../forward/scene.ts'
+import { createClient } from '../kit/client.ts'
+import { startMenshen } from '../kit/process.ts'
+import { readPage, snippetsIn } from '../kit/snippets.ts'
+
+const OPTIONS = { baseUrl: 'http://localhost:3000', store: 'memory:' }
+
+test('traceparent and tracestate reach the application as the browser sent them', async t => {
+  const scene = await openScene(t)
+  const user = await scene.user()
+  const sent = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', tracestate: 'a=b,c=d' }
+  await user.get('/', { headers: sent })
+  const { traceparent, tracestate } = scene.upstream.last().headers
+  assert.deepEqual({ traceparent, tracestate }, sent)
+})
+
+test('without an SDK there is no tracing, and no request begins a span', async () => {
+  assert.equal(await openTracing(OPTIONS), undefined)
+  assert.equal(createObservation([], 'default', undefined).begun, undefined)
+})
+
+test('a package that is not there is none; one that is broken is an error', async () => {
+  const failing = (code: string) => () => Promise.reject(Object.assign(new Error('failed'), { code }))
+  assert.equal(await openTracing(OPTIONS, failing('ERR_MODULE_NOT_FOUND')), undefined)
+  await assert.rejects(openTracing(OPTIONS, failing('ERR_INVALID_PACKAGE_CONFIG')))
+})
+
+test('a process without the package serves', async t => {
+  const hooks = `import { registerHooks } from 'node:module'
+registerHooks({ resolve(name, context, next) {
+  if (name === '@opentelemetry/api' && context.parentURL?.includes('/tracing/'))
+    throw Object.assign(new Error('it was looked for'), { code: 'ERR_MODULE_NOT_FOUND' })
+  return next(name, context)
+} })`
+  const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(hooks)}`
+  const menshen = await startMenshen({ STORE: 'memory:', NODE_OPTIONS })
+  t.after(() => menshen.stop())
+  assert.equal((await createClient(menshen.url).get('/login')).status, 200)
+})
+
+test('the snippet of docs/tracing.md switches it on', async t => {
+  const snippet = snippetsIn('docs/tracing.md', readPage('docs/tracing.md')).find(({ language }) => language === 'js')
+  // Where the packages are found.
+  const folder = mkdtempSync(fileURLToPath(new URL('../../node_modules/.traced-', import.meta.url)))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'otel.mjs')
+  writeFileSync(file, snippet?.text ?? '')
+  const menshen = await startMenshen({ STORE: 'memory:', NODE_OPTIONS: `--import=${file}` })
+  t.after(() => menshen.stop())
+  await createClient(menshen.url).get('/login')
+  await until(() => menshen.lines.some(line => line.includes("name: 'GET /login'")))
+})
