@@ -2,7 +2,7 @@
 // that hangs or has died last told counts on, because a sum that goes down looks like a restart to Prometheus.
 import cluster, { type Worker } from 'node:cluster'
 import { z } from 'zod'
-import { countersOf, sumOf, writeMetrics } from '../observe/metrics/exposition.ts'
+import { countersOf, type Exposition, loadExposition } from '../observe/metrics/exposition.ts'
 import { type Gathering, gatherAlone } from '../observe/metrics/gathering.ts'
 import { type Reading, reading } from '../observe/metrics/reading.ts'
 
@@ -43,8 +43,6 @@ export const gatherFromWorkers: Gathering = read => {
   }
 }
 
-const NOTHING: Reading = { counts: {}, gauges: {}, process: [] }
-
 interface Question {
   readonly answered: Set<number>
   readonly unanswered: Set<number>
@@ -57,7 +55,8 @@ export function sumUpWorkers(): void {
   const latest = new Map<number, Reading>()
   const questions = new Map<number, Question>()
   let asked = 0
-  let ended: Reading = NOTHING
+  let ended: Reading = { counts: {}, gauges: {}, process: [] }
+  let exposition: Exposition | undefined
 
   /** Gives those who have answered in time. */
   async function askAll(): Promise<ReadonlySet<number>> {
@@ -75,6 +74,7 @@ export function sumUpWorkers(): void {
   }
 
   async function writeAll(): Promise<string> {
+    exposition ??= await loadExposition()
     const answered = await askAll()
     const [here, silent] = [...latest].reduce<[Reading[], Reading[]]>(
       (both, [id, reading]) => {
@@ -83,7 +83,7 @@ export function sumUpWorkers(): void {
       },
       [[], []],
     )
-    return writeMetrics(here, [ended, ...silent.map(countersOf)])
+    return exposition.writeMetrics(here, [ended, ...silent.map(countersOf)])
   }
 
   function waitNoMoreFor({ unanswered, settle }: Question, worker: number): void {
@@ -102,7 +102,9 @@ export function sumUpWorkers(): void {
   })
   cluster.on('exit', ({ id }) => {
     for (const question of questions.values()) waitNoMoreFor(question, id)
-    ended = sumOf([ended, countersOf(latest.get(id) ?? NOTHING)])
+    const last = latest.get(id)
+    if (!last || !exposition) return
+    ended = exposition.sumOf([ended, countersOf(last)])
     latest.delete(id)
   })
 }

@@ -1,12 +1,15 @@
 // What this process measured, together with what others did, if there are others.
-import { writeMetrics } from './exposition.ts'
+import { loadExposition } from './exposition.ts'
 import type { Metrics } from './metrics.ts'
 import type { Reading } from './reading.ts'
 
 /** Gets the means to read what this process measured, and gives back what asks for the text of all. */
 export type Gathering = (read: () => Promise<Reading>) => () => Promise<string>
 
-export const gatherAlone: Gathering = read => async () => writeMetrics([await read()])
+export const gatherAlone: Gathering = read => async () => {
+  const { writeMetrics } = await loadExposition()
+  return writeMetrics([await read()])
+}
 
 interface Sources {
   readonly metrics: Metrics

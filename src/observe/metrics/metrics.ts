@@ -2,7 +2,7 @@
 import type { EventCode, Work } from '../../events.ts'
 import type { Observer } from '../observation.ts'
 import { METRICS, type MetricName } from './metric-rows.ts'
-import { readProcess, watchProcess } from './process-metrics.ts'
+import { readProcess } from './process-metrics.ts'
 import type { Reading } from './reading.ts'
 import { createCounter, createHistogram, type Series } from './series.ts'
 
@@ -19,7 +19,6 @@ export interface Metrics {
 }
 
 export function createMetrics(): Metrics {
-  watchProcess()
   const all = new Map<MetricName, Series>()
   const counter = (name: MetricName) => kept(all, name, createCounter(METRICS[name]))
   const histogram = (name: MetricName) => kept(all, name, createHistogram(METRICS[name]))
