@@ -30,6 +30,7 @@ import { createReader, type Gathering, gatherAlone } from './observe/metrics/gat
 import { createMetrics } from './observe/metrics/metrics.ts'
 import { createObservation, type Observer } from './observe/observation.ts'
 import { observedStore } from './observe/observed-store.ts'
+import { createShadowRefusals } from './observe/shadow-refusals.ts'
 import { openTracing } from './observe/tracing/open-tracing.ts'
 import { createLanguages } from './pages/words/languages.ts'
 import { demandVerifiable } from './provider/bearer/verifiable.ts'
@@ -87,7 +88,8 @@ export async function createCore(options: CoreOptions): Promise<Menshen> {
   await using opened = new AsyncDisposableStack()
   const eventLog = opened.adopt(createEventLog(log, now), events => events.close())
   const metrics = settings.METRICS_FROM === 'none' ? undefined : createMetrics()
-  const observers: Observer[] = [{ onEvent: eventLog.report }]
+  const shadowRefusals = createShadowRefusals(now)
+  const observers: Observer[] = [{ onEvent: eventLog.report }, shadowRefusals.observer]
   if (metrics) observers.push(metrics.observer)
   if (settings.ACCESS_LOG) observers.push(createAccessLog(eventLog.write))
   const tracing = await openTracing({ baseUrl: settings.BASE_URL, store: settings.STORE })
@@ -132,6 +134,7 @@ export async function createCore(options: CoreOptions): Promise<Menshen> {
     trials: createTrials({ store, now }),
     examine: createExamination({ settings, config, plans, store, now }),
     rules: createRules(config.rules ?? []),
+    shadowRefusals,
     bearers: createBearerCallers({ providers, roles, scopedName, now }),
     cookies,
     identities,

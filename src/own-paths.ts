@@ -10,6 +10,7 @@ export const OWN_PATHS = {
   check: '/_menshen/check',
   console: '/_menshen/console',
   consoleHealth: '/_menshen/console/health',
+  consoleRules: '/_menshen/console/rules',
   consoleSessions: '/_menshen/console/sessions',
   consoleSettings: '/_menshen/console/settings',
   doctor: '/_menshen/doctor',

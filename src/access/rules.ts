@@ -69,6 +69,11 @@ function createDecide(given: readonly Rule[]): Rules['decide'] {
   }
 }
 
+/** Nobody wrote it into a configuration. */
+export function isBuiltIn(rule: Rule): boolean {
+  return rule === CONSOLE_RULE || rule === OWN_RULE || rule === LAST_RULE
+}
+
 /** Whether the rule lets somebody in; a visitor is nobody. */
 export function admits({ public: everybody, roles, groups, users, bearer }: Rule, who: Who | undefined): boolean {
   if (everybody) return true

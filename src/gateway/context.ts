@@ -6,6 +6,7 @@ import type { TrailReader } from '../observe/audit/trail-reader.ts'
 import type { Finding } from '../observe/doctor/finding.ts'
 import type { Trials } from '../observe/doctor/trials.ts'
 import type { Observation } from '../observe/observation.ts'
+import type { ShadowRefusals } from '../observe/shadow-refusals.ts'
 import type { Languages } from '../pages/words/languages.ts'
 import type { Providers } from '../provider/providers.ts'
 import type { Attempts } from '../session/attempts.ts'
@@ -35,6 +36,7 @@ export interface GatewayContext {
   readonly trials: Trials
   readonly roles: readonly RoleConfig[]
   readonly rules: Rules
+  readonly shadowRefusals: Pick<ShadowRefusals, 'of'>
   readonly bearers: BearerCallers
   readonly keys: DerivedKeys
   readonly cookies: CookieNames

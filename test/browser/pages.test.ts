@@ -46,6 +46,7 @@ const STOPS: readonly Stop[] = [
   { name: 'console', who: 'developer', url: () => `${usual.url}/_menshen/console` },
   { name: 'console sessions', who: 'developer', url: () => `${usual.url}/_menshen/console/sessions` },
   { name: 'console settings', who: 'developer', url: () => `${usual.url}/_menshen/console/settings` },
+  { name: 'console rules', who: 'developer', url: () => `${usual.url}/_menshen/console/rules?path=/x&role=common` },
   {
     name: 'console, nobody found',
     who: 'developer',

@@ -7,7 +7,6 @@ import { accountPage } from '../../src/pages/account-page.ts'
 import { healthPage } from '../../src/pages/console/health-page.ts'
 import { overviewPage } from '../../src/pages/console/overview-page.ts'
 import { sessionsPage } from '../../src/pages/console/sessions-page.ts'
-import { settingsPage } from '../../src/pages/console/settings-page.ts'
 import { loginPage } from '../../src/pages/login-page.ts'
 import { lostCookiePage } from '../../src/pages/lost-cookie-page.ts'
 import { confirmSignOutPage, NOTICES, type NoticeName, noticePage } from '../../src/pages/notice-page.ts'
@@ -20,7 +19,8 @@ import type { Words } from '../../src/pages/words/words.ts'
 import { zhCN } from '../../src/pages/words/zh-CN.ts'
 import type { AdviceCode } from '../../src/settings/advice.ts'
 import type { Config } from '../../src/settings/config/config-file.ts'
-import { SETTINGS, TOPIC_NAMES } from '../../src/settings/rows.ts'
+import { SETTINGS } from '../../src/settings/rows.ts'
+import { consoleSamples } from './console-samples.ts'
 
 const NOW = Date.parse('2026-03-01T08:00:00Z')
 const HAN = /\p{Script=Han}/u
@@ -71,7 +71,6 @@ function allPages(words: Words): string[] {
     { key: 'a', expiresAt: NOW, publicPart },
     { key: 'b', expiresAt: NOW },
   ]
-  const settings = ['3000', '3001'].map(value => ({ name: 'PORT', sentence: 'a `b` [c](d)', value, usual: '3000' }))
   const finding = (level: 'good' | 'warning' | 'failure') => ({ name: level, level, seen: 'seen', remedy: '' })
   const { good, warning, failure } = { good: finding('good'), warning: finding('warning'), failure: finding('failure') }
   return [
@@ -88,10 +87,7 @@ function allPages(words: Words): string[] {
     ...sessions.map(session => accountPage(words, { ...loaded, session }, 'Staff')),
     overviewPage(words, { warnings: [] }),
     overviewPage(words, { warnings: advice }),
-    settingsPage(
-      words,
-      TOPIC_NAMES.map(topic => ({ topic, settings })),
-    ),
+    ...consoleSamples(words),
     sessionsPage(words, { ...view, sessions: listed }),
     sessionsPage(words, { ...view, sessions: listed, providerNames: new Map([['staff', 'Staff']]) }),
     sessionsPage(words, { ...view, sessions: [] }),
@@ -132,7 +128,7 @@ suite('the sentences', () => {
     /** Providers are called what they are called, and the development provider has a voice of its own. */
     const others = /^src\/(provider\/presets|dev-provider)\//
     /** Defaults, examples and what a button looks like. */
-    const shown = /^src\/settings\/(rows|provider-rows|config\/config-file)\.ts$/
+    const shown = /^src\/(settings\/(rows|provider-rows|config\/config-file)|events\/common-fields)\.ts$/
     const root = new URL('../../', import.meta.url)
     const files = ['src', 'browser'].flatMap(folder =>
       readdirSync(new URL(folder, root), { recursive: true, encoding: 'utf8' }).map(name => `${folder}/${name}`),

@@ -1,5 +1,7 @@
 // What users and developers read, in English.
+import { enAudit } from './en-audit.ts'
 import { enConsole } from './en-console.ts'
+import { enRules } from './en-rules.ts'
 import { enSettings } from './en-settings.ts'
 import type { Sentences } from './sentences.ts'
 import type { zhCN } from './zh-CN.ts'
@@ -12,6 +14,8 @@ const REFRESH_LATER = 'Please reload the page in a while. If it keeps happening,
 export const en: Sentences<typeof zhCN> = {
   ...enConsole,
   ...enSettings,
+  ...enAudit,
+  ...enRules,
   'language.name': 'English',
   'app.name': 'Sign-in',
   'page.footer': 'Menshen',

@@ -1,6 +1,8 @@
 // What users and developers read, in Chinese: the language of the specification, and the one that all others are measured
 // by. A name in braces stands for a value.
+import { zhAudit } from './zh-CN-audit.ts'
 import { zhConsole } from './zh-CN-console.ts'
+import { zhRules } from './zh-CN-rules.ts'
 import { zhSettings } from './zh-CN-settings.ts'
 
 const TRY_LATER = '请稍后重试；如果一直这样，请联系管理员。'
@@ -10,6 +12,8 @@ const REFRESH_LATER = '请稍后刷新页面；如果一直这样，请联系管
 export const zhCN = {
   ...zhConsole,
   ...zhSettings,
+  ...zhAudit,
+  ...zhRules,
   'language.name': '简体中文',
   'app.name': '统一登录',
   'page.footer': '门神 Menshen',

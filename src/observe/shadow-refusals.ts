@@ -1,0 +1,55 @@
+// What the rules on trial would have refused: how often each, and the last few, since this process started.
+import type { Rule } from '../settings/config/config-file.ts'
+import type { Observer } from './observation.ts'
+
+export interface ShadowRefusal {
+  /** Milliseconds since the epoch. */
+  readonly time: number
+  readonly method: string
+  readonly path: string
+  /** Empty for a visitor. */
+  readonly user: string
+  readonly role: string
+  readonly requestId: string
+}
+
+export interface RefusalsOfRule {
+  readonly count: number
+  /** The newest first. */
+  readonly latest: readonly ShadowRefusal[]
+}
+
+export interface ShadowRefusals {
+  readonly observer: Observer
+  of(rule: Rule): RefusalsOfRule
+}
+
+const MOST_KEPT = 20
+const LONGEST_TEXT = 200
+const NONE: RefusalsOfRule = { count: 0, latest: [] }
+
+export function createShadowRefusals(now: () => number): ShadowRefusals {
+  const byRule = new WeakMap<object, RefusalsOfRule>()
+  return {
+    observer: {
+      onEvent(code, { rule, ...facts }) {
+        if (code !== 'shadow_refused' || typeof rule !== 'object' || rule === null) return
+        const { count, latest } = byRule.get(rule) ?? NONE
+        byRule.set(rule, { count: count + 1, latest: [refusal(facts, now()), ...latest.slice(0, MOST_KEPT - 1)] })
+      },
+    },
+    of: rule => byRule.get(rule) ?? NONE,
+  }
+}
+
+function refusal(facts: Readonly<Record<string, unknown>>, time: number): ShadowRefusal {
+  const text = (name: string) => String(facts[name] ?? '').slice(0, LONGEST_TEXT)
+  const [method, path, user, role, requestId] = [
+    text('method'),
+    text('path'),
+    text('user'),
+    text('role'),
+    text('requestId'),
+  ]
+  return { time, method, path, user, role, requestId }
+}

@@ -1,0 +1,41 @@
+// What the console says about the rules, in English.
+import type { Sentences } from './sentences.ts'
+import type { zhRules } from './zh-CN-rules.ts'
+
+export const enRules: Sentences<typeof zhRules> = {
+  'console.rules': 'Rules',
+  'rules.ask': 'Who may see what?',
+  'rules.ask_button': 'Ask',
+  'rules.path': 'Path',
+  'rules.method': 'Method',
+  'rules.groups': 'Groups (separated by commas)',
+  'rules.visitor': 'a visitor',
+  'rules.admitted': 'Admitted',
+  'rules.refused': 'Refused (403)',
+  'rules.login': 'Has to sign in first',
+  'rules.bad_request': 'The path is ambiguous: refused to everybody (400)',
+  'rules.own': 'Menshen answers this address itself',
+  'rules.by': 'By {rule}.',
+  'rules.reading': 'An application could read the path as {reading}.',
+  'rules.would': 'On trial, {rule}: {outcome}.',
+  'rules.number': 'rule {number}',
+  'rules.table': 'The rules in effect',
+  'rules.lead': 'From top to bottom, the most specific first; a rule covers everything below its path.',
+  'rules.methods': 'Methods',
+  'rules.all_methods': 'all',
+  'rules.who': 'Who',
+  'rules.kind': 'Notes',
+  'rules.public': 'everybody, signed in or not',
+  'rules.anybody': 'every signed-in user',
+  'rules.group': 'Group',
+  'rules.bearer': 'machines too, with an access token (bearer)',
+  'rules.built_in': 'built in',
+  'rules.exact': 'this path only',
+  'rules.shadow': 'on trial',
+  'rules.decides': 'decides',
+  'rules.trial': 'Rules on trial',
+  'rules.trial_lead':
+    'A rule on trial logs and refuses nobody. These are the numbers of this process since its start; others have their own.',
+  'rules.would_refuse': 'Requests that it would have refused: {count}.',
+  'rules.request': 'Request',
+}

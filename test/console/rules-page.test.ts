@@ -1,0 +1,73 @@
+// The console's page of rules: the table in effect, who may see what, and what rules on trial would have refused.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { openScene } from '../forward/scene.ts'
+
+const PATH = '/_menshen/console/rules'
+const HOSTILE = '"><script>alert(1)</script>'
+
+const config = {
+  roles: [
+    { role: 'developer', username: ['admin'] },
+    { role: 'auditor', groups: ['audit'] },
+  ],
+  rules: [
+    { path: '/', roles: ['*'] },
+    { path: '/finance', roles: ['auditor'], groups: ['cfo'], users: ['lisi'] },
+    { path: '/finance/open', public: true as const },
+    { path: '/finance', exact: true, methods: ['GET'], roles: ['*'] },
+    { path: '/labs', users: [HOSTILE], shadow: true },
+  ],
+}
+
+test('the rules stand in the order of their precedence, our own included', async t => {
+  const scene = await openScene(t, { config })
+  const { text } = await (await scene.user('admin')).get(PATH)
+  const paths = [...text.matchAll(/id="rule-\d+"[\s\S]*?<code>([^<]+)<\/code>/g)].map(([, path]) => path)
+  assert.deepEqual(paths, ['/_menshen/console', '/_menshen', '/finance/open', '/finance', '/finance', '/labs', '/'])
+  assert.match(text, /所有人，无需登录/)
+  assert.match(text, /<code>cfo<\/code>/)
+  assert.ok(!text.includes('<script>alert'))
+  assert.equal((await (await scene.user('zhangsan')).get(PATH)).status, 403)
+})
+
+test('whoever asks who may see what is told what happens, and by which rule', async t => {
+  const scene = await openScene(t, { config })
+  const admin = await scene.user('admin')
+  const ask = async (query: Record<string, string>) => {
+    const { status, text } = await admin.get(`${PATH}?${new URLSearchParams(query)}`)
+    assert.equal(status, 200)
+    return text.match(/<div role="status">([\s\S]*?)<\/div>\n<h2/)?.[1] ?? ''
+  }
+  const finance = { path: '/finance/2026?a=b', role: 'common' }
+  assert.match(await ask(finance), /拒绝（403）[\s\S]*href="#rule-5"/)
+  assert.match(await ask({ ...finance, role: 'auditor' }), /放行[\s\S]*href="#rule-5"/)
+  assert.match(await ask({ ...finance, groups: 'staff，cfo' }), /放行/)
+  assert.match(await ask({ ...finance, user: 'lisi' }), /放行/)
+  assert.match(await ask({ path: 'finance', role: 'common' }), /放行[\s\S]*href="#rule-4"/)
+  assert.match(await ask({ path: '/finance', role: 'common', method: 'post' }), /拒绝/)
+  assert.match(await ask({ path: '/Finance/x', role: 'common' }), /拒绝[\s\S]*读作 <code>\/finance/)
+  assert.match(await ask({ path: '/x' }), /需要先登录/)
+  assert.match(await ask({ path: '/a%2fb' }), /有歧义/)
+  assert.match(await ask({ path: '/_menshen/account' }), /门神自己/)
+  assert.match(await ask({ path: '/_menshen/console/audit', role: 'common' }), /拒绝/)
+  assert.match(await ask({ path: '/labs', role: 'common' }), /放行[\s\S]*试行中的[\s\S]*拒绝/)
+  assert.match(await ask({ path: '/报表', role: HOSTILE, user: HOSTILE, method: HOSTILE }), /放行|登录/)
+  assert.equal(await ask({}), '')
+})
+
+test('a rule on trial shows what it would have refused: how often, and the last of them', async t => {
+  const scene = await openScene(t, { config })
+  const user = await scene.user('zhangsan')
+  const admin = await scene.user('admin')
+  assert.match((await admin.get(PATH)).text, /本来会拒绝 <strong>0<\/strong>/)
+  for (let n = 0; n < 25; n++) assert.equal((await user.get(`/labs/${n}`)).status, 200)
+  const { text } = await admin.get(PATH)
+  assert.match(text, /本来会拒绝 <strong>25<\/strong>/)
+  const shown = [...text.matchAll(/GET \/labs\/(\d+)</g)].map(([, n]) => Number(n))
+  assert.deepEqual(
+    shown,
+    Array.from({ length: 20 }, (_, n) => 24 - n),
+  )
+  assert.match(text, /zhangsan/)
+})

@@ -1,0 +1,48 @@
+// The console's pages of settings, rules, health and audit, with every sentence that they can say.
+import { createRules } from '../../src/access/rules.ts'
+import type { Verdict } from '../../src/access/verdict.ts'
+import { rulesPage } from '../../src/pages/console/rules-page.ts'
+import { settingsPage } from '../../src/pages/console/settings-page.ts'
+import type { Words } from '../../src/pages/words/words.ts'
+import { TOPIC_NAMES } from '../../src/settings/rows.ts'
+
+const NOW = Date.parse('2026-03-01T08:00:00Z')
+
+export function consoleSamples(words: Words): string[] {
+  return [settingsSample(words), ...rulesSamples(words)]
+}
+
+function settingsSample(words: Words): string {
+  const settings = ['3000', '3001'].map(value => ({ name: 'PORT', sentence: 'a `b` [c](d)', value, usual: '3000' }))
+  return settingsPage(
+    words,
+    TOPIC_NAMES.map(topic => ({ topic, settings })),
+  )
+}
+
+function rulesSamples(words: Words): string[] {
+  const rule = { path: '/a', exact: true, methods: ['GET'], roles: ['x'], groups: ['y'], users: ['z'], bearer: true }
+  const shadow = { path: '/b', roles: ['*'], shadow: true }
+  const rules = [rule, { path: '/c', public: true as const }, ...createRules([shadow]).inOrder]
+  const judged = (['admitted', 'refused', 'login'] as const).map(outcome => ({
+    outcome,
+    rule,
+    reading: '/c',
+    onTrial: { outcome, rule: shadow },
+  }))
+  const verdicts: (Verdict | undefined)[] = [undefined, { outcome: 'bad_request' }, { outcome: 'own' }, ...judged]
+  const refusal = { time: NOW, method: 'GET', path: '/b', role: '', requestId: 'r' }
+  const latest = [
+    { ...refusal, user: '' },
+    { ...refusal, user: 'ann' },
+  ]
+  return verdicts.map(verdict =>
+    rulesPage(words, {
+      rules,
+      roles: ['visitor', 'x'],
+      question: { path: '/a', method: 'PURGE', role: 'x', groups: ['y'], user: 'z' },
+      verdict,
+      onTrial: [{ rule: shadow, refusals: { count: 2, latest } }],
+    }),
+  )
+}
