@@ -1,24 +1,23 @@
 // The trail of the memory store.
 
 import { numberOf, positionOf } from './sequence.ts'
-import { type PlacedEvent, pageOf, type Trail, type TrailEvent } from './trail.ts'
+import { type Candidate, type PlacedEvent, pageOf, type Trail, type TrailEvent } from './trail.ts'
 
 export function createMemoryTrail(): Trail & { clear(): void } {
   const events: PlacedEvent[] = []
   /** How many came before the first that is kept. */
   let dropped = 0
 
-  function* newestFirst(before = Number.POSITIVE_INFINITY): Generator<PlacedEvent> {
-    for (let n = Math.min(events.length, before - dropped) - 1; n >= 0; n--) yield* handedOut(n)
+  function* newestFirst(before = Number.POSITIVE_INFINITY): Generator<Candidate> {
+    for (let n = Math.min(events.length, before - dropped) - 1; n >= 0; n--) yield candidate(n)
   }
 
-  function* oldestFirst(after = -1): Generator<PlacedEvent> {
-    for (let n = Math.max(0, after + 1 - dropped); n < events.length; n++) yield* handedOut(n)
+  function* oldestFirst(after = -1): Generator<Candidate> {
+    for (let n = Math.max(0, after + 1 - dropped); n < events.length; n++) yield candidate(n)
   }
 
-  function* handedOut(n: number): Generator<PlacedEvent> {
-    const event = events[n]
-    if (event) yield { ...event, ...copyOf(event) }
+  function candidate(n: number): Candidate {
+    return { position: positionOf(dropped + n), event: events[n] }
   }
 
   return {
@@ -29,7 +28,9 @@ export function createMemoryTrail(): Trail & { clear(): void } {
 
     async read(query) {
       const { before, after } = query
-      return pageOf(after === undefined ? newestFirst(numberOf(before)) : oldestFirst(numberOf(after)), query)
+      const candidates = after === undefined ? newestFirst(numberOf(before)) : oldestFirst(numberOf(after))
+      const page = pageOf(candidates, query)
+      return { ...page, events: page.events.map(event => ({ ...event, ...copyOf(event) })) }
     },
 
     clear() {

@@ -41,16 +41,42 @@ export interface Trail {
   read(query: TrailQuery): Promise<TrailPage>
 }
 
-/** One page of events that come in the order of the query, without looking at more of them than it takes. */
-export function pageOf(events: Iterable<PlacedEvent>, { tag, limit, scan }: TrailQuery): TrailPage {
-  const found: PlacedEvent[] = []
+/** One that is looked at: without its event if that is none of those that are asked for. */
+export interface Candidate {
+  readonly position: string
+  readonly event: PlacedEvent | undefined
+}
+
+/** One page of candidates that come in the order of the query, without looking at more of them than it takes. */
+export function pageOf(candidates: Iterable<Candidate>, { tag, limit, scan }: TrailQuery): TrailPage {
+  const events: PlacedEvent[] = []
   let looked = 0
   let last: string | undefined
-  for (const event of events) {
-    if (last !== undefined && (found.length === limit || looked === scan)) return { events: found, next: last }
+  for (const { position, event } of candidates) {
+    if (last !== undefined && (events.length === limit || looked === scan)) return { events, next: last }
     looked++
-    last = event.position
-    if (tag === undefined || event.tags.includes(tag)) found.push(event)
+    last = position
+    if (event && (tag === undefined || event.tags.includes(tag))) events.push(event)
   }
-  return { events: found }
+  return { events }
+}
+
+/** So many are looked at before others have their turn. */
+const STEP = 1000
+
+/** One page that is read in steps, each of them a shorter page. */
+export async function pageInSteps(
+  query: TrailQuery,
+  readStep: (step: TrailQuery) => Promise<TrailPage>,
+): Promise<TrailPage> {
+  const events: PlacedEvent[] = []
+  let from: Pick<TrailQuery, 'before' | 'after'> = {}
+  for (let left = query.scan; ; left -= STEP) {
+    const step = { ...query, ...from, limit: query.limit - events.length, scan: Math.min(left, STEP) }
+    const { events: found, next } = await readStep(step)
+    events.push(...found)
+    if (next === undefined) return { events }
+    if (events.length >= query.limit || left <= STEP) return { events, next }
+    from = query.after === undefined ? { before: next } : { after: next }
+  }
 }

@@ -1,13 +1,15 @@
 // The trail of the embedded store: its events under numbers that only go up, whichever process adds them.
 
-import { packEntry, unpackEntry } from '../entry-bytes.ts'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { numberOf, positionOf } from '../sequence.ts'
-import { type PlacedEvent, pageOf, type Trail, type TrailQuery } from '../trail.ts'
+import { type Candidate, pageInSteps, pageOf, type Trail, type TrailQuery } from '../trail.ts'
+import { createEventReader, packEvent } from '../trail-bytes.ts'
 import { onDisk, unavailable } from './lmdb-failures.ts'
 import type { LmdbFiles } from './lmdb-files.ts'
 import type { LmdbReader } from './lmdb-reader.ts'
 
-const NEVER = Number.POSITIVE_INFINITY
+/** Behind all of them. */
+const NONE = Number.POSITIVE_INFINITY
 /** So many more than were added are let go of at once: after `keep` became smaller nobody waits long. */
 const MOST_TRIMMED = 1000
 
@@ -32,7 +34,7 @@ export function createLmdbTrail({ files, reader, closing }: TrailOptions): Trail
 
   return {
     async append(events, keep) {
-      const records = events.map(({ value, tags }) => packEntry({ value, labels: tags, expiresAt: NEVER }))
+      const records = events.map(packEvent)
       try {
         closing.throwIfAborted()
         await onDisk(trail.transaction(() => write(records, keep)))
@@ -41,18 +43,27 @@ export function createLmdbTrail({ files, reader, closing }: TrailOptions): Trail
       }
     },
 
-    async read(query) {
-      return reader.latest(() => pageOf(eventsOf(files, query), query))
-    },
+    read: query =>
+      pageInSteps(query, async step => {
+        await nextTurn()
+        return reader.latest(() => pageOf(candidatesOf(files, step), step))
+      }),
   }
 }
 
-function* eventsOf({ trail }: LmdbFiles, { before, after }: TrailQuery): Generator<PlacedEvent> {
-  const start = numberOf(after ?? before)
-  const range = start === undefined ? {} : { start, exclusiveStart: true }
-  for (const { key, value: record } of trail.getRange({ ...range, reverse: after === undefined })) {
-    const entry = unpackEntry(record)
-    // A damaged one says nothing.
-    if (entry) yield { position: positionOf(key), value: entry.value, tags: entry.labels }
+function* candidatesOf({ trail }: LmdbFiles, { before, after, tag }: TrailQuery): Generator<Candidate> {
+  const read = createEventReader(tag)
+  const [first = 1] = trail.getKeys({ limit: 1 })
+  const [last = 0] = trail.getKeys({ limit: 1, reverse: true })
+  const candidate = (number: number): Candidate => {
+    const position = positionOf(number)
+    const record = trail.getBinaryFast(number)
+    // It lies in a buffer of lmdb-js, which is longer than it says.
+    const event = record && read(record.subarray(0, record.length))
+    return { position, event: event && { position, ...event } }
   }
+  if (after === undefined)
+    for (let number = Math.min(last + 1, numberOf(before) ?? NONE) - 1; number >= first; number--)
+      yield candidate(number)
+  else for (let number = Math.max(first, (numberOf(after) ?? 0) + 1); number <= last; number++) yield candidate(number)
 }

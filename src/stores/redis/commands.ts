@@ -1,7 +1,7 @@
 // What the store says to Redis, the same to one server and to a cluster: each command is atomic.
 
 import { RESP_TYPES } from 'redis'
-import type { Argument, TrailReply } from './scripts.ts'
+import type { Argument } from './scripts.ts'
 
 export interface Commands {
   get(name: string): Promise<Buffer | null>
@@ -19,10 +19,21 @@ export interface Commands {
   membersBackwards(index: string, start: string, count: number): Promise<string[]>
   /** How many members have a score above this one. */
   countAbove(index: string, score: number): Promise<number>
-  appendTrail(name: string, args: readonly Argument[]): Promise<unknown>
-  readTrail(name: string, args: readonly Argument[]): Promise<TrailReply>
+  /** Adds the events at the end of a stream, and lets go of the oldest beyond `keep`. */
+  appendToStream(name: string, keep: number, events: readonly Buffer[]): Promise<unknown>
+  /** The first messages of a stream from `start` on: `-` for all of them, `(id` for those after it. */
+  stream(name: string, start: string, count: number): Promise<StreamReply>
+  /** The last ones up to `start`: `+` for all of them, `(id` for those before it. */
+  streamBackwards(name: string, start: string, count: number): Promise<StreamReply>
   ping(): Promise<unknown>
 }
+
+export interface StreamMessage {
+  readonly id: Buffer
+  readonly message: { readonly event?: Buffer }
+}
+
+type StreamReply = readonly StreamMessage[] | null
 
 export type IndexPair = readonly [bySince: string, byExpiry: string]
 
@@ -31,12 +42,13 @@ interface CommandingClient {
   withTypeMapping(mapping: { [RESP_TYPES.BLOB_STRING]: BufferConstructor }): {
     get(name: string): Promise<Buffer | null>
     getDel(name: string): Promise<Buffer | null>
-    readTrail(name: string, ...rest: Argument[]): Promise<TrailReply>
+    xRange(name: string, start: string, end: string, options: { COUNT: number }): Promise<StreamReply>
+    xRevRange(name: string, start: string, end: string, options: { COUNT: number }): Promise<StreamReply>
   }
   put(name: string, ...rest: Argument[]): Promise<boolean>
   addMember(index: string, ...rest: Argument[]): Promise<number>
   addNewest(bySince: string, byExpiry: string, ...rest: Argument[]): Promise<number>
-  appendTrail(name: string, ...rest: Argument[]): Promise<number>
+  appendToStream(name: string, ...rest: Argument[]): Promise<number>
   zRem(index: string, members: string[]): Promise<number>
   zRangeByLex(index: string, min: string, max: string, options: { LIMIT: Limit }): Promise<string[]>
   zRange(index: string, min: string, max: string, options: { BY: 'LEX'; REV: true; LIMIT: Limit }): Promise<string[]>
@@ -62,8 +74,9 @@ export function commandsOf(client: CommandingClient): Commands {
     membersBackwards: (index, start, count) =>
       client.zRange(index, start, '-', { BY: 'LEX', REV: true, LIMIT: { offset: 0, count } }),
     countAbove: (index, score) => client.zCount(index, `(${score}`, '+inf'),
-    appendTrail: (name, args) => client.appendTrail(name, ...args),
-    readTrail: (name, args) => binary.readTrail(name, ...args),
+    appendToStream: (name, keep, events) => client.appendToStream(name, String(keep), ...events),
+    stream: (name, start, count) => binary.xRange(name, start, '+', { COUNT: count }),
+    streamBackwards: (name, start, count) => binary.xRevRange(name, start, '-', { COUNT: count }),
     ping: () => client.ping(),
   }
 }

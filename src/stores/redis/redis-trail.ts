@@ -1,62 +1,41 @@
 // The trail in Redis: a stream, which gives each event an id of its time and counts on within it.
 
-import type { PlacedEvent, Trail, TrailPage, TrailQuery } from '../trail.ts'
+import { type Candidate, pageInSteps, pageOf, type Trail, type TrailPage, type TrailQuery } from '../trail.ts'
+import { createEventReader, packEvent } from '../trail-bytes.ts'
 import type { Commands } from './commands.ts'
-import type { TrailReply } from './scripts.ts'
 
 const TRAIL = 'menshen:trail'
-/** So many events are looked at in one step of Redis, which does nothing else meanwhile. */
-const STEP = 1000
 const [TIME_DIGITS, COUNT_DIGITS] = [16, 10]
 
 type Ask = <Result>(work: (connection: { readonly commands: Commands }) => Promise<Result>) => Promise<Result>
 
 export function createRedisTrail(ask: Ask): Trail {
   return {
-    append(events, keep) {
-      const args = events.flatMap(({ value, tags }) => [String(tags.length), Buffer.from(value), ...tags])
-      return ask(async ({ commands }) => {
-        await commands.appendTrail(TRAIL, [String(keep), ...args])
-      })
+    async append(events, keep) {
+      const records = events.map(packEvent)
+      await ask(({ commands }) => commands.appendToStream(TRAIL, keep, records))
     },
 
-    read: query => ask(({ commands }) => readPage(commands, query)),
+    read: query => ask(({ commands }) => pageInSteps(query, step => readStep(commands, step))),
   }
 }
 
-async function readPage(commands: Commands, query: TrailQuery): Promise<TrailPage> {
-  const { after, limit, scan } = query
-  const events: PlacedEvent[] = []
-  let from = after ?? query.before
-  for (let looked = 0; ; ) {
-    const most = Math.min(scan - looked, query.tag === undefined ? limit - events.length : STEP)
-    const reply = await commands.readTrail(TRAIL, argumentsOf(query, from, most, limit - events.length))
-    const { events: found, next } = readReply(reply)
-    events.push(...found)
-    looked += most
-    if (next === undefined) return { events }
-    if (events.length >= limit || looked >= scan) return { events, next }
-    from = next
-  }
-}
-
-function argumentsOf({ after, tag }: TrailQuery, from: string | undefined, most: number, limit: number): string[] {
-  const id = idAt(from)
-  const range =
+async function readStep(commands: Commands, step: TrailQuery): Promise<TrailPage> {
+  const { before, after, tag, limit, scan } = step
+  const id = idAt(after ?? before)
+  // One more than are looked at, to know whether there is one.
+  const count = 1 + (tag === undefined ? Math.min(limit, scan) : scan)
+  const messages =
     after === undefined
-      ? ['XREVRANGE', id ? `(${id}` : '+', '-'] //
-      : ['XRANGE', id ? `(${id}` : '-', '+']
-  return [...range, String(most), String(limit), ...(tag === undefined ? [] : [tag])]
-}
-
-function readReply([next, found]: TrailReply): TrailPage {
-  const events = found.map(([id, [, value = Buffer.alloc(0), ...tags]]) => ({
-    position: positionOf(String(id)),
-    // Replies are views of whatever came through the socket, and would keep all of it in memory.
-    value: new Uint8Array(value),
-    tags: tags.filter((_, n) => n % 2 === 1).map(String),
-  }))
-  return next.length > 0 ? { events, next: positionOf(String(next)) } : { events }
+      ? await commands.streamBackwards(TRAIL, id ? `(${id}` : '+', count)
+      : await commands.stream(TRAIL, id ? `(${id}` : '-', count)
+  const read = createEventReader(tag)
+  const candidates = (messages ?? []).map(({ id, message }): Candidate => {
+    const position = positionOf(String(id))
+    const event = message.event && read(message.event)
+    return { position, event: event && { position, ...event } }
+  })
+  return pageOf(candidates, step)
 }
 
 function positionOf(id: string): string {
@@ -64,8 +43,8 @@ function positionOf(id: string): string {
   return `${time.padStart(TIME_DIGITS, '0')}-${count.padStart(COUNT_DIGITS, '0')}`
 }
 
-/** `undefined` if it is no position; there is nothing before or at 0-0, which Redis takes for a mistake. */
-function idAt(position: string | undefined): string | undefined {
-  const [, time, count] = /^0*(\d{1,16})-0*(\d{1,10})$/.exec(position ?? '') ?? []
-  return position?.length === TIME_DIGITS + 1 + COUNT_DIGITS && /[1-9]/.test(position) ? `${time}-${count}` : undefined
+/** `undefined` if it is no position, as 0-0 is none: to Redis nothing can come before it. */
+function idAt(position = ''): string | undefined {
+  const [, time, count] = /^(?=.{27}$)0*(\d{1,16})-0*(\d{1,10})$/.exec(position) ?? []
+  return time === undefined || !/[1-9]/.test(position) ? undefined : `${time}-${count}`
 }

@@ -33,37 +33,10 @@ for _, index in ipairs(KEYS) do
 end
 return 1`
 
-/** For each event the number of its tags, its value and its tags. */
-const APPEND_TRAIL = `
-local at = 2
-while at <= #ARGV do
-  local tags = tonumber(ARGV[at])
-  local fields = {'v', ARGV[at + 1]}
-  for n = 1, tags do
-    fields[#fields + 1] = 't'
-    fields[#fields + 1] = ARGV[at + 1 + n]
-  end
-  redis.call('XADD', KEYS[1], '*', unpack(fields))
-  at = at + 2 + tags
-end
+const APPEND_TO_STREAM = `
+for n = 2, #ARGV do redis.call('XADD', KEYS[1], '*', 'event', ARGV[n]) end
 redis.call('XTRIM', KEYS[1], 'MAXLEN', ARGV[1])
 return 1`
-
-/** As pageOf of trail.ts has it: where to go on, if there is more, and what was found. */
-const READ_TRAIL = `
-local most, limit, tag = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
-local function hasTag(fields)
-  for n = 4, #fields, 2 do
-    if fields[n] == tag then return true end
-  end
-end
-local found, last = {}, ''
-for n, event in ipairs(redis.call(ARGV[1], KEYS[1], ARGV[2], ARGV[3], 'COUNT', most + 1)) do
-  if n > 1 and (#found == limit or n > most) then return {last, found} end
-  last = event[1]
-  if not tag or hasTag(event[2]) then found[#found + 1] = event end
-end
-return {'', found}`
 
 export type Argument = string | Buffer
 
@@ -79,9 +52,6 @@ function twoKeysFirst(parser: CommandParser, one: string, other: string, ...rest
 
 const asItIs = (reply: number) => reply
 
-/** An event as Redis tells it: its id, and its fields with their names. */
-export type TrailReply = readonly [next: Buffer, found: readonly (readonly [id: Buffer, fields: readonly Buffer[]])[]]
-
 export const scripts = {
   put: defineScript({
     SCRIPT: PUT,
@@ -96,16 +66,10 @@ export const scripts = {
     parseCommand: twoKeysFirst,
     transformReply: asItIs,
   }),
-  appendTrail: defineScript({
-    SCRIPT: APPEND_TRAIL,
+  appendToStream: defineScript({
+    SCRIPT: APPEND_TO_STREAM,
     NUMBER_OF_KEYS: 1,
     parseCommand: keyFirst,
     transformReply: asItIs,
-  }),
-  readTrail: defineScript({
-    SCRIPT: READ_TRAIL,
-    NUMBER_OF_KEYS: 1,
-    parseCommand: keyFirst,
-    transformReply: (reply: TrailReply) => reply,
   }),
 }
