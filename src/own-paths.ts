@@ -9,6 +9,7 @@ export const OWN_PATHS = {
   backchannelLogout: '/_menshen/backchannel-logout',
   check: '/_menshen/check',
   console: '/_menshen/console',
+  consoleEndQuestion: '/_menshen/console/sessions/end',
   consoleHealth: '/_menshen/console/health',
   consoleRules: '/_menshen/console/rules',
   consoleSessions: '/_menshen/console/sessions',

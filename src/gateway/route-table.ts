@@ -5,9 +5,10 @@ import { OWN_PATHS } from '../own-paths.ts'
 import { admit, type SignedInCaller } from './admission/admit.ts'
 import { refusedAnswer } from './admission/refused.ts'
 import { toLogin } from './admission/visitor.ts'
+import { askToEnd, endSession } from './console/console-end.ts'
 import { showHealth } from './console/console-health.ts'
 import { showRules } from './console/console-rules.ts'
-import { endSession, showSessions } from './console/console-sessions.ts'
+import { showSessions } from './console/console-sessions.ts'
 import { showSettings } from './console/console-settings.ts'
 import { showOverview } from './console/overview.ts'
 import type { GatewayContext } from './context.ts'
@@ -51,6 +52,7 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   [OWN_PATHS.console]: { GET: guarded(showOverview), HEAD: guarded(showOverview) },
   [OWN_PATHS.consoleSessions]: { GET: guarded(showSessions), HEAD: guarded(showSessions) },
   [OWN_PATHS.consoleRules]: { GET: guarded(showRules), HEAD: guarded(showRules) },
+  [OWN_PATHS.consoleEndQuestion]: { GET: guarded(askToEnd), HEAD: guarded(askToEnd) },
   [OWN_PATHS.consoleSettings]: { GET: guarded(showSettings), HEAD: guarded(showSettings) },
   [OWN_PATHS.consoleHealth]: { GET: guarded(showHealth), HEAD: guarded(showHealth) },
   [OWN_PATHS.endSession]: { POST: guarded(endSession) },

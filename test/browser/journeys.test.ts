@@ -203,8 +203,14 @@ test('a developer sees the other session in the console, ends it, and its user i
   await developer.waitForURL('**/_menshen/console/sessions?username=lisi')
   const row = developer.getByRole('row', { name: /lisi/ })
   assert.match(await row.innerText(), /李四.*普通用户/s)
+  assert.match(await row.innerText(), /Chrome · Linux\s+127\.0\.0\.1/)
   await row.getByRole('button', { name: '结束 lisi 的会话', exact: true }).click()
+  await developer.getByRole('heading', { name: '要结束 lisi 的这个会话吗？' }).waitFor()
+  await developer.getByRole('link', { name: '不，返回列表' }).click()
+  await row.getByRole('button', { name: '结束 lisi 的会话', exact: true }).click()
+  await developer.getByRole('button', { name: '结束会话' }).click()
   await developer.waitForURL('**/_menshen/console/sessions')
+  await developer.getByRole('status').getByText('已结束 lisi 的 1 个会话。').waitFor()
   await row.waitFor({ state: 'detached' })
 
   await user.getByRole('link', { name: '返回首页' }).click()
@@ -215,6 +221,8 @@ test('a developer sees the other session in the console, ends it, and its user i
   const own = developer.getByRole('row', { name: /当前会话/ })
   assert.match(await own.innerText(), /admin/)
   await own.getByRole('button', { name: '结束 admin 的会话', exact: true }).click()
+  await developer.getByText('这是您自己正在使用的会话').waitFor()
+  await developer.getByRole('button', { name: '结束会话' }).click()
   await developer.getByRole('button', { name: SIGN_IN }).waitFor()
 })
 

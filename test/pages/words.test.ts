@@ -4,9 +4,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 import test, { suite } from 'node:test'
 import { LOGIN_ERRORS } from '../../src/errors.ts'
 import { accountPage } from '../../src/pages/account-page.ts'
+import { endQuestionPage } from '../../src/pages/console/end-question-page.ts'
 import { healthPage } from '../../src/pages/console/health-page.ts'
 import { overviewPage } from '../../src/pages/console/overview-page.ts'
 import { sessionsPage } from '../../src/pages/console/sessions-page.ts'
+import { storeAwayPage } from '../../src/pages/console/store-away-page.ts'
 import { loginPage } from '../../src/pages/login-page.ts'
 import { lostCookiePage } from '../../src/pages/lost-cookie-page.ts'
 import { confirmSignOutPage, NOTICES, type NoticeName, noticePage } from '../../src/pages/notice-page.ts'
@@ -66,7 +68,15 @@ function allPages(words: Words): string[] {
   const loaded = { key: 'k', version: 1, expiresAt: NOW, signedInAt: NOW, seenAt: NOW, who }
   const publicPart = { username: 'ann', nickname: '', userRole: 'common', signedInAt: NOW, seenAt: NOW }
   const advice = Object.keys(zhCN).flatMap(key => /^advice\.(.*)/.exec(key)?.[1] ?? []) as AdviceCode[]
-  const view = { ownKey: 'a', providerNames: undefined, username: '', next: 'b' }
+  const view = {
+    ownKey: 'a',
+    providerNames: undefined,
+    username: 'ann',
+    next: 'b',
+    isFirst: false,
+    ended: { ended: 1, user: 'ann' },
+    deviceName: ({ t }: Words) => t('device.unknown'),
+  }
   const listed = [
     { key: 'a', expiresAt: NOW, publicPart },
     { key: 'b', expiresAt: NOW },
@@ -90,7 +100,11 @@ function allPages(words: Words): string[] {
     ...consoleSamples(words),
     sessionsPage(words, { ...view, sessions: listed }),
     sessionsPage(words, { ...view, sessions: listed, providerNames: new Map([['staff', 'Staff']]) }),
-    sessionsPage(words, { ...view, sessions: [] }),
+    sessionsPage(words, { ...view, sessions: [], username: '', count: 0, ended: { ended: 0 } }),
+    storeAwayPage(words, 'sessions'),
+    ...listed.flatMap(session =>
+      [true, false].map(all => endQuestionPage(words, { session, all, isOwn: all, deviceName: view.deviceName })),
+    ),
     ...[[good], [warning], [failure]].map(findings => healthPage(words, findings)),
   ]
 }

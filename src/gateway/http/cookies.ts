@@ -14,6 +14,8 @@ export interface CookieNames {
   readonly moved: string
   /** The language that somebody has chosen for the console and their account page. */
   readonly language: string
+  /** For the next page: sessions have just been ended. */
+  readonly ended: string
 }
 
 /** Set by the login page itself, for the callback alone. */
@@ -29,6 +31,7 @@ export function cookieNames(settings: Pick<Settings, 'BASE_URL'>): CookieNames {
     signedOut: `${prefix}menshen_signed_out`,
     moved: `${prefix}menshen_moved`,
     language: `${prefix}menshen_language`,
+    ended: `${prefix}menshen_ended`,
   }
 }
 

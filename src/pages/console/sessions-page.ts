@@ -1,8 +1,9 @@
-// Who is signed in, and ending a session.
+// Who is signed in, and the way to end a session.
 import { html } from 'hono/html'
 import { OWN_PATHS } from '../../own-paths.ts'
 import type { Listed } from '../../session/session-listing.ts'
 import { roleName } from '../account-page.ts'
+import type { DeviceNames } from '../device-name.ts'
 import { moment } from '../moment.ts'
 import type { Words } from '../words/words.ts'
 import { consoleFrame } from './console-frame.ts'
@@ -14,51 +15,73 @@ interface SessionsView {
   readonly ownKey: string
   /** What each of several providers is called, by its id; absent where there is one. */
   readonly providerNames: ReadonlyMap<string, string> | undefined
+  readonly deviceName: DeviceNames
+  /** Whose sessions; empty for everybody's. */
   readonly username: string
-  readonly next: string | undefined
+  /** How many there are of everybody. */
+  readonly count?: number
+  readonly isFirst: boolean
+  readonly next?: string
+  /** What has just been ended. */
+  readonly ended: { readonly ended: number; readonly user?: string } | undefined
 }
 
 export function sessionsPage(words: Words, view: SessionsView): string {
   const { t } = words
+  const { sessions, username, isFirst, next } = view
   return consoleFrame(words, {
     section: 'sessions',
-    body: html`<form method="get" class="search" role="search">
+    body: html`${endedNotice(words, view)}
+<form method="get" class="search" role="search">
 <label for="username">${t('console.search')}</label>
-<input id="username" name="username" value="${view.username}" autocomplete="off">
+<input id="username" name="username" value="${username}" autocomplete="off">
 <button type="submit" class="button small">${t('console.search_button')}</button>
 </form>
-${view.sessions.length === 0 ? html`<p class="hint">${t('console.nobody')}</p>` : sessionTable(words, view)}
-${view.next ? html`<p><a href="${nextUrl(view.username, view.next)}">${t('console.next_page')}</a></p>` : ''}`,
+${lead(words, view)}
+${sessions.length > 0 ? sessionTable(words, view) : ''}
+${sessions.length === 0 && !next ? html`<p class="hint">${t('console.nobody')}</p>` : ''}
+${isFirst ? '' : html`<p><a href="${pageUrl(username)}">${t('console.first_page')}</a></p>`}
+${next ? html`<p><a href="${pageUrl(username, next)}">${t('console.next_page')}</a></p>` : ''}`,
   })
 }
 
-function sessionTable(words: Words, { sessions, ownKey, providerNames }: SessionsView) {
+function endedNotice({ t }: Words, { ended: said }: SessionsView) {
+  if (!said) return ''
+  const { ended, user = t('console.unreadable') } = said
+  const sentence = ended > 0 ? t('console.ended', { user, ended }) : t('console.ended_none')
+  return html`<div class="notice good" role="status"><p>${sentence}</p></div>`
+}
+
+function lead({ t }: Words, { username, count }: SessionsView) {
+  if (count !== undefined) return html`<p class="lead">${t('console.count', { count })}</p>`
+  return html`<p class="lead">${t('console.found', { username })} <a href="${OWN_PATHS.consoleSessions}">${t('console.show_all')}</a></p>`
+}
+
+function sessionTable(words: Words, view: SessionsView) {
   const { t } = words
   const columns = [
     t('console.user'),
-    ...(providerNames ? [t('session.provider')] : []),
+    ...(view.providerNames ? [t('session.provider')] : []),
     t('session.role'),
+    t('device.title'),
     t('console.signed_in_at'),
     t('console.seen_at'),
     t('session.expires'),
     t('console.action'),
   ]
-  const rows = sessions.map(session => sessionRow(words, session, session.key === ownKey, providerNames))
+  const rows = view.sessions.map(session => sessionRow(words, session, view))
   return table({ label: { text: t('console.sessions') }, columns, rows })
 }
 
-function sessionRow(
-  words: Words,
-  { key, publicPart, expiresAt }: Listed,
-  own: boolean,
-  providerNames: SessionsView['providerNames'],
-) {
+function sessionRow(words: Words, { key, publicPart, expiresAt }: Listed, view: SessionsView) {
   const { t } = words
+  const { ownKey, providerNames } = view
   const { provider = '' } = publicPart ?? {}
   const who = publicPart ? html`${publicPart.nickname} <code>${publicPart.username}</code>` : t('console.unreadable')
-  return row(html`${who}${own ? html` <span class="tag">${t('console.own_session')}</span>` : ''}`, [
+  return row(html`${who}${key === ownKey ? html` <span class="tag">${t('console.own_session')}</span>` : ''}`, [
     ...(providerNames ? [cell(t('session.provider'), providerNames.get(provider) ?? provider)] : []),
     cell(t('session.role'), publicPart ? roleName(words, publicPart.userRole) : ''),
+    cell(t('device.title'), publicPart ? deviceOf(words, publicPart, view) : ''),
     cell(t('console.signed_in_at'), publicPart ? moment(words, publicPart.signedInAt) : ''),
     cell(t('console.seen_at'), publicPart ? moment(words, publicPart.seenAt) : ''),
     cell(t('session.expires'), moment(words, expiresAt)),
@@ -66,13 +89,18 @@ function sessionRow(
   ])
 }
 
+function deviceOf(words: Words, { userAgent, address }: NonNullable<Listed['publicPart']>, view: SessionsView) {
+  const device = view.deviceName(words, userAgent)
+  return html`${device}<br><span class="dim">${address ?? words.t('device.address_unknown')}</span>`
+}
+
 function endButtons({ t }: Words, key: string, user: string) {
-  return html`<form method="post" action="${OWN_PATHS.endSession}" class="actions"><input type="hidden" name="session" value="${key}">
+  return html`<form method="get" action="${OWN_PATHS.consoleEndQuestion}" class="actions"><input type="hidden" name="session" value="${key}">
 <button type="submit" class="button small quiet" aria-label="${t('console.end_label', { user })}">${t('console.end')}</button>
 <button type="submit" name="all" value="yes" class="button small quiet" aria-label="${t('console.end_all_label', { user })}">${t('console.end_all')}</button></form>`
 }
 
-function nextUrl(username: string, after: string): string {
-  const query = new URLSearchParams({ ...(username && { username }), after })
-  return `${OWN_PATHS.consoleSessions}?${query}`
+function pageUrl(username: string, after?: string): string {
+  const query = new URLSearchParams({ ...(username && { username }), ...(after && { after }) })
+  return query.size === 0 ? OWN_PATHS.consoleSessions : `${OWN_PATHS.consoleSessions}?${query}`
 }

@@ -1,6 +1,7 @@
 // What users and developers read, in English.
 import { enAudit } from './en-audit.ts'
 import { enConsole } from './en-console.ts'
+import { enPeople } from './en-people.ts'
 import { enRules } from './en-rules.ts'
 import { enSettings } from './en-settings.ts'
 import type { Sentences } from './sentences.ts'
@@ -16,6 +17,7 @@ export const en: Sentences<typeof zhCN> = {
   ...enSettings,
   ...enAudit,
   ...enRules,
+  ...enPeople,
   'language.name': 'English',
   'app.name': 'Sign-in',
   'page.footer': 'Menshen',

@@ -1,0 +1,11 @@
+// A page of the console whose facts are in a store that is away.
+import { html } from 'hono/html'
+import type { Words } from '../words/words.ts'
+import { consoleFrame } from './console-frame.ts'
+
+export function storeAwayPage(words: Words, section: 'sessions'): string {
+  return consoleFrame(words, {
+    section,
+    body: html`<div class="notice bad" role="alert"><p>${words.t('console.store_away')}</p></div>`,
+  })
+}

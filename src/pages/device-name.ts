@@ -1,0 +1,50 @@
+// A device in words, from what its browser says of itself: "Chrome · Windows", "WeChat · Android", "Safari · iPhone".
+import type { Words } from './words/words.ts'
+
+export type DeviceNames = (words: Words, userAgent: string | undefined) => string
+
+/** Longer than browsers need to name themselves. */
+const LONGEST = 256
+
+/** What the library takes for Chrome or Safari, and what is called differently in different languages. The first that fits. */
+const APPS = [
+  [/wxwork\//i, 'wecom'],
+  [/MicroMessenger/i, 'wechat'],
+  [/DingTalk/i, 'dingtalk'],
+  [/\b(Lark|Feishu)\//i, 'feishu'],
+  [/AlipayClient/i, 'alipay'],
+  [/ QQ\//, 'qq'],
+  [/QQBrowser/i, 'qq_browser'],
+  [/\bUC?Browser\//i, 'uc'],
+  [/HuaweiBrowser/i, 'huawei'],
+  [/MiuiBrowser/i, 'xiaomi'],
+  [/VivoBrowser/i, 'vivo'],
+  [/HeyTapBrowser/i, 'oppo'],
+  [/baiduboxapp/i, 'baidu'],
+  [/\bQuark\//i, 'quark'],
+  [/\b(QIHU|360SE|360EE)\b/i, 'qihoo'],
+  [/\bMetaSr\b|Sogou/i, 'sogou'],
+] as const satisfies readonly (readonly [RegExp, string])[]
+
+/** The library is loaded by the first page that needs it, not at the start. */
+export async function loadDeviceNames(): Promise<DeviceNames> {
+  const { default: bowser } = await import('bowser')
+  // Of a browser that it does not know, the library gives whatever stands there.
+  const browsers = new Set<unknown>(Object.values(bowser.BROWSER_MAP))
+  const systems = new Set<unknown>(Object.values(bowser.OS_MAP))
+
+  return ({ t }, userAgent = '') => {
+    const text = userAgent.slice(0, LONGEST)
+    if (text.trim() === '') return t('device.unknown')
+    const { browser, os, platform } = bowser.parse(text)
+    const app = APPS.find(([pattern]) => pattern.test(text))?.[1]
+    const program = app ? t(`device.${app}`) : known(browsers, browser.name)?.replace(/^Microsoft /, '')
+    const system = /HarmonyOS/i.test(text) ? 'HarmonyOS' : known(systems, os.name)
+    const machine = platform.model === 'iPhone' || platform.model === 'iPad' ? platform.model : system
+    return [program, machine].filter(Boolean).join(' · ') || t('device.unknown')
+  }
+}
+
+function known(names: ReadonlySet<unknown>, name: string | undefined): string | undefined {
+  return names.has(name) ? name : undefined
+}

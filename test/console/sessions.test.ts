@@ -1,0 +1,145 @@
+// The console's list of sessions, from outside: who, where from, page by page, and a question before anything ends.
+import assert from 'node:assert/strict'
+import test, { type TestContext } from 'node:test'
+import { type Client, signIn } from '../kit/client.ts'
+import { openMenshen } from '../kit/menshen.ts'
+import { startScriptedProvider } from '../kit/scripted-provider.ts'
+
+const LIST = '/_menshen/console/sessions'
+const ASK = '/_menshen/console/sessions/end'
+const END = '/_menshen/console/end'
+const WECHAT =
+  'Mozilla/5.0 (Linux; Android 13; wv) AppleWebKit/537.36 Chrome/116 Mobile MicroMessenger/8.0.49 WeChat/arm64'
+
+async function setUp(t: TestContext, env = {}) {
+  const provider = await startScriptedProvider()
+  const menshen = await openMenshen({ RATE_LIMIT_PER_MINUTE: '0', ...provider.settings, ...env })
+  t.after(() => Promise.all([menshen.close(), provider.close()]))
+  async function user(username: string, headers: Record<string, string> = {}): Promise<Client> {
+    const client = menshen.visitor()
+    await client.get(`/callback?code=${provider.codeFor({ username })}&state=abc_idp`, { headers })
+    menshen.passSeconds(1)
+    return client
+  }
+  const origin = { headers: { origin: menshen.url } }
+  return { menshen, provider, user, origin }
+}
+
+function rowsOf(html: string): string[] {
+  return [...html.matchAll(/<tr role="row"><th scope="row".*?<\/tr>/gs)].map(([row]) => row)
+}
+
+function keyOf(html: string): string {
+  return /name="session" value="([\w-]{43})"/.exec(html)?.[1] ?? assert.fail('no session')
+}
+
+const isIn = async (client: Client) => (await client.get('/_menshen/me')).status === 200
+
+test('each session says who, in which role, on what device, from where, since and until when', async t => {
+  const { user } = await setUp(t, { TRUSTED_PROXIES: '127.0.0.1' })
+  await user('lisi', { 'user-agent': WECHAT, 'x-forwarded-for': '192.0.2.7' })
+  const admin = await user('admin')
+  const [own = '', theirs = '', ...more] = rowsOf((await admin.get(LIST)).text)
+  assert.deepEqual(more, [])
+  assert.match(own, /<code>admin<\/code>.*当前会话.*开发者.*未知设备/s)
+  assert.match(theirs, /<code>lisi<\/code>.*普通用户.*微信 · Android.*192\.0\.2\.7/s)
+  assert.deepEqual(
+    theirs.match(/datetime="[^"]+"/g),
+    ['08:00:00', '08:00:00', '10:00:00'].map(time => `datetime="2026-03-01T${time}.000Z"`),
+  )
+})
+
+test('the newest come first, fifty on a page, counted; a name finds its own', async t => {
+  const { user } = await setUp(t)
+  for (let n = 0; n < 59; n++) await user(`user-${n}`)
+  const admin = await user('admin')
+  const first = (await admin.get(LIST)).text
+  assert.match(first, /共有 60 个会话/)
+  const next = /<a href="([^"]*)">下一页/.exec(first)?.[1]?.replaceAll('&amp;', '&') ?? assert.fail()
+  assert.match(next, /^\/_menshen\/console\/sessions\?after=/)
+  const second = (await admin.get(next)).text
+  assert.doesNotMatch(second, /下一页/)
+  assert.match(second, /<a href="\/_menshen\/console\/sessions">回到第一页/)
+  const names = [...rowsOf(first), ...rowsOf(second)].map(row => /<code>([^<]*)/.exec(row)?.[1])
+  assert.deepEqual(names, ['admin', ...Array.from({ length: 59 }, (_, n) => `user-${58 - n}`)])
+  assert.equal(rowsOf(first).length, 50)
+
+  const found = (await admin.get(`${LIST}?username=+user-7+`)).text
+  assert.deepEqual(
+    rowsOf(found).map(row => /<code>([^<]*)/.exec(row)?.[1]),
+    ['user-7'],
+  )
+  for (const after of ['x', '%00', '1:', `${'9'.repeat(5000)}`, '%F0%9F%92%A9', '1:%27%22%3E%3Cscript%3E'])
+    for (const query of [`after=${after}`, `username=user-7&after=${after}`])
+      assert.equal((await admin.get(`${LIST}?${query}`)).status, 200, query)
+})
+
+test('a question comes first, then the end, then a notice that says it once', async t => {
+  const { user, origin } = await setUp(t)
+  const [one, other] = [await user('lisi'), await user('lisi')]
+  const admin = await user('admin')
+  const session = keyOf((await admin.get(`${LIST}?username=lisi`)).text)
+  for (const [all, question] of [
+    ['', '要结束 lisi 的这个会话吗？'],
+    ['&all=yes', '要结束 lisi 的全部会话吗？'],
+  ] as const) {
+    const asked = await admin.get(`${ASK}?session=${session}${all}`)
+    assert.equal(asked.status, 200)
+    assert.match(asked.text, new RegExp(`<h1>${question}</h1>`))
+    assert.match(asked.text, new RegExp(`<form method="post" action="${END}"`))
+    assert.equal(keyOf(asked.text), session)
+    assert.equal(asked.text.includes('name="all"'), all !== '')
+  }
+  assert.deepEqual([await isIn(one), await isIn(other)], [true, true], 'a question ends nothing')
+
+  const done = await admin.post(END, { session }, origin)
+  assert.deepEqual([done.status, done.headers.location], [303, LIST])
+  assert.match((await admin.follow(done)).text, /role="status"><p>已结束 lisi 的 1 个会话。/)
+  assert.doesNotMatch((await admin.get(LIST)).text, /role="status"/)
+  assert.deepEqual([await isIn(one), await isIn(other)], [true, false], 'the newest was listed first')
+
+  const again = await admin.get(`${ASK}?session=${session}`)
+  assert.deepEqual([again.status, again.headers.location], [302, LIST])
+  assert.match((await admin.follow(again)).text, /没有结束任何会话/)
+  const rest = keyOf((await admin.get(`${LIST}?username=lisi`)).text)
+  await admin.follow(await admin.post(END, { session: rest, all: 'yes' }, origin))
+  assert.ok(!(await isIn(one)))
+  const own = keyOf((await admin.get(`${LIST}?username=admin`)).text)
+  assert.match((await admin.get(`${ASK}?session=${own}`)).text, /这是您自己正在使用的会话/)
+})
+
+test('only a developer is asked, whatever the key; a key that is none leads back to the list', async t => {
+  const { user } = await setUp(t)
+  const [common, admin] = [await user('lisi'), await user('admin')]
+  const session = keyOf((await admin.get(`${LIST}?username=lisi`)).text)
+  assert.equal((await common.get(`${ASK}?session=${session}`)).status, 403)
+  for (const key of ['', 'x', '..%2F', 'a'.repeat(43), '%00'.repeat(43), `${session}x`])
+    assert.equal((await admin.get(`${ASK}?session=${key}`)).headers.location, LIST, key)
+})
+
+test('a notice is made of a cookie that anybody may have written: it is text, or nothing', async t => {
+  const { user } = await setUp(t)
+  const admin = await user('admin')
+  const session = `menshen_session=${admin.cookies.get('menshen_session')}`
+  const shown = async (said: string) => {
+    const headers = { cookie: `${session}; menshen_ended=${said}` }
+    const { status, text } = await admin.get(LIST, { headers })
+    assert.equal(status, 200)
+    return /role="status"><p>(.*?)<\/p>/.exec(text)?.[1]
+  }
+  const encoded = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  assert.equal(await shown(encoded({ ended: 2, user: '<img src=x>' })), '已结束 &lt;img src=x&gt; 的 2 个会话。')
+  for (const said of ['x', '%', encoded(null), encoded({ ended: '2' }), encoded({ ended: -1 }), encoded([])])
+    assert.equal(await shown(said), undefined, said)
+})
+
+test('hostile names of browsers are text', async t => {
+  const { user, provider, menshen } = await setUp(t)
+  for (const agent of ['<script>alert(1)</script>', '"onmouseover=alert(1) x="', `Chrome/1 ${'x'.repeat(3000)}`])
+    await user('lisi', { 'user-agent': agent })
+  const admin = menshen.visitor()
+  await signIn(admin, provider, { username: 'admin' })
+  const page = await admin.get(LIST)
+  assert.equal(rowsOf(page.text).length, 4)
+  assert.doesNotMatch(page.text, /alert|xxxx/)
+})
