@@ -2,6 +2,8 @@
 // SCREENSHOTS=folder makes pictures of them as well.
 
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
@@ -34,6 +36,7 @@ let usual: Menshen
 let incomplete: Menshen
 let endless: Menshen
 let providerUrl = ''
+let endQuestion = ''
 const states: Partial<Record<Who, State>> = {}
 
 const STOPS: readonly Stop[] = [
@@ -45,6 +48,7 @@ const STOPS: readonly Stop[] = [
   { name: 'home', who: 'developer', url: () => `${usual.url}/` },
   { name: 'console', who: 'developer', url: () => `${usual.url}/_menshen/console` },
   { name: 'console sessions', who: 'developer', url: () => `${usual.url}/_menshen/console/sessions` },
+  { name: 'console, before an end', who: 'developer', url: () => endQuestion },
   { name: 'console settings', who: 'developer', url: () => `${usual.url}/_menshen/console/settings` },
   { name: 'console rules', who: 'developer', url: () => `${usual.url}/_menshen/console/rules?path=/x&role=common` },
   {
@@ -75,6 +79,7 @@ before(async () => {
   states.common = await signedInAs(usual.url, /zhangsan/)
   states.developer = await signedInAs(usual.url, /admin/)
   states.endless = await signedInAs(endless.url)
+  endQuestion = await askedToEnd(states.developer)
 })
 
 after(async () => {
@@ -185,6 +190,21 @@ test('by ear: every page has one heading, one main part, a title, a language, an
   assert.equal(new Set(different).size, different.length)
 })
 
+test('axe-core finds nothing on any page, by day or by night', async t => {
+  const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+  const found: string[] = []
+  const visit = createVisits(t, { reducedMotion: 'reduce' })
+  for (const stop of ours) {
+    const page = await visit(stop)
+    await page.evaluate(axe)
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      for (const fault of await page.evaluate(runAxe, colorScheme)) found.push(`${stop.name}, ${colorScheme}: ${fault}`)
+    }
+  }
+  assert.deepEqual(found, [])
+})
+
 test('an error is an alert, and only an error is one', async t => {
   const alerts = new Map<string, string>()
   const visit = createVisits(t)
@@ -253,6 +273,21 @@ async function signedInAs(url: string, user?: RegExp): Promise<State> {
   return state
 }
 
+/** Where somebody gets who wants to end the first session of the list. */
+async function askedToEnd(storageState: State): Promise<string> {
+  const context = await browser.newContext({ storageState })
+  const page = await context.newPage()
+  await page.goto(`${usual.url}/_menshen/console/sessions`)
+  await page
+    .getByRole('button', { name: /^结束会话：/ })
+    .first()
+    .click()
+  await page.waitForURL('**/sessions/end?*')
+  const url = page.url()
+  await context.close()
+  return url
+}
+
 /** Opens pages one after the other, in a window for each kind of person. */
 function createVisits(t: TestContext, options: BrowserContextOptions = {}) {
   const windows = new Map<Who, Page>()
@@ -279,6 +314,15 @@ async function tabTo(page: Page, name: string): Promise<void> {
 }
 
 // What follows runs in the page, each function by itself.
+
+/** By night only the colours are different. */
+async function runAxe(colorScheme: 'light' | 'dark'): Promise<string[]> {
+  type Violation = { id: string; nodes: { html: string }[] }
+  type Axe = { run(options: { runOnly?: string[] }): Promise<{ violations: Violation[] }> }
+  const { axe } = globalThis as unknown as { axe: Axe }
+  const { violations } = await axe.run(colorScheme === 'dark' ? { runOnly: ['color-contrast'] } : {})
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(', ')}`)
+}
 
 /** The buttons and links of which an edge is beyond the window or what scrolls inside of it. */
 function cutButtons(): string[] {
