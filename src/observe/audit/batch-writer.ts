@@ -23,6 +23,8 @@ interface BatchWriterOptions<Item> {
 const MOST_WAITING = 10_000
 /** Sealed within a few milliseconds, so that requests do not wait for it. */
 const MOST_IN_A_BATCH = 256
+/** The embedded store proves every session anew after a write: somebody who is refused all the time must not cause many. */
+const GATHER_MS = 50
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 30_000
 const TELL_AGAIN_MS = 60_000
@@ -45,7 +47,7 @@ export function createBatchWriter<Item>({ write, to, report }: BatchWriterOption
   async function run(): Promise<void> {
     let failures = 0
     while ((waiting.length > 0 || isAskedFor) && !isOver) {
-      await nextTurn()
+      await gather()
       isAskedFor = false
       try {
         waiting.splice(0, await write(waiting.slice(0, MOST_IN_A_BATCH)))
@@ -60,10 +62,19 @@ export function createBatchWriter<Item>({ write, to, report }: BatchWriterOption
     isRunning = false
   }
 
+  async function gather(): Promise<void> {
+    if (waiting.length >= MOST_IN_A_BATCH) await nextTurn()
+    else await pauseUntilClosing(GATHER_MS, true)
+  }
+
   async function rest(failures: number): Promise<void> {
-    const { signal } = closing
-    const ms = signal.aborted ? FIRST_PAUSE_MS : Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS)
-    await pause(ms, undefined, { ref: false, ...(signal.aborted ? {} : { signal }) }).catch(() => {})
+    if (closing.signal.aborted) await pause(FIRST_PAUSE_MS)
+    else await pauseUntilClosing(Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS), false)
+  }
+
+  /** `ref`: the process does not end by itself meanwhile. */
+  async function pauseUntilClosing(ms: number, ref: boolean): Promise<void> {
+    await pause(ms, undefined, { ref, signal: closing.signal }).catch(() => {})
   }
 
   return {
