@@ -240,6 +240,12 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.deepEqual(keysIn(second), rest)
     })
 
+    test('a page can begin behind any text, also one that is too long for a key', async () => {
+      await createTen()
+      for (const [after, rest] of Object.entries({ a: 10, 'session:8': 1, ['x'.repeat(5000)]: 0, 门: 0 }))
+        assert.equal((await store.list({ label: 'all', after, limit: 10 })).entries.length, rest)
+    })
+
     test('a listed entry is as complete as one that was read', async () => {
       await store.create('k', entry('a', ['label']))
       assert.deepEqual((await store.list({ label: 'label', limit: 1 })).entries, [await stored('k')])

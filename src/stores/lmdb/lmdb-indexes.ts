@@ -11,6 +11,8 @@ type Indexes = Pick<LmdbFiles, 'byLabel' | 'byExpiry' | 'bySince'>
 export type ExpiryKey = [expiresAt: number, key: string]
 
 const NOTHING = Buffer.alloc(0)
+/** Longer than any key: lmdb-js fails at texts that do not fit in a page. */
+const LONGEST_KEY = 500
 
 /** Only what differs: most changes leave a session listed and expiring as it was. */
 export function updateIndexes({ byLabel, byExpiry, bySince }: Indexes, key: string, old?: Entry, next?: Entry): void {
@@ -30,7 +32,8 @@ export function updateIndexes({ byLabel, byExpiry, bySince }: Indexes, key: stri
 /** In their order, those behind `after`. */
 export function* keysWithLabel({ byLabel }: Indexes, label: string, after: string): Generator<string> {
   const prefix = underLabel(label)
-  for (const name of byLabel.getKeys({ start: prefix + after, exclusiveStart: true, end: `${prefix}\uffff` }))
+  const start = prefix + after.slice(0, LONGEST_KEY)
+  for (const name of byLabel.getKeys({ start, exclusiveStart: true, end: `${prefix}\uffff` }))
     yield name.slice(prefix.length)
 }
 
