@@ -223,12 +223,36 @@ suite('admit', () => {
     assert.equal((await menshen.admit(request('/page', { accept: 'application/json' }))).answer?.status, 401)
     assert.equal((await menshen.admit(request('/page', PAGE, 'POST'))).answer?.status, 401)
     assert.equal((await menshen.admit(request('/finance/a', { ...PAGE, cookie }))).answer?.status, 403)
-    const { requestId, ...rest } = await menshen.admit(request('/public/a'))
+    const { requestId, require, ...rest } = await menshen.admit(request('/public/a'))
     assert.deepEqual(rest, { cookies: [] })
     assert.match(requestId, /^[\w-]{8,128}$/)
     assert.equal((await menshen.admit(request('/public/a', { cookie }))).user?.userRole, 'common')
     // Whatever stands at our own address is ours.
     assert.equal((await menshen.admit(request('/login'))).answer?.status, 200)
+  })
+
+  test('can be asked for more than the rules say: a user, or one of a few roles', async t => {
+    const { menshen, signIn, lines } = await setUp(t, { rules })
+    const cookie = await signIn({ username: 'lisi' })
+    const user = await menshen.admit(request('/public/a', { ...PAGE, cookie }))
+    assert.equal(user.require(), undefined)
+    assert.equal(user.require(['developer', 'common']), undefined)
+    const refused = user.require(['developer'])
+    assert.equal(refused?.status, 403)
+    assert.equal(refused.headers.get('x-request-id'), user.requestId)
+    assert.match(await refused.text(), new RegExp(`lisi[^]*${user.requestId}`))
+    assert.ok(
+      lines.some(
+        ({ event, facts }) => event === 'refused' && 'requestId' in facts && facts.requestId === user.requestId,
+      ),
+    )
+    assert.equal(user.require([])?.status, 403)
+    const visitor = await menshen.admit(request('/public/a', PAGE))
+    assert.equal(visitor.require()?.headers.get('location'), '/login')
+    const script = await menshen.admit(request('/public/a', { accept: 'application/json' }))
+    assert.equal(script.require(['developer'])?.status, 401)
+    const own = await menshen.admit(request('/login'))
+    assert.equal(own.require(), own.answer)
   })
 
   test('judges the path in its one canonical form, as the application could read it', async t => {
@@ -330,6 +354,14 @@ suite('admit', () => {
 })
 
 suite('sendAnswer', () => {
+  test('keeps the cookies that are set already', async t => {
+    const url = await serve(t, (_, response: ServerResponse) => {
+      response.setHeader('set-cookie', ['theirs=1', 'ours=old'])
+      sendAnswer(response, new Response('x', { headers: { 'set-cookie': 'ours=new' } }))
+    })
+    assert.deepEqual((await createClient(url).get('/')).setCookies, ['theirs=1', 'ours=new'])
+  })
+
   test('sends what is there as a whole, and the rest as it comes', async t => {
     const { promise: later, resolve: goOn } = Promise.withResolvers<void>()
     const slow = () =>

@@ -1,6 +1,8 @@
 // What the compiler knows of the library: roles and fields are those that the options name. Checked by tsc alone.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import express from 'express'
 import { createMenshen, defineConfig, type Menshen, type MenshenOptions, readSettings, type Session } from 'menshen'
+import * as forExpress from 'menshen/express'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 const is = <_Holds extends true>() => {}
@@ -77,4 +79,20 @@ export async function options() {
   const loose: MenshenOptions = { rules: [{ path: '/', roles: ['anything'] }] }
   const menshen = await createMenshen(loose)
   is<Same<typeof menshen, Menshen<string, string>>>()
+}
+
+/** Without a registered instance any role and field; an instance of whichever roles will do. */
+export async function inExpress() {
+  const app = express()
+  app.use(forExpress.menshen(await createMenshen()))
+  app.use(forExpress.menshen(await createMenshen({ roles: [{ role: 'auditor', groups: ['audit'] }] })))
+  app.get('/', forExpress.requireUser(), forExpress.requireRole('developer', 'auditor'), ({ user }) => {
+    is<Same<typeof user, Express.User | undefined>>()
+    const session: Session | undefined = user
+    return session
+  })
+  // @ts-expect-error: what is to be checked
+  forExpress.requireRole()
+  // @ts-expect-error: what createMenshen gives
+  forExpress.menshen({})
 }

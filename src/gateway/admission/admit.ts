@@ -50,7 +50,7 @@ export function admit(context: GatewayContext, visit: Visit, asked: Visit = visi
 }
 
 /** For those who observe. */
-function note(context: GatewayContext, visit: Visit, admission: Admission): Admission {
+export function note(context: GatewayContext, visit: Visit, admission: Admission): Admission {
   const { outcome } = admission
   const { observed, method, path } = visit
   observed.outcome = outcome === 'limited' ? 'refused' : outcome

@@ -5,6 +5,7 @@ import { isOwnPath } from '../../own-paths.ts'
 import { tokenExpiresAt } from '../../session/session-record.ts'
 import type { Role } from '../../settings/config/config-file.ts'
 import { type Admission, admit, identify } from '../admission/admit.ts'
+import { createRequire } from '../admission/require.ts'
 import { turnedAway } from '../admission/turned-away.ts'
 import type { GatewayContext } from '../context.ts'
 import type { StatusAnswer } from '../forward-auth/check.ts'
@@ -28,6 +29,11 @@ export interface Admitted<R extends Role = Role, F extends string = string> {
   readonly cookies: readonly string[]
   /** By which our log lines are found; for the application's own, and for `X-Request-Id` of its answer. */
   readonly requestId: string
+  /**
+   * For a page that wants more than the rules say: that somebody is signed in, with one of these roles if any are named.
+   * `undefined` if so; otherwise what is to be sent in its place.
+   */
+  require(roles?: readonly R[]): Response | undefined
 }
 
 export interface Embedded<R extends Role = Role, F extends string = string> {
@@ -105,7 +111,10 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
     async admit(request, source = {}) {
       const { observed, visit } = begin(request, source)
       const { requestId } = observed
-      const instead = (answer: Response): Admitted => ({ answer: sent(observed, answer), cookies: [], requestId })
+      const instead = (answer: Response): Admitted => {
+        sent(observed, answer)
+        return { answer, cookies: [], requestId, require: () => answer }
+      }
       if (!visit) {
         observed.outcome = 'refused'
         return instead(unreadableAnswer(context, headersOf(request), requestId))
@@ -119,7 +128,8 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       context.observation.ended(observed, 0)
       const { loaded, bearer, cookies } = admission
       const known = loaded ?? bearer
-      return { ...(known && { user: toUserSession(known) }), cookies, requestId }
+      const require = createRequire(context, visit, admission)
+      return { ...(known && { user: toUserSession(known) }), cookies, requestId, require }
     },
   }
 }

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { drain } from './drain.ts'
-import { newRequestId, REQUEST_ID } from './request-id.ts'
+import { REQUEST_ID } from './request-id.ts'
 
 type Reader = ReadableStreamDefaultReader<Uint8Array>
 type Read = Awaited<ReturnType<Reader['read']>>
@@ -29,11 +29,6 @@ export async function send(response: ServerResponse, answer: Response, requestId
   response.writeHead(answer.status, { ...headers, 'content-length': body.length })
   response.end(body)
   drain(response.req)
-}
-
-/** Writes an answer of Menshen's to a response of node:http, as a stream where it is one. */
-export function sendAnswer(response: ServerResponse, answer: Response): Promise<void> {
-  return send(response, answer, answer.headers.get(REQUEST_ID) ?? newRequestId())
 }
 
 /** What is at hand: nearly always all of it. */

@@ -10,9 +10,9 @@ import { startMenshen } from '../kit/process.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { until } from './scene.ts'
 
-const FOLDER = fileURLToPath(new URL('../../examples/express/', import.meta.url))
+const FOLDER = fileURLToPath(new URL('../../examples/behind-gateway/', import.meta.url))
 
-test('the Express example greets whom Menshen names, and nobody else', async t => {
+test('the example behind the gateway greets whom Menshen names, and nobody else', async t => {
   const provider = await startScriptedProvider()
   t.after(() => provider.close())
   const [port, menshenPort] = [String(await freePort()), String(await freePort())]

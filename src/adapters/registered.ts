@@ -1,0 +1,22 @@
+// What the adapters share: the types of the instance that an application registers, and what a page may want.
+import { type Menshen, MenshenError, type Session } from '../index.ts'
+
+/** Of `{ auth: typeof auth }`; otherwise any role and field. */
+export type SessionOf<Registered> = Registered extends { readonly auth: Menshen<infer R, infer F> }
+  ? Session<R, F>
+  : Session
+
+/** A list by mistake, or nothing, would refuse everybody: said at the start, not to the first user. */
+export function demandRoles(roles: readonly unknown[]): void {
+  const areNames = roles.length > 0 && roles.every(role => typeof role === 'string' && role !== '')
+  if (!areNames)
+    throw new MenshenError(
+      'bad_settings',
+      "requireRole: expected names of roles, for example requireRole('developer').",
+    )
+}
+
+/** The program has the order wrong: nobody knows who is there. */
+export function notInFront(name: 'requireUser' | 'requireRole', remedy: string): MenshenError {
+  return new MenshenError('bad_settings', `${name}: Menshen does not stand in front of this route; ${remedy}.`)
+}
