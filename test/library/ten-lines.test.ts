@@ -20,12 +20,13 @@ test('ten lines and nothing set up are an application that knows its users', asy
   const port = await freePort()
   await run(t, lines.join('\n').replaceAll('3000', String(port)).replace("'menshen'", `'${DOOR}'`))
   const visitor = createClient(`http://localhost:${port}`)
-  await until(() =>
+  const isReady = () =>
     visitor.get('/_menshen/ready').then(
       ({ status }) => status === 200,
       () => false,
-    ),
-  )
+    )
+  // A machine that is busy with other tests may take this long to load everything.
+  await until(isReady, 60_000)
   const wanted = await visitor.get('/page?x=1', { headers: { accept: 'text/html' } })
   assert.equal(wanted.headers.location, '/login')
   const { text } = await visitor.follow(wanted)
