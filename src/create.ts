@@ -6,6 +6,7 @@ import { createScopedName } from './access/scoped-name.ts'
 import { MenshenError } from './errors.ts'
 import { createBearerCallers } from './gateway/admission/bearer-callers.ts'
 import { createLostCookieDetector } from './gateway/admission/lost-cookie.ts'
+import { createLiveStreams } from './gateway/console/live-streams.ts'
 import type { GatewayContext } from './gateway/context.ts'
 import { createEmbedded, type Embedded } from './gateway/embedded/embedded.ts'
 import { createOpenStreams } from './gateway/forward/open-streams.ts'
@@ -25,11 +26,14 @@ import { createAccessLog } from './observe/access-log.ts'
 import { createAudit } from './observe/audit/audit.ts'
 import { createTrailReader } from './observe/audit/trail-reader.ts'
 import { createExamination } from './observe/doctor/doctor.ts'
+import { createKnownFindings } from './observe/doctor/known-findings.ts'
 import { createTrials } from './observe/doctor/trials.ts'
 import { createReader, type Gathering, gatherAlone } from './observe/metrics/gathering.ts'
 import { createMetrics } from './observe/metrics/metrics.ts'
 import { createObservation, type Observer } from './observe/observation.ts'
 import { observedStore } from './observe/observed-store.ts'
+import { thisInstance } from './observe/series/this-instance.ts'
+import { createSeries } from './observe/series/time-series.ts'
 import { createShadowRefusals } from './observe/shadow-refusals.ts'
 import { openTracing } from './observe/tracing/open-tracing.ts'
 import { createLanguages } from './pages/words/languages.ts'
@@ -89,7 +93,8 @@ export async function createCore(options: CoreOptions): Promise<Menshen> {
   const eventLog = opened.adopt(createEventLog(log, now), events => events.close())
   const metrics = settings.METRICS_FROM === 'none' ? undefined : createMetrics()
   const shadowRefusals = createShadowRefusals(now)
-  const observers: Observer[] = [{ onEvent: eventLog.report }, shadowRefusals.observer]
+  const series = createSeries({ instance: thisInstance(now()), now })
+  const observers: Observer[] = [{ onEvent: eventLog.report }, series.observer, shadowRefusals.observer]
   if (metrics) observers.push(metrics.observer)
   if (settings.ACCESS_LOG) observers.push(createAccessLog(eventLog.write))
   const tracing = await openTracing({ baseUrl: settings.BASE_URL, store: settings.STORE })
@@ -110,9 +115,17 @@ export async function createCore(options: CoreOptions): Promise<Menshen> {
   const upstreams = opened.adopt(openUpstreams(settings, config), upstreams =>
     patience.wait(upstreams.close(patience.leftMs())),
   )
+  series.begin(store)
+  opened.defer(() => patience.wait(series.close()))
   const cookies = cookieNames(settings)
   const identities = createIdentities({ settings, keys: signingKeys, now, report })
   const lifecycle = { closing: false }
+  const liveStreams = createLiveStreams()
+  const endStreams = () => {
+    liveStreams.end()
+    upstreams.endStreams()
+  }
+  const examine = createExamination({ settings, config, plans, store, now })
   const context: GatewayContext = {
     settings,
     languages,
@@ -132,7 +145,10 @@ export async function createCore(options: CoreOptions): Promise<Menshen> {
     auditTrail: createTrailReader({ store, keyring }),
     attempts: createAttempts({ store, now }),
     trials: createTrials({ store, now }),
-    examine: createExamination({ settings, config, plans, store, now }),
+    examine,
+    findings: createKnownFindings(examine, now),
+    series,
+    liveStreams,
     rules: createRules(config.rules ?? []),
     shadowRefusals,
     bearers: createBearerCallers({ providers, roles, scopedName, now }),
@@ -156,12 +172,12 @@ export async function createCore(options: CoreOptions): Promise<Menshen> {
     prepareToClose() {
       lifecycle.closing = true
     },
-    endStreams: () => upstreams.endStreams(),
+    endStreams,
     reopenFiles: () => audit.reopenFile(),
     close(patienceMs = CLOSE_PATIENCE_MS) {
       if (closed) return closed
       patience.start(patienceMs)
-      upstreams.endStreams()
+      endStreams()
       closed = everything.disposeAsync().finally(() => patience.stop())
       return closed
     },

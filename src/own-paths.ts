@@ -12,6 +12,7 @@ export const OWN_PATHS = {
   consoleEndQuestion: '/_menshen/console/sessions/end',
   consoleHealth: '/_menshen/console/health',
   consoleRules: '/_menshen/console/rules',
+  consoleLive: '/_menshen/console/live',
   consoleSessions: '/_menshen/console/sessions',
   consoleSettings: '/_menshen/console/settings',
   doctor: '/_menshen/doctor',

@@ -4,8 +4,10 @@ import type { Rules } from '../access/rules.ts'
 import type { Measure, Report } from '../events.ts'
 import type { TrailReader } from '../observe/audit/trail-reader.ts'
 import type { Finding } from '../observe/doctor/finding.ts'
+import type { KnownFindings } from '../observe/doctor/known-findings.ts'
 import type { Trials } from '../observe/doctor/trials.ts'
 import type { Observation } from '../observe/observation.ts'
+import type { Series } from '../observe/series/time-series.ts'
 import type { ShadowRefusals } from '../observe/shadow-refusals.ts'
 import type { Languages } from '../pages/words/languages.ts'
 import type { Providers } from '../provider/providers.ts'
@@ -17,6 +19,7 @@ import type { Settings } from '../settings/read.ts'
 import type { Store } from '../stores/store.ts'
 import type { BearerCallers } from './admission/bearer-callers.ts'
 import type { LostCookieDetector } from './admission/lost-cookie.ts'
+import type { LiveStreams } from './console/live-streams.ts'
 import type { OpenStreams } from './forward/open-streams.ts'
 import type { RequestHeaders } from './forward/request-headers.ts'
 import type { Upstreams } from './forward/upstreams.ts'
@@ -53,6 +56,9 @@ export interface GatewayContext {
   readonly lifecycle: { closing: boolean }
   /** What the doctor finds. */
   readonly examine: () => Promise<Finding[]>
+  readonly findings: KnownFindings
+  readonly series: Series
+  readonly liveStreams: LiveStreams
   readonly report: Report
   readonly measure: Measure
   readonly observation: Pick<Observation, 'begun' | 'ended' | 'answered'>

@@ -11,6 +11,7 @@ import { showRules } from './console/console-rules.ts'
 import { showSessions } from './console/console-sessions.ts'
 import { showSettings } from './console/console-settings.ts'
 import { showOverview } from './console/overview.ts'
+import { streamOverview } from './console/overview-live.ts'
 import type { GatewayContext } from './context.ts'
 import { type NoForm, readForm } from './http/form.ts'
 import { errorAnswer, redirectAnswer, tooMany } from './http/page-answers.ts'
@@ -50,6 +51,7 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   [OWN_PATHS.me]: { GET: me, HEAD: me },
   [OWN_PATHS.metrics]: { GET: sendMetrics, HEAD: sendMetrics },
   [OWN_PATHS.console]: { GET: guarded(showOverview), HEAD: guarded(showOverview) },
+  [OWN_PATHS.consoleLive]: { GET: guarded(streamOverview) },
   [OWN_PATHS.consoleSessions]: { GET: guarded(showSessions), HEAD: guarded(showSessions) },
   [OWN_PATHS.consoleRules]: { GET: guarded(showRules), HEAD: guarded(showRules) },
   [OWN_PATHS.consoleEndQuestion]: { GET: guarded(askToEnd), HEAD: guarded(askToEnd) },

@@ -3,6 +3,8 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import test, { suite } from 'node:test'
 import { LOGIN_ERRORS } from '../../src/errors.ts'
+import { ALARMING } from '../../src/observe/problems.ts'
+import { plotOf } from '../../src/observe/series/plot.ts'
 import { accountPage } from '../../src/pages/account-page.ts'
 import { endQuestionPage } from '../../src/pages/console/end-question-page.ts'
 import { healthPage } from '../../src/pages/console/health-page.ts'
@@ -83,6 +85,20 @@ function allPages(words: Words): string[] {
   ]
   const finding = (level: 'good' | 'warning' | 'failure') => ({ name: level, level, seen: 'seen', remedy: '' })
   const { good, warning, failure } = { good: finding('good'), warning: finding('warning'), failure: finding('failure') }
+  const overview = {
+    range: 'hour' as const,
+    plot: plotOf([]),
+    isStoreAway: false,
+    problems: [],
+    providerNames: new Map(),
+    advice: [],
+    failures: [],
+  }
+  const problems = [
+    { kind: 'provider' as const, provider: '', since: NOW, failures: 2, people: 1 },
+    { kind: 'recovered' as const, provider: '', failures: 2, until: NOW },
+    ...ALARMING.map(code => ({ kind: 'event' as const, code, times: 2 })),
+  ]
   return [
     loginPage(words, { ...login, missing: ['CLIENT_ID'], signedOut: 'here' }),
     loginPage(words, { ...login, ways: [way, way], signedOut: 'everywhere' }),
@@ -95,9 +111,9 @@ function allPages(words: Words): string[] {
     lostCookiePage(words, { baseUrl: 'https://a.example', otherHost: 'b.example', requestId: 'r' }),
     ...sessions.map(session => refusedPage(words, session, { wanted: '/x', requestId: 'r' })),
     ...sessions.map(session => accountPage(words, { ...loaded, session }, 'Staff')),
-    overviewPage(words, { warnings: [] }),
-    overviewPage(words, { warnings: advice }),
     ...consoleSamples(words),
+    overviewPage(words, overview),
+    overviewPage(words, { ...overview, problems, advice, failures: [failure], isStoreAway: true }),
     sessionsPage(words, { ...view, sessions: listed }),
     sessionsPage(words, { ...view, sessions: listed, providerNames: new Map([['staff', 'Staff']]) }),
     sessionsPage(words, { ...view, sessions: [], username: '', count: 0, ended: { ended: 0 } }),

@@ -1,6 +1,7 @@
 // What users and developers read, in English.
 import { enAudit } from './en-audit.ts'
 import { enConsole } from './en-console.ts'
+import { enOverview } from './en-overview.ts'
 import { enPeople } from './en-people.ts'
 import { enRules } from './en-rules.ts'
 import { enSettings } from './en-settings.ts'
@@ -18,6 +19,7 @@ export const en: Sentences<typeof zhCN> = {
   ...enAudit,
   ...enRules,
   ...enPeople,
+  ...enOverview,
   'language.name': 'English',
   'app.name': 'Sign-in',
   'page.footer': 'Menshen',

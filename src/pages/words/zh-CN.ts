@@ -2,6 +2,7 @@
 // by. A name in braces stands for a value.
 import { zhAudit } from './zh-CN-audit.ts'
 import { zhConsole } from './zh-CN-console.ts'
+import { zhOverview } from './zh-CN-overview.ts'
 import { zhPeople } from './zh-CN-people.ts'
 import { zhRules } from './zh-CN-rules.ts'
 import { zhSettings } from './zh-CN-settings.ts'
@@ -16,6 +17,7 @@ export const zhCN = {
   ...zhAudit,
   ...zhRules,
   ...zhPeople,
+  ...zhOverview,
   'language.name': '简体中文',
   'app.name': '统一登录',
   'page.footer': '门神 Menshen',

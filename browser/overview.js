@@ -1,0 +1,164 @@
+// The overview's plots, drawn anew whenever the server has something new to tell.
+import uPlot from './uplot.js'
+
+/** @typedef {import('../src/observe/series/plot.ts').Plot} Plot */
+/** @typedef {[label: string, column: readonly (number | null)[]]} Line */
+/** @typedef {keyof typeof SHOWN} PlotName */
+
+const plots = byId('plots')
+/** @type {Record<string, string>} */
+const words = Object.fromEntries(new URLSearchParams(plots.dataset.words))
+const language = document.documentElement.lang
+/** Told apart by day and by night, also by those who do not see all colours: the lines differ in dashes, too. */
+const COLOURS = ['#2f7d5b', '#c0322a', '#3465a4', '#a06a00', '#7a4fa3', '#5c6470']
+/** Nobody signs in by halves. */
+const WHOLE = [1, 2, 5].flatMap(step => [0, 1, 2, 3, 4, 5, 6].map(power => step * 10 ** power)).sort((a, b) => a - b)
+const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3]]
+/** @type {Map<string, { labels: string, chart: uPlot }>} */
+const drawn = new Map()
+
+/** What each plot shows. */
+const SHOWN = {
+  /** @type {(plot: Plot) => Line[]} */
+  signIns: plot => [
+    line('signIns', plot.signIns),
+    ...Object.entries(plot.failures).map(([reason, column]) => line('failed', column, reason)),
+  ],
+  /** @type {(plot: Plot) => Line[]} */
+  sessions: plot => [line('sessions', plot.sessions)],
+  /** @type {(plot: Plot) => Line[]} */
+  requests: ({ requests }) => [
+    line('admitted', requests.admitted),
+    line('visitor', requests.visitor),
+    line('refused', requests.refused),
+    line('error', requests.error),
+  ],
+  /** @type {(plot: Plot) => Line[]} */
+  times: ({ times }) =>
+    Object.entries(times).flatMap(([name, { p50, p99 }]) => [line(name, p50, 'p50'), line(name, p99, 'p99')]),
+}
+
+/**
+ * @param {string} name
+ * @param {Line[1]} column
+ * @param {string} [more]
+ * @returns {Line}
+ */
+function line(name, column, more = '') {
+  return [`${words[name] ?? name} ${more}`.trim(), column]
+}
+
+/** @param {string} id */
+function byId(id) {
+  const element = document.getElementById(id)
+  if (!element) throw new Error(`the page has no ${id}`)
+  return element
+}
+
+/**
+ * @param {PlotName} name
+ * @param {Plot} plot
+ */
+function draw(name, plot) {
+  const place = byId(`plot-${name}`)
+  const lines = SHOWN[name](plot)
+  const data = /** @type {uPlot.AlignedData} */ ([plot.at, ...lines.map(([, column]) => column)])
+  const labels = lines.map(([label]) => label).join('\n')
+  const known = drawn.get(name)
+  if (known?.labels === labels) return known.chart.setData(data)
+  known?.chart.destroy()
+  drawn.set(name, { labels, chart: new uPlot(optionsFor(name, place, lines), data, place) })
+}
+
+/**
+ * @param {PlotName} name
+ * @param {HTMLElement} place
+ * @param {Line[]} lines
+ * @returns {uPlot.Options}
+ */
+function optionsFor(name, place, lines) {
+  const style = getComputedStyle(document.body)
+  const axis = {
+    stroke: style.getPropertyValue('--soft'),
+    grid: { stroke: style.getPropertyValue('--line'), width: 1 },
+  }
+  const times = new Intl.DateTimeFormat(language, { dateStyle: 'short', timeStyle: 'short' })
+  return {
+    width: place.clientWidth,
+    height: 180,
+    cursor: { y: false },
+    axes: [
+      { ...axis, values: (_chart, ticks) => ticks.map(tick => shortTime(tick, ticks)) },
+      { ...axis, size: 56, ...(name === 'times' ? { grid: { ...axis.grid, filter: tens } } : { incrs: WHOLE }) },
+    ],
+    // Times of a tenth of a millisecond and of ten seconds have to fit into one plot.
+    scales: { y: name === 'times' ? { distr: 3 } : { range: (_chart, _least, most) => [0, Math.max(1, most ?? 1)] } },
+    series: [
+      { label: words.time ?? '', value: (_chart, at) => (at === null ? '—' : times.format(at * 1000)) },
+      ...lines.map(([label], n) => seriesFor(label, n)),
+    ],
+  }
+}
+
+/**
+ * Of the many lines of a logarithmic scale those that have a number.
+ * @type {uPlot.Axis.Filter}
+ */
+function tens(_chart, splits) {
+  return splits.map(split => (Number.isInteger(Math.log10(split)) ? split : null))
+}
+
+/**
+ * @param {string} label
+ * @param {number} n
+ * @returns {uPlot.Series}
+ */
+function seriesFor(label, n) {
+  return {
+    label,
+    stroke: COLOURS[n % COLOURS.length] ?? 'currentColor',
+    dash: DASHES[n % DASHES.length] ?? [],
+    width: 1.5,
+    points: { size: 5 },
+    value: (_chart, number) => number ?? '—',
+  }
+}
+
+/**
+ * @param {number} tick
+ * @param {number[]} ticks
+ */
+function shortTime(tick, ticks) {
+  const spansDays = (ticks.at(-1) ?? tick) - (ticks[0] ?? tick) > 86_400
+  /** @type {Intl.DateTimeFormatOptions} */
+  const format = spansDays ? { month: 'numeric', day: 'numeric' } : { hour: '2-digit', minute: '2-digit' }
+  return new Intl.DateTimeFormat(language, format).format(tick * 1000)
+}
+
+function redraw() {
+  for (const [name, { chart }] of drawn) chart.setSize({ width: byId(`plot-${name}`).clientWidth, height: 180 })
+}
+
+/** @type {Map<string, string>} */
+const shown = new Map()
+
+/**
+ * Only what differs: a screen reader need not hear the same again.
+ * @param {string} id
+ * @param {string} markup
+ */
+function show(id, markup) {
+  if (shown.get(id) === markup) return
+  shown.set(id, markup)
+  byId(id).innerHTML = markup
+}
+
+const live = new EventSource(plots.dataset.live ?? '')
+live.addEventListener('problems', event => show('problems', JSON.parse(event.data)))
+live.addEventListener('figures', event => show('figures', JSON.parse(event.data)))
+live.addEventListener('plot', event => {
+  const plot = JSON.parse(event.data)
+  for (const name of /** @type {PlotName[]} */ (Object.keys(SHOWN))) draw(name, plot)
+})
+new ResizeObserver(redraw).observe(plots)
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => location.reload())

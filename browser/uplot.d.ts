@@ -1,0 +1,2 @@
+// The plotting library, which is served under this name.
+export { default } from 'uplot'

@@ -1,0 +1,71 @@
+// What the overview shows at this moment: what is wrong, and the plots.
+import { MenshenError } from '../../errors.ts'
+import { problemsIn } from '../../observe/problems.ts'
+import { RANGES, type Range } from '../../observe/series/history.ts'
+import { plotOf } from '../../observe/series/plot.ts'
+import type { OverviewView } from '../../pages/console/overview-page.ts'
+import { adviceFor } from '../../settings/advice.ts'
+import type { GatewayContext } from '../context.ts'
+import type { Visit } from '../http/request.ts'
+
+const HOUR_MS = 3_600_000
+/** As many events are looked at for what is wrong. */
+const MOST_EVENTS = 2000
+
+export function rangeOf({ search }: Visit): Range {
+  const wanted = new URLSearchParams(search).get('range') ?? ''
+  return Object.hasOwn(RANGES, wanted) ? (wanted as Range) : 'hour'
+}
+
+/** However many look, the trail is read once within this time. */
+const FRESH_MS = 4000
+
+interface Made {
+  readonly at: number
+  readonly view: Promise<OverviewView>
+}
+
+const made = new WeakMap<GatewayContext, Map<Range, Made>>()
+
+export function overviewView(context: GatewayContext, range: Range): Promise<OverviewView> {
+  const known = made.get(context) ?? new Map<Range, Made>()
+  made.set(context, known)
+  const last = known.get(range)
+  if (last && context.now() - last.at < FRESH_MS) return last.view
+  const view = makeView(context, range)
+  known.set(range, { at: context.now(), view })
+  view.catch(() => known.delete(range))
+  return view
+}
+
+async function makeView(context: GatewayContext, range: Range): Promise<OverviewView> {
+  const { series, providers, settings, findings } = context
+  const [{ slots, isPartial }, lastHour, { events, isStoreAway }] = await Promise.all([
+    series.read(range),
+    series.read('hour'),
+    recentEvents(context),
+  ])
+  return {
+    range,
+    plot: plotOf(slots),
+    isStoreAway: isPartial || isStoreAway,
+    problems: problemsIn(events, lastHour.slots),
+    providerNames: new Map(providers.all.map(({ plan }) => [plan.id, plan.name])),
+    advice: adviceFor(
+      settings,
+      providers.all.map(({ plan }) => plan),
+    ).map(({ code }) => code),
+    failures: findings.latest().filter(({ level }) => level === 'failure'),
+  }
+}
+
+/** Whatever else is wrong is shown without the store, too. */
+async function recentEvents({ auditTrail, now }: Pick<GatewayContext, 'auditTrail' | 'now'>) {
+  try {
+    const { events } = await auditTrail.find({ since: now() - HOUR_MS, limit: MOST_EVENTS })
+    return { events, isStoreAway: false }
+  } catch (error) {
+    if (!(error instanceof MenshenError)) throw error
+    return { events: [], isStoreAway: true }
+  }
+}

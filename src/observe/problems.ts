@@ -1,0 +1,79 @@
+// What is wrong now, from what was seen within the last hour: the worst first.
+import { ONLY_PROVIDER } from '../provider/make-plan.ts'
+import type { AuditEvent } from './audit/audit-event.ts'
+import type { Slot } from './series/slot.ts'
+import { COUNTED } from './series/time-series.ts'
+
+export type Problem =
+  | {
+      readonly kind: 'provider'
+      readonly provider: string
+      /** When it went wrong first after it had last gone right. */
+      readonly since: number
+      readonly failures: number
+      /** How many users were affected; where they are not known, how many addresses. */
+      readonly people: number
+    }
+  | { readonly kind: 'recovered'; readonly provider: string; readonly failures: number; readonly until: number }
+  | { readonly kind: 'event'; readonly code: AlarmingEvent; readonly times: number }
+
+/** Of which the number says enough. */
+export const ALARMING = [
+  'request_failed',
+  'upstream_failed',
+  'upstream_busy',
+  'store_unreachable',
+  'tokens_not_saved',
+  'record_unreadable',
+  'data_keys_closed',
+  'cookie_lost',
+  'rate_limited',
+] as const
+export type AlarmingEvent = (typeof ALARMING)[number]
+
+/** What keeps a user out and is not the user's own doing. */
+const PROVIDER_REASONS = new Set<unknown>([
+  'token_error',
+  'userinfo_error',
+  'server_error',
+  'temporarily_unavailable',
+  'provider_unreachable',
+  'provider_answer',
+  'provider_busy',
+])
+
+/** Events and slots of the last hour; events in any order. */
+export function problemsIn(events: readonly AuditEvent[], slots: readonly Slot[]): Problem[] {
+  const byProvider = Map.groupBy(events, ({ facts }) => String(facts.provider ?? ONLY_PROVIDER))
+  const providers = [...byProvider].flatMap(([provider, seen]) => providerProblem(provider, seen) ?? [])
+  return [
+    ...providers.filter(({ kind }) => kind === 'provider'),
+    ...ALARMING.flatMap(code => {
+      const times = timesOf(slots, COUNTED.event(code))
+      return times === 0 ? [] : [{ kind: 'event' as const, code, times }]
+    }),
+    ...providers.filter(({ kind }) => kind === 'recovered'),
+  ]
+}
+
+function providerProblem(provider: string, events: readonly AuditEvent[]): Problem | undefined {
+  const failed = events.filter(isProviderFailure)
+  const lastGood = Math.max(0, ...events.filter(({ event }) => event === 'sign_in').map(({ time }) => time))
+  const ongoing = failed.filter(({ time }) => time > lastGood)
+  if (ongoing.length > 0) {
+    const people = new Set(ongoing.map(({ facts }) => facts.user ?? facts.address))
+    const since = Math.min(...ongoing.map(({ time }) => time))
+    return { kind: 'provider', provider, since, failures: ongoing.length, people: people.size }
+  }
+  return failed.length > 0 ? { kind: 'recovered', provider, failures: failed.length, until: lastGood } : undefined
+}
+
+/** A code that somebody made up is refused by a provider that is well. */
+function isProviderFailure({ event, facts }: AuditEvent): boolean {
+  if (facts.error === 'provider_refused') return false
+  return (event === 'sign_in_failed' || event === 'session_refresh_failed') && PROVIDER_REASONS.has(facts.reason)
+}
+
+function timesOf(slots: readonly Slot[], name: string): number {
+  return slots.reduce((sum, { counts }) => sum + (counts[name] ?? 0), 0)
+}
