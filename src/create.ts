@@ -21,21 +21,15 @@ import { createListener } from './gateway/listener.ts'
 import { createOwnRoutes } from './gateway/own-routes.ts'
 import { createPatience, type Patience } from './gateway/patience.ts'
 import { createSlowClients } from './gateway/slow-clients/slow-clients.ts'
-import { createEventLog, type Log } from './log.ts'
-import { createAccessLog } from './observe/access-log.ts'
+import type { Log } from './log.ts'
 import { createAudit } from './observe/audit/audit.ts'
 import { createTrailReader } from './observe/audit/trail-reader.ts'
 import { createExamination } from './observe/doctor/doctor.ts'
 import { createKnownFindings } from './observe/doctor/known-findings.ts'
 import { createTrials } from './observe/doctor/trials.ts'
 import { createReader, type Gathering, gatherAlone } from './observe/metrics/gathering.ts'
-import { createMetrics } from './observe/metrics/metrics.ts'
-import { createObservation, type Observer } from './observe/observation.ts'
 import { observedStore } from './observe/observed-store.ts'
-import { thisInstance } from './observe/series/this-instance.ts'
-import { createSeries } from './observe/series/time-series.ts'
-import { createShadowRefusals } from './observe/shadow-refusals.ts'
-import { openTracing } from './observe/tracing/open-tracing.ts'
+import { openObservation } from './observe/open-observation.ts'
 import { createLanguages } from './pages/words/languages.ts'
 import { demandVerifiable } from './provider/bearer/verifiable.ts'
 import { createProviders, planProviders } from './provider/providers.ts'
@@ -90,17 +84,8 @@ export async function createCore(options: CoreOptions): Promise<Menshen> {
   if (problem) throw new MenshenError('bad_settings', problem)
   // Closed in reverse order: at the end, or at once if something that follows fails.
   await using opened = new AsyncDisposableStack()
-  const eventLog = opened.adopt(createEventLog(log, now), events => events.close())
-  const metrics = settings.METRICS_FROM === 'none' ? undefined : createMetrics()
-  const shadowRefusals = createShadowRefusals(now)
-  const series = createSeries({ instance: thisInstance(now()), now })
-  const observers: Observer[] = [{ onEvent: eventLog.report }, series.observer, shadowRefusals.observer]
-  if (metrics) observers.push(metrics.observer)
-  if (settings.ACCESS_LOG) observers.push(createAccessLog(eventLog.write))
-  const tracing = await openTracing({ baseUrl: settings.BASE_URL, store: settings.STORE })
-  if (tracing) observers.push(tracing.observer)
-  opened.defer(() => tracing?.flush())
-  const observation = createObservation(observers, plans[0].id, tracing)
+  const observed = await openObservation(opened, { settings, log, now, mainProvider: plans[0].id })
+  const { observation, metrics, series, shadowRefusals } = observed
   const { report, measure } = observation
   const patience = createPatience()
   const basics = { settings, now, report, measure }
@@ -109,7 +94,7 @@ export async function createCore(options: CoreOptions): Promise<Menshen> {
   const audit = opened.adopt(createAudit({ settings, store, keyring, now, report, worker }), audit =>
     audit.close(patience.leftMs()),
   )
-  observers.push(audit)
+  observed.join(audit)
   const signIn = await openSignIn(opened, patience, plans, config, { ...records, ...basics })
   const { providers, sessions, roles, scopedName } = signIn
   const upstreams = opened.adopt(openUpstreams(settings, config), upstreams =>
