@@ -2,6 +2,9 @@
 
 const format = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: 'medium', timeStyle: 'short' })
 
-for (const element of document.querySelectorAll('time')) {
-  element.textContent = format.format(new Date(element.dateTime))
+showMoments(document)
+
+/** @param {ParentNode} root */
+export function showMoments(root) {
+  for (const element of root.querySelectorAll('time')) element.textContent = format.format(new Date(element.dateTime))
 }

@@ -51,7 +51,7 @@ export interface GatewayContext {
   readonly lostCookies: LostCookieDetector
   readonly rateLimit: RateLimit
   readonly failedRequests: FailedRequests
-  readonly auditTrail: Pick<TrailReader, 'find'>
+  readonly auditTrail: TrailReader
   /** Set when the process is about to end: every answer then closes its connection. */
   readonly lifecycle: { closing: boolean }
   /** What the doctor finds. */

@@ -5,6 +5,8 @@ import { OWN_PATHS } from '../own-paths.ts'
 import { admit, type SignedInCaller } from './admission/admit.ts'
 import { refusedAnswer } from './admission/refused.ts'
 import { toLogin } from './admission/visitor.ts'
+import { sendAuditCsv, sendAuditJson } from './console/audit-export.ts'
+import { showAudit } from './console/console-audit.ts'
 import { askToEnd, endSession } from './console/console-end.ts'
 import { showHealth } from './console/console-health.ts'
 import { showRules } from './console/console-rules.ts'
@@ -53,6 +55,9 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   [OWN_PATHS.console]: { GET: guarded(showOverview), HEAD: guarded(showOverview) },
   [OWN_PATHS.consoleLive]: { GET: guarded(streamOverview) },
   [OWN_PATHS.consoleSessions]: { GET: guarded(showSessions), HEAD: guarded(showSessions) },
+  [OWN_PATHS.consoleAudit]: { GET: guarded(showAudit), HEAD: guarded(showAudit) },
+  [OWN_PATHS.consoleAuditCsv]: { GET: guarded(sendAuditCsv) },
+  [OWN_PATHS.consoleAuditJson]: { GET: guarded(sendAuditJson) },
   [OWN_PATHS.consoleRules]: { GET: guarded(showRules), HEAD: guarded(showRules) },
   [OWN_PATHS.consoleEndQuestion]: { GET: guarded(askToEnd), HEAD: guarded(askToEnd) },
   [OWN_PATHS.consoleSettings]: { GET: guarded(showSettings), HEAD: guarded(showSettings) },

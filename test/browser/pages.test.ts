@@ -50,6 +50,7 @@ const STOPS: readonly Stop[] = [
   { name: 'console sessions', who: 'developer', url: () => `${usual.url}/_menshen/console/sessions` },
   { name: 'console, before an end', who: 'developer', url: () => endQuestion },
   { name: 'console settings', who: 'developer', url: () => `${usual.url}/_menshen/console/settings` },
+  { name: 'console audit', who: 'developer', url: () => `${usual.url}/_menshen/console/audit` },
   { name: 'console rules', who: 'developer', url: () => `${usual.url}/_menshen/console/rules?path=/x&role=common` },
   {
     name: 'console, nobody found',

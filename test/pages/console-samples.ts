@@ -1,6 +1,8 @@
 // The console's pages of settings, rules, health and audit, with every sentence that they can say.
 import { createRules } from '../../src/access/rules.ts'
 import type { Verdict } from '../../src/access/verdict.ts'
+import { AUDITED } from '../../src/observe/audit/audit-event.ts'
+import { auditPage } from '../../src/pages/console/audit-page.ts'
 import { rulesPage } from '../../src/pages/console/rules-page.ts'
 import { settingsPage } from '../../src/pages/console/settings-page.ts'
 import type { Words } from '../../src/pages/words/words.ts'
@@ -9,7 +11,7 @@ import { TOPIC_NAMES } from '../../src/settings/rows.ts'
 const NOW = Date.parse('2026-03-01T08:00:00Z')
 
 export function consoleSamples(words: Words): string[] {
-  return [settingsSample(words), ...rulesSamples(words)]
+  return [settingsSample(words), ...rulesSamples(words), ...auditSamples(words)]
 }
 
 function settingsSample(words: Words): string {
@@ -45,4 +47,41 @@ function rulesSamples(words: Words): string[] {
       onTrial: [{ rule: shadow, refusals: { count: 2, latest } }],
     }),
   )
+}
+
+function auditSamples(words: Words): string[] {
+  const question = { requestId: '', user: '', event: '', session: '', since: '', until: '', zone: '', before: '' }
+  const facts = {
+    user: 'ann',
+    session: 's',
+    requestId: 'r',
+    address: '::1',
+    userAgent: 'x',
+    provider: 'p',
+    reason: 'y',
+  }
+  const events = [...AUDITED, 'unheard_of'].map((event, n) => ({
+    id: `${n}`,
+    position: `${n}`,
+    time: NOW,
+    event,
+    facts,
+  }))
+  const view = {
+    question,
+    pageSize: 50,
+    keep: 0,
+    names: { providers: new Map([['p', 'Staff']]), deviceName: () => 'Chrome' },
+  }
+  return [
+    auditPage(words, { ...view, page: undefined }),
+    auditPage(words, { ...view, page: { events: [], unreadable: 1 } }),
+    auditPage(words, { ...view, page: { events, unreadable: 0, next: '9' } }),
+    auditPage(words, {
+      ...view,
+      pageSize: 1,
+      question: { ...question, before: '9' },
+      page: { events, unreadable: 0, next: '9' },
+    }),
+  ]
 }

@@ -38,9 +38,15 @@ const eventSchema: z.ZodType<AuditEvent> = z.object({
   facts: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
 })
 
-export function isAudited(code: EventCode): boolean {
+export type AuditedCode = {
+  [Code in EventCode]: (typeof EVENTS)[Code] extends { audited: true } ? Code : never
+}[EventCode]
+
+export function isAudited(code: EventCode): code is AuditedCode {
   return 'audited' in EVENTS[code]
 }
+
+export const AUDITED: readonly AuditedCode[] = (Object.keys(EVENTS) as EventCode[]).filter(isAudited)
 
 /** What is plain and short of the facts. An error of somebody else is its code or its name: its text may tell too much. */
 export function plainFacts(facts: Readonly<Record<string, unknown>>): Record<string, Plain> {

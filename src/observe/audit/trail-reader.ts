@@ -9,6 +9,7 @@ import { type AuditEvent, openEvent, TAG_KINDS, type TagKind, tagOf, valuesOf } 
 export type AuditFilter = Partial<Readonly<Record<TagKind, string>>> & {
   /** Milliseconds since the epoch. */
   readonly since?: number
+  readonly until?: number
 }
 
 export interface FindQuery extends AuditFilter {
@@ -90,7 +91,7 @@ export function createTrailReader({ store, keyring }: TrailReaderOptions): Trail
 }
 
 /** Opens what fits a filter, each event once. */
-function createOpener({ since = 0, ...wanted }: AuditFilter, keys: DataKeys) {
+function createOpener({ since = 0, until = Number.POSITIVE_INFINITY, ...wanted }: AuditFilter, keys: DataKeys) {
   const kinds = TAG_KINDS.filter(kind => wanted[kind] !== undefined)
   // The store looks for the rarest, and the others are looked for in what it finds.
   const tags = kinds.map(kind => tagOf(kind, wanted[kind] ?? '', keys))
@@ -106,7 +107,7 @@ function createOpener({ since = 0, ...wanted }: AuditFilter, keys: DataKeys) {
       const event = openEvent(placed, keys)
       if (!event) return 'unreadable'
       if (event.time < since - LATE_MS) return 'too old'
-      if (event.time < since || !fits(event) || seen.has(event.id)) return undefined
+      if (event.time < since || event.time > until || !fits(event) || seen.has(event.id)) return undefined
       if (seen.size >= MOST_LOOKED_AT) seen.clear()
       seen.add(event.id)
       return { ...event, position: placed.position }

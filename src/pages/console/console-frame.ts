@@ -9,6 +9,7 @@ import type { Words } from '../words/words.ts'
 const SECTIONS = {
   overview: OWN_PATHS.console,
   sessions: OWN_PATHS.consoleSessions,
+  audit: OWN_PATHS.consoleAudit,
   rules: OWN_PATHS.consoleRules,
   health: OWN_PATHS.consoleHealth,
   settings: OWN_PATHS.consoleSettings,

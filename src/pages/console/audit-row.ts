@@ -1,0 +1,64 @@
+// One event of the audit trail as a row of its table, with links to everything about its request, user and session.
+import { html } from 'hono/html'
+import { AUDITED, type AuditEvent } from '../../observe/audit/audit-event.ts'
+import { OWN_PATHS } from '../../own-paths.ts'
+import type { DeviceNames } from '../device-name.ts'
+import type { Html } from '../layout.ts'
+import { moment } from '../moment.ts'
+import type { Words } from '../words/words.ts'
+import { longCell, row } from './table.ts'
+
+/** What is known under another name. */
+export interface AuditNames {
+  /** What each of several providers is called, by its id; absent where there is one. */
+  readonly providers: ReadonlyMap<string, string> | undefined
+  readonly deviceName: DeviceNames
+}
+
+/** What stands in a column of its own, or says nothing to people. */
+const ELSEWHERE = new Set(['user', 'sub', 'address', 'userAgent', 'provider', 'requestId', 'session'])
+
+export function auditRow(
+  words: Words,
+  { time, event, facts }: AuditEvent,
+  { providers, deviceName }: AuditNames,
+): Html {
+  const { t } = words
+  const text = (name: string) => String(facts[name] ?? '')
+  const [provider, userAgent] = [text('provider'), text('userAgent')]
+  return row(moment(words, time), [
+    longCell(t('audit.event'), html`${eventName(words, event)}${details(facts)}`),
+    longCell(t('console.user'), linked('user', text('user'))),
+    longCell(
+      t('audit.from'),
+      html`${text('address')}<br><span class="small" title="${userAgent}">${userAgent && deviceName(words, userAgent)}</span>`,
+    ),
+    ...(providers ? [longCell(t('session.provider'), providers.get(provider) ?? provider)] : []),
+    longCell(
+      t('audit.request'),
+      html`${linked('requestId', text('requestId'))} ${facts.session === undefined ? '' : html`<span class="small">${t('audit.session')} ${linked('session', text('session'))}</span>`}`,
+    ),
+  ])
+}
+
+/** Of an event that this version does not know, its code. */
+function eventName({ t }: Words, event: string): Html {
+  const code = AUDITED.find(known => known === event)
+  return code ? html`<strong>${t(`audit.event_${code}`)}</strong>` : html`<code>${event}</code>`
+}
+
+function details(facts: AuditEvent['facts']): Html {
+  const rest = Object.entries(facts).filter(([name]) => !ELSEWHERE.has(name))
+  return html`${rest.map(([name, value]) => html`<br><span class="small">${name}: <code>${value}</code></span>`)}`
+}
+
+function linked(name: 'user' | 'requestId' | 'session', value: string): Html {
+  if (value === '') return html``
+  return html`<a href="${auditUrl({ [name]: value }, OWN_PATHS.consoleAudit)}"><code>${value}</code></a>`
+}
+
+/** With what is not empty of a question. */
+export function auditUrl(question: object, path: string): string {
+  const given = Object.entries(question).filter(([, value]) => value !== '')
+  return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`
+}

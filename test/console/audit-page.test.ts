@@ -1,0 +1,123 @@
+// The console's audit trail: found by user, event, time, request and session, page by page, and as files.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { cookieOf, openScene, type Scene, until } from '../forward/scene.ts'
+import type { Client } from '../kit/client.ts'
+
+const PATH = '/_menshen/console/audit'
+const HOSTILE = "=cmd|'/c calc'!A1\"<script>alert(1)</script>\u202e"
+
+const rowsOf = (text: string) => text.match(/<tr role="row"><th scope="row"[\s\S]*?<\/tr>/g) ?? []
+const url = (query: Record<string, string>) => `${PATH}?${new URLSearchParams(query)}`
+
+/** An administrator, and the page once it has so many rows. */
+async function openTrail(t: Parameters<typeof openScene>[0], env: Record<string, string> = {}) {
+  const scene = await openScene(t, { env, config: { rules: [{ path: '/finance', roles: ['developer'] }] } })
+  const admin = await scene.user('admin')
+  return { scene, admin }
+}
+
+/** Events are written a moment after they happen. */
+async function rows(client: Client, address: string, count: number): Promise<string[]> {
+  let found: string[] = []
+  await until(async () => {
+    found = rowsOf((await client.get(address)).text)
+    return found.length === count
+  })
+  return found
+}
+
+async function refusedOnce(scene: Scene, user: string): Promise<{ client: Client; requestId: string }> {
+  const client = await scene.user(user)
+  const { status, headers } = await client.get('/finance/secret', { headers: { 'user-agent': HOSTILE.slice(0, -1) } })
+  assert.equal(status, 403)
+  return { client, requestId: String(headers['x-request-id']) }
+}
+
+test('the newest stands first, and everything about a request, a user, an event or a session is found', async t => {
+  const { scene, admin } = await openTrail(t)
+  scene.passSeconds(60)
+  const { requestId } = await refusedOnce(scene, 'zhangsan')
+  const [first = '', second = '', third = ''] = await rows(admin, PATH, 3)
+  assert.match(first, /没有权限，访问被拒绝[\s\S]*\/finance\/secret/)
+  assert.match(second, /登录成功[\s\S]*zhangsan/)
+  assert.match(third, /登录成功[\s\S]*admin/)
+  assert.match(first, new RegExp(`href="${PATH}\\?requestId=${requestId}"`))
+
+  const [only = ''] = await rows(admin, url({ requestId }), 1)
+  assert.match(only, new RegExp(requestId))
+  const session = first.match(/session=([\w-]+)"/)?.[1] ?? ''
+  assert.equal(rowsOf((await admin.get(url({ session }))).text).length, 2)
+  assert.equal(rowsOf((await admin.get(url({ user: 'zhangsan' }))).text).length, 2)
+  assert.equal(rowsOf((await admin.get(url({ user: 'zhangsan', event: 'sign_in' }))).text).length, 1)
+  const { text } = await admin.get(url({ user: HOSTILE, requestId: HOSTILE }))
+  assert.match(text, /没有找到记录/)
+  assert.ok(!text.includes('<script>alert'))
+
+  // The clock of the scene shows 08:00 UTC at first, and the reader is eight hours east of it.
+  const at = (since: string, untilTime: string) => url({ since, until: untilTime, zone: '-480' })
+  assert.equal(rowsOf((await admin.get(at('2026-03-01T16:01', ''))).text).length, 2)
+  assert.equal(rowsOf((await admin.get(at('', '2026-03-01T16:00'))).text).length, 1)
+  assert.equal(rowsOf((await admin.get(at('2026-03-01', '2026-03-01'))).text).length, 3)
+  assert.equal(rowsOf((await admin.get(at('2026-03-02', ''))).text).length, 0)
+  assert.equal(rowsOf((await admin.get(at('yesterday', '9999'))).text).length, 3)
+})
+
+test('what others wrote is text', async t => {
+  const { scene, admin } = await openTrail(t)
+  await refusedOnce(scene, 'zhangsan')
+  await rows(admin, PATH, 3)
+  const { text } = await admin.get(PATH)
+  assert.ok(!text.includes('<script>alert'))
+  assert.match(text, /title="=cmd\|&#39;\/c calc&#39;!A1&quot;&lt;script&gt;/)
+})
+
+test('pages go back to the first event, and to the newest again', async t => {
+  const { scene, admin } = await openTrail(t)
+  for (let n = 0; n < 60; n++) await scene.visitor().get('/callback?error=access_denied')
+  await until(async () => (await admin.get(`${PATH}.jsonl`)).text.split('\n').length === 62)
+  const newest = await rows(admin, PATH, 50)
+  const { text } = await admin.get(PATH)
+  const next = text.match(/href="([^"]+)" rel="next"/)?.[1]?.replaceAll('&amp;', '&') ?? ''
+  const older = await admin.get(next)
+  assert.equal(rowsOf(older.text).length, 11)
+  assert.ok(!rowsOf(older.text).some(row => newest.includes(row)))
+  assert.match(older.text, /没有更早的记录了/)
+  assert.match(older.text, /回到最新/)
+})
+
+test('exports hold the same events, the oldest first, and no cell is a formula', async t => {
+  const { scene, admin } = await openTrail(t)
+  await refusedOnce(scene, 'zhangsan')
+  await rows(admin, PATH, 3)
+  const csv = await fetch(`${scene.url}${PATH}.csv?event=refused`, { headers: { cookie: cookieOf(admin) } })
+  assert.equal(csv.status, 200)
+  assert.equal(csv.headers.get('content-type'), 'text/csv; charset=utf-8')
+  assert.equal(csv.headers.get('content-disposition'), 'attachment; filename="audit-2026-03-01.csv"')
+  const lines = Buffer.from(await csv.arrayBuffer())
+    .toString()
+    .split('\r\n')
+  assert.equal(lines.length, 3)
+  assert.match(lines[0] ?? '', /^\uFEFF"time","event","user"/)
+  const [, row = ''] = lines
+  assert.ok(row.includes(`"'=cmd|'/c calc'!A1""<script>`), row)
+  assert.equal(lines[2], '')
+
+  const jsonl = await admin.get(`${PATH}.jsonl`)
+  const events = jsonl.text
+    .trimEnd()
+    .split('\n')
+    .map(text => JSON.parse(text).event)
+  assert.deepEqual(events, ['sign_in', 'sign_in', 'refused'])
+  assert.match(String(jsonl.headers['content-disposition']), /\.jsonl"$/)
+  assert.equal((await admin.get(`${PATH}.jsonl?user=nobody`)).text, '')
+})
+
+test('the trail and its files are for developers alone', async t => {
+  const { scene } = await openTrail(t)
+  const user = await scene.user('zhangsan')
+  for (const path of [PATH, `${PATH}.csv`, `${PATH}.jsonl`]) {
+    assert.equal((await user.get(path)).status, 403, path)
+    assert.equal((await scene.visitor().get(path)).status, 302, path)
+  }
+})
