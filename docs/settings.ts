@@ -1,7 +1,7 @@
 // Makes docs/settings.md from the rows of src/settings/rows.ts: `npm run docs`. A test fails when the two differ.
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { en } from '../src/pages/words/en.ts'
+import { en } from '../src/pages/words/en/en.ts'
 import type { Row } from '../src/settings/row.ts'
 import { TOPIC_NAMES, TOPICS, type Topic } from '../src/settings/rows.ts'
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, type TestContext, test } from 'node:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import { zhCN } from '../../src/pages/words/zh-CN.ts'
+import { zhCN } from '../../src/pages/words/zh-CN/zh-CN.ts'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'

@@ -1,8 +1,8 @@
 // The language of a page: the operator's choice, the browser's, and in the console everybody's own.
 import assert from 'node:assert/strict'
 import test, { suite } from 'node:test'
-import { en } from '../../src/pages/words/en.ts'
-import { zhCN } from '../../src/pages/words/zh-CN.ts'
+import { en } from '../../src/pages/words/en/en.ts'
+import { zhCN } from '../../src/pages/words/zh-CN/zh-CN.ts'
 import type { Config } from '../../src/settings/config/config-file.ts'
 import { openScene } from '../forward/scene.ts'
 import type { Client } from '../kit/client.ts'

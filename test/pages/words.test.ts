@@ -16,11 +16,11 @@ import { lostCookiePage } from '../../src/pages/lost-cookie-page.ts'
 import { confirmSignOutPage, NOTICES, type NoticeName, noticePage } from '../../src/pages/notice-page.ts'
 import { refusedPage } from '../../src/pages/refused-page.ts'
 import { checkSentences } from '../../src/pages/words/custom-sentences.ts'
-import { en } from '../../src/pages/words/en.ts'
+import { en } from '../../src/pages/words/en/en.ts'
 import { createLanguages } from '../../src/pages/words/languages.ts'
 import type { Sentences } from '../../src/pages/words/sentences.ts'
 import type { Words } from '../../src/pages/words/words.ts'
-import { zhCN } from '../../src/pages/words/zh-CN.ts'
+import { zhCN } from '../../src/pages/words/zh-CN/zh-CN.ts'
 import type { AdviceCode } from '../../src/settings/advice.ts'
 import type { Config } from '../../src/settings/config/config-file.ts'
 import { SETTINGS } from '../../src/settings/rows.ts'
@@ -154,7 +154,7 @@ suite('the sentences', () => {
   })
 
   test('stand in the tables of the languages and nowhere else in the code', () => {
-    const tables = /^src\/pages\/words\/zh-CN(-[a-z]+)?\.ts$/
+    const tables = /^src\/pages\/words\/zh-CN\/zh-CN(-[a-z]+)?\.ts$/
     /** Providers are called what they are called, and the development provider has a voice of its own. */
     const others = /^src\/(provider\/presets|dev-provider)\//
     /** Defaults, examples and what a button looks like. */

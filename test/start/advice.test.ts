@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, type TestContext, test } from 'node:test'
 import { EVENTS } from '../../src/events.ts'
-import { zhCN } from '../../src/pages/words/zh-CN.ts'
+import { zhCN } from '../../src/pages/words/zh-CN/zh-CN.ts'
 import { planProvider } from '../../src/provider/make-plan.ts'
 import { adviceFor } from '../../src/settings/advice.ts'
 import { readSettings } from '../../src/settings/read.ts'

@@ -6,10 +6,10 @@ import { AUTO_LANGUAGE } from '../../settings/config/words-config.ts'
 import type { Settings } from '../../settings/read.ts'
 import { SETTINGS } from '../../settings/rows.ts'
 import { checkPageLanguage, checkSentences } from './custom-sentences.ts'
-import { en } from './en.ts'
+import { en } from './en/en.ts'
 import type { Sentences } from './sentences.ts'
 import { createWords, type Words } from './words.ts'
-import { zhCN } from './zh-CN.ts'
+import { zhCN } from './zh-CN/zh-CN.ts'
 
 export interface Languages {
   /** `undefined` for a language that is not there. */

@@ -1,7 +1,7 @@
 // One language as the pages use it: its sentences, its dates, and what the application is called in it.
 import { html } from 'hono/html'
 import { fill, type Key, type Sentences, type ValuesOf } from './sentences.ts'
-import type { zhCN } from './zh-CN.ts'
+import type { zhCN } from './zh-CN/zh-CN.ts'
 
 type Html = ReturnType<typeof html>
 

@@ -1,6 +1,6 @@
 // What the overview of the console says, in English.
-import type { Sentences } from './sentences.ts'
-import type { zhOverview } from './zh-CN-overview.ts'
+import type { Sentences } from '../sentences.ts'
+import type { zhOverview } from '../zh-CN/zh-CN-overview.ts'
 
 export const enOverview: Sentences<typeof zhOverview> = {
   'overview.range': 'Range',

@@ -1,6 +1,6 @@
 // What the console says about the rules, in English.
-import type { Sentences } from './sentences.ts'
-import type { zhRules } from './zh-CN-rules.ts'
+import type { Sentences } from '../sentences.ts'
+import type { zhRules } from '../zh-CN/zh-CN-rules.ts'
 
 export const enRules: Sentences<typeof zhRules> = {
   'console.rules': 'Rules',

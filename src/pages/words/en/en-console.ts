@@ -1,6 +1,6 @@
 // What developers read in the console, in English.
-import type { Sentences } from './sentences.ts'
-import type { zhConsole } from './zh-CN-console.ts'
+import type { Sentences } from '../sentences.ts'
+import type { zhConsole } from '../zh-CN/zh-CN-console.ts'
 
 export const enConsole: Sentences<typeof zhConsole> = {
   'console.title': 'Console',

@@ -1,12 +1,13 @@
 // What users and developers read, in English.
+
+import type { Sentences } from '../sentences.ts'
+import type { zhCN } from '../zh-CN/zh-CN.ts'
 import { enAudit } from './en-audit.ts'
 import { enConsole } from './en-console.ts'
 import { enOverview } from './en-overview.ts'
 import { enPeople } from './en-people.ts'
 import { enRules } from './en-rules.ts'
 import { enSettings } from './en-settings.ts'
-import type { Sentences } from './sentences.ts'
-import type { zhCN } from './zh-CN.ts'
 
 const TRY_LATER = 'Please try again later. If it keeps happening, ask your administrator.'
 const ASK_ADMINISTRATOR =

@@ -1,6 +1,6 @@
 // What is said of sessions and devices, to developers in the console and to users on their account page, in English.
-import type { Sentences } from './sentences.ts'
-import type { zhPeople } from './zh-CN-people.ts'
+import type { Sentences } from '../sentences.ts'
+import type { zhPeople } from '../zh-CN/zh-CN-people.ts'
 
 export const enPeople: Sentences<typeof zhPeople> = {
   'console.search': 'Find by user name',

@@ -1,6 +1,6 @@
 // What the console says about the settings, in English.
-import type { Sentences } from './sentences.ts'
-import type { zhSettings } from './zh-CN-settings.ts'
+import type { Sentences } from '../sentences.ts'
+import type { zhSettings } from '../zh-CN/zh-CN-settings.ts'
 
 export const enSettings: Sentences<typeof zhSettings> = {
   'console.settings': 'Settings',

@@ -1,6 +1,6 @@
 // What the console says about the audit trail, in English.
-import type { Sentences } from './sentences.ts'
-import type { zhAudit } from './zh-CN-audit.ts'
+import type { Sentences } from '../sentences.ts'
+import type { zhAudit } from '../zh-CN/zh-CN-audit.ts'
 
 export const enAudit: Sentences<typeof zhAudit> = {
   'console.audit': 'Audit',
