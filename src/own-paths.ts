@@ -11,6 +11,7 @@ export const OWN_PATHS = {
   console: '/_menshen/console',
   consoleAudit: '/_menshen/console/audit',
   consoleAuditCsv: '/_menshen/console/audit.csv',
+  consoleAuditLive: '/_menshen/console/audit/live',
   consoleAuditJson: '/_menshen/console/audit.jsonl',
   consoleEndQuestion: '/_menshen/console/sessions/end',
   consoleHealth: '/_menshen/console/health',

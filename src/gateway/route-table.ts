@@ -6,6 +6,7 @@ import { admit, type SignedInCaller } from './admission/admit.ts'
 import { refusedAnswer } from './admission/refused.ts'
 import { toLogin } from './admission/visitor.ts'
 import { sendAuditCsv, sendAuditJson } from './console/audit-export.ts'
+import { streamAudit } from './console/audit-live.ts'
 import { showAudit } from './console/console-audit.ts'
 import { askToEnd, endSession } from './console/console-end.ts'
 import { showHealth } from './console/console-health.ts'
@@ -58,6 +59,7 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   [OWN_PATHS.consoleAudit]: { GET: guarded(showAudit), HEAD: guarded(showAudit) },
   [OWN_PATHS.consoleAuditCsv]: { GET: guarded(sendAuditCsv) },
   [OWN_PATHS.consoleAuditJson]: { GET: guarded(sendAuditJson) },
+  [OWN_PATHS.consoleAuditLive]: { GET: guarded(streamAudit) },
   [OWN_PATHS.consoleRules]: { GET: guarded(showRules), HEAD: guarded(showRules) },
   [OWN_PATHS.consoleEndQuestion]: { GET: guarded(askToEnd), HEAD: guarded(askToEnd) },
   [OWN_PATHS.consoleSettings]: { GET: guarded(showSettings), HEAD: guarded(showSettings) },

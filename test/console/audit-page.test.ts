@@ -116,7 +116,7 @@ test('exports hold the same events, the oldest first, and no cell is a formula',
 test('the trail and its files are for developers alone', async t => {
   const { scene } = await openTrail(t)
   const user = await scene.user('zhangsan')
-  for (const path of [PATH, `${PATH}.csv`, `${PATH}.jsonl`]) {
+  for (const path of [PATH, `${PATH}.csv`, `${PATH}.jsonl`, `${PATH}/live`]) {
     assert.equal((await user.get(path)).status, 403, path)
     assert.equal((await scene.visitor().get(path)).status, 302, path)
   }

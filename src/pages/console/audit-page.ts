@@ -77,10 +77,18 @@ function found(words: Words, view: AuditView, page: FoundPage): Html {
   const rows = events.map(event => auditRow(words, event, names))
   return html`<p class="exports"><a href="${auditUrl(question, OWN_PATHS.consoleAuditCsv)}" download>${t('audit.csv')}</a>
 <a href="${auditUrl(question, OWN_PATHS.consoleAuditJson)}" download>${t('audit.jsonl')}</a></p>
+<p id="news" role="status" class="hint"></p>
 ${unreadable > 0 ? html`<p class="notice">${t('audit.unreadable', { count: unreadable })}</p>` : ''}
 ${events.length === 0 ? html`<p class="hint" id="nothing">${t('audit.nothing')}</p>` : ''}
-<div id="trail" ${events.length === 0 ? html`hidden` : ''}>${table({ label: { text: t('console.audit') }, columns, rows })}</div>
+<div id="trail" ${liveAddress(question, page)} ${events.length === 0 ? html`hidden` : ''}>${table({ label: { text: t('console.audit') }, columns, rows })}</div>
 ${further(words, view, page)}`
+}
+
+/** What is new stands at the top: only where the top is shown, and the end is open. */
+function liveAddress(question: AuditQuestion, { events }: FoundPage): Html | string {
+  if (question.before !== '' || question.until !== '') return ''
+  const url = auditUrl({ ...question, live: 'yes' }, OWN_PATHS.consoleAuditLive)
+  return html`data-live="${url}" data-after="${events[0]?.position ?? ''}"`
 }
 
 function further({ t }: Words, { question, pageSize }: AuditView, { events, next }: FoundPage): Html {

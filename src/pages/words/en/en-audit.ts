@@ -19,6 +19,7 @@ export const enAudit: Sentences<typeof zhAudit> = {
   'audit.jsonl': 'Export as JSON lines',
   'audit.off': 'AUDIT_KEEP is 0: the store keeps no audit events.',
   'audit.nothing': 'Nothing was found.',
+  'audit.new_events': 'New events: {count}.',
   'audit.unreadable': 'Events that do not open any more, because their SECRET is gone: {count}.',
   'audit.newest': 'Back to the newest',
   'audit.older': 'Older events',

@@ -16,6 +16,7 @@ export const zhAudit = {
   'audit.jsonl': '导出 JSON 行',
   'audit.off': 'AUDIT_KEEP 是 0：存储里不保留审计记录。',
   'audit.nothing': '没有找到记录。',
+  'audit.new_events': '新增 {count} 条记录。',
   'audit.unreadable': '有 {count} 条记录打不开：封存它们的 SECRET 已经不在了。',
   'audit.newest': '回到最新',
   'audit.older': '更早的记录',

@@ -1,0 +1,55 @@
+// The audit trail in a real browser: what happens appears by itself, and everything about a request is one key away.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import type { Browser } from 'playwright-core'
+import { openPage, startBrowser } from '../kit/browser.ts'
+import { createClient } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
+import { type Menshen, startMenshen } from '../kit/process.ts'
+
+let browser: Browser
+let menshen: Menshen
+
+before(async () => {
+  browser = await startBrowser()
+  menshen = await startMenshen({ DEV_PROVIDER_PORT: String(await freePort()), STORE: 'memory:' })
+})
+
+after(async () => {
+  await browser?.close()
+  await menshen?.stop()
+})
+
+test('a new event appears at the top and is announced, and the keyboard leads to everything about its request', async t => {
+  const { page, problems } = await openPage(t, browser)
+  await page.goto(menshen.url)
+  await page.getByRole('button', { name: '统一身份认证登录' }).click()
+  await page.getByRole('button', { name: /admin/ }).click()
+  await page.waitForURL(`${menshen.url}/`)
+  await page.goto(`${menshen.url}/_menshen/console`)
+  await page.getByRole('link', { name: '审计' }).click()
+  await page.getByRole('row', { name: /登录成功/ }).waitFor()
+
+  const { headers } = await createClient(menshen.url).get('/callback?error=access_denied', {
+    headers: { 'user-agent': '<img src=x onerror=alert(1)>' },
+  })
+  const requestId = String(headers['x-request-id'])
+  const added = page.getByRole('row', { name: /登录失败/ })
+  await added.waitFor()
+  assert.match((await page.locator('tbody tr').first().textContent()) ?? '', /登录失败/)
+  assert.match(await page.getByRole('status').innerText(), /新增 1 条记录/)
+
+  await added.getByRole('link', { name: requestId }).focus()
+  await page.keyboard.press('Enter')
+  await page.waitForURL(`**/audit?requestId=${requestId}`)
+  assert.equal(await page.locator('tbody tr').count(), 1)
+  assert.equal(await page.getByLabel('编号').inputValue(), requestId)
+
+  await page.getByLabel('编号').fill('')
+  await page.getByLabel('用户', { exact: true }).fill('admin')
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/audit?*user=admin*')
+  assert.match((await page.locator('tbody').textContent()) ?? '', /登录成功/)
+  assert.equal(await page.locator('tbody tr').count(), 1)
+  assert.deepEqual(problems, [])
+})
