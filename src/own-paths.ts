@@ -5,6 +5,7 @@ export const OWN_PATHS = {
   callback: '/callback',
   logout: '/logout',
   account: '/_menshen/account',
+  accountEnd: '/_menshen/account/end',
   assets: '/_menshen/assets/',
   backchannelLogout: '/_menshen/backchannel-logout',
   check: '/_menshen/check',

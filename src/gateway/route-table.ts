@@ -23,6 +23,7 @@ import { isByScript, isForPage, type Visit } from './http/request.ts'
 import { whoAsks } from './http/who-asks.ts'
 import { chooseLanguage } from './language/choose-language.ts'
 import { showAccount } from './routes/account.ts'
+import { endDevices } from './routes/account-end.ts'
 import { sendAsset } from './routes/assets.ts'
 import { backchannelLogout } from './routes/backchannel-logout.ts'
 import { finishSignIn } from './routes/callback.ts'
@@ -47,6 +48,7 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   [OWN_PATHS.logout]: { GET: signOut, POST: signOut },
   [OWN_PATHS.signOutEverywhere]: { POST: guarded(signOutEverywhere) },
   [OWN_PATHS.account]: { GET: guarded(showAccount), HEAD: guarded(showAccount) },
+  [OWN_PATHS.accountEnd]: { POST: guarded(endDevices) },
   [OWN_PATHS.backchannelLogout]: { POST: backchannelLogout },
   [OWN_PATHS.health]: { GET: health, HEAD: health },
   [OWN_PATHS.ready]: { GET: ready, HEAD: ready },

@@ -1,5 +1,4 @@
-// The account page, which is also the home page where there is no application behind: who you are, until when, and the
-// way out, here or everywhere.
+// The account page: who you are, your devices and your last sign-ins, and the way out, here or elsewhere.
 
 import { html } from 'hono/html'
 import { OWN_PATHS } from '../own-paths.ts'
@@ -8,35 +7,128 @@ import { page } from './layout.ts'
 import { moment } from './moment.ts'
 import type { Words } from './words/words.ts'
 
+export interface Device {
+  readonly key: string
+  readonly name: string
+  readonly address?: string
+  readonly signedInAt?: number
+  readonly seenAt?: number
+}
+
+interface SignIn {
+  readonly time: number
+  readonly device: string
+  readonly address: string | undefined
+  readonly isNew: boolean
+}
+
+export interface AccountView {
+  /** Only where there are several. */
+  readonly providerName: string | undefined
+  readonly own: Device
+  /** Absent, like the sign-ins, if the store is away. */
+  readonly others: { readonly devices: readonly Device[]; readonly areMore: boolean } | undefined
+  readonly signIns: readonly SignIn[] | undefined
+  /** How many have just been ended. */
+  readonly ended: number | undefined
+}
+
 /** A role of the operator's choice is its own name. */
 export function roleName({ t }: Words, role: string): string {
   return role === 'developer' || role === 'common' ? t(`role.${role}`) : role
 }
 
-/** `providerName` only where there are several. */
-export function accountPage(words: Words, { session, expiresAt }: LoadedSession, providerName?: string): string {
-  const { nickname, username, ou_name, email } = session.userInfo
+export function accountPage(words: Words, loaded: LoadedSession, view: AccountView): string {
   const { t } = words
+  const { nickname, username } = loaded.session.userInfo
   return page({
     words,
     title: t('account.title'),
     script: 'moments.js',
+    styles: ['account.css'],
     body: html`
 <h1>${t('account.greeting', { name: nickname || username })}</h1>
-<dl>
-${row(t('account.username'), username)}
-${row(t('account.organisation'), ou_name)}
-${row(t('account.email'), email)}
-${row(t('session.provider'), providerName)}
-${row(t('session.role'), html`${roleName(words, session.userRole)} <code>${session.userRole}</code>`)}
-${row(t('session.expires'), moment(words, expiresAt))}
-</dl>
-${session.userRole === 'developer' ? html`<p><a class="button quiet" href="${OWN_PATHS.console}">${t('console.title')}</a></p>` : ''}
-<form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button">${t('sign_out.title')}</button></form>
-<form method="post" action="${OWN_PATHS.signOutEverywhere}"><button type="submit" class="button quiet">${t('account.sign_out_everywhere')}</button></form>`,
+${endedNotice(words, view)}
+${view.others && view.signIns ? '' : html`<div class="notice bad" role="alert"><p>${t('account.store_away')}</p></div>`}
+${identityList(words, loaded, view.providerName)}
+${deviceSection(words, view)}
+${view.signIns ? signInSection(words, view.signIns) : ''}
+<div class="ways">${signOutForms(words)}
+${consoleLink(words, loaded)}
+<p><a class="button quiet" href="/">${t('page.home')}</a></p></div>`,
   })
 }
 
-function row(name: string, value: unknown) {
+export function identityList(words: Words, { session, expiresAt }: LoadedSession, providerName?: string) {
+  const { username, ou_name, email } = session.userInfo
+  const { t } = words
+  return html`<dl>
+${fact(t('account.username'), username)}
+${fact(t('account.organisation'), ou_name)}
+${fact(t('account.email'), email)}
+${fact(t('session.provider'), providerName)}
+${fact(t('session.role'), html`${roleName(words, session.userRole)} <code>${session.userRole}</code>`)}
+${fact(t('session.expires'), moment(words, expiresAt))}
+</dl>`
+}
+
+export function consoleLink({ t }: Words, { session }: LoadedSession) {
+  return session.userRole === 'developer'
+    ? html`<p><a class="button quiet" href="${OWN_PATHS.console}">${t('console.title')}</a></p>`
+    : ''
+}
+
+export function signOutForms({ t }: Words) {
+  return html`<form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button">${t('sign_out.title')}</button></form>
+<form method="post" action="${OWN_PATHS.signOutEverywhere}"><button type="submit" class="button quiet">${t('account.sign_out_everywhere')}</button></form>`
+}
+
+function fact(name: string, value: unknown) {
   return value ? html`<div><dt>${name}</dt><dd>${value}</dd></div>` : ''
+}
+
+function endedNotice({ t }: Words, { ended }: AccountView) {
+  if (ended === undefined) return ''
+  const sentence = ended > 0 ? t('account.ended', { ended }) : t('account.ended_none')
+  return html`<div class="notice good" role="status"><p>${sentence}</p></div>`
+}
+
+function deviceSection(words: Words, { own, others }: AccountView) {
+  const { t } = words
+  const { devices = [], areMore = false } = others ?? {}
+  return html`<h2>${t('account.devices')}</h2>
+<ul class="entries">
+<li><div><strong>${own.name}</strong> <span class="tag">${t('account.own_device')}</span>${deviceFacts(words, own)}</div></li>
+${devices.map(device => html`<li><div><strong>${device.name}</strong>${deviceFacts(words, device)}</div>${endForm(words, device)}</li>`)}
+</ul>
+${areMore ? html`<p class="hint">${t('account.more_devices')}</p>` : ''}
+${devices.length > 0 ? html`<form method="post" action="${OWN_PATHS.accountEnd}"><button type="submit" name="others" value="yes" class="button quiet">${t('account.end_others')}</button></form>` : ''}`
+}
+
+function deviceFacts(words: Words, { address, signedInAt, seenAt }: Device) {
+  const { t, rich } = words
+  return html`<p class="small">${address ?? t('device.address_unknown')}</p>
+${signedInAt === undefined ? '' : html`<p class="small">${rich('account.since', { time: moment(words, signedInAt) })}</p>`}
+${seenAt === undefined ? '' : html`<p class="small">${rich('account.seen', { time: moment(words, seenAt) })}</p>`}`
+}
+
+function endForm({ t }: Words, { key, name, address = t('device.address_unknown') }: Device) {
+  return html`<form method="post" action="${OWN_PATHS.accountEnd}"><input type="hidden" name="session" value="${key}">
+<button type="submit" class="button small quiet" aria-label="${t('account.end_label', { device: name, address })}">${t('account.end')}</button></form>`
+}
+
+function signInSection(words: Words, signIns: readonly SignIn[]) {
+  const { t } = words
+  const hasNew = signIns.some(({ isNew }) => isNew)
+  return html`<h2>${t('account.sign_ins')}</h2>
+${signIns.length === 0 ? html`<p class="small">${t('account.no_sign_ins')}</p>` : ''}
+${hasNew ? html`<p class="small">${t('account.new_device_hint')}</p>` : ''}
+<ul class="entries">${signIns.map(signIn => signInEntry(words, signIn))}</ul>`
+}
+
+function signInEntry(words: Words, { time, device, address, isNew }: SignIn) {
+  const { t } = words
+  const isMarked = isNew ? html` <span class="tag new">${t('account.new_device')}</span>` : ''
+  return html`<li><div>${moment(words, time)}${isMarked}
+<p class="small">${device} · ${address ?? t('device.address_unknown')}</p></div></li>`
 }

@@ -14,18 +14,19 @@ interface Document {
   readonly styles?: readonly string[]
 }
 
-interface Card extends Omit<Document, 'scripts' | 'styles'> {
+interface Card extends Omit<Document, 'scripts'> {
   readonly script?: string
 }
 
 const STYLE = assetUrl('menshen.css')
 export const ICON = assetUrl('icon.svg')
 
-export function page({ words, title, body, script }: Card): string {
+export function page({ words, title, body, script, styles = [] }: Card): string {
   return document({
     words,
     title,
     scripts: script === undefined ? [] : [script],
+    styles,
     body: html`<main class="card">
 <img class="mark" src="${ICON}" alt="" width="56" height="56">
 ${body}

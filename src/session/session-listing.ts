@@ -32,6 +32,8 @@ export interface SessionListing {
   newest(query: { before?: string; limit: number }): Promise<SessionPage>
   /** Of one user or of all, in pages of any order, and on a page the newest first. */
   list(query: { username?: string; after?: string; limit: number }): Promise<SessionPage>
+  /** Of one person, in pages of any order, and on a page the newest first. */
+  listOf(user: UserId, query: { after?: string; limit: number }): Promise<SessionPage>
   /** How many `newest` lists. */
   count(): Promise<number>
   /** As the list shows it. */
@@ -40,6 +42,10 @@ export interface SessionListing {
   end(key: string): Promise<boolean>
   /** Ends all sessions of the user, on every device. */
   endAllOf(user: UserId): Promise<Ended>
+  /** The same but for one session. */
+  endOthersOf(user: UserId, keptKey: string): Promise<Ended>
+  /** Ends a session of this user; one of anybody else stays. */
+  endOneOf(user: UserId, key: string): Promise<boolean>
   /** Ends what was opened at this session of the provider (`sid`): one device, usually. */
   endProviderSession(providerSession: ProviderSession): Promise<Ended>
   /** Ends those sessions of the user of which it is not known at which session of the provider they were opened. */
@@ -80,17 +86,22 @@ export function createSessionListing({ store, keyring }: { store: Store; keyring
     return endAllWith(label(await keyring.current()), isMeant)
   }
 
+  async function listWith(label: string, query: { after?: string; limit: number }): Promise<SessionPage> {
+    const page = pageOf(await store.list({ label, ...query }), await keyring.current())
+    return { ...page, sessions: page.sessions.sort((one, other) => sinceOf(other) - sinceOf(one)) }
+  }
+
   return {
     async newest(query) {
       return pageOf(await store.newest(query), await keyring.current())
     },
 
-    async list({ username, after, limit }) {
+    async list({ username, ...query }) {
       const keys = await keyring.current()
-      const label = username === undefined ? SESSION_LABEL : labelOf('username', username, keys)
-      const page = pageOf(await store.list({ label, limit, ...(after === undefined ? {} : { after }) }), keys)
-      return { ...page, sessions: page.sessions.sort((one, other) => sinceOf(other) - sinceOf(one)) }
+      return listWith(username === undefined ? SESSION_LABEL : labelOf('username', username, keys), query)
     },
+
+    listOf: async (user, query) => listWith(userLabel(user, await keyring.current()), query),
 
     count: () => store.count(),
 
@@ -102,6 +113,18 @@ export function createSessionListing({ store, keyring }: { store: Store; keyring
     end: key => store.remove(key),
 
     endAllOf: user => endAllLabelled(keys => userLabel(user, keys)),
+
+    endOthersOf: (user, keptKey) =>
+      endAllLabelled(
+        keys => userLabel(user, keys),
+        entry => entry.key !== keptKey,
+      ),
+
+    async endOneOf(user, key) {
+      const label = userLabel(user, await keyring.current())
+      const stored = await store.read(key)
+      return stored?.labels[SUB_LABEL] === label && store.remove(key)
+    },
 
     endProviderSession: providerSession => endAllLabelled(keys => providerSessionLabel(providerSession, keys)),
 

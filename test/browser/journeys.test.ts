@@ -226,6 +226,25 @@ test('a developer sees the other session in the console, ends it, and its user i
   await developer.getByRole('button', { name: SIGN_IN }).waitFor()
 })
 
+test('a user ends another device of theirs from a phone, and stays signed in', async t => {
+  const { page: desk } = await visitor(t)
+  const { page: phone } = await visitor(t, { isMobile: true, hasTouch: true, viewport: { width: 390, height: 720 } })
+  await signIn(desk, 'wangwu')
+  await signIn(phone, 'wangwu')
+  await phone.getByRole('link', { name: '我的账号和设备' }).tap()
+  await phone.getByRole('heading', { name: '我的设备' }).waitFor()
+  assert.equal(await phone.getByText('当前设备', { exact: true }).count(), 1)
+  await phone
+    .getByRole('button', { name: /^结束：Chrome · Linux，127\.0\.0\.1$/ })
+    .first()
+    .tap()
+  await phone.getByRole('status').getByText('已在 1 台其他设备上结束登录。').waitFor()
+  await desk.reload()
+  await desk.getByRole('button', { name: SIGN_IN }).waitFor()
+  await phone.reload()
+  await phone.getByRole('heading', { name: '我的设备' }).waitFor()
+})
+
 test('a common user sees no way to the console, and is refused there', async t => {
   const { page } = await visitor(t)
   await signIn(page, 'zhangsan')

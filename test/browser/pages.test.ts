@@ -46,6 +46,7 @@ const STOPS: readonly Stop[] = [
   { name: 'unknown error', who: 'visitor', url: () => `${usual.url}/login?error=${ENDLESS}` },
   { name: 'settings missing', who: 'visitor', url: () => `${incomplete.url}/login?error=token_error` },
   { name: 'home', who: 'developer', url: () => `${usual.url}/` },
+  { name: 'account', who: 'common', url: () => `${usual.url}/_menshen/account` },
   { name: 'console', who: 'developer', url: () => `${usual.url}/_menshen/console` },
   { name: 'console sessions', who: 'developer', url: () => `${usual.url}/_menshen/console/sessions` },
   { name: 'console, before an end', who: 'developer', url: () => endQuestion },
@@ -61,6 +62,7 @@ const STOPS: readonly Stop[] = [
   { name: '403', who: 'common', url: () => `${usual.url}/_menshen/console` },
   { name: '404', who: 'common', url: () => `${usual.url}/nowhere` },
   { name: 'home of a user with endless names', who: 'endless', url: () => `${endless.url}/` },
+  { name: 'account of a user with endless names', who: 'endless', url: () => `${endless.url}/_menshen/account` },
   { name: 'console with endless names', who: 'endless', url: () => `${endless.url}/_menshen/console/sessions` },
   { name: 'provider', who: 'visitor', url: authorizeAddress },
   { name: 'panel of the provider', who: 'visitor', url: () => providerUrl },
@@ -77,6 +79,7 @@ before(async () => {
   usual = await startMenshen({ DEV_PROVIDER_PORT, STORE: 'memory:' })
   incomplete = await startMenshen({ AUTH_URL: provider.url, STORE: 'memory:' })
   endless = await startMenshen({ ...provider.settings, APP_NAME: 'W'.repeat(60), STORE: 'memory:' })
+  await signedInAs(usual.url, /zhangsan/)
   states.common = await signedInAs(usual.url, /zhangsan/)
   states.developer = await signedInAs(usual.url, /admin/)
   states.endless = await signedInAs(endless.url)
@@ -187,7 +190,7 @@ test('by ear: every page has one heading, one main part, a title, a language, an
     assert.equal(await page.getByRole('heading', { level: 1 }).count(), 1, stop.name)
     titles.set(stop.name, title)
   }
-  const different = ['login', 'home', 'console', '403', '404'].map(name => titles.get(name))
+  const different = ['login', 'home', 'account', 'console', '403', '404'].map(name => titles.get(name))
   assert.equal(new Set(different).size, different.length)
 })
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { decodeJwt } from 'jose'
 import { type Config, createMenshen, MenshenError, readSettings } from '../../src/index.ts'
-import { openGateway } from '../forward/scene.ts'
+import { openGateway, until } from '../forward/scene.ts'
 import { startUpstream } from '../forward/upstream.ts'
 import { type Client, createClient } from '../kit/client.ts'
 import { answerOf, type OidcServer, signedInAt, startOidcServer } from '../kit/oidc-server.ts'
@@ -204,6 +204,18 @@ test('the console shows the provider, and ends all sessions of one person only',
   const key = /name="session" value="([^"]+)"/.exec(ofPartner)?.[1] ?? ''
   await admin.post('/_menshen/console/end', { session: key, all: 'yes' }, { headers: { origin: stage.baseUrl } })
   assert.deepEqual([await isSignedIn(staff), await isSignedIn(partner)], [true, false])
+})
+
+test('on the account page nobody sees or ends the devices and sign-ins of their namesake at another provider', async t => {
+  const stage = await openStage(t)
+  const [staff, partner] = [await stage.signIn('staff'), await stage.signIn('partners')]
+  const pageOf = async (client: Client) => (await client.get('/_menshen/account')).text
+  const lists = (page: string) =>
+    [...page.matchAll(/<ul class="entries">.*?<\/ul>/gs)].map(([list]) => list.match(/<li>/g))
+  await until(async () => lists(await pageOf(partner))[1]?.length === 1)
+  assert.deepEqual(lists(await pageOf(staff)), [['<li>'], ['<li>']])
+  await staff.post('/_menshen/account/end', { others: 'yes' }, { headers: { origin: stage.baseUrl } })
+  assert.deepEqual([await isSignedIn(staff), await isSignedIn(partner)], [true, true])
 })
 
 test('back-channel logout of one provider ends nobody of another', async t => {

@@ -11,6 +11,7 @@ import { healthPage } from '../../src/pages/console/health-page.ts'
 import { overviewPage } from '../../src/pages/console/overview-page.ts'
 import { sessionsPage } from '../../src/pages/console/sessions-page.ts'
 import { storeAwayPage } from '../../src/pages/console/store-away-page.ts'
+import { homePage } from '../../src/pages/home-page.ts'
 import { loginPage } from '../../src/pages/login-page.ts'
 import { lostCookiePage } from '../../src/pages/lost-cookie-page.ts'
 import { confirmSignOutPage, NOTICES, type NoticeName, noticePage } from '../../src/pages/notice-page.ts'
@@ -79,6 +80,13 @@ function allPages(words: Words): string[] {
     ended: { ended: 1, user: 'ann' },
     deviceName: ({ t }: Words) => t('device.unknown'),
   }
+  const device = { key: 'a', name: 'Chrome', signedInAt: NOW, seenAt: NOW }
+  const account = {
+    providerName: 'Staff',
+    own: device,
+    others: { devices: [device], areMore: true },
+    signIns: [{ time: NOW, device: 'Chrome', address: undefined, isNew: true }],
+  }
   const listed = [
     { key: 'a', expiresAt: NOW, publicPart },
     { key: 'b', expiresAt: NOW },
@@ -110,7 +118,13 @@ function allPages(words: Words): string[] {
     confirmSignOutPage(words),
     lostCookiePage(words, { baseUrl: 'https://a.example', otherHost: 'b.example', requestId: 'r' }),
     ...sessions.map(session => refusedPage(words, session, { wanted: '/x', requestId: 'r' })),
-    ...sessions.map(session => accountPage(words, { ...loaded, session }, 'Staff')),
+    ...sessions.map(session => homePage(words, { ...loaded, session }, 'Staff')),
+    ...sessions.map(session => accountPage(words, { ...loaded, session }, { ...account, ended: 1 })),
+    accountPage(
+      words,
+      { ...loaded, session: sessions[0] ?? assert.fail() },
+      { ...account, signIns: [], others: undefined, ended: 0 },
+    ),
     ...consoleSamples(words),
     overviewPage(words, overview),
     overviewPage(words, { ...overview, problems, advice, failures: [failure], isStoreAway: true }),

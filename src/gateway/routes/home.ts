@@ -1,7 +1,7 @@
 // The built-in home page, where there is no application behind. It is made once for each loaded session and language, and
 // then sent as it is.
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import { accountPage } from '../../pages/account-page.ts'
+import { homePage } from '../../pages/home-page.ts'
 import type { Words } from '../../pages/words/words.ts'
 import type { LoadedSession } from '../../session/session-cache.ts'
 import type { Admission } from '../admission/admit.ts'
@@ -26,7 +26,7 @@ export function createHome(context: GatewayContext): Home {
   const made = new WeakMap<LoadedSession, Made>()
 
   function make(words: Words, loaded: LoadedSession): Made {
-    const body = Buffer.from(accountPage(words, loaded, providerNameOf(context, loaded)))
+    const body = Buffer.from(homePage(words, loaded, providerNameOf(context, loaded)))
     const page = { headers: { ...pageHeaders(context), 'content-length': body.length }, body, words }
     made.set(loaded, page)
     return page

@@ -52,4 +52,31 @@ export const enPeople: Sentences<typeof zhPeople> = {
   'device.sogou': 'Sogou Browser',
   'device.address': 'Address',
   'device.address_unknown': 'Address unknown',
+
+  'home.title': 'Home',
+  'home.account': 'My account and devices',
+
+  'account.title': 'My account',
+  'account.greeting': 'Hello, {name}',
+  'account.username': 'User name',
+  'account.organisation': 'Organization',
+  'account.email': 'E-mail',
+  'account.sign_out_everywhere': 'Sign out on all devices',
+  'account.devices': 'My devices',
+  'account.own_device': 'This device',
+  'account.since': 'Signed in {time}',
+  'account.seen': 'Last seen {time}',
+  'account.end': 'End',
+  'account.end_label': 'End: {device}, {address}',
+  'account.end_others': 'End all other devices',
+  'account.more_devices': 'There are more devices than are listed. The button below ends all of them.',
+  'account.ended': 'Other devices that were signed out: {ended}.',
+  'account.ended_none': 'No device was signed out: it was gone already.',
+  'account.sign_ins': 'Recent sign-ins',
+  'account.no_sign_ins': 'None are recorded yet.',
+  'account.new_device': 'New device',
+  'account.new_device_hint':
+    'A sign-in marked “New device” came from a device or an address that was not seen before. If it was not you, end all other devices and tell your administrator.',
+  'account.store_away':
+    'Your devices and sign-ins cannot be read now. You have not been signed out. Please reload the page in a while.',
 }

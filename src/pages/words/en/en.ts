@@ -131,13 +131,6 @@ export const en: Sentences<typeof zhCN> = {
   'lost_cookie.hint':
     'Please allow cookies for this website and come back through the address below. Administrators: check the setting {setting}.',
 
-  'account.title': 'My account',
-  'account.greeting': 'Hello, {name}',
-  'account.username': 'User name',
-  'account.organisation': 'Organization',
-  'account.email': 'E-mail',
-  'account.sign_out_everywhere': 'Sign out on all devices',
-
   'session.role': 'Role',
   'session.provider': 'Signed in through',
   'session.expires': 'Valid until',

@@ -125,13 +125,6 @@ export const zhCN = {
   'lost_cookie.blocked': '浏览器禁用了 Cookie，或者插件、隐私模式阻止了它。',
   'lost_cookie.hint': '请允许此网站使用 Cookie，并从下面的地址重新进入。管理员请检查设置 {setting}。',
 
-  'account.title': '我的账号',
-  'account.greeting': '{name}，您好',
-  'account.username': '用户名',
-  'account.organisation': '组织',
-  'account.email': '邮箱',
-  'account.sign_out_everywhere': '退出所有设备',
-
   'session.role': '角色',
   'session.provider': '登录方式',
   'session.expires': '有效期至',

@@ -1,0 +1,24 @@
+// The home page where there is no application behind: who you are, until when, and the ways from here.
+import { html } from 'hono/html'
+import { OWN_PATHS } from '../own-paths.ts'
+import type { LoadedSession } from '../session/session-cache.ts'
+import { consoleLink, identityList, signOutForms } from './account-page.ts'
+import { page } from './layout.ts'
+import type { Words } from './words/words.ts'
+
+/** `providerName` only where there are several. */
+export function homePage(words: Words, loaded: LoadedSession, providerName?: string): string {
+  const { t } = words
+  const { nickname, username } = loaded.session.userInfo
+  return page({
+    words,
+    title: t('home.title'),
+    script: 'moments.js',
+    body: html`
+<h1>${t('account.greeting', { name: nickname || username })}</h1>
+${identityList(words, loaded, providerName)}
+<p><a class="button quiet" href="${OWN_PATHS.account}">${t('home.account')}</a></p>
+${consoleLink(words, loaded)}
+${signOutForms(words)}`,
+  })
+}

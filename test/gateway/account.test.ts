@@ -1,0 +1,181 @@
+// The account page, from outside: one's own devices and sign-ins, and nobody else's; what ends there is one's own.
+import assert from 'node:assert/strict'
+import test, { type TestContext } from 'node:test'
+import { until } from '../forward/scene.ts'
+import type { Client } from '../kit/client.ts'
+import { openMenshen } from '../kit/menshen.ts'
+import { startScriptedProvider } from '../kit/scripted-provider.ts'
+
+const ACCOUNT = '/_menshen/account'
+const END = '/_menshen/account/end'
+const WINDOWS =
+  'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/128.0.0.0 Safari/537.36'
+const IPHONE =
+  'Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1'
+
+interface Device {
+  username?: string
+  sub?: string
+  userAgent?: string
+  address?: string
+}
+
+async function setUp(t: TestContext) {
+  const provider = await startScriptedProvider()
+  const env = { ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', TRUSTED_PROXIES: '127.0.0.1' }
+  const menshen = await openMenshen(env)
+  t.after(() => Promise.all([menshen.close(), provider.close()]))
+  const origin = { headers: { origin: menshen.url } }
+  return {
+    menshen,
+    origin,
+    async signIn({ username = 'zhangsan', sub, userAgent = WINDOWS, address = '192.0.2.1' }: Device = {}) {
+      const client = menshen.visitor()
+      const code = provider.codeFor({ username, ...(sub && { sub }) })
+      const headers = { 'user-agent': userAgent, 'x-forwarded-for': address }
+      await client.get(`/callback?code=${code}&state=abc_idp`, { headers })
+      menshen.passSeconds(1)
+      return client
+    },
+    end: (client: Client, form: Record<string, string>) => client.post(END, form, origin),
+    ended(): Record<string, unknown>[] {
+      return menshen.lines.filter(({ event }) => event === 'session_ended').map(({ facts }) => ({ ...facts }))
+    },
+  }
+}
+
+const isIn = async (client: Client) => (await client.get('/_menshen/me')).status === 200
+const inside = (clients: Client[]) => Promise.all(clients.map(isIn))
+
+/** Of the page: its devices and its sign-ins. */
+async function listsOf(client: Client): Promise<{ devices: string[]; signIns: string[]; text: string }> {
+  const { status, text } = await client.get(ACCOUNT)
+  assert.equal(status, 200)
+  const [devices = [], signIns = []] = [...text.matchAll(/<ul class="entries">(.*?)<\/ul>/gs)].map(([, list = '']) =>
+    [...list.matchAll(/<li>(.*?)<\/li>/gs)].map(([, entry = '']) => entry),
+  )
+  return { devices, signIns, text }
+}
+
+function keyOf(html = ''): string {
+  return /name="session" value="([\w-]{43})"/.exec(html)?.[1] ?? assert.fail('no session')
+}
+
+test('my devices are mine: this one is marked, the others have a button, and nobody else is among them', async t => {
+  const { signIn } = await setUp(t)
+  await signIn({ userAgent: IPHONE, address: '192.0.2.2' })
+  // The same name is not the same person.
+  await signIn({ sub: 'sub-another' })
+  await signIn({ username: 'lisi' })
+  const { devices, text } = await listsOf(await signIn())
+  assert.equal(devices.length, 2)
+  assert.match(devices[0] ?? '', /Chrome · Windows.*当前设备.*192\.0\.2\.1.*登录于.*2026-03-01T08:00:03.*最近活动/s)
+  assert.doesNotMatch(devices[0] ?? '', /<button/)
+  assert.match(devices[1] ?? '', /Safari · iPhone.*192\.0\.2\.2.*2026-03-01T08:00:00.*<button [^>]*>结束</s)
+  assert.match(text, /name="others"[^>]*>结束其他所有设备/)
+  assert.equal(text.match(/当前设备/g)?.length, 1)
+})
+
+test('I end one other device, then all others, and stay signed in myself', async t => {
+  const { signIn, end, ended } = await setUp(t)
+  const others = [await signIn(), await signIn(), await signIn()]
+  const [me, lisi] = [await signIn(), await signIn({ username: 'lisi' })]
+  const [, newest] = (await listsOf(me)).devices
+  const done = await end(me, { session: keyOf(newest) })
+  assert.deepEqual([done.status, done.headers.location], [303, ACCOUNT])
+  assert.match((await me.follow(done)).text, /role="status"><p>已在 1 台其他设备上结束登录。/)
+  assert.doesNotMatch((await listsOf(me)).text, /role="status"/, 'it is said once')
+  assert.deepEqual(await inside([...others, me, lisi]), [true, true, false, true, true])
+  assert.match((await me.follow(await end(me, { others: 'yes' }))).text, /已在 2 台其他设备上结束登录。/)
+  assert.deepEqual(await inside([...others, me, lisi]), [false, false, false, true, true])
+  assert.equal((await listsOf(me)).devices.length, 1)
+  const told = ended().map(({ by, user, sub, ended, session }) => ({ by, user, sub, ended, session }))
+  const mine = { by: 'user', user: 'zhangsan', sub: 'sub-zhangsan' }
+  assert.deepEqual(told, [
+    { ...mine, ended: 1, session: keyOf(newest).slice(0, 10) },
+    { ...mine, ended: 2, session: undefined },
+  ])
+})
+
+test('the key of somebody else’s session does nothing, and is answered like one that nobody has', async t => {
+  const { signIn, end, ended } = await setUp(t)
+  const [victim, namesake, me, admin] = [
+    await signIn({ username: 'lisi' }),
+    await signIn({ sub: 'sub-another' }),
+    await signIn(),
+    await signIn({ username: 'admin' }),
+  ]
+  const console = (await admin.get('/_menshen/console/sessions')).text
+  const keys = [...console.matchAll(/name="session" value="([\w-]{43})"/g)].map(([, key = '']) => key)
+  assert.equal(keys.length, 4)
+  const answers = new Set<string>()
+  for (const session of [...keys, 'A'.repeat(43), '', 'x', '../x', `${keys[0]}\u0000`, 'lease'.repeat(2000)]) {
+    const { status, headers, text, setCookies } = await end(me, { session })
+    answers.add(JSON.stringify([status, headers.location, text, setCookies]))
+  }
+  assert.equal(answers.size, 1)
+  assert.deepEqual(await inside([victim, namesake, me, admin]), [true, true, true, true])
+  await end(me, { others: 'yes', session: keys[0] ?? '' })
+  assert.deepEqual(await inside([victim, namesake, me, admin]), [true, true, true, true])
+  assert.deepEqual(ended(), [])
+})
+
+test('devices end from our own origin only, by POST, for who is signed in', async t => {
+  const { menshen, signIn } = await setUp(t)
+  const [other, me] = [await signIn(), await signIn()]
+  for (const headers of [
+    { origin: 'https://evil.example' },
+    { origin: 'null' },
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+    { referer: 'https://evil.example/x' },
+  ])
+    assert.equal((await me.post(END, { others: 'yes' }, { headers })).status, 403, JSON.stringify(headers))
+  assert.equal((await me.get(`${END}?others=yes`)).status, 405)
+  assert.equal((await menshen.visitor().post(END, { others: 'yes' })).status, 401)
+  assert.deepEqual(await inside([other, me]), [true, true])
+})
+
+test('my last sign-ins are there with time, device and address, a new device is pointed out, and nobody else’s', async t => {
+  const { signIn } = await setUp(t)
+  await signIn()
+  await signIn({ sub: 'sub-another', address: '198.51.100.9' })
+  await signIn({ username: 'lisi', address: '198.51.100.8' })
+  await signIn({ userAgent: WINDOWS.replace('128', '129') })
+  await signIn({ userAgent: IPHONE })
+  await signIn({ userAgent: IPHONE })
+  const me = await signIn({ address: '203.0.113.5' })
+  await until(async () => (await listsOf(me)).signIns.length === 5)
+  const { signIns, text } = await listsOf(me)
+  const seen = signIns.map(entry => [
+    /datetime="2026-03-01T08:00:0(\d)/.exec(entry)?.[1],
+    /<p class="small">(.*?)<\/p>/.exec(entry)?.[1],
+    entry.includes('新设备'),
+  ])
+  assert.deepEqual(seen, [
+    ['6', 'Chrome · Windows · 203.0.113.5', true],
+    ['5', 'Safari · iPhone · 192.0.2.1', false],
+    ['4', 'Safari · iPhone · 192.0.2.1', true],
+    ['3', 'Chrome · Windows · 192.0.2.1', false],
+    ['0', 'Chrome · Windows · 192.0.2.1', false],
+  ])
+  assert.match(text, /如果不是您本人/)
+  assert.doesNotMatch(text, /198\.51\.100/)
+})
+
+test('neither ticket nor token is on the page, and a hostile browser is text', async t => {
+  const { signIn } = await setUp(t)
+  await signIn({ userAgent: '<script>alert(1)</script>' })
+  const me = await signIn({ userAgent: '"><img src=x onerror=alert(1)>', address: '<b>' })
+  await until(async () => (await listsOf(me)).signIns.length === 2)
+  const { text } = await listsOf(me)
+  assert.doesNotMatch(text, /alert|<b>|onerror/)
+  assert.ok(!text.includes(me.cookies.get('menshen_session') ?? assert.fail()))
+})
+
+test('the home page stays short: it leads to the account page, and asks nobody for devices', async t => {
+  const { signIn } = await setUp(t)
+  const { text } = await (await signIn()).get('/')
+  assert.match(text, /<a class="button quiet" href="\/_menshen\/account">/)
+  assert.doesNotMatch(text, /当前设备/)
+})
