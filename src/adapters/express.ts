@@ -1,8 +1,8 @@
 // menshen/express: sign-in for an Express application, as a middleware in front of everything else.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { RequestHandler } from 'express'
-import { type Admitted, addCookies, type Menshen, type Role, sendAnswer } from '../index.ts'
-import { demandRoles, notInFront, type SessionOf } from './registered.ts'
+import { type Admitted, addCookies, type Role, sendAnswer } from '../index.ts'
+import { type AnyMenshen, demandRoles, notInFront, type SessionOf } from './registered.ts'
 
 /**
  * Tells the compiler the roles and fields of `req.user`:
@@ -25,14 +25,14 @@ declare global {
 }
 
 const ADMITTED = Symbol('menshen.admitted')
-type WithAdmitted = IncomingMessage & { [ADMITTED]?: Admitted }
+type WithAdmitted = IncomingMessage & { [ADMITTED]?: Admitted<Role, never> }
 
 /** In front of every other middleware and route: our own pages, the rules, and `req.user`. */
-export function menshen<R extends Role, F extends string>(auth: Pick<Menshen<R, F>, 'admit'>): RequestHandler {
+export function menshen(auth: AnyMenshen): RequestHandler {
   return async (request, response, next) => {
     // The whole address, however deep the middleware stands, and the sender as the socket says: `trust proxy` is Express’s
     // alone.
-    const admitted: Admitted = await auth.admit(request)
+    const admitted = await auth.admit(request)
     if (admitted.answer) return sendAnswer(response, admitted.answer)
     Object.assign(request, { user: admitted.user, [ADMITTED]: admitted })
     addCookiesAtLast(response, admitted.cookies)

@@ -1,5 +1,8 @@
 // What the adapters share: the types of the instance that an application registers, and what a page may want.
-import { type Menshen, MenshenError, type Session } from '../index.ts'
+import { type Menshen, MenshenError, type Role, type Session } from '../index.ts'
+
+/** An instance with whichever roles and fields, as far as an adapter needs it. */
+export type AnyMenshen = Pick<Menshen<Role, never>, 'admit'>
 
 /** Of `{ auth: typeof auth }`; otherwise any role and field. */
 export type SessionOf<Registered> = Registered extends { readonly auth: Menshen<infer R, infer F> }

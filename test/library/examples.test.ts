@@ -14,7 +14,7 @@ const EXAMPLES = fileURLToPath(new URL('../../examples/', import.meta.url))
 /** A machine that is busy with other tests may take this long to load everything. */
 const START_DEADLINE_MS = 60_000
 
-for (const name of ['express']) {
+for (const name of ['express', 'fastify', 'hono']) {
   test(`examples/${name} is ten lines or fewer, and knows its users`, async t => {
     const lines = readFileSync(`${EXAMPLES}${name}/app.ts`, 'utf8').split('\n').filter(Boolean)
     assert.ok(lines.length <= 10, `${lines.length} lines`)

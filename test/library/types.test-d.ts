@@ -1,8 +1,12 @@
 // What the compiler knows of the library: roles and fields are those that the options name. Checked by tsc alone.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import express from 'express'
+import fastify from 'fastify'
+import { Hono } from 'hono'
 import { createMenshen, defineConfig, type Menshen, type MenshenOptions, readSettings, type Session } from 'menshen'
 import * as forExpress from 'menshen/express'
+import * as forFastify from 'menshen/fastify'
+import * as forHono from 'menshen/hono'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 const is = <_Holds extends true>() => {}
@@ -95,4 +99,43 @@ export async function inExpress() {
   forExpress.requireRole()
   // @ts-expect-error: what createMenshen gives
   forExpress.menshen({})
+}
+
+/** As in Express. */
+export async function inFastify() {
+  const app = fastify()
+  app.register(forFastify.menshen, { auth: await createMenshen() })
+  app.register(forFastify.menshen, { auth: await createMenshen({ roles: [{ role: 'auditor', groups: ['audit'] }] }) })
+  const preHandler = [forFastify.requireUser(), forFastify.requireRole('developer', 'auditor')]
+  app.get('/', { preHandler, onRequest: forFastify.requireUser() }, async ({ user }) => {
+    is<Same<typeof user, Session | undefined>>()
+    return user
+  })
+  // @ts-expect-error: whose sign-in
+  app.register(forFastify.menshen, {})
+  // @ts-expect-error: what is to be checked
+  forFastify.requireRole()
+}
+
+/** Routes that follow on the middleware know the roles and fields of its instance; others know of the user. */
+export async function inHono() {
+  const auth = await createMenshen({
+    roles: [{ role: 'auditor', groups: ['audit'] }],
+    provider: { preset: 'oidc', fields: { employee_no: ['no'] } },
+  })
+  new Hono().use(forHono.menshen(auth)).get('/', forHono.requireRole('auditor'), c => {
+    const user = c.get('user')
+    is<Same<typeof user, Session<'auditor' | 'common', 'employee_no'> | undefined>>()
+    const same: typeof user = c.var.user
+    return c.text(String(same))
+  })
+  const app = new Hono<{ Variables: { other: number } }>()
+  app.use(forHono.menshen(auth))
+  app.get('/', forHono.requireUser(), c => {
+    const user = c.get('user')
+    is<Same<typeof user, Session | undefined>>()
+    return c.text(String(c.get('other')))
+  })
+  // @ts-expect-error: what is to be checked
+  forHono.requireRole()
 }

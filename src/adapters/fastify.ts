@@ -1,0 +1,123 @@
+// menshen/fastify: sign-in for a Fastify application, as a plugin for the scope that registers it.
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, preHandlerAsyncHookHandler } from 'fastify'
+import { type Admitted, isOwnPath, MenshenError, type Role } from '../index.ts'
+import { type AnyMenshen, demandRoles, notInFront, type SessionOf } from './registered.ts'
+
+/**
+ * Tells the compiler the roles and fields of `request.user`:
+ * `declare module 'menshen/fastify' { interface Register { auth: typeof auth } }`
+ */
+// biome-ignore lint/suspicious/noEmptyInterface: applications fill it
+export interface Register {}
+
+type UserSession = SessionOf<Register>
+type UserRole = UserSession['userRole']
+
+const ADMITTED = Symbol('menshen.admitted')
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who is signed in; `undefined` for a visitor of a public page. */
+    user: UserSession | undefined
+    [ADMITTED]: Admitted<Role, never> | undefined
+  }
+}
+
+export interface MenshenPluginOptions {
+  /** What `createMenshen` gave. */
+  readonly auth: AnyMenshen
+}
+
+/** Our own pages, the rules, and `request.user`, for every route of the scope that registers it. */
+export const menshen: FastifyPluginAsync<MenshenPluginOptions> = Object.assign(plugin, {
+  // What fastify-plugin would add: hooks and decorators are for the scope itself, not for one of the plugin's own.
+  [Symbol.for('skip-override')]: true,
+  [Symbol.for('fastify.display-name')]: 'menshen',
+  [Symbol.for('plugin-meta')]: { name: 'menshen', fastify: '5.x' },
+})
+
+async function plugin(app: FastifyInstance, { auth }: MenshenPluginOptions): Promise<void> {
+  checkPlace(app, auth)
+  app.decorateRequest('user', undefined)
+  app.decorateRequest(ADMITTED, undefined)
+  addOwnRoutes(app)
+
+  // Before any body is read: the forms of our own pages are read by us, and all others are left as they are.
+  app.addHook('onRequest', async (request, reply) => {
+    const admitted = await auth.admit(request.raw)
+    if (admitted.answer) return sendOurs(reply, admitted.answer)
+    // Its roles and fields are those of the instance that the application has registered.
+    request.user = admitted.user as UserSession | undefined
+    request[ADMITTED] = admitted
+  })
+
+  // At last, so that nothing of the application's takes their place.
+  app.addHook('onSend', (request, reply, _payload, done) => {
+    const cookies = request[ADMITTED]?.cookies ?? []
+    if (cookies.length > 0) reply.header('set-cookie', cookies).header('cache-control', 'no-store')
+    done()
+  })
+}
+
+function checkPlace(app: FastifyInstance, auth: unknown): void {
+  if (typeof Object(auth).admit !== 'function')
+    throw new MenshenError(
+      'bad_settings',
+      'menshen: expected app.register(menshen, { auth }), with what createMenshen gave.',
+    )
+  if (app.prefix !== '')
+    throw new MenshenError(
+      'bad_settings',
+      `menshen: this scope stands below "${app.prefix}", where /login would not be found; register it at the root, with rules for what is public.`,
+    )
+  if (app.hasRequestDecorator('user'))
+    throw new MenshenError(
+      'bad_settings',
+      'menshen: there is a request.user already, of another plugin or of menshen itself.',
+    )
+}
+
+const OWN_ROUTES = ['/login', '/callback', '/logout', '/_menshen/*']
+
+/** So that the scope is asked for them; no route of the application can stand at the same addresses. */
+function addOwnRoutes(app: FastifyInstance): void {
+  const taken = (url: string) =>
+    new MenshenError(
+      'bad_settings',
+      `menshen: the application has a route ${url}, and that is an address of Menshen’s own.`,
+    )
+  for (const url of OWN_ROUTES) {
+    if (app.supportedMethods.some(method => app.hasRoute({ method, url }))) throw taken(url)
+    // Not ours after all: written in another way, where the application’s router does not mind.
+    app.all(url, (_request, reply) => reply.callNotFound())
+  }
+  app.addHook('onRoute', ({ url }) => {
+    if (isOwnPath(url)) throw taken(url)
+  })
+}
+
+/** For a route's `preHandler`: visitors are led to the login page. */
+export function requireUser(): preHandlerAsyncHookHandler {
+  return require('requireUser')
+}
+
+/** For a route's `preHandler`: whoever has none of these roles is refused. */
+export function requireRole(...roles: [UserRole, ...UserRole[]]): preHandlerAsyncHookHandler {
+  demandRoles(roles)
+  return require('requireRole', roles)
+}
+
+function require(name: 'requireUser' | 'requireRole', roles?: readonly Role[]): preHandlerAsyncHookHandler {
+  return async (request, reply) => {
+    const admitted = request[ADMITTED]
+    if (!admitted) throw notInFront(name, 'app.register(menshen, { auth }) has to come first')
+    const answer = admitted.require(roles)
+    if (answer) return sendOurs(reply, answer)
+  }
+}
+
+/** In parts: Fastify takes a whole `Response`, but not in answer to HEAD. */
+function sendOurs(reply: FastifyReply, { status, headers, body }: Response): FastifyReply {
+  for (const [name, value] of headers) reply.header(name, value)
+  return reply.code(status).send(body ?? undefined)
+}

@@ -1,0 +1,87 @@
+// menshen/hono in front of real Hono applications.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { Server } from 'node:http'
+import { suite, test } from 'node:test'
+import { serve as serveOnNode } from '@hono/node-server'
+import { Hono } from 'hono'
+import { menshen, requireRole, requireUser } from '../../src/adapters/hono.ts'
+import { adapterSuite, openApplication, type ServeApplication } from './adapter-suite.ts'
+
+function addRoutes(app: Hono): void {
+  for (const path of ['/page', '/public/page', '/finance/page'])
+    app.get(path, c => c.json({ user: c.get('user') ?? null }))
+  app.get('/public/members', requireUser(), c => c.text('members'))
+  app.get('/public/reports', requireRole('developer'), c => c.text('reports'))
+  app.get(
+    '/cookies',
+    () => new Response('cookies', { headers: { 'set-cookie': 'theirs=1', 'cache-control': 'public' } }),
+  )
+  app.get('/throws', () => {
+    throw new Error('by the handler')
+  })
+  app.post('/public/echo', async c => c.text(await c.req.text()))
+}
+
+async function listen(app: Hono, port: number) {
+  const server = serveOnNode({ fetch: app.fetch, port, hostname: '127.0.0.1' }) as Server
+  if (!server.listening) await once(server, 'listening')
+  return () => {
+    server.close()
+    server.closeAllConnections()
+  }
+}
+
+const serve: ServeApplication = (auth, port) => {
+  const app = new Hono()
+  app.onError((error, c) => c.json({ failed: error.message }, 500))
+  app.get('/public/bare', requireUser())
+  app.use(menshen(auth))
+  addRoutes(app)
+  return listen(app, port)
+}
+
+adapterSuite('Hono', serve)
+
+suite('menshen/hono', () => {
+  test('takes a form that a middleware in front of it has read, and keeps the cookies that it has set', async t => {
+    const behindParser: ServeApplication = (auth, port) => {
+      const app = new Hono()
+      app.use(async (c, next) => {
+        c.header('set-cookie', 'theirs=1')
+        await c.req.parseBody()
+        await next()
+      })
+      app.use(menshen(auth))
+      return listen(app, port)
+    }
+    const { visitor, url } = await openApplication(t, behindParser, { stateCheck: 'bound' })
+    const { status, setCookies } = await visitor().post('/login', { provider: 'default' }, { headers: { origin: url } })
+    assert.equal(status, 303)
+    assert.deepEqual(
+      setCookies.map(cookie => cookie.split('=')[0]),
+      ['theirs', 'menshen_attempt'],
+    )
+  })
+
+  test('is the same without a server, and in routes that are put together', async t => {
+    const apps: Hono[] = []
+    const { user, url } = await openApplication(t, (auth, port) => {
+      const app = new Hono()
+      const admin = new Hono().get('/page', requireRole('developer'), c => c.json({ user: c.get('user') }))
+      app.use(menshen(auth))
+      app.route('/admin', admin)
+      apps.push(app)
+      return listen(app, port)
+    })
+    const [app = assert.fail()] = apps
+    const cookie = `menshen_session=${(await user('admin')).cookies.get('menshen_session')}`
+    const asked = await app.request(`${url}/admin/page`, { headers: { cookie } })
+    assert.equal((await asked.json()).user.userInfo.username, 'admin')
+    assert.equal(
+      (await app.request(`${url}/admin/page`, { headers: { accept: 'text/html' } })).headers.get('location'),
+      '/login',
+    )
+    assert.equal((await app.request(`${url}/login`)).status, 200)
+  })
+})
