@@ -161,6 +161,8 @@ function compile(snippets: readonly Snippet[]): string[] {
         menshen: [join(ROOT, 'src/index.ts')],
         'menshen/browser': [join(ROOT, 'browser/client.js')],
         'menshen/*': [join(ROOT, 'src/adapters/*.ts')],
+        // As an application of Next knows its own files.
+        '@/*': [join(ROOT, 'examples/next/*.ts')],
       },
       jsx: 'react-jsx',
       moduleDetection: 'force',

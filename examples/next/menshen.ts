@@ -1,0 +1,16 @@
+// Who may come in: the only file that knows of Menshen's options. While developing, its own provider lets anybody in; in
+// production the environment names a real one.
+import { createMenshen, readSettings } from 'menshen'
+import { menshen } from 'menshen/next'
+
+export const { proxy, auth, requireUser, requireRole } = menshen(() =>
+  createMenshen({
+    settings: readSettings(process.env),
+    devProvider: process.env.NODE_ENV !== 'production',
+    store: 'lmdb:./data',
+    rules: [
+      { path: '/about', public: true },
+      { path: '/reports', roles: ['developer'] },
+    ],
+  }),
+)

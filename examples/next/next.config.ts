@@ -1,0 +1,2 @@
+// Menshen keeps its records in a native module, which cannot be bundled.
+export default { serverExternalPackages: ['menshen'] }

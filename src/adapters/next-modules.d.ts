@@ -1,0 +1,16 @@
+// What the adapter uses of Next. Its package is a third of a gigabyte, too much for everybody who installs ours to work on
+// it; test/long/next.long.ts compiles and runs the adapter with the real one.
+declare module 'next/headers.js' {
+  export function headers(): Promise<Headers>
+}
+
+declare module 'next/navigation.js' {
+  export function notFound(): never
+  export function redirect(path: string): never
+}
+
+declare module 'next/server.js' {
+  export class NextResponse extends Response {
+    static next(): NextResponse
+  }
+}

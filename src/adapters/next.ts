@@ -1,0 +1,107 @@
+// Menshen in Next 16 (app router, on Node): the proxy answers our own paths and applies the rules; pages, route handlers
+// and server actions ask who is there.
+import { headers } from 'next/headers.js'
+import { notFound, redirect } from 'next/navigation.js'
+import { NextResponse } from 'next/server.js'
+import { addCookies, type Menshen, type Role, type Session } from '../index.ts'
+
+/** `R` are the roles, and `F` the further fields of the user info, that the options of `createMenshen` name. */
+export interface NextMenshen<R extends Role = Role, F extends string = string> {
+  /** For `proxy.ts`: answers our own paths, leads visitors to the login page, refuses, and renews the cookie. */
+  proxy(this: void, request: Request): Promise<Response>
+  /** Who is signed in. In server components, route handlers and server actions. */
+  auth(this: void): Promise<Session<R, F> | undefined>
+  /** The access token for calls in the user's name, never one that has expired. */
+  accessToken(this: void): Promise<string | undefined>
+  /** Whoever is signed in; a visitor is led to the login page. */
+  requireUser(this: void): Promise<Session<R, F>>
+  /** The same with one of these roles; for all others the page is not found. */
+  requireRole(this: void, ...roles: readonly [R, ...R[]]): Promise<Session<R, F>>
+  /** Starts Menshen, once in a process: by itself with the first request, or from `instrumentation.ts`. */
+  start(this: void): Promise<Menshen<R, F>>
+}
+
+export interface NextMenshenOptions {
+  /**
+   * The client's address, of which a request of Next knows nothing: for example from a header that the server in front always
+   * sets. Without it nobody is limited by `rateLimitPerMinute`.
+   */
+  readonly address?: ((request: Request) => string | undefined) | undefined
+}
+
+/** As Next itself marks what it renders for one user: without it, a page that was rendered beforehand is anybody's. */
+const FOR_ONE_USER = 'private, no-cache, no-store, max-age=0, must-revalidate'
+
+/** As a parameter of their own, roles and fields would be inferred from our type, and not from the options. */
+type AnyMenshen = Pick<Menshen, 'fetch' | 'accessToken'>
+type NextMenshenOf<M> = M extends Menshen<infer R, infer F> ? NextMenshen<R, F> : never
+
+/** `create` is called when the first request comes, not while the application is built. */
+export function menshen<M extends AnyMenshen>(
+  create: () => Promise<M>,
+  options: NextMenshenOptions = {},
+): NextMenshenOf<M> {
+  return createAdapter(create as unknown as () => Promise<Menshen>, options) as NextMenshenOf<M>
+}
+
+function createAdapter(create: () => Promise<Menshen>, { address }: NextMenshenOptions): NextMenshen {
+  const start = () => startOnce(create)
+
+  async function auth() {
+    // First of all: while the application is built, Next ends the rendering here.
+    const asked = { headers: await headers() }
+    return (await start()).session(asked)
+  }
+
+  async function requireUser() {
+    return (await auth()) ?? redirect('/login')
+  }
+
+  return {
+    start,
+    auth,
+    requireUser,
+    async accessToken() {
+      const asked = { headers: await headers() }
+      return (await start()).accessToken(asked)
+    },
+    async requireRole(...roles) {
+      const user = await requireUser()
+      return roles.includes(user.userRole) ? user : notFound()
+    },
+    async proxy(request) {
+      const running = await start()
+      const { user, answer, cookies, requestId } = await running.admit(request, { address: address?.(request) })
+      if (answer) return withWholeLocation(answer, request.url)
+      const response = NextResponse.next()
+      response.headers.set('x-request-id', requestId)
+      addCookies(response, cookies)
+      if (user) response.headers.set('cache-control', FOR_ONE_USER)
+      return response
+    },
+  }
+}
+
+/** Next takes no other from a proxy, and shortens it again. */
+function withWholeLocation(answer: Response, url: string): Response {
+  const location = answer.headers.get('location')
+  if (location !== null) answer.headers.set('location', new URL(location, url).href)
+  return answer
+}
+
+const STARTED = Symbol.for('menshen/next')
+
+/**
+ * Next bundles the proxy and each page by themselves, and anew at every change while developing: what they have in common
+ * is the process. A start that failed is tried again with the next request.
+ */
+function startOnce<M>(create: () => Promise<M>): Promise<M> {
+  const shared = globalThis as { [STARTED]?: Promise<M> | undefined }
+  if (shared[STARTED]) return shared[STARTED]
+  const starting = create()
+  shared[STARTED] = starting
+  starting.catch(() => {
+    shared[STARTED] = undefined
+  })
+  return starting
+}

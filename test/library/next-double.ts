@@ -1,0 +1,32 @@
+// What the adapter uses of Next, in a few lines: the real one is too large for every run, and test/long/next.long.ts has it.
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { registerHooks } from 'node:module'
+
+/** The request that is being answered. */
+export const current = new AsyncLocalStorage<Headers>()
+
+export async function headers(): Promise<Headers> {
+  return current.getStore() ?? Promise.reject(new Error('outside of a request'))
+}
+
+export class NextResponse extends Response {
+  static next(): NextResponse {
+    return new NextResponse(null, { headers: { 'x-middleware-next': '1' } })
+  }
+}
+
+export function redirect(path: string): never {
+  throw new Error(`redirect ${path}`)
+}
+
+export function notFound(): never {
+  throw new Error('not found')
+}
+
+/** From now on an import of Next's modules gives this one. */
+export function takeThePlaceOfNext(): void {
+  registerHooks({
+    resolve: (specifier, context, next) =>
+      /^next\/\w+\.js$/.test(specifier) ? { url: import.meta.url, shortCircuit: true } : next(specifier, context),
+  })
+}
