@@ -4,6 +4,7 @@ import { headers } from 'next/headers.js'
 import { notFound, redirect } from 'next/navigation.js'
 import { NextResponse } from 'next/server.js'
 import { addCookies, type Menshen, type Role, type Session } from '../index.ts'
+import { demandRoles } from './registered.ts'
 
 /** `R` are the roles, and `F` the further fields of the user info, that the options of `createMenshen` name. */
 export interface NextMenshen<R extends Role = Role, F extends string = string> {
@@ -66,6 +67,7 @@ function createAdapter(create: () => Promise<Menshen>, { address }: NextMenshenO
       return (await start()).accessToken(asked)
     },
     async requireRole(...roles) {
+      demandRoles(roles)
       const user = await requireUser()
       return roles.includes(user.userRole) ? user : notFound()
     },
@@ -82,7 +84,7 @@ function createAdapter(create: () => Promise<Menshen>, { address }: NextMenshenO
   }
 }
 
-/** Next takes no other from a proxy, and shortens it again. */
+/** Next accepts only an absolute address from a proxy, and shortens it again. */
 function withWholeLocation(answer: Response, url: string): Response {
   const location = answer.headers.get('location')
   if (location !== null) answer.headers.set('location', new URL(location, url).href)

@@ -130,6 +130,8 @@ suite('pages, route handlers and actions of Next', () => {
     await assert.rejects(within('', adapter.requireUser), /redirect \/login/)
     await assert.rejects(within('', forDevelopers), /redirect \/login/)
     await assert.rejects(within(common, forDevelopers), /not found/)
+    const requireNothing = adapter.requireRole as () => Promise<unknown>
+    await assert.rejects(within(developer, requireNothing), { code: 'bad_settings' })
   })
 })
 

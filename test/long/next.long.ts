@@ -43,6 +43,7 @@ async function prepare(): Promise<void> {
   await run('npm', ['pack', '--silent', '--pack-destination', folder], { cwd: ROOT, env: ENVIRONMENT })
   const [packed = ''] = readdirSync(folder)
   cpSync(join(ROOT, 'examples/next'), folder, { recursive: true })
+  cpSync(join(ROOT, 'docs/images/login.png'), join(folder, 'public/reports/chart.png'))
   const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
   manifest.dependencies.menshen = `file:${packed}`
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest))
@@ -163,6 +164,18 @@ suite('a page for developers', () => {
     assert.ok(await seen('/reports', developer))
     assert.ok(await seen('/reports?_rsc', 'rsc: 1', developer))
     assert.ok(await seen('/_next/static/../../reports', developer))
+  })
+
+  test('and its images: neither by their own path nor through the image optimizer', async () => {
+    const optimized = '/_next/image?url=%2Freports%2Fchart.png&w=64&q=75'
+    for (const path of ['/reports/chart.png', optimized]) {
+      for (const client of [createClient(url), await signedIn()]) {
+        const { status, headers } = await client.get(path, { headers: { accept: 'image/*' } })
+        assert.doesNotMatch(headers['content-type'] ?? '', /^image/, `${path} ${status}`)
+      }
+    }
+    const image = await (await signedIn('admin')).get('/reports/chart.png')
+    assert.equal(image.headers['content-type'], 'image/png')
   })
 })
 
