@@ -85,3 +85,12 @@ function auditSamples(words: Words): string[] {
     }),
   ]
 }
+
+const instance = { host: 'one', pid: 1, version: '1.2.3', startedAt: NOW }
+
+export const healthSample = {
+  times: [{ what: 'store' as const, p50: 0.5, p99: undefined }],
+  instances: [instance, { ...instance, worker: 2 }],
+  node: '26.0.0',
+  store: 'memory',
+}

@@ -25,7 +25,7 @@ import { zhCN } from '../../src/pages/words/zh-CN/zh-CN.ts'
 import type { AdviceCode } from '../../src/settings/advice.ts'
 import type { Config } from '../../src/settings/config/config-file.ts'
 import { SETTINGS } from '../../src/settings/rows.ts'
-import { consoleSamples } from './console-samples.ts'
+import { consoleSamples, healthSample } from './console-samples.ts'
 
 const NOW = Date.parse('2026-03-01T08:00:00Z')
 const HAN = /\p{Script=Han}/u
@@ -135,7 +135,7 @@ function allPages(words: Words): string[] {
     ...listed.flatMap(session =>
       [true, false].map(all => endQuestionPage(words, { session, all, isOwn: all, deviceName: view.deviceName })),
     ),
-    ...[[good], [warning], [failure]].map(findings => healthPage(words, findings)),
+    ...[[good], [warning], [failure]].map(findings => healthPage(words, { ...healthSample, findings })),
   ]
 }
 

@@ -6,6 +6,7 @@ import type { Config } from '../../settings/config/config-file.ts'
 import type { Misspelt } from '../../settings/misspelt.ts'
 import type { Settings } from '../../settings/read.ts'
 import type { Store } from '../../stores/store.ts'
+import { certificateProbes } from './certificate-probe.ts'
 import { type Finding, good, type Probe, runProbes } from './finding.ts'
 import { providerProbe } from './provider-probes.ts'
 import { cookieFinding, settingsFindings, timeFinding } from './settings-probes.ts'
@@ -35,6 +36,7 @@ export async function examine(examined: Examined): Promise<Finding[]> {
   const probes: Probe[] = [
     { name: 'settings', run: async () => settingsFindings(settings, plans, misspelt) },
     { name: 'cookies', run: async () => [cookieFinding(settings)] },
+    ...certificateProbes({ settings, now }),
     ...providerProbes(examined, timeoutMs),
     ...storeProbes({ settings, now, store }),
     ...upstreamProbes({ settings, config, timeoutMs, now }),

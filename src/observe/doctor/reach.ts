@@ -8,8 +8,9 @@ import { portIn } from '../../settings/deployment.ts'
 import { printable } from '../../settings/json-place.ts'
 import { codeOf, type Finding, failure, good, warning } from './finding.ts'
 
-const DAY_MS = 24 * 3_600_000
-const RENEW_DAYS = 14
+export const DAY_MS = 24 * 3_600_000
+/** Within so many days before its end, a certificate should be renewed. */
+export const RENEW_DAYS = 14
 /** No chain is longer; one that leads in a circle ends here. */
 const LONGEST_CHAIN = 10
 

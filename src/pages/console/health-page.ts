@@ -1,14 +1,40 @@
-// The console's page of what the doctor has found.
+// The console's page of health: what the doctor has found, how long others let us wait, and which processes there are.
 import { html } from 'hono/html'
 import type { Finding } from '../../observe/doctor/finding.ts'
+import type { Instance } from '../../observe/series/instance-record.ts'
+import type { Timed } from '../../observe/series/slot.ts'
+import type { Html } from '../layout.ts'
+import { moment } from '../moment.ts'
 import type { Words } from '../words/words.ts'
 import { consoleFrame } from './console-frame.ts'
 import { cell, longCell, row, table } from './table.ts'
 
+export interface HealthView {
+  readonly findings: readonly Finding[]
+  /** Milliseconds, of the last hour; absent where there was nothing to measure. */
+  readonly times: readonly {
+    readonly what: Timed
+    readonly p50: number | undefined
+    readonly p99: number | undefined
+  }[]
+  /** Those that share the store, this one first; absent while the store is away. */
+  readonly instances: readonly Instance[] | undefined
+  /** The version of Node. */
+  readonly node: string
+  /** The kind of store. */
+  readonly store: string
+}
+
 /** What needs attention stands first. */
 const ORDER = ['failure', 'warning', 'good'] as const
+const SHOWN_TIMES = {
+  request: 'overview.of_requests',
+  provider: 'overview.of_provider',
+  store: 'overview.of_store',
+} as const
 
-export function healthPage(words: Words, findings: readonly Finding[]): string {
+export function healthPage(words: Words, view: HealthView): string {
+  const { findings } = view
   const sorted = ORDER.flatMap(level => findings.filter(finding => finding.level === level))
   const { t, rich } = words
   const columns = [t('health.check'), t('health.result'), t('health.seen'), t('health.remedy')]
@@ -16,11 +42,13 @@ export function healthPage(words: Words, findings: readonly Finding[]): string {
     section: 'health',
     body: html`<p class="lead">${summary(words, findings)}</p>
 ${table({ label: { text: t('health.results') }, columns, rows: sorted.map(finding => findingRow(words, finding)) })}
-<p class="hint">${rich('health.hint', { doctor: html`<code>menshen doctor</code>`, sign_in: html`<code>menshen doctor --sign-in</code>` })}</p>`,
+<p class="hint">${rich('health.hint', { doctor: html`<code>menshen doctor</code>`, sign_in: html`<code>menshen doctor --sign-in</code>` })}</p>
+${timesPart(words, view)}
+${instancesPart(words, view)}`,
   })
 }
 
-function findingRow({ t }: Words, { name, level, seen, remedy }: Finding) {
+function findingRow({ t }: Words, { name, level, seen, remedy }: Finding): Html {
   return row(html`<code>${name}</code>`, [
     cell(t('health.result'), html`<span class="tag ${level}">${t(`health.${level}`)}</span>`),
     longCell(t('health.seen'), html`<span lang="en">${seen}</span>`),
@@ -33,4 +61,36 @@ function summary({ t }: Words, findings: readonly Finding[]): string {
   const [failures, warnings] = [count('failure'), count('warning')]
   if (failures > 0) return t('health.failures', { failures, warnings })
   return warnings > 0 ? t('health.warnings', { warnings }) : t('health.all_good')
+}
+
+function timesPart({ t }: Words, { times }: HealthView): Html {
+  const columns = [t('health.waited_for'), t('health.median'), t('health.slowest')]
+  const rows = times.map(({ what, p50, p99 }) =>
+    row(t(SHOWN_TIMES[what]), [cell(t('health.median'), inMs(p50)), cell(t('health.slowest'), inMs(p99))]),
+  )
+  return html`<h2 id="times">${t('health.times')}</h2>
+${table({ label: { by: 'times' }, columns, rows })}`
+}
+
+function inMs(ms: number | undefined): string {
+  return ms === undefined ? '—' : `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`
+}
+
+function instancesPart(words: Words, { instances, node, store }: HealthView): Html {
+  const { t } = words
+  const columns = [t('health.machine'), t('health.process'), t('health.version'), t('health.started')]
+  const rows = (instances ?? []).map((instance, n) =>
+    row(html`${instance.host} ${n === 0 ? html`<span class="tag">${t('health.this_one')}</span>` : ''}`, [
+      cell(t('health.process'), processName(words, instance)),
+      cell(t('health.version'), instance.version),
+      cell(t('health.started'), moment(words, instance.startedAt)),
+    ]),
+  )
+  return html`<h2 id="instances">${t('health.instances')}</h2>
+<p>${t('health.runs_on', { node, store })}</p>
+${instances ? table({ label: { by: 'instances' }, columns, rows }) : html`<p class="notice bad">${t('console.store_away')}</p>`}`
+}
+
+function processName({ t }: Words, { pid, worker }: Instance): string {
+  return worker === undefined ? String(pid) : t('health.worker', { pid, worker })
 }

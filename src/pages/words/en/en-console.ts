@@ -22,6 +22,18 @@ export const enConsole: Sentences<typeof zhConsole> = {
   'health.all_good': 'All is well.',
   'health.warnings': 'No failures. Warnings: {warnings}.',
   'health.failures': 'Failures: {failures}. Warnings: {warnings}.',
+  'health.times': 'Times of the last hour',
+  'health.waited_for': 'Of',
+  'health.median': 'Half within (p50)',
+  'health.slowest': '99 % within (p99)',
+  'health.instances': 'Processes alive',
+  'health.runs_on': 'This process runs on Node {node} with the store {store}. All that share the store are listed.',
+  'health.machine': 'Machine',
+  'health.process': 'Process',
+  'health.worker': '{pid} (worker {worker})',
+  'health.version': 'Version of Menshen',
+  'health.started': 'Started',
+  'health.this_one': 'this one',
   'health.hint': 'In a terminal, {doctor} shows the same, and {sign_in} tries a sign-in.',
 
   'advice.weak_state_check':

@@ -20,6 +20,18 @@ export const zhConsole = {
   'health.all_good': '一切正常。',
   'health.warnings': '没有故障，有 {warnings} 个需要注意的地方。',
   'health.failures': '发现 {failures} 个故障、{warnings} 个需要注意的地方。',
+  'health.times': '最近一小时的响应时间',
+  'health.waited_for': '对象',
+  'health.median': '一半不超过（p50）',
+  'health.slowest': '99% 不超过（p99）',
+  'health.instances': '正在运行的进程',
+  'health.runs_on': '本进程使用 Node {node}，存储为 {store}。共用同一存储的进程都在这里。',
+  'health.machine': '机器',
+  'health.process': '进程',
+  'health.worker': '{pid}（工作进程 {worker}）',
+  'health.version': '门神版本',
+  'health.started': '启动时间',
+  'health.this_one': '本进程',
   'health.hint': '在终端运行 {doctor} 可以看到同样的结果，{sign_in} 可以试登录。',
 
   'advice.weak_state_check':
