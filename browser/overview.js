@@ -1,4 +1,5 @@
 // The overview's plots, drawn anew whenever the server has something new to tell.
+import { showMoments } from './moments.js'
 import uPlot from './uplot.js'
 
 /** @typedef {import('../src/observe/series/plot.ts').Plot} Plot */
@@ -150,7 +151,9 @@ const shown = new Map()
 function show(id, markup) {
   if (shown.get(id) === markup) return
   shown.set(id, markup)
-  byId(id).innerHTML = markup
+  const place = byId(id)
+  place.innerHTML = markup
+  showMoments(place)
 }
 
 const live = new EventSource(plots.dataset.live ?? '')

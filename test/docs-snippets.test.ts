@@ -25,6 +25,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   sh: checkShell,
   nginx: checkNginx,
   caddyfile: checkCaddyfile,
+  yaml: checkPrometheus,
   ts: checkTypes,
   js: checkTypes,
   tsx: checkTypes,
@@ -75,6 +76,7 @@ test('a snippet is found wherever it stands, and a broken one is noticed', async
     ['sh', 'node src/nowhere.ts'],
     ['nginx', 'server { listen 80; proxy_set_header Connection $nowhere; }'],
     ['caddyfile', 'app.example.com {\n\tnonsense\n}'],
+    ['yaml', 'scrape_configs:\n  - nonsense: yes'],
     ['ts', "import { nothing } from 'jose'\nnothing()"],
     ['json', '{,}'],
     ['python', 'def user_of(:'],
@@ -133,6 +135,12 @@ function checkCaddyfile(t: TestContext, { text }: Snippet): void {
   writeFileSync(join(folder, 'Caddyfile'), text)
   const env = { HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder }
   run(findProgram('caddy'), ['validate', '--adapter', 'caddyfile', '--config', join(folder, 'Caddyfile')], '', env)
+}
+
+function checkPrometheus(t: TestContext, { text }: Snippet): void {
+  const file = join(tempFolder(t), 'prometheus.yml')
+  writeFileSync(file, text)
+  run(findProgram('promtool'), ['check', 'config', file])
 }
 
 function checkTypes(_t: TestContext, snippet: Snippet): void {

@@ -1,0 +1,108 @@
+// `npm run screenshots` makes the pictures of docs/images anew, from the pages as they are: an hour in which the provider
+// stops, as the console shows it.
+import type { TestContext } from 'node:test'
+import type { Page } from 'playwright-core'
+import { openGateway } from '../test/forward/scene.ts'
+import { startUpstream } from '../test/forward/upstream.ts'
+import { startBrowser } from '../test/kit/browser.ts'
+import { createClient } from '../test/kit/client.ts'
+import { startScriptedProvider } from '../test/kit/scripted-provider.ts'
+
+const FOLDER = new URL('images/', import.meta.url)
+const MINUTES = 60
+const STOPS_AT = 42
+const PEOPLE = [
+  { username: 'zhangsan', nickname: '张三' },
+  { username: 'lisi', nickname: '李四' },
+  { username: 'wangwu', nickname: '王五' },
+  { username: 'zhaoliu', nickname: '赵六' },
+]
+const AGENTS = [
+  'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36',
+  'Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.6 Mobile/15E148 Safari/604.1',
+  'Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 (KHTML, like Gecko) Version/4.0 Chrome/130.0 Mobile Safari/537.36 MicroMessenger/8.0.60',
+]
+const PAGES = {
+  'console-overview': '/_menshen/console',
+  'console-sessions': '/_menshen/console/sessions',
+  'console-audit': '/_menshen/console/audit',
+  'console-rules': '/_menshen/console/rules?path=/finance/2026&role=common',
+  'console-health': '/_menshen/console/health',
+  'console-settings': '/_menshen/console/settings',
+  account: '/_menshen/account',
+}
+/** Where it is three in the morning now. Etc/GMT+5 is five hours behind. */
+const behind = (new Date().getUTCHours() + 21) % 24
+const TIME_ZONE = behind <= 12 ? `Etc/GMT+${behind}` : `Etc/GMT-${24 - behind}`
+
+await using opened = new AsyncDisposableStack()
+const atTheEnd = { after: (close: () => void) => opened.defer(async () => close()) } as unknown as TestContext
+
+const provider = await startScriptedProvider()
+opened.defer(() => provider.close())
+const upstream = await startUpstream(atTheEnd)
+const env = {
+  ...provider.settings,
+  UPSTREAM: upstream.url,
+  PROVIDER_NAME: '统一认证平台',
+  TRUSTED_PROXIES: '127.0.0.1',
+}
+const rules = [
+  { path: '/', roles: ['developer' as const, 'common' as const] },
+  { path: '/finance', roles: ['developer' as const] },
+  { path: '/beta', roles: ['developer' as const], shadow: true },
+]
+const gateway = await openGateway(atTheEnd, env, { rules })
+// The provider's clock is that of this machine: at the end of the hour the gateway's shows the same.
+gateway.passSeconds((Date.now() - gateway.now()) / 1000 - MINUTES * 60)
+const developer = createClient(gateway.url, gateway.now)
+const admin = { username: 'admin', nickname: '管理员' }
+for (const client of [createClient(gateway.url, gateway.now), developer])
+  await client.get(`/callback?code=${provider.codeFor(admin)}&state=abc_idp`, {
+    headers: { 'user-agent': AGENTS[client === developer ? 0 : 1], 'x-forwarded-for': '10.20.1.7' },
+  })
+await spendTheHour()
+
+const browser = await startBrowser()
+opened.defer(() => browser.close())
+const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, timezoneId: TIME_ZONE })
+const page = await context.newPage()
+await take(page, 'login', '/login', { width: 560, height: 640 })
+const ticket = developer.cookies.get('menshen_session') ?? ''
+await context.addCookies([{ name: 'menshen_session', value: ticket, url: gateway.url }])
+// What the doctor has found while the hour flew by counts for nothing.
+await developer.get(PAGES['console-health'])
+gateway.passSeconds(5)
+for (const [name, path] of Object.entries(PAGES)) await take(page, name, path)
+
+async function spendTheHour(): Promise<void> {
+  for (let minute = 0; minute < MINUTES; minute++) {
+    gateway.passSeconds(60)
+    if (minute === STOPS_AT) provider.answer('token', { kind: 'json', status: 503, body: {} })
+    const visitors = 1 + Math.round(2 + 2 * Math.sin(minute / 6))
+    for (let n = 0; n < visitors; n++) await comeBy(minute + n)
+    // Sessions are counted when somebody looks.
+    await developer.get(PAGES['console-overview'])
+  }
+}
+
+async function comeBy(n: number): Promise<void> {
+  const person = PEOPLE[n % PEOPLE.length] ?? {}
+  const headers = { 'user-agent': AGENTS[n % AGENTS.length], 'x-forwarded-for': `10.20.${n % 4}.${10 + (n % 50)}` }
+  const client = createClient(gateway.url, gateway.now)
+  await client.get(`/callback?code=${provider.codeFor(person)}&state=abc_idp`, { headers })
+  for (const path of ['/', '/reports', ...(n % 7 === 0 ? ['/finance', '/beta'] : [])])
+    await client.get(path, { headers })
+}
+
+async function take(page: Page, name: string, path: string, size?: { width: number; height: number }): Promise<void> {
+  if (size) await page.setViewportSize(size)
+  await page.goto(gateway.url + path)
+  if (name === 'console-overview') await page.locator('#plot-times canvas').waitFor()
+  await page.screenshot({
+    path: new URL(`${name}.png`, FOLDER).pathname,
+    animations: 'disabled',
+    fullPage: name === 'console-overview',
+  })
+  if (size) await page.setViewportSize({ width: 1280, height: 800 })
+}
