@@ -18,6 +18,7 @@ export const OWN_PATHS = {
   consoleHealth: '/_menshen/console/health',
   consoleRules: '/_menshen/console/rules',
   consoleLive: '/_menshen/console/live',
+  consoleSession: '/_menshen/console/session',
   consoleSessions: '/_menshen/console/sessions',
   consoleSettings: '/_menshen/console/settings',
   doctor: '/_menshen/doctor',

@@ -11,6 +11,7 @@ import { showAudit } from './console/console-audit.ts'
 import { askToEnd, endSession } from './console/console-end.ts'
 import { showHealth } from './console/console-health.ts'
 import { showRules } from './console/console-rules.ts'
+import { showSession } from './console/console-session.ts'
 import { showSessions } from './console/console-sessions.ts'
 import { showSettings } from './console/console-settings.ts'
 import { showOverview } from './console/overview.ts'
@@ -63,6 +64,7 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   [OWN_PATHS.consoleAuditJson]: { GET: guarded(sendAuditJson) },
   [OWN_PATHS.consoleAuditLive]: { GET: guarded(streamAudit) },
   [OWN_PATHS.consoleRules]: { GET: guarded(showRules), HEAD: guarded(showRules) },
+  [OWN_PATHS.consoleSession]: { GET: guarded(showSession), HEAD: guarded(showSession) },
   [OWN_PATHS.consoleEndQuestion]: { GET: guarded(askToEnd), HEAD: guarded(askToEnd) },
   [OWN_PATHS.consoleSettings]: { GET: guarded(showSettings), HEAD: guarded(showSettings) },
   [OWN_PATHS.consoleHealth]: { GET: guarded(showHealth), HEAD: guarded(showHealth) },

@@ -50,6 +50,11 @@ const STOPS: readonly Stop[] = [
   { name: 'console', who: 'developer', url: () => `${usual.url}/_menshen/console` },
   { name: 'console sessions', who: 'developer', url: () => `${usual.url}/_menshen/console/sessions` },
   { name: 'console, before an end', who: 'developer', url: () => endQuestion },
+  {
+    name: 'console session',
+    who: 'developer',
+    url: () => `${usual.url}/_menshen/console/session?key=${new URL(endQuestion).searchParams.get('session')}`,
+  },
   { name: 'console settings', who: 'developer', url: () => `${usual.url}/_menshen/console/settings` },
   { name: 'console audit', who: 'developer', url: () => `${usual.url}/_menshen/console/audit` },
   { name: 'console rules', who: 'developer', url: () => `${usual.url}/_menshen/console/rules?path=/x&role=common` },
@@ -122,12 +127,11 @@ test('every button of every page can be seen whole, on a phone, a tablet and a d
 
 test('text stands out from its background by day and by night, and the night is dark', async t => {
   const found: string[] = []
-  const visit = createVisits(t)
+  const visits = { light: createVisits(t, { colorScheme: 'light' }), dark: createVisits(t, { colorScheme: 'dark' }) }
   for (const stop of STOPS) {
-    const page = await visit(stop)
     const papers: number[] = []
     for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme })
+      const page = await visits[colorScheme](stop)
       const { texts, paper } = await page.evaluate(readContrasts)
       assert.ok(texts.length > 2, `${stop.name} has text`)
       papers.push(paper)
@@ -197,12 +201,11 @@ test('by ear: every page has one heading, one main part, a title, a language, an
 test('axe-core finds nothing on any page, by day or by night', async t => {
   const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
   const found: string[] = []
-  const visit = createVisits(t, { reducedMotion: 'reduce' })
-  for (const stop of ours) {
-    const page = await visit(stop)
-    await page.evaluate(axe)
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme })
+  for (const colorScheme of ['light', 'dark'] as const) {
+    const visit = createVisits(t, { colorScheme })
+    for (const stop of ours) {
+      const page = await visit(stop)
+      await page.evaluate(axe)
       for (const fault of await page.evaluate(runAxe, colorScheme)) found.push(`${stop.name}, ${colorScheme}: ${fault}`)
     }
   }

@@ -1,6 +1,7 @@
 // The console's list of sessions, from outside: who, where from, page by page, and a question before anything ends.
 import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
+import { until } from '../forward/scene.ts'
 import { type Client, signIn } from '../kit/client.ts'
 import { openMenshen } from '../kit/menshen.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
@@ -142,4 +143,31 @@ test('hostile names of browsers are text', async t => {
   const page = await admin.get(LIST)
   assert.equal(rowsOf(page.text).length, 4)
   assert.doesNotMatch(page.text, /alert|xxxx/)
+})
+
+test('one session has a page of its own: its facts, and what happened to it alone, also after its end', async t => {
+  const { user, origin } = await setUp(t)
+  const lisi = await user('lisi', { 'user-agent': WECHAT })
+  await user('lisi')
+  const admin = await user('admin')
+  await lisi.get('/_menshen/console')
+  const rows = rowsOf((await admin.get(`${LIST}?username=lisi`)).text)
+  const row = rows.find(row => row.includes('微信')) ?? assert.fail()
+  const path = /<a href="([^"]+)"/.exec(row)?.[1] ?? assert.fail()
+  const happened = async () => rowsOf((await admin.get(path)).text).map(row => /<strong>(.*?)<\/strong>/.exec(row)?.[1])
+  await until(async () => (await happened()).length === 2)
+  const { text } = await admin.get(path)
+  assert.match(text, /<code>lisi<\/code>.*普通用户.*微信 · Android.*MicroMessenger.*127\.0\.0\.1.*2026-03-01T10:00/s)
+  assert.equal(keyOf(text), keyOf(row))
+  const before = await happened()
+
+  await admin.post(END, { session: keyOf(row) }, origin)
+  await until(async () => (await happened()).length === 3)
+  assert.deepEqual((await happened()).slice(1), before)
+  assert.match((await admin.get(path)).text, /这个会话已经结束/)
+
+  assert.equal((await lisi.get(path)).status, 302)
+  assert.equal((await (await user('zhangsan')).get(path)).status, 403)
+  for (const key of ['', 'x', 'A'.repeat(43), `${keyOf(row)}x`, '%00'])
+    assert.equal((await admin.get(`/_menshen/console/session?key=${key}`)).status, 404, key)
 })

@@ -9,6 +9,7 @@ import { accountPage } from '../../src/pages/account-page.ts'
 import { endQuestionPage } from '../../src/pages/console/end-question-page.ts'
 import { healthPage } from '../../src/pages/console/health-page.ts'
 import { overviewPage } from '../../src/pages/console/overview-page.ts'
+import { sessionPage } from '../../src/pages/console/session-page.ts'
 import { sessionsPage } from '../../src/pages/console/sessions-page.ts'
 import { storeAwayPage } from '../../src/pages/console/store-away-page.ts'
 import { homePage } from '../../src/pages/home-page.ts'
@@ -132,6 +133,16 @@ function allPages(words: Words): string[] {
     sessionsPage(words, { ...view, sessions: listed, providerNames: new Map([['staff', 'Staff']]) }),
     sessionsPage(words, { ...view, sessions: [], username: '', count: 0, ended: { ended: 0 } }),
     storeAwayPage(words, 'sessions'),
+    ...[...listed, undefined].map(session =>
+      sessionPage(words, {
+        key: 'a',
+        session,
+        isOwn: true,
+        areMore: true,
+        events: session ? [{ id: 'e', time: NOW, event: 'sign_in', facts: { session: 'a' } }] : [],
+        names: { providers: undefined, deviceName: view.deviceName },
+      }),
+    ),
     ...listed.flatMap(session =>
       [true, false].map(all => endQuestionPage(words, { session, all, isOwn: all, deviceName: view.deviceName })),
     ),

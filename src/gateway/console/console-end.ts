@@ -55,12 +55,16 @@ export async function endSession(
   return backToList(context, visit, cookies, { ended, ...(publicPart && { user: publicPart.username }) })
 }
 
-/** Only what looks like a session's key: leases and attempts live in the same store. */
-export async function getListed(
+/** Leases and attempts live in the same store, and have other keys. */
+export function isSessionKey(key: string): boolean {
+  return /^[\w-]{43}$/.test(key)
+}
+
+async function getListed(
   { sessions }: Pick<GatewayContext, 'sessions'>,
   key: string | null,
 ): Promise<Listed | undefined> {
-  return key && /^[\w-]{43}$/.test(key) ? sessions.getListed(key) : undefined
+  return key && isSessionKey(key) ? sessions.getListed(key) : undefined
 }
 
 function backToList(context: GatewayContext, visit: Visit, cookies: readonly string[], ended: Ended): Response {

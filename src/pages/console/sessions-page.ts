@@ -7,6 +7,7 @@ import type { DeviceNames } from '../device-name.ts'
 import { moment } from '../moment.ts'
 import type { Words } from '../words/words.ts'
 import { consoleFrame } from './console-frame.ts'
+import { endButtons } from './end-buttons.ts'
 import { cell, plainCell, row, table } from './table.ts'
 
 interface SessionsView {
@@ -78,26 +79,24 @@ function sessionRow(words: Words, { key, publicPart, expiresAt }: Listed, view: 
   const { ownKey, providerNames } = view
   const { provider = '' } = publicPart ?? {}
   const who = publicPart ? html`${publicPart.nickname} <code>${publicPart.username}</code>` : t('console.unreadable')
-  return row(html`${who}${key === ownKey ? html` <span class="tag">${t('console.own_session')}</span>` : ''}`, [
-    ...(providerNames ? [cell(t('session.provider'), providerNames.get(provider) ?? provider)] : []),
-    cell(t('session.role'), publicPart ? roleName(words, publicPart.userRole) : ''),
-    cell(t('device.title'), publicPart ? deviceOf(words, publicPart, view) : ''),
-    cell(t('console.signed_in_at'), publicPart ? moment(words, publicPart.signedInAt) : ''),
-    cell(t('console.seen_at'), publicPart ? moment(words, publicPart.seenAt) : ''),
-    cell(t('session.expires'), moment(words, expiresAt)),
-    plainCell(endButtons(words, key, publicPart?.username ?? '')),
-  ])
+  const page = `${OWN_PATHS.consoleSession}?key=${key}`
+  return row(
+    html`<a href="${page}">${who}</a>${key === ownKey ? html` <span class="tag">${t('console.own_session')}</span>` : ''}`,
+    [
+      ...(providerNames ? [cell(t('session.provider'), providerNames.get(provider) ?? provider)] : []),
+      cell(t('session.role'), publicPart ? roleName(words, publicPart.userRole) : ''),
+      cell(t('device.title'), publicPart ? deviceOf(words, publicPart, view) : ''),
+      cell(t('console.signed_in_at'), publicPart ? moment(words, publicPart.signedInAt) : ''),
+      cell(t('console.seen_at'), publicPart ? moment(words, publicPart.seenAt) : ''),
+      cell(t('session.expires'), moment(words, expiresAt)),
+      plainCell(endButtons(words, key, publicPart?.username ?? '')),
+    ],
+  )
 }
 
 function deviceOf(words: Words, { userAgent, address }: NonNullable<Listed['publicPart']>, view: SessionsView) {
   const device = view.deviceName(words, userAgent)
   return html`${device}<br><span class="dim">${address ?? words.t('device.address_unknown')}</span>`
-}
-
-function endButtons({ t }: Words, key: string, user: string) {
-  return html`<form method="get" action="${OWN_PATHS.consoleEndQuestion}" class="actions"><input type="hidden" name="session" value="${key}">
-<button type="submit" class="button small quiet" aria-label="${t('console.end_label', { user })}">${t('console.end')}</button>
-<button type="submit" name="all" value="yes" class="button small quiet" aria-label="${t('console.end_all_label', { user })}">${t('console.end_all')}</button></form>`
 }
 
 function pageUrl(username: string, after?: string): string {

@@ -30,7 +30,13 @@ export const enPeople: Sentences<typeof zhPeople> = {
   'console.ended': 'Sessions of {user} that were ended: {ended}.',
   'console.ended_none': 'Nothing was ended: the session was gone already.',
   'console.store_away':
-    'The store cannot be read now, so the sessions cannot be listed. Nobody was signed out by this. Please reload the page in a while.',
+    'The store cannot be read now, so there is nothing to show. Nobody was signed out by this. Please reload the page in a while.',
+  'console.session': 'Session {session}',
+  'console.session_gone': 'This session has ended.',
+  'console.back_to_list': 'Back to the sessions',
+  'console.timeline': 'What happened',
+  'console.no_events': 'The audit trail has no event of this session.',
+  'console.all_events': 'All of them in the audit trail',
 
   'device.title': 'Device',
   'device.unknown': 'Unknown device',
