@@ -180,3 +180,17 @@ test('AUDIT_KEEP=0 keeps nothing', async () => {
   audit.onEvent('refused', { reason: 0 })
   assert.equal(await found(), '')
 })
+
+test('what is older than a time is found behind many that are newer', async () => {
+  const { audit, clock, found, find } = openAudit()
+  audit.onEvent('sign_in', { reason: 'a' })
+  clock.now += 60_000
+  audit.onEvent('sign_in', { reason: 'b' })
+  clock.now += 4 * 3_600_000
+  for (let n = 0; n < 1700; n++) audit.onEvent('refused', { reason: 'new' })
+  assert.equal(await found({ until: START + 30_000 }), 'a')
+  assert.equal(await found({ until: START + 60_000, limit: 1 }), 'b')
+  const { next = '' } = await find({ until: START + 60_000, limit: 1 })
+  assert.equal(reasonsIn(await find({ until: START + 60_000, limit: 1, before: next })), 'a')
+  assert.equal(await found({ until: START - 1 }), '')
+})

@@ -45,6 +45,8 @@ interface TrailReaderOptions {
 }
 
 const MOST_LOOKED_AT = 10_000
+/** Opening takes longer than looking. */
+const MOST_OPENED = 2000
 const PAGE = 500
 /** An instance whose store was away writes late: among what is older than `since` there may be something newer. */
 const LATE_MS = 3_600_000
@@ -55,8 +57,11 @@ export function createTrailReader({ store, keyring }: TrailReaderOptions): Trail
       const opener = createOpener(filter, await keyring.current())
       const events: FoundEvent[] = []
       let unreadable = 0
-      let left = MOST_LOOKED_AT
-      let next = before
+      const { until } = filter
+      const start: Start = until === undefined ? { next: before } : await skipNewer(store, opener, until, before)
+      if (start.isFar) return { events, next: start.next, unreadable }
+      let left = until === undefined ? MOST_LOOKED_AT : MOST_OPENED
+      let { next } = start
       while (left > 0 && events.length < limit) {
         const wanted = Math.min(limit - events.length, left)
         const query: TrailQuery = { ...opener.tag, limit: wanted, scan: left }
@@ -90,6 +95,32 @@ export function createTrailReader({ store, keyring }: TrailReaderOptions): Trail
   }
 }
 
+type Start =
+  | { readonly next: string | undefined; readonly isFar?: never }
+  | { readonly next: string; readonly isFar: true }
+
+/**
+ * Where events begin that can be as old as `until`. Of a page that is newer only the oldest event is opened; `isFar` if that
+ * went on for as long as a page may take.
+ */
+async function skipNewer(
+  { trail }: Pick<Store, 'trail'>,
+  { tag, timeOf }: ReturnType<typeof createOpener>,
+  until: number,
+  before: string | undefined,
+): Promise<Start> {
+  let next = before
+  for (let looked = 0; looked < MOST_LOOKED_AT; looked += PAGE) {
+    const query = { ...tag, limit: PAGE, scan: PAGE }
+    const page = await trail.read(next === undefined ? query : { ...query, before: next })
+    const oldest = page.events.at(-1)
+    const isNewer = oldest === undefined || (timeOf(oldest) ?? 0) > until + LATE_MS
+    if (page.next === undefined || !isNewer) return { next }
+    next = page.next
+  }
+  return next === undefined ? { next } : { next, isFar: true }
+}
+
 /** Opens what fits a filter, each event once. */
 function createOpener({ since = 0, until = Number.POSITIVE_INFINITY, ...wanted }: AuditFilter, keys: DataKeys) {
   const kinds = TAG_KINDS.filter(kind => wanted[kind] !== undefined)
@@ -101,6 +132,8 @@ function createOpener({ since = 0, until = Number.POSITIVE_INFINITY, ...wanted }
 
   return {
     tag: tag === undefined ? {} : { tag },
+
+    timeOf: (placed: PlacedEvent): number | undefined => openEvent(placed, keys)?.time,
 
     open(placed: PlacedEvent): FoundEvent | 'unreadable' | 'too old' | undefined {
       if (!tags.every(each => placed.tags.includes(each))) return undefined

@@ -23,7 +23,7 @@ export const enAudit: Sentences<typeof zhAudit> = {
   'audit.unreadable': 'Events that do not open any more, because their SECRET is gone: {count}.',
   'audit.newest': 'Back to the newest',
   'audit.older': 'Older events',
-  'audit.looked': 'Ten thousand events are looked at in one go, and no more of them fit.',
+  'audit.looked': 'No more events fit within the part that was looked at.',
   'audit.further': 'Continue further back',
   'audit.end': 'There is nothing older.',
   'audit.event_sign_in': 'Signed in',

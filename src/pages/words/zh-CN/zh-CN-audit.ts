@@ -20,7 +20,7 @@ export const zhAudit = {
   'audit.unreadable': '有 {count} 条记录打不开：封存它们的 SECRET 已经不在了。',
   'audit.newest': '回到最新',
   'audit.older': '更早的记录',
-  'audit.looked': '一次只查一万条，其中没有更多符合条件的记录。',
+  'audit.looked': '查过的这一段里没有更多符合条件的记录。',
   'audit.further': '继续往前查',
   'audit.end': '没有更早的记录了。',
   'audit.event_sign_in': '登录成功',
