@@ -19,7 +19,19 @@ export async function contest(contenders: readonly Load[], plan: Plan): Promise<
 
 /** The median of the ratios of each round. */
 export function ratio(rates: readonly number[] = [], reference: readonly number[] = []): number {
-  return median(rates.map((rate, round) => rate / (reference[round] ?? 0)))
+  return median(ratios(rates, reference))
+}
+
+/** Round by round. */
+export function ratios(rates: readonly number[] = [], reference: readonly number[] = []): number[] {
+  return rates.map((rate, round) => rate / (reference[round] ?? 0))
+}
+
+/** Half of the values lie between them. */
+export function quartiles(values: readonly number[]): [low: number, high: number] {
+  const sorted = values.toSorted((one, other) => one - other)
+  const at = (share: number) => sorted[Math.round((sorted.length - 1) * share)] ?? 0
+  return [at(0.25), at(0.75)]
 }
 
 export function median(values: readonly number[] = []): number {

@@ -6,6 +6,7 @@ import { findProgram } from '../test/kit/packages.ts'
 import { benchCheck } from './check.ts'
 import { shareCores } from './cores.ts'
 import { benchGrowth } from './growth.ts'
+import { benchLibrary } from './library.ts'
 import { machine } from './machine.ts'
 import { benchObserving } from './observing.ts'
 import type { Part } from './part.ts'
@@ -22,6 +23,7 @@ const PARTS: Readonly<Record<string, Part>> = {
   'sign-ins': benchSignIns,
   storm: benchStorm,
   growth: benchGrowth,
+  library: benchLibrary,
 }
 const RESULTS = new URL('results.md', import.meta.url)
 /** What has not ended by then hangs. */
