@@ -4,6 +4,7 @@ import test, { type TestContext } from 'node:test'
 import { until } from '../forward/scene.ts'
 import type { Client } from '../kit/client.ts'
 import { openMenshen } from '../kit/menshen.ts'
+import { startRedis } from '../kit/redis-server.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 
 const ACCOUNT = '/_menshen/account'
@@ -20,9 +21,9 @@ interface Device {
   address?: string
 }
 
-async function setUp(t: TestContext) {
+async function setUp(t: TestContext, more = {}) {
   const provider = await startScriptedProvider()
-  const env = { ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', TRUSTED_PROXIES: '127.0.0.1' }
+  const env = { ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', TRUSTED_PROXIES: '127.0.0.1', ...more }
   const menshen = await openMenshen(env)
   t.after(() => Promise.all([menshen.close(), provider.close()]))
   const origin = { headers: { origin: menshen.url } }
@@ -178,4 +179,19 @@ test('the home page stays short: it leads to the account page, and asks nobody f
   const { text } = await (await signIn()).get('/')
   assert.match(text, /<a class="button quiet" href="\/_menshen\/account">/)
   assert.doesNotMatch(text, /当前设备/)
+})
+
+test('while the store is away, the account page and the console say so to whoever is known, and live', async t => {
+  const redis = await startRedis()
+  t.after(() => redis.stop())
+  const { signIn } = await setUp(t, { STORE: `redis://${redis.host}` })
+  const admin = await signIn({ username: 'admin' })
+  await listsOf(admin)
+  redis.pause()
+  t.after(() => redis.resume())
+  const [account, list] = await Promise.all([admin.get(ACCOUNT), admin.get('/_menshen/console/sessions')])
+  assert.equal(account.status, 200)
+  assert.match(account.text, /role="alert"><p>暂时无法读取您的设备和登录记录.*<dd>admin<\/dd>.*当前设备/s)
+  assert.equal(list.status, 503)
+  assert.match(list.text, /<nav .*role="alert"><p>暂时无法读取存储/s)
 })
