@@ -45,7 +45,8 @@ interface TrailReaderOptions {
 }
 
 const MOST_LOOKED_AT = 10_000
-/** Opening takes longer than looking. */
+/** Whole pages are read to skip them, and opening takes longer than looking. */
+const MOST_SKIPPED = 5000
 const MOST_OPENED = 2000
 const PAGE = 500
 /** An instance whose store was away writes late: among what is older than `since` there may be something newer. */
@@ -110,7 +111,7 @@ async function skipNewer(
   before: string | undefined,
 ): Promise<Start> {
   let next = before
-  for (let looked = 0; looked < MOST_LOOKED_AT; looked += PAGE) {
+  for (let looked = 0; looked < MOST_SKIPPED; looked += PAGE) {
     const query = { ...tag, limit: PAGE, scan: PAGE }
     const page = await trail.read(next === undefined ? query : { ...query, before: next })
     const oldest = page.events.at(-1)
