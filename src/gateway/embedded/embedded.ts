@@ -1,5 +1,6 @@
 // Menshen inside an application: who is there, may they, and our own routes, without a gateway in between.
 import type { IncomingMessage } from 'node:http'
+import { CLIENT_LEFT } from '../../observe/observation.ts'
 import type { ObservedRequest } from '../../observe/observed-request.ts'
 import { isOwnPath } from '../../own-paths.ts'
 import { tokenExpiresAt } from '../../session/session-record.ts'
@@ -10,6 +11,7 @@ import { turnedAway } from '../admission/turned-away.ts'
 import type { GatewayContext } from '../context.ts'
 import type { StatusAnswer } from '../forward-auth/check.ts'
 import { failureAnswer } from '../http/failure-answer.ts'
+import { isRequest } from '../http/form.ts'
 import { errorAnswer, foreignAnswer, unreadableAnswer } from '../http/page-answers.ts'
 import { beginRequest, isForeignSocket, readVisit, type Visit } from '../http/request.ts'
 import { REQUEST_ID } from '../http/request-id.ts'
@@ -63,6 +65,8 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
     try {
       return toResponse(await ownRoutes.answer(visit, request))
     } catch (error) {
+      // Nobody is left to be told, and nothing of ours failed.
+      if (hasLeft(request)) return new Response(null, { status: CLIENT_LEFT })
       return failureAnswer(context, visit, error)
     }
   }
@@ -132,6 +136,10 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       return { ...(known && { user: toUserSession(known) }), cookies, requestId, require }
     },
   }
+}
+
+function hasLeft(request: IncomingMessage | Request): boolean {
+  return isRequest(request) ? request.signal.aborted : request.readableAborted
 }
 
 function toResponse(answer: StatusAnswer | Response): Response {
