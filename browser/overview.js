@@ -159,9 +159,24 @@ function show(id, markup) {
 const live = new EventSource(plots.dataset.live ?? '')
 live.addEventListener('problems', event => show('problems', JSON.parse(event.data)))
 live.addEventListener('figures', event => show('figures', JSON.parse(event.data)))
+/** @type {Plot | undefined} */
+let latest
 live.addEventListener('plot', event => {
-  const plot = JSON.parse(event.data)
-  for (const name of /** @type {PlotName[]} */ (Object.keys(SHOWN))) draw(name, plot)
+  latest = JSON.parse(event.data)
+  drawAll()
 })
+
+function drawAll() {
+  if (!latest) return
+  for (const name of /** @type {PlotName[]} */ (Object.keys(SHOWN))) draw(name, latest)
+}
+
+/** In the colours of the other half of the day. */
+function drawAnew() {
+  for (const { chart } of drawn.values()) chart.destroy()
+  drawn.clear()
+  drawAll()
+}
+
 new ResizeObserver(redraw).observe(plots)
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => location.reload())
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAnew)

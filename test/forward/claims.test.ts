@@ -44,15 +44,7 @@ const ORDINARY = [
     'x-requested-by',
     'x-api-key',
   ],
-  ...[
-    'x-auth-token',
-    'x-access-token',
-    'x-user-agent',
-    'x-grpc-web',
-    'x-client-version',
-    'x-request-id',
-    'traceparent',
-  ],
+  ...['x-auth-token', 'x-access-token', 'x-user-agent', 'x-grpc-web', 'x-client-version', 'traceparent'],
   ...[
     'accept',
     'accept-language',
