@@ -85,6 +85,7 @@ test('a shadow rule only says what it would have done', async t => {
     address: '127.0.0.1',
     user: 'zhangsan',
     sub: 'sub-zhangsan',
+    provider: 'default',
     rule: rules[1],
     method: 'GET',
     path: '/trial/x',
