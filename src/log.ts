@@ -52,15 +52,20 @@ export function createEventLog(log: Log, now: () => number): EventLog {
     if (leftOut > 0) write(code, { ...who, count: leftOut })
   }
 
+  /** A clock may be set back: what is from the future must not hide repeats for all the time until then. */
+  function isOfThisMinute({ since }: Repeats): boolean {
+    return Math.abs(now() - since) < MINUTE_MS
+  }
+
   function settleOld(): void {
-    for (const [key, { since }] of repeats.entries()) if (now() - since >= MINUTE_MS) repeats.delete(key)
+    for (const [key, known] of repeats.entries()) if (!isOfThisMinute(known)) repeats.delete(key)
   }
 
   function repeatsOf(code: EventCode, facts: Who): Repeats {
     const who = whoOf(facts)
     const key = JSON.stringify([code, who])
     const known = repeats.get(key)
-    if (known && now() - known.since < MINUTE_MS) return known
+    if (known && isOfThisMinute(known)) return known
     const fresh = { code, who, since: now(), written: 0, leftOut: 0 }
     repeats.set(key, fresh)
     return fresh

@@ -23,6 +23,15 @@ test('a repeat is written ten times a minute, and the rest of them becomes one l
   close()
 })
 
+test('a clock that was set back hides no repeats', () => {
+  const { clock, lines, report, close } = setUp()
+  for (let n = 0; n < 12; n++) report('not_ready')
+  clock.now -= 3_600_000
+  report('not_ready')
+  assert.deepEqual([lines[10]?.facts, lines.length], [{ count: 2 }, 12])
+  close()
+})
+
 test('other events, other addresses and other users are no repeats', () => {
   const { lines, report, close } = setUp()
   for (let n = 0; n < 20; n++) {

@@ -1,6 +1,7 @@
 // The console's audit trail: found by user, event, time, request and session, page by page, and as files.
 import assert from 'node:assert/strict'
 import test from 'node:test'
+import { csvLine } from '../../src/observe/audit/audit-csv.ts'
 import { cookieOf, openScene, type Scene, until } from '../forward/scene.ts'
 import type { Client } from '../kit/client.ts'
 
@@ -111,6 +112,11 @@ test('exports hold the same events, the oldest first, and no cell is a formula',
   assert.deepEqual(events, ['sign_in', 'sign_in', 'refused'])
   assert.match(String(jsonl.headers['content-disposition']), /\.jsonl"$/)
   assert.equal((await admin.get(`${PATH}.jsonl?user=nobody`)).text, '')
+})
+
+test('the wide signs of Chinese keyboards begin no formula either', () => {
+  for (const user of ['＝1+1', '＋1', '－1', '＠SUM(A1)'])
+    assert.ok(csvLine({ id: '1', time: 0, event: 'sign_in', facts: { user } }).includes(`"'${user}"`))
 })
 
 test('the trail and its files are for developers alone', async t => {

@@ -100,6 +100,28 @@ test('the stream ends with the session of whoever looks, and is nobody else’s'
   await wire.rest()
 })
 
+test('a stream that refreshes the session brings its cookie', async t => {
+  const scene = await openScene(t)
+  const developer = await scene.user('admin')
+  scene.passSeconds(7000)
+  for (const path of [LIVE, `${CONSOLE}/audit/live`]) {
+    const wire = await openWire(scene.url)
+    t.after(() => wire.socket.destroy())
+    wire.socket.write(request(`GET ${path} HTTP/1.1`, `cookie: ${cookieOf(developer)}`))
+    assert.match(await wire.sees('\n\n'), /set-cookie: menshen_session=/)
+  }
+})
+
+test('a clock that was set back does not stop the overview', async t => {
+  const scene = await openScene(t, { env: NAMED })
+  const developer = await scene.user('admin')
+  await developer.get(CONSOLE)
+  scene.passSeconds(-86_400)
+  scene.provider.answer('token', { kind: 'json', status: 503, body: {} })
+  await signIn(scene.visitor(), scene.provider, { username: 'lisi' })
+  await lookAgain(scene, developer, html => sentencesOf(html).join().includes('统一认证平台'))
+})
+
 test('a range that nobody knows is the last hour, and old addresses of the list lead to it', async t => {
   const scene = await openScene(t)
   const developer = await scene.user('admin')

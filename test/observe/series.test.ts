@@ -2,10 +2,14 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { createHistory, RANGES, slotsOf } from '../../src/observe/series/history.ts'
-import { plotOf } from '../../src/observe/series/plot.ts'
+import { packInstance } from '../../src/observe/series/instance-record.ts'
+import { createInstances } from '../../src/observe/series/instances.ts'
+import { plotOf, sumOf } from '../../src/observe/series/plot.ts'
 import { addTime, emptySlot, quantile } from '../../src/observe/series/slot.ts'
 import { COUNTED, createSeries } from '../../src/observe/series/time-series.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
+import type { Store } from '../../src/stores/store.ts'
+import { until } from '../forward/scene.ts'
 
 const MINUTE = 60_000
 const START = Date.parse('2026-03-01T08:00:00Z')
@@ -13,6 +17,11 @@ const START = Date.parse('2026-03-01T08:00:00Z')
 function clockAt(now: number) {
   const clock = { now }
   return { clock, now: () => clock.now }
+}
+
+/** Resolves once so many processes have left word. */
+async function nextWrite(store: Store, count = 1): Promise<void> {
+  await until(async () => (await store.list({ label: 'instances', limit: 9 })).entries.length >= count)
 }
 
 function seriesOf(now: () => number, pid: number) {
@@ -107,6 +116,69 @@ test('several processes are plotted together, and are known to be alive', async 
   other.begin(store)
   t.after(() => other.close())
   assert.equal(plotOf((await other.read('hour')).slots).signIns.at(-1), 2)
+})
+
+test('a process that had no store for a few minutes is not counted twice once it writes again', async t => {
+  const { clock, now } = clockAt(START)
+  const store = createMemoryStore({ now })
+  t.after(() => store.close())
+  const quiet = seriesOf(now, 1)
+  quiet.observer.onEvent?.('sign_in', {})
+  quiet.begin(store)
+  await quiet.read('hour')
+  await nextWrite(store)
+  clock.now += 5 * MINUTE
+  const next = seriesOf(now, 2)
+  next.begin(store)
+  t.after(() => next.close())
+  await nextWrite(store, 2)
+  await quiet.close()
+  clock.now += MINUTE
+  assert.equal(sumOf(plotOf((await next.read('hour')).slots).signIns), 1)
+})
+
+test('a record is unpacked once, however often it is looked at', async t => {
+  const { clock, now } = clockAt(START)
+  const store = createMemoryStore({ now })
+  t.after(() => store.close())
+  const one = seriesOf(now, 1)
+  one.observer.onEvent?.('sign_in', {})
+  one.begin(store)
+  await one.close()
+  const instances = createInstances({
+    store,
+    history: createHistory(now),
+    now,
+    instance: { host: 'a', pid: 2, version: '1', startedAt: now() },
+  })
+  const [before] = await instances.others()
+  clock.now += MINUTE
+  const [after] = await instances.others()
+  assert.ok(before)
+  assert.equal(after, before)
+})
+
+test('a damaged record harms no other', async t => {
+  const { now } = clockAt(START)
+  const store = createMemoryStore({ now })
+  t.after(() => store.close())
+  const hostile = { ...emptySlot(START), counts: { constructor: 5, toString: 1, [COUNTED.signIn]: 2 } }
+  const instance = { host: 'a', pid: 1, version: '1', startedAt: START }
+  const slots = { hour: [hostile], day: [], week: [] }
+  const value = await packInstance({ instance, writtenAt: START, hasEnded: true, slots })
+  await store.create('instance-hostile', { value, expiresAt: START + 60 * MINUTE, labels: ['instances'] })
+  await store.create('instance-broken', {
+    value: new Uint8Array(9),
+    expiresAt: START + 60 * MINUTE,
+    labels: ['instances'],
+  })
+  const next = seriesOf(now, 2)
+  next.begin(store)
+  await next.close()
+  const last = seriesOf(now, 3)
+  last.begin(store)
+  t.after(() => last.close())
+  assert.equal(sumOf(plotOf((await last.read('hour')).slots).signIns), 2)
 })
 
 test('only what is alarming is counted by its code, and a reason stays within its set', () => {

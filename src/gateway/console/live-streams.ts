@@ -25,7 +25,8 @@ export function createLiveStreams(): LiveStreams {
     open(context, visit, caller, news) {
       if (open.size >= MOST_OPEN) return busyAnswer(context, visit)
       visit.observed.isStream = true
-      const headers = { ...safetyHeaders(context), 'content-type': 'text/event-stream; charset=utf-8' }
+      const headers = new Headers({ ...safetyHeaders(context), 'content-type': 'text/event-stream; charset=utf-8' })
+      for (const cookie of caller.cookies) headers.append('set-cookie', cookie)
       return new Response(stream(context, visit, caller, news, open), { headers })
     },
     end() {

@@ -1,5 +1,6 @@
 // What the overview shows at this moment: what is wrong, and the plots.
 import { MenshenError } from '../../errors.ts'
+import { createFresh, type Fresh } from '../../observe/fresh.ts'
 import { problemsIn } from '../../observe/problems.ts'
 import { RANGES, type Range } from '../../observe/series/history.ts'
 import { plotOf } from '../../observe/series/plot.ts'
@@ -20,22 +21,17 @@ export function rangeOf({ search }: Visit): Range {
 /** However many look, the trail is read once within this time. */
 const FRESH_MS = 4000
 
-interface Made {
-  readonly at: number
-  readonly view: Promise<OverviewView>
-}
-
-const made = new WeakMap<GatewayContext, Map<Range, Made>>()
+const views = new WeakMap<GatewayContext, Record<Range, Fresh<OverviewView>>>()
 
 export function overviewView(context: GatewayContext, range: Range): Promise<OverviewView> {
-  const known = made.get(context) ?? new Map<Range, Made>()
-  made.set(context, known)
-  const last = known.get(range)
-  if (last && context.now() - last.at < FRESH_MS) return last.view
-  const view = makeView(context, range)
-  known.set(range, { at: context.now(), view })
-  view.catch(() => known.delete(range))
-  return view
+  const known = views.get(context) ?? freshViews(context)
+  views.set(context, known)
+  return known[range].get()
+}
+
+function freshViews(context: GatewayContext): Record<Range, Fresh<OverviewView>> {
+  const fresh = (range: Range) => createFresh(() => makeView(context, range), FRESH_MS, context.now)
+  return { hour: fresh('hour'), day: fresh('day'), week: fresh('week') }
 }
 
 async function makeView(context: GatewayContext, range: Range): Promise<OverviewView> {

@@ -6,8 +6,8 @@ const COLUMNS = ['user', 'sub', 'session', 'provider', 'address', 'userAgent', '
 
 /** Spreadsheets in Chinese take a file without it for another encoding. */
 const BYTE_ORDER_MARK = '\uFEFF'
-/** A spreadsheet takes what begins so for a formula, and runs it. */
-const FORMULA = /^[=+\-@\t\r\n]/
+/** A spreadsheet takes what begins so for a formula, and runs it; some of them also the wide signs of Chinese keyboards. */
+const FORMULA = /^[=+\-@＝＋－＠\t\r\n]/
 
 export const CSV_HEAD = BYTE_ORDER_MARK + line(['time', 'event', ...COLUMNS, 'more'])
 

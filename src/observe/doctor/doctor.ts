@@ -6,6 +6,7 @@ import type { Config } from '../../settings/config/config-file.ts'
 import type { Misspelt } from '../../settings/misspelt.ts'
 import type { Settings } from '../../settings/read.ts'
 import type { Store } from '../../stores/store.ts'
+import { createFresh } from '../fresh.ts'
 import { certificateProbes } from './certificate-probe.ts'
 import { type Finding, good, type Probe, runProbes } from './finding.ts'
 import { providerProbe } from './provider-probes.ts'
@@ -67,16 +68,5 @@ const FRESH_MS = 10_000
 
 /** For the console: however many look at once, one examination is made. */
 export function createExamination(examined: Examined): () => Promise<Finding[]> {
-  let made: Promise<Finding[]> | undefined
-  let madeAt = 0
-  return () => {
-    const { now } = examined
-    if (made && now() - madeAt < FRESH_MS) return made
-    madeAt = now()
-    made = examine(examined)
-    made.catch(() => {
-      made = undefined
-    })
-    return made
-  }
+  return createFresh(() => examine(examined), FRESH_MS, examined.now).get
 }

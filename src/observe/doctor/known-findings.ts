@@ -13,7 +13,8 @@ export function createKnownFindings(examine: () => Promise<Finding[]>, now: () =
   let askedAt = Number.NEGATIVE_INFINITY
   return {
     latest() {
-      if (now() - askedAt >= LOOK_AGAIN_MS) {
+      // Also if the clock was set back.
+      if (Math.abs(now() - askedAt) >= LOOK_AGAIN_MS) {
         askedAt = now()
         examine().then(
           findings => {

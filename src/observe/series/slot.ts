@@ -46,9 +46,14 @@ export function addTime({ times }: Slot, timed: Timed, ms: number): void {
   buckets[place] = (buckets[place] ?? 0) + 1
 }
 
+/** The names can be anybody's who writes to the store: `constructor` is one that every object knows. */
+function countOf({ counts }: Slot, name: string): number {
+  return Object.hasOwn(counts, name) ? (counts[name] ?? 0) : 0
+}
+
 /** Of several processes sessions are the same ones, and of several times those at the end count. */
 export function addSlot(into: Slot, from: Slot): void {
-  for (const [name, number] of Object.entries(from.counts)) into.counts[name] = (into.counts[name] ?? 0) + number
+  for (const [name, number] of Object.entries(from.counts)) into.counts[name] = countOf(into, name) + number
   for (const timed of TIMED)
     for (const [place, number] of from.times[timed].entries())
       into.times[timed][place] = (into.times[timed][place] ?? 0) + number
