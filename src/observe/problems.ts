@@ -1,4 +1,5 @@
 // What is wrong now, from what was seen within the last hour: the worst first.
+import type { ErrorCode } from '../errors.ts'
 import { ONLY_PROVIDER } from '../provider/make-plan.ts'
 import type { AuditEvent } from './audit/audit-event.ts'
 import type { Slot } from './series/slot.ts'
@@ -31,16 +32,12 @@ export const ALARMING = [
 ] as const
 export type AlarmingEvent = (typeof ALARMING)[number]
 
-/** What keeps a user out and is not the user's own doing. */
-const PROVIDER_REASONS = new Set<unknown>([
-  'token_error',
-  'userinfo_error',
-  'server_error',
-  'temporarily_unavailable',
+/** What went wrong between the provider and us, as we saw it ourselves; a code that somebody made up is refused by one that is well. */
+const PROVIDER_FAILURES = new Set<unknown>([
   'provider_unreachable',
   'provider_answer',
   'provider_busy',
-])
+] satisfies ErrorCode[])
 
 /** Events and slots of the last hour; events in any order. */
 export function problemsIn(events: readonly AuditEvent[], slots: readonly Slot[]): Problem[] {
@@ -68,10 +65,10 @@ function providerProblem(provider: string, events: readonly AuditEvent[]): Probl
   return failed.length > 0 ? { kind: 'recovered', provider, failures: failed.length, until: lastGood } : undefined
 }
 
-/** A code that somebody made up is refused by a provider that is well. */
+/** Anybody can come back with any error in the address: what is not one of ours has the reason `unknown_error`. */
 function isProviderFailure({ event, facts }: AuditEvent): boolean {
-  if (facts.error === 'provider_refused') return false
-  return (event === 'sign_in_failed' || event === 'session_refresh_failed') && PROVIDER_REASONS.has(facts.reason)
+  const isFailure = event === 'sign_in_failed' || event === 'session_refresh_failed'
+  return isFailure && facts.reason !== 'unknown_error' && PROVIDER_FAILURES.has(facts.error)
 }
 
 function timesOf(slots: readonly Slot[], name: string): number {

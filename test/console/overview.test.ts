@@ -100,6 +100,21 @@ test('the stream ends with the session of whoever looks, and is nobody else’s'
   await wire.rest()
 })
 
+test('an error that anybody can put into an address is no outage', async t => {
+  const scene = await openScene(t, { env: NAMED })
+  const developer = await scene.user('admin')
+  scene.passSeconds(1)
+  for (const error of ['server_error', 'temporarily_unavailable', 'token_error', 'provider_unreachable'])
+    await scene.visitor().get(`/callback?error=${error}&state=x_idp`)
+  const failed = `${CONSOLE}/audit.jsonl?event=sign_in_failed`
+  await until(async () => (await developer.get(failed)).text.split('\n').length === 5)
+  assert.ok(
+    !sentencesOf((await developer.get(CONSOLE)).text)
+      .join()
+      .includes('统一认证平台'),
+  )
+})
+
 test('a stream that refreshes the session brings its cookie', async t => {
   const scene = await openScene(t)
   const developer = await scene.user('admin')

@@ -11,13 +11,19 @@ function event(time: number, code: string, facts: AuditEvent['facts']): AuditEve
   return { id: String(made++), time, event: code, facts: { provider: 'staff', ...facts } }
 }
 
+const UNREACHABLE = { reason: 'token_error', error: 'provider_unreachable' }
+
 test('a provider that fails is named, since when, how often, and for how many', () => {
   const events = [
-    event(5, 'sign_in_failed', { reason: 'token_error', address: '10.0.0.1' }),
-    event(1, 'sign_in_failed', { reason: 'token_error', address: '10.0.0.9' }),
+    event(5, 'sign_in_failed', { ...UNREACHABLE, address: '10.0.0.1' }),
+    event(1, 'sign_in_failed', { ...UNREACHABLE, address: '10.0.0.9' }),
     event(2, 'sign_in', { user: 'lisi' }),
-    event(4, 'sign_in_failed', { reason: 'token_error', address: '10.0.0.1' }),
-    event(6, 'session_refresh_failed', { reason: 'provider_unreachable', user: 'zhangsan' }),
+    event(4, 'sign_in_failed', { ...UNREACHABLE, address: '10.0.0.1' }),
+    event(6, 'session_refresh_failed', {
+      reason: 'provider_unreachable',
+      error: 'provider_unreachable',
+      user: 'zhangsan',
+    }),
   ]
   assert.deepEqual(problemsIn(events, []), [{ kind: 'provider', provider: 'staff', since: 4, failures: 3, people: 2 }])
 })
@@ -25,7 +31,7 @@ test('a provider that fails is named, since when, how often, and for how many', 
 test('one that works again is said to, behind everything else', () => {
   const slot = emptySlot(0)
   slot.counts[COUNTED.event('upstream_failed')] = 2
-  const events = [event(1, 'sign_in_failed', { reason: 'token_error' }), event(2, 'sign_in', {})]
+  const events = [event(1, 'sign_in_failed', UNREACHABLE), event(2, 'sign_in', {})]
   assert.deepEqual(problemsIn(events, [slot, slot]), [
     { kind: 'event', code: 'upstream_failed', times: 4 },
     { kind: 'recovered', provider: 'staff', failures: 1, until: 2 },
@@ -43,5 +49,8 @@ test('what users do themselves is no problem of a provider', () => {
   )
   const madeUp = { reason: 'token_error', error: 'provider_refused' }
   assert.deepEqual(problemsIn([event(1, 'sign_in_failed', madeUp)], []), [])
-  assert.deepEqual(problemsIn([event(1, 'session_refresh_failed', { reason: 'provider_refused' })], []), [])
+  assert.deepEqual(
+    problemsIn([event(1, 'session_refresh_failed', { reason: 'provider_refused', error: 'provider_refused' })], []),
+    [],
+  )
 })
