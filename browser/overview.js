@@ -1,4 +1,5 @@
 // The overview's plots, drawn anew whenever the server has something new to tell.
+import { listen } from './live.js'
 import { showMoments } from './moments.js'
 import uPlot from './uplot.js'
 
@@ -156,14 +157,16 @@ function show(id, markup) {
   showMoments(place)
 }
 
-const live = new EventSource(plots.dataset.live ?? '')
-live.addEventListener('problems', event => show('problems', JSON.parse(event.data)))
-live.addEventListener('figures', event => show('figures', JSON.parse(event.data)))
 /** @type {Plot | undefined} */
 let latest
-live.addEventListener('plot', event => {
-  latest = JSON.parse(event.data)
-  drawAll()
+
+listen(() => plots.dataset.live ?? '', {
+  problems: markup => show('problems', markup),
+  figures: markup => show('figures', markup),
+  plot: plot => {
+    latest = plot
+    drawAll()
+  },
 })
 
 function drawAll() {

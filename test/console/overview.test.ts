@@ -87,6 +87,23 @@ test('the page says it by itself, and plots it, without being loaded again', asy
   assert.deepEqual(problems, [])
 })
 
+test('a page whose stream was answered by a proxy, because the gateway starts anew, hears of it again', async t => {
+  const scene = await openScene(t)
+  const developer = await scene.user('admin')
+  const { page } = await openPage(t, browser)
+  const value = developer.cookies.get('menshen_session') ?? ''
+  await page.context().addCookies([{ name: 'menshen_session', value, url: scene.url }])
+  for (const [address, live] of [
+    [CONSOLE, '#plot-signIns canvas'],
+    [`${CONSOLE}/audit?event=refused`, '#trail tbody tr'],
+  ] as const) {
+    await page.route('**/live?*', route => route.fulfill({ status: 502 }), { times: 1 })
+    await page.goto(scene.url + address)
+    if (address !== CONSOLE) await (await scene.user('lisi')).get(CONSOLE)
+    await page.locator(live).first().waitFor()
+  }
+})
+
 test('the stream ends with the session of whoever looks, and is nobody else’s', async t => {
   const scene = await openScene(t)
   assert.equal((await scene.visitor().get(LIVE, { headers: { accept: 'text/event-stream' } })).status, 302)
