@@ -2,11 +2,12 @@
 import type { Finding } from './finding.ts'
 
 export interface KnownFindings {
-  /** Not older than a minute or two while somebody looks; empty before the first examination is done. */
+  /** Of the last ten minutes while somebody looks; empty before the first examination is done. */
   latest(): readonly Finding[]
 }
 
-const LOOK_AGAIN_MS = 60_000
+/** Provider and application are not bothered more often by a page that somebody leaves open. */
+const LOOK_AGAIN_MS = 600_000
 
 export function createKnownFindings(examine: () => Promise<Finding[]>, now: () => number): KnownFindings {
   let known: readonly Finding[] = []
