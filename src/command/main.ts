@@ -63,7 +63,7 @@ async function runSessions(args: readonly string[], environment: Environment): P
 function unknownCommand(name: string): string {
   if (name.startsWith('-'))
     return `Unknown option ${name}; settings are given by the environment or .env, and the commands are: ${COMMANDS.join(', ')}.`
-  const likely = nearest(name, COMMANDS, letters => letters < name.length)
+  const likely = nearest(name, COMMANDS, letters => letters * 2 < name.length)
   const question = likely ? `did you mean ${likely}?` : `there is: ${COMMANDS.join(', ')}.`
   return `Unknown command ${name}; ${question} Without a command Menshen starts.`
 }

@@ -32,11 +32,14 @@ export interface Exit {
 
 export type Menshen = Awaited<ReturnType<typeof startMenshen>>
 
-/** Resolves when it is ready to serve. Without BASE_URL or PORT, it gets a free port of localhost. */
+/** Resolves when it is ready to serve. Without BASE_URL or PORT, it gets a free port of localhost; so does its provider. */
 export async function startMenshen(env: Environment, options: Options = {}) {
   const port = env.PORT || new URL(env.BASE_URL ?? 'http://localhost').port || String(await freePort())
   const url = `${env.TLS_CERT_FILE ? 'https' : 'http'}://localhost:${port}`
-  const { child, lines, exited } = launch({ BASE_URL: url, PORT: port, ...env }, options)
+  const { child, lines, exited } = launch(
+    { BASE_URL: url, PORT: port, DEV_PROVIDER_PORT: String(await freePort()), ...env },
+    options,
+  )
 
   function kill(signal: NodeJS.Signals): Promise<Exit> {
     child.kill(signal)
