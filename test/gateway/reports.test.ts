@@ -52,6 +52,14 @@ test('a failed sign-in is reported for each address', async t => {
   assert.deepEqual([addresses.length, addresses.at(-1)], [11, '10.0.0.2'])
 })
 
+test('what another site calls itself fills no log', async t => {
+  const scene = await openScene(t)
+  const headers = { origin: `https://${'a'.repeat(9000)}.example` }
+  assert.equal((await (await scene.user()).post('/_menshen/language', { language: 'en' }, { headers })).status, 403)
+  const [told] = factsOf(scene, 'foreign_origin')
+  assert.equal(String(told?.origin).length, 300)
+})
+
 test('whoever is turned away by a limit is reported once for each address', async t => {
   const scene = await openScene(t, { env: { ...BEHIND_PROXY, RATE_LIMIT_PER_MINUTE: '1' } })
   for (const address of ['10.0.0.1', '10.0.0.1', '10.0.0.2', '10.0.0.2'])

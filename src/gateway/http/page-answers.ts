@@ -61,10 +61,18 @@ export function tooMany(context: GatewayContext, visit: Visit): Response {
   return errorAnswer(context, visit, 'too_many', { headers: { 'retry-after': '60' } })
 }
 
+/** A name of a host has 253 letters; whoever sends more wants to fill our log. */
+const LONGEST_ORIGIN = 300
+
 export function tellOfForeign(context: Pick<GatewayContext, 'settings' | 'report'>, visit: Visit): void {
   const { method, path, headers, observed } = visit
   const { origin } = headers
-  context.report('foreign_origin', { ...whoAsks(context, visit), method, path, ...(origin && { origin }) })
+  context.report('foreign_origin', {
+    ...whoAsks(context, visit),
+    method,
+    path,
+    ...(origin && { origin: origin.slice(0, LONGEST_ORIGIN) }),
+  })
   observed.outcome = 'refused'
 }
 

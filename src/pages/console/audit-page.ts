@@ -5,7 +5,7 @@ import type { FoundPage } from '../../observe/audit/trail-reader.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
 import type { Html } from '../layout.ts'
 import type { Words } from '../words/words.ts'
-import { type AuditNames, auditRow, auditUrl } from './audit-row.ts'
+import { type AuditNames, auditColumns, auditRow, auditUrl } from './audit-row.ts'
 import { consoleFrame } from './console-frame.ts'
 import { table } from './table.ts'
 
@@ -66,21 +66,13 @@ function found(words: Words, view: AuditView, page: FoundPage): Html {
   const { t } = words
   const { question, names } = view
   const { events, unreadable } = page
-  const columns = [
-    t('audit.time'),
-    t('audit.event'),
-    t('console.user'),
-    t('audit.from'),
-    ...(names.providers ? [t('session.provider')] : []),
-    t('audit.request'),
-  ]
   const rows = events.map(event => auditRow(words, event, names))
   return html`<p class="exports"><a href="${auditUrl(question, OWN_PATHS.consoleAuditCsv)}" download>${t('audit.csv')}</a>
 <a href="${auditUrl(question, OWN_PATHS.consoleAuditJson)}" download>${t('audit.jsonl')}</a></p>
 <p id="news" role="status" class="hint"></p>
 ${unreadable > 0 ? html`<p class="notice">${t('audit.unreadable', { count: unreadable })}</p>` : ''}
 ${events.length === 0 ? html`<p class="hint" id="nothing">${t('audit.nothing')}</p>` : ''}
-<div id="trail" ${liveAddress(question, page)} ${events.length === 0 ? html`hidden` : ''}>${table({ label: { text: t('console.audit') }, columns, rows })}</div>
+<div id="trail" ${liveAddress(question, page)} ${events.length === 0 ? html`hidden` : ''}>${table({ label: { text: t('console.audit') }, columns: auditColumns(words, names), rows })}</div>
 ${further(words, view, page)}`
 }
 

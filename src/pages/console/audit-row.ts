@@ -18,6 +18,18 @@ export interface AuditNames {
 /** What stands in a column of its own, or says nothing to people. */
 const ELSEWHERE = new Set(['user', 'sub', 'address', 'userAgent', 'provider', 'requestId', 'session'])
 
+/** Of the table that the rows stand in. */
+export function auditColumns({ t }: Words, { providers }: AuditNames): string[] {
+  return [
+    t('audit.time'),
+    t('audit.event'),
+    t('console.user'),
+    t('audit.from'),
+    ...(providers ? [t('session.provider')] : []),
+    t('audit.request'),
+  ]
+}
+
 export function auditRow(
   words: Words,
   { time, event, facts }: AuditEvent,

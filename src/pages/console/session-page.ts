@@ -7,7 +7,7 @@ import type { Listed } from '../../session/session-listing.ts'
 import { roleName } from '../account-page.ts'
 import { moment } from '../moment.ts'
 import type { Words } from '../words/words.ts'
-import { type AuditNames, auditRow, auditUrl } from './audit-row.ts'
+import { type AuditNames, auditColumns, auditRow, auditUrl } from './audit-row.ts'
 import { consoleFrame } from './console-frame.ts'
 import { endButtons } from './end-buttons.ts'
 import { table } from './table.ts'
@@ -60,14 +60,6 @@ function fact(name: string, value: unknown) {
 }
 
 function timeline(words: Words, { events, names }: SessionView) {
-  const { t } = words
-  const columns = [
-    t('audit.time'),
-    t('audit.event'),
-    t('console.user'),
-    t('audit.from'),
-    ...(names.providers ? [t('session.provider')] : []),
-    t('audit.request'),
-  ]
-  return table({ label: { by: 'timeline' }, columns, rows: events.map(event => auditRow(words, event, names)) })
+  const rows = events.map(event => auditRow(words, event, names))
+  return table({ label: { by: 'timeline' }, columns: auditColumns(words, names), rows })
 }
