@@ -158,7 +158,8 @@ export const EVENTS = {
   rate_limited: {
     level: 'warn',
     sentence: 'an address sent more than RATE_LIMIT_PER_MINUTE allows, and is turned away for the rest of a minute',
-    fields: ['kind'],
+    // `again` if it is not the first of that minute: the audit trail keeps the first.
+    fields: ['kind', 'again'],
     audited: true,
   },
   refused: {

@@ -114,6 +114,20 @@ test('exports hold the same events, the oldest first, and no cell is a formula',
   assert.equal((await admin.get(`${PATH}.jsonl?user=nobody`)).text, '')
 })
 
+test('a flood that is turned away pushes nothing out of the trail', async t => {
+  const { scene, admin } = await openTrail(t, { RATE_LIMIT_PER_MINUTE: '2' })
+  for (let n = 0; n < 20; n++) await scene.visitor().get('/callback?error=access_denied')
+  await rows(admin, PATH, 3)
+  const { text } = await admin.get(`${PATH}.jsonl`)
+  assert.deepEqual(
+    text
+      .trimEnd()
+      .split('\n')
+      .map(line => JSON.parse(line).event),
+    ['sign_in', 'sign_in_failed', 'rate_limited'],
+  )
+})
+
 test('the wide signs of Chinese keyboards begin no formula either', () => {
   for (const user of ['＝1+1', '＋1', '－1', '＠SUM(A1)'])
     assert.ok(csvLine({ id: '1', time: 0, event: 'sign_in', facts: { user } }).includes(`"'${user}"`))

@@ -13,6 +13,9 @@ export interface RateLimit {
   admits(kind: 'sign-in' | 'ticket' | 'logout', visit: Visit): Promise<boolean>
 }
 
+/** `above again`: not the first of its minute that is above the limit. */
+type Counted = 'within' | 'above' | 'above again'
+
 interface Limit {
   readonly points: number
   readonly duration: number
@@ -31,7 +34,7 @@ export function createRateLimit({ perMinute, proxies, shared, report }: RateLimi
   if (perMinute === 0) return { admits: async () => true }
   const limit: Limit = { points: perMinute, duration: 60, keyPrefix: 'menshen:limit' }
   const own = new RateLimiterMemory(limit)
-  const admits = shared ? countTogether(shared, limit, own) : (who: string) => countOne(own, who)
+  const count = shared ? countTogether(shared, limit, own) : (who: string) => countOne(own, who)
   let told = false
   function tellOfUnknown(): true {
     if (!told) report('address_unknown', { remedy: 'hand over { address }, of whoever is at the other end' })
@@ -43,15 +46,17 @@ export function createRateLimit({ perMinute, proxies, shared, report }: RateLimi
       const address = clientAddress(proxies, visit)
       // All of them together would let one client use up what every other needs.
       if (address === '') return tellOfUnknown()
-      const isWithinLimit = await admits(`${kind} ${network(address)}`)
-      if (!isWithinLimit) report('rate_limited', { ...requestFacts(visit.observed), address, kind })
-      return isWithinLimit
+      const counted = await count(`${kind} ${network(address)}`)
+      if (counted === 'within') return true
+      const facts = { ...requestFacts(visit.observed), address, kind }
+      report('rate_limited', counted === 'above again' ? { ...facts, again: true } : facts)
+      return false
     },
   }
 }
 
 /** A Redis that hangs must not hold up a sign-in: then this process counts for itself, and each request once. */
-function countTogether(shared: object, limit: Limit, own: RateLimiterMemory): (who: string) => Promise<boolean> {
+function countTogether(shared: object, limit: Limit, own: RateLimiterMemory): (who: string) => Promise<Counted> {
   const limiter = new RateLimiterRedis({
     ...limit,
     storeClient: shared,
@@ -60,7 +65,7 @@ function countTogether(shared: object, limit: Limit, own: RateLimiterMemory): (w
   })
   return who =>
     new Promise(resolve => {
-      let ownCount: Promise<boolean> | undefined
+      let ownCount: Promise<Counted> | undefined
       const countHere = () => {
         ownCount ??= countOne(own, who)
         ownCount.then(resolve)
@@ -72,14 +77,14 @@ function countTogether(shared: object, limit: Limit, own: RateLimiterMemory): (w
     })
 }
 
-/** Whether it is still within the limit. Rejects if it could not be counted. */
-async function countOne(limiter: RateLimiterAbstract, who: string): Promise<boolean> {
+/** Rejects if it could not be counted. */
+async function countOne(limiter: RateLimiterAbstract, who: string): Promise<Counted> {
   try {
     await limiter.consume(who)
-    return true
+    return 'within'
   } catch (error) {
-    if (error instanceof RateLimiterRes) return false
-    throw error
+    if (!(error instanceof RateLimiterRes)) throw error
+    return error.consumedPoints > limiter.points + 1 ? 'above again' : 'above'
   }
 }
 

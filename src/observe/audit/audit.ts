@@ -41,7 +41,8 @@ export function createAudit(options: AuditOptions): Audit {
 
   return {
     onEvent(code, facts) {
-      if (!isAudited(code)) return
+      // Whoever sends thousands that are turned away would push everything else out of the trail.
+      if (!isAudited(code) || (code === 'rate_limited' && facts.again === true)) return
       const all = worker === undefined ? facts : { ...facts, worker }
       const event = { id: `${own}${count++}`, time: now(), event: code, facts: plainFacts(all) }
       trail?.add(event)
