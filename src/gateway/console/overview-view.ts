@@ -10,8 +10,10 @@ import type { GatewayContext } from '../context.ts'
 import type { Visit } from '../http/request.ts'
 
 const HOUR_MS = 3_600_000
-/** As many events are looked at for what is wrong. */
-const MOST_EVENTS = 2000
+/** What says whether users can sign in and stay so. */
+const TELLING = ['sign_in', 'sign_in_failed', 'session_refresh_failed']
+/** As many of each are looked at. */
+const MOST_EVENTS = 1000
 
 export function rangeOf({ search }: Visit): Range {
   const wanted = new URLSearchParams(search).get('range') ?? ''
@@ -58,8 +60,10 @@ async function makeView(context: GatewayContext, range: Range): Promise<Overview
 /** Whatever else is wrong is shown without the store, too. */
 async function recentEvents({ auditTrail, now }: Pick<GatewayContext, 'auditTrail' | 'now'>) {
   try {
-    const { events } = await auditTrail.find({ since: now() - HOUR_MS, limit: MOST_EVENTS })
-    return { events, isStoreAway: false }
+    const since = now() - HOUR_MS
+    // Each by itself: a flood of refusals must not hide that nobody can sign in.
+    const pages = await Promise.all(TELLING.map(event => auditTrail.find({ event, since, limit: MOST_EVENTS })))
+    return { events: pages.flatMap(({ events }) => events), isStoreAway: false }
   } catch (error) {
     if (!(error instanceof MenshenError)) throw error
     return { events: [], isStoreAway: true }
