@@ -38,6 +38,8 @@ export async function start({ environment, npmParent, now }: StartOptions): Prom
   const log = openLog(settings)
   const events = createEventLog(log, now)
   const { report } = events
+  // What a worker tells a first process that is just ending goes nowhere, and must not end the worker before its time.
+  if (cluster.isWorker) process.on('error', () => {})
   const isFirstOfMany = cluster.isPrimary && settings.WORKERS > 1
   const running = isFirstOfMany
     ? await startAll(settings, development?.settings, report)

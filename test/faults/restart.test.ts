@@ -55,8 +55,8 @@ test('a rolling restart of two instances behind proxies, with and without lastin
   t.diagnostic(`${statuses.get(200)} requests, retried: ${JSON.stringify(proxies.map(({ retries }) => retries))}`)
 })
 
-test('5 times kill -9 while users sign in and out: every answer stays true', async t => {
-  const { signIns, signOuts, startsMs } = await signInUnderKills(t, 5)
-  assert.ok(signIns > 20 && signOuts > 5, `${signIns} signed in, ${signOuts} signed out`)
+test('3 times kill -9 while users sign in and out: every answer stays true', async t => {
+  const { signIns, signOuts, startsMs } = await signInUnderKills(t, 3)
+  assert.ok(signIns > 12 && signOuts > 3, `${signIns} signed in, ${signOuts} signed out`)
   t.diagnostic(`${signIns} signed in, ${signOuts} signed out, ready after at most ${startsMs.at(-1)} ms`)
 })

@@ -13,6 +13,7 @@ import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
+import { tempFolder } from '../kit/temp.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const TSC = join(ROOT, 'node_modules/.bin/tsc')
@@ -90,6 +91,20 @@ suite('the package', () => {
     assert.deepEqual(warnings, [])
     for (const peer of Object.keys(peerDependencies))
       assert.ok(!readdirSync(join(application, 'node_modules')).includes(peer))
+  })
+
+  test('reads a configuration in TypeScript that imports it, in a CommonJS application too', async t => {
+    const own = tempFolder(t)
+    symlinkSync(join(application, 'node_modules'), join(own, 'node_modules'))
+    writeFileSync(join(own, 'package.json'), '{"type":"commonjs"}')
+    const rules = "{ rules: [{ path: '/internal', roles: ['developer'] }] }"
+    writeFileSync(
+      join(own, 'menshen.config.ts'),
+      `import { type Config, defineConfig } from 'menshen'\nconst config: Config = ${rules}\nexport default defineConfig(config)\n`,
+    )
+    const ask = ['node_modules/menshen/bin/menshen.js', 'rules', 'check', '/internal', '--role', 'common']
+    const { stdout } = await run(process.execPath, ask, { cwd: own }).catch(({ stdout }) => ({ stdout }))
+    assert.match(stdout, /^GET \/internal as common: refused, by the rule/)
   })
 
   test('starts by npx menshen, and shows the login page', async t => {

@@ -1,18 +1,15 @@
 // The configuration is found where people put it, in any of its spellings; what cannot be used stops the start with its
 // file and its line, and the start says what it found.
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import type { MenshenError } from '../../src/errors.ts'
 import { findConfigFile, loadConfigFile } from '../../src/settings/config/load-config.ts'
 import { freePort } from '../kit/free-port.ts'
 import { type Environment, runMenshen, startMenshen } from '../kit/process.ts'
 import { tempFolder } from '../kit/temp.ts'
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const RULES = "{ rules: [{ path: '/internal', roles: ['developer'] }] }"
 const MODULE = `import { defineConfig } from 'menshen'\nexport default defineConfig(${RULES})\n`
 const TYPED = `import { type Config, defineConfig } from 'menshen'\nconst config: Config = ${RULES}\nexport default defineConfig(config)\n`
@@ -117,18 +114,6 @@ suite('a configuration', { concurrency: 2 }, () => {
     const { config: none, rules, upstreams } = await startedLine(t, PROVIDER, tempFolder(t))
     assert.match(String(none), /^none \(no menshen\.config\.\{ts,mts,js,mjs\} in \//)
     assert.deepEqual([rules, upstreams], [0, {}])
-  })
-
-  test('works with the built package', async t => {
-    const cwd = folderWith(t, { 'menshen.config.ts': TYPED, 'package.json': '{"type":"commonjs"}' })
-    const installed = join(cwd, 'node_modules', 'menshen')
-    for (const part of ['bin', 'browser', 'package.json'])
-      cpSync(join(ROOT, part), join(installed, part), { recursive: true })
-    symlinkSync(join(ROOT, 'node_modules'), join(installed, 'node_modules'))
-    const tsc = join(ROOT, 'node_modules', '.bin', 'tsc')
-    execFileSync(tsc, ['-p', join(ROOT, 'tsconfig.build.json'), '--outDir', join(installed, 'dist')])
-    const bin = join(installed, 'bin', 'menshen.js')
-    assert.match(execFileSync(process.execPath, [bin, ...ASK], { cwd, encoding: 'utf8' }), REFUSED)
   })
 })
 
