@@ -146,5 +146,7 @@ async function startedLine(t: TestContext, env: Environment, cwd: string): Promi
   const { lines, stop } = await startMenshen({ PORT: String(await freePort()), ...env }, { cwd })
   t.after(stop)
   await stop()
+  const odd = lines.filter(line => !line.startsWith('{'))
+  assert.deepEqual(odd, [])
   return lines.map(line => JSON.parse(line)).find(({ event }) => event === 'started') ?? assert.fail(lines.join('\n'))
 }
