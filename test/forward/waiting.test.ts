@@ -4,7 +4,7 @@ import type { RequestListener, ServerResponse } from 'node:http'
 import test, { type TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { relay } from '../../src/gateway/forward/exchange.ts'
-import { openUpstreams } from '../../src/gateway/forward/upstreams.ts'
+import { createUpstreamPool } from '../../src/gateway/forward/upstream-pool.ts'
 import { readSettings } from '../../src/index.ts'
 import type { Client, Response } from '../kit/client.ts'
 import { openWire, request } from './raw.ts'
@@ -177,8 +177,10 @@ test('who waits is asked for its body only when its turn has come', async t => {
 test('a request that cannot be sent at all takes no slot with it', async t => {
   const upstream = await startUpstream(t)
   const settings = readSettings({ UPSTREAM: upstream.url, ...ONE_SLOT })
-  const upstreams = openUpstreams(settings, {})
-  t.after(() => upstreams.close(0))
+  const pool = createUpstreamPool()
+  const upstreams = pool.choose(settings, {})
+  pool.use(upstreams)
+  t.after(() => pool.close(0))
   const scene = await openScene(t, {
     answer(incoming, response) {
       const application = upstreams.for('/')

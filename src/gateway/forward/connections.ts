@@ -6,6 +6,8 @@ import type { Settings } from '../../settings/read.ts'
 export interface Connections {
   take(): Client
   giveBack(connection: Client): void
+  /** From now on whatever is not in use is closed. Whoever still comes gets one of its own. */
+  keepNone(): void
   /** Cuts off whatever still uses one. */
   close(): Promise<void>
 }
@@ -37,6 +39,7 @@ export function createConnections(
   const all = new Set<Client>()
   // The one that was used last is the least likely to have been closed by the application.
   const idle: Client[] = []
+  let mostIdle = settings.UPSTREAM_CONNECTIONS
 
   function open(): Client {
     const connection = new Client(origin, options)
@@ -44,15 +47,21 @@ export function createConnections(
     return connection
   }
 
+  function leave(connection: Client): void {
+    all.delete(connection)
+    void connection.close()
+  }
+
   return {
     take: () => idle.pop() ?? open(),
     giveBack(connection) {
-      if (idle.length < settings.UPSTREAM_CONNECTIONS) idle.push(connection)
-      else {
-        // Of those that streams had on top.
-        all.delete(connection)
-        void connection.close()
-      }
+      if (idle.length < mostIdle) idle.push(connection)
+      // Of those that streams had on top.
+      else leave(connection)
+    },
+    keepNone() {
+      mostIdle = 0
+      for (const connection of idle.splice(0)) leave(connection)
     },
     async close() {
       await Promise.all([...all].map(connection => connection.destroy()))

@@ -10,6 +10,8 @@ import { authorityOf } from './own-location.ts'
 
 export interface Upstream {
   readonly prefix: string
+  /** Two that are made from the same are the same. */
+  readonly likeness: string
   readonly capacity: Capacity
   readonly connections: Connections
   /** What the application calls itself. */
@@ -21,65 +23,51 @@ export interface Upstream {
   readonly destination: Destination
 }
 
+/** Those that a configuration names. */
 export interface Upstreams {
+  readonly all: readonly Upstream[]
   /** `undefined` if none is configured for the path. */
   for(path: string): Upstream | undefined
   /** The hosts and ports of all of them. */
   readonly authorities: ReadonlySet<string>
-  /** How many requests wait for one of them. */
-  readonly waiting: number
-  /** How many sockets and event streams are open. */
-  readonly streams: number
   /** Whether requests to one of them find it busy for too long. */
   readonly isTurningAway: boolean
-  /** Sockets and event streams: they would never end by themselves, and open anew elsewhere. */
-  endStreams(): void
-  /** Everything else has this long to end by itself. */
-  close(patienceMs: number): Promise<void>
 }
 
-export function openUpstreams(settings: Settings, config: Config): Upstreams {
+/** One of `known` that is just like it is taken, with its connections and whoever waits for it. */
+export function openUpstreams(settings: Settings, config: Config, known: readonly Upstream[] = []): Upstreams {
   const ca = settings.UPSTREAM_CA_FILE && readFileSync(settings.UPSTREAM_CA_FILE, 'utf8')
   const { UPSTREAM: url, ASSERTION_AUDIENCE: audience } = settings
   const places = { ...(url && { '/': { url, audience } }), ...config.upstreams }
-  const upstreams = Object.entries(places)
-    .map(([prefix, place]) => openUpstream(prefix, place, settings, ca))
+  const all = Object.entries(places)
+    .map(([prefix, place]) => {
+      const likeness = likenessOf(prefix, place, settings, ca)
+      return known.find(upstream => upstream.likeness === likeness) ?? openUpstream(prefix, place, settings, ca)
+    })
     .sort((one, other) => other.prefix.length - one.prefix.length)
   return {
+    all,
     for(path) {
       const readable = readablePath(path)
-      return upstreams.find(({ prefix }) => isWithin(prefix, readable))
+      return all.find(({ prefix }) => isWithin(prefix, readable))
     },
-    authorities: new Set(upstreams.map(({ destination }) => authorityOf(new URL(destination.origin)))),
-    get waiting() {
-      return upstreams.reduce((sum, { capacity }) => sum + capacity.waiting, 0)
-    },
-    get streams() {
-      return upstreams.reduce((sum, { capacity }) => sum + capacity.streams, 0)
-    },
+    authorities: new Set(all.map(({ destination }) => authorityOf(new URL(destination.origin)))),
     get isTurningAway() {
-      return upstreams.some(({ capacity }) => capacity.isTurningAway)
-    },
-    endStreams() {
-      for (const { capacity } of upstreams) capacity.endStreams()
-    },
-    async close(patienceMs) {
-      await Promise.all(
-        upstreams.map(async ({ capacity, connections }) => {
-          await capacity.close(patienceMs)
-          await connections.close()
-        }),
-      )
+      return all.some(({ capacity }) => capacity.isTurningAway)
     },
   }
 }
 
-function openUpstream(
-  prefix: string,
-  place: string | UpstreamConfig,
-  settings: Settings,
-  ca: string | undefined,
-): Upstream {
+type Place = string | UpstreamConfig
+
+/** All that it is made from. */
+function likenessOf(prefix: string, place: Place, settings: Settings, ca: string | undefined): string {
+  const limits = Object.entries(settings).filter(([name]) => name.startsWith('UPSTREAM_'))
+  return JSON.stringify([prefix, place, limits, ca])
+}
+
+function openUpstream(prefix: string, place: Place, settings: Settings, ca: string | undefined): Upstream {
+  const likeness = likenessOf(prefix, place, settings, ca)
   const { url, audience = url } = typeof place === 'string' ? { url: place } : place
   const socketPath = url.startsWith('unix:') ? url.slice('unix:'.length) : undefined
   const origin = socketPath ? 'http://localhost' : url
@@ -93,5 +81,5 @@ function openUpstream(
     queueMs: settings.UPSTREAM_QUEUE_TIMEOUT_MS,
   })
   const connections = createConnections(destination, servername, settings)
-  return { prefix, capacity, connections, host, audience, servername, destination }
+  return { prefix, likeness, capacity, connections, host, audience, servername, destination }
 }

@@ -30,6 +30,8 @@ export interface Capacity {
   readonly waiting: number
   /** How many are there that would not end by themselves. */
   readonly streams: number
+  /** Nobody is there, and nobody waits. */
+  readonly isEmpty: boolean
   /** Whether requests find no slot. */
   readonly isTurningAway: boolean
   /** Cuts off what would not end by itself. */
@@ -149,6 +151,9 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
     },
     get streams() {
       return present.items.filter(({ isEndless }) => isEndless).length
+    },
+    get isEmpty() {
+      return present.items.length === 0 && waiting.size === 0
     },
     get isTurningAway() {
       return isTurningAway

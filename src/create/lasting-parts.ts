@@ -1,0 +1,122 @@
+// What lasts as long as the process does: the store, what observes, sessions, connections. Whatever the configuration says,
+// it goes on with them.
+
+import type { CoreOptions } from '../create.ts'
+import { MenshenError } from '../errors.ts'
+import { createLostCookieDetector } from '../gateway/admission/lost-cookie.ts'
+import { createLiveStreams } from '../gateway/console/live-streams.ts'
+import type { GatewayContext } from '../gateway/context.ts'
+import { createOpenStreams } from '../gateway/forward/open-streams.ts'
+import { createUpstreamPool } from '../gateway/forward/upstream-pool.ts'
+import { createFailedRequests } from '../gateway/http/failed-requests.ts'
+import { createRateLimit } from '../gateway/http/rate-limit.ts'
+import type { Patience } from '../gateway/patience.ts'
+import { createSlowClients } from '../gateway/slow-clients/slow-clients.ts'
+import { createAudit } from '../observe/audit/audit.ts'
+import { createTrailReader } from '../observe/audit/trail-reader.ts'
+import { createTrials } from '../observe/doctor/trials.ts'
+import { createReader, gatherAlone } from '../observe/metrics/gathering.ts'
+import { observedStore } from '../observe/observed-store.ts'
+import { openObservation } from '../observe/open-observation.ts'
+import { createAttempts } from '../session/attempts.ts'
+import { createDataKeyring, type DataKeyring } from '../session/keys/data-keys.ts'
+import { deriveKeys } from '../session/keys/derived-keys.ts'
+import { createSigningKeys, type SigningKeys } from '../session/keys/signing-keys.ts'
+import { createSessions } from '../session/sessions.ts'
+import { openLimits, openStore } from '../stores/open-store.ts'
+import type { Configuration } from './configuration.ts'
+import { createDirectory } from './directory.ts'
+
+type Basics = Pick<GatewayContext, 'settings' | 'now' | 'report' | 'measure'>
+type Options = Pick<CoreOptions, 'log' | 'now' | 'worker' | 'gatherMetrics'>
+
+export type LastingParts = Awaited<ReturnType<typeof openLastingParts>>
+
+/** Closed in reverse order with the rest of `opened`: at the end, or at once if something that follows fails. */
+export async function openLastingParts(
+  opened: AsyncDisposableStack,
+  patience: Patience,
+  configuration: Configuration,
+  { log, now, worker, gatherMetrics = gatherAlone }: Options,
+) {
+  const { settings, plans } = configuration
+  const observed = await openObservation(opened, { settings, log, now, mainProvider: plans[0].id })
+  const { observation, metrics, series, shadowRefusals } = observed
+  const { report, measure } = observation
+  const basics: Basics = { settings, now, report, measure }
+  const records = await openRecords(opened, patience, configuration, basics)
+  const { store, keyring } = records
+  const audit = opened.adopt(createAudit({ settings, store, keyring, now, report, worker }), audit =>
+    audit.close(patience.leftMs()),
+  )
+  observed.join(audit)
+  const inUse = { directory: createDirectory(configuration, basics) }
+  opened.defer(() => patience.wait(inUse.directory.providers.close()))
+  const rateLimit = await openRateLimit(opened, basics)
+  const sessions = createSessions({ ...basics, ...inUse.directory, store, keyring })
+  opened.defer(() => patience.wait(sessions.settle()))
+  const upstreamPool = opened.adopt(createUpstreamPool(), pool => patience.wait(pool.close(patience.leftMs())))
+  series.begin(store)
+  opened.defer(() => patience.wait(series.close()))
+  const readMetrics = metrics && createReader({ metrics, upstreams: upstreamPool, countSessions: () => store.count() })
+  return {
+    ...records,
+    inUse,
+    audit,
+    observation,
+    report,
+    measure,
+    now,
+    series,
+    shadowRefusals,
+    metrics: readMetrics && gatherMetrics(readMetrics),
+    rateLimit,
+    sessions,
+    upstreamPool,
+    lifecycle: { closing: false },
+    liveStreams: createLiveStreams(),
+    auditTrail: createTrailReader({ store, keyring }),
+    attempts: createAttempts({ store, now }),
+    trials: createTrials({ store, now }),
+    failedRequests: createFailedRequests({ settings }),
+    lostCookies: createLostCookieDetector({ settings }),
+    streams: opened.adopt(createOpenStreams(sessions, report), streams => streams.stop()),
+    slowClients: opened.adopt(createSlowClients({ settings, report }), clients => clients.stop()),
+  }
+}
+
+/** What is kept, and the keys that open it. */
+async function openRecords(
+  opened: AsyncDisposableStack,
+  patience: Patience,
+  { plans: [plan] }: Configuration,
+  { settings, now, report, measure }: Basics,
+) {
+  const opening = await openStore(settings.STORE, now, report, settings.SESSION_CACHE_SIZE)
+  const store = opened.adopt(observedStore(opening, measure), store => patience.wait(store.close()))
+  const keys = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plan.clientSecret })
+  const keyring = createDataKeyring({ store, keys, now, report })
+  const signingKeys = createSigningKeys(store, keys.signing, now)
+  await useSecrets(keyring, signingKeys)
+  return { store, keys, keyring, signingKeys }
+}
+
+async function openRateLimit(opened: AsyncDisposableStack, { settings, report }: Basics) {
+  const limits = opened.adopt(await openLimits(settings.STORE), limits => limits?.close())
+  return createRateLimit({
+    perMinute: settings.RATE_LIMIT_PER_MINUTE,
+    proxies: settings.TRUSTED_PROXIES,
+    shared: limits?.client,
+    report,
+  })
+}
+
+/** A changed SECRET takes effect at the start. A store that is away is asked again when the keys are needed. */
+async function useSecrets(keyring: DataKeyring, signingKeys: SigningKeys): Promise<void> {
+  try {
+    await keyring.current()
+    await signingKeys.reseal()
+  } catch (error) {
+    if (!(error instanceof MenshenError)) throw error
+  }
+}
