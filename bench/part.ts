@@ -1,14 +1,20 @@
-// What every part of the benchmarks is given.
+// What a part of the benchmarks is, and what it is given.
 
-import type { Cores } from './cores.ts'
 import type { Plan } from './plan.ts'
-import type { Findings } from './report.ts'
+import type { Findings } from './report/findings.ts'
+import type { Cores } from './servers/cores.ts'
 
 export interface Bench {
   readonly plan: Plan
   readonly cores: Cores
+  /** Whether this case of the part is to be measured. */
+  wants(name: string): boolean
   /** Tells how far it is. */
   say(line: string): void
 }
 
-export type Part = (bench: Bench) => Promise<Findings>
+export interface Part {
+  /** What can be asked for alone, as `part:case`. */
+  readonly cases?: readonly string[]
+  run(bench: Bench): Promise<Findings>
+}

@@ -1,63 +1,37 @@
-// `npm run bench`: everything, into bench/results.md. `npm run bench -- check storm` runs some parts and `--quick` a small
-// version that only shows that they work: these print, and leave the results as they are.
+// `npm run bench`: everything, into bench/results.md. `npm run bench -- check gateway:1KB --rounds 12` measures some parts
+// or cases of them, `--quick` only shows that everything works: these print, and leave the results as they are.
 
-import { writeFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
 import { findProgram } from '../test/kit/packages.ts'
-import { benchCheck } from './check.ts'
-import { shareCores } from './cores.ts'
-import { benchGrowth } from './growth.ts'
-import { benchLibrary } from './library.ts'
-import { machine } from './machine.ts'
-import { benchObserving } from './observing.ts'
 import type { Part } from './part.ts'
+import { check, home } from './parts/check.ts'
+import { gateway } from './parts/gateway.ts'
 import { QUICK, WHOLE } from './plan.ts'
-import { benchProxy } from './proxy.ts'
-import { type Findings, markTable, toMarkdown } from './report.ts'
-import { benchSignIns } from './sign-ins.ts'
-import { benchStorm } from './storm.ts'
+import { machine } from './report/machine.ts'
+import { markTable, toMarkdown } from './report/markdown.ts'
+import { shareCores } from './servers/cores.ts'
 
-const PARTS: Readonly<Record<string, Part>> = {
-  check: benchCheck,
-  proxy: benchProxy,
-  observing: benchObserving,
-  'sign-ins': benchSignIns,
-  storm: benchStorm,
-  growth: benchGrowth,
-  library: benchLibrary,
-}
-const RESULTS = new URL('results.md', import.meta.url)
-/** What has not ended by then hangs. */
-const DEADLINE_MINUTES = 20
+const PARTS: Readonly<Record<string, Part>> = { check, home, gateway }
 
-const args = process.argv.slice(2)
-const quick = args.includes('--quick')
-const chosen = args.filter(arg => arg !== '--quick')
-const unknown = chosen.filter(name => !Object.hasOwn(PARTS, name))
-if (unknown.length > 0) refuse(`There is no part ${unknown.join(', ')}; expected ${Object.keys(PARTS).join(', ')}.`)
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { quick: { type: 'boolean', default: false }, rounds: { type: 'string' } },
+})
 if (!findProgram('wrk')) refuse('The benchmarks need a load generator; please install: wrk')
-setTimeout(() => refuse(`Not done after ${DEADLINE_MINUTES} minutes; given up.`), DEADLINE_MINUTES * 60_000).unref()
 
 const about = machine()
 const cores = shareCores()
-const bench = { plan: quick ? QUICK : WHOLE, cores, say: (line: string) => void process.stderr.write(`${line}\n`) }
-const findings: Findings[] = []
+const say = (line: string) => void process.stderr.write(`${line}\n`)
+const usual = values.quick ? QUICK : WHOLE
+const plan = values.rounds ? { ...usual, rounds: Number(values.rounds) } : usual
 for (const [name, part] of Object.entries(PARTS)) {
-  if (chosen.length === 0 || chosen.includes(name)) findings.push(await part(bench))
+  const asked = positionals.filter(one => one.split(':')[0] === name)
+  if (positionals.length > 0 && asked.length === 0) continue
+  const wants = (one: string) => asked.length === 0 || asked.includes(name) || asked.includes(`${name}:${one}`)
+  const { tables, marks } = await part.run({ plan, cores, say, wants })
+  process.stdout.write([...tables, markTable(marks)].map(table => toMarkdown(table)).join('\n'))
 }
-const report = write(findings)
-process.stdout.write(report)
-if (!quick && chosen.length === 0) writeFileSync(RESULTS, report)
-
-function write(all: readonly Findings[]): string {
-  const tables = [markTable(all.flatMap(({ marks }) => marks)), ...all.map(({ table }) => table)]
-  const date = new Date().toISOString().slice(0, 10)
-  const title = quick ? '# A quick run: it works, its figures mean nothing' : '# Benchmarks'
-  return `${title}
-
-${date}: ${about}; ${cores.sentence}. A ratio is the median of ${bench.plan.rounds} rounds of ${bench.plan.roundSeconds} s in turn.
-
-${tables.map(toMarkdown).join('\n')}`
-}
+say(about)
 
 function refuse(sentence: string): never {
   process.stderr.write(`${sentence}\n`)

@@ -1,5 +1,5 @@
 // The same small application, with sign-in by Menshen or by what is usual in its framework:
-// `node bench/application.ts KIND PORT PROVIDER_URL`. It greets whoever is signed in.
+// `node bench/servers/application.ts KIND PORT PROVIDER_URL`. It greets whoever is signed in.
 
 import cookie from '@fastify/cookie'
 import fastifySession from '@fastify/session'
@@ -7,9 +7,9 @@ import express from 'express'
 import session from 'express-session'
 import fastify from 'fastify'
 import passport from 'passport'
-import * as forExpress from '../src/adapters/express.ts'
-import * as forFastify from '../src/adapters/fastify.ts'
-import { createMenshen, type Session } from '../src/index.ts'
+import * as forExpress from '../../src/adapters/express.ts'
+import * as forFastify from '../../src/adapters/fastify.ts'
+import { createMenshen, type Session } from '../../src/index.ts'
 import { CLIENT_SECRET } from './menshen.ts'
 import { userInfoOf } from './users.ts'
 

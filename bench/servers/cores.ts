@@ -2,7 +2,7 @@
 
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { findProgram } from '../test/kit/packages.ts'
+import { findProgram } from '../../test/kit/packages.ts'
 
 export interface Cores {
   /** The command that runs another one on the measured server's core, or nothing. */

@@ -1,5 +1,5 @@
 // The simplest proxy on the same undici that still streams both ways: no session, no rule, no identity.
-// `node bench/bare-proxy.ts PORT UPSTREAM`
+// `node bench/servers/bare-proxy.ts PORT UPSTREAM`
 
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Pool } from 'undici'

@@ -1,4 +1,4 @@
-// A fast identity provider: `node bench/provider.ts PORT EXPIRES_IN`. Whoever brings a code is signed in as the user whom
+// A fast identity provider: `node bench/servers/provider.ts PORT EXPIRES_IN`. Whoever brings a code is signed in as the user whom
 // the code names, with a token that lives for EXPIRES_IN seconds; a refreshed one lives for a day. A refresh token counts
 // once. GET /refreshes tells how many refreshes were asked for.
 

@@ -2,8 +2,8 @@
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { freePort } from '../test/kit/free-port.ts'
-import { findProgram } from '../test/kit/packages.ts'
+import { freePort } from '../../test/kit/free-port.ts'
+import { findProgram } from '../../test/kit/packages.ts'
 import type { Cores } from './cores.ts'
 import { folder, type Served, served, startUntil } from './processes.ts'
 

@@ -1,16 +1,16 @@
 // Fills an embedded store with sessions, as if as many users had signed in, and writes down cookies that open some of
-// them: `node bench/preload.ts DIRECTORY COUNT COOKIES_FILE COOKIES`, with CLIENT_SECRET in the environment. A process of
+// them: `node bench/servers/preload.ts DIRECTORY COUNT COOKIES_FILE COOKIES`, with CLIENT_SECRET in the environment. A process of
 // its own, so that none of this is in the memory of what is measured.
 
 import { writeFileSync } from 'node:fs'
-import { USUAL_ROLES } from '../src/access/roles.ts'
-import { createDataKeyring } from '../src/session/keys/data-keys.ts'
-import { deriveKeys } from '../src/session/keys/derived-keys.ts'
-import { newSession, toEntry } from '../src/session/session-record.ts'
-import { newTicket, recordKey } from '../src/session/ticket.ts'
-import { Secret } from '../src/settings/secret.ts'
-import { openLmdbStore } from '../src/stores/lmdb/lmdb-store.ts'
-import { inParallel } from './in-parallel.ts'
+import { USUAL_ROLES } from '../../src/access/roles.ts'
+import { createDataKeyring } from '../../src/session/keys/data-keys.ts'
+import { deriveKeys } from '../../src/session/keys/derived-keys.ts'
+import { newSession, toEntry } from '../../src/session/session-record.ts'
+import { newTicket, recordKey } from '../../src/session/ticket.ts'
+import { Secret } from '../../src/settings/secret.ts'
+import { openLmdbStore } from '../../src/stores/lmdb/lmdb-store.ts'
+import { inParallel } from '../in-parallel.ts'
 import { newToken, userInfoOf, userNumber } from './users.ts'
 
 /** How many writes wait for the disk together. */

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
+import { freePort } from '../../test/kit/free-port.ts'
 
 interface Running extends AsyncDisposable {
   readonly child: ChildProcess
@@ -14,6 +15,7 @@ interface Running extends AsyncDisposable {
 
 export interface Served extends AsyncDisposable {
   readonly url: string
+  readonly pid: number
 }
 
 interface Options {
@@ -29,7 +31,7 @@ const running = new Set<ChildProcess>()
 export const folder = mkdtempSync(join(tmpdir(), 'menshen-bench-'))
 
 process.on('exit', () => {
-  for (const child of running) child.kill('SIGKILL')
+  endAll()
   rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
 })
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1))
@@ -76,7 +78,19 @@ export async function startUntil(word: string, command: readonly string[], optio
 
 /** A process that serves http. */
 export function served(port: number, running: Running): Served {
-  return { url: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() }
+  const { pid = 0 } = running.child
+  return { url: `http://127.0.0.1:${port}`, pid, [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() }
+}
+
+/** A server of this folder that says when it is ready; `args` come after its port. */
+export async function startScript(path: string, on: readonly string[], ...args: (string | number)[]): Promise<Served> {
+  const port = await freePort()
+  return served(port, await startUntil('ready', script(path, port, ...args), { on }))
+}
+
+/** Ends what is still running of a part that was given up. */
+export function endAll(): void {
+  for (const child of running) child.kill('SIGKILL')
 }
 
 /** Resolves with what it printed when it has ended well. */

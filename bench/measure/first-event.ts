@@ -2,8 +2,8 @@
 
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
-import { median } from './contest.ts'
 import { preciseNow } from './precise-now.ts'
+import { median } from './statistics.ts'
 
 const STREAMS = 20
 

@@ -2,13 +2,13 @@
 
 import { performance } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
-import { freePort } from '../test/kit/free-port.ts'
-import { ask } from './answer.ts'
+import { freePort } from '../../test/kit/free-port.ts'
+import { ask } from '../measure/answer.ts'
+import { writeConfiguration } from './configuration.ts'
 import type { Cores } from './cores.ts'
-import { type Served, script, served, start, startUntil } from './processes.ts'
+import { type Served, script, served, start, startScript } from './processes.ts'
 
 export interface Menshen extends Served {
-  readonly pid: number
   /** From the start of the process to the first answer that says ready. */
   readonly startMs: number
 }
@@ -19,8 +19,7 @@ const POLL_MS = 10
 
 /** `expiresIn` is the lifetime of the tokens that a sign-in gives, in seconds. */
 export async function startProvider(expiresIn: number): Promise<Served> {
-  const port = await freePort()
-  return served(port, await startUntil('ready', script('provider.ts', port, expiresIn)))
+  return startScript('provider.ts', [], expiresIn)
 }
 
 export async function startMenshen(
@@ -31,16 +30,18 @@ export async function startMenshen(
 ): Promise<Menshen> {
   const port = await freePort()
   const startedAt = performance.now()
-  const running = start(script('../src/command/main.ts'), {
+  const running = start(script('../../src/command/main.ts'), {
     on: cores.server,
     env: {
-      BASE_URL: `http://localhost:${port}`,
+      BASE_URL: `http://127.0.0.1:${port}`,
       AUTH_URL: provider.url,
       CLIENT_ID: 'bench',
       CLIENT_SECRET,
       STORE: store,
       LOG_LEVEL: 'error',
       RATE_LIMIT_PER_MINUTE: '0',
+      TRUSTED_PROXIES: '127.0.0.1',
+      CONFIG: writeConfiguration(),
       ...more,
     },
   })
@@ -55,7 +56,7 @@ export async function startMenshen(
     }
     await pause(POLL_MS)
   }
-  return { ...menshen, pid: running.child.pid ?? 0, startMs: performance.now() - startedAt }
+  return { ...menshen, startMs: performance.now() - startedAt }
 }
 
 /** The cookie of a new session. */

@@ -1,0 +1,77 @@
+// Measures contenders side by side: many short rounds in turn, the order reversed in every other one, so that whatever else
+// the machine does at the time slows all of them alike.
+
+import { cpuTimeOf } from './cpu-time.ts'
+import { type Distribution, distributionOf, median, ratios } from './statistics.ts'
+import { type Load, measure } from './wrk.ts'
+
+export interface Contender extends Load {
+  /** Whose processor time counts. */
+  readonly pid: number
+}
+
+export interface Rounds {
+  readonly warmUpSeconds: number
+  readonly rounds: number
+  readonly roundSeconds: number
+}
+
+/** One figure a round. */
+export interface Record {
+  /** Requests a second. */
+  readonly rates: readonly number[]
+  /** Microseconds of processor time a request. */
+  readonly cpu: readonly number[]
+  /** Which share of the round its processor time is. */
+  readonly busy: readonly number[]
+}
+
+export interface Comparison {
+  /** Shares of the reference's rate. */
+  readonly rate: Distribution
+  /** Shares that processor time alone would give. */
+  readonly cpu: Distribution
+  /** Whether the reference had time to spare, so that the load was the limit and the rates say little. */
+  readonly idle: boolean
+}
+
+/** A server that is measured has no more time to spare than this. */
+const LEAST_BUSY = 0.9
+
+export async function contest(contenders: readonly Contender[], plan: Rounds): Promise<Record[]> {
+  const turns = contenders.map(contender => ({ contender, served: 0, rates: [], cpu: [], busy: [] }) as Turn)
+  for (const turn of turns) if (plan.warmUpSeconds > 0) await play(turn, plan.warmUpSeconds)
+  for (const turn of turns) turn.rates.length = turn.cpu.length = turn.busy.length = 0
+  for (let round = 0; round < plan.rounds; round++) {
+    for (const turn of round % 2 === 0 ? turns : turns.toReversed()) await play(turn, plan.roundSeconds)
+  }
+  return turns
+}
+
+export function compare(record: Record, reference: Record): Comparison {
+  return {
+    rate: distributionOf(ratios(record.rates, reference.rates)),
+    cpu: distributionOf(ratios(reference.cpu, record.cpu)),
+    idle: median(reference.busy) < LEAST_BUSY,
+  }
+}
+
+interface Turn extends Record {
+  readonly contender: Contender
+  /** How many requests it has answered: the next round goes on with the next one. */
+  served: number
+  readonly rates: number[]
+  readonly cpu: number[]
+  readonly busy: number[]
+}
+
+async function play(turn: Turn, seconds: number): Promise<void> {
+  const { contender, rates, cpu, busy } = turn
+  const before = cpuTimeOf(contender.pid)
+  const { requests, rate } = await measure(contender, seconds, turn.served)
+  const spent = cpuTimeOf(contender.pid) - before
+  turn.served += requests
+  rates.push(rate)
+  cpu.push(spent / requests)
+  busy.push((spent * rate) / requests / 1e6)
+}

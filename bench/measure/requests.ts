@@ -1,0 +1,66 @@
+// The bytes of the requests that the benchmarks send: what a browser sends, and what nginx makes of it when it asks about
+// one (auth_request). One file holds them all, one after the other and all of the same length.
+
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { folder } from '../servers/processes.ts'
+
+export interface Requests {
+  readonly file: string
+  readonly length: number
+  readonly count: number
+}
+
+interface Shape {
+  readonly url: string
+  /** What nginx was asked for, if it is nginx who asks. */
+  readonly original?: string
+  /** Whether the connection ends with the answer. */
+  readonly close?: boolean
+}
+
+/** The page that nginx is asked for: one of the configuration's rules is about it. */
+export const ORIGINAL = '/reports/2026/third-quarter?page=2&sort=date'
+
+const BROWSER = [
+  'User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36',
+  'Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8',
+  'Accept-Language: zh-CN,zh;q=0.9,en;q=0.8',
+  'Accept-Encoding: gzip, deflate, br, zstd',
+  'Cache-Control: max-age=0',
+  'sec-ch-ua: "Chromium";v="142", "Not_A Brand";v="99"',
+  'sec-ch-ua-mobile: ?0',
+  'sec-ch-ua-platform: "Linux"',
+  'Upgrade-Insecure-Requests: 1',
+  'Sec-Fetch-Site: same-origin',
+  'Sec-Fetch-Mode: navigate',
+  'Sec-Fetch-User: ?1',
+  'Sec-Fetch-Dest: document',
+]
+let files = 0
+
+export function requestsOf(shape: Shape, cookies: readonly string[]): Requests {
+  const requests = cookies.map(cookie => requestOf(shape, cookie))
+  const [{ length } = ''] = requests
+  if (requests.some(request => request.length !== length)) throw new Error('requests of different lengths')
+  const file = join(folder, `requests-${++files}`)
+  writeFileSync(file, requests.join(''), 'latin1')
+  return { file, length, count: requests.length }
+}
+
+/** Without a cookie of ours it is a visitor's. */
+export function requestOf({ url, original, close = false }: Shape, cookie?: string): string {
+  const { pathname, search, host } = new URL(url)
+  const cookies = ['_ga=GA1.1.1742066319.1763251200', 'locale=zh-CN', ...(cookie ? [cookie] : []), 'theme=dark']
+  const lines = [
+    `GET ${pathname}${search} HTTP/1.1`,
+    `Host: ${host}`,
+    ...(original ? ['X-Forwarded-For: 203.0.113.7'] : []),
+    ...(original ? [`X-Original-URI: ${original}`, 'X-Original-Method: GET'] : []),
+    ...(close ? ['Connection: close'] : original ? [] : ['Connection: keep-alive']),
+    ...BROWSER,
+    `Referer: http://${host}/`,
+    `Cookie: ${cookies.join('; ')}`,
+  ]
+  return `${lines.join('\r\n')}\r\n\r\n`
+}

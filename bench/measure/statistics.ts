@@ -1,0 +1,34 @@
+// The arithmetic of the benchmarks: a median, and how far from it the rounds lie.
+
+export interface Distribution {
+  readonly median: number
+  /** Half of the values lie between these two. */
+  readonly low: number
+  readonly high: number
+}
+
+export function distributionOf(values: readonly number[]): Distribution {
+  return { median: quantile(values, 0.5), low: quantile(values, 0.25), high: quantile(values, 0.75) }
+}
+
+export function median(values: readonly number[]): number {
+  return quantile(values, 0.5)
+}
+
+/** Between two neighbours it is in proportion to both. NaN if there are no values. */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((one, other) => one - other)
+  const place = (sorted.length - 1) * share
+  const [below = Number.NaN, above = below] = [sorted[Math.floor(place)], sorted[Math.ceil(place)]]
+  return below + (above - below) * (place - Math.floor(place))
+}
+
+/** The distance of the quartiles, as a share of the median. */
+export function spreadOf({ median, low, high }: Distribution): number {
+  return (high - low) / median
+}
+
+/** Round by round, so that what slowed a round down slowed both. */
+export function ratios(values: readonly number[], reference: readonly number[]): number[] {
+  return values.map((value, round) => value / (reference[round] ?? Number.NaN))
+}
