@@ -67,6 +67,12 @@ export const EVENTS = {
     fields: ['remedy'],
   },
   worker_died: { level: 'error', sentence: 'a worker died and is replaced', fields: ['exitCode', 'signal'] },
+  inherited_socket_lost: {
+    level: 'error',
+    sentence:
+      'all workers have died, and the inherited socket is closed; ending, so that the service manager starts anew',
+    fields: [],
+  },
   certificate_reloaded: { level: 'info', sentence: 'the changed certificate is in use', fields: ['file'] },
   certificate_refused: {
     level: 'error',

@@ -10,9 +10,11 @@ import { isProduction } from '../settings/deployment.ts'
 import type { Misspelt } from '../settings/misspelt.ts'
 import type { Settings } from '../settings/read.ts'
 import { hidePassword } from '../settings/secret.ts'
+import type { InheritedSocket } from './socket-activation/inherited-socket.ts'
 
 interface Announcement {
   readonly settings: Settings
+  readonly inherited: InheritedSocket | undefined
   readonly configFile: string | undefined
   readonly config: Config
   readonly misspelt: readonly Misspelt[]
@@ -35,11 +37,11 @@ export function announce(report: Report, announcement: Announcement): void {
 
 type Facts = ReturnType<typeof factsOfStart>
 
-function factsOfStart({ settings, configFile, config, users }: Announcement) {
+function factsOfStart({ settings, inherited, configFile, config, users }: Announcement) {
   const { BASE_URL, HOST, PORT, AUTH_URL, UPSTREAM, WORKERS } = settings
   return {
     address: BASE_URL,
-    listening: `${HOST}:${PORT}`,
+    listening: inherited ? `descriptor ${inherited.fd}, inherited` : `${HOST}:${PORT}`,
     provider: users ? developmentNote(AUTH_URL) : providersIn(config, settings),
     store: hidePassword(settings.STORE),
     workers: WORKERS,

@@ -4,6 +4,7 @@ import { findConfigFile, loadConfigFile } from '../settings/config/load-config.t
 import { withEnvFile } from '../settings/env-file.ts'
 import { nearest } from '../settings/nearest.ts'
 import type { Environment } from '../settings/read.ts'
+import { takeInheritedSocket } from './socket-activation/inherited-socket.ts'
 
 const COMMANDS = ['audit', 'doctor', 'rules', 'sessions']
 /** What npm calls its ways to start us, in its variable npm_lifecycle_event. */
@@ -29,8 +30,9 @@ try {
 // Each command loads what it needs and no more: rules are checked in half the time that a start takes.
 
 async function runStart(environment: Environment): Promise<void> {
+  const inherited = takeInheritedSocket(process.env)
   const { start } = await import('./start.ts')
-  await start({ environment, npmParent, now: Date.now })
+  await start({ environment, inherited, npmParent, now: Date.now })
 }
 
 async function runRules(args: readonly string[], environment: Environment): Promise<void> {

@@ -19,6 +19,8 @@ interface Serving {
 interface ListenAddress {
   readonly port: number
   readonly host: string
+  /** A socket to listen on instead, of whoever has started us. */
+  readonly fd?: number | undefined
   /** How long a connection may wait for its next request; Node's own five seconds are less than any proxy's. */
   readonly keepAliveTimeoutMs?: number
   /** Serves https with these files, read again when they change. */
@@ -38,16 +40,18 @@ const TLS_VERSION = 'TLSv1.2'
 /** Long enough for a slow phone, short enough for somebody who only wants to keep a connection busy. */
 const HEADERS_TIMEOUT_MS = 20_000
 const TIMEOUT_CHECK_MS = 5000
+/** As many as the system allows: everybody who comes during a restart waits here. */
+const INHERITED_BACKLOG = 65_535
 
-export function listenAddress(settings: Settings): ListenAddress {
+export function listenAddress(settings: Settings, fd?: number): ListenAddress {
   const { PORT: port, HOST: host, TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } = settings
   const keepAliveTimeoutMs = settings.KEEP_ALIVE_TIMEOUT_MS
-  return { port, host, keepAliveTimeoutMs, ...(certFile && keyFile && { tls: { certFile, keyFile } }) }
+  return { port, host, fd, keepAliveTimeoutMs, ...(certFile && keyFile && { tls: { certFile, keyFile } }) }
 }
 
-/** Rejects with the error of `listen`, for example EADDRINUSE. */
+/** Rejects with the error of `listen`, for example EADDRINUSE; ENOTSUP for a socket whose clients have no addresses. */
 export async function serve(menshen: Menshen, address: ListenAddress, report: Report): Promise<Serving> {
-  const { port, host, tls, keepAliveTimeoutMs } = address
+  const { port, host, fd, tls, keepAliveTimeoutMs } = address
   const options = { ...OPTIONS, ...(keepAliveTimeoutMs && { keepAliveTimeout: keepAliveTimeoutMs }) }
   const server = tls
     ? createSecureServer({ ...options, ...readCertificate(tls), minVersion: TLS_VERSION })
@@ -60,8 +64,13 @@ export async function serve(menshen: Menshen, address: ListenAddress, report: Re
     socket.once('close', () => sockets.delete(socket))
     menshen.upgradeListener(request, socket, head)
   })
-  server.listen(port, host)
+  server.listen(fd === undefined ? { port, host } : { fd, backlog: INHERITED_BACKLOG })
   await once(server, 'listening')
+  if (typeof server.address() === 'string' || !server.address()) {
+    server.close()
+    // All users would be one, for the rate limit and for who is believed.
+    throw Object.assign(new Error('a socket without addresses'), { code: 'ENOTSUP' })
+  }
   if (server instanceof SecureServer && tls) watchCertificate(server, tls, report)
   return {
     async close(patienceMs) {

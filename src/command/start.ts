@@ -13,6 +13,7 @@ import { announce } from './announce.ts'
 import { type Closing, closeWhenAsked } from './close-when-asked.ts'
 import { listenForHangUps, type Reopening } from './hang-ups.ts'
 import { listenAddress, serve } from './serve.ts'
+import { type InheritedSocket, refuseInheritedSocket } from './socket-activation/inherited-socket.ts'
 import { gatherFromWorkers } from './worker-metrics.ts'
 import { startWorkers } from './workers.ts'
 
@@ -21,12 +22,14 @@ const CLOSE_PATIENCE_MS = 10_000
 
 interface StartOptions {
   readonly environment: Environment
+  /** Of a service manager, if one listens in our place. */
+  readonly inherited: InheritedSocket | undefined
   /** The process between npm and us, if npm started us. */
   readonly npmParent: number | undefined
   readonly now: () => number
 }
 
-export async function start({ environment, npmParent, now }: StartOptions): Promise<void> {
+export async function start({ environment, inherited, npmParent, now }: StartOptions): Promise<void> {
   const hangUps = listenForHangUps()
   const given = readSettings(environment)
   const configFile = findConfigFile(process.cwd(), given.CONFIG)
@@ -42,7 +45,7 @@ export async function start({ environment, npmParent, now }: StartOptions): Prom
   if (cluster.isWorker) process.on('error', () => {})
   const isFirstOfMany = cluster.isPrimary && settings.WORKERS > 1
   const running = isFirstOfMany
-    ? await startAll(settings, development?.settings, report)
+    ? await startAll(settings, { ...development?.settings, ...inherited?.forWorkers }, inherited, report)
     : await startOne(
         {
           settings,
@@ -52,21 +55,34 @@ export async function start({ environment, npmParent, now }: StartOptions): Prom
           worker: cluster.worker?.id,
           ...(cluster.isWorker && { gatherMetrics: gatherFromWorkers }),
         },
+        inherited,
         report,
       )
-  if (cluster.isPrimary)
-    announce(report, { settings, configFile, config, misspelt: findMisspelt(environment), users: development?.users })
   // Last of all: it writes the counts that are still owed.
   const ending = { close: async () => events.close() }
   closeWhenAsked([running, ...(development ? [development] : []), ending], report, npmParent)
   hangUps.hand(running)
+  if (cluster.isPrimary)
+    announce(report, {
+      settings,
+      inherited,
+      configFile,
+      config,
+      misspelt: findMisspelt(environment),
+      users: development?.users,
+    })
 }
 
-async function startOne(options: CoreOptions, report: Report): Promise<Closing & Reopening> {
+async function startOne(
+  options: CoreOptions,
+  inherited: InheritedSocket | undefined,
+  report: Report,
+): Promise<Closing & Reopening> {
   const { settings } = options
   const menshen = await createCore(options)
-  const serving = await serve(menshen, listenAddress(settings), report).catch(async error => {
+  const serving = await serve(menshen, listenAddress(settings, inherited?.fd), report).catch(async error => {
     await menshen.close()
+    if (inherited) refuseInheritedSocket(error)
     return refuseToListen(error, { setting: 'PORT', port: settings.PORT, host: settings.HOST })
   })
   return {
@@ -80,10 +96,11 @@ async function startOne(options: CoreOptions, report: Report): Promise<Closing &
 
 async function startAll(
   { WORKERS }: Settings,
-  provider: Environment | undefined,
+  env: Environment,
+  inherited: InheritedSocket | undefined,
   report: Report,
 ): Promise<Closing & Reopening> {
-  const workers = await startWorkers(WORKERS, provider, report)
+  const workers = await startWorkers(WORKERS, { env, isSocketInherited: inherited !== undefined }, report)
   // The worker has said why.
   return workers ?? process.exit(1)
 }

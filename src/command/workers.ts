@@ -15,13 +15,18 @@ interface Workers {
   close(): Promise<void>
 }
 
+interface WorkerOptions {
+  /** What each has besides our own environment. */
+  readonly env: Environment
+  readonly isSocketInherited: boolean
+}
+
 /**
- * Each with our own environment and what `env` adds to it. Resolves when the first one listens; `undefined` if it ended
- * before, having said why.
+ * Resolves when the first one listens; `undefined` if it ended before, having said why.
  */
 export async function startWorkers(
   count: number,
-  env: Environment | undefined,
+  { env, isSocketInherited }: WorkerOptions,
   report: Report,
 ): Promise<Workers | undefined> {
   // Each worker accepts for itself. What the first process would hand to one that is dying or closing would hang.
@@ -49,6 +54,11 @@ export async function startWorkers(
       return
     }
     report('worker_died', { worker: worker.id, exitCode: code, signal })
+    // With its last worker the cluster closes the socket that it has passed on; only the service manager has it still.
+    if (isSocketInherited && workers().length === 0) {
+      report('inherited_socket_lost')
+      process.exit(1)
+    }
     await pause(REPLACE_AFTER_MS)
     if (!closing) cluster.fork(env)
   })

@@ -1,0 +1,163 @@
+// A socket that a service manager hands over: served by one process or several, restarted without a refused connection, and
+// refused in one sentence if it is none.
+import assert from 'node:assert/strict'
+import { type SpawnOptions, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { get } from 'node:http'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { suite, type TestContext, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { takeInheritedSocket } from '../../src/command/socket-activation/inherited-socket.ts'
+import { isReady, signedIn, until } from '../faults/instance.ts'
+import { createClient } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
+import { findProgram } from '../kit/packages.ts'
+import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { tempFolder } from '../kit/temp.ts'
+import { startServiceManager } from './service-manager.ts'
+
+const MAIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
+
+for (const WORKERS of ['1', '2'])
+  test(`a restart under load, with WORKERS=${WORKERS}, refuses no connection`, async t => {
+    const { manager, provider, url } = await startManaged(t, { WORKERS })
+    await until(() => isReady(url))
+    await manager.said('started')
+    assert.equal(manager.lines.find(({ event }) => event === 'started')?.listening, 'descriptor 3, inherited')
+    const user = await signedIn({ url }, provider)
+    const statuses = new Map<number | string, number>()
+    let isOver = false
+    const visits: Promise<void>[] = []
+    const count = (status: number | string) => void statuses.set(status, (statuses.get(status) ?? 0) + 1)
+    const come = async () => {
+      while (!isOver) {
+        visits.push(
+          user.get({ url }).then(
+            ({ status }) => count(status),
+            ({ code }) => count(code),
+          ),
+        )
+        await pause(5)
+      }
+    }
+    const coming = come()
+    await until(() => statuses.has(200))
+    process.kill(manager.menshen(), 'SIGTERM')
+    await manager.said('started', 2)
+    isOver = true
+    await coming
+    await Promise.all(visits)
+    assert.deepEqual([...statuses.keys()], [200], JSON.stringify([...statuses]))
+    assert.equal(manager.lines.find(({ event }) => event === 'ended')?.status, 0)
+    t.diagnostic(`${statuses.get(200)} pages`)
+  })
+
+test('no variable is left that would hand the socket on to a process of ours', () => {
+  const environment = {
+    LISTEN_FDS: '0',
+    LISTEN_PID: '1',
+    LISTEN_FDNAMES: 'menshen.socket',
+    LISTEN_PIDFDID: '1',
+    PATH: '',
+  }
+  assert.equal(takeInheritedSocket(environment), undefined)
+  assert.deepEqual(environment, { PATH: '' })
+})
+
+test('when all workers die at once, it ends and is started anew, and whoever came meanwhile is served', async t => {
+  const { manager, url } = await startManaged(t, { WORKERS: '2' })
+  await until(() => isReady(url))
+  const first = manager.menshen()
+  const workers = () =>
+    readFileSync(`/proc/${first}/task/${first}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
+  await until(() => workers().length === 2)
+  for (const worker of workers()) process.kill(worker, 'SIGKILL')
+  await manager.said('inherited_socket_lost')
+  assert.equal((await createClient(url).get('/_menshen/health')).status, 200)
+  assert.notEqual(manager.menshen(), first)
+})
+
+test('systemd-socket-activate: the first visitor starts it, and is served', async t => {
+  const program = findProgram('systemd-socket-activate') ?? assert.fail('systemd is not installed')
+  const port = await freePort()
+  const [folder, providerPort] = [tempFolder(t), await freePort()]
+  const env = [`BASE_URL=http://localhost:${port}`, `DEV_PROVIDER_PORT=${providerPort}`, 'STORE=memory:']
+  const given = env.flatMap(one => ['-E', one])
+  const child = spawn(program, ['-l', `127.0.0.1:${port}`, ...given, process.execPath, MAIN], {
+    cwd: folder,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const closed = once(child, 'close')
+  t.after(() => {
+    child.kill('SIGKILL')
+    return closed
+  })
+  await once(child.stderr, 'data')
+  child.stderr.resume()
+  const [response] = await once(get({ host: '127.0.0.1', port, path: '/login' }), 'response')
+  assert.equal(response.statusCode, 200)
+  response.resume()
+  child.kill('SIGTERM')
+  assert.deepEqual(await closed, [0, null])
+})
+
+suite('a socket that is not ours', { concurrency: 4 }, () => {
+  const shell = (variables: string) => `${variables} exec "$@"`
+
+  for (const [name, variables, third, sentence] of [
+    [
+      'handed to another process',
+      'LISTEN_FDS=1 LISTEN_PID=1',
+      'ignore',
+      /^LISTEN_PID is "1" and this process is \d+: /,
+    ],
+    ['without LISTEN_PID', 'LISTEN_FDS=1', 'ignore', /^LISTEN_PID is "" and this process is \d+: /],
+    ['one of two', 'LISTEN_FDS=2 LISTEN_PID=$$', 'ignore', /^LISTEN_FDS is "2"; expected one listening TCP socket/],
+    ['garbage', 'LISTEN_FDS=1x LISTEN_PID=$$', 'ignore', /^LISTEN_FDS is "1x"; expected one listening TCP socket/],
+    ['a file', 'LISTEN_FDS=1 LISTEN_PID=$$', 'ignore', /^Descriptor 3 is no socket, although LISTEN_FDS says so; /],
+    ['a connection', 'LISTEN_FDS=1 LISTEN_PID=$$', 'pipe', /^Descriptor 3 cannot be listened on \(EINVAL\); /],
+    ['none', 'LISTEN_FDS=1 LISTEN_PID=$$', undefined, /^Descriptor 3 (is no socket|cannot be listened on)/],
+  ] as const)
+    test(`${name}: one sentence, and exit code 1`, async t => {
+      const stdio: SpawnOptions['stdio'] = ['ignore', 'ignore', 'pipe', ...(third ? [third] : [])]
+      const child = spawn('sh', ['-c', shell(variables), 'sh', process.execPath, MAIN], {
+        cwd: tempFolder(t),
+        env: { PATH: process.env.PATH, STORE: 'memory:', DEV_PROVIDER_PORT: String(await freePort()) },
+        stdio,
+      })
+      const closed = once(child, 'close')
+      assert.ok(child.stderr)
+      const said = await text(child.stderr)
+      assert.match(said, sentence)
+      assert.equal(said.trimEnd().split('\n').length, 1)
+      assert.deepEqual(await closed, [1, null])
+    })
+
+  for (const [kind, code] of [
+    ['udp', 'EINVAL'],
+    ['unix', 'ENOTSUP'],
+  ] as const)
+    test(`a ${kind} socket: one sentence, and exit code 1`, async t => {
+      const cwd = tempFolder(t)
+      const place = kind === 'unix' ? join(cwd, 'socket') : String(await freePort())
+      const env = { STORE: 'memory:', DEV_PROVIDER_PORT: String(await freePort()) }
+      const { lines, closed } = startServiceManager(t, { kind, place, cwd, env })
+      await closed
+      assert.equal(lines[0]?.event.split('; ')[0], `Descriptor 3 cannot be listened on (${code})`)
+      assert.equal(lines.at(-1)?.status, 1)
+    })
+})
+
+async function startManaged(t: TestContext, env: Record<string, string>) {
+  const provider = await startScriptedProvider()
+  t.after(() => provider.close())
+  const [cwd, place] = [tempFolder(t), String(await freePort())]
+  const url = `http://localhost:${place}`
+  // Another port: the socket alone says where it listens.
+  const own = { BASE_URL: url, PORT: String(await freePort()), STORE: 'lmdb:data', RATE_LIMIT_PER_MINUTE: '0' }
+  const manager = startServiceManager(t, { place, cwd, env: { ...provider.settings, ...own, ...env } })
+  return { manager, provider, url }
+}
