@@ -22,7 +22,17 @@ import type { ProviderPlan } from './plan.ts'
 import type { TokenSet } from './token-answer.ts'
 import { type Said, type UserFacts, userFacts } from './user-facts.ts'
 
-export interface Provider {
+/** What a sign-in asks the provider. */
+export interface SignInCalls {
+  redeem(redemption: Redemption): Promise<TokenSet>
+  /** All that it says of the user, source by source. `code` counts for providers that spend it here. */
+  said(tokens: TokenSet, code: string): Promise<Said>
+  /** Who the user is, by what it says. */
+  userFacts(tokens: TokenSet, code: string): Promise<UserFacts>
+}
+
+/** Its own calls have a connection each. */
+export interface Provider extends SignInCalls {
   readonly plan: ProviderPlan
   /** Where the browser goes to sign in. Throws while the provider's metadata cannot be had. */
   authorizationUrl(attempt?: SentAttempt): Promise<string>
@@ -30,13 +40,11 @@ export interface Provider {
   isIssuer(given: readonly string[]): Promise<boolean>
   /** Whether this is a name of the issuer of its tokens. */
   isNamed(issuer: string): Promise<boolean>
-  /** Runs a sign-in when there is a slot: waits if there are many under way, and is refused if there are too many. */
-  withSlot<T>(signIn: () => Promise<T>): Promise<T>
-  redeem(redemption: Redemption): Promise<TokenSet>
-  /** All that it says of the user, source by source. `code` counts for providers that spend it here. */
-  said(tokens: TokenSet, code: string): Promise<Said>
-  /** Who the user is, by what it says. */
-  userFacts(tokens: TokenSet, code: string): Promise<UserFacts>
+  /**
+   * Runs a sign-in when there is a slot: waits if there are many under way, and is refused if there are too many. Its calls
+   * share a connection that nobody else uses.
+   */
+  withSlot<T>(signIn: (calls: SignInCalls) => Promise<T>): Promise<T>
   refresh(held: HeldTokens & { readonly refreshToken: string }): Promise<TokenSet>
   /** Tells the provider, from server to server, that a session has ended. */
   signOut(held: HeldTokens): Promise<void>
@@ -99,10 +107,18 @@ export function createProvider(
   const company = plan.kind === 'company_token' ? createCompanyToken(connection) : undefined
   const slots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
 
-  async function said(tokens: TokenSet, code: string): Promise<Said> {
-    const ask = () => (company ? company.userInfo(code) : askUserInfo(connection, tokens))
-    const userinfo = await measure('provider', 'user_info', ask)
-    return { userinfo, id_token: tokens.claims, token: tokens.answer, access_token: inside(tokens.accessToken) }
+  function signInCalls(connection: ProviderConnection): SignInCalls {
+    async function said(tokens: TokenSet, code: string): Promise<Said> {
+      const ask = () => (company ? company.userInfo(code) : askUserInfo(connection, tokens))
+      const userinfo = await measure('provider', 'user_info', ask)
+      return { userinfo, id_token: tokens.claims, token: tokens.answer, access_token: inside(tokens.accessToken) }
+    }
+    return {
+      redeem: redemption =>
+        measure('provider', 'token', async () => (company ? company.tokenSet() : redeemCode(connection, redemption))),
+      said,
+      userFacts: async (tokens, code) => userFacts(await said(tokens, code), plan),
+    }
   }
 
   /** Whoever brings made-up tokens must not take the places of sign-ins. */
@@ -127,16 +143,13 @@ export function createProvider(
       return issuer !== undefined && isNamed(name, issuer, plan.alsoIssuers)
     },
 
-    withSlot: slots.withSlot,
+    withSlot: signIn =>
+      slots.withSlot(async () => {
+        await using conversation = calls.converse()
+        return await signIn(signInCalls({ ...connection, fetch: conversation.fetch }))
+      }),
 
-    async redeem(redemption) {
-      return measure('provider', 'token', async () =>
-        company ? company.tokenSet() : redeemCode(connection, redemption),
-      )
-    },
-
-    said,
-    userFacts: async (tokens, code) => userFacts(await said(tokens, code), plan),
+    ...signInCalls(connection),
 
     refresh: held => measure('provider', 'refresh', () => refreshTokens(connection, held)),
     signOut: held => measure('provider', 'sign_out', () => tellOfSignOut(connection, held, signOutCalls.fetch)),
@@ -159,8 +172,12 @@ export function createProvider(
   }
 }
 
+/** Most are opaque: an error for each of them would cost more than the look. */
+const JWT_SHAPE = /^[\w-]+\.[\w-]+\.[\w-]*$/
+
 /** It came from the token endpoint itself, so its claims are as good as that answer. An opaque one has none. */
 function inside(accessToken: string): object | undefined {
+  if (!JWT_SHAPE.test(accessToken)) return undefined
   try {
     return decodeJwt(accessToken)
   } catch {

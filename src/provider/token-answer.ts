@@ -52,6 +52,15 @@ const lifetime = z
 const token = z.string().regex(/^[\x21-\x7e]+$/)
 const bearer = z.string().regex(/^bearer$/i)
 
+// Made once: to make a schema takes longer than to use it.
+const tokenAnswer = z.object({
+  access_token: token,
+  token_type: bearer.nullish(),
+  refresh_token: z.union([token, z.literal('')]).nullish(),
+  expires_in: lifetime.nullish(),
+  id_token: z.unknown(),
+})
+
 /** Verdicts on a code or a refresh token; everything else may be different in a moment. */
 const VERDICTS = ['invalid_grant', 'invalid_token']
 
@@ -59,16 +68,12 @@ export function readTokenSet(answer: Answer, plan: ProviderPlan, now: number): T
   const body = readAccepted(answer, plan.tokenAnswer, [...VERDICTS, ...plan.refreshEnds])
   const { names, lifetimeSeconds, tokenType } = plan.tokenAnswer
   const named = (name: string) => atPlace(body, names[name] ?? name)
-  const schema = z.object({
-    access_token: token,
-    token_type: tokenType === 'required' ? bearer : bearer.nullish(),
-    refresh_token: z.union([token, z.literal('')]).nullish(),
-    expires_in: lifetimeSeconds === undefined ? lifetime : lifetime.nullish(),
-    // Where it is not asked for, an odd one is none.
-    id_token: plan.kind === 'oidc' ? z.string().nullish() : z.string().optional().catch(undefined),
-  })
-  const given = Object.fromEntries(Object.keys(schema.shape).map(name => [name, named(name)]))
-  const { access_token, refresh_token, expires_in, id_token } = read(schema, given)
+  const given = Object.fromEntries(Object.keys(tokenAnswer.shape).map(name => [name, named(name)]))
+  const demanded = [
+    ...(tokenType === 'required' ? ['token_type'] : []),
+    ...(lifetimeSeconds === undefined ? ['expires_in'] : []),
+  ]
+  const { access_token, refresh_token, expires_in, id_token } = read(given, demanded, plan.kind === 'oidc')
   return {
     accessToken: access_token,
     expiresIn: expires_in ?? lifetimeSeconds ?? 0,
@@ -121,9 +126,15 @@ function saysError(body: unknown): boolean {
   return !Array.isArray(body) && Boolean(atPlace(body, 'error'))
 }
 
-function read<T>(schema: z.ZodType<T>, given: unknown): T {
-  const result = schema.safeParse(given)
-  if (result.success) return result.data
-  const places = result.error.issues.map(issue => issue.path.join('.') || 'the whole')
-  throw new MenshenError('provider_answer', `unusable in the answer: ${[...new Set(places)].join(', ')}`)
+function read(given: Record<string, unknown>, demanded: readonly string[], isOidc: boolean) {
+  const result = tokenAnswer.safeParse(given)
+  const odd = result.error?.issues.map(issue => issue.path.join('.') || 'the whole') ?? []
+  const missing = demanded.filter(name => given[name] === undefined || given[name] === null)
+  const idToken = typeof given.id_token === 'string' ? given.id_token : undefined
+  // Where it is not asked for, an odd one is none.
+  const oddIdToken = isOidc && idToken === undefined && (given.id_token ?? undefined) !== undefined ? ['id_token'] : []
+  const places = new Set([...odd, ...missing, ...oddIdToken])
+  if (!result.success || places.size > 0)
+    throw new MenshenError('provider_answer', `unusable in the answer: ${[...places].join(', ')}`)
+  return { ...result.data, id_token: idToken }
 }

@@ -7,15 +7,14 @@ export function unconfiguredProvider(plan: ProviderPlan): Provider {
   const refuse = async (): Promise<never> => {
     throw new MenshenError('bad_settings', `settings of the provider are missing: ${plan.missing.join(', ')}`)
   }
+  const calls = { redeem: refuse, said: refuse, userFacts: refuse }
   return {
+    ...calls,
     plan,
     authorizationUrl: async () => '',
     isIssuer: async () => true,
     isNamed: async () => false,
-    withSlot: signIn => signIn(),
-    redeem: refuse,
-    said: refuse,
-    userFacts: refuse,
+    withSlot: signIn => signIn(calls),
     refresh: refuse,
     signOut: refuse,
     signOutUrl: async () => undefined,

@@ -7,13 +7,13 @@ import { AT_OPEN, inside, names, OPEN, PRIVATE } from './private-network.ts'
 import { openRelyingParty } from './relying-party.ts'
 
 async function openRebinding(t: TestContext) {
-  const leads = names(t, { 'idp.test': OPEN, 'api.idp.test': OPEN })
+  const leads = names(t, { 'idp.test': OPEN, 'api.idp.test': OPEN, 'users.idp.test': OPEN })
   const scene = await openRelyingParty(t, {}, {}, AT_OPEN)
   const { port } = new URL(scene.op.issuer)
   scene.op.bend.discovery = right => ({
     ...right,
     token_endpoint: `http://api.idp.test:${port}/token`,
-    userinfo_endpoint: `http://api.idp.test:${port}/userinfo`,
+    userinfo_endpoint: `http://users.idp.test:${port}/userinfo`,
   })
   return { ...scene, leads, seen: await inside(t, Number(port)) }
 }
@@ -27,7 +27,7 @@ test('a name that leads into a private network after discovery is not connected 
   assert.match(JSON.stringify(rp.lines.at(-1)), /provider_answer.*private network/)
   leads['api.idp.test'] = OPEN
   op.bend.token = right => {
-    leads['api.idp.test'] = PRIVATE
+    leads['users.idp.test'] = PRIVATE
     return right
   }
   await refuses('userinfo_error')

@@ -4,7 +4,7 @@
 import { factsOf, isLoginError, MenshenError } from '../../errors.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
-import type { Provider } from '../../provider/provider.ts'
+import type { Provider, SignInCalls } from '../../provider/provider.ts'
 import { scopeOf } from '../../provider/providers.ts'
 import { type Attempt, isRemembered, looksLikeState } from '../../session/attempts.ts'
 import { sessionCookie } from '../admission/admit.ts'
@@ -101,10 +101,10 @@ async function signInOnce(
     if (begun && !attempt) return fail(context, visit, 'invalid_state', { provider: id })
     const { trial } = attempt ?? {}
     if (trial)
-      return await withSlot(context, visit, provider, () =>
-        finishTrial(context, visit, provider, answer, { ...attempt, trial }),
+      return await withSlot(context, visit, provider, calls =>
+        finishTrial(context, visit, { ...calls, plan: provider.plan }, answer, { ...attempt, trial }),
       )
-    return await withSlot(context, visit, provider, () => signIn(context, visit, provider, answer, attempt))
+    return await withSlot(context, visit, provider, calls => signIn(context, visit, provider, calls, answer, attempt))
   } catch (cause) {
     const facts = { ...whoAsks(context, visit), provider: asked?.id, reason: 'callback_error' }
     context.report('sign_in_failed', { ...factsOf(cause), ...facts })
@@ -135,7 +135,7 @@ async function withSlot(
   context: Pick<GatewayContext, 'report' | 'settings'>,
   visit: Visit,
   provider: Provider,
-  work: () => Promise<Response | Failure>,
+  work: (calls: SignInCalls) => Promise<Response | Failure>,
 ): Promise<Response | Failure> {
   try {
     return await provider.withSlot(work)
@@ -151,14 +151,15 @@ async function signIn(
   context: GatewayContext,
   visit: Visit,
   provider: Provider,
+  calls: SignInCalls,
   { code, state }: AuthorizationAnswer,
   attempt?: Attempt,
 ): Promise<Response | Failure> {
   const { verifier, nonce, startedAt } = attempt ?? {}
-  const redeemed = provider.redeem({ code, state, verifier, nonce, startedAt })
+  const redeemed = calls.redeem({ code, state, verifier, nonce, startedAt })
   const tokens = await orFailure(context, visit, provider, 'token_error', redeemed)
   if (typeof tokens === 'string') return tokens
-  const facts = await orFailure(context, visit, provider, 'userinfo_error', provider.userFacts(tokens, code))
+  const facts = await orFailure(context, visit, provider, 'userinfo_error', calls.userFacts(tokens, code))
   if (typeof facts === 'string') return facts
 
   const origin = whoAsks(context, visit)

@@ -2,7 +2,7 @@
 // doctor is told what came.
 import { factsOf, MenshenError } from '../../errors.ts'
 import { explainMapping, failedMapping, type Mapping } from '../../observe/doctor/mapping.ts'
-import type { Provider } from '../../provider/provider.ts'
+import type { Provider, SignInCalls } from '../../provider/provider.ts'
 import { ATTEMPT_SECONDS, type Attempt } from '../../session/attempts.ts'
 import type { GatewayContext } from '../context.ts'
 import { readCookie, setCookie } from '../http/cookies.ts'
@@ -39,11 +39,13 @@ export interface Returned {
   readonly state: string
 }
 
+type AskedProvider = SignInCalls & Pick<Provider, 'plan'>
+
 /** Back from the provider. */
 export async function finishTrial(
   context: GatewayContext,
   visit: Visit,
-  provider: Provider,
+  provider: AskedProvider,
   returned: Returned,
   { trial, ...attempt }: Attempt & { readonly trial: NonNullable<Attempt['trial']> },
 ): Promise<Response> {
@@ -67,7 +69,7 @@ export async function failTrial(context: GatewayContext, visit: Visit, error: st
 
 async function tryMapping(
   { roles }: Pick<GatewayContext, 'roles'>,
-  provider: Provider,
+  provider: AskedProvider,
   { code, state }: Returned,
   { verifier, nonce, startedAt }: Attempt,
   show: boolean,

@@ -1,9 +1,10 @@
-// One call to the provider: a deadline that includes the body, a size limit, no redirects, a fresh connection.
+// Calls to the provider: a deadline that includes the body, a size limit, no redirects. A call has a connection of its own;
+// those of one sign-in can follow one another over the same one.
 import type { LookupFunction } from 'node:net'
-import { Agent, fetch } from 'undici'
+import { buildConnector, Client } from 'undici'
 import { MenshenError } from '../../errors.ts'
+import { type ReadAnswer, sendAndRead } from './whole-answer.ts'
 
-const ANSWER_LIMIT = 1024 * 1024
 /** Some providers refuse whoever does not say who it is. */
 export const USER_AGENT = 'menshen'
 
@@ -30,31 +31,107 @@ export interface CallInit {
 /** `fetch` for oauth4webapi. What it returns has been read completely and within the limits. */
 export type BoundedFetch = (url: string, init?: CallInit) => Promise<Response>
 
-/** `lookup` can refuse where a name leads. */
-export function createBoundedFetch(
-  timeoutMs: number,
-  lookup?: LookupFunction,
-): { fetch: BoundedFetch; close(): Promise<void> } {
-  // A reused connection that the provider has just closed would lose a code that can be redeemed only once.
-  const agent = new Agent({ pipelining: 0, connect: { timeout: timeoutMs, ...(lookup && { lookup }) } })
+/** Calls for one user, one after the other. Nobody else's words ever pass over its connections. */
+export interface Conversation extends AsyncDisposable {
+  readonly fetch: BoundedFetch
+}
+
+export interface BoundedCalls {
+  /** Over a connection of its own. */
+  readonly fetch: BoundedFetch
+  converse(): Conversation
+  close(): Promise<void>
+}
+
+/** `lookup` can refuse where a name leads, each time that a connection is opened. */
+export function createBoundedFetch(timeoutMs: number, lookup?: LookupFunction): BoundedCalls {
+  // One connector for all, so that a TLS session can be resumed. With HTTP/2, requests of several users could meet.
+  const connect = buildConnector({ timeout: timeoutMs, allowH2: false, ...(lookup && { lookup }) })
+  const open = new Set<Conversation>()
+
+  function converse(): Conversation {
+    /** By origin: another host, port or scheme has to prove itself anew. */
+    const kept = new Map<string, Client>()
+    const clients = new Set<Client>()
+
+    function connectTo(origin: string): Client {
+      const client = new Client(origin, { connect, headersTimeout: 0, bodyTimeout: 0 })
+      clients.add(client)
+      kept.set(origin, client)
+      return client
+    }
+
+    const conversation: Conversation = {
+      async fetch(url, init = {}) {
+        const { origin, pathname, search } = new URL(url)
+        const { method = 'GET', body = null } = init
+        const request = {
+          path: pathname + search,
+          method,
+          headers: { 'user-agent': USER_AGENT, accept: 'application/json', ...typeOf(body), ...init.headers },
+          body: body === null ? null : String(body),
+        }
+        const signal = AbortSignal.timeout(timeoutMs)
+        const send = (client: Client) => sendAndRead(client, request, signal)
+        // The provider may just have closed it, and nobody can tell whether a request arrived. What changes something
+        // there, a code above all, is not sent over it.
+        const used = method === 'GET' ? kept.get(origin) : undefined
+        try {
+          const again = () => send(connectTo(origin))
+          return new WholeResponse(await (used ? send(used).catch(error => retry(error, signal, again)) : again()))
+        } catch (error) {
+          throw signal.aborted
+            ? new MenshenError('provider_unreachable', `no whole answer within ${timeoutMs} ms`)
+            : asMenshenError(error)
+        }
+      },
+
+      async [Symbol.asyncDispose]() {
+        open.delete(conversation)
+        await Promise.all([...clients].map(client => client.destroy()))
+      },
+    }
+    open.add(conversation)
+    return conversation
+  }
+
   return {
-    async fetch(url, init = {}) {
-      const headers = { 'user-agent': USER_AGENT, accept: 'application/json', ...init.headers }
-      const signal = AbortSignal.timeout(timeoutMs)
-      try {
-        const response = await fetch(url, { ...init, headers, redirect: 'manual', signal, dispatcher: agent })
-        const bytes = await readBytes(response.body)
-        return new Response(hasBody(response.status) ? bytes : null, {
-          status: response.status,
-          headers: Object.fromEntries(response.headers),
-        })
-      } catch (error) {
-        throw signal.aborted
-          ? new MenshenError('provider_unreachable', `no whole answer within ${timeoutMs} ms`)
-          : asMenshenError(error)
-      }
+    converse,
+    async fetch(url, init) {
+      await using conversation = converse()
+      return await conversation.fetch(url, init)
     },
-    close: () => agent.destroy(),
+    async close() {
+      await Promise.all([...open].map(conversation => conversation[Symbol.asyncDispose]()))
+    },
+  }
+}
+
+function typeOf(body: CallInit['body'] | null): Record<string, string> {
+  return body instanceof URLSearchParams ? { 'content-type': 'application/x-www-form-urlencoded;charset=UTF-8' } : {}
+}
+
+/** Only where the connection broke: what the provider has answered stands. */
+function retry<T>(error: unknown, signal: AbortSignal, again: () => Promise<T>): Promise<T> {
+  if (signal.aborted || error instanceof MenshenError) throw error
+  return again()
+}
+
+/** An answer that has been read, without the streams of the usual one. */
+class WholeResponse extends Response {
+  readonly #bytes: Uint8Array<ArrayBuffer>
+
+  constructor({ status, headers, bytes }: ReadAnswer) {
+    super(null, { status, headers })
+    this.#bytes = bytes
+  }
+
+  override async arrayBuffer(): Promise<ArrayBuffer> {
+    return this.#bytes.slice().buffer
+  }
+
+  override async text(): Promise<string> {
+    return new TextDecoder().decode(this.#bytes)
   }
 }
 
@@ -93,20 +170,6 @@ function readForm(text: string, type: string): unknown {
   if (!/^[\w.-]+=[^\s<>]*$/.test(text)) return undefined
   return Object.fromEntries(new URLSearchParams(text))
 }
-
-async function readBytes(body: AsyncIterable<Uint8Array> | null): Promise<Uint8Array<ArrayBuffer>> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of body ?? []) {
-    size += chunk.byteLength
-    if (size > ANSWER_LIMIT)
-      throw new MenshenError('provider_answer', `the answer is larger than ${ANSWER_LIMIT} bytes`)
-    chunks.push(chunk)
-  }
-  return new Uint8Array(Buffer.concat(chunks))
-}
-
-const hasBody = (status: number) => ![101, 204, 205, 304].includes(status)
 
 const BEFORE_SENDING = new Set([
   'ECONNREFUSED',

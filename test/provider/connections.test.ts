@@ -1,0 +1,200 @@
+// Which connections the calls of a sign-in take: one of its own, which nobody else's words pass over.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer } from 'node:https'
+import type { AddressInfo, Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { before, type TestContext, test } from 'node:test'
+import tls from 'node:tls'
+import { planNamedProvider } from '../../src/provider/make-plan.ts'
+import { createProvider, type Provider } from '../../src/provider/provider.ts'
+import { filesOf, makeAuthority, makeCertificate } from '../forward/certificates.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+type Certificate = ReturnType<typeof filesOf>
+let good: Certificate
+let ofAnother: Certificate
+
+before(async t => {
+  const folder = await tempFolder(t as TestContext)
+  const authority = makeAuthority(folder)
+  good = filesOf(makeCertificate(folder, 'good', authority))
+  ofAnother = filesOf(makeCertificate(folder, 'other', authority, 'other.test'))
+  const trusted = tls.getCACertificates('default')
+  tls.setDefaultCACertificates([...trusted, filesOf(authority).cert.toString()])
+})
+
+interface Call {
+  readonly what: string
+  readonly socket: Socket
+  readonly text: string
+}
+
+interface Script {
+  /** May answer by itself: then true. */
+  intercept?(call: Call, response: ServerResponse): boolean
+}
+
+/** Whoever brings a code is that user. */
+async function startTlsProvider(t: TestContext, certificate: Certificate, script: Script = {}) {
+  const calls: Call[] = []
+  let handshakes = 0
+  const server = createServer(certificate, async (request: IncomingMessage, response: ServerResponse) => {
+    const body = await text(request)
+    const what = `${request.method} ${request.url}`
+    const call = { what, socket: request.socket, text: `${request.headers.authorization ?? ''} ${body}` }
+    calls.push(call)
+    if (script.intercept?.(call, response)) return
+    const user = /(?:^Bearer at-|code=|refresh_token=rt-)(\w+)/.exec(call.text.trim())?.[1]
+    if (request.url === '/token')
+      return response.end(
+        JSON.stringify({
+          access_token: `at-${user}`,
+          token_type: 'bearer',
+          refresh_token: `rt-${user}`,
+          expires_in: 60,
+        }),
+      )
+    response.end(JSON.stringify({ sub: user, username: user }))
+  }).listen(0, '127.0.0.1')
+  server.on('secureConnection', () => handshakes++)
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return {
+    origin: `https://localhost:${(server.address() as AddressInfo).port}`,
+    calls,
+    handshakes: () => handshakes,
+    connections: () => new Set(calls.map(({ socket }) => socket)).size,
+  }
+}
+
+function providerAt(t: TestContext, tokenAt: string, userInfoAt = tokenAt): Provider {
+  const plan = planNamedProvider('p', {
+    preset: 'oauth2',
+    authorizationUrl: `${tokenAt}/authorize`,
+    tokenUrl: `${tokenAt}/token`,
+    userInfoUrl: `${userInfoAt}/me`,
+    clientId: 'c',
+    clientSecret: 's',
+    fields: { sub: ['sub'], username: ['username'] },
+  })
+  const settings = { BASE_URL: 'https://app.test', PROVIDER_TIMEOUT_MS: 5000, PROVIDER_PARALLEL_CALLS: 50 }
+  const provider = createProvider(plan, { settings, now: Date.now, report() {} })
+  t.after(() => provider.close())
+  return provider
+}
+
+async function signIn(provider: Provider, user: string): Promise<string> {
+  return provider.withSlot(async calls => {
+    const tokens = await calls.redeem({ code: user, state: 'state_idp' })
+    return (await calls.userFacts(tokens, user)).userInfo.username
+  })
+}
+
+test('a sign-in takes one handshake: user info goes over the connection that the tokens came on', async t => {
+  const server = await startTlsProvider(t, good)
+  const provider = providerAt(t, server.origin)
+  for (const user of ['li', 'wang', 'zhao']) assert.equal(await signIn(provider, user), user)
+  assert.equal(server.handshakes(), 3)
+  assert.equal(server.calls.length, 6)
+})
+
+test('a connection carries the words of one user only, however many sign in at once', async t => {
+  const server = await startTlsProvider(t, good)
+  const provider = providerAt(t, server.origin)
+  const users = Array.from({ length: 30 }, (_, n) => `user${n}`)
+  assert.deepEqual(await Promise.all(users.map(user => signIn(provider, user))), users)
+  const usersBySocket = new Map<Socket, Set<string>>()
+  for (const { socket, text: sent } of server.calls) {
+    const [user = ''] = /user\d+/.exec(sent) ?? []
+    usersBySocket.set(socket, (usersBySocket.get(socket) ?? new Set()).add(user))
+  }
+  assert.equal(usersBySocket.size, users.length)
+  for (const [, seen] of usersBySocket) assert.equal(seen.size, 1)
+})
+
+test('what a provider sends beyond its answer is nobody else’s answer', async t => {
+  // A second answer behind the first: whoever asked next on this connection would be taken for the evil one.
+  const evil = JSON.stringify({ sub: 'evil', username: 'evil' })
+  const surplus = `HTTP/1.1 200 OK\r\nContent-Length: ${evil.length}\r\n\r\n${evil}`
+  let sends = true
+  const server = await startTlsProvider(t, good, {
+    intercept({ what, socket }, response) {
+      if (what !== 'GET /me' || !sends) return false
+      sends = false
+      const body = JSON.stringify({ sub: 'li', username: 'li' })
+      response.writeHead(200, { 'content-length': body.length }).end(body, () => socket.write(surplus))
+      return true
+    },
+  })
+  const provider = providerAt(t, server.origin)
+  assert.equal(await signIn(provider, 'li'), 'li')
+  assert.equal(await signIn(provider, 'wang'), 'wang')
+})
+
+test('a code and a refresh token go over a new connection, always', async t => {
+  const server = await startTlsProvider(t, good)
+  const provider = providerAt(t, server.origin)
+  await provider.withSlot(async calls => {
+    const tokens = await calls.redeem({ code: 'li', state: 'state_idp' })
+    await calls.userFacts(tokens, 'li')
+    await calls.redeem({ code: 'li', state: 'state_idp' })
+  })
+  await provider.refresh({ accessToken: 'at-li', refreshToken: 'rt-li' })
+  await provider.refresh({ accessToken: 'at-li', refreshToken: 'rt-li' })
+  const posts = server.calls.filter(({ what }) => what === 'POST /token')
+  assert.equal(posts.length, 4)
+  for (const { socket } of posts) assert.equal(server.calls.find(call => call.socket === socket)?.what, 'POST /token')
+  assert.equal(new Set(posts.map(({ socket }) => socket)).size, 4)
+})
+
+test('a connection that is closed after the tokens, with or without a word, costs a new one and nobody’s sign-in', async t => {
+  for (const announced of [true, false]) {
+    const server = await startTlsProvider(t, good, {
+      intercept({ what, socket, text: sent }, response) {
+        if (what === 'POST /token') {
+          const user = /code=(\w+)/.exec(sent)?.[1]
+          const tokens = { access_token: `at-${user}`, token_type: 'bearer', expires_in: 60 }
+          response.writeHead(200, announced ? { connection: 'close' } : {}).end(JSON.stringify(tokens))
+          return true
+        }
+        // The first user info request meets a connection that is just being closed.
+        if (announced || server.calls[0]?.socket !== socket) return false
+        socket.destroy()
+        return true
+      },
+    })
+    const provider = providerAt(t, server.origin)
+    assert.equal(await signIn(provider, 'li'), 'li')
+    assert.equal(server.connections(), 2)
+    assert.equal(server.calls.filter(({ what }) => what === 'POST /token').length, 1)
+  }
+})
+
+test('another host has to prove itself by its own certificate', async t => {
+  const tokens = await startTlsProvider(t, good)
+  const users = await startTlsProvider(t, good)
+  assert.equal(await signIn(providerAt(t, tokens.origin, users.origin), 'li'), 'li')
+  assert.deepEqual([tokens.handshakes(), users.handshakes()], [1, 1])
+  const impostor = await startTlsProvider(t, ofAnother)
+  await assert.rejects(signIn(providerAt(t, tokens.origin, impostor.origin), 'li'), { code: 'provider_unreachable' })
+  assert.deepEqual(impostor.calls, [])
+})
+
+test('nothing is left open after a sign-in, whether it succeeded or not', async t => {
+  const server = await startTlsProvider(t, good, {
+    intercept({ what, text: sent }, response) {
+      if (what !== 'GET /me' || !sent.includes('bad')) return false
+      response.writeHead(500).end()
+      return true
+    },
+  })
+  const provider = providerAt(t, server.origin)
+  await signIn(provider, 'li')
+  await assert.rejects(signIn(provider, 'bad'))
+  for (const { socket } of server.calls) if (!socket.destroyed) await once(socket, 'close')
+})
