@@ -126,19 +126,19 @@ class Exchange implements Occupant, Dispatcher.DispatchHandler {
     received: IncomingHttpHeaders,
     statusMessage?: string,
   ): void {
-    const { response, upstream, answerHeaders, onAnswer } = this.#options
+    const { response, upstream } = this.#options
     if (status < 200) {
       inform(response, status, received)
       return
     }
     this.isEndless = isEventStream(received)
-    onAnswer(status, this.isEndless)
+    this.#options.onAnswer(status, this.isEndless)
     if (this.isEndless) {
       this.#last()
       upstream.capacity.becomeStream(this)
       if (this.#isDone) return
     }
-    response.writeHead(status, plainReason(statusMessage), answerHeaders(received))
+    response.writeHead(status, plainReason(statusMessage), this.#options.answerHeaders(received))
     // An event stream may have nothing to say yet, but its reader waits for the head. A page is here by then.
     process.nextTick(flush, response)
   }

@@ -1,5 +1,5 @@
 // Forwards an admitted request to the application behind it.
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { type Admission, identified } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
@@ -8,7 +8,7 @@ import { mayBePartOfPage, type Visit } from '../http/request.ts'
 import { sayContinue, send } from '../http/send.ts'
 import { whoAsks } from '../http/who-asks.ts'
 import { ownerOf } from './capacity/owner.ts'
-import { relay, TurnedAway } from './exchange.ts'
+import { type ExchangeOptions, relay, TurnedAway } from './exchange.ts'
 import { watchCaller } from './open-streams.ts'
 import { responseHeaders } from './response-headers.ts'
 import type { Upstream } from './upstreams.ts'
@@ -24,67 +24,93 @@ export function forward(
 ): MaybePromise<void> {
   visit.observed.upstream = upstream.destination.origin
   const headers = context.requestHeaders(upstream, request, visit, admission)
-  return andThen(headers, headers => begin(context, upstream, visit, admission, headers, response))
+  return andThen(headers, headers =>
+    relay(new ForwardedRequest(context, upstream, visit, admission, headers, response)),
+  )
 }
 
-function begin(
-  context: GatewayContext,
-  upstream: Upstream,
-  visit: Visit,
-  admission: Admission,
-  headers: string[],
-  response: ServerResponse,
-): void {
-  const { req: request } = response
-  const { cookies } = admission
-  const { 'content-length': length, 'transfer-encoding': coding, expect } = visit.headers
-  const hasBody = length !== undefined || coding !== undefined
-  const body = hasBody ? request.iterator({ destroyOnReturn: false }) : null
-  const { observed } = visit
-  let isAnswered = false
-  let forget: (() => void) | undefined
-  relay({
-    upstream,
-    // Asked for only by what lasts.
-    get owner() {
-      return ownerOf(context, visit, admission.loaded)
-    },
-    method: visit.method,
-    path: visit.path + visit.search,
-    headers,
-    request,
-    body,
-    response,
-    onStart() {
-      observed.askedAt = performance.now()
-      observed.trace?.asked(headers)
-      if (expect && request.httpVersion !== '1.0') sayContinue(response)
-    },
-    onAnswer(status, isEndless) {
-      isAnswered = true
-      if (isEndless) observed.isStream = true
-      context.observation.answered(observed, status)
-    },
-    onLasting() {
-      forget = watchCaller(context, visit, admission, () => response.destroy())
-    },
-    answerHeaders(received) {
-      if (context.lifecycle.closing) response.shouldKeepAlive = false
-      const cookiesCanWait = mayBePartOfPage(visit)
-      return responseHeaders(context, received, {
-        requestId: observed.requestId,
-        signedIn: identified(admission) !== undefined,
-        cookies,
-        cookiesCanWait,
-      })
-    },
-    onDone(error) {
-      forget?.()
-      if (body) throwRestAway(request, body)
-      if (error && !isAnswered) context.observation.answered(observed, 0)
-      if (error) answerError(context, visit, admission, response, error)
-    },
-  })
+/**
+ * What is ours to do about one request while the application answers it. A class, because this is made for every request:
+ * a literal would bring a function for each of these, and one with a getter also a hidden class that keeps the whole request
+ * in memory until the next full collection.
+ */
+class ForwardedRequest implements ExchangeOptions {
+  readonly upstream: Upstream
+  readonly method: string
+  readonly path: string
+  readonly headers: string[]
+  readonly request: IncomingMessage
+  readonly body: AsyncIterableIterator<Buffer> | null
+  readonly response: ServerResponse
+  readonly #context: GatewayContext
+  readonly #visit: Visit
+  readonly #admission: Admission
+  #isAnswered = false
+  #forget: (() => void) | undefined
+
+  constructor(
+    context: GatewayContext,
+    upstream: Upstream,
+    visit: Visit,
+    admission: Admission,
+    headers: string[],
+    response: ServerResponse,
+  ) {
+    const { 'content-length': length, 'transfer-encoding': coding } = visit.headers
+    const hasBody = length !== undefined || coding !== undefined
+    this.upstream = upstream
+    this.method = visit.method
+    this.path = visit.path + visit.search
+    this.headers = headers
+    this.request = response.req
+    this.body = hasBody ? response.req.iterator({ destroyOnReturn: false }) : null
+    this.response = response
+    this.#context = context
+    this.#visit = visit
+    this.#admission = admission
+  }
+
+  /** Asked for only by what lasts. */
+  get owner(): string {
+    return ownerOf(this.#context, this.#visit, this.#admission.loaded)
+  }
+
+  onStart(): void {
+    const { observed, headers } = this.#visit
+    observed.askedAt = performance.now()
+    observed.trace?.asked(this.headers)
+    if (headers.expect && this.request.httpVersion !== '1.0') sayContinue(this.response)
+  }
+
+  onAnswer(status: number, isEndless: boolean): void {
+    const { observed } = this.#visit
+    this.#isAnswered = true
+    if (isEndless) observed.isStream = true
+    this.#context.observation.answered(observed, status)
+  }
+
+  onLasting(): void {
+    this.#forget = watchCaller(this.#context, this.#visit, this.#admission, () => this.response.destroy())
+  }
+
+  answerHeaders(received: IncomingHttpHeaders): OutgoingHttpHeaders {
+    const context = this.#context
+    if (context.lifecycle.closing) this.response.shouldKeepAlive = false
+    return responseHeaders(context, received, {
+      requestId: this.#visit.observed.requestId,
+      signedIn: identified(this.#admission) !== undefined,
+      cookies: this.#admission.cookies,
+      cookiesCanWait: mayBePartOfPage(this.#visit),
+    })
+  }
+
+  onDone(error?: Error): void {
+    this.#forget?.()
+    if (this.body) throwRestAway(this.request, this.body)
+    if (!error) return
+    if (!this.#isAnswered) this.#context.observation.answered(this.#visit.observed, 0)
+    answerError(this.#context, this.#visit, this.#admission, this.response, error)
+  }
 }
 
 /** An application that answered early has left the rest: while it can still ask for it, nothing is thrown away. */
