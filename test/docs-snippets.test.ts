@@ -31,6 +31,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   tsx: checkTypes,
   json: (_t, { text }) => JSON.parse(text),
   html: checkHtml,
+  ini: checkUnit,
   // test/library/assertion-python.test.ts runs it too.
   python: (_t, { text }) => run(PYTHON, ['-c', 'import ast, sys; ast.parse(sys.stdin.read())'], text),
   // Neither their libraries nor their compilers are worth hundreds of megabytes here: looked at where there is one.
@@ -79,6 +80,8 @@ test('a snippet is found wherever it stands, and a broken one is noticed', async
     ['yaml', 'scrape_configs:\n  - nonsense: yes'],
     ['ts', "import { nothing } from 'jose'\nnothing()"],
     ['json', '{,}'],
+    ['ini', '[Service]\nEnvironment=TLS_CRT_FILE=%d/x'],
+    ['ini', '[Service]\nLoadCredentials=x:/y'],
     ['python', 'def user_of(:'],
     ['html', '<script src="/_menshen/assets/nothing.js"></script>'],
   ] as const)
@@ -197,6 +200,19 @@ function checkJava(t: TestContext, { text }: Snippet): void {
   // No further than the syntax: the classes that it imports are not here.
   const untilParsed = ['-XDshould-stop.ifError=PARSE', '-XDshould-stop.ifNoError=PARSE']
   runIfThere(t, 'javac', ['-proc:none', ...untilParsed, '-d', folder, file])
+}
+
+/** A part of a unit of systemd: it takes the place of ours, in the words that systemd knows. */
+function checkUnit(t: TestContext, { text }: Snippet): void {
+  const given = [...text.matchAll(/^Environment=(\w+)=(.*)$/gm)]
+  assert.deepEqual(
+    given.flatMap(([, name = '', value = '']) => wrongSetting(name, value) ?? []),
+    [],
+  )
+  const file = join(tempFolder(t), 'snippet.service')
+  writeFileSync(file, `${text}\n[Service]\nExecStart=${process.execPath}\n`)
+  const { stderr } = spawnSync(findProgram('systemd-analyze') ?? '', ['verify', '--man=no', file], { encoding: 'utf8' })
+  assert.equal(stderr, '')
 }
 
 function runIfThere(t: TestContext, program: string, args: string[], input?: string): void {

@@ -30,6 +30,9 @@ const PACKAGES: readonly Package[] = [
   { name: 'haproxy', isThere: () => findProgram('haproxy') !== undefined },
   { name: 'python3-yaml', isThere: () => spawnSync('python3', ['-c', 'import yaml']).status === 0 },
   { name: 'python3-jwt', isThere: () => spawnSync(PYTHON, ['-c', 'import jwt, cryptography']).status === 0 },
+  // For systemd-analyze, systemd-sysusers and systemd-socket-activate; none of it is running.
+  { name: 'systemd', isThere: () => findProgram('systemd-analyze') !== undefined },
+  { name: 'logrotate', isThere: () => findProgram('logrotate') !== undefined },
   // With promtool.
   { name: 'prometheus', isThere: () => findProgram('prometheus') !== undefined },
   // The server without its service.

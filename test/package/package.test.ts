@@ -52,7 +52,7 @@ suite('the package', () => {
   test('is small, and holds nothing that nobody needs', () => {
     assert.ok(tarball.length < MOST_BYTES, `${tarball.length} bytes`)
     const files = readdirSync(packageFolder(), { recursive: true, encoding: 'utf8' })
-    const wanted = /^(LICENSE|README\.md|package\.json|bin\b.*|browser\b.*|dist\b.*)$/
+    const wanted = /^(LICENSE|README\.md|package\.json|bin\b.*|browser\b.*|dist\b.*|examples|examples\/systemd\b.*)$/
     assert.deepEqual(
       files.filter(file => !wanted.test(file) || /\.(test\.|map$|tsbuildinfo$)/.test(file)),
       [],

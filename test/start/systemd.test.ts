@@ -1,0 +1,140 @@
+// The service of docs/systemd.md: what systemd and logrotate themselves say of its files, and the commands of the page.
+import assert from 'node:assert/strict'
+import { type SpawnSyncReturns, spawnSync } from 'node:child_process'
+import { copyFileSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import test from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { readSettings } from '../../src/settings/read.ts'
+import { SETTINGS } from '../../src/settings/rows.ts'
+import { prepare, signedIn, until } from '../faults/instance.ts'
+import { findProgram } from '../kit/packages.ts'
+import { readPage, snippetsIn } from '../kit/snippets.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const UNITS = join(ROOT, 'examples/systemd')
+const MOST_EXPOSED = 2
+const read = (name: string) => readFileSync(join(UNITS, name), 'utf8')
+/** As any user can look at a unit: nothing here needs a running systemd. */
+const run = (program: string, ...args: string[]) =>
+  spawnSync(findProgram(program) ?? assert.fail(`${program} is not installed`), args, { encoding: 'utf8' })
+
+test('systemd-analyze verify has nothing to say about the units', t => {
+  const folder = tempFolder(t)
+  // It looks whether the program is there; /opt/menshen is not.
+  writeFileSync(
+    join(folder, 'menshen.service'),
+    read('menshen.service').replace(/(?<=^ExecStart=)\S+/m, process.execPath),
+  )
+  copyFileSync(join(UNITS, 'menshen.socket'), join(folder, 'menshen.socket'))
+  const files = ['menshen.service', 'menshen.socket'].map(name => join(folder, name))
+  const { status, stdout, stderr } = run('systemd-analyze', 'verify', '--man=no', ...files)
+  assert.equal(stdout + stderr, '')
+  assert.equal(status, 0)
+})
+
+test(`systemd-analyze security gives the service less than ${MOST_EXPOSED}, as the page says`, () => {
+  const { stdout, stderr } = run(
+    'systemd-analyze',
+    'security',
+    '--offline=true',
+    '--no-pager',
+    join(UNITS, 'menshen.service'),
+  )
+  const [, exposure = '10'] = /Overall exposure level for menshen\.service: ([\d.]+)/.exec(stdout) ?? []
+  assert.ok(Number(exposure) < MOST_EXPOSED, stdout + stderr)
+  assert.ok(readPage('docs/systemd.md').includes(`gives it ${exposure}`))
+})
+
+test('the settings of the unit and of its file are settings, and Menshen takes them together', t => {
+  const folder = tempFolder(t)
+  for (const name of ['client-secret', 'secret']) writeFileSync(join(folder, name), 'x'.repeat(48))
+  mkdirSync(join(folder, 'menshen'))
+  const unit = read('menshen.service').replaceAll(/%[dSLC]\b/g, folder)
+  const given = [...`${unit}\n${read('menshen.env')}`.matchAll(/^(?:Environment=)?([A-Z_]+)=(\S+)$/gm)]
+  const environment = Object.fromEntries(given.map(([, name = '', value = '']) => [name, value]))
+  const { XDG_CACHE_HOME, ...settings } = environment
+  assert.equal(XDG_CACHE_HOME, folder)
+  assert.deepEqual(
+    Object.keys(settings).filter(name => !Object.hasOwn(SETTINGS, name)),
+    [],
+  )
+  assert.equal(readSettings(settings).SECRET?.length, 1)
+  // Each credential is loaded before it is named.
+  for (const [, name] of read('menshen.service').matchAll(/_FILE=%d\/(\S+)/g))
+    assert.match(unit, new RegExp(`^LoadCredential=${name}:/etc/menshen/`, 'm'))
+})
+
+test('logrotate moves the audit trail away, and no event is lost', async t => {
+  const { provider, folder, start } = await prepare(t, { AUDIT_FILE: 'audit.jsonl' })
+  const instance = await start()
+  await signedIn(instance, provider)
+  const file = join(folder, 'audit.jsonl')
+  await until(() => (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0)
+  const configuration = join(folder, 'logrotate.conf')
+  const reload = 'systemctl reload menshen.service'
+  const text = read('logrotate.conf')
+  assert.ok(text.includes(reload))
+  const own = text
+    .replace('/var/log/menshen/audit.jsonl', file)
+    .replace(reload, `kill -HUP ${instance.pid}`)
+    .replace(/^ +su .*\n/m, '')
+  writeFileSync(configuration, own, { mode: 0o644 })
+  const { status, stderr } = run('logrotate', '--force', '--state', join(folder, 'state'), configuration)
+  assert.equal(status, 0, stderr)
+  const linesOf = (path: string) => readFileSync(path, 'utf8').trim().split('\n').length
+  await until(async () => {
+    await signedIn(instance, provider)
+    return statSync(file, { throwIfNoEntry: false }) !== undefined
+  })
+  await instance.signal('SIGTERM')
+  const signIns = instance.lines.filter(({ event }) => event === 'sign_in').length
+  assert.equal(linesOf(file) + linesOf(`${file}.1`), signIns)
+})
+
+test('the commands of the page, from the third to the one before the last, make what the unit needs', t => {
+  if (process.getuid?.() !== 0) return t.skip('they are commands for root')
+  const commands = commandsOf('docs/systemd.md')
+  assert.equal(commands.length, 10)
+  assert.match(commands[9] ?? '', /^systemctl /)
+  const folder = tempFolder(t)
+  mkdirSync(join(folder, 'opt/menshen/node_modules'), { recursive: true })
+  symlinkSync(ROOT, join(folder, 'opt/menshen/node_modules/menshen'))
+  const { stderr, status } = runIn(folder, commands.slice(2, 9))
+  assert.equal(status, 0, stderr)
+  const modeOf = (path: string) => (statSync(join(folder, path)).mode & 0o777).toString(8)
+  const made = {
+    'etc/systemd/system/menshen.service': '644',
+    'etc/systemd/system/menshen.socket': '644',
+    'etc/logrotate.d/menshen': '644',
+    'etc/menshen/menshen.env': '644',
+    'etc/menshen/client-secret': '600',
+    'etc/menshen/secret': '600',
+  }
+  assert.deepEqual(Object.fromEntries(Object.keys(made).map(path => [path, modeOf(path)])), made)
+  const written = (path: string) => readFileSync(join(folder, path), 'utf8')
+  assert.match(written('etc/passwd'), /^menshen:.*:\/var\/lib\/menshen:\S*nologin$/m)
+  assert.match(written('etc/menshen/menshen.env'), /^BASE_URL=https:\/\/edited\.example\.com$/m)
+  const settings = {
+    CLIENT_SECRET_FILE: join(folder, 'etc/menshen/client-secret'),
+    SECRET_FILE: join(folder, 'etc/menshen/secret'),
+  }
+  assert.equal(readSettings(settings).CLIENT_SECRET?.reveal(), 'pasted')
+})
+
+function commandsOf(page: string): string[] {
+  const [{ text }] = [snippetsIn(page, readPage(page)).find(({ language }) => language === 'sh') ?? assert.fail()]
+  return text.trim().split('\n')
+}
+
+/** With another root: /etc and /opt of this machine stay as they are. An editor that changes one line, and a secret that is pasted. */
+function runIn(folder: string, commands: readonly string[]): SpawnSyncReturns<string> {
+  const script = commands
+    .join('\n')
+    .replaceAll(/(?<=\s)\/(?=etc\/|opt\/)/g, `${folder}/`)
+    .replaceAll('systemd-sysusers', `systemd-sysusers --root=${folder}`)
+  const env = { PATH: process.env.PATH, EDITOR: 'sed -i s/app.example.com/edited.example.com/' }
+  // Node's own input for a process is a socket, which cannot be opened as /dev/stdin.
+  return spawnSync('sh', ['-c', `echo pasted | sh -ec '${script}'`], { env, encoding: 'utf8' })
+}
