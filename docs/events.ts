@@ -12,8 +12,8 @@ export function eventsPage(): string {
   return `# Events
 
 Everything that Menshen tells about itself is one of these events. The log on stdout has one line of JSON for each: \`time\`,
-\`level\`, \`event\` (the code), \`msg\` (the sentence, for people), and the fields below. Decide by the code; sentences may
-change. No line ever has a ticket, a code, a token or a query in it. This page is made from \`src/events.ts\` by \`npm run docs\`.
+\`level\`, \`event\` (the code), \`msg\` (the sentence, for people), and the fields below; on a terminal, or with
+\`LOG_FORMAT=pretty\`, the same in a line for people. Decide by the code; sentences may change. No line ever has a ticket, a code, a token or a query in it. This page is made from \`src/events.ts\` by \`npm run docs\`.
 
 ## Fields of any event
 Each where it is known:

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import test from 'node:test'
+import { COMMANDS_PAGE, commandsPage } from '../docs/commands.ts'
 import { EVENTS_PAGE, eventsPage } from '../docs/events.ts'
 import { MONITORING_PAGE, withMetrics } from '../docs/monitoring.ts'
 import { SETTINGS_PAGE, settingsPage } from '../docs/settings.ts'
@@ -23,6 +24,10 @@ test('docs/words.md is what `npm run docs` makes of the tables', () => {
 test('the table in docs/monitoring.md is what `npm run docs` makes of the rows', () => {
   const page = readFileSync(MONITORING_PAGE, 'utf8')
   assert.equal(page, withMetrics(page))
+})
+
+test('docs/commands.md is what `npm run docs` makes of the table', () => {
+  assert.equal(readFileSync(COMMANDS_PAGE, 'utf8'), commandsPage())
 })
 
 test('docs/events.md is what `npm run docs` makes of the rows', () => {

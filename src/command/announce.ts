@@ -11,6 +11,7 @@ import type { Misspelt } from '../settings/misspelt.ts'
 import type { Settings } from '../settings/read.ts'
 import { hidePassword } from '../settings/secret.ts'
 import type { InheritedSocket } from './socket-activation/inherited-socket.ts'
+import { terminalLines } from './terminal/terminal-lines.ts'
 
 interface Announcement {
   readonly settings: Settings
@@ -20,24 +21,27 @@ interface Announcement {
   readonly misspelt: readonly Misspelt[]
   /** Those of the development provider, if that is in use. */
   readonly users: readonly string[] | undefined
+  /** Somebody sits at a terminal; whoever reads a pipe or wants JSON gets the log alone. */
+  readonly isWelcomed: boolean
 }
 
 export function announce(report: Report, announcement: Announcement): void {
-  const { settings, config, misspelt, users } = announcement
+  const { settings, config, misspelt, users, isWelcomed } = announcement
   const facts = factsOfStart(announcement)
-  report('started', { ...facts, ...(users && { users }) })
+  // Whoever is welcomed below is told the rest there, in lines that are easier to read.
+  report('started', isWelcomed ? { address: facts.address } : { ...facts, ...(users && { users }) })
   for (const { name, likely } of misspelt)
     report('misspelt_setting', { setting: name, remedy: likely ? `did you mean ${likely}?` : 'see docs/settings.md' })
   const missing = planProviders(config, settings).flatMap(plan => plan.missing)
   if (missing.length > 0) report('settings_missing', { missing, remedy: remedyForMissing(settings) })
   for (const { code, remedy } of adviceFor(settings, planProviders(config, settings))) report(code, { remedy })
-  // A pipe gets the log alone.
-  if (process.stdout.isTTY) process.stdout.write(welcome(facts, users))
+  if (isWelcomed) process.stdout.write(welcome(facts, users))
 }
 
 type Facts = ReturnType<typeof factsOfStart>
 
-function factsOfStart({ settings, inherited, configFile, config, users }: Announcement) {
+export function factsOfStart(announcement: Omit<Announcement, 'misspelt' | 'isWelcomed'>) {
+  const { settings, inherited, configFile, config, users } = announcement
   const { BASE_URL, HOST, PORT, AUTH_URL, UPSTREAM, WORKERS } = settings
   return {
     address: BASE_URL,
@@ -70,18 +74,25 @@ function remedyForMissing(settings: Settings): string {
   return `${remedy}; the development provider starts with none of them and a BASE_URL on this machine only`
 }
 
-function welcome(
-  { address, provider = 'none yet', store, config, rules, upstreams }: Facts,
-  users?: readonly string[],
-) {
+function welcome(facts: Facts, users?: readonly string[]): string {
+  const lines = [`Menshen is at ${facts.address}`, ...factLines(facts)]
+  if (users) lines.push(`users     ${users.join(', ')} (one click each)`)
+  return `\n${terminalLines(lines.map(line => `  ${line}`).join('\n'))}\n`
+}
+
+/** For people: a word of its own for each. */
+export function factLines({
+  provider = 'none yet',
+  store,
+  config,
+  rules,
+  upstreams,
+}: Omit<Facts, 'workers'>): string[] {
   const applications = Object.entries(upstreams).map(([path, upstream]) => `${path} → ${upstream}`)
-  const lines = [
-    `Menshen is at ${address}`,
+  return [
     `provider  ${provider}`,
     `store     ${store}`,
     `config    ${config}, ${rules} rules`,
     `upstream  ${applications.join(', ') || 'none: our own home page'}`,
   ]
-  if (users) lines.push(`users     ${users.join(', ')} (one click each)`)
-  return `\n${lines.map(line => `  ${line}\n`).join('')}\n`
 }

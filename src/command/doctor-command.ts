@@ -1,5 +1,4 @@
 // `menshen doctor`: what a sign-in needs and does not have, one line each with its remedy.
-import { parseArgs } from 'node:util'
 import { MenshenError } from '../errors.ts'
 import { type Examined, examine } from '../observe/doctor/doctor.ts'
 import { type Finding, failure, good, runProbes } from '../observe/doctor/finding.ts'
@@ -12,27 +11,31 @@ import { type Environment, readSettings, type Settings } from '../settings/read.
 import { findingLines, toJson } from './doctor-output.ts'
 import { mappingLines } from './mapping-output.ts'
 import { type Given, loadConfig, settingsInUse } from './settings-in-use.ts'
+import type { Paint } from './terminal/colours.ts'
 import { trySignIn } from './trial-sign-in.ts'
+import { readCommandArguments, refuseArgument } from './usage/command-arguments.ts'
+import { COMMANDS } from './usage/command-table.ts'
 
 export interface DoctorRun {
   readonly environment: Environment
   readonly now: () => number
-  readonly isTerminal: boolean
+  readonly paint: Paint
 }
 
 const STORE_DEADLINE_MS = 15_000
 const NOBODY_CAME = 'nobody has signed in'
-const USAGE = 'Expected menshen doctor [--json] [--sign-in [--show]]'
 
 /** What goes to stdout, and whether all is well. */
 export async function runDoctorCommand(
   args: readonly string[],
   run: DoctorRun,
 ): Promise<{ text: string; ok: boolean }> {
-  const { json, show, 'sign-in': signIn } = readArguments(args)
+  const { values, positionals } = readCommandArguments(args, COMMANDS.doctor)
+  const { json, show, 'sign-in': signIn } = values
+  if (positionals[0] !== undefined) throw refuseArgument(positionals[0], COMMANDS.doctor)
   if (signIn) return runTrial(run, json, show)
   const findings = await diagnose(run)
-  const text = json ? toJson(findings) : findingLines(findings, coloursOf(run))
+  const text = json ? toJson(findings) : findingLines(findings, run.paint)
   return { text, ok: findings.every(({ level }) => level !== 'failure') }
 }
 
@@ -49,7 +52,7 @@ async function runTrial(run: DoctorRun, json: boolean, show: boolean): Promise<{
   const findings = problems.length > 0 ? problems : [trialFinding(mapping)]
   const ok = findings.every(({ level }) => level === 'good')
   if (json) return { text: toJson(findings, { signIn: mapping ?? null }), ok }
-  return { text: mapping ? mappingLines(mapping) : findingLines(findings, coloursOf(run)), ok }
+  return { text: mapping ? mappingLines(mapping) : findingLines(findings, run.paint), ok }
 }
 
 function trialFinding(mapping: Mapping | undefined): Finding {
@@ -57,20 +60,6 @@ function trialFinding(mapping: Mapping | undefined): Finding {
     return failure('sign-in', NOBODY_CAME, 'Open the address in a browser on any machine that reaches BASE_URL.')
   if (mapping.problem === undefined) return good('sign-in', `this user would be signed in, as ${mapping.role}`)
   return failure('sign-in', mapping.problem, 'docs/providers.md says how fields are found.')
-}
-
-function coloursOf({ isTerminal, environment }: DoctorRun): boolean {
-  return isTerminal && !environment.NO_COLOR
-}
-
-function readArguments(args: readonly string[]) {
-  const flag = { type: 'boolean', default: false } as const
-  try {
-    const options = { json: flag, 'sign-in': flag, show: flag }
-    return parseArgs({ args: [...args], options, allowPositionals: false }).values
-  } catch (error) {
-    throw new MenshenError('bad_settings', `${(error as Error).message}\n${USAGE}`)
-  }
 }
 
 /** With settings that cannot be used, every problem of theirs, and whatever can be looked at in spite of it. */

@@ -1,19 +1,20 @@
 // How the doctor's findings look: one line each on a terminal or in a file, or one document for programs.
-import { styleText } from 'node:util'
+import { safeText } from '../observe/audit/safe-text.ts'
 import type { Finding } from '../observe/doctor/finding.ts'
+import type { Paint } from './terminal/colours.ts'
 
 const MARKS = { good: '✔', warning: '!', failure: '✖' } as const
 const COLOURS = { good: 'green', warning: 'yellow', failure: 'red' } as const
 
-export function findingLines(findings: readonly Finding[], colours: boolean): string {
-  const lines = findings.map(finding => `${findingLine(finding, colours)}\n`)
+export function findingLines(findings: readonly Finding[], paint: Paint): string {
+  const lines = findings.map(finding => `${findingLine(finding, paint)}\n`)
   return `${lines.join('')}${summary(findings)}\n`
 }
 
-function findingLine({ name, level, seen, remedy }: Finding, colours: boolean): string {
-  const mark = colours ? styleText(COLOURS[level], MARKS[level], { validateStream: false }) : MARKS[level]
+function findingLine({ name, level, seen, remedy }: Finding, paint: Paint): string {
   // One line a probe, whatever somebody has answered.
-  return `${mark} ${name}: ${seen}${remedy && ` → ${remedy}`}`.replace(/[\r\n]+/g, ' ')
+  const line = `${name}: ${seen}${remedy && ` → ${remedy}`}`.replace(/[\r\n]+/g, ' ')
+  return `${paint(COLOURS[level], MARKS[level])} ${safeText(line)}`
 }
 
 function summary(findings: readonly Finding[]): string {

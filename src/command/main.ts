@@ -2,70 +2,95 @@
 import { MenshenError } from '../errors.ts'
 import { findConfigFile, loadConfigFile } from '../settings/config/load-config.ts'
 import { withEnvFile } from '../settings/env-file.ts'
-import { nearest } from '../settings/nearest.ts'
 import type { Environment } from '../settings/read.ts'
 import { takeInheritedSocket } from './socket-activation/inherited-socket.ts'
+import { createPaint, wantsColours } from './terminal/colours.ts'
+import { say } from './terminal/say.ts'
+import { terminalLines } from './terminal/terminal-lines.ts'
+import { type Asked, readCommandLine } from './usage/command-line.ts'
+import { UsageError } from './usage/usage-error.ts'
 
-const COMMANDS = ['audit', 'doctor', 'rules', 'sessions']
 /** What npm calls its ways to start us, in its variable npm_lifecycle_event. */
 const NPM_STARTS = ['start', 'npx']
 const npmParent = NPM_STARTS.includes(process.env.npm_lifecycle_event ?? '') ? process.ppid : undefined
 
-try {
-  const environment = withEnvFile(process.env, '.env')
-  const [name, ...args] = process.argv.slice(2)
-  if (name === undefined) await runStart(environment)
-  else if (name === 'rules') await runRules(args, environment)
-  else if (name === 'doctor') await runDoctor(args, environment)
-  else if (name === 'audit') await runAudit(args, environment)
-  else if (name === 'sessions') await runSessions(args, environment)
-  else throw new MenshenError('bad_settings', unknownCommand(name))
-} catch (error) {
-  if (!(error instanceof MenshenError)) throw error
-  process.stderr.write(`${error.message}\n`)
-  // A store or a provider that did start must not keep a failed start alive.
-  process.exit(1)
+function run(asked: Asked): Promise<void> {
+  if (asked.kind === 'start') return runStart()
+  if (asked.kind === 'version') return sayVersion()
+  if (asked.kind === 'help') return sayHelp(asked)
+  return RUN[asked.command](asked.args)
 }
 
 // Each command loads what it needs and no more: rules are checked in half the time that a start takes.
 
-async function runStart(environment: Environment): Promise<void> {
+async function sayVersion(): Promise<void> {
+  const { readVersion } = await import('../observe/version.ts')
+  await say([`${readVersion()}\n`])
+}
+
+async function sayHelp({ command }: Extract<Asked, { kind: 'help' }>): Promise<void> {
+  const { commandHelpText, helpText } = await import('./usage/help-text.ts')
+  await say([command ? commandHelpText(command) : helpText()])
+}
+
+async function runStart(): Promise<void> {
+  const environment = readEnvironment()
   const inherited = takeInheritedSocket(process.env)
   const { start } = await import('./start.ts')
   await start({ environment, inherited, npmParent, now: Date.now })
 }
 
-async function runRules(args: readonly string[], environment: Environment): Promise<void> {
-  const { runRulesCommand } = await import('./rules-command.ts')
-  // Rules can be checked where the other settings, with their files and secrets, are not at hand.
-  const { rules = [], roles } = await loadConfigFile(findConfigFile(process.cwd(), environment.CONFIG || undefined))
-  const { lines, ok } = runRulesCommand(args, rules, roles)
-  process.stdout.write(lines.map(line => `${line}\n`).join(''))
-  process.exitCode = ok ? 0 : 1
+type Command = Extract<Asked, { kind: 'command' }>
+
+const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promise<void>>> = {
+  async check(args) {
+    const { runCheckCommand } = await import('./check/check-command.ts')
+    // What is wrong with .env is one of the things that it says.
+    const { text, problems } = await runCheckCommand(args, commandRun(process.env))
+    process.exitCode = problems ? 1 : 0
+    process.stderr.write(problems)
+    await say([text])
+  },
+  async doctor(args) {
+    const { runDoctorCommand } = await import('./doctor-command.ts')
+    const { text, ok } = await runDoctorCommand(args, commandRun())
+    await say([text])
+    // A name server or a socket that still hangs must not keep it waiting.
+    process.exit(ok ? 0 : 1)
+  },
+  async rules(args) {
+    const { runRulesCommand } = await import('./rules-command.ts')
+    const { environment, paint } = commandRun()
+    // Rules can be checked where the other settings, with their files and secrets, are not at hand.
+    const { rules = [], roles } = await loadConfigFile(findConfigFile(process.cwd(), environment.CONFIG || undefined))
+    const { lines, ok } = runRulesCommand(args, rules, roles, paint)
+    process.exitCode = ok ? 0 : 1
+    await say(lines.map(line => `${line}\n`))
+  },
+  async audit(args) {
+    const { runAuditCommand } = await import('./records/audit-command.ts')
+    await runAuditCommand(args, commandRun())
+  },
+  async sessions(args) {
+    const { runSessionsCommand } = await import('./records/sessions-command.ts')
+    await runSessionsCommand(args, commandRun())
+  },
 }
 
-async function runDoctor(args: readonly string[], environment: Environment): Promise<void> {
-  const { runDoctorCommand } = await import('./doctor-command.ts')
-  const isTerminal = process.stdout.isTTY
-  const { text, ok } = await runDoctorCommand(args, { environment, now: Date.now, isTerminal })
-  // A name server or a socket that still hangs must not keep it waiting.
-  process.stdout.write(text, () => process.exit(ok ? 0 : 1))
+function commandRun(environment = readEnvironment()) {
+  const paint = createPaint(wantsColours(environment, process.stdout.isTTY))
+  return { environment, now: Date.now, paint }
 }
 
-async function runAudit(args: readonly string[], environment: Environment): Promise<void> {
-  const { runAuditCommand } = await import('./records/audit-command.ts')
-  await runAuditCommand(args, { environment, now: Date.now })
+function readEnvironment(): Environment {
+  return withEnvFile(process.env, '.env')
 }
 
-async function runSessions(args: readonly string[], environment: Environment): Promise<void> {
-  const { runSessionsCommand } = await import('./records/sessions-command.ts')
-  await runSessionsCommand(args, { environment, now: Date.now })
-}
-
-function unknownCommand(name: string): string {
-  if (name.startsWith('-'))
-    return `Unknown option ${name}; settings are given by the environment or .env, and the commands are: ${COMMANDS.join(', ')}.`
-  const likely = nearest(name, COMMANDS, letters => letters * 2 < name.length)
-  const question = likely ? `did you mean ${likely}?` : `there is: ${COMMANDS.join(', ')}.`
-  return `Unknown command ${name}; ${question} Without a command Menshen starts.`
+try {
+  await run(readCommandLine(process.argv.slice(2)))
+} catch (error) {
+  if (!(error instanceof MenshenError || error instanceof UsageError)) throw error
+  process.stderr.write(terminalLines(error.message))
+  // A store or a provider that did start must not keep a failed start alive.
+  process.exit(error instanceof UsageError ? 2 : 1)
 }

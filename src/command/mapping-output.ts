@@ -1,5 +1,6 @@
 // How the result of a trial sign-in looks on a terminal.
 import type { Mapping } from '../observe/doctor/mapping.ts'
+import { terminalLines } from './terminal/terminal-lines.ts'
 
 export function mappingLines({ provider, came, fields, role, groups, problem }: Mapping): string {
   const lines = [
@@ -10,7 +11,8 @@ export function mappingLines({ provider, came, fields, role, groups, problem }: 
     ...(role === undefined ? [] : [`The role is ${role}; the groups are ${groups?.join(', ') || 'none'}.`]),
     ...(problem === undefined ? ['This user would be signed in.'] : [`Nobody would be signed in: ${problem}.`]),
   ]
-  return lines.map(line => `${line}\n`).join('')
+  // The provider wrote much of it.
+  return terminalLines(lines.map(line => line.replace(/[\r\n]+/g, ' ')).join('\n'))
 }
 
 function fieldLine({ field, source, place, value }: Mapping['fields'][number]): string {

@@ -1,22 +1,25 @@
 // `menshen rules check PATH --role ROLE` says what would happen and by which rule; `menshen rules test FILE` runs a table
 // of expectations.
 import { readFileSync } from 'node:fs'
-import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import { roleNamesIn, USUAL_ROLES } from '../access/roles.ts'
 import { createRules, type Rules } from '../access/rules.ts'
 import { judge, type Question, type Verdict, VISITOR, whoIsMeant } from '../access/verdict.ts'
 import { MenshenError } from '../errors.ts'
+import { safeText } from '../observe/audit/safe-text.ts'
 import type { RoleConfig, Rule } from '../settings/config/config-file.ts'
+import type { Paint } from './terminal/colours.ts'
+import { readCommandArguments, refusal, refuseArgument } from './usage/command-arguments.ts'
+import { COMMANDS } from './usage/command-table.ts'
+import { UsageError } from './usage/usage-error.ts'
+
+const ROW = COMMANDS.rules
+const COLOURS = { admitted: 'green', refused: 'red', login: 'yellow', bad_request: 'red', own: 'dim' } as const
 
 interface Outcome {
   readonly lines: readonly string[]
   readonly ok: boolean
 }
-
-const USAGE = `Expected one of:
-  menshen rules check PATH [--role ROLE|visitor] [--group GROUP] [--user NAME] [--method GET]
-  menshen rules test FILE      a JSON array of { "path", "role"?, "groups"?, "user"?, "method"?, "expect": "admitted" | "refused" | "login" }`
 
 const expectations = z.array(
   z.strictObject({
@@ -33,43 +36,30 @@ export function runRulesCommand(
   args: readonly string[],
   given: readonly Rule[],
   roles: readonly RoleConfig[] = USUAL_ROLES,
+  paint: Paint = (_colour, text) => text,
 ): Outcome {
   const rules = createRules(given)
   const known = [VISITOR, ...roleNamesIn(roles)]
-  const { values, positionals } = readArguments(args)
+  const { values, positionals } = readCommandArguments(args, ROW)
   const [verb, subject, ...rest] = positionals
-  if (subject === undefined || rest.length > 0) throw new MenshenError('bad_settings', USAGE)
+  if (verb !== 'check' && verb !== 'test')
+    throw verb === undefined ? refusal('Nothing is asked', ROW) : refuseArgument(verb, ROW)
+  if (subject === undefined) throw refusal(`There is no ${verb === 'check' ? 'PATH' : 'FILE'}`, ROW)
+  if (rest[0] !== undefined) throw refuseArgument(rest[0], ROW)
   const { role, group: groups, user, method } = values
   const question = { path: subject, role, groups, user, method: method.toUpperCase() }
-  if (verb === 'check') {
-    if (!known.includes(role)) throw new MenshenError('bad_settings', `${unknownRole(role, known)}\n${USAGE}`)
-    return { lines: [describe(rules, question)], ok: true }
-  }
-  if (verb === 'test') return runTable(rules, subject, known)
-  throw new MenshenError('bad_settings', USAGE)
+  if (verb === 'test') return runTable(rules, subject, known, paint)
+  if (!known.includes(role)) throw new UsageError(unknownRole(role, known))
+  return { lines: [describe(rules, question, paint)], ok: true }
 }
 
-function readArguments(args: readonly string[]) {
-  try {
-    const options = {
-      role: { type: 'string', default: VISITOR },
-      group: { type: 'string', multiple: true, default: [] as string[] },
-      user: { type: 'string', default: '' },
-      method: { type: 'string', default: 'GET' },
-    } as const
-    return parseArgs({ args: [...args], options, allowPositionals: true })
-  } catch (error) {
-    throw new MenshenError('bad_settings', `${(error as Error).message}\n${USAGE}`)
-  }
-}
-
-function runTable(rules: Rules, file: string, known: readonly string[]): Outcome {
+function runTable(rules: Rules, file: string, known: readonly string[], paint: Paint): Outcome {
   const table = readTable(file)
   const odd = table.find(({ role }) => !known.includes(role))
-  if (odd) throw new MenshenError('bad_settings', `${file} cannot be used: ${unknownRole(odd.role, known)}\n${USAGE}`)
+  if (odd) throw cannotBeUsed(file, unknownRole(odd.role, known))
   const failures = table.flatMap(({ expect, ...question }) => {
     const { outcome } = judge(rules, question)
-    return outcome === expect ? [] : [`expected ${expect}: ${describe(rules, question)}`]
+    return outcome === expect ? [] : [`expected ${expect}: ${describe(rules, question, paint)}`]
   })
   return {
     lines: [...failures, `${table.length - failures.length} passed, ${failures.length} failed`],
@@ -81,17 +71,29 @@ function readTable(file: string): z.infer<typeof expectations> {
   try {
     return expectations.parse(JSON.parse(readFileSync(file, 'utf8')))
   } catch (error) {
-    throw new MenshenError('bad_settings', `${file} cannot be used: ${(error as Error).message}\n${USAGE}`)
+    throw cannotBeUsed(file, `${whatIsWrong(error)}; expected a JSON array as menshen help rules shows it.`)
   }
+}
+
+function cannotBeUsed(file: string, why: string): MenshenError {
+  return new MenshenError('bad_settings', `${file} cannot be used: ${why}`)
+}
+
+/** Of a table that is wrong in many places, the first is enough to find the others. */
+function whatIsWrong(error: unknown): string {
+  if (!(error instanceof z.ZodError)) return (error as Error).message
+  const [issue] = error.issues
+  return `${issue?.path.join('.')}: ${issue?.message}`
 }
 
 function unknownRole(role: string, known: readonly string[]): string {
   return `There is no role ${JSON.stringify(role)}; expected one of ${known.join(', ')}.`
 }
 
-function describe(rules: Rules, question: Question): string {
+function describe(rules: Rules, question: Question, paint: Paint): string {
   const verdict = judge(rules, question)
-  return `${question.method} ${question.path} as ${describeAsker(question)}: ${verdict.outcome}, ${reasonOf(verdict)}`
+  const asked = safeText(`${question.method} ${question.path} as ${describeAsker(question)}`)
+  return `${asked}: ${paint(COLOURS[verdict.outcome], verdict.outcome)}, ${safeText(reasonOf(verdict))}`
 }
 
 function describeAsker(question: Question): string {

@@ -1,6 +1,5 @@
 // A start: settings → development provider, if wanted → configuration → listen → end politely when asked to.
 import cluster from 'node:cluster'
-import { type Logger, pino } from 'pino'
 import { type CoreOptions, createCore } from '../create.ts'
 import type { Report } from '../events.ts'
 import { startDevelopment } from '../library/development.ts'
@@ -14,6 +13,7 @@ import { type Closing, closeWhenAsked } from './close-when-asked.ts'
 import { listenForHangUps, type Reopening } from './hang-ups.ts'
 import { listenAddress, serve } from './serve.ts'
 import { type InheritedSocket, refuseInheritedSocket } from './socket-activation/inherited-socket.ts'
+import { isForPeople, openLog } from './terminal/open-log.ts'
 import { gatherFromWorkers } from './worker-metrics.ts'
 import { startWorkers } from './workers.ts'
 
@@ -38,7 +38,7 @@ export async function start({ environment, inherited, npmParent, now }: StartOpt
   const development =
     !isConfigured && wantsDevProvider(given) ? await startDevelopment(given, given.DEV_PROVIDER_PORT, now) : undefined
   const settings = development ? readSettings({ ...environment, ...development.settings }) : given
-  const log = openLog(settings)
+  const log = openLog(settings, environment)
   const events = createEventLog(log, now)
   const { report } = events
   // What a worker tells a first process that is just ending goes nowhere, and must not end the worker before its time.
@@ -70,6 +70,7 @@ export async function start({ environment, inherited, npmParent, now }: StartOpt
       config,
       misspelt: findMisspelt(environment),
       users: development?.users,
+      isWelcomed: process.stdout.isTTY && isForPeople(settings),
     })
 }
 
@@ -103,13 +104,4 @@ async function startAll(
   const workers = await startWorkers(WORKERS, { env, isSocketInherited: inherited !== undefined }, report)
   // The worker has said why.
   return workers ?? process.exit(1)
-}
-
-function openLog({ LOG_LEVEL }: Settings): Logger {
-  return pino({
-    level: LOG_LEVEL,
-    base: cluster.worker ? { worker: cluster.worker.id } : null,
-    timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: level => ({ level }) },
-  })
 }

@@ -13,15 +13,15 @@ export function refuseToListen({ code }: NodeJS.ErrnoException, { setting, port,
       'cannot_start',
       `${setting}: port ${port} is already in use; stop what uses it, or choose another by ${setting}${PROXY_HINT[setting]}.`,
     )
-  if (code?.startsWith('ERR_OSSL'))
-    throw new MenshenError(
-      'cannot_start',
-      `TLS_CERT_FILE and TLS_KEY_FILE cannot be used (${code}); expected a certificate and its key in PEM.`,
-    )
+  if (code?.startsWith('ERR_OSSL')) throw new MenshenError('cannot_start', certificateProblem(code))
   throw new MenshenError(
     'cannot_start',
     `HOST is "${host}", where port ${port} cannot be listened on (${code}); expected an address of this machine and a port that this user may use.`,
   )
+}
+
+export function certificateProblem(code: string | undefined): string {
+  return `TLS_CERT_FILE and TLS_KEY_FILE cannot be used (${code}); expected a certificate and its key in PEM.`
 }
 
 /** Without PORT, the port of a local BASE_URL is taken, where a proxy may well be. */

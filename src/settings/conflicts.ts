@@ -1,7 +1,7 @@
 // What is wrong with settings together although each of them is right by itself.
 import { isLoopback, isProduction } from './deployment.ts'
 import { matchHeaders, NEVER_KEPT } from './header-names.ts'
-import type { Checked, Name, Settings } from './read.ts'
+import type { Checked, Name } from './read.ts'
 
 const IDENTITY_SETTINGS = [
   'IDENTITY_USER',
@@ -33,7 +33,7 @@ export function conflictsIn(checked: Checked, isGiven: (name: Name) => boolean):
 }
 
 /** In production only this machine may be reached without https, unless the risk was accepted. */
-export function plainHttpIn(settings: Settings): string[] {
+export function plainHttpIn(settings: Checked): string[] {
   if (!isProduction(settings) || settings.ALLOW_PLAIN_HTTP) return []
   return (['BASE_URL', 'AUTH_URL', 'LOGOUT_URL', 'JWKS_URL'] as const)
     .filter(name => settings[name]?.startsWith('http:') && !isLoopback(settings[name]))

@@ -21,10 +21,8 @@ const PROVIDER_SETTINGS = ['PROVIDER', 'AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET']
 export function readSettings(environment: Environment): Settings {
   const given = (name: string) => environment[name] || undefined
   const { checked, problems } = checkRows(given)
-  refuseIf([...problems, ...conflictsIn(checked, name => given(name) !== undefined)])
-  const settings = complete(checked, given('BASE_URL') !== undefined)
-  refuseIf(plainHttpIn(settings))
-  return settings
+  refuseIf([...problems, ...conflictsIn(checked, name => given(name) !== undefined), ...plainHttpIn(checked)])
+  return complete(checked, given('BASE_URL') !== undefined)
 }
 
 /** The same where other settings count already: what the environment does not say stays as it is. */

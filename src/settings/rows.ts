@@ -97,6 +97,12 @@ const OBSERVING_ROWS = {
     default: 'info',
     sentence: 'Which events reach the log.',
   }),
+  LOG_FORMAT: required({
+    ...kind.oneOf(['auto', 'json', 'pretty'], 'json'),
+    default: 'auto',
+    sentence:
+      '`auto` writes lines for people on a terminal and JSON everywhere else; `json` and `pretty` always the same.',
+  }),
   ACCESS_LOG: required({
     ...kind.yesOrNo,
     default: 'false',

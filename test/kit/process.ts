@@ -30,6 +30,13 @@ export interface Exit {
   signal: NodeJS.Signals | null
 }
 
+interface Run extends Exit {
+  /** All that it wrote, to stdout and to stderr. */
+  output: string
+  /** What of it went to stderr. */
+  errors: string
+}
+
 export type Menshen = Awaited<ReturnType<typeof startMenshen>>
 
 /** Resolves when it is ready to serve. Without BASE_URL or PORT, it gets a free port of localhost; so does its provider. */
@@ -81,11 +88,11 @@ export async function startMenshen(env: Environment, options: Options = {}) {
 }
 
 /** For commands that end by themselves and starts that must fail. */
-export async function runMenshen(env: Environment, options: Options = {}): Promise<Exit & { output: string }> {
-  const { child, lines, exited } = launch(env, options)
+export async function runMenshen(env: Environment, options: Options = {}): Promise<Run> {
+  const { child, lines, errors, exited } = launch(env, options)
   const timer = setTimeout(() => child.kill('SIGKILL'), START_DEADLINE_MS)
   const exit = await exited.finally(() => clearTimeout(timer))
-  return { ...exit, output: lines.join('\n') }
+  return { ...exit, output: lines.join('\n'), errors: errors.join('\n') }
 }
 
 function launch(env: Environment, { cwd, args = [] }: Options) {
@@ -97,10 +104,12 @@ function launch(env: Environment, { cwd, args = [] }: Options) {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const lines: string[] = []
+  const errors: string[] = []
   for (const input of [child.stdout, child.stderr]) createInterface({ input }).on('line', line => lines.push(line))
+  createInterface({ input: child.stderr }).on('line', line => errors.push(line))
   const exited = once(child, 'close').then(([code, signal]): Exit => {
     if (!cwd) rmSync(folder, { recursive: true, force: true })
     return { code, signal }
   })
-  return { child, lines, exited }
+  return { child, lines, errors, exited }
 }

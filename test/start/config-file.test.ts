@@ -117,19 +117,6 @@ suite('a configuration', { concurrency: 2 }, () => {
   })
 })
 
-suite('an unknown command', () => {
-  test('names the nearest, and an option says where settings come from', async () => {
-    for (const args of [['rule'], ['ruels', 'check'], ['start']]) {
-      const { code, output } = await runMenshen({}, { args })
-      assert.equal(code, 1)
-      assert.match(output, new RegExp(`^Unknown command ${args[0]}; .*\\brules\\b`))
-    }
-    const { code, output } = await runMenshen({}, { args: ['--port', '4000'] })
-    assert.equal(code, 1)
-    assert.match(output, /^Unknown option --port; settings are given by the environment/)
-  })
-})
-
 function folderWith(t: TestContext, files: Record<string, string>): string {
   const folder = tempFolder(t)
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)

@@ -11,6 +11,7 @@ import { pipeline, Readable } from 'node:stream'
 import { suite, type TestContext, test } from 'node:test'
 import { exportJWK, generateKeyPair } from 'jose'
 import { runDoctorCommand } from '../../src/command/doctor-command.ts'
+import { createPaint } from '../../src/command/terminal/colours.ts'
 import { filesOf, makeAuthority, makeCertificate } from '../forward/certificates.ts'
 import { freePort } from '../kit/free-port.ts'
 import { openMenshen } from '../kit/menshen.ts'
@@ -43,7 +44,7 @@ async function runDoctor(env: Environment, cwd?: string): Promise<Diagnosis> {
 
 /** What the command does, without a process of its own. */
 async function doctor(environment: Environment): Promise<Diagnosis> {
-  const { ok, text } = await runDoctorCommand(['--json'], { environment, now: Date.now, isTerminal: false })
+  const { ok, text } = await runDoctorCommand(['--json'], { environment, now: Date.now, paint: createPaint(false) })
   return readDiagnosis(ok ? 0 : 1, text)
 }
 
@@ -100,9 +101,13 @@ suite('menshen doctor', { concurrency: 2 }, () => {
   })
 
   test('refuses options that it does not know, in one sentence and the usage', async () => {
-    const { code, output } = await runMenshen({}, { args: ['doctor', '--jsn'] })
-    assert.equal(code, 1)
-    assert.match(output, /--jsn[\s\S]*menshen doctor \[--json\]/)
+    const run = { environment: {}, now: Date.now, paint: createPaint(false) }
+    const refused = (argument: string, says: RegExp) => assert.rejects(runDoctorCommand([argument], run), says)
+    await refused(
+      '--jsn',
+      /^UsageError: Unknown option '--jsn'; did you mean --json\? Expected menshen doctor \[--json\]/,
+    )
+    await refused('all', /^UsageError: Unexpected argument "all"; expected menshen doctor/)
   })
 
   test('with a broken configuration names every problem at once', async t => {

@@ -92,6 +92,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   APP_NAME: ['名'.repeat(61)],
   PAGE_LANGUAGE: [' ', 'zh_CN', '中文', 'x'.repeat(36)],
   LOG_LEVEL: ['INFO', 'loud'],
+  LOG_FORMAT: ['JSON', 'text', 'true'],
   ACCESS_LOG: ['yes', '1', 'TRUE'],
   AUDIT_KEEP: ['-1', '10000001', 'all'],
   AUDIT_FILE: ['/nowhere/at/all.jsonl', '/dev', '/dev/null/x', './folder/'],

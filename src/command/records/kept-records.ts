@@ -8,16 +8,18 @@ import { type Environment, readSettings } from '../../settings/read.ts'
 import { openStore } from '../../stores/open-store.ts'
 import type { Store } from '../../stores/store.ts'
 import { loadConfig, settingsInUse } from '../settings-in-use.ts'
+import type { Paint } from '../terminal/colours.ts'
 
 /** How a command is run. */
 export interface CommandRun {
   readonly environment: Environment
   readonly now: () => number
+  readonly paint: Paint
 }
 
 export type KeptRecords = Awaited<ReturnType<typeof openKeptRecords>>
 
-export async function openKeptRecords({ environment, now }: CommandRun) {
+export async function openKeptRecords({ environment, now }: Pick<CommandRun, 'environment' | 'now'>) {
   const given = { settings: readSettings(environment), config: await loadConfig(environment) }
   const { settings, plans } = settingsInUse(environment, given)
   demandReadable(settings.STORE)

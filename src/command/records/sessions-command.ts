@@ -4,30 +4,35 @@ import { createAudit } from '../../observe/audit/audit.ts'
 import { safeJson, safeText } from '../../observe/audit/safe-text.ts'
 import { shortKey } from '../../session/session-facts.ts'
 import { createSessionListing, type Listed, type SessionListing } from '../../session/session-listing.ts'
-import { readCommandArguments, refusal } from '../command-arguments.ts'
+import type { Paint } from '../terminal/colours.ts'
+import { plainLine, word } from '../terminal/plain-line.ts'
+import { say } from '../terminal/say.ts'
+import { readCommandArguments, refusal, refuseArgument } from '../usage/command-arguments.ts'
+import { COMMANDS } from '../usage/command-table.ts'
 import { type CommandRun, type KeptRecords, openKeptRecords } from './kept-records.ts'
-import { plainLine, word } from './plain-line.ts'
-import { print } from './print.ts'
 
-const USAGE = 'menshen sessions [--user NAME] [--json] or menshen sessions end --user NAME'
-const OPTIONS = { user: { type: 'string' }, json: { type: 'boolean', default: false } } as const
+const ROW = COMMANDS.sessions
 const PAGE = 100
 const PATIENCE_MS = 10_000
 
 export async function runSessionsCommand(args: readonly string[], run: CommandRun): Promise<void> {
-  const { values, positionals } = readCommandArguments(args, OPTIONS, USAGE)
+  const { values, positionals } = readCommandArguments(args, ROW)
   const { user, json } = values
   const [verb, ...more] = positionals
-  if (more.length > 0 || (verb !== undefined && verb !== 'end'))
-    throw refusal(`Unexpected argument "${more[0] ?? verb}"`, USAGE)
-  if (user === '' || (verb === 'end' && user === undefined)) throw refusal('There is no name of a user', USAGE)
-  if (verb === 'end' && json) throw refusal('Nothing is listed by "end", so that --json has no meaning', USAGE)
+  if (more.length > 0 || (verb !== undefined && verb !== 'end')) throw refuseArgument(more[0] ?? verb ?? '', ROW)
+  if (user === '' || (verb === 'end' && user === undefined)) throw refusal('There is no name of a user', ROW)
+  if (verb === 'end' && json) throw refusal('Nothing is listed by "end", so that --json has no meaning', ROW)
   const records = await openKeptRecords(run)
   try {
     const sessions = createSessionListing(records)
     if (verb === 'end' && user !== undefined) await end(records, sessions, user, run)
     else
-      await print(linesOf(user === undefined ? allOf(sessions) : sessionsOf(sessions, user), json ? jsonOf : plainOf))
+      await say(
+        linesOf(
+          user === undefined ? allOf(sessions) : sessionsOf(sessions, user),
+          json ? jsonOf : listed => plainOf(listed, run.paint),
+        ),
+      )
   } finally {
     await records.store.close()
   }
@@ -83,9 +88,9 @@ function jsonOf(listed: Listed): string {
   return `${safeJson(factsOf(listed))}\n`
 }
 
-function plainOf(listed: Listed): string {
+function plainOf(listed: Listed, paint: Paint): string {
   const { user, since: _, ...facts } = factsOf(listed)
-  return plainLine(listed.publicPart?.signedInAt, [user === undefined ? '-' : word(user)], facts)
+  return plainLine(listed.publicPart?.signedInAt, [user === undefined ? '-' : word(user)], facts, paint)
 }
 
 /** The same name at two providers is two people: each of them is an event of its own. */

@@ -1,12 +1,12 @@
 // Token requests as the provider wants them: oauth4webapi makes the grant and proves who the client is; then the names,
 // the place of the parameters and the headers become those of the plan.
-import { createPrivateKey } from 'node:crypto'
 import { importPKCS8 } from 'jose'
 import * as oauth from 'oauth4webapi'
 import { MenshenError } from '../../errors.ts'
 import type { Metadata } from '../oidc/metadata.ts'
 import type { ProviderPlan, Texts } from '../plan.ts'
 import type { BoundedFetch } from './bounded-fetch.ts'
+import { algorithmOf } from './client-key.ts'
 
 /** What oauth4webapi sends. */
 interface FormRequest {
@@ -98,12 +98,4 @@ async function privateKeyJwt(pem: string, issuer: string | undefined, now: () =>
       Object.assign(payload, { iat: seconds, nbf: seconds, exp: seconds + 60, ...(issuer ? { aud: issuer } : {}) })
     },
   })
-}
-
-function algorithmOf(pem: string): string {
-  const { asymmetricKeyType, asymmetricKeyDetails } = createPrivateKey(pem)
-  if (asymmetricKeyType === 'rsa') return 'RS256'
-  if (asymmetricKeyType === 'ed25519') return 'EdDSA'
-  if (asymmetricKeyType === 'ec' && asymmetricKeyDetails?.namedCurve === 'prime256v1') return 'ES256'
-  throw new MenshenError('bad_settings', 'CLIENT_KEY_FILE holds another key than RSA, P-256 or Ed25519')
 }

@@ -1,5 +1,6 @@
 // One line for people: a time, a few words in columns, and what else is known as name=value.
 import { safeText } from '../../observe/audit/safe-text.ts'
+import type { Paint } from './colours.ts'
 
 type Fact = string | number | boolean | undefined
 
@@ -7,10 +8,12 @@ export function plainLine(
   time: number | undefined,
   words: readonly string[],
   facts: Readonly<Record<string, Fact>>,
+  paint: Paint,
 ): string {
   const others = Object.entries(facts).flatMap(([name, fact]) => (fact === undefined ? [] : `${name}=${word(fact)}`))
   const at = time === undefined ? '-' : new Date(time).toISOString()
-  return `${[at, ...words, ...others].join(' ')}\n`
+  const known = others.length > 0 ? ` ${paint('dim', others.join(' '))}` : ''
+  return `${paint('dim', at)} ${words.join(' ')}${known}\n`
 }
 
 /** In quotes if it could be taken for more than one. */

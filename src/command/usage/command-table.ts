@@ -1,0 +1,151 @@
+// Every command, one row each: what it does, its options, examples and exit codes. Arguments are read by these rows, and
+// `--help` and docs/commands.md are made from them.
+
+export interface OptionRow {
+  readonly type: 'string' | 'boolean'
+  /** What its value is called; a boolean has none. */
+  readonly value?: string
+  readonly sentence: string
+  readonly default?: string | boolean | string[]
+  /** May be given more than once. */
+  readonly multiple?: boolean
+}
+
+export interface CommandRow {
+  readonly sentence: string
+  /** Each way to call it. */
+  readonly usage: readonly [string, ...string[]]
+  /** The words that may follow its name, where one of them has to or can. */
+  readonly verbs?: readonly string[]
+  readonly details?: string
+  readonly options: Readonly<Record<string, OptionRow>>
+  readonly examples: readonly (readonly [line: string, meaning: string])[]
+  /** When it ends with 1; without one it never does. */
+  readonly fails?: string
+}
+
+const USER_ROW = { type: 'string', value: 'NAME', sentence: 'only of the user with this name' } as const
+
+export const COMMANDS = {
+  check: {
+    sentence: 'says whether the settings and the configuration can be used',
+    usage: ['menshen check'],
+    details:
+      'Reads the environment, .env, the configuration and the files that they name, and nothing else: it opens no store, no port and no connection, and writes nothing. The same sentences would stop a start.',
+    options: {},
+    examples: [
+      ['menshen check', 'before a restart, or in CI'],
+      ['CONFIG=new.config.ts menshen check', 'a configuration that is not in place yet'],
+    ],
+    fails: 'something is wrong or missing: one sentence each on stderr. Warnings alone are 0',
+  },
+  doctor: {
+    sentence: 'looks at everything that a sign-in needs, and says what to do',
+    usage: ['menshen doctor [--json] [--sign-in [--show]]'],
+    options: {
+      json: { type: 'boolean', default: false, sentence: 'one document on stdout' },
+      'sign-in': { type: 'boolean', default: false, sentence: 'try the mapping of a provider with a real sign-in' },
+      show: {
+        type: 'boolean',
+        default: false,
+        sentence: 'with --sign-in: show the values too, tokens included',
+      },
+    },
+    examples: [
+      ['menshen doctor', 'one line a probe: what was seen → what to do'],
+      ['menshen doctor --sign-in', 'which fields the provider sends, and what becomes of them'],
+    ],
+    fails: 'a probe fails, or the sign-in did not work. Warnings alone are 0',
+  },
+  rules: {
+    sentence: 'says what the rules of the configuration do',
+    usage: [
+      'menshen rules check PATH [--role ROLE] [--group GROUP] [--user NAME] [--method METHOD]',
+      'menshen rules test FILE',
+    ],
+    verbs: ['check', 'test'],
+    details:
+      'FILE is a JSON array of { "path", "role"?, "groups"?, "user"?, "method"?, "expect": "admitted" | "refused" | "login" }. Only the configuration is read, and no other setting.',
+    options: {
+      role: {
+        type: 'string',
+        value: 'ROLE',
+        default: 'visitor',
+        sentence: 'who asks: a role of the configuration, or visitor for nobody',
+      },
+      group: {
+        type: 'string',
+        value: 'GROUP',
+        multiple: true,
+        default: [] as string[],
+        sentence: 'a group of theirs; may be given more than once',
+      },
+      user: { type: 'string', value: 'NAME', default: '', sentence: 'their name' },
+      method: { type: 'string', value: 'METHOD', default: 'GET', sentence: 'the method of the request, else GET' },
+    },
+    examples: [
+      ['menshen rules check /reports --role common', 'what would happen, and by which rule'],
+      ['menshen rules test rules.test.json', 'a table of expectations, in CI'],
+    ],
+    fails: 'an expectation is not met, or the configuration or FILE cannot be used. A refusal is an answer: 0',
+  },
+  sessions: {
+    sentence: 'lists who is signed in, or signs somebody out',
+    usage: ['menshen sessions [--user NAME] [--json]', 'menshen sessions end --user NAME'],
+    verbs: ['end'],
+    details: 'Works beside a Menshen that runs, with the same settings; not with STORE=memory:.',
+    options: {
+      user: USER_ROW,
+      json: { type: 'boolean', default: false, sentence: 'one object a line' },
+    },
+    examples: [
+      ['menshen sessions', 'everybody, the newest first'],
+      ['menshen sessions end --user zhangsan', 'signs zhangsan out on all devices'],
+    ],
+    fails: 'the settings or the store cannot be used, or what was done could not be written down',
+  },
+  audit: {
+    sentence: 'prints the audit trail, the oldest first',
+    usage: ['menshen audit [--user NAME] [--since TIME] [--json]'],
+    details: 'Works beside a Menshen that runs, with the same settings; not with STORE=memory:.',
+    options: {
+      user: USER_ROW,
+      since: {
+        type: 'string',
+        value: 'TIME',
+        sentence: 'only from then on: 2026-03-01T08:00:00Z, 2026-03-01, 30m, 2h, 7d',
+      },
+      json: { type: 'boolean', default: false, sentence: 'one object a line' },
+    },
+    examples: [['menshen audit --since 2h --user zhangsan', 'what zhangsan did in the last two hours']],
+    fails: 'the settings or the store cannot be used',
+  },
+  help: {
+    sentence: 'explains a command, as menshen COMMAND --help does',
+    usage: ['menshen help [COMMAND]'],
+    options: {},
+    examples: [['menshen help rules', 'its options and examples']],
+  },
+} as const satisfies Readonly<Record<string, CommandRow>>
+
+export type CommandName = keyof typeof COMMANDS
+export const COMMAND_NAMES = Object.keys(COMMANDS) as CommandName[]
+
+/** What `menshen` does by itself. */
+export const START = {
+  sentence: 'starts Menshen, with settings from the environment, .env and menshen.config.ts',
+  fails:
+    'a setting is wrong, a port is taken, the store or a file cannot be opened, or not everything could be closed at the end',
+}
+
+/** Those that stand in place of a command. `--help` may also follow one. */
+export const GLOBAL_OPTIONS = [
+  { names: ['-h', '--help'], sentence: 'this help; behind a command, the help of it' },
+  { names: ['-v', '--version'], sentence: 'the version, alone on its line' },
+] as const
+
+export const EXIT_CODES = {
+  0: 'all is well; a start ends with it when it was asked to end',
+  1: 'something is wrong with the settings, with what was asked about, or with what it needs (a port, a store, a file)',
+  2: 'the command was typed wrong: an unknown command or option, a missing or odd value',
+} as const

@@ -1,0 +1,144 @@
+// `menshen check`: everything that is wrong with settings, configuration and the files that they name, at once; and
+// nothing is opened or written.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { suite, type TestContext, test } from 'node:test'
+import { runCheckCommand } from '../../src/command/check/check-command.ts'
+import { createPaint } from '../../src/command/terminal/colours.ts'
+import { type Environment, runMenshen } from '../kit/process.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+const PROVIDER = { AUTH_URL: 'https://idp.example.com', CLIENT_ID: 'menshen', CLIENT_SECRET: 'secret-CANARY' }
+const SAFE = /^[^\p{Cc}\p{Bidi_Control}]*$/u
+
+/** In a folder with these files, as somebody who stands in it. */
+async function check(t: TestContext, environment: Environment, files: Record<string, string> = {}) {
+  const folder = tempFolder(t)
+  const home = process.cwd()
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+  process.chdir(folder)
+  try {
+    const run = { environment, now: Date.now, paint: createPaint(false) }
+    const { text, problems } = await runCheckCommand([], run)
+    assert.deepEqual(readdirSync(folder).sort(), Object.keys(files).sort(), 'nothing is written')
+    assert.doesNotMatch(text + problems, /CANARY/)
+    const lines = (output: string) => output.split('\n').slice(0, -1)
+    for (const line of [...lines(text), ...lines(problems)]) assert.match(line, SAFE)
+    return { folder, text: lines(text), problems: lines(problems) }
+  } finally {
+    process.chdir(home)
+  }
+}
+
+suite('what can be used', () => {
+  test('is told in a few friendly lines, with nothing set too', async t => {
+    const nothing = await check(t, {})
+    assert.deepEqual(nothing.problems, [])
+    assert.match(nothing.text[0] ?? '', /^✔ Everything can be used\.$/)
+    assert.match(nothing.text[1] ?? '', /development provider, not for production/)
+    const config = "export default { rules: [{ path: '/x', public: true }], upstreams: { '/a': 'http://127.0.0.1:9' } }"
+    const env = { ...PROVIDER, STORE: 'redis://user:pass-CANARY@127.0.0.1:9', UPSTREM: 'http://127.0.0.1:9' }
+    const { text, problems } = await check(t, env, { 'menshen.config.mjs': config, '.env': 'STATE_CHECK=bound\n' })
+    assert.deepEqual(problems, [])
+    assert.match(text.join('\n'), /provider +https:\/\/idp\.example\.com\n.*store +redis:\/\/user:\[hidden\]@/)
+    assert.match(text.join('\n'), /menshen\.config\.mjs, 1 rules\n +upstream +\/a → http:\/\/127\.0\.0\.1:9/)
+    assert.match(text.at(-1) ?? '', /^! UPSTREM is no setting of ours and has no effect; did you mean UPSTREAM\?$/)
+  })
+})
+
+suite('what is wrong', () => {
+  test('is all said at once: settings, .env, configuration, words, and what they are together', async t => {
+    const files = {
+      '.env': 'PORT=ninety\nRATE_LIMIT_PER_MINUTE=many\n',
+      'menshen.config.mjs': `export default {
+        words: { 'login.titel': 'x' },
+        providers: { one: { clientSecretFile: '/nowhere/one' }, two: { clientKeyFile: '/nowhere/two' } },
+      }`,
+    }
+    const env = { LOG_LEVEL: 'loud', NODE_ENV: 'production', BASE_URL: 'http://app.example.com', LOG_LEVLE: 'x' }
+    const { problems, text } = await check(t, env, files)
+    const wrong = [
+      'PORT',
+      'RATE_LIMIT_PER_MINUTE',
+      'LOG_LEVEL',
+      'BASE_URL',
+      'The provider one',
+      'The provider two',
+      'words',
+    ]
+    for (const name of wrong)
+      assert.equal(problems.filter(line => line.startsWith(name)).length, 1, `${name} in ${problems.join('\n')}`)
+    assert.equal(problems.length, wrong.length)
+    assert.deepEqual(text, ['! LOG_LEVLE is no setting of ours and has no effect; did you mean LOG_LEVEL?'])
+    const rules = "export default { rules: [{ path: 'x', public: true }, { path: '/y' }], colour: 'red' }"
+    const both = await check(t, { PROVIDER: 'nobody' }, { 'menshen.config.mjs': rules })
+    for (const part of ['rules.0.path', 'rules.1', 'colour', 'PROVIDER is "nobody"'])
+      assert.ok(
+        both.problems.some(line => line.includes(part)),
+        both.problems.join('\n'),
+      )
+  })
+
+  test('is what the provider lacks, and a secret that nothing can be derived from', async t => {
+    const { problems } = await check(t, { AUTH_URL: PROVIDER.AUTH_URL })
+    assert.deepEqual(problems, [
+      'CLIENT_ID is missing: nobody can sign in without it.',
+      'CLIENT_SECRET is missing: nobody can sign in without it.',
+    ])
+    assert.match(
+      (await check(t, { ...PROVIDER, PAGE_LANGUAGE: 'ja' })).problems.join(),
+      /^PAGE_LANGUAGE is "ja"; expected zh-CN/,
+    )
+    const bearer = { 'menshen.config.mjs': "export default { rules: [{ path: '/x', roles: ['*'], bearer: true }] }" }
+    assert.match((await check(t, PROVIDER, bearer)).problems.join(), /^rules\.0 says bearer, but .*\.$/)
+    const none = { 'menshen.config.mjs': "export default { provider: { clientAuth: 'none' } }" }
+    const { CLIENT_SECRET: _, ...client } = PROVIDER
+    assert.match((await check(t, client, none)).problems.join(), /^SECRET is not set, and there is no client secret/)
+  })
+
+  test('is a file that can be read but not used', async t => {
+    const other = tempFolder(t)
+    const file = (name: string, text: string) => {
+      writeFileSync(join(other, name), text)
+      return join(other, name)
+    }
+    const garbage = file('garbage.pem', 'garbage-CANARY')
+    const rows: [env: Environment, says: RegExp][] = [
+      [{ TLS_CERT_FILE: garbage, TLS_KEY_FILE: garbage }, /^TLS_CERT_FILE and TLS_KEY_FILE cannot be used/],
+      [{ UPSTREAM_CA_FILE: garbage }, /^UPSTREAM_CA_FILE is ".*", which holds no certificate/],
+      [{ CLIENT_KEY_FILE: garbage, CLIENT_AUTH: 'private_key_jwt' }, /^CLIENT_KEY_FILE holds no such key; expected/],
+      [{ STORE: `lmdb:${garbage}` }, /^STORE is "lmdb:.*", which is no folder/],
+      [{ STORE: 'redis://127.0.0.1:99999' }, /^STORE is not a Redis address/],
+      [{ STORE: 'rediss://127.0.0.1:9?ca=/nowhere/ca.pem' }, /^STORE names \/nowhere\/ca\.pem as ca/],
+      [{ SECRET_FILE: garbage }, /^SECRET_FILE is not usable/],
+      [{ CONFIG: './nowhere.ts' }, /^CONFIG is ".*nowhere\.ts", where there is no file/],
+    ]
+    for (const [env, says] of rows) {
+      const { problems } = await check(t, { ...PROVIDER, ...env })
+      assert.equal(problems.length, 1, problems.join('\n'))
+      assert.match(problems[0] ?? '', says)
+    }
+    const pair = (name: string, days: string) => {
+      const [key, cert] = [join(other, `${name}.key`), join(other, `${name}.pem`)]
+      const args = `req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=localhost -days ${days}`
+      execFileSync('openssl', [...args.split(' '), '-keyout', key, '-out', cert], { stdio: 'ignore' })
+      return { TLS_CERT_FILE: cert, TLS_KEY_FILE: key }
+    }
+    const [good, another] = [pair('good', '90'), pair('other', '3')]
+    const crossed = { ...good, TLS_KEY_FILE: another.TLS_KEY_FILE }
+    assert.match((await check(t, { ...PROVIDER, ...crossed })).problems.join('\n'), /^TLS_CERT_FILE and .*\.$/)
+    assert.deepEqual((await check(t, { ...PROVIDER, ...good })).problems, [])
+    assert.match((await check(t, { ...PROVIDER, ...another })).text.join('\n'), /^! TLS_CERT_FILE: .*valid for 2 more/m)
+  })
+
+  test('goes to stderr, one sentence a line, and ends with 1; a .env that cannot be read is one of them', async t => {
+    const cwd = tempFolder(t)
+    mkdirSync(join(cwd, '.env'))
+    const { code, output, errors } = await runMenshen({ ...PROVIDER, PORT: '\u001b[2J0' }, { cwd, args: ['check'] })
+    assert.deepEqual({ code, errors: errors.split('\n').sort() }, { code: 1, errors: output.split('\n').sort() })
+    assert.match(errors, /^\.env cannot be read \(EISDIR\).*\nPORT is " \[2J0"; expected a port from 1 to 65535.*\.$/)
+    assert.deepEqual(readdirSync(cwd), ['.env'])
+  })
+})

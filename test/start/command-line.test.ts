@@ -1,0 +1,87 @@
+// What can be typed behind `menshen`: help, version, commands, and what is near to one.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { suite, test } from 'node:test'
+import { type Asked, readCommandLine } from '../../src/command/usage/command-line.ts'
+import { COMMAND_NAMES, COMMANDS, type CommandRow } from '../../src/command/usage/command-table.ts'
+import { commandHelpText, helpText } from '../../src/command/usage/help-text.ts'
+import { UsageError } from '../../src/command/usage/usage-error.ts'
+import { runMenshen } from '../kit/process.ts'
+
+const PACKAGE = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+
+suite('help', () => {
+  test('is asked for in every usual way', () => {
+    const rows: [line: string, asked: Asked][] = [
+      ['', { kind: 'start' }],
+      ['--help', { kind: 'help' }],
+      ['-h', { kind: 'help' }],
+      ['help', { kind: 'help' }],
+      ['help --help', { kind: 'help' }],
+      ['help rules', { kind: 'help', command: 'rules' }],
+      ['help rules check', { kind: 'help', command: 'rules' }],
+      ['help help', { kind: 'help', command: 'help' }],
+      ['rules --help', { kind: 'help', command: 'rules' }],
+      ['rules check /x -h', { kind: 'help', command: 'rules' }],
+      ['audit --user --help', { kind: 'help', command: 'audit' }],
+      ['rules check -- --help', { kind: 'command', command: 'rules', args: ['check', '--', '--help'] }],
+      ['--version', { kind: 'version' }],
+      ['-v', { kind: 'version' }],
+      ['check', { kind: 'command', command: 'check', args: [] }],
+    ]
+    for (const [line, asked] of rows) assert.deepEqual(readCommandLine(line.split(' ').filter(Boolean)), asked, line)
+  })
+
+  test('names every command, and of a command every option, example and exit code', () => {
+    for (const name of COMMAND_NAMES) {
+      const { options, usage, examples }: CommandRow = COMMANDS[name]
+      assert.match(helpText(), new RegExp(`^  ${name} +\\S`, 'm'))
+      const text = commandHelpText(name)
+      for (const option of Object.keys(options)) assert.match(text, new RegExp(`^  --${option}\\b`, 'm'))
+      for (const part of [...usage, ...examples.map(([line]) => line)]) assert.ok(text.includes(part), part)
+      for (const option of usage.join(' ').match(/(?<=--)[\w-]+/g) ?? []) assert.ok(option in options, option)
+      for (const code of [0, 2]) assert.match(text, new RegExp(`^  ${code}  \\S`, 'm'))
+    }
+  })
+
+  test('goes to stdout and ends with 0, even where .env is broken; so does the version, alone on its line', async () => {
+    const help = await runMenshen({ PORT: 'x' }, { args: ['rules', '--help'] })
+    assert.deepEqual(help, { code: 0, signal: null, output: commandHelpText('rules').trimEnd(), errors: '' })
+    const version = await runMenshen({ PORT: 'x' }, { args: ['-v'] })
+    assert.deepEqual(version, { code: 0, signal: null, output: PACKAGE.version, errors: '' })
+  })
+})
+
+suite('what is not understood', () => {
+  test('names the nearest, or what there is', () => {
+    const rows: [line: string, says: RegExp][] = [
+      ['rule', /^Unknown command rule; did you mean rules\? Without a command Menshen starts\.$/],
+      ['ruels check', /^Unknown command ruels; did you mean rules\?/],
+      ['audits', /^Unknown command audits; did you mean audit\?/],
+      ['chekc', /did you mean check\?/],
+      ['start', /^Unknown command start; there is: check, doctor, rules, sessions, audit, help\. /],
+      ['__proto__', /^Unknown command __proto__; there is/],
+      ['help ruels', /^Unknown command ruels; did you mean rules\?/],
+      ['help audit all', /^Unexpected argument "all"; expected menshen help \[COMMAND\]\.$/],
+      ['--hlep', /^Unknown option --hlep; did you mean --help\?$/],
+      ['--vers', /^Unknown option --vers; /],
+      ['--port 4000', /^Unknown option --port; settings are given by the environment or \.env, for example PORT=4000/],
+      ['\u001b[31mrules', /^Unknown command �\[31mrules; /],
+    ]
+    for (const [line, says] of rows)
+      assert.throws(
+        () => readCommandLine(line.split(' ')),
+        (error: Error) => {
+          assert.match(error.message, says)
+          return error instanceof UsageError
+        },
+        line,
+      )
+  })
+
+  test('goes to stderr and ends with 2', async () => {
+    const { code, output, errors } = await runMenshen({}, { args: ['doctr'] })
+    assert.deepEqual({ code, errors }, { code: 2, errors: output })
+    assert.match(output, /^Unknown command doctr; did you mean doctor\?.*$/)
+  })
+})

@@ -1,0 +1,136 @@
+// What the log looks like: lines for people on a terminal, JSON everywhere else, and safe to look at in both.
+import assert from 'node:assert/strict'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { request } from 'node:http'
+import { suite, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { stripVTControlCharacters } from 'node:util'
+import { createPaint, wantsColours } from '../../src/command/terminal/colours.ts'
+import { createLog, isForPeople, jsonTo, prettyTo } from '../../src/command/terminal/open-log.ts'
+import { prettyLine } from '../../src/command/terminal/pretty-line.ts'
+import { createEventLog } from '../../src/log.ts'
+import { freePort } from '../kit/free-port.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+const MAIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
+const HOSTILE = 'li\u001b[2J\u009b31m\u202e\u2028\r\nsi\u007f\u001b]0;title\u0007'
+const SAFE = /^[^\p{Cc}\p{Bidi_Control}\u2028\u2029]*$/u
+
+function written(to: typeof jsonTo | typeof prettyTo, facts: object, colours = false): string {
+  const lines: string[] = []
+  const log = createLog({ LOG_LEVEL: 'info' }, to({ write: line => void lines.push(line) }, colours))
+  const events = createEventLog(log, () => 0)
+  events.report('sign_in', facts)
+  events.close()
+  return lines.join('')
+}
+
+suite('a line for people', () => {
+  test('has the local time, the level, the sentence, and what else is known', () => {
+    process.env.TZ = 'Asia/Shanghai'
+    const line = JSON.stringify({
+      level: 'warn',
+      time: '2026-03-01T23:59:58.123Z',
+      event: 'not_ready',
+      user: '张三',
+      detail: 'two words',
+      count: 3,
+      upstreams: { '/': 'http://127.0.0.1:9' },
+      msg: 'it is late',
+    })
+    const facts = 'not_ready user=张三 detail="two words" count=3 upstreams={"/":"http://127.0.0.1:9"}'
+    assert.equal(prettyLine(line, createPaint(false)), `2026-03-02 07:59:58 warn  it is late  ${facts}\n`)
+    assert.equal(
+      prettyLine(line, createPaint(true)),
+      `\u001b[2m2026-03-02 07:59:58\u001b[22m \u001b[33mwarn \u001b[39m it is late  \u001b[2m${facts}\u001b[22m\n`,
+    )
+  })
+
+  test('of an error has its stack below it, and what is no line of ours is shown as it is', () => {
+    const err = { type: 'Error', message: 'lost', stack: 'Error: lost\n    at place (file.ts:1:1)' }
+    const line = { level: 'error', time: '2026-03-01T00:00:00Z', msg: 'broken', err }
+    const lines = prettyLine(JSON.stringify(line), createPaint(false)).split('\n')
+    assert.deepEqual(lines.slice(1), ['    Error: lost', '    at place (file.ts:1:1)', ''])
+    assert.equal(prettyLine('no \u001b[31mJSON\n', createPaint(false)), 'no �[31mJSON\n')
+  })
+})
+
+test('whatever others have written in it moves no cursor and begins no line, in both formats', () => {
+  const facts = { user: HOSTILE, userAgent: HOSTILE, [HOSTILE]: [HOSTILE], deep: { [HOSTILE]: HOSTILE } }
+  const err = new Error(HOSTILE)
+  for (const to of [jsonTo, prettyTo]) {
+    const [line = '', ...rest] = written(to, facts).split('\n')
+    assert.match(line, SAFE)
+    assert.deepEqual(rest, [''])
+    for (const part of written(to, { err }).split('\n')) assert.match(part, SAFE)
+  }
+  const { user, deep } = JSON.parse(written(jsonTo, facts))
+  assert.deepEqual({ user, deep }, { user: facts.user, deep: facts.deep }, 'a program reads what was written')
+  // Colours are our own, and stand around what is safe.
+  const coloured = written(prettyTo, facts, true)
+  assert.notEqual(coloured, written(prettyTo, facts))
+  assert.match(stripVTControlCharacters(coloured).trimEnd(), SAFE)
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: colours, and nothing else that begins like them
+  assert.doesNotMatch(coloured.replaceAll(/\x1b\[\d\d?m/g, ''), /\x1b/)
+})
+
+test('auto is for people on a terminal only; colours are for terminals that have them, or for whoever asks', () => {
+  const level = { LOG_LEVEL: 'info' } as const
+  const rows = (['auto', 'json', 'pretty'] as const).map(LOG_FORMAT =>
+    [true, false].map(isTerminal => isForPeople({ ...level, LOG_FORMAT }, isTerminal)),
+  )
+  assert.deepEqual(rows, [
+    [true, false],
+    [false, false],
+    [true, true],
+  ])
+  const wanted = (env: Record<string, string>) => [wantsColours(env, true), wantsColours(env, false)]
+  assert.deepEqual(wanted({}), [true, false])
+  assert.deepEqual(wanted({ NO_COLOR: '1' }), [false, false])
+  assert.deepEqual(wanted({ NO_COLOR: '' }), [true, false])
+  assert.deepEqual(wanted({ TERM: 'dumb' }), [false, false])
+  assert.deepEqual(wanted({ FORCE_COLOR: '1', NO_COLOR: '1' }), [true, true])
+  assert.deepEqual(wanted({ FORCE_COLOR: '0' }), [false, false])
+})
+
+const hasScript = spawnSync('script', ['--version']).status === 0
+
+test('on a terminal all workers write lines for people, and a welcome follows', { skip: !hasScript }, async t => {
+  const [port, provider] = [await freePort(), await freePort()]
+  const { PATH, HOME } = process.env
+  const terminal = spawn('script', ['-qec', `exec ${process.execPath} ${MAIN}`, '/dev/null'], {
+    cwd: tempFolder(t),
+    env: {
+      PATH,
+      HOME,
+      TERM: 'xterm',
+      PORT: `${port}`,
+      DEV_PROVIDER_PORT: `${provider}`,
+      WORKERS: '2',
+      ACCESS_LOG: 'true',
+    },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  t.after(() => terminal.kill('SIGKILL'))
+  let output = ''
+  terminal.stdout.setEncoding('utf8').on('data', text => {
+    output += text
+  })
+  const shown = async (what: RegExp) => {
+    while (!what.test(output)) await once(terminal.stdout, 'data')
+  }
+  await shown(/Menshen is at[\s\S]*one click each/)
+  const headers = { 'user-agent': 'evil\u009b31m' }
+  request({ port, path: '/reports%1b[2J', headers }, answer => answer.resume()).end()
+  await shown(/request[^\n]*worker=\d[^\n]*\n/)
+  terminal.stdin.write('\u0003')
+  await once(terminal, 'close')
+  const lines = stripVTControlCharacters(output).split(/\r?\n/)
+  const [first = '', ...others] = lines.filter(line => /^\d{4}-/.test(line))
+  assert.match(first, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d info {2}Menshen has started {2}started address=http/)
+  for (const line of others) assert.match(line, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (info|warn) {1,2}\S/)
+  assert.doesNotMatch(output, /\{"level"/)
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: colours, and nothing else that begins like them
+  assert.doesNotMatch(output.replaceAll(/\x1b\[\d\d?m/g, ''), /[\x1b\x9b]/)
+})
