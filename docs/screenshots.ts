@@ -1,5 +1,7 @@
 // `npm run screenshots` makes the pictures of docs/images anew, from the pages as they are: an hour in which the provider
 // stops, as the console shows it.
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { openGateway } from '../test/forward/scene.ts'
@@ -7,6 +9,12 @@ import { startUpstream } from '../test/forward/upstream.ts'
 import { startBrowser } from '../test/kit/browser.ts'
 import { createClient } from '../test/kit/client.ts'
 import { startScriptedProvider } from '../test/kit/scripted-provider.ts'
+import { tempFolder } from '../test/kit/temp.ts'
+
+interface Size {
+  readonly width: number
+  readonly height: number
+}
 
 const FOLDER = new URL('images/', import.meta.url)
 const MINUTES = 60
@@ -22,6 +30,8 @@ const AGENTS = [
   'Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.6 Mobile/15E148 Safari/604.1',
   'Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 (KHTML, like Gecko) Version/4.0 Chrome/130.0 Mobile Safari/537.36 MicroMessenger/8.0.60',
 ]
+const MARK = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 40"><rect x="2" y="4" width="32" height="32" rx="8" fill="#1f5fbf"/>
+<path d="M10 26l8-12 8 12z" fill="#fff"/><text x="42" y="27" font-size="18" font-family="sans-serif" font-weight="700" fill="#1f5fbf">远山科技</text></svg>`
 const PAGES = {
   'console-overview': '/_menshen/console',
   'console-sessions': '/_menshen/console/sessions',
@@ -68,6 +78,7 @@ opened.defer(() => browser.close())
 const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, timezoneId: TIME_ZONE })
 const page = await context.newPage()
 await take(page, 'login', '/login', { width: 560, height: 640 })
+await takeOwnLook()
 const ticket = developer.cookies.get('menshen_session') ?? ''
 await context.addCookies([{ name: 'menshen_session', value: ticket, url: gateway.url }])
 // What the doctor has found while the hour flew by counts for nothing.
@@ -95,9 +106,20 @@ async function comeBy(n: number): Promise<void> {
     await client.get(path, { headers })
 }
 
-async function take(page: Page, name: string, path: string, size?: { width: number; height: number }): Promise<void> {
+/** As docs/look.md has it. */
+async function takeOwnLook(): Promise<void> {
+  const LOGO_FILE = join(tempFolder(atTheEnd), 'logo.svg')
+  await writeFile(LOGO_FILE, MARK)
+  const own = { ...provider.settings, APP_NAME: '采购平台', LOGO_FILE, ACCENT_COLOR: '#1f5fbf' }
+  const links = ['隐私政策', '使用帮助', 'IT 服务台'].map(text => ({ text, href: '/help' }))
+  const note = '仅限远山科技员工使用。登录即表示您同意信息安全守则。'
+  const { url } = await openGateway(atTheEnd, own, { loginPage: { note, links } })
+  await take(page, 'look', '/login', { width: 560, height: 640 }, url)
+}
+
+async function take(page: Page, name: string, path: string, size?: Size, url = gateway.url): Promise<void> {
   if (size) await page.setViewportSize(size)
-  await page.goto(gateway.url + path)
+  await page.goto(url + path)
   if (name === 'console-overview') await page.locator('#plot-times canvas').waitFor()
   await page.screenshot({
     path: new URL(`${name}.png`, FOLDER).pathname,

@@ -20,7 +20,7 @@ export type ConfiguredParts = ReturnType<typeof configure>
 
 /** Changes nothing of what lasts. */
 export function configure(lasting: LastingParts, configuration: Configuration, directory: Directory) {
-  const { settings, config, plans, languages } = configuration
+  const { settings, config, plans, languages, look } = configuration
   const { store, signingKeys, now, report } = lasting
   const { providers, roles, scopedName } = directory
   const cookies = cookieNames(settings)
@@ -31,6 +31,7 @@ export function configure(lasting: LastingParts, configuration: Configuration, d
     ...lasting,
     settings,
     languages,
+    look,
     providers,
     roles,
     upstreams,

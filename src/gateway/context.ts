@@ -9,6 +9,7 @@ import type { Trials } from '../observe/doctor/trials.ts'
 import type { Observation } from '../observe/observation.ts'
 import type { Series } from '../observe/series/time-series.ts'
 import type { ShadowRefusals } from '../observe/shadow-refusals.ts'
+import type { Look } from '../pages/look/look.ts'
 import type { Languages } from '../pages/words/languages.ts'
 import type { Providers } from '../provider/providers.ts'
 import type { Attempts } from '../session/attempts.ts'
@@ -32,6 +33,7 @@ import type { SlowClients } from './slow-clients/slow-clients.ts'
 export interface GatewayContext {
   readonly settings: Settings
   readonly languages: Languages
+  readonly look: Look
   readonly store: Store
   readonly providers: Providers
   readonly sessions: Sessions

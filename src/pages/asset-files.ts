@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { extname } from 'node:path'
 import { OWN_PATHS } from '../own-paths.ts'
 
-interface Asset {
+export interface Asset {
   readonly type: string
   readonly body: Buffer<ArrayBuffer>
   readonly version: string

@@ -19,7 +19,6 @@ interface Card extends Omit<Document, 'scripts'> {
 }
 
 const STYLE = assetUrl('menshen.css')
-export const ICON = assetUrl('icon.svg')
 
 export function page({ words, title, body, script, styles = [] }: Card): string {
   return document({
@@ -28,7 +27,7 @@ export function page({ words, title, body, script, styles = [] }: Card): string 
     scripts: script === undefined ? [] : [script],
     styles,
     body: html`<main class="card">
-<img class="mark" src="${ICON}" alt="" width="56" height="56">
+<img class="mark" src="${words.look.icon.url}" alt="" width="56" height="56">
 ${body}
 </main>
 <footer>${words.t('page.footer')}</footer>`,
@@ -44,9 +43,9 @@ export function document({ words, title, body, scripts = [], styles = [] }: Docu
 <meta name="color-scheme" content="light dark">
 <meta name="robots" content="noindex">
 <title>${title} · ${words.appName}</title>
-<link rel="icon" href="${ICON}" type="image/svg+xml">
+<link rel="icon" href="${words.look.icon.url}" type="${words.look.icon.type}">
 <link rel="stylesheet" href="${STYLE}">
-${styles.map(style => html`<link rel="stylesheet" href="${assetUrl(style)}">`)}
+${[...styles.map(assetUrl), ...words.look.styles].map(url => html`<link rel="stylesheet" href="${url}">`)}
 ${scripts.map(script => html`<script type="module" src="${assetUrl(script)}"></script>`)}
 </head>
 <body>

@@ -3,6 +3,7 @@
 import { html } from 'hono/html'
 import { isLoginError } from '../errors.ts'
 import { OWN_PATHS } from '../own-paths.ts'
+import type { TextConfig } from '../settings/config/login-page-config.ts'
 import { page } from './layout.ts'
 import { reference } from './notice-page.ts'
 import type { Words } from './words/words.ts'
@@ -47,8 +48,21 @@ ${unusable ? missingNotice(words, missing) : ''}
 ${signedIn ? signedInNotice(words, signedIn) : html`<p class="lead">${ways.length > 1 ? t('login.choose') : t('login.use_account')}</p>`}
 ${ways.map((way, n) => signInForm(words, way, { isMain: n === 0, isOnly: ways.length === 1, quiet: n > 0 || signedIn !== undefined, unusable }))}
 <p class="hint">${t('login.hint')}</p>
+${ownWords(words)}
 ${error === undefined ? '' : reference(words, view.requestId)}`,
   })
+}
+
+/** What the organisation wants to be read and found here. */
+function ownWords({ lang, look, t }: Words) {
+  const { note, links = [] } = look.loginPage
+  return html`${note === undefined ? '' : html`<p class="small">${textIn(note, lang)}</p>`}
+${links.length === 0 ? '' : html`<nav class="links small" aria-label="${t('login.links')}">${links.map(({ text, href }) => html`<a href="${href}">${textIn(text, lang)}</a>`)}</nav>`}`
+}
+
+/** Where a language is missing, the first one is better than nothing. */
+function textIn(text: TextConfig, lang: string): string {
+  return typeof text === 'string' ? text : (text[lang] ?? Object.values(text)[0] ?? '')
 }
 
 function signInForm(

@@ -14,9 +14,12 @@ const PREFIX = 'MENSHEN_'
 /** A service of this name gets variables from Kubernetes, all of them about its ports. */
 const KUBERNETES = /^MENSHEN_(SERVICE_(HOST|PORT)\w*|PORT_\d+_\w+)$/
 
+/** A letter away from one of ours, and common among other programs. */
+const OF_OTHERS: ReadonlySet<string> = new Set(['LOG_FILE'])
+
 export function findMisspelt(environment: Environment): Misspelt[] {
   return Object.keys(environment)
-    .filter(name => environment[name] && !Object.hasOwn(SETTINGS, name))
+    .filter(name => environment[name] && !Object.hasOwn(SETTINGS, name) && !OF_OTHERS.has(name))
     .flatMap(name => {
       const upper = name.toUpperCase()
       if (upper.startsWith(PREFIX)) {

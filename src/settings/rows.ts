@@ -2,6 +2,8 @@
 // rows.
 import { IDENTITY_ROWS } from './identity-rows.ts'
 import * as kind from './kinds.ts'
+import { imageFile } from './look/image-file.ts'
+import { color } from './look/shades.ts'
 import { PROVIDER_ROWS } from './provider-rows.ts'
 import { optional, type Row, required } from './row.ts'
 import { UPSTREAM_ROWS } from './upstream-rows.ts'
@@ -88,6 +90,17 @@ const PAGE_ROWS = {
     default: 'zh-CN',
     sentence:
       'The language of the pages: `zh-CN`, `en`, one of [`languages`](words.md), or `auto` (the browser’s, else zh-CN).',
+  }),
+  LOGO_FILE: optional({
+    ...imageFile,
+    defaultNote: 'ours',
+    sentence: 'The mark at the top of the pages and in the browser’s tab ([your own look](look.md)).',
+  }),
+  ACCENT_COLOR: optional({
+    ...color,
+    defaultNote: 'ours',
+    sentence:
+      'The colour of buttons and links. Where it could not be read on the light or the dark pages, a darker or lighter shade of it is used there.',
   }),
 } satisfies Rows
 

@@ -2,8 +2,9 @@
 // SCREENSHOTS=folder makes pictures of them as well.
 
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
@@ -31,11 +32,12 @@ interface Stop {
 
 let browser: Browser
 let provider: ScriptedProvider
-/** On the embedded defaults; half configured; with names that have no end. */
+/** On the embedded defaults; half configured; with names that have no end and a look of its own. */
 let usual: Menshen
 let incomplete: Menshen
 let endless: Menshen
 let providerUrl = ''
+let folder = ''
 let endQuestion = ''
 const states: Partial<Record<Who, State>> = {}
 
@@ -66,6 +68,7 @@ const STOPS: readonly Stop[] = [
   { name: 'console health', who: 'developer', url: () => `${usual.url}/_menshen/console/health` },
   { name: '403', who: 'common', url: () => `${usual.url}/_menshen/console` },
   { name: '404', who: 'common', url: () => `${usual.url}/nowhere` },
+  { name: 'login with a look of its own', who: 'visitor', url: () => `${endless.url}/login` },
   { name: 'home of a user with endless names', who: 'endless', url: () => `${endless.url}/` },
   { name: 'account of a user with endless names', who: 'endless', url: () => `${endless.url}/_menshen/account` },
   { name: 'console with endless names', who: 'endless', url: () => `${endless.url}/_menshen/console/sessions` },
@@ -83,7 +86,12 @@ before(async () => {
   browser = await startBrowser()
   usual = await startMenshen({ DEV_PROVIDER_PORT, STORE: 'memory:' })
   incomplete = await startMenshen({ AUTH_URL: provider.url, STORE: 'memory:' })
-  endless = await startMenshen({ ...provider.settings, APP_NAME: 'W'.repeat(60), STORE: 'memory:' })
+  endless = await startMenshen({
+    ...provider.settings,
+    ...(await ownLook()),
+    APP_NAME: 'W'.repeat(60),
+    STORE: 'memory:',
+  })
   await signedInAs(usual.url, /zhangsan/)
   states.common = await signedInAs(usual.url, /zhangsan/)
   states.developer = await signedInAs(usual.url, /admin/)
@@ -94,7 +102,22 @@ before(async () => {
 after(async () => {
   await browser?.close()
   await Promise.all([usual?.stop(), incomplete?.stop(), endless?.stop(), provider?.close()])
+  await rm(folder, { recursive: true, force: true })
 })
+
+/** A wide mark, a colour that is hard to read, and more words than anybody needs. */
+async function ownLook() {
+  folder = await mkdtemp(join(tmpdir(), 'menshen-'))
+  const files = { LOGO_FILE: join(folder, 'logo.svg'), CONFIG: join(folder, 'menshen.config.mjs') }
+  const links = ['隐私政策', '使用帮助', ENDLESS.slice(0, 60), 'IT 服务台'].map(text => ({ text, href: '/help' }))
+  const config = { loginPage: { note: '仅限本单位员工使用，所有访问都会被记录。'.repeat(5), links } }
+  await writeFile(
+    files.LOGO_FILE,
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 8"><path d="M0 0h40v8H0z"/></svg>',
+  )
+  await writeFile(files.CONFIG, `export default ${JSON.stringify(config)}`)
+  return { ...files, ACCENT_COLOR: '#ffd400' }
+}
 
 test('a phone shows each page without scrolling sideways, with buttons that a thumb can hit', async t => {
   const found: string[] = []

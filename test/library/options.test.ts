@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { createMenshen, defineConfig, type MenshenError, type MenshenOptions, readSettings } from '../../src/index.ts'
 import { optionName } from '../../src/library/option-names.ts'
 import { readOptions } from '../../src/library/options.ts'
@@ -17,10 +18,18 @@ const MEMORY = { store: 'memory:' }
 suite('the options', () => {
   test('are every setting in camelCase, with the value that the environment would give', async t => {
     const file = join(tempFolder(t), 'file')
+    const image = fileURLToPath(new URL('../../browser/icon.svg', import.meta.url))
     writeFileSync(file, 's'.repeat(40))
     for (const [name, row] of Object.entries(SETTINGS)) {
       if (name === 'PROVIDER' || name === 'CONFIG') continue
-      const text = name.endsWith('_FILE') ? file : name.startsWith('IDENTITY_') ? `x-${name.slice(9)}` : row.example
+      const text =
+        name === 'LOGO_FILE'
+          ? image
+          : name.endsWith('_FILE')
+            ? file
+            : name.startsWith('IDENTITY_')
+              ? `x-${name.slice(9)}`
+              : row.example
       // Each with what has to stand beside it.
       const beside = name.startsWith('TLS_') ? { TLS_CERT_FILE: file, TLS_KEY_FILE: file } : {}
       const expected = readSettings({ ...beside, [name]: text })

@@ -90,6 +90,8 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   RATE_LIMIT_PER_MINUTE: ['-1', '1000001', 'many'],
   METRICS_FROM: ['localhost', '10.0.0.0/33', 'none,127.0.0.1', 'all'],
   APP_NAME: ['名'.repeat(61)],
+  LOGO_FILE: ['/nowhere/logo.svg', '/'],
+  ACCENT_COLOR: ['blue', '#12', '#12345g', '1f5fbf'],
   PAGE_LANGUAGE: [' ', 'zh_CN', '中文', 'x'.repeat(36)],
   LOG_LEVEL: ['INFO', 'loud'],
   LOG_FORMAT: ['JSON', 'text', 'true'],

@@ -5,13 +5,22 @@ import type { GatewayContext } from '../context.ts'
 import { errorAnswer, safetyHeaders } from '../http/page-answers.ts'
 import type { Visit } from '../http/request.ts'
 
+/** Whoever opens an image by its own address sees it, and nothing in it acts. */
+const INERT = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+
 export async function sendAsset(context: GatewayContext, visit: Visit): Promise<Response> {
   const { path, search } = visit
-  const asset = ASSETS.get(path.slice(OWN_PATHS.assets.length))
+  const name = path.slice(OWN_PATHS.assets.length)
+  const asset = ASSETS.get(name) ?? context.look.assets.get(name)
   if (!asset) return errorAnswer(context, visit, 'not_found')
   const versioned = new URLSearchParams(search).get('v') === asset.version
   const caching = versioned ? 'public, max-age=31536000, immutable' : 'public, max-age=300'
   return new Response(asset.body, {
-    headers: { ...safetyHeaders(context), 'content-type': asset.type, 'cache-control': caching },
+    headers: {
+      ...safetyHeaders(context),
+      'content-type': asset.type,
+      'cache-control': caching,
+      'content-security-policy': INERT,
+    },
   })
 }

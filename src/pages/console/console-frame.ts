@@ -2,7 +2,7 @@
 import { html } from 'hono/html'
 import { OWN_PATHS } from '../../own-paths.ts'
 import { languageSwitch } from '../language-switch.ts'
-import { document, type Html, ICON } from '../layout.ts'
+import { document, type Html } from '../layout.ts'
 import type { Words } from '../words/words.ts'
 
 /** In the order of the menu. */
@@ -39,7 +39,7 @@ export function consoleFrame(
     body: html`<div class="console">
 <header class="bar">
 <a class="skip" href="#content">${t('console.skip')}</a>
-<p class="brand"><img src="${ICON}" alt="" width="32" height="32"><span>${words.appName} · ${t('console.title')}</span></p>
+<p class="brand"><img src="${words.look.icon.url}" alt="" width="32" height="32"><span>${words.appName} · ${t('console.title')}</span></p>
 <div class="actions"><a class="button small quiet" href="/">${t('page.home')}</a>
 ${languageSwitch(words, SECTIONS[section])}</div>
 </header>

@@ -5,6 +5,7 @@ import type { Config } from '../../settings/config/config-file.ts'
 import { AUTO_LANGUAGE } from '../../settings/config/words-config.ts'
 import type { Settings } from '../../settings/read.ts'
 import { SETTINGS } from '../../settings/rows.ts'
+import { type Look, OUR_LOOK } from '../look/look.ts'
 import { checkPageLanguage, checkSentences } from './custom-sentences.ts'
 import { en } from './en/en.ts'
 import type { Sentences } from './sentences.ts'
@@ -25,7 +26,11 @@ const USUAL = 'zh-CN'
 const OURS: Readonly<Record<string, Table>> = { [USUAL]: zhCN, en }
 
 /** Throws with one sentence for each thing that is wrong in `words` and `languages`. */
-export function createLanguages(settings: Pick<Settings, 'PAGE_LANGUAGE' | 'APP_NAME'>, config: Config): Languages {
+export function createLanguages(
+  settings: Pick<Settings, 'PAGE_LANGUAGE' | 'APP_NAME'>,
+  config: Config,
+  look: Look = OUR_LOOK,
+): Languages {
   const { PAGE_LANGUAGE, APP_NAME } = settings
   const { words = {}, languages = {} } = config
   const names = [...new Set([...Object.keys(OURS), ...Object.keys(languages)])]
@@ -47,7 +52,7 @@ export function createLanguages(settings: Pick<Settings, 'PAGE_LANGUAGE' | 'APP_
   const labels = tables.map(([lang, sentences]) => ({ lang, label: sentences['language.name'] }))
   const appName = APP_NAME === SETTINGS.APP_NAME.default ? undefined : APP_NAME
   const all = new Map(
-    tables.map(([lang, sentences]) => [lang, createWords({ lang, sentences, appName, languages: labels })]),
+    tables.map(([lang, sentences]) => [lang, createWords({ lang, sentences, appName, look, languages: labels })]),
   )
   const usual = all.get(inUse)
   if (!usual) throw new Error(`there is no language ${inUse}`)

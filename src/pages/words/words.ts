@@ -1,5 +1,6 @@
 // One language as the pages use it: its sentences, its dates, and what the application is called in it.
 import { html } from 'hono/html'
+import type { Look } from '../look/look.ts'
 import { fill, type Key, type Sentences, type ValuesOf } from './sentences.ts'
 import type { zhCN } from './zh-CN/zh-CN.ts'
 
@@ -14,6 +15,7 @@ export interface LanguageName {
 
 export interface Words extends LanguageName {
   readonly appName: string
+  readonly look: Look
   /** All that there are, this one included. */
   readonly languages: readonly LanguageName[]
   /** A sentence as text; a template escapes it. */
@@ -29,15 +31,17 @@ export interface WordsOptions {
   readonly sentences: Sentences<typeof zhCN>
   /** The operator's own name for the application, if there is one. */
   readonly appName: string | undefined
+  readonly look: Look
   readonly languages: readonly LanguageName[]
 }
 
-export function createWords({ lang, sentences, appName, languages }: WordsOptions): Words {
+export function createWords({ lang, sentences, appName, look, languages }: WordsOptions): Words {
   const format = new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'short' })
   return {
     lang,
     label: sentences['language.name'],
     appName: appName ?? sentences['app.name'],
+    look,
     languages,
     t: (key, ...[values]) => fill(sentences[key], values ?? {}).join(''),
     rich: (key, ...[values]) => html`${fill(sentences[key], values ?? {})}`,

@@ -4,6 +4,7 @@ import { MenshenError } from '../../errors.ts'
 import { isOwnPath, OWN_PREFIX } from '../../own-paths.ts'
 import { audience, upstream } from '../kinds.ts'
 import { refuseDuplicates } from './duplicate-rules.ts'
+import { type LoginPageConfig, loginPageShape } from './login-page-config.ts'
 import { type Accepted, accepted, type ProviderConfig, providerObject } from './provider-config.ts'
 import type { ANY_ROLE, CONSOLE_ROLE, NOBODYS_ROLE } from './role-names.ts'
 import { refuseUnknownNames } from './unknown-names.ts'
@@ -61,6 +62,8 @@ export interface Config<R extends Role = Role, F extends string = string> {
   readonly words?: SentenceConfig | undefined
   /** Further languages with all of their sentences, or single sentences of one that we have. */
   readonly languages?: Readonly<Record<string, SentenceConfig>> | undefined
+  /** A sentence and links under the button of the login page. */
+  readonly loginPage?: LoginPageConfig | undefined
 }
 
 /** By name, as docs/words.md lists them. */
@@ -166,6 +169,7 @@ const configShape = z
       .optional(),
     words: wordsShape.optional(),
     languages: languagesShape.optional(),
+    loginPage: loginPageShape.optional(),
   })
   .superRefine(refuseUnknownNames)
 

@@ -32,6 +32,7 @@ export const en: Sentences<typeof zhCN> = {
   'login.button': 'Sign in with {name}',
   'login.use_account': 'Please sign in with the account of your organization',
   'login.choose': 'Please choose how to sign in',
+  'login.links': 'Related links',
   'login.hint': 'Your user name and password are only ever entered on the identity provider’s own page.',
   'login.error_code': 'Error code: {code}',
   'login.missing': 'Signing in is not set up yet.',

@@ -29,6 +29,7 @@ export const zhCN = {
   'login.button': '{name}登录',
   'login.use_account': '请使用单位的统一身份账号登录',
   'login.choose': '请选择登录方式',
+  'login.links': '相关链接',
   'login.hint': '账号和密码只在身份认证平台的页面上输入。',
   'login.error_code': '错误代码：{code}',
   'login.missing': '登录尚未配置完成，暂时无法登录。',

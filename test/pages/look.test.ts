@@ -1,0 +1,153 @@
+// The organisation's own look: its mark, its colour, its words under the button; and what must not become part of a page.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { readSettings } from '../../src/index.ts'
+import { shadesOf } from '../../src/settings/look/shades.ts'
+import { openMenshen } from '../kit/menshen.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+const DRAWING = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><path fill="#1f5fbf" d="M0 0h8v8H0z"/></svg>'
+const LOGIN_PAGE = {
+  note: { 'zh-CN': '仅限员工使用。', en: 'For staff only.' },
+  links: [
+    { text: '隐私政策', href: 'https://example.com/privacy?a=1&b=2' },
+    { text: { 'zh-CN': '帮助', en: 'Help' }, href: '/help' },
+  ],
+}
+
+function logoFile(t: TestContext, content: string | Buffer): string {
+  const path = join(tempFolder(t), 'logo')
+  writeFileSync(path, content)
+  return path
+}
+
+const isRefused = (LOGO_FILE: string) => assert.throws(() => readSettings({ LOGO_FILE }), /LOGO_FILE.*256 KB/)
+
+test('the mark is on every page and in the tab, the colour in a style of its own, the words under the button', async t => {
+  const env = { LOGO_FILE: logoFile(t, DRAWING), ACCENT_COLOR: '#1F5FBF', APP_NAME: '采购平台' }
+  const menshen = await openMenshen(env, { config: { loginPage: LOGIN_PAGE } })
+  t.after(menshen.close)
+  const visitor = menshen.visitor()
+  const { text } = await visitor.get('/login')
+  const [mark = ''] = text.match(/\/_menshen\/assets\/logo\.svg\?v=[\w-]+/) ?? []
+  assert.match(text, new RegExp(`<link rel="icon" href="${RegExp.escape(mark)}" type="image/svg\\+xml">`))
+  assert.match(text, new RegExp(`<img class="mark" src="${RegExp.escape(mark)}"`))
+  assert.match(text, /仅限员工使用。/)
+  assert.match(text, /<a href="https:\/\/example\.com\/privacy\?a=1&amp;b=2">隐私政策<\/a><a href="\/help">帮助<\/a>/)
+  const [style = ''] = text.match(/\/_menshen\/assets\/accent\.css\?v=[\w-]+/) ?? []
+  assert.match((await visitor.get(style)).text, /^:root\{--accent:#1f5fbf;/)
+  const image = await visitor.get(mark)
+  assert.equal(image.text, DRAWING)
+  assert.equal(image.headers['content-type'], 'image/svg+xml')
+  assert.match(String(image.headers['content-security-policy']), /default-src 'none'.*sandbox/)
+  assert.match((await visitor.get('/_menshen/nothing', { headers: { accept: 'text/html' } })).text, /logo\.svg/)
+})
+
+test('in English the words under the button are English', async t => {
+  const menshen = await openMenshen({ PAGE_LANGUAGE: 'en' }, { config: { loginPage: LOGIN_PAGE } })
+  t.after(menshen.close)
+  const { text } = await menshen.visitor().get('/login')
+  assert.match(text, /For staff only\./)
+  assert.match(text, />隐私政策<\/a><a href="\/help">Help<\/a>/)
+})
+
+test('a mark that acts, is no image, or is too large is refused in one sentence', t => {
+  const acting = (inner: string, attributes = '') =>
+    `<svg xmlns="http://www.w3.org/2000/svg"${attributes}>${inner}</svg>`
+  const hostile = [
+    acting('<script>alert(1)</script>'),
+    acting('<x:script xmlns:x="http://www.w3.org/2000/svg">alert(1)</x:script>'),
+    acting('', ' onload="alert(1)"'),
+    acting('<path\nonclick="alert(1)"/>'),
+    acting('<a href="javascript:alert(1)"><path/></a>'),
+    acting('<foreignObject><body/></foreignObject>'),
+    acting('<image href="https://evil.example/pixel.png"/>'),
+    acting('<use xlink:href="//evil.example/x.svg#y"/>'),
+    acting('<style>@import "https://evil.example/x.css"</style>'),
+    acting('<style>path{fill:url(https://evil.example/x)}</style>'),
+    acting('<set attributeName="href" to="javas&#99;ript:alert(1)"/>'),
+    `<!DOCTYPE svg [<!ENTITY x SYSTEM "file:///etc/passwd">]>${acting('&x;')}`,
+    `<?xml-stylesheet href="https://evil.example/x.css"?>${acting('')}`,
+    '<html><body>no drawing</body></html>',
+    'GIF89a',
+    '',
+  ]
+  for (const content of hostile) isRefused(logoFile(t, content))
+  isRefused(logoFile(t, Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), Buffer.alloc(50_000_000)])))
+  isRefused(logoFile(t, Buffer.from(`\ufeff${acting('<script/>')}`, 'utf16le')))
+})
+
+test('a folder, a pipe or nothing at all is no mark, and nobody waits for it', t => {
+  const folder = tempFolder(t)
+  const pipe = join(folder, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  for (const path of [folder, pipe, join(folder, 'nothing')]) isRefused(path)
+})
+
+test('drawings and photographs are marks', t => {
+  const png = Buffer.from(
+    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+    'base64',
+  )
+  const gradient =
+    '<?xml version="1.0"?>\n<!-- made by hand -->\n<svg viewBox="0 0 1 1"><linearGradient id="g"/><path fill="url(#g)"/><use href="#g"/></svg>'
+  for (const content of [png, DRAWING, gradient]) readSettings({ LOGO_FILE: logoFile(t, content) })
+})
+
+test('links lead to pages, and never run anything', async () => {
+  const hrefs = [
+    'javascript:alert(1)',
+    ' javascript:alert(1)',
+    'data:text/html,x',
+    '//evil.example',
+    '/\\evil.example',
+    'help',
+  ]
+  for (const href of hrefs)
+    await assert.rejects(
+      openMenshen({}, { config: { loginPage: { links: [{ text: 'x', href }] } } }),
+      /loginPage\.links\.0\.href: expected a path, or an address/,
+    )
+})
+
+test('every colour can be read, by day and by night', () => {
+  const backs = { light: ['#ffffff', '#faf8f5'], dark: ['#1f2227', '#16181c'] } as const
+  for (let n = 0; n < 4096; n += 7) {
+    const color = `#${n.toString(16).padStart(3, '0').replaceAll(/./g, '$&$&')}`
+    for (const scheme of ['light', 'dark'] as const) {
+      const { accent, accentStrong, onAccent, link } = shadesOf(color, scheme)
+      for (const back of backs[scheme]) {
+        assert.ok(contrast(accent, back) >= 3, `${color} ${scheme}`)
+        assert.ok(contrast(link, back) >= 4.5, `${color} ${scheme}`)
+      }
+      for (const button of [accent, accentStrong]) assert.ok(contrast(button, onAccent) >= 4.5, `${color} ${scheme}`)
+    }
+  }
+})
+
+test('what is no colour is refused, and one that could not be seen by day is darker there', async t => {
+  for (const ACCENT_COLOR of ['red', '#12', '#1234567', 'rgb(1,2,3)', '#1f5fbf;}body{display:none'])
+    assert.throws(() => readSettings({ ACCENT_COLOR }), /ACCENT_COLOR.*#rrggbb/)
+  const menshen = await openMenshen({ ACCENT_COLOR: '#ff0' })
+  t.after(menshen.close)
+  const { text } = await menshen.visitor().get('/login')
+  const [style = ''] = text.match(/\/_menshen\/assets\/accent\.css\?v=[\w-]+/) ?? []
+  const css = (await menshen.visitor().get(style)).text
+  assert.doesNotMatch(css, /^:root\{--accent:#ffff00/)
+  assert.match(css, /dark\)\{:root\{--accent:#ffff00;/)
+})
+
+function contrast(one: string, other: string): number {
+  const luminance = (hex: string) => {
+    const [red = 0, green = 0, blue = 0] = [1, 3, 5].map(at => {
+      const share = Number.parseInt(hex.slice(at, at + 2), 16) / 255
+      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4
+    })
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+  }
+  const [light = 0, dark = 0] = [luminance(one), luminance(other)].sort((a, b) => b - a)
+  return (light + 0.05) / (dark + 0.05)
+}
