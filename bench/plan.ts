@@ -3,27 +3,61 @@
 import type { Rounds } from './measure/contest.ts'
 
 export interface Plan extends Rounds {
-  readonly stormSessions: number
+  /** Sessions whose tokens are due. */
+  readonly dueSessions: number
   /** From the smallest, with which the others are compared. */
   readonly storeSizes: readonly number[]
-  /** How many users take turns where there are many. */
+  /** How many users take turns where there are few, and where there are many. */
+  readonly visitors: number
   readonly activeUsers: number
+  /** Sessions that are swept, at once and beside others. */
+  readonly expiredSessions: number
+  readonly expiringSessions: number
+  readonly rules: readonly number[]
+  readonly upstreams: number
+  readonly providers: readonly number[]
+  readonly streams: readonly number[]
+  readonly memorySeconds: number
+  readonly starts: number
 }
 
 export const WHOLE: Plan = {
   warmUpSeconds: 2,
   rounds: 40,
   roundSeconds: 0.5,
-  stormSessions: 10_000,
+  dueSessions: 10_000,
   storeSizes: [1000, 100_000, 1_000_000],
+  visitors: 1000,
   activeUsers: 100_000,
+  expiredSessions: 100_000,
+  expiringSessions: 5000,
+  rules: [0, 12, 1000],
+  upstreams: 200,
+  providers: [1, 20],
+  streams: [0, 1000, 10_000],
+  memorySeconds: 5,
+  starts: 9,
 }
 
 export const QUICK: Plan = {
   warmUpSeconds: 0.2,
   rounds: 2,
   roundSeconds: 0.3,
-  stormSessions: 300,
-  storeSizes: [100, 1000, 3000],
+  dueSessions: 300,
+  storeSizes: [100, 1000],
+  visitors: 100,
   activeUsers: 2000,
+  expiredSessions: 1000,
+  expiringSessions: 200,
+  rules: [0, 12, 100],
+  upstreams: 20,
+  providers: [1, 3],
+  streams: [0, 50],
+  memorySeconds: 0.5,
+  starts: 2,
+}
+
+/** For what no mark of the first order hangs on, half of the rounds. */
+export function secondary(plan: Plan): Rounds {
+  return { ...plan, rounds: Math.ceil(plan.rounds / 2) }
 }

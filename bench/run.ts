@@ -1,37 +1,81 @@
-// `npm run bench`: everything, into bench/results.md. `npm run bench -- check gateway:1KB --rounds 12` measures some parts
-// or cases of them, `--quick` only shows that everything works: these print, and leave the results as they are.
+// `npm run bench`: measures what it is asked for (see command-line.ts), prints it, and writes it down where it should be kept.
 
-import { parseArgs } from 'node:util'
 import { findProgram } from '../test/kit/packages.ts'
-import type { Part } from './part.ts'
-import { check, home } from './parts/check.ts'
-import { gateway } from './parts/gateway.ts'
-import { QUICK, WHOLE } from './plan.ts'
+import { type Asked, readCommandLine } from './command-line.ts'
+import { PARTS } from './parts/all.ts'
 import { machine } from './report/machine.ts'
 import { markTable, toMarkdown } from './report/markdown.ts'
-import { shareCores } from './servers/cores.ts'
+import { type PartResult, readResults, toSection, writeResults } from './report/results.ts'
+import { type Cores, shareCores } from './servers/cores.ts'
+import { endAll } from './servers/processes.ts'
 
-const PARTS: Readonly<Record<string, Part>> = { check, home, gateway }
+/** A part that has not ended by then hangs. */
+const DEADLINE_MINUTES = 6
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { quick: { type: 'boolean', default: false }, rounds: { type: 'string' } },
-})
+const asked = understand()
 if (!findProgram('wrk')) refuse('The benchmarks need a load generator; please install: wrk')
-
 const about = machine()
+const kept = asked.isWhole ? undefined : readResults()
+if (asked.keeps && kept && kept.machine !== about) refuse(`The results are of another machine: ${kept.machine}`)
+
 const cores = shareCores()
-const say = (line: string) => void process.stderr.write(`${line}\n`)
-const usual = values.quick ? QUICK : WHOLE
-const plan = values.rounds ? { ...usual, rounds: Number(values.rounds) } : usual
-for (const [name, part] of Object.entries(PARTS)) {
-  const asked = positionals.filter(one => one.split(':')[0] === name)
-  if (positionals.length > 0 && asked.length === 0) continue
-  const wants = (one: string) => asked.length === 0 || asked.includes(name) || asked.includes(`${name}:${one}`)
-  const { tables, marks } = await part.run({ plan, cores, say, wants })
-  process.stdout.write([...tables, markTable(marks)].map(table => toMarkdown(table)).join('\n'))
+let parts: Record<string, PartResult> = { ...kept?.parts }
+const measured: Record<string, PartResult> = {}
+for (const name of asked.parts.keys()) {
+  const result = await measurePart(name, asked, cores)
+  measured[name] = result
+  process.stdout.write(`${toSection(name, result)}\n`)
+  parts = { ...parts, [name]: result }
+  // After each, so that whatever happens later takes nothing away.
+  if (asked.keeps) writeResults({ machine: about, parts: inOrder(parts) })
 }
-say(about)
+const marks = Object.values(measured).flatMap(({ findings }) => findings?.marks ?? [])
+process.stdout.write(`${toMarkdown(markTable(marks))}\n${about}; ${cores.sentence}\n`)
+if (Object.values(measured).some(({ failure }) => failure)) process.exitCode = 1
+endAll()
+
+async function measurePart(name: string, { plan, parts }: Asked, cores: Cores): Promise<PartResult> {
+  const startedAt = Date.now()
+  const wanted = parts.get(name) ?? []
+  const wants = (one: string) => wanted.length === 0 || wanted.includes(one)
+  const say = (line: string) => void process.stderr.write(`${line}\n`)
+  const { rounds, roundSeconds } = plan
+  const soFar = () => ({
+    at: new Date(startedAt).toISOString().slice(0, 16).replace('T', ' '),
+    seconds: (Date.now() - startedAt) / 1000,
+    rounds,
+    roundSeconds,
+  })
+  const deadline = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => deadline.reject(new Error(`not done after ${DEADLINE_MINUTES} minutes`)),
+    DEADLINE_MINUTES * 60_000,
+  )
+  try {
+    const findings = await Promise.race([PARTS[name]?.run({ plan, cores, say, wants }), deadline.promise])
+    return { ...soFar(), ...(findings ? { findings } : {}) }
+  } catch (error) {
+    const failure = error instanceof Error ? error.message : String(error)
+    say(`${name} failed: ${failure}`)
+    return { ...soFar(), failure }
+  } finally {
+    clearTimeout(timer)
+    endAll() // of a part that was given up
+  }
+}
+
+function inOrder(parts: Readonly<Record<string, PartResult>>): Record<string, PartResult> {
+  const rows = Object.keys(PARTS).flatMap(name => (parts[name] ? [[name, parts[name]]] : []))
+  return Object.fromEntries(rows)
+}
+
+function understand(): Asked {
+  try {
+    return readCommandLine(process.argv.slice(2))
+  } catch (error) {
+    return refuse(error instanceof Error ? error.message : String(error))
+  }
+}
 
 function refuse(sentence: string): never {
   process.stderr.write(`${sentence}\n`)

@@ -1,13 +1,17 @@
 // Measures contenders side by side: many short rounds in turn, the order reversed in every other one, so that whatever else
 // the machine does at the time slows all of them alike.
 
+import type { Served } from '../servers/processes.ts'
 import { cpuTimeOf } from './cpu-time.ts'
+import { requestsOf, type Shape } from './requests.ts'
 import { type Distribution, distributionOf, median, ratios } from './statistics.ts'
 import { type Load, measure } from './wrk.ts'
 
 export interface Contender extends Load {
   /** Whose processor time counts. */
   readonly pid: number
+  /** How many requests are answered before the first round counts. */
+  readonly warmUpRequests?: number
 }
 
 export interface Rounds {
@@ -17,7 +21,7 @@ export interface Rounds {
 }
 
 /** One figure a round. */
-export interface Record {
+export interface Rated {
   /** Requests a second. */
   readonly rates: readonly number[]
   /** Microseconds of processor time a request. */
@@ -38,9 +42,22 @@ export interface Comparison {
 /** A server that is measured has no more time to spare than this. */
 const LEAST_BUSY = 0.9
 
-export async function contest(contenders: readonly Contender[], plan: Rounds): Promise<Record[]> {
+/** Requests of that shape to a server, by the users of the cookies in turn. */
+export function contender(
+  { url, pid }: Served,
+  shapeAt: (base: string) => Shape,
+  cookies: readonly string[],
+): Contender {
+  const shape = shapeAt(url)
+  return { url: shape.url, pid, requests: requestsOf(shape, cookies) }
+}
+
+export async function contest(contenders: readonly Contender[], plan: Rounds): Promise<Rated[]> {
   const turns = contenders.map(contender => ({ contender, served: 0, rates: [], cpu: [], busy: [] }) as Turn)
-  for (const turn of turns) if (plan.warmUpSeconds > 0) await play(turn, plan.warmUpSeconds)
+  for (const turn of turns) {
+    const { warmUpRequests = 1 } = turn.contender
+    while (turn.served < warmUpRequests) await play(turn, plan.warmUpSeconds)
+  }
   for (const turn of turns) turn.rates.length = turn.cpu.length = turn.busy.length = 0
   for (let round = 0; round < plan.rounds; round++) {
     for (const turn of round % 2 === 0 ? turns : turns.toReversed()) await play(turn, plan.roundSeconds)
@@ -48,7 +65,15 @@ export async function contest(contenders: readonly Contender[], plan: Rounds): P
   return turns
 }
 
-export function compare(record: Record, reference: Record): Comparison {
+/** The contenders against the last of them. */
+export async function contestAgainstLast(contenders: readonly Contender[], plan: Rounds) {
+  const all = await contest(contenders, plan)
+  const reference = all.pop()
+  if (!reference) throw new Error('nobody was measured')
+  return all.map(rated => ({ ours: rated, reference, comparison: compare(rated, reference) }))
+}
+
+export function compare(record: Rated, reference: Rated): Comparison {
   return {
     rate: distributionOf(ratios(record.rates, reference.rates)),
     cpu: distributionOf(ratios(reference.cpu, record.cpu)),
@@ -56,7 +81,7 @@ export function compare(record: Record, reference: Record): Comparison {
   }
 }
 
-interface Turn extends Record {
+interface Turn extends Rated {
   readonly contender: Contender
   /** How many requests it has answered: the next round goes on with the next one. */
   served: number

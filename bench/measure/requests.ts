@@ -11,7 +11,7 @@ export interface Requests {
   readonly count: number
 }
 
-interface Shape {
+export interface Shape {
   readonly url: string
   /** What nginx was asked for, if it is nginx who asks. */
   readonly original?: string
@@ -20,7 +20,7 @@ interface Shape {
 }
 
 /** The page that nginx is asked for: one of the configuration's rules is about it. */
-export const ORIGINAL = '/reports/2026/third-quarter?page=2&sort=date'
+const ORIGINAL = '/reports/2026/third-quarter?page=2&sort=date'
 
 const BROWSER = [
   'User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36',
@@ -38,6 +38,11 @@ const BROWSER = [
   'Sec-Fetch-Dest: document',
 ]
 let files = 0
+
+/** The question that nginx asks about each request. */
+export function checkAt(base: string): Shape {
+  return { url: `${base}/_menshen/check`, original: ORIGINAL }
+}
 
 export function requestsOf(shape: Shape, cookies: readonly string[]): Requests {
   const requests = cookies.map(cookie => requestOf(shape, cookie))

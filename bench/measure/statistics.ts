@@ -5,10 +5,12 @@ export interface Distribution {
   /** Half of the values lie between these two. */
   readonly low: number
   readonly high: number
+  readonly count: number
 }
 
 export function distributionOf(values: readonly number[]): Distribution {
-  return { median: quantile(values, 0.5), low: quantile(values, 0.25), high: quantile(values, 0.75) }
+  const at = (share: number) => quantile(values, share)
+  return { median: at(0.5), low: at(0.25), high: at(0.75), count: values.length }
 }
 
 export function median(values: readonly number[]): number {

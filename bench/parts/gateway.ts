@@ -1,13 +1,13 @@
 // Pages through the gateway, signed in, against what only forwards: the same undici bare, and Caddy.
 
-import { isDeepStrictEqual } from 'node:util'
 import { askAs } from '../measure/answer.ts'
-import { compare, contest } from '../measure/contest.ts'
+import { compare, contender, contest } from '../measure/contest.ts'
 import { firstEventDelay } from '../measure/first-event.ts'
-import { requestOf, requestsOf } from '../measure/requests.ts'
+import { requestOf, type Shape } from '../measure/requests.ts'
+import { median } from '../measure/statistics.ts'
 import type { Bench, Part } from '../part.ts'
 import type { Mark } from '../report/findings.ts'
-import { COMPARISON_COLUMNS, comparisonCells, milliseconds, shareMark } from '../report/words.ts'
+import { comparisonCells, comparisonColumns, milliseconds, rivalMark, shareMark } from '../report/words.ts'
 import { startCaddy } from '../servers/caddy.ts'
 import { signIn, startMenshen, startProvider } from '../servers/menshen.ts'
 import { type Served, startScript } from '../servers/processes.ts'
@@ -17,12 +17,13 @@ interface Case {
   readonly path: string
   /** How much of the rate of bare undici is demanded. */
   readonly least: number
+  /** Whether each request has a connection of its own. */
   readonly close?: boolean
+  /** Whether Caddy's rate is demanded too. */
   readonly withCaddy?: boolean
   readonly connections?: number
 }
 
-const DAY_SECONDS = 86_400
 const CASES: Readonly<Record<string, Case>> = {
   '1KB': { path: '/1KB', least: 0.85, withCaddy: true },
   '64KB': { path: '/64KB', least: 0.95 },
@@ -35,53 +36,57 @@ export const gateway: Part = {
   cases: [...Object.keys(CASES), 'events'],
   async run(bench) {
     await using open = new AsyncDisposableStack()
-    const provider = open.use(await startProvider(DAY_SECONDS))
+    const provider = open.use(await startProvider())
     const store = open.use(await openLmdb())
     const upstream = open.use(await startScript('upstream.ts', []))
-    const menshen = open.use(
-      await startMenshen(store.address, provider, bench.cores, { UPSTREAM: upstream.url, TRUSTED_PROXIES: '' }),
-    )
+    const settings = { UPSTREAM: upstream.url, TRUSTED_PROXIES: '' }
+    const menshen = open.use(await startMenshen(store.address, provider, bench.cores, settings))
     const cookie = await signIn(menshen, 'user')
     const bare = open.use(await startScript('bare-proxy.ts', bench.cores.server, upstream.url))
-    const caddy = await startCaddy(upstream, bench.cores)
-    if (caddy) open.use(caddy)
-    else bench.say('Caddy is left out: please install caddy')
+    const caddy = open.use(await startCaddy(upstream, bench.cores))
+    if (!caddy) bench.say('Caddy is left out: please install caddy')
 
     const rows: string[][] = []
     const marks: Mark[] = []
+    const costs: Record<string, number> = {}
     for (const [name, one] of Object.entries(CASES).filter(([name]) => bench.wants(name))) {
       bench.say(`gateway, ${name}`)
-      const servers = [menshen, bare, ...(caddy && one.withCaddy ? [caddy] : [])]
-      const [ours, ...others] = await raceOf(bench, one, servers, cookie)
-      for (const [index, record] of others.entries()) {
-        const other = ['bare undici', 'Caddy'][index] ?? ''
-        if (!ours) throw new Error('nothing was measured')
-        const comparison = compare(ours, record)
-        rows.push([name, other, ...comparisonCells(ours, record, comparison)])
-        marks.push(shareMark(index === 0 ? one.least : 1, `gateway, ${name}, of the rate of ${other}`, comparison))
-      }
+      const rivals = one.withCaddy && caddy ? [bare, caddy] : [bare]
+      const [ours, bares, caddys] = await race(bench, one, [menshen, ...rivals], cookie)
+      if (!ours || !bares) throw new Error('nobody was measured')
+      const pair = { ours, reference: bares, comparison: compare(ours, bares) }
+      rows.push([name, 'bare undici', ...comparisonCells(pair)])
+      marks.push(shareMark(one.least, `gateway, ${name}, of the rate of bare undici`, pair.comparison))
+      costs[`page of ${name} through the gateway, CPU µs`] = median(ours.cpu)
+      if (!caddys) continue
+      const mirrored = compare(caddys, ours)
+      rows.push([name, 'Caddy', ...comparisonCells({ ours, reference: caddys, comparison: compare(ours, caddys) })])
+      marks.push(rivalMark(1, `gateway, ${name}: Caddy's rate, of Menshen's`, mirrored))
     }
     if (bench.wants('events')) marks.push(await eventMark(bench, menshen, upstream, cookie))
-    const columns = ['page', 'against', ...COMPARISON_COLUMNS]
-    return { tables: [{ title: 'Through the gateway', columns, rows }], marks }
+    const columns = ['page', 'against', ...comparisonColumns('Menshen', 'other')]
+    return { tables: [{ title: 'Through the gateway', columns, rows }], marks, costs }
   },
 }
 
-async function raceOf(bench: Bench, one: Case, servers: readonly Served[], cookie: string) {
+async function race({ plan }: Bench, one: Case, servers: readonly Served[], cookie: string) {
   const { path, close = false, connections } = one
-  const shapes = servers.map(({ url }) => ({ url: url + path, close }))
+  const shapeAt = (base: string): Shape => ({ url: base + path, close })
+  await demandSamePage(
+    servers.map(({ url }) => shapeAt(url)),
+    cookie,
+  )
+  const contenders = servers.map(server => contender(server, shapeAt, [cookie]))
+  return contest(connections ? contenders.map(each => ({ ...each, connections })) : contenders, plan)
+}
+
+/** Or their rates mean nothing. */
+async function demandSamePage(shapes: readonly Shape[], cookie: string): Promise<void> {
   const answers = await Promise.all(shapes.map(shape => askAs(shape.url, requestOf(shape, cookie))))
-  const pages = answers.map(({ status, body }) => ({ status, length: body.length }))
-  if (!pages.every(page => page.status === 200 && isDeepStrictEqual(page, pages[0]))) {
-    throw new Error(`different answers: ${JSON.stringify(pages)}`)
+  const [first] = answers
+  for (const { status, body } of answers) {
+    if (status !== 200 || !first?.body.equals(body)) throw new Error(`one answered ${status} ${body.length} bytes`)
   }
-  const contenders = servers.map(({ url, pid }, index) => ({
-    url: url + path,
-    pid,
-    requests: requestsOf(shapes[index] ?? { url }, [cookie]),
-    ...(connections ? { connections } : {}),
-  }))
-  return contest(contenders, bench.plan)
 }
 
 async function eventMark({ say }: Bench, menshen: Served, upstream: Served, cookie: string): Promise<Mark> {

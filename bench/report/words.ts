@@ -1,35 +1,50 @@
 // How figures are said, and what may be concluded from them.
 
-import type { Comparison, Record } from '../measure/contest.ts'
+import type { Comparison, Rated } from '../measure/contest.ts'
 import { type Distribution, median, spreadOf } from '../measure/statistics.ts'
 import type { Mark } from './findings.ts'
 
 /** A run whose quartiles are further apart than this share of its median proves nothing. */
-export const WIDEST_SPREAD = 0.1
+const WIDEST_SPREAD = 0.1
+/** So does one of fewer rounds. */
+const FEWEST_ROUNDS = 4
 
 export const whole = (value: number) => Math.round(value).toLocaleString('en')
 export const hundredths = (value: number) => value.toFixed(2)
 export const percent = (share: number) => `${Math.round(share * 100)} %`
 export const megabytes = (bytes: number) => `${whole(bytes / 1e6)} MB`
+export const kilobytes = (bytes: number) => `${(bytes / 1e3).toFixed(bytes < 1e5 ? 1 : 0)} KB`
 export const milliseconds = (value: number) => `${value.toFixed(value < 10 ? 1 : 0)} ms`
 export const microseconds = (value: number) =>
   Number.isFinite(value) ? `${value.toFixed(value < 100 ? 1 : 0)} µs` : '?'
 
-/** Nobody is faster than the bare server that it contains: what lies above is noise. */
+/** What is above 1 is never said as a figure: against a bare server that does less it can only be noise. */
 export function ratio({ median }: Distribution): string {
   if (!Number.isFinite(median)) return '?'
-  return median > 1 ? '1, within the noise' : hundredths(median)
+  return median > 1 ? 'no slower' : hundredths(median)
 }
 
 export function spread(distribution: Distribution): string {
   const value = spreadOf(distribution)
-  return value > WIDEST_SPREAD ? `${percent(value)}: proves nothing` : percent(value)
+  return provesSomething(distribution) ? percent(value) : `${percent(value)}, proves nothing`
 }
 
-export const COMPARISON_COLUMNS = ['/s', 'of /s', 'ratio', 'spread', 'CPU a request', 'of', 'CPU ratio']
+export function provesSomething(distribution: Distribution): boolean {
+  return distribution.count >= FEWEST_ROUNDS && spreadOf(distribution) <= WIDEST_SPREAD
+}
 
-/** The cells below COMPARISON_COLUMNS. */
-export function comparisonCells(ours: Record, reference: Record, { rate, cpu, idle }: Comparison): string[] {
+export function comparisonColumns(ours: string, other: string): string[] {
+  return [`${ours} /s`, `${other} /s`, 'ratio', 'spread', `${ours} CPU`, `${other} CPU`, 'CPU ratio', 'spread']
+}
+
+export interface Compared {
+  readonly ours: Rated
+  readonly reference: Rated
+  readonly comparison: Comparison
+}
+
+/** The cells below those columns. */
+export function comparisonCells({ ours, reference, comparison: { rate, cpu, idle } }: Compared): string[] {
   return [
     whole(median(ours.rates)),
     whole(median(reference.rates)),
@@ -38,16 +53,26 @@ export function comparisonCells(ours: Record, reference: Record, { rate, cpu, id
     microseconds(median(ours.cpu)),
     microseconds(median(reference.cpu)),
     ratio(cpu),
+    spread(cpu),
   ]
 }
 
-/** Where the load was the limit, processor time decides. */
+/** Where the reference had time to spare its rate is no limit, and processor time decides. */
 export function shareMark(least: number, what: string, { rate, cpu, idle }: Comparison): Mark {
   const judged = idle ? cpu : rate
-  const isWide = !(spreadOf(judged) <= WIDEST_SPREAD)
-  const verdict = isWide ? 'proves nothing' : judged.median >= least ? 'met' : 'missed'
-  const how = idle ? ' by CPU time, for the other server was not at its limit' : ''
-  return { what, demanded: `at least ${least}`, measured: `${ratio(judged)}${how}, spread ${spread(judged)}`, verdict }
+  return { ...judge(judged, ratio(judged), idle, judged.median >= least), what, demanded: `at least ${least}` }
+}
+
+/** Of somebody who does less than we do: how much of our rate it may reach. */
+export function rivalMark(most: number, what: string, { rate, cpu, idle }: Comparison): Mark {
+  const judged = idle ? cpu : rate
+  const said = judged.median > 1 ? 'faster than Menshen' : ratio(judged)
+  return { ...judge(judged, said, idle, judged.median <= most), what, demanded: `at most ${most}` }
+}
+
+function judge(judged: Distribution, said: string, byCpu: boolean, isMet: boolean) {
+  const verdict: Mark['verdict'] = provesSomething(judged) ? (isMet ? 'met' : 'missed') : 'proves nothing'
+  return { measured: `${said}${byCpu ? ' by CPU time' : ''}, spread ${spread(judged)}`, verdict }
 }
 
 /** A figure that must stay below a limit. */

@@ -1,5 +1,5 @@
 // The same small application, with sign-in by Menshen or by what is usual in its framework:
-// `node bench/servers/application.ts KIND PORT PROVIDER_URL`. It greets whoever is signed in.
+// `node bench/servers/application.ts PORT PROVIDER_URL KIND`. It greets whoever is signed in.
 
 import cookie from '@fastify/cookie'
 import fastifySession from '@fastify/session'
@@ -10,7 +10,7 @@ import passport from 'passport'
 import * as forExpress from '../../src/adapters/express.ts'
 import * as forFastify from '../../src/adapters/fastify.ts'
 import { createMenshen, type Session } from '../../src/index.ts'
-import { CLIENT_SECRET } from './menshen.ts'
+import { CLIENT_SECRET } from './client-secret.ts'
 import { userInfoOf } from './users.ts'
 
 const SECRET = 'only-for-the-benchmarks-and-long-enough'
@@ -90,6 +90,6 @@ function userOf(username: string): Session {
   return { userInfo: { ...userInfoOf(username) }, userRole: 'common', groups: [], expiresAt: 0 }
 }
 
-const [kind, port, provider = ''] = process.argv.slice(2)
+const [port, provider = '', kind] = process.argv.slice(2)
 await STARTS[kind as Kind](Number(port), provider)
 process.stdout.write('ready\n')

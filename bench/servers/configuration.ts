@@ -1,12 +1,13 @@
-// The configuration that Menshen is measured with: a dozen rules, such as a company has them.
+// The configuration that Menshen is measured with: a dozen rules, such as a company has them; or more, or none.
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { CLIENT_SECRET } from './client-secret.ts'
 import { folder } from './processes.ts'
 
 const EVERYBODY = ['developer', 'common']
 
-const RULES: readonly object[] = [
+const USUAL_RULES: readonly object[] = [
   { path: '/', roles: EVERYBODY },
   { path: '/admin', roles: ['developer'] },
   { path: '/admin/help', roles: EVERYBODY },
@@ -25,6 +26,24 @@ let files = 0
 /** Gives the path of the file, for the setting CONFIG. */
 export function writeConfiguration(more: object = {}): string {
   const file = join(folder, `configuration-${++files}.mjs`)
-  writeFileSync(file, `export default ${JSON.stringify({ rules: RULES, ...more })}`)
+  writeFileSync(file, `export default ${JSON.stringify({ rules: USUAL_RULES, ...more })}`)
   return file
+}
+
+export function manyRules(count: number): object[] {
+  const more = Math.max(0, count - USUAL_RULES.length)
+  const others = Array.from({ length: more }, (_, n) => ({ path: `/department-${n % 50}/page-${n}`, roles: EVERYBODY }))
+  return [...USUAL_RULES.slice(0, count), ...others]
+}
+
+/** All at the same address. */
+export function manyProviders(count: number, auth_url: string): object {
+  const one = (n: number) => ({
+    preset: 'idaas',
+    name: `Provider ${n}`,
+    vars: { auth_url },
+    clientId: 'bench',
+    clientSecret: CLIENT_SECRET,
+  })
+  return Object.fromEntries(Array.from({ length: count }, (_, n) => [`provider${n}`, one(n)]))
 }

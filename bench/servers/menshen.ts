@@ -3,7 +3,8 @@
 import { performance } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
 import { freePort } from '../../test/kit/free-port.ts'
-import { ask } from '../measure/answer.ts'
+import { type Answer, ask } from '../measure/answer.ts'
+import { CLIENT_SECRET } from './client-secret.ts'
 import { writeConfiguration } from './configuration.ts'
 import type { Cores } from './cores.ts'
 import { type Served, script, served, start, startScript } from './processes.ts'
@@ -13,13 +14,13 @@ export interface Menshen extends Served {
   readonly startMs: number
 }
 
-export const CLIENT_SECRET = 'only-for-the-benchmarks'
+const DAY_SECONDS = 86_400
 const START_DEADLINE_MS = 30_000
 const POLL_MS = 10
 
-/** `expiresIn` is the lifetime of the tokens that a sign-in gives, in seconds. */
-export async function startProvider(expiresIn: number): Promise<Served> {
-  return startScript('provider.ts', [], expiresIn)
+/** With the lifetimes of the tokens that a sign-in and a refresh give, in seconds. */
+export async function startProvider(expiresIn = DAY_SECONDS, refreshedExpiresIn = DAY_SECONDS): Promise<Served> {
+  return startScript('provider.ts', [], expiresIn, refreshedExpiresIn)
 }
 
 export async function startMenshen(
@@ -46,7 +47,9 @@ export async function startMenshen(
     },
   })
   const menshen = served(port, running)
-  running.child.stdout?.pipe(process.stderr)
+  // Nobody reads an access log of that size.
+  if (more.ACCESS_LOG) running.child.stdout?.resume()
+  else running.child.stdout?.pipe(process.stderr)
   while (!(await isReady(menshen))) {
     const { exitCode, signalCode } = running.child
     const ended = exitCode !== null || signalCode !== null
@@ -61,7 +64,23 @@ export async function startMenshen(
 
 /** The cookie of a new session. */
 export async function signIn({ url }: Served, username: string): Promise<string> {
-  const { headers } = await ask(`${url}/callback?code=${username}&state=bench_idp`)
+  return cookieOf(await ask(`${url}/callback?code=${username}&state=bench_idp`), username)
+}
+
+/** Where there are several providers. */
+export async function signInBy({ url }: Served, username: string, provider: string): Promise<string> {
+  const begun = await fetch(`${url}/login`, {
+    method: 'POST',
+    body: new URLSearchParams({ provider }),
+    headers: { origin: url },
+    redirect: 'manual',
+  })
+  const state = new URL(begun.headers.get('location') ?? '', url).searchParams.get('state')
+  const attempt = begun.headers.getSetCookie().map(cookie => cookie.split(';')[0])
+  return cookieOf(await ask(`${url}/callback?code=${username}&state=${state}`, attempt.join('; ')), username)
+}
+
+function cookieOf({ headers }: Answer, username: string): string {
   const [cookie] = /menshen_session=[^;]+/.exec(headers['set-cookie'] ?? '') ?? []
   if (!cookie) throw new Error(`${username} was not signed in but sent to ${headers.location}`)
   return cookie

@@ -34,7 +34,12 @@ process.on('exit', () => {
   endAll()
   rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
 })
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1))
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+  process.on(signal, () => {
+    process.stderr.write(`ended by ${signal}\n`)
+    process.exit(1)
+  })
+}
 
 /** A script of ours as a command. */
 export function script(path: string, ...args: (string | number)[]): string[] {

@@ -1,14 +1,13 @@
-// A fast identity provider: `node bench/servers/provider.ts PORT EXPIRES_IN`. Whoever brings a code is signed in as the user whom
-// the code names, with a token that lives for EXPIRES_IN seconds; a refreshed one lives for a day. A refresh token counts
-// once. GET /refreshes tells how many refreshes were asked for.
+// A fast identity provider: `node bench/servers/provider.ts PORT EXPIRES_IN REFRESHED_EXPIRES_IN`. Whoever brings a code is
+// signed in as the user whom the code names, with a token that lives for so many seconds. A refresh token counts once; those
+// that nobody has used yet are believed. GET /refreshes tells how many refreshes were asked for.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { newToken, userInfoOf, usernameOf } from './users.ts'
 
-const DAY_SECONDS = 86_400
-const [port, expiresIn] = process.argv.slice(2).map(Number)
-const unused = new Set<string>()
+const [port, expiresIn, refreshedExpiresIn] = process.argv.slice(2).map(Number)
+const used = new Set<string>()
 let refreshes = 0
 
 createServer(async (request, response) => {
@@ -22,14 +21,13 @@ function grant(form: URLSearchParams): [status: number, body: object] {
   if (code !== null) return [200, newTokens(code, expiresIn)]
   refreshes++
   const token = form.get('refresh_token') ?? ''
-  if (!unused.delete(token)) return [400, { error: 'invalid_grant' }]
-  return [200, newTokens(usernameOf(token), DAY_SECONDS)]
+  if (used.has(token)) return [400, { error: 'invalid_grant' }]
+  used.add(token)
+  return [200, newTokens(usernameOf(token), refreshedExpiresIn)]
 }
 
 function newTokens(username: string, expires_in: number | undefined): object {
-  const refresh_token = newToken(username)
-  unused.add(refresh_token)
-  return { access_token: newToken(username), token_type: 'bearer', refresh_token, expires_in }
+  return { access_token: newToken(username), token_type: 'bearer', refresh_token: newToken(username), expires_in }
 }
 
 function bearerOf({ headers }: IncomingMessage): string {

@@ -4,6 +4,7 @@ import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '../../test/kit/free-port.ts'
 import { findProgram } from '../../test/kit/packages.ts'
+import type { Bench } from '../part.ts'
 import { folder, startUntil } from './processes.ts'
 
 export interface EmptyStore extends AsyncDisposable {
@@ -19,9 +20,15 @@ export function openStore(name: StoreName): Promise<EmptyStore> {
   return OPENERS[name]()
 }
 
-/** Why it cannot be measured here. */
-export function obstacleTo(name: StoreName): string | undefined {
-  return name === 'redis' && !findProgram('redis-server') ? 'please install redis-server' : undefined
+/** Those that are asked for and can be had; says why one is left out. */
+export function storesHere({ wants, say }: Pick<Bench, 'wants' | 'say'>): StoreName[] {
+  const here = STORE_NAMES.filter(name => name !== 'redis' || hasRedis())
+  if (here.length < STORE_NAMES.length) say('redis is left out: please install redis-server')
+  return here.filter(wants)
+}
+
+export function hasRedis(): boolean {
+  return findProgram('redis-server') !== undefined && findProgram('redis-cli') !== undefined
 }
 
 export async function openLmdb(): Promise<EmptyStore> {

@@ -18,10 +18,15 @@ createServer((request, response) => {
     setTimeout(() => response.write(`data: ${preciseNow()}\n\n`), FIRST_EVENT_MS)
     return
   }
-  const body = PAGES.get(request.url ?? '')
+  const body = PAGES.get(pathOf(request.url ?? ''))
   if (!body) return void response.writeHead(404).end()
   response.writeHead(200, { 'content-type': 'text/html; charset=utf-8', 'content-length': body.length }).end(body)
 }).listen(Number(process.argv[2]), '127.0.0.1', () => process.stdout.write('ready\n'))
+
+/** Wherever the application is mounted. */
+function pathOf(url: string): string {
+  return url.slice(url.lastIndexOf('/')).replace(/\?+$/, '')
+}
 
 function page(bytes: number): Buffer {
   return Buffer.alloc(bytes, '<p>A page of an application.</p>\n')

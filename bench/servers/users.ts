@@ -7,8 +7,9 @@ import type { UserInfo } from '../../src/provider/user-facts.ts'
 /** The only user whose role opens the console. */
 export const ADMIN = 'admin'
 
+/** All of the same length. */
 export function userNumber(number: number): string {
-  return `user-${number}`
+  return `user-${String(number).padStart(7, '0')}`
 }
 
 export function userInfoOf(username: string): UserInfo {

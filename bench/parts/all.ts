@@ -1,0 +1,40 @@
+// Every part of the benchmarks, in the order in which they run.
+
+import type { Part } from '../part.ts'
+import { check, home } from './check.ts'
+import { cold } from './cold.ts'
+import { gateway } from './gateway.ts'
+import { providers, rules, upstreams } from './growth-configuration.ts'
+import { sessions } from './growth-sessions.ts'
+import { library } from './library.ts'
+import { memory } from './memory.ts'
+import { observing } from './observing.ts'
+import { refreshes } from './refreshes.ts'
+import { signIns } from './sign-ins.ts'
+import { size, start } from './start.ts'
+import { streams } from './streams.ts'
+import { sweep } from './sweep.ts'
+
+export const PARTS: Readonly<Record<string, Part>> = {
+  check,
+  home,
+  gateway,
+  cold,
+  'sign-ins': signIns,
+  refreshes,
+  memory,
+  sessions,
+  sweep,
+  rules,
+  upstreams,
+  providers,
+  streams,
+  start,
+  size,
+  observing,
+  library,
+}
+/** Names for several of them. */
+export const GROUPS: Readonly<Record<string, readonly string[]>> = {
+  growth: ['sessions', 'sweep', 'rules', 'upstreams', 'providers', 'streams'],
+}
