@@ -1,0 +1,29 @@
+// docs/routes.md is the whole list: every address of our own with the methods that it takes.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { OWN_PATHS } from '../src/own-paths.ts'
+import { openMenshen } from './kit/menshen.ts'
+
+const page = readFileSync(new URL('../docs/routes.md', import.meta.url), 'utf8')
+/** Whatever a browser wants to do, the proxy asks with its method. */
+const ANY_METHOD = new Set<string>([OWN_PATHS.check, OWN_PATHS.forward])
+
+test('docs/routes.md has every route with its methods', async t => {
+  const menshen = await openMenshen({})
+  t.after(menshen.close)
+  const client = menshen.visitor()
+  for (const path of Object.values(OWN_PATHS)) {
+    const rows = page.split('\n').filter(row => row.split('|')[1]?.includes(`\`${path}\``))
+    const told = rows.flatMap(row => row.split('|')[2]?.trim().split(', ') ?? [])
+    assert.ok(told.length > 0, `${path} is missing`)
+    if (ANY_METHOD.has(path)) assert.deepEqual(told, ['every'])
+    else assert.deepEqual(told.sort(), await methodsOf(path))
+  }
+
+  async function methodsOf(path: string): Promise<string[]> {
+    const { status, headers } = await client.request({ path, method: 'PATCH' })
+    assert.equal(status, 405, path)
+    return String(headers.allow).split(', ').sort()
+  }
+})
