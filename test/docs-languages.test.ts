@@ -6,7 +6,10 @@ import { PRESETS } from '../src/provider/presets/all-presets.ts'
 import { SETTINGS } from '../src/settings/rows.ts'
 
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
-const translated = readdirSync(new URL('../docs/zh-CN', import.meta.url)).map(name => [`docs/${name}`, `docs/zh-CN/${name}`])
+const translated = readdirSync(new URL('../docs/zh-CN', import.meta.url)).map(name => [
+  `docs/${name}`,
+  `docs/zh-CN/${name}`,
+])
 
 for (const [english = '', chinese = ''] of [['README.md', 'README.zh-CN.md'], ...translated]) {
   test(`${chinese} names what ${english} names`, () => {

@@ -100,17 +100,21 @@ function checkShell(_t: TestContext, { page, text }: Snippet): void {
   for (const [, name = ''] of commands.matchAll(/\bnpm run (?:-\S+ )*([\w:]+)/g))
     assert.ok(name in scripts, `npm run ${name}`)
   const folders = [ROOT, join(ROOT, dirname(page))]
-  for (const [file] of commands.matchAll(/[\w./-]+\.(?:ts|js)\b/g))
+  // What a setting names is the reader's own.
+  for (const [file] of commands.matchAll(/(?<![\w=./-])[\w./-]+\.(?:ts|js)\b/g))
     assert.ok(
       folders.some(folder => existsSync(join(folder, file))),
       `${file} does not exist`,
     )
 }
 
+/** Settings of the terminal, which commands keep to. */
+const OF_TERMINALS = new Set(['NO_COLOR', 'FORCE_COLOR', 'TERM'])
+
 /** A sentence, or `undefined` if all is well. */
 function wrongSetting(name: string, value: string): string | undefined {
   const row = rows[name]
-  if (!row) return name === 'NODE_ENV' ? undefined : `${name} is no setting`
+  if (!row) return OF_TERMINALS.has(name) ? undefined : `${name} is no setting`
   // Left out, a secret's place, or a file of another machine.
   if (value.includes('…') || row.secret || name.endsWith('_FILE')) return
   return row.check.safeParse(value).success ? undefined : `${name} does not take ${value}`
