@@ -36,11 +36,12 @@ export const OWN_PATHS = {
 
 /** Everything below it is ours, whether or not there is such a page. */
 export const OWN_PREFIX = '/_menshen'
+const BELOW_PREFIX = `${OWN_PREFIX}/`
 
 /** Where a sign-in passes through: never a place to return to. */
 export const SIGN_IN_PATHS: readonly string[] = [OWN_PATHS.login, OWN_PATHS.callback, OWN_PATHS.logout]
 
 /** Whether a path is Menshen's own, so that no route of an application can stand there. */
 export function isOwnPath(path: string): boolean {
-  return path.startsWith(`${OWN_PREFIX}/`) || SIGN_IN_PATHS.includes(path)
+  return path.startsWith(BELOW_PREFIX) || SIGN_IN_PATHS.includes(path)
 }

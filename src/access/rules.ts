@@ -3,7 +3,8 @@
 import { OWN_PATHS, OWN_PREFIX } from '../own-paths.ts'
 import type { Rule } from '../settings/config/config-file.ts'
 import { ANY_ROLE, CONSOLE_ROLE } from '../settings/config/role-names.ts'
-import { isPlain, isPlainRule, LENIENTLY, readingAt, readingsOf } from './readings.ts'
+import { isPlain, isPlainRule, LENIENTLY, type Reading, readingAt, readingsOf } from './readings.ts'
+import { createRecent } from './recent.ts'
 import type { Who } from './roles.ts'
 import { decidingRules, follow, growTree, inOrder, LAST_RULE, LITERALLY } from './rule-tree.ts'
 
@@ -44,6 +45,19 @@ export function createRules(given: readonly Rule[]): Rules {
   }
 }
 
+/** Which rules decide about a path, whoever asks for it. */
+interface Deciding {
+  /** Of the rule for the path as it is. */
+  readonly decision: Decision
+  /** What the other readings of the path lead to as well; looked for only if somebody is admitted. */
+  others?: readonly Rule[]
+}
+
+/** Most requests ask for what was asked for a moment ago. */
+const MOST_REMEMBERED = 1000
+/** Nobody can fill the memory with what is no address of any page. */
+const LONGEST_REMEMBERED = 256
+
 function createDecide(given: readonly Rule[]): Rules['decide'] {
   const rules = [CONSOLE_RULE, OWN_RULE, ...given]
   const literal = growTree(rules, LITERALLY)
@@ -55,17 +69,43 @@ function createDecide(given: readonly Rule[]): Rules['decide'] {
     return decidingRules(node, method, path === node.path)[0] ?? LAST_RULE
   }
 
-  return (method, path, who) => {
-    const rule = literalRule(method, path)
-    if ((rulesArePlain && isPlain(path)) || !admits(rule, who)) return { rule }
+  function readings(rule: Rule, method: string, path: string): Iterable<Reading> {
+    if (rulesArePlain && isPlain(path)) return []
     // What the rule names as it was asked for, nobody reads differently: the operator knows the application.
     const rest = rule.path === '/' ? path : path.slice(rule.path.length)
     const node = lenient.nodeOf(rule)
-    for (const reading of rule.exact ? [readingAt(node, method)] : readingsOf(node, rest, method)) {
+    return rule.exact ? [readingAt(node, method)] : readingsOf(node, rest, method)
+  }
+
+  const remembered = createRecent<Deciding>(MOST_REMEMBERED)
+
+  function decidingFor(method: string, path: string): Deciding {
+    const key = `${method} ${path}`
+    const known = remembered.get(key)
+    if (known) return known
+    const deciding: Deciding = { decision: { rule: literalRule(method, path) } }
+    if (key.length <= LONGEST_REMEMBERED) remembered.set(key, deciding)
+    return deciding
+  }
+
+  function otherRules(rule: Rule, method: string, path: string): readonly Rule[] {
+    const others = new Set([...readings(rule, method, path)].flatMap(({ rules }) => rules))
+    others.delete(rule)
+    return [...others]
+  }
+
+  return (method, path, who) => {
+    const deciding = decidingFor(method, path)
+    const { decision } = deciding
+    const { rule } = decision
+    if (!admits(rule, who)) return decision
+    deciding.others ??= otherRules(rule, method, path)
+    if (deciding.others.every(other => admits(other, who))) return decision
+    for (const reading of readings(rule, method, path)) {
       const stricter = reading.rules.find(other => !admits(other, who))
       if (stricter) return { rule: stricter, reading: reading.path() }
     }
-    return { rule }
+    return decision
   }
 }
 
@@ -83,9 +123,4 @@ export function admits({ public: everybody, roles, groups, users, bearer }: Rule
     groups?.some(group => who.groups.includes(group)) === true ||
     users?.includes(who.username) === true
   )
-}
-
-/** The path itself, or anything below it. */
-export function isWithin(prefix: string, path: string): boolean {
-  return path === prefix || path.startsWith(prefix.endsWith('/') ? prefix : `${prefix}/`)
 }

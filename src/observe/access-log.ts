@@ -14,15 +14,15 @@ export function createAccessLog(write: Report): Observer {
   }
 
   return {
-    onRequest(request, status, connection) {
-      const { method, path, user, upstream, startedAt } = request
+    onRequest(request, status, ms, connection) {
+      const { method, path, user, upstream } = request
       write('request', {
         ...requestFacts(request),
         method,
         path,
         ...(status === 0 ? {} : { status }),
         ...(connection ? { bytes: bytesOf(connection) } : {}),
-        ms: Math.round((performance.now() - startedAt) * 10) / 10,
+        ms: Math.round(ms * 10) / 10,
         ...(user === undefined ? {} : { user }),
         ...(upstream === undefined ? {} : { upstream }),
       })

@@ -10,7 +10,7 @@ export interface Observer {
   /** `result` is `ok` or the code of an error of ours. */
   onWork?<Kind extends keyof Work>(kind: Kind, what: Work[Kind], result: string, seconds: number): void
   /** It has ended, one way or another. `status` is 0 if it was answered by an application that we do not see. */
-  onRequest?(request: ObservedRequest, status: number, connection: Connection | undefined): void
+  onRequest?(request: ObservedRequest, status: number, ms: number, connection: Connection | undefined): void
   /** The head of the application's answer is here. `status` is 0 if there is none. */
   onAnswer?(request: ObservedRequest, status: number): void
 }
@@ -39,6 +39,8 @@ export function createObservation(
   mainProvider: string,
   tracing?: Tracing | undefined,
 ): Observation {
+  // Every request is told of: not to those who do not listen.
+  const ofRequests = observers.filter(({ onRequest }) => onRequest)
   return {
     begun: tracing?.begin,
 
@@ -67,7 +69,8 @@ export function createObservation(
     },
 
     ended(request, status, connection) {
-      for (const observer of observers) observer.onRequest?.(request, status, connection)
+      const ms = performance.now() - request.startedAt
+      for (const observer of ofRequests) observer.onRequest?.(request, status, ms, connection)
     },
 
     answered(request, status) {

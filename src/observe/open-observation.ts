@@ -37,7 +37,7 @@ export async function openObservation(
     series,
     shadowRefusals,
     observation: createObservation(observers, mainProvider, tracing),
-    /** For one that needs what is opened only later. */
-    join: (observer: Observer) => void observers.push(observer),
+    /** For one that needs what is opened only later, and hears of events alone. */
+    join: (observer: Pick<Observer, 'onEvent'>) => void observers.push(observer),
   }
 }

@@ -1,8 +1,9 @@
 // What kinds of values settings take: how each is checked, and how it is described to whoever got it wrong.
 import { accessSync, constants, readFileSync, statSync } from 'node:fs'
-import { BlockList, isIP } from 'node:net'
+import { isIP } from 'node:net'
 import { dirname } from 'node:path'
 import { z } from 'zod'
+import { readNetworks } from './networks/networks.ts'
 import { Secret } from './secret.ts'
 
 export interface Kind<T> {
@@ -163,14 +164,10 @@ function isAppendable(path: string): boolean {
 
 export const networks = {
   check: z.string().transform((text, context) => {
-    const list = new BlockList()
-    for (const network of text.split(/[\s,]+/).filter(Boolean)) {
-      if (!addNetwork(list, network)) {
-        context.addIssue(network)
-        return z.NEVER
-      }
-    }
-    return list
+    const networks = readNetworks(text)
+    if (!('wrong' in networks)) return networks
+    context.addIssue(networks.wrong)
+    return z.NEVER
   }),
   expected: 'addresses or networks, separated by commas',
   example: '127.0.0.1,10.0.0.0/8',
@@ -196,18 +193,6 @@ export const assignments = {
 function splitPair(pair: string): [name: string, value: string] {
   const equals = pair.indexOf('=')
   return [pair.slice(0, equals), pair.slice(equals + 1)]
-}
-
-function addNetwork(list: BlockList, network: string): boolean {
-  const [base = '', bits, more] = network.split('/')
-  const version = isIP(base)
-  if (!version || more !== undefined) return false
-  const family = version === 6 ? 'ipv6' : 'ipv4'
-  if (bits === undefined) list.addAddress(base, family)
-  else if (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 6 ? 128 : 32))
-    list.addSubnet(base, Number(bits), family)
-  else return false
-  return true
 }
 
 export const audience: Kind<string> = text('what the application calls itself, at most 200 characters', 'wiki', 200)

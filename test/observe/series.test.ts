@@ -189,6 +189,7 @@ test('only what is alarming is counted by its code, and a reason stays within it
   series.observer.onRequest?.(
     { requestId: 'r', startedAt: performance.now(), method: 'GET', path: '/', address: '', outcome: 'refused' },
     403,
+    1,
     undefined,
   )
   return series.read('hour').then(({ slots }) => {

@@ -97,5 +97,6 @@ function originalVisit(visit: Visit, byProxy: boolean): Visit | string {
   const method = String(visit.headers[names.method] ?? 'GET')
   // Sent twice, it would be no method of any rule, and fall to a wider one.
   if (!/^[A-Z-]+$/.test(method)) return `${names.method} is not one method`
-  return { ...visit, method, path, search }
+  const { headers, connection, address, observed } = visit
+  return { method, path, search, headers, connection, address, observed }
 }

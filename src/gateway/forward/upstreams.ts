@@ -1,7 +1,7 @@
 // The applications behind: chosen by the path alone, each with its own capacity and connections.
 import { readFileSync } from 'node:fs'
 import { readablePath } from '../../access/canonical-path.ts'
-import { isWithin } from '../../access/rules.ts'
+import { createLongestPrefix } from '../../access/longest-prefix.ts'
 import type { Config, UpstreamConfig } from '../../settings/config/config-file.ts'
 import type { Settings } from '../../settings/read.ts'
 import { type Capacity, createCapacity } from './capacity/capacity.ts'
@@ -45,12 +45,10 @@ export function openUpstreams(settings: Settings, config: Config, known: readonl
       return known.find(upstream => upstream.likeness === likeness) ?? openUpstream(prefix, place, settings, ca)
     })
     .sort((one, other) => other.prefix.length - one.prefix.length)
+  const upstreamOf = createLongestPrefix(new Map(all.map(upstream => [upstream.prefix, upstream])))
   return {
     all,
-    for(path) {
-      const readable = readablePath(path)
-      return all.find(({ prefix }) => isWithin(prefix, readable))
-    },
+    for: path => upstreamOf(readablePath(path)),
     authorities: new Set(all.map(({ destination }) => authorityOf(new URL(destination.origin)))),
     get isTurningAway() {
       return all.some(({ capacity }) => capacity.isTurningAway)

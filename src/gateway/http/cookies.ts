@@ -46,17 +46,28 @@ export function ourCookies(names: CookieNames): ReadonlySet<string> {
 
 /** Two different values under one name: somebody planted one of them, and it cannot be told which. Neither counts. */
 export function readCookie(header: string | undefined, name: string): string | undefined {
-  // Most requests to most sites bring no cookie of ours, or nothing else.
-  if (!header?.includes(name)) return undefined
+  if (header === undefined) return undefined
   let found: string | undefined
-  for (const pair of header.includes(';') ? header.split(';') : [header]) {
-    const start = pair.trimStart()
-    if (!start.startsWith(name) || start[name.length] !== '=') continue
-    const value = start.slice(name.length + 1).trimEnd()
+  // From one cookie that has the name in it to the next: taking all of them apart costs more than finding the session.
+  for (let end = 0, at = header.indexOf(name); at >= 0; at = header.indexOf(name, end)) {
+    end = endOfCookie(header, at)
+    if (header[at + name.length] !== '=' || !beginsCookie(header, at)) continue
+    const value = header.slice(at + name.length + 1, end).trimEnd()
     if (found !== undefined && found !== value) return undefined
     found = value
   }
   return found || undefined
+}
+
+function endOfCookie(header: string, at: number): number {
+  const end = header.indexOf(';', at)
+  return end < 0 ? header.length : end
+}
+
+/** Only spaces are between it and the end of the cookie before. */
+function beginsCookie(header: string, at: number): boolean {
+  const before = header.slice(header.lastIndexOf(';', at) + 1, at)
+  return before === ' ' || before.trim() === ''
 }
 
 export function setCookie(name: string, value: string, maxAgeSeconds: number): string {

@@ -1,8 +1,9 @@
 // How many sign-in requests, and how many tickets that lead nowhere, one address may send in a minute.
-import { type BlockList, isIPv6, SocketAddress } from 'node:net'
+import { isIPv6, SocketAddress } from 'node:net'
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Report } from '../../events.ts'
 import { requestFacts } from '../../observe/observed-request.ts'
+import type { Networks } from '../../settings/networks/networks.ts'
 import type { Visit } from './request.ts'
 import { clientAddress } from './trusted-proxies.ts'
 
@@ -24,7 +25,7 @@ interface Limit {
 
 interface RateLimitOptions {
   readonly perMinute: number
-  readonly proxies: BlockList | undefined
+  readonly proxies: Networks | undefined
   /** A Redis client, where all instances count together. */
   readonly shared: object | undefined
   readonly report: Report

@@ -1,9 +1,9 @@
 // What a request says about itself: its path, who could have sent it, what kind of answer it can use.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import type { BlockList } from 'node:net'
 import { canonicalPath } from '../../access/canonical-path.ts'
 import type { ObservedRequest, Outcome } from '../../observe/observed-request.ts'
 import type { RequestTrace } from '../../observe/tracing/trace.ts'
+import type { Networks } from '../../settings/networks/networks.ts'
 import type { GatewayContext } from '../context.ts'
 import { requestIdOf } from './request-id.ts'
 import { clientAddress } from './trusted-proxies.ts'
@@ -70,9 +70,9 @@ class ArrivedRequest implements ObservedRequest {
   isStream?: true
   readonly #headers: IncomingHttpHeaders
   readonly #peer: string
-  readonly #proxies: BlockList | undefined
+  readonly #proxies: Networks | undefined
 
-  constructor(method: string, headers: IncomingHttpHeaders, peer: string, proxies: BlockList | undefined) {
+  constructor(method: string, headers: IncomingHttpHeaders, peer: string, proxies: Networks | undefined) {
     this.requestId = requestIdOf(proxies, headers, peer)
     this.method = method
     this.#headers = headers

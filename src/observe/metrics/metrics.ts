@@ -60,9 +60,9 @@ export function createMetrics(): Metrics {
         upstreamSeconds.observe((performance.now() - askedAt) / 1000, statusClass(status))
       },
 
-      onRequest({ outcome, startedAt, isStream, isAtHand }) {
+      onRequest({ outcome, isStream, isAtHand }, _status, ms) {
         requests.add(outcome)
-        if (!isStream) requestSeconds.observe((performance.now() - startedAt) / 1000)
+        if (!isStream) requestSeconds.observe(ms / 1000)
         if (isAtHand !== undefined) cache.add(isAtHand ? 'hit' : 'miss')
       },
     },

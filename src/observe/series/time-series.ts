@@ -70,10 +70,10 @@ export function createSeries({ instance, now }: SeriesOptions): Series {
 
   return {
     observer: {
-      onRequest({ outcome, startedAt, isStream }) {
+      onRequest({ outcome, isStream }, _status, ms) {
         const slot = history.current()
         count(slot, COUNTED.request[outcome])
-        if (!isStream) addTime(slot, 'request', performance.now() - startedAt)
+        if (!isStream) addTime(slot, 'request', ms)
       },
       onWork(kind, _what, _result, seconds) {
         if (kind === 'provider' || kind === 'store') addTime(history.current(), kind, seconds * 1000)

@@ -1,0 +1,54 @@
+// The networks that a setting names, and whether an address is in one of them.
+import { BlockList, isIP, isIPv6 } from 'node:net'
+
+/** More than there are proxies in front of anybody; clients without one are asked about only once in a while. */
+const MOST_REMEMBERED = 1000
+/** No address is longer. */
+const LONGEST_ADDRESS = 45
+
+/**
+ * They stay as they were read, so what was found for an address counts for good. Nearly every request asks about the same
+ * few peers, and a search would cost it as much as finding its session.
+ */
+export class Networks extends BlockList {
+  readonly #remembered = new Map<string, boolean>()
+
+  has(address: string): boolean {
+    return this.#remembered.get(address) ?? this.#search(address)
+  }
+
+  #search(address: string): boolean {
+    const plain = plainAddress(address)
+    const found = this.check(plain, isIPv6(plain) ? 'ipv6' : 'ipv4')
+    if (this.#remembered.size >= MOST_REMEMBERED) this.#remembered.clear()
+    if (address.length <= LONGEST_ADDRESS) this.#remembered.set(address, found)
+    return found
+  }
+}
+
+/** Separated by commas or spaces; the first that is none if there is one. */
+export function readNetworks(text: string): Networks | { readonly wrong: string } {
+  const networks = new Networks()
+  const wrong = text
+    .split(/[\s,]+/)
+    .filter(Boolean)
+    .find(network => !addNetwork(networks, network))
+  return wrong === undefined ? networks : { wrong }
+}
+
+function addNetwork(list: BlockList, network: string): boolean {
+  const [base = '', bits, more] = network.split('/')
+  const version = isIP(base)
+  if (!version || more !== undefined) return false
+  const family = version === 6 ? 'ipv6' : 'ipv4'
+  if (bits === undefined) list.addAddress(base, family)
+  else if (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 6 ? 128 : 32))
+    list.addSubnet(base, Number(bits), family)
+  else return false
+  return true
+}
+
+/** An IPv4 address that a dual-stack socket shows as IPv6. */
+export function plainAddress(address: string): string {
+  return address.replace(/^::ffff:(?=\d+\.)/i, '')
+}
