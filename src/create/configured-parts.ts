@@ -5,6 +5,7 @@ import { createBearerCallers } from '../gateway/admission/bearer-callers.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { createEmbedded } from '../gateway/embedded/embedded.ts'
 import { createRequestHeaders } from '../gateway/forward/request-headers.ts'
+import { createResponseHeaders } from '../gateway/forward/response-headers.ts'
 import { createUpgradeListener } from '../gateway/forward/upgrade.ts'
 import { cookieNames } from '../gateway/http/cookies.ts'
 import { createIdentities } from '../gateway/identity/identity-headers.ts'
@@ -42,6 +43,7 @@ export function configure(lasting: LastingParts, configuration: Configuration, d
     cookies,
     identities,
     requestHeaders: createRequestHeaders({ settings, identities, cookies }),
+    responseHeaders: createResponseHeaders({ settings, cookies, upstreams }),
   }
   const ownRoutes = createOwnRoutes(context)
   const listener = createListener(context, ownRoutes)

@@ -23,6 +23,7 @@ import type { LostCookieDetector } from './admission/lost-cookie.ts'
 import type { LiveStreams } from './console/live-streams.ts'
 import type { OpenStreams } from './forward/open-streams.ts'
 import type { RequestHeaders } from './forward/request-headers.ts'
+import type { ResponseHeaders } from './forward/response-headers.ts'
 import type { Upstreams } from './forward/upstreams.ts'
 import type { CookieNames } from './http/cookies.ts'
 import type { FailedRequests } from './http/failed-requests.ts'
@@ -47,6 +48,7 @@ export interface GatewayContext {
   readonly cookies: CookieNames
   readonly identities: Identities
   readonly requestHeaders: RequestHeaders
+  readonly responseHeaders: ResponseHeaders
   readonly upstreams: Upstreams
   readonly streams: OpenStreams
   readonly slowClients: SlowClients

@@ -198,7 +198,7 @@ test('a request that cannot be sent at all takes no slot with it', async t => {
         onAnswer() {},
         onStart() {},
         onLasting() {},
-        answerHeaders: () => ({}),
+        answerHeaders: () => [],
         onDone: error => error && response.writeHead(502).end((error as { code?: string }).code),
       })
     },

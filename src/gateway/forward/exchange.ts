@@ -1,7 +1,8 @@
 // One request to an application and its answer, streamed both ways at the speed of the slower side.
-import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Client, Dispatcher } from 'undici'
 import type { Occupant } from './capacity/capacity.ts'
+import type { HeaderList } from './response-headers.ts'
 import type { Upstream } from './upstreams.ts'
 
 export interface ExchangeOptions {
@@ -21,7 +22,7 @@ export interface ExchangeOptions {
   /** It has been open for more than a moment: whoever opened it may sign out meanwhile. */
   onLasting(): void
   /** What of the application's headers goes to the browser. */
-  answerHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders
+  answerHeaders(headers: IncomingHttpHeaders): HeaderList
   /** Called once. An error means that the answer is missing or not whole; none if it is the client who left. */
   onDone(error?: Error): void
 }
@@ -41,7 +42,7 @@ const STALE = new Set<unknown>(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
 export function relay(options: ExchangeOptions): void {
   const { response, upstream } = options
   const exchange = new Exchange(options)
-  response.once('close', () => exchange.clientHasGone())
+  response.on('close', () => exchange.clientHasGone())
   // It may have gone while we looked who it is.
   if (response.destroyed) exchange.clientHasGone()
   else upstream.capacity.enter(exchange)
@@ -60,6 +61,8 @@ class Exchange implements Occupant, Dispatcher.DispatchHandler {
   /** At how many looks in a row it waited for its client, or for more of an answer that has begun. */
   #looks = 0
   #isLasting = false
+  /** What is still to come of the answer; not a number where the application has not said it. */
+  #bodyLeft = Number.NaN
 
   constructor(options: ExchangeOptions) {
     this.#options = options
@@ -138,6 +141,7 @@ class Exchange implements Occupant, Dispatcher.DispatchHandler {
       upstream.capacity.becomeStream(this)
       if (this.#isDone) return
     }
+    this.#bodyLeft = Number(received['content-length'])
     response.writeHead(status, plainReason(statusMessage), this.#options.answerHeaders(received))
     // An event stream may have nothing to say yet, but its reader waits for the head. A page is here by then.
     process.nextTick(flush, response)
@@ -145,14 +149,20 @@ class Exchange implements Occupant, Dispatcher.DispatchHandler {
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     const { response } = this.#options
-    if (this.#isDone || response.write(chunk)) return
-    controller.pause()
-    response.once('drain', () => controller.resume())
+    if (this.#isDone) return
+    this.#bodyLeft -= chunk.length
+    if (this.#bodyLeft === 0) {
+      // In one go with the end, and a page that came in one piece also with its head.
+      response.end(chunk)
+    } else if (!response.write(chunk)) {
+      controller.pause()
+      response.once('drain', () => controller.resume())
+    }
   }
 
   onResponseEnd(_controller: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
     const { response } = this.#options
-    if (!this.#isDone) {
+    if (!this.#isDone && !response.writableEnded) {
       addTrailers(response, trailers)
       response.end()
     }

@@ -1,5 +1,5 @@
 // Forwards an admitted request to the application behind it.
-import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { type Admission, identified } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
@@ -10,7 +10,7 @@ import { whoAsks } from '../http/who-asks.ts'
 import { ownerOf } from './capacity/owner.ts'
 import { type ExchangeOptions, relay, TurnedAway } from './exchange.ts'
 import { watchCaller } from './open-streams.ts'
-import { responseHeaders } from './response-headers.ts'
+import type { HeaderList } from './response-headers.ts'
 import type { Upstream } from './upstreams.ts'
 
 /** A promise only of the request's own beginning: the answer comes when it comes. */
@@ -93,14 +93,15 @@ class ForwardedRequest implements ExchangeOptions {
     this.#forget = watchCaller(this.#context, this.#visit, this.#admission, () => this.response.destroy())
   }
 
-  answerHeaders(received: IncomingHttpHeaders): OutgoingHttpHeaders {
+  answerHeaders(received: IncomingHttpHeaders): HeaderList {
     const context = this.#context
+    const { cookies } = this.#admission
     if (context.lifecycle.closing) this.response.shouldKeepAlive = false
-    return responseHeaders(context, received, {
+    return context.responseHeaders(received, {
       requestId: this.#visit.observed.requestId,
       signedIn: identified(this.#admission) !== undefined,
-      cookies: this.#admission.cookies,
-      cookiesCanWait: mayBePartOfPage(this.#visit),
+      cookies,
+      cookiesCanWait: cookies.length > 0 && mayBePartOfPage(this.#visit),
     })
   }
 

@@ -3,16 +3,22 @@ import { matchHeaders, NEVER_KEPT, plainName } from '../../settings/header-names
 import type { Settings } from '../../settings/read.ts'
 import { isClaim } from './claim-headers.ts'
 
-export type HeaderPolicy = 'dropped' | 'kept' | 'filtered'
+export interface KnownHeader {
+  /** As it was sent. One text for all requests that bring it: whoever looks it up again need not read it again. */
+  readonly name: string
+  /** See plainName. */
+  readonly plain: string
+  readonly policy: 'dropped' | 'kept' | 'filtered'
+}
 
 /** Browsers use a few dozen names; somebody who makes up new ones must not fill our memory. */
-const MOST_POLICIES = 1000
+const MOST_HEADERS = 1000
 
 /** By the name as it was sent. `identityNames` are the headers that tell the application who is there. */
 export function createHeaderPolicies(
   settings: Pick<Settings, 'DROP_HEADERS' | 'KEEP_HEADERS' | 'FORWARD_ACCESS_TOKEN'>,
   identityNames: ReadonlySet<string>,
-): (name: string) => HeaderPolicy {
+): (name: string) => KnownHeader {
   const isNeverKept = matchHeaders([
     ...NEVER_KEPT,
     ...identityNames,
@@ -20,19 +26,20 @@ export function createHeaderPolicies(
     ...(settings.DROP_HEADERS ?? []),
   ])
   const isKept = matchHeaders(settings.KEEP_HEADERS ?? [])
-  const policies = new Map<string, HeaderPolicy>()
+  const headers = new Map<string, KnownHeader>()
 
-  function decide(plain: string): HeaderPolicy {
+  function decide(plain: string): KnownHeader['policy'] {
     if (isNeverKept(plain) || (isClaim(plain) && !isKept(plain))) return 'dropped'
     return plain === 'cookie' ? 'filtered' : 'kept'
   }
 
   return name => {
-    const known = policies.get(name)
+    const known = headers.get(name)
     if (known) return known
-    const policy = decide(plainName(name))
-    if (policies.size >= MOST_POLICIES) policies.clear()
-    policies.set(name, policy)
-    return policy
+    const plain = plainName(name)
+    const header = { name, plain, policy: decide(plain) }
+    if (headers.size >= MOST_HEADERS) headers.clear()
+    headers.set(name, header)
+    return header
   }
 }

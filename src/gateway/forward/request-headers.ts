@@ -29,7 +29,7 @@ export function createRequestHeaders(
   const own = new URL(settings.BASE_URL)
   const ours = ['x-forwarded-proto', own.protocol.slice(0, -1), 'x-forwarded-host', own.host]
   const ourNames = ourCookies(context.cookies)
-  const policyOf = createHeaderPolicies(settings, identities.names)
+  const headerOf = createHeaderPolicies(settings, identities.names)
 
   return (upstream, { rawHeaders }, visit, caller) => {
     const { loaded, bearer } = caller
@@ -37,11 +37,10 @@ export function createRequestHeaders(
     const named = namedBy(connection)?.map(plainName)
     const headers = ['host', settings.UPSTREAM_HOST_HEADER === 'browser' && host ? host : upstream.host]
     for (let i = 0; i < rawHeaders.length; i += 2) {
-      const name = rawHeaders[i] as string
-      const policy = policyOf(name)
-      if (policy === 'dropped' || named?.includes(plainName(name))) continue
+      const { name, plain, policy } = headerOf(rawHeaders[i] as string)
+      if (policy === 'dropped' || named?.includes(plain)) continue
       // The token was for us.
-      if (bearer && plainName(name) === 'authorization') continue
+      if (bearer && plain === 'authorization') continue
       const value = rawHeaders[i + 1] as string
       const kept = policy === 'filtered' ? withoutOurs(ourNames, value) : value
       if (kept || policy === 'kept') headers.push(name, kept)
@@ -59,10 +58,24 @@ export function createRequestHeaders(
   }
 }
 
-function withoutOurs(ourCookies: ReadonlySet<string>, header: string): string {
-  const isTheirs = (pair: string) => !ourCookies.has((pair.split('=', 1)[0] as string).trim().toLowerCase())
-  if (!header.includes(';')) return isTheirs(header) ? header.trim() : ''
-  return header.split(';').filter(isTheirs).join(';').trim()
+/** What is not ours goes on in one piece as it was sent: most of a browser's cookies are the application's. */
+export function withoutOurs(ourCookies: ReadonlySet<string>, header: string): string {
+  const kept: string[] = []
+  let keptFrom = 0
+  for (let start = 0, end = 0; start <= header.length; start = end + 1) {
+    const semicolon = header.indexOf(';', start)
+    end = semicolon < 0 ? header.length : semicolon
+    if (!ourCookies.has(nameOf(header.slice(start, end)))) continue
+    if (start > keptFrom) kept.push(header.slice(keptFrom, start - 1))
+    keptFrom = end + 1
+  }
+  if (keptFrom <= header.length) kept.push(header.slice(keptFrom))
+  return kept.join(';').trim()
+}
+
+function nameOf(pair: string): string {
+  const equals = pair.indexOf('=')
+  return (equals < 0 ? pair : pair.slice(0, equals)).trim().toLowerCase()
 }
 
 function forwardedFor({ settings }: Pick<GatewayContext, 'settings'>, { address, headers }: Visit): string {

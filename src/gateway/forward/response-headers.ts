@@ -1,7 +1,6 @@
 // What of an application's answer reaches the browser: everything but what is only for the connection, and what would
 // touch our session or let a shared cache keep one user's page for another.
-import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
-import { isSecure } from '../../settings/read.ts'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { GatewayContext } from '../context.ts'
 import { ourCookies } from '../http/cookies.ts'
 import { splitList } from '../http/list-header.ts'
@@ -20,10 +19,12 @@ const HOP_BY_HOP = new Set([
   'upgrade',
 ])
 
-const LOCATIONS = ['location', 'content-location']
+const LOCATIONS = new Set(['location', 'content-location'])
 
-/** Shared caches of several makers take these for more than Cache-Control. */
-const FOR_SHARED_CACHES = ['surrogate-control', 'cdn-cache-control', 'x-accel-expires']
+const TRANSPORT_SECURITY = 'strict-transport-security'
+
+/** Cache-Control is written anew; shared caches of several makers take the others for more than that. */
+const NOT_FOR_SHARED_CACHES = new Set(['cache-control', 'surrogate-control', 'cdn-cache-control', 'x-accel-expires'])
 
 export interface Ours {
   readonly requestId: string
@@ -33,40 +34,55 @@ export interface Ours {
   readonly cookiesCanWait?: boolean
 }
 
-export function responseHeaders(
-  context: GatewayContext,
-  headers: IncomingHttpHeaders,
-  { requestId, signedIn, cookies: wanted, cookiesCanWait }: Ours,
-): OutgoingHttpHeaders {
-  const cookies = cookiesCanWait && isAsset(headers) ? [] : wanted
-  const { connection, 'set-cookie': setCookie, 'clear-site-data': cleared } = headers
-  const named = namedBy(connection)
-  const kept: OutgoingHttpHeaders = {}
-  for (const name in headers) {
-    if (!HOP_BY_HOP.has(name) && !named?.includes(name) && headers[name] !== undefined) kept[name] = headers[name]
+/** Names and values in turn. A value may be several, each of which is sent as a header of its own. */
+export type HeaderList = (string | string[])[]
+
+export type ResponseHeaders = (headers: IncomingHttpHeaders, ours: Ours) => HeaderList
+
+export function createResponseHeaders(
+  context: Pick<GatewayContext, 'settings' | 'cookies' | 'upstreams'>,
+): ResponseHeaders {
+  const transportSecurity = safetyHeaders(context)[TRANSPORT_SECURITY]
+  const forOneUser = createPrivateCaching()
+
+  return (headers, { requestId, signedIn, cookies: wanted, cookiesCanWait }) => {
+    const cookies = cookiesCanWait && wanted.length > 0 && isAsset(headers) ? [] : wanted
+    const isPersonal = signedIn || cookies.length > 0
+    const named = namedBy(headers.connection)
+    const kept: HeaderList = []
+    let hasId = false
+    let hasSecurity = transportSecurity === undefined
+    for (const name in headers) {
+      const value = headers[name]
+      if (value === undefined || HOP_BY_HOP.has(name) || named?.includes(name)) continue
+      if (name === 'set-cookie' || (isPersonal && NOT_FOR_SHARED_CACHES.has(name))) continue
+      if (name === 'clear-site-data' && clearsCookies(value)) continue
+      if (name === REQUEST_ID) hasId = true
+      else if (name === TRANSPORT_SECURITY) hasSecurity = true
+      kept.push(name, LOCATIONS.has(name) ? ownLocations(context, value) : value)
+    }
+    const theirs = headers['set-cookie']
+    if (theirs || cookies.length > 0) {
+      const setCookies = [theirs ?? []].flat().filter(cookie => !isOurCookie(context, cookie))
+      setCookies.push(...cookies)
+      if (setCookies.length > 0) kept.push('set-cookie', setCookies)
+    }
+    if (!hasId) kept.push(REQUEST_ID, requestId)
+    if (!hasSecurity && transportSecurity) kept.push(TRANSPORT_SECURITY, transportSecurity)
+    if (isPersonal) kept.push('cache-control', cookies.length > 0 ? 'no-store' : forOneUser(headers['cache-control']))
+    return kept
   }
-  const theirCookies = setCookie ? [setCookie].flat().filter(cookie => !isOurCookie(context, cookie)) : []
-  const setCookies = [...theirCookies, ...cookies]
-  if (setCookies.length > 0) kept['set-cookie'] = setCookies
-  else if (setCookie) delete kept['set-cookie']
-  if (cleared !== undefined && clearsCookies(cleared)) delete kept['clear-site-data']
-  for (const name of LOCATIONS) if (name in kept) kept[name] = ownLocations(context, headers[name])
-  kept[REQUEST_ID] ??= requestId
-  if (isSecure(context.settings))
-    kept['strict-transport-security'] ??= safetyHeaders(context)['strict-transport-security']
-  if (signedIn || cookies.length > 0) {
-    kept['cache-control'] = cookies.length > 0 ? 'no-store' : forOneUser(headers['cache-control'])
-    for (const name of FOR_SHARED_CACHES) if (name in kept) delete kept[name]
-  }
-  return kept
 }
 
-function ownLocations({ upstreams, settings }: GatewayContext, value: string | string[] | undefined): string[] {
-  return [value ?? ''].flat().map(location => ownLocation(location, upstreams.authorities, settings.BASE_URL))
+function ownLocations(
+  { upstreams, settings }: Pick<GatewayContext, 'settings' | 'upstreams'>,
+  value: string | string[],
+): string[] {
+  return [value].flat().map(location => ownLocation(location, upstreams.authorities, settings.BASE_URL))
 }
 
 /** Browsers keep what follows an empty name as a cookie without one, and send it back as if that were its name. */
-export function isOurCookie(context: GatewayContext, setCookie: string): boolean {
+export function isOurCookie(context: Pick<GatewayContext, 'cookies'>, setCookie: string): boolean {
   const [name = ''] = setCookie.replace(/^[\s=]+/, '').split(/[=;]/, 1)
   return ourCookies(context.cookies).has(name.trim().toLowerCase())
 }
@@ -82,9 +98,23 @@ function isAsset(headers: IncomingHttpHeaders): boolean {
   return /\bmax-age="?0*[1-9]|\bimmutable\b/i.test(cacheControl) && !/\bno-(store|cache)\b/i.test(cacheControl)
 }
 
+/** An application uses a few values again and again; one that makes up new ones must not fill our memory. */
+const MOST_REMEMBERED = 100
+
+function createPrivateCaching(): (cacheControl: string | undefined) => string {
+  const known = new Map<string, string>()
+  return (cacheControl = '') => {
+    const before = known.get(cacheControl)
+    if (before !== undefined) return before
+    const answer = withoutSharing(cacheControl)
+    if (known.size >= MOST_REMEMBERED) known.clear()
+    known.set(cacheControl, answer)
+    return answer
+  }
+}
+
 /** Without what invites shared caches. */
-function forOneUser(cacheControl: string | undefined): string {
-  if (cacheControl === undefined) return 'private'
+function withoutSharing(cacheControl: string): string {
   const directives = splitList(cacheControl).filter(directive => !/^(public|s-maxage|private)\b/i.test(directive))
   return directives.some(directive => /^no-store\b/i.test(directive))
     ? directives.join(', ')

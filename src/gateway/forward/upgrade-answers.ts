@@ -1,11 +1,11 @@
 // What somebody who asks for an upgrade is told, on a socket that node:http has given away: yes, no, or whatever else
 // the application has answered.
-import { type IncomingMessage, type OutgoingHttpHeaders, STATUS_CODES } from 'node:http'
+import { type IncomingMessage, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ObservedRequest } from '../../observe/observed-request.ts'
 import type { GatewayContext } from '../context.ts'
 import { REQUEST_ID } from '../http/request-id.ts'
-import { isOurCookie, type Ours, responseHeaders } from './response-headers.ts'
+import { type HeaderList, isOurCookie, type Ours } from './response-headers.ts'
 import { destroyAfter } from './socket-pair.ts'
 
 /** How long a refused client may take to read the answer and to close. */
@@ -50,7 +50,7 @@ export function refuse(socket: Socket, status: number, { observed, cookies = [],
 export function passOn(context: GatewayContext, answer: IncomingMessage, ours: Ours, socket: Socket): void {
   const lines = [statusLine(answer.statusCode ?? 502), 'connection: close']
   socket.resume()
-  socket.write(headOf([...lines, ...headerLines(responseHeaders(context, answer.headers, ours))]), 'latin1')
+  socket.write(headOf([...lines, ...headerLines(context.responseHeaders(answer.headers, ours))]), 'latin1')
   answer.pipe(socket)
   answer.once('end', () => destroyAfter(socket, FAREWELL_MS)).once('error', () => socket.destroy())
   destroyAfter(socket, REST_MS)
@@ -60,8 +60,11 @@ function statusLine(status: number): string {
   return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`
 }
 
-function headerLines(headers: OutgoingHttpHeaders): string[] {
-  return Object.entries(headers).flatMap(([name, value]) => [value ?? []].flat().map(one => `${name}: ${one}`))
+function headerLines(headers: HeaderList): string[] {
+  const lines: string[] = []
+  for (let i = 0; i < headers.length; i += 2)
+    for (const value of [headers[i + 1] ?? []].flat()) lines.push(`${headers[i]}: ${value}`)
+  return lines
 }
 
 function setCookies(cookies: readonly string[]): string[] {

@@ -134,7 +134,7 @@ const CONTENT_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-export function safetyHeaders(context: GatewayContext): Record<string, string> {
+export function safetyHeaders(context: Pick<GatewayContext, 'settings'>): Record<string, string> {
   return {
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
