@@ -14,6 +14,8 @@ export interface Sessions extends SessionListing {
   open(signedIn: SignedIn): Promise<{ ticket: string; loaded: LoadedSession }>
   /** The session of a ticket if it is at hand, proven and not due: the way of nearly every request, without waiting. */
   getCached(ticket: string): LoadedSession | undefined
+  /** Whether a session that was loaded earlier still is as it was, proven and not due, without waiting. */
+  isCurrent(loaded: LoadedSession): boolean
   /** The session of a ticket, its tokens refreshed if they were due. */
   getFresh(ticket: string): Promise<Refreshed>
   /** The session of a ticket as it is. */
@@ -75,6 +77,12 @@ export function createSessions(options: SessionsOptions): Sessions {
       if (!loaded || mustRefresh(loaded) || !providerOf(loaded.session)) return undefined
       noteVisit(loaded)
       return loaded
+    },
+
+    isCurrent(loaded) {
+      if (!stored.isHeld(loaded) || mustRefresh(loaded) || !providerOf(loaded.session)) return false
+      noteVisit(loaded)
+      return true
     },
 
     async getFresh(ticket) {

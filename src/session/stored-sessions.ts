@@ -17,6 +17,8 @@ import { identityOf } from './user-identity.ts'
 
 interface StoredSessions {
   create(session: Session, origin?: SignInOrigin): Promise<{ ticket: string; loaded: LoadedSession }>
+  /** Whether the store provably still holds it, without waiting. */
+  isHeld(loaded: LoadedSession): boolean
   /** From the cache, if the store provably still holds it. */
   getCached(ticket: string): LoadedSession | undefined
   /** From the cache or from the store. */
@@ -47,9 +49,13 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   const cache = createSessionCache(settings.SESSION_CACHE_SIZE)
   const read = createReader(options)
 
+  function isHeld({ key, version, expiresAt }: LoadedSession): boolean {
+    return expiresAt > now() && store.holds(key, version)
+  }
+
   function getCached(ticket: string): LoadedSession | undefined {
     const loaded = cache?.get(ticket)
-    return loaded && loaded.expiresAt > now() && store.holds(loaded.key, loaded.version) ? loaded : undefined
+    return loaded && isHeld(loaded) ? loaded : undefined
   }
 
   async function load(ticket: string): Promise<LoadedSession | undefined> {
@@ -61,6 +67,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   }
 
   return {
+    isHeld,
     getCached,
     load,
 

@@ -1,8 +1,11 @@
-// Streams whose sessions cannot be looked at: they stay, and the log says it once for each outage.
+// What open streams cost and when they end. Those whose sessions cannot be looked at stay, and the log says it once for each
+// outage.
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { MenshenError } from '../../src/errors.ts'
 import { createOpenStreams } from '../../src/gateway/forward/open-streams.ts'
+import type { Store } from '../../src/stores/store.ts'
+import { createScene, signedIn, tokens } from '../faults/doubles.ts'
 
 const OBSERVED = {
   requestId: 'a-request',
@@ -16,15 +19,18 @@ const OBSERVED = {
 test('100 open streams write one warning for an outage of the store, and one for the next', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] })
   let isAway = true
+  const { loaded } = await createScene()
+    .instance('one')
+    .open(signedIn(tokens('first')))
   const reported: string[] = []
   const getFresh = async () => {
     if (isAway) throw new MenshenError('store_unavailable', 'away')
     return undefined
   }
-  const streams = createOpenStreams({ getCached: () => undefined, getFresh }, code => reported.push(code))
+  const streams = createOpenStreams({ isCurrent: () => false, getFresh }, code => reported.push(code))
   t.after(() => streams.stop())
   let closed = 0
-  const open = () => streams.add(OBSERVED, 'ticket', () => closed++)
+  const open = () => streams.add(OBSERVED, 'ticket', loaded, () => closed++)
   const second = async () => {
     t.mock.timers.tick(1000)
     await new Promise(setImmediate)
@@ -40,4 +46,64 @@ test('100 open streams write one warning for an outage of the store, and one for
   isAway = true
   for (let n = 0; n < 5; n++) await second()
   assert.deepEqual(reported, ['streams_unchecked', 'streams_unchecked'])
+})
+
+test('10,000 open streams cost one timer and no read of the store, however small the cache; an ended session costs its own', async t => {
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  const setTimer = t.mock.method(globalThis, 'setInterval')
+  const asked = { read: 0, holds: 0 }
+  const counted = (store: Store): Store => ({
+    ...store,
+    read(key) {
+      asked.read++
+      return store.read(key)
+    },
+    holds(key, version) {
+      asked.holds++
+      return store.holds(key, version)
+    },
+  })
+  const scene = createScene({ through: counted })
+  const sessions = scene.instance('one')
+  const streams = createOpenStreams(sessions, () => {})
+  t.after(() => streams.stop())
+  const closed: string[] = []
+  const tickets: string[] = []
+  // The cache has room for a hundred of these sessions.
+  for (let user = 0; user < 1000; user++) {
+    const { ticket, loaded } = await sessions.open(signedIn(tokens(`user-${user}`)))
+    tickets.push(ticket)
+    for (let stream = 0; stream < 10; stream++) {
+      const forget = streams.add(OBSERVED, ticket, loaded, () => {
+        closed.push(ticket)
+        forget()
+      })
+    }
+  }
+  const seconds = async (count: number) => {
+    Object.assign(asked, { read: 0, holds: 0 })
+    for (let n = 0; n < count; n++) {
+      t.mock.timers.tick(1000)
+      await new Promise(setImmediate)
+    }
+  }
+  await seconds(5)
+  assert.deepEqual(asked, { read: 0, holds: 50_000 })
+  assert.equal(setTimer.mock.callCount(), 1)
+
+  const [ended = ''] = tickets
+  await scene.instance('another').close(ended)
+  await seconds(3)
+  assert.deepEqual(closed, Array(10).fill(ended))
+  assert.equal(asked.read, 10)
+
+  // A change that keeps the session is read once, and counts from then on.
+  const changed = await sessions.get(tickets[1] ?? '')
+  const stored = changed && (await scene.store.read(changed.key))
+  assert.ok(stored && (await scene.store.replace(stored.key, stored, stored.version)))
+  await seconds(3)
+  assert.equal(closed.length, 10)
+  assert.ok(asked.read <= 10, `${asked.read} reads`)
+  await seconds(3)
+  assert.equal(asked.read, 0)
 })

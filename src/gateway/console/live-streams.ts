@@ -5,6 +5,7 @@ import type { GatewayContext } from '../context.ts'
 import { watchCaller } from '../forward/open-streams.ts'
 import { busyAnswer, safetyHeaders } from '../http/page-answers.ts'
 import type { Visit } from '../http/request.ts'
+import { createWatchList, type Watched } from '../slow-clients/watch-list.ts'
 
 /** What a page is told: the name of the event, and its content. */
 export type Message = readonly [name: string, data: unknown]
@@ -19,18 +20,26 @@ const EVERY_MS = 5000
 /** Beyond this somebody has forgotten to close something. */
 const MOST_OPEN = 100
 
+interface Live extends Watched {
+  tell(): void
+  close(): void
+}
+
+type OpenLives = ReturnType<typeof createWatchList<Live>>
+
 export function createLiveStreams(): LiveStreams {
-  const open = new Set<() => void>()
+  const lives = createWatchList<Live>(EVERY_MS, live => live.tell())
   return {
     open(context, visit, caller, news) {
-      if (open.size >= MOST_OPEN) return busyAnswer(context, visit)
+      if (lives.items.length >= MOST_OPEN) return busyAnswer(context, visit)
       visit.observed.isStream = true
       const headers = new Headers({ ...safetyHeaders(context), 'content-type': 'text/event-stream; charset=utf-8' })
       for (const cookie of caller.cookies) headers.append('set-cookie', cookie)
-      return new Response(stream(context, visit, caller, news, open), { headers })
+      return new Response(stream(context, visit, caller, news, lives), { headers })
     },
     end() {
-      for (const close of open) close()
+      for (const live of [...lives.items]) live.close()
+      lives.stop()
     },
   }
 }
@@ -40,13 +49,14 @@ function stream(
   visit: Visit,
   caller: SignedInCaller,
   news: () => Promise<readonly Message[]>,
-  open: Set<() => void>,
+  lives: OpenLives,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   let end = () => {}
   return new ReadableStream({
     start(controller) {
       let isTelling = false
+      let isOpen = true
       async function tell(): Promise<void> {
         // A reader that is slower than the news gets the next ones only.
         if (isTelling || (controller.desiredSize ?? 0) <= -1) return
@@ -55,22 +65,22 @@ function stream(
         const messages = await news().catch(() => [])
         isTelling = false
         const text = messages.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join('')
-        if (open.has(close)) controller.enqueue(encoder.encode(text || ': nothing new\n\n'))
+        if (isOpen) controller.enqueue(encoder.encode(text || ': nothing new\n\n'))
       }
-      const timer = setInterval(() => void tell(), EVERY_MS)
-      const forget = watchCaller(context, visit, caller, () => close())
+      const live = { tell: () => void tell(), close, place: 0 }
+      const forget = watchCaller(context, visit, caller, close)
       end = () => {
-        clearInterval(timer)
+        isOpen = false
         forget?.()
-        open.delete(close)
+        lives.remove(live)
       }
       function close(): void {
-        if (!open.has(close)) return
+        if (!isOpen) return
         end()
         controller.close()
       }
-      open.add(close)
-      void tell()
+      lives.add(live)
+      live.tell()
     },
     cancel: () => end(),
   })

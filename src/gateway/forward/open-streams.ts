@@ -2,6 +2,7 @@
 import { factsOf } from '../../errors.ts'
 import type { Report } from '../../events.ts'
 import { during, type ObservedRequest } from '../../observe/observed-request.ts'
+import type { LoadedSession } from '../../session/session-cache.ts'
 import type { Sessions } from '../../session/sessions.ts'
 import type { Caller } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
@@ -11,7 +12,7 @@ import { createWatchList, type Watched } from '../slow-clients/watch-list.ts'
 
 export interface OpenStreams {
   /** Watches the stream that a request has opened, until the returned function is called. */
-  add(observed: ObservedRequest, ticket: string, close: () => void): () => void
+  add(observed: ObservedRequest, ticket: string, loaded: LoadedSession, close: () => void): () => void
   /** The same for whoever has no session: `isValid` says whether they may still have it. */
   addChecked(observed: ObservedRequest, isValid: () => Promise<boolean>, close: () => void): () => void
   stop(): void
@@ -26,11 +27,13 @@ export function watchCaller(
 ): (() => void) | undefined {
   if (isValid) return streams.addChecked(observed, isValid, close)
   const ticket = loaded && readCookie(headers.cookie, cookies.session)
-  return ticket ? streams.add(observed, ticket, close) : undefined
+  return ticket ? streams.add(observed, ticket, loaded, close) : undefined
 }
 
 interface Stream extends Watched {
   readonly observed: ObservedRequest
+  /** Whether it is known without asking anybody; most are, as long as nothing has changed. */
+  isCurrent?(): boolean
   isValid(): Promise<boolean>
   close(): void
   isWatched: boolean
@@ -38,24 +41,28 @@ interface Stream extends Watched {
 
 const LOOK_EVERY_MS = 1000
 
-export function createOpenStreams(sessions: Pick<Sessions, 'getCached' | 'getFresh'>, report: Report): OpenStreams {
+export function createOpenStreams(sessions: Pick<Sessions, 'isCurrent' | 'getFresh'>, report: Report): OpenStreams {
   const streams = createWatchList<Stream>(LOOK_EVERY_MS, stream => {
-    if (!stream.isWatched) void watch(stream)
+    if (!stream.isWatched && !isAsItWas(stream)) void watch(stream)
   })
   let isStoreAway = false
+
+  function isAsItWas(stream: Stream): boolean {
+    try {
+      const isCurrent = stream.isCurrent?.() ?? false
+      if (isCurrent) isStoreAway = false
+      return isCurrent
+    } catch {
+      // The store fails: `watch` tells of it.
+      return false
+    }
+  }
 
   /** Each by itself: a refresh that takes its time must not keep the streams of others open. */
   async function watch(stream: Stream): Promise<void> {
     stream.isWatched = true
     if (!(await during(stream.observed, () => isOpen(stream)))) stream.close()
     stream.isWatched = false
-  }
-
-  /** An open stream keeps its session refreshed. */
-  async function hasSession(ticket: string): Promise<boolean> {
-    if (sessions.getCached(ticket)) return true
-    const current = await sessions.getFresh(ticket)
-    return current !== undefined && current !== 'ended'
   }
 
   /** A store or a provider that cannot answer proves nothing: the stream stays. */
@@ -72,15 +79,29 @@ export function createOpenStreams(sessions: Pick<Sessions, 'getCached' | 'getFre
     }
   }
 
-  function addChecked(observed: ObservedRequest, isValid: () => Promise<boolean>, close: () => void): () => void {
-    const stream = { observed, isValid, close, isWatched: false, place: 0 }
+  function add(stream: Stream): () => void {
     streams.add(stream)
     return () => streams.remove(stream)
   }
 
+  /** An open stream keeps its session refreshed, and in the memory of this process, whatever else the cache has to hold. */
+  function sessionOf(ticket: string, opened: LoadedSession): Pick<Stream, 'isCurrent' | 'isValid'> {
+    let loaded = opened
+    return {
+      isCurrent: () => sessions.isCurrent(loaded),
+      async isValid() {
+        const latest = await sessions.getFresh(ticket)
+        if (latest === undefined || latest === 'ended') return false
+        loaded = latest
+        return true
+      },
+    }
+  }
+
   return {
-    add: (observed, ticket, close) => addChecked(observed, () => hasSession(ticket), close),
-    addChecked,
+    add: (observed, ticket, loaded, close) =>
+      add({ ...sessionOf(ticket, loaded), observed, close, isWatched: false, place: 0 }),
+    addChecked: (observed, isValid, close) => add({ isValid, observed, close, isWatched: false, place: 0 }),
     stop: () => streams.stop(),
   }
 }
