@@ -1,6 +1,6 @@
 // When a session was last seen, for the console: noted now and then, without holding anybody up.
 import { factsOf } from '../errors.ts'
-import { newPublicPart, withPublicPart } from './public-part.ts'
+import { newPublicPart, publicPartOf, withSeenAt } from './public-part.ts'
 import type { LoadedSession } from './session-cache.ts'
 import { sessionFacts } from './session-facts.ts'
 import type { StoredSessionsOptions } from './stored-sessions.ts'
@@ -17,10 +17,13 @@ export function createLastSeen({
 }: StoredSessionsOptions): (loaded: LoadedSession) => void {
   const noting = new Set<string>()
 
-  async function note({ key, session, signedInAt, origin }: LoadedSession): Promise<void> {
-    const publicPart = newPublicPart(session, { signedInAt, seenAt: now() }, origin)
+  async function note({ key, session, signedInAt }: LoadedSession): Promise<void> {
+    const seenAt = now()
     const stored = await store.read(key)
-    const entry = stored && withPublicPart(stored, publicPart, key, await keyring.current())
+    if (!stored) return
+    const keys = await keyring.current()
+    const publicPart = publicPartOf(stored, key, keys) ?? newPublicPart(session, { signedInAt, seenAt })
+    const entry = withSeenAt(stored, publicPart, seenAt, key, keys)
     if (entry) await store.replace(key, entry, stored.version)
   }
 

@@ -66,9 +66,17 @@ export function publicPartOf(entry: Entry, key: string, keys: DataKeys): PublicP
   return parts && decodeJson(publicPartSchema, unseal(keys.publicPart, parts.publicPart, key))
 }
 
-/** The same session with another public part, without its ticket; `undefined` if its format is none that we know. */
-export function withPublicPart(entry: Entry, publicPart: PublicPart, key: string, keys: DataKeys): Entry | undefined {
+/** The same session, seen at this moment, without its ticket; `undefined` if its format is none that we know. */
+export function withSeenAt(
+  entry: Entry,
+  publicPart: PublicPart,
+  seenAt: number,
+  key: string,
+  keys: DataKeys,
+): Entry | undefined {
   const parts = unpackRecord(entry.value)
-  const sealed = sealPublicPart(publicPart, key, keys)
-  return parts && { ...entry, since: publicPart.signedInAt, value: packRecord({ ...parts, publicPart: sealed }) }
+  if (!parts) return undefined
+  const seen = { ...parts, publicPart: sealPublicPart({ ...publicPart, seenAt }, key, keys) }
+  const value = packRecord(parts.seenAt === undefined ? seen : { ...seen, seenAt })
+  return { ...entry, since: publicPart.signedInAt, value }
 }

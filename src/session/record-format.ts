@@ -1,18 +1,26 @@
-// What is kept in the store says which format it has, in its first byte, and is read by a schema.
+// What is kept in the store says which format it has, in its first byte, and is read strictly.
 //
-//   a session        1 byte format, 4 bytes length of the public part, the public part, the sealed part
+//   a session        1 byte format, 8 bytes when it was last seen, 4 bytes length of the public part, the public part,
+//                    the sealed part
+//   … formerly (1)   without the time, which was in the public part alone
 //   everything else  1 byte format, what was sealed
 //
-// Formerly there was no such byte. A session then began with its length, whose first byte was always 0; whether anything
+// At first there was no such byte. A session then began with its length, whose first byte was always 0; whether anything
 // else has the byte, its seal tells.
 import type { z } from 'zod'
 import { seal, unseal } from './sealing.ts'
 
+/** Of everything but sessions. */
 const FORMAT = 1
-const FORMER_FORMAT = 0
+const SESSION_FORMAT = 2
+const JSON_FORMAT = 1
+const FIRST_FORMAT = 0
+const TIME_BYTES = 8
 const LENGTH_BYTES = 4
 
-interface RecordParts {
+/** `seenAt` stands beside the public part, so that nobody has to open that for it; formerly it did not. */
+export interface RecordParts {
+  readonly seenAt?: number
   readonly publicPart: Uint8Array
   readonly sealedPart: Uint8Array
 }
@@ -21,22 +29,38 @@ export function isNewerFormat(value: Uint8Array): boolean {
   return (value[0] ?? 0) > FORMAT
 }
 
-export function packRecord({ publicPart, sealedPart }: RecordParts): Buffer {
-  const head = Buffer.alloc(1 + LENGTH_BYTES)
-  head.writeUInt8(FORMAT)
-  head.writeUInt32BE(publicPart.length, 1)
-  return Buffer.concat([head, publicPart, sealedPart])
+export function isNewerSession(value: Uint8Array): boolean {
+  return (value[0] ?? 0) > SESSION_FORMAT
+}
+
+/** Without `seenAt` in the format that the sealed part was written for. */
+export function packRecord({ seenAt, publicPart, sealedPart }: RecordParts): Buffer {
+  const lengthAt = seenAt === undefined ? 1 : 1 + TIME_BYTES
+  const start = lengthAt + LENGTH_BYTES
+  const record = Buffer.allocUnsafe(start + publicPart.length + sealedPart.length)
+  record[0] = seenAt === undefined ? JSON_FORMAT : SESSION_FORMAT
+  if (seenAt !== undefined) record.writeDoubleBE(seenAt, 1)
+  record.writeUInt32BE(publicPart.length, lengthAt)
+  record.set(publicPart, start)
+  record.set(sealedPart, start + publicPart.length)
+  return record
 }
 
 /** `undefined` if the format is none that we know. */
 export function unpackRecord(value: Uint8Array): RecordParts | undefined {
   const format = value[0]
-  if (format !== FORMAT && format !== FORMER_FORMAT) return undefined
-  const lengthAt = format === FORMAT ? 1 : 0
+  if (format === SESSION_FORMAT) return unpackFrom(value, 1 + TIME_BYTES)
+  if (format === JSON_FORMAT) return unpackFrom(value, 1)
+  return format === FIRST_FORMAT ? unpackFrom(value, 0) : undefined
+}
+
+function unpackFrom(value: Uint8Array, lengthAt: number): RecordParts | undefined {
   const start = lengthAt + LENGTH_BYTES
   if (value.length < start) return undefined
-  const end = start + Buffer.from(value.buffer, value.byteOffset + lengthAt, LENGTH_BYTES).readUInt32BE()
-  return { publicPart: value.subarray(start, end), sealedPart: value.subarray(end) }
+  const bytes = Buffer.from(value.buffer, value.byteOffset, value.length)
+  const end = start + bytes.readUInt32BE(lengthAt)
+  const parts = { publicPart: bytes.subarray(start, end), sealedPart: bytes.subarray(end) }
+  return lengthAt > 1 ? { seenAt: bytes.readDoubleBE(1), ...parts } : parts
 }
 
 export function sealValue(key: Uint8Array, plain: Uint8Array, place: string): Buffer {

@@ -1,7 +1,6 @@
 // What a session is: the record of the specification, and the entry that holds it together with its public part.
 
 import { createHmac } from 'node:crypto'
-import { z } from 'zod'
 import { roleOf } from '../access/roles.ts'
 import type { ProviderSession } from '../provider/oidc/provider-session.ts'
 import type { TokenSet } from '../provider/token-answer.ts'
@@ -9,9 +8,9 @@ import type { UserFacts, UserInfo } from '../provider/user-facts.ts'
 import type { Role, RoleConfig } from '../settings/config/config-file.ts'
 import type { Entry } from '../stores/store.ts'
 import { type PublicPart, type SignInOrigin, sealPublicPart } from './public-part.ts'
-import { decodeJson, encodeJson, packRecord, unpackRecord } from './record-format.ts'
-import { seal, unseal } from './sealing.ts'
-import { recordKey, sealingKey } from './ticket.ts'
+import { packRecord } from './record-format.ts'
+import { sealSession } from './sealed-part.ts'
+import { recordKey } from './ticket.ts'
 
 /** The specification's session record, key by key, and below them what is our own. */
 export interface Session {
@@ -37,32 +36,6 @@ export interface DataKeys {
   /** Seals the public parts that the console lists. */
   readonly publicPart: Uint8Array
 }
-
-const userInfoSchema: z.ZodType<UserInfo> = z
-  .object({
-    sub: z.string(),
-    ou_id: z.string(),
-    nickname: z.string(),
-    phone_number: z.string(),
-    ou_name: z.string(),
-    email: z.string(),
-    username: z.string(),
-  })
-  .catchall(z.string())
-
-const sessionSchema: z.ZodType<Session> = z.object({
-  isAuthenticated: z.literal(true),
-  accessToken: z.string(),
-  refreshToken: z.string().exactOptional(),
-  tokenIssuedAt: z.number(),
-  tokenExpiresIn: z.number(),
-  userInfo: userInfoSchema,
-  userRole: z.string(),
-  provider: z.string().exactOptional(),
-  providerSession: z.object({ issuer: z.string(), sid: z.string() }).exactOptional(),
-  idToken: z.string().exactOptional(),
-  groups: z.array(z.string()).exactOptional(),
-})
 
 /** Every session can be listed under this label. */
 export const SESSION_LABEL = 'session'
@@ -145,8 +118,9 @@ export function toEntry(
   const key = recordKey(ticket)
   return {
     value: packRecord({
+      seenAt: publicPart.seenAt,
       publicPart: sealPublicPart(publicPart, key, keys),
-      sealedPart: seal(sealingKey(ticket), encodeJson(session), key),
+      sealedPart: sealSession(session, publicPart.signedInAt, ticket, key),
     }),
     expiresAt: sessionEndsAt(session, publicPart.signedInAt, maxHours),
     labels: labelsOf(session, keys),
@@ -190,10 +164,4 @@ export function labelOf(kind: 'sub' | 'username' | 'sid', value: string, keys: D
 /** Two providers may use the same session id. */
 export function providerSessionLabel({ issuer, sid }: ProviderSession, keys: DataKeys): string {
   return PROVIDER_SESSION_PREFIX + labelOf('sid', JSON.stringify([issuer, sid]), keys)
-}
-
-/** `undefined` if the ticket does not open it. */
-export function sessionOf(entry: Entry, ticket: string): Session | undefined {
-  const parts = unpackRecord(entry.value)
-  return parts && decodeJson(sessionSchema, unseal(sealingKey(ticket), parts.sealedPart, recordKey(ticket)))
 }

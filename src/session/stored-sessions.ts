@@ -7,11 +7,12 @@ import type { TokenSet } from '../provider/token-answer.ts'
 import type { Settings } from '../settings/read.ts'
 import type { Store, Stored } from '../stores/store.ts'
 import type { DataKeyring } from './keys/data-keys.ts'
-import { newPublicPart, originOf, publicPartOf, type SignInOrigin } from './public-part.ts'
-import { isNewerFormat } from './record-format.ts'
+import { newPublicPart, originOf, type PublicPart, publicPartOf, type SignInOrigin } from './public-part.ts'
+import { isNewerSession, unpackRecord } from './record-format.ts'
+import { openSession } from './sealed-part.ts'
 import { createSessionCache, type LoadedSession } from './session-cache.ts'
 import { shortKey } from './session-facts.ts'
-import { latestEnd, type Session, sameTokens, sessionEndsAt, sessionOf, toEntry, withTokens } from './session-record.ts'
+import { latestEnd, type Session, sameTokens, sessionEndsAt, toEntry, withTokens } from './session-record.ts'
 import { isTicket, newTicket, recordKey } from './ticket.ts'
 import { identityOf } from './user-identity.ts'
 
@@ -36,7 +37,7 @@ export type Change = { readonly tokens: TokenSet } | { readonly until: number }
 export interface StoredSessionsOptions {
   readonly store: Store
   readonly keyring: DataKeyring
-  readonly settings: Pick<Settings, 'SESSION_MAX_HOURS' | 'SESSION_CACHE_SIZE'>
+  readonly settings: Pick<Settings, 'SESSION_MAX_HOURS' | 'SESSION_CACHE_SIZE' | 'SESSION_CACHE_MB'>
   /** Absent where there is one provider. */
   readonly scopedName?: ScopedName
   readonly now: () => number
@@ -46,7 +47,7 @@ export interface StoredSessionsOptions {
 export function createStoredSessions(options: StoredSessionsOptions): StoredSessions {
   const { store, keyring, settings, now } = options
   const maxHours = settings.SESSION_MAX_HOURS
-  const cache = createSessionCache(settings.SESSION_CACHE_SIZE)
+  const cache = createSessionCache(settings)
   const read = createReader(options)
 
   function isHeld({ key, version, expiresAt }: LoadedSession): boolean {
@@ -60,10 +61,16 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
 
   async function load(ticket: string): Promise<LoadedSession | undefined> {
     const stored = await store.read(recordKey(ticket))
-    const loaded = stored && (await read(stored, ticket))
-    if (loaded) cache?.set(ticket, loaded)
+    const opened = stored && (await read.session(stored, ticket))
+    if (opened) cache?.set(ticket, opened.loaded, opened.bytes)
     else cache?.delete(ticket)
-    return loaded
+    return opened?.loaded
+  }
+
+  /** Where somebody signed in from stays as it is. */
+  async function originIn(key: string): Promise<SignInOrigin> {
+    const stored = await store.read(key)
+    return originOf((stored && (await read.publicPart(stored))) ?? {})
   }
 
   return {
@@ -91,14 +98,14 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       while (latest) {
         // A late loser must not overwrite newer tokens.
         if (!sameTokens(latest.session, seen.session)) return latest
-        const { signedInAt, origin } = latest
-        const publicPart = newPublicPart(latest.session, { signedInAt, seenAt: now() }, origin)
+        const { key, signedInAt } = latest
+        const publicPart = newPublicPart(latest.session, { signedInAt, seenAt: now() }, await originIn(key))
         const session = 'tokens' in change ? withTokens(latest.session, change.tokens) : latest.session
         const entry = toEntry(ticket, session, publicPart, maxHours, await keyring.current())
         const until = 'until' in change ? Math.min(change.until, latestEnd(signedInAt, maxHours)) : 0
         const kept = { ...entry, expiresAt: Math.max(entry.expiresAt, until) }
         // Only if still there: a sign-out during the refresh must win.
-        const replaced = await store.replace(latest.key, kept, latest.version)
+        const replaced = await store.replace(key, kept, latest.version)
         latest = await load(ticket)
         if (replaced) return latest
       }
@@ -112,8 +119,9 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       if (!(await store.read(key))) return undefined
       // Of parallel callers one gets it, with the latest tokens: a refresh may just have saved them.
       const entry = await store.take(key)
-      const session = entry && sessionOf(entry, ticket)
-      return session && { key, session }
+      const parts = entry && unpackRecord(entry.value)
+      const opened = parts && openSession(parts, ticket, key)
+      return opened && { key, session: opened.session }
     },
   }
 }
@@ -124,28 +132,48 @@ function justBegun({ tokenIssuedAt }: Session) {
 
 const asItIs: ScopedName = (_provider, name) => name
 
-type Reader = (stored: Stored, ticket: string) => Promise<LoadedSession | undefined>
+interface Reader {
+  /** With how many bytes it took. */
+  session(stored: Stored, ticket: string): Promise<{ loaded: LoadedSession; bytes: number } | undefined>
+  publicPart(stored: Stored): Promise<PublicPart | undefined>
+}
 
 function createReader({ keyring, settings, scopedName = asItIs, report }: StoredSessionsOptions): Reader {
   let told = false
-  return async (stored, ticket) => {
-    const session = sessionOf(stored, ticket)
-    if (!session) {
-      const isNewer = isNewerFormat(stored.value)
-      if (!isNewer) report('record_unreadable', { session: shortKey(stored.key) })
-      else if (!told) report('newer_format', { record: 'session' })
-      told ||= isNewer
-      return undefined
-    }
-    const { key, version } = stored
-    const publicPart =
-      publicPartOf(stored, key, keyring.latest() ?? (await keyring.current())) ??
-      // Other instances may use other keys by now; without any that open it, its beginning is not known any more.
-      publicPartOf(stored, key, await keyring.current()) ??
-      newPublicPart(session, justBegun(session))
-    const { signedInAt, seenAt } = publicPart
-    const expiresAt = sessionEndsAt(session, signedInAt, settings.SESSION_MAX_HOURS)
-    const who = identityOf(session, scopedName)
-    return { key, version, expiresAt, signedInAt, seenAt, origin: originOf(publicPart), session, who }
+
+  function tell(stored: Stored): void {
+    const isNewer = isNewerSession(stored.value)
+    if (!isNewer) report('record_unreadable', { session: shortKey(stored.key) })
+    else if (!told) report('newer_format', { record: 'session' })
+    told ||= isNewer
+  }
+
+  async function publicPart(stored: Stored): Promise<PublicPart | undefined> {
+    const latest = keyring.latest()
+    return (
+      (latest && publicPartOf(stored, stored.key, latest)) ??
+      // Other instances may use other keys by now.
+      publicPartOf(stored, stored.key, await keyring.current())
+    )
+  }
+
+  return {
+    publicPart,
+    async session(stored, ticket) {
+      const { key, version } = stored
+      const parts = unpackRecord(stored.value)
+      const opened = parts && openSession(parts, ticket, key)
+      if (!opened) {
+        tell(stored)
+        return undefined
+      }
+      const { session, bytes } = opened
+      const { signedInAt = session.tokenIssuedAt, seenAt = session.tokenIssuedAt } =
+        // Formerly the times were in the public part alone; without keys that open it, its beginning is not known any more.
+        opened.signedInAt === undefined ? ((await publicPart(stored)) ?? {}) : { ...opened, seenAt: parts.seenAt }
+      const expiresAt = sessionEndsAt(session, signedInAt, settings.SESSION_MAX_HOURS)
+      const who = identityOf(session, scopedName)
+      return { loaded: { key, version, expiresAt, signedInAt, seenAt, session, who, told: undefined }, bytes }
+    },
   }
 }

@@ -19,7 +19,7 @@ export function identityOf(claimed: Claimed, scoped: ScopedName): Identity {
   return {
     role: userRole,
     username: scoped(provider, userInfo.username),
-    groups: groups.map(group => scoped(provider, group)),
+    groups: groups.length === 0 ? NO_GROUPS : groups.map(group => scoped(provider, group)),
     sub: scoped(provider, userInfo.sub),
     ...(provider === undefined ? {} : { provider }),
   }

@@ -73,9 +73,14 @@ const SESSION_ROWS = {
   }),
   SESSION_CACHE_SIZE: required({
     ...kind.wholeNumber(0, 10_000_000, 'a number of sessions'),
-    default: '10000',
+    default: '100000',
+    sentence: 'How many opened sessions a process keeps in memory at most; the store is still asked about each.',
+  }),
+  SESSION_CACHE_MB: required({
+    ...kind.wholeNumber(0, 1_000_000, 'a number of megabytes'),
+    default: '256',
     sentence:
-      'How many opened sessions a process keeps in memory (about 2 KB each); the store is still asked about each.',
+      'How much memory they may take, and at most a third of what Node may use. An ordinary session takes about 1 KB, another one with the signed JWT for applications, and its tokens if they are long.',
   }),
 } satisfies Rows
 

@@ -74,6 +74,7 @@ export function createScene({ keep = false, parallel = 64, through = store => st
         PROVIDER_PARALLEL_CALLS: parallel,
         SESSION_MAX_HOURS: 168,
         SESSION_CACHE_SIZE: 100,
+        SESSION_CACHE_MB: 1,
       },
       now,
       report,

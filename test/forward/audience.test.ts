@@ -48,7 +48,9 @@ test('an assertion is made once for a session and an application, and used until
   assert.equal(await ask('/', scene.upstream), first)
   assert.equal(await ask('/wiki', wiki), ofWiki)
   assert.notEqual(first, ofWiki)
-  scene.passSeconds(121)
+  scene.passSeconds(239)
+  assert.equal(await ask('/', scene.upstream), first)
+  scene.passSeconds(2)
   assert.notEqual(await ask('/', scene.upstream), first)
 })
 

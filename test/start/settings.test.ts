@@ -87,6 +87,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   JWKS_URL: ['jwks.json', 'ftp://idp.example.com/jwks.json', 'file:///etc/passwd'],
   SESSION_MAX_HOURS: ['0', '8761', '1.5'],
   SESSION_CACHE_SIZE: ['-1', '10000001', 'big'],
+  SESSION_CACHE_MB: ['-1', '1000001', '1.5', 'big'],
   RATE_LIMIT_PER_MINUTE: ['-1', '1000001', 'many'],
   METRICS_FROM: ['localhost', '10.0.0.0/33', 'none,127.0.0.1', 'all'],
   APP_NAME: ['名'.repeat(61)],

@@ -15,13 +15,15 @@ export interface Encoded {
 
 /** Cut between two characters, so that what is left can still be decoded. */
 export function encodeBounded(text: string, encode: (text: string) => string): Encoded {
+  const whole = encode(text.toWellFormed())
+  if (whole.length <= LONGEST_VALUE) return { value: whole, isCut: false }
   let value = ''
   for (const character of text.toWellFormed()) {
     const encoded = encode(character)
-    if (value.length + encoded.length > LONGEST_VALUE) return { value, isCut: true }
+    if (value.length + encoded.length > LONGEST_VALUE) break
     value += encoded
   }
-  return { value, isCut: false }
+  return { value, isCut: true }
 }
 
 /** Separated by commas, which no name can bring in; cut between two names, for half of one could be another. */

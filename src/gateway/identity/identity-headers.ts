@@ -2,16 +2,17 @@
 import type { Report } from '../../events.ts'
 import { during, type ObservedRequest } from '../../observe/observed-request.ts'
 import type { SigningKeys } from '../../session/keys/signing-keys.ts'
-import type { LoadedSession } from '../../session/session-cache.ts'
+import type { LoadedSession, Told } from '../../session/session-cache.ts'
 import { knownFacts } from '../../session/session-facts.ts'
 import type { Claimed } from '../../session/user-identity.ts'
 import type { Settings } from '../../settings/read.ts'
+import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
 import { type Encoded, encodeBounded, encodeNames, printable } from './encoded-text.ts'
 import { createPublishedKeys, type KeySet } from './published-keys.ts'
 import { createAssertions } from './sign-assertion.ts'
 
 /** Whoever a request is for: a user with a session, or a machine with a token. */
-export interface Identified extends Pick<LoadedSession, 'who'>, Partial<Pick<LoadedSession, 'key'>> {
+export interface Identified extends Pick<LoadedSession, 'who' | 'told'>, Partial<Pick<LoadedSession, 'key'>> {
   readonly session: Claimed
 }
 
@@ -25,7 +26,7 @@ export interface Identities {
     identified: Identified | undefined,
     audience: string,
     observed: ObservedRequest,
-  ): IdentityHeaders | Promise<IdentityHeaders>
+  ): MaybePromise<IdentityHeaders>
   publicKeys(): Promise<KeySet>
 }
 
@@ -36,30 +37,24 @@ interface IdentityParts {
   readonly report: Report
 }
 
-interface ReusableHeaders {
-  readonly headers: IdentityHeaders
-  readonly until: number
-}
-
-/** An assertion is made once and used for this long, so that the last request still has time to be judged. */
-const REUSED_MS = 120_000
+/** An assertion lives for five minutes. It is used for four, so that the last request still has time to be judged. */
+const REUSED_MS = 240_000
 
 export function createIdentities({ settings, keys, now, report }: IdentityParts): Identities {
   const { IDENTITY_USER, IDENTITY_EMAIL, IDENTITY_NAME, IDENTITY_ROLE, IDENTITY_ASSERTION } = settings
   const names = [IDENTITY_USER, IDENTITY_EMAIL, IDENTITY_NAME, IDENTITY_ROLE, IDENTITY_ASSERTION]
   const nobody: IdentityHeaders = Object.fromEntries(names.map(name => [name, '']))
   const assertions = createAssertions(settings.BASE_URL, keys, now)
-  /** By audience. */
-  const made = new WeakMap<Identified, Map<string, ReusableHeaders>>()
 
-  async function make(identified: Identified, audience: string): Promise<IdentityHeaders> {
-    const { token, leftOut } = await assertions.sign(identified, audience)
-    for (const claim of leftOut)
-      report('identity_cut', { ...knownFacts(identified), header: IDENTITY_ASSERTION, claim })
-    const headers = { ...plainHeaders(identified), [IDENTITY_ASSERTION]: token }
-    const before = made.get(identified) ?? new Map<string, ReusableHeaders>()
-    made.set(identified, before.set(audience, { headers, until: now() + REUSED_MS }))
-    return headers
+  function make(identified: Identified, audience: string): MaybePromise<IdentityHeaders> {
+    return andThen(assertions.sign(identified, audience), ({ token, leftOut }) => {
+      for (const claim of leftOut)
+        report('identity_cut', { ...knownFacts(identified), header: IDENTITY_ASSERTION, claim })
+      const headers = { ...plainHeaders(identified), [IDENTITY_ASSERTION]: token }
+      const next = without(identified.told, audience)
+      identified.told = { audience, headers, until: now() + REUSED_MS, next }
+      return headers
+    })
   }
 
   function plainHeaders(identified: Identified): IdentityHeaders {
@@ -81,11 +76,22 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
     names: new Set(names),
     headersFor(identified, audience, observed) {
       if (!identified) return nobody
-      const known = made.get(identified)?.get(audience)
+      const known = toldTo(identified, audience)
       return known && now() < known.until ? known.headers : during(observed, () => make(identified, audience))
     },
     publicKeys: createPublishedKeys(keys, now),
   }
+}
+
+function toldTo({ told }: Identified, audience: string): Told | undefined {
+  let found = told
+  while (found && found.audience !== audience) found = found.next
+  return found
+}
+
+function without(told: Told | undefined, audience: string): Told | undefined {
+  if (!told || told.audience === audience) return told?.next
+  return { ...told, next: without(told.next, audience) }
 }
 
 /** With forward-auth there is one application, and the proxy in front serves it. */

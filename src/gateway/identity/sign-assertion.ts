@@ -1,11 +1,12 @@
 // The assertion: who is there, signed for one application alone, for a few minutes.
-import { SignJWT } from 'jose'
-import type { SigningKeys } from '../../session/keys/signing-keys.ts'
+import { sign } from 'node:crypto'
+import type { SigningKey, SigningKeys } from '../../session/keys/signing-keys.ts'
 import type { Identity } from '../../session/user-identity.ts'
+import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
 import type { Identified } from './identity-headers.ts'
 
 interface Assertions {
-  sign(identified: Identified, audience: string): Promise<Assertion>
+  sign(identified: Identified, audience: string): MaybePromise<Assertion>
 }
 
 interface Assertion {
@@ -21,25 +22,39 @@ const LONGEST_GROUPS_BYTES = 1024
 
 export function createAssertions(issuer: string, keys: SigningKeys, now: () => number): Assertions {
   return {
-    async sign({ session: { userInfo }, who }, audience) {
+    sign({ session: { userInfo }, who }, audience) {
       const { role, username, sub, provider } = who
       const groups = groupsThatFit(who)
       const all = Object.entries({ ...userInfo, username, sub, role, ...(provider && { provider }) })
       const tooLong = all.filter(([, value]) => isTooLong(value)).map(([name]) => name)
-      const claims = { ...Object.fromEntries(all.filter(([name]) => !tooLong.includes(name))), groups }
+      const fitting = tooLong.length === 0 ? all : all.filter(([name]) => !tooLong.includes(name))
       const leftOut = groups.length < who.groups.length ? [...tooLong, 'groups'] : tooLong
-      const { id, key } = await keys.current()
-      const seconds = Math.floor(now() / 1000)
-      const token = await new SignJWT(claims)
-        .setProtectedHeader({ alg: 'ES256', kid: id })
-        .setIssuer(issuer)
-        .setAudience(audience)
-        .setIssuedAt(seconds)
-        .setExpirationTime(seconds + LIFE_SECONDS)
-        .sign(key)
-      return { token, leftOut }
+      const iat = Math.floor(now() / 1000)
+      const claims = {
+        ...Object.fromEntries(fitting),
+        groups,
+        iss: issuer,
+        aud: audience,
+        iat,
+        exp: iat + LIFE_SECONDS,
+      }
+      return andThen(keys.latest() ?? keys.current(), key => ({ token: compactJws(claims, key), leftOut }))
     },
   }
+}
+
+/**
+ * RFC 7515. By hand, because jose signs through WebCrypto: that takes more than twice the time (170 µs against 75, where the
+ * signature itself is 60), and a promise. Whoever verifies it does so with jose.
+ */
+function compactJws(claims: object, { id, key }: SigningKey): string {
+  const signed = `${base64urlJson({ alg: 'ES256', kid: id })}.${base64urlJson(claims)}`
+  const signature = sign('sha256', Buffer.from(signed), { key, dsaEncoding: 'ieee-p1363' })
+  return `${signed}.${signature.toString('base64url')}`
+}
+
+function base64urlJson(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url')
 }
 
 /** Whole names, in their order. */
@@ -52,10 +67,11 @@ function groupsThatFit({ groups }: Identity): string[] {
   return groups.slice(0, end < 0 ? undefined : end)
 }
 
-function isTooLong(value: unknown): boolean {
-  return jsonBytes(value) > LONGEST_CLAIM_BYTES
+/** No character takes more than six bytes, so that most need not be measured. */
+function isTooLong(value: string): boolean {
+  return value.length * 6 + 2 > LONGEST_CLAIM_BYTES && jsonBytes(value) > LONGEST_CLAIM_BYTES
 }
 
-function jsonBytes(value: unknown): number {
+function jsonBytes(value: string): number {
   return Buffer.byteLength(JSON.stringify(value))
 }

@@ -25,14 +25,15 @@ export async function showAccount(
   const words = languageOf(context, visit)
   const names = await loadDeviceNames()
   const nameOf = (userAgent: string | undefined) => names(words, userAgent)
-  const [others, signIns] = await Promise.all([
+  const [listed, others, signIns] = await Promise.all([
+    ifReachable(context, visit, context.sessions.getListed(loaded.key)),
     ifReachable(context, visit, otherDevices(context, loaded, nameOf)),
     ifReachable(context, visit, recentSignIns(context, loaded, nameOf)),
   ])
   const ended = readEnded(context.cookies, visit.headers.cookie)
   const page = accountPage(words, loaded, {
     providerName: providerNameOf(context, loaded),
-    own: deviceOf({ ...loaded.origin, ...loaded }, nameOf),
+    own: deviceOf({ ...loaded, ...listed?.publicPart }, nameOf),
     others,
     signIns,
     ended: ended?.ended,

@@ -1,6 +1,7 @@
 // The built-in home page, where there is no application behind. It is made once for each loaded session and language, and
-// then sent as it is.
+// then sent as it is, as long as it is among the latest.
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { LRUCache } from 'lru-cache'
 import { homePage } from '../../pages/home-page.ts'
 import type { Words } from '../../pages/words/words.ts'
 import type { LoadedSession } from '../../session/session-cache.ts'
@@ -22,8 +23,11 @@ interface Made {
   readonly words: Words
 }
 
+/** A page is several times as large as its session: not everybody's can stay. */
+const MOST_KEPT = 1000
+
 export function createHome(context: GatewayContext): Home {
-  const made = new WeakMap<LoadedSession, Made>()
+  const made = new LRUCache<LoadedSession, Made>({ max: MOST_KEPT })
 
   function make(words: Words, loaded: LoadedSession): Made {
     const body = Buffer.from(homePage(words, loaded, providerNameOf(context, loaded)))

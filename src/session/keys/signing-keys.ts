@@ -6,7 +6,7 @@ import type { Entry, Store, Stored } from '../../stores/store.ts'
 import { sealValue, unsealValue } from '../record-format.ts'
 import type { KeyList } from './derived-keys.ts'
 
-interface SigningKey {
+export interface SigningKey {
   /** The thumbprint of its public key (RFC 7638): it changes when the key does, and at no other time. */
   readonly id: string
   readonly key: KeyObject
@@ -14,6 +14,8 @@ interface SigningKey {
 
 export interface SigningKeys {
   current(): Promise<SigningKey>
+  /** What `current` would give, if it is at hand. */
+  latest(): SigningKey | undefined
   /** Everything that a signature of today, yesterday or tomorrow may need. */
   all(): Promise<SigningKey[]>
   /** Seals those that there are with the first secret, so that another one can be taken away. */
@@ -24,6 +26,7 @@ const PERIOD_MS = 30 * 24 * 3_600_000
 
 export function createSigningKeys(store: Store, sealingKeys: KeyList, now: () => number): SigningKeys {
   const known = new Map<number, Promise<SigningKey>>()
+  let latest: { readonly number: number; readonly key: SigningKey } | undefined
   const period = () => Math.floor(now() / PERIOD_MS)
 
   function keyOf(number: number): Promise<SigningKey> {
@@ -65,7 +68,13 @@ export function createSigningKeys(store: Store, sealingKeys: KeyList, now: () =>
   }
 
   return {
-    current: () => keyOf(period()),
+    latest: () => (latest?.number === period() ? latest.key : undefined),
+    async current() {
+      const number = period()
+      const key = await keyOf(number)
+      latest = { number, key }
+      return key
+    },
     async reseal() {
       await Promise.all([-1, 0, 1].map(offset => readKey(period() + offset)))
     },

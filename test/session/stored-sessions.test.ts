@@ -1,0 +1,260 @@
+// How a session lies in the store: in the present format, in the one before it, and in none at all.
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import test, { type TestContext } from 'node:test'
+import { z } from 'zod'
+import { createDataKeyring } from '../../src/session/keys/data-keys.ts'
+import { deriveKeys } from '../../src/session/keys/derived-keys.ts'
+import { createLastSeen } from '../../src/session/last-seen.ts'
+import { packRecord, unpackRecord } from '../../src/session/record-format.ts'
+import { openSession } from '../../src/session/sealed-part.ts'
+import { seal } from '../../src/session/sealing.ts'
+import { createSessionListing } from '../../src/session/session-listing.ts'
+import type { Session } from '../../src/session/session-record.ts'
+import { createStoredSessions } from '../../src/session/stored-sessions.ts'
+import { newTicket, recordKey, sealingKey } from '../../src/session/ticket.ts'
+import { readSettings } from '../../src/settings/read.ts'
+import { Secret } from '../../src/settings/secret.ts'
+import { createMemoryStore } from '../../src/stores/memory-store.ts'
+import { createRandom, type Random } from '../security/random.ts'
+
+/** Written by the version that kept sessions as JSON with names. */
+const former = z
+  .object({
+    clientSecret: z.string(),
+    writtenAt: z.number(),
+    ticket: z.string(),
+    entries: z.record(
+      z.string(),
+      z.object({
+        value: z.base64(),
+        expiresAt: z.number(),
+        labels: z.array(z.string()),
+        since: z.number().exactOptional(),
+      }),
+    ),
+  })
+  .parse(JSON.parse(readFileSync(new URL('json-format.json', import.meta.url), 'utf8')))
+
+const ORIGIN = { address: '192.0.2.7', userAgent: 'Mozilla/5.0 (X11)' }
+const TOKENS = { accessToken: 'at-2', refreshToken: 'rt-2', tokenIssuedAt: former.writtenAt, tokenExpiresIn: 7200 }
+const LISI = {
+  sub: 'sub-lisi',
+  ou_id: 'ou-2',
+  nickname: '李四',
+  phone_number: '86 13822222222',
+  ou_name: '财务部',
+  email: 'lisi@example.com',
+  username: 'lisi',
+}
+const LEAST: Session = {
+  isAuthenticated: true,
+  accessToken: 'at-2',
+  tokenIssuedAt: former.writtenAt,
+  tokenExpiresIn: 7200,
+  userInfo: LISI,
+  userRole: 'common',
+}
+const MOST: Session = {
+  ...LEAST,
+  ...TOKENS,
+  userInfo: { ...LISI, ...{ level: '7', __proto__x: '' } },
+  userRole: 'auditor',
+  provider: 'staff',
+  providerSession: { issuer: 'https://idp.example.com', sid: 's-1' },
+  idToken: 'a.b.c',
+  groups: ['audit', '主管'],
+}
+
+function open(t: TestContext) {
+  const clock = { now: former.writtenAt }
+  const now = () => clock.now
+  const store = createMemoryStore({ now })
+  t.after(() => store.close())
+  const events: string[] = []
+  const report = (event: string) => void events.push(event)
+  const keys = deriveKeys({ SECRET: undefined, CLIENT_SECRET: new Secret(former.clientSecret) })
+  const keyring = createDataKeyring({ store, keys, now, report })
+  const options = { store, keyring, settings: readSettings({}), now, report }
+  return { clock, store, events, keyring, options, sessions: createStoredSessions(options) }
+}
+
+async function openFormer(t: TestContext) {
+  const opened = open(t)
+  for (const [key, { value, ...rest }] of Object.entries(former.entries))
+    await opened.store.create(key, { ...rest, value: Buffer.from(value, 'base64') })
+  return opened
+}
+
+for (const [name, session] of Object.entries({ least: LEAST, most: MOST }))
+  test(`a session with the ${name} that it can have is read as it was written`, async t => {
+    const { sessions } = open(t)
+    const { ticket, loaded } = await sessions.create(session, ORIGIN)
+    assert.deepEqual(loaded.session, session)
+    const { signedInAt, seenAt } = loaded
+    assert.deepEqual([signedInAt, seenAt], [former.writtenAt, former.writtenAt])
+    assert.deepEqual((await sessions.take(ticket))?.session, session)
+  })
+
+test('to open a session takes its ticket and nothing else: its public part stays closed', async t => {
+  const { sessions, options } = open(t)
+  const { ticket } = await sessions.create(MOST, ORIGIN)
+  const noKeys = () => assert.fail('the data keys were asked for')
+  const strict = createStoredSessions({ ...options, keyring: { current: noKeys, latest: noKeys } })
+  assert.deepEqual((await strict.get(ticket))?.session, MOST)
+})
+
+test('a session in JSON can be read and listed, and is in the present format after its refresh', async t => {
+  const { sessions, store, keyring, clock, events } = await openFormer(t)
+  const { ticket, writtenAt } = former
+  const key = recordKey(ticket)
+  const { getListed } = createSessionListing({ store, keyring })
+  const loaded = await sessions.get(ticket)
+  const { provider: _, ...session } = MOST
+  const userInfo = { level: '7', ...LISI }
+  assert.deepEqual(loaded?.session, { ...session, userInfo })
+  assert.deepEqual([loaded?.signedInAt, loaded?.seenAt], [writtenAt, writtenAt])
+  clock.now += 60_000
+  assert.ok(loaded)
+  const tokens = { accessToken: 'at-3', expiresIn: 3600, receivedAt: clock.now }
+  const saved = await sessions.save(ticket, loaded, { tokens })
+  assert.equal(saved?.session.accessToken, 'at-3')
+  assert.deepEqual([saved?.signedInAt, saved?.seenAt], [writtenAt, clock.now])
+  assert.equal((await store.read(key))?.value[0], 2)
+  const { publicPart } = (await getListed(key)) ?? {}
+  assert.deepEqual([publicPart?.address, publicPart?.userAgent], [ORIGIN.address, ORIGIN.userAgent])
+  assert.deepEqual(events, [])
+})
+
+test('a session is noted as seen without its ticket, and keeps where it came from', async t => {
+  const { sessions, store, keyring, clock, options } = open(t)
+  const { ticket, loaded } = await sessions.create(MOST, ORIGIN)
+  clock.now += 6 * 60_000
+  const replaced = Promise.withResolvers<void>()
+  const watched = {
+    ...store,
+    async replace(...args: Parameters<typeof store.replace>) {
+      const done = await store.replace(...args)
+      replaced.resolve()
+      return done
+    },
+  }
+  createLastSeen({ ...options, store: watched })(loaded)
+  await replaced.promise
+  const again = await sessions.get(ticket)
+  assert.deepEqual([again?.signedInAt, again?.seenAt], [former.writtenAt, clock.now])
+  const listed = await createSessionListing({ store, keyring }).getListed(loaded.key)
+  assert.deepEqual(
+    [listed?.publicPart?.seenAt, listed?.publicPart?.address, listed?.publicPart?.signedInAt],
+    [clock.now, ORIGIN.address, former.writtenAt],
+  )
+})
+
+test('whatever its ticket opens is a session that is whole, or none, and never an error', async t => {
+  const { sessions, store } = open(t)
+  const { ticket, loaded } = await sessions.create(MOST, ORIGIN)
+  const stored = await store.read(loaded.key)
+  const parts = stored && unpackRecord(stored.value)
+  assert.ok(parts)
+  const place = recordKey(ticket)
+  const openList = (plain: Buffer) =>
+    openSession({ ...parts, sealedPart: seal(sealingKey(ticket), plain, place) }, ticket, place)
+  const list = listOf(MOST)
+  assert.deepEqual(openList(Buffer.from(JSON.stringify(list)))?.session, MOST)
+  const random = createRandom(20261116)
+  let opened = 0
+  for (let n = 0; n < 3000; n++) {
+    const odd = random.chance(0.7) ? Buffer.from(JSON.stringify(mangle(list, random))) : scramble(list, random)
+    const found = openList(odd)
+    if (!found) continue
+    opened++
+    assertWhole(found.session, odd.toString())
+  }
+  assert.ok(opened > 100, 'some of it is still a session')
+})
+
+test('bytes that somebody changed in the store are no session, whichever they are', async t => {
+  const { sessions, store } = open(t)
+  const { ticket, loaded } = await sessions.create(LEAST, ORIGIN)
+  const before = await store.read(loaded.key)
+  const parts = before && unpackRecord(before.value)
+  assert.ok(parts)
+  const random = createRandom(7)
+  const sealedAt = before.value.length - parts.sealedPart.length
+  for (let n = 0; n < 300; n++) {
+    const stored = await store.read(loaded.key)
+    assert.ok(stored)
+    const value = Buffer.from(before.value)
+    const at: number = sealedAt + random.below(parts.sealedPart.length)
+    value[at] = (value[at] ?? 0) ^ (1 << random.below(8))
+    const cut: Buffer = random.chance(0.3) ? value.subarray(0, random.below(value.length)) : value
+    await store.replace(loaded.key, { ...stored, value: cut }, stored.version)
+    assert.equal(await sessions.load(ticket), undefined, `byte ${at} of ${cut.length}`)
+  }
+  const stranger = newTicket()
+  const forged = packRecord({ ...parts, sealedPart: seal(sealingKey(stranger), Buffer.from('[]'), loaded.key) })
+  const stored = await store.read(loaded.key)
+  await store.replace(loaded.key, { ...before, value: forged }, stored?.version ?? 0)
+  assert.equal(await sessions.load(ticket), undefined)
+})
+
+/** As the format says. */
+function listOf({ userInfo, providerSession, ...session }: Session): unknown[] {
+  const { sub, ou_id, nickname, phone_number, ou_name, email, username, ...further } = userInfo
+  return [
+    ...[former.writtenAt, session.tokenIssuedAt, session.tokenExpiresIn],
+    ...[session.accessToken, session.refreshToken, session.idToken],
+    ...[session.userRole, session.provider, providerSession?.issuer, providerSession?.sid, session.groups],
+    ...[sub, ou_id, nickname, phone_number, ou_name, email, username],
+    ...Object.entries(further).flat(),
+  ]
+}
+
+const ODD = [null, true, 0, -1.5, '', '__proto__', 'constructor', [], ['x', 7], [null], {}, { length: 3 }] as const
+
+function mangle(list: readonly unknown[], random: Random): unknown {
+  if (random.chance(0.05)) return random.pick(ODD.slice(1))
+  const mangled = [...list]
+  for (let n = random.below(3); n >= 0; n--) {
+    const removed = random.below(2)
+    const added = random.chance(0.8) ? [random.pick(ODD.slice(1))] : []
+    mangled.splice(random.below(mangled.length + 1), removed, ...added)
+  }
+  return mangled
+}
+
+function scramble(list: readonly unknown[], random: Random): Buffer {
+  const bytes = Buffer.from(JSON.stringify(list))
+  for (let n = random.below(4); n >= 0; n--) bytes[random.below(bytes.length)] = random.below(256)
+  return bytes.subarray(0, random.chance(0.3) ? random.below(bytes.length) : bytes.length)
+}
+
+function assertWhole(session: Session, from: string): void {
+  const text = z.string()
+  const whole = z.strictObject({
+    isAuthenticated: z.literal(true),
+    accessToken: text,
+    refreshToken: text.exactOptional(),
+    tokenIssuedAt: z.number(),
+    tokenExpiresIn: z.number(),
+    userInfo: z
+      .object({
+        sub: text,
+        ou_id: text,
+        nickname: text,
+        phone_number: text,
+        ou_name: text,
+        email: text,
+        username: text,
+      })
+      .catchall(text),
+    userRole: text,
+    provider: text.exactOptional(),
+    providerSession: z.strictObject({ issuer: text, sid: text }).exactOptional(),
+    idToken: text.exactOptional(),
+    groups: z.array(text).exactOptional(),
+  })
+  assert.ok(whole.safeParse(session).success, from)
+  assert.equal(Object.getPrototypeOf(session.userInfo), Object.prototype, from)
+}
