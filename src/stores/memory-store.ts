@@ -2,9 +2,9 @@
 // with it.
 
 import { firstVersion } from './first-version.ts'
-import { createSinceOrder } from './memory-newest.ts'
 import { createMemoryTrail } from './memory-trail.ts'
-import { newestPage, readSinceText } from './newest.ts'
+import { newestPage, readSinceText, type SinceKey } from './newest.ts'
+import { SortedList } from './sorted-list.ts'
 import type { Entry, Page, Store, Stored } from './store.ts'
 
 /** Each write looks at this many entries for expired ones: more than it can add, so that they cannot pile up. */
@@ -47,12 +47,15 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
       return entries.take(key)
     },
 
-    async list({ label, after = '', limit }): Promise<Page> {
-      const rest = entries.labelled(label).filter(({ key }) => key > after)
-      rest.sort((a, b) => (a.key < b.key ? -1 : 1))
-      const page = rest.slice(0, limit).map(handOut)
-      const next = page.at(-1)?.key
-      return next !== undefined && rest.length > limit ? { entries: page, next } : { entries: page }
+    async list({ label, after, limit }): Promise<Page> {
+      const page: Stored[] = []
+      for (const key of entries.keysWith(label, after)) {
+        const stored = living(key)
+        if (!stored) continue
+        if (page.length === limit) return { entries: page, next: page.at(-1)?.key ?? key }
+        page.push(handOut(stored))
+      }
+      return { entries: page }
     },
 
     async newest({ before, limit }) {
@@ -77,7 +80,7 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
 function createEntries(now: () => number) {
   const entries = new Map<string, Stored>()
   const labels = createLabels()
-  const bySince = createSinceOrder()
+  const bySince = new SortedList(compareSince)
   let sweeping = entries.values()
 
   function living(key: string): Stored | undefined {
@@ -106,8 +109,8 @@ function createEntries(now: () => number) {
   return {
     living,
     versionOf: (key: string) => entries.get(key)?.version,
-    labelled: (label: string) => labels.keysOf(label).flatMap(key => living(key) ?? []),
-    newestFirst: bySince.newestFirst,
+    keysWith: labels.keysOf,
+    newestFirst: (before?: SinceKey) => bySince.descending(before),
     countSince: () => bySince.size,
 
     put(key: string, entry: Entry, version: number): void {
@@ -137,28 +140,36 @@ function createEntries(now: () => number) {
 
 /** Which keys have a label. */
 function createLabels() {
-  const keysByLabel = new Map<string, Set<string>>()
+  const keysByLabel = new Map<string, SortedList<string>>()
   return {
-    keysOf: (label: string) => [...(keysByLabel.get(label) ?? [])],
+    keysOf: (label: string, after?: string): Iterable<string> => keysByLabel.get(label)?.ascending(after) ?? [],
 
     add({ key, labels }: Stored): void {
       for (const label of labels) {
-        const keys = keysByLabel.get(label)
-        if (keys) keys.add(key)
-        else keysByLabel.set(label, new Set([key]))
+        const keys = keysByLabel.get(label) ?? new SortedList(compareKeys)
+        keys.add(key)
+        keysByLabel.set(label, keys)
       }
     },
 
     remove({ key, labels }: Stored): void {
       for (const label of labels) {
         const keys = keysByLabel.get(label)
-        keys?.delete(key)
+        keys?.remove(key)
         if (keys?.size === 0) keysByLabel.delete(label)
       }
     },
 
     clear: () => keysByLabel.clear(),
   }
+}
+
+function compareKeys(one: string, other: string): number {
+  return one < other ? -1 : one > other ? 1 : 0
+}
+
+function compareSince(one: SinceKey, other: SinceKey): number {
+  return one.since - other.since || compareKeys(one.key, other.key)
 }
 
 function hasSince(stored: Stored): stored is Stored & { since: number } {

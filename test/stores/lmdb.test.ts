@@ -7,6 +7,7 @@ import { describe, type TestContext, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { openFiles } from '../../src/stores/lmdb/lmdb-files.ts'
+import { readGeneration } from '../../src/stores/lmdb/lmdb-generation.ts'
 import { createProofs } from '../../src/stores/lmdb/lmdb-proofs.ts'
 import { openLmdbStore } from '../../src/stores/lmdb/lmdb-store.ts'
 import type { Entry, Page, Store } from '../../src/stores/store.ts'
@@ -268,7 +269,7 @@ test('the folder of the embedded store and its files are for its owner alone', a
   }
 })
 
-test('expired entries leave the files of the embedded store, the living stay', async context => {
+test('expired entries leave the files of the embedded store, the living stay, and what is proven stays proven', async context => {
   const directory = await folderFor(context)
   const store = await openLmdbStore({ directory, now: Date.now, sweepEveryMs: 1 })
   context.after(() => store.close())
@@ -278,9 +279,11 @@ test('expired entries leave the files of the embedded store, the living stay', a
 
   const files = await openFiles(directory)
   context.after(() => files.root.close())
+  const generation = readGeneration(files)
   const counts = () => [files.records, files.byLabel, files.byExpiry, files.bySince].map(db => db.getKeysCount())
   while (counts().some(count => count > 1)) await nextTurn()
   assert.deepEqual(counts(), [1, 1, 1, 1])
+  assert.equal(readGeneration(files), generation)
   assert.ok(await store.read('living'))
 })
 

@@ -14,6 +14,10 @@ const OPTIONS = {
   overlappingSync: false,
   // Batches of a whole event turn carry a promise of their own, whose rejection nobody could catch.
   eventTurnBatching: false,
+  // How many free pages LMDB keeps in memory. Each write looks through them and puts those it changed back on the disk: with
+  // the usual 50,000, which large writes leave behind, a single one takes ten times as long until the next start.
+  maxFreeSpaceToLoad: 2000,
+  maxFreeSpaceToRetain: 3000,
 }
 /** The magic number of LMDB and its version, where a data file has them. */
 const SIGNATURE = { at: 24, bytes: Buffer.from('dec0efbe02000000', 'hex') }

@@ -19,8 +19,10 @@ interface SweeperOptions {
   readonly now: () => number
 }
 
-const SWEEP_STEP = 100
-const SWEEP_PAUSE_MS = 20
+// A step takes a millisecond of this process, and one of the disk. Whoever wants to write meanwhile waits for one step at
+// most, and has the disk to themselves in the pauses.
+const SWEEP_STEP = 10
+const SWEEP_PAUSE_MS = 5
 
 export function startSweeper(options: SweeperOptions, everyMs: number): Sweeper {
   let stopped = false
@@ -61,5 +63,5 @@ async function sweepOne(
 ): Promise<void> {
   // What the index says wrongly must not stay in the way of the others.
   if (stored?.expiresAt !== expiresAt) await onDisk(files.byExpiry.remove([expiresAt, key]))
-  if (stored && !reader.isLiving(stored)) await writer.change(key, stored)
+  if (stored && !reader.isLiving(stored)) await writer.sweep(stored)
 }

@@ -18,31 +18,34 @@ export interface LmdbWriter {
    * there. Resolves when it is on the disk.
    */
   change(key: string, old: Stored | undefined, next?: Entry): Promise<boolean>
+  /** Removes what has expired. Nobody counts on it any more, so what was proven of others stays proven. */
+  sweep(old: Stored): Promise<boolean>
 }
 
 export function createLmdbWriter(files: LmdbFiles, reader: LmdbReader): LmdbWriter {
   const { records, directory } = files
 
-  function write(key: string, old: Stored | undefined, next: Entry | undefined): Promise<boolean> {
+  function write(key: string, old: Stored | undefined, next?: Entry, isSwept = false): Promise<boolean> {
     const record = next && packEntry(next)
     const writeAll = () => {
       if (record) records.put(key, record, (old?.version ?? firstVersion()) + 1)
       else records.remove(key)
       updateIndexes(files, key, old, next)
-      beginGeneration(files)
+      if (!isSwept) beginGeneration(files)
     }
     return old ? records.ifVersion(key, old.version, writeAll) : records.ifNoExists(key, writeAll)
   }
 
+  async function done(written: () => Promise<boolean>): Promise<boolean> {
+    try {
+      return await onDisk(written())
+    } catch (cause) {
+      throw unavailable(directory, 'could not be written', cause)
+    }
+  }
+
   return {
-    async change(key, old, next) {
-      try {
-        return await onDisk(write(key, old, next))
-      } catch (cause) {
-        throw unavailable(directory, 'could not be written', cause)
-      } finally {
-        reader.lookAgain()
-      }
-    },
+    change: (key, old, next) => done(() => write(key, old, next)).finally(reader.lookAgain),
+    sweep: old => done(() => write(old.key, old, undefined, true)),
   }
 }
