@@ -1,7 +1,8 @@
 // The Dockerfile, the compose file and the manifests of Kubernetes: read strictly, and held against what they speak of.
 // test/long/container.long.ts builds and runs the image as far as that goes without one.
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
@@ -9,6 +10,8 @@ import { parse, parseAllDocuments } from 'yaml'
 import { OWN_PATHS } from '../../src/own-paths.ts'
 import { readSettings } from '../../src/settings/read.ts'
 import { SETTINGS } from '../../src/settings/rows.ts'
+import { openStore } from '../../src/stores/open-store.ts'
+import { until } from '../faults/instance.ts'
 import { makeAuthority } from '../forward/certificates.ts'
 import { prepareNginx } from '../forward/nginx.ts'
 import { freePort } from '../kit/free-port.ts'
@@ -142,6 +145,33 @@ suite('Kubernetes', () => {
     const { store = '', 'redis.conf': conf = '' } = secrets.get('menshen-redis') ?? {}
     assert.ok(conf.includes(`requirepass ${new URL(store).password}\n`))
     assert.ok(ofKind('Service').some(({ metadata }) => metadata.name === new URL(store).hostname))
+  })
+
+  test('Redis takes its configuration, keeps data, and lets in whoever has the address of the Secret', async t => {
+    const secret = ofKind('Secret').find(({ metadata }) => metadata.name === 'menshen-redis')
+    const { store = '', 'redis.conf': conf = '' } = secret?.stringData ?? {}
+    const [folder, port] = [tempFolder(t), String(await freePort())]
+    writeFileSync(join(folder, 'redis.conf'), conf.replace('dir /data', `dir ${folder}`))
+    const args = [join(folder, 'redis.conf'), '--port', port, '--bind', '127.0.0.1']
+    const redis = spawn(findProgram('redis-server') ?? '', args, { stdio: 'ignore' })
+    const closed = once(redis, 'close')
+    t.after(() => {
+      redis.kill('SIGKILL')
+      return closed
+    })
+    const address = new URL(store)
+    const ask = (password: string, ...command: string[]) => {
+      const env = { PATH: process.env.PATH, REDISCLI_AUTH: password }
+      return spawnSync('redis-cli', ['-p', port, ...command], { env, encoding: 'utf8' }).stdout
+    }
+    await until(() => ask(address.password, 'ping') === 'PONG\n')
+    assert.match(ask('another', 'ping'), /NOAUTH|WRONGPASS/)
+    assert.match(ask(address.password, 'config', 'get', 'maxmemory-policy'), /noeviction/)
+    assert.match(ask(address.password, 'config', 'get', 'appendonly'), /yes/)
+    Object.assign(address, { hostname: '127.0.0.1', port })
+    const opened = await openStore(address.href, Date.now, () => {})
+    t.after(() => opened.close())
+    assert.equal(await opened.read('nothing'), undefined)
   })
 
   test('it is asked whether it lives and whether it serves, and has the time to end', () => {

@@ -1,6 +1,6 @@
 // The service of docs/systemd.md: what systemd and logrotate themselves say of its files, and the commands of the page.
 import assert from 'node:assert/strict'
-import { type SpawnSyncReturns, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test from 'node:test'
@@ -9,8 +9,10 @@ import { readSettings } from '../../src/settings/read.ts'
 import { SETTINGS } from '../../src/settings/rows.ts'
 import { prepare, signedIn, until } from '../faults/instance.ts'
 import { findProgram } from '../kit/packages.ts'
-import { readPage, snippetsIn } from '../kit/snippets.ts'
+import { readPage } from '../kit/snippets.ts'
+import { CLIENT_SECRET } from '../kit/strict-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { readCommands, runBelow } from './systemd-page.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const UNITS = join(ROOT, 'examples/systemd')
@@ -93,15 +95,16 @@ test('logrotate moves the audit trail away, and no event is lost', async t => {
   assert.equal(linesOf(file) + linesOf(`${file}.1`), signIns)
 })
 
+// test/long/service.long.ts runs the first two as well.
 test('the commands of the page, from the third to the one before the last, make what the unit needs', t => {
   if (process.getuid?.() !== 0) return t.skip('they are commands for root')
-  const commands = commandsOf('docs/systemd.md')
+  const commands = readCommands()
   assert.equal(commands.length, 10)
   assert.match(commands[9] ?? '', /^systemctl /)
   const folder = tempFolder(t)
   mkdirSync(join(folder, 'opt/menshen/node_modules'), { recursive: true })
   symlinkSync(ROOT, join(folder, 'opt/menshen/node_modules/menshen'))
-  const { stderr, status } = runIn(folder, commands.slice(2, 9))
+  const { stderr, status } = runBelow(folder, commands.slice(2, 9))
   assert.equal(status, 0, stderr)
   const modeOf = (path: string) => (statSync(join(folder, path)).mode & 0o777).toString(8)
   const made = {
@@ -120,21 +123,5 @@ test('the commands of the page, from the third to the one before the last, make 
     CLIENT_SECRET_FILE: join(folder, 'etc/menshen/client-secret'),
     SECRET_FILE: join(folder, 'etc/menshen/secret'),
   }
-  assert.equal(readSettings(settings).CLIENT_SECRET?.reveal(), 'pasted')
+  assert.equal(readSettings(settings).CLIENT_SECRET?.reveal(), CLIENT_SECRET)
 })
-
-function commandsOf(page: string): string[] {
-  const [{ text }] = [snippetsIn(page, readPage(page)).find(({ language }) => language === 'sh') ?? assert.fail()]
-  return text.trim().split('\n')
-}
-
-/** With another root: /etc and /opt of this machine stay as they are. An editor that changes one line, and a secret that is pasted. */
-function runIn(folder: string, commands: readonly string[]): SpawnSyncReturns<string> {
-  const script = commands
-    .join('\n')
-    .replaceAll(/(?<=\s)\/(?=etc\/|opt\/)/g, `${folder}/`)
-    .replaceAll('systemd-sysusers', `systemd-sysusers --root=${folder}`)
-  const env = { PATH: process.env.PATH, EDITOR: 'sed -i s/app.example.com/edited.example.com/' }
-  // Node's own input for a process is a socket, which cannot be opened as /dev/stdin.
-  return spawnSync('sh', ['-c', `echo pasted | sh -ec '${script}'`], { env, encoding: 'utf8' })
-}
