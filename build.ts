@@ -6,6 +6,8 @@ import { dirname, join } from 'node:path'
 const ROOT = import.meta.dirname
 const DIST = join(ROOT, 'dist')
 
+// The package keeps the modes of its files: they must not depend on who builds it.
+process.umask(0o022)
 rmSync(DIST, { recursive: true, force: true })
 for (const config of ['tsconfig.build.json', 'tsconfig.browser.json']) compile(config)
 for (const file of globSync('**/*.{css,svg}', { cwd: join(ROOT, 'src') }))

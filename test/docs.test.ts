@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import test from 'node:test'
 import { COMMANDS_PAGE, commandsPage } from '../docs/commands.ts'
 import { EVENTS_PAGE, eventsPage } from '../docs/events.ts'
+import { ALLOWED, LICENCES_PAGE, licencesPage, productionDependencies } from '../docs/licences.ts'
 import { MONITORING_PAGE, withMetrics } from '../docs/monitoring.ts'
 import { SETTINGS_PAGE, settingsPage } from '../docs/settings.ts'
 import { WORDS_PAGE, wordsPage } from '../docs/words.ts'
@@ -28,6 +29,23 @@ test('the table in docs/monitoring.md is what `npm run docs` makes of the rows',
 
 test('docs/commands.md is what `npm run docs` makes of the table', () => {
   assert.equal(readFileSync(COMMANDS_PAGE, 'utf8'), commandsPage())
+})
+
+test('docs/licences.md is what `npm run docs` makes of the lockfile, and every licence in it is allowed', () => {
+  assert.equal(readFileSync(LICENCES_PAGE, 'utf8'), licencesPage())
+  const dependencies = productionDependencies()
+  assert.ok(dependencies.length > 40)
+  assert.deepEqual(
+    dependencies.filter(({ licence }) => !ALLOWED.includes(licence)),
+    [],
+  )
+  // What is installed says the same of itself.
+  const installed = dependencies.filter(({ folder }) =>
+    existsSync(new URL(`../${folder}/package.json`, import.meta.url)),
+  )
+  assert.ok(installed.length > 40)
+  for (const { folder, name, version, licence } of installed)
+    assert.partialDeepStrictEqual(JSON.parse(read(`${folder}/package.json`)), { name, version, license: licence })
 })
 
 test('docs/events.md is what `npm run docs` makes of the rows', () => {

@@ -2,15 +2,16 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, dirname, join } from 'node:path'
+import { basename, delimiter, dirname, join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
+import { productionDependencies } from '../../docs/licences.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { tempFolder } from '../kit/temp.ts'
@@ -18,7 +19,7 @@ import { tempFolder } from '../kit/temp.ts'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const TSC = join(ROOT, 'node_modules/.bin/tsc')
 const MOST_BYTES = 400_000
-const { exports, peerDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+const { exports, peerDependencies, version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 /** `menshen`, `menshen/assertion`, …: whatever an application can import. */
 const DOORS = Object.keys(exports)
   .filter(name => name !== './package.json')
@@ -52,7 +53,8 @@ suite('the package', () => {
   test('is small, and holds nothing that nobody needs', () => {
     assert.ok(tarball.length < MOST_BYTES, `${tarball.length} bytes`)
     const files = readdirSync(packageFolder(), { recursive: true, encoding: 'utf8' })
-    const wanted = /^(LICENSE|README\.md|package\.json|bin\b.*|browser\b.*|dist\b.*|examples|examples\/systemd\b.*)$/
+    const wanted =
+      /^(LICENSE|README(\.zh-CN)?\.md|package\.json|bin\b.*|browser\b.*|dist\b.*|examples|examples\/systemd\b.*)$/
     assert.deepEqual(
       files.filter(file => !wanted.test(file) || /\.(test\.|map$|tsbuildinfo$)/.test(file)),
       [],
@@ -63,6 +65,28 @@ suite('the package', () => {
     )
     const places = files.filter(file => /\.(js|ts|json)$/.test(file) && read(file).includes(ROOT))
     assert.deepEqual(places, [], 'no place of the machine that packed it')
+  })
+
+  test('is made again, byte for byte, in another folder by another user, with an SBOM and checksums', async t => {
+    const copy = join(tempFolder(t), 'elsewhere')
+    const left = new Set(['node_modules', '.git', 'dist', 'data', 'files'])
+    cpSync(ROOT, copy, { recursive: true, filter: file => !left.has(basename(file)) })
+    symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
+    const strict = 'umask 077 && exec npm run --silent release'
+    const env = { ...ENVIRONMENT, SOURCE_DATE_EPOCH: '1790000000' }
+    const { stdout } = await run('sh', ['-c', strict], { cwd: copy, env })
+    const files = join(copy, 'release/files')
+    assert.equal(readFileSync(join(files, 'SHA256SUMS'), 'utf8'), stdout)
+    await run('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: files })
+    const [sums, sbom = '', packed = ''] = readdirSync(files).sort()
+    assert.deepEqual([sums, sbom, packed], ['SHA256SUMS', `menshen-${version}.cdx.json`, `menshen-${version}.tgz`])
+    assert.ok(readFileSync(join(files, packed)).equals(tarball))
+    const { metadata, components, serialNumber } = JSON.parse(readFileSync(join(files, sbom), 'utf8'))
+    assert.deepEqual([metadata.component.name, metadata.timestamp], ['menshen', '2026-09-21T14:13:20.000Z'])
+    assert.match(serialNumber, /^urn:uuid:[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/)
+    const named = ({ name, version }: { name: string; version: string }) => `${name} ${version}`
+    const unique = (names: string[]) => [...new Set(names)].sort()
+    assert.deepEqual(unique(components.map(named)), unique(productionDependencies().map(named)))
   })
 
   test('is one that publint finds nothing wrong with', async () => {
@@ -104,6 +128,8 @@ suite('the package', () => {
     )
     const ask = ['node_modules/menshen/bin/menshen.js', 'rules', 'check', '/internal', '--role', 'common']
     const { stdout } = await run(process.execPath, ask, { cwd: own }).catch(({ stdout }) => ({ stdout }))
+    const checked = await run('npx', ['menshen', 'check'], { cwd: own, env: { PATH, HOME: process.env.HOME } })
+    assert.match(checked.stdout, /^✔ Everything can be used\.\n[\s\S]*menshen\.config\.ts, 1 rules\n/)
     assert.match(stdout, /^GET \/internal as common: refused, by the rule/)
   })
 

@@ -1,0 +1,21 @@
+// `npm version` gives what is unreleased its version, and refuses to release nothing.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import test from 'node:test'
+import { withVersion } from '../../release/changelog.ts'
+
+const CHANGELOG = readFileSync(new URL('../../CHANGELOG.md', import.meta.url), 'utf8')
+
+test('what is unreleased becomes the version’s, and a new heading stands above it', () => {
+  const before = '# Changelog\n\n## Unreleased\n\n### Sign-in\n- News.\n\n## 0.1.0\n- Old.\n'
+  const after = '# Changelog\n\n## Unreleased\n\n## 0.2.0 (2026-03-01)\n\n### Sign-in\n- News.\n\n## 0.1.0\n- Old.\n'
+  assert.equal(withVersion(before, '0.2.0', '2026-03-01'), after)
+  assert.throws(() => withVersion(after, '0.3.0', '2026-03-02'), /nothing stands under "## Unreleased"/)
+  assert.throws(() => withVersion('# Changelog\n', '0.2.0', '2026-03-01'), /expected one heading/)
+})
+
+test('the changelog has a heading for what is unreleased, above all versions, and one for this version', () => {
+  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+  const headings = [...CHANGELOG.matchAll(/^## (\S+)/gm)].map(([, name]) => name)
+  assert.deepEqual(headings.slice(0, 2), ['Unreleased', version])
+})
