@@ -9,6 +9,8 @@ export interface Bench {
   readonly cores: Cores
   /** Whether this case of the part is to be measured. */
   wants(name: string): boolean
+  /** What was measured so far that the simulation counts with. */
+  costs(): Readonly<Record<string, number>>
   /** Tells how far it is. */
   say(line: string): void
 }

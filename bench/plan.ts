@@ -17,6 +17,7 @@ export interface Plan extends Rounds {
   readonly upstreams: number
   readonly providers: readonly number[]
   readonly streams: readonly number[]
+  readonly redisUsers: number
   readonly memorySeconds: number
   readonly starts: number
 }
@@ -35,6 +36,7 @@ export const WHOLE: Plan = {
   upstreams: 200,
   providers: [1, 20],
   streams: [0, 1000, 10_000],
+  redisUsers: 2000,
   memorySeconds: 5,
   starts: 9,
 }
@@ -53,6 +55,7 @@ export const QUICK: Plan = {
   upstreams: 20,
   providers: [1, 3],
   streams: [0, 50],
+  redisUsers: 200,
   memorySeconds: 0.5,
   starts: 2,
 }

@@ -19,15 +19,15 @@ const kept = asked.isWhole ? undefined : readResults()
 if (asked.keeps && kept && kept.machine !== about) refuse(`The results are of another machine: ${kept.machine}`)
 
 const cores = shareCores()
-let parts: Record<string, PartResult> = { ...kept?.parts }
+let known: Record<string, PartResult> = { ...kept?.parts }
 const measured: Record<string, PartResult> = {}
 for (const name of asked.parts.keys()) {
   const result = await measurePart(name, asked, cores)
   measured[name] = result
   process.stdout.write(`${toSection(name, result)}\n`)
-  parts = { ...parts, [name]: result }
+  known = { ...known, [name]: result }
   // After each, so that whatever happens later takes nothing away.
-  if (asked.keeps) writeResults({ machine: about, parts: inOrder(parts) })
+  if (asked.keeps) writeResults({ machine: about, parts: inOrder(known) })
 }
 const marks = Object.values(measured).flatMap(({ findings }) => findings?.marks ?? [])
 process.stdout.write(`${toMarkdown(markTable(marks))}\n${about}; ${cores.sentence}\n`)
@@ -39,6 +39,7 @@ async function measurePart(name: string, { plan, parts }: Asked, cores: Cores): 
   const wanted = parts.get(name) ?? []
   const wants = (one: string) => wanted.length === 0 || wanted.includes(one)
   const say = (line: string) => void process.stderr.write(`${line}\n`)
+  const costs = () => Object.assign({}, ...Object.values(known).map(({ findings }) => findings?.costs))
   const { rounds, roundSeconds } = plan
   const soFar = () => ({
     at: new Date(startedAt).toISOString().slice(0, 16).replace('T', ' '),
@@ -52,7 +53,7 @@ async function measurePart(name: string, { plan, parts }: Asked, cores: Cores): 
     DEADLINE_MINUTES * 60_000,
   )
   try {
-    const findings = await Promise.race([PARTS[name]?.run({ plan, cores, say, wants }), deadline.promise])
+    const findings = await Promise.race([PARTS[name]?.run({ plan, cores, say, wants, costs }), deadline.promise])
     return { ...soFar(), ...(findings ? { findings } : {}) }
   } catch (error) {
     const failure = error instanceof Error ? error.message : String(error)

@@ -9,7 +9,9 @@ import { sessions } from './growth-sessions.ts'
 import { library } from './library.ts'
 import { memory } from './memory.ts'
 import { observing } from './observing.ts'
+import { redis } from './redis.ts'
 import { refreshes } from './refreshes.ts'
+import { scale } from './scale.ts'
 import { signIns } from './sign-ins.ts'
 import { size, start } from './start.ts'
 import { streams } from './streams.ts'
@@ -22,6 +24,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   cold,
   'sign-ins': signIns,
   refreshes,
+  redis,
   memory,
   sessions,
   sweep,
@@ -33,6 +36,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   size,
   observing,
   library,
+  scale,
 }
 /** Names for several of them. */
 export const GROUPS: Readonly<Record<string, readonly string[]>> = {

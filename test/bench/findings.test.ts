@@ -1,0 +1,113 @@
+// What the benchmarks may conclude from their figures.
+
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { readCommandLine } from '../../bench/command-line.ts'
+import { compare, type Rated } from '../../bench/measure/contest.ts'
+import { distributionOf, median, quantile, spreadOf } from '../../bench/measure/statistics.ts'
+import { toMarkdown } from '../../bench/report/markdown.ts'
+import { toPage } from '../../bench/report/results.ts'
+import { comparisonCells, comparisonColumns, ratio, rivalMark, shareMark, spread } from '../../bench/report/words.ts'
+
+const steady = (rate: number, busy = 1): Rated => rated(Array(8).fill(rate), busy)
+const rated = (rates: readonly number[], busy = 1): Rated => ({
+  rates,
+  cpu: rates.map(rate => (busy * 1e6) / rate),
+  busy: rates.map(() => busy),
+})
+
+test('a median lies in the middle, and between two neighbours in the middle of them', () => {
+  assert.equal(median([9, 1, 5]), 5)
+  assert.equal(median([1, 2, 3, 10]), 2.5)
+  assert.ok(Number.isNaN(median([])))
+})
+
+test('half of the rounds lie within the quartiles, and their distance is the spread', () => {
+  const values = [1, 2, 3, 4, 5]
+  assert.deepEqual([quantile(values, 0), quantile(values, 0.25), quantile(values, 1)], [1, 2, 5])
+  assert.equal(spreadOf(distributionOf(values)), 2 / 3)
+  assert.equal(spreadOf(distributionOf([0.8, 0.8, 0.8])), 0)
+})
+
+test('a round that was slow for both changes no ratio', () => {
+  const { rate } = compare(rated([80, 40, 80, 8]), rated([100, 50, 100, 10]))
+  assert.equal(rate.median, 0.8)
+  assert.equal(spreadOf(rate), 0)
+})
+
+test('a mark is met or missed by the median of the ratios', () => {
+  assert.equal(shareMark(0.85, 'check', compare(steady(90), steady(100))).verdict, 'met')
+  assert.equal(shareMark(0.85, 'check', compare(steady(80), steady(100))).verdict, 'missed')
+  assert.equal(shareMark(0.85, 'check', compare(steady(80), steady(100))).measured, '0.80, spread 0 %')
+})
+
+test('a spread over a tenth, or too few rounds, prove nothing, and say so', () => {
+  const wide = compare(rated([70, 80, 90, 100, 110, 120]), rated(Array(6).fill(100)))
+  const mark = shareMark(0.5, 'check', wide)
+  assert.equal(mark.verdict, 'proves nothing')
+  assert.match(mark.measured, /proves nothing/)
+  assert.match(spread(wide.rate), /proves nothing/)
+  assert.equal(shareMark(0.5, 'check', compare(rated([90]), rated([100]))).verdict, 'proves nothing')
+})
+
+test('no ratio above 1 is published', () => {
+  const faster = { ours: steady(130), reference: steady(100), comparison: compare(steady(130), steady(100)) }
+  assert.equal(ratio(faster.comparison.rate), 'no slower')
+  const said = [
+    ...comparisonCells(faster).slice(2),
+    shareMark(0.85, 'check', faster.comparison).measured,
+    rivalMark(1, 'Caddy', faster.comparison).measured,
+  ]
+  assert.deepEqual(
+    said.filter(cell => /\b1\.\d/.test(cell)),
+    [],
+  )
+  assert.equal(comparisonCells(faster).length, comparisonColumns('Menshen', 'bare').length)
+})
+
+test('where the other server had time to spare, processor time decides', () => {
+  const [ours, idle] = [steady(100), steady(100, 0.5)]
+  const mark = shareMark(0.85, 'gateway', compare(ours, idle))
+  assert.equal(mark.verdict, 'missed')
+  assert.equal(mark.measured, '0.50 by CPU time, spread 0 %')
+})
+
+test('a rival may have a share of our rate at most', () => {
+  assert.equal(rivalMark(0.67, 'passport', compare(steady(50), steady(100))).verdict, 'met')
+  assert.equal(rivalMark(1, 'Caddy', compare(steady(120), steady(100))).measured, 'faster than Menshen, spread 0 %')
+})
+
+test('a part that failed stands in the results beside the others', () => {
+  const table = { title: 'Start', columns: ['store', 'until ready'], rows: [['lmdb', '700 ms']] }
+  const about = { at: '2026-01-01 00:00', seconds: 3, rounds: 40, roundSeconds: 0.5 }
+  const page = toPage({
+    machine: '2 cores of a test',
+    parts: {
+      start: { ...about, findings: { tables: [table], marks: [] } },
+      sweep: { ...about, failure: 'not done after 6 minutes' },
+    },
+  })
+  assert.ok(page.includes(toMarkdown(table)))
+  assert.match(page, /2 cores of a test/)
+  assert.match(page, /\*\*Not measured\*\*: not done after 6 minutes/)
+})
+
+test('what is asked of the command line is understood or refused', () => {
+  const some = readCommandLine(['check:lmdb', 'gateway', '--rounds', '12'])
+  assert.deepEqual(some.parts.get('check'), ['lmdb'])
+  assert.ok(some.parts.get('gateway')?.includes('64KB'))
+  assert.equal(some.plan.rounds, 12)
+  assert.deepEqual([some.isWhole, some.keeps], [false, false])
+  const all = readCommandLine([])
+  assert.deepEqual([all.isWhole, all.keeps, all.plan.rounds], [true, true, 40])
+  assert.equal(readCommandLine(['check', '--keep']).keeps, true)
+  assert.ok(readCommandLine(['growth']).parts.has('streams'))
+  for (const wrong of [
+    ['nothing'],
+    ['check:nothing'],
+    ['--rounds', 'x'],
+    ['check:lmdb', '--keep'],
+    ['--quick', '--keep'],
+  ])
+    assert.throws(() => readCommandLine(wrong), wrong.join(' '))
+})
