@@ -3,6 +3,9 @@ import { headerNames } from './header-names.ts'
 import * as kind from './kinds.ts'
 import { optional, type Row, required } from './row.ts'
 
+/** Ours also where nothing is signed: a client must not fill the gap. */
+export const ASSERTION_HEADER = 'x-menshen-assertion'
+
 export const IDENTITY_ROWS = {
   IDENTITY_USER: required({
     ...kind.headerName,
@@ -21,9 +24,10 @@ export const IDENTITY_ROWS = {
   }),
   IDENTITY_ROLE: required({ ...kind.headerName, default: 'x-forwarded-groups', sentence: 'The header with the role.' }),
   IDENTITY_ASSERTION: required({
-    ...kind.headerName,
-    default: 'x-menshen-assertion',
-    sentence: 'The header with a short-lived signed JWT; its public keys are at `/_menshen/jwks.json`.',
+    ...kind.headerNameOrNone,
+    default: ASSERTION_HEADER,
+    sentence:
+      'The header with a short-lived signed JWT; its public keys are at `/_menshen/jwks.json`. With `none` nothing is signed, for applications that do not look at it.',
   }),
   ASSERTION_AUDIENCE: optional({
     ...kind.audience,

@@ -78,6 +78,12 @@ export const headerName = {
   example: 'X-Forwarded-User',
 }
 
+export const headerNameOrNone = {
+  ...headerName,
+  check: z.union([z.literal('none'), headerName.check]),
+  expected: `${headerName.expected}, or none`,
+}
+
 const secretOf = z
   .string()
   .regex(/\S/)

@@ -116,6 +116,17 @@ test('every identity header is always there, empty if there is nothing to say', 
   }
 })
 
+test('where nothing is signed, the header is ours all the same: empty for the proxy and for the application', async t => {
+  const scene = await openScene(t, { ...TRUSTED, env: { ...TRUSTED.env, IDENTITY_ASSERTION: 'none' } })
+  const user = await scene.user('lisi')
+  const forged = { 'x-menshen-assertion': 'forged' }
+  const { headers } = await user.get('/_menshen/check', { headers: { ...nginx('/public'), ...forged } })
+  assert.deepEqual([headers['x-forwarded-user'], headers['x-menshen-assertion']], ['lisi', ''])
+  await user.get('/', { headers: forged })
+  const told = scene.upstream.last().headers
+  assert.deepEqual([told['x-forwarded-user'], told['x-menshen-assertion']], ['lisi', ''])
+})
+
 test('only a trusted proxy says what was asked for; anybody else gets 400, and the log says why', async t => {
   for (const trusted of ['', '10.0.0.0/8']) {
     const scene = await openScene(t, { env: { TRUSTED_PROXIES: trusted }, config: { rules: RULES } })

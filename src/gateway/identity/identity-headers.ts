@@ -5,11 +5,12 @@ import type { SigningKeys } from '../../session/keys/signing-keys.ts'
 import type { LoadedSession, Told } from '../../session/session-cache.ts'
 import { knownFacts } from '../../session/session-facts.ts'
 import type { Claimed } from '../../session/user-identity.ts'
+import { ASSERTION_HEADER } from '../../settings/identity-rows.ts'
 import type { Settings } from '../../settings/read.ts'
 import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
 import { type Encoded, encodeBounded, encodeNames, printable } from './encoded-text.ts'
 import { createPublishedKeys, type KeySet } from './published-keys.ts'
-import { createAssertions } from './sign-assertion.ts'
+import { type Assertion, createAssertions } from './sign-assertion.ts'
 
 /** Whoever a request is for: a user with a session, or a machine with a token. */
 export interface Identified extends Pick<LoadedSession, 'who' | 'told'>, Partial<Pick<LoadedSession, 'key'>> {
@@ -39,18 +40,20 @@ interface IdentityParts {
 
 /** An assertion lives for five minutes. It is used for four, so that the last request still has time to be judged. */
 const REUSED_MS = 240_000
+const UNSIGNED: Assertion = { token: '', leftOut: [] }
 
 export function createIdentities({ settings, keys, now, report }: IdentityParts): Identities {
   const { IDENTITY_USER, IDENTITY_EMAIL, IDENTITY_NAME, IDENTITY_ROLE, IDENTITY_ASSERTION } = settings
-  const names = [IDENTITY_USER, IDENTITY_EMAIL, IDENTITY_NAME, IDENTITY_ROLE, IDENTITY_ASSERTION]
+  const isSigned = IDENTITY_ASSERTION !== 'none'
+  const assertionName = isSigned ? IDENTITY_ASSERTION : ASSERTION_HEADER
+  const names = [IDENTITY_USER, IDENTITY_EMAIL, IDENTITY_NAME, IDENTITY_ROLE, assertionName]
   const nobody: IdentityHeaders = Object.fromEntries(names.map(name => [name, '']))
   const assertions = createAssertions(settings.BASE_URL, keys, now)
 
   function make(identified: Identified, audience: string): MaybePromise<IdentityHeaders> {
-    return andThen(assertions.sign(identified, audience), ({ token, leftOut }) => {
-      for (const claim of leftOut)
-        report('identity_cut', { ...knownFacts(identified), header: IDENTITY_ASSERTION, claim })
-      const headers = { ...plainHeaders(identified), [IDENTITY_ASSERTION]: token }
+    return andThen(isSigned ? assertions.sign(identified, audience) : UNSIGNED, ({ token, leftOut }) => {
+      for (const claim of leftOut) report('identity_cut', { ...knownFacts(identified), header: assertionName, claim })
+      const headers = { [assertionName]: token, ...plainHeaders(identified) }
       const next = without(identified.told, audience)
       identified.told = { audience, headers, until: now() + REUSED_MS, next }
       return headers

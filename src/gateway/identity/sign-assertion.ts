@@ -9,7 +9,7 @@ interface Assertions {
   sign(identified: Identified, audience: string): MaybePromise<Assertion>
 }
 
-interface Assertion {
+export interface Assertion {
   readonly token: string
   /** Claims that were too long for it; of groups some may be there. */
   readonly leftOut: readonly string[]
