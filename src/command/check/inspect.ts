@@ -1,12 +1,11 @@
 // Looks at the settings, the configuration and the files that they name as a start would, and collects everything that is
 // wrong. Nothing is opened, connected to or written.
+import { checkWhole } from '../../create/configuration.ts'
 import { MenshenError } from '../../errors.ts'
 import { EVENTS } from '../../events.ts'
 import { certificateProbes } from '../../observe/doctor/certificate-probe.ts'
 import { createLanguages } from '../../pages/words/languages.ts'
-import { demandVerifiable } from '../../provider/bearer/verifiable.ts'
 import { planNamedProvider } from '../../provider/make-plan.ts'
-import { secretProblem } from '../../session/keys/derived-keys.ts'
 import { adviceFor } from '../../settings/advice.ts'
 import { findConfigFile, loadConfigFile } from '../../settings/config/load-config.ts'
 import { withEnvFile } from '../../settings/env-file.ts'
@@ -59,7 +58,10 @@ export async function inspect(given: Environment, now: () => number): Promise<In
   await attempt(() => demandAuthority(settings))
   if (await attempt(() => demandCertificate(settings) ?? true)) await lookAtCertificate()
   for (const plan of inUse?.plans ?? []) await attempt(() => demandClientKey(plan))
-  if (isWhole && inUse) await attempt(() => demandTogether(inUse))
+  if (isWhole && inUse) {
+    await attempt(() => demandComplete(inUse))
+    await attempt(() => checkWhole(inUse.settings, config))
+  }
 
   async function lookAtCertificate(): Promise<void> {
     for (const probe of certificateProbes({ settings, now }))
@@ -88,16 +90,10 @@ async function load({ CONFIG }: Environment) {
   return { file, config: await loadConfigFile(file) }
 }
 
-/** What only shows when both are there. */
-function demandTogether({ settings, config, plans }: ReturnType<typeof settingsInUse>): void {
+function demandComplete({ plans }: ReturnType<typeof settingsInUse>): void {
   const missing = plans.flatMap(plan => plan.missing)
-  const secret = secretProblem(settings, plans[0])
-  const problems = [
-    ...missing.map(name => `${name} is missing: nobody can sign in without it.`),
-    ...(secret ? [secret] : []),
-  ]
+  const problems = missing.map(name => `${name} is missing: nobody can sign in without it.`)
   if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
-  demandVerifiable(config.rules ?? [], plans)
 }
 
 function misspeltSentence({ name, likely }: Misspelt): string {
