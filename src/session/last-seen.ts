@@ -8,6 +8,11 @@ import type { StoredSessionsOptions } from './stored-sessions.ts'
 const NOTE_AGAIN_MS = 10_000
 /** "Last seen" is exact to this: a request must not cost a write. */
 const SEEN_STEP_MS = 5 * 60_000
+/**
+ * As many as 100,000 users take who come all the time. When far more come at once who were not seen for a while, a write for
+ * each would cost several times what their requests do; whoever is left out is noted when they come again.
+ */
+const MOST_A_SECOND = 350
 
 export function createLastSeen({
   store,
@@ -16,6 +21,7 @@ export function createLastSeen({
   report,
 }: StoredSessionsOptions): (loaded: LoadedSession) => void {
   const noting = new Set<string>()
+  const mayNote = createLimit(MOST_A_SECOND)
 
   async function note({ key, session, signedInAt }: LoadedSession): Promise<void> {
     const seenAt = now()
@@ -28,11 +34,24 @@ export function createLastSeen({
   }
 
   return loaded => {
-    if (now() - loaded.seenAt < SEEN_STEP_MS || noting.has(loaded.key)) return
-    noting.add(loaded.key)
+    const at = now()
+    if (at - loaded.seenAt < SEEN_STEP_MS || noting.has(loaded.key) || !mayNote(at)) return
+    const { key } = loaded
+    noting.add(key)
     note(loaded)
       .catch((error: unknown) => report('last_seen_not_saved', { ...factsOf(error), ...sessionFacts(loaded) }))
       // A store that cannot be written is not asked again at every request.
-      .finally(() => setTimeout(() => noting.delete(loaded.key), NOTE_AGAIN_MS).unref())
+      .finally(() => setTimeout(() => noting.delete(key), NOTE_AGAIN_MS).unref())
+  }
+}
+
+function createLimit(most: number): (at: number) => boolean {
+  let second = 0
+  let count = 0
+  return at => {
+    const current = Math.floor(at / 1000)
+    if (current !== second) count = 0
+    second = current
+    return count++ < most
   }
 }

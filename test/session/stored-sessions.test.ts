@@ -151,6 +151,24 @@ test('a session is noted as seen without its ticket, and keeps where it came fro
   )
 })
 
+test('of a great many who were not seen for a while, a few hundred a second are noted, and the others when they come again', async t => {
+  const { sessions, clock, options } = open(t)
+  const { loaded } = await sessions.create(LEAST)
+  const asked: string[] = []
+  const read = async (key: string) => void asked.push(key)
+  const noteVisit = createLastSeen({ ...options, store: { ...options.store, read } })
+  clock.now += 6 * 60_000
+  const visits = Array.from({ length: 1000 }, (_, n) => ({ ...loaded, key: `session-${n}` }))
+  const seconds = [1, 2, 3, 4].map(() => {
+    clock.now += 1000
+    const before = asked.length
+    for (const visit of visits) noteVisit(visit)
+    return asked.length - before
+  })
+  assert.deepEqual(seconds, [350, 350, 300, 0])
+  assert.equal(new Set(asked).size, visits.length, 'each of them once')
+})
+
 test('whatever its ticket opens is a session that is whole, or none, and never an error', async t => {
   const { sessions, store } = open(t)
   const { ticket, loaded } = await sessions.create(MOST, ORIGIN)
