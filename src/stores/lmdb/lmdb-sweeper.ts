@@ -1,5 +1,6 @@
 // Removes expired records from the embedded store, in small steps with pauses, so that nobody waits long for it.
 
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Stored } from '../store.ts'
 import { onDisk } from './lmdb-failures.ts'
 import type { LmdbFiles } from './lmdb-files.ts'
@@ -19,9 +20,10 @@ interface SweeperOptions {
   readonly now: () => number
 }
 
-// A step takes a millisecond of this process, and one of the disk. Whoever wants to write meanwhile waits for one step at
-// most, and has the disk to themselves in the pauses.
-const SWEEP_STEP = 10
+// A step is flushed together. It is prepared a few records at a time, a millisecond each, so that requests have their turn in
+// between; and whoever wants to write waits for one step at most, and has the disk to themselves in the pauses.
+const SWEEP_STEP = 30
+const SWEEP_TURN = 10
 const SWEEP_PAUSE_MS = 5
 
 export function startSweeper(options: SweeperOptions, everyMs: number): Sweeper {
@@ -49,10 +51,16 @@ export function startSweeper(options: SweeperOptions, everyMs: number): Sweeper 
 /** True if there may be more. */
 async function sweepStep(options: SweeperOptions): Promise<boolean> {
   const { files, reader, now } = options
-  const expired = reader.latest(() =>
-    expiredKeys(files, now(), SWEEP_STEP).map(indexed => ({ indexed, stored: reader.find(indexed[1]) })),
-  )
-  await Promise.all(expired.map(({ indexed, stored }) => sweepOne(options, indexed, stored)))
+  const expired = reader.latest(() => expiredKeys(files, now(), SWEEP_STEP))
+  const swept: Promise<void>[] = []
+  for (let from = 0; from < expired.length; from += SWEEP_TURN) {
+    if (from > 0) await nextTurn()
+    const found = reader.latest(() =>
+      expired.slice(from, from + SWEEP_TURN).map(indexed => ({ indexed, stored: reader.find(indexed[1]) })),
+    )
+    swept.push(Promise.all(found.map(({ indexed, stored }) => sweepOne(options, indexed, stored))).then(() => {}))
+  }
+  await Promise.all(swept)
   return expired.length === SWEEP_STEP
 }
 
