@@ -19,7 +19,8 @@ export type Home = (visit: Visit, admission: Admission, response: ServerResponse
 
 interface Made {
   readonly headers: OutgoingHttpHeaders
-  readonly body: Buffer
+  /** The bytes of the page, one in each character: Node writes such a text together with the head, in one piece. */
+  readonly body: string
   readonly words: Words
 }
 
@@ -30,8 +31,9 @@ export function createHome(context: GatewayContext): Home {
   const made = new LRUCache<LoadedSession, Made>({ max: MOST_KEPT })
 
   function make(words: Words, loaded: LoadedSession): Made {
-    const body = Buffer.from(homePage(words, loaded, providerNameOf(context, loaded)))
-    const page = { headers: { ...pageHeaders(context), 'content-length': body.length }, body, words }
+    const html = Buffer.from(homePage(words, loaded, providerNameOf(context, loaded)))
+    const headers = { ...pageHeaders(context), 'content-length': html.length }
+    const page = { headers, body: html.toString('latin1'), words }
     made.set(loaded, page)
     return page
   }
@@ -51,6 +53,6 @@ export function createHome(context: GatewayContext): Home {
     const { headers, body } = known?.words === words ? known : make(words, loaded)
     const named = { ...headers, [REQUEST_ID]: requestId }
     response.writeHead(200, cookies.length > 0 ? { ...named, 'set-cookie': [...cookies] } : named)
-    response.end(body)
+    response.end(body, 'latin1')
   }
 }
