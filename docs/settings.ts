@@ -13,7 +13,7 @@ export function settingsPage(): string {
 
 From the environment, or from a file \`.env\` in the folder where Menshen is started; the environment wins where it
 is not empty. A bad value stops the start with one sentence that names the setting; a name that is a slip away from one of
-these gets a warning. This page is made from \`src/settings/rows.ts\` by \`npm run docs\`.
+these gets a warning. Those marked ↻ may change in their file while Menshen runs ([reloading](reloading.md)). This page is made from \`src/settings/rows.ts\` by \`npm run docs\`.
 
 ${topics.join('\n')}
 ## Rules
@@ -55,7 +55,7 @@ ${rows.join('\n')}
 
 function settingRow(name: string, row: Row<unknown>): string {
   const standard = row.defaultNote ?? (row.default === undefined ? 'none' : `\`${row.default}\``)
-  return `| \`${name}\` | ${standard} | ${row.expected}, e.g. \`${row.example}\` | ${row.sentence} |`
+  return `| \`${name}\` | ${standard} | ${row.expected}, e.g. \`${row.example}\` | ${row.reloads ? '↻ ' : ''}${row.sentence} |`
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(SETTINGS_PAGE, settingsPage())

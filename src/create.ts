@@ -3,6 +3,7 @@ import type { RequestListener } from 'node:http'
 import { checkWhole } from './create/configuration.ts'
 import { configure } from './create/configured-parts.ts'
 import { openLastingParts } from './create/lasting-parts.ts'
+import { changeSecrets, prepareReload } from './create/reload.ts'
 import type { Embedded } from './gateway/embedded/embedded.ts'
 import type { UpgradeListener } from './gateway/forward/upgrade.ts'
 import { createPatience } from './gateway/patience.ts'
@@ -30,6 +31,24 @@ export interface Menshen<R extends Role = Role, F extends string = string> exten
   close(patienceMs?: number): Promise<void>
 }
 
+/** What the command can do besides. */
+export interface Core extends Menshen {
+  /**
+   * Checks other settings and another configuration as a whole, or throws. What it returns puts them in use: for requests that
+   * come from then on. It tells of it with `facts`, if there are any.
+   */
+  prepare(settings: Settings, config: Config): (facts: ReloadFacts | undefined) => Promise<void>
+  /** For the console: the files are not what runs. */
+  noteRefused(refused: { file: string; detail: string }): void
+}
+
+export interface ReloadFacts {
+  /** The names of settings and of parts of the configuration. */
+  readonly changed: string
+  readonly rules: number
+  readonly upstreams: number
+}
+
 export interface CoreOptions {
   readonly settings: Settings
   readonly config: Config
@@ -44,13 +63,13 @@ export interface CoreOptions {
 const CLOSE_PATIENCE_MS = 10_000
 
 /** What the command and the library start alike, from settings and a configuration that were checked. */
-export async function createCore(options: CoreOptions): Promise<Menshen> {
+export async function createCore(options: CoreOptions): Promise<Core> {
   const configuration = checkWhole(options.settings, options.config)
   const patience = createPatience()
   await using opened = new AsyncDisposableStack()
   const lasting = await openLastingParts(opened, patience, configuration, options)
-  const current = configure(lasting, configuration, lasting.inUse.directory)
-  lasting.upstreamPool.use(current.upstreams)
+  let current = configure(lasting, configuration)
+  lasting.use(current.directory, current.upstreams)
   opened.defer(() => patience.wait(current.ownRoutes.settle()))
   const everything = opened.move()
   const endStreams = () => {
@@ -66,6 +85,21 @@ export async function createCore(options: CoreOptions): Promise<Menshen> {
       lasting.lifecycle.closing = true
     },
     endStreams,
+    prepare(settings, config) {
+      const next = prepareReload(lasting, current, checkWhole(settings, config))
+      return async facts => {
+        const before = current
+        current = next
+        lasting.use(next.directory, next.upstreams)
+        lasting.reloads.reloadedAt = options.now()
+        lasting.reloads.refused = undefined
+        if (facts) lasting.report('config_reloaded', facts)
+        await changeSecrets(lasting, before.keys, next.keys)
+      }
+    },
+    noteRefused(refused) {
+      lasting.reloads.refused = { ...refused, at: options.now() }
+    },
     reopenFiles: () => lasting.audit.reopenFile(),
     close(patienceMs = CLOSE_PATIENCE_MS) {
       if (closed) return closed

@@ -2,6 +2,7 @@
 // Whoever reads the log decides by the code; the sentence is for people.
 
 import type { CommonField } from './events/common-fields.ts'
+import { RELOAD_EVENTS } from './events/reload-events.ts'
 
 export { type Measure, unmeasured, type Work } from './events/work.ts'
 
@@ -73,12 +74,7 @@ export const EVENTS = {
       'all workers have died, and the inherited socket is closed; ending, so that the service manager starts anew',
     fields: [],
   },
-  certificate_reloaded: { level: 'info', sentence: 'the changed certificate is in use', fields: ['file'] },
-  certificate_refused: {
-    level: 'error',
-    sentence: 'the changed certificate cannot be used; the old one stays',
-    fields: ['file'],
-  },
+  ...RELOAD_EVENTS,
 
   sign_in: { level: 'info', sentence: 'signed in', fields: ['role'], audited: true },
   sign_in_failed: { level: 'warn', sentence: 'a sign-in failed', fields: [], audited: true },

@@ -34,10 +34,9 @@ async function sayHelp({ command }: Extract<Asked, { kind: 'help' }>): Promise<v
 }
 
 async function runStart(): Promise<void> {
-  const environment = readEnvironment()
   const inherited = takeInheritedSocket(process.env)
   const { start } = await import('./start.ts')
-  await start({ environment, inherited, npmParent, now: Date.now })
+  await start({ readEnvironment, inherited, npmParent, now: Date.now })
 }
 
 type Command = Extract<Asked, { kind: 'command' }>

@@ -1,7 +1,6 @@
 // An http or https server that ends politely: it stops accepting, finishes what is in flight, and gives up on what takes
 // too long.
 import { once } from 'node:events'
-import { readFileSync, unwatchFile, watchFile } from 'node:fs'
 import { createServer } from 'node:http'
 import { createServer as createSecureServer, Server as SecureServer } from 'node:https'
 import { Server as NetServer } from 'node:net'
@@ -11,8 +10,11 @@ import type { Menshen } from '../create.ts'
 import type { Report } from '../events.ts'
 import { wantsSocket } from '../gateway/forward/upgrade.ts'
 import type { Settings } from '../settings/read.ts'
+import { type CertificateFiles, readCertificate, watchCertificate } from './reload/watch-certificate.ts'
 
-interface Serving {
+export interface Serving {
+  /** Reads the certificate anew, if there is one. */
+  renewCertificate(): void
   close(patienceMs: number): Promise<void>
 }
 
@@ -27,16 +29,9 @@ interface ListenAddress {
   readonly tls?: CertificateFiles
 }
 
-interface CertificateFiles {
-  readonly certFile: string
-  readonly keyFile: string
-}
-
 /** How long a request that was on its way may still arrive. */
 const FAREWELL_MS = 200
 const IDLE_CHECK_MS = 50
-const CERTIFICATE_CHECK_MS = 2000
-const TLS_VERSION = 'TLSv1.2'
 /** Long enough for a slow phone, short enough for somebody who only wants to keep a connection busy. */
 const HEADERS_TIMEOUT_MS = 20_000
 const TIMEOUT_CHECK_MS = 5000
@@ -53,9 +48,7 @@ export function listenAddress(settings: Settings, fd?: number): ListenAddress {
 export async function serve(menshen: Menshen, address: ListenAddress, report: Report): Promise<Serving> {
   const { port, host, fd, tls, keepAliveTimeoutMs } = address
   const options = { ...OPTIONS, ...(keepAliveTimeoutMs && { keepAliveTimeout: keepAliveTimeoutMs }) }
-  const server = tls
-    ? createSecureServer({ ...options, ...readCertificate(tls), minVersion: TLS_VERSION })
-    : createServer(options)
+  const server = tls ? createSecureServer({ ...options, ...readCertificate(tls) }) : createServer(options)
   server.on('request', menshen.listener)
   server.on('checkContinue', menshen.listener)
   const sockets = new Set<Duplex>()
@@ -71,8 +64,9 @@ export async function serve(menshen: Menshen, address: ListenAddress, report: Re
     // All users would be one, for the rate limit and for who is believed.
     throw Object.assign(new Error('a socket without addresses'), { code: 'ENOTSUP' })
   }
-  if (server instanceof SecureServer && tls) watchCertificate(server, tls, report)
+  const certificate = server instanceof SecureServer && tls ? watchCertificate(server, tls, report) : undefined
   return {
+    renewCertificate: () => certificate?.renew(),
     async close(patienceMs) {
       const closed = once(server, 'close')
       menshen.prepareToClose()
@@ -88,7 +82,7 @@ export async function serve(menshen: Menshen, address: ListenAddress, report: Re
       await closed
       clearInterval(idle)
       clearTimeout(patience)
-      if (tls) for (const file of [tls.certFile, tls.keyFile]) unwatchFile(file)
+      certificate?.stop()
     },
   }
 }
@@ -99,21 +93,4 @@ const OPTIONS = {
   connectionsCheckingInterval: TIMEOUT_CHECK_MS,
   // A body may take as long as the application behind lets it.
   requestTimeout: 0,
-}
-
-function watchCertificate(server: SecureServer, files: CertificateFiles, report: Report): void {
-  const readAgain = () => {
-    try {
-      server.setSecureContext({ ...readCertificate(files), minVersion: TLS_VERSION })
-      report('certificate_reloaded', { file: files.certFile })
-    } catch (error) {
-      report('certificate_refused', { file: files.certFile, err: error })
-    }
-  }
-  for (const file of [files.certFile, files.keyFile])
-    watchFile(file, { interval: CERTIFICATE_CHECK_MS, persistent: false }, readAgain)
-}
-
-function readCertificate({ certFile, keyFile }: CertificateFiles) {
-  return { cert: readFileSync(certFile), key: readFileSync(keyFile) }
 }

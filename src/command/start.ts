@@ -1,16 +1,22 @@
 // A start: settings → development provider, if wanted → configuration → listen → end politely when asked to.
 import cluster from 'node:cluster'
+import { existsSync } from 'node:fs'
 import { type CoreOptions, createCore } from '../create.ts'
 import type { Report } from '../events.ts'
 import { startDevelopment } from '../library/development.ts'
 import { refuseToListen } from '../library/listen-failure.ts'
 import { createEventLog } from '../log.ts'
-import { findConfigFile, loadConfigFile } from '../settings/config/load-config.ts'
 import { findMisspelt } from '../settings/misspelt.ts'
-import { type Environment, readSettings, type Settings, wantsDevProvider } from '../settings/read.ts'
+import type { Environment } from '../settings/read.ts'
 import { announce } from './announce.ts'
 import { type Closing, closeWhenAsked } from './close-when-asked.ts'
 import { listenForHangUps, type Reopening } from './hang-ups.ts'
+import type { Rereading } from './reload/read-again.ts'
+import { ENV_FILE, readSources, type Sources } from './reload/read-sources.ts'
+import { followFirst } from './reload/reload-in-worker.ts'
+import { reloadOne } from './reload/reload-one.ts'
+import { reloadWorkers } from './reload/reload-workers.ts'
+import { createReloader, type Reloading } from './reload/reloader.ts'
 import { listenAddress, serve } from './serve.ts'
 import { type InheritedSocket, refuseInheritedSocket } from './socket-activation/inherited-socket.ts'
 import { isForPeople, openLog } from './terminal/open-log.ts'
@@ -21,7 +27,8 @@ import { startWorkers } from './workers.ts'
 const CLOSE_PATIENCE_MS = 10_000
 
 interface StartOptions {
-  readonly environment: Environment
+  /** The environment, and what stands in .env now. */
+  readonly readEnvironment: () => Environment
   /** Of a service manager, if one listens in our place. */
   readonly inherited: InheritedSocket | undefined
   /** The process between npm and us, if npm started us. */
@@ -29,39 +36,39 @@ interface StartOptions {
   readonly now: () => number
 }
 
-export async function start({ environment, inherited, npmParent, now }: StartOptions): Promise<void> {
+export async function start({ readEnvironment, inherited, npmParent, now }: StartOptions): Promise<void> {
   const hangUps = listenForHangUps()
-  const given = readSettings(environment)
-  const configFile = findConfigFile(process.cwd(), given.CONFIG)
-  const config = await loadConfigFile(configFile)
-  const isConfigured = config.provider !== undefined || config.providers !== undefined
-  const development =
-    !isConfigured && wantsDevProvider(given) ? await startDevelopment(given, given.DEV_PROVIDER_PORT, now) : undefined
-  const settings = development ? readSettings({ ...environment, ...development.settings }) : given
+  const given = await readSources(readEnvironment)
+  const development = given.wantsDevelopment
+    ? await startDevelopment(given.settings, given.settings.DEV_PROVIDER_PORT, now)
+    : undefined
+  const sources = development ? await readSources(readEnvironment, development.settings) : given
+  const { settings, config, configFile } = sources
+  const environment = readEnvironment()
+  const rereading = { readEnvironment, development: development?.settings, hadEnvFile: existsSync(ENV_FILE) }
   const log = openLog(settings, environment)
   const events = createEventLog(log, now)
   const { report } = events
   // What a worker tells a first process that is just ending goes nowhere, and must not end the worker before its time.
   if (cluster.isWorker) process.on('error', () => {})
+  const worker = cluster.worker?.id
+  const core = { settings, config, log, now, worker, ...(cluster.isWorker && { gatherMetrics: gatherFromWorkers }) }
+  const starting: Starting = { sources, rereading, inherited, report }
   const isFirstOfMany = cluster.isPrimary && settings.WORKERS > 1
   const running = isFirstOfMany
-    ? await startAll(settings, { ...development?.settings, ...inherited?.forWorkers }, inherited, report)
-    : await startOne(
-        {
-          settings,
-          config,
-          log,
-          now,
-          worker: cluster.worker?.id,
-          ...(cluster.isWorker && { gatherMetrics: gatherFromWorkers }),
-        },
-        inherited,
-        report,
-      )
+    ? await startAll({ ...development?.settings, ...inherited?.forWorkers }, starting)
+    : await startOne(core, starting)
+  const { reloading } = running
+  const reloader = cluster.isWorker ? followFirst(reloading, sources) : createReloader(reloading, sources, report)
   // Last of all: it writes the counts that are still owed.
   const ending = { close: async () => events.close() }
-  closeWhenAsked([running, ...(development ? [development] : []), ending], report, npmParent)
-  hangUps.hand(running)
+  closeWhenAsked([reloader, running, ...(development ? [development] : []), ending], report, npmParent)
+  hangUps.hand({
+    reopenFiles() {
+      running.reopenFiles()
+      reloader.reload('signal')
+    },
+  })
   if (cluster.isPrimary)
     announce(report, {
       settings,
@@ -74,12 +81,20 @@ export async function start({ environment, inherited, npmParent, now }: StartOpt
     })
 }
 
-async function startOne(
-  options: CoreOptions,
-  inherited: InheritedSocket | undefined,
-  report: Report,
-): Promise<Closing & Reopening> {
+interface Starting {
+  readonly sources: Sources
+  readonly rereading: Rereading
+  readonly inherited: InheritedSocket | undefined
+  readonly report: Report
+}
+
+interface Running extends Closing, Reopening {
+  readonly reloading: Reloading
+}
+
+async function startOne(options: CoreOptions, starting: Starting): Promise<Running> {
   const { settings } = options
+  const { sources, rereading, inherited, report } = starting
   const menshen = await createCore(options)
   const serving = await serve(menshen, listenAddress(settings, inherited?.fd), report).catch(async error => {
     await menshen.close()
@@ -87,6 +102,7 @@ async function startOne(
     return refuseToListen(error, { setting: 'PORT', port: settings.PORT, host: settings.HOST })
   })
   return {
+    reloading: reloadOne(menshen, serving, sources, rereading),
     reopenFiles: () => menshen.reopenFiles(),
     async close() {
       await serving.close(CLOSE_PATIENCE_MS)
@@ -95,13 +111,11 @@ async function startOne(
   }
 }
 
-async function startAll(
-  { WORKERS }: Settings,
-  env: Environment,
-  inherited: InheritedSocket | undefined,
-  report: Report,
-): Promise<Closing & Reopening> {
+async function startAll(env: Environment, { sources, rereading, inherited, report }: Starting): Promise<Running> {
+  // Before there is one: each tells of itself as soon as it serves.
+  const reloading = reloadWorkers(sources, rereading)
+  const { WORKERS } = sources.settings
   const workers = await startWorkers(WORKERS, { env, isSocketInherited: inherited !== undefined }, report)
   // The worker has said why.
-  return workers ?? process.exit(1)
+  return workers ? { ...workers, reloading } : process.exit(1)
 }

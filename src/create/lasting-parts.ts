@@ -8,12 +8,14 @@ import { createLiveStreams } from '../gateway/console/live-streams.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { createOpenStreams } from '../gateway/forward/open-streams.ts'
 import { createUpstreamPool } from '../gateway/forward/upstream-pool.ts'
+import type { Upstreams } from '../gateway/forward/upstreams.ts'
 import { createFailedRequests } from '../gateway/http/failed-requests.ts'
 import { createRateLimit } from '../gateway/http/rate-limit.ts'
 import type { Patience } from '../gateway/patience.ts'
 import { createSlowClients } from '../gateway/slow-clients/slow-clients.ts'
 import { createAudit } from '../observe/audit/audit.ts'
 import { createTrailReader } from '../observe/audit/trail-reader.ts'
+import type { ReloadStatus } from '../observe/doctor/reload-finding.ts'
 import { createTrials } from '../observe/doctor/trials.ts'
 import { createReader, gatherAlone } from '../observe/metrics/gathering.ts'
 import { observedStore } from '../observe/observed-store.ts'
@@ -25,7 +27,7 @@ import { createSigningKeys, type SigningKeys } from '../session/keys/signing-key
 import { createSessions } from '../session/sessions.ts'
 import { openLimits, openStore } from '../stores/open-store.ts'
 import type { Configuration } from './configuration.ts'
-import { createDirectory } from './directory.ts'
+import { createDirectory, type Directory } from './directory.ts'
 
 type Basics = Pick<GatewayContext, 'settings' | 'now' | 'report' | 'measure'>
 type Options = Pick<CoreOptions, 'log' | 'now' | 'worker' | 'gatherMetrics'>
@@ -40,7 +42,8 @@ export async function openLastingParts(
   { log, now, worker, gatherMetrics = gatherAlone }: Options,
 ) {
   const { settings, plans } = configuration
-  const observed = await openObservation(opened, { settings, log, now, mainProvider: plans[0].id })
+  let mainProvider = plans[0].id
+  const observed = await openObservation(opened, { settings, log, now, mainProvider: () => mainProvider })
   const { observation, metrics, series, shadowRefusals } = observed
   const { report, measure } = observation
   const basics: Basics = { settings, now, report, measure }
@@ -50,18 +53,30 @@ export async function openLastingParts(
     audit.close(patience.leftMs()),
   )
   observed.join(audit)
-  const inUse = { directory: createDirectory(configuration, basics) }
-  opened.defer(() => patience.wait(inUse.directory.providers.close()))
+  let directory = createDirectory(configuration, basics)
+  opened.defer(() => patience.wait(directory.providers.close()))
   const rateLimit = await openRateLimit(opened, basics)
-  const sessions = createSessions({ ...basics, ...inUse.directory, store, keyring })
+  const sessions = createSessions({ ...basics, ...directory, store, keyring })
   opened.defer(() => patience.wait(sessions.settle()))
   const upstreamPool = opened.adopt(createUpstreamPool(), pool => patience.wait(pool.close(patience.leftMs())))
   series.begin(store)
   opened.defer(() => patience.wait(series.close()))
+  const rulesNow = () => directory.rules
   const readMetrics = metrics && createReader({ metrics, upstreams: upstreamPool, countSessions: () => store.count() })
   return {
     ...records,
-    inUse,
+    /** That of the first configuration. */
+    directory,
+    /** Another one is in use: sessions, streams and connections follow. */
+    use(next: Directory, upstreams: Upstreams): void {
+      upstreamPool.use(upstreams)
+      if (next === directory) return
+      directory = next
+      mainProvider = next.providers.main.plan.id
+      sessions.use(next)
+    },
+    /** When a reload was done last, or refused. */
+    reloads: {} as ReloadStatus,
     audit,
     observation,
     report,
@@ -74,13 +89,15 @@ export async function openLastingParts(
     sessions,
     upstreamPool,
     lifecycle: { closing: false },
+    /** What our own routes have begun. */
+    underway: new Set<Promise<Response>>(),
     liveStreams: createLiveStreams(),
     auditTrail: createTrailReader({ store, keyring }),
     attempts: createAttempts({ store, now }),
     trials: createTrials({ store, now }),
     failedRequests: createFailedRequests({ settings }),
     lostCookies: createLostCookieDetector({ settings }),
-    streams: opened.adopt(createOpenStreams(sessions, report), streams => streams.stop()),
+    streams: opened.adopt(createOpenStreams(sessions, rulesNow, report), streams => streams.stop()),
     slowClients: opened.adopt(createSlowClients({ settings, report }), clients => clients.stop()),
   }
 }
@@ -111,12 +128,14 @@ async function openRateLimit(opened: AsyncDisposableStack, { settings, report }:
   })
 }
 
-/** A changed SECRET takes effect at the start. A store that is away is asked again when the keys are needed. */
-async function useSecrets(keyring: DataKeyring, signingKeys: SigningKeys): Promise<void> {
+/** A changed SECRET takes effect at once. A store that is away (`false`) is asked again when the keys are needed. */
+export async function useSecrets(keyring: DataKeyring, signingKeys: SigningKeys): Promise<boolean> {
   try {
     await keyring.current()
     await signingKeys.reseal()
+    return true
   } catch (error) {
     if (!(error instanceof MenshenError)) throw error
+    return false
   }
 }

@@ -14,9 +14,9 @@ export interface OwnRoutes {
   settle(): Promise<void>
 }
 
-export function createOwnRoutes(context: GatewayContext): OwnRoutes {
+/** `underway` may be shared with own routes of a former configuration: what they began is waited for, too. */
+export function createOwnRoutes(context: GatewayContext, underway = new Set<Promise<Response>>()): OwnRoutes {
   const check = createCheck(context)
-  const underway = new Set<Promise<Response>>()
 
   async function answerRoute(visit: Visit, request: IncomingMessage | Request): Promise<Response> {
     const answer = during(visit.observed, () => answerOwnRoute(context, visit, request))

@@ -32,7 +32,8 @@ async function start(options: MenshenOptions): Promise<Menshen> {
   const development = devProvider ? await startDevelopment(read.settings, devProviderPort, now) : undefined
   if (development) opened.defer(() => development.close())
   const settings = development ? readOver(read.settings, development.settings) : read.settings
-  const core = await createCore({ settings, config, log, now })
+  // An application that wants other settings makes another one.
+  const { prepare: _, noteRefused: __, ...core } = await createCore({ settings, config, log, now })
   if (development) tellOfDevelopment(createEventLog(log, now), settings, development.users)
   const provider = opened.move()
   let closed: Promise<void> | undefined

@@ -36,7 +36,7 @@ export interface Observation {
 
 export function createObservation(
   observers: readonly Observer[],
-  mainProvider: string,
+  mainProvider: () => string,
   tracing?: Tracing | undefined,
 ): Observation {
   // Every request is told of: not to those who do not listen.
@@ -48,7 +48,7 @@ export function createObservation(
       const all = withRequest(facts)
       // A user whose session does not say which provider it is from is the main one's.
       const isOfMain = all.sub !== undefined && all.provider === undefined
-      const known = isOfMain ? { ...all, provider: mainProvider } : all
+      const known = isOfMain ? { ...all, provider: mainProvider() } : all
       for (const observer of observers) observer.onEvent?.(code, known)
     },
 

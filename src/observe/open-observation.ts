@@ -14,7 +14,7 @@ interface ObservationOptions {
   readonly log: Log
   readonly now: () => number
   /** The id of the provider of those who do not say which is theirs. */
-  readonly mainProvider: string
+  readonly mainProvider: () => string
 }
 
 /** What it opens is closed with the rest of `opened`. */

@@ -19,7 +19,7 @@ export function createLastSeen({
   keyring,
   now,
   report,
-}: StoredSessionsOptions): (loaded: LoadedSession) => void {
+}: Pick<StoredSessionsOptions, 'store' | 'keyring' | 'now' | 'report'>): (loaded: LoadedSession) => void {
   const noting = new Set<string>()
   const mayNote = createLimit(MOST_A_SECOND)
 

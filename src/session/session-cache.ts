@@ -38,6 +38,7 @@ export interface SessionCache {
   /** `bytes` is how long the session is written down. */
   set(ticket: string, loaded: LoadedSession, bytes: number): void
   delete(ticket: string): void
+  clear(): void
 }
 
 interface Slot {
@@ -68,8 +69,8 @@ export function createSessionCache({
   const mostBytes = Math.min(SESSION_CACHE_MB * MEGABYTE, getHeapStatistics().heap_size_limit * SHARE_OF_HEAP)
   if (most === 0 || mostBytes === 0) return undefined
   const slots = new Map<string, Slot>()
-  const newcomers = createQueue()
-  const regulars = createQueue()
+  let newcomers = createQueue()
+  let regulars = createQueue()
 
   function isOver(share: number, count: number, bytes: number): boolean {
     return count > most * share || bytes > mostBytes * share
@@ -110,6 +111,12 @@ export function createSessionCache({
     },
 
     delete: drop,
+
+    clear() {
+      slots.clear()
+      newcomers = createQueue()
+      regulars = createQueue()
+    },
   }
 }
 

@@ -60,7 +60,13 @@ export interface Ended {
   readonly user?: string
 }
 
-export function createSessionListing({ store, keyring }: { store: Store; keyring: DataKeyring }): SessionListing {
+export function createSessionListing({
+  store,
+  keyring,
+}: {
+  store: Store
+  keyring: Pick<DataKeyring, 'current'>
+}): SessionListing {
   async function endAllWith(label: string, isMeant = (_entry: Stored) => true): Promise<Ended> {
     const keys = await keyring.current()
     let user: string | undefined

@@ -1,4 +1,6 @@
 // A session's life: opened at sign-in, found again by its ticket, refreshed when due, closed at sign-out.
+import { roleNow } from '../access/roles.ts'
+import type { ScopedName } from '../access/scoped-name.ts'
 import type { Measure } from '../events.ts'
 import type { RoleConfig } from '../settings/config/config-file.ts'
 import type { Settings } from '../settings/read.ts'
@@ -9,6 +11,7 @@ import { sessionFacts } from './session-facts.ts'
 import { createSessionListing, type SessionListing } from './session-listing.ts'
 import { isDue, newSession, type Session, type SignedIn } from './session-record.ts'
 import { createStoredSessions, type StoredSessionsOptions } from './stored-sessions.ts'
+import { identityOf } from './user-identity.ts'
 
 export interface Sessions extends SessionListing {
   open(signedIn: SignedIn): Promise<{ ticket: string; loaded: LoadedSession }>
@@ -22,28 +25,38 @@ export interface Sessions extends SessionListing {
   get(ticket: string): Promise<LoadedSession | undefined>
   /** Ends it, and gives what it was. */
   close(ticket: string): Promise<ClosedSession | undefined>
+  /** From now on these are the providers and the roles; who somebody is follows from them. */
+  use(directory: SessionDirectory): void
   /** Resolves when no refresh is under way. */
   settle(): Promise<void>
 }
 
 export type ClosedSession = Pick<LoadedSession, 'key' | 'session'>
 
-interface SessionsOptions extends StoredSessionsOptions {
+/** What a configuration says of those who sign in. */
+export interface SessionDirectory {
   readonly providers: RefresherOptions['providers']
-  readonly measure?: Measure
   readonly roles: readonly RoleConfig[]
+  /** Absent where there is one provider. */
+  readonly scopedName?: ScopedName
+}
+
+interface SessionsOptions extends SessionDirectory, Omit<StoredSessionsOptions, 'identify'> {
+  readonly measure?: Measure
   readonly settings: StoredSessionsOptions['settings'] &
     RefresherOptions['settings'] &
     Pick<Settings, 'REFRESH_LEAD_SECONDS'>
 }
 
 export function createSessions(options: SessionsOptions): Sessions {
-  const { store, keyring, settings, roles, now } = options
-  const stored = createStoredSessions(options)
+  const { store, keyring, settings, now } = options
+  let directory: SessionDirectory = options
+  const stored = createStoredSessions({ ...options, identify: session => identifyIn(directory, session) })
+  const providers = { get: (id: string | undefined) => directory.providers.get(id) }
   const noteVisit = createLastSeen(options)
   const warnOfShortLife = createShortLifeWarning(options)
-  const refresher = createRefresher({ ...options, load: stored.load, save: stored.save })
-  const providerOf = ({ provider }: Session) => options.providers.get(provider)
+  const refresher = createRefresher({ ...options, providers, load: stored.load, save: stored.save })
+  const providerOf = ({ provider }: Session) => directory.providers.get(provider)
   const mustRefresh = ({ session }: LoadedSession) => isDue(session, leadOf(session), now())
 
   /** Except for the specification's provider, a token is used for half of its life at least. */
@@ -66,8 +79,13 @@ export function createSessions(options: SessionsOptions): Sessions {
     close: stored.take,
     settle: refresher.settle,
 
+    use(next) {
+      directory = next
+      stored.forget()
+    },
+
     async open(signedIn) {
-      const session = newSession(signedIn, roles)
+      const session = newSession(signedIn, directory.roles)
       warnOfShortLife(session.tokenExpiresIn, leadOf(session))
       return stored.create(session, signedIn.origin)
     },
@@ -94,6 +112,16 @@ export function createSessions(options: SessionsOptions): Sessions {
       return loaded
     },
   }
+}
+
+const asItIs: ScopedName = (_provider, name) => name
+
+/** The role is not what it was at sign-in if the configuration has been changed since. */
+function identifyIn({ roles, scopedName = asItIs }: SessionDirectory, session: Session) {
+  const { provider, userInfo, groups = [], userRole } = session
+  const role = roleNow({ provider, username: userInfo.username, groups }, userRole, roles)
+  const now = role === userRole ? session : { ...session, userRole: role }
+  return { session: now, who: identityOf(now, scopedName) }
 }
 
 function createShortLifeWarning({ report }: Pick<SessionsOptions, 'report'>) {

@@ -1,6 +1,5 @@
 // Sessions in the store: made, loaded, and saved with new tokens. What was loaded stays in a cache, and counts
 // as long as the store still holds that very version.
-import type { ScopedName } from '../access/scoped-name.ts'
 import { MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { TokenSet } from '../provider/token-answer.ts'
@@ -14,7 +13,7 @@ import { createSessionCache, type LoadedSession } from './session-cache.ts'
 import { shortKey } from './session-facts.ts'
 import { latestEnd, type Session, sameTokens, sessionEndsAt, toEntry, withTokens } from './session-record.ts'
 import { isTicket, newTicket, recordKey } from './ticket.ts'
-import { identityOf } from './user-identity.ts'
+import type { Identity } from './user-identity.ts'
 
 interface StoredSessions {
   create(session: Session, origin?: SignInOrigin): Promise<{ ticket: string; loaded: LoadedSession }>
@@ -30,16 +29,18 @@ interface StoredSessions {
   save(ticket: string, seen: LoadedSession, change: Change): Promise<LoadedSession | undefined>
   /** Removes it, and gives what it was. */
   take(ticket: string): Promise<Pick<LoadedSession, 'key' | 'session'> | undefined>
+  /** Whatever was loaded is loaded anew. */
+  forget(): void
 }
 
 export type Change = { readonly tokens: TokenSet } | { readonly until: number }
 
 export interface StoredSessionsOptions {
   readonly store: Store
-  readonly keyring: DataKeyring
+  readonly keyring: Pick<DataKeyring, 'current' | 'latest'>
   readonly settings: Pick<Settings, 'SESSION_MAX_HOURS' | 'SESSION_CACHE_SIZE' | 'SESSION_CACHE_MB'>
-  /** Absent where there is one provider. */
-  readonly scopedName?: ScopedName
+  /** Who it is by the configuration of now, and the session with that role. */
+  readonly identify: (session: Session) => { readonly session: Session; readonly who: Identity }
   readonly now: () => number
   readonly report: Report
 }
@@ -77,6 +78,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
     isHeld,
     getCached,
     load,
+    forget: () => cache?.clear(),
 
     async get(ticket) {
       return isTicket(ticket) ? (getCached(ticket) ?? load(ticket)) : undefined
@@ -130,15 +132,13 @@ function justBegun({ tokenIssuedAt }: Session) {
   return { signedInAt: tokenIssuedAt, seenAt: tokenIssuedAt }
 }
 
-const asItIs: ScopedName = (_provider, name) => name
-
 interface Reader {
   /** With how many bytes it took. */
   session(stored: Stored, ticket: string): Promise<{ loaded: LoadedSession; bytes: number } | undefined>
   publicPart(stored: Stored): Promise<PublicPart | undefined>
 }
 
-function createReader({ keyring, settings, scopedName = asItIs, report }: StoredSessionsOptions): Reader {
+function createReader({ keyring, settings, identify, report }: StoredSessionsOptions): Reader {
   let told = false
 
   function tell(stored: Stored): void {
@@ -167,13 +167,15 @@ function createReader({ keyring, settings, scopedName = asItIs, report }: Stored
         tell(stored)
         return undefined
       }
-      const { session, bytes } = opened
+      const { session, who } = identify(opened.session)
       const { signedInAt = session.tokenIssuedAt, seenAt = session.tokenIssuedAt } =
         // Formerly the times were in the public part alone; without keys that open it, its beginning is not known any more.
         opened.signedInAt === undefined ? ((await publicPart(stored)) ?? {}) : { ...opened, seenAt: parts.seenAt }
       const expiresAt = sessionEndsAt(session, signedInAt, settings.SESSION_MAX_HOURS)
-      const who = identityOf(session, scopedName)
-      return { loaded: { key, version, expiresAt, signedInAt, seenAt, session, who, told: undefined }, bytes }
+      return {
+        loaded: { key, version, expiresAt, signedInAt, seenAt, session, who, told: undefined },
+        bytes: opened.bytes,
+      }
     },
   }
 }

@@ -5,67 +5,84 @@ import { optional, type Row, required } from './row.ts'
 
 export const PROVIDER_ROWS = {
   PROVIDER: optional({
+    reloads: true,
     ...kind.text('the name of a preset', 'oidc', 40),
     defaultNote: '`idaas`',
     sentence:
       'Which identity provider: `idaas` is the specification’s, `oidc` any with discovery at `AUTH_URL`, `oauth2` assumes nothing, and [many more](providers.md) have a name.',
   }),
   PROVIDER_NAME: optional({
+    reloads: true,
     ...kind.text('a name of at most 60 characters', '企业账号', 60),
     defaultNote: 'the preset’s',
     sentence: 'The name on the button: `<name>登录`, `Sign in with <name>`.',
   }),
   PROVIDER_VARS: optional({
+    reloads: true,
     ...kind.assignments,
     sentence: 'What the preset’s addresses leave open, such as a realm or a tenant.',
   }),
   AUTH_URL: optional({
+    reloads: true,
     ...kind.address,
     sentence: 'The address of the identity provider, to which its paths are added.',
   }),
   CLIENT_ID: optional({
+    reloads: true,
     ...kind.text('the identifier that the provider gave to this application', 'my-application'),
     sentence: 'The OAuth client identifier.',
   }),
   CLIENT_SECRET: optional({
+    reloads: true,
     ...kind.secret,
     sentence: 'The OAuth client secret. It leaves the server only in requests to the provider.',
   }),
-  CLIENT_SECRET_FILE: optional({ ...kind.secretFile, sentence: 'Reads the client secret from a file instead.' }),
+  CLIENT_SECRET_FILE: optional({
+    reloads: true,
+    ...kind.secretFile,
+    sentence: 'Reads the client secret from a file instead.',
+  }),
   CLIENT_AUTH: optional({
+    reloads: true,
     ...kind.oneOf(CLIENT_AUTHS, 'basic'),
     defaultNote: 'the preset’s',
     sentence: 'How the client proves itself to the provider.',
   }),
   CLIENT_KEY_FILE: optional({
+    reloads: true,
     ...kind.secretFile,
     example: '/run/secrets/client_key.pem',
     sentence: 'The key of `private_key_jwt`: PKCS8 in PEM. Without a client secret it is the proof by itself.',
   }),
   SCOPE: optional({
+    reloads: true,
     ...kind.text('scopes, separated by spaces', 'openid profile email'),
     defaultNote: 'the preset’s',
     sentence: 'The scope that is asked for.',
   }),
   STATE_CHECK: optional({
+    reloads: true,
     ...kind.oneOf(['suffix', 'bound'], 'bound'),
     defaultNote: '`suffix` for `idaas`, else `bound`',
     sentence:
       '`suffix` only looks at the end of the state, as the specification says; `bound` compares it with the attempt that the same browser started, once. Recommended: `bound`.',
   }),
   PKCE: optional({
+    reloads: true,
     ...kind.oneOf(['off', 'S256'], 'S256'),
     defaultNote: '`off` for `idaas`, else what the provider is known to take',
     sentence:
       '`S256` adds PKCE to the authorization and token requests, if the provider supports it. Like `bound` it asks for the attempt that the same browser started.',
   }),
   LOGOUT_STYLE: optional({
+    reloads: true,
     ...kind.oneOf(['server', 'browser', 'none'], 'browser'),
     defaultNote: '`server` for `idaas`, else what the provider has',
     sentence:
       'How the provider is told of a sign-out: `server` calls it, `browser` sends the browser through it and back to `/login`, `none` does not tell it.',
   }),
   LOGOUT_URL: optional({
+    reloads: true,
     ...kind.pathOrAddress,
     defaultNote: '`/oauth/logout` for `idaas`, else what the provider has',
     sentence: "The provider's logout interface: a path under `AUTH_URL`, or a whole address.",
@@ -81,16 +98,19 @@ export const PROVIDER_ROWS = {
     sentence: 'How many sign-ins, and how many refreshes, ask the provider at the same time; others wait their turn.',
   }),
   ISSUER: optional({
+    reloads: true,
     ...kind.text('what the provider calls itself', 'https://idp.example.com'),
     sentence: "The provider's issuer: an `iss` in the callback must be this one (RFC 9207).",
   }),
   ISSUER_REQUIRED: required({
+    reloads: true,
     ...kind.yesOrNo,
     default: 'false',
     sentence:
       'The provider sends `iss` with every callback (`authorization_response_iss_parameter_supported` in its metadata): one without it is refused.',
   }),
   JWKS_URL: optional({
+    reloads: true,
     ...kind.address,
     sentence: 'Where the provider publishes its keys; with `ISSUER` it turns on back-channel logout.',
   }),

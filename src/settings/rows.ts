@@ -43,12 +43,13 @@ const ADDRESS_ROWS = {
 
 const SESSION_ROWS = {
   SECRET: optional({
+    reloads: true,
     ...kind.secrets,
     defaultNote: 'derived from the client secret',
     sentence:
       'Our own secrets: the first seals and signs, all of them open. To replace one, put the new one in front; when every instance has it, take the old one away.',
   }),
-  SECRET_FILE: optional({ ...kind.secretsFile, sentence: 'Reads our own secrets from a file instead.' }),
+  SECRET_FILE: optional({ reloads: true, ...kind.secretsFile, sentence: 'Reads our own secrets from a file instead.' }),
   STORE: required({
     ...kind.store,
     default: 'lmdb:./data',
@@ -86,22 +87,26 @@ const SESSION_ROWS = {
 
 const PAGE_ROWS = {
   APP_NAME: required({
+    reloads: true,
     ...kind.text('a name of at most 60 characters', '采购平台', 60),
     default: '统一登录',
     sentence: 'The name shown on the pages.',
   }),
   PAGE_LANGUAGE: required({
+    reloads: true,
     ...kind.pageLanguage,
     default: 'zh-CN',
     sentence:
       'The language of the pages: `zh-CN`, `en`, one of [`languages`](words.md), or `auto` (the browser’s, else zh-CN).',
   }),
   LOGO_FILE: optional({
+    reloads: true,
     ...imageFile,
     defaultNote: 'ours',
     sentence: 'The mark at the top of the pages and in the browser’s tab ([your own look](look.md)).',
   }),
   ACCENT_COLOR: optional({
+    reloads: true,
     ...color,
     defaultNote: 'ours',
     sentence:

@@ -2,6 +2,7 @@
 // outage.
 import assert from 'node:assert/strict'
 import test from 'node:test'
+import { createRules } from '../../src/access/rules.ts'
 import { MenshenError } from '../../src/errors.ts'
 import { createOpenStreams } from '../../src/gateway/forward/open-streams.ts'
 import type { Store } from '../../src/stores/store.ts'
@@ -15,6 +16,9 @@ const OBSERVED = {
   outcome: 'admitted' as const,
   address: '127.0.0.1',
 }
+const VISIT = { ...OBSERVED, search: '', headers: {}, connection: {}, observed: OBSERVED }
+const RULES = createRules([])
+const ADMITTED = { visit: VISIT, rules: RULES }
 
 test('100 open streams write one warning for an outage of the store, and one for the next', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] })
@@ -27,10 +31,14 @@ test('100 open streams write one warning for an outage of the store, and one for
     if (isAway) throw new MenshenError('store_unavailable', 'away')
     return undefined
   }
-  const streams = createOpenStreams({ isCurrent: () => false, getFresh }, code => reported.push(code))
+  const streams = createOpenStreams(
+    { isCurrent: () => false, getFresh },
+    () => RULES,
+    code => reported.push(code),
+  )
   t.after(() => streams.stop())
   let closed = 0
-  const open = () => streams.add(OBSERVED, 'ticket', loaded, () => closed++)
+  const open = () => streams.add(ADMITTED, 'ticket', loaded, () => closed++)
   const second = async () => {
     t.mock.timers.tick(1000)
     await new Promise(setImmediate)
@@ -65,7 +73,11 @@ test('10,000 open streams cost one timer and no read of the store, however small
   })
   const scene = createScene({ through: counted })
   const sessions = scene.instance('one')
-  const streams = createOpenStreams(sessions, () => {})
+  const streams = createOpenStreams(
+    sessions,
+    () => RULES,
+    () => {},
+  )
   t.after(() => streams.stop())
   const closed: string[] = []
   const tickets: string[] = []
@@ -74,7 +86,7 @@ test('10,000 open streams cost one timer and no read of the store, however small
     const { ticket, loaded } = await sessions.open(signedIn(tokens(`user-${user}`)))
     tickets.push(ticket)
     for (let stream = 0; stream < 10; stream++) {
-      const forget = streams.add(OBSERVED, ticket, loaded, () => {
+      const forget = streams.add(ADMITTED, ticket, loaded, () => {
         closed.push(ticket)
         forget()
       })

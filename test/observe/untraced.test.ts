@@ -24,7 +24,7 @@ test('traceparent and tracestate reach the application as the browser sent them'
 
 test('without an SDK there is no tracing, and no request begins a span', async () => {
   assert.equal(await openTracing(OPTIONS), undefined)
-  assert.equal(createObservation([], 'default', undefined).begun, undefined)
+  assert.equal(createObservation([], () => 'default', undefined).begun, undefined)
 })
 
 test('a package that is not there is none; one that is broken is an error', async () => {

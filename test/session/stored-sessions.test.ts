@@ -14,6 +14,7 @@ import { createSessionListing } from '../../src/session/session-listing.ts'
 import type { Session } from '../../src/session/session-record.ts'
 import { createStoredSessions } from '../../src/session/stored-sessions.ts'
 import { newTicket, recordKey, sealingKey } from '../../src/session/ticket.ts'
+import { identityOf } from '../../src/session/user-identity.ts'
 import { readSettings } from '../../src/settings/read.ts'
 import { Secret } from '../../src/settings/secret.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
@@ -76,7 +77,8 @@ function open(t: TestContext) {
   const report = (event: string) => void events.push(event)
   const keys = deriveKeys({ SECRET: undefined, CLIENT_SECRET: new Secret(former.clientSecret) })
   const keyring = createDataKeyring({ store, keys, now, report })
-  const options = { store, keyring, settings: readSettings({}), now, report }
+  const identify = (session: Session) => ({ session, who: identityOf(session, (_, name) => name) })
+  const options = { store, keyring, settings: readSettings({}), identify, now, report }
   return { clock, store, events, keyring, options, sessions: createStoredSessions(options) }
 }
 

@@ -1,7 +1,11 @@
-// Answers that stay open: sockets and event streams. They end with the session that opened them, wherever it ended.
+// Answers that stay open: sockets and event streams. They end with the session that opened them, wherever it ended, and when
+// other rules count by now that would not admit whoever opened them.
+import { readablePath } from '../../access/canonical-path.ts'
+import type { Who } from '../../access/roles.ts'
+import { admits, type Rules } from '../../access/rules.ts'
 import { factsOf } from '../../errors.ts'
 import type { Report } from '../../events.ts'
-import { during, type ObservedRequest } from '../../observe/observed-request.ts'
+import { during } from '../../observe/observed-request.ts'
 import type { LoadedSession } from '../../session/session-cache.ts'
 import type { Sessions } from '../../session/sessions.ts'
 import type { Caller } from '../admission/admit.ts'
@@ -11,43 +15,64 @@ import type { Visit } from '../http/request.ts'
 import { createWatchList, type Watched } from '../slow-clients/watch-list.ts'
 
 export interface OpenStreams {
-  /** Watches the stream that a request has opened, until the returned function is called. */
-  add(observed: ObservedRequest, ticket: string, loaded: LoadedSession, close: () => void): () => void
-  /** The same for whoever has no session: `isValid` says whether they may still have it. */
-  addChecked(observed: ObservedRequest, isValid: () => Promise<boolean>, close: () => void): () => void
+  /** Watches the stream that a user has opened, until the returned function is called. */
+  add(admitted: Admitted, ticket: string, loaded: LoadedSession, close: () => void): () => void
+  /** The same for whoever has no session. */
+  addHeld(admitted: Admitted, held: Held, close: () => void): () => void
   stop(): void
 }
 
-/** Of a user or of a machine; a visitor on a public page has nothing that could end. */
-export function watchCaller(
-  { streams, cookies }: Pick<GatewayContext, 'streams' | 'cookies'>,
-  { headers, observed }: Visit,
-  { loaded, isValid }: Caller,
-  close: () => void,
-): (() => void) | undefined {
-  if (isValid) return streams.addChecked(observed, isValid, close)
-  const ticket = loaded && readCookie(headers.cookie, cookies.session)
-  return ticket ? streams.add(observed, ticket, loaded, close) : undefined
+/** What was asked for, and the rules that have admitted it. */
+interface Admitted {
+  readonly visit: Visit
+  readonly rules: Rules
 }
 
-interface Stream extends Watched {
-  readonly observed: ObservedRequest
+/** By whom a stream is open. */
+interface Held {
   /** Whether it is known without asking anybody; most are, as long as nothing has changed. */
   isCurrent?(): boolean
-  isValid(): Promise<boolean>
+  /** Who they are; `undefined` if what let them in has ended. */
+  holder(): Promise<{ readonly who: Who | undefined } | undefined>
+}
+
+const VISITOR: Held = { isCurrent: () => true, holder: async () => ({ who: undefined }) }
+
+/** Of a user, of a machine, or of a visitor on a public page. */
+export function watchCaller(
+  { streams, cookies, rules }: Pick<GatewayContext, 'streams' | 'cookies' | 'rules'>,
+  visit: Visit,
+  { loaded, bearer, isValid }: Caller,
+  close: () => void,
+): () => void {
+  const admitted = { visit, rules }
+  if (isValid) return streams.addHeld(admitted, { holder: async () => ((await isValid()) ? bearer : undefined) }, close)
+  const ticket = loaded && readCookie(visit.headers.cookie, cookies.session)
+  return ticket ? streams.add(admitted, ticket, loaded, close) : streams.addHeld(admitted, VISITOR, close)
+}
+
+interface Stream extends Watched, Held {
+  readonly visit: Visit
   close(): void
   isWatched: boolean
+  /** Those that have admitted it last. */
+  rules: Rules
 }
 
 const LOOK_EVERY_MS = 1000
 
-export function createOpenStreams(sessions: Pick<Sessions, 'isCurrent' | 'getFresh'>, report: Report): OpenStreams {
+export function createOpenStreams(
+  sessions: Pick<Sessions, 'isCurrent' | 'getFresh'>,
+  rulesNow: () => Rules,
+  report: Report,
+): OpenStreams {
   const streams = createWatchList<Stream>(LOOK_EVERY_MS, stream => {
     if (!stream.isWatched && !isAsItWas(stream)) void watch(stream)
   })
   let isStoreAway = false
 
   function isAsItWas(stream: Stream): boolean {
+    if (stream.rules !== rulesNow()) return false
     try {
       const isCurrent = stream.isCurrent?.() ?? false
       if (isCurrent) isStoreAway = false
@@ -61,16 +86,16 @@ export function createOpenStreams(sessions: Pick<Sessions, 'isCurrent' | 'getFre
   /** Each by itself: a refresh that takes its time must not keep the streams of others open. */
   async function watch(stream: Stream): Promise<void> {
     stream.isWatched = true
-    if (!(await during(stream.observed, () => isOpen(stream)))) stream.close()
+    if (!(await during(stream.visit.observed, () => isOpen(stream)))) stream.close()
     stream.isWatched = false
   }
 
   /** A store or a provider that cannot answer proves nothing: the stream stays. */
   async function isOpen(stream: Stream): Promise<boolean> {
     try {
-      const isValid = await stream.isValid()
+      const holder = await stream.holder()
       isStoreAway = false
-      return isValid
+      return holder !== undefined && mayStay(stream, holder.who)
     } catch (error) {
       // Once for an outage, not for each stream and second of it.
       if (!isStoreAway) report('streams_unchecked', factsOf(error))
@@ -79,29 +104,36 @@ export function createOpenStreams(sessions: Pick<Sessions, 'isCurrent' | 'getFre
     }
   }
 
-  function add(stream: Stream): () => void {
+  function mayStay(stream: Stream, who: Who | undefined): boolean {
+    const { method, path } = stream.visit
+    stream.rules = rulesNow()
+    return admits(stream.rules.ruleFor(method, readablePath(path), who), who)
+  }
+
+  function addHeld(admitted: Admitted, { isCurrent, holder }: Held, close: () => void): () => void {
+    const rest = { ...admitted, holder, close, isWatched: false, place: 0 }
+    const stream: Stream = isCurrent ? { isCurrent, ...rest } : rest
     streams.add(stream)
     return () => streams.remove(stream)
   }
 
   /** An open stream keeps its session refreshed, and in the memory of this process, whatever else the cache has to hold. */
-  function sessionOf(ticket: string, opened: LoadedSession): Pick<Stream, 'isCurrent' | 'isValid'> {
+  function heldBy(ticket: string, opened: LoadedSession): Held {
     let loaded = opened
     return {
       isCurrent: () => sessions.isCurrent(loaded),
-      async isValid() {
+      async holder() {
         const latest = await sessions.getFresh(ticket)
-        if (latest === undefined || latest === 'ended') return false
+        if (latest === undefined || latest === 'ended') return undefined
         loaded = latest
-        return true
+        return latest
       },
     }
   }
 
   return {
-    add: (observed, ticket, loaded, close) =>
-      add({ ...sessionOf(ticket, loaded), observed, close, isWatched: false, place: 0 }),
-    addChecked: (observed, isValid, close) => add({ isValid, observed, close, isWatched: false, place: 0 }),
+    add: (admitted, ticket, loaded, close) => addHeld(admitted, heldBy(ticket, loaded), close),
+    addHeld,
     stop: () => streams.stop(),
   }
 }

@@ -19,11 +19,15 @@ export interface DataKeyring {
   current(): Promise<DataKeys>
   /** What `current` gave last. */
   latest(): DataKeys | undefined
+  /** Our secrets have changed: the next `current` wraps for the new ones what it has. */
+  use(keys: WrappingKeys): void
 }
+
+type WrappingKeys = Pick<DerivedKeys, 'wrapping' | 'formerWrapping' | 'formerDataKeys'>
 
 interface DataKeyringOptions {
   readonly store: Store
-  readonly keys: Pick<DerivedKeys, 'wrapping' | 'formerWrapping' | 'formerDataKeys'>
+  readonly keys: WrappingKeys
   readonly now: () => number
   readonly report: Report
 }
@@ -45,9 +49,10 @@ const STORE_KEY = 'data-keys'
 const CENTURY_MS = 100 * 365 * 24 * 3_600_000
 
 export function createDataKeyring({ store, keys, now, report }: DataKeyringOptions): DataKeyring {
-  const { wrapping, formerWrapping, formerDataKeys } = keys
+  let { wrapping, formerWrapping, formerDataKeys } = keys
   // Without a secret there is nothing that could open them again: they are ours alone, and end with this process.
-  const own = wrapping.length === 0 ? newDataKeys() : undefined
+  let own = wrapping.length === 0 ? newDataKeys() : undefined
+  let isRenewed = false
   let known: { readonly dataKeys: DataKeys; readonly version: number } | undefined
   const told = new Set<string>()
 
@@ -81,22 +86,28 @@ export function createDataKeyring({ store, keys, now, report }: DataKeyringOptio
     const opened = wrappers && openWrappers(wrappers, [...wrapping, ...formerWrapping])
     if (wrappers && !opened) tellOnce('data_keys_closed')
     const dataKeys = opened ?? known?.dataKeys ?? newDataKeys()
-    // Only at the start: instances whose lists differ would go on for ever, and a secret that others have taken away while
-    // we ran is not for us to bring back.
-    const renewed = wrappers && !known ? renewWrappers(wrappers, wrapping, dataKeys) : undefined
+    // Once for each change of ours: instances whose lists differ would go on for ever, and a secret that others have taken
+    // away while we ran is not for us to bring back.
+    const renewed = wrappers && !isRenewed ? renewWrappers(wrappers, wrapping, dataKeys) : undefined
     const isChanged = wrappers && renewed && !sameWrappers(renewed, wrappers)
     if (isChanged && !(await store.replace(STORE_KEY, toEntry(renewed), version))) return undefined
     known = { dataKeys, version }
+    isRenewed = true
     return dataKeys
   }
 
   return {
     latest: () => own ?? known?.dataKeys,
+    use(keys) {
+      ;({ wrapping, formerWrapping, formerDataKeys } = keys)
+      if (wrapping.length > 0) own = undefined
+      isRenewed = false
+    },
     async current() {
       if (own) return own
       for (;;) {
         const stored = await store.read(STORE_KEY)
-        if (stored && known?.version === stored.version) return known.dataKeys
+        if (stored && known?.version === stored.version && isRenewed) return known.dataKeys
         const opened = stored ? await open(stored) : await create()
         if (opened) return opened
       }

@@ -56,6 +56,21 @@ export function deriveKeys({ SECRET, CLIENT_SECRET }: Pick<Settings, 'SECRET' | 
   }
 }
 
+export function sameSecrets(one: DerivedKeys, other: DerivedKeys): boolean {
+  const ids = ({ wrapping, formerWrapping }: DerivedKeys) =>
+    [...wrapping, { id: '' }, ...formerWrapping].map(({ id }) => id)
+  return ids(one).join() === ids(other).join()
+}
+
+/** While secrets change, what those sealed that were in use until now can still be opened, and so be sealed anew. */
+export function withFormer(keys: DerivedKeys, before: DerivedKeys): DerivedKeys {
+  return {
+    ...keys,
+    formerWrapping: [...keys.formerWrapping, ...before.wrapping],
+    signing: [...keys.signing, ...before.signing],
+  }
+}
+
 /** What is wrong if there is nothing to derive from: a client without a secret gives us none. */
 export function secretProblem(
   { SECRET }: Pick<Settings, 'SECRET'>,

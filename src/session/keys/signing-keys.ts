@@ -20,11 +20,14 @@ export interface SigningKeys {
   all(): Promise<SigningKey[]>
   /** Seals those that there are with the first secret, so that another one can be taken away. */
   reseal(): Promise<void>
+  /** Our secrets have changed. */
+  use(sealingKeys: KeyList): void
 }
 
 const PERIOD_MS = 30 * 24 * 3_600_000
 
-export function createSigningKeys(store: Store, sealingKeys: KeyList, now: () => number): SigningKeys {
+export function createSigningKeys(store: Store, keys: KeyList, now: () => number): SigningKeys {
+  let sealingKeys = keys
   const known = new Map<number, Promise<SigningKey>>()
   let latest: { readonly number: number; readonly key: SigningKey } | undefined
   const period = () => Math.floor(now() / PERIOD_MS)
@@ -74,6 +77,9 @@ export function createSigningKeys(store: Store, sealingKeys: KeyList, now: () =>
       const key = await keyOf(number)
       latest = { number, key }
       return key
+    },
+    use(keys) {
+      sealingKeys = keys
     },
     async reseal() {
       await Promise.all([-1, 0, 1].map(offset => readKey(period() + offset)))

@@ -1,6 +1,7 @@
 // Finds the file of the structured settings and loads it, wherever it lies and whatever its folder takes a script for.
-import { existsSync, readFileSync, statSync } from 'node:fs'
-import { type LoadHookSync, type ResolveHookSync, registerHooks } from 'node:module'
+import { randomUUID } from 'node:crypto'
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { createRequire, type LoadHookSync, type ResolveHookSync, registerHooks } from 'node:module'
 import { join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { MenshenError } from '../../errors.ts'
@@ -21,6 +22,11 @@ export function findConfigFile(folder: string, named?: string): string | undefin
   return found[0] && join(folder, found[0])
 }
 
+/** Which files would be taken if they were there. */
+export function configCandidates(named: string | undefined): string[] {
+  return named === undefined ? ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`) : [named]
+}
+
 function namedFile(file: string): string {
   if (statSync(file, { throwIfNoEntry: false })?.isFile()) return file
   throw new MenshenError(
@@ -31,11 +37,40 @@ function namedFile(file: string): string {
 
 /** Checked; an empty configuration without a file. */
 export async function loadConfigFile(file: string | undefined): Promise<Config> {
-  if (file === undefined) return {}
-  const hooks = registerHooks({ resolve: resolveOurselves, load: loadAsModule })
+  return file === undefined ? {} : (await loadConfig(file)).config
+}
+
+export interface LoadedConfig {
+  readonly config: Config
+  /** It, and the scripts that it imports, but for packages. */
+  readonly files: readonly string[]
+}
+
+/** As the files are now, however often it was loaded before. */
+export async function loadConfig(file: string): Promise<LoadedConfig> {
+  // Node loads an address once: with a mark of its own it is another one, and so is whatever it imports.
+  const mark = `?read=${randomUUID()}`
+  const files = new Set([file])
+  delete createRequire(import.meta.url).cache[file]
+  const resolve: ResolveHookSync = (specifier, context, next) => {
+    if (specifier === 'menshen') return resolveOurselves()
+    const resolved = next(specifier, context)
+    const isMarked = context.parentURL?.endsWith(mark) && isOurs(resolved.url)
+    return isMarked ? { ...resolved, url: resolved.url + mark } : resolved
+  }
+  const load: LoadHookSync = (url, context, next) => {
+    if (!url.endsWith(mark)) return next(url, context)
+    files.add(fileURLToPath(url))
+    return loadAsModule(url, context, next)
+  }
+  // It would be a script that exports nothing, and so a configuration without rules.
+  if (!/\S/.test(readFileSync(file, 'utf8')))
+    throw new MenshenError('bad_settings', `${file} is empty; expected export default { … }.`)
+  const hooks = registerHooks({ resolve, load })
   try {
-    const { default: config } = await import(pathToFileURL(file).href)
-    return checkConfig(config, file, 'the default export')
+    // Node remembers where a link led when it was followed first.
+    const { default: config } = await import(pathToFileURL(realpathSync(file)).href + mark)
+    return { config: checkConfig(config, file, 'the default export'), files: [...files] }
   } catch (error) {
     throw error instanceof MenshenError ? error : cannotBeLoaded(file, error)
   } finally {
@@ -43,9 +78,12 @@ export async function loadConfigFile(file: string | undefined): Promise<Config> 
   }
 }
 
+function isOurs(url: string): boolean {
+  return url.startsWith('file:') && !url.includes('/node_modules/')
+}
+
 /** Lets the file say `import { defineConfig } from 'menshen'` wherever it lies, with or without node_modules. */
-const resolveOurselves: ResolveHookSync = (specifier, context, next) => {
-  if (specifier !== 'menshen') return next(specifier, context)
+function resolveOurselves() {
   const url = import.meta.url.replace(/settings\/config\/load-config(\.\w+)$/, 'index$1')
   return { url, shortCircuit: true }
 }
@@ -55,14 +93,13 @@ const resolveOurselves: ResolveHookSync = (specifier, context, next) => {
  * only then does a syntax error say its line.
  */
 const loadAsModule: LoadHookSync = (url, context, next) => {
-  const isOurs = url.startsWith('file:') && !url.includes('/node_modules/')
-  const isModule = isOurs && /^\s*(import|export)\b/m.test(readFileSync(new URL(url), 'utf8'))
+  const isModule = /^\s*(import|export)\b/m.test(readFileSync(new URL(url), 'utf8'))
   return next(url, isModule ? { ...context, format: 'module-typescript' } : context)
 }
 
 function cannotBeLoaded(file: string, error: unknown): MenshenError {
   const { message, stack = '' } = error instanceof Error ? error : new Error(String(error))
-  const sentence = `${file} cannot be loaded: ${message.replace(/\s+/g, ' ')}${placeIn(stack)}.`
+  const sentence = `${file} cannot be loaded: ${message.replace(/\?read=[\w-]+/g, '').replace(/\s+/g, ' ')}${placeIn(stack)}.`
   return new MenshenError('bad_settings', sentence, error)
 }
 

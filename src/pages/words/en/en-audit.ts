@@ -33,4 +33,5 @@ export const enAudit: Sentences<typeof zhAudit> = {
   'audit.event_session_refresh_failed': 'Refresh failed',
   'audit.event_refused': 'Refused: not allowed',
   'audit.event_rate_limited': 'Too many requests, turned away',
+  'audit.event_config_reloaded': 'Settings read anew',
 }

@@ -30,4 +30,5 @@ export const zhAudit = {
   'audit.event_session_refresh_failed': '令牌续期失败',
   'audit.event_refused': '没有权限，访问被拒绝',
   'audit.event_rate_limited': '请求过于频繁，被限制',
+  'audit.event_config_reloaded': '重新读取了设置',
 } as const

@@ -1,0 +1,42 @@
+// A reload in a worker: it prepares when the first process asks it to, and changes when that says so.
+
+import { fingerprintOf } from '../../settings/reload/fingerprint.ts'
+import { SourceProblem, type Sources } from './read-sources.ts'
+import type { PreparedReload, Reloader, Reloading } from './reloader.ts'
+import { type ToFirst, toWorker } from './worker-messages.ts'
+
+/** It does nothing by itself. */
+export function followFirst(reloading: Reloading, { parts }: Sources): Reloader {
+  let prepared: { readonly id: number; readonly reload: PreparedReload } | undefined
+
+  async function prepare(id: number): Promise<ToFirst> {
+    prepared = undefined
+    try {
+      const reload = await reloading.prepare()
+      prepared = { id, reload }
+      return { reload: 'prepared', id, fingerprint: fingerprintOf(reload.sources.parts) }
+    } catch (error) {
+      const file = error instanceof SourceProblem ? error.file : ''
+      return { reload: 'refused', id, file, detail: error instanceof Error ? error.message : String(error) }
+    }
+  }
+
+  async function use(id: number, tells: boolean): Promise<ToFirst | undefined> {
+    if (prepared?.id !== id) return undefined
+    await prepared.reload.use(tells)
+    return { reload: 'used', id }
+  }
+
+  process.on('message', async (received: unknown) => {
+    const { data: message } = toWorker.safeParse(received)
+    if (message?.reload === 'refused') reloading.noteRefused(message)
+    if (message?.reload === 'prepare') tellFirst(await prepare(message.id))
+    if (message?.reload === 'use') tellFirst(await use(message.id, message.tells))
+  })
+  tellFirst({ reload: 'started', fingerprint: fingerprintOf(parts) })
+  return { reload() {}, async close() {} }
+}
+
+function tellFirst(message: ToFirst | undefined): void {
+  if (message) process.send?.(message)
+}

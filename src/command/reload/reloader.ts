@@ -1,0 +1,75 @@
+// One reload after the other: on a signal, and when a file has changed. A signal during a reload means one more after it.
+import { factsOf } from '../../errors.ts'
+import type { Report } from '../../events.ts'
+import { ENV_FILE, SourceProblem, type Sources } from './read-sources.ts'
+import { watchFiles } from './watch-files.ts'
+
+/** Made and checked, and not in use yet. */
+export interface PreparedReload {
+  readonly sources: Sources
+  /** The names of what is not as it was. */
+  readonly changed: readonly string[]
+  /** Puts it in use, and tells of it if it `tells`. */
+  use(tells: boolean): Promise<void>
+}
+
+export interface Reloading {
+  /** Throws a SourceProblem if what stands in the files cannot be used. */
+  prepare(): Promise<PreparedReload>
+  /** For the console. */
+  noteRefused(refused: { file: string; detail: string }): void
+  /** Sometimes it is the first to know that a reload is due. */
+  whenDue?(reload: () => void): void
+}
+
+/** A `worker` that has just started has read other files than those in use. */
+type Occasion = 'signal' | 'file' | 'worker'
+
+export interface Reloader {
+  reload(occasion: Occasion): void
+  close(): Promise<void>
+}
+
+export function createReloader(reloading: Reloading, { files }: Sources, report: Report): Reloader {
+  const owed = new Set<Occasion>()
+  let isRunning = false
+  const watch = watchFiles(() => reload('file'))
+  void watch.watch(files)
+  reloading.whenDue?.(() => reload('worker'))
+
+  async function run(occasions: ReadonlySet<Occasion>): Promise<void> {
+    try {
+      const { sources, changed, use } = await reloading.prepare()
+      const isSilent = changed.length === 0 && !occasions.has('signal')
+      if (!isSilent || occasions.has('worker')) await use(!isSilent)
+      await watch.watch(sources.files)
+    } catch (error) {
+      const file = error instanceof SourceProblem ? error.file : ENV_FILE
+      report('config_refused', { file, ...factsOf(error) })
+      reloading.noteRefused({ file, detail: error instanceof Error ? error.message : String(error) })
+    }
+  }
+
+  async function runAll(): Promise<void> {
+    isRunning = true
+    while (owed.size > 0) {
+      const occasions = new Set(owed)
+      owed.clear()
+      await run(occasions)
+    }
+    isRunning = false
+  }
+
+  function reload(occasion: Occasion): void {
+    owed.add(occasion)
+    if (!isRunning) void runAll()
+  }
+
+  return {
+    reload,
+    async close() {
+      watch.stop()
+      owed.clear()
+    },
+  }
+}

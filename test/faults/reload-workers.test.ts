@@ -1,0 +1,64 @@
+// A reload of several workers under load: all of them change together, and no request is lost.
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import test from 'node:test'
+import { startUpstream } from '../forward/upstream.ts'
+import { isAlive, isReady, prepare, signedIn, until } from './instance.ts'
+import { load } from './wrk.ts'
+
+test('two workers', async t => {
+  const [first, second] = [await startUpstream(t), await startUpstream(t, (_, response) => response.end('second'))]
+  const { provider, folder, start } = await prepare(t, { WORKERS: '2' })
+  const configure = (config: object) =>
+    writeFileSync(join(folder, 'menshen.config.ts'), `export default ${JSON.stringify(config)}\n`)
+  configure({ upstreams: { '/': first.url } })
+  const instance = await start()
+  await until(() => instance.workers().length === 2)
+  const user = await signedIn(instance, provider)
+  const linesOf = (event: string) => instance.lines.filter(line => line.event === event)
+  const hangUp = async (event: string) => {
+    const before = linesOf(event).length
+    process.kill(instance.pid, 'SIGHUP')
+    await until(() => linesOf(event).length > before)
+    return linesOf(event).at(-1) ?? assert.fail()
+  }
+  const answers = async (path = '/') =>
+    (await Promise.all(Array.from({ length: 30 }, () => user.get(instance, path)))).map(({ status, text }) =>
+      status === 200 ? text : String(status),
+    )
+
+  await t.test('change together under load, and no request is lost', async () => {
+    const loading = load(`${instance.url}/`, 3, user.cookie)
+    for (const upstream of [second, first, second]) {
+      configure({ upstreams: { '/': upstream.url }, rules: [{ path: '/closed', roles: ['developer'] }] })
+      await hangUp('config_reloaded')
+      assert.deepEqual([...new Set(await answers())], [upstream === first ? 'hello' : 'second'])
+    }
+    const { requests, failed } = await loading
+    assert.equal(failed, 0)
+    assert.ok(requests > 0)
+    t.diagnostic(`${requests} requests`)
+    assert.deepEqual([...new Set(await answers('/closed'))], ['403'])
+    // Told once, by one of them.
+    assert.equal(linesOf('config_reloaded').length, 3)
+  })
+
+  await t.test('stay as they are if it cannot be used', async () => {
+    configure({ rules: [{ path: 'closed', public: true }] })
+    const { file, detail } = await hangUp('config_refused')
+    assert.match(String(file), /menshen\.config\.ts$/)
+    assert.match(String(detail), /rules\.0\.path/)
+    assert.deepEqual([...new Set(await answers('/closed'))], ['403'])
+  })
+
+  await t.test('one that starts meanwhile has what the others have', async () => {
+    configure({ upstreams: { '/': first.url }, rules: [{ path: '/closed', roles: ['common'] }] })
+    const [victim = 0] = instance.workers()
+    process.kill(victim, 'SIGKILL')
+    await until(() => !isAlive(victim) && instance.workers().length === 2)
+    // A connection that the dead one had just taken breaks.
+    await until(async () => (await answers('/closed').catch(() => ['broken'])).every(text => text === 'hello'))
+    assert.ok(await isReady(instance.url))
+  })
+})
