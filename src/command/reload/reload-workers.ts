@@ -10,8 +10,8 @@ import type { PreparedReload, Reloading } from './reloader.ts'
 import { type Reply, type ToWorker, toFirst } from './worker-messages.ts'
 
 const ANSWER_WITHIN_MS = 10_000
-/** Files that somebody writes just now look different to each worker. */
-const TRIES = 5
+/** Files that somebody writes just now look different to each worker; and at times there is none yet. */
+const TRIES = 20
 const TRY_AGAIN_MS = 300
 
 export function reloadWorkers(before: Sources, rereading: Rereading): Reloading {
@@ -34,18 +34,19 @@ export function reloadWorkers(before: Sources, rereading: Rereading): Reloading 
     const { sources, changed } = await readAgain(inUse, rereading)
     blamingWhole(sources, () => checkWhole(sources.settings, sources.config))
     const id = ++count
-    const answers = await askAll(following, { reload: 'prepare', id })
-    for (const answer of answers) if (answer.reload === 'refused') throw refusal(answer.file, answer.detail)
+    const asked = [...following]
+    const answers = await askAll(asked, { reload: 'prepare', id })
+    for (const answer of answers) if (answer?.reload === 'refused') throw refusal(answer.file, answer.detail)
+    // One that has started meanwhile has read the files by itself.
+    const [teller, ...others] = asked.filter((_, n) => answers[n] !== undefined)
     const fingerprint = fingerprintOf(sources.parts)
-    const isSame = answers.every(answer => answer.reload === 'prepared' && answer.fingerprint === fingerprint)
-    if (!isSame) return undefined
+    const isSame = answers.every(answer => !answer || ('fingerprint' in answer && answer.fingerprint === fingerprint))
+    if (!teller || !isSame) return undefined
     return {
       sources,
       changed,
       async use(tells) {
         inUse = sources
-        const [teller, ...others] = following
-        if (!teller) return
         await Promise.all([
           askAll([teller], { reload: 'use', id, tells }),
           askAll(others, { reload: 'use', id, tells: false }),
@@ -72,10 +73,12 @@ export function reloadWorkers(before: Sources, rereading: Rereading): Reloading 
   }
 }
 
-/** The answers of those who answer. */
-async function askAll(workers: Iterable<Worker>, question: Exclude<ToWorker, { reload: 'refused' }>): Promise<Reply[]> {
-  const answers = await Promise.all([...workers].map(worker => ask(worker, question)))
-  return answers.filter(answer => answer !== undefined)
+/** In their order; `undefined` of those who do not answer. */
+function askAll(
+  workers: readonly Worker[],
+  question: Exclude<ToWorker, { reload: 'refused' }>,
+): Promise<(Reply | undefined)[]> {
+  return Promise.all(workers.map(worker => ask(worker, question)))
 }
 
 async function ask(worker: Worker, question: Exclude<ToWorker, { reload: 'refused' }>): Promise<Reply | undefined> {
