@@ -23,6 +23,8 @@ const CONNECTIONS = 32
 /** Longer than any round: wrk only knows whole seconds, so it is ended by a signal, which it takes for its end. */
 const LONG = '600s'
 const LONGEST_SECONDS = 10
+/** What requests.lua says first. */
+const READY = 'ready'
 
 /** Begins with request number `first`. Throws if a single one went wrong, or if nothing was answered for long. */
 export async function measure(load: Load, seconds: number, first = 0): Promise<Measured> {
@@ -43,7 +45,11 @@ async function measureOnce(load: Load, seconds: number, first: number): Promise<
   try {
     const [printed, errors] = [text(wrk.stdout), once(wrk.stderr, 'data')]
     const exited = once(wrk, 'exit')
-    await Promise.race([errors, exited.then(() => Promise.reject(new Error(`wrk ended at once for ${load.url}`)))])
+    const [said] = await Promise.race([
+      errors,
+      exited.then(() => Promise.reject(new Error(`wrk ended at once for ${load.url}`))),
+    ])
+    if (!String(said).startsWith(READY)) throw new Error(`wrk: ${said}`)
     const timer = setTimeout(() => wrk.kill('SIGINT'), seconds * 1000)
     await exited.finally(() => clearTimeout(timer))
     return read(load.url, await printed)
