@@ -1,6 +1,7 @@
 // GET /_menshen/console/settings: the settings in effect, without their secrets.
-import { BlockList } from 'node:net'
+
 import { type ShownTopic, settingsPage } from '../../pages/console/settings-page.ts'
+import { Networks } from '../../settings/networks/networks.ts'
 import { type Name, readSettings, type Settings } from '../../settings/read.ts'
 import type { Row } from '../../settings/row.ts'
 import { TOPIC_NAMES, TOPICS } from '../../settings/rows.ts'
@@ -34,6 +35,6 @@ function shownTopics(settings: Settings): ShownTopic[] {
 }
 
 function shown(value: Settings[keyof Settings]): string {
-  if (value instanceof BlockList) return value.rules.join(', ')
+  if (value instanceof Networks) return value.rules.join(', ')
   return hidePassword(String(value ?? '—'))
 }

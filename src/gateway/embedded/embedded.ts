@@ -145,7 +145,7 @@ function hasLeft(request: IncomingMessage | Request): boolean {
 function toResponse(answer: StatusAnswer | Response): Response {
   if ('body' in answer) return answer
   const headers = new Headers()
-  for (const [name, value] of Object.entries(answer.headers))
-    for (const one of [value ?? []].flat()) headers.append(name, String(one))
+  for (let n = 0; n < answer.headers.length; n += 2)
+    headers.append(answer.headers[n] ?? '', answer.headers[n + 1] ?? '')
   return new Response(null, { status: answer.status, headers })
 }

@@ -1,7 +1,6 @@
 // Forward-auth: a proxy in front asks about each request. /_menshen/check answers by status for nginx, /_menshen/forward
 // by the whole answer (a page, a redirect) for Caddy and Traefik. Neither passes through more than it has to.
 
-import type { OutgoingHttpHeaders } from 'node:http'
 import { canonicalPath } from '../../access/canonical-path.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
 import { type Admission, admit, identified } from '../admission/admit.ts'
@@ -17,10 +16,10 @@ import { isTrusted } from '../http/trusted-proxies.ts'
 import { whoAsks } from '../http/who-asks.ts'
 import { forwardAuthAudience, type IdentityHeaders } from '../identity/identity-headers.ts'
 
-/** A status and headers, without a body. */
+/** A status and headers, without a body: names and values in turn, which node:http sends as they are. */
 export interface StatusAnswer {
   readonly status: number
-  readonly headers: OutgoingHttpHeaders
+  readonly headers: string[]
 }
 
 export type Check = (visit: Visit) => MaybePromise<StatusAnswer | Response>
@@ -38,14 +37,14 @@ export function isCheck(path: string): path is keyof typeof ORIGINAL {
 }
 
 export function createCheck(context: GatewayContext): Check {
-  const safety = { ...safetyHeaders(context), 'content-length': 0 }
+  const safety = listOf({ ...safetyHeaders(context), 'content-length': '0' })
   const audience = forwardAuthAudience(context.settings, context.providers.main.plan)
-  const made = new WeakMap<IdentityHeaders, OutgoingHttpHeaders>()
+  const made = new WeakMap<IdentityHeaders, readonly string[]>()
 
-  function withSafety(identity: IdentityHeaders): OutgoingHttpHeaders {
+  function withSafety(identity: IdentityHeaders): readonly string[] {
     const known = made.get(identity)
     if (known) return known
-    const headers = { ...safety, ...identity }
+    const headers = [...safety, ...listOf(identity)]
     made.set(identity, headers)
     return headers
   }
@@ -55,10 +54,11 @@ export function createCheck(context: GatewayContext): Check {
     const { outcome, cookies } = admission
     const told = byProxy ? context.identities.headersFor(identified(admission), audience, visit.observed) : NO_IDENTITY
     return andThen(told, identity => {
+      const headers = withSafety(identity).concat(REQUEST_ID, visit.observed.requestId)
       const challenge = challengeOf(visit, admission)
-      const headers = challenge ? { ...withSafety(identity), 'www-authenticate': challenge } : withSafety(identity)
-      const named = { ...headers, [REQUEST_ID]: visit.observed.requestId }
-      return { status: STATUS[outcome], headers: cookies.length > 0 ? { ...named, 'set-cookie': [...cookies] } : named }
+      if (challenge) headers.push('www-authenticate', challenge)
+      for (const cookie of cookies) headers.push('set-cookie', cookie)
+      return { status: STATUS[outcome], headers }
     })
   }
 
@@ -78,6 +78,10 @@ export function createCheck(context: GatewayContext): Check {
       return answer ?? answerByStatus(byProxy, visit, admission)
     })
   }
+}
+
+function listOf(headers: Readonly<Record<string, string>>): string[] {
+  return Object.entries(headers).flat()
 }
 
 function challengeOf(visit: Visit, admission: Admission): string | undefined {

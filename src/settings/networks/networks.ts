@@ -10,8 +10,27 @@ const LONGEST_ADDRESS = 45
  * They stay as they were read, so what was found for an address counts for good. Nearly every request asks about the same
  * few peers, and a search would cost it as much as finding its session.
  */
-export class Networks extends BlockList {
+export class Networks {
+  readonly #list = new BlockList()
   readonly #remembered = new Map<string, boolean>()
+
+  /** As a text each. */
+  get rules(): readonly string[] {
+    return this.#list.rules
+  }
+
+  /** False if it is no address or network. */
+  add(network: string): boolean {
+    const [base = '', bits, more] = network.split('/')
+    const version = isIP(base)
+    if (!version || more !== undefined) return false
+    const family = version === 6 ? 'ipv6' : 'ipv4'
+    if (bits === undefined) this.#list.addAddress(base, family)
+    else if (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 6 ? 128 : 32))
+      this.#list.addSubnet(base, Number(bits), family)
+    else return false
+    return true
+  }
 
   has(address: string): boolean {
     return this.#remembered.get(address) ?? this.#search(address)
@@ -19,7 +38,7 @@ export class Networks extends BlockList {
 
   #search(address: string): boolean {
     const plain = plainAddress(address)
-    const found = this.check(plain, isIPv6(plain) ? 'ipv6' : 'ipv4')
+    const found = this.#list.check(plain, isIPv6(plain) ? 'ipv6' : 'ipv4')
     if (this.#remembered.size >= MOST_REMEMBERED) this.#remembered.clear()
     if (address.length <= LONGEST_ADDRESS) this.#remembered.set(address, found)
     return found
@@ -32,20 +51,8 @@ export function readNetworks(text: string): Networks | { readonly wrong: string 
   const wrong = text
     .split(/[\s,]+/)
     .filter(Boolean)
-    .find(network => !addNetwork(networks, network))
+    .find(network => !networks.add(network))
   return wrong === undefined ? networks : { wrong }
-}
-
-function addNetwork(list: BlockList, network: string): boolean {
-  const [base = '', bits, more] = network.split('/')
-  const version = isIP(base)
-  if (!version || more !== undefined) return false
-  const family = version === 6 ? 'ipv6' : 'ipv4'
-  if (bits === undefined) list.addAddress(base, family)
-  else if (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 6 ? 128 : 32))
-    list.addSubnet(base, Number(bits), family)
-  else return false
-  return true
 }
 
 /** An IPv4 address that a dual-stack socket shows as IPv6. */

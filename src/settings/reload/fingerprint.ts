@@ -1,6 +1,7 @@
 // What a value is like, to tell whether it has changed: a hash, so that no secret can be read from it.
+
 import { hash } from 'node:crypto'
-import { BlockList } from 'node:net'
+import { Networks } from '../networks/networks.ts'
 import { Secret } from '../secret.ts'
 
 export function fingerprintOf(value: unknown): string {
@@ -11,5 +12,5 @@ export function fingerprintOf(value: unknown): string {
 function unveil(this: unknown, key: string, shown: unknown): unknown {
   const value: unknown = Object(this)[key]
   if (value instanceof Secret) return { secret: value.reveal() }
-  return value instanceof BlockList ? value.rules : shown
+  return value instanceof Networks ? value.rules : shown
 }
