@@ -9,7 +9,10 @@ import { promisify } from 'node:util'
 import { openFiles } from '../../src/stores/lmdb/lmdb-files.ts'
 import { readGeneration } from '../../src/stores/lmdb/lmdb-generation.ts'
 import { createProofs } from '../../src/stores/lmdb/lmdb-proofs.ts'
+import { createLmdbReader } from '../../src/stores/lmdb/lmdb-reader.ts'
 import { openLmdbStore } from '../../src/stores/lmdb/lmdb-store.ts'
+import { startSweeper } from '../../src/stores/lmdb/lmdb-sweeper.ts'
+import { createLmdbWriter } from '../../src/stores/lmdb/lmdb-writer.ts'
 import type { Entry, Page, Store } from '../../src/stores/store.ts'
 import { freePort } from '../kit/free-port.ts'
 import { runMenshen } from '../kit/process.ts'
@@ -285,6 +288,25 @@ test('expired entries leave the files of the embedded store, the living stay, an
   assert.deepEqual(counts(), [1, 1, 1, 1])
   assert.equal(readGeneration(files), generation)
   assert.ok(await store.read('living'))
+})
+
+test('a sweep that fails in the midst of a step is tried again, and never ends the process', async context => {
+  const files = await openFiles(await folderFor(context))
+  const reader = createLmdbReader({ files, now: Date.now, closing: new AbortController().signal })
+  const writer = createLmdbWriter(files, reader)
+  const expired = { ...entry('old'), expiresAt: Date.now() - 1 }
+  await Promise.all(Array.from({ length: 25 }, (_, i) => writer.change(`old${i}`, undefined, expired)))
+  let failures = 0
+  const sweep: typeof writer.sweep = async old => {
+    if (failures++ < 50) throw new Error('the disk is full')
+    return writer.sweep(old)
+  }
+  const sweeper = startSweeper({ files, reader, writer: { ...writer, sweep }, now: Date.now }, 1)
+  context.after(async () => {
+    await sweeper.stop()
+    await files.root.close()
+  })
+  while (files.records.getKeysCount() > 0) await nextTurn()
 })
 
 test('a closed embedded store says that it is unavailable', async context => {

@@ -52,16 +52,25 @@ export function startSweeper(options: SweeperOptions, everyMs: number): Sweeper 
 async function sweepStep(options: SweeperOptions): Promise<boolean> {
   const { files, reader, now } = options
   const expired = reader.latest(() => expiredKeys(files, now(), SWEEP_STEP))
-  const swept: Promise<void>[] = []
+  const turns: Promise<boolean>[] = []
   for (let from = 0; from < expired.length; from += SWEEP_TURN) {
     if (from > 0) await nextTurn()
-    const found = reader.latest(() =>
-      expired.slice(from, from + SWEEP_TURN).map(indexed => ({ indexed, stored: reader.find(indexed[1]) })),
-    )
-    swept.push(Promise.all(found.map(({ indexed, stored }) => sweepOne(options, indexed, stored))).then(() => {}))
+    turns.push(sweepTurn(options, expired.slice(from, from + SWEEP_TURN)))
   }
-  await Promise.all(swept)
-  return expired.length === SWEEP_STEP
+  const done = await Promise.all(turns)
+  return expired.length === SWEEP_STEP && done.every(Boolean)
+}
+
+/** False if the disk failed. No rejection: while the next turns begin, nobody would look at it, and the process would end. */
+async function sweepTurn(options: SweeperOptions, expired: readonly ExpiryKey[]): Promise<boolean> {
+  const { reader } = options
+  try {
+    const found = reader.latest(() => expired.map(indexed => ({ indexed, stored: reader.find(indexed[1]) })))
+    await Promise.all(found.map(({ indexed, stored }) => sweepOne(options, indexed, stored)))
+    return true
+  } catch {
+    return false
+  }
 }
 
 async function sweepOne(
