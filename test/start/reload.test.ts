@@ -217,6 +217,43 @@ test('what is in flight finishes with what it began with; a stream that the new 
   await kept.ended
 })
 
+test('scripts that the configuration imports are read anew, whatever they are', async t => {
+  const { folder, write, start } = await openFiles(t)
+  const rules = (count: number) => Array.from({ length: count }, (_, n) => ({ path: `/${n}`, public: true }))
+  write('more.cjs', `module.exports = ${JSON.stringify(rules(1))}\n`)
+  write('menshen.config.ts', "import rules from './more.cjs'\nexport default { rules }\n")
+  const instance = await start()
+  write('more.cjs', `module.exports = ${JSON.stringify(rules(2))}\n`)
+  assert.equal((await hangUp(instance)).rules, 2)
+  const changed = await nextOutcome(instance, () => write('more.cjs', `module.exports = ${JSON.stringify(rules(3))}\n`))
+  assert.equal(changed.rules, 3)
+
+  await t.test('one that is mended is noticed, even if it was never in use', async () => {
+    rmSync(join(folder, 'more.cjs'))
+    write('menshen.config.ts', "import rules from './new.ts'\nexport default { rules }\n")
+    assert.match(String((await hangUp(instance)).detail), /new\.ts/)
+    const broken = await nextOutcome(instance, () => write('new.ts', 'export default [\n'))
+    assert.equal(broken.event, 'config_refused')
+    const mended = await nextOutcome(instance, () => write('new.ts', `export default ${JSON.stringify(rules(4))}\n`))
+    assert.deepEqual([mended.event, mended.rules], ['config_reloaded', 4])
+  })
+})
+
+test('what changes between the start and the first look is noticed', async t => {
+  const { write, start } = await openFiles(t)
+  // Loaded once, it is another one.
+  write(
+    'menshen.config.ts',
+    `import { existsSync, renameSync } from 'node:fs'
+if (existsSync('next')) renameSync('next', 'menshen.config.ts')
+export default {}
+`,
+  )
+  write('next', "export default { rules: [{ path: '/x', public: true }] }\n")
+  const instance = await start()
+  assert.equal((await instance.said(({ event }) => event === 'config_reloaded')).rules, 1)
+})
+
 test('signals during a reload are one more after it', async t => {
   const { configure, write, start } = await openFiles(t)
   // It takes its time to be loaded.

@@ -33,6 +33,7 @@ export interface Reloader {
 export function createReloader(reloading: Reloading, { files }: Sources, report: Report): Reloader {
   const owed = new Set<Occasion>()
   let isRunning = false
+  let inUse = files
   const watch = watchFiles(() => reload('file'))
   void watch.watch(files)
   reloading.whenDue?.(() => reload('worker'))
@@ -42,9 +43,12 @@ export function createReloader(reloading: Reloading, { files }: Sources, report:
       const { sources, changed, use } = await reloading.prepare()
       const isSilent = changed.length === 0 && !occasions.has('signal')
       if (!isSilent || occasions.has('worker')) await use(!isSilent)
-      await watch.watch(sources.files)
+      inUse = sources.files
+      await watch.watch(inUse)
     } catch (error) {
-      const file = error instanceof SourceProblem ? error.file : ENV_FILE
+      const { file, files } = error instanceof SourceProblem ? error : { file: ENV_FILE, files: [] }
+      // Also what only the new files name: it may be mended there.
+      await watch.watch([...new Set([...inUse, ...files])])
       report('config_refused', { file, ...factsOf(error) })
       reloading.noteRefused({ file, detail: error instanceof Error ? error.message : String(error) })
     }

@@ -5,26 +5,32 @@ import { stat } from 'node:fs/promises'
 const LOOK_EVERY_MS = 2000
 
 export interface FileWatch {
-  /** From now on these. Those that are watched already may have changed since they were read. */
+  /** From now on these. What has changed of those that are watched already still counts. */
   watch(files: readonly string[]): Promise<void>
   stop(): void
 }
 
-/** Calls `onChange` when a change is over: at two looks in a row the files were the same. */
+/** By file. */
+type Appearances = ReadonlyMap<string, string>
+
+/**
+ * Calls `onChange` when a change is over: at two looks in a row the files were the same. Also once soon after the first are
+ * chosen: they may have changed since they were read.
+ */
 export function watchFiles(onChange: () => void, everyMs = LOOK_EVERY_MS): FileWatch {
   let files: readonly string[] = []
-  let known = ''
-  let latest = ''
+  let known: Appearances = new Map()
+  let latest: Appearances = new Map()
   let isLooking = false
 
   async function look(): Promise<void> {
     if (isLooking) return
     isLooking = true
-    const seen = await appearanceOf(files)
+    const seen = await appearancesOf(files)
     isLooking = false
-    const isOver = seen === latest
+    const isOver = isSame(seen, latest)
     latest = seen
-    if (seen === known || !isOver) return
+    if (!isOver || isSame(seen, known)) return
     known = seen
     onChange()
   }
@@ -33,22 +39,30 @@ export function watchFiles(onChange: () => void, everyMs = LOOK_EVERY_MS): FileW
   return {
     async watch(chosen) {
       if (chosen.join() === files.join()) return
+      const isFirst = files.length === 0
       files = chosen
-      known = latest = await appearanceOf(files)
+      if (isFirst) return
+      const seen = await appearancesOf(chosen)
+      known = new Map([...seen].map(([file, appearance]) => [file, known.get(file) ?? appearance]))
     },
     stop: () => clearInterval(timer),
   }
 }
 
-async function appearanceOf(files: readonly string[]): Promise<string> {
-  const seen = await Promise.all(
-    files.map(file =>
-      stat(file, { bigint: true }).then(
-        ({ ino, dev, size, mtimeNs, ctimeNs }) => [dev, ino, size, mtimeNs, ctimeNs].join(),
-        // Not there, or not for us to see.
-        ({ code }) => String(code),
-      ),
-    ),
-  )
-  return seen.join('\n')
+function isSame(one: Appearances, other: Appearances): boolean {
+  return one.size === other.size && [...one].every(([file, appearance]) => other.get(file) === appearance)
+}
+
+async function appearancesOf(files: readonly string[]): Promise<Appearances> {
+  return new Map(await Promise.all(files.map(async file => [file, await appearanceOf(file)] as const)))
+}
+
+async function appearanceOf(file: string): Promise<string> {
+  try {
+    const { ino, dev, size, mtimeNs, ctimeNs } = await stat(file, { bigint: true })
+    return [dev, ino, size, mtimeNs, ctimeNs].join()
+  } catch (error) {
+    // Not there, or not for us to see.
+    return String((error as NodeJS.ErrnoException).code)
+  }
 }

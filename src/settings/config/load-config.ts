@@ -37,26 +37,26 @@ function namedFile(file: string): string {
 
 /** Checked; an empty configuration without a file. */
 export async function loadConfigFile(file: string | undefined): Promise<Config> {
-  return file === undefined ? {} : (await loadConfig(file)).config
+  return file === undefined ? {} : loadConfig(file)
 }
 
-export interface LoadedConfig {
-  readonly config: Config
-  /** It, and the scripts that it imports, but for packages. */
-  readonly files: readonly string[]
-}
-
-/** As the files are now, however often it was loaded before. */
-export async function loadConfig(file: string): Promise<LoadedConfig> {
+/**
+ * As the files are now, however often it was loaded before. Adds to `files` which they are, also where it fails: it, and the
+ * scripts that it imports, but for packages.
+ */
+export async function loadConfig(file: string, files = new Set<string>()): Promise<Config> {
   // Node loads an address once: with a mark of its own it is another one, and so is whatever it imports.
   const mark = `?read=${randomUUID()}`
-  const files = new Set([file])
-  delete createRequire(import.meta.url).cache[file]
+  files.add(file)
+  const { cache } = createRequire(import.meta.url)
+  const known = new Set(Object.keys(cache))
   const resolve: ResolveHookSync = (specifier, context, next) => {
     if (specifier === 'menshen') return resolveOurselves()
+    const isImported = context.parentURL?.endsWith(mark)
+    // Also one that is not there yet.
+    if (isImported && /^\.{1,2}\//.test(specifier)) files.add(fileURLToPath(new URL(specifier, context.parentURL)))
     const resolved = next(specifier, context)
-    const isMarked = context.parentURL?.endsWith(mark) && isOurs(resolved.url)
-    return isMarked ? { ...resolved, url: resolved.url + mark } : resolved
+    return isImported && isOurs(resolved.url) ? { ...resolved, url: resolved.url + mark } : resolved
   }
   const load: LoadHookSync = (url, context, next) => {
     if (!url.endsWith(mark)) return next(url, context)
@@ -70,11 +70,17 @@ export async function loadConfig(file: string): Promise<LoadedConfig> {
   try {
     // Node remembers where a link led when it was followed first.
     const { default: config } = await import(pathToFileURL(realpathSync(file)).href + mark)
-    return { config: checkConfig(config, file, 'the default export'), files: [...files] }
+    return checkConfig(config, file, 'the default export')
   } catch (error) {
     throw error instanceof MenshenError ? error : cannotBeLoaded(file, error)
   } finally {
     hooks.deregister()
+    // Scripts of CommonJS are kept by their path, whatever mark their address has.
+    for (const path of Object.keys(cache))
+      if (!known.has(path) && isOurs(pathToFileURL(path).href)) {
+        files.add(path)
+        delete cache[path]
+      }
   }
 }
 
