@@ -19,17 +19,15 @@ export interface LoadedSession {
   readonly session: Session
   /** What rules look at and applications are told. */
   readonly who: Identity
-  /** How applications were told last: kept here, so that it goes when the session goes. */
-  told?: Told | undefined
+  /** What the applications visited last were sent: kept here, so that it goes when the session goes. */
+  identityHeaders?: readonly CachedHeaders[] | undefined
 }
 
-/** The headers for one application. */
-export interface Told {
+/** The headers that tell one application who is there. */
+export interface CachedHeaders {
   readonly audience: string
   readonly headers: Readonly<Record<string, string>>
   readonly until: number
-  /** For another application. */
-  readonly next: Told | undefined
 }
 
 /** By ticket. */
@@ -52,7 +50,7 @@ interface Slot {
   newer: Slot | undefined
 }
 
-/** Beside its texts: objects, keys, and what an application was told. Measured with the signed JWT; without it, 900 less. */
+/** Beside its texts: objects, keys, and the headers for one application. Measured with the signed JWT; without it, 900 less. */
 const OVERHEAD_BYTES = 1700
 /** Texts in two bytes a character, and their heads. */
 const BYTES_PER_WRITTEN = 1.5

@@ -173,7 +173,7 @@ function createReader({ keyring, settings, identify, report }: StoredSessionsOpt
         opened.signedInAt === undefined ? ((await publicPart(stored)) ?? {}) : { ...opened, seenAt: parts.seenAt }
       const expiresAt = sessionEndsAt(session, signedInAt, settings.SESSION_MAX_HOURS)
       return {
-        loaded: { key, version, expiresAt, signedInAt, seenAt, session, who, told: undefined },
+        loaded: { key, version, expiresAt, signedInAt, seenAt, session, who, identityHeaders: undefined },
         bytes: opened.bytes,
       }
     },

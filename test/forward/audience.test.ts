@@ -3,11 +3,17 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import test from 'node:test'
-import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
+import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, jwtVerify } from 'jose'
+import { createIdentities, type Identified } from '../../src/gateway/identity/identity-headers.ts'
+import { createSigningKeys } from '../../src/session/keys/signing-keys.ts'
 import { checkConfig } from '../../src/settings/config/config-file.ts'
+import { readSettings } from '../../src/settings/read.ts'
+import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { openScene, type Scene } from './scene.ts'
 import { startUpstream, type Upstream, watch } from './upstream.ts'
+
+const OBSERVED = { requestId: 'r', startedAt: 0, method: 'GET', path: '/', outcome: 'admitted', address: '' } as const
 
 /** Fails if the last assertion that this application was sent is not for this audience. */
 async function verify(scene: Scene, application: Pick<Upstream, 'last'>, audience: string) {
@@ -52,6 +58,26 @@ test('an assertion is made once for a session and an application, and used until
   assert.equal(await ask('/', scene.upstream), first)
   scene.passSeconds(2)
   assert.notEqual(await ask('/', scene.upstream), first)
+})
+
+test('at ten applications each gets its own assertion, and the session keeps those of a few', async () => {
+  const now = () => Date.parse('2026-03-01T08:00:00Z')
+  const keys = createSigningKeys(createMemoryStore({ now }), [new Uint8Array(32)], now)
+  const identities = createIdentities({ settings: readSettings({}), keys, now, report: () => {} })
+  const userInfo = { sub: '1', ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '', username: 'lisi' }
+  const user: Identified = {
+    session: { userInfo, userRole: 'common' },
+    who: { role: 'common', username: 'lisi', groups: [], sub: '1' },
+  }
+  const ask = async (audience: string) => {
+    const headers = await identities.headersFor(user, audience, OBSERVED)
+    return headers['x-menshen-assertion'] ?? ''
+  }
+  const audiences = Array.from({ length: 10 }, (_, n) => `app-${n}`)
+  for (const audience of [...audiences, ...audiences]) assert.equal(decodeJwt(await ask(audience)).aud, audience)
+  assert.equal(user.identityHeaders?.length, 4)
+  const [sixth, ninth] = [await ask('app-6'), await ask('app-9')]
+  assert.deepEqual([await ask('app-6'), await ask('app-9')], [sixth, ninth])
 })
 
 test('the setting names the audience of UPSTREAM, and of no other application', async t => {

@@ -2,7 +2,7 @@
 import type { Report } from '../../events.ts'
 import { during, type ObservedRequest } from '../../observe/observed-request.ts'
 import type { SigningKeys } from '../../session/keys/signing-keys.ts'
-import type { LoadedSession, Told } from '../../session/session-cache.ts'
+import type { CachedHeaders, LoadedSession } from '../../session/session-cache.ts'
 import { knownFacts } from '../../session/session-facts.ts'
 import type { Claimed } from '../../session/user-identity.ts'
 import { ASSERTION_HEADER } from '../../settings/identity-rows.ts'
@@ -13,7 +13,9 @@ import { createPublishedKeys, type KeySet } from './published-keys.ts'
 import { type Assertion, createAssertions } from './sign-assertion.ts'
 
 /** Whoever a request is for: a user with a session, or a machine with a token. */
-export interface Identified extends Pick<LoadedSession, 'who' | 'told'>, Partial<Pick<LoadedSession, 'key'>> {
+export interface Identified
+  extends Pick<LoadedSession, 'who' | 'identityHeaders'>,
+    Partial<Pick<LoadedSession, 'key'>> {
   readonly session: Claimed
 }
 
@@ -40,6 +42,8 @@ interface IdentityParts {
 
 /** An assertion lives for five minutes. It is used for four, so that the last request still has time to be judged. */
 const REUSED_MS = 240_000
+/** With hundreds of applications behind, what one session was told must not take more memory than all sessions may. */
+const MOST_APPLICATIONS = 4
 const UNSIGNED: Assertion = { token: '', leftOut: [] }
 
 export function createIdentities({ settings, keys, now, report }: IdentityParts): Identities {
@@ -54,8 +58,9 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
     return andThen(isSigned ? assertions.sign(identified, audience) : UNSIGNED, ({ token, leftOut }) => {
       for (const claim of leftOut) report('identity_cut', { ...knownFacts(identified), header: assertionName, claim })
       const headers = { [assertionName]: token, ...plainHeaders(identified) }
-      const next = without(identified.told, audience)
-      identified.told = { audience, headers, until: now() + REUSED_MS, next }
+      const others = (identified.identityHeaders ?? []).filter(cached => cached.audience !== audience)
+      const latest = { audience, headers, until: now() + REUSED_MS }
+      identified.identityHeaders = [latest, ...others.slice(0, MOST_APPLICATIONS - 1)]
       return headers
     })
   }
@@ -79,22 +84,15 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
     names: new Set(names),
     headersFor(identified, audience, observed) {
       if (!identified) return nobody
-      const known = toldTo(identified, audience)
-      return known && now() < known.until ? known.headers : during(observed, () => make(identified, audience))
+      const cached = cachedFor(identified, audience)
+      return cached && now() < cached.until ? cached.headers : during(observed, () => make(identified, audience))
     },
     publicKeys: createPublishedKeys(keys, now),
   }
 }
 
-function toldTo({ told }: Identified, audience: string): Told | undefined {
-  let found = told
-  while (found && found.audience !== audience) found = found.next
-  return found
-}
-
-function without(told: Told | undefined, audience: string): Told | undefined {
-  if (!told || told.audience === audience) return told?.next
-  return { ...told, next: without(told.next, audience) }
+function cachedFor({ identityHeaders = [] }: Identified, audience: string): CachedHeaders | undefined {
+  return identityHeaders.find(cached => cached.audience === audience)
 }
 
 /** With forward-auth there is one application, and the proxy in front serves it. */
