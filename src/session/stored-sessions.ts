@@ -46,7 +46,7 @@ export interface StoredSessionsOptions {
 }
 
 export function createStoredSessions(options: StoredSessionsOptions): StoredSessions {
-  const { store, keyring, settings, now } = options
+  const { store, keyring, settings, identify, now } = options
   const maxHours = settings.SESSION_MAX_HOURS
   const cache = createSessionCache(settings)
   const read = createReader(options)
@@ -63,9 +63,16 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   async function load(ticket: string): Promise<LoadedSession | undefined> {
     const stored = await store.read(recordKey(ticket))
     const opened = stored && (await read.session(stored, ticket))
-    if (opened) cache?.set(ticket, opened.loaded, opened.bytes)
-    else cache?.delete(ticket)
-    return opened?.loaded
+    if (!opened) {
+      cache?.delete(ticket)
+      return undefined
+    }
+    const { key, version, expiresAt, signedInAt, seenAt, bytes } = opened
+    // No wait from here to the cache: a change of the configuration meanwhile would leave who it was before in there.
+    const { session, who } = identify(opened.session)
+    const loaded = { key, version, expiresAt, signedInAt, seenAt, session, who, identityHeaders: undefined }
+    cache?.set(ticket, loaded, bytes)
+    return loaded
   }
 
   /** Where somebody signed in from stays as it is. */
@@ -132,13 +139,15 @@ function justBegun({ tokenIssuedAt }: Session) {
   return { signedInAt: tokenIssuedAt, seenAt: tokenIssuedAt }
 }
 
+/** As it was written, and in how many bytes. */
+type ReadSession = Omit<LoadedSession, 'who' | 'identityHeaders'> & { readonly bytes: number }
+
 interface Reader {
-  /** With how many bytes it took. */
-  session(stored: Stored, ticket: string): Promise<{ loaded: LoadedSession; bytes: number } | undefined>
+  session(stored: Stored, ticket: string): Promise<ReadSession | undefined>
   publicPart(stored: Stored): Promise<PublicPart | undefined>
 }
 
-function createReader({ keyring, settings, identify, report }: StoredSessionsOptions): Reader {
+function createReader({ keyring, settings, report }: StoredSessionsOptions): Reader {
   let told = false
 
   function tell(stored: Stored): void {
@@ -167,15 +176,12 @@ function createReader({ keyring, settings, identify, report }: StoredSessionsOpt
         tell(stored)
         return undefined
       }
-      const { session, who } = identify(opened.session)
+      const { session, bytes } = opened
       const { signedInAt = session.tokenIssuedAt, seenAt = session.tokenIssuedAt } =
         // Formerly the times were in the public part alone; without keys that open it, its beginning is not known any more.
         opened.signedInAt === undefined ? ((await publicPart(stored)) ?? {}) : { ...opened, seenAt: parts.seenAt }
       const expiresAt = sessionEndsAt(session, signedInAt, settings.SESSION_MAX_HOURS)
-      return {
-        loaded: { key, version, expiresAt, signedInAt, seenAt, session, who, identityHeaders: undefined },
-        bytes: opened.bytes,
-      }
+      return { key, version, expiresAt, signedInAt, seenAt, session, bytes }
     },
   }
 }

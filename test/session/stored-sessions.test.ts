@@ -129,6 +129,26 @@ test('a session in JSON can be read and listed, and is in the present format aft
   assert.deepEqual(events, [])
 })
 
+test('whoever is loaded while the configuration changes is not kept as who the former one said', async t => {
+  const { sessions, options } = open(t)
+  const { ticket } = await sessions.create(LEAST)
+  let role = 'former'
+  const changing = createStoredSessions({
+    ...options,
+    identify(session) {
+      const { who } = options.identify({ ...session, userRole: role })
+      // Before whoever loads it goes on.
+      queueMicrotask(() => {
+        role = 'present'
+        changing.forget()
+      })
+      return { session, who }
+    },
+  })
+  assert.equal((await changing.get(ticket))?.who.role, 'former')
+  assert.equal((await changing.get(ticket))?.who.role, 'present')
+})
+
 test('a session is noted as seen without its ticket, and keeps where it came from', async t => {
   const { sessions, store, keyring, clock, options } = open(t)
   const { ticket, loaded } = await sessions.create(MOST, ORIGIN)
