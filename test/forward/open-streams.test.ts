@@ -18,9 +18,10 @@ const OBSERVED = {
 }
 const VISIT = { ...OBSERVED, search: '', headers: {}, connection: {}, observed: OBSERVED }
 const RULES = createRules([])
+const MACHINE = { role: 'common', username: 'robot', groups: [] }
 const ADMITTED = { visit: VISIT, rules: RULES }
 
-test('100 open streams write one warning for an outage of the store, and one for the next', async t => {
+test('100 open streams write one warning for an outage of the store, and one for the next, whatever else is open', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] })
   let isAway = true
   const { loaded } = await createScene()
@@ -44,6 +45,10 @@ test('100 open streams write one warning for an outage of the store, and one for
     await new Promise(setImmediate)
   }
   for (let n = 0; n < 100; n++) open()
+  // Of somebody else, or of nobody: that it can be looked at is not the end of the outage.
+  const visitor = { isCurrent: () => true, holder: async () => ({ who: undefined }) }
+  const machine = { holder: async () => ({ who: MACHINE }) }
+  for (const held of [visitor, machine]) streams.addHeld(ADMITTED, held, () => assert.fail('it is still admitted'))
   for (let n = 0; n < 5; n++) await second()
   assert.deepEqual(reported, ['streams_unchecked'])
   assert.equal(closed, 0)
@@ -54,6 +59,34 @@ test('100 open streams write one warning for an outage of the store, and one for
   isAway = true
   for (let n = 0; n < 5; n++) await second()
   assert.deepEqual(reported, ['streams_unchecked', 'streams_unchecked'])
+})
+
+test('a stream that ends in an outage, even while it is looked at, does not hide the next outage', async t => {
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  const reported: string[] = []
+  const streams = createOpenStreams(
+    { isCurrent: () => false, getFresh: async () => undefined },
+    () => RULES,
+    code => reported.push(code),
+  )
+  t.after(() => streams.stop())
+  const looks: PromiseWithResolvers<undefined>[] = []
+  const holder = () => {
+    const look = Promise.withResolvers<undefined>()
+    looks.push(look)
+    return look.promise
+  }
+  for (let outage = 1; outage <= 2; outage++) {
+    const forget = [1, 2].map(() => streams.addHeld(ADMITTED, { holder }, () => {}))
+    t.mock.timers.tick(1000)
+    const [first, second] = looks.splice(0)
+    first?.reject(new Error('away'))
+    await new Promise(setImmediate)
+    for (const end of forget) end()
+    second?.reject(new Error('away'))
+    await new Promise(setImmediate)
+    assert.equal(reported.length, outage)
+  }
 })
 
 test('10,000 open streams cost one timer and no read of the store, however small the cache; an ended session costs its own', async t => {

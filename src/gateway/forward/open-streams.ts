@@ -69,13 +69,14 @@ export function createOpenStreams(
   const streams = createWatchList<Stream>(LOOK_EVERY_MS, stream => {
     if (!stream.isWatched && !isAsItWas(stream)) void watch(stream)
   })
-  let isStoreAway = false
+  /** Those that could not be looked at last time. An outage is over when there is none left. */
+  const unchecked = new Set<Stream>()
 
   function isAsItWas(stream: Stream): boolean {
     if (stream.rules !== rulesNow()) return false
     try {
       const isCurrent = stream.isCurrent?.() ?? false
-      if (isCurrent) isStoreAway = false
+      if (isCurrent) unchecked.delete(stream)
       return isCurrent
     } catch {
       // The store fails: `watch` tells of it.
@@ -94,14 +95,23 @@ export function createOpenStreams(
   async function isOpen(stream: Stream): Promise<boolean> {
     try {
       const holder = await stream.holder()
-      isStoreAway = false
+      unchecked.delete(stream)
       return holder !== undefined && mayStay(stream, holder.who)
     } catch (error) {
-      // Once for an outage, not for each stream and second of it.
-      if (!isStoreAway) report('streams_unchecked', factsOf(error))
-      isStoreAway = true
+      if (isListed(stream)) noteUnchecked(stream, error)
       return true
     }
+  }
+
+  /** Once for an outage, not for each stream and second of it. */
+  function noteUnchecked(stream: Stream, error: unknown): void {
+    if (unchecked.size === 0) report('streams_unchecked', factsOf(error))
+    unchecked.add(stream)
+  }
+
+  /** Not if it has ended while it was looked at. */
+  function isListed(stream: Stream): boolean {
+    return streams.items[stream.place] === stream
   }
 
   function mayStay(stream: Stream, who: Who | undefined): boolean {
@@ -114,7 +124,10 @@ export function createOpenStreams(
     const rest = { ...admitted, holder, close, isWatched: false, place: 0 }
     const stream: Stream = isCurrent ? { isCurrent, ...rest } : rest
     streams.add(stream)
-    return () => streams.remove(stream)
+    return () => {
+      streams.remove(stream)
+      unchecked.delete(stream)
+    }
   }
 
   /** An open stream keeps its session refreshed, and in the memory of this process, whatever else the cache has to hold. */
