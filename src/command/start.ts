@@ -13,7 +13,7 @@ import { type Closing, closeWhenAsked } from './close-when-asked.ts'
 import { listenForHangUps, type Reopening } from './hang-ups.ts'
 import type { Rereading } from './reload/read-again.ts'
 import { ENV_FILE, readSources, type Sources } from './reload/read-sources.ts'
-import { followFirst } from './reload/reload-in-worker.ts'
+import { followFirst, readLikeOthers } from './reload/reload-in-worker.ts'
 import { reloadOne } from './reload/reload-one.ts'
 import { reloadWorkers } from './reload/reload-workers.ts'
 import { createReloader, type Reloading } from './reload/reloader.ts'
@@ -38,7 +38,8 @@ interface StartOptions {
 
 export async function start({ readEnvironment, inherited, npmParent, now }: StartOptions): Promise<void> {
   const hangUps = listenForHangUps()
-  const given = await readSources(readEnvironment)
+  const read = () => readSources(readEnvironment)
+  const given = await (cluster.isWorker ? readLikeOthers(read) : read())
   const development = given.wantsDevelopment
     ? await startDevelopment(given.settings, given.settings.DEV_PROVIDER_PORT, now)
     : undefined

@@ -1,6 +1,8 @@
 // A reload of several workers under load: all of them change together, and no request is lost.
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { rmSync, writeFileSync } from 'node:fs'
+import { get } from 'node:http'
 import { join } from 'node:path'
 import test from 'node:test'
 import { startUpstream } from '../forward/upstream.ts'
@@ -60,5 +62,46 @@ test('two workers', async t => {
     // A connection that the dead one had just taken breaks.
     await until(async () => (await answers('/closed').catch(() => ['broken'])).every(text => text === 'hello'))
     assert.ok(await isReady(instance.url))
+  })
+
+  await t.test('one that starts while the files are refused serves nobody', async () => {
+    const rules = [{ path: '/closed', roles: ['developer'] }]
+    /** Whether this one accepts by itself. */
+    const serves = async (worker: number) => {
+      const others = instance.workers().filter(pid => pid !== worker)
+      for (const pid of others) process.kill(pid, 'SIGSTOP')
+      const request = get(`${instance.url}/_menshen/health`, { agent: false, timeout: 300 }).on('timeout', () =>
+        request.destroy(),
+      )
+      const status = await once(request, 'response').then(
+        ([{ statusCode }]) => statusCode,
+        () => undefined,
+      )
+      for (const pid of others) process.kill(pid, 'SIGCONT')
+      return status === 200
+    }
+    const allServe = async () => {
+      for (const pid of instance.workers()) await until(() => serves(pid))
+    }
+    configure({ upstreams: { '/': first.url }, rules })
+    await hangUp('config_reloaded')
+    await allServe()
+    configure({ upstreams: { '/': first.url }, rules: [{ path: '/closed', public: true }] })
+    writeFileSync(join(folder, '.env'), 'REFRESH_LEAD_SECONDS=61\n')
+    assert.match(String((await hangUp('config_refused')).detail), /^REFRESH_LEAD_SECONDS: .* restart/)
+    const [victim = 0, other] = instance.workers()
+    process.kill(victim, 'SIGKILL')
+    await until(() => !isAlive(victim) && instance.workers().length === 2)
+    const waiting = instance.workers().find(pid => pid !== other) ?? assert.fail()
+    // It has read the files, and has asked.
+    const refusals = linesOf('config_refused').length
+    await until(() => linesOf('config_refused').length > refusals)
+    assert.ok(!(await serves(waiting)))
+    assert.deepEqual([...new Set(await answers('/closed'))], ['403'])
+
+    rmSync(join(folder, '.env'))
+    configure({ upstreams: { '/': first.url }, rules })
+    await allServe()
+    assert.ok(isAlive(waiting))
   })
 })

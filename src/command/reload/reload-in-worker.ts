@@ -1,9 +1,34 @@
 // A reload in a worker: it prepares when the first process asks it to, and changes when that says so.
-
+import { setTimeout as pause } from 'node:timers/promises'
 import { fingerprintOf } from '../../settings/reload/fingerprint.ts'
 import { SourceProblem, type Sources } from './read-sources.ts'
 import type { PreparedReload, Reloader, Reloading } from './reloader.ts'
 import { type ToFirst, toWorker } from './worker-messages.ts'
+
+const ASK_AGAIN_MS = 1000
+
+/**
+ * A worker that replaces another reads the files as they are, which may be what the others have refused. It serves nobody before
+ * it has what they have.
+ */
+export async function readLikeOthers(read: () => Promise<Sources>): Promise<Sources> {
+  for (;;) {
+    const sources = await read()
+    if (await isLikeOthers(sources)) return sources
+    await pause(ASK_AGAIN_MS)
+  }
+}
+
+function isLikeOthers({ parts }: Sources): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const hear = (received: unknown) => {
+    const { data: answer } = toWorker.safeParse(received)
+    if (answer?.reload === 'start') resolve(answer.isSame)
+  }
+  process.on('message', hear)
+  tellFirst({ reload: 'starting', fingerprint: fingerprintOf(parts) })
+  return promise.finally(() => process.off('message', hear))
+}
 
 /** It does nothing by itself. */
 export function followFirst(reloading: Reloading, { parts }: Sources): Reloader {

@@ -5,30 +5,60 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { checkWhole } from '../../create/configuration.ts'
 import { fingerprintOf } from '../../settings/reload/fingerprint.ts'
 import { blamingWhole, type Rereading, readAgain, refusal } from './read-again.ts'
-import type { Sources } from './read-sources.ts'
+import { readSources, type Sources } from './read-sources.ts'
 import type { PreparedReload, Reloading } from './reloader.ts'
-import { type Reply, type ToWorker, toFirst } from './worker-messages.ts'
+import { type Question, type Reply, type ToWorker, toFirst } from './worker-messages.ts'
 
 const ANSWER_WITHIN_MS = 10_000
 /** Files that somebody writes just now look different to each worker; and at times there is none yet. */
 const TRIES = 20
 const TRY_AGAIN_MS = 300
+const TELL_AGAIN_MS = 60_000
 
 export function reloadWorkers(before: Sources, rereading: Rereading): Reloading {
   let inUse = before
   let onDue = () => {}
   let count = 0
-  /** Those that have started with what is in use, or have changed since. */
+  /** Those that may serve: they have read what is in use. */
+  const admitted = new Set<Worker>()
+  /** Those of them that have started by now. */
   const following = new Set<Worker>()
+  let dueFor = ''
 
-  cluster.on('message', (worker, received: unknown) => {
+  /** Files that one would start with have changed. It asks again and again: what is refused is told of once a minute. */
+  function askForReload(fingerprint: string): void {
+    if (fingerprint === dueFor) return
+    dueFor = fingerprint
+    setTimeout(() => {
+      dueFor = ''
+    }, TELL_AGAIN_MS).unref()
+    onDue()
+  }
+
+  async function isLikeOthers(fingerprint: string): Promise<boolean> {
+    // As at a start: there is nobody whom it could differ from.
+    if (admitted.size === 0) inUse = await readSources(rereading.readEnvironment, rereading.development)
+    return fingerprint === fingerprintOf(inUse.parts)
+  }
+
+  cluster.on('message', async (worker, received: unknown) => {
     const { data: message } = toFirst.safeParse(received)
-    if (message?.reload !== 'started') return
-    following.add(worker)
-    // Somebody has changed files between two starts: all shall have the same.
-    if (message.fingerprint !== fingerprintOf(inUse.parts)) onDue()
+    if (message?.reload === 'starting') {
+      const isSame = await isLikeOthers(message.fingerprint).catch(() => false)
+      if (isSame) admitted.add(worker)
+      else askForReload(message.fingerprint)
+      tell(worker, { reload: 'start', isSame })
+    }
+    if (message?.reload === 'started') {
+      following.add(worker)
+      // The others have changed while it started.
+      if (message.fingerprint !== fingerprintOf(inUse.parts)) onDue()
+    }
   })
-  cluster.on('exit', worker => following.delete(worker))
+  cluster.on('exit', worker => {
+    admitted.delete(worker)
+    following.delete(worker)
+  })
 
   async function tryToPrepare(): Promise<PreparedReload | undefined> {
     const { sources, changed } = await readAgain(inUse, rereading)
@@ -74,18 +104,15 @@ export function reloadWorkers(before: Sources, rereading: Rereading): Reloading 
 }
 
 /** In their order; `undefined` of those who do not answer. */
-function askAll(
-  workers: readonly Worker[],
-  question: Exclude<ToWorker, { reload: 'refused' }>,
-): Promise<(Reply | undefined)[]> {
+function askAll(workers: readonly Worker[], question: Question): Promise<(Reply | undefined)[]> {
   return Promise.all(workers.map(worker => ask(worker, question)))
 }
 
-async function ask(worker: Worker, question: Exclude<ToWorker, { reload: 'refused' }>): Promise<Reply | undefined> {
+async function ask(worker: Worker, question: Question): Promise<Reply | undefined> {
   const { promise, resolve } = Promise.withResolvers<Reply | undefined>()
   const hear = (received: unknown) => {
     const { data: answer } = toFirst.safeParse(received)
-    if (answer && answer.reload !== 'started' && answer.id === question.id) resolve(answer)
+    if (answer && 'id' in answer && answer.id === question.id) resolve(answer)
   }
   const leave = () => resolve(undefined)
   const deadline = setTimeout(() => worker.process.kill('SIGKILL'), ANSWER_WITHIN_MS)
