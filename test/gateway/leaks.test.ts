@@ -104,11 +104,12 @@ async function everything(newClient: () => Client, provider: Provider, pass: (se
 
   for (const fault of BROKEN_ANSWERS) {
     for (const endpoint of ['token', 'userinfo'] as const) {
-      provider.answer(endpoint, fault, 'once')
+      provider.answer(endpoint, fault)
       const client = newClient()
       const back = await client.follow(await keep(client.post('/login')))
       const { pathname, search } = new URL(back.headers.location ?? '')
       assert.equal((await keep(client.get(pathname + search))).headers.location, `/login?error=${endpoint}_error`)
+      provider.answer(endpoint, { kind: 'normal' })
     }
     const [due, leaving] = [await signedIn('due'), await signedIn('leaving')]
     provider.answer('logout', fault, 'once')

@@ -154,16 +154,22 @@ function decode(bytes: ArrayBuffer): string | undefined {
 }
 
 const LARGE_NUMBER = /\d{16}/
+/** No answer has so many lists and objects; one that nests them may be too deep for whoever looks at it later. */
+const MOST_OPENED = 1000
 
 /** A whole number that is too large for a number stays the text that it is: it is somebody's id. */
 export function readJson(text: string): unknown {
   try {
-    // To look at every value takes five times as long, and hardly any answer has such a number.
-    if (!LARGE_NUMBER.test(text)) return JSON.parse(text)
+    // To look at every value takes five times as long, and hardly any answer has such a number. It throws where it is too deep.
+    if (!LARGE_NUMBER.test(text) && openedIn(text) <= MOST_OPENED) return JSON.parse(text)
     return JSON.parse(text, keepDigits as (key: string, value: unknown) => unknown)
   } catch {
     return undefined
   }
+}
+
+function openedIn(text: string): number {
+  return (text.match(/[[{]/g) ?? []).length
 }
 
 /** The types of TypeScript do not know yet that a reviver is told how the value was written. */
