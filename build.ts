@@ -9,13 +9,15 @@ const DIST = join(ROOT, 'dist')
 // The package keeps the modes of its files: they must not depend on who builds it.
 process.umask(0o022)
 rmSync(DIST, { recursive: true, force: true })
-for (const config of ['tsconfig.build.json', 'tsconfig.browser.json']) compile(config)
+// What runs needs no comments; what editors show to whoever imports it does.
+compile('tsconfig.build.json', '--removeComments', '--declaration', 'false')
+for (const config of ['tsconfig.build.json', 'tsconfig.browser.json']) compile(config, '--emitDeclarationOnly')
 for (const file of globSync('**/*.{css,svg}', { cwd: join(ROOT, 'src') }))
   cpSync(join(ROOT, 'src', file), join(DIST, file))
 removeInnerTypes()
 
-function compile(config: string): void {
-  const { status } = spawnSync(process.execPath, ['node_modules/.bin/tsc', '-p', config], {
+function compile(config: string, ...options: string[]): void {
+  const { status } = spawnSync(process.execPath, ['node_modules/.bin/tsc', '-p', config, ...options], {
     cwd: ROOT,
     stdio: 'inherit',
   })
