@@ -67,12 +67,12 @@ test('a body is the same whether it is empty, of a known or of an unknown length
   assert.equal(scene.upstream.last().headers['transfer-encoding'], undefined)
 })
 
-test("an answer's trailers arrive", async t => {
+test("an answer's trailers arrive, but for those that its headers would have been rid of", async t => {
   const scene = await openScene(t, {
     answer: (_request, response) => {
       response.writeHead(200, { trailer: 'x-checksum' })
       response.write('body')
-      response.addTrailers({ 'x-checksum': 'abc', 'set-cookie': 'menshen_session=evil' })
+      response.addTrailers({ 'x-checksum': 'abc', 'set-cookie': 'menshen_session=evil', 'cache-control': 'public' })
       response.end()
     },
   })
@@ -82,6 +82,23 @@ test("an answer's trailers arrive", async t => {
   assert.match(answer, /\r\n0\r\nx-checksum: abc\r\n\r\n$/)
   // Applications may only send them to somebody who says that they are welcome.
   assert.equal(scene.upstream.last().headers.te, 'trailers')
+})
+
+test('trailers that are announced where none can follow cost nobody the answer', async t => {
+  const answers: Record<string, string> = {
+    '/length': 'HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntrailer: x-checksum\r\n\r\nhello',
+    '/unchanged': 'HTTP/1.1 304 Not Modified\r\ntrailer: x-checksum\r\n\r\n',
+    '/head': 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: x-checksum\r\n\r\n',
+  }
+  const upstream = await startRawUpstream(t, (socket, head) => {
+    socket.write(answers[head.split(' ')[1] ?? ''] ?? '')
+  })
+  const scene = await openScene(t, { env: { UPSTREAM: upstream.url } })
+  const cookie = `cookie: ${cookieOf(await scene.user())}`
+  const ask = (line: string) => raw(scene.url, request(line, cookie))
+  assert.match(await ask('GET /length HTTP/1.1'), /^HTTP\/1\.1 200 .*hello$/s)
+  assert.match(await ask('GET /unchanged HTTP/1.1'), /^HTTP\/1\.1 304 /)
+  assert.match(await ask('HEAD /head HTTP/1.1'), /^HTTP\/1\.1 200 /)
 })
 
 test('only an admitted upload is told to go on', async t => {

@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Client, Dispatcher } from 'undici'
 import type { Occupant } from './capacity/capacity.ts'
-import type { HeaderList } from './response-headers.ts'
+import { type HeaderList, keptTrailers } from './response-headers.ts'
 import type { Upstream } from './upstreams.ts'
 
 export interface ExchangeOptions {
@@ -142,7 +142,8 @@ class Exchange implements Occupant, Dispatcher.DispatchHandler {
       if (this.#isDone) return
     }
     this.#bodyLeft = Number(received['content-length'])
-    response.writeHead(status, plainReason(statusMessage), this.#options.answerHeaders(received))
+    const headers = hasTrailers(response, status, received) ? received : { ...received, trailer: undefined }
+    response.writeHead(status, plainReason(statusMessage), this.#options.answerHeaders(headers))
     // An event stream may have nothing to say yet, but its reader waits for the head. A page is here by then.
     process.nextTick(flush, response)
   }
@@ -163,7 +164,7 @@ class Exchange implements Occupant, Dispatcher.DispatchHandler {
   onResponseEnd(_controller: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
     const { response } = this.#options
     if (!this.#isDone && !response.writableEnded) {
-      addTrailers(response, trailers)
+      response.addTrailers(keptTrailers(trailers))
       response.end()
     }
     this.#done()
@@ -231,11 +232,11 @@ function inform(response: ServerResponse, status: number, { link }: IncomingHttp
   response.writeInformation?.(status, link ? { link } : {})
 }
 
-/** A proxy in front may count them among the headers, and a cookie there would be beyond our filter. */
-function addTrailers(response: ServerResponse, trailers: IncomingHttpHeaders): void {
-  if (Object.keys(trailers).length === 0) return
-  const { 'set-cookie': _, ...kept } = trailers
-  response.addTrailers(kept as Record<string, string>)
+/** Node refuses to announce trailers where none can follow: without a body, or after one of a known length. */
+function hasTrailers({ req }: ServerResponse, status: number, received: IncomingHttpHeaders): boolean {
+  if (received.trailer === undefined) return true
+  const hasBody = req.method !== 'HEAD' && status !== 204 && status !== 304
+  return hasBody && received['content-length'] === undefined && req.httpVersion !== '1.0'
 }
 
 /** Some applications put words of any encoding here, which Node would refuse to send. Nobody has to read them. */

@@ -26,6 +26,13 @@ const TRANSPORT_SECURITY = 'strict-transport-security'
 /** Cache-Control is written anew; shared caches of several makers take the others for more than that. */
 const NOT_FOR_SHARED_CACHES = new Set(['cache-control', 'surrogate-control', 'cdn-cache-control', 'x-accel-expires'])
 
+const NOT_IN_TRAILERS = new Set([
+  ...HOP_BY_HOP,
+  ...LOCATIONS,
+  ...NOT_FOR_SHARED_CACHES,
+  ...['set-cookie', 'clear-site-data', 'content-length', TRANSPORT_SECURITY],
+])
+
 export interface Ours {
   readonly requestId: string
   readonly signedIn: boolean
@@ -72,6 +79,13 @@ export function createResponseHeaders(
     if (isPersonal) kept.push('cache-control', cookies.length > 0 ? 'no-store' : forOneUser(headers['cache-control']))
     return kept
   }
+}
+
+/** A proxy in front may count them among the headers: what is not passed on as it is there is not passed on here. */
+export function keptTrailers(trailers: IncomingHttpHeaders): [name: string, value: string][] {
+  return Object.entries(trailers).flatMap(([name, value]) =>
+    NOT_IN_TRAILERS.has(name) ? [] : [value ?? []].flat().map((one): [string, string] => [name, one]),
+  )
 }
 
 function ownLocations(
