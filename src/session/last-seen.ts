@@ -22,6 +22,7 @@ export function createLastSeen({
 }: Pick<StoredSessionsOptions, 'store' | 'keyring' | 'now' | 'report'>): (loaded: LoadedSession) => void {
   const noting = new Set<string>()
   const mayNote = createLimit(MOST_A_SECOND)
+  let isFailing = false
 
   async function note({ key, session, signedInAt }: LoadedSession): Promise<void> {
     const seenAt = now()
@@ -31,6 +32,13 @@ export function createLastSeen({
     const publicPart = publicPartOf(stored, key, keys) ?? newPublicPart(session, { signedInAt, seenAt })
     const entry = withSeenAt(stored, publicPart, seenAt, key, keys)
     if (entry) await store.replace(key, entry, stored.version)
+    isFailing = false
+  }
+
+  /** Once for an outage, not for everybody who comes meanwhile: the log may be on the same disk that is full. */
+  function tell(error: unknown, loaded: LoadedSession): void {
+    if (!isFailing) report('last_seen_not_saved', { ...factsOf(error), ...sessionFacts(loaded) })
+    isFailing = true
   }
 
   return loaded => {
@@ -39,7 +47,7 @@ export function createLastSeen({
     const { key } = loaded
     noting.add(key)
     note(loaded)
-      .catch((error: unknown) => report('last_seen_not_saved', { ...factsOf(error), ...sessionFacts(loaded) }))
+      .catch((error: unknown) => tell(error, loaded))
       // A store that cannot be written is not asked again at every request.
       .finally(() => setTimeout(() => noting.delete(key), NOTE_AGAIN_MS).unref())
   }

@@ -191,6 +191,29 @@ test('of a great many who were not seen for a while, a few hundred a second are 
   assert.equal(new Set(asked).size, visits.length, 'each of them once')
 })
 
+test('a store that cannot be written is told of once, however many come meanwhile', async t => {
+  const { sessions, clock, options, events, store } = open(t)
+  const { loaded } = await sessions.create(LEAST)
+  clock.now += 6 * 60_000
+  let isFull = true
+  const read = async () => {
+    if (isFull) throw new Error('full')
+    return store.read(loaded.key)
+  }
+  const noteVisit = createLastSeen({ ...options, store: { ...store, read } })
+  const manyCome = async (name: string) => {
+    for (let n = 0; n < 50; n++) noteVisit({ ...loaded, key: `${name}-${n}` })
+    await new Promise(setImmediate)
+  }
+  await manyCome('first')
+  assert.deepEqual(events, ['last_seen_not_saved'])
+  isFull = false
+  await manyCome('second')
+  isFull = true
+  await manyCome('third')
+  assert.deepEqual(events, ['last_seen_not_saved', 'last_seen_not_saved'])
+})
+
 test('whatever its ticket opens is a session that is whole, or none, and never an error', async t => {
   const { sessions, store } = open(t)
   const { ticket, loaded } = await sessions.create(MOST, ORIGIN)
