@@ -60,6 +60,9 @@ test('a mark that acts, is no image, or is too large is refused in one sentence'
   const hostile = [
     acting('<script>alert(1)</script>'),
     acting('<x:script xmlns:x="http://www.w3.org/2000/svg">alert(1)</x:script>'),
+    acting('<门:script xmlns:门="http://www.w3.org/2000/svg">alert(1)</门:script>'),
+    // In this encoding a terminal's way to say "ASCII" is nothing at all.
+    `<?xml version="1.0" encoding="ISO-2022-JP"?>${acting('<scr\x1b(Bipt>alert(1)</scr\x1b(Bipt>')}`,
     acting('', ' onload="alert(1)"'),
     acting('<path\nonclick="alert(1)"/>'),
     acting('<a href="javascript:alert(1)"><path/></a>'),

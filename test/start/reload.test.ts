@@ -237,19 +237,24 @@ test('scripts that the configuration imports are read anew, whatever they are', 
   })
 })
 
-test('what changes between the start and the first look is noticed', async t => {
+test('what changes while it starts is noticed', async t => {
   const { write, start } = await openFiles(t)
-  // Loaded once, it is another one.
+  // Once it was loaded, it and the secret are others.
   write(
     'menshen.config.ts',
     `import { existsSync, renameSync } from 'node:fs'
-if (existsSync('next')) renameSync('next', 'menshen.config.ts')
+if (existsSync('next')) {
+  renameSync('next', 'menshen.config.ts')
+  renameSync('next-secret', 'client-secret')
+}
 export default {}
 `,
   )
   write('next', "export default { rules: [{ path: '/x', public: true }] }\n")
+  write('next-secret', 'brand-new-secret')
   const instance = await start()
-  assert.equal((await instance.said(({ event }) => event === 'config_reloaded')).rules, 1)
+  const { changed, rules } = await instance.said(({ event }) => event === 'config_reloaded')
+  assert.deepEqual([changed, rules], ['content of CLIENT_SECRET_FILE, rules', 1])
 })
 
 test('signals during a reload are one more after it', async t => {

@@ -40,8 +40,17 @@ export function partsOf({ environment, settings, config, named }: Read): Record<
     else if (!environment[`${name}_FILE`]) parts[name] = fingerprintOf(settings[name])
   }
   for (const [name, part] of Object.entries(config)) parts[name] = fingerprintOf(part)
-  for (const [name, file] of named) parts[contentOf(name)] = fingerprintOf(readFileSync(file, 'utf8'))
+  for (const [name, file] of named) parts[contentOf(name)] = fingerprintOf(contentIn(settings, name, file))
   return parts
+}
+
+/** A secret as it was read: its file may be another one by now, which is then a change. */
+function contentIn(settings: Settings, name: string, file: string): unknown {
+  return isSetting(name) && isSecretFile(name) ? settings[name] : readFileSync(file, 'utf8')
+}
+
+function isSetting(name: string): name is Name {
+  return Object.hasOwn(SETTINGS, name)
 }
 
 /** The value of such a setting is the content. */
@@ -61,5 +70,5 @@ export function changedParts(before: Record<string, string>, after: Record<strin
 
 /** Those of the changed settings that count only after a restart. */
 export function waitingForRestart(changed: readonly string[]): string[] {
-  return changed.filter(name => NAMES.includes(name as Name) && !('reloads' in SETTINGS[name as Name]))
+  return changed.filter(name => isSetting(name) && !('reloads' in SETTINGS[name]))
 }

@@ -24,15 +24,16 @@ const SIGNATURES = [
  * elsewhere. Browsers run none of it in an `<img>`, but anybody can open the file by its own address.
  */
 const ACTIVE = [
-  /<\s*(?:[\w-]+:)?(?:script|foreignObject|iframe|object|embed|handler|listener|set|animate\w*|a)\b/i,
+  /<\s*(?:[^\s<>/:]+:)?(?:script|foreignObject|iframe|object|embed|handler|listener|set|animate\w*|a)\b/i,
   /\son\w+\s*=/i,
   /<!(?:DOCTYPE|ENTITY)/i,
   /<\?xml-stylesheet/i,
   /(?:javascript|vbscript)\s*:/i,
   /\bhref\s*=\s*["']?\s*(?!["'#]|data:image\/(?:png|jpeg|webp);)/i,
   /@import|url\(\s*["']?\s*(?!["'#]|data:)/i,
-  // Written as numbers, any of them would look harmless.
+  // Written as numbers, or in another encoding, any of them would look harmless.
   /&#/,
+  /^\s*<\?xml[^>]*\sencoding\s*=\s*["'](?!utf-8["'])/i,
 ]
 
 /** `undefined` for anything else. */
