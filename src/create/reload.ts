@@ -32,10 +32,7 @@ function directoryFor(lasting: LastingParts, now: ConfiguredParts, next: Configu
   const isSame = (part: (configuration: Configuration) => unknown) =>
     fingerprintOf(part(before)) === fingerprintOf(part(next))
   const sameProviders = isSame(({ plans, config }) => [plans, Object.keys(config.providers ?? {})])
-  // Sessions in memory know what applications are told of them, under these names.
-  const names = ({ settings }: Configuration) =>
-    Object.entries(settings).filter(([name]) => name.startsWith('IDENTITY_'))
-  if (sameProviders && isSame(names) && isSame(({ config }) => [config.roles, config.rules])) return now.directory
+  if (sameProviders && isSame(({ config }) => [config.roles, config.rules])) return now.directory
   const providers = sameProviders ? now.directory.providers : undefined
   return createDirectory(next, { ...lasting, settings: next.settings }, providers)
 }

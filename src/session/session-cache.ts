@@ -26,6 +26,8 @@ export interface LoadedSession {
 /** The headers that tell one application who is there. */
 export interface CachedHeaders {
   readonly audience: string
+  /** Which names they have, the very set: it is another one when the configuration is. */
+  readonly names: ReadonlySet<string>
   readonly headers: Readonly<Record<string, string>>
   readonly until: number
 }

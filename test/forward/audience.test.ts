@@ -4,11 +4,12 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import test from 'node:test'
 import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, jwtVerify } from 'jose'
-import { createIdentities, type Identified } from '../../src/gateway/identity/identity-headers.ts'
+import { createIdentities, type Identified, type Identities } from '../../src/gateway/identity/identity-headers.ts'
 import { createSigningKeys } from '../../src/session/keys/signing-keys.ts'
 import { checkConfig } from '../../src/settings/config/config-file.ts'
 import { readSettings } from '../../src/settings/read.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
+import type { Environment } from '../kit/process.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { openScene, type Scene } from './scene.ts'
 import { startUpstream, type Upstream, watch } from './upstream.ts'
@@ -60,15 +61,23 @@ test('an assertion is made once for a session and an application, and used until
   assert.notEqual(await ask('/', scene.upstream), first)
 })
 
-test('at ten applications each gets its own assertion, and the session keeps those of a few', async () => {
+/** Who makes headers, for somebody who is signed in. */
+function openIdentities() {
   const now = () => Date.parse('2026-03-01T08:00:00Z')
   const keys = createSigningKeys(createMemoryStore({ now }), [new Uint8Array(32)], now)
-  const identities = createIdentities({ settings: readSettings({}), keys, now, report: () => {} })
   const userInfo = { sub: '1', ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '', username: 'lisi' }
   const user: Identified = {
     session: { userInfo, userRole: 'common' },
     who: { role: 'common', username: 'lisi', groups: [], sub: '1' },
   }
+  const identitiesOf = (env: Environment) =>
+    createIdentities({ settings: readSettings(env), keys, now, report: () => {} })
+  return { user, identitiesOf }
+}
+
+test('at ten applications each gets its own assertion, and the session keeps those of a few', async () => {
+  const { user, identitiesOf } = openIdentities()
+  const identities = identitiesOf({})
   const ask = async (audience: string) => {
     const headers = await identities.headersFor(user, audience, OBSERVED)
     return headers['x-menshen-assertion'] ?? ''
@@ -78,6 +87,16 @@ test('at ten applications each gets its own assertion, and the session keeps tho
   assert.equal(user.identityHeaders?.length, 4)
   const [sixth, ninth] = [await ask('app-6'), await ask('app-9')]
   assert.deepEqual([await ask('app-6'), await ask('app-9')], [sixth, ninth])
+})
+
+test('what a request of the former configuration has made, under former names, is not used for the next one', async () => {
+  const { user, identitiesOf } = openIdentities()
+  const [former, present] = [identitiesOf({}), identitiesOf({ IDENTITY_USER: 'x-who' })]
+  const ask = async (identities: Identities) => Object.keys(await identities.headersFor(user, 'app', OBSERVED))
+  // It was still under way, for a slow refresh, when the names changed.
+  assert.ok((await ask(former)).includes('x-forwarded-user'))
+  const names = await ask(present)
+  assert.ok(names.includes('x-who') && !names.includes('x-forwarded-user'), names.join())
 })
 
 test('the setting names the audience of UPSTREAM, and of no other application', async t => {

@@ -71,7 +71,7 @@ function stream(
       const forget = watchCaller(context, visit, caller, close)
       end = () => {
         isOpen = false
-        forget?.()
+        forget()
         lives.remove(live)
       }
       function close(): void {

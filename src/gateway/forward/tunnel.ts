@@ -46,7 +46,7 @@ export function openTunnel(context: GatewayContext, wanted: Wanted): void {
     start() {
       const forget = watchCaller(context, visit, admission, () => socket.destroy())
       socket.once('close', () => {
-        forget?.()
+        forget()
         upstream.capacity.leave(occupant)
       })
       connect(context, wanted)

@@ -50,8 +50,8 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
   const { IDENTITY_USER, IDENTITY_EMAIL, IDENTITY_NAME, IDENTITY_ROLE, IDENTITY_ASSERTION } = settings
   const isSigned = IDENTITY_ASSERTION !== 'none'
   const assertionName = isSigned ? IDENTITY_ASSERTION : ASSERTION_HEADER
-  const names = [IDENTITY_USER, IDENTITY_EMAIL, IDENTITY_NAME, IDENTITY_ROLE, assertionName]
-  const nobody: IdentityHeaders = Object.fromEntries(names.map(name => [name, '']))
+  const names = new Set([IDENTITY_USER, IDENTITY_EMAIL, IDENTITY_NAME, IDENTITY_ROLE, assertionName])
+  const nobody: IdentityHeaders = Object.fromEntries([...names].map(name => [name, '']))
   const assertions = createAssertions(settings.BASE_URL, keys, now)
 
   function make(identified: Identified, audience: string): MaybePromise<IdentityHeaders> {
@@ -59,7 +59,7 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
       for (const claim of leftOut) report('identity_cut', { ...knownFacts(identified), header: assertionName, claim })
       const headers = { [assertionName]: token, ...plainHeaders(identified) }
       const others = (identified.identityHeaders ?? []).filter(cached => cached.audience !== audience)
-      const latest = { audience, headers, until: now() + REUSED_MS }
+      const latest = { audience, names, headers, until: now() + REUSED_MS }
       identified.identityHeaders = [latest, ...others.slice(0, MOST_APPLICATIONS - 1)]
       return headers
     })
@@ -81,18 +81,23 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
   }
 
   return {
-    names: new Set(names),
+    names,
     headersFor(identified, audience, observed) {
       if (!identified) return nobody
-      const cached = cachedFor(identified, audience)
+      const cached = cachedFor(identified, audience, names)
       return cached && now() < cached.until ? cached.headers : during(observed, () => make(identified, audience))
     },
     publicKeys: createPublishedKeys(keys, now),
   }
 }
 
-function cachedFor({ identityHeaders = [] }: Identified, audience: string): CachedHeaders | undefined {
-  return identityHeaders.find(cached => cached.audience === audience)
+/** A request that began with another configuration may have left some under other names. */
+function cachedFor(
+  { identityHeaders = [] }: Identified,
+  audience: string,
+  names: ReadonlySet<string>,
+): CachedHeaders | undefined {
+  return identityHeaders.find(cached => cached.audience === audience && cached.names === names)
 }
 
 /** With forward-auth there is one application, and the proxy in front serves it. */
