@@ -101,6 +101,21 @@ suite('a configuration', { concurrency: 2 }, () => {
     assert.match(output, /^\/.*\/menshen\.config\.mjs cannot be loaded: .* \(\/.*\/menshen\.config\.mjs:\d\)\.$/)
   })
 
+  test('with a mistake does not quote what stands there: it may be a secret', async t => {
+    const secret = 'kept-for-ourselves'
+    const json = `{ "provider": { "clientSecret": ${secret} } }`
+    const folders = [
+      { 'menshen.config.ts': "import it from './it.json' with { type: 'json' }\nexport default it\n", 'it.json': json },
+      { 'menshen.config.ts': `export default { provider: { clientSecret: '${secret}' clientId: 'x' } }\n` },
+      { 'menshen.config.ts': `export default { provider: { clientSecret: ['${secret}'] } }\n` },
+    ]
+    for (const files of folders)
+      await assert.rejects(loadConfigFile(join(folderWith(t, files), 'menshen.config.ts')), (error: MenshenError) => {
+        assert.ok(!error.message.includes('kept-for'), error.message)
+        return error.code === 'bad_settings'
+      })
+  })
+
   test('is named at the start, with its rules and upstreams', async t => {
     const config =
       "export default { rules: [{ path: '/a', public: true }], upstreams: { '/api': 'http://127.0.0.1:9' } }\n"

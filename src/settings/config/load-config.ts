@@ -105,7 +105,12 @@ const loadAsModule: LoadHookSync = (url, context, next) => {
 
 function cannotBeLoaded(file: string, error: unknown): MenshenError {
   const { message, stack = '' } = error instanceof Error ? error : new Error(String(error))
-  const sentence = `${file} cannot be loaded: ${message.replace(/\?read=[\w-]+/g, '').replace(/\s+/g, ' ')}${placeIn(stack)}.`
+  const reason = message
+    .replace(/\?read=[\w-]+/g, '')
+    .replace(/\s+/g, ' ')
+    // JSON.parse quotes what stands around the place, which may be a secret.
+    .replace(/Unexpected token .* is not valid JSON/, 'not valid JSON')
+  const sentence = `${file} cannot be loaded: ${reason}${placeIn(stack)}.`
   return new MenshenError('bad_settings', sentence, error)
 }
 
