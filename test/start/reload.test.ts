@@ -269,4 +269,12 @@ test('signals during a reload are one more after it', async t => {
   process.kill(instance.pid, 'SIGHUP')
   await until(() => outcomes(instance).at(-1)?.rules === 1)
   assert.ok(outcomes(instance).length <= 3, `${outcomes(instance).length} reloads`)
+
+  await t.test('one that would never end is refused, and does not hold up the next', async () => {
+    write('menshen.config.ts', 'await new Promise(() => {})\nexport default {}\n')
+    assert.match(String((await hangUp(instance)).detail), /is not loaded after 5 seconds/)
+    configure({})
+    process.kill(instance.pid, 'SIGHUP')
+    await until(() => outcomes(instance).at(-1)?.rules === 0)
+  })
 })

@@ -34,7 +34,7 @@ export async function readAgain(before: Sources, rereading: Rereading): Promise<
   const { readEnvironment, development, hadEnvFile } = rereading
   // A file that is just being replaced, or a volume that is not there for a moment, must not open every door.
   if (hadEnvFile && !existsSync(ENV_FILE)) throw refusal(ENV_FILE, `${ENV_FILE} is gone; expected it where it was.`)
-  const sources = await readSources(readEnvironment, development)
+  const sources = await inTime(readSources(readEnvironment, development), before.configFile ?? ENV_FILE)
   const { configFile } = sources
   if (before.configFile && !configFile)
     throw refusal(before.configFile, `${before.configFile} is gone; expected it where it was.`)
@@ -49,6 +49,20 @@ export async function readAgain(before: Sources, rereading: Rereading): Promise<
     throw refusal(configFile ?? ENV_FILE, 'The development provider starts and ends only with a restart.')
   demandCertificates(sources)
   return { sources, changed }
+}
+
+/** Less than a worker has for its answer. A script that waits for something must not hold up all reloads that follow. */
+const READ_WITHIN_MS = 5000
+
+async function inTime<T>(reading: Promise<T>, file: string): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const sentence = `${file} is not loaded after ${READ_WITHIN_MS / 1000} seconds; expected no await in it that takes so long.`
+  const timer = setTimeout(() => late.reject(refusal(file, sentence)), READ_WITHIN_MS)
+  try {
+    return await Promise.race([reading, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 export function refusal(file: string, sentence: string): SourceProblem {
