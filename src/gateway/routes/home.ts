@@ -22,19 +22,22 @@ interface Made {
   /** The bytes of the page, one in each character: Node writes such a text together with the head, in one piece. */
   readonly body: string
   readonly words: Words
+  /** Of the session. */
+  readonly version: number
 }
 
 /** A page is several times as large as its session: not everybody's can stay. */
 const MOST_KEPT = 1000
 
 export function createHome(context: GatewayContext): Home {
-  const made = new LRUCache<LoadedSession, Made>({ max: MOST_KEPT })
+  // By the session's key: by the session itself, its tokens would stay in memory after a sign-out.
+  const made = new LRUCache<string, Made>({ max: MOST_KEPT })
 
   function make(words: Words, loaded: LoadedSession): Made {
     const html = Buffer.from(homePage(words, loaded, providerNameOf(context, loaded)))
     const headers = { ...pageHeaders(context), 'content-length': html.length }
-    const page = { headers, body: html.toString('latin1'), words }
-    made.set(loaded, page)
+    const page = { headers, body: html.toString('latin1'), words, version: loaded.version }
+    made.set(loaded.key, page)
     return page
   }
 
@@ -49,8 +52,9 @@ export function createHome(context: GatewayContext): Home {
         requestId,
       )
     const words = languageOf(context, visit)
-    const known = made.get(loaded)
-    const { headers, body } = known?.words === words ? known : make(words, loaded)
+    const known = made.get(loaded.key)
+    const isLatest = known?.words === words && known.version === loaded.version
+    const { headers, body } = isLatest ? known : make(words, loaded)
     const named = { ...headers, [REQUEST_ID]: requestId }
     response.writeHead(200, cookies.length > 0 ? { ...named, 'set-cookie': [...cookies] } : named)
     response.end(body, 'latin1')
