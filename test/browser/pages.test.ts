@@ -6,7 +6,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, type TestContext, test } from 'node:test'
+import { after, before, test } from 'node:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { freePort } from '../kit/free-port.ts'
@@ -18,6 +18,7 @@ const LEAST_CONTRAST = 4.5
 /** Of what is not text: the ring around the focus. */
 const LEAST_RING_CONTRAST = 3
 const LEAST_BUTTON_PX = 44
+const DESK = { width: 1280, height: 800 }
 const PHONE = { isMobile: true, hasTouch: true }
 const ENDLESS = 'W'.repeat(120)
 
@@ -119,13 +120,13 @@ async function ownLook() {
   return { ...files, ACCENT_COLOR: '#ffd400' }
 }
 
-test('a phone shows each page without scrolling sideways, with buttons that a thumb can hit', async t => {
+test('a phone shows each page without scrolling sideways, with buttons that a thumb can hit', async () => {
   const found: string[] = []
-  const visit = createVisits(t, PHONE)
+  const visit = createVisits({ ...PHONE, viewport: { width: 390, height: 720 } })
   for (const stop of STOPS) {
     const page = await visit(stop)
     for (const width of [390, 320]) {
-      await page.setViewportSize({ width, height: 720 })
+      await resize(page, { width, height: 720 })
       const { contentWidth, buttons } = await page.evaluate(measure)
       if (contentWidth > width) found.push(`${stop.name} is ${contentWidth} px wide on a phone of ${width} px`)
       for (const { name, height } of ours.includes(stop) ? buttons : [])
@@ -135,34 +136,20 @@ test('a phone shows each page without scrolling sideways, with buttons that a th
   assert.deepEqual(found, [])
 })
 
-test('every button of every page can be seen whole, on a phone, a tablet and a desk', async t => {
-  const found: string[] = []
-  const visit = createVisits(t)
-  for (const stop of ours) {
-    const page = await visit(stop)
-    for (const width of [320, 360, 768, 1024, 1280]) {
-      await page.setViewportSize({ width, height: 800 })
-      for (const name of await page.evaluate(cutButtons)) found.push(`${stop.name} at ${width} px: ${name}`)
-    }
-  }
+test('every button of every page can be seen whole, on a phone, a tablet and a desk', async () => {
+  const found = (await seenOnDesk()).filter(({ stop }) => ours.includes(stop)).flatMap(({ cut }) => cut)
   assert.deepEqual(found, [])
 })
 
-test('text stands out from its background by day and by night, and the night is dark', async t => {
+test('text stands out from its background by day and by night, and the night is dark', async () => {
   const found: string[] = []
-  const visits = { light: createVisits(t, { colorScheme: 'light' }), dark: createVisits(t, { colorScheme: 'dark' }) }
-  for (const stop of STOPS) {
-    const papers: number[] = []
-    for (const colorScheme of ['light', 'dark'] as const) {
-      const page = await visits[colorScheme](stop)
-      const { texts, paper } = await page.evaluate(readContrasts)
+  for (const { stop, light, dark } of await seenOnDesk()) {
+    for (const [colorScheme, { texts }] of Object.entries({ light, dark })) {
       assert.ok(texts.length > 2, `${stop.name} has text`)
-      papers.push(paper)
       for (const { text, ratio, colours } of texts)
         if (ratio < LEAST_CONTRAST) found.push(`${stop.name}, ${colorScheme}: ${text} ${ratio.toFixed(2)} (${colours})`)
     }
-    const [day = 0, night = 1] = papers
-    assert.ok(day > 0.7 && night < 0.1, `${stop.name}: ${papers}`)
+    assert.ok(light.paper > 0.7 && dark.paper < 0.1, `${stop.name}: ${light.paper}, ${dark.paper}`)
   }
   assert.deepEqual(found, [])
 })
@@ -203,47 +190,30 @@ test('by keyboard alone: the focus can be seen wherever it goes, and Enter signs
   }
 })
 
-test('by ear: every page has one heading, one main part, a title, a language, and a name for all that can be used', async t => {
+test('by ear: every page has one heading, one main part, a title, a language, and a name for all that can be used', async () => {
   const titles = new Map<string, string>()
-  const visit = createVisits(t)
-  for (const stop of STOPS) {
-    const page = await visit(stop)
-    const { faults, language, heading, title } = await page.evaluate(readOutline)
+  for (const { stop, outline, mains, headings } of await seenOnDesk()) {
+    const { faults, language, heading, title } = outline
     assert.deepEqual(faults, [], stop.name)
     assert.equal(language, 'zh-CN', stop.name)
     assert.notEqual(heading, '', stop.name)
     assert.match(title, /\S · \S/, stop.name)
-    assert.equal(await page.getByRole('main').count(), 1, stop.name)
-    assert.equal(await page.getByRole('heading', { level: 1 }).count(), 1, stop.name)
+    assert.equal(mains, 1, stop.name)
+    assert.equal(headings, 1, stop.name)
     titles.set(stop.name, title)
   }
   const different = ['login', 'home', 'account', 'console', '403', '404'].map(name => titles.get(name))
   assert.equal(new Set(different).size, different.length)
 })
 
-test('axe-core finds nothing on any page, by day or by night', async t => {
-  const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-  const found: string[] = []
-  // Colours that are about to change would be taken for what they change from.
-  const visit = createVisits(t, { reducedMotion: 'reduce' })
-  for (const stop of ours) {
-    const page = await visit(stop)
-    await page.evaluate(axe)
-    for (const colorScheme of ['dark', 'light'] as const) {
-      await page.emulateMedia({ colorScheme })
-      for (const fault of await page.evaluate(runAxe, colorScheme)) found.push(`${stop.name}, ${colorScheme}: ${fault}`)
-    }
-  }
+test('axe-core finds nothing on any page, by day or by night', async () => {
+  const found = (await seenOnDesk()).filter(({ stop }) => ours.includes(stop)).flatMap(({ faults }) => faults)
   assert.deepEqual(found, [])
 })
 
-test('an error is an alert, and only an error is one', async t => {
-  const alerts = new Map<string, string>()
-  const visit = createVisits(t)
-  for (const stop of ours) {
-    const texts = await (await visit(stop)).getByRole('alert').allInnerTexts()
-    if (texts.length > 0) alerts.set(stop.name, texts.join('\n'))
-  }
+test('an error is an alert, and only an error is one', async () => {
+  const texts = (await seenOnDesk()).filter(({ stop, alerts }) => ours.includes(stop) && alerts.length > 0)
+  const alerts = new Map(texts.map(({ stop, alerts }) => [stop.name, alerts.join('\n')]))
   assert.deepEqual([...alerts.keys()], ['error', 'unknown error', 'settings missing'])
   assert.match(alerts.get('unknown error') ?? '', /\bW{80}…/)
 })
@@ -272,7 +242,7 @@ test('with settings missing the page names them, and its button cannot be used',
 
 const pictures = process.env.SCREENSHOTS
 if (pictures)
-  test('pictures', async t => {
+  test('pictures', async () => {
     const night = { colorScheme: 'dark' } as const
     const phone = { ...PHONE, viewport: { width: 390, height: 720 } }
     await picture('login', 'login', {})
@@ -282,7 +252,7 @@ if (pictures)
 
     async function picture(file: string, name: string, options: BrowserContextOptions): Promise<void> {
       const stop = STOPS.find(stop => stop.name === name) ?? assert.fail(name)
-      const visit = createVisits(t, { viewport: { width: 1280, height: 800 }, deviceScaleFactor: 2, ...options })
+      const visit = createVisits({ viewport: DESK, deviceScaleFactor: 2, ...options })
       const page = await visit(stop)
       await page.screenshot({ path: join(pictures ?? '', `${file}.png`) })
     }
@@ -321,16 +291,57 @@ async function askedToEnd(storageState: State): Promise<string> {
 }
 
 /** Opens pages one after the other, in a window for each kind of person. */
-function createVisits(t: TestContext, options: BrowserContextOptions = {}) {
+function createVisits(options: BrowserContextOptions = {}) {
   const windows = new Map<Who, Page>()
   return async ({ who, url }: Stop): Promise<Page> => {
     const storageState = states[who]
     const opened = windows.get(who)
-    const page = opened ?? (await openPage(t, browser, { ...(storageState && { storageState }), ...options })).page
+    const page = opened ?? (await browser.newPage({ ...(storageState && { storageState }), ...options }))
     windows.set(who, page)
     await page.goto(url())
     return page
   }
+}
+
+/** Each page is loaded once, and everything that can be said of it on a desk is measured there. */
+let walk: ReturnType<typeof walkOnDesk> | undefined
+function seenOnDesk() {
+  walk ??= walkOnDesk()
+  return walk
+}
+
+async function walkOnDesk() {
+  const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+  // Colours that are about to change would be taken by axe for what they change from.
+  const visit = createVisits({ reducedMotion: 'reduce', colorScheme: 'light', viewport: DESK })
+  const all = []
+  for (const stop of STOPS) {
+    const page = await visit(stop)
+    const outline = await page.evaluate(readOutline)
+    const mains = await page.getByRole('main').count()
+    const headings = await page.getByRole('heading', { level: 1 }).count()
+    const alerts = await page.getByRole('alert').allInnerTexts()
+    const faults: string[] = []
+    await page.evaluate(axe)
+    const inColours = async (colorScheme: 'light' | 'dark') => {
+      await page.emulateMedia({ colorScheme })
+      for (const fault of await page.evaluate(runAxe, colorScheme))
+        faults.push(`${stop.name}, ${colorScheme}: ${fault}`)
+      return page.evaluate(readContrasts)
+    }
+    const [dark, light] = [await inColours('dark'), await inColours('light')]
+    const cut: string[] = []
+    for (const width of [320, 360, 768, 1024, DESK.width]) {
+      await resize(page, { ...DESK, width })
+      for (const name of await page.evaluate(cutButtons)) cut.push(`${stop.name} at ${width} px: ${name}`)
+    }
+    all.push({ stop, outline, mains, headings, alerts, faults, light, dark, cut })
+  }
+  return all
+}
+
+async function resize(page: Page, size: { width: number; height: number }): Promise<void> {
+  if (page.viewportSize()?.width !== size.width) await page.setViewportSize(size)
 }
 
 /** Presses Tab until what bears the name has the focus, and looks at every focus on the way. */
@@ -350,9 +361,14 @@ async function tabTo(page: Page, name: string): Promise<void> {
 /** By night only the colours are different. */
 async function runAxe(colorScheme: 'light' | 'dark'): Promise<string[]> {
   type Violation = { id: string; nodes: { html: string }[] }
-  type Axe = { run(options: { runOnly?: string[] }): Promise<{ violations: Violation[] }> }
+  type Options = { runOnly?: string[]; resultTypes: string[]; selectors: boolean }
+  type Axe = { run(options: Options): Promise<{ violations: Violation[] }> }
   const { axe } = globalThis as unknown as { axe: Axe }
-  const { violations } = await axe.run(colorScheme === 'dark' ? { runOnly: ['color-contrast'] } : {})
+  const { violations } = await axe.run({
+    ...(colorScheme === 'dark' && { runOnly: ['color-contrast'] }),
+    resultTypes: ['violations'],
+    selectors: false,
+  })
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(', ')}`)
 }
 
@@ -405,14 +421,19 @@ function readContrasts() {
   for (const transition of document.getAnimations()) transition.finish()
   type Colour = [red: number, green: number, blue: number, alpha: number]
   const canvas = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true })
+  const known = new Map<string, Colour>()
   /** Any CSS colour. */
   const read = (css: string): Colour => {
     if (!canvas) throw new Error('no canvas')
+    const before = known.get(css)
+    if (before) return before
     canvas.clearRect(0, 0, 1, 1)
     canvas.fillStyle = css
     canvas.fillRect(0, 0, 1, 1)
     const [red = 0, green = 0, blue = 0, alpha = 0] = canvas.getImageData(0, 0, 1, 1).data
-    return [red, green, blue, alpha / 255]
+    const colour: Colour = [red, green, blue, alpha / 255]
+    known.set(css, colour)
+    return colour
   }
   const over = (front: Colour, back: Colour, opacity = 1): Colour => {
     const alpha = front[3] * opacity
