@@ -6,10 +6,12 @@ import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import type { MenshenError } from '../../src/errors.ts'
 import { findConfigFile, loadConfigFile } from '../../src/settings/config/load-config.ts'
+import { openCommandRoom } from '../kit/command-room.ts'
 import { freePort } from '../kit/free-port.ts'
 import { type Environment, runMenshen, startMenshen } from '../kit/process.ts'
 import { tempFolder } from '../kit/temp.ts'
 
+const commands = openCommandRoom()
 const RULES = "{ rules: [{ path: '/internal', roles: ['developer'] }] }"
 const MODULE = `import { defineConfig } from 'menshen'\nexport default defineConfig(${RULES})\n`
 const TYPED = `import { type Config, defineConfig } from 'menshen'\nconst config: Config = ${RULES}\nexport default defineConfig(config)\n`
@@ -61,7 +63,7 @@ suite('a configuration', { concurrency: 2 }, () => {
   test('that CONFIG names has to be there', async t => {
     const cwd = folderWith(t, { 'menshen.config.ts': MODULE })
     for (const CONFIG of ['nowhere.ts', '.', '/nowhere/at/all.ts']) {
-      const { code, output } = await runMenshen({ ...PROVIDER, CONFIG }, { cwd })
+      const { code, output } = await commands.run({ ...PROVIDER, CONFIG }, { cwd })
       assert.equal(code, 1)
       assert.match(output, /^CONFIG is ".*", where there is no file; expected .*\.$/)
     }
@@ -69,7 +71,7 @@ suite('a configuration', { concurrency: 2 }, () => {
 
   test('that is there twice is refused, because one of them would silently not count', async t => {
     const cwd = folderWith(t, { 'menshen.config.ts': MODULE, 'menshen.config.mjs': MODULE })
-    const { code, output } = await runMenshen(PROVIDER, { cwd })
+    const { code, output } = await commands.run(PROVIDER, { cwd })
     assert.equal(code, 1)
     assert.match(
       output,
@@ -139,7 +141,7 @@ function folderWith(t: TestContext, files: Record<string, string>): string {
 }
 
 async function ask(cwd: string, env: Environment = {}): Promise<string> {
-  const { code, output } = await runMenshen(env, { cwd, args: ASK })
+  const { code, output } = await commands.run(env, { cwd, args: ASK })
   assert.equal(code, 0, output)
   return output
 }

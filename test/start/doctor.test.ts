@@ -13,6 +13,7 @@ import { exportJWK, generateKeyPair } from 'jose'
 import { runDoctorCommand } from '../../src/command/doctor-command.ts'
 import { createPaint } from '../../src/command/terminal/colours.ts'
 import { filesOf, makeAuthority, makeCertificate } from '../forward/certificates.ts'
+import { openCommandRoom } from '../kit/command-room.ts'
 import { freePort } from '../kit/free-port.ts'
 import { openMenshen } from '../kit/menshen.ts'
 import { type Environment, runMenshen, startMenshen } from '../kit/process.ts'
@@ -36,9 +37,17 @@ interface Diagnosis {
   check(name: string): Check
 }
 
-/** As operators run it, where that matters: its folder, the variables of Node, its end in spite of all that hangs. */
-async function runDoctor(env: Environment, cwd?: string): Promise<Diagnosis> {
-  const { code, output } = await runMenshen(env, { args: ['doctor', '--json'], ...(cwd && { cwd }) })
+const commands = openCommandRoom()
+
+/** As operators run it, where its folder matters. */
+async function runDoctorIn(cwd: string, env: Environment): Promise<Diagnosis> {
+  const { code, output } = await commands.run(env, { args: ['doctor', '--json'], cwd })
+  return readDiagnosis(code, output)
+}
+
+/** In a process of its own, where that matters: the variables of Node, its end in spite of all that hangs. */
+async function runDoctor(env: Environment): Promise<Diagnosis> {
+  const { code, output } = await runMenshen(env, { args: ['doctor', '--json'] })
   return readDiagnosis(code, output)
 }
 
@@ -81,7 +90,7 @@ const ALONE = { BASE_URL: 'http://localhost:9', STORE: 'memory:' }
 suite('menshen doctor', { concurrency: 2 }, () => {
   test('with nothing configured says that the development provider would be used, and makes no store', async t => {
     const cwd = tempFolder(t)
-    const { code, check } = await runDoctor({ PORT: String(await freePort()) }, cwd)
+    const { code, check } = await runDoctorIn(cwd, { PORT: String(await freePort()) })
     assert.equal(code, 0)
     assert.match(check('provider').seen, /development provider/)
     assert.match(check('store').seen, /not there yet/)
@@ -113,7 +122,7 @@ suite('menshen doctor', { concurrency: 2 }, () => {
   test('with a broken configuration names every problem at once', async t => {
     const cwd = tempFolder(t)
     writeFileSync(join(cwd, 'menshen.config.mjs'), 'export default { rules: 1, colour: "red" }\n')
-    const { code, checks } = await runDoctor({ PORT: 'x', STORE: 'nowhere', CLIENT_SECRTE: 'hush-hush' }, cwd)
+    const { code, checks } = await runDoctorIn(cwd, { PORT: 'x', STORE: 'nowhere', CLIENT_SECRTE: 'hush-hush' })
     assert.equal(code, 1)
     const seen = checks.map(check => check.seen).join('\n')
     for (const wrong of [/PORT is "x"/, /STORE is "nowhere"/, /CLIENT_SECRTE/, /rules/, /colour/])
@@ -122,7 +131,7 @@ suite('menshen doctor', { concurrency: 2 }, () => {
   })
 
   test('names the settings of the provider that are missing', async () => {
-    const { code, check } = await runDoctor({ ...ALONE, AUTH_URL: 'http://127.0.0.1:9' })
+    const { code, check } = await doctor({ ...ALONE, AUTH_URL: 'http://127.0.0.1:9' })
     assert.equal(code, 1)
     assert.match(check('provider settings').seen, /CLIENT_ID, CLIENT_SECRET/)
   })
@@ -131,7 +140,7 @@ suite('menshen doctor', { concurrency: 2 }, () => {
 suite('menshen doctor and the provider', { concurrency: 2 }, () => {
   test('a good one is good in every respect, and nobody is signed in by it', async t => {
     const { settings, callsTo } = await provider(t)
-    const { code, check, output } = await runDoctor({ ...ALONE, ...settings })
+    const { code, check, output } = await doctor({ ...ALONE, ...settings })
     assert.equal(code, 0, output)
     assert.match(check('provider client').seen, /invalid_grant/)
     assert.match(check('provider redirect address').seen, /^http:\/\/localhost:9\/callback is accepted/)
@@ -165,7 +174,8 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     const env = { ...ALONE, ...settings, PROVIDER_TIMEOUT_MS: '500' }
     for (const kind of ['hang', 'endless', 'drip'] as const) {
       for (const endpoint of ['token', 'authorize'] as const) answer(endpoint, { kind })
-      const { check } = await runDoctor(env)
+      // Its process has to end in spite of it.
+      const { check } = kind === 'hang' ? await runDoctor(env) : await doctor(env)
       assert.equal(check('provider client').ok, false, kind)
     }
     const esc = '\u001b[31mred'
@@ -248,7 +258,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     const cwd = tempFolder(t)
     const one = `{ preset: 'oauth2', authorizationUrl: '${url}/oauth/authorize', tokenUrl: '${url}/oauth/token', clientId: 'x', clientSecret: 'y' }`
     writeFileSync(join(cwd, 'menshen.config.mjs'), `export default { providers: { staff: ${one}, guests: {} } }\n`)
-    const { check } = await runDoctor(ALONE, cwd)
+    const { check } = await runDoctorIn(cwd, ALONE)
     assert.equal(check('provider staff client').ok, false)
     assert.match(check('provider guests settings').seen, /providers\.guests\.clientId/)
   })
@@ -312,7 +322,8 @@ suite('menshen doctor and the application', { concurrency: 2 }, () => {
         PROVIDER_TIMEOUT_MS: '500',
       }
       const places = { BASE_URL: url, PORT: '9', STORE: `redis://${where}`, UPSTREAM: url }
-      const { check, checks, output } = await runDoctor({ ...provider, ...places })
+      const env = { ...provider, ...places }
+      const { check, checks, output } = name === 'endless' ? await runDoctor(env) : await doctor(env)
       for (const failed of ['provider discovery', 'store']) assert.equal(check(failed).ok, false, name)
       assert.notEqual(check('proxy').level, 'good', name)
       if (name !== 'endless')
@@ -333,7 +344,7 @@ suite('menshen doctor and the application', { concurrency: 2 }, () => {
       join(cwd, 'menshen.config.mjs'),
       `export default { upstreams: { '/broken': '${url}', '/fine': '${url}' } }\n`,
     )
-    const { check, code } = await runDoctor({ ...ALONE, UPSTREAM: `http://127.0.0.1:${await freePort()}` }, cwd)
+    const { check, code } = await runDoctorIn(cwd, { ...ALONE, UPSTREAM: `http://127.0.0.1:${await freePort()}` })
     assert.equal(code, 1)
     assert.match(check('upstream / connection').seen, /ECONNREFUSED/)
     assert.deepEqual([check('upstream /broken').level, check('upstream /fine').level], ['warning', 'good'])
@@ -379,8 +390,8 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
     for (const part of ['host', 'proto', 'upgrade'])
       assert.equal(untrusted.check(`proxy ${part}`).level, 'warning', part)
     await first.stop()
-    const second = await startMenshen({ ...env, TRUSTED_PROXIES: '127.0.0.1' })
-    t.after(second.stop)
+    const second = await openMenshen({ ...env, TRUSTED_PROXIES: '127.0.0.1' }, { now: Date.now() })
+    t.after(second.close)
     const trusting = await doctor({ ...env, TRUSTED_PROXIES: '127.0.0.1' })
     assert.match(trusting.check('proxy client address').seen, /anybody can make up/)
     assert.equal(trusting.code, 1)

@@ -10,10 +10,12 @@ import { readSince } from '../../src/command/usage/command-arguments.ts'
 import { UsageError } from '../../src/command/usage/usage-error.ts'
 import { isSentToLogin, isServed, prepare, signedIn, until } from '../faults/instance.ts'
 import { createClient } from '../kit/client.ts'
+import { openCommandRoom } from '../kit/command-room.ts'
 import { freePort } from '../kit/free-port.ts'
 import { type Environment, runMenshen, startMenshen } from '../kit/process.ts'
 import { tempFolder } from '../kit/temp.ts'
 
+const commands = openCommandRoom()
 const ESCAPES = 'li\u001b[2J\u009b31m\u202e\r\nsi'
 const SAFE = /^[^\p{Cc}\p{Bidi_Control}\u2028\u2029]*$/u
 const AGENT = 'Mozilla/5.0 (X11; Linux x86_64)'
@@ -26,9 +28,9 @@ async function open(t: TestContext) {
     provider,
     folder,
     instance,
-    run: (args: string[], more: Environment = {}) => runMenshen({ ...env, ...more }, { cwd: folder, args }),
+    run: (args: string[], more: Environment = {}) => commands.run({ ...env, ...more }, { cwd: folder, args }),
     async json(...args: string[]): Promise<Record<string, unknown>[]> {
-      const { code, output } = await runMenshen(env, { cwd: folder, args: [...args, '--json'] })
+      const { code, output } = await commands.run(env, { cwd: folder, args: [...args, '--json'] })
       assert.equal(code, 0, output)
       return output
         .split('\n')
@@ -160,10 +162,10 @@ test('what the development provider let in can be read, with nothing set', async
 test('where there is nothing to read, one sentence says so, and nothing is made', async t => {
   const cwd = tempFolder(t)
   for (const command of ['audit', 'sessions']) {
-    const memory = await runMenshen({ STORE: 'memory:' }, { cwd, args: [command] })
+    const memory = await commands.run({ STORE: 'memory:' }, { cwd, args: [command] })
     assert.equal(memory.code, 1)
     assert.match(memory.output, /^STORE is "memory:", which only the Menshen that runs can see; .*\.$/)
-    const nothing = await runMenshen({}, { cwd, args: [command] })
+    const nothing = await commands.run({}, { cwd, args: [command] })
     assert.deepEqual([nothing.code, nothing.output.split('\n').length], [1, 1])
     assert.match(nothing.output, /^There is no store in \.\/data/)
   }
