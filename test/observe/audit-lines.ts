@@ -1,11 +1,14 @@
 // What `menshen audit --json` prints, and what is in AUDIT_FILE.
 import assert from 'node:assert/strict'
-import { type Environment, runMenshen } from '../kit/process.ts'
+import { openCommandRoom } from '../kit/command-room.ts'
+import type { Environment } from '../kit/process.ts'
+
+const commands = openCommandRoom()
 
 export type AuditLine = Readonly<Record<string, unknown>> & { readonly time: string; readonly event: string }
 
 export async function auditOf(cwd: string, env: Environment, ...args: string[]): Promise<AuditLine[]> {
-  const { code, output } = await runMenshen(env, { cwd, args: ['audit', '--json', ...args] })
+  const { code, output } = await commands.run(env, { cwd, args: ['audit', '--json', ...args] })
   assert.equal(code, 0, output)
   return auditLines(output)
 }

@@ -8,36 +8,46 @@ import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { type Client, createClient, type Response, signIn } from '../kit/client.ts'
+import { openCommandRoom } from '../kit/command-room.ts'
 import { freePort } from '../kit/free-port.ts'
-import { type Environment, startMenshen } from '../kit/process.ts'
+import { openMenshen } from '../kit/menshen.ts'
+import type { Environment } from '../kit/process.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 const MAIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
 const USER = { username: 'lisi', nickname: 'CANARY-nickname', phone_number: 'CANARY-phone' }
 
+const commands = openCommandRoom()
+const ADDRESS = /http:\S+\?ticket=[\w-]{43}/
+
 /** The command, with the address that it has printed. */
-async function startDoctor(t: TestContext, env: Environment, cwd: string, ...args: string[]) {
-  const { PATH } = process.env
-  const child = spawn(process.execPath, [MAIN, 'doctor', '--sign-in', ...args], { cwd, env: { PATH, ...env } })
-  t.after(() => child.kill('SIGKILL'))
-  const printed = { out: '', err: '' }
+async function startDoctor(env: Environment, cwd: string, ...args: string[]) {
   const address = Promise.withResolvers<string>()
-  const look = () => {
-    const [found] = /http:\S+\?ticket=[\w-]{43}/.exec(printed.out + printed.err) ?? []
+  const ended = commands.run(env, { cwd, args: ['doctor', '--sign-in', ...args] }, output => {
+    const [found] = ADDRESS.exec(output) ?? []
     if (found) address.resolve(found)
-  }
-  child.stdout.setEncoding('utf8').on('data', text => {
-    printed.out += text
-    look()
   })
-  child.stderr.setEncoding('utf8').on('data', text => {
-    printed.err += text
-    look()
-  })
+  ended.then(({ output }) => address.reject(new Error(`it ended: ${output}`)), address.reject)
+  return { address: await address.promise, ended }
+}
+
+/** In a process of its own, that can be asked to end. */
+async function spawnDoctor(t: TestContext, env: Environment, cwd: string) {
+  const { PATH } = process.env
+  const child = spawn(process.execPath, [MAIN, 'doctor', '--sign-in'], { cwd, env: { PATH, ...env } })
+  t.after(() => child.kill('SIGKILL'))
+  const address = Promise.withResolvers<string>()
+  let printed = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', text => {
+      printed += text
+      const [found] = ADDRESS.exec(printed) ?? []
+      if (found) address.resolve(found)
+    })
   const ended = once(child, 'close').then(([code]) => {
-    address.reject(new Error(`it ended: ${printed.out}${printed.err}`))
-    return { code, ...printed }
+    address.reject(new Error(`it ended: ${printed}`))
+    return { code }
   })
   return { address: await address.promise, ended, child }
 }
@@ -56,7 +66,18 @@ async function scene(t: TestContext, env: Environment = {}) {
   const port = String(await freePort())
   const BASE_URL = `http://localhost:${port}`
   const cwd = tempFolder(t)
-  return { provider, cwd, env: { ...provider.settings, BASE_URL, PORT: port, STORE: 'lmdb:./data', ...env }, BASE_URL }
+  return {
+    provider,
+    cwd,
+    env: { ...provider.settings, BASE_URL, PORT: port, STORE: `lmdb:${join(cwd, 'data')}`, ...env },
+    BASE_URL,
+  }
+}
+
+/** A Menshen that the command, in another process, finds running. */
+async function runs(t: TestContext, env: Environment): Promise<void> {
+  const { close } = await openMenshen(env, { now: Date.now() })
+  t.after(close)
 }
 
 suite('menshen doctor --sign-in', () => {
@@ -64,7 +85,7 @@ suite('menshen doctor --sign-in', () => {
     const { cwd, env, BASE_URL } = await scene(t)
     const config = "export default { roles: [{ role: 'auditor', username: ['lisi'] }] }\n"
     writeFileSync(join(cwd, 'menshen.config.mjs'), config)
-    const { address, ended } = await startDoctor(t, env, cwd)
+    const { address, ended } = await startDoctor(env, cwd)
     const visitor = createClient(BASE_URL)
     assert.equal((await visitor.get('/')).status, 503)
     const page = await walk(visitor, address)
@@ -82,7 +103,7 @@ suite('menshen doctor --sign-in', () => {
 
   test('with --show the values are there, and with --json one document alone on stdout', async t => {
     const { cwd, env, BASE_URL } = await scene(t)
-    const { address, ended } = await startDoctor(t, env, cwd, '--show', '--json')
+    const { address, ended } = await startDoctor(env, cwd, '--show', '--json')
     await walk(createClient(BASE_URL), address)
     const { code, out } = await ended
     const { checks, signIn: mapping } = JSON.parse(out)
@@ -95,9 +116,8 @@ suite('menshen doctor --sign-in', () => {
 
   test('a running Menshen does it through the store, for the one who opened the address and nobody else', async t => {
     const { cwd, env, BASE_URL, provider } = await scene(t)
-    const { stop } = await startMenshen(env, { cwd })
-    t.after(stop)
-    const { address, ended, child } = await startDoctor(t, env, cwd)
+    await runs(t, env)
+    const { address, ended, child } = await spawnDoctor(t, env, cwd)
     // Somebody else signs in meanwhile.
     const other = createClient(BASE_URL)
     assert.equal((await signIn(other, provider, { username: 'wangwu' })).headers.location, '/')
@@ -115,7 +135,7 @@ suite('menshen doctor --sign-in', () => {
     child.kill('SIGINT')
     assert.equal((await ended).code, 1)
     // Once more, to the end.
-    const again = await startDoctor(t, env, cwd)
+    const again = await startDoctor(env, cwd)
     const page = await walk(visitor, again.address)
     assert.match(page.text, /测试登录已完成/)
     assert.ok(!visitor.cookies.has('menshen_session'))
@@ -128,23 +148,22 @@ suite('menshen doctor --sign-in', () => {
 
   test('what goes wrong is said: an error of the provider, a refused code, a field that is missing', async t => {
     const { cwd, env, BASE_URL, provider } = await scene(t)
-    const { stop } = await startMenshen(env, { cwd })
-    t.after(stop)
+    await runs(t, env)
     provider.answer(
       'userinfo',
       { kind: 'json', body: { success: true, data: { sub: 'CANARY-1', name: 'CANARY' } } },
       'once',
     )
-    const unnamed = await startDoctor(t, env, cwd)
+    const unnamed = await startDoctor(env, cwd)
     await walk(createClient(BASE_URL), unnamed.address)
     const first = await unnamed.ended
     assert.equal(first.code, 1)
     assert.match(first.out, /username +stays empty\n[\s\S]*Nobody would be signed in: no username/)
     provider.answer('token', { kind: 'json', status: 400, body: { error: 'invalid_grant' } }, 'once')
-    const refused = await startDoctor(t, env, cwd)
+    const refused = await startDoctor(env, cwd)
     await walk(createClient(BASE_URL), refused.address)
     assert.match((await refused.ended).out, /Nobody would be signed in: the provider answered 400 with invalid_grant/)
-    const denied = await startDoctor(t, env, cwd)
+    const denied = await startDoctor(env, cwd)
     const visitor = createClient(BASE_URL)
     const { pathname, search } = new URL(denied.address)
     const start = await visitor.get(pathname + search)
@@ -157,8 +176,7 @@ suite('menshen doctor --sign-in', () => {
 
   test('a running Menshen that keeps all in memory cannot be asked, and says so', async t => {
     const { cwd, env } = await scene(t, { STORE: 'memory:' })
-    const { stop } = await startMenshen(env, { cwd })
-    t.after(stop)
-    await assert.rejects(startDoctor(t, env, cwd, '--json'), /memory:.*stop it and ask again/)
+    await runs(t, env)
+    await assert.rejects(startDoctor(env, cwd, '--json'), /memory:.*stop it and ask again/)
   })
 })
