@@ -23,48 +23,22 @@ const PATIENCE_MS = 15_000
 const GONE: Exit = { code: null, signal: 'SIGKILL' }
 
 suite('after kill -9 and a new start', { concurrency: 2 }, () => {
-  test('whoever was told to be signed in is signed in', async t => {
+  test('in the midst of sign-ins:', async t => {
     const { provider, start, visitor } = await prepare(t)
     const menshen = await start()
-    const user = visitor()
-    assert.equal((await signIn(user, provider)).headers.location, '/')
-    assert.deepEqual(await menshen.kill('SIGKILL'), GONE)
-    await start()
-    assert.equal(await usernameOf(user), 'zhangsan')
-  })
+    const [stayed, left, sentAway, developer] = [visitor(), visitor(), visitor(), visitor()]
+    assert.equal((await signIn(stayed, provider)).headers.location, '/')
 
-  test('whoever was told to be signed out is signed out, cookie or not', async t => {
-    const { provider, start, visitor } = await prepare(t)
-    const menshen = await start()
-    const [user, other] = [visitor(), visitor()]
-    await signIn(user, provider)
-    await signIn(other, provider, { username: 'lisi' })
-    const cookie = cookieOf(user)
-    assert.equal((await user.post('/logout')).headers.location, '/login')
-    assert.deepEqual(await menshen.kill('SIGKILL'), GONE)
-    await start()
-    assert.equal((await user.get('/_menshen/me', { headers: { cookie } })).status, 401)
-    assert.equal(await usernameOf(other), 'lisi')
-  })
+    await signIn(left, provider, { username: 'lisi' })
+    const cookie = cookieOf(left)
+    assert.equal((await left.post('/logout')).headers.location, '/login')
 
-  test('whomever a developer sent away stays away', async t => {
-    const { provider, start, visitor } = await prepare(t)
-    const menshen = await start()
-    const [user, developer] = [visitor(), visitor()]
-    await signIn(user, provider)
+    await signIn(sentAway, provider, { username: 'wangwu' })
     await signIn(developer, provider, { username: 'admin' })
-    const { text } = await developer.get('/_menshen/console/sessions?username=zhangsan')
+    const { text } = await developer.get('/_menshen/console/sessions?username=wangwu')
     const session = /name="session" value="([^"]+)"/.exec(text)?.[1] ?? assert.fail('the session is not listed')
     assert.equal((await developer.post('/_menshen/console/end', { session })).status, 303)
-    assert.deepEqual(await menshen.kill('SIGKILL'), GONE)
-    await start()
-    assert.equal((await user.get('/_menshen/me')).status, 401)
-    assert.equal(await usernameOf(developer), 'admin')
-  })
 
-  test(`in the midst of ${BURST} sign-ins, each that was answered is signed in`, async t => {
-    const { provider, start, visitor } = await prepare(t)
-    const menshen = await start()
     const users = Array.from({ length: BURST }, visitor)
     const answered: Client[] = []
     const enough = Promise.withResolvers<void>()
@@ -79,17 +53,33 @@ suite('after kill -9 and a new start', { concurrency: 2 }, () => {
     assert.deepEqual(await menshen.kill('SIGKILL'), GONE)
     await outcomes
     assert.ok(answered.length >= BURST / 3, `only ${answered.length} were answered`)
-
     await start()
-    for (const user of answered) assert.equal(await usernameOf(user), `user-${users.indexOf(user)}`)
-    // Nor is the store hurt: the others sign in now.
-    for (const user of users.filter(user => !answered.includes(user)))
-      assert.equal((await signIn(user, provider)).headers.location, '/')
+
+    await t.test('whoever was told to be signed in is signed in', async () => {
+      assert.equal(await usernameOf(stayed), 'zhangsan')
+    })
+
+    await t.test('whoever was told to be signed out is signed out, cookie or not', async () => {
+      assert.equal((await left.get('/_menshen/me', { headers: { cookie } })).status, 401)
+      assert.equal(await usernameOf(stayed), 'zhangsan')
+    })
+
+    await t.test('whomever a developer sent away stays away', async () => {
+      assert.equal((await sentAway.get('/_menshen/me')).status, 401)
+      assert.equal(await usernameOf(developer), 'admin')
+    })
+
+    await t.test(`in the midst of ${BURST} sign-ins, each that was answered is signed in`, async () => {
+      for (const user of answered) assert.equal(await usernameOf(user), `user-${users.indexOf(user)}`)
+      // Nor is the store hurt: the others sign in now.
+      for (const user of users.filter(user => !answered.includes(user)))
+        assert.equal((await signIn(user, provider)).headers.location, '/')
+    })
   })
 
   test('of the first of several processes, the others end too, and who was signed in is', async t => {
-    const { provider, start, visitor } = await prepare(t, { WORKERS: '2' })
-    const menshen = await start()
+    const { provider, start, visitor } = await prepare(t)
+    const menshen = await start({ WORKERS: '2' })
     const user = visitor()
     await signIn(user, provider)
     // Resolves when the last process has let go of its output.
@@ -118,18 +108,12 @@ suite('after kill -9 and a new start', { concurrency: 2 }, () => {
 })
 
 suite('SIGTERM', { concurrency: 2 }, () => {
-  test('ends it with code 0 within a few seconds although browsers keep connections open', async t => {
+  test('ends it with code 0 within a few seconds although browsers keep connections open, or have connected ahead and asked for nothing yet', async t => {
     const { start } = await prepare(t)
     const menshen = await start()
     const agent = new Agent({ keepAlive: true, maxSockets: 5 })
     t.after(() => agent.destroy())
     await Promise.all(Array.from({ length: 5 }, () => visitAndKeep(agent, `${menshen.url}/login`)))
-    await endsSoon(menshen)
-  })
-
-  test('ends it within a few seconds although a browser has connected ahead and asked for nothing yet', async t => {
-    const { start } = await prepare(t)
-    const menshen = await start()
     await connectTo(t, menshen)
     await endsSoon(menshen)
   })
@@ -159,42 +143,40 @@ suite('SIGTERM', { concurrency: 2 }, () => {
     await endsSoon(menshen)
   })
 
-  test('lets a sign-in under way come to its end', async t => {
+  test('lets come to its end what is under way:', async t => {
     const { provider, start, visitor } = await prepare(t)
     const menshen = await start()
-    const user = visitor()
-    const release = provider.hold('token')
-    const answer = signIn(user, provider)
-    await provider.called('token')
-    const exit = menshen.kill('SIGTERM')
-    await refusesConnections(menshen)
-    release()
-    assert.equal((await answer).headers.location, '/')
-    assert.deepEqual(await exit, { code: 0, signal: null })
-    await start()
-    assert.equal(await usernameOf(user), 'zhangsan')
-  })
-
-  test('does not sign out whose token is being refreshed, though the browser has gone', async t => {
-    const { provider, start, visitor } = await prepare(t)
+    const [coming, due] = [visitor(), visitor()]
     provider.behaviour.expiresIn = 200
-    const menshen = await start()
-    const user = visitor()
-    await signIn(user, provider)
+    await signIn(due, provider, { username: 'lisi' })
     provider.behaviour.expiresIn = 7200
-    const release = provider.hold('refresh')
+    const releaseRefresh = provider.hold('refresh')
     const browser = new AbortController()
-    const visit = user.get('/', { signal: browser.signal }).catch(() => 'gone')
+    const visit = due.get('/', { signal: browser.signal }).catch(() => 'gone')
     await provider.called('refresh')
     browser.abort()
     assert.equal(await visit, 'gone')
+
+    const releaseToken = provider.hold('token')
+    const answer = signIn(coming, provider)
+    await provider.called('token', 2)
     const exit = menshen.kill('SIGTERM')
     await refusesConnections(menshen)
-    release()
+    releaseToken()
+    assert.equal((await answer).headers.location, '/')
+    // From here on nothing but the refresh keeps it from its end.
+    releaseRefresh()
     assert.deepEqual(await exit, { code: 0, signal: null })
     await start()
-    assert.equal(await usernameOf(user), 'zhangsan')
-    assert.equal(provider.reuses, 0)
+
+    await t.test('lets a sign-in under way come to its end', async () => {
+      assert.equal(await usernameOf(coming), 'zhangsan')
+    })
+
+    await t.test('does not sign out whose token is being refreshed, though the browser has gone', async () => {
+      assert.equal(await usernameOf(due), 'lisi')
+      assert.equal(provider.reuses, 0)
+    })
   })
 })
 
@@ -274,8 +256,8 @@ async function prepare(t: TestContext, more: Environment = {}, given?: string) {
     folder,
     provider,
     visitor: () => createClient(BASE_URL),
-    async start(): Promise<Menshen> {
-      const menshen = await startMenshen(env)
+    async start(other: Environment = {}): Promise<Menshen> {
+      const menshen = await startMenshen({ ...env, ...other })
       running.push(menshen)
       return menshen
     },
