@@ -12,6 +12,7 @@ import { type Instance, prepare, signedIn, type User } from '../faults/instance.
 import { sendLarge } from '../forward/large-answer.ts'
 import { until } from '../forward/scene.ts'
 import { startUpstream } from '../forward/upstream.ts'
+import { scrape } from '../kit/scrape.ts'
 
 /** More than UPSTREAM_CONNECTIONS is by default. */
 const EACH = 300
@@ -100,7 +101,12 @@ test('under the default settings', async t => {
 })
 
 test(`${LEAVING} requests that wait and are left leave no memory and no descriptor behind`, async t => {
-  const env = { UPSTREAM_CONNECTIONS: '1', UPSTREAM_QUEUE: '100000', NODE_OPTIONS: '--max-old-space-size=96' }
+  const env = {
+    UPSTREAM_CONNECTIONS: '1',
+    UPSTREAM_QUEUE: '100000',
+    UPSTREAM_QUEUE_TIMEOUT_MS: '60000',
+    NODE_OPTIONS: '--max-old-space-size=96',
+  }
   const { menshen, upstream, slow, other, send } = await open(t, env)
   const descriptors = () => readdirSync(`/proc/${menshen.pid}/fd`).length
   const before = descriptors()
@@ -109,8 +115,7 @@ test(`${LEAVING} requests that wait and are left leave no memory and no descript
   for (let left = 0; left < LEAVING; left += AT_ONCE) {
     const bytes = head('GET /left', slow, `x-large: ${LONG_HEADER}`)
     const sockets = await Promise.all(Array.from({ length: AT_ONCE }, () => send(bytes)))
-    // Whoever was there before these is waiting by the time that they are answered.
-    for (let n = 0; n < 3; n++) await other.get(menshen, '/_menshen/health')
+    await until(async () => (await scrape(menshen.url)).value('menshen_upstream_queue') === AT_ONCE)
     for (const socket of sockets) socket.destroy()
   }
   holding.destroy()
