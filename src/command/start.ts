@@ -37,6 +37,7 @@ interface StartOptions {
 }
 
 export async function start({ readEnvironment, inherited, npmParent, now }: StartOptions): Promise<void> {
+  endWithFirst()
   const hangUps = listenForHangUps()
   const read = () => readSources(readEnvironment)
   const given = await (cluster.isWorker ? readLikeOthers(read) : read())
@@ -80,6 +81,14 @@ export async function start({ readEnvironment, inherited, npmParent, now }: Star
       users: development?.users,
       isWelcomed: process.stdout.isTTY && isForPeople(settings),
     })
+}
+
+/**
+ * A worker whose first process has died ends at once. Left to node:cluster it would call `process.exit`, which waits for
+ * threads: one that is in the midst of a write to lmdb waits for us, for ever, and nobody else could write.
+ */
+function endWithFirst(): void {
+  cluster.worker?.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
 }
 
 interface Starting {
