@@ -12,11 +12,13 @@ const ASK_AGAIN_MS = 1000
  * it has what they have.
  */
 export async function readLikeOthers(read: () => Promise<Sources>): Promise<Sources> {
-  for (;;) {
-    const sources = await read()
-    if (await isLikeOthers(sources)) return sources
+  let sources: Sources | undefined = await read()
+  while (!(sources && (await isLikeOthers(sources)))) {
     await pause(ASK_AGAIN_MS)
+    // They may just be written, in order to be mended.
+    sources = await read().catch(() => undefined)
   }
+  return sources
 }
 
 function isLikeOthers({ parts }: Sources): Promise<boolean> {
