@@ -13,6 +13,8 @@ export function createRandom(seed: number) {
   }
   const below = (limit: number) => Math.floor(next() * limit)
   return {
+    /** From 0 to 1. */
+    next,
     below,
     chance: (probability: number) => next() < probability,
     pick<T>(list: readonly T[]): T {
