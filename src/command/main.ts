@@ -3,6 +3,7 @@ import { MenshenError } from '../errors.ts'
 import { findConfigFile, loadConfigFile } from '../settings/config/load-config.ts'
 import { withEnvFile } from '../settings/env-file.ts'
 import type { Environment } from '../settings/read.ts'
+import { countHeldBuffers } from './count-buffers.ts'
 import { takeInheritedSocket } from './socket-activation/inherited-socket.ts'
 import { createPaint, wantsColours } from './terminal/colours.ts'
 import { say } from './terminal/say.ts'
@@ -34,6 +35,7 @@ async function sayHelp({ command }: Extract<Asked, { kind: 'help' }>): Promise<v
 }
 
 async function runStart(): Promise<void> {
+  countHeldBuffers()
   const inherited = takeInheritedSocket(process.env)
   const { start } = await import('./start.ts')
   await start({ readEnvironment, inherited, npmParent, now: Date.now })

@@ -1,0 +1,43 @@
+// How often V8 collects the whole heap while buffers pass through it.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { test } from 'node:test'
+import { promisify } from 'node:util'
+import { isBefore } from '../../src/command/count-buffers.ts'
+
+const MODULE = new URL('../../src/command/count-buffers.ts', import.meta.url)
+/** Between what it takes with them, about four, and without, more than twenty. */
+const MOST_COLLECTIONS = 12
+
+/** Three gigabytes that pass by, as a socket reads them, beside a heap that stays. */
+const PASSING = `
+  import { PerformanceObserver, constants } from 'node:perf_hooks'
+  import { countHeldBuffers } from '${MODULE}'
+  countHeldBuffers()
+  globalThis.kept = Array.from({ length: 200_000 }, (_, n) => ({ n, text: 'kept ' + n }))
+  globalThis.gc()
+  let whole = 0
+  new PerformanceObserver(list => {
+    for (const { detail } of list.getEntries()) if (detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR) whole++
+  }).observe({ entryTypes: ['gc'] })
+  const onTheirWay = []
+  for (let n = 0; n < 49_152; n++) {
+    onTheirWay[n % 64] = Buffer.allocUnsafeSlow(65_536)
+    if (n % 16 === 0) await new Promise(setImmediate)
+  }
+  process.stdout.write(String(whole))
+`
+
+test('buffers that pass through hardly ever cause a collection of the whole heap', async () => {
+  const args = ['--expose-gc', '--input-type=module', '--eval', PASSING]
+  const { stdout } = await promisify(execFile)(process.execPath, args)
+  assert.ok(Number(stdout) <= MOST_COLLECTIONS, `${stdout} collections`)
+})
+
+test('a V8 that counts so by itself is left alone', () => {
+  const versions = ['13.6.233.10-node.28', '14.6.202.34-node.34', '14.7.1', '14.8.1', '14.10.3', '15.0.245']
+  assert.deepEqual(
+    versions.map(version => isBefore(version, [14, 8])),
+    [true, true, true, false, false, false],
+  )
+})
