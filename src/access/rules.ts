@@ -45,8 +45,9 @@ export function createRules(given: readonly Rule[]): Rules {
   }
 }
 
-/** Which rules decide about a path, whoever asks for it. */
+/** Which rules decide about a path and a method, whoever asks for it. */
 interface Deciding {
+  readonly method: string
   /** Of the rule for the path as it is. */
   readonly decision: Decision
   /** What the other readings of the path lead to as well; looked for only if somebody is admitted. */
@@ -55,6 +56,7 @@ interface Deciding {
 
 /** Most requests ask for what was asked for a moment ago. */
 const MOST_REMEMBERED = 1000
+const MOST_METHODS = 4
 /** Nobody can fill the memory with what is no address of any page. */
 const LONGEST_REMEMBERED = 256
 
@@ -77,14 +79,15 @@ function createDecide(given: readonly Rule[]): Rules['decide'] {
     return rule.exact ? [readingAt(node, method)] : readingsOf(node, rest, method)
   }
 
-  const remembered = createRecent<Deciding>(MOST_REMEMBERED)
+  /** By path, for a few methods each. */
+  const remembered = createRecent<Deciding[]>(MOST_REMEMBERED)
 
   function decidingFor(method: string, path: string): Deciding {
-    const key = `${method} ${path}`
-    const known = remembered.get(key)
-    if (known) return known
-    const deciding: Deciding = { decision: { rule: literalRule(method, path) } }
-    if (key.length <= LONGEST_REMEMBERED) remembered.set(key, deciding)
+    const known = remembered.get(path)
+    const same = known?.find(deciding => deciding.method === method)
+    if (same) return same
+    const deciding: Deciding = { method, decision: { rule: literalRule(method, path) } }
+    if (path.length <= LONGEST_REMEMBERED) remembered.set(path, [deciding, ...(known ?? []).slice(0, MOST_METHODS - 1)])
     return deciding
   }
 
@@ -100,7 +103,7 @@ function createDecide(given: readonly Rule[]): Rules['decide'] {
     const { rule } = decision
     if (!admits(rule, who)) return decision
     deciding.others ??= otherRules(rule, method, path)
-    if (deciding.others.every(other => admits(other, who))) return decision
+    if (deciding.others.length === 0 || deciding.others.every(other => admits(other, who))) return decision
     for (const reading of readings(rule, method, path)) {
       const stricter = reading.rules.find(other => !admits(other, who))
       if (stricter) return { rule: stricter, reading: reading.path() }
@@ -119,7 +122,8 @@ export function admits({ public: everybody, roles, groups, users, bearer }: Rule
   if (everybody) return true
   if (!who || (who.isBearer && !bearer)) return false
   return (
-    roles?.some(role => role === ANY_ROLE || role === who.role) === true ||
+    roles?.includes(who.role) === true ||
+    roles?.includes(ANY_ROLE) === true ||
     groups?.some(group => who.groups.includes(group)) === true ||
     users?.includes(who.username) === true
   )

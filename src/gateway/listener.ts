@@ -7,10 +7,11 @@ import { type Admission, admit } from './admission/admit.ts'
 import { turnedAway } from './admission/turned-away.ts'
 import type { GatewayContext } from './context.ts'
 import { forward } from './forward/forward.ts'
+import type { StatusAnswer } from './forward-auth/check.ts'
 import { failureAnswer } from './http/failure-answer.ts'
 import { andThen, type MaybePromise } from './http/maybe-promise.ts'
 import { errorAnswer, unreadableAnswer } from './http/page-answers.ts'
-import { beginRequest, readVisit, type Visit } from './http/request.ts'
+import { beginRequest, bringsBody, readVisit, type Visit } from './http/request.ts'
 import { sayContinue, send } from './http/send.ts'
 import type { OwnRoutes } from './own-routes.ts'
 import { createHome } from './routes/home.ts'
@@ -30,12 +31,17 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
 
   function answerOwn(visit: Visit, request: IncomingMessage, response: ServerResponse): MaybePromise<void> {
     if (visit.headers.expect) sayContinue(response)
-    return andThen(ownRoutes.answer(visit, request), answer => {
-      if (context.lifecycle.closing) response.shouldKeepAlive = false
-      if ('body' in answer) return reply(visit, response, answer)
-      response.writeHead(answer.status, answer.headers)
-      response.end()
-    })
+    const answer = ownRoutes.answer(visit, request)
+    return answer instanceof Promise
+      ? answer.then(answer => sendOwn(visit, response, answer))
+      : sendOwn(visit, response, answer)
+  }
+
+  function sendOwn(visit: Visit, response: ServerResponse, answer: StatusAnswer | Response): MaybePromise<void> {
+    if (context.lifecycle.closing) response.shouldKeepAlive = false
+    if ('body' in answer) return reply(visit, response, answer)
+    response.writeHead(answer.status, answer.headers)
+    response.end()
   }
 
   function answerVisit(
@@ -50,17 +56,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
     return upstream ? forward(context, upstream, visit, admission, request, response) : home(visit, admission, response)
   }
 
-  return (request, response) => {
-    const observed = beginRequest(context, request)
-    context.slowClients.watch(observed, response)
-    if (context.lifecycle.closing) response.shouldKeepAlive = false
-    response.on('close', () => {
-      const status = response.headersSent ? response.statusCode : CLIENT_LEFT
-      context.observation.ended(observed, status, request.socket)
-    })
-    const visit = readVisit(request, observed)
-    context.observation.begun?.(observed, request.headers)
-    if (!visit) return refuseUnreadable(context, observed, response)
+  function answerWhole(visit: Visit, request: IncomingMessage, response: ServerResponse): void {
     try {
       const answered = answer(visit, request, response)
       if (answered instanceof Promise) answered.catch(error => answerFailure(context, visit, response, error))
@@ -68,6 +64,31 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
       answerFailure(context, visit, response, error)
     }
   }
+
+  return (request, response) => {
+    const observed = beginRequest(context, request)
+    if (context.lifecycle.closing) response.shouldKeepAlive = false
+    const visit = readVisit(request, observed)
+    context.observation.begun?.(observed, request.headers)
+    if (visit) answerWhole(visit, request, response)
+    else refuseUnreadable(context, observed, response)
+    if (isOver(response)) context.observation.ended(observed, response.statusCode, request.socket)
+    else seeToEnd(context, observed, response)
+  }
+}
+
+/** Answered at once, and there is nothing of it left that the client could be slow to take or to send. */
+function isOver(response: ServerResponse): boolean {
+  return response.writableEnded && response.socket?.writableLength === 0 && !bringsBody(response.req.headers)
+}
+
+function seeToEnd(context: GatewayContext, observed: ObservedRequest, response: ServerResponse): void {
+  const { socket } = response.req
+  context.slowClients.watch(observed, response)
+  response.on('close', () => {
+    const status = response.headersSent ? response.statusCode : CLIENT_LEFT
+    context.observation.ended(observed, status, socket)
+  })
 }
 
 function answerFailure(context: GatewayContext, visit: Visit, response: ServerResponse, error: unknown): void {

@@ -1,4 +1,5 @@
 // Where everything that can be observed comes together: events, work that others are waited for in, and requests.
+import { performance } from 'node:perf_hooks'
 import { MenshenError } from '../errors.ts'
 import type { EventCode, Measure, Report, Work } from '../events.ts'
 import { currentRequest, type ObservedRequest, requestFacts } from './observed-request.ts'

@@ -42,11 +42,15 @@ const FAILED: Caller = { cookies: NO_COOKIES, failedTicket: true }
 
 /** Every way in passes here. What is asked for is another request where a proxy asks about it. */
 export function admit(context: GatewayContext, visit: Visit, asked: Visit = visit): MaybePromise<Admission> {
-  return andThen(identify(context, visit), caller =>
-    andThen(caller.loaded ? judge(context, asked, caller) : admitOther(context, visit, asked, caller), admission =>
-      note(context, asked, admission),
-    ),
-  )
+  const caller = identify(context, visit)
+  return caller instanceof Promise
+    ? caller.then(known => admitCaller(context, visit, asked, known))
+    : admitCaller(context, visit, asked, caller)
+}
+
+function admitCaller(context: GatewayContext, visit: Visit, asked: Visit, caller: Caller): MaybePromise<Admission> {
+  if (caller.loaded) return note(context, asked, judge(context, asked, caller))
+  return andThen(admitOther(context, visit, asked, caller), admission => note(context, asked, admission))
 }
 
 /** For those who observe. */

@@ -1,17 +1,17 @@
 // Forward-auth: a proxy in front asks about each request. /_menshen/check answers by status for nginx, /_menshen/forward
 // by the whole answer (a page, a redirect) for Caddy and Traefik. Neither passes through more than it has to.
 
-import { canonicalPath } from '../../access/canonical-path.ts'
+import { readTarget } from '../../access/target.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
 import { type Admission, admit, identified } from '../admission/admit.ts'
 import { INSUFFICIENT } from '../admission/bearer.ts'
 import { turnedAway } from '../admission/turned-away.ts'
 import { challengeFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
-import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
+import type { MaybePromise } from '../http/maybe-promise.ts'
 import { errorAnswer, safetyHeaders, tellOfForeign } from '../http/page-answers.ts'
-import { isForeignSocket, splitTarget, type Visit } from '../http/request.ts'
-import { REQUEST_ID } from '../http/request-id.ts'
+import { isForeignSocket, type Visit } from '../http/request.ts'
+import { commonHeaders, withRequestId } from '../http/request-id.ts'
 import { isTrusted } from '../http/trusted-proxies.ts'
 import { whoAsks } from '../http/who-asks.ts'
 import { forwardAuthAudience, type IdentityHeaders } from '../identity/identity-headers.ts'
@@ -37,29 +37,42 @@ export function isCheck(path: string): path is keyof typeof ORIGINAL {
 }
 
 export function createCheck(context: GatewayContext): Check {
-  const safety = listOf({ ...safetyHeaders(context), 'content-length': '0' })
+  const safety = { ...safetyHeaders(context), 'content-length': '0' }
   const audience = forwardAuthAudience(context.settings, context.providers.main.plan)
   const made = new WeakMap<IdentityHeaders, readonly string[]>()
 
-  function withSafety(identity: IdentityHeaders): readonly string[] {
+  function headersFor(identity: IdentityHeaders): readonly string[] {
     const known = made.get(identity)
     if (known) return known
-    const headers = [...safety, ...listOf(identity)]
+    const headers = commonHeaders({ ...safety, ...identity })
     made.set(identity, headers)
     return headers
   }
 
   /** Who is there is for a proxy to pass on. Anybody else, such as a script of a page, is only told yes or no. */
   function answerByStatus(byProxy: boolean, visit: Visit, admission: Admission): MaybePromise<StatusAnswer> {
-    const { outcome, cookies } = admission
     const told = byProxy ? context.identities.headersFor(identified(admission), audience, visit.observed) : NO_IDENTITY
-    return andThen(told, identity => {
-      const headers = withSafety(identity).concat(REQUEST_ID, visit.observed.requestId)
-      const challenge = challengeOf(visit, admission)
-      if (challenge) headers.push('www-authenticate', challenge)
-      for (const cookie of cookies) headers.push('set-cookie', cookie)
-      return { status: STATUS[outcome], headers }
-    })
+    return told instanceof Promise
+      ? told.then(identity => statusAnswer(visit, admission, identity))
+      : statusAnswer(visit, admission, told)
+  }
+
+  function statusAnswer(visit: Visit, admission: Admission, identity: IdentityHeaders): StatusAnswer {
+    const { outcome, cookies } = admission
+    const headers = withRequestId(headersFor(identity), visit.observed.requestId)
+    const challenge = challengeOf(visit, admission)
+    if (challenge) headers.push('www-authenticate', challenge)
+    for (const cookie of cookies) headers.push('set-cookie', cookie)
+    return { status: STATUS[outcome], headers }
+  }
+
+  function answer(byProxy: boolean, visit: Visit, original: Visit, admitted: Admission) {
+    const { cookies } = admitted
+    const isForeign = isForeignSocket(visit, context.settings.BASE_URL)
+    if (isForeign) tellOfForeign(context, original)
+    const admission: Admission = isForeign ? { outcome: 'refused', cookies } : admitted
+    const page = visit.path === OWN_PATHS.check ? undefined : turnedAway(context, original, admission)
+    return page ?? answerByStatus(byProxy, visit, admission)
   }
 
   return visit => {
@@ -69,19 +82,11 @@ export function createCheck(context: GatewayContext): Check {
       context.report('check_refused', { ...whoAsks(context, visit), reason: original })
       return errorAnswer(context, visit, 'bad_request')
     }
-    return andThen(admit(context, visit, original), admitted => {
-      const { cookies } = admitted
-      const isForeign = isForeignSocket(visit, context.settings.BASE_URL)
-      if (isForeign) tellOfForeign(context, original)
-      const admission: Admission = isForeign ? { outcome: 'refused', cookies } : admitted
-      const answer = visit.path === OWN_PATHS.check ? undefined : turnedAway(context, original, admission)
-      return answer ?? answerByStatus(byProxy, visit, admission)
-    })
+    const admitted = admit(context, visit, original)
+    return admitted instanceof Promise
+      ? admitted.then(admission => answer(byProxy, visit, original, admission))
+      : answer(byProxy, visit, original, admitted)
   }
-}
-
-function listOf(headers: Readonly<Record<string, string>>): string[] {
-  return Object.entries(headers).flat()
 }
 
 function challengeOf(visit: Visit, admission: Admission): string | undefined {
@@ -95,12 +100,12 @@ function originalVisit(visit: Visit, byProxy: boolean): Visit | string {
   const uri = visit.headers[names.uri]
   if (uri === undefined && visit.path === OWN_PATHS.check) return visit
   if (!byProxy) return `${names.uri} counts only from TRUSTED_PROXIES`
-  const [rawPath, search] = splitTarget(String(uri))
-  const path = canonicalPath(rawPath)
-  if (path === undefined) return `${names.uri} is missing, or its path is ambiguous`
+  const target = readTarget(String(uri))
+  if (!target) return `${names.uri} is missing, or its path is ambiguous`
   const method = String(visit.headers[names.method] ?? 'GET')
   // Sent twice, it would be no method of any rule, and fall to a wider one.
   if (!/^[A-Z-]+$/.test(method)) return `${names.method} is not one method`
+  const { path, search } = target
   const { headers, connection, address, observed } = visit
   return { method, path, search, headers, connection, address, observed }
 }

@@ -64,10 +64,10 @@ function endOfCookie(header: string, at: number): number {
   return end < 0 ? header.length : end
 }
 
-/** Only spaces are between it and the end of the cookie before. */
+/** Only spaces are between it and the end of the cookie before; one, as browsers write it. */
 function beginsCookie(header: string, at: number): boolean {
-  const before = header.slice(header.lastIndexOf(';', at) + 1, at)
-  return before === ' ' || before.trim() === ''
+  if (at === 0 || (header[at - 1] === ' ' && header[at - 2] === ';')) return true
+  return header.slice(header.lastIndexOf(';', at) + 1, at).trim() === ''
 }
 
 export function setCookie(name: string, value: string, maxAgeSeconds: number): string {

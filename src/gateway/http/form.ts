@@ -1,5 +1,6 @@
 // Reads the form that a request brings, up to a limit and within a deadline.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { bringsBody } from './request.ts'
 
 /** Why there is no form: too much of it, too slow, or somebody in front of us has read it already. */
 export type NoForm = 'too_large' | 'too_slow' | 'already_read'
@@ -30,6 +31,7 @@ async function readMessage(
   onCutOff: () => void,
 ): Promise<URLSearchParams | NoForm> {
   if (request.readableDidRead) return alreadyRead(request)
+  if (!bringsBody(request.headers)) return new URLSearchParams()
   const deadline = setTimeout(() => {
     onCutOff()
     request.destroy()

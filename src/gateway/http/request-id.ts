@@ -1,5 +1,5 @@
 // The name of a request, by which its answer, its log lines and what a user reads out on the phone are found together.
-import { randomFillSync } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Networks } from '../../settings/networks/networks.ts'
 import { isTrusted } from './trusted-proxies.ts'
@@ -12,19 +12,32 @@ const LETTERS = '23456789abcdefghijkmnpqrstuvwxyz'
 const LENGTH = 12
 
 /** The letters of many ids, made at once. */
-const pool = Buffer.alloc(LENGTH * 256)
-let used = pool.length
+let pool = ''
+let used = 0
 
 export function newRequestId(): string {
-  if (used === pool.length) fillPool()
+  if (used === pool.length) refill()
   used += LENGTH
-  return pool.toString('latin1', used - LENGTH, used)
+  return pool.slice(used - LENGTH, used)
 }
 
-function fillPool(): void {
-  randomFillSync(pool)
-  for (const [place, byte] of pool.entries()) pool[place] = LETTERS.charCodeAt(byte & 31)
+function refill(): void {
+  const letters = randomBytes(LENGTH * 256)
+  for (const [place, byte] of letters.entries()) letters[place] = LETTERS.charCodeAt(byte & 31)
+  pool = letters.toString('latin1')
   used = 0
+}
+
+/** What many answers have in common: names and values in turn, as Node sends them fastest, with a last place for the id. */
+export function commonHeaders(headers: Readonly<Record<string, string>>): readonly string[] {
+  return [...Object.entries(headers).flat(), REQUEST_ID, '']
+}
+
+/** A copy of common headers for the answer to one request. */
+export function withRequestId(common: readonly string[], requestId: string): string[] {
+  const copy = common.slice()
+  copy[copy.length - 1] = requestId
+  return copy
 }
 
 export function isRequestId(text: unknown): text is string {

@@ -1,6 +1,7 @@
 // What a request says about itself: its path, who could have sent it, what kind of answer it can use.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import { canonicalPath } from '../../access/canonical-path.ts'
+import { performance } from 'node:perf_hooks'
+import { readTarget } from '../../access/target.ts'
 import type { ObservedRequest, Outcome } from '../../observe/observed-request.ts'
 import type { RequestTrace } from '../../observe/tracing/trace.ts'
 import type { Networks } from '../../settings/networks/networks.ts'
@@ -32,15 +33,15 @@ export function readVisit(
   { method = 'GET', url = '', headers, socket }: RequestHead,
   observed: ObservedRequest,
 ): Visit | undefined {
-  const [rawPath, search] = splitTarget(url)
-  const path = canonicalPath(rawPath)
-  if (path === undefined) return undefined
+  const target = readTarget(url)
+  if (!target) return undefined
+  const { path, search } = target
   observed.path = path
   return { method, path, search, headers, connection: socket, address: socket.remoteAddress ?? '', observed }
 }
 
 export function readPath({ url = '' }: Pick<RequestHead, 'url'>): string | undefined {
-  return canonicalPath(splitTarget(url)[0])
+  return readTarget(url)?.path
 }
 
 /** From the moment when it arrives. */
@@ -89,9 +90,9 @@ class ArrivedRequest implements ObservedRequest {
   }
 }
 
-export function splitTarget(target: string): [path: string, search: string] {
-  const queryStart = target.indexOf('?')
-  return queryStart < 0 ? [target, ''] : [target.slice(0, queryStart), target.slice(queryStart)]
+/** Without either there is none: it would be the next request. */
+export function bringsBody(headers: IncomingHttpHeaders): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
 }
 
 /** Scripts cannot follow a redirect to a login page: they are told by a status instead. */

@@ -1,4 +1,5 @@
 // POST /_menshen/language: the console and the account page in another language, in this browser.
+import { readTarget } from '../../access/target.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
 import { LANGUAGE_FIELDS } from '../../pages/language-switch.ts'
 import { ownPath } from '../../session/return-path.ts'
@@ -7,7 +8,7 @@ import type { GatewayContext } from '../context.ts'
 import { setCookie } from '../http/cookies.ts'
 import { errorAnswer, foreignAnswer, redirectAnswer } from '../http/page-answers.ts'
 import { isFromOwnOrigin } from '../http/provenance.ts'
-import { splitTarget, type Visit } from '../http/request.ts'
+import type { Visit } from '../http/request.ts'
 import { isChosenAt } from './language-of.ts'
 
 const YEAR_SECONDS = 365 * 86_400
@@ -29,5 +30,6 @@ export async function chooseLanguage(
 /** Only a page on which the choice counts. */
 function pageToShow(ownOrigin: string, form: URLSearchParams): string {
   const wanted = ownPath(form.get(LANGUAGE_FIELDS.returnTo) ?? '', ownOrigin)
-  return wanted && isChosenAt(splitTarget(wanted)[0]) ? wanted : OWN_PATHS.account
+  const path = wanted && readTarget(wanted)?.path
+  return path && isChosenAt(path) ? wanted : OWN_PATHS.account
 }

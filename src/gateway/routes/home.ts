@@ -1,6 +1,6 @@
 // The built-in home page, where there is no application behind. It is made once for each loaded session and language, and
 // then sent as it is, as long as it is among the latest.
-import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import { LRUCache } from 'lru-cache'
 import { homePage } from '../../pages/home-page.ts'
 import type { Words } from '../../pages/words/words.ts'
@@ -10,7 +10,7 @@ import type { GatewayContext } from '../context.ts'
 import type { MaybePromise } from '../http/maybe-promise.ts'
 import { errorAnswer, pageHeaders } from '../http/page-answers.ts'
 import type { Visit } from '../http/request.ts'
-import { REQUEST_ID } from '../http/request-id.ts'
+import { commonHeaders, withRequestId } from '../http/request-id.ts'
 import { send } from '../http/send.ts'
 import { languageOf } from '../language/language-of.ts'
 import { providerNameOf } from './account.ts'
@@ -18,7 +18,7 @@ import { providerNameOf } from './account.ts'
 export type Home = (visit: Visit, admission: Admission, response: ServerResponse) => MaybePromise<void>
 
 interface Made {
-  readonly headers: OutgoingHttpHeaders
+  readonly headers: readonly string[]
   /** The bytes of the page, one in each character: Node writes such a text together with the head, in one piece. */
   readonly body: string
   readonly words: Words
@@ -35,7 +35,7 @@ export function createHome(context: GatewayContext): Home {
 
   function make(words: Words, loaded: LoadedSession): Made {
     const html = Buffer.from(homePage(words, loaded, providerNameOf(context, loaded)))
-    const headers = { ...pageHeaders(context), 'content-length': html.length }
+    const headers = commonHeaders({ ...pageHeaders(context), 'content-length': String(html.length) })
     const page = { headers, body: html.toString('latin1'), words, version: loaded.version }
     made.set(loaded.key, page)
     return page
@@ -54,9 +54,10 @@ export function createHome(context: GatewayContext): Home {
     const words = languageOf(context, visit)
     const known = made.get(loaded.key)
     const isLatest = known?.words === words && known.version === loaded.version
-    const { headers, body } = isLatest ? known : make(words, loaded)
-    const named = { ...headers, [REQUEST_ID]: requestId }
-    response.writeHead(200, cookies.length > 0 ? { ...named, 'set-cookie': [...cookies] } : named)
-    response.end(body, 'latin1')
+    const page = isLatest ? known : make(words, loaded)
+    const headers = withRequestId(page.headers, requestId)
+    for (const cookie of cookies) headers.push('set-cookie', cookie)
+    response.writeHead(200, headers)
+    response.end(page.body, 'latin1')
   }
 }

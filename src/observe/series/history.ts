@@ -44,8 +44,9 @@ export function createHistory(now: () => number): History {
   }
 
   function current(): Slot {
-    const at = startOf('hour', now())
-    if (minute.at === at) return minute
+    const time = now()
+    if (time >= minute.at && time < minute.at + MINUTE_MS) return minute
+    const at = startOf('hour', time)
     for (const range of NAMES) addTo(range, minute)
     minute = emptySlot(at)
     forgetOld()

@@ -35,21 +35,33 @@ export function createLmdbReader({ files, now, closing }: ReaderOptions): LmdbRe
   const proofs = createProofs({
     now,
     readGeneration() {
+      closing.throwIfAborted()
       records.resetReadTxn()
       return readGeneration(files)
     },
     lookUp(key) {
+      closing.throwIfAborted()
       const record = records.getBinaryFast(key)
       return record && { version: getLastVersion(), expiresAt: expiryOf(record) }
     },
   })
+
+  const unreadable = (cause: unknown) => unavailable(files.directory, 'could not be read', cause)
 
   function reading<Result>(look: () => Result): Result {
     try {
       closing.throwIfAborted()
       return look()
     } catch (cause) {
-      throw unavailable(files.directory, 'could not be read', cause)
+      throw unreadable(cause)
+    }
+  }
+
+  function holds(key: string, version: number): boolean {
+    try {
+      return proofs.holds(key, version)
+    } catch (cause) {
+      throw unreadable(cause)
     }
   }
 
@@ -81,7 +93,7 @@ export function createLmdbReader({ files, now, closing }: ReaderOptions): LmdbRe
     findLiving,
     isLiving,
     living: key => latest(() => findLiving(key)),
-    holds: (key, version) => reading(() => proofs.holds(key, version)),
+    holds,
     lookAgain: proofs.lookAgain,
   }
 }
