@@ -18,6 +18,7 @@ import { createTrailReader } from '../observe/audit/trail-reader.ts'
 import type { ReloadStatus } from '../observe/doctor/reload-finding.ts'
 import { createTrials } from '../observe/doctor/trials.ts'
 import { createReader, gatherAlone } from '../observe/metrics/gathering.ts'
+import type { Observation } from '../observe/observation.ts'
 import { observedStore } from '../observe/observed-store.ts'
 import { openObservation } from '../observe/open-observation.ts'
 import { createAttempts } from '../session/attempts.ts'
@@ -29,7 +30,7 @@ import { openLimits, openStore } from '../stores/open-store.ts'
 import type { Configuration } from './configuration.ts'
 import { createDirectory, type Directory } from './directory.ts'
 
-type Basics = Pick<GatewayContext, 'settings' | 'now' | 'report' | 'measure'>
+type Basics = Pick<GatewayContext, 'settings' | 'now' | 'report' | 'measure'> & Pick<Observation, 'measureAtOnce'>
 type Options = Pick<CoreOptions, 'log' | 'now' | 'worker' | 'gatherMetrics'>
 
 export type LastingParts = Awaited<ReturnType<typeof openLastingParts>>
@@ -45,8 +46,8 @@ export async function openLastingParts(
   let mainProvider = plans[0].id
   const observed = await openObservation(opened, { settings, log, now, mainProvider: () => mainProvider })
   const { observation, metrics, series, shadowRefusals } = observed
-  const { report, measure } = observation
-  const basics: Basics = { settings, now, report, measure }
+  const { report, measure, measureAtOnce } = observation
+  const basics: Basics = { settings, now, report, measure, measureAtOnce }
   const records = await openRecords(opened, patience, configuration, basics)
   const { store, keyring } = records
   const audit = opened.adopt(createAudit({ settings, store, keyring, now, report, worker }), audit =>
@@ -107,10 +108,10 @@ async function openRecords(
   opened: AsyncDisposableStack,
   patience: Patience,
   { plans: [plan] }: Configuration,
-  { settings, now, report, measure }: Basics,
+  { settings, now, report, measure, measureAtOnce }: Basics,
 ) {
   const opening = await openStore(settings.STORE, now, report, settings.SESSION_CACHE_SIZE)
-  const store = opened.adopt(observedStore(opening, measure), store => patience.wait(store.close()))
+  const store = opened.adopt(observedStore(opening, measure, measureAtOnce), store => patience.wait(store.close()))
   const keys = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plan.clientSecret })
   const keyring = createDataKeyring({ store, keys, now, report })
   const signingKeys = createSigningKeys(store, keys.signing, now)

@@ -17,4 +17,11 @@ export type Measure = <Kind extends keyof Work, Result>(
   work: () => Promise<Result>,
 ) => Promise<Result>
 
+/** The same for work that nobody has to wait for. */
+export type MeasureAtOnce = <Kind extends keyof Work, Result>(
+  kind: Kind,
+  what: Work[Kind],
+  work: () => Result,
+) => Result
+
 export const unmeasured: Measure = (_kind, _what, work) => work()

@@ -1,7 +1,7 @@
 // Where everything that can be observed comes together: events, work that others are waited for in, and requests.
 import { performance } from 'node:perf_hooks'
 import { MenshenError } from '../errors.ts'
-import type { EventCode, Measure, Report, Work } from '../events.ts'
+import type { EventCode, Measure, MeasureAtOnce, Report, Work } from '../events.ts'
 import { currentRequest, type ObservedRequest, requestFacts } from './observed-request.ts'
 import type { Tracing } from './tracing/trace.ts'
 
@@ -27,6 +27,8 @@ export const CLIENT_LEFT = 499
 export interface Observation {
   readonly report: Report
   readonly measure: Measure
+  /** Absent where somebody traces: a trace shows whatever a request has to wait for, however short. */
+  readonly measureAtOnce: MeasureAtOnce | undefined
   /** A request has arrived. Absent where nobody traces. */
   readonly begun: Tracing['begin'] | undefined
   /** A request has ended. `status` is 0 if an application around us answers it. */
@@ -42,6 +44,25 @@ export function createObservation(
 ): Observation {
   // Every request is told of: not to those who do not listen.
   const ofRequests = observers.filter(({ onRequest }) => onRequest)
+
+  function done<Kind extends keyof Work>(kind: Kind, what: Work[Kind], startedAt: number, error?: unknown): void {
+    const result = error === undefined ? 'ok' : error instanceof MenshenError ? error.code : 'unexpected'
+    const seconds = (performance.now() - startedAt) / 1000
+    for (const observer of observers) observer.onWork?.(kind, what, result, seconds)
+  }
+
+  const measureAtOnce: MeasureAtOnce = (kind, what, work) => {
+    const startedAt = performance.now()
+    try {
+      const result = work()
+      done(kind, what, startedAt)
+      return result
+    } catch (error) {
+      done(kind, what, startedAt, error)
+      throw error
+    }
+  }
+
   return {
     begun: tracing?.begin,
 
@@ -55,19 +76,17 @@ export function createObservation(
 
     async measure(kind, what, work) {
       const startedAt = performance.now()
-      const done = (result: string) => {
-        const seconds = (performance.now() - startedAt) / 1000
-        for (const observer of observers) observer.onWork?.(kind, what, result, seconds)
-      }
       try {
         const result = await (tracing ? tracing.span(kind, what, work) : work())
-        done('ok')
+        done(kind, what, startedAt)
         return result
       } catch (error) {
-        done(error instanceof MenshenError ? error.code : 'unexpected')
+        done(kind, what, startedAt, error)
         throw error
       }
     },
+
+    measureAtOnce: tracing ? undefined : measureAtOnce,
 
     ended(request, status, connection) {
       const ms = performance.now() - request.startedAt

@@ -1,9 +1,12 @@
 // A store whose every answer is measured.
-import type { Measure } from '../events.ts'
+import type { Measure, MeasureAtOnce } from '../events.ts'
 import type { Store } from '../stores/store.ts'
 
-export function observedStore(store: Store, measure: Measure): Store {
+/** Without `measureAtOnce`, nothing is read at once. */
+export function observedStore(store: Store, measure: Measure, measureAtOnce?: MeasureAtOnce): Store {
+  const { readAtOnce } = store
   return {
+    ...(readAtOnce && measureAtOnce && { readAtOnce: key => measureAtOnce('store', 'read', () => readAtOnce(key)) }),
     create: (key, entry) => measure('store', 'create', () => store.create(key, entry)),
     read: key => measure('store', 'read', () => store.read(key)),
     // Without waiting, and so nothing to measure.

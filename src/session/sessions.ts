@@ -17,6 +17,8 @@ export interface Sessions extends SessionListing {
   open(signedIn: SignedIn): Promise<{ ticket: string; loaded: LoadedSession }>
   /** The session of a ticket if it is at hand, proven and not due: the way of nearly every request, without waiting. */
   getCached(ticket: string): LoadedSession | undefined
+  /** The session of a ticket that is not at hand, if its store can be read without waiting, and if it is not due. */
+  openAtOnce(ticket: string): LoadedSession | undefined
   /** Whether a session that was loaded earlier still is as it was, proven and not due, without waiting. */
   isCurrent(loaded: LoadedSession): boolean
   /** The session of a ticket, its tokens refreshed if they were due. */
@@ -66,6 +68,13 @@ export function createSessions(options: SessionsOptions): Sessions {
     return isFixed ? lead : Math.min(lead, session.tokenExpiresIn / 2)
   }
 
+  /** `undefined` if it cannot be used as it is. */
+  function visited(loaded: LoadedSession | undefined): LoadedSession | undefined {
+    if (!loaded || mustRefresh(loaded) || !providerOf(loaded.session)) return undefined
+    noteVisit(loaded)
+    return loaded
+  }
+
   /** A provider that was taken out of the configuration vouches for nobody any more. */
   async function endAbandoned(ticket: string, loaded: LoadedSession): Promise<'ended'> {
     await stored.take(ticket)
@@ -90,18 +99,9 @@ export function createSessions(options: SessionsOptions): Sessions {
       return stored.create(session, signedIn.origin)
     },
 
-    getCached(ticket) {
-      const loaded = stored.getCached(ticket)
-      if (!loaded || mustRefresh(loaded) || !providerOf(loaded.session)) return undefined
-      noteVisit(loaded)
-      return loaded
-    },
-
-    isCurrent(loaded) {
-      if (!stored.isHeld(loaded) || mustRefresh(loaded) || !providerOf(loaded.session)) return false
-      noteVisit(loaded)
-      return true
-    },
+    getCached: ticket => visited(stored.getCached(ticket)),
+    openAtOnce: ticket => visited(stored.loadAtOnce(ticket)),
+    isCurrent: loaded => stored.isHeld(loaded) && visited(loaded) !== undefined,
 
     async getFresh(ticket) {
       const loaded = await stored.get(ticket)

@@ -4,11 +4,11 @@ import { MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { TokenSet } from '../provider/token-answer.ts'
 import type { Settings } from '../settings/read.ts'
-import type { Store, Stored } from '../stores/store.ts'
+import type { Store, Stored, StoredValue } from '../stores/store.ts'
 import type { DataKeyring } from './keys/data-keys.ts'
 import { newPublicPart, originOf, type PublicPart, publicPartOf, type SignInOrigin } from './public-part.ts'
 import { isNewerSession, unpackRecord } from './record-format.ts'
-import { openSession } from './sealed-part.ts'
+import { openSession, type SealedPart } from './sealed-part.ts'
 import { createSessionCache, type LoadedSession } from './session-cache.ts'
 import { shortKey } from './session-facts.ts'
 import { latestEnd, type Session, sameTokens, sessionEndsAt, toEntry, withTokens } from './session-record.ts'
@@ -21,6 +21,8 @@ interface StoredSessions {
   isHeld(loaded: LoadedSession): boolean
   /** From the cache, if the store provably still holds it. */
   getCached(ticket: string): LoadedSession | undefined
+  /** From the store, without waiting, where that can be. `undefined` says nothing. */
+  loadAtOnce(ticket: string): LoadedSession | undefined
   /** From the cache or from the store. */
   get(ticket: string): Promise<LoadedSession | undefined>
   /** From the store. */
@@ -63,12 +65,21 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   async function load(ticket: string): Promise<LoadedSession | undefined> {
     const stored = await store.read(recordKey(ticket))
     const opened = stored && (await read.session(stored, ticket))
-    if (!opened) {
-      cache?.delete(ticket)
-      return undefined
-    }
+    // Its record may live longer than that: SESSION_MAX_HOURS may be less now than it was.
+    if (opened && latestEnd(opened.signedInAt, maxHours) > now()) return keep(ticket, opened)
+    cache?.delete(ticket)
+    return undefined
+  }
+
+  function loadAtOnce(ticket: string): LoadedSession | undefined {
+    const stored = store.readAtOnce && isTicket(ticket) ? store.readAtOnce(recordKey(ticket)) : undefined
+    const opened = stored && read.sessionAtOnce(stored, ticket)
+    return opened && opened.expiresAt > now() ? keep(ticket, opened) : undefined
+  }
+
+  /** No wait in here: a change of the configuration meanwhile would leave who it was before in the cache. */
+  function keep(ticket: string, opened: ReadSession): LoadedSession {
     const { key, version, expiresAt, signedInAt, seenAt, bytes } = opened
-    // No wait from here to the cache: a change of the configuration meanwhile would leave who it was before in there.
     const { session, who } = identify(opened.session)
     const loaded = { key, version, expiresAt, signedInAt, seenAt, session, who, identityHeaders: undefined }
     cache?.set(ticket, loaded, bytes)
@@ -84,6 +95,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   return {
     isHeld,
     getCached,
+    loadAtOnce,
     load,
     forget: () => cache?.clear(),
 
@@ -143,6 +155,8 @@ function justBegun({ tokenIssuedAt }: Session) {
 type ReadSession = Omit<LoadedSession, 'who' | 'identityHeaders'> & { readonly bytes: number }
 
 interface Reader {
+  /** `undefined` also for one that cannot be read without waiting. */
+  sessionAtOnce(stored: StoredValue, ticket: string): ReadSession | undefined
   session(stored: Stored, ticket: string): Promise<ReadSession | undefined>
   publicPart(stored: Stored): Promise<PublicPart | undefined>
 }
@@ -166,22 +180,36 @@ function createReader({ keyring, settings, report }: StoredSessionsOptions): Rea
     )
   }
 
+  function withTimes(
+    { key, version }: StoredValue,
+    { session, bytes }: SealedPart,
+    times: { readonly signedInAt?: number; readonly seenAt?: number | undefined } = {},
+  ): ReadSession {
+    const { signedInAt = session.tokenIssuedAt, seenAt = session.tokenIssuedAt } = times
+    const expiresAt = sessionEndsAt(session, signedInAt, settings.SESSION_MAX_HOURS)
+    return { key, version, expiresAt, signedInAt, seenAt, session, bytes }
+  }
+
   return {
     publicPart,
-    async session(stored, ticket) {
-      const { key, version } = stored
+
+    sessionAtOnce(stored, ticket) {
       const parts = unpackRecord(stored.value)
-      const opened = parts && openSession(parts, ticket, key)
+      if (parts?.seenAt === undefined) return undefined
+      const opened = openSession(parts, ticket, stored.key)
+      return opened && withTimes(stored, opened, { ...opened, seenAt: parts.seenAt })
+    },
+
+    async session(stored, ticket) {
+      const parts = unpackRecord(stored.value)
+      const opened = parts && openSession(parts, ticket, stored.key)
       if (!opened) {
         tell(stored)
         return undefined
       }
-      const { session, bytes } = opened
-      const { signedInAt = session.tokenIssuedAt, seenAt = session.tokenIssuedAt } =
-        // Formerly the times were in the public part alone; without keys that open it, its beginning is not known any more.
-        opened.signedInAt === undefined ? ((await publicPart(stored)) ?? {}) : { ...opened, seenAt: parts.seenAt }
-      const expiresAt = sessionEndsAt(session, signedInAt, settings.SESSION_MAX_HOURS)
-      return { key, version, expiresAt, signedInAt, seenAt, session, bytes }
+      // Formerly the times were in the public part alone; without keys that open it, its beginning is not known any more.
+      const isFormer = opened.signedInAt === undefined
+      return withTimes(stored, opened, isFormer ? await publicPart(stored) : { ...opened, seenAt: parts.seenAt })
     },
   }
 }

@@ -21,12 +21,16 @@ export function packEntry({ value, expiresAt, labels, since }: Entry): Buffer {
 
 /** `undefined` if it is damaged. The value is a view of `record`, which has to stay as it is from then on. */
 export function unpackEntry(record: Buffer): Entry | undefined {
+  const value = valueIn(record)
+  const names = value && readNames(record.toString('utf8', HEADER, record.length - value.length))
+  return names && { value, expiresAt: expiryOf(record), ...names }
+}
+
+/** The value alone, whatever the labels are. */
+export function valueIn(record: Buffer): Uint8Array | undefined {
   const valueAt = record.length < HEADER ? Number.POSITIVE_INFINITY : HEADER + record.readUInt32LE(8)
   if (valueAt > record.length) return undefined
-  const names = readNames(record.toString('utf8', HEADER, valueAt))
-  if (!names) return undefined
-  const value = new Uint8Array(record.buffer, record.byteOffset + valueAt, record.byteLength - valueAt)
-  return { value, expiresAt: expiryOf(record), ...names }
+  return new Uint8Array(record.buffer, record.byteOffset + valueAt, record.byteLength - valueAt)
 }
 
 function readNames(json: string): Pick<Entry, 'labels' | 'since'> | undefined {

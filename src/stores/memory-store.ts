@@ -15,6 +15,11 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
   const { living } = entries
   const trail = createMemoryTrail()
 
+  function readAtOnce(key: string): Stored | undefined {
+    const stored = living(key)
+    return stored && handOut(stored)
+  }
+
   return {
     trail,
 
@@ -25,9 +30,10 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
     },
 
     async read(key) {
-      const stored = living(key)
-      return stored && handOut(stored)
+      return readAtOnce(key)
     },
+
+    readAtOnce,
 
     holds(key, version) {
       return living(key)?.version === version

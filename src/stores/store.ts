@@ -20,6 +20,9 @@ export interface Stored extends Entry {
   readonly version: number
 }
 
+/** An entry as it was read, without what it is listed by. */
+export type StoredValue = Pick<Stored, 'key' | 'version' | 'value' | 'expiresAt'>
+
 export interface Page {
   readonly entries: readonly Stored[]
   /** What to give as `after`, or as `before`, for the next page; absent on the last one. */
@@ -44,6 +47,8 @@ export interface Store {
   /** Keeps a new entry and resolves once it would survive `kill -9`. False, and nothing changes, if the key is taken. */
   create(key: string, entry: Entry): Promise<boolean>
   read(key: string): Promise<Stored | undefined>
+  /** The same without waiting; absent where that cannot be. */
+  readAtOnce?(key: string): StoredValue | undefined
   /**
    * Whether the key provably still has this very version, without waiting: the cheapest proof that something read earlier
    * still counts. False proves nothing; read again.

@@ -78,6 +78,18 @@ test('a request that waits for 100 behind another one never gets it in the middl
     }
 })
 
+test('a form without a body is an empty one, and the next request is heard', async t => {
+  const scene = await openScene(t)
+  const form = 'POST /login HTTP/1.1\r\nhost: x\r\n\r\n'
+  const answer = await raw(scene.url, `${form}GET /_menshen/health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`)
+  const { responses, problem } = readResponses(Buffer.from(answer, 'latin1'), false)
+  assert.equal(problem, undefined, answer)
+  assert.deepEqual(
+    responses.map(({ status }) => status),
+    [303, 200],
+  )
+})
+
 test('the server has deadlines for headers and idle connections, and looks often enough', async t => {
   let server: Server | undefined
   const look = (message: unknown) => {

@@ -107,6 +107,40 @@ test('to open a session takes its ticket and nothing else: its public part stays
   assert.deepEqual((await strict.get(ticket))?.session, MOST)
 })
 
+test('a session is loaded without waiting as it is with it, by its own ticket alone', async t => {
+  const { sessions, options } = open(t)
+  const { ticket } = await sessions.create(MOST, ORIGIN)
+  const another = createStoredSessions(options)
+  assert.deepEqual(another.loadAtOnce(ticket), await sessions.get(ticket))
+  assert.ok(another.getCached(ticket), 'it is at hand from then on')
+  for (const wrong of [newTicket(), '', `${ticket}x`]) assert.equal(another.loadAtOnce(wrong), undefined)
+  await sessions.take(ticket)
+  assert.equal(another.loadAtOnce(ticket), undefined)
+})
+
+test('a session that can only be read by waiting, or not at all, is not loaded without', async t => {
+  const { sessions, store, events } = await openFormer(t)
+  assert.equal(sessions.loadAtOnce(former.ticket), undefined)
+  assert.ok(await sessions.get(former.ticket))
+  const ticket = newTicket()
+  await store.create(recordKey(ticket), { value: Buffer.of(2, 1, 2, 3), expiresAt: former.writtenAt + 1, labels: [] })
+  assert.equal(sessions.loadAtOnce(ticket), undefined)
+  assert.deepEqual(events, [])
+})
+
+test('a session ends when SESSION_MAX_HOURS says now, however long its record was to live', async t => {
+  const { sessions, options, clock } = open(t)
+  const { ticket } = await sessions.create({ ...LEAST, tokenExpiresIn: 86_400 })
+  const shorter = createStoredSessions({ ...options, settings: readSettings({ SESSION_MAX_HOURS: '1' }) })
+  clock.now += 3_599_000
+  assert.ok(await shorter.load(ticket))
+  clock.now += 1000
+  assert.equal(await shorter.get(ticket), undefined)
+  assert.equal(await shorter.load(ticket), undefined)
+  assert.equal(shorter.loadAtOnce(ticket), undefined)
+  assert.ok(await sessions.get(ticket))
+})
+
 test('a session in JSON can be read and listed, and is in the present format after its refresh', async t => {
   const { sessions, store, keyring, clock, events } = await openFormer(t)
   const { ticket, writtenAt } = former

@@ -55,6 +55,23 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.ok(Number.isSafeInteger(found.version))
     })
 
+    test('where an entry can be read without waiting, it is the same one', async () => {
+      if (!store.readAtOnce) return
+      assert.equal(store.readAtOnce('k'), undefined)
+      await store.create('k', shortLived('a', ['session']))
+      const { key, version, expiresAt, value } = await stored('k')
+      const first = store.readAtOnce('k')
+      assert.deepEqual([first?.key, first?.version, first?.expiresAt], [key, version, expiresAt])
+      assert.deepEqual(Buffer.from(first?.value ?? []), Buffer.from(value))
+      await store.replace('k', shortLived('b'), version)
+      assert.equal(Buffer.from(store.readAtOnce('k')?.value ?? []).toString(), 'b')
+      await opened.passTime(SOON_MS)
+      assert.equal(store.readAtOnce('k'), undefined)
+      await store.create('l', entry('c'))
+      await store.remove('l')
+      assert.equal(store.readAtOnce('l'), undefined)
+    })
+
     test('an absent key reads as undefined, is not held, not removed, not taken, not replaced', async () => {
       assert.equal(await store.read('none'), undefined)
       assert.equal(await store.holds('none', 1), false)

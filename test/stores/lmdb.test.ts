@@ -46,6 +46,8 @@ describe('The embedded store, shared by processes:', () => {
       assert.ok(found)
       await neighbour.call(['remove', 'theirs'])
       assert.equal(await store.holds('theirs', found.version), false)
+      await nextTurn()
+      assert.equal(store.readAtOnce?.('theirs'), undefined)
 
       await store.create('mine', entry('a'))
       assert.deepEqual(await neighbour.call(['remove', 'mine']), [{ result: true }])

@@ -96,8 +96,9 @@ export function identify(context: GatewayContext, visit: Pick<Visit, 'headers' |
   const { headers, observed } = visit
   const ticket = readCookie(headers.cookie, context.cookies.session)
   if (!ticket) return NOBODY
-  const loaded = context.sessions.getCached(ticket)
-  observed.isAtHand = loaded !== undefined
+  const cached = context.sessions.getCached(ticket)
+  observed.isAtHand = cached !== undefined
+  const loaded = cached ?? context.sessions.openAtOnce(ticket)
   return loaded ? signedIn(context, headers, ticket, loaded) : identifyAnew(context, visit, ticket)
 }
 

@@ -30,7 +30,10 @@ function refill(): void {
 
 /** What many answers have in common: names and values in turn, as Node sends them fastest, with a last place for the id. */
 export function commonHeaders(headers: Readonly<Record<string, string>>): readonly string[] {
-  return [...Object.entries(headers).flat(), REQUEST_ID, '']
+  const list: string[] = []
+  for (const name in headers) list.push(name, headers[name] ?? '')
+  list.push(REQUEST_ID, '')
+  return list
 }
 
 /** A copy of common headers for the answer to one request. */

@@ -2,6 +2,8 @@
 // record that was looked up still is what it was, and one look at the generation serves all requests of an event turn.
 
 export interface Proofs {
+  /** From now on, the reads of this turn see what all processes had done when it began. */
+  beginTurn(): void
   /** Whether the record is known to have this version, looking it up only if something has changed. */
   holds(key: string, version: number): boolean
   /** Something may have changed in the middle of a turn. */
@@ -30,6 +32,7 @@ export function createProofs({ readGeneration, lookUp, now }: ProofsOptions): Pr
   let turnBegan = false
 
   function beginTurn(): void {
+    if (turnBegan) return
     const latest = readGeneration()
     if (latest !== generation || proven.size > MOST_PROOFS) proven.clear()
     generation = latest
@@ -47,8 +50,9 @@ export function createProofs({ readGeneration, lookUp, now }: ProofsOptions): Pr
   }
 
   return {
+    beginTurn,
     holds(key, version) {
-      if (!turnBegan) beginTurn()
+      beginTurn()
       const proof = proven.get(key) ?? prove(key)
       return proof !== undefined && proof.version === version && proof.expiresAt > now()
     },

@@ -1,14 +1,14 @@
 // Reads the records of the embedded store.
 
 import { getLastVersion } from 'lmdb'
-import { expiryOf, unpackEntry } from '../entry-bytes.ts'
-import type { Entry, Stored } from '../store.ts'
+import { expiryOf, unpackEntry, valueIn } from '../entry-bytes.ts'
+import type { Entry, Stored, StoredValue } from '../store.ts'
 import { unavailable } from './lmdb-failures.ts'
 import type { LmdbFiles } from './lmdb-files.ts'
 import { readGeneration } from './lmdb-generation.ts'
 import { createProofs, type Proofs } from './lmdb-proofs.ts'
 
-export interface LmdbReader extends Proofs {
+export interface LmdbReader extends Pick<Proofs, 'holds' | 'lookAgain'> {
   /** What `look` finds, seeing what all processes have done up to now. */
   latest<Result>(look: () => Result): Result
   /** For a `look`: the record, expired or not. */
@@ -18,6 +18,8 @@ export interface LmdbReader extends Proofs {
   isLiving(entry: Entry): boolean
   /** The latest of it, if it has not expired. */
   living(key: string): Stored | undefined
+  /** The same without labels, as of the beginning of this turn. */
+  livingValue(key: string): StoredValue | undefined
 }
 
 interface ReaderOptions {
@@ -65,6 +67,16 @@ export function createLmdbReader({ files, now, closing }: ReaderOptions): LmdbRe
     }
   }
 
+  function livingValue(key: string): StoredValue | undefined {
+    return reading(() => {
+      proofs.beginTurn()
+      const found = records.getEntry(key)
+      const value = found && valueIn(found.value)
+      const expiresAt = value ? expiryOf(found.value) : 0
+      return value && expiresAt > now() ? { key, version: found.version ?? 0, value, expiresAt } : undefined
+    })
+  }
+
   function latest<Result>(look: () => Result): Result {
     return reading(() => {
       // Otherwise the reads of one event turn share a snapshot, and miss what other processes did since.
@@ -93,6 +105,7 @@ export function createLmdbReader({ files, now, closing }: ReaderOptions): LmdbRe
     findLiving,
     isLiving,
     living: key => latest(() => findLiving(key)),
+    livingValue,
     holds,
     lookAgain: proofs.lookAgain,
   }

@@ -45,6 +45,8 @@ export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Lmd
       return reader.living(key)
     },
 
+    readAtOnce: reader.livingValue,
+
     holds: reader.holds,
 
     async replace(key, entry, version) {
