@@ -100,7 +100,11 @@ export function createSlowClients({ settings, report }: Pick<GatewayContext, 'se
     }
     connections.set(socket, fresh)
     watched.add(fresh)
-    socket.once('close', () => watched.remove(fresh))
+    socket.once('close', () => {
+      watched.remove(fresh)
+      // Small collections keep a closed socket; all that it leads to would be copied, and stay until the next large one.
+      fresh.response = fresh.observed = undefined
+    })
     return fresh
   }
 
