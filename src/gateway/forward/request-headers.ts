@@ -26,9 +26,9 @@ export function createRequestHeaders(
   context: Pick<GatewayContext, 'settings' | 'identities' | 'cookies'>,
 ): RequestHeaders {
   const { settings, identities } = context
-  const own = new URL(settings.BASE_URL)
-  const ours = ['x-forwarded-proto', own.protocol.slice(0, -1), 'x-forwarded-host', own.host]
-  const ourNames = ourCookies(context.cookies)
+  const { protocol, host: ownHost } = new URL(settings.BASE_URL)
+  const scheme = protocol.slice(0, -1)
+  const withoutOurs = createCookieFilter(ourCookies(context.cookies))
   const headerOf = createHeaderPolicies(settings, identities.names)
 
   return (upstream, { rawHeaders }, visit, caller) => {
@@ -37,16 +37,17 @@ export function createRequestHeaders(
     const named = namedBy(connection)?.map(plainName)
     const headers = ['host', settings.UPSTREAM_HOST_HEADER === 'browser' && host ? host : upstream.host]
     for (let i = 0; i < rawHeaders.length; i += 2) {
-      const { name, plain, policy } = headerOf(rawHeaders[i] as string)
+      const { name, plain, policy } = headerOf(rawHeaders[i] as string, i / 2)
       if (policy === 'dropped' || named?.includes(plain)) continue
       // The token was for us.
       if (bearer && plain === 'authorization') continue
       const value = rawHeaders[i + 1] as string
-      const kept = policy === 'filtered' ? withoutOurs(ourNames, value) : value
+      const kept = policy === 'filtered' ? withoutOurs(value) : value
       if (kept || policy === 'kept') headers.push(name, kept)
     }
     if (te !== undefined && splitList(te).includes('trailers')) headers.push('te', 'trailers')
-    headers.push('x-forwarded-for', forwardedFor(context, visit), ...ours, REQUEST_ID, visit.observed.requestId)
+    headers.push('x-forwarded-for', forwardedFor(context, visit))
+    headers.push('x-forwarded-proto', scheme, 'x-forwarded-host', ownHost, REQUEST_ID, visit.observed.requestId)
     const who = identified(caller)
     if (!who) return headers
     return andThen(identities.headersFor(who, upstream.audience, visit.observed), identity => {
@@ -58,24 +59,32 @@ export function createRequestHeaders(
   }
 }
 
-/** What is not ours goes on in one piece as it was sent: most of a browser's cookies are the application's. */
-export function withoutOurs(ourCookies: ReadonlySet<string>, header: string): string {
-  const kept: string[] = []
-  let keptFrom = 0
-  for (let start = 0, end = 0; start <= header.length; start = end + 1) {
-    const semicolon = header.indexOf(';', start)
-    end = semicolon < 0 ? header.length : semicolon
-    if (!ourCookies.has(nameOf(header.slice(start, end)))) continue
-    if (start > keptFrom) kept.push(header.slice(keptFrom, start - 1))
-    keptFrom = end + 1
+/** Of a Cookie header, what is not ours, in one piece as it was sent: most of a browser's cookies are the application's. */
+export function createCookieFilter(ours: ReadonlySet<string>): (header: string) => string {
+  const shortest = Math.min(...[...ours].map(name => name.length))
+
+  return header => {
+    const kept: string[] = []
+    let keptFrom = 0
+    let equals = -1
+    for (let start = 0, end = 0; start <= header.length; start = end + 1) {
+      end = indexOrEnd(header, ';', start)
+      // Not for each anew: in a header without any, this would look through all of it again and again.
+      if (equals < start) equals = indexOrEnd(header, '=', start)
+      const nameEnd = Math.min(equals, end)
+      // Most names are too short to be one of ours: they need not be cut out and looked up.
+      if (nameEnd - start < shortest || !ours.has(header.slice(start, nameEnd).trim().toLowerCase())) continue
+      if (start > keptFrom) kept.push(header.slice(keptFrom, start - 1))
+      keptFrom = end + 1
+    }
+    if (keptFrom <= header.length) kept.push(header.slice(keptFrom))
+    return kept.join(';').trim()
   }
-  if (keptFrom <= header.length) kept.push(header.slice(keptFrom))
-  return kept.join(';').trim()
 }
 
-function nameOf(pair: string): string {
-  const equals = pair.indexOf('=')
-  return (equals < 0 ? pair : pair.slice(0, equals)).trim().toLowerCase()
+function indexOrEnd(text: string, sign: string, from: number): number {
+  const index = text.indexOf(sign, from)
+  return index < 0 ? text.length : index
 }
 
 function forwardedFor({ settings }: Pick<GatewayContext, 'settings'>, { address, headers }: Visit): string {
