@@ -92,10 +92,8 @@ export function createProvider(
   })
   const fetchKeys: BoundedFetch = (url, init) => measure('provider', 'keys', () => calls.fetch(url, init))
   const keys = createKeySet({ url: async () => endpointOf(await metadata.get(), 'jwks'), fetch: fetchKeys, now })
-  const client = { client_id: plan.clientId }
   const connection: ProviderConnection = {
     plan,
-    client,
     redirectUri,
     metadata,
     keys,
@@ -145,7 +143,7 @@ export function createProvider(
 
     withSlot: signIn =>
       slots.withSlot(async () => {
-        await using conversation = calls.converse()
+        using conversation = calls.converse()
         return await signIn(signInCalls({ ...connection, fetch: conversation.fetch }))
       }),
 
@@ -167,7 +165,7 @@ export function createProvider(
       bearerSlots.withSlot(() => bearerFacts(connection, token, audience)),
 
     async close() {
-      await Promise.all([calls.close(), signOutCalls.close(), discovery.close()])
+      for (const each of [calls, signOutCalls, discovery]) each.close()
     },
   }
 }

@@ -57,9 +57,10 @@ export function createSessions(options: SessionsOptions): Sessions {
   const providers = { get: (id: string | undefined) => directory.providers.get(id) }
   const noteVisit = createLastSeen(options)
   const warnOfShortLife = createShortLifeWarning(options)
-  const refresher = createRefresher({ ...options, providers, load: stored.load, save: stored.save })
+  const isDueAt = (session: Session, at: number) => isDue(session, leadOf(session), at)
+  const refresher = createRefresher({ ...options, ...stored, providers, isDueAt })
   const providerOf = ({ provider }: Session) => directory.providers.get(provider)
-  const mustRefresh = ({ session }: LoadedSession) => isDue(session, leadOf(session), now())
+  const mustRefresh = ({ session }: LoadedSession) => isDueAt(session, now())
 
   /** Except for the specification's provider, a token is used for half of its life at least. */
   function leadOf(session: Session): number {

@@ -4,7 +4,7 @@ import { MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { TokenSet } from '../provider/token-answer.ts'
 import type { Settings } from '../settings/read.ts'
-import type { Store, Stored, StoredValue } from '../stores/store.ts'
+import type { Entry, Store, Stored, StoredValue } from '../stores/store.ts'
 import type { DataKeyring } from './keys/data-keys.ts'
 import { newPublicPart, originOf, type PublicPart, publicPartOf, type SignInOrigin } from './public-part.ts'
 import { isNewerSession, unpackRecord } from './record-format.ts'
@@ -27,6 +27,8 @@ interface StoredSessions {
   get(ticket: string): Promise<LoadedSession | undefined>
   /** From the store. */
   load(ticket: string): Promise<LoadedSession | undefined>
+  /** The same, or what was seen if the store provably still holds just that. */
+  reload(ticket: string, seen: LoadedSession): Promise<LoadedSession | undefined>
   /** Saves new tokens, or without them only makes sure that the record lives until `until`; `undefined` if gone. */
   save(ticket: string, seen: LoadedSession, change: Change): Promise<LoadedSession | undefined>
   /** Removes it, and gives what it was. */
@@ -86,6 +88,17 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
     return loaded
   }
 
+  /** What was just written. It is not read again where the store can prove without that that it is there. */
+  async function loadWritten(ticket: string, { version, ...written }: Written): Promise<LoadedSession | undefined> {
+    const { session, publicPart, entry } = written
+    const key = recordKey(ticket)
+    if (!store.holds(key, version)) return load(ticket)
+    const { signedInAt, seenAt } = publicPart
+    const expiresAt = sessionEndsAt(session, signedInAt, maxHours)
+    const bytes = unpackRecord(entry.value)?.sealedPart.length ?? 0
+    return keep(ticket, { key, version, expiresAt, signedInAt, seenAt, session, bytes })
+  }
+
   /** Where somebody signed in from stays as it is. */
   async function originIn(key: string): Promise<SignInOrigin> {
     const stored = await store.read(key)
@@ -97,6 +110,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
     getCached,
     loadAtOnce,
     load,
+    reload: async (ticket, seen) => (isHeld(seen) ? seen : load(ticket)),
     forget: () => cache?.clear(),
 
     async get(ticket) {
@@ -107,9 +121,10 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       const ticket = newTicket()
       const publicPart = newPublicPart(session, justBegun(session), origin)
       const entry = toEntry(ticket, session, publicPart, maxHours, await keyring.current())
-      if (!(await store.create(recordKey(ticket), entry)))
+      const version = await store.create(recordKey(ticket), entry)
+      if (version === undefined)
         throw new MenshenError('store_unavailable', 'the store already has a record for a new ticket')
-      const loaded = await load(ticket)
+      const loaded = await loadWritten(ticket, { version, session, publicPart, entry })
       if (!loaded) throw new MenshenError('store_unavailable', 'a new session was gone at once')
       return { ticket, loaded }
     },
@@ -126,9 +141,9 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
         const until = 'until' in change ? Math.min(change.until, latestEnd(signedInAt, maxHours)) : 0
         const kept = { ...entry, expiresAt: Math.max(entry.expiresAt, until) }
         // Only if still there: a sign-out during the refresh must win.
-        const replaced = await store.replace(key, kept, latest.version)
+        const version = await store.replace(key, kept, latest.version)
+        if (version !== undefined) return loadWritten(ticket, { version, session, publicPart, entry })
         latest = await load(ticket)
-        if (replaced) return latest
       }
       return undefined
     },
@@ -145,6 +160,13 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       return opened && { key, session: opened.session }
     },
   }
+}
+
+interface Written {
+  readonly version: number
+  readonly session: Session
+  readonly publicPart: PublicPart
+  readonly entry: Entry
 }
 
 function justBegun({ tokenIssuedAt }: Session) {

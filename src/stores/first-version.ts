@@ -1,4 +1,4 @@
-// Where the versions of a new key begin. From there they count up by one, so that a key that was removed and created
+// The versions of a key. Where those of a new one begin is left to chance; from there they count up by one, so that a key that was removed and created
 // anew does not meet a version that it had before.
 
 import { randomInt } from 'node:crypto'
@@ -7,4 +7,9 @@ const BEGINNINGS = 2 ** 47
 
 export function firstVersion(): number {
   return randomInt(BEGINNINGS)
+}
+
+/** Of what is written in the place of `old`. */
+export function nextVersion(old: { readonly version: number } | undefined): number {
+  return (old?.version ?? firstVersion()) + 1
 }

@@ -1,7 +1,7 @@
 // A store in the memory of one process: for development, for tests, and for a single process whose sessions may end
 // with it.
 
-import { firstVersion } from './first-version.ts'
+import { nextVersion } from './first-version.ts'
 import { createMemoryTrail } from './memory-trail.ts'
 import { newestPage, readSinceText, type SinceKey } from './newest.ts'
 import { SortedList } from './sorted-list.ts'
@@ -24,9 +24,8 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
     trail,
 
     async create(key, entry) {
-      if (living(key)) return false
-      entries.put(key, entry, (entries.versionOf(key) ?? firstVersion()) + 1)
-      return true
+      if (living(key)) return undefined
+      return entries.put(key, entry, nextVersion(entries.find(key)))
     },
 
     async read(key) {
@@ -40,9 +39,8 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
     },
 
     async replace(key, entry, version) {
-      if (living(key)?.version !== version) return false
-      entries.put(key, entry, version + 1)
-      return true
+      const old = living(key)
+      return old?.version === version ? entries.put(key, entry, nextVersion(old)) : undefined
     },
 
     async remove(key) {
@@ -114,12 +112,13 @@ function createEntries(now: () => number) {
 
   return {
     living,
-    versionOf: (key: string) => entries.get(key)?.version,
+    /** Whether it has expired or not. */
+    find: (key: string) => entries.get(key),
     keysWith: labels.keysOf,
     newestFirst: (before?: SinceKey) => bySince.descending(before),
     countSince: () => bySince.size,
 
-    put(key: string, entry: Entry, version: number): void {
+    put(key: string, entry: Entry, version: number): number {
       drop(entries.get(key))
       const { value, expiresAt, since } = entry
       const times = since === undefined ? { expiresAt } : { expiresAt, since }
@@ -128,6 +127,7 @@ function createEntries(now: () => number) {
       labels.add(stored)
       if (hasSince(stored)) bySince.add({ since: stored.since, key })
       sweep()
+      return version
     },
 
     take(key: string): Stored | undefined {

@@ -44,8 +44,11 @@ export interface NewestQuery {
 
 export interface Store {
   readonly trail: Trail
-  /** Keeps a new entry and resolves once it would survive `kill -9`. False, and nothing changes, if the key is taken. */
-  create(key: string, entry: Entry): Promise<boolean>
+  /**
+   * Keeps a new entry, and gives its version once it would survive `kill -9`. `undefined`, and nothing changes, if the key is
+   * taken.
+   */
+  create(key: string, entry: Entry): Promise<number | undefined>
   read(key: string): Promise<Stored | undefined>
   /** The same without waiting; absent where that cannot be. */
   readAtOnce?(key: string): StoredValue | undefined
@@ -54,8 +57,11 @@ export interface Store {
    * still counts. False proves nothing; read again.
    */
   holds(key: string, version: number): boolean
-  /** Puts a new entry in the place of the one that was read. False, and nothing changes, if that one is gone or changed. */
-  replace(key: string, entry: Entry, version: number): Promise<boolean>
+  /**
+   * Puts a new entry in the place of the one that was read, and gives its version. `undefined`, and nothing changes, if that
+   * one is gone or changed.
+   */
+  replace(key: string, entry: Entry, version: number): Promise<number | undefined>
   /** Whether there was something to remove. After it resolves nobody reads the entry again, not even after `kill -9`. */
   remove(key: string): Promise<boolean>
   /** Reads and removes in one step: of parallel callers, one gets the entry. */

@@ -24,6 +24,52 @@ test('of two instances one asks the provider, and the other gets its tokens', as
   assert.equal(scene.asked.length, 1)
 })
 
+test('a page does not wait until the lease is given back; the next refresh here does, and so does whoever closes the store', async () => {
+  const disk = Promise.withResolvers<void>()
+  const through = (store: Store): Store => ({
+    ...store,
+    async replace(key, entry, version) {
+      if (key.startsWith('lease:')) await disk.promise
+      return store.replace(key, entry, version)
+    },
+  })
+  const scene = createScene({ through })
+  const one = scene.instance('one')
+  const ticket = await openDue(scene, one)
+  const page = one.getFresh(ticket)
+  // Due again at once, so that the lease is wanted soon.
+  ;(await scene.call(1)).give({ ...tokens('second'), expiresIn: 290 })
+  assert.equal(accessToken(await page), 'access-second')
+  const next = one.getFresh(ticket)
+  let isSettled = false
+  const settled = one.settle().then(() => {
+    isSettled = true
+  })
+  await settle()
+  assert.deepEqual([scene.asked.length, isSettled], [1, false])
+  disk.resolve()
+  ;(await scene.call(2)).give(tokens('third'))
+  assert.equal(accessToken(await next), 'access-third')
+  await settled
+})
+
+test('the lease of a session that is not due again is left to run out: that spares a write', async () => {
+  const scene = createScene()
+  const one = scene.instance('one')
+  const ticket = await openDue(scene, one)
+  const page = one.getFresh(ticket)
+  ;(await scene.call(1)).give(tokens('second'))
+  const loaded = await page
+  assert.ok(typeof loaded === 'object')
+  await one.settle()
+  const lease = await scene.store.read(`lease:${loaded.key}`)
+  assert.equal(lease?.expiresAt, scene.now() + LEASE_MS)
+  scene.pass((LIFE - 300) * 1000)
+  const again = scene.instance('other').getFresh(ticket)
+  ;(await scene.call(2)).give(tokens('third'))
+  assert.equal(accessToken(await again), 'access-third')
+})
+
 test('a provider that takes eight seconds is asked once', async () => {
   const scene = createScene()
   const [one, other] = [scene.instance('one'), scene.instance('other')]
@@ -215,6 +261,8 @@ test('a holder whose lease ran out before it asked does not ask: the token may b
         if (asleep) await stuck.promise
         return found
       },
+      // As of a store that has to be asked.
+      holds: (...args) => !asleep && store.holds(...args),
     }
   }
   const scene = createScene({ through: sleepy })

@@ -46,13 +46,14 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
 
     test('what was created is read with its value, expiry, labels and key', async () => {
       const kept = entry('a', ['user:1', 'session'])
-      assert.equal(await store.create('k', kept), true)
+      const version = await store.create('k', kept)
       const found = await stored('k')
       assert.equal(text(found), 'a')
       assert.equal(found.expiresAt, kept.expiresAt)
       assert.deepEqual(found.labels, ['user:1', 'session'])
       assert.equal(found.key, 'k')
       assert.ok(Number.isSafeInteger(found.version))
+      assert.equal(found.version, version)
     })
 
     test('where an entry can be read without waiting, it is the same one', async () => {
@@ -77,14 +78,14 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.equal(await store.holds('none', 1), false)
       assert.equal(await store.remove('none'), false)
       assert.equal(await store.take('none'), undefined)
-      assert.equal(await store.replace('none', entry('a'), 1), false)
+      assert.equal(await store.replace('none', entry('a'), 1), undefined)
       assert.equal(await store.read('none'), undefined)
     })
 
-    test('creating a key that is taken is false and changes nothing', async () => {
+    test('creating a key that is taken gives undefined and changes nothing', async () => {
       await store.create('k', entry('first', ['one']))
       const { version } = await stored('k')
-      assert.equal(await store.create('k', entry('second', ['two'])), false)
+      assert.equal(await store.create('k', entry('second', ['two'])), undefined)
       assert.equal(text(await stored('k')), 'first')
       assert.equal(await store.holds('k', version), true)
       assert.deepEqual(await keysOf(store, 'two'), [])
@@ -93,8 +94,9 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
     test('a replacement has a new value, new labels and a new version', async () => {
       await store.create('k', entry('old', ['both', 'before']))
       const { version } = await stored('k')
-      assert.equal(await store.replace('k', entry('new', ['both', 'since']), version), true)
+      const next = await store.replace('k', entry('new', ['both', 'since']), version)
       const now = await stored('k')
+      assert.equal(now.version, next)
       assert.equal(text(now), 'new')
       assert.notEqual(now.version, version)
       assert.equal(await store.holds('k', version), false)
@@ -104,11 +106,11 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.deepEqual(await keysOf(store, 'both'), ['k'])
     })
 
-    test('replacing by an old version is false and changes nothing', async () => {
+    test('replacing by an old version gives undefined and changes nothing', async () => {
       await store.create('k', entry('1'))
       const { version } = await stored('k')
       await store.replace('k', entry('2'), version)
-      assert.equal(await store.replace('k', entry('3', ['late']), version), false)
+      assert.equal(await store.replace('k', entry('3', ['late']), version), undefined)
       assert.equal(text(await stored('k')), '2')
       assert.deepEqual(await keysOf(store, 'late'), [])
     })
@@ -182,7 +184,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
     test('of 50 parallel creates one wins, and its entry is the one that is read', async () => {
       const won = await Promise.all(fifty(i => store.create('k', entry(`${i}`))))
       assert.equal(won.filter(Boolean).length, 1)
-      assert.equal(text(await stored('k')), `${won.indexOf(true)}`)
+      assert.equal(text(await stored('k')), `${won.findIndex(Boolean)}`)
     })
 
     test('of 50 parallel replaces of one version one wins, and its entry is the one that is read', async () => {
@@ -190,7 +192,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       const { version } = await stored('k')
       const won = await Promise.all(fifty(i => store.replace('k', entry(`${i}`), version)))
       assert.equal(won.filter(Boolean).length, 1)
-      assert.equal(text(await stored('k')), `${won.indexOf(true)}`)
+      assert.equal(text(await stored('k')), `${won.findIndex(Boolean)}`)
     })
 
     test('of 50 parallel takes one gets the entry', async () => {
@@ -275,7 +277,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       await opened.passTime(SOON_MS)
       assert.equal(await store.read('k'), undefined)
       assert.equal(await store.holds('k', version), false)
-      assert.equal(await store.replace('k', entry('again'), version), false)
+      assert.equal(await store.replace('k', entry('again'), version), undefined)
       assert.deepEqual(await pagesOf(store, { label: 'label', limit: 1 }), [['stays']])
       assert.equal(await store.take('k'), undefined)
       assert.equal(await store.remove('k'), false)

@@ -8,7 +8,9 @@ import type { Trail } from '../../src/stores/trail.ts'
 
 export type Verb = Exclude<keyof Store, 'trail'> | `trail.${keyof Trail}`
 export type Calls = readonly (readonly [verb: Verb, ...args: readonly unknown[]])[]
-export type Outcome = { readonly result: unknown; readonly error?: undefined } | { readonly error: string }
+export type Outcome =
+  | { readonly result: unknown; readonly error?: undefined }
+  | { readonly result?: undefined; readonly error: string }
 export interface Order {
   readonly id: number
   readonly calls: Calls

@@ -131,7 +131,7 @@ async function isRepeated({ store }: Pick<GatewayContext, 'store'>, id: string):
 /** False if it was remembered already. */
 async function remember({ store, now }: Pick<GatewayContext, 'store' | 'now'>, id: string): Promise<boolean> {
   const expiresAt = now() + 2 * OLDEST_SECONDS * 1000
-  return store.create(storeKey(id), { value: new Uint8Array(), expiresAt, labels: [] })
+  return (await store.create(storeKey(id), { value: new Uint8Array(), expiresAt, labels: [] })) !== undefined
 }
 
 function storeKey(id: string): string {

@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { MenshenError } from '../../errors.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
 import { type BoundedFetch, createBoundedFetch, readAnswer } from '../../provider/calls/bounded-fetch.ts'
+import type { WholeAnswer } from '../../provider/calls/whole-answer.ts'
 import { createMetadata, type Metadata } from '../../provider/oidc/metadata.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
 import { createProvider, type Provider, type ProviderOptions } from '../../provider/provider.ts'
@@ -139,7 +140,7 @@ function challenge() {
 
 const CLIENT_ERRORS = ['unauthorized_client', 'invalid_client', 'access_denied']
 
-function judgeRedirect(what: string, redirectUri: string, { status, headers }: Response): Finding {
+function judgeRedirect(what: string, redirectUri: string, { status, headers }: WholeAnswer): Finding {
   const location = headers.get('location') ?? ''
   const isBack = location.startsWith(redirectUri) && URL.canParse(location)
   const error = isBack ? new URL(location).searchParams.get('error') : null
@@ -161,7 +162,7 @@ function judgeRedirect(what: string, redirectUri: string, { status, headers }: R
   return good(what, `${redirectUri} is accepted, as far as can be seen without signing in`)
 }
 
-function judgeClock(what: string, { headers }: Response, now: number): Finding[] {
+function judgeClock(what: string, { headers }: WholeAnswer, now: number): Finding[] {
   const theirs = Date.parse(headers.get('date') ?? '')
   if (Number.isNaN(theirs)) return []
   const apart = Math.abs(theirs - now)

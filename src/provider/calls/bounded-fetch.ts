@@ -3,7 +3,8 @@
 import type { LookupFunction } from 'node:net'
 import { buildConnector, Client } from 'undici'
 import { MenshenError } from '../../errors.ts'
-import { type ReadAnswer, sendAndRead } from './whole-answer.ts'
+import { type Deadline, startDeadline } from './call-deadline.ts'
+import { sendAndRead, type WholeAnswer } from './whole-answer.ts'
 
 /** Some providers refuse whoever does not say who it is. */
 export const USER_AGENT = 'menshen'
@@ -28,11 +29,11 @@ export interface CallInit {
   readonly body?: URLSearchParams | string
 }
 
-/** `fetch` for oauth4webapi. What it returns has been read completely and within the limits. */
-export type BoundedFetch = (url: string, init?: CallInit) => Promise<Response>
+/** What it returns has been read completely and within the limits. */
+export type BoundedFetch = (url: string, init?: CallInit) => Promise<WholeAnswer>
 
 /** Calls for one user, one after the other. Nobody else's words ever pass over its connections. */
-export interface Conversation extends AsyncDisposable {
+export interface Conversation extends Disposable {
   readonly fetch: BoundedFetch
 }
 
@@ -40,13 +41,13 @@ export interface BoundedCalls {
   /** Over a connection of its own. */
   readonly fetch: BoundedFetch
   converse(): Conversation
-  close(): Promise<void>
+  close(): void
 }
 
 /** `lookup` can refuse where a name leads, each time that a connection is opened. */
 export function createBoundedFetch(timeoutMs: number, lookup?: LookupFunction): BoundedCalls {
   // One connector for all, so that a TLS session can be resumed. With HTTP/2, requests of several users could meet.
-  const connect = buildConnector({ timeout: timeoutMs, allowH2: false, ...(lookup && { lookup }) })
+  const connect = buildConnector({ ...BRIEF, allowH2: false, ...(lookup && { lookup }) })
   const open = new Set<Conversation>()
 
   function converse(): Conversation {
@@ -71,24 +72,24 @@ export function createBoundedFetch(timeoutMs: number, lookup?: LookupFunction): 
           headers: { 'user-agent': USER_AGENT, accept: 'application/json', ...typeOf(body), ...init.headers },
           body: body === null ? null : String(body),
         }
-        const signal = AbortSignal.timeout(timeoutMs)
-        const send = (client: Client) => sendAndRead(client, request, signal)
+        const deadline = startDeadline(timeoutMs)
+        const send = (client: Client) => sendAndRead(client, request, deadline)
         // The provider may just have closed it, and nobody can tell whether a request arrived. What changes something
         // there, a code above all, is not sent over it.
         const used = method === 'GET' ? kept.get(origin) : undefined
         try {
           const again = () => send(connectTo(origin))
-          return new WholeResponse(await (used ? send(used).catch(error => retry(error, signal, again)) : again()))
+          return await (used ? send(used).catch(error => retry(error, deadline, again)) : again())
         } catch (error) {
-          throw signal.aborted
-            ? new MenshenError('provider_unreachable', `no whole answer within ${timeoutMs} ms`)
-            : asMenshenError(error)
+          throw deadline.passed ?? asMenshenError(error)
+        } finally {
+          deadline.clear()
         }
       },
 
-      async [Symbol.asyncDispose]() {
+      [Symbol.dispose]() {
         open.delete(conversation)
-        await Promise.all([...clients].map(client => client.destroy(OVER)))
+        for (const client of clients) client.destroy(OVER, () => {})
       },
     }
     open.add(conversation)
@@ -98,11 +99,11 @@ export function createBoundedFetch(timeoutMs: number, lookup?: LookupFunction): 
   return {
     converse,
     async fetch(url, init) {
-      await using conversation = converse()
+      using conversation = converse()
       return await conversation.fetch(url, init)
     },
-    async close() {
-      await Promise.all([...open].map(conversation => conversation[Symbol.asyncDispose]()))
+    close() {
+      for (const conversation of open) conversation[Symbol.dispose]()
     },
   }
 }
@@ -112,40 +113,25 @@ function typeOf(body: CallInit['body'] | null): Record<string, string> {
 }
 
 /** Only where the connection broke: what the provider has answered stands. */
-function retry<T>(error: unknown, signal: AbortSignal, again: () => Promise<T>): Promise<T> {
-  if (signal.aborted || error instanceof MenshenError) throw error
+function retry<T>(error: unknown, { passed }: Deadline, again: () => Promise<T>): Promise<T> {
+  if (passed || error instanceof MenshenError) throw error
   return again()
 }
+
+/** Our own deadline ends what takes too long, so that nobody stays silent for long enough to be asked whether they are there. */
+const BRIEF = { timeout: 0, keepAlive: false }
 
 /** Made once: undici would make one with its stack for each connection that it closes. */
 const OVER = new Error('the conversation is over')
 
-/** An answer that has been read, without the streams of the usual one. */
-class WholeResponse extends Response {
-  readonly #bytes: Uint8Array<ArrayBuffer>
-
-  constructor({ status, headers, bytes }: ReadAnswer) {
-    super(null, { status, headers })
-    this.#bytes = bytes
-  }
-
-  override async arrayBuffer(): Promise<ArrayBuffer> {
-    return this.#bytes.slice().buffer
-  }
-
-  override async text(): Promise<string> {
-    return new TextDecoder().decode(this.#bytes)
-  }
-}
-
-export async function readAnswer(response: Response): Promise<Answer> {
+export async function readAnswer(response: WholeAnswer): Promise<Answer> {
   const type = response.headers.get('content-type') ?? ''
-  const text = decode(await response.arrayBuffer())
+  const text = decode(await response.bytes())
   const body = text === undefined ? undefined : (readJson(text) ?? readForm(text, type))
   return { status: response.status, body }
 }
 
-function decode(bytes: ArrayBuffer): string | undefined {
+function decode(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {

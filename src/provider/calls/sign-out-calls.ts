@@ -1,11 +1,10 @@
 // How the provider learns of a sign-out: by a call of ours, by the browser that passes through it, or not at all; and the
 // revocation of tokens where it takes one.
-import * as oauth from 'oauth4webapi'
 import { OWN_PATHS } from '../../own-paths.ts'
 import type { Metadata } from '../oidc/metadata.ts'
 import type { BoundedFetch } from './bounded-fetch.ts'
-import { type ProviderConnection, requestOptions } from './provider-connection.ts'
-import { clientAuthentication, shapedFetch } from './token-request.ts'
+import type { ProviderConnection } from './provider-connection.ts'
+import { askAsClient } from './token-request.ts'
 
 /** Proxies refuse an answer whose headers do not fit into their buffer, often 4 KiB. Without a hint the provider may ask. */
 const LONGEST_HINT = 3000
@@ -39,18 +38,17 @@ async function tell(url: string, clientId: string, { refreshToken }: HeldTokens,
 }
 
 async function revoke(
-  { plan, client, now }: ProviderConnection,
+  connection: ProviderConnection,
   known: Metadata,
   url: string,
   { refreshToken, accessToken }: HeldTokens,
   fetch: BoundedFetch,
 ): Promise<void> {
-  const server = { issuer: known.issuer ?? plan.id, revocation_endpoint: url }
-  const auth = await clientAuthentication(plan, known, now)
-  const { token, ...shape } = plan.revocationRequest
+  const { revocationRequest, tokenRequest } = connection.plan
+  const { token, ...shape } = revocationRequest
   const revoked = token === 'access_token' ? accessToken : (refreshToken ?? accessToken)
-  const shaped = shapedFetch(fetch, { ...shape, headers: plan.tokenRequest.headers })
-  await oauth.revocationRequest(server, client, auth, revoked, requestOptions(shaped))
+  const { headers } = tokenRequest
+  await askAsClient({ ...connection, fetch }, known, url, { token: revoked }, { ...shape, headers })
 }
 
 /** Where the browser goes to sign out at the provider, and from there to /login; `undefined` if it need not. */

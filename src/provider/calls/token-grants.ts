@@ -2,7 +2,6 @@
 // anything else is done with them.
 import { setTimeout as pause } from 'node:timers/promises'
 import { decodeJwt, type JWTPayload } from 'jose'
-import * as oauth from 'oauth4webapi'
 import { factsOf, MenshenError } from '../../errors.ts'
 import { checkIdToken, verifySigned } from '../oidc/id-token.ts'
 import { endpointOf, type Metadata } from '../oidc/metadata.ts'
@@ -10,8 +9,9 @@ import { providerSessionIn } from '../oidc/provider-session.ts'
 import type { ProviderPlan } from '../plan.ts'
 import { readTokenSet, type TokenSet } from '../token-answer.ts'
 import { type BoundedFetch, NeverArrived, readAnswer } from './bounded-fetch.ts'
-import { type ProviderConnection, requestOptions } from './provider-connection.ts'
-import { clientAuthentication, tokenFetch } from './token-request.ts'
+import type { ProviderConnection } from './provider-connection.ts'
+import { askAsClient, askForTokens } from './token-request.ts'
+import type { WholeAnswer } from './whole-answer.ts'
 
 /** What came back from a trip to the provider, and what was remembered of its beginning. */
 export interface Redemption {
@@ -29,20 +29,15 @@ export async function redeemCode(
   connection: ProviderConnection,
   { code, state, verifier, nonce, startedAt = connection.now() }: Redemption,
 ): Promise<TokenSet> {
-  const { plan, client, redirectUri } = connection
+  const { plan, redirectUri } = connection
   const known = await connection.metadata.get()
-  const server = serverOf(connection, known, endpointOf(known, 'token'))
-  // The callback has checked the state already, in the order that the specification gives.
-  const checked = oauth.validateAuthResponse(server, client, new URLSearchParams({ code }), oauth.skipStateCheck)
-  const response = await oauth.authorizationCodeGrantRequest(
-    server,
-    client,
-    await clientAuthentication(plan, known, connection.now),
-    checked,
-    redirectUri,
-    verifier ?? oauth.nopkce,
-    requestOptions(tokenFetch(connection.fetch, plan, state)),
-  )
+  const grant = {
+    grant_type: 'authorization_code',
+    code,
+    redirect_uri: redirectUri,
+    ...(verifier !== undefined && { code_verifier: verifier }),
+  }
+  const response = await askForTokens(connection, known, endpointOf(known, 'token'), grant, state)
   const tokens = readTokenSet(await readAnswer(response), plan, connection.now())
   if (plan.kind !== 'oidc') return withProviderSession(connection, known, tokens)
   if (!tokens.idToken) throw new MenshenError('provider_answer', 'unusable in the answer: id_token')
@@ -81,15 +76,11 @@ export async function refreshTokens(
   connection: ProviderConnection,
   { refreshToken, idToken }: { readonly refreshToken: string; readonly idToken?: string | undefined },
 ): Promise<TokenSet> {
-  const { plan, client } = connection
+  const { plan } = connection
   const known = await connection.metadata.get()
-  const server = serverOf(connection, known, known.endpoints.refresh ?? endpointOf(known, 'token'))
-  const auth = await clientAuthentication(plan, known, connection.now)
-  const options = {
-    ...requestOptions(tokenFetch(connection.fetch, plan)),
-    additionalParameters: refreshParams(connection),
-  }
-  const request = () => oauth.refreshTokenGrantRequest(server, client, auth, refreshToken, options)
+  const url = known.endpoints.refresh ?? endpointOf(known, 'token')
+  const grant = { grant_type: 'refresh_token', refresh_token: refreshToken, ...refreshParams(connection) }
+  const request = () => askForTokens(connection, known, url, grant)
   const response = await retryUnarrived(request, connection.timeoutMs)
   const tokens = readTokenSet(await readAnswer(response), plan, connection.now())
   if (plan.kind === 'oidc' && tokens.idToken) await checkRefreshed(connection, known, tokens.idToken, tokens, idToken)
@@ -100,10 +91,6 @@ export async function refreshTokens(
 function refreshParams({ plan, redirectUri }: ProviderConnection): Record<string, string> {
   const entries = Object.entries(plan.refreshParams)
   return Object.fromEntries(entries.map(([name, text]) => [name, text === '$redirect_uri' ? redirectUri : text]))
-}
-
-function serverOf({ plan }: ProviderConnection, { issuer }: Metadata, token: string): oauth.AuthorizationServer {
-  return { issuer: issuer ?? plan.id, token_endpoint: token }
 }
 
 /** It keeps the issuer and the user, and the nonce if it has one (OpenID Connect Core 12.2). */
@@ -138,13 +125,13 @@ function claimsOf(token: string): JWTPayload | undefined {
  * Only where the request cannot have arrived: a refresh token that rotates must not be spent twice. And only while there
  * is time: all tries together take no longer than two calls may.
  */
-async function retryUnarrived(request: () => Promise<Response>, timeoutMs: number): Promise<Response> {
-  const tooLate = AbortSignal.timeout(timeoutMs / 2)
+async function retryUnarrived(request: () => Promise<WholeAnswer>, timeoutMs: number): Promise<WholeAnswer> {
+  const startedAt = performance.now()
   for (const wait of RETRY_AFTER_MS) {
     try {
       return await request()
     } catch (error) {
-      if (!(error instanceof NeverArrived) || tooLate.aborted) throw error
+      if (!(error instanceof NeverArrived) || performance.now() - startedAt > timeoutMs / 2) throw error
       await pause(wait)
     }
   }
@@ -157,12 +144,9 @@ export async function introspectToken(
   token: string,
   fetch: BoundedFetch = connection.fetch,
 ): Promise<unknown> {
-  const { plan, client } = connection
   const known = await connection.metadata.get()
   if (!known.endpoints.introspection) return undefined
-  const server = { issuer: known.issuer ?? plan.id, introspection_endpoint: known.endpoints.introspection }
-  const auth = await clientAuthentication(plan, known, connection.now)
-  const response = await oauth.introspectionRequest(server, client, auth, token, requestOptions(fetch))
+  const response = await askAsClient({ ...connection, fetch }, known, known.endpoints.introspection, { token })
   const { status, body } = await readAnswer(response)
   if (status !== 200) throw new MenshenError('provider_answer', `introspection answered ${status}`)
   return body

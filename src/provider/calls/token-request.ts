@@ -1,5 +1,5 @@
-// Token requests as the provider wants them: oauth4webapi makes the grant and proves who the client is; then the names,
-// the place of the parameters and the headers become those of the plan.
+// Requests in which the client proves who it is, as the provider wants them: the names, the place of the parameters and the
+// headers are those of the plan.
 import { importPKCS8 } from 'jose'
 import * as oauth from 'oauth4webapi'
 import { MenshenError } from '../../errors.ts'
@@ -7,13 +7,8 @@ import type { Metadata } from '../oidc/metadata.ts'
 import type { ProviderPlan, Texts } from '../plan.ts'
 import type { BoundedFetch } from './bounded-fetch.ts'
 import { algorithmOf } from './client-key.ts'
-
-/** What oauth4webapi sends. */
-interface FormRequest {
-  readonly method: string
-  readonly body: URLSearchParams
-  readonly headers: Texts
-}
+import type { ProviderConnection } from './provider-connection.ts'
+import type { WholeAnswer } from './whole-answer.ts'
 
 /** How a request is sent where it is not the standard's form. */
 interface RequestShape {
@@ -23,61 +18,85 @@ interface RequestShape {
   readonly headers: Texts
 }
 
-/** A `fetch` for oauth4webapi that sends what it is given in the provider's own form. */
-export function shapedFetch(
+const STANDARD: RequestShape = { as: 'form', names: {}, headers: {} }
+
+export async function askAsClient(
+  { plan, now, fetch }: Pick<ProviderConnection, 'plan' | 'now' | 'fetch'>,
+  known: Metadata,
+  url: string,
+  given: Texts,
+  shape: RequestShape = STANDARD,
+): Promise<WholeAnswer> {
+  const params = new URLSearchParams(given)
+  const proof = await proveClient(plan, known, now, params)
+  return sendShaped(fetch, url, params, { ...shape, headers: { ...proof, ...shape.headers } })
+}
+
+function sendShaped(
   fetch: BoundedFetch,
-  shape: RequestShape,
-  adjust: (params: URLSearchParams) => void = () => {},
-): BoundedFetch {
-  return (url, init) => {
-    const { body, headers: given, ...request } = init as FormRequest
-    adjust(body)
-    const method = shape.method ?? request.method
-    // As in the authorization address: what is renamed to nothing is left out.
-    const params = [...body]
-      .map(([name, value]): [string, string] => [shape.names[name] ?? name, value])
-      .filter(([name]) => name)
-    const headers = { ...given, ...shape.headers }
-    if (shape.as === 'form') return fetch(url, { method, headers, body: new URLSearchParams(params) })
-    const { 'content-type': _, ...withoutType } = headers
-    if (shape.as === 'json')
-      return fetch(url, {
-        method,
-        headers: { ...withoutType, 'content-type': 'application/json' },
-        body: JSON.stringify(Object.fromEntries(params)),
-      })
-    const target = new URL(url)
-    for (const [name, value] of params) target.searchParams.set(name, value)
-    return fetch(target.href, { method, headers: withoutType })
+  url: string,
+  given: URLSearchParams,
+  { method = 'POST', as, names, headers }: RequestShape,
+): Promise<WholeAnswer> {
+  // As in the authorization address: what is renamed to nothing is left out.
+  const params = [...given]
+    .map(([name, value]): [string, string] => [names[name] ?? name, value])
+    .filter(([name]) => name)
+  if (as === 'form') return fetch(url, { method, headers, body: new URLSearchParams(params) })
+  if (as === 'json') {
+    const body = JSON.stringify(Object.fromEntries(params))
+    return fetch(url, { method, headers: { ...headers, 'content-type': 'application/json' }, body })
   }
+  const target = new URL(url)
+  for (const [name, value] of params) target.searchParams.set(name, value)
+  return fetch(target.href, { method, headers })
 }
 
 /** For the two grants. `state` is the one that came back with the code. */
-export function tokenFetch(fetch: BoundedFetch, { tokenRequest }: ProviderPlan, state?: string): BoundedFetch {
-  return shapedFetch(fetch, tokenRequest, params => {
-    if (!tokenRequest.redirectUri) params.delete('redirect_uri')
-    if (tokenRequest.state && state !== undefined) params.set('state', state)
-  })
+export function askForTokens(
+  connection: ProviderConnection,
+  known: Metadata,
+  url: string,
+  { redirect_uri, ...grant }: Texts,
+  state?: string,
+): Promise<WholeAnswer> {
+  const { tokenRequest } = connection.plan
+  const given = {
+    ...grant,
+    ...(redirect_uri !== undefined && tokenRequest.redirectUri && { redirect_uri }),
+    ...(state !== undefined && tokenRequest.state && { state }),
+  }
+  return askAsClient(connection, known, url, given, tokenRequest)
 }
 
-export async function clientAuthentication(
-  { clientAuth, clientSecret, clientKey }: ProviderPlan,
+/** Puts the proof into the parameters, or returns it as a header. */
+async function proveClient(
+  { id, clientId, clientAuth, clientSecret, clientKey }: ProviderPlan,
   { clientAuths, issuer }: Metadata,
   now: () => number,
-): Promise<oauth.ClientAuth> {
+  params: URLSearchParams,
+): Promise<Texts> {
   const method = clientAuth ?? preferred(clientAuths)
-  if (method === 'none') return oauth.None()
-  if (method === 'private_key_jwt' && clientKey) return privateKeyJwt(clientKey.reveal(), issuer, now)
+  if (method === 'private_key_jwt' && clientKey) {
+    const sign = await privateKeyJwt(clientKey.reveal(), issuer, now)
+    await sign({ issuer: issuer ?? id }, { client_id: clientId }, params, new Headers())
+    return {}
+  }
+  if (method === 'none') {
+    params.set('client_id', clientId)
+    return {}
+  }
   if (!clientSecret) throw new MenshenError('bad_settings', 'the client has no secret')
-  return method === 'post' ? oauth.ClientSecretPost(clientSecret.reveal()) : basic(clientSecret.reveal())
+  if (method !== 'post') return { authorization: basic(clientId, clientSecret.reveal()) }
+  params.set('client_id', clientId)
+  params.set('client_secret', clientSecret.reveal())
+  return {}
 }
 
-/** oauth4webapi encodes dashes and dots as well, which providers that do not decode at all would take for another client. */
-function basic(secret: string): oauth.ClientAuth {
-  return (_server, { client_id }, _body, headers) => {
-    const credentials = `${formEncoded(client_id)}:${formEncoded(secret)}`
-    headers.set('authorization', `Basic ${Buffer.from(credentials).toString('base64')}`)
-  }
+/** Not a sign more than has to be is encoded: providers that do not decode at all would take it for another client. */
+function basic(clientId: string, secret: string): string {
+  const credentials = `${formEncoded(clientId)}:${formEncoded(secret)}`
+  return `Basic ${Buffer.from(credentials).toString('base64')}`
 }
 
 /** RFC 6749, 2.3.1: as a value in a form. */

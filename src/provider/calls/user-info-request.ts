@@ -7,6 +7,7 @@ import type { ProviderPlan } from '../plan.ts'
 import { readAccepted, type TokenSet } from '../token-answer.ts'
 import { type Answer, readAnswer } from './bounded-fetch.ts'
 import type { ProviderConnection } from './provider-connection.ts'
+import type { WholeAnswer } from './whole-answer.ts'
 
 /** What user info says, read and accepted; `undefined` if the provider has no such endpoint, or nobody wants it. */
 export async function askUserInfo(connection: ProviderConnection, tokens: TokenSet): Promise<object | undefined> {
@@ -22,15 +23,16 @@ export async function askUserInfo(connection: ProviderConnection, tokens: TokenS
 }
 
 /** OpenID Connect Core 5.3.2: some sign it. Then it has to be signed by one of their keys, and for us. */
-async function readUserInfo(connection: ProviderConnection, known: Metadata, response: Response): Promise<Answer> {
+async function readUserInfo(connection: ProviderConnection, known: Metadata, response: WholeAnswer): Promise<Answer> {
   const isSigned = /^application\/jwt\b/i.test(response.headers.get('content-type') ?? '')
   if (!isSigned || connection.plan.kind !== 'oidc' || response.status !== 200) return readAnswer(response)
   // What the metadata promises is for id_tokens.
   const { signingAlgorithms: _, ...anyAlgorithm } = known
-  return { status: 200, body: await verifySigned(connection, anyAlgorithm, (await response.text()).trim(), ['sub']) }
+  const signed = new TextDecoder().decode(await response.bytes()).trim()
+  return { status: 200, body: await verifySigned(connection, anyAlgorithm, signed, ['sub']) }
 }
 
-async function ask({ fetch, plan }: ProviderConnection, url: string, tokens: TokenSet): Promise<Response> {
+async function ask({ fetch, plan }: ProviderConnection, url: string, tokens: TokenSet): Promise<WholeAnswer> {
   const { method, token, params, headers } = plan.userInfoRequest
   const target = new URL(url)
   const sent: Record<string, string> = { ...headers }

@@ -3,39 +3,42 @@ import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 import type { Client, Dispatcher } from 'undici'
 import { MenshenError } from '../../errors.ts'
+import type { Deadline } from './call-deadline.ts'
 
-export interface ReadAnswer {
-  readonly status: number
-  readonly headers: [name: string, value: string][]
-  readonly bytes: Uint8Array<ArrayBuffer>
+/** As much of a Response as anybody needs here. To make a whole one takes longer than to read it. */
+export interface WholeAnswer extends Pick<Response, 'status' | 'bytes'> {
+  readonly headers: Pick<Response['headers'], 'get'>
 }
 
-type Headers = Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>[2]
+type Bytes = Uint8Array<ArrayBuffer>
+type ReceivedHeaders = Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>[2]
 
 const ANSWER_LIMIT = 1024 * 1024
 const IDENTITY = { 'accept-encoding': 'identity' }
 
-/** Rejects with what broke, or once the signal is aborted. After either, the connection is gone. */
+/** Rejects with what broke, or once the deadline has passed. After either, the connection is gone. */
 export async function sendAndRead(
   client: Client,
   { path, method, headers, body }: SentRequest,
-  signal: AbortSignal,
-): Promise<ReadAnswer> {
+  deadline: Deadline,
+): Promise<WholeAnswer> {
   const answered = Promise.withResolvers<ReceivedAnswer>()
-  const giveUp = () => {
-    answered.reject(signal.reason)
-    void client.destroy()
+  deadline.onPassed = error => {
+    answered.reject(error)
+    void client.destroy(error)
   }
-  signal.addEventListener('abort', giveUp)
-  try {
-    const request = { path, method: method as Dispatcher.HttpMethod, headers: { ...IDENTITY, ...headers }, body }
-    client.dispatch(request, readingHandler(answered))
-    const { status, received, chunks } = await answered.promise
-    const bytes = await uncompress(Buffer.concat(chunks), received['content-encoding'])
-    return { status, headers: pairsOf(received), bytes: new Uint8Array(bytes) }
-  } finally {
-    signal.removeEventListener('abort', giveUp)
-  }
+  const request = { path, method: method as Dispatcher.HttpMethod, headers: { ...IDENTITY, ...headers }, body }
+  client.dispatch(request, readingHandler(answered))
+  const { status, received, chunks } = await answered.promise
+  const whole = Buffer.concat(chunks)
+  const coding = received['content-encoding']
+  const bytes = coding === undefined ? whole : await uncompress(whole, String(coding))
+  return { status, headers: { get: name => headerOf(received, name) }, bytes: async () => bytes }
+}
+
+function headerOf(headers: ReceivedHeaders, name: string): string | null {
+  const value = headers[name]
+  return Array.isArray(value) ? value.join(', ') : (value ?? null)
 }
 
 export interface SentRequest {
@@ -47,14 +50,14 @@ export interface SentRequest {
 
 interface ReceivedAnswer {
   readonly status: number
-  readonly received: Headers
+  readonly received: ReceivedHeaders
   readonly chunks: readonly Buffer[]
 }
 
 function readingHandler({ resolve, reject }: PromiseWithResolvers<ReceivedAnswer>): Dispatcher.DispatchHandler {
   const chunks: Buffer[] = []
   let status = 0
-  let received: Headers = {}
+  let received: ReceivedHeaders = {}
   let size = 0
   return {
     // Without it undici takes the handler for one of the former kind.
@@ -81,8 +84,8 @@ const DECODERS = new Map([
 ])
 
 /** We ask for none, but some compress for everybody. */
-async function uncompress(bytes: Buffer, coding: string | string[] = 'identity'): Promise<Buffer> {
-  const name = String(coding).trim().toLowerCase()
+async function uncompress(bytes: Bytes, coding: string): Promise<Bytes> {
+  const name = coding.trim().toLowerCase()
   if (name === 'identity' || name === '' || bytes.length === 0) return bytes
   const decode = DECODERS.get(name)
   if (!decode) throw new MenshenError('provider_answer', 'the answer is compressed in a way that nobody asked for')
@@ -102,10 +105,4 @@ function brokenOff(error: Error): Error {
 
 function tooLarge(): MenshenError {
   return new MenshenError('provider_answer', `the answer is larger than ${ANSWER_LIMIT} bytes`)
-}
-
-function pairsOf(headers: Headers): [string, string][] {
-  return Object.entries(headers).flatMap(([name, value]) =>
-    [value ?? []].flat().map((one): [string, string] => [name, one]),
-  )
 }

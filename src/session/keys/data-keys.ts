@@ -105,6 +105,8 @@ export function createDataKeyring({ store, keys, now, report }: DataKeyringOptio
     },
     async current() {
       if (own) return own
+      // Every sign-in asks for them: to read and unpack what is known already would be in vain.
+      if (known && isRenewed && store.holds(STORE_KEY, known.version)) return known.dataKeys
       for (;;) {
         const stored = await store.read(STORE_KEY)
         if (stored && known?.version === stored.version && isRenewed) return known.dataKeys

@@ -10,12 +10,28 @@ import { revokeTokens, saveTokens } from './token-saving.ts'
 
 /** `taken` if somebody else is refreshing. */
 export async function attemptRefresh(context: RefreshContext, refresh: Refresh): Promise<Refreshed | 'taken'> {
-  const { leases, load, backoffs, report } = context
-  const { ticket, seen } = refresh
-  const lease = await leases.take(seen.key)
+  const lease = await context.leases.take(refresh.seen.key)
   if (!lease) return 'taken'
+  let outcome: Refreshed | 'taken' = 'taken'
   try {
-    const latest = await load(ticket)
+    outcome = await refreshAsHolder(context, refresh, lease)
+    return outcome
+  } finally {
+    if (isWantedSoon(context, outcome)) lease.release()
+  }
+}
+
+/** Whether somebody may ask for the lease before it runs out by itself: to give it back costs a write. */
+function isWantedSoon({ isDueAt, leaseMs, now }: RefreshContext, outcome: Refreshed | 'taken'): boolean {
+  if (outcome === undefined || outcome === 'ended') return false
+  return outcome === 'taken' || isDueAt(outcome.session, now() + leaseMs)
+}
+
+async function refreshAsHolder(context: RefreshContext, refresh: Refresh, lease: Lease): Promise<Refreshed | 'taken'> {
+  const { reload, backoffs, report } = context
+  const { ticket, seen } = refresh
+  try {
+    const latest = await reload(ticket, seen)
     if (!latest || !sameTokens(latest.session, seen.session)) return latest
     const { session } = latest
     const { refreshToken } = session
@@ -30,8 +46,6 @@ export async function attemptRefresh(context: RefreshContext, refresh: Refresh):
   } catch (error) {
     if (!(error instanceof MenshenError) || error.code === 'store_unavailable') throw error
     return await failRefresh(context, refresh, error, lease)
-  } finally {
-    await lease.release()
   }
 }
 

@@ -9,6 +9,7 @@ import type { TokenSet } from '../../provider/token-answer.ts'
 import type { Settings } from '../../settings/read.ts'
 import type { Store } from '../../stores/store.ts'
 import type { LoadedSession } from '../session-cache.ts'
+import type { Session } from '../session-record.ts'
 import { type Backoffs, createBackoffs } from './backoffs.ts'
 import { createLeases, type Leases } from './lease.ts'
 import { isValid } from './refresh-attempt.ts'
@@ -37,8 +38,12 @@ export interface RefresherOptions {
   readonly now: () => number
   readonly report: Report
   readonly measure?: Measure
+  /** Whether its tokens have to be refreshed at that time. */
+  isDueAt(session: Session, at: number): boolean
   /** Reads the session anew. */
   load(ticket: string): Promise<LoadedSession | undefined>
+  /** The same, or what was seen if the store provably still has just that. */
+  reload(ticket: string, seen: LoadedSession): Promise<LoadedSession | undefined>
   /** Saves new tokens, or without them only makes sure that the record lives until `until`; `undefined` if gone. */
   save(
     ticket: string,
@@ -114,6 +119,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
     async settle() {
       const endings = [...inFlight.values()].map(({ result, trouble }) => Promise.race([result, trouble]))
       await Promise.allSettled(endings)
+      await context.leases.settle()
     },
   }
 }

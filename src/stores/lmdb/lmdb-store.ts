@@ -1,5 +1,6 @@
 // The embedded store: files in one folder, shared by the processes of one machine, whole again after any crash.
 
+import { nextVersion } from '../first-version.ts'
 import type { Entry, Store } from '../store.ts'
 import { onDisk, unavailable } from './lmdb-failures.ts'
 import { openFiles } from './lmdb-files.ts'
@@ -36,8 +37,9 @@ export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Lmd
     async create(key, entry) {
       while (true) {
         const old = reader.latest(() => reader.find(key))
-        if (old && reader.isLiving(old)) return false
-        if (await writer.change(key, old, entry)) return true
+        if (old && reader.isLiving(old)) return undefined
+        const version = nextVersion(old)
+        if (await writer.change(key, old, { ...entry, version })) return version
       }
     },
 
@@ -51,7 +53,9 @@ export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Lmd
 
     async replace(key, entry, version) {
       const old = reader.living(key)
-      return old?.version === version && writer.change(key, old, entry)
+      if (old?.version !== version) return undefined
+      const next = { ...entry, version: nextVersion(old) }
+      return (await writer.change(key, old, next)) ? next.version : undefined
     },
 
     async remove(key) {

@@ -68,7 +68,8 @@ export async function openRedisStore({ address, now, report, cacheSize = 10_000 
     async replace(key, entry, version) {
       const given = { ...entry, value: new Uint8Array(entry.value) }
       const old = await find(key)
-      return old?.version === version && ask(connection => putRecord(connection, { key, entry: given, old }, now))
+      if (old?.version !== version) return undefined
+      return ask(connection => putRecord(connection, { key, entry: given, old }, now))
     },
 
     async remove(key) {

@@ -1,6 +1,6 @@
 // Changes a record in Redis, and its indexes around it: see indexes/label-index.ts.
 
-import { firstVersion } from '../first-version.ts'
+import { nextVersion } from '../first-version.ts'
 import type { Entry } from '../store.ts'
 import type { Connection } from './connection.ts'
 import { addToIndexes, removeFromIndexes } from './indexes/index-writes.ts'
@@ -14,12 +14,16 @@ interface RecordWrite {
   readonly old?: Indexed
 }
 
-/** False if what is there is not `old`. */
-export async function putRecord(connection: Connection, write: RecordWrite, now: () => number): Promise<boolean> {
+/** Its version; `undefined` if what is there is not `old`. */
+export async function putRecord(
+  connection: Connection,
+  write: RecordWrite,
+  now: () => number,
+): Promise<number | undefined> {
   const { key, entry, old } = write
   const { commands } = connection
   const generation = old && isIndexedAlike(old, entry) ? old.generation : newGeneration()
-  const next = { ...entry, key, generation, version: (old?.version ?? firstVersion()) + 1 }
+  const next = { ...entry, key, generation, version: nextVersion(old) }
   const record = encodeRecord(next)
   const isMoved = generation !== old?.generation
   if (isMoved) await addToIndexes(commands, next, now())
@@ -29,7 +33,7 @@ export async function putRecord(connection: Connection, write: RecordWrite, now:
   )
   const obsolete = written ? old : next
   if (isMoved && obsolete) removeFromIndexes(commands, obsolete)
-  return written
+  return written ? next.version : undefined
 }
 
 /** What was removed, expired or not. */
