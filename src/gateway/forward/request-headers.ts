@@ -64,7 +64,7 @@ export function createCookieFilter(ours: ReadonlySet<string>): (header: string) 
   const shortest = Math.min(...[...ours].map(name => name.length))
 
   return header => {
-    const kept: string[] = []
+    let kept: string | undefined
     let keptFrom = 0
     let equals = -1
     for (let start = 0, end = 0; start <= header.length; start = end + 1) {
@@ -74,12 +74,16 @@ export function createCookieFilter(ours: ReadonlySet<string>): (header: string) 
       const nameEnd = Math.min(equals, end)
       // Most names are too short to be one of ours: they need not be cut out and looked up.
       if (nameEnd - start < shortest || !ours.has(header.slice(start, nameEnd).trim().toLowerCase())) continue
-      if (start > keptFrom) kept.push(header.slice(keptFrom, start - 1))
+      if (start > keptFrom) kept = joined(kept, header.slice(keptFrom, start - 1))
       keptFrom = end + 1
     }
-    if (keptFrom <= header.length) kept.push(header.slice(keptFrom))
-    return kept.join(';').trim()
+    if (keptFrom <= header.length) kept = joined(kept, header.slice(keptFrom))
+    return kept?.trim() ?? ''
   }
+}
+
+function joined(before: string | undefined, piece: string): string {
+  return before === undefined ? piece : `${before};${piece}`
 }
 
 function indexOrEnd(text: string, sign: string, from: number): number {

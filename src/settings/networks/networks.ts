@@ -57,5 +57,5 @@ export function readNetworks(text: string): Networks | { readonly wrong: string 
 
 /** An IPv4 address that a dual-stack socket shows as IPv6. */
 export function plainAddress(address: string): string {
-  return address.replace(/^::ffff:(?=\d+\.)/i, '')
+  return address.startsWith('::') ? address.replace(/^::ffff:(?=\d+\.)/i, '') : address
 }
