@@ -1,32 +1,26 @@
 // A million sessions on the disk, a tenth of them expired: the start, the memory, and requests while the sweep goes on.
 
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { Agent, get } from 'node:http'
 import { join } from 'node:path'
 import test from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { open } from 'lmdb'
-import { USUAL_ROLES } from '../../src/access/roles.ts'
-import { createDataKeyring } from '../../src/session/keys/data-keys.ts'
-import { deriveKeys } from '../../src/session/keys/derived-keys.ts'
-import { newSession, toEntry } from '../../src/session/session-record.ts'
-import { newTicket, recordKey } from '../../src/session/ticket.ts'
-import { Secret } from '../../src/settings/secret.ts'
-import { openLmdbStore } from '../../src/stores/lmdb/lmdb-store.ts'
+import { userNumber } from '../../bench/servers/users.ts'
 import { type Instance, prepare, signedIn } from '../faults/instance.ts'
 import { CLIENT_SECRET } from '../kit/strict-provider.ts'
+
+const run = promisify(execFile)
 
 const SESSIONS = 1_000_000
 const EXPIRED = 100_000
 const TICKETS = 10_000
-const AT_ONCE = 5000
-const ORIGIN = {
-  address: '192.0.2.7',
-  userAgent:
-    'Mozilla/5.0 (Linux; Android 13; wv) AppleWebKit/537.36 Chrome/116 Mobile MicroMessenger/8.0.49 WeChat/arm64',
-}
-const NEVER_MS = 2 ** 31 - 1
+const AN_HOUR_SECONDS = 3600
+const DAY_SECONDS = 86_400
 const START_MS = 3000
 /** Far above what is needed, far below what a million sessions in memory would take. */
 const MEMORY_MB = 250
@@ -35,7 +29,7 @@ test('a million sessions in the embedded store', { timeout: 1_500_000 }, async t
   const { folder, provider, start } = await prepare(t, { LOG_LEVEL: 'warn' })
   const directory = join(folder, 'data')
   const began = performance.now()
-  const tickets = await preload(directory)
+  const tickets = await preload(folder, directory)
   t.diagnostic(`preloaded ${SESSIONS} sessions in ${Math.round((performance.now() - began) / 1000)} s`)
 
   const menshen = await start()
@@ -61,10 +55,13 @@ test('a million sessions in the embedded store', { timeout: 1_500_000 }, async t
   const times: number[] = []
   for (let n = 0; n < 20; n++) {
     const before = performance.now()
-    const page = await developer.get(menshen, `/_menshen/console/sessions${n % 2 ? '?username=user-500000' : ''}`)
+    const page = await developer.get(
+      menshen,
+      `/_menshen/console/sessions${n % 2 ? `?username=${userNumber(TICKETS - 1)}` : ''}`,
+    )
     times.push(performance.now() - before)
     assert.equal(page.status, 200)
-    assert.match(page.text, n % 2 ? /<code>user-500000</ : /共有 \d{6,7} 个会话/)
+    assert.match(page.text, n % 2 ? new RegExp(`<code>${userNumber(TICKETS - 1)}<`) : /共有 \d{6,7} 个会话/)
   }
   t.diagnostic(`console: p50 ${at(times, 0.5)} ms, slowest ${at(times, 1)} ms; memory ${anonymousMb(menshen)} MB`)
   assert.ok(anonymousMb(menshen) < MEMORY_MB, `${anonymousMb(menshen)} MB`)
@@ -72,41 +69,17 @@ test('a million sessions in the embedded store', { timeout: 1_500_000 }, async t
   assert.ok(at(times, 1) < 1000, 'the console is slow')
 })
 
-/** Gives tickets of sessions that live. */
-async function preload(directory: string): Promise<string[]> {
-  const store = await openLmdbStore({ directory, now: Date.now, sweepEveryMs: NEVER_MS })
-  const derived = deriveKeys({ SECRET: undefined, CLIENT_SECRET: new Secret(CLIENT_SECRET) })
-  const keys = await createDataKeyring({ store, keys: derived, now: Date.now, report() {} }).current()
-  const tickets: string[] = []
-  const numbers = Array(SESSIONS).keys()
-  const write = async () => {
-    for (const number of numbers) {
-      const [ticket, now, username] = [newTicket(), Date.now(), `user-${number}`]
-      const userInfo = {
-        sub: username,
-        ou_id: '1',
-        nickname: username,
-        phone_number: '13800000000',
-        ou_name: '研发部',
-        email: `${username}@example.com`,
-        username,
-      }
-      const tokens = { accessToken: `at-${ticket}`, refreshToken: `rt-${ticket}`, expiresIn: 86_400, receivedAt: now }
-      const session = newSession(
-        { tokens, facts: { userInfo, groups: [], claims: {} }, provider: undefined },
-        USUAL_ROLES,
-      )
-      const { userRole } = session
-      const card = { username, nickname: username, userRole, signedInAt: now, seenAt: now, ...ORIGIN }
-      const entry = toEntry(ticket, session, card, 168, keys)
-      const isExpired = number % (SESSIONS / EXPIRED) === 1
-      await store.create(recordKey(ticket), isExpired ? { ...entry, expiresAt: now - 1 } : entry)
-      if (!isExpired && tickets.length < TICKETS) tickets.push(ticket)
-    }
-  }
-  await Promise.all(Array.from({ length: AT_ONCE }, write))
-  await store.close()
-  return tickets
+/** Gives tickets of sessions that live. Not by sign-ins, which would take an hour. */
+async function preload(folder: string, directory: string): Promise<string[]> {
+  const script = fileURLToPath(new URL('../../bench/servers/preload.ts', import.meta.url))
+  const file = join(folder, 'cookies')
+  const fill = (...args: (string | number)[]) =>
+    run(process.execPath, [script, directory, ...args.map(String)], { env: { CLIENT_SECRET } })
+  await fill(EXPIRED, -AN_HOUR_SECONDS, file, 0)
+  await fill(SESSIONS - EXPIRED, DAY_SECONDS, file, TICKETS)
+  return readFileSync(file, 'utf8')
+    .split('\n')
+    .map(cookie => cookie.slice(cookie.indexOf('=') + 1))
 }
 
 function countExpired(t: { after(work: () => Promise<void>): void }, directory: string): () => number {
