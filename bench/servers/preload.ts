@@ -19,7 +19,7 @@ import type { Entry } from '../../src/stores/store.ts'
 import { newToken, userInfoOf, userNumber } from './users.ts'
 
 /** How many records are written in one transaction. */
-const AT_ONCE = 10_000
+const AT_ONCE = 100_000
 const MAX_HOURS = 168
 
 const [directory = '', count = '', life = '', file = '', wanted = ''] = process.argv.slice(2)

@@ -11,6 +11,7 @@ import type { Report } from '../events.ts'
 import { wantsSocket } from '../gateway/forward/upgrade.ts'
 import type { Settings } from '../settings/read.ts'
 import { type CertificateFiles, readCertificate, watchCertificate } from './reload/watch-certificate.ts'
+import { ServerRequest } from './server-request.ts'
 
 export interface Serving {
   /** Reads the certificate anew, if there is one. */
@@ -88,6 +89,7 @@ export async function serve(menshen: Menshen, address: ListenAddress, report: Re
 }
 
 const OPTIONS = {
+  IncomingMessage: ServerRequest,
   shouldUpgradeCallback: wantsSocket,
   headersTimeout: HEADERS_TIMEOUT_MS,
   connectionsCheckingInterval: TIMEOUT_CHECK_MS,
