@@ -11,6 +11,7 @@ import { createUpstreamPool } from '../gateway/forward/upstream-pool.ts'
 import type { Upstreams } from '../gateway/forward/upstreams.ts'
 import { createFailedRequests } from '../gateway/http/failed-requests.ts'
 import { createRateLimit } from '../gateway/http/rate-limit.ts'
+import type { OwnAnswer } from '../gateway/own-routes.ts'
 import type { Patience } from '../gateway/patience.ts'
 import { createSlowClients } from '../gateway/slow-clients/slow-clients.ts'
 import { createAudit } from '../observe/audit/audit.ts'
@@ -91,7 +92,7 @@ export async function openLastingParts(
     upstreamPool,
     lifecycle: { closing: false },
     /** What our own routes have begun. */
-    underway: new Set<Promise<Response>>(),
+    underway: new Set<Promise<OwnAnswer>>(),
     liveStreams: createLiveStreams(),
     auditTrail: createTrailReader({ store, keyring }),
     attempts: createAttempts({ store, now }),

@@ -7,13 +7,12 @@ import { type Admission, admit } from './admission/admit.ts'
 import { turnedAway } from './admission/turned-away.ts'
 import type { GatewayContext } from './context.ts'
 import { forward } from './forward/forward.ts'
-import type { StatusAnswer } from './forward-auth/check.ts'
 import { failureAnswer } from './http/failure-answer.ts'
 import { andThen, type MaybePromise } from './http/maybe-promise.ts'
 import { errorAnswer, unreadableAnswer } from './http/page-answers.ts'
 import { beginRequest, bringsBody, readVisit, type Visit } from './http/request.ts'
 import { sayContinue, send } from './http/send.ts'
-import type { OwnRoutes } from './own-routes.ts'
+import type { OwnAnswer, OwnRoutes } from './own-routes.ts'
 import { createHome } from './routes/home.ts'
 
 /** Whatever an application may answer to. TRACE would show a script the cookies that it must not see. */
@@ -37,7 +36,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
       : sendOwn(visit, response, answer)
   }
 
-  function sendOwn(visit: Visit, response: ServerResponse, answer: StatusAnswer | Response): MaybePromise<void> {
+  function sendOwn(visit: Visit, response: ServerResponse, answer: OwnAnswer): MaybePromise<void> {
     if (context.lifecycle.closing) response.shouldKeepAlive = false
     if ('body' in answer) return reply(visit, response, answer)
     response.writeHead(answer.status, answer.headers)

@@ -9,14 +9,13 @@ import { type Admission, admit, identify } from '../admission/admit.ts'
 import { createRequire } from '../admission/require.ts'
 import { turnedAway } from '../admission/turned-away.ts'
 import type { GatewayContext } from '../context.ts'
-import type { StatusAnswer } from '../forward-auth/check.ts'
 import { failureAnswer } from '../http/failure-answer.ts'
 import { isRequest } from '../http/form.ts'
 import { errorAnswer, foreignAnswer, unreadableAnswer } from '../http/page-answers.ts'
 import { beginRequest, isForeignSocket, readVisit, type Visit } from '../http/request.ts'
 import { REQUEST_ID } from '../http/request-id.ts'
 import { ALLOWED } from '../listener.ts'
-import type { OwnRoutes } from '../own-routes.ts'
+import type { OwnAnswer, OwnRoutes } from '../own-routes.ts'
 import { type AnswerWithCookies, addCookies } from './add-cookies.ts'
 import { headersOf, headOf, type RequestSource, type WithHeaders } from './request-head.ts'
 import { createToUserSession, type UserSession } from './user-session.ts'
@@ -142,7 +141,7 @@ function hasLeft(request: IncomingMessage | Request): boolean {
   return isRequest(request) ? request.signal.aborted : request.readableAborted
 }
 
-function toResponse(answer: StatusAnswer | Response): Response {
+function toResponse(answer: OwnAnswer): Response {
   if ('body' in answer) return answer
   const headers = new Headers()
   for (let n = 0; n < answer.headers.length; n += 2)

@@ -9,18 +9,12 @@ import { turnedAway } from '../admission/turned-away.ts'
 import { challengeFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
 import type { MaybePromise } from '../http/maybe-promise.ts'
-import { errorAnswer, safetyHeaders, tellOfForeign } from '../http/page-answers.ts'
+import { errorAnswer, type StatusAnswer, safetyHeaders, tellOfForeign } from '../http/page-answers.ts'
 import { isForeignSocket, type Visit } from '../http/request.ts'
 import { commonHeaders, withRequestId } from '../http/request-id.ts'
 import { isTrusted } from '../http/trusted-proxies.ts'
 import { whoAsks } from '../http/who-asks.ts'
 import { forwardAuthAudience, type IdentityHeaders } from '../identity/identity-headers.ts'
-
-/** A status and headers, without a body: names and values in turn, which node:http sends as they are. */
-export interface StatusAnswer {
-  readonly status: number
-  readonly headers: string[]
-}
 
 export type Check = (visit: Visit) => MaybePromise<StatusAnswer | Response>
 

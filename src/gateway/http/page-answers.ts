@@ -6,6 +6,7 @@ import { isSecure } from '../../settings/read.ts'
 import type { GatewayContext } from '../context.ts'
 import { languageOf } from '../language/language-of.ts'
 import { isByScript, type Visit } from './request.ts'
+import { commonHeaders, withRequestId } from './request-id.ts'
 import { whoAsks } from './who-asks.ts'
 
 interface Extra {
@@ -105,6 +106,25 @@ const PASSING = new Set<number>([502, 503, 504])
 function retryPathOf({ method, path, search }: Visit, ownOrigin: string): string | undefined {
   const isQuestion = path === OWN_PATHS.check || path === OWN_PATHS.forward
   return method === 'GET' && !isQuestion ? ownPath(path + search, ownOrigin) : undefined
+}
+
+/** A status and headers, without a body: names and values in turn, which node:http sends as they are. */
+export interface StatusAnswer {
+  readonly status: number
+  readonly headers: string[]
+}
+
+/** The end of a sign-in: 302 without the objects of a Response, which take longer than anything else in that answer. */
+export function landingAnswer(
+  context: Pick<GatewayContext, 'settings'>,
+  { observed }: Pick<Visit, 'observed'>,
+  location: string,
+  cookies: readonly string[],
+): StatusAnswer {
+  const common = commonHeaders({ ...safetyHeaders(context), location, 'content-length': '0' })
+  const headers = withRequestId(common, observed.requestId)
+  for (const cookie of cookies) headers.push('set-cookie', cookie)
+  return { status: 302, headers }
 }
 
 /** 302, or 303 after a POST: the browser must not send the body again. */
