@@ -294,6 +294,18 @@ test('expired entries leave the files of the embedded store, the living stay, an
   assert.ok(await store.read('living'))
 })
 
+test('writes that arrive together are flushed together', async context => {
+  const directory = await folderFor(context)
+  const store = await openFor(context, directory)
+  const { root } = await openFiles(directory)
+  context.after(() => root.close())
+  const transactions = () => Number(Object(root.getStats()).lastTxnId)
+  const before = transactions()
+  await Promise.all(Array.from({ length: 100 }, (_, i) => store.create(`k${i}`, entry('a', ['label']))))
+  const made = transactions() - before
+  assert.ok(made > 0 && made < 10, `${made} transactions for 100 writes`)
+})
+
 test('a sweep that fails in the midst of a step is tried again, and never ends the process', async context => {
   const files = await openFiles(await folderFor(context))
   const reader = createLmdbReader({ files, now: Date.now, closing: new AbortController().signal })
