@@ -93,14 +93,18 @@ async function grow(
   say(`making ${whole(size)} sessions`)
   const directory = join(folder, `sessions-${size}`)
   const cookies = await preload(cores, { directory, sessions: size, cookies: Math.min(size, plan.visitors) })
-  await preload(cores, { directory, sessions: plan.expiringSessions, lifeSeconds: AN_HOUR_AGO })
   const menshen = open.use(await startMenshen(`lmdb:${directory}`, provider, cores))
+  const check = `${menshen.url}/_menshen/check`
+  // Just after a start everything takes longer, whatever is swept.
+  const warmUntil = performance.now() + plan.warmUpSeconds * 2000
+  await steadyLatency(check, cookies, () => performance.now() > warmUntil)
+  await preload(cores, { directory, sessions: plan.expiringSessions, lifeSeconds: AN_HOUR_AGO })
   await using expired = watchExpired(directory)
   const deadline = performance.now() + LONGEST_SWEEP_MS
   let tick = 0
   // Counting takes a while too.
   const isOver = () => performance.now() > deadline || (++tick % 20 === 0 && expired.count() === 0)
-  const expiry = await steadyLatency(`${menshen.url}/_menshen/check`, cookies, isOver)
+  const expiry = await steadyLatency(check, cookies, isOver)
   return { size, directory, cookies, menshen, expiry }
 }
 
