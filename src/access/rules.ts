@@ -87,7 +87,8 @@ function createDecide(given: readonly Rule[]): Rules['decide'] {
     const same = known?.find(deciding => deciding.method === method)
     if (same) return same
     const deciding: Deciding = { method, decision: { rule: literalRule(method, path) } }
-    if (path.length <= LONGEST_REMEMBERED) remembered.set(path, [deciding, ...(known ?? []).slice(0, MOST_METHODS - 1)])
+    if (method.length + path.length <= LONGEST_REMEMBERED)
+      remembered.set(path, [deciding, ...(known ?? []).slice(0, MOST_METHODS - 1)])
     return deciding
   }
 

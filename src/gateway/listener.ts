@@ -9,10 +9,10 @@ import type { GatewayContext } from './context.ts'
 import { forward } from './forward/forward.ts'
 import { failureAnswer } from './http/failure-answer.ts'
 import { andThen, type MaybePromise } from './http/maybe-promise.ts'
-import { errorAnswer, unreadableAnswer } from './http/page-answers.ts'
+import { errorAnswer, type OwnAnswer, unreadableAnswer } from './http/page-answers.ts'
 import { beginRequest, bringsBody, readVisit, type Visit } from './http/request.ts'
 import { sayContinue, send } from './http/send.ts'
-import type { OwnAnswer, OwnRoutes } from './own-routes.ts'
+import type { OwnRoutes } from './own-routes.ts'
 import { createHome } from './routes/home.ts'
 
 /** Whatever an application may answer to. TRACE would show a script the cookies that it must not see. */
@@ -65,6 +65,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
   }
 
   return (request, response) => {
+    context.store.beginTurn?.()
     const observed = beginRequest(context, request)
     if (context.lifecycle.closing) response.shouldKeepAlive = false
     const visit = readVisit(request, observed)
@@ -78,7 +79,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
 
 /** Answered at once, and there is nothing of it left that the client could be slow to take or to send. */
 function isOver(response: ServerResponse): boolean {
-  return response.writableEnded && response.socket?.writableLength === 0 && !bringsBody(response.req.headers)
+  return response.writableEnded && response.socket?.writableLength === 0 && !bringsBody(response.req)
 }
 
 function seeToEnd(context: GatewayContext, observed: ObservedRequest, response: ServerResponse): void {

@@ -4,11 +4,9 @@ import { during } from '../observe/observed-request.ts'
 import type { GatewayContext } from './context.ts'
 import { createCheck, isCheck } from './forward-auth/check.ts'
 import type { MaybePromise } from './http/maybe-promise.ts'
-import type { StatusAnswer } from './http/page-answers.ts'
+import type { OwnAnswer } from './http/page-answers.ts'
 import type { Visit } from './http/request.ts'
 import { answerOwnRoute } from './route-table.ts'
-
-export type OwnAnswer = StatusAnswer | Response
 
 export interface OwnRoutes {
   /** Of a visit to one of our own paths. A proxy's question is answered at once, where it can be. */

@@ -18,7 +18,7 @@ import { showOverview } from './console/overview.ts'
 import { streamOverview } from './console/overview-live.ts'
 import type { GatewayContext } from './context.ts'
 import { type NoForm, readForm } from './http/form.ts'
-import { errorAnswer, redirectAnswer, type StatusAnswer, tooMany } from './http/page-answers.ts'
+import { errorAnswer, type OwnAnswer, redirectAnswer, tooMany } from './http/page-answers.ts'
 import { isFromOwnOrigin } from './http/provenance.ts'
 import { isByScript, isForPage, type Visit } from './http/request.ts'
 import { whoAsks } from './http/who-asks.ts'
@@ -35,7 +35,7 @@ import { sendMetrics } from './routes/metrics-answer.ts'
 import { health, me, publicKeys, ready } from './routes/status.ts'
 import { startTrial } from './routes/trial.ts'
 
-type Handler = (context: GatewayContext, visit: Visit, form: URLSearchParams) => Promise<Response | StatusAnswer>
+type Handler = (context: GatewayContext, visit: Visit, form: URLSearchParams) => Promise<OwnAnswer>
 type GuardedHandler = (
   context: GatewayContext,
   visit: Visit,
@@ -79,7 +79,7 @@ export async function answerOwnRoute(
   context: GatewayContext,
   visit: Visit,
   request: IncomingMessage | Request,
-): Promise<Response | StatusAnswer> {
+): Promise<OwnAnswer> {
   const name = visit.path.startsWith(OWN_PATHS.assets) ? OWN_PATHS.assets : visit.path
   const route = Object.hasOwn(ROUTES, name) && ROUTES[name]
   if (!route) return errorAnswer(context, visit, 'not_found')

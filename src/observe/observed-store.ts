@@ -9,6 +9,7 @@ export function observedStore(store: Store, measure: Measure, measureAtOnce?: Me
     ...(readAtOnce && measureAtOnce && { readAtOnce: key => measureAtOnce('store', 'read', () => readAtOnce(key)) }),
     create: (key, entry) => measure('store', 'create', () => store.create(key, entry)),
     read: key => measure('store', 'read', () => store.read(key)),
+    ...(store.beginTurn && { beginTurn: store.beginTurn }),
     // Without waiting, and so nothing to measure.
     holds: store.holds,
     replace: (key, entry, version) => measure('store', 'replace', () => store.replace(key, entry, version)),

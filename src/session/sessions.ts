@@ -54,11 +54,12 @@ export function createSessions(options: SessionsOptions): Sessions {
   const { store, keyring, settings, now } = options
   let directory: SessionDirectory = options
   const stored = createStoredSessions({ ...options, identify: session => identifyIn(directory, session) })
+  const { load, reload, save } = stored
   const providers = { get: (id: string | undefined) => directory.providers.get(id) }
   const noteVisit = createLastSeen(options)
   const warnOfShortLife = createShortLifeWarning(options)
   const isDueAt = (session: Session, at: number) => isDue(session, leadOf(session), at)
-  const refresher = createRefresher({ ...options, ...stored, providers, isDueAt })
+  const refresher = createRefresher({ ...options, load, reload, save, providers, isDueAt })
   const providerOf = ({ provider }: Session) => directory.providers.get(provider)
   const mustRefresh = ({ session }: LoadedSession) => isDueAt(session, now())
 

@@ -1,5 +1,5 @@
-// The versions of a key. Where those of a new one begin is left to chance; from there they count up by one, so that a key that was removed and created
-// anew does not meet a version that it had before.
+// The versions of a key count up by one. Where those of a new key begin is left to chance, so that one that was removed and
+// created anew does not meet a version that it had before.
 
 import { randomInt } from 'node:crypto'
 

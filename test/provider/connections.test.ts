@@ -3,10 +3,11 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { before, type TestContext, test } from 'node:test'
 import tls from 'node:tls'
+import { createBoundedFetch } from '../../src/provider/calls/bounded-fetch.ts'
 import { planNamedProvider } from '../../src/provider/make-plan.ts'
 import { createProvider, type Provider } from '../../src/provider/provider.ts'
 import { filesOf, makeAuthority, makeCertificate } from '../forward/certificates.ts'
@@ -197,4 +198,19 @@ test('nothing is left open after a sign-in, whether it succeeded or not', async 
   await signIn(provider, 'li')
   await assert.rejects(signIn(provider, 'bad'))
   for (const { socket } of server.calls) if (!socket.destroyed) await once(socket, 'close')
+})
+
+test('a provider that says nothing while a connection is being secured keeps none of ours open', async t => {
+  const silent = createTcpServer().listen(0, '127.0.0.1')
+  t.after(() => silent.close())
+  await once(silent, 'listening')
+  const closed: Promise<unknown>[] = []
+  silent.on('connection', socket => closed.push(once(socket.on('error', () => {}).resume(), 'close')))
+  const calls = createBoundedFetch(100)
+  t.after(() => calls.close())
+  const { port } = silent.address() as AddressInfo
+  const call = () => calls.fetch(`https://127.0.0.1:${port}/token`, { method: 'POST', body: 'code=1' })
+  for (const { status } of await Promise.allSettled([call(), call(), call()])) assert.equal(status, 'rejected')
+  assert.equal(closed.length, 3)
+  await Promise.all(closed)
 })

@@ -56,8 +56,8 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.equal(found.version, version)
     })
 
-    test('where an entry can be read without waiting, it is the same one', async () => {
-      if (!store.readAtOnce) return
+    test('where an entry can be read without waiting, it is the same one', async t => {
+      if (!store.readAtOnce) return t.skip('it cannot')
       assert.equal(store.readAtOnce('k'), undefined)
       await store.create('k', shortLived('a', ['session']))
       const { key, version, expiresAt, value } = await stored('k')

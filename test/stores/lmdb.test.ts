@@ -216,6 +216,32 @@ test('after a look at the generation that failed, nothing is held that was prove
   assert.equal(proofs.holds('k', 2), true)
 })
 
+test('one look serves the requests of a turn, and otherwise the callback that it is made in', async () => {
+  let looks = 0
+  const readGeneration = () => ++looks
+  const proofs = createProofs({ readGeneration, lookUp: () => ({ version: 1, expiresAt: 2 }), now: () => 1 })
+  const looksFor = (times: number) => {
+    const before = looks
+    for (let n = 0; n < times; n++) assert.ok(proofs.holds('k', 1))
+    return looks - before
+  }
+  const nextTick = () => new Promise<void>(resolve => process.nextTick(resolve))
+  assert.equal(looksFor(3), 1)
+  await nextTick()
+  assert.equal(looksFor(1), 1, 'the next callback looks for itself')
+  proofs.beginTurn()
+  assert.equal(looksFor(1), 1, 'a request does not rely on what was seen before it')
+  await nextTick()
+  proofs.beginTurn()
+  assert.equal(looksFor(2), 0)
+  proofs.lookAgain()
+  assert.equal(looksFor(2), 1)
+  await nextTurn()
+  assert.equal(looksFor(1), 1, 'the turn is over')
+  await nextTick()
+  assert.equal(looksFor(1), 1)
+})
+
 test('a damaged record is absent, stands in nobody’s way, and is swept away', async context => {
   const directory = await folderFor(context)
   const files = await openFiles(directory)

@@ -9,14 +9,14 @@ import { turnedAway } from '../admission/turned-away.ts'
 import { challengeFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
 import type { MaybePromise } from '../http/maybe-promise.ts'
-import { errorAnswer, type StatusAnswer, safetyHeaders, tellOfForeign } from '../http/page-answers.ts'
+import { errorAnswer, type OwnAnswer, type StatusAnswer, safetyHeaders, tellOfForeign } from '../http/page-answers.ts'
 import { isForeignSocket, type Visit } from '../http/request.ts'
 import { commonHeaders, withRequestId } from '../http/request-id.ts'
 import { isTrusted } from '../http/trusted-proxies.ts'
 import { whoAsks } from '../http/who-asks.ts'
 import { forwardAuthAudience, type IdentityHeaders } from '../identity/identity-headers.ts'
 
-export type Check = (visit: Visit) => MaybePromise<StatusAnswer | Response>
+export type Check = (visit: Visit) => MaybePromise<OwnAnswer>
 
 const STATUS = { admitted: 200, refused: 403, visitor: 401, limited: 429 } as const
 const NO_IDENTITY: IdentityHeaders = {}

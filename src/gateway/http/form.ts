@@ -31,7 +31,7 @@ async function readMessage(
   onCutOff: () => void,
 ): Promise<URLSearchParams | NoForm> {
   if (request.readableDidRead) return alreadyRead(request)
-  if (!bringsBody(request.headers)) return new URLSearchParams()
+  if (!bringsBody(request)) return new URLSearchParams()
   const deadline = setTimeout(() => {
     onCutOff()
     request.destroy()

@@ -114,8 +114,10 @@ export interface StatusAnswer {
   readonly headers: string[]
 }
 
+export type OwnAnswer = StatusAnswer | Response
+
 /** The end of a sign-in: 302 without the objects of a Response, which take longer than anything else in that answer. */
-export function landingAnswer(
+export function signedInAnswer(
   context: Pick<GatewayContext, 'settings'>,
   { observed }: Pick<Visit, 'observed'>,
   location: string,

@@ -90,9 +90,13 @@ class ArrivedRequest implements ObservedRequest {
   }
 }
 
-/** Without either there is none: it would be the next request. */
-export function bringsBody(headers: IncomingHttpHeaders): boolean {
-  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+/** Of so many names and values Node leaves the rest out of `headers`. */
+const MOST_COUNTED = 2000
+
+/** In HTTP/1.1 what has no length has no body: it would be the next request. */
+export function bringsBody({ headers, rawHeaders, httpVersionMajor }: IncomingMessage): boolean {
+  const hasLength = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+  return hasLength || httpVersionMajor !== 1 || rawHeaders.length >= MOST_COUNTED
 }
 
 /** Scripts cannot follow a redirect to a login page: they are told by a status instead. */

@@ -10,20 +10,18 @@ import { type Attempt, isRemembered, looksLikeState } from '../../session/attemp
 import { sessionCookie } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import { CLEAR_FRAGMENT, clearCookie, FRAGMENT_COOKIE, readCookie } from '../http/cookies.ts'
-import { foreignAnswer, landingAnswer, redirectAnswer, type StatusAnswer, tooMany } from '../http/page-answers.ts'
+import { foreignAnswer, type OwnAnswer, redirectAnswer, signedInAnswer, tooMany } from '../http/page-answers.ts'
 import { isNoPage } from '../http/provenance.ts'
 import type { Visit } from '../http/request.ts'
 import { whoAsks } from '../http/who-asks.ts'
 import { returnPathOf } from './login.ts'
 import { failTrial, finishTrial } from './trial.ts'
 
-type Landing = Response | StatusAnswer
-
 const HOME = '/'
 /** Longer than any real code, short enough for a header. */
 const LONGEST_ERROR = 1024
 
-export async function finishSignIn(context: GatewayContext, visit: Visit): Promise<Landing> {
+export async function finishSignIn(context: GatewayContext, visit: Visit): Promise<OwnAnswer> {
   // Before it is counted: an image or a frame of another site must not use up what the whole office shares.
   if (isNoPage(visit)) return foreignAnswer(context, visit)
   if (!(await context.rateLimit.admits('sign-in', visit))) return tooMany(context, visit)
@@ -84,7 +82,7 @@ async function signInOnce(
   context: GatewayContext,
   visit: Visit,
   answer: AuthorizationAnswer,
-): Promise<Landing | string> {
+): Promise<OwnAnswer | string> {
   const { attempts, providers, cookies } = context
   let asked: Pick<ProviderPlan, 'id'> | undefined
   try {
@@ -137,8 +135,8 @@ async function withSlot(
   context: Pick<GatewayContext, 'report' | 'settings'>,
   visit: Visit,
   provider: Provider,
-  work: (calls: SignInCalls) => Promise<Landing | Failure>,
-): Promise<Landing | Failure> {
+  work: (calls: SignInCalls) => Promise<OwnAnswer | Failure>,
+): Promise<OwnAnswer | Failure> {
   try {
     return await provider.withSlot(work)
   } catch (error) {
@@ -156,7 +154,7 @@ async function signIn(
   calls: SignInCalls,
   { code, state }: AuthorizationAnswer,
   attempt?: Attempt,
-): Promise<Landing | Failure> {
+): Promise<OwnAnswer | Failure> {
   const { verifier, nonce, startedAt } = attempt ?? {}
   const redeemed = calls.redeem({ code, state, verifier, nonce, startedAt })
   const tokens = await orFailure(context, visit, provider, 'token_error', redeemed)
@@ -175,7 +173,7 @@ async function signIn(
   })
   const location = target(context, visit, attempt)
   context.lostCookies.expect(visit, location)
-  return landingAnswer(context, visit, location, [
+  return signedInAnswer(context, visit, location, [
     sessionCookie(context, ticket, loaded),
     clearCookie(context.cookies.returnPath),
     CLEAR_FRAGMENT,

@@ -18,7 +18,7 @@ export interface SlowClients {
 
 interface ClientConnection extends Watched {
   readonly socket: Socket
-  /** The newest one; only its request can still be on its way. */
+  /** The newest that was not over at once; only its request can still be on its way. */
   response: ServerResponse | undefined
   /** Of the newest request, as long as it is under way. */
   observed: ObservedRequest | undefined

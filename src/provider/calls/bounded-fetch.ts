@@ -46,8 +46,9 @@ export interface BoundedCalls {
 
 /** `lookup` can refuse where a name leads, each time that a connection is opened. */
 export function createBoundedFetch(timeoutMs: number, lookup?: LookupFunction): BoundedCalls {
-  // One connector for all, so that a TLS session can be resumed. With HTTP/2, requests of several users could meet.
-  const connect = buildConnector({ ...BRIEF, allowH2: false, ...(lookup && { lookup }) })
+  // One connector for all, so that a TLS session can be resumed. With HTTP/2, requests of several users could meet. It has a
+  // deadline of its own, because undici leaves a socket alone that is still connecting when its client is destroyed.
+  const connect = buildConnector({ timeout: timeoutMs, keepAlive: false, allowH2: false, ...(lookup && { lookup }) })
   const open = new Set<Conversation>()
 
   function converse(): Conversation {
@@ -117,9 +118,6 @@ function retry<T>(error: unknown, { passed }: Deadline, again: () => Promise<T>)
   if (passed || error instanceof MenshenError) throw error
   return again()
 }
-
-/** Our own deadline ends what takes too long, so that nobody stays silent for long enough to be asked whether they are there. */
-const BRIEF = { timeout: 0, keepAlive: false }
 
 /** Made once: undici would make one with its stack for each connection that it closes. */
 const OVER = new Error('the conversation is over')

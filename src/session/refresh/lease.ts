@@ -26,7 +26,7 @@ export function createLeases(store: Store, lifeMs: number, now: () => number, re
   const keyOf = (name: string) => `lease:${name}`
   const releasing = new Map<string, Promise<void>>()
 
-  /** What has expired is absent, and only our own version is replaced: none of a key ever comes again. */
+  /** What has expired is absent, and only our own version is replaced: a key never has the same version twice. */
   async function giveBack(name: string, version: number): Promise<void> {
     try {
       await store.replace(keyOf(name), { value: NOTHING, expiresAt: now(), labels: [] }, version)

@@ -14,7 +14,7 @@ const OPTIONS = {
   overlappingSync: false,
   // Batches of a whole event turn carry a promise of their own, whose rejection nobody could catch.
   eventTurnBatching: false,
-  // How many changes of pages start a write before the event turn is over. With the usual 5, a single session does that, and
+  // How many changes start a write before the event turn is over. With the usual 5, a single session does that, and
   // each of those that arrive together is flushed for itself.
   txnStartThreshold: 2000,
   // How many free pages LMDB keeps in memory. Each write looks through them and puts those it changed back on the disk: with

@@ -8,7 +8,7 @@ import type { LmdbFiles } from './lmdb-files.ts'
 import { readGeneration } from './lmdb-generation.ts'
 import { createProofs, type Proofs } from './lmdb-proofs.ts'
 
-export interface LmdbReader extends Pick<Proofs, 'holds' | 'lookAgain'> {
+export interface LmdbReader extends Pick<Proofs, 'beginTurn' | 'holds' | 'lookAgain'> {
   /** What `look` finds, seeing what all processes have done up to now. */
   latest<Result>(look: () => Result): Result
   /** For a `look`: the record, expired or not. */
@@ -18,7 +18,7 @@ export interface LmdbReader extends Pick<Proofs, 'holds' | 'lookAgain'> {
   isLiving(entry: Entry): boolean
   /** The latest of it, if it has not expired. */
   living(key: string): Stored | undefined
-  /** The same without labels, as of the beginning of this turn. */
+  /** The same without labels, as of the look that still serves. */
   livingValue(key: string): StoredValue | undefined
 }
 
@@ -69,7 +69,7 @@ export function createLmdbReader({ files, now, closing }: ReaderOptions): LmdbRe
 
   function livingValue(key: string): StoredValue | undefined {
     return reading(() => {
-      proofs.beginTurn()
+      proofs.look()
       const found = records.getEntry(key)
       const value = found && valueIn(found.value)
       const expiresAt = value ? expiryOf(found.value) : 0
@@ -107,6 +107,7 @@ export function createLmdbReader({ files, now, closing }: ReaderOptions): LmdbRe
     living: key => latest(() => findLiving(key)),
     livingValue,
     holds,
+    beginTurn: proofs.beginTurn,
     lookAgain: proofs.lookAgain,
   }
 }

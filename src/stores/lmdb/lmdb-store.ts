@@ -49,6 +49,7 @@ export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Lmd
 
     readAtOnce: reader.livingValue,
 
+    beginTurn: reader.beginTurn,
     holds: reader.holds,
 
     async replace(key, entry, version) {
