@@ -11,7 +11,7 @@ import { newSession, toEntry } from '../../src/session/session-record.ts'
 import { newTicket, recordKey } from '../../src/session/ticket.ts'
 import { Secret } from '../../src/settings/secret.ts'
 import { packEntry } from '../../src/stores/entry-bytes.ts'
-import { firstVersion } from '../../src/stores/first-version.ts'
+import { nextVersion } from '../../src/stores/first-version.ts'
 import { openFiles } from '../../src/stores/lmdb/lmdb-files.ts'
 import { updateIndexes } from '../../src/stores/lmdb/lmdb-indexes.ts'
 import { openLmdbStore } from '../../src/stores/lmdb/lmdb-store.ts'
@@ -54,7 +54,7 @@ function writeAll(total: number, make: (number: number) => { key: string; entry:
     files.root.transactionSync(() => {
       for (let number = from; number < Math.min(from + AT_ONCE, total); number++) {
         const { key, entry } = make(number)
-        files.records.put(key, packEntry(entry), firstVersion() + 1)
+        files.records.put(key, packEntry(entry), nextVersion(undefined))
         updateIndexes(files, key, undefined, entry)
       }
     })
