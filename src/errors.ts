@@ -1,13 +1,17 @@
 // Every error code of Menshen: those that operators see, with their sentence, and those that the login page explains to users.
+import type { Phrase } from './phrases.ts'
 
 /** Broken, not absent: thrown when something outside failed. Decide by `code`; the message is for people. */
 export class MenshenError extends Error {
   readonly code: ErrorCode
+  /** The same sentence for people who read another language than the log's, where there is one. */
+  readonly phrase: Phrase | undefined
 
-  constructor(code: ErrorCode, message: string, cause?: unknown) {
+  constructor(code: ErrorCode, message: string, cause?: unknown, phrase?: Phrase) {
     super(message, cause === undefined ? undefined : { cause })
     this.name = 'MenshenError'
     this.code = code
+    this.phrase = phrase
   }
 }
 

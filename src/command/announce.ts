@@ -1,6 +1,7 @@
 // What the start says: to the log, and in plain words to the person who typed the command.
 import type { Report } from '../events.ts'
 import { developmentNote } from '../library/development.ts'
+import { phraseIn } from '../phrases.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import { planProviders } from '../provider/providers.ts'
 import { adviceFor } from '../settings/advice.ts'
@@ -34,7 +35,8 @@ export function announce(report: Report, announcement: Announcement): void {
     report('misspelt_setting', { setting: name, remedy: likely ? `did you mean ${likely}?` : 'see docs/settings.md' })
   const missing = planProviders(config, settings).flatMap(plan => plan.missing)
   if (missing.length > 0) report('settings_missing', { missing, remedy: remedyForMissing(settings) })
-  for (const { code, remedy } of adviceFor(settings, planProviders(config, settings))) report(code, { remedy })
+  for (const { code, remedy } of adviceFor(settings, planProviders(config, settings)))
+    report(code, { remedy: phraseIn('en', remedy) })
   if (isWelcomed) process.stdout.write(welcome(facts, users))
 }
 

@@ -5,6 +5,7 @@ import { type Finding, failure, good, runProbes } from '../observe/doctor/findin
 import type { Mapping } from '../observe/doctor/mapping.ts'
 import { misspeltFinding } from '../observe/doctor/settings-probes.ts'
 import { storeProbes } from '../observe/doctor/store-probes.ts'
+import { type OperatorLanguage, phrase, quoted } from '../phrases.ts'
 import { findConfigFile } from '../settings/config/load-config.ts'
 import { findMisspelt } from '../settings/misspelt.ts'
 import { type Environment, readSettings, type Settings } from '../settings/read.ts'
@@ -15,6 +16,7 @@ import type { Paint } from './terminal/colours.ts'
 import { trySignIn } from './trial-sign-in.ts'
 import { readCommandArguments, refuseArgument } from './usage/command-arguments.ts'
 import { COMMANDS } from './usage/command-table.ts'
+import { operatorLanguage } from './usage/operator-language.ts'
 
 export interface DoctorRun {
   readonly environment: Environment
@@ -23,7 +25,6 @@ export interface DoctorRun {
 }
 
 const STORE_DEADLINE_MS = 15_000
-const NOBODY_CAME = 'nobody has signed in'
 
 /** What goes to stdout, and whether all is well. */
 export async function runDoctorCommand(
@@ -32,34 +33,44 @@ export async function runDoctorCommand(
 ): Promise<{ text: string; ok: boolean }> {
   const { values, positionals } = readCommandArguments(args, COMMANDS.doctor)
   const { json, show, 'sign-in': signIn } = values
+  const language = operatorLanguage(values.language, run.environment, COMMANDS.doctor)
   if (positionals[0] !== undefined) throw refuseArgument(positionals[0], COMMANDS.doctor)
-  if (signIn) return runTrial(run, json, show)
+  if (signIn) return runTrial(run, { json, show, language })
   const findings = await diagnose(run)
-  const text = json ? toJson(findings) : findingLines(findings, run.paint)
+  const text = json ? toJson(findings, language) : findingLines(findings, run.paint, language)
   return { text, ok: findings.every(({ level }) => level !== 'failure') }
 }
 
+interface TrialChoices {
+  readonly json: boolean
+  readonly show: boolean
+  readonly language: OperatorLanguage
+}
+
 /** With `--json` the address goes to stderr: stdout is for the document. */
-async function runTrial(run: DoctorRun, json: boolean, show: boolean): Promise<{ text: string; ok: boolean }> {
+async function runTrial(
+  run: DoctorRun,
+  { json, show, language }: TrialChoices,
+): Promise<{ text: string; ok: boolean }> {
   const out = json ? process.stderr : process.stdout
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
   const { value: mapping, problems } = await attempt('sign-in', async () => {
     const config = await loadConfig(run.environment)
     const examined = prepare(run.environment, run.now, { settings: readSettings(run.environment), config })
-    return trySignIn(examined, { show, tell: text => out.write(text), signal: stop.signal })
+    return trySignIn(examined, { show, language, tell: text => out.write(text), signal: stop.signal })
   })
   const findings = problems.length > 0 ? problems : [trialFinding(mapping)]
   const ok = findings.every(({ level }) => level === 'good')
-  if (json) return { text: toJson(findings, { signIn: mapping ?? null }), ok }
-  return { text: mapping ? mappingLines(mapping) : findingLines(findings, run.paint), ok }
+  if (json) return { text: toJson(findings, language, { signIn: mapping ?? null }), ok }
+  return { text: mapping ? mappingLines(mapping, language) : findingLines(findings, run.paint, language), ok }
 }
 
 function trialFinding(mapping: Mapping | undefined): Finding {
-  if (!mapping)
-    return failure('sign-in', NOBODY_CAME, 'Open the address in a browser on any machine that reaches BASE_URL.')
-  if (mapping.problem === undefined) return good('sign-in', `this user would be signed in, as ${mapping.role}`)
-  return failure('sign-in', mapping.problem, 'docs/providers.md says how fields are found.')
+  if (!mapping) return failure('sign-in', phrase('nobody_signed_in'), phrase('open_address'))
+  const { problem, role = '' } = mapping
+  if (problem === undefined) return good('sign-in', phrase('would_be_signed_in', { role }))
+  return failure('sign-in', quoted(problem), phrase('see_providers_page'))
 }
 
 /** With settings that cannot be used, every problem of theirs, and whatever can be looked at in spite of it. */
@@ -86,15 +97,16 @@ async function attempt<T>(name: string, work: () => Promise<T>): Promise<Attempt
     return { value: await work(), problems: [] }
   } catch (error) {
     if (!(error instanceof MenshenError)) throw error
+    if (error.phrase) return { problems: [failure(name, error.phrase, phrase('correct_it'))] }
     // One sentence a line, each with what is expected.
-    const problems = error.message.split('\n').map(sentence => failure(name, sentence, 'Correct it as it says.'))
+    const problems = error.message.split('\n').map(sentence => failure(name, quoted(sentence), phrase('correct_it')))
     return { problems }
   }
 }
 
 function configuration({ CONFIG }: Environment): Finding {
   const file = findConfigFile(process.cwd(), CONFIG || undefined)
-  return good('configuration', file ? `${file} can be used` : 'no file, and none is needed')
+  return good('configuration', file ? phrase('config_usable', { file }) : phrase('config_none'))
 }
 
 function prepare(environment: Environment, now: () => number, given: Given): Examined {

@@ -1,35 +1,40 @@
 // How the doctor's findings look: one line each on a terminal or in a file, or one document for programs.
 import { safeText } from '../observe/audit/safe-text.ts'
 import type { Finding } from '../observe/doctor/finding.ts'
+import { checkLabel, type OperatorLanguage, type Phrase, phrase, phraseIn } from '../phrases.ts'
 import type { Paint } from './terminal/colours.ts'
 
 const MARKS = { good: '✔', warning: '!', failure: '✖' } as const
 const COLOURS = { good: 'green', warning: 'yellow', failure: 'red' } as const
 
-export function findingLines(findings: readonly Finding[], paint: Paint): string {
-  const lines = findings.map(finding => `${findingLine(finding, paint)}\n`)
-  return `${lines.join('')}${summary(findings)}\n`
+export function findingLines(findings: readonly Finding[], paint: Paint, language: OperatorLanguage): string {
+  const lines = findings.map(finding => `${findingLine(finding, paint, language)}\n`)
+  return `${lines.join('')}${phraseIn(language, summary(findings))}\n`
 }
 
-function findingLine({ name, level, seen, remedy }: Finding, paint: Paint): string {
+function findingLine({ name, level, seen, remedy }: Finding, paint: Paint, language: OperatorLanguage): string {
+  const said = (given: Phrase) => phraseIn(language, given)
+  const label = checkLabel(name, code => said({ code, values: {} }))
+  // In English a check is called by its name, which is the one that `--json` has.
+  const what = language === 'en' ? name : label
   // One line a probe, whatever somebody has answered.
-  const line = `${name}: ${seen}${remedy && ` → ${remedy}`}`.replace(/[\r\n]+/g, ' ')
-  return `${paint(COLOURS[level], MARKS[level])} ${safeText(line)}`
+  const line = said(phrase('finding_line', { what, seen })).concat(remedy ? ` → ${said(remedy)}` : '')
+  return `${paint(COLOURS[level], MARKS[level])} ${safeText(line.replace(/[\r\n]+/g, ' '))}`
 }
 
-function summary(findings: readonly Finding[]): string {
+function summary(findings: readonly Finding[]): Phrase {
   const count = (level: Finding['level']) => findings.filter(finding => finding.level === level).length
-  return `${count('good')} good, ${count('warning')} warnings, ${count('failure')} failures`
+  return phrase('findings_count', { good: count('good'), warnings: count('warning'), failures: count('failure') })
 }
 
-/** `ok` is whether it stands in the way: a warning does not. */
-export function toJson(findings: readonly Finding[], more: object = {}): string {
+/** `ok` is whether it stands in the way: a warning does not. Names are the same in every language. */
+export function toJson(findings: readonly Finding[], language: OperatorLanguage, more: object = {}): string {
   const checks = findings.map(({ name, level, seen, remedy }) => ({
     name,
     ok: level !== 'failure',
     level,
-    seen,
-    remedy,
+    seen: phraseIn(language, seen),
+    remedy: remedy ? phraseIn(language, remedy) : '',
   }))
   return `${JSON.stringify({ checks, ...more }, null, 2)}\n`
 }

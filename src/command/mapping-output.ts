@@ -1,22 +1,27 @@
 // How the result of a trial sign-in looks on a terminal.
 import type { Mapping } from '../observe/doctor/mapping.ts'
+import { type OperatorLanguage, type Phrase, phrase, phraseIn } from '../phrases.ts'
 import { terminalLines } from './terminal/terminal-lines.ts'
 
-export function mappingLines({ provider, came, fields, role, groups, problem }: Mapping): string {
+export function mappingLines(mapping: Mapping, language: OperatorLanguage): string {
+  const { provider, came, fields, role, groups, problem } = mapping
+  const said = (given: Phrase) => phraseIn(language, given)
   const lines = [
-    ...(came.length > 0 ? [`What came from the provider (${provider}):`] : []),
+    ...(came.length > 0 ? [said(phrase('mapping_came', { provider }))] : []),
     ...came.map(({ source, name, type, value }) => `  ${source.padEnd(12)} ${name}: ${value ?? type}`),
-    ...(fields.length > 0 ? ['How our fields were filled:'] : []),
-    ...fields.map(fieldLine),
-    ...(role === undefined ? [] : [`The role is ${role}; the groups are ${groups?.join(', ') || 'none'}.`]),
-    ...(problem === undefined ? ['This user would be signed in.'] : [`Nobody would be signed in: ${problem}.`]),
+    ...(fields.length > 0 ? [said(phrase('mapping_filled'))] : []),
+    ...fields.map(field => `  ${field.field.padEnd(12)} ${said(filling(field))}`),
+    ...(role === undefined
+      ? []
+      : [said(phrase('mapping_role', { role, groups: groups?.join(', ') || phrase('mapping_none') }))]),
+    said(problem === undefined ? phrase('mapping_admitted') : phrase('mapping_refused', { problem })),
   ]
   // The provider wrote much of it.
   return terminalLines(lines.map(line => line.replace(/[\r\n]+/g, ' ')).join('\n'))
 }
 
-function fieldLine({ field, source, place, value }: Mapping['fields'][number]): string {
-  const name = field.padEnd(12)
-  if (source === undefined) return `  ${name} stays empty`
-  return `  ${name} from ${place} of ${source}${value === undefined ? '' : `: ${value}`}`
+function filling({ source, place = '', value }: Mapping['fields'][number]): Phrase {
+  if (source === undefined) return phrase('mapping_empty')
+  const from = phrase('mapping_from', { place, source })
+  return value === undefined ? from : phrase('mapping_value', { from, value })
 }

@@ -16,11 +16,13 @@ import type { Mapping } from '../observe/doctor/mapping.ts'
 import { createTrials, TRIAL_SECONDS, type Trials } from '../observe/doctor/trials.ts'
 import { isRunning } from '../observe/doctor/way-in.ts'
 import { OWN_PATHS } from '../own-paths.ts'
+import { type OperatorLanguage, phrase, phraseIn } from '../phrases.ts'
 import { openStore } from '../stores/open-store.ts'
 import { listenAddress, serve } from './serve.ts'
 
 export interface TrialOptions {
   readonly show: boolean
+  readonly language: OperatorLanguage
   /** Says something to whoever waits at the terminal. */
   readonly tell: (text: string) => void
   /** Nobody wants to wait any longer. */
@@ -32,7 +34,7 @@ const LOOK_EVERY_MS = 300
 /** `undefined` if nobody has signed in within ten minutes. */
 export async function trySignIn(
   examined: Examined,
-  { show, tell, signal }: TrialOptions,
+  { show, language, tell, signal }: TrialOptions,
 ): Promise<Mapping | undefined> {
   const { settings, plans, now } = examined
   const missing = plans.flatMap(plan => plan.missing)
@@ -52,8 +54,8 @@ export async function trySignIn(
   for (const { id } of plans) {
     const ticket = await trials.announce({ provider: id, show })
     tickets.push(ticket)
-    const which = plans.length > 1 ? ` (${id})` : ''
-    tell(`Open this address in a browser and sign in; it works once, within ten minutes${which}:\n`)
+    const open = plans.length > 1 ? phrase('open_and_sign_in_at', { provider: id }) : phrase('open_and_sign_in')
+    tell(`${phraseIn(language, open)}\n`)
     tell(`  ${settings.BASE_URL}${OWN_PATHS.doctorSignIn}?ticket=${ticket}\n`)
   }
   // Awaited, because what was opened is closed at the end of this function.

@@ -2,6 +2,7 @@
 // repeating the answer (it can carry tokens and phone numbers).
 import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
+import { phrase, phrasedError } from '../phrases.ts'
 import { atPlace, notAccepted } from '../settings/json-place.ts'
 import type { Answer } from './calls/bounded-fetch.ts'
 import type { ProviderSession } from './oidc/provider-session.ts'
@@ -104,12 +105,12 @@ export function readAccepted({ status, body }: Answer, { at, success }: Expected
       status,
       said,
     )
-  if (body === undefined) throw new MenshenError('provider_answer', 'the answer is not JSON')
+  if (body === undefined) throw phrasedError('provider_answer', phrase('answer_not_json'))
   const wrong = notAccepted(body, success)
   if (wrong !== undefined) throw new RefusalError('provider_answer', `the answer is no success: ${wrong}`, status, said)
   const proper = at === undefined ? body : atPlace(body, at)
   if (typeof proper !== 'object' || proper === null || Array.isArray(proper))
-    throw new MenshenError('provider_answer', `unusable in the answer: ${at ?? 'the whole'}`)
+    throw phrasedError('provider_answer', phrase('answer_unusable', { fields: at ?? phrase('the_whole') }))
   return proper
 }
 
@@ -135,6 +136,6 @@ function read(given: Record<string, unknown>, demanded: readonly string[], isOid
   const oddIdToken = isOidc && idToken === undefined && (given.id_token ?? undefined) !== undefined ? ['id_token'] : []
   const places = new Set([...odd, ...missing, ...oddIdToken])
   if (!result.success || places.size > 0)
-    throw new MenshenError('provider_answer', `unusable in the answer: ${[...places].join(', ')}`)
+    throw phrasedError('provider_answer', phrase('answer_unusable', { fields: [...places].join(', ') }))
   return { ...result.data, id_token: idToken }
 }

@@ -1,6 +1,7 @@
 // What is risky or does not fit together although each setting is right by itself. The start, the console and whoever
 // else gives advice take it from here; the sentence for operators is that of the event.
 import type { EventCode } from '../events.ts'
+import { type Phrase, phrase } from '../phrases.ts'
 import { isLoopback, isProduction, isUnknownEnvironment, portIn } from './deployment.ts'
 import { isSecure, type Settings } from './read.ts'
 
@@ -17,7 +18,7 @@ export type AdviceCode = Extract<
 
 interface Advice {
   readonly code: AdviceCode
-  readonly remedy: string
+  readonly remedy: Phrase
 }
 
 /** How a provider's answers are bound to the browser. */
@@ -34,32 +35,32 @@ const ROWS: readonly AdviceRow[] = [
   {
     code: 'weak_state_check',
     applies: (_settings, checks) => checks.some(({ stateCheck, pkce }) => stateCheck === 'suffix' && !pkce),
-    remedy: 'STATE_CHECK=bound',
+    remedy: phrase('advise_state_check'),
   },
   {
     code: 'https_without_tls',
     applies: settings => isSecure(settings) && !hasTls(settings) && !settings.TRUSTED_PROXIES,
-    remedy: 'TRUSTED_PROXIES with the address of the proxy in front, or TLS_CERT_FILE and TLS_KEY_FILE',
+    remedy: phrase('advise_trusted_proxies'),
   },
   {
     code: 'port_of_proxy',
     applies: settings => listensAtBaseUrl(settings) && !hasTls(settings) && isBehindProxy(settings),
-    remedy: "BASE_URL with the proxy's address, and PORT with another port than that, for example 3000",
+    remedy: phrase('advise_port'),
   },
   {
     code: 'tls_without_https',
     applies: settings => hasTls(settings) && !isSecure(settings),
-    remedy: 'BASE_URL=https://…',
+    remedy: phrase('advise_base_url'),
   },
   {
     code: 'unknown_node_env',
     applies: ({ NODE_ENV }) => isUnknownEnvironment(NODE_ENV),
-    remedy: 'NODE_ENV=production or NODE_ENV=development',
+    remedy: phrase('advise_node_env'),
   },
   {
     code: 'plain_http_allowed',
     applies: settings => isProduction(settings) && settings.ALLOW_PLAIN_HTTP,
-    remedy: 'https addresses, and no ALLOW_PLAIN_HTTP',
+    remedy: phrase('advise_https'),
   },
 ]
 

@@ -7,6 +7,8 @@ export interface Row<T> extends Kind<T> {
   /** What the documentation says in place of a default that depends on other settings. */
   readonly defaultNote?: string
   readonly sentence: string
+  /** The same in Chinese, with the same marks. */
+  readonly sentenceZh: string
   /** Another value in a file counts as soon as it is read anew; all others wait for a restart. */
   readonly reloads?: true
 }

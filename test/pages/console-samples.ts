@@ -15,7 +15,13 @@ export function consoleSamples(words: Words): string[] {
 }
 
 function settingsSample(words: Words): string {
-  const settings = ['3000', '3001'].map(value => ({ name: 'PORT', sentence: 'a `b` [c](d)', value, usual: '3000' }))
+  const settings = ['3000', '3001'].map(value => ({
+    name: 'PORT',
+    sentence: 'a `b` [c](d)',
+    sentenceZh: 'a',
+    value,
+    usual: '3000',
+  }))
   return settingsPage(
     words,
     TOPIC_NAMES.map(topic => ({ topic, settings })),

@@ -23,6 +23,7 @@ import { createLanguages } from '../../src/pages/words/languages.ts'
 import type { Sentences } from '../../src/pages/words/sentences.ts'
 import type { Words } from '../../src/pages/words/words.ts'
 import { zhCN } from '../../src/pages/words/zh-CN/zh-CN.ts'
+import { quoted } from '../../src/phrases.ts'
 import type { AdviceCode } from '../../src/settings/advice.ts'
 import type { Config } from '../../src/settings/config/config-file.ts'
 import { SETTINGS } from '../../src/settings/rows.ts'
@@ -92,7 +93,7 @@ function allPages(words: Words): string[] {
     { key: 'a', expiresAt: NOW, publicPart },
     { key: 'b', expiresAt: NOW },
   ]
-  const finding = (level: 'good' | 'warning' | 'failure') => ({ name: level, level, seen: 'seen', remedy: '' })
+  const finding = (level: 'good' | 'warning' | 'failure') => ({ name: level, level, seen: quoted('seen') })
   const { good, warning, failure } = { good: finding('good'), warning: finding('warning'), failure: finding('failure') }
   const overview = {
     range: 'hour' as const,
@@ -182,8 +183,8 @@ suite('the sentences', () => {
     const tables = /^src\/pages\/words\/zh-CN\/zh-CN(-[a-z]+)?\.ts$/
     /** Providers are called what they are called, and the development provider has a voice of its own. */
     const others = /^src\/(provider\/presets|dev-provider)\//
-    /** Defaults, examples and what a button looks like. */
-    const shown = /^src\/(settings\/(rows|provider-rows|config\/config-file)|events\/common-fields)\.ts$/
+    /** Defaults and examples, and what has both languages in one row. */
+    const shown = /^src\/(phrases|settings\/(\w+-)?rows|settings\/config\/config-file|events\/common-fields)\.ts$/
     const root = new URL('../../', import.meta.url)
     const files = ['src', 'browser'].flatMap(folder =>
       readdirSync(new URL(folder, root), { recursive: true, encoding: 'utf8' }).map(name => `${folder}/${name}`),

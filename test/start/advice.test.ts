@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { suite, type TestContext, test } from 'node:test'
 import { EVENTS } from '../../src/events.ts'
 import { zhCN } from '../../src/pages/words/zh-CN/zh-CN.ts'
+import { phraseIn } from '../../src/phrases.ts'
 import { planProvider } from '../../src/provider/make-plan.ts'
 import { adviceFor } from '../../src/settings/advice.ts'
 import { readSettings } from '../../src/settings/read.ts'
@@ -61,7 +62,7 @@ suite('advice', () => {
       )
       for (const { code, remedy } of advice) {
         assert.equal(EVENTS[code].level, 'warn')
-        assert.ok(remedy.length > 0)
+        assert.ok(phraseIn('en', remedy).length > 0)
         assert.match(zhCN[`advice.${code}`], /\p{Script=Han}.*。$/u)
       }
     })

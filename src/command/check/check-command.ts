@@ -1,10 +1,12 @@
 // `menshen check`: whether the settings and the configuration can be used, for CI and before a restart.
+import { phrase, phraseIn } from '../../phrases.ts'
 import type { Environment } from '../../settings/read.ts'
 import { factLines } from '../announce.ts'
 import type { Paint } from '../terminal/colours.ts'
 import { terminalLines } from '../terminal/terminal-lines.ts'
 import { readCommandArguments, refuseArgument } from '../usage/command-arguments.ts'
 import { COMMANDS } from '../usage/command-table.ts'
+import { operatorLanguage } from '../usage/operator-language.ts'
 import { inspect } from './inspect.ts'
 
 export interface CheckRun {
@@ -22,14 +24,15 @@ interface Outcome {
 }
 
 export async function runCheckCommand(args: readonly string[], run: CheckRun): Promise<Outcome> {
-  const { positionals } = readCommandArguments(args, COMMANDS.check)
+  const { values, positionals } = readCommandArguments(args, COMMANDS.check)
   if (positionals[0] !== undefined) throw refuseArgument(positionals[0], COMMANDS.check)
-  const { problems, misspelt, warnings, facts } = await inspect(run.environment, run.now)
+  const language = operatorLanguage(values.language, run.environment, COMMANDS.check)
+  const { problems, misspelt, warnings, facts } = await inspect(run.environment, run.now, language)
   const marked = (sentences: readonly string[]) => sentences.map(line => `${run.paint('yellow', '!')} ${safe(line)}\n`)
   // A name with a slip may be why something is missing; what is merely risky can wait.
   if (problems.length > 0) return { text: marked(misspelt).join(''), problems: terminalLines(problems.join('\n')) }
   const lines = [
-    `${run.paint('green', '✔')} Everything can be used.\n`,
+    `${run.paint('green', '✔')} ${phraseIn(language, phrase('everything_usable'))}\n`,
     ...(facts ? factLines(facts).map(line => `  ${safe(line)}\n`) : []),
     ...marked([...misspelt, ...warnings]),
   ]

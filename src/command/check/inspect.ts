@@ -2,9 +2,9 @@
 // wrong. Nothing is opened, connected to or written.
 import { checkWhole } from '../../create/configuration.ts'
 import { MenshenError } from '../../errors.ts'
-import { EVENTS } from '../../events.ts'
 import { certificateProbes } from '../../observe/doctor/certificate-probe.ts'
 import { createLanguages } from '../../pages/words/languages.ts'
+import { type OperatorLanguage, type Phrase, phrase, phraseIn } from '../../phrases.ts'
 import { planNamedProvider } from '../../provider/make-plan.ts'
 import { adviceFor } from '../../settings/advice.ts'
 import { findConfigFile, loadConfigFile } from '../../settings/config/load-config.ts'
@@ -27,7 +27,8 @@ export interface Inspection {
 }
 
 /** `given` is the environment without the file .env, which may be what is wrong. */
-export async function inspect(given: Environment, now: () => number): Promise<Inspection> {
+export async function inspect(given: Environment, now: () => number, language: OperatorLanguage): Promise<Inspection> {
+  const said = (given: Phrase) => phraseIn(language, given)
   // A thing that stands in the way of two looks is one thing.
   const problems = new Set<string>()
   const warnings: string[] = []
@@ -37,7 +38,7 @@ export async function inspect(given: Environment, now: () => number): Promise<In
       return await look()
     } catch (error) {
       if (!(error instanceof MenshenError)) throw error
-      for (const sentence of error.message.split('\n')) problems.add(sentence)
+      for (const sentence of error.phrase ? [said(error.phrase)] : error.message.split('\n')) problems.add(sentence)
       return undefined
     }
   }
@@ -59,25 +60,27 @@ export async function inspect(given: Environment, now: () => number): Promise<In
   if (await attempt(() => demandCertificate(settings) ?? true)) await lookAtCertificate()
   for (const plan of inUse?.plans ?? []) await attempt(() => demandClientKey(plan))
   if (isWhole && inUse) {
-    await attempt(() => demandComplete(inUse))
+    for (const missing of missingIn(inUse)) problems.add(said(missing))
     await attempt(() => checkWhole(inUse.settings, config))
   }
 
   async function lookAtCertificate(): Promise<void> {
     for (const probe of certificateProbes({ settings, now }))
       for (const { level, seen, remedy } of await probe.run()) {
-        if (level === 'failure') problems.add(`TLS_CERT_FILE: ${seen}. ${remedy}`)
-        if (level === 'warning') warnings.push(`TLS_CERT_FILE: ${seen}. ${remedy}`)
+        if (level === 'good' || !remedy) continue
+        const sentence = said(phrase('finding_sentence', { name: 'TLS_CERT_FILE', seen, remedy }))
+        if (level === 'failure') problems.add(sentence)
+        else warnings.push(sentence)
       }
   }
 
   if (inUse)
     for (const { code, remedy } of adviceFor(inUse.settings, inUse.plans))
-      warnings.push(`${EVENTS[code].sentence} → ${remedy}`)
+      warnings.push(`${said(phrase(`advice_${code}`))} → ${said(remedy)}`)
   const users = inUse?.isDevelopment ? [] : undefined
   return {
     problems: [...problems],
-    misspelt: findMisspelt(environment).map(misspeltSentence),
+    misspelt: findMisspelt(environment).map(misspelt => said(misspeltPhrase(misspelt))),
     warnings,
     facts:
       inUse &&
@@ -90,13 +93,13 @@ async function load({ CONFIG }: Environment) {
   return { file, config: await loadConfigFile(file) }
 }
 
-function demandComplete({ plans }: ReturnType<typeof settingsInUse>): void {
+function missingIn({ plans }: ReturnType<typeof settingsInUse>): Phrase[] {
   const missing = plans.flatMap(plan => plan.missing)
-  const problems = missing.map(name => `${name} is missing: nobody can sign in without it.`)
-  if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
+  return missing.map(name => phrase('setting_missing', { name }))
 }
 
-function misspeltSentence({ name, likely }: Misspelt): string {
-  const remedy = likely ? `did you mean ${likely}?` : 'docs/settings.md has all names.'
-  return `${printable(name, 100)} is no setting of ours and has no effect; ${remedy}`
+function misspeltPhrase({ name, likely }: Misspelt): Phrase {
+  const one = phrase('no_such_setting', { name: printable(name, 100) })
+  const other = likely ? phrase('did_you_mean_inside', { name: likely }) : phrase('see_settings_page')
+  return phrase('two', { one, other })
 }

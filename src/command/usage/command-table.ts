@@ -24,15 +24,21 @@ export interface CommandRow {
   readonly fails?: string
 }
 
+const LANGUAGE_ROW = {
+  type: 'string',
+  value: 'LANGUAGE',
+  sentence: 'the language of the answer: zh-CN or en; else that of LC_ALL, LC_MESSAGES or LANG',
+} as const
+
 const USER_ROW = { type: 'string', value: 'NAME', sentence: 'only of the user with this name' } as const
 
 export const COMMANDS = {
   check: {
     sentence: 'says whether the settings and the configuration can be used',
-    usage: ['menshen check'],
+    usage: ['menshen check [--language LANGUAGE]'],
     details:
       'Reads the environment, .env, the configuration and the files that they name, and nothing else: it opens no store, no port and no connection, and writes nothing. The same sentences would stop a start.',
-    options: {},
+    options: { language: LANGUAGE_ROW },
     examples: [
       ['menshen check', 'before a restart, or in CI'],
       ['CONFIG=new.config.ts menshen check', 'a configuration that is not in place yet'],
@@ -41,7 +47,7 @@ export const COMMANDS = {
   },
   doctor: {
     sentence: 'looks at everything that a sign-in needs, and says what to do',
-    usage: ['menshen doctor [--json] [--sign-in [--show]]'],
+    usage: ['menshen doctor [--json] [--sign-in [--show]] [--language LANGUAGE]'],
     options: {
       json: { type: 'boolean', default: false, sentence: 'one document on stdout' },
       'sign-in': { type: 'boolean', default: false, sentence: 'try the mapping of a provider with a real sign-in' },
@@ -50,6 +56,7 @@ export const COMMANDS = {
         default: false,
         sentence: 'with --sign-in: show the values too, tokens included',
       },
+      language: LANGUAGE_ROW,
     },
     examples: [
       ['menshen doctor', 'one line a probe: what was seen → what to do'],

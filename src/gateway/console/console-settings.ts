@@ -22,9 +22,10 @@ export async function showSettings(
 
 function shownTopics(settings: Settings): ShownTopic[] {
   const defaults = readSettings({})
-  const shownSetting = ([name, { sentence }]: [Name, Row<unknown>]) => ({
+  const shownSetting = ([name, { sentence, sentenceZh }]: [Name, Row<unknown>]) => ({
     name,
     sentence,
+    sentenceZh,
     value: shown(settings[name]),
     usual: shown(defaults[name]),
   })
@@ -34,7 +35,17 @@ function shownTopics(settings: Settings): ShownTopic[] {
   })
 }
 
+/** Pairs such as those of PROVIDER_VARS, and not a secret. */
+function isPairs(value: unknown): value is Record<string, string> {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
+}
+
 function shown(value: Settings[keyof Settings]): string {
   if (value instanceof Networks) return value.rules.join(', ')
+  if (Array.isArray(value)) return value.map(String).join(', ')
+  if (isPairs(value))
+    return Object.entries(value)
+      .map(pair => pair.join('='))
+      .join(', ')
   return hidePassword(String(value ?? '—'))
 }

@@ -1,6 +1,7 @@
 // How the provider answers a made-up code: it is refused to everybody, and the way it is refused tells whether it knows us,
 // our secret and our redirect address.
 import { MenshenError } from '../../errors.ts'
+import { phrase } from '../../phrases.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
 import { RefusalError } from '../../provider/token-answer.ts'
 import { type Finding, failure, good, warning, whatFailed } from './finding.ts'
@@ -26,52 +27,31 @@ export async function probeClient(
   } catch (error) {
     return error instanceof RefusalError ? judge(what, plan, redirectUri, error) : unusable(what, error)
   }
-  return failure(
-    what,
-    'a made-up code was accepted',
-    'Whoever invents a code would be signed in: do not use this provider.',
-  )
+  return failure(what, phrase('made_up_code_accepted'), phrase('do_not_use_provider'))
 }
 
 function judge(what: string, plan: ProviderPlan, redirectUri: string, { status, said = '' }: RefusalError): Finding {
   const isCompany = plan.kind === 'company_token'
-  const answered = `${status}${said && ` ${said}`}`
+  const answer = `${status}${said && ` ${said}`}`
   const codeRefused = [...CODE_REFUSED, ...plan.refreshEnds, ...(isCompany ? COMPANY_CODE_REFUSED : [])]
   const clientRefused = [...CLIENT_REFUSED, ...(isCompany ? COMPANY_CLIENT_REFUSED : [])]
-  if (codeRefused.includes(said)) return good(what, `known: a made-up code gets ${answered}, as it should`)
+  if (codeRefused.includes(said)) return good(what, phrase('client_known', { answer }))
   if (REDIRECT_REFUSED.includes(said))
     return failure(
       what,
-      `the redirect address is not the registered one (${answered})`,
-      `Register exactly ${redirectUri} at the provider, or correct BASE_URL.`,
+      phrase('redirect_not_registered', { answer }),
+      phrase('register_redirect', { url: redirectUri }),
     )
   if (clientRefused.includes(said) || status === 401)
-    return failure(
-      what,
-      `the provider does not accept the client (${answered})`,
-      'CLIENT_ID or CLIENT_SECRET is wrong, or CLIENT_AUTH is not the way that is registered for this client.',
-    )
+    return failure(what, phrase('client_refused', { answer }), phrase('check_client_credentials'))
   if (NO_SUCH_PLACE.includes(status))
-    return failure(
-      what,
-      `there is no token endpoint (${answered})`,
-      'Check AUTH_URL and the addresses of the provider.',
-    )
-  if (status >= 500)
-    return failure(what, `the token endpoint is out of order (${answered})`, 'Ask whoever runs the provider.')
-  return warning(
-    what,
-    `a made-up code gets ${answered}, which does not tell whether the client is known`,
-    'menshen doctor --sign-in will tell.',
-  )
+    return failure(what, phrase('no_token_endpoint', { answer }), phrase('check_provider_addresses'))
+  if (status >= 500) return failure(what, phrase('token_endpoint_broken', { answer }), phrase('ask_provider_admin'))
+  return warning(what, phrase('code_answer_unclear', { answer }), phrase('sign_in_will_tell'))
 }
 
 function unusable(what: string, error: unknown): Finding {
-  if (!(error instanceof MenshenError))
-    return failure(what, whatFailed(error), 'Check the key or the secret of the client: they could not be used.')
-  const remedy =
-    error.code === 'provider_unreachable'
-      ? 'Check the address, and what stands between here and the provider; a slow one needs a larger PROVIDER_TIMEOUT_MS.'
-      : 'This is no answer of a token endpoint: check AUTH_URL, and what stands between here and the provider.'
-  return failure(what, error.message, remedy)
+  if (!(error instanceof MenshenError)) return failure(what, whatFailed(error), phrase('check_client_key'))
+  const remedy = error.code === 'provider_unreachable' ? phrase('check_way_to_provider') : phrase('no_token_answer')
+  return failure(what, whatFailed(error), remedy)
 }

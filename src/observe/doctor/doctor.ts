@@ -1,5 +1,6 @@
 // The doctor: everything that a sign-in needs, looked at without changing anything. The command and the console show what
 // it finds.
+import { phrase } from '../../phrases.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
 import { deriveKeys } from '../../session/keys/derived-keys.ts'
 import type { Config } from '../../settings/config/config-file.ts'
@@ -57,8 +58,7 @@ export function wayInOptions({ settings, plans, now }: Pick<Examined, 'settings'
 }
 
 function providerProbes({ settings, plans, now, isDevelopment }: Examined, timeoutMs: number): Probe[] {
-  const seen = 'the development provider would be used, with users to click: not for production'
-  if (isDevelopment) return [{ name: 'provider', run: async () => [good('provider', seen)] }]
+  if (isDevelopment) return [{ name: 'provider', run: async () => [good('provider', phrase('development_provider'))] }]
   const options = { settings: { ...settings, PROVIDER_TIMEOUT_MS: timeoutMs }, now }
   return plans.map(plan => providerProbe(plans.length === 1 ? 'provider' : `provider ${plan.id}`, plan, options))
 }

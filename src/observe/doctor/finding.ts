@@ -1,13 +1,14 @@
 // What the probes of the doctor found, and how they are run: all at once, each with a deadline, none able to spoil another.
 import { MenshenError } from '../../errors.ts'
+import { type Phrase, phrase, quoted } from '../../phrases.ts'
 
 export interface Finding {
-  /** What was looked at. */
+  /** What was looked at: the same in every language. */
   readonly name: string
   readonly level: 'good' | 'warning' | 'failure'
-  readonly seen: string
-  /** What to do about it; empty if nothing. */
-  readonly remedy: string
+  readonly seen: Phrase
+  /** What to do about it; absent if nothing. */
+  readonly remedy?: Phrase
 }
 
 export interface Probe {
@@ -15,15 +16,15 @@ export interface Probe {
   run(): Promise<readonly Finding[]>
 }
 
-export function good(name: string, seen: string): Finding {
-  return { name, level: 'good', seen, remedy: '' }
+export function good(name: string, seen: Phrase): Finding {
+  return { name, level: 'good', seen }
 }
 
-export function warning(name: string, seen: string, remedy: string): Finding {
+export function warning(name: string, seen: Phrase, remedy: Phrase): Finding {
   return { name, level: 'warning', seen, remedy }
 }
 
-export function failure(name: string, seen: string, remedy: string): Finding {
+export function failure(name: string, seen: Phrase, remedy: Phrase): Finding {
   return { name, level: 'failure', seen, remedy }
 }
 
@@ -35,25 +36,30 @@ export async function runProbes(probes: readonly Probe[], deadlineMs: number): P
 async function runProbe({ name, run }: Probe, deadlineMs: number): Promise<readonly Finding[]> {
   const late = Promise.withResolvers<readonly Finding[]>()
   const give = () =>
-    late.resolve([failure(name, `no answer within ${deadlineMs} ms`, 'Look at what it waits for, and try again.')])
+    late.resolve([failure(name, phrase('no_answer_within', { ms: deadlineMs }), phrase('look_and_try_again'))])
   const timer = setTimeout(give, deadlineMs)
   try {
     return await Promise.race([run(), late.promise])
   } catch (error) {
-    return [failure(name, whatFailed(error), 'See what stands here, and try again.')]
+    return [failure(name, whatFailed(error), phrase('see_and_try_again'))]
   } finally {
     clearTimeout(timer)
   }
 }
 
 /** Our own sentences say nothing secret; those of others may quote an address with its password. */
-export function whatFailed(error: unknown): string {
-  if (error instanceof MenshenError) return error.message
-  return `it failed unexpectedly (${codeOf(error)})`
+export function whatFailed(error: unknown): Phrase {
+  if (error instanceof MenshenError) return error.phrase ?? quoted(error.message)
+  return phrase('failed_unexpectedly', { code: reasonOf(error) })
+}
+
+/** The code of an error for people. */
+export function reasonOf(error: unknown): Phrase {
+  const { name } = Object(error) as { name?: unknown }
+  return name === 'AbortError' || name === 'TimeoutError' ? phrase('in_no_time') : quoted(codeOf(error))
 }
 
 export function codeOf(error: unknown): string {
   const { code, name } = Object(error) as { code?: unknown; name?: unknown }
-  if (name === 'AbortError' || name === 'TimeoutError') return 'no answer in time'
   return String(typeof code === 'string' ? code : (name ?? 'unknown')).slice(0, 60)
 }

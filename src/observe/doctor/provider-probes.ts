@@ -4,6 +4,7 @@ import { hash, randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { MenshenError } from '../../errors.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
+import { phrase } from '../../phrases.ts'
 import { type BoundedFetch, createBoundedFetch, readAnswer } from '../../provider/calls/bounded-fetch.ts'
 import type { WholeAnswer } from '../../provider/calls/whole-answer.ts'
 import { createMetadata, type Metadata } from '../../provider/oidc/metadata.ts'
@@ -35,9 +36,8 @@ export function providerProbe(name: string, plan: ProviderPlan, options: Options
 }
 
 async function missing(name: string, plan: ProviderPlan): Promise<Finding[]> {
-  const remedy =
-    'Set them in the environment, in .env or in the configuration; docs/providers.md says where they come from.'
-  return [failure(`${name} settings`, `missing: ${plan.missing.join(', ')}`, remedy)]
+  const seen = phrase('provider_settings_missing', { names: plan.missing.join(', ') })
+  return [failure(`${name} settings`, seen, phrase('set_provider_settings'))]
 }
 
 async function probeProvider(name: string, plan: ProviderPlan, { settings, now }: Options): Promise<Finding[]> {
@@ -78,14 +78,14 @@ function asError(error: unknown): Error {
 function noDiscovery(name: string, { issuer = '' }: ProviderPlan, error: Error): Finding {
   const isAway = error instanceof MenshenError && error.code === 'provider_unreachable'
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
-  const remedy = isAway
-    ? 'Check that the provider is running, and what stands between here and it; a slow one needs a larger PROVIDER_TIMEOUT_MS.'
-    : `AUTH_URL (or issuer) has to be the provider's issuer, exactly as it calls itself: look at ${url}.`
+  const remedy = isAway ? phrase('check_provider_running') : phrase('auth_url_is_issuer', { url })
   return failure(`${name} discovery`, whatFailed(error), remedy)
 }
 
 async function discovered({ name, plan }: Visiting, { issuer = '' }: Metadata): Promise<Finding[]> {
-  return plan.kind === 'oidc' ? [good(`${name} discovery`, `it calls itself ${printable(issuer, 200)}`)] : []
+  return plan.kind === 'oidc'
+    ? [good(`${name} discovery`, phrase('calls_itself', { issuer: printable(issuer, 200) }))]
+    : []
 }
 
 const keySet = z.object({
@@ -97,13 +97,13 @@ const keySet = z.object({
 
 async function probeKeys({ name, fetch }: Visiting, { endpoints }: Metadata): Promise<Finding[]> {
   const what = `${name} keys`
-  const remedy = 'Check JWKS_URL, or ask whoever runs the provider.'
+  const remedy = phrase('check_jwks_url')
   if (!endpoints.jwks) return []
   try {
     const { status, body } = await readAnswer(await fetch(endpoints.jwks))
     const { success, data } = keySet.safeParse(body)
-    if (status !== 200 || !success) return [failure(what, `no usable keys are published (status ${status})`, remedy)]
-    return [good(what, `${data.keys.length} published`)]
+    if (status !== 200 || !success) return [failure(what, phrase('no_usable_keys', { status }), remedy)]
+    return [good(what, phrase('keys_published', { count: data.keys.length }))]
   } catch (error) {
     return [failure(what, whatFailed(error), remedy)]
   }
@@ -129,8 +129,8 @@ async function askAuthorization({ name, plan, provider, fetch, redirectUri, now 
     const response = await fetch(await provider.authorizationUrl(sent), { headers: { accept: 'text/html' } })
     return [judgeRedirect(what, redirectUri, response), ...judgeClock(`${name} clock`, response, now())]
   } catch (error) {
-    const remedy = `A browser goes there to sign in; check that it can, and that ${redirectUri} is registered.`
-    return [warning(what, `the sign-in page could not be seen: ${whatFailed(error)}`, remedy)]
+    const seen = phrase('sign_in_page_unseen', { reason: whatFailed(error) })
+    return [warning(what, seen, phrase('browser_goes_there', { url: redirectUri }))]
   }
 }
 
@@ -145,29 +145,27 @@ function judgeRedirect(what: string, redirectUri: string, { status, headers }: W
   const isBack = location.startsWith(redirectUri) && URL.canParse(location)
   const error = isBack ? new URL(location).searchParams.get('error') : null
   if (error !== null) {
-    const seen = `${redirectUri} is accepted, but the provider comes back with ${printable(error)}`
-    if (CLIENT_ERRORS.includes(error))
-      return failure(what, seen, 'Check CLIENT_ID, and what the client is allowed there.')
-    if (/_required$/.test(error)) return good(what, `${redirectUri} is accepted`)
-    return warning(what, seen, 'Check SCOPE, authorizationParams, and the registration of the client.')
+    const seen = phrase('accepted_but_error', { url: redirectUri, error: printable(error) })
+    if (CLIENT_ERRORS.includes(error)) return failure(what, seen, phrase('check_client_id_allowed'))
+    if (/_required$/.test(error)) return good(what, phrase('redirect_accepted', { url: redirectUri }))
+    return warning(what, seen, phrase('check_scope_and_registration'))
   }
-  if (status >= 500)
-    return failure(what, `the sign-in page is out of order (status ${status})`, 'Ask whoever runs the provider.')
+  if (status >= 500) return failure(what, phrase('sign_in_page_broken', { status }), phrase('ask_provider_admin'))
   if (status >= 400)
     return failure(
       what,
-      `the provider answers ${status} to ${redirectUri}`,
-      `Register exactly ${redirectUri} at the provider; check CLIENT_ID and SCOPE.`,
+      phrase('redirect_answered', { status, url: redirectUri }),
+      phrase('register_redirect_and_check', { url: redirectUri }),
     )
-  return good(what, `${redirectUri} is accepted, as far as can be seen without signing in`)
+  return good(what, phrase('redirect_accepted_so_far', { url: redirectUri }))
 }
 
 function judgeClock(what: string, { headers }: WholeAnswer, now: number): Finding[] {
   const theirs = Date.parse(headers.get('date') ?? '')
   if (Number.isNaN(theirs)) return []
   const apart = Math.abs(theirs - now)
-  const seen = `${Math.round(apart / 1000)} s from the provider's`
-  const remedy = 'Set the time of this machine by NTP; if it is right, the provider has to set its own.'
+  const seen = phrase('clock_apart', { seconds: Math.round(apart / 1000) })
+  const remedy = phrase('set_clocks')
   if (apart > CLOCK_FAILURE_MS) return [failure(what, seen, remedy)]
   return [apart > CLOCK_WARNING_MS ? warning(what, seen, remedy) : good(what, seen)]
 }

@@ -4,9 +4,10 @@ import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
 import { connect as connectPlain, isIP, type Socket } from 'node:net'
 import { connect as connectSecure, type DetailedPeerCertificate, type TLSSocket } from 'node:tls'
+import { type Phrase, phrase } from '../../phrases.ts'
 import { portIn } from '../../settings/deployment.ts'
 import { printable } from '../../settings/json-place.ts'
-import { codeOf, type Finding, failure, good, warning } from './finding.ts'
+import { codeOf, type Finding, failure, good, reasonOf, warning } from './finding.ts'
 
 export const DAY_MS = 24 * 3_600_000
 /** Within so many days before its end, a certificate should be renewed. */
@@ -24,9 +25,10 @@ export interface Reach {
 export async function probeOrigin(name: string, origin: string, reach: Reach): Promise<Finding[]> {
   const host = new URL(origin).hostname.replace(/^\[|\]$/g, '')
   const found = await lookup(host, { all: true }).catch(() => [])
-  const remedy = 'Check the spelling of the address, and the name servers of this machine.'
-  if (found.length === 0) return [failure(`${name} dns`, `${host} has no address`, remedy)]
-  const resolved = good(`${name} dns`, `${host} is ${found.map(({ address }) => address).join(', ')}`)
+  if (found.length === 0)
+    return [failure(`${name} dns`, phrase('has_no_address', { host }), phrase('check_spelling_and_dns'))]
+  const addresses = found.map(({ address }) => address).join(', ')
+  const resolved = good(`${name} dns`, phrase('resolves_to', { host, addresses }))
   const isSecure = origin.startsWith('https:')
   return [resolved, isSecure ? await probeTls(name, host, origin, reach) : await probePlain(name, host, origin, reach)]
 }
@@ -37,7 +39,7 @@ async function probePlain(name: string, host: string, origin: string, reach: Rea
   try {
     const socket = await opened(connectPlain({ host, port }), 'connect', reach.timeoutMs)
     socket.destroy()
-    return good(what, `${host}:${port} accepts connections`)
+    return good(what, phrase('accepts_connections', { place: `${host}:${port}` }))
   } catch (error) {
     return unreachable(what, `${host}:${port}`, error)
   }
@@ -73,16 +75,18 @@ async function opened<S extends Socket>(socket: S, event: string, timeoutMs: num
 
 function judgeCertificate(what: string, socket: TLSSocket, now: number): Finding {
   const { days, subject, issuer } = firstToExpire(socket.getPeerCertificate(true), now)
-  const seen = `${socket.getProtocol()}, certificate by ${issuer}, ${days < 0 ? `expired ${-days}` : `valid for ${days} more`} days`
+  const protocol = String(socket.getProtocol())
+  const seen =
+    days < 0
+      ? phrase('tls_expired', { protocol, issuer, days: -days })
+      : phrase('tls_valid', { protocol, issuer, days })
   if (!socket.authorized)
     return failure(
       what,
-      `${seen}; it is not accepted (${String(socket.authorizationError)})`,
-      'Have the server send a good certificate with its whole chain; a private authority is added by NODE_EXTRA_CA_CERTS (for upstreams UPSTREAM_CA_FILE).',
+      phrase('tls_not_accepted', { certificate: seen, code: String(socket.authorizationError) }),
+      phrase('send_whole_chain'),
     )
-  return days < RENEW_DAYS
-    ? warning(what, seen, `Have the certificate of ${subject} renewed in time.`)
-    : good(what, seen)
+  return days < RENEW_DAYS ? warning(what, seen, phrase('renew_their_certificate', { subject })) : good(what, seen)
 }
 
 /** A chain ends with the first of its certificates. */
@@ -95,20 +99,20 @@ function firstToExpire(leaf: DetailedPeerCertificate, now: number) {
   const { O, CN } = leaf.issuer ?? {}
   return {
     days: Math.floor(((first?.end ?? now) - now) / DAY_MS),
-    subject: printable(String(first?.subject?.CN ?? 'the server')),
-    issuer: printable(String(O ?? CN ?? 'an unknown authority')),
+    subject: first?.subject?.CN === undefined ? phrase('the_server') : printable(String(first.subject.CN)),
+    issuer: (O ?? CN) === undefined ? phrase('unknown_authority') : printable(String(O ?? CN)),
   }
 }
 
 function unreachable(what: string, where: string, error: unknown): Finding {
-  const code = codeOf(error)
-  return failure(what, `no connection to ${where} (${code})`, remedyFor(code))
+  const seen = phrase('no_connection', { place: where, code: reasonOf(error) })
+  return failure(what, seen, remedyFor(codeOf(error)))
 }
 
 const TLS_FAULTS = ['EPROTO', 'ECONNRESET', 'ERR_SSL_WRONG_VERSION_NUMBER']
 
-function remedyFor(code: string): string {
-  if (code === 'ECONNREFUSED') return 'Nothing listens there: check the address and the port, and that it is running.'
-  if (TLS_FAULTS.includes(code)) return 'It may not speak https there: check the scheme and the port of the address.'
-  return 'Check the address, the firewall, and that it is running.'
+function remedyFor(code: string): Phrase {
+  if (code === 'ECONNREFUSED') return phrase('nothing_listens')
+  if (TLS_FAULTS.includes(code)) return phrase('may_not_speak_https')
+  return phrase('check_address_and_firewall')
 }

@@ -1,4 +1,5 @@
 // What became of the last reload, for the console.
+import { phrase } from '../../phrases.ts'
 import { type Finding, good, warning } from './finding.ts'
 
 /** Times are milliseconds since 1970. */
@@ -16,9 +17,9 @@ export function reloadFindings({ reloadedAt, refused }: ReloadStatus): Finding[]
     return [
       warning(
         'reload',
-        `the files are not what runs: refused ${timeOf(refused.at)}, ${refused.file}: ${refused.detail}`,
-        'Correct the file. It is read again as soon as it changes.',
+        phrase('reload_refused', { time: timeOf(refused.at), file: refused.file, detail: refused.detail }),
+        phrase('correct_file'),
       ),
     ]
-  return reloadedAt === undefined ? [] : [good('reload', `the files were read anew ${timeOf(reloadedAt)}`)]
+  return reloadedAt === undefined ? [] : [good('reload', phrase('reloaded', { time: timeOf(reloadedAt) }))]
 }

@@ -1,5 +1,5 @@
 // What can be said of the settings by themselves: what is risky, misspelt or contradicts itself, and which cookies they mean.
-import { EVENTS } from '../../events.ts'
+import { phrase, quoted } from '../../phrases.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
 import { secretProblem } from '../../session/keys/derived-keys.ts'
 import { adviceFor } from '../../settings/advice.ts'
@@ -19,33 +19,28 @@ export function settingsFindings(
 ): Finding[] {
   const secret = secretProblem(settings, plans[0])
   const found = [
-    ...(secret ? [failure('settings', secret, 'Set SECRET or SECRET_FILE.')] : []),
+    ...(secret ? [failure('settings', quoted(secret), phrase('set_secret'))] : []),
     ...misspelt.map(misspeltFinding),
-    ...adviceFor(settings, plans).map(({ code, remedy }) => warning('settings', EVENTS[code].sentence, remedy)),
+    ...adviceFor(settings, plans).map(({ code, remedy }) => warning('settings', phrase(`advice_${code}`), remedy)),
   ]
-  return found.length > 0 ? found : [good('settings', 'all of them can be used, and fit together')]
+  return found.length > 0 ? found : [good('settings', phrase('settings_good'))]
 }
 
 export function misspeltFinding({ name, likely }: Misspelt): Finding {
-  const remedy = likely ? `Did you mean ${likely}?` : 'docs/settings.md has all names.'
-  return warning('settings', `${printable(name, 100)} is no setting of ours and has no effect`, remedy)
+  const remedy = likely ? phrase('did_you_mean', { name: likely }) : phrase('see_settings_page')
+  return warning('settings', phrase('no_such_setting', { name: printable(name, 100) }), remedy)
 }
 
 export function cookieFinding(settings: Settings): Finding {
-  const { BASE_URL } = settings
-  if (isSecure(settings)) return good('cookies', `__Host- and Secure, for ${BASE_URL} alone`)
-  const plain = `without Secure, because ${BASE_URL} is plain http`
-  if (isLoopback(BASE_URL)) return good('cookies', `${plain}; it does not leave this machine`)
-  return warning(
-    'cookies',
-    `${plain}: they can be read on the way`,
-    'BASE_URL=https://…, with TLS_CERT_FILE or a proxy in front.',
-  )
+  const { BASE_URL: url } = settings
+  if (isSecure(settings)) return good('cookies', phrase('cookies_secure', { url }))
+  if (isLoopback(url)) return good('cookies', phrase('cookies_loopback', { url }))
+  return warning('cookies', phrase('cookies_plain', { url }), phrase('use_https'))
 }
 
 export function timeFinding(now: number): Finding {
-  const seen = new Date(now).toISOString()
+  const time = new Date(now).toISOString()
   return now < EARLIEST
-    ? failure('time', `${seen}: the clock was never set`, 'Set the time of this machine by NTP.')
-    : good('time', seen)
+    ? failure('time', phrase('clock_never_set', { time }), phrase('set_time_by_ntp'))
+    : good('time', quoted(time))
 }

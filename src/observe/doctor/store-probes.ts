@@ -3,13 +3,14 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
+import { type Phrase, phrase, quoted } from '../../phrases.ts'
 import { isProduction } from '../../settings/deployment.ts'
 import { printable } from '../../settings/json-place.ts'
 import type { Settings } from '../../settings/read.ts'
 import { hidePassword } from '../../settings/secret.ts'
 import { openStore } from '../../stores/open-store.ts'
 import type { Store } from '../../stores/store.ts'
-import { codeOf, type Finding, failure, good, type Probe, warning, whatFailed } from './finding.ts'
+import { type Finding, failure, good, type Probe, reasonOf, warning, whatFailed } from './finding.ts'
 
 const SLOW_MS = 50
 const LIFETIME_MS = 60_000
@@ -35,7 +36,7 @@ async function probeStore({ settings, now, store: open }: Options): Promise<Find
   const directory = STORE.startsWith('lmdb:') ? STORE.slice('lmdb:'.length) : undefined
   // To open it would make it.
   if (directory !== undefined && !existsSync(directory))
-    return [good('store', `${STORE} is not there yet: the start will make it`)]
+    return [good('store', phrase('store_will_be_made', { store: STORE }))]
   const reasons: unknown[] = []
   try {
     const store = await openStore(STORE, now, (_code, facts) => reasons.push(facts?.reason))
@@ -45,21 +46,21 @@ async function probeStore({ settings, now, store: open }: Options): Promise<Find
       await store.close()
     }
   } catch (error) {
-    const reason = reasons.length > 0 ? ` (${printable(hidePassword(String(reasons[0])), 200)})` : ''
-    return [failure('store', whatFailed(error) + reason, remedyFor(STORE))]
+    const problem = whatFailed(error)
+    const reason = printable(hidePassword(String(reasons[0])), 200)
+    const seen = reasons.length > 0 ? phrase('store_failed', { problem, reason }) : problem
+    return [failure('store', seen, remedyFor(STORE))]
   }
 }
 
-function remedyFor(address: string): string {
-  return address.startsWith('lmdb:')
-    ? 'Make it a folder that this user can write to, on a disk with room, or name another one in STORE.'
-    : 'Check that the server of STORE is running and can be reached, and the name and password in STORE.'
+function remedyFor(address: string): Phrase {
+  return address.startsWith('lmdb:') ? phrase('make_store_folder') : phrase('check_store_server')
 }
 
 function memory({ STORE, NODE_ENV }: Options['settings']): Finding[] {
   if (STORE !== 'memory:') return []
-  const remedy = 'STORE=lmdb:./data keeps them on this machine, redis://… for several machines.'
-  const seen = 'memory: a restart signs everybody out'
+  const remedy = phrase('use_lasting_store')
+  const seen = phrase('store_forgets')
   return [isProduction({ NODE_ENV }) ? warning('store kind', seen, remedy) : good('store kind', seen)]
 }
 
@@ -68,21 +69,24 @@ async function tryOut(store: Store, now: () => number): Promise<Finding[]> {
   const short = `${name}-short`
   const value = randomBytes(64)
   const entry = (ms: number) => ({ value, expiresAt: now() + ms, labels: [name] })
-  const faults: string[] = []
+  const faults: Phrase[] = []
   try {
     const shortEntry = entry(SHORT_LIFETIME_MS)
     await store.create(short, shortEntry)
     const written = await timed(() => store.create(name, entry(LIFETIME_MS)))
     const read = await timed(() => store.read(name))
-    if (!read.result || !value.equals(read.result.value)) faults.push('what was written cannot be read')
+    if (!read.result || !value.equals(read.result.value)) faults.push(phrase('store_cannot_read'))
     const listed = await store.list({ label: name, limit: 10 })
-    if (!listed.entries.some(({ key }) => key === name)) faults.push('what was written cannot be found by its label')
+    if (!listed.entries.some(({ key }) => key === name)) faults.push(phrase('store_cannot_list'))
     await pause(2 * SHORT_LIFETIME_MS)
-    if (now() >= shortEntry.expiresAt && (await store.read(short))) faults.push('what has expired is still there')
-    if (!(await store.remove(name))) faults.push('what was written cannot be removed')
-    if (faults.length > 0)
-      return [failure('store', faults.join('; '), 'Look at the log of the store; nobody else may write to it.')]
-    return [good('store', 'writes, reads, lists, expires and removes'), latency(written.ms, read.ms)]
+    if (now() >= shortEntry.expiresAt && (await store.read(short))) faults.push(phrase('store_does_not_expire'))
+    if (!(await store.remove(name))) faults.push(phrase('store_cannot_remove'))
+    const [fault, ...others] = faults
+    if (fault) {
+      const seen = others.reduce((one, other) => phrase('two', { one, other }), fault)
+      return [failure('store', seen, phrase('look_at_store_log'))]
+    }
+    return [good('store', phrase('store_works')), latency(written.ms, read.ms)]
   } finally {
     await Promise.allSettled([store.remove(name), store.remove(short)])
   }
@@ -95,8 +99,8 @@ async function timed<T>(work: () => Promise<T>): Promise<{ result: T; ms: number
 }
 
 function latency(writeMs: number, readMs: number): Finding {
-  const seen = `a write takes ${writeMs.toFixed(1)} ms, a read ${readMs.toFixed(1)} ms`
-  const remedy = 'Every sign-in waits for it: bring the store nearer, or look at what keeps it busy.'
+  const seen = phrase('store_takes', { write: writeMs.toFixed(1), read: readMs.toFixed(1) })
+  const remedy = phrase('bring_store_nearer')
   return Math.max(writeMs, readMs) > SLOW_MS ? warning('store latency', seen, remedy) : good('store latency', seen)
 }
 
@@ -105,7 +109,7 @@ async function probeRedis(address: string): Promise<Finding[]> {
     const { readServerFacts } = await import('../../stores/redis-facts.ts')
     return judgeServer(await readServerFacts(address))
   } catch (error) {
-    return [warning('redis', `it does not tell about itself (${codeOf(error)})`, 'The line about the store says why.')]
+    return [warning('redis', phrase('redis_says_nothing', { code: reasonOf(error) }), phrase('see_store_line'))]
   }
 }
 
@@ -113,12 +117,12 @@ type ServerFacts = Awaited<ReturnType<typeof import('../../stores/redis-facts.ts
 
 function judgeServer(facts: ServerFacts): Finding[] {
   const { software, version, redisVersion, evictionPolicy, appendOnly, snapshots, lastWriteFailed } = facts
-  const seen = `${software} ${printable(version)}`
+  const seen = quoted(`${software} ${printable(version)}`)
   const [major = 0, minor = 0] = redisVersion.split('.').map(Number)
   const isOld = major < OLDEST_REDIS[0] || (major === OLDEST_REDIS[0] && minor < OLDEST_REDIS[1])
   return [
     isOld
-      ? failure('redis version', seen, `Expected Redis ${OLDEST_REDIS.join('.')} or newer, or Valkey.`)
+      ? failure('redis version', seen, phrase('use_newer_redis', { version: OLDEST_REDIS.join('.') }))
       : good('redis version', seen),
     judgeEviction(evictionPolicy),
     judgePersistence(appendOnly, snapshots, lastWriteFailed),
@@ -127,19 +131,16 @@ function judgeServer(facts: ServerFacts): Finding[] {
 
 function judgeEviction(policy: string | undefined): Finding {
   const what = 'redis eviction policy'
-  if (policy === undefined) return warning(what, 'it does not say', 'Make sure that maxmemory-policy is noeviction.')
-  if (policy === 'noeviction') return good(what, policy)
-  const seen = `${printable(policy)}: when its memory is full, it drops sessions and so signs users out`
-  return failure(what, seen, 'Set maxmemory-policy to noeviction, and give it enough memory.')
+  if (policy === undefined) return warning(what, phrase('does_not_say'), phrase('make_sure_noeviction'))
+  if (policy === 'noeviction') return good(what, quoted(policy))
+  return failure(what, phrase('evicts_sessions', { policy: printable(policy) }), phrase('set_noeviction'))
 }
 
 function judgePersistence(appendOnly: boolean, snapshots: boolean | undefined, failed: boolean): Finding {
   const what = 'redis persistence'
-  if (failed) return failure(what, 'its last write to the disk failed', 'Look at the log and the disk of Redis.')
-  if (appendOnly) return good(what, 'appendonly')
-  const remedy = 'Set appendonly to yes.'
-  if (snapshots)
-    return warning(what, 'snapshots only: a crash forgets the latest sign-ins, sign-outs and refreshes', remedy)
-  const unsure = snapshots === undefined ? ', as far as it says' : ''
-  return warning(what, `none${unsure}: a restart of Redis signs everybody out`, remedy)
+  if (failed) return failure(what, phrase('last_write_failed'), phrase('look_at_redis_disk'))
+  if (appendOnly) return good(what, quoted('appendonly'))
+  const remedy = phrase('set_appendonly')
+  if (snapshots) return warning(what, phrase('snapshots_only'), remedy)
+  return warning(what, phrase(snapshots === undefined ? 'no_persistence_known' : 'no_persistence'), remedy)
 }

@@ -1,9 +1,10 @@
 // Whether each application behind can be connected to, and answers.
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'undici'
+import { phrase } from '../../phrases.ts'
 import type { Config } from '../../settings/config/config-file.ts'
 import type { Settings } from '../../settings/read.ts'
-import { codeOf, type Finding, failure, good, type Probe, warning } from './finding.ts'
+import { type Finding, failure, good, type Probe, reasonOf, warning } from './finding.ts'
 import { probeOrigin } from './reach.ts'
 
 interface Options {
@@ -17,7 +18,7 @@ export function upstreamProbes(options: Options): Probe[] {
   const { UPSTREAM } = options.settings
   const places: Config['upstreams'] = { ...(UPSTREAM && { '/': UPSTREAM }), ...options.config.upstreams }
   if (Object.keys(places).length === 0)
-    return [{ name: 'upstream', run: async () => [good('upstream', 'none: our own home page is shown')] }]
+    return [{ name: 'upstream', run: async () => [good('upstream', phrase('no_upstream'))] }]
   return Object.entries(places).map(([prefix, place]) => {
     const name = `upstream ${prefix}`
     const url = typeof place === 'string' ? place : place.url
@@ -43,14 +44,14 @@ async function probeUpstream(name: string, prefix: string, url: string, options:
     })
     return [...reached, judge(name, statusCode)]
   } catch (error) {
-    const remedy = 'Check that the application is running there and speaks HTTP; users would get a 502 page.'
-    return [...reached, failure(name, `no answer (${codeOf(error)})`, remedy)]
+    const seen = phrase('upstream_no_answer', { code: reasonOf(error) })
+    return [...reached, failure(name, seen, phrase('check_application_running'))]
   } finally {
     await dispatcher.destroy()
   }
 }
 
 function judge(name: string, status: number): Finding {
-  const seen = `answers ${status}`
-  return status >= 500 ? warning(name, seen, 'Look at the log of the application.') : good(name, seen)
+  const seen = phrase('upstream_answers', { status })
+  return status >= 500 ? warning(name, seen, phrase('look_at_application_log')) : good(name, seen)
 }

@@ -4,11 +4,12 @@ import { request as requestPlain } from 'node:http'
 import { request as requestSecure } from 'node:https'
 import { z } from 'zod'
 import { OWN_PATHS } from '../../own-paths.ts'
+import { type Phrase, phrase } from '../../phrases.ts'
 import type { KeyList } from '../../session/keys/derived-keys.ts'
 import { isLoopback, portIn } from '../../settings/deployment.ts'
 import { printable } from '../../settings/json-place.ts'
 import { isSecure, type Settings } from '../../settings/read.ts'
-import { codeOf, type Finding, failure, good, type Probe, warning } from './finding.ts'
+import { codeOf, type Finding, failure, good, type Probe, reasonOf, warning } from './finding.ts'
 import { isProof, newQuestion, QUESTION_HEADER } from './question.ts'
 
 /** Of the addresses that belong to nobody: whoever believes it believes anybody. */
@@ -53,7 +54,7 @@ export async function isRunning(options: WayInOptions): Promise<boolean> {
   return 'proof' in (await ask(options, {}))
 }
 
-type Missed = { readonly code: string } | { readonly status: number }
+type Missed = { readonly code: string; readonly reason: Phrase } | { readonly status: number }
 
 const SOCKET_HEADERS = {
   connection: 'Upgrade',
@@ -75,7 +76,7 @@ async function ask({ settings, key, timeoutMs, now }: WayInOptions, more: object
     const found = arrival.safeParse(parse(text))
     return found.success && isProof(found.data.proof, question, key) ? found.data : { status }
   } catch (error) {
-    return { code: codeOf(error) }
+    return { code: codeOf(error), reason: reasonOf(error) }
   }
 }
 
@@ -116,48 +117,27 @@ function parse(text: string): unknown {
   }
 }
 
-function noArrival(baseUrl: string, missed: Missed): Finding {
+function noArrival(url: string, missed: Missed): Finding {
   if ('code' in missed) {
-    const isCertificate = /CERT|SIGNED|ISSUER/.test(missed.code)
+    const { code, reason } = missed
+    const isCertificate = /CERT|SIGNED|ISSUER/.test(code)
     if (isCertificate)
-      return failure(
-        'proxy',
-        `the certificate of ${baseUrl} is not accepted (${missed.code})`,
-        'Browsers will not accept it either, unless they know its authority.',
-      )
-    if (missed.code.startsWith('HPE_'))
-      return failure(
-        'proxy',
-        `what answers at ${baseUrl} does not speak HTTP (${missed.code})`,
-        'Check the scheme and the port of BASE_URL.',
-      )
-    return warning(
-      'proxy',
-      `nothing answers at ${baseUrl} (${missed.code})`,
-      'Start Menshen, and ask again to have the way to it looked at.',
-    )
+      return failure('proxy', phrase('base_url_certificate', { url, code }), phrase('browsers_refuse_it'))
+    if (code.startsWith('HPE_'))
+      return failure('proxy', phrase('base_url_not_http', { url, code }), phrase('check_base_url_port'))
+    return warning('proxy', phrase('nothing_at_base_url', { url, code: reason }), phrase('start_and_ask_again'))
   }
-  if (NOTHING_BEHIND.includes(missed.status))
-    return warning(
-      'proxy',
-      `a proxy answers at ${baseUrl}, but nothing behind it (${missed.status})`,
-      'Start Menshen, and check that the proxy leads to HOST and PORT.',
-    )
-  return failure(
-    'proxy',
-    `something else than the Menshen of these settings answers at ${baseUrl} (status ${missed.status})`,
-    'Check BASE_URL, that the proxy leads all paths to Menshen, and that it was started with the same SECRET and CLIENT_SECRET.',
-  )
+  const { status } = missed
+  if (NOTHING_BEHIND.includes(status))
+    return warning('proxy', phrase('nothing_behind_proxy', { url, status }), phrase('start_and_check_proxy'))
+  return failure('proxy', phrase('something_else_answers', { url, status }), phrase('check_base_url_and_secrets'))
 }
 
 function judgeHost({ host }: Arrival, { settings }: WayInOptions): Finding {
   const expected = new URL(settings.BASE_URL).host
-  if (host.toLowerCase() === expected) return good('proxy host', `Host arrives as ${expected}`)
-  return warning(
-    'proxy host',
-    `Host arrives as ${printable(host, 100)}, not as ${expected}`,
-    'Let the proxy pass on the Host of the browser (nginx: proxy_set_header Host $http_host).',
-  )
+  if (host.toLowerCase() === expected) return good('proxy host', phrase('host_arrives', { host: expected }))
+  const seen = phrase('host_arrives_wrong', { host: printable(host, 100), expected })
+  return warning('proxy host', seen, phrase('pass_host'))
 }
 
 /** Without a proxy in between there is nothing to pass on. */
@@ -168,36 +148,24 @@ function isDirect({ BASE_URL, PORT, TLS_CERT_FILE }: WayInOptions['settings']): 
 function judgeProto({ proto }: Arrival, { settings }: WayInOptions): Finding {
   const what = 'proxy proto'
   const expected = isSecure(settings) ? 'https' : 'http'
-  if (isDirect(settings) || settings.TLS_CERT_FILE) return good(what, `${expected}, without a proxy in between`)
-  if (proto === expected) return good(what, `X-Forwarded-Proto arrives as ${expected}`)
-  const seen = `X-Forwarded-Proto arrives as ${printable(proto) || 'nothing'}, not as ${expected}`
-  return warning(what, seen, 'Let the proxy say it (nginx: proxy_set_header X-Forwarded-Proto $scheme).')
+  if (isDirect(settings) || settings.TLS_CERT_FILE)
+    return good(what, phrase('without_proxy_proto', { proto: expected }))
+  if (proto === expected) return good(what, phrase('proto_arrives', { proto: expected }))
+  const seen = phrase('proto_arrives_wrong', { proto: printable(proto) || phrase('nothing'), expected })
+  return warning(what, seen, phrase('pass_proto'))
 }
 
 function judgeClient({ client, peer, isTrusted }: Arrival, { settings }: WayInOptions): Finding {
   const what = 'proxy client address'
-  if (isDirect(settings)) return good(what, 'without a proxy in between')
-  if (client === MADE_UP_ADDRESS)
-    return failure(
-      what,
-      'the proxy passes on an X-Forwarded-For that anybody can make up',
-      'Let the proxy add the address that it sees (nginx: proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for).',
-    )
-  if (!isTrusted)
-    return warning(
-      what,
-      `the proxy at ${printable(peer)} is not trusted: all visitors seem to be one`,
-      `TRUSTED_PROXIES=${printable(peer)}`,
-    )
-  return good(what, 'X-Forwarded-For arrives with what the proxy has seen')
+  if (isDirect(settings)) return good(what, phrase('without_proxy'))
+  if (client === MADE_UP_ADDRESS) return failure(what, phrase('forged_address_passes'), phrase('add_client_address'))
+  const address = printable(peer)
+  if (!isTrusted) return warning(what, phrase('proxy_not_trusted', { address }), phrase('trust_proxy', { address }))
+  return good(what, phrase('client_address_arrives'))
 }
 
 function judgeUpgrade(socket: Arrival | Missed): Finding {
   const what = 'proxy upgrade'
-  if ('proof' in socket && socket.hasUpgrade) return good(what, 'WebSockets can pass')
-  return warning(
-    what,
-    'Upgrade does not arrive: WebSockets of the application cannot pass',
-    "Let the proxy pass it on (nginx: proxy_http_version 1.1, proxy_set_header Upgrade $http_upgrade, proxy_set_header Connection 'upgrade').",
-  )
+  if ('proof' in socket && socket.hasUpgrade) return good(what, phrase('upgrade_passes'))
+  return warning(what, phrase('upgrade_lost'), phrase('pass_upgrade'))
 }

@@ -48,11 +48,11 @@ ${instancesPart(words, view)}`,
   })
 }
 
-function findingRow({ t }: Words, { name, level, seen, remedy }: Finding): Html {
-  return row(html`<code>${name}</code>`, [
+function findingRow({ t, say, checkLabel }: Words, { name, level, seen, remedy }: Finding): Html {
+  return row(html`<span title="${name}">${checkLabel(name)}</span>`, [
     cell(t('health.result'), html`<span class="tag ${level}">${t(`health.${level}`)}</span>`),
-    longCell(t('health.seen'), html`<span lang="en">${seen}</span>`),
-    longCell(t('health.remedy'), html`<span lang="en">${remedy}</span>`),
+    longCell(t('health.seen'), say(seen)),
+    longCell(t('health.remedy'), remedy ? say(remedy) : ''),
   ])
 }
 

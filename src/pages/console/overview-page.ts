@@ -45,12 +45,12 @@ ${PLOTS.map(name => html`<figure><figcaption>${t(`overview.plot_${name}`)}</figc
 
 /** The worst first; whatever is only advice stands last. */
 export function problemList(words: Words, view: OverviewView): Html {
-  const { t } = words
+  const { t, say, checkLabel } = words
   const { problems, failures, advice, isStoreAway } = view
   const bad = [
     ...(isStoreAway ? [html`${t('problem.store_away')}`] : []),
     ...problems.map(problem => problemSentence(words, problem, view)),
-    ...failures.map(({ name, seen }) => html`<code>${name}</code> <span lang="en">${seen}</span>`),
+    ...failures.map(({ name, seen }) => html`<strong>${checkLabel(name)}</strong> ${say(seen)}`),
   ]
   if (bad.length + advice.length === 0) return html`<div class="notice good"><p>${t('health.all_good')}</p></div>`
   return html`${bad.map(sentence => html`<div class="notice bad"><p>${sentence}</p></div>`)}

@@ -10,6 +10,7 @@ export interface ShownSetting {
   readonly name: string
   /** As the reference has it, with the marks of its format. */
   readonly sentence: string
+  readonly sentenceZh: string
   /** Secrets are hidden already. */
   readonly value: string
   /** What it would be if nobody had changed it. */
@@ -38,14 +39,17 @@ function topicPart(words: Words, { topic, settings }: ShownTopic): Html {
 `
 }
 
-function settingRow({ t }: Words, { name, sentence, value, usual }: ShownSetting): Html {
+function settingRow({ t, lang }: Words, { name, sentence, sentenceZh, value, usual }: ShownSetting): Html {
+  // A language of the operator's own has the English one.
+  const [description, of] = lang === 'zh-CN' ? [sentenceZh, lang] : [sentence, 'en']
   const shown =
     value === usual
       ? html`<code class="dim">${value}</code> <span class="dim small">${t('settings.default')}</span>`
       : html`<code>${value}</code><br><span class="small">${t('settings.was', { value: usual })}</span>`
-  return row(html`<code>${name}</code><p class="small" lang="en">${marked(sentence)}</p>`, [
-    longCell(t('settings.value'), shown),
-  ])
+  return row(
+    html`<code>${name}</code><p class="small" ${of === lang ? '' : html`lang="${of}"`}>${marked(description)}</p>`,
+    [longCell(t('settings.value'), shown)],
+  )
 }
 
 /** What is between backticks is code; of a link the words are left, because the reference is not here. */

@@ -4,9 +4,16 @@ import { placeholdersIn } from './sentences.ts'
 
 type Table = Readonly<Record<string, string>>
 
-/** One sentence for each thing that is wrong. `whole`: nothing may be left out. */
-export function checkSentences(where: string, given: Table, known: Table, { whole = false } = {}): string[] {
-  const missing = whole ? Object.keys(known).filter(key => !Object.hasOwn(given, key)) : []
+interface Demands {
+  /** Nothing may be left out, except what `mayLack` names. */
+  readonly whole?: boolean
+  readonly mayLack?: (key: string) => boolean
+}
+
+/** One sentence for each thing that is wrong. */
+export function checkSentences(where: string, given: Table, known: Table, demands: Demands = {}): string[] {
+  const { whole = false, mayLack = () => false } = demands
+  const missing = whole ? Object.keys(known).filter(key => !Object.hasOwn(given, key) && !mayLack(key)) : []
   return [
     ...Object.entries(given).flatMap(([key, sentence]) => {
       const model = Object.hasOwn(known, key) ? known[key] : undefined

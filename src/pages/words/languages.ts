@@ -39,15 +39,15 @@ export function createLanguages(
     ...checkPageLanguage(PAGE_LANGUAGE, [...names, AUTO_LANGUAGE]),
     ...checkSentences('words', words, zhCN),
     ...Object.entries(languages).flatMap(([name, table]) =>
-      // One that we have needs only the sentences that are to differ.
-      checkSentences(`languages.${name}`, table, zhCN, { whole: !Object.hasOwn(OURS, name) }),
+      // One that we have needs only the sentences that are to differ; what the doctor says is English elsewhere.
+      checkSentences(`languages.${name}`, table, zhCN, { whole: !Object.hasOwn(OURS, name), mayLack: isPhrase }),
     ),
   ]
   if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
 
   const tables = names.map(name => {
     const own = name === inUse ? words : {}
-    return [name, { ...(OURS[name] ?? zhCN), ...languages[name], ...own }] as const
+    return [name, { ...(OURS[name] ?? en), ...languages[name], ...own }] as const
   })
   const labels = tables.map(([lang, sentences]) => ({ lang, label: sentences['language.name'] }))
   const appName = APP_NAME === SETTINGS.APP_NAME.default ? undefined : APP_NAME
@@ -75,6 +75,10 @@ function choose(acceptLanguage: string, names: readonly string[]): string | unde
     if (found) return found
   }
   return undefined
+}
+
+function isPhrase(key: string): boolean {
+  return key.startsWith('phrase.')
 }
 
 function primary(tag: string): string {

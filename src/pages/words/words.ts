@@ -1,5 +1,6 @@
 // One language as the pages use it: its sentences, its dates, and what the application is called in it.
 import { html } from 'hono/html'
+import { checkLabel, type Phrase, type PhraseCode, renderPhrase } from '../../phrases.ts'
 import type { Look } from '../look/look.ts'
 import { fill, type Key, type Sentences, type ValuesOf } from './sentences.ts'
 import type { zhCN } from './zh-CN/zh-CN.ts'
@@ -22,6 +23,10 @@ export interface Words extends LanguageName {
   t<K extends Key>(key: K, ...values: ValuesOf<K, string | number>): string
   /** The same with marked-up values; the sentence itself is escaped. */
   rich<K extends Key>(key: K, ...values: ValuesOf<K, Html>): Html
+  /** What the doctor says. */
+  say(phrase: Phrase): string
+  /** What a check of the doctor looked at. */
+  checkLabel(name: string): string
   /** In the server's time zone. */
   date(at: number): string
 }
@@ -37,6 +42,7 @@ export interface WordsOptions {
 
 export function createWords({ lang, sentences, appName, look, languages }: WordsOptions): Words {
   const format = new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'short' })
+  const sentenceFor = (code: PhraseCode) => sentences[`phrase.${code}`]
   return {
     lang,
     label: sentences['language.name'],
@@ -45,6 +51,8 @@ export function createWords({ lang, sentences, appName, look, languages }: Words
     languages,
     t: (key, ...[values]) => fill(sentences[key], values ?? {}).join(''),
     rich: (key, ...[values]) => html`${fill(sentences[key], values ?? {})}`,
+    say: phrase => renderPhrase(phrase, sentenceFor),
+    checkLabel: name => checkLabel(name, sentenceFor),
     date: at => format.format(at),
   }
 }

@@ -3,6 +3,7 @@
 import type { LookupFunction } from 'node:net'
 import { buildConnector, Client } from 'undici'
 import { MenshenError } from '../../errors.ts'
+import { phrase, phrasedError, phraseIn } from '../../phrases.ts'
 import { type Deadline, startDeadline } from './call-deadline.ts'
 import { sendAndRead, type WholeAnswer } from './whole-answer.ts'
 
@@ -17,8 +18,9 @@ export interface Answer {
 
 /** The request could not have arrived: sending it again cannot do anything twice. */
 export class NeverArrived extends MenshenError {
-  constructor(message: string, cause: unknown) {
-    super('provider_unreachable', message, cause)
+  constructor(code: string, cause: unknown) {
+    const said = phrase('no_connection_made', { code })
+    super('provider_unreachable', phraseIn('en', said), cause, said)
   }
 }
 
@@ -182,8 +184,8 @@ function asMenshenError(error: unknown): MenshenError {
   // A lookup that refuses comes wrapped.
   if (error instanceof Error && error.cause instanceof MenshenError) return error.cause
   const code = innermostCode(error)
-  if (BEFORE_SENDING.has(code)) return new NeverArrived(`no connection (${code})`, error)
-  return new MenshenError('provider_unreachable', `the connection broke (${code})`, error)
+  if (BEFORE_SENDING.has(code)) return new NeverArrived(code, error)
+  return phrasedError('provider_unreachable', phrase('connection_broke', { code }), error)
 }
 
 function innermostCode(error: unknown): string {

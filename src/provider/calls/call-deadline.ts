@@ -1,6 +1,7 @@
 // When a call has to be done. A timer, and no AbortSignal: one of those for every call, with a listener, takes longer than to
 // send the request, and stays in memory until its time has come.
-import { MenshenError } from '../../errors.ts'
+import type { MenshenError } from '../../errors.ts'
+import { phrase, phrasedError } from '../../phrases.ts'
 
 export interface Deadline {
   /** Why there is no more time, once there is none. */
@@ -13,7 +14,7 @@ export interface Deadline {
 
 export function startDeadline(ms: number): Deadline {
   const timer = setTimeout(() => {
-    deadline.passed = new MenshenError('provider_unreachable', `no whole answer within ${ms} ms`)
+    deadline.passed = phrasedError('provider_unreachable', phrase('no_whole_answer', { ms }))
     deadline.onPassed(deadline.passed)
   }, ms)
   const deadline: Deadline = { passed: undefined, onPassed() {}, clear: () => clearTimeout(timer) }

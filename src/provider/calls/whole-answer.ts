@@ -3,6 +3,7 @@ import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 import type { Client, Dispatcher } from 'undici'
 import { MenshenError } from '../../errors.ts'
+import { phrase, phrasedError } from '../../phrases.ts'
 import type { Deadline } from './call-deadline.ts'
 
 /** As much of a Response as anybody needs here. To make a whole one takes longer than to read it. */
@@ -100,9 +101,9 @@ async function uncompress(bytes: Bytes, coding: string): Promise<Bytes> {
 /** Whoever has begun to answer has got the request. */
 function brokenOff(error: Error): Error {
   if (error instanceof MenshenError) return error
-  return new MenshenError('provider_unreachable', 'the connection broke in the midst of the answer', error)
+  return phrasedError('provider_unreachable', phrase('answer_broke'), error)
 }
 
 function tooLarge(): MenshenError {
-  return new MenshenError('provider_answer', `the answer is larger than ${ANSWER_LIMIT} bytes`)
+  return phrasedError('provider_answer', phrase('answer_too_large', { bytes: ANSWER_LIMIT }))
 }

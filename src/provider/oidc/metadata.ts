@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
 import { factsOf, MenshenError } from '../../errors.ts'
 import type { Report } from '../../events.ts'
+import { phrase, phrasedError } from '../../phrases.ts'
 import { type BoundedFetch, readAnswer } from '../calls/bounded-fetch.ts'
 import type { Endpoints, ProviderPlan } from '../plan.ts'
 import { leadsToPrivate } from './private-address.ts'
@@ -122,13 +123,13 @@ async function discover(plan: ProviderPlan, fetch: BoundedFetch, timeoutMs: numb
   const url = `${issuer}/.well-known/openid-configuration`
   const { status, body } = await readAnswer(await fetch(url))
   const found = document.safeParse(body)
-  if (status !== 200) throw new MenshenError('provider_answer', `discovery answered ${status}`)
+  if (status !== 200) throw phrasedError('provider_answer', phrase('discovery_answered', { status }))
   if (!found.success) {
     const places = found.error.issues.map(issue => issue.path.join('.') || 'the whole')
-    throw new MenshenError('provider_answer', `unusable in the discovery document: ${[...new Set(places)].join(', ')}`)
+    throw phrasedError('provider_answer', phrase('discovery_unusable', { fields: [...new Set(places)].join(', ') }))
   }
   if (!isItself(plan, found.data.issuer, issuer))
-    throw new MenshenError('provider_answer', 'the discovery document is of another issuer')
+    throw phrasedError('provider_answer', phrase('discovery_other_issuer'))
   const metadata = metadataOf(plan, found.data)
   await refuseTrap(issuer, found.data, timeoutMs)
   return metadata
@@ -165,12 +166,11 @@ async function refuseTrap(issuer: string, found: Document, timeoutMs: number): P
   const addresses = Object.values(found).filter(value => typeof value === 'string' && address.safeParse(value).success)
   const isSecure = issuer.startsWith('https:')
   if (isSecure && addresses.some(url => !String(url).startsWith('https:')))
-    throw new MenshenError('provider_answer', 'the discovery document leads to plain http')
+    throw phrasedError('provider_answer', phrase('discovery_plain_http'))
   // What does not resolve now is judged when it is connected to.
   const tooLate = pause(timeoutMs, false, { ref: false })
   const isPrivate = (url: string) => Promise.race([leadsToPrivate(url).catch(() => false), tooLate])
   if (await isPrivate(issuer)) return
   const verdicts = await Promise.all([...new Set(addresses.map(String))].map(isPrivate))
-  if (verdicts.includes(true))
-    throw new MenshenError('provider_answer', 'the discovery document leads into a private network')
+  if (verdicts.includes(true)) throw phrasedError('provider_answer', phrase('discovery_private_network'))
 }

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs'
 import { access, constants, mkdir, open as openFile, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { open } from 'lmdb'
-import { MenshenError } from '../../errors.ts'
+import { phrase, phrasedError } from '../../phrases.ts'
 
 const OPTIONS = {
   noSubdir: false,
@@ -46,8 +46,7 @@ export async function openFiles(directory: string) {
     }
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    const remedy = 'make it a folder that this user can write to, on a disk with room, or name another one in STORE'
-    throw new MenshenError('cannot_start', `The store cannot be opened in ${directory} (${reason}): ${remedy}.`, cause)
+    throw phrasedError('cannot_start', phrase('store_cannot_be_opened', { directory, reason }), cause)
   }
 }
 

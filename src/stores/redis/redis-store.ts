@@ -5,8 +5,8 @@
 // so a failover can lose what was acknowledged in that moment. And it must not evict (`maxmemory-policy noeviction`):
 // that would sign users out.
 
-import { MenshenError } from '../../errors.ts'
 import type { Report } from '../../events.ts'
+import { phrase, phrasedError } from '../../phrases.ts'
 import { inTime } from '../deadline.ts'
 import type { Store, Stored } from '../store.ts'
 import { DEADLINE_MS } from './client-options.ts'
@@ -113,7 +113,7 @@ function createAsk(client: ReconnectingClient, name: string): Ask {
     } catch (cause) {
       // The server became a replica, so that the primary is elsewhere.
       if (cause instanceof Error && cause.message.startsWith('READONLY')) connection?.lose(cause)
-      throw new MenshenError('store_unavailable', `The store at ${name} is not available.`, cause)
+      throw phrasedError('store_unavailable', phrase('store_is_away', { name }), cause)
     }
   }
 }

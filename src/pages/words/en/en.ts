@@ -1,5 +1,6 @@
 // What users and developers read, in English.
 
+import { phraseTable } from '../../../phrases.ts'
 import type { Sentences } from '../sentences.ts'
 import type { zhCN } from '../zh-CN/zh-CN.ts'
 import { enAudit } from './en-audit.ts'
@@ -21,6 +22,7 @@ export const en: Sentences<typeof zhCN> = {
   ...enRules,
   ...enPeople,
   ...enOverview,
+  ...phraseTable('en'),
   'language.name': 'English',
   'app.name': 'Sign-in',
   'page.footer': 'Menshen',

@@ -1,5 +1,6 @@
 // What users and developers read, in Chinese: the language of the specification, and the one that all others are measured
 // by. A name in braces stands for a value.
+import { phraseTable } from '../../../phrases.ts'
 import { zhAudit } from './zh-CN-audit.ts'
 import { zhConsole } from './zh-CN-console.ts'
 import { zhOverview } from './zh-CN-overview.ts'
@@ -18,6 +19,7 @@ export const zhCN = {
   ...zhRules,
   ...zhPeople,
   ...zhOverview,
+  ...phraseTable('zh'),
   'language.name': '简体中文',
   'app.name': '统一登录',
   'page.footer': '门神 Menshen',

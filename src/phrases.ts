@@ -1,0 +1,636 @@
+// What operators read in more than one language: one row per sentence, with both languages side by side. Code carries a
+// phrase (a stable code and its values) to the place where it is shown, and only there it becomes a sentence.
+import { type ErrorCode, MenshenError } from './errors.ts'
+import { EVENTS } from './events.ts'
+
+export interface PhraseRow {
+  readonly en: string
+  readonly zh: string
+}
+
+export type PhraseCode = keyof typeof PHRASES
+
+type PhraseValue = string | number | Phrase
+
+export interface Phrase {
+  readonly code: PhraseCode
+  readonly values: Readonly<Record<string, PhraseValue>>
+}
+
+type PlaceholdersIn<Text> = Text extends `${string}{${infer Name}}${infer Rest}` ? Name | PlaceholdersIn<Rest> : never
+
+type ValuesOf<K extends PhraseCode> = [PlaceholdersIn<(typeof PHRASES)[K]['en']>] extends [never]
+  ? []
+  : [values: Readonly<Record<PlaceholdersIn<(typeof PHRASES)[K]['en']>, PhraseValue>>]
+
+export function phrase<K extends PhraseCode>(code: K, ...[values]: ValuesOf<K>): Phrase {
+  return { code, values: values ?? {} }
+}
+
+/** Text that has no language, or whose language is not ours to choose: a version, an address, an answer of somebody else. */
+export function quoted(text: string): Phrase {
+  return phrase('quoted', { text })
+}
+
+/** `sentenceFor` gives the sentence of a code in some language. */
+export function renderPhrase({ code, values }: Phrase, sentenceFor: (code: PhraseCode) => string): string {
+  return sentenceFor(code).replace(/\{(\w+)\}/g, (placeholder, name: string) => {
+    const value = values[name]
+    if (value === undefined) return placeholder
+    return typeof value === 'object' ? renderPhrase(value, sentenceFor) : String(value)
+  })
+}
+
+/** An error of ours whose sentence exists in both languages. Its message is the English one, as in the log. */
+export function phrasedError(code: ErrorCode, said: Phrase, cause?: unknown): MenshenError {
+  return new MenshenError(code, phraseIn('en', said), cause, said)
+}
+
+/** The languages that the command speaks. */
+export type OperatorLanguage = 'zh-CN' | 'en'
+
+export function phraseIn(language: OperatorLanguage, given: Phrase): string {
+  return renderPhrase(given, code => PHRASES[code][language === 'zh-CN' ? 'zh' : 'en'])
+}
+
+type PhraseTable<Language extends keyof PhraseRow> = {
+  readonly [K in PhraseCode as `phrase.${K}`]: (typeof PHRASES)[K][Language]
+}
+
+/** All of them in one language, by the names that they have among the words of the pages. */
+export function phraseTable<Language extends keyof PhraseRow>(language: Language): PhraseTable<Language> {
+  const rows = Object.entries(PHRASES).map(([code, row]) => [`phrase.${code}`, row[language]])
+  return Object.fromEntries(rows)
+}
+
+/** What a check looked at, in words. Its name stays the same in every language; what is not known of it is left as it is. */
+export function checkLabel(name: string, sentenceFor: (code: PhraseCode) => string): string {
+  const known = (word: string) => {
+    const code = `name_${word.replaceAll(/[ -]/g, '_')}`
+    return Object.hasOwn(PHRASES, code) ? sentenceFor(code as PhraseCode) : undefined
+  }
+  const whole = known(name)
+  if (whole !== undefined) return whole
+  const [area = '', ...rest] = name.split(' ')
+  // `provider staff redirect address`: the last words that are known say what, those before them which.
+  for (let which = 0; which < rest.length; which++) {
+    const what = known(rest.slice(which).join(' '))
+    if (what !== undefined) return [[known(area) ?? area, ...rest.slice(0, which)].join(' '), what].join(' · ')
+  }
+  return [known(area) ?? area, ...rest].join(' ')
+}
+
+const RENEW = 'Put a new certificate into TLS_CERT_FILE: it is read again when it changes.'
+
+/** In the order of the topics that use them. Both languages of a row have the same values. */
+export const PHRASES = {
+  quoted: { en: '{text}', zh: '{text}' },
+  two: { en: '{one}; {other}', zh: '{one}；{other}' },
+
+  finding_line: { en: '{what}: {seen}', zh: '{what}：{seen}' },
+  findings_count: {
+    en: '{good} good, {warnings} warnings, {failures} failures',
+    zh: '{good} 项正常，{warnings} 项需要注意，{failures} 项故障',
+  },
+
+  // What is looked at
+  name_settings: { en: 'settings', zh: '设置' },
+  name_configuration: { en: 'configuration', zh: '配置文件' },
+  name_cookies: { en: 'cookies', zh: 'Cookie' },
+  name_certificate: { en: 'certificate', zh: '证书' },
+  name_provider: { en: 'provider', zh: '身份认证平台' },
+  name_upstream: { en: 'upstream', zh: '后端应用' },
+  name_store: { en: 'store', zh: '存储' },
+  name_redis: { en: 'redis', zh: 'Redis' },
+  name_proxy: { en: 'proxy', zh: '反向代理' },
+  name_time: { en: 'time', zh: '本机时间' },
+  name_reload: { en: 'reload', zh: '重新加载' },
+  name_sign_in: { en: 'sign-in', zh: '试登录' },
+  name_dns: { en: 'dns', zh: '域名解析' },
+  name_connection: { en: 'connection', zh: '连接' },
+  name_tls: { en: 'tls', zh: 'TLS 证书' },
+  name_discovery: { en: 'discovery', zh: '自动发现' },
+  name_keys: { en: 'keys', zh: '公钥' },
+  name_client: { en: 'client', zh: '客户端凭据' },
+  name_redirect_address: { en: 'redirect address', zh: '回调地址' },
+  name_clock: { en: 'clock', zh: '时钟' },
+  name_kind: { en: 'kind', zh: '类型' },
+  name_latency: { en: 'latency', zh: '延迟' },
+  name_version: { en: 'version', zh: '版本' },
+  name_eviction_policy: { en: 'eviction policy', zh: '淘汰策略' },
+  name_persistence: { en: 'persistence', zh: '持久化' },
+  name_host: { en: 'host', zh: 'Host' },
+  name_proto: { en: 'proto', zh: '协议' },
+  name_client_address: { en: 'client address', zh: '客户端地址' },
+  name_upgrade: { en: 'upgrade', zh: 'WebSocket' },
+
+  // Any probe
+  no_answer_within: { en: 'no answer within {ms} ms', zh: '{ms} 毫秒内没有结果' },
+  look_and_try_again: {
+    en: 'Look at what it waits for, and try again.',
+    zh: '请检查它在等待什么，然后重试。',
+  },
+  failed_unexpectedly: { en: 'it failed unexpectedly ({code})', zh: '检查时发生意外错误（{code}）' },
+  see_and_try_again: { en: 'See what stands here, and try again.', zh: '请根据检查结果处理后重试。' },
+  in_no_time: { en: 'no answer in time', zh: '超时' },
+  correct_it: { en: 'Correct it as it says.', zh: '请按提示修改。' },
+
+  // Errors of calls to a provider
+  no_whole_answer: { en: 'no whole answer within {ms} ms', zh: '{ms} 毫秒内没有收到完整的响应' },
+  no_connection_made: { en: 'no connection ({code})', zh: '无法连接（{code}）' },
+  connection_broke: { en: 'the connection broke ({code})', zh: '连接中断（{code}）' },
+  answer_broke: {
+    en: 'the connection broke in the midst of the answer',
+    zh: '响应没有传完，连接就中断了',
+  },
+  answer_too_large: { en: 'the answer is larger than {bytes} bytes', zh: '响应超过了 {bytes} 字节' },
+  answer_not_json: { en: 'the answer is not JSON', zh: '响应不是 JSON' },
+  answer_unusable: { en: 'unusable in the answer: {fields}', zh: '响应中无法使用的字段：{fields}' },
+  the_whole: { en: 'the whole', zh: '整个响应' },
+  discovery_answered: { en: 'discovery answered {status}', zh: '自动发现返回了 {status}' },
+  discovery_unusable: {
+    en: 'unusable in the discovery document: {fields}',
+    zh: '自动发现文档中无法使用的字段：{fields}',
+  },
+  discovery_other_issuer: {
+    en: 'the discovery document is of another issuer',
+    zh: '自动发现文档属于另一个 issuer',
+  },
+  discovery_plain_http: {
+    en: 'the discovery document leads to plain http',
+    zh: '自动发现文档给出了明文 http 地址',
+  },
+  discovery_private_network: {
+    en: 'the discovery document leads into a private network',
+    zh: '自动发现文档给出了内网地址',
+  },
+  store_is_away: { en: 'The store at {name} is not available.', zh: '存储 {name} 无法访问。' },
+
+  store_cannot_be_opened: {
+    en: 'The store cannot be opened in {directory} ({reason}): make it a folder that this user can write to, on a disk with room, or name another one in STORE.',
+    zh: '无法打开 {directory} 中的存储（{reason}）：它应为当前用户可写的目录，且磁盘有剩余空间；也可以在 STORE 中指定另一个目录。',
+  },
+
+  // Settings
+  settings_good: { en: 'all of them can be used, and fit together', zh: '全部可用，且互不冲突' },
+  no_such_setting: {
+    en: '{name} is no setting of ours and has no effect',
+    zh: '{name} 不是门神的设置，不起作用',
+  },
+  did_you_mean: { en: 'Did you mean {name}?', zh: '您是不是想写 {name}？' },
+  see_settings_page: { en: 'docs/settings.md has all names.', zh: '全部名称见 docs/settings.md。' },
+  set_secret: { en: 'Set SECRET or SECRET_FILE.', zh: '请设置 SECRET 或 SECRET_FILE。' },
+  cookies_secure: { en: '__Host- and Secure, for {url} alone', zh: '带有 __Host- 前缀和 Secure 标记，仅用于 {url}' },
+  cookies_loopback: {
+    en: 'without Secure, because {url} is plain http; it does not leave this machine',
+    zh: '没有 Secure 标记，因为 {url} 是明文 http；但请求不会离开本机',
+  },
+  cookies_plain: {
+    en: 'without Secure, because {url} is plain http: they can be read on the way',
+    zh: '没有 Secure 标记，因为 {url} 是明文 http：Cookie 在传输途中可能被读取',
+  },
+  use_https: {
+    en: 'BASE_URL=https://…, with TLS_CERT_FILE or a proxy in front.',
+    zh: '请把 BASE_URL 设为 https://…，并设置 TLS_CERT_FILE 或在前面使用代理。',
+  },
+  clock_never_set: { en: '{time}: the clock was never set', zh: '{time}：本机时钟从未校准' },
+  set_time_by_ntp: { en: 'Set the time of this machine by NTP.', zh: '请用 NTP 校准本机时间。' },
+  config_usable: { en: '{file} can be used', zh: '{file} 可用' },
+  config_none: { en: 'no file, and none is needed', zh: '没有配置文件，也不需要' },
+
+  // Remedies of advice
+  advise_state_check: { en: 'STATE_CHECK=bound', zh: '设置 STATE_CHECK=bound' },
+  advise_trusted_proxies: {
+    en: 'TRUSTED_PROXIES with the address of the proxy in front, or TLS_CERT_FILE and TLS_KEY_FILE',
+    zh: '用 TRUSTED_PROXIES 写明前面代理的地址，或设置 TLS_CERT_FILE 和 TLS_KEY_FILE',
+  },
+  advise_port: {
+    en: "BASE_URL with the proxy's address, and PORT with another port than that, for example 3000",
+    zh: '把 BASE_URL 设为代理的地址，把 PORT 设为另一个端口，例如 3000',
+  },
+  advise_base_url: { en: 'BASE_URL=https://…', zh: '把 BASE_URL 改为 https://…' },
+  advise_node_env: {
+    en: 'NODE_ENV=production or NODE_ENV=development',
+    zh: '设置 NODE_ENV=production 或 NODE_ENV=development',
+  },
+  advise_https: { en: 'https addresses, and no ALLOW_PLAIN_HTTP', zh: '改用 https 地址，并去掉 ALLOW_PLAIN_HTTP' },
+  advice_weak_state_check: {
+    en: EVENTS.weak_state_check.sentence,
+    zh: '登录状态参数只检查后缀：别的网站可以让访客以他人身份登录（登录 CSRF）',
+  },
+  advice_https_without_tls: {
+    en: EVENTS.https_without_tls.sentence,
+    zh: 'BASE_URL 是 https，但本服务只提供 http，也没有信任任何代理：所有访客会被当作来自同一个地址',
+  },
+  advice_port_of_proxy: {
+    en: EVENTS.port_of_proxy.sentence,
+    zh: 'BASE_URL 的端口就是本服务自己用 http 监听的端口：如果前面有代理，浏览器会绕过代理，或者打不开 https',
+  },
+  advice_tls_without_https: {
+    en: EVENTS.tls_without_https.sentence,
+    zh: '本服务提供 https，但 BASE_URL 是 http：浏览器会被带到打不开的地址',
+  },
+  advice_unknown_node_env: {
+    en: EVENTS.unknown_node_env.sentence,
+    zh: 'NODE_ENV 不是已知的值，按生产环境处理',
+  },
+  advice_plain_http_allowed: {
+    en: EVENTS.plain_http_allowed.sentence,
+    zh: '生产环境允许使用明文 http：令牌和 Cookie 在传输途中可能被读取',
+  },
+
+  // Our own certificate
+  certificate_valid: {
+    en: '{subject}, valid for {days} more days, until {until}',
+    zh: '{subject}，还有 {days} 天到期（{until}）',
+  },
+  certificate_expired: {
+    en: '{subject}, expired {days} days ago, until {until}',
+    zh: '{subject}，已过期 {days} 天（{until}）',
+  },
+  renew_own_certificate: { en: RENEW, zh: '请更换 TLS_CERT_FILE 里的证书，文件变化后会自动重新读取。' },
+  certificate_unreadable: { en: 'TLS_CERT_FILE cannot be read ({code})', zh: 'TLS_CERT_FILE 无法读取（{code}）' },
+  make_certificate_readable: {
+    en: 'Make TLS_CERT_FILE a file in PEM that this user can read.',
+    zh: 'TLS_CERT_FILE 应为当前用户可读的 PEM 文件。',
+  },
+
+  // Reaching an address
+  has_no_address: { en: '{host} has no address', zh: '{host} 没有解析到地址' },
+  check_spelling_and_dns: {
+    en: 'Check the spelling of the address, and the name servers of this machine.',
+    zh: '请检查地址的拼写和本机的 DNS 服务器。',
+  },
+  resolves_to: { en: '{host} is {addresses}', zh: '{host} 解析为 {addresses}' },
+  accepts_connections: { en: '{place} accepts connections', zh: '{place} 可以连接' },
+  tls_valid: {
+    en: '{protocol}, certificate by {issuer}, valid for {days} more days',
+    zh: '{protocol}，证书由 {issuer} 签发，还有 {days} 天到期',
+  },
+  tls_expired: {
+    en: '{protocol}, certificate by {issuer}, expired {days} days',
+    zh: '{protocol}，证书由 {issuer} 签发，已过期 {days} 天',
+  },
+  tls_not_accepted: { en: '{certificate}; it is not accepted ({code})', zh: '{certificate}；证书不被接受（{code}）' },
+  send_whole_chain: {
+    en: 'Have the server send a good certificate with its whole chain; a private authority is added by NODE_EXTRA_CA_CERTS (for upstreams UPSTREAM_CA_FILE).',
+    zh: '请让对方服务器使用有效的证书并发送完整的证书链；私有 CA 用 NODE_EXTRA_CA_CERTS 添加（后端应用用 UPSTREAM_CA_FILE）。',
+  },
+  renew_their_certificate: {
+    en: 'Have the certificate of {subject} renewed in time.',
+    zh: '请及时更新 {subject} 的证书。',
+  },
+  the_server: { en: 'the server', zh: '对方服务器' },
+  unknown_authority: { en: 'an unknown authority', zh: '未知的签发者' },
+  no_connection: { en: 'no connection to {place} ({code})', zh: '无法连接 {place}（{code}）' },
+  nothing_listens: {
+    en: 'Nothing listens there: check the address and the port, and that it is running.',
+    zh: '那里没有服务在监听：请检查地址和端口，并确认服务已启动。',
+  },
+  may_not_speak_https: {
+    en: 'It may not speak https there: check the scheme and the port of the address.',
+    zh: '对方可能不提供 https：请检查地址的协议和端口。',
+  },
+  check_address_and_firewall: {
+    en: 'Check the address, the firewall, and that it is running.',
+    zh: '请检查地址和防火墙，并确认服务已启动。',
+  },
+
+  // The provider
+  development_provider: {
+    en: 'the development provider would be used, with users to click: not for production',
+    zh: '将使用开发用的身份认证平台，点选用户即可登录：不能用于生产环境',
+  },
+  provider_settings_missing: { en: 'missing: {names}', zh: '缺少：{names}' },
+  set_provider_settings: {
+    en: 'Set them in the environment, in .env or in the configuration; docs/providers.md says where they come from.',
+    zh: '请在环境变量、.env 或配置文件中设置；它们从哪里来，见 docs/providers.md。',
+  },
+  check_provider_running: {
+    en: 'Check that the provider is running, and what stands between here and it; a slow one needs a larger PROVIDER_TIMEOUT_MS.',
+    zh: '请确认身份认证平台正在运行，并检查中间的网络；如果它响应较慢，请增大 PROVIDER_TIMEOUT_MS。',
+  },
+  auth_url_is_issuer: {
+    en: "AUTH_URL (or issuer) has to be the provider's issuer, exactly as it calls itself: look at {url}.",
+    zh: 'AUTH_URL（或 issuer）必须与身份认证平台自己声明的 issuer 完全一致，见 {url}。',
+  },
+  calls_itself: { en: 'it calls itself {issuer}', zh: '它的 issuer 是 {issuer}' },
+  no_usable_keys: { en: 'no usable keys are published (status {status})', zh: '没有公布可用的公钥（状态码 {status}）' },
+  keys_published: { en: '{count} published', zh: '已公布 {count} 个' },
+  check_jwks_url: {
+    en: 'Check JWKS_URL, or ask whoever runs the provider.',
+    zh: '请检查 JWKS_URL，或联系身份认证平台的管理员。',
+  },
+  sign_in_page_unseen: {
+    en: 'the sign-in page could not be seen: {reason}',
+    zh: '无法打开登录页：{reason}',
+  },
+  browser_goes_there: {
+    en: 'A browser goes there to sign in; check that it can, and that {url} is registered.',
+    zh: '用户的浏览器要到那里登录：请确认浏览器可以访问，并且已登记回调地址 {url}。',
+  },
+  accepted_but_error: {
+    en: '{url} is accepted, but the provider comes back with {error}',
+    zh: '{url} 可用，但身份认证平台返回了 {error}',
+  },
+  check_client_id_allowed: {
+    en: 'Check CLIENT_ID, and what the client is allowed there.',
+    zh: '请检查 CLIENT_ID，以及平台上授予此客户端的权限。',
+  },
+  check_scope_and_registration: {
+    en: 'Check SCOPE, authorizationParams, and the registration of the client.',
+    zh: '请检查 SCOPE、authorizationParams，以及此客户端的登记信息。',
+  },
+  redirect_accepted: { en: '{url} is accepted', zh: '{url} 可用' },
+  redirect_accepted_so_far: {
+    en: '{url} is accepted, as far as can be seen without signing in',
+    zh: '{url} 可用（未实际登录时能看到的结果）',
+  },
+  sign_in_page_broken: {
+    en: 'the sign-in page is out of order (status {status})',
+    zh: '登录页出错（状态码 {status}）',
+  },
+  ask_provider_admin: { en: 'Ask whoever runs the provider.', zh: '请联系身份认证平台的管理员。' },
+  redirect_answered: { en: 'the provider answers {status} to {url}', zh: '身份认证平台对 {url} 返回 {status}' },
+  register_redirect_and_check: {
+    en: 'Register exactly {url} at the provider; check CLIENT_ID and SCOPE.',
+    zh: '请在身份认证平台登记完全一致的回调地址 {url}，并检查 CLIENT_ID 和 SCOPE。',
+  },
+  clock_apart: { en: "{seconds} s from the provider's", zh: '与身份认证平台相差 {seconds} 秒' },
+  set_clocks: {
+    en: 'Set the time of this machine by NTP; if it is right, the provider has to set its own.',
+    zh: '请用 NTP 校准本机时间；如果本机是准的，需要平台校准它的时间。',
+  },
+
+  // The client at the provider
+  made_up_code_accepted: { en: 'a made-up code was accepted', zh: '平台接受了一个编造的授权码' },
+  do_not_use_provider: {
+    en: 'Whoever invents a code would be signed in: do not use this provider.',
+    zh: '任何人编造授权码都能登录：请不要使用这个平台。',
+  },
+  client_known: {
+    en: 'known: a made-up code gets {answer}, as it should',
+    zh: '凭据有效：编造的授权码得到 {answer}，符合预期',
+  },
+  redirect_not_registered: {
+    en: 'the redirect address is not the registered one ({answer})',
+    zh: '回调地址与登记的不一致（{answer}）',
+  },
+  register_redirect: {
+    en: 'Register exactly {url} at the provider, or correct BASE_URL.',
+    zh: '请在身份认证平台登记完全一致的回调地址 {url}，或修改 BASE_URL。',
+  },
+  client_refused: {
+    en: 'the provider does not accept the client ({answer})',
+    zh: '身份认证平台不接受此客户端（{answer}）',
+  },
+  check_client_credentials: {
+    en: 'CLIENT_ID or CLIENT_SECRET is wrong, or CLIENT_AUTH is not the way that is registered for this client.',
+    zh: 'CLIENT_ID 或 CLIENT_SECRET 不正确，或者 CLIENT_AUTH 与此客户端登记的方式不一致。',
+  },
+  no_token_endpoint: { en: 'there is no token endpoint ({answer})', zh: '这里不是令牌端点（{answer}）' },
+  check_provider_addresses: {
+    en: 'Check AUTH_URL and the addresses of the provider.',
+    zh: '请检查 AUTH_URL 和平台的各个地址。',
+  },
+  token_endpoint_broken: {
+    en: 'the token endpoint is out of order ({answer})',
+    zh: '令牌端点出错（{answer}）',
+  },
+  code_answer_unclear: {
+    en: 'a made-up code gets {answer}, which does not tell whether the client is known',
+    zh: '编造的授权码得到 {answer}，无法判断凭据是否有效',
+  },
+  sign_in_will_tell: { en: 'menshen doctor --sign-in will tell.', zh: '运行 menshen doctor --sign-in 可以确认。' },
+  check_client_key: {
+    en: 'Check the key or the secret of the client: they could not be used.',
+    zh: '客户端的密钥或 secret 无法使用，请检查。',
+  },
+  check_way_to_provider: {
+    en: 'Check the address, and what stands between here and the provider; a slow one needs a larger PROVIDER_TIMEOUT_MS.',
+    zh: '请检查地址和中间的网络；如果平台响应较慢，请增大 PROVIDER_TIMEOUT_MS。',
+  },
+  no_token_answer: {
+    en: 'This is no answer of a token endpoint: check AUTH_URL, and what stands between here and the provider.',
+    zh: '这不是令牌端点的响应：请检查 AUTH_URL 和中间的网络。',
+  },
+
+  // The store
+  store_will_be_made: { en: '{store} is not there yet: the start will make it', zh: '{store} 还不存在，启动时会创建' },
+  store_failed: { en: '{problem} ({reason})', zh: '{problem}（{reason}）' },
+  make_store_folder: {
+    en: 'Make it a folder that this user can write to, on a disk with room, or name another one in STORE.',
+    zh: '它应为当前用户可写的目录，且磁盘有剩余空间；也可以在 STORE 中指定另一个目录。',
+  },
+  check_store_server: {
+    en: 'Check that the server of STORE is running and can be reached, and the name and password in STORE.',
+    zh: '请确认 STORE 指向的服务器正在运行且可以访问，并检查 STORE 中的用户名和密码。',
+  },
+  store_forgets: { en: 'memory: a restart signs everybody out', zh: '内存：重启后所有人都需要重新登录' },
+  use_lasting_store: {
+    en: 'STORE=lmdb:./data keeps them on this machine, redis://… for several machines.',
+    zh: 'STORE=lmdb:./data 把会话保存在本机，redis://… 供多台机器共用。',
+  },
+  store_cannot_read: { en: 'what was written cannot be read', zh: '写入的数据读不出来' },
+  store_cannot_list: {
+    en: 'what was written cannot be found by its label',
+    zh: '写入的数据无法按标签找到',
+  },
+  store_does_not_expire: { en: 'what has expired is still there', zh: '过期的数据没有清除' },
+  store_cannot_remove: { en: 'what was written cannot be removed', zh: '写入的数据无法删除' },
+  look_at_store_log: {
+    en: 'Look at the log of the store; nobody else may write to it.',
+    zh: '请查看存储的日志；不能有其他程序写入它。',
+  },
+  store_works: { en: 'writes, reads, lists, expires and removes', zh: '写入、读取、列举、过期和删除都正常' },
+  store_takes: {
+    en: 'a write takes {write} ms, a read {read} ms',
+    zh: '写入 {write} 毫秒，读取 {read} 毫秒',
+  },
+  bring_store_nearer: {
+    en: 'Every sign-in waits for it: bring the store nearer, or look at what keeps it busy.',
+    zh: '每次登录都要等它：请把存储放近一些，或检查它为什么繁忙。',
+  },
+  redis_says_nothing: { en: 'it does not tell about itself ({code})', zh: '无法取得它的信息（{code}）' },
+  see_store_line: { en: 'The line about the store says why.', zh: '原因见“存储”一项。' },
+  use_newer_redis: {
+    en: 'Expected Redis {version} or newer, or Valkey.',
+    zh: '需要 Redis {version} 或更新的版本，或 Valkey。',
+  },
+  does_not_say: { en: 'it does not say', zh: '无法得知' },
+  make_sure_noeviction: {
+    en: 'Make sure that maxmemory-policy is noeviction.',
+    zh: '请确认 maxmemory-policy 是 noeviction。',
+  },
+  evicts_sessions: {
+    en: '{policy}: when its memory is full, it drops sessions and so signs users out',
+    zh: '{policy}：内存满时会丢弃会话，用户会因此退出登录',
+  },
+  set_noeviction: {
+    en: 'Set maxmemory-policy to noeviction, and give it enough memory.',
+    zh: '请把 maxmemory-policy 设为 noeviction，并分配足够的内存。',
+  },
+  last_write_failed: { en: 'its last write to the disk failed', zh: '最近一次写入磁盘失败' },
+  look_at_redis_disk: { en: 'Look at the log and the disk of Redis.', zh: '请查看 Redis 的日志和磁盘。' },
+  set_appendonly: { en: 'Set appendonly to yes.', zh: '请把 appendonly 设为 yes。' },
+  snapshots_only: {
+    en: 'snapshots only: a crash forgets the latest sign-ins, sign-outs and refreshes',
+    zh: '只有快照：崩溃会丢失最近的登录、退出和续期',
+  },
+  no_persistence: {
+    en: 'none: a restart of Redis signs everybody out',
+    zh: '没有持久化：Redis 重启后所有人都需要重新登录',
+  },
+  no_persistence_known: {
+    en: 'none, as far as it says: a restart of Redis signs everybody out',
+    zh: '看起来没有持久化：Redis 重启后所有人都需要重新登录',
+  },
+
+  // Applications
+  no_upstream: { en: 'none: our own home page is shown', zh: '没有设置：显示门神自己的首页' },
+  upstream_no_answer: { en: 'no answer ({code})', zh: '没有响应（{code}）' },
+  check_application_running: {
+    en: 'Check that the application is running there and speaks HTTP; users would get a 502 page.',
+    zh: '请确认后端应用在那里运行并提供 HTTP，否则用户会看到 502 页面。',
+  },
+  upstream_answers: { en: 'answers {status}', zh: '返回 {status}' },
+  look_at_application_log: { en: 'Look at the log of the application.', zh: '请查看后端应用的日志。' },
+
+  // The way from a browser to us
+  base_url_certificate: {
+    en: 'the certificate of {url} is not accepted ({code})',
+    zh: '{url} 的证书不被接受（{code}）',
+  },
+  browsers_refuse_it: {
+    en: 'Browsers will not accept it either, unless they know its authority.',
+    zh: '浏览器也不会接受它，除非信任它的签发者。',
+  },
+  base_url_not_http: {
+    en: 'what answers at {url} does not speak HTTP ({code})',
+    zh: '{url} 的响应不是 HTTP（{code}）',
+  },
+  check_base_url_port: {
+    en: 'Check the scheme and the port of BASE_URL.',
+    zh: '请检查 BASE_URL 的协议和端口。',
+  },
+  nothing_at_base_url: { en: 'nothing answers at {url} ({code})', zh: '{url} 没有响应（{code}）' },
+  start_and_ask_again: {
+    en: 'Start Menshen, and ask again to have the way to it looked at.',
+    zh: '请启动门神后再检查一次，才能看到中间的代理是否正常。',
+  },
+  nothing_behind_proxy: {
+    en: 'a proxy answers at {url}, but nothing behind it ({status})',
+    zh: '{url} 的代理有响应，但它后面没有服务（{status}）',
+  },
+  start_and_check_proxy: {
+    en: 'Start Menshen, and check that the proxy leads to HOST and PORT.',
+    zh: '请启动门神，并确认代理指向 HOST 和 PORT。',
+  },
+  something_else_answers: {
+    en: 'something else than the Menshen of these settings answers at {url} (status {status})',
+    zh: '{url} 的响应不是来自使用这些设置的门神（状态码 {status}）',
+  },
+  check_base_url_and_secrets: {
+    en: 'Check BASE_URL, that the proxy leads all paths to Menshen, and that it was started with the same SECRET and CLIENT_SECRET.',
+    zh: '请检查 BASE_URL，确认代理把所有路径都转给门神，并且门神启动时使用相同的 SECRET 和 CLIENT_SECRET。',
+  },
+  host_arrives: { en: 'Host arrives as {host}', zh: '收到的 Host 是 {host}' },
+  host_arrives_wrong: {
+    en: 'Host arrives as {host}, not as {expected}',
+    zh: '收到的 Host 是 {host}，应为 {expected}',
+  },
+  pass_host: {
+    en: 'Let the proxy pass on the Host of the browser (nginx: proxy_set_header Host $http_host).',
+    zh: '请让代理传递浏览器的 Host（nginx：proxy_set_header Host $http_host）。',
+  },
+  without_proxy_proto: { en: '{proto}, without a proxy in between', zh: '{proto}，中间没有代理' },
+  without_proxy: { en: 'without a proxy in between', zh: '中间没有代理' },
+  proto_arrives: { en: 'X-Forwarded-Proto arrives as {proto}', zh: '收到的 X-Forwarded-Proto 是 {proto}' },
+  proto_arrives_wrong: {
+    en: 'X-Forwarded-Proto arrives as {proto}, not as {expected}',
+    zh: '收到的 X-Forwarded-Proto 是 {proto}，应为 {expected}',
+  },
+  nothing: { en: 'nothing', zh: '空' },
+  pass_proto: {
+    en: 'Let the proxy say it (nginx: proxy_set_header X-Forwarded-Proto $scheme).',
+    zh: '请让代理设置它（nginx：proxy_set_header X-Forwarded-Proto $scheme）。',
+  },
+  forged_address_passes: {
+    en: 'the proxy passes on an X-Forwarded-For that anybody can make up',
+    zh: '代理原样传递了任何人都可以伪造的 X-Forwarded-For',
+  },
+  add_client_address: {
+    en: 'Let the proxy add the address that it sees (nginx: proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for).',
+    zh: '请让代理加上它看到的地址（nginx：proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for）。',
+  },
+  proxy_not_trusted: {
+    en: 'the proxy at {address} is not trusted: all visitors seem to be one',
+    zh: '没有信任 {address} 的代理：所有访客会被当作同一个',
+  },
+  trust_proxy: { en: 'TRUSTED_PROXIES={address}', zh: '设置 TRUSTED_PROXIES={address}' },
+  client_address_arrives: {
+    en: 'X-Forwarded-For arrives with what the proxy has seen',
+    zh: '收到的 X-Forwarded-For 是代理看到的地址',
+  },
+  upgrade_passes: { en: 'WebSockets can pass', zh: '可以使用 WebSocket' },
+  upgrade_lost: {
+    en: 'Upgrade does not arrive: WebSockets of the application cannot pass',
+    zh: '没有收到 Upgrade：后端应用无法使用 WebSocket',
+  },
+  pass_upgrade: {
+    en: "Let the proxy pass it on (nginx: proxy_http_version 1.1, proxy_set_header Upgrade $http_upgrade, proxy_set_header Connection 'upgrade').",
+    zh: "请让代理传递它（nginx：proxy_http_version 1.1、proxy_set_header Upgrade $http_upgrade、proxy_set_header Connection 'upgrade'）。",
+  },
+
+  // The last reload
+  reload_refused: {
+    en: 'the files are not what runs: refused {time}, {file}: {detail}',
+    zh: '文件与正在运行的不一致：{time} 拒绝加载 {file}：{detail}',
+  },
+  correct_file: {
+    en: 'Correct the file. It is read again as soon as it changes.',
+    zh: '请修改这个文件，文件变化后会自动重新读取。',
+  },
+  reloaded: { en: 'the files were read anew {time}', zh: '{time} 重新读取了文件' },
+
+  // A trial sign-in
+  nobody_signed_in: { en: 'nobody has signed in', zh: '没有人登录' },
+  open_address: {
+    en: 'Open the address in a browser on any machine that reaches BASE_URL.',
+    zh: '请在任何能访问 BASE_URL 的机器上，用浏览器打开上面的地址。',
+  },
+  would_be_signed_in: {
+    en: 'this user would be signed in, as {role}',
+    zh: '这个用户可以登录，角色为 {role}',
+  },
+  see_providers_page: {
+    en: 'docs/providers.md says how fields are found.',
+    zh: '字段如何对应，见 docs/providers.md。',
+  },
+  open_and_sign_in: {
+    en: 'Open this address in a browser and sign in; it works once, within ten minutes:',
+    zh: '请用浏览器打开下面的地址并登录；地址只能使用一次，十分钟内有效：',
+  },
+  open_and_sign_in_at: {
+    en: 'Open this address in a browser and sign in; it works once, within ten minutes ({provider}):',
+    zh: '请用浏览器打开下面的地址并登录；地址只能使用一次，十分钟内有效（{provider}）：',
+  },
+  mapping_came: { en: 'What came from the provider ({provider}):', zh: '身份认证平台（{provider}）返回的字段：' },
+  mapping_filled: { en: 'How our fields were filled:', zh: '门神的字段取自：' },
+  mapping_empty: { en: 'stays empty', zh: '空' },
+  mapping_from: { en: 'from {place} of {source}', zh: '{source} 的 {place}' },
+  mapping_value: { en: '{from}: {value}', zh: '{from}：{value}' },
+  mapping_role: { en: 'The role is {role}; the groups are {groups}.', zh: '角色为 {role}，用户组为 {groups}。' },
+  mapping_none: { en: 'none', zh: '无' },
+  mapping_admitted: { en: 'This user would be signed in.', zh: '这个用户可以登录。' },
+  mapping_refused: { en: 'Nobody would be signed in: {problem}.', zh: '无法登录：{problem}。' },
+
+  // menshen check
+  finding_sentence: { en: '{name}: {seen}. {remedy}', zh: '{name}：{seen}。{remedy}' },
+  did_you_mean_inside: { en: 'did you mean {name}?', zh: '您是不是想写 {name}？' },
+  setting_missing: {
+    en: '{name} is missing: nobody can sign in without it.',
+    zh: '缺少 {name}：没有它任何人都无法登录。',
+  },
+  everything_usable: { en: 'Everything can be used.', zh: '全部可用。' },
+} as const satisfies Readonly<Record<string, PhraseRow>>

@@ -1,0 +1,141 @@
+// What operators read in both languages: every row has both, with the same values, and the command answers in the one asked for.
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { runCheckCommand } from '../src/command/check/check-command.ts'
+import { runDoctorCommand } from '../src/command/doctor-command.ts'
+import { createPaint } from '../src/command/terminal/colours.ts'
+import { placeholdersIn } from '../src/pages/words/sentences.ts'
+import { checkLabel, PHRASES, type PhraseCode, type PhraseRow, phrase, phraseIn, quoted } from '../src/phrases.ts'
+import { type Environment, readSettings } from '../src/settings/read.ts'
+import type { Row } from '../src/settings/row.ts'
+import { SETTINGS } from '../src/settings/rows.ts'
+import { freePort } from './kit/free-port.ts'
+import { startScriptedProvider } from './kit/scripted-provider.ts'
+
+const HAN = /\p{Script=Han}/u
+/** Names that are the same in every language. */
+const SAME = new Set([
+  'quoted',
+  'two',
+  'finding_line',
+  'finding_sentence',
+  'store_failed',
+  'name_cookies',
+  'name_redis',
+  'name_host',
+])
+/** Several words of English one after another. */
+const ENGLISH = /\b[a-z]{2,} [a-z]{2,} [a-z]{2,}\b/
+
+const rows = Object.entries(PHRASES) as [PhraseCode, PhraseRow][]
+
+suite('what operators read', () => {
+  test('has both languages for every sentence, with the same values', () => {
+    for (const [code, { en, zh }] of rows) {
+      assert.deepEqual(placeholdersIn(zh), placeholdersIn(en), code)
+      assert.doesNotMatch(en, HAN, code)
+      assert.ok(en !== '' && zh !== '', code)
+      const isSame = SAME.has(code) || /^(name|mapping)_/.test(code)
+      if (!isSame) assert.match(zh, HAN, `${code} has no Chinese`)
+      assert.doesNotMatch(zh, ENGLISH, `${code} has English in its Chinese`)
+    }
+  })
+
+  test('does not compile with a sentence in one language, or with a value left out', () => {
+    // @ts-expect-error: there is no Chinese
+    const row: PhraseRow = { en: 'one' }
+    // @ts-expect-error: it needs the number of milliseconds
+    assert.ok(row && phrase('no_answer_within'))
+    // @ts-expect-error: there is no such sentence
+    assert.ok(phrase('no_answer_wihtin'))
+  })
+
+  test('has both languages for every setting', () => {
+    for (const [name, { sentence, sentenceZh }] of Object.entries<Row<unknown>>(SETTINGS)) {
+      assert.doesNotMatch(sentence.replaceAll(/`[^`]*`/g, ''), HAN, name)
+      assert.match(sentenceZh ?? '', /\p{Script=Han}.*。$/u, `${name} is not described in Chinese`)
+      const codes = (text = '') => [...text.matchAll(/`([^`]+)`/g)].map(([, code]) => code).sort()
+      assert.deepEqual(new Set(codes(sentenceZh)), new Set(codes(sentence)), `${name} names other values in Chinese`)
+    }
+  })
+
+  test('puts a phrase into another, and leaves what others said as it is', () => {
+    const reason = phrase('connection_broke', { code: 'ECONNRESET' })
+    const said = phrase('sign_in_page_unseen', { reason })
+    assert.equal(phraseIn('en', said), 'the sign-in page could not be seen: the connection broke (ECONNRESET)')
+    assert.equal(phraseIn('zh-CN', said), '无法打开登录页：连接中断（ECONNRESET）')
+    assert.equal(phraseIn('zh-CN', quoted('{ms} $&')), '{ms} $&')
+  })
+
+  test('names every check in words, and keeps what only its operator knows', () => {
+    const inChinese = (name: string) => checkLabel(name, code => PHRASES[code].zh)
+    const inEnglish = (name: string) => checkLabel(name, code => PHRASES[code].en)
+    assert.equal(inChinese('provider'), '身份认证平台')
+    assert.equal(inChinese('provider redirect address'), '身份认证平台 · 回调地址')
+    assert.equal(inChinese('provider staff redirect address'), '身份认证平台 staff · 回调地址')
+    assert.equal(inChinese('upstream /api dns'), '后端应用 /api · 域名解析')
+    assert.equal(inChinese('upstream /api'), '后端应用 /api')
+    assert.equal(inEnglish('provider staff tls'), 'provider staff · tls')
+  })
+})
+
+suite('the command answers in the language', () => {
+  const run = (environment: Environment) => ({ environment, now: Date.now, paint: createPaint(false) })
+  const alone = { BASE_URL: 'http://localhost:9', STORE: 'memory:' }
+
+  interface Check {
+    readonly name: string
+    readonly seen: string
+    readonly remedy: string
+  }
+
+  async function checksOf(environment: Environment, ...args: string[]): Promise<Check[]> {
+    const { text } = await runDoctorCommand(['--json', ...args], run(environment))
+    return JSON.parse(text).checks
+  }
+
+  test('that --language names, else that of the locale', async () => {
+    const isChinese = async (environment: Environment, ...args: string[]) =>
+      HAN.test((await runDoctorCommand(args, run({ ...alone, ...environment }))).text)
+    assert.equal(await isChinese({}), false)
+    assert.equal(await isChinese({ LANG: 'C.UTF-8' }), false)
+    assert.equal(await isChinese({ LANG: 'zh_CN.UTF-8' }), true)
+    assert.equal(await isChinese({ LC_ALL: 'en_US.UTF-8', LANG: 'zh_CN.UTF-8' }), false)
+    assert.equal(await isChinese({ LC_MESSAGES: 'zh_CN.UTF-8', LANG: 'en_US.UTF-8' }), true)
+    assert.equal(await isChinese({ LANG: 'zh_CN.UTF-8' }, '--language', 'en'), false)
+    assert.equal(await isChinese({}, '--language', 'zh-CN'), true)
+    await assert.rejects(
+      runDoctorCommand(['--language', 'fr'], run(alone)),
+      /^UsageError: --language is "fr", and there are zh-CN and en; expected menshen doctor/,
+    )
+    const check = async (...args: string[]) => (await runCheckCommand(args, run(alone))).text
+    assert.match(await check('--language', 'zh-CN'), /^✔ 全部可用。\n/)
+    assert.match(await check(), /^✔ Everything can be used\.\n/)
+  })
+
+  test('with names that are the same in both, and no English sentence in the Chinese', async t => {
+    const provider = await startScriptedProvider()
+    t.after(() => provider.close())
+    provider.answer('token', { kind: 'bytes', body: '<html>' })
+    provider.answer('authorize', { kind: 'hang' })
+    const away = `127.0.0.1:${await freePort()}`
+    const worlds = [
+      { ...alone, ...provider.settings, PROVIDER_TIMEOUT_MS: '300', UPSTREAM: `http://${away}`, CLIENT_SECRTE: 'x' },
+      { ...alone, PROVIDER: 'oidc', AUTH_URL: `http://${away}`, CLIENT_ID: 'a', CLIENT_SECRET: 'b' },
+      { ...alone, STORE: `redis://${away}`, AUTH_URL: 'https://idp.invalid', NODE_ENV: 'prodution' },
+    ]
+    for (const env of worlds) {
+      assert.ok(readSettings(env))
+      const [english, chinese] = await Promise.all([checksOf(env), checksOf(env, '--language', 'zh-CN')])
+      assert.deepEqual(
+        chinese.map(({ name }) => name),
+        english.map(({ name }) => name),
+      )
+      for (const { name, seen, remedy } of chinese) {
+        if (name !== 'time') assert.match(seen, HAN, name)
+        if (remedy !== '') assert.match(remedy, HAN, name)
+        assert.doesNotMatch(seen + remedy, ENGLISH, name)
+      }
+    }
+  })
+})
