@@ -3,7 +3,24 @@ import { listen } from './live.js'
 import { showMoments } from './moments.js'
 
 const zone = /** @type {HTMLInputElement | null} */ (document.querySelector('#filters [name=zone]'))
-if (zone) zone.value = String(new Date().getTimezoneOffset())
+if (zone) useOwnZone(zone)
+
+/**
+ * A link may give its times in another time zone than the reader's.
+ * @param {HTMLInputElement} zone
+ */
+function useOwnZone(zone) {
+  const own = new Date().getTimezoneOffset()
+  const given = zone.value === '' ? own : Number(zone.value)
+  zone.value = String(own)
+  if (given === own) return
+  for (const name of ['since', 'until']) {
+    const field = /** @type {HTMLInputElement | null} */ (document.querySelector(`#filters [name=${name}]`))
+    if (!field?.value) continue
+    const at = Date.parse(`${field.value}Z`) + (given - own) * 60_000
+    field.value = new Date(at).toISOString().slice(0, 16)
+  }
+}
 
 const trail = document.getElementById('trail')
 const news = document.getElementById('news')

@@ -96,7 +96,13 @@ function optionsFor(name, place, lines) {
     // Times of a tenth of a millisecond and of ten seconds have to fit into one plot.
     scales: { y: name === 'times' ? { distr: 3 } : { range: (_chart, _least, most) => [0, Math.max(1, most ?? 1)] } },
     series: [
-      { label: words.time ?? '', value: (_chart, at) => (at === null ? '—' : times.format(at * 1000)) },
+      {
+        label: words.time ?? '',
+        value: (chart, at) => {
+          const shown = at ?? chart.data[0].at(-1)
+          return shown === undefined ? '—' : times.format(shown * 1000)
+        },
+      },
       ...lines.map(([label], n) => seriesFor(label, n)),
     ],
   }
@@ -122,8 +128,14 @@ function seriesFor(label, n) {
     dash: DASHES[n % DASHES.length] ?? [],
     width: 1.5,
     points: { size: 5 },
-    value: (_chart, number) => number ?? '—',
+    // Where nobody points, the latest that there is.
+    value: (chart, number, series, at) => (at === null ? latestOf(chart.data[series]) : number) ?? '—',
   }
+}
+
+/** @param {ArrayLike<number | null | undefined> | undefined} column */
+function latestOf(column) {
+  return column && Array.from(column).findLast(number => number !== null && number !== undefined)
 }
 
 /**

@@ -5,13 +5,14 @@ import type { Phrase } from './phrases.ts'
 export class MenshenError extends Error {
   readonly code: ErrorCode
   /** The same sentence for people who read another language than the log's, where there is one. */
-  readonly phrase: Phrase | undefined
+  declare readonly phrase?: Phrase
 
   constructor(code: ErrorCode, message: string, cause?: unknown, phrase?: Phrase) {
     super(message, cause === undefined ? undefined : { cause })
     this.name = 'MenshenError'
     this.code = code
-    this.phrase = phrase
+    // Not for the log, which has the message.
+    if (phrase) Object.defineProperty(this, 'phrase', { value: phrase })
   }
 }
 

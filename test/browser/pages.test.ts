@@ -182,6 +182,8 @@ test('by keyboard alone: the focus can be seen wherever it goes, and Enter signs
     await tabTo(page, '在线用户')
     await page.keyboard.press('Enter')
     await page.waitForURL('**/_menshen/console/sessions')
+    await tabTo(page, '操作')
+    await page.keyboard.press('Enter')
     await tabTo(page, '结束会话')
     await page.goto(usual.url)
     await tabTo(page, '退出登录')

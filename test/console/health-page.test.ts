@@ -11,10 +11,10 @@ test('the page shows how long provider and store take, the versions, and the pro
   const scene = await openScene(t)
   const { status, text } = await (await scene.user('admin')).get(PATH)
   assert.equal(status, 200)
-  const times = [...text.matchAll(/<th scope="row"[^>]*>(请求|认证平台|存储)<\/th>.*?<span>([^<]+)<\/span>/g)]
+  const times = [...text.matchAll(/<th scope="row"[^>]*>(请求|身份认证平台|存储)<\/th>.*?<span>([^<]+)<\/span>/g)]
   assert.deepEqual(
     times.map(([, what]) => what),
-    ['请求', '认证平台', '存储'],
+    ['请求', '身份认证平台', '存储'],
   )
   for (const [, what, p50] of times) if (what !== '请求') assert.match(`${what} ${p50}`, / \d+(\.\d)? ms$/)
   assert.match(text, new RegExp(`Node ${process.versions.node.replaceAll('.', '\\.')}，存储为 memory`))
@@ -26,5 +26,5 @@ test('how long our own certificate is good for is among the findings', async t =
   const { certFile, keyFile } = makeCertificate(folder, 'gate', makeAuthority(folder))
   const scene = await openScene(t, { env: { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } })
   const { text } = await (await scene.user('admin')).get(PATH)
-  assert.match(text, /<code>certificate<\/code>[\s\S]{0,200}CN=gate, valid for \d+ more days/)
+  assert.match(text, /title="certificate">证书<[\s\S]{0,200}CN=gate，还有 \d+ 天到期/)
 })

@@ -7,7 +7,7 @@ import { openScene } from '../forward/scene.ts'
 const PATH = '/_menshen/console/settings'
 
 test('every setting stands under a topic, defaults are dimmed, and no secret is shown', async t => {
-  const scene = await openScene(t, { env: { SESSION_MAX_HOURS: '9', APP_NAME: '<b>采购</b>' } })
+  const scene = await openScene(t, { env: { SESSION_MAX_HOURS: '9', APP_NAME: '<b>采购</b>', PROVIDER_VARS: 'realm=staff,tenant=7' } })
   const secret = scene.provider.settings.CLIENT_SECRET
   const { text } = await (await scene.user('admin')).get(PATH)
   for (const topic of TOPIC_NAMES) assert.match(text, new RegExp(`<h2 id="${topic}">`))
@@ -17,6 +17,10 @@ test('every setting stands under a topic, defaults are dimmed, and no secret is 
   assert.ok(secret.length > 8 && !text.includes(secret))
   assert.match(text, /<code>\[hidden\]<\/code>/)
   assert.match(text, /<code>&lt;b&gt;采购/)
-  assert.match(text, /A token is refreshed when it expires within this time\./)
+  assert.match(text, /<code>realm=staff, tenant=7<\/code>/)
+  assert.match(text, /令牌在这个时间内到期时续期。/)
+  const admin = await scene.user('admin')
+  await admin.post('/_menshen/language', { language: 'en' }, { headers: { origin: scene.baseUrl } })
+  assert.match((await admin.get(PATH)).text, /A token is refreshed when it expires within this time\./)
   assert.equal((await (await scene.user('zhangsan')).get(PATH)).status, 403)
 })

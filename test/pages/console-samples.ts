@@ -8,6 +8,7 @@ import { settingsPage } from '../../src/pages/console/settings-page.ts'
 import type { Words } from '../../src/pages/words/words.ts'
 import { TOPIC_NAMES } from '../../src/settings/rows.ts'
 
+export const VIEWER = { username: 'ann', nickname: '' }
 const NOW = Date.parse('2026-03-01T08:00:00Z')
 
 export function consoleSamples(words: Words): string[] {
@@ -24,6 +25,7 @@ function settingsSample(words: Words): string {
   }))
   return settingsPage(
     words,
+    VIEWER,
     TOPIC_NAMES.map(topic => ({ topic, settings })),
   )
 }
@@ -46,6 +48,7 @@ function rulesSamples(words: Words): string[] {
   ]
   return verdicts.map(verdict =>
     rulesPage(words, {
+      viewer: VIEWER,
       rules,
       roles: ['visitor', 'x'],
       question: { path: '/a', method: 'PURGE', role: 'x', groups: ['y'], user: 'z' },
@@ -74,6 +77,7 @@ function auditSamples(words: Words): string[] {
     facts,
   }))
   const view = {
+    viewer: VIEWER,
     question,
     pageSize: 50,
     keep: 0,
@@ -95,6 +99,7 @@ function auditSamples(words: Words): string[] {
 const instance = { host: 'one', pid: 1, version: '1.2.3', startedAt: NOW }
 
 export const healthSample = {
+  viewer: VIEWER,
   times: [{ what: 'store' as const, p50: 0.5, p99: undefined }],
   instances: [instance, { ...instance, worker: 2 }],
   node: '26.0.0',

@@ -27,7 +27,7 @@ import { quoted } from '../../src/phrases.ts'
 import type { AdviceCode } from '../../src/settings/advice.ts'
 import type { Config } from '../../src/settings/config/config-file.ts'
 import { SETTINGS } from '../../src/settings/rows.ts'
-import { consoleSamples, healthSample } from './console-samples.ts'
+import { consoleSamples, healthSample, VIEWER } from './console-samples.ts'
 
 const NOW = Date.parse('2026-03-01T08:00:00Z')
 const HAN = /\p{Script=Han}/u
@@ -74,6 +74,8 @@ function allPages(words: Words): string[] {
   const publicPart = { username: 'ann', nickname: '', userRole: 'common', signedInAt: NOW, seenAt: NOW }
   const advice = Object.keys(zhCN).flatMap(key => /^advice\.(.*)/.exec(key)?.[1] ?? []) as AdviceCode[]
   const view = {
+    viewer: VIEWER,
+    now: NOW,
     ownKey: 'a',
     providerNames: undefined,
     username: 'ann',
@@ -128,14 +130,15 @@ function allPages(words: Words): string[] {
       { ...account, signIns: [], others: undefined, ended: 0 },
     ),
     ...consoleSamples(words),
-    overviewPage(words, overview),
-    overviewPage(words, { ...overview, problems, advice, failures: [failure], isStoreAway: true }),
+    overviewPage(words, VIEWER, overview),
+    overviewPage(words, VIEWER, { ...overview, problems, advice, failures: [failure], isStoreAway: true }),
     sessionsPage(words, { ...view, sessions: listed }),
     sessionsPage(words, { ...view, sessions: listed, providerNames: new Map([['staff', 'Staff']]) }),
     sessionsPage(words, { ...view, sessions: [], username: '', count: 0, ended: { ended: 0 } }),
-    storeAwayPage(words, 'sessions'),
+    storeAwayPage(words, VIEWER, 'sessions'),
     ...[...listed, undefined].map(session =>
       sessionPage(words, {
+        viewer: VIEWER,
         key: 'a',
         session,
         isOwn: true,
@@ -145,7 +148,9 @@ function allPages(words: Words): string[] {
       }),
     ),
     ...listed.flatMap(session =>
-      [true, false].map(all => endQuestionPage(words, { session, all, isOwn: all, deviceName: view.deviceName })),
+      [true, false].map(all =>
+        endQuestionPage(words, { viewer: VIEWER, session, all, isOwn: all, deviceName: view.deviceName }),
+      ),
     ),
     ...[[good], [warning], [failure]].map(findings => healthPage(words, { ...healthSample, findings })),
   ]

@@ -8,15 +8,17 @@ import type { Visit } from '../http/request.ts'
 import { languageOf } from '../language/language-of.ts'
 import { ifReachable } from '../people/if-reachable.ts'
 import { filterOf, readQuestion } from './audit-question.ts'
+import { viewerOf } from './viewer.ts'
 
 const PAGE_SIZE = 50
 
-export async function showAudit(context: GatewayContext, visit: Visit, { cookies }: SignedInCaller): Promise<Response> {
+export async function showAudit(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
   const question = readQuestion(visit)
   const { before } = question
   const query = { ...filterOf(question), ...(before && { before }), limit: PAGE_SIZE }
   const page = await ifReachable(context, visit, context.auditTrail.find(query))
   const view = {
+    viewer: viewerOf(caller),
     question,
     page,
     pageSize: PAGE_SIZE,
@@ -24,7 +26,7 @@ export async function showAudit(context: GatewayContext, visit: Visit, { cookies
     names: { providers: context.providers.names, deviceName: await loadDeviceNames() },
   }
   return pageAnswer(context, auditPage(languageOf(context, visit), view), {
-    cookies,
+    cookies: caller.cookies,
     ...(page === undefined && { status: 503 }),
   })
 }

@@ -12,17 +12,16 @@ import type { Visit } from '../http/request.ts'
 import { whoAsks } from '../http/who-asks.ts'
 import { languageOf } from '../language/language-of.ts'
 import { type Ended, endedCookie } from '../people/ended-cookie.ts'
+import { viewerOf } from './viewer.ts'
 
-export async function askToEnd(
-  context: GatewayContext,
-  visit: Visit,
-  { loaded, cookies }: SignedInCaller,
-): Promise<Response> {
+export async function askToEnd(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+  const { loaded, cookies } = caller
   const query = new URLSearchParams(visit.search)
   const session = await getListed(context, query.get('session'))
   if (!session) return backToList(context, visit, cookies, { ended: 0 })
   const deviceName = await loadDeviceNames()
   const page = endQuestionPage(languageOf(context, visit), {
+    viewer: viewerOf(caller),
     session,
     deviceName,
     isOwn: session.key === loaded.key,

@@ -7,19 +7,23 @@ import { pageAnswer } from '../http/page-answers.ts'
 import type { Visit } from '../http/request.ts'
 import { languageOf } from '../language/language-of.ts'
 import { ifReachable } from '../people/if-reachable.ts'
+import { viewerOf } from './viewer.ts'
 
-export async function showHealth(
-  context: GatewayContext,
-  visit: Visit,
-  { cookies }: SignedInCaller,
-): Promise<Response> {
+export async function showHealth(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
   const [findings, times, instances] = await Promise.all([
     context.examine(),
     lastHour(context),
     ifReachable(context, visit, context.series.instances()),
   ])
-  const view = { findings, times, instances, node: process.versions.node, store: storeOf(context) }
-  return pageAnswer(context, healthPage(languageOf(context, visit), view), { cookies })
+  const view = {
+    viewer: viewerOf(caller),
+    findings,
+    times,
+    instances,
+    node: process.versions.node,
+    store: storeOf(context),
+  }
+  return pageAnswer(context, healthPage(languageOf(context, visit), view), { cookies: caller.cookies })
 }
 
 async function lastHour({ series }: Pick<GatewayContext, 'series'>): Promise<HealthView['times']> {

@@ -8,19 +8,21 @@ import type { GatewayContext } from '../context.ts'
 import { pageAnswer } from '../http/page-answers.ts'
 import type { Visit } from '../http/request.ts'
 import { languageOf } from '../language/language-of.ts'
+import { viewerOf } from './viewer.ts'
 
-export async function showRules(context: GatewayContext, visit: Visit, { cookies }: SignedInCaller): Promise<Response> {
+export async function showRules(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
   const { rules, shadowRefusals } = context
   const roles = [VISITOR, ...roleNamesIn(context.roles)]
   const question = questionIn(new URLSearchParams(visit.search), roles)
   const view = {
+    viewer: viewerOf(caller),
     rules: rules.inOrder,
     roles,
     question,
     verdict: question.path === '' ? undefined : judge(rules, question),
     onTrial: rules.inOrder.filter(({ shadow }) => shadow).map(rule => ({ rule, refusals: shadowRefusals.of(rule) })),
   }
-  return pageAnswer(context, rulesPage(languageOf(context, visit), view), { cookies })
+  return pageAnswer(context, rulesPage(languageOf(context, visit), view), { cookies: caller.cookies })
 }
 
 function questionIn(query: URLSearchParams, roles: readonly string[]): Question {

@@ -10,23 +10,21 @@ import type { Visit } from '../http/request.ts'
 import { languageOf } from '../language/language-of.ts'
 import { ifReachable } from '../people/if-reachable.ts'
 import { isSessionKey } from './console-end.ts'
+import { viewerOf } from './viewer.ts'
 
 const MOST_EVENTS = 50
 
-export async function showSession(
-  context: GatewayContext,
-  visit: Visit,
-  { loaded, cookies }: SignedInCaller,
-): Promise<Response> {
+export async function showSession(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+  const { loaded, cookies } = caller
   const key = new URLSearchParams(visit.search).get('key') ?? ''
   if (!isSessionKey(key)) return errorAnswer(context, visit, 'not_found', { cookies })
   const words = languageOf(context, visit)
   const found = await ifReachable(context, visit, find(context, key))
-  if (!found) return pageAnswer(context, storeAwayPage(words, 'sessions'), { status: 503, cookies })
+  if (!found) return pageAnswer(context, storeAwayPage(words, viewerOf(caller), 'sessions'), { status: 503, cookies })
   // Of a session that nobody ever had there is nothing to tell.
   if (!found.session && found.events.length === 0) return errorAnswer(context, visit, 'not_found', { cookies })
   const names = { providers: context.providers.names, deviceName: await loadDeviceNames() }
-  const page = sessionPage(words, { ...found, key, isOwn: key === loaded.key, names })
+  const page = sessionPage(words, { ...found, viewer: viewerOf(caller), key, isOwn: key === loaded.key, names })
   return pageAnswer(context, page, { cookies })
 }
 

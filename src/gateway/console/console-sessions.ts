@@ -11,14 +11,12 @@ import type { Visit } from '../http/request.ts'
 import { languageOf } from '../language/language-of.ts'
 import { readEnded } from '../people/ended-cookie.ts'
 import { ifReachable } from '../people/if-reachable.ts'
+import { viewerOf } from './viewer.ts'
 
 const PAGE_SIZE = 50
 
-export async function showSessions(
-  context: GatewayContext,
-  visit: Visit,
-  { loaded, cookies }: SignedInCaller,
-): Promise<Response> {
+export async function showSessions(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+  const { loaded, cookies } = caller
   const words = languageOf(context, visit)
   const query = new URLSearchParams(visit.search)
   const username = query.get('username')?.trim() ?? ''
@@ -27,10 +25,12 @@ export async function showSessions(
     ifReachable(context, visit, find(context, username, after)),
     loadDeviceNames(),
   ])
-  if (!found) return pageAnswer(context, storeAwayPage(words, 'sessions'), { status: 503, cookies })
+  if (!found) return pageAnswer(context, storeAwayPage(words, viewerOf(caller), 'sessions'), { status: 503, cookies })
   const ended = readEnded(context.cookies, visit.headers.cookie)
   const page = sessionsPage(words, {
     ...found,
+    viewer: viewerOf(caller),
+    now: context.now(),
     ownKey: loaded.key,
     providerNames: context.providers.names,
     deviceName,

@@ -11,13 +11,14 @@ import type { GatewayContext } from '../context.ts'
 import { pageAnswer } from '../http/page-answers.ts'
 import type { Visit } from '../http/request.ts'
 import { languageOf } from '../language/language-of.ts'
+import { viewerOf } from './viewer.ts'
 
-export async function showSettings(
-  context: GatewayContext,
-  visit: Visit,
-  { cookies }: SignedInCaller,
-): Promise<Response> {
-  return pageAnswer(context, settingsPage(languageOf(context, visit), shownTopics(context.settings)), { cookies })
+export async function showSettings(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+  return pageAnswer(
+    context,
+    settingsPage(languageOf(context, visit), viewerOf(caller), shownTopics(context.settings)),
+    { cookies: caller.cookies },
+  )
 }
 
 function shownTopics(settings: Settings): ShownTopic[] {
@@ -41,7 +42,7 @@ function isPairs(value: unknown): value is Record<string, string> {
 }
 
 function shown(value: Settings[keyof Settings]): string {
-  if (value instanceof Networks) return value.rules.join(', ')
+  if (value instanceof Networks) return value.rules.map(rule => rule.replace(/^\w+: IPv[46] /, '')).join(', ')
   if (Array.isArray(value)) return value.map(String).join(', ')
   if (isPairs(value))
     return Object.entries(value)

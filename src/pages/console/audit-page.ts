@@ -6,7 +6,7 @@ import { OWN_PATHS } from '../../own-paths.ts'
 import type { Html } from '../layout.ts'
 import type { Words } from '../words/words.ts'
 import { type AuditNames, auditColumns, auditRow, auditUrl } from './audit-row.ts'
-import { consoleFrame } from './console-frame.ts'
+import { consoleFrame, type Viewer } from './console-frame.ts'
 import { table } from './table.ts'
 
 /** As it was typed in; empty where nothing was. */
@@ -24,6 +24,7 @@ export interface AuditQuestion {
 }
 
 export interface AuditView {
+  readonly viewer: Viewer
   readonly question: AuditQuestion
   /** Absent while the store is away. */
   readonly page: FoundPage | undefined
@@ -38,7 +39,8 @@ export function auditPage(words: Words, view: AuditView): string {
   const { page, question } = view
   return consoleFrame(words, {
     section: 'audit',
-    scripts: ['audit.js'],
+    viewer: view.viewer,
+    scripts: ['audit.js', 'copy.js'],
     body: html`${view.keep === 0 ? html`<p class="notice">${t('audit.off')}</p>` : ''}
 ${filterForm(words, question)}
 ${page ? found(words, view, page) : html`<p class="notice bad" role="alert">${t('console.store_away')}</p>`}`,
@@ -49,7 +51,9 @@ function filterForm({ t }: Words, { requestId, user, event, session, since, unti
   const options = AUDITED.map(
     code => html`<option value="${code}" ${code === event ? html`selected` : ''}>${t(`audit.event_${code}`)}</option>`,
   )
-  return html`<form method="get" action="${OWN_PATHS.consoleAudit}" class="search fields" role="search" id="filters">
+  const isFiltered = [requestId, user, event, session, since, until].some(given => given !== '')
+  return html`<details class="filters" ${isFiltered ? html`open` : ''}><summary>${t('audit.filters')}</summary>
+<form method="get" action="${OWN_PATHS.consoleAudit}" class="search fields" role="search" id="filters">
 <label>${t('audit.request')}<input name="requestId" value="${requestId}" autocomplete="off" spellcheck="false"></label>
 <label>${t('console.user')}<input name="user" value="${user}" autocomplete="off"></label>
 <label>${t('audit.event')}<select name="event"><option value="">${t('audit.all_events')}</option>${options}</select></label>
@@ -59,7 +63,7 @@ function filterForm({ t }: Words, { requestId, user, event, session, since, unti
 <input type="hidden" name="zone" value="${zone}">
 <button type="submit" class="button small">${t('console.search_button')}</button>
 <a class="button small quiet" href="${OWN_PATHS.consoleAudit}">${t('audit.clear')}</a>
-</form>`
+</form></details>`
 }
 
 function found(words: Words, view: AuditView, page: FoundPage): Html {
@@ -70,6 +74,7 @@ function found(words: Words, view: AuditView, page: FoundPage): Html {
   return html`<p class="exports"><a href="${auditUrl(question, OWN_PATHS.consoleAuditCsv)}" download>${t('audit.csv')}</a>
 <a href="${auditUrl(question, OWN_PATHS.consoleAuditJson)}" download>${t('audit.jsonl')}</a></p>
 <p id="news" role="status" class="hint"></p>
+<p id="copied" aria-live="polite" class="unseen"></p>
 ${unreadable > 0 ? html`<p class="notice">${t('audit.unreadable', { count: unreadable })}</p>` : ''}
 ${events.length === 0 ? html`<p class="hint" id="nothing">${t('audit.nothing')}</p>` : ''}
 <div id="trail" ${liveAddress(question, page)} ${events.length === 0 ? html`hidden` : ''}>${table({ label: { text: t('console.audit') }, columns: auditColumns(words, names), rows })}</div>

@@ -3,9 +3,11 @@ import { html } from 'hono/html'
 import { AUDITED, type AuditEvent } from '../../observe/audit/audit-event.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
 import type { DeviceNames } from '../device-name.ts'
+import { deviceIcon, icon } from '../icon.ts'
 import type { Html } from '../layout.ts'
 import { moment } from '../moment.ts'
 import type { Words } from '../words/words.ts'
+import { factLines } from './audit-facts.ts'
 import { longCell, row } from './table.ts'
 
 /** What is known under another name. */
@@ -39,18 +41,24 @@ export function auditRow(
   const text = (name: string) => String(facts[name] ?? '')
   const [provider, userAgent] = [text('provider'), text('userAgent')]
   return row(moment(words, time), [
-    longCell(t('audit.event'), html`${eventName(words, event)}${details(facts)}`),
+    longCell(t('audit.event'), html`${eventName(words, event)}${details(words, facts)}`),
     longCell(t('console.user'), linked('user', text('user'))),
     longCell(
       t('audit.from'),
-      html`${text('address')}<br><span class="small" title="${userAgent}">${userAgent && deviceName(words, userAgent)}</span>`,
+      html`${text('address')}<br><span class="small" title="${userAgent}">${userAgent && html`${deviceIcon(userAgent)} ${deviceName(words, userAgent)}`}</span>`,
     ),
     ...(providers ? [longCell(t('session.provider'), providers.get(provider) ?? provider)] : []),
     longCell(
       t('audit.request'),
-      html`${linked('requestId', text('requestId'))} ${facts.session === undefined ? '' : html`<span class="small">${t('audit.session')} ${linked('session', text('session'))}</span>`}`,
+      html`${linked('requestId', text('requestId'))}${copyButton(words, text('requestId'))} ${facts.session === undefined ? '' : html`<span class="small">${t('audit.session')} ${linked('session', text('session'))}</span>`}`,
     ),
   ])
+}
+
+/** Seen only where a script can copy. */
+function copyButton({ t }: Words, id: string): Html {
+  if (id === '') return html``
+  return html` <button type="button" class="copy" data-copy="${id}" data-copied="${t('audit.copied')}" title="${t('audit.copy')}" aria-label="${t('audit.copy_label', { id })}">${icon('copy')}</button>`
 }
 
 /** Of an event that this version does not know, its code. */
@@ -59,9 +67,8 @@ function eventName({ t }: Words, event: string): Html {
   return code ? html`<strong>${t(`audit.event_${code}`)}</strong>` : html`<code>${event}</code>`
 }
 
-function details(facts: AuditEvent['facts']): Html {
-  const rest = Object.entries(facts).filter(([name]) => !ELSEWHERE.has(name))
-  return html`${rest.map(([name, value]) => html`<br><span class="small">${name}: <code>${value}</code></span>`)}`
+function details(words: Words, facts: AuditEvent['facts']): Html {
+  return factLines(words, Object.fromEntries(Object.entries(facts).filter(([name]) => !ELSEWHERE.has(name))))
 }
 
 function linked(name: 'user' | 'requestId' | 'session', value: string): Html {

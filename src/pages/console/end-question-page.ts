@@ -5,9 +5,10 @@ import type { Listed } from '../../session/session-listing.ts'
 import type { DeviceNames } from '../device-name.ts'
 import { moment } from '../moment.ts'
 import type { Words } from '../words/words.ts'
-import { consoleFrame } from './console-frame.ts'
+import { consoleFrame, type Viewer } from './console-frame.ts'
 
 interface EndQuestion {
+  readonly viewer: Viewer
   readonly session: Listed
   readonly deviceName: DeviceNames
   /** The session that looks at the page is among those that would end. */
@@ -15,12 +16,13 @@ interface EndQuestion {
   readonly all: boolean
 }
 
-export function endQuestionPage(words: Words, { session, deviceName, isOwn, all }: EndQuestion): string {
+export function endQuestionPage(words: Words, { viewer, session, deviceName, isOwn, all }: EndQuestion): string {
   const { t } = words
   const { key, publicPart } = session
   const user = publicPart?.username ?? t('console.unreadable')
   return consoleFrame(words, {
     section: 'sessions',
+    viewer,
     title: all ? t('console.end_all_question', { user }) : t('console.end_question', { user }),
     body: html`<p class="lead">${all ? t('console.end_all_effect') : t('console.end_effect')}</p>
 ${isOwn ? html`<div class="notice bad"><p>${t('console.end_own')}</p></div>` : ''}

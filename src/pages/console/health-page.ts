@@ -6,10 +6,11 @@ import type { Timed } from '../../observe/series/slot.ts'
 import type { Html } from '../layout.ts'
 import { moment } from '../moment.ts'
 import type { Words } from '../words/words.ts'
-import { consoleFrame } from './console-frame.ts'
+import { consoleFrame, type Viewer } from './console-frame.ts'
 import { cell, longCell, row, table } from './table.ts'
 
 export interface HealthView {
+  readonly viewer: Viewer
   readonly findings: readonly Finding[]
   /** Milliseconds, of the last hour; absent where there was nothing to measure. */
   readonly times: readonly {
@@ -40,6 +41,7 @@ export function healthPage(words: Words, view: HealthView): string {
   const columns = [t('health.check'), t('health.result'), t('health.seen'), t('health.remedy')]
   return consoleFrame(words, {
     section: 'health',
+    viewer: view.viewer,
     body: html`<p class="lead">${summary(words, findings)}</p>
 ${table({ label: { text: t('health.results') }, columns, rows: sorted.map(finding => findingRow(words, finding)) })}
 <p class="hint">${rich('health.hint', { doctor: html`<code>menshen doctor</code>`, sign_in: html`<code>menshen doctor --sign-in</code>` })}</p>
@@ -88,7 +90,7 @@ function instancesPart(words: Words, { instances, node, store }: HealthView): Ht
   )
   return html`<h2 id="instances">${t('health.instances')}</h2>
 <p>${t('health.runs_on', { node, store })}</p>
-${instances ? table({ label: { by: 'instances' }, columns, rows }) : html`<p class="notice bad">${t('console.store_away')}</p>`}`
+${instances ? table({ label: { by: 'instances' }, columns, rows }) : html`<p class="hint">${t('health.instances_unknown')}</p>`}`
 }
 
 function processName({ t }: Words, { pid, worker }: Instance): string {

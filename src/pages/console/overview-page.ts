@@ -1,7 +1,8 @@
 // The console's first page: what is wrong now, in sentences, and then the plots.
 import { html } from 'hono/html'
+import type { AuditedCode } from '../../observe/audit/audit-event.ts'
 import type { Finding } from '../../observe/doctor/finding.ts'
-import type { Problem } from '../../observe/problems.ts'
+import type { AlarmingEvent, Problem } from '../../observe/problems.ts'
 import { RANGES, type Range } from '../../observe/series/history.ts'
 import { type Plot, sumOf } from '../../observe/series/plot.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
@@ -9,7 +10,8 @@ import type { AdviceCode } from '../../settings/advice.ts'
 import type { Html } from '../layout.ts'
 import { moment } from '../moment.ts'
 import type { Words } from '../words/words.ts'
-import { consoleFrame } from './console-frame.ts'
+import { auditUrl } from './audit-row.ts'
+import { consoleFrame, type Viewer } from './console-frame.ts'
 import { cell, row, table } from './table.ts'
 
 export interface OverviewView {
@@ -27,10 +29,11 @@ export interface OverviewView {
 
 const PLOTS = ['signIns', 'sessions', 'requests', 'times'] as const
 
-export function overviewPage(words: Words, view: OverviewView): string {
+export function overviewPage(words: Words, viewer: Viewer, view: OverviewView): string {
   const { t } = words
   return consoleFrame(words, {
     section: 'overview',
+    viewer,
     scripts: ['overview.js'],
     styles: ['uplot.css'],
     body: html`<section id="problems" aria-live="polite">${problemList(words, view)}</section>
@@ -43,18 +46,84 @@ ${PLOTS.map(name => html`<figure><figcaption>${t(`overview.plot_${name}`)}</figc
   })
 }
 
-/** The worst first; whatever is only advice stands last. */
+/** The worst first; whatever is only advice stands last. One thing that fails is one notice, however many have noticed it. */
 export function problemList(words: Words, view: OverviewView): Html {
-  const { t, say, checkLabel } = words
-  const { problems, failures, advice, isStoreAway } = view
-  const bad = [
-    ...(isStoreAway ? [html`${t('problem.store_away')}`] : []),
-    ...problems.map(problem => problemSentence(words, problem, view)),
-    ...failures.map(({ name, seen }) => html`<strong>${checkLabel(name)}</strong> ${say(seen)}`),
-  ]
-  if (bad.length + advice.length === 0) return html`<div class="notice good"><p>${t('health.all_good')}</p></div>`
-  return html`${bad.map(sentence => html`<div class="notice bad"><p>${sentence}</p></div>`)}
+  const { t } = words
+  const { advice } = view
+  const troubles = troublesIn(words, view)
+  if (troubles.length + advice.length === 0) return html`<div class="notice good"><p>${t('health.all_good')}</p></div>`
+  return html`${troubles.map(trouble => html`<div class="notice bad"><p>${trouble.sentence}</p>${cause(words, trouble)}</div>`)}
 ${advice.map(code => html`<div class="notice"><p>${t(`advice.${code}`)}</p></div>`)}`
+}
+
+interface Trouble {
+  /** What it is about, as the names of the doctor's checks begin. */
+  readonly about: string | undefined
+  readonly sentence: Html
+  /** What the doctor has found of it. */
+  readonly findings: readonly Finding[]
+}
+
+function troublesIn(words: Words, view: OverviewView): Trouble[] {
+  const { problems, failures, isStoreAway } = view
+  const seen = problems
+    // The first notice says it already.
+    .filter(problem => !(isStoreAway && problem.kind === 'event' && problem.code === 'store_unreachable'))
+    .map(problem => ({ about: subjectOf(problem, view), sentence: problemSentence(words, problem, view) }))
+  const known = [
+    ...(isStoreAway ? [{ about: 'store', sentence: html`${words.t('problem.store_away')}` }] : []),
+    ...seen,
+  ]
+  const told = new Set<Finding>()
+  const troubles = known.map(trouble => {
+    const findings = failures.filter(finding => !told.has(finding) && isAbout(finding, trouble.about))
+    for (const finding of findings) told.add(finding)
+    return { ...trouble, findings }
+  })
+  const rest = Map.groupBy(
+    failures.filter(finding => !told.has(finding)),
+    ({ name }) => areaOf(name, view),
+  )
+  const found = [...rest].flatMap(([about, [first, ...others]]) =>
+    first ? [{ about, sentence: findingSentence(words, first), findings: others }] : [],
+  )
+  return [...troubles, ...found]
+}
+
+const SUBJECTS: Partial<Record<AlarmingEvent, string>> = {
+  store_unreachable: 'store',
+  upstream_failed: 'upstream',
+  upstream_busy: 'upstream',
+}
+
+function subjectOf(problem: Problem, { providerNames }: OverviewView): string | undefined {
+  if (problem.kind === 'event') return SUBJECTS[problem.code]
+  if (problem.kind === 'recovered') return undefined
+  return providerNames.size > 1 ? `provider ${problem.provider}` : 'provider'
+}
+
+function isAbout({ name }: Finding, about: string | undefined): boolean {
+  if (about === undefined) return false
+  return name === about || name.startsWith(`${about} `) || (about === 'store' && name.startsWith('redis'))
+}
+
+/** `provider staff client` is about the provider staff, `upstream /api dns` about that application. */
+function areaOf(name: string, { providerNames }: OverviewView): string {
+  const [area = '', which = ''] = name.split(' ')
+  if (area === 'redis') return 'store'
+  return area === 'upstream' || (area === 'provider' && providerNames.has(which)) ? `${area} ${which}` : area
+}
+
+/** Those that were noticed first are the reason of the others. */
+function cause(words: Words, { findings: [first, ...others] }: Trouble): Html | string {
+  const { rich } = words
+  if (!first) return ''
+  const health = html`<a href="${OWN_PATHS.consoleHealth}">${words.t('console.health')}</a>`
+  return html`<p class="small">${findingSentence(words, first)}${others.length === 0 ? '' : html` ${rich('problem.more', { count: html`${others.length}`, health })}`}</p>`
+}
+
+function findingSentence({ say, checkLabel }: Words, { name, seen }: Finding): Html {
+  return html`<strong>${checkLabel(name)}</strong> ${say(seen)}`
 }
 
 function problemSentence(words: Words, problem: Problem, { providerNames }: OverviewView): Html {
@@ -68,16 +137,23 @@ function problemSentence(words: Words, problem: Problem, { providerNames }: Over
   return rich('problem.provider', { provider, failures, people, since: moment(words, problem.since) })
 }
 
-/** The sums of what is plotted. */
+/** The sums of what is plotted, each with the way to what it counts. */
 export function figures({ t }: Words, plot: Plot): Html {
   const failed = Object.values(plot.failures).reduce((sum, column) => sum + sumOf(column), 0)
+  const eventsOf = (event: AuditedCode) => auditUrl({ event, ...sinceOf(plot) }, OWN_PATHS.consoleAudit)
   const rows = [
-    [t('overview.sessions_now'), plot.sessions.findLast(number => number !== null) ?? '—'],
-    [t('overview.sign_ins'), sumOf(plot.signIns)],
-    [t('overview.failures'), failed],
-    [t('overview.refusals'), sumOf(plot.requests.refused)],
-  ]
-  return html`<dl class="figures">${rows.map(([name, number]) => html`<div><dt>${name}</dt><dd>${number}</dd></div>`)}</dl>`
+    [t('overview.sessions_now'), plot.sessions.findLast(number => number !== null) ?? '—', OWN_PATHS.consoleSessions],
+    [t('overview.sign_ins'), sumOf(plot.signIns), eventsOf('sign_in')],
+    [t('overview.failures'), failed, eventsOf('sign_in_failed')],
+    [t('overview.refusals'), sumOf(plot.requests.refused), eventsOf('refused')],
+  ] as const
+  return html`<dl class="figures">${rows.map(([name, number, url]) => html`<div><dt>${name}</dt><dd><a class="figure" href="${url}" aria-label="${name} ${number}">${number}</a></dd></div>`)}</dl>`
+}
+
+/** As the form of the audit trail has it, in UTC. */
+function sinceOf({ at: [first] }: Plot): { since: string; zone: string } | undefined {
+  if (first === undefined) return undefined
+  return { since: new Date(first * 1000).toISOString().slice(0, 16), zone: '0' }
 }
 
 function rangeLink({ t }: Words, range: Range, current: Range) {

@@ -8,10 +8,11 @@ import { ANY_ROLE } from '../../settings/config/role-names.ts'
 import type { Html } from '../layout.ts'
 import { moment } from '../moment.ts'
 import type { Words } from '../words/words.ts'
-import { consoleFrame } from './console-frame.ts'
+import { consoleFrame, type Viewer } from './console-frame.ts'
 import { cell, longCell, row, table } from './table.ts'
 
 export interface RulesView {
+  readonly viewer: Viewer
   /** In the order of their precedence. */
   readonly rules: readonly Rule[]
   /** Those that one can ask about. */
@@ -31,6 +32,7 @@ export function rulesPage(words: Words, view: RulesView): string {
   const rows = rules.map((rule, n) => ruleRow(words, rule, n, view.verdict))
   return consoleFrame(words, {
     section: 'rules',
+    viewer: view.viewer,
     body: html`<h2 id="ask">${t('rules.ask')}</h2>
 ${askForm(words, view)}
 <div role="status">${view.verdict ? verdictPart(words, view, view.verdict) : ''}</div>

@@ -4,13 +4,17 @@ import { OWN_PATHS } from '../../own-paths.ts'
 import type { Listed } from '../../session/session-listing.ts'
 import { roleName } from '../account-page.ts'
 import type { DeviceNames } from '../device-name.ts'
-import { moment } from '../moment.ts'
+import { deviceIcon } from '../icon.ts'
+import { relativeMoment } from '../moment.ts'
 import type { Words } from '../words/words.ts'
-import { consoleFrame } from './console-frame.ts'
-import { endButtons } from './end-buttons.ts'
+import { consoleFrame, type Viewer } from './console-frame.ts'
+import { sessionMenu } from './end-buttons.ts'
 import { cell, plainCell, row, table } from './table.ts'
 
 interface SessionsView {
+  readonly viewer: Viewer
+  /** What times are relative to. */
+  readonly now: number
   readonly sessions: readonly Listed[]
   /** The session that looks at the page. */
   readonly ownKey: string
@@ -32,6 +36,7 @@ export function sessionsPage(words: Words, view: SessionsView): string {
   const { sessions, username, isFirst, next } = view
   return consoleFrame(words, {
     section: 'sessions',
+    viewer: view.viewer,
     body: html`${endedNotice(words, view)}
 <form method="get" class="search" role="search">
 <label for="username">${t('console.search')}</label>
@@ -70,33 +75,43 @@ function sessionTable(words: Words, view: SessionsView) {
     t('session.expires'),
     t('console.action'),
   ]
-  const rows = view.sessions.map(session => sessionRow(words, session, view))
-  return table({ label: { text: t('console.sessions') }, columns, rows })
+  const groups = byUser(view.sessions).map(sessions =>
+    sessions.map((session, n) => sessionRow(words, session, view, n > 0)),
+  )
+  return table({ label: { text: t('console.sessions') }, columns, groups })
 }
 
-function sessionRow(words: Words, { key, publicPart, expiresAt }: Listed, view: SessionsView) {
+/** Those of one user together, whoever came last first. The same name at two providers is two people. */
+function byUser(sessions: readonly Listed[]): Listed[][] {
+  const userOf = ({ key, publicPart }: Listed) =>
+    publicPart ? JSON.stringify([publicPart.provider, publicPart.username]) : key
+  return [...Map.groupBy(sessions, userOf).values()]
+}
+
+/** `isRepeated`: the row above is of the same user. */
+function sessionRow(words: Words, { key, publicPart, expiresAt }: Listed, view: SessionsView, isRepeated: boolean) {
   const { t } = words
-  const { ownKey, providerNames } = view
+  const { ownKey, providerNames, now } = view
   const { provider = '' } = publicPart ?? {}
   const who = publicPart ? html`${publicPart.nickname} <code>${publicPart.username}</code>` : t('console.unreadable')
   const page = `${OWN_PATHS.consoleSession}?key=${key}`
   return row(
-    html`<a href="${page}">${who}</a>${key === ownKey ? html` <span class="tag">${t('console.own_session')}</span>` : ''}`,
+    html`<a href="${page}" ${isRepeated ? html`class="repeated"` : ''}>${who}</a>${key === ownKey ? html` <span class="tag">${t('console.own_session')}</span>` : ''}`,
     [
       ...(providerNames ? [cell(t('session.provider'), providerNames.get(provider) ?? provider)] : []),
       cell(t('session.role'), publicPart ? roleName(words, publicPart.userRole) : ''),
       cell(t('device.title'), publicPart ? deviceOf(words, publicPart, view) : ''),
-      cell(t('console.signed_in_at'), publicPart ? moment(words, publicPart.signedInAt) : ''),
-      cell(t('console.seen_at'), publicPart ? moment(words, publicPart.seenAt) : ''),
-      cell(t('session.expires'), moment(words, expiresAt)),
-      plainCell(endButtons(words, key, publicPart?.username ?? '')),
+      cell(t('console.signed_in_at'), publicPart ? relativeMoment(words, publicPart.signedInAt, now) : ''),
+      cell(t('console.seen_at'), publicPart ? relativeMoment(words, publicPart.seenAt, now) : ''),
+      cell(t('session.expires'), relativeMoment(words, expiresAt, now)),
+      plainCell(sessionMenu(words, key, publicPart?.username ?? '')),
     ],
   )
 }
 
 function deviceOf(words: Words, { userAgent, address }: NonNullable<Listed['publicPart']>, view: SessionsView) {
   const device = view.deviceName(words, userAgent)
-  return html`${device}<br><span class="dim">${address ?? words.t('device.address_unknown')}</span>`
+  return html`${deviceIcon(userAgent)} ${device}<br><span class="dim">${address ?? words.t('device.address_unknown')}</span>`
 }
 
 function pageUrl(username: string, after?: string): string {

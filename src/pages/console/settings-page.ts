@@ -3,7 +3,7 @@ import { html } from 'hono/html'
 import type { Topic } from '../../settings/rows.ts'
 import type { Html } from '../layout.ts'
 import type { Words } from '../words/words.ts'
-import { consoleFrame } from './console-frame.ts'
+import { consoleFrame, type Viewer } from './console-frame.ts'
 import { longCell, row, table } from './table.ts'
 
 export interface ShownSetting {
@@ -22,9 +22,10 @@ export interface ShownTopic {
   readonly settings: readonly ShownSetting[]
 }
 
-export function settingsPage(words: Words, topics: readonly ShownTopic[]): string {
+export function settingsPage(words: Words, viewer: Viewer, topics: readonly ShownTopic[]): string {
   return consoleFrame(words, {
     section: 'settings',
+    viewer,
     body: html`<p class="lead">${words.t('settings.lead')}</p>
 ${topics.map(topic => topicPart(words, topic))}`,
   })

@@ -6,15 +6,20 @@ interface Table {
   /** The id of its heading, or a sentence of its own. */
   readonly label: { readonly by: string } | { readonly text: string }
   readonly columns: readonly string[]
-  readonly rows: readonly Html[]
+  readonly rows?: readonly Html[]
+  /** Rows that belong together. */
+  readonly groups?: readonly (readonly Html[])[]
 }
 
-export function table({ label, columns, rows }: Table): Html {
+export function table({ label, columns, rows = [], groups = [rows] }: Table): Html {
   const named = 'by' in label ? html`aria-labelledby="${label.by}"` : html`aria-label="${label.text}"`
   const cells = columns.map(name => html`<th scope="col" role="columnheader">${name}</th>`)
   return html`<table role="table" ${named}>
 <thead role="rowgroup"><tr role="row">${cells}</tr></thead>
-<tbody role="rowgroup">${rows}</tbody>
+${groups.map(
+  group => html`<tbody role="rowgroup">${group}</tbody>
+`,
+)}
 </table>`
 }
 

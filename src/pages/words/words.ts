@@ -29,6 +29,8 @@ export interface Words extends LanguageName {
   checkLabel(name: string): string
   /** In the server's time zone. */
   date(at: number): string
+  /** How long before or after `now`: "3 minutes ago", "in 2 hours". */
+  relative(at: number, now: number): string
 }
 
 export interface WordsOptions {
@@ -40,8 +42,15 @@ export interface WordsOptions {
   readonly languages: readonly LanguageName[]
 }
 
+const UNITS = [
+  [86_400_000, 'day'],
+  [3_600_000, 'hour'],
+  [60_000, 'minute'],
+] as const
+
 export function createWords({ lang, sentences, appName, look, languages }: WordsOptions): Words {
   const format = new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'short' })
+  const distance = new Intl.RelativeTimeFormat(lang, { numeric: 'always' })
   const sentenceFor = (code: PhraseCode) => sentences[`phrase.${code}`]
   return {
     lang,
@@ -54,5 +63,10 @@ export function createWords({ lang, sentences, appName, look, languages }: Words
     say: phrase => renderPhrase(phrase, sentenceFor),
     checkLabel: name => checkLabel(name, sentenceFor),
     date: at => format.format(at),
+    relative(at, now) {
+      const [length, unit] = UNITS.find(([length]) => Math.abs(at - now) >= length) ?? []
+      if (length === undefined || unit === undefined) return sentences['time.now']
+      return distance.format(Math.trunc((at - now) / length), unit)
+    },
   }
 }

@@ -25,6 +25,7 @@ export const enOverview: Sentences<typeof zhOverview> = {
   'overview.of_store': 'Store',
   'overview.time': 'Time',
   'problem.store_away': 'The store cannot be reached: only what this process has seen is shown.',
+  'problem.more': 'Related checks that failed: {count}; see {health}.',
   'problem.provider':
     '{provider} has not completed a sign-in or a refresh since {since}: {failures} failures, {people} users or addresses affected.',
   'problem.recovered': '{provider} failed {failures} times within the last hour, and works again since {until}.',

@@ -7,12 +7,14 @@ export const zhConsole = {
   'console.health': '健康检查',
   'console.skip': '跳到正文',
   'console.language': '语言',
+  'console.signed_in_as': '我的账号：{name}',
+  'time.now': '刚刚',
 
   'health.title': '健康检查',
-  'health.results': '检查结果',
+  'health.results': '检查项目',
   'health.check': '检查项',
-  'health.result': '结果',
-  'health.seen': '看到的情况',
+  'health.result': '状态',
+  'health.seen': '检查结果',
   'health.remedy': '处理办法',
   'health.good': '正常',
   'health.warning': '注意',
@@ -22,10 +24,11 @@ export const zhConsole = {
   'health.failures': '发现 {failures} 个故障、{warnings} 个需要注意的地方。',
   'health.times': '最近一小时的响应时间',
   'health.waited_for': '对象',
-  'health.median': '一半不超过（p50）',
-  'health.slowest': '99% 不超过（p99）',
+  'health.median': '中位数（p50）',
+  'health.slowest': '99 分位（p99）',
   'health.instances': '正在运行的进程',
   'health.runs_on': '本进程使用 Node {node}，存储为 {store}。共用同一存储的进程都在这里。',
+  'health.instances_unknown': '存储恢复后，这里会列出正在运行的进程。',
   'health.machine': '机器',
   'health.process': '进程',
   'health.worker': '{pid}（工作进程 {worker}）',
@@ -35,7 +38,7 @@ export const zhConsole = {
   'health.hint': '在终端运行 {doctor} 可以看到同样的结果，{sign_in} 可以试登录。',
 
   'advice.weak_state_check':
-    '登录状态参数只检查后缀（STATE_CHECK=suffix）：别的网站可以让访客在不知情时以他人身份登录。设置 STATE_CHECK=bound 可以防止。',
+    '登录状态参数只检查后缀（STATE_CHECK=suffix）：其他网站可以让访客在不知情时以他人身份登录。设置 STATE_CHECK=bound 可以防止。',
   'advice.https_without_tls':
     'BASE_URL 是 https，但本服务只提供 http，也没有信任任何代理：所有访客会被当作来自同一个地址。请用 TRUSTED_PROXIES 写明前面代理的地址，或设置 TLS_CERT_FILE 和 TLS_KEY_FILE。',
   'advice.port_of_proxy':
