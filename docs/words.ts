@@ -27,7 +27,8 @@ export default defineConfig({
 \`\`\`
 
 A name in braces stands for a value and has to be there; what is written is text, never markup. An unknown or missing name or
-value stops the start with a sentence. \`app.name\` counts while \`APP_NAME\` is not set. This page is made from \`src/pages/words\` by
+value stops the start with a sentence. Those that begin with \`phrase.\` are the doctor’s: a language of your own may leave them
+out, and has them in English then. \`app.name\` counts while \`APP_NAME\` is not set. This page is made from \`src/pages/words\` by
 \`npm run docs\`.
 
 | name | zh-CN | en |

@@ -45,6 +45,11 @@ test('a new event appears at the top and is announced, and the keyboard leads to
   assert.equal(await page.locator('tbody tr').count(), 1)
   assert.equal(await page.getByLabel('编号').inputValue(), requestId)
 
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+  await page.getByRole('button', { name: `复制 ${requestId}` }).click()
+  await page.locator('#copied').getByText('已复制').waitFor({ state: 'attached' })
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), requestId)
+
   await page.getByLabel('编号').fill('')
   await page.getByLabel('用户', { exact: true }).fill('admin')
   await page.keyboard.press('Enter')
@@ -52,4 +57,16 @@ test('a new event appears at the top and is announced, and the keyboard leads to
   assert.match((await page.locator('tbody').textContent()) ?? '', /登录成功/)
   assert.equal(await page.locator('tbody tr').count(), 1)
   assert.deepEqual(problems, [])
+})
+
+test('times of a link in another time zone are shown in the reader’s own, and mean the same when they are sent again', async t => {
+  const { page } = await openPage(t, browser, { timezoneId: 'Asia/Shanghai' })
+  await page.goto(`${menshen.url}/_menshen/console/audit?since=2026-03-01T08:00&zone=0`)
+  await page.getByRole('button', { name: '统一身份认证登录' }).click()
+  await page.getByRole('button', { name: /admin/ }).click()
+  await page.waitForURL('**/audit?*')
+  assert.equal(await page.getByLabel('从').inputValue(), '2026-03-01T16:00')
+  await page.getByRole('button', { name: '查找' }).click()
+  await page.waitForURL(/zone=-480/)
+  assert.match(page.url(), /since=2026-03-01T16%3A00/)
 })

@@ -283,6 +283,10 @@ async function askedToEnd(storageState: State): Promise<string> {
   const page = await context.newPage()
   await page.goto(`${usual.url}/_menshen/console/sessions`)
   await page
+    .getByLabel(/^操作：/)
+    .first()
+    .click()
+  await page
     .getByRole('button', { name: /^结束会话：/ })
     .first()
     .click()

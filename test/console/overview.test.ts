@@ -2,6 +2,12 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Browser } from 'playwright-core'
+import { type Finding, failure } from '../../src/observe/doctor/finding.ts'
+import type { Problem } from '../../src/observe/problems.ts'
+import { plotOf } from '../../src/observe/series/plot.ts'
+import { problemList } from '../../src/pages/console/overview-page.ts'
+import { createLanguages } from '../../src/pages/words/languages.ts'
+import { quoted } from '../../src/phrases.ts'
 import { openWire, request } from '../forward/raw.ts'
 import { cookieOf, openScene, type Scene, until } from '../forward/scene.ts'
 import { openPage, startBrowser } from '../kit/browser.ts'
@@ -164,4 +170,84 @@ test('a range that nobody knows is the last hour, and old addresses of the list 
     )
   const { status, headers } = await developer.get(`${CONSOLE}?username=lisi`)
   assert.deepEqual([status, headers.location], [302, `${CONSOLE}/sessions?username=lisi`])
+})
+
+test('one thing that fails is one notice, however many have noticed it', () => {
+  const words = createLanguages({ PAGE_LANGUAGE: 'zh-CN', APP_NAME: 'Portal' }, {}).get('zh-CN') ?? assert.fail()
+  const found = (name: string): Finding => failure(name, quoted(name), quoted(''))
+  const base = { range: 'hour' as const, plot: plotOf([]), advice: [], isStoreAway: false }
+  const noticesOf = (problems: Problem[], names: string[], more: { isStoreAway?: boolean; ids?: string[] } = {}) => {
+    const { ids = ['default'], isStoreAway = false } = more
+    const providerNames = new Map(ids.map(id => [id, id]))
+    const view = { ...base, isStoreAway, problems, failures: names.map(found), providerNames }
+    const html = String(problemList(words, view))
+    return [...html.matchAll(/<div class="notice bad">(.*?)<\/div>/gs)].map(([, notice = '']) => notice)
+  }
+  const stopped = (provider: string) => ({ kind: 'provider' as const, provider, since: 0, failures: 1, people: 1 })
+  const event = (code: 'store_unreachable' | 'upstream_failed') => ({ kind: 'event' as const, code, times: 2 })
+
+  const checks = ['provider connection', 'provider discovery', 'provider client']
+  const [notice = '', ...more] = noticesOf([stopped('default')], checks)
+  assert.deepEqual(more, [])
+  assert.match(notice, /无法完成登录或续期.*provider connection.*另有 2 项相关检查未通过，见<a [^>]*>健康检查/s)
+  assert.equal(noticesOf([], checks).length, 1)
+  assert.equal(noticesOf([event('store_unreachable')], ['store', 'redis version'], { isStoreAway: true }).length, 1)
+  assert.equal(noticesOf([event('upstream_failed')], ['upstream / connection']).length, 1)
+  const two = { ids: ['staff', 'guests'] }
+  assert.equal(noticesOf([stopped('staff')], ['provider staff dns', 'provider guests dns'], two).length, 2)
+  assert.equal(noticesOf([], ['certificate', 'store', 'upstream /a dns', 'upstream /b dns']).length, 4)
+})
+
+test('a tile leads to what it counts, since when it counts', async t => {
+  const scene = await openScene(t)
+  const developer = await scene.user('admin')
+  await (await scene.user('lisi')).get(CONSOLE)
+  await signIn(scene.visitor(), scene.provider, { username: 'wangwu' })
+  const rowsAt = async (path: string) => (await developer.get(path)).text.match(/<th scope="row"/g)?.length ?? 0
+  await until(async () => (await rowsAt(`${CONSOLE}/audit`)) === 4)
+  scene.passSeconds(5)
+  const { text } = await developer.get(CONSOLE)
+  const tiles = [...text.matchAll(/<dt>([^<]*)<\/dt><dd><a class="figure" href="([^"]*)"/g)]
+  const links = Object.fromEntries(tiles.map(([, name, url = '']) => [name, url.replaceAll('&amp;', '&')]))
+  assert.equal(links.在线会话, `${CONSOLE}/sessions`)
+  assert.match(links.登录失败 ?? '', /^\/_menshen\/console\/audit\?event=sign_in_failed&since=[^&]+&zone=0$/)
+  assert.equal(await rowsAt(links.登录成功 ?? ''), 3)
+  assert.equal(await rowsAt(links.被拒绝 ?? ''), 1)
+  assert.equal(await rowsAt(links.登录失败 ?? ''), 0)
+})
+
+test('a plot shows the latest numbers where nobody points at it', async t => {
+  const scene = await openScene(t)
+  const developer = await scene.user('admin')
+  await developer.get(CONSOLE)
+  const { page } = await openPage(t, browser)
+  const value = developer.cookies.get('menshen_session') ?? ''
+  await page.context().addCookies([{ name: 'menshen_session', value, url: scene.url }])
+  await page.goto(scene.url + CONSOLE)
+  await page.locator('#plot-sessions canvas').waitFor()
+  const shown = page.locator('#plot-sessions .u-series').nth(1).locator('.u-value')
+  await page.waitForFunction(element => element?.textContent === '1', await shown.elementHandle())
+  assert.doesNotMatch(await page.locator('#plot-signIns .u-legend').innerText(), /—/)
+})
+
+test('on a phone the content comes first, and the bar says who one is and has the way out', async t => {
+  const scene = await openScene(t)
+  const developer = await scene.user('admin')
+  const { page, problems } = await openPage(t, browser, {
+    viewport: { width: 390, height: 700 },
+    isMobile: true,
+    hasTouch: true,
+  })
+  const value = developer.cookies.get('menshen_session') ?? ''
+  await page.context().addCookies([{ name: 'menshen_session', value, url: scene.url }])
+  for (const path of ['', '/sessions', '/audit', '/rules', '/health', '/settings']) {
+    await page.goto(scene.url + CONSOLE + path)
+    const top = (await page.getByRole('heading', { level: 1 }).boundingBox())?.y ?? 700
+    assert.ok(top < 100, `the heading of ${path} is at ${top} px`)
+    assert.ok(await page.getByRole('navigation').isVisible())
+  }
+  assert.ok(await page.locator('.who').isVisible())
+  assert.match(await page.locator('.who').innerText(), /\S/)
+  assert.ok(await page.locator('form[method=post][action="/logout"] button').isVisible())
+  assert.deepEqual(problems, [])
 })

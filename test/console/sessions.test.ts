@@ -50,6 +50,31 @@ test('each session says who, in which role, on what device, from where, since an
   )
 })
 
+test('the sessions of one user stand together, with times relative to now and one menu each', async t => {
+  const { user, menshen } = await setUp(t)
+  await user('lisi', { 'user-agent': WECHAT })
+  await user('wangwu')
+  await user('lisi', { 'user-agent': 'Mozilla/5.0 (Windows NT 10.0) Chrome/141.0.0.0' })
+  menshen.passSeconds(180)
+  const admin = await user('admin')
+  const { text } = await admin.get(LIST)
+  const groups = [...text.matchAll(/<tbody role="rowgroup">(.*?)<\/tbody>/gs)].map(([, group = '']) => rowsOf(group))
+  const users = groups.map(rows => rows.map(row => /<code>([^<]*)/.exec(row)?.[1]))
+  assert.deepEqual(users, [['admin'], ['lisi', 'lisi'], ['wangwu']])
+  const [, [newest = '', oldest = ''] = []] = groups
+  assert.match(newest, /<time datetime="2026-03-01T08:00:02[^>]*title="2026年3月1日[^>]*>3分钟前<\/time>/)
+  assert.match(newest, />1小时后<\/time>/)
+  assert.match(groups[0]?.[0] ?? '', />刚刚<\/time>/)
+  assert.match(oldest, /class="repeated"/)
+  assert.doesNotMatch(newest, /class="repeated"/)
+  for (const row of groups.flat()) {
+    assert.equal(row.match(/<details class="menu"/g)?.length, 1)
+    assert.match(row, /<svg class="icon"/)
+    assert.match(row, /<summary aria-label="操作：\w+"/)
+    assert.match(row, /<button type="submit" name="all" value="yes"[^>]*>结束该用户的全部会话<\/button>/)
+  }
+})
+
 test('the newest come first, fifty on a page, counted; a name finds its own', async t => {
   const { user } = await setUp(t)
   for (let n = 0; n < 59; n++) await user(`user-${n}`)

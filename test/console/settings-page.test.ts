@@ -7,7 +7,9 @@ import { openScene } from '../forward/scene.ts'
 const PATH = '/_menshen/console/settings'
 
 test('every setting stands under a topic, defaults are dimmed, and no secret is shown', async t => {
-  const scene = await openScene(t, { env: { SESSION_MAX_HOURS: '9', APP_NAME: '<b>采购</b>', PROVIDER_VARS: 'realm=staff,tenant=7' } })
+  const scene = await openScene(t, {
+    env: { SESSION_MAX_HOURS: '9', APP_NAME: '<b>采购</b>', PROVIDER_VARS: 'realm=staff,tenant=7' },
+  })
   const secret = scene.provider.settings.CLIENT_SECRET
   const { text } = await (await scene.user('admin')).get(PATH)
   for (const topic of TOPIC_NAMES) assert.match(text, new RegExp(`<h2 id="${topic}">`))

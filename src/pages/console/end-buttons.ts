@@ -12,7 +12,7 @@ export function endButtons(words: Words, key: string, user: string) {
 /** One menu for all that can be done with a session. It opens without scripts. */
 export function sessionMenu(words: Words, key: string, user: string): Html {
   const { t } = words
-  return html`<details class="menu" name="menu"><summary aria-label="${t('console.action_label', { user })}" title="${t('console.action')}">${icon('more')}</summary>
+  return html`<details class="menu" name="menu"><summary aria-label="${t('console.action_label', { user })}" title="${t('console.action')}">${icon('more')}<span class="unseen">${t('console.action')}</span></summary>
 <div class="items"><a class="item" href="${OWN_PATHS.consoleSession}?key=${key}" aria-label="${t('console.details_label', { user })}">${t('console.details')}</a>
 ${endForm(words, key, user, { form: '', button: 'item' })}</div></details>`
 }
