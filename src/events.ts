@@ -119,7 +119,7 @@ export const EVENTS = {
   data_keys_closed: {
     level: 'warn',
     sentence:
-      'no secret opens the data keys of this store: sessions that were opened before live on, but the console does not know their names and signing out everywhere misses them; put the former secret behind the new one in SECRET',
+      'no secret of ours opens the data keys of this store. Either SECRET, or without it CLIENT_SECRET, was replaced: put the former one behind the new one in SECRET. Or another Menshen with another secret uses the same store: give each its own folder, or its own prefix in Redis. Until then the console does not know the names of other sessions, and signing out everywhere misses them',
     fields: ['record'],
   },
   sign_out_unconfirmed: {
@@ -180,18 +180,24 @@ export const EVENTS = {
     sentence: 'a request has ended (ACCESS_LOG)',
     fields: ['method', 'path', 'status', 'bytes', 'ms', 'upstream'],
   },
+  metrics_refused: {
+    level: 'warn',
+    sentence: 'a request for the metrics was refused',
+    // `reason` is address (not in METRICS_FROM) or proxy (from TRUSTED_PROXIES, or with headers that proxies add).
+    fields: ['remedy'],
+  },
   check_refused: { level: 'warn', sentence: 'a question of forward-auth could not be answered', fields: [] },
   request_failed: { level: 'error', sentence: 'a request failed', fields: ['method', 'path'] },
   upgrade_failed: { level: 'error', sentence: 'an upgrade failed', fields: ['path'] },
   upstream_failed: {
     level: 'error',
     sentence: 'the application behind did not answer, or its answer broke off',
-    fields: ['method', 'path'],
+    fields: ['method', 'path', 'upstream'],
   },
   upstream_busy: {
     level: 'warn',
     sentence: 'a request was turned away: too many others were with the application, or waited for it',
-    fields: ['method', 'path'],
+    fields: ['method', 'path', 'upstream'],
   },
   address_unknown: {
     level: 'warn',

@@ -63,7 +63,7 @@ const BASE_PROGRAMS = [
   ...COREUTILS.trim().split(/\s+/),
   ...['sed', 'grep', 'egrep', 'find', 'xargs', 'tar', 'gzip'],
   // Of util-linux and bsdutils.
-  ...['mount', 'umount', 'prlimit', 'script', 'taskset', 'unshare'],
+  ...['mount', 'nsenter', 'umount', 'prlimit', 'script', 'setpriv', 'taskset', 'unshare'],
   ...['apt-get', 'dpkg', 'dpkg-deb', 'gpgv'],
 ]
 

@@ -59,7 +59,7 @@ suite('what is not understood', () => {
       ['ruels check', /^Unknown command ruels; did you mean rules\?/],
       ['audits', /^Unknown command audits; did you mean audit\?/],
       ['chekc', /did you mean check\?/],
-      ['start', /^Unknown command start; there is: check, doctor, rules, sessions, audit, help\. /],
+      ['start', /^Unknown command start; there is: check, doctor, rules, sessions, audit, backup, help\. /],
       ['__proto__', /^Unknown command __proto__; there is/],
       ['help ruels', /^Unknown command ruels; did you mean rules\?/],
       ['help audit all', /^Unexpected argument "all"; expected menshen help \[COMMAND\]\.$/],

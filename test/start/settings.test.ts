@@ -12,6 +12,7 @@ import { readSettings, type Settings, wantsDevProvider } from '../../src/setting
 import type { Row } from '../../src/settings/row.ts'
 import { SETTINGS } from '../../src/settings/rows.ts'
 import { Secret } from '../../src/settings/secret.ts'
+import { makeAuthority } from '../forward/certificates.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { type Environment, type Options, runMenshen, startMenshen } from '../kit/process.ts'
@@ -266,12 +267,17 @@ suite('a start', { concurrency: 2 }, () => {
 suite('the port to listen on', () => {
   const portFor = (env: Environment) => readSettings(env).PORT
 
-  test('is that of BASE_URL where this machine is meant, else 3000', () => {
+  test('is that of BASE_URL where this machine is meant, else 3000', t => {
     assert.equal(portFor({}), 3000)
     for (const host of ['localhost', 'app.localhost', '127.0.0.1', '127.8.8.8', '[::1]'])
       assert.equal(portFor({ BASE_URL: `http://${host}:4321` }), 4321, host)
     assert.equal(portFor({ BASE_URL: 'http://localhost' }), 80)
-    assert.equal(portFor({ BASE_URL: 'https://localhost' }), 443)
+    const { certFile, keyFile } = makeAuthority(tempFolder(t))
+    const certificate = { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile }
+    assert.equal(portFor({ BASE_URL: 'https://localhost', ...certificate }), 443)
+    // Only a proxy in front can serve https then, and it has that port.
+    assert.equal(portFor({ BASE_URL: 'https://localhost' }), 3000)
+    assert.equal(portFor({ BASE_URL: 'https://localhost:8443' }), 3000)
     for (const host of ['app.example.com', 'localhost.example.com', '127.0.0.1.example.com', '10.0.0.1', '[::2]'])
       assert.equal(portFor({ BASE_URL: `https://${host}:4321` }), 3000, host)
   })

@@ -51,6 +51,26 @@ export async function openFiles(directory: string) {
   }
 }
 
+/** Copies a store that others may be writing to, as it is at one moment, into an empty folder. */
+export async function copyLmdbStore(directory: string, target: string): Promise<void> {
+  try {
+    await inspect(directory)
+    const root = open({ path: directory, ...OPTIONS })
+    try {
+      await root.backup(target, true)
+    } finally {
+      await root.close()
+    }
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new MenshenError(
+      'cannot_start',
+      `The store in ${directory} cannot be copied to ${target} (${reason}).`,
+      cause,
+    )
+  }
+}
+
 /** Step by step: where nothing can be made, as in /proc, `recursive` of Node never ends. */
 async function makeFolder(directory: string): Promise<void> {
   if (existsSync(directory)) {
