@@ -126,8 +126,8 @@ test('a bad configuration stops the start with the file, the rule and what is ex
     ],
     ["upstreams: { '/a': '127.0.0.1:8080' }", /upstreams\.\/a: expected an http or https address .*"http:\/\/127/],
     ["upstreams: { '/a/': 'http://127.0.0.1:1' }", /upstreams\.\/a\/: .*no slash at the end: a prefix covers/],
-    ["rules: [{ path: '/a', public: true, role: 'x' }]", /rules\.0: Unrecognized key: "role"/],
-    ['rule: []', /the default export: Unrecognized key: "rule"/],
+    ["rules: [{ path: '/a', public: true, role: 'x' }]", /rules\.0: there is no "role"; did you mean roles\?/],
+    ['rule: []', /the default export: there is no "rule"; did you mean rules\?/],
     ["upstreams: { '/api': 'ftp://a' }", /upstreams\.\/api: /],
     ['rules: [', /cannot be loaded: /],
   ]
