@@ -10,6 +10,8 @@ export interface Who {
   readonly groups: readonly string[]
   /** A machine with a token of the provider, not a browser with a session. */
   readonly isBearer?: true
+  /** What the token of a machine is good for. */
+  readonly scopes?: readonly string[]
 }
 
 /** What a role can be given by. */

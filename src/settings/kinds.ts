@@ -213,7 +213,16 @@ export const audiences = {
         .filter(Boolean),
     )
     // A wildcard would fit no token.
-    .pipe(z.array(z.string().max(200).regex(/^[^*]+$/)).min(1)),
+    .pipe(
+      z
+        .array(
+          z
+            .string()
+            .max(200)
+            .regex(/^[^*]+$/),
+        )
+        .min(1),
+    ),
   expected: 'whole names of audiences, separated by commas',
   example: 'https://api.example.com,my-application',
 }
