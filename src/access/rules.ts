@@ -3,10 +3,18 @@
 import { OWN_PATHS, OWN_PREFIX } from '../own-paths.ts'
 import type { Rule } from '../settings/config/config-file.ts'
 import { ANY_ROLE, CONSOLE_ROLE } from '../settings/config/role-names.ts'
-import { isPlain, isPlainRule, LENIENTLY, type Reading, readingAt, readingsOf } from './readings.ts'
+import {
+  isPlain,
+  isPlainRule,
+  LENIENTLY,
+  pathsWithoutSession,
+  type Reading,
+  readingAt,
+  readingsOf,
+} from './readings.ts'
 import { createRecent } from './recent.ts'
 import type { Who } from './roles.ts'
-import { decidingRules, follow, growTree, inOrder, LAST_RULE, LITERALLY } from './rule-tree.ts'
+import { decidingRules, follow, growTree, inOrder, LAST_RULE, LITERALLY, type RuleNode } from './rule-tree.ts'
 
 export interface Decision {
   readonly rule: Rule
@@ -79,7 +87,12 @@ function createDecide(given: readonly Rule[]): Pick<Rules, 'decide' | 'rulesFor'
     // What the rule names as it was asked for, nobody reads differently: the operator knows the application.
     const rest = rule.path === '/' ? path : path.slice(rule.path.length)
     const node = lenient.nodeOf(rule)
-    return rule.exact ? [readingAt(node, method)] : readingsOf(node, rest, method)
+    return rule.exact ? [readingAt(node, method)] : readingsFrom(node, rest, method, path)
+  }
+
+  function* readingsFrom(node: RuleNode, rest: string, method: string, path: string): Generator<Reading> {
+    yield* readingsOf(node, rest, method)
+    for (const other of pathsWithoutSession(path)) yield* readingsOf(lenient.root, other, method)
   }
 
   /** By path, for a few methods each. */
