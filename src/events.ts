@@ -152,6 +152,12 @@ export const EVENTS = {
     sentence: 'a shadow rule would have refused',
     fields: ['rule', 'method', 'path', 'role'],
   },
+  claims_left_out: {
+    level: 'warn',
+    sentence:
+      'the provider says more than 16 KB of a user: not all of it is kept, and roles by what is left out are not given',
+    fields: ['claims'],
+  },
   identity_cut: {
     level: 'warn',
     sentence: 'something about a user is too long for applications: the header was cut, or the claim left out',
