@@ -62,6 +62,11 @@ export const EVENTS = {
     sentence: 'NODE_ENV is not a word that we know; it counts as production',
     fields: ['remedy'],
   },
+  console_for_nobody: {
+    level: 'warn',
+    sentence: 'roles give nobody the role developer: nobody can see the console',
+    fields: ['remedy'],
+  },
   plain_http_allowed: {
     level: 'warn',
     sentence: 'plain http is allowed in production: tokens and cookies can be read on the way',
