@@ -62,6 +62,11 @@ export const EVENTS = {
     sentence: 'NODE_ENV is not a word that we know; it counts as production',
     fields: ['remedy'],
   },
+  console_for_nobody: {
+    level: 'warn',
+    sentence: 'roles give nobody the role developer: nobody can see the console',
+    fields: ['remedy'],
+  },
   plain_http_allowed: {
     level: 'warn',
     sentence: 'plain http is allowed in production: tokens and cookies can be read on the way',
@@ -151,6 +156,12 @@ export const EVENTS = {
     level: 'warn',
     sentence: 'a shadow rule would have refused',
     fields: ['rule', 'method', 'path', 'role'],
+  },
+  claims_left_out: {
+    level: 'warn',
+    sentence:
+      'the provider says more than 16 KB of a user: not all of it is kept, and roles by what is left out are not given',
+    fields: ['claims'],
   },
   identity_cut: {
     level: 'warn',

@@ -13,7 +13,7 @@ import { mappingLines } from './mapping-output.ts'
 import { type Given, loadConfig, settingsInUse } from './settings-in-use.ts'
 import type { Paint } from './terminal/colours.ts'
 import { trySignIn } from './trial-sign-in.ts'
-import { readCommandArguments, refuseArgument } from './usage/command-arguments.ts'
+import { readCommandArguments, refusal, refuseArgument } from './usage/command-arguments.ts'
 import { COMMANDS } from './usage/command-table.ts'
 
 export interface DoctorRun {
@@ -33,6 +33,7 @@ export async function runDoctorCommand(
   const { values, positionals } = readCommandArguments(args, COMMANDS.doctor)
   const { json, show, 'sign-in': signIn } = values
   if (positionals[0] !== undefined) throw refuseArgument(positionals[0], COMMANDS.doctor)
+  if (show && !signIn) throw refusal('--show is about a sign-in', COMMANDS.doctor, '--sign-in --show')
   if (signIn) return runTrial(run, json, show)
   const findings = await diagnose(run)
   const text = json ? toJson(findings) : findingLines(findings, run.paint)

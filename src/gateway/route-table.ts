@@ -116,7 +116,7 @@ function guarded(handler: GuardedHandler): Handler {
     if (outcome === 'limited') return tooMany(context, visit)
     if (!loaded && isOwnForm(context, visit)) return redirectAnswer(context, visit.method, OWN_PATHS.login, cookies)
     if (!loaded) return toLogin(context, visit, admission)
-    if (outcome === 'refused') return refusedAnswer(context, visit, { loaded, cookies })
+    if (outcome === 'refused') return refusedAnswer(context, visit, admission)
     visit.observed.outcome = 'own'
     return handler(context, visit, { loaded, cookies }, form)
   }

@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { MenshenError } from '../errors.ts'
 import type { ProviderConfig, Sources } from '../settings/config/provider-config.ts'
+import { likelyMeantOf } from '../settings/nearest.ts'
 import type { Settings } from '../settings/read.ts'
 import { Secret } from '../settings/secret.ts'
 import type { Endpoints, ProviderPlan, Texts } from './plan.ts'
@@ -37,19 +38,25 @@ export const ONLY_PROVIDER = 'default'
 export function planProvider(given: ProviderConfig | string | undefined, settings: ProviderSettings): ProviderPlan {
   const config = typeof given === 'object' ? given : {}
   const name = settings.PROVIDER ?? (typeof given === 'string' ? given : config.preset)
-  return plan(ONLY_PROVIDER, mergeConfig(config, fromEnvironment(settings)), presetNamed(name ?? 'idaas'), settings)
+  const inConfig = typeof given === 'string' ? 'provider' : 'provider.preset'
+  const preset = presetNamed(name ?? 'idaas', settings.PROVIDER === undefined ? inConfig : 'PROVIDER')
+  return plan(ONLY_PROVIDER, mergeConfig(config, fromEnvironment(settings)), preset, settings)
 }
 
 /** One of the configuration's `providers`: the environment says nothing of them. */
 export function planNamedProvider(id: string, config: ProviderConfig): ProviderPlan {
-  return plan(id, config, presetNamed(config.preset ?? 'oauth2'), {})
+  return plan(id, config, presetNamed(config.preset ?? 'oauth2', `providers.${id}.preset`), {})
 }
 
-function presetNamed(name: string): Preset & { readonly preset: string } {
+/** `where` the name stands. */
+function presetNamed(name: string, where: string): Preset & { readonly preset: string } {
   const preset = Object.hasOwn(PRESETS, name) ? PRESETS[name] : undefined
   if (preset) return { ...preset, preset: name }
-  const names = Object.keys(PRESETS).join(', ')
-  throw new MenshenError('bad_settings', `PROVIDER is "${name.slice(0, 40)}"; expected one of ${names}.`)
+  const names = Object.keys(PRESETS)
+  const likely = likelyMeantOf(name, names)
+  const expected = `expected one of ${names.join(', ')}.`
+  const remedy = likely === undefined ? expected : `did you mean ${likely}? Otherwise ${expected}`
+  throw new MenshenError('bad_settings', `${where} is "${name.slice(0, 40)}"; ${remedy}`)
 }
 
 function fromEnvironment(settings: ProviderSettings): ProviderConfig {

@@ -31,6 +31,9 @@ export interface SignInCalls {
   userFacts(tokens: TokenSet, code: string): Promise<UserFacts>
 }
 
+/** Whom a token has to be for, by each interpretation of the path; `undefined` where neither a rule nor a setting says. */
+export type Audiences = readonly (readonly string[] | undefined)[]
+
 /** Its own calls have a connection each. */
 export interface Provider extends SignInCalls {
   readonly plan: ProviderPlan
@@ -56,8 +59,11 @@ export interface Provider extends SignInCalls {
   verify(token: string, requiredClaims: string[], audience?: readonly string[]): Promise<object>
   /** What it says of a token that somebody brought; `undefined` if it cannot be asked. */
   introspect(token: string): Promise<unknown>
-  /** Whose access token it is that somebody brought, for `audience` or for us. Throws `provider_refused` if not valid. */
-  bearerFacts(token: string, audience: readonly string[] | undefined): Promise<BearerFacts>
+  /**
+   * Whose access token it is that somebody brought, if it is for each of `audiences`: for one of its names, or for us where
+   * it has none. Throws `provider_refused` if not valid.
+   */
+  bearerFacts(token: string, audiences: Audiences): Promise<BearerFacts>
   close(): Promise<void>
 }
 
@@ -159,10 +165,15 @@ export function createProvider(
       return verifySigned(connection, await metadata.get(), token, requiredClaims, audience)
     },
 
-    introspect: token => measure('provider', 'introspect', () => introspectToken(connection, token)),
+    introspect: token => measure('provider', 'introspection', () => introspectToken(connection, token)),
 
-    bearerFacts: (token, audience = [plan.clientId, BASE_URL]) =>
-      bearerSlots.withSlot(() => bearerFacts(connection, token, audience)),
+    bearerFacts(token, audiences) {
+      const demanded = audiences.map(names => ({
+        names: names ?? [plan.clientId, BASE_URL],
+        isConfigured: names !== undefined,
+      }))
+      return bearerSlots.withSlot(() => bearerFacts(connection, token, demanded, measure))
+    },
 
     async close() {
       for (const each of [calls, signOutCalls, discovery]) each.close()

@@ -9,9 +9,12 @@ import {
   type ReadableSpan,
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-node'
-import { openScene, until } from '../forward/scene.ts'
+import { openGateway, openScene, until } from '../forward/scene.ts'
+import { startUpstream } from '../forward/upstream.ts'
 import { dial, openSocketScene } from '../forward/websocket.ts'
+import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
+import { startOidcServer } from '../kit/oidc-server.ts'
 
 const exporter = new InMemorySpanExporter()
 const sdk = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
@@ -162,4 +165,16 @@ test('a refusal is an event on its request, and a socket has its spans too', asy
   assert.equal(chat.attributes['http.response.status_code'], 101)
   const [upstream] = below(chat).filter(({ kind }) => kind === SpanKind.CLIENT)
   assert.match(String(scene.upstream.last().headers.traceparent), new RegExp(String(upstream?.spanContext().spanId)))
+})
+
+test('a token that is shown to the provider has the call as a span below its request', async t => {
+  const provider = await startOidcServer(t)
+  const upstream = await startUpstream(t)
+  const rules = [{ path: '/api', roles: ['*' as const], bearer: true }]
+  const gateway = await openGateway(t, { ...provider.settings, UPSTREAM: upstream.url }, { rules })
+  provider.now = gateway.now
+  provider.introspect = () => ({ active: true, sub: 'u-7' })
+  const answer = await createClient(gateway.url).get('/api', { headers: { authorization: 'Bearer opaque' } })
+  assert.equal(answer.status, 200)
+  assert.equal(childOf(await requestSpan('/api'), 'provider introspection').kind, SpanKind.CLIENT)
 })

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { suite, test } from 'node:test'
+import { runDoctorCommand } from '../../src/command/doctor-command.ts'
 import { type Asked, readCommandLine } from '../../src/command/usage/command-line.ts'
 import { COMMAND_NAMES, COMMANDS, type CommandRow } from '../../src/command/usage/command-table.ts'
 import { commandHelpText, helpText } from '../../src/command/usage/help-text.ts'
@@ -77,6 +78,14 @@ suite('what is not understood', () => {
         },
         line,
       )
+  })
+
+  test('is a doctor who is to show the values of no sign-in', async () => {
+    const run = { environment: {}, now: Date.now, paint: (_colour: unknown, text: string) => text }
+    await assert.rejects(runDoctorCommand(['--show'], run), {
+      name: 'UsageError',
+      message: /^--show is about a sign-in; did you mean --sign-in --show\? Expected menshen doctor/,
+    })
   })
 
   test('goes to stderr and ends with 2', async () => {

@@ -62,7 +62,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   DROP_HEADERS: ['*', 'x-user:', 'x-*-y'],
   KEEP_HEADERS: ['*', 'x(y)'],
   ASSERTION_AUDIENCE: ['   '],
-  BEARER_AUDIENCE: [' , ', ','],
+  BEARER_AUDIENCE: [' , ', ',', '*', 'https://*.example'],
   FORWARD_ACCESS_TOKEN: ['yes', '1', 'TRUE'],
   TLS_CERT_FILE: ['/nowhere/cert.pem', '/dev'],
   TLS_KEY_FILE: ['/nowhere/key.pem'],
@@ -414,7 +414,7 @@ suite('a misspelt setting', () => {
       ['OAUTH_URL', 'AUTH_URL'],
       ['TRUSTED_PROXY', 'TRUSTED_PROXIES'],
       ['STATE_CHEK', 'STATE_CHECK'],
-      ['UPSTREAM_URL', ''],
+      ['UPSTREAM_URL', 'UPSTREAM'],
       ['WORKER', 'WORKERS'],
       ['STROE', 'STORE'],
       ['PROT', 'PORT'],
@@ -422,7 +422,7 @@ suite('a misspelt setting', () => {
       ['MENSHEN_CLIENT_ID', 'CLIENT_ID'],
       ['MENSHEN_BASE_ULR', 'BASE_URL'],
     ]
-    for (const [given, expected] of rows) assert.deepEqual(likely(given), expected ? [expected] : [], given)
+    for (const [given, expected] of rows) assert.deepEqual(likely(given), [expected], given)
     assert.deepEqual(findMisspelt({ MENSHEN_COLOUR: 'red' }), [{ name: 'MENSHEN_COLOUR', likely: undefined }])
   })
 

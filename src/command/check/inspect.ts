@@ -72,7 +72,7 @@ export async function inspect(given: Environment, now: () => number): Promise<In
   }
 
   if (inUse)
-    for (const { code, remedy } of adviceFor(inUse.settings, inUse.plans))
+    for (const { code, remedy } of adviceFor(inUse.settings, inUse.plans, config.roles))
       warnings.push(`${EVENTS[code].sentence} → ${remedy}`)
   const users = inUse?.isDevelopment ? [] : undefined
   return {

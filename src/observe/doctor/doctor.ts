@@ -35,7 +35,7 @@ export async function examine(examined: Examined): Promise<Finding[]> {
   const { settings, config, plans, now, misspelt = [], store } = examined
   const timeoutMs = callTimeout(settings)
   const probes: Probe[] = [
-    { name: 'settings', run: async () => settingsFindings(settings, plans, misspelt) },
+    { name: 'settings', run: async () => settingsFindings(settings, plans, misspelt, config.roles) },
     { name: 'cookies', run: async () => [cookieFinding(settings)] },
     ...certificateProbes({ settings, now }),
     ...providerProbes(examined, timeoutMs),

@@ -3,6 +3,7 @@ import { EVENTS } from '../../events.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
 import { secretProblem } from '../../session/keys/derived-keys.ts'
 import { adviceFor } from '../../settings/advice.ts'
+import type { Config } from '../../settings/config/config-file.ts'
 import { isLoopback } from '../../settings/deployment.ts'
 import { printable } from '../../settings/json-place.ts'
 import type { Misspelt } from '../../settings/misspelt.ts'
@@ -16,12 +17,13 @@ export function settingsFindings(
   settings: Settings,
   plans: readonly [ProviderPlan, ...ProviderPlan[]],
   misspelt: readonly Misspelt[],
+  roles: Config['roles'],
 ): Finding[] {
   const secret = secretProblem(settings, plans[0])
   const found = [
     ...(secret ? [failure('settings', secret, 'Set SECRET or SECRET_FILE.')] : []),
     ...misspelt.map(misspeltFinding),
-    ...adviceFor(settings, plans).map(({ code, remedy }) => warning('settings', EVENTS[code].sentence, remedy)),
+    ...adviceFor(settings, plans, roles).map(({ code, remedy }) => warning('settings', EVENTS[code].sentence, remedy)),
   ]
   return found.length > 0 ? found : [good('settings', 'all of them can be used, and fit together')]
 }
