@@ -5,6 +5,7 @@ import { MenshenError } from '../errors.ts'
 import type { ProviderConfig, Sources } from '../settings/config/provider-config.ts'
 import type { Settings } from '../settings/read.ts'
 import { Secret } from '../settings/secret.ts'
+import { algorithmFor, readClientKey, thumbprintOf } from './calls/client-key.ts'
 import type { Endpoints, ProviderPlan, Texts } from './plan.ts'
 import { PRESETS } from './presets/all-presets.ts'
 import { dropUndefined, fillIn, mergeConfig } from './presets/merge-config.ts'
@@ -18,6 +19,10 @@ export type ProviderSettings = Pick<
   | 'CLIENT_SECRET'
   | 'CLIENT_KEY_FILE'
   | 'CLIENT_AUTH'
+  | 'CLIENT_KEY_ID'
+  | 'CLIENT_CERT_FILE'
+  | 'CLIENT_ASSERTION_AUDIENCE'
+  | 'CLIENT_ASSERTION_ALGORITHM'
   | 'SCOPE'
   | 'PROVIDER'
   | 'PROVIDER_NAME'
@@ -61,6 +66,9 @@ function fromEnvironment(settings: ProviderSettings): ProviderConfig {
     jwksUrl: settings.JWKS_URL,
     clientId: settings.CLIENT_ID,
     clientAuth: settings.CLIENT_AUTH,
+    clientKeyId: settings.CLIENT_KEY_ID,
+    clientAssertionAudience: settings.CLIENT_ASSERTION_AUDIENCE,
+    clientAssertionAlgorithm: settings.CLIENT_ASSERTION_ALGORITHM,
     scope: settings.SCOPE,
     stateCheck: settings.STATE_CHECK,
     pkce: settings.PKCE === undefined ? undefined : settings.PKCE === 'S256',
@@ -73,6 +81,7 @@ interface Credentials {
   readonly AUTH_URL?: string | undefined
   readonly CLIENT_SECRET?: Secret | undefined
   readonly CLIENT_KEY_FILE?: Secret | undefined
+  readonly CLIENT_CERT_FILE?: Secret | undefined
 }
 
 function plan(id: string, config: ProviderConfig, preset: Preset & { preset: string }, env: Credentials): ProviderPlan {
@@ -88,8 +97,9 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
 
   const clientSecret = env.CLIENT_SECRET ?? secretOf(id, given)
   const clientKey = env.CLIENT_KEY_FILE ?? (given.clientKeyFile ? readSecret(id, given.clientKeyFile) : undefined)
-  // Whoever has nothing but a key means to use it.
-  const clientAuth = given.clientAuth ?? (clientKey && !clientSecret ? 'private_key_jwt' : undefined)
+  const clientCert = env.CLIENT_CERT_FILE ?? (given.clientCertFile ? readSecret(id, given.clientCertFile) : undefined)
+  // Whoever has nothing but a key means to use it, whatever the preset's usual way is.
+  const clientAuth = config.clientAuth ?? (clientKey && !clientSecret ? 'private_key_jwt' : preset.clientAuth)
   const endpoints: Endpoints = {
     authorization: fill(given.authorizationUrl),
     token: fill(given.tokenUrl),
@@ -108,6 +118,7 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
     kind: preset.kind,
     name: given.name,
     issuer: fill(given.issuer),
+    discoveryUrl: fill(given.discoveryUrl),
     alsoIssuers: given.alsoIssuers ?? [],
     sendsIssuer: given.sendsIssuer ?? false,
     endpoints,
@@ -115,6 +126,7 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
     clientSecret,
     clientKey,
     clientAuth,
+    assertion: assertionOf(config, preset, clientKey, clientCert),
     authorization: {
       scope: (given.scope ?? '').split(/\s+/).filter(Boolean).join(separator),
       params: fillAll(given.authorizationParams),
@@ -176,6 +188,26 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
       preset.kind,
       open,
     ),
+  }
+}
+
+/** A key that cannot be used is refused here, and not when the first user comes back from the provider. */
+function assertionOf(
+  config: ProviderConfig,
+  preset: ProviderConfig,
+  clientKey: Secret | undefined,
+  clientCert: Secret | undefined,
+): ProviderPlan['assertion'] {
+  const key = clientKey && readClientKey(clientKey.reveal())
+  const { clientAssertionAlgorithm: wanted, clientAssertionAudience, clientKeyId } = config
+  const usual = preset.clientAssertionAlgorithm
+  if (key && wanted) algorithmFor(key, wanted, undefined)
+  return {
+    audience: clientAssertionAudience ?? preset.clientAssertionAudience ?? 'issuer',
+    keyId: clientKeyId,
+    // The preset's is meant for RSA.
+    algorithm: wanted ?? (usual && key?.algorithms.includes(usual) ? usual : undefined),
+    thumbprint: key && clientCert && thumbprintOf(clientCert.reveal(), key),
   }
 }
 
