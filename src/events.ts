@@ -140,7 +140,8 @@ export const EVENTS = {
     fields: [],
   },
   token_refused: { level: 'warn', sentence: 'an access token that somebody brought was refused', fields: [] },
-  logout_token_refused: { level: 'warn', sentence: 'a logout token was refused', fields: [] },
+  // `claim` is what of it is wrong.
+  logout_token_refused: { level: 'warn', sentence: 'a logout token was refused', fields: ['claim'] },
   cookie_lost: {
     level: 'warn',
     sentence: 'a browser signed in but did not keep the cookie',

@@ -15,7 +15,7 @@ import { type HeldTokens, signOutUrl, tellOfSignOut } from './calls/sign-out-cal
 import { createSlots } from './calls/slots.ts'
 import { introspectToken, type Redemption, redeemCode, refreshTokens } from './calls/token-grants.ts'
 import { askUserInfo } from './calls/user-info-request.ts'
-import { isNamed, verifySigned } from './oidc/id-token.ts'
+import { isNamed, type TokenName, verifySigned } from './oidc/id-token.ts'
 import { createKeySet } from './oidc/key-set.ts'
 import { createMetadata, endpointOf } from './oidc/metadata.ts'
 import type { ProviderPlan } from './plan.ts'
@@ -52,8 +52,8 @@ export interface Provider extends SignInCalls {
   signOutUrl(held: HeldTokens, state: string): Promise<string | undefined>
   /** Whether it publishes keys by which its signatures can be verified. */
   readonly canVerify: boolean
-  /** The claims of something that it signed, for us or for `audience`. Throws if anything is wrong with it. */
-  verify(token: string, requiredClaims: string[], audience?: readonly string[]): Promise<object>
+  /** The claims of something that it signed for us, called `name`. Throws if anything is wrong with it. */
+  verify(token: string, requiredClaims: string[], name: TokenName): Promise<object>
   /** What it says of a token that somebody brought; `undefined` if it cannot be asked. */
   introspect(token: string): Promise<unknown>
   /** Whose access token it is that somebody brought, for `audience` or for us. Throws `provider_refused` if not valid. */
@@ -155,8 +155,8 @@ export function createProvider(
 
     canVerify: canVerify(plan),
 
-    async verify(token, requiredClaims, audience) {
-      return verifySigned(connection, await metadata.get(), token, requiredClaims, audience)
+    async verify(token, requiredClaims, name) {
+      return verifySigned(connection, await metadata.get(), token, requiredClaims, { name })
     },
 
     introspect: token => measure('provider', 'introspect', () => introspectToken(connection, token)),
