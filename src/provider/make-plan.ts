@@ -95,6 +95,7 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
   const fillHeaders = (texts: Texts = {}): Texts =>
     fillAll(Object.fromEntries(Object.entries(texts).map(([name, text]) => [name.toLowerCase(), text])))
 
+  refuseOwnParams(id, given)
   const clientSecret = env.CLIENT_SECRET ?? secretOf(id, given)
   const clientKey = env.CLIENT_KEY_FILE ?? (given.clientKeyFile ? readSecret(id, given.clientKeyFile) : undefined)
   const clientCert = env.CLIENT_CERT_FILE ?? (given.clientCertFile ? readSecret(id, given.clientCertFile) : undefined)
@@ -189,6 +190,32 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
       open,
     ),
   }
+}
+
+/** What protects a sign-in is ours to say; `request` and `request_uri` would take the place of all of it. */
+const OWN_PARAMS = [
+  'state',
+  'nonce',
+  'redirect_uri',
+  'response_type',
+  'code_challenge',
+  'code_challenge_method',
+  'request',
+  'request_uri',
+]
+
+function refuseOwnParams(id: string, { authorizationParams = {}, authorizationNames = {} }: ProviderConfig): void {
+  const where = `${id === ONLY_PROVIDER ? 'provider' : `providers.${id}`}.authorizationParams`
+  const ours = new Set(OWN_PARAMS.flatMap(name => [name, authorizationNames[name] ?? name]))
+  const problems = Object.entries(authorizationParams).flatMap(([name, value]) => {
+    const sent = authorizationNames[name] ?? name
+    if (ours.has(name) || ours.has(sent))
+      return [`${where}.${name} is not for you to set: Menshen sends it itself; expected other parameters.`]
+    if (sent === 'response_mode' && value !== 'query')
+      return [`${where}.response_mode is "${value}"; expected "query", which is the default.`]
+    return []
+  })
+  if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
 }
 
 /** A key that cannot be used is refused here, and not when the first user comes back from the provider. */

@@ -15,6 +15,7 @@ import { type HeldTokens, signOutUrl, tellOfSignOut } from './calls/sign-out-cal
 import { createSlots } from './calls/slots.ts'
 import { introspectToken, type Redemption, redeemCode, refreshTokens } from './calls/token-grants.ts'
 import { askUserInfo } from './calls/user-info-request.ts'
+import { causeOf, type Demand, type Refusal } from './demands.ts'
 import { isNamed, type TokenName, verifySigned } from './oidc/id-token.ts'
 import { createKeySet } from './oidc/key-set.ts'
 import { createMetadata, endpointOf } from './oidc/metadata.ts'
@@ -38,6 +39,8 @@ export interface Provider extends SignInCalls {
   authorizationUrl(attempt?: SentAttempt): Promise<string>
   /** Whether `iss` in a callback (each value that came) is this provider's, or may be missing. */
   isIssuer(given: readonly string[]): Promise<boolean>
+  /** What is behind an error that it sent to the callback, and what to do; `undefined` if nothing points to it. */
+  explain(refusal: Refusal): Promise<Demand | undefined>
   /** Whether this is a name of the issuer of its tokens. */
   isNamed(issuer: string): Promise<boolean>
   /**
@@ -134,6 +137,10 @@ export function createProvider(
       if (issuer === undefined) return true
       if (first === undefined) return !sendsIssuer
       return more.length === 0 && isNamed(first, issuer, plan.alsoIssuers)
+    },
+
+    async explain(refusal) {
+      return causeOf(plan, await metadata.get().catch(() => undefined), refusal)
     },
 
     async isNamed(name) {
