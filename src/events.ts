@@ -4,7 +4,14 @@
 import type { CommonField } from './events/common-fields.ts'
 import { RELOAD_EVENTS } from './events/reload-events.ts'
 
-export { type Measure, type MeasureAtOnce, unmeasured, type Work } from './events/work.ts'
+export {
+  type Measure,
+  type MeasureAtOnce,
+  type ProviderCall,
+  type TraceCall,
+  unmeasured,
+  type Work,
+} from './events/work.ts'
 
 export interface EventRow {
   readonly level: 'info' | 'warn' | 'error'

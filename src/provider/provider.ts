@@ -1,7 +1,7 @@
 // One identity provider: every way in which the rest of Menshen speaks with it. Nothing of an answer is believed before it
 // has been read and checked.
 import { decodeJwt } from 'jose'
-import { type Measure, type Report, unmeasured } from '../events.ts'
+import { type Measure, type Report, type TraceCall, unmeasured, type Work } from '../events.ts'
 import { OWN_PATHS } from '../own-paths.ts'
 import type { Settings } from '../settings/read.ts'
 import { type BearerFacts, bearerFacts } from './bearer/bearer-facts.ts'
@@ -69,6 +69,8 @@ export interface ProviderOptions {
   readonly now: () => number
   readonly report: Report
   readonly measure?: Measure
+  /** For each call; absent where nobody traces. */
+  readonly traceCall?: TraceCall | undefined
 }
 
 /** A flood of callbacks is refused beyond this, instead of piling up. */
@@ -77,7 +79,7 @@ const SIGN_OUT_TIMEOUT_MS = 2000
 
 export function createProvider(
   plan: ProviderPlan,
-  { settings, now, report, measure = unmeasured }: ProviderOptions,
+  { settings, now, report, measure = unmeasured, traceCall }: ProviderOptions,
 ): Provider {
   const { BASE_URL, PROVIDER_TIMEOUT_MS: timeoutMs } = settings
   const redirectUri = BASE_URL + OWN_PATHS.callback
@@ -86,14 +88,19 @@ export function createProvider(
   const calls = createBoundedFetch(timeoutMs, guard?.lookup)
   const signOutCalls = createBoundedFetch(Math.min(SIGN_OUT_TIMEOUT_MS, timeoutMs), guard?.lookup)
   const discovery = createBoundedFetch(timeoutMs, guard?.issuerLookup)
-  const discover: BoundedFetch = (url, init) => measure('provider', 'metadata', () => discovery.fetch(url, init))
+  /** Every call that is made has its span. */
+  const traced = (what: Work['provider'], fetch: BoundedFetch): BoundedFetch =>
+    traceCall ? (url, init) => traceCall(what, { method: init?.method ?? 'GET', url }, () => fetch(url, init)) : fetch
+  const askMetadata = traced('metadata', discovery.fetch)
+  const discover: BoundedFetch = (url, init) => measure('provider', 'metadata', () => askMetadata(url, init))
   const metadata = createMetadata(plan, {
     fetch: guard ? guard.learnFrom(discover) : discover,
     now,
     report,
     timeoutMs,
   })
-  const fetchKeys: BoundedFetch = (url, init) => measure('provider', 'keys', () => calls.fetch(url, init))
+  const askKeys = traced('keys', calls.fetch)
+  const fetchKeys: BoundedFetch = (url, init) => measure('provider', 'keys', () => askKeys(url, init))
   const keys = createKeySet({ url: async () => endpointOf(await metadata.get(), 'jwks'), fetch: fetchKeys, now })
   const connection: ProviderConnection = {
     plan,
@@ -105,18 +112,24 @@ export function createProvider(
     now,
     report,
   }
-  const company = plan.kind === 'company_token' ? createCompanyToken(connection) : undefined
+  const asking = (what: Work['provider'], { fetch }: Pick<ProviderConnection, 'fetch'> = connection) => ({
+    ...connection,
+    fetch: traced(what, fetch),
+  })
+  const company = plan.kind === 'company_token' ? createCompanyToken(asking('user_info')) : undefined
   const slots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
 
   function signInCalls(connection: ProviderConnection): SignInCalls {
     async function said(tokens: TokenSet, code: string): Promise<Said> {
-      const ask = () => (company ? company.userInfo(code) : askUserInfo(connection, tokens))
+      const ask = () => (company ? company.userInfo(code) : askUserInfo(asking('user_info', connection), tokens))
       const userinfo = await measure('provider', 'user_info', ask)
       return { userinfo, id_token: tokens.claims, token: tokens.answer, access_token: inside(tokens.accessToken) }
     }
     return {
       redeem: redemption =>
-        measure('provider', 'token', async () => (company ? company.tokenSet() : redeemCode(connection, redemption))),
+        measure('provider', 'token', async () =>
+          company ? company.tokenSet() : redeemCode(asking('token', connection), redemption),
+        ),
       said,
       userFacts: async (tokens, code) => userFacts(await said(tokens, code), plan),
     }
@@ -156,8 +169,9 @@ export function createProvider(
 
     ...signInCalls(connection),
 
-    refresh: held => measure('provider', 'refresh', () => refreshTokens(connection, held)),
-    signOut: held => measure('provider', 'sign_out', () => tellOfSignOut(connection, held, signOutCalls.fetch)),
+    refresh: held => measure('provider', 'refresh', () => refreshTokens(asking('refresh'), held)),
+    signOut: held =>
+      measure('provider', 'sign_out', () => tellOfSignOut(connection, held, traced('sign_out', signOutCalls.fetch))),
     signOutUrl: (held, state) => signOutUrl(connection, BASE_URL, held, state),
 
     canVerify: canVerify(plan),
@@ -166,10 +180,10 @@ export function createProvider(
       return verifySigned(connection, await metadata.get(), token, requiredClaims, { name })
     },
 
-    introspect: token => measure('provider', 'introspect', () => introspectToken(connection, token)),
+    introspect: token => measure('provider', 'introspect', () => introspectToken(asking('introspect'), token)),
 
     bearerFacts: (token, audience = [plan.clientId, BASE_URL]) =>
-      bearerSlots.withSlot(() => bearerFacts(connection, token, audience)),
+      bearerSlots.withSlot(() => bearerFacts(asking('introspect'), token, audience)),
 
     async close() {
       for (const each of [calls, signOutCalls, discovery]) each.close()
