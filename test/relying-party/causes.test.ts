@@ -65,10 +65,9 @@ test('form_post: an answer that comes as a form is no sign-in, and says how it c
   const scene = await openRelyingParty(t)
   const client = scene.visitor()
   const { status, headers } = await client.post('/callback', { code: 'code-CANARY', state: 'x'.repeat(40) })
-  assert.deepEqual([status, headers.location], [303, '/login?error=callback_error'])
+  assert.deepEqual([status, headers.allow], [405, 'GET'])
   assert.match(failed(scene), /response_mode=form_post.*Set the response mode "query"/)
   assert.deepEqual(scene.op.callsTo('token'), [])
-  assert.equal((await client.post('/callback', { anything: 'else' })).status, 405)
 })
 
 const OWN = [

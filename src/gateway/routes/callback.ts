@@ -11,14 +11,7 @@ import { type Attempt, isRemembered, looksLikeState } from '../../session/attemp
 import { sessionCookie } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import { CLEAR_FRAGMENT, clearCookie, FRAGMENT_COOKIE, readCookie } from '../http/cookies.ts'
-import {
-  errorAnswer,
-  foreignAnswer,
-  type OwnAnswer,
-  redirectAnswer,
-  signedInAnswer,
-  tooMany,
-} from '../http/page-answers.ts'
+import { foreignAnswer, type OwnAnswer, redirectAnswer, signedInAnswer, tooMany } from '../http/page-answers.ts'
 import { isNoPage } from '../http/provenance.ts'
 import type { Visit } from '../http/request.ts'
 import { whoAsks } from '../http/who-asks.ts'
@@ -47,13 +40,11 @@ export async function finishSignIn(context: GatewayContext, visit: Visit): Promi
   return redirectAnswer(context, visit.method, `${OWN_PATHS.login}?${new URLSearchParams({ error: outcome })}`)
 }
 
-/** POST /callback: a provider that sends its answer as a form (`response_mode=form_post`). Its code is not spent. */
-export async function refuseFormPost(context: GatewayContext, visit: Visit, form: URLSearchParams): Promise<OwnAnswer> {
-  const isAnswer = form.has('state') && (form.has('code') || form.has('error'))
-  if (!isAnswer) return errorAnswer(context, visit, 'method_not_allowed', { headers: { allow: 'GET' } })
-  if (!(await context.rateLimit.admits('sign-in', visit))) return tooMany(context, visit)
-  const error = fail(context, visit, 'callback_error', { detail: FORM_POST_SENTENCE })
-  return redirectAnswer(context, visit.method, `${OWN_PATHS.login}?${new URLSearchParams({ error })}`)
+/** A form at /callback is refused like every method but GET. It is how a provider answers by `response_mode=form_post`. */
+export async function tellOfFormPost(context: GatewayContext, visit: Visit): Promise<void> {
+  const isForm = /^application\/x-www-form-urlencoded\b/i.test(visit.headers['content-type'] ?? '')
+  if (visit.method !== 'POST' || !isForm || !(await context.rateLimit.admits('sign-in', visit))) return
+  fail(context, visit, 'callback_error', { detail: FORM_POST_SENTENCE })
 }
 
 /** Of one of several providers nobody can tell which it was. */
