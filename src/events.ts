@@ -4,7 +4,14 @@
 import type { CommonField } from './events/common-fields.ts'
 import { RELOAD_EVENTS } from './events/reload-events.ts'
 
-export { type Measure, type MeasureAtOnce, unmeasured, type Work } from './events/work.ts'
+export {
+  type Measure,
+  type MeasureAtOnce,
+  type ProviderCall,
+  type TraceCall,
+  unmeasured,
+  type Work,
+} from './events/work.ts'
 
 export interface EventRow {
   readonly level: 'info' | 'warn' | 'error'
@@ -145,7 +152,8 @@ export const EVENTS = {
     fields: [],
   },
   token_refused: { level: 'warn', sentence: 'an access token that somebody brought was refused', fields: [] },
-  logout_token_refused: { level: 'warn', sentence: 'a logout token was refused', fields: [] },
+  // `claim` is what of it is wrong.
+  logout_token_refused: { level: 'warn', sentence: 'a logout token was refused', fields: ['claim'] },
   cookie_lost: {
     level: 'warn',
     sentence: 'a browser signed in but did not keep the cookie',

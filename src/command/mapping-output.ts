@@ -2,7 +2,8 @@
 import type { Mapping } from '../observe/doctor/mapping.ts'
 import { terminalLines } from './terminal/terminal-lines.ts'
 
-export function mappingLines({ provider, came, fields, role, groups, problem }: Mapping): string {
+export function mappingLines(mapping: Mapping): string {
+  const { provider, came, fields, role, groups, problem, remedy, notes = [] } = mapping
   const lines = [
     ...(came.length > 0 ? [`What came from the provider (${provider}):`] : []),
     ...came.map(({ source, name, type, value }) => `  ${source.padEnd(12)} ${name}: ${value ?? type}`),
@@ -10,6 +11,8 @@ export function mappingLines({ provider, came, fields, role, groups, problem }: 
     ...fields.map(fieldLine),
     ...(role === undefined ? [] : [`The role is ${role}; the groups are ${groups?.join(', ') || 'none'}.`]),
     ...(problem === undefined ? ['This user would be signed in.'] : [`Nobody would be signed in: ${problem}.`]),
+    ...(remedy === undefined ? [] : [`→ ${remedy}`]),
+    ...notes.map(note => `! ${note.seen} → ${note.remedy}`),
   ]
   // The provider wrote much of it.
   return terminalLines(lines.map(line => line.replace(/[\r\n]+/g, ' ')).join('\n'))

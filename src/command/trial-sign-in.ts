@@ -29,11 +29,14 @@ export interface TrialOptions {
 
 const LOOK_EVERY_MS = 300
 
-/** `undefined` if nobody has signed in within ten minutes. */
-export async function trySignIn(
-  examined: Examined,
-  { show, tell, signal }: TrialOptions,
-): Promise<Mapping | undefined> {
+export interface TrialResult {
+  /** Absent if nobody has signed in within ten minutes. */
+  readonly mapping?: Mapping
+  /** Whether a browser went to the provider. */
+  readonly isBegun: boolean
+}
+
+export async function trySignIn(examined: Examined, { show, tell, signal }: TrialOptions): Promise<TrialResult> {
   const { settings, plans, now } = examined
   const missing = plans.flatMap(plan => plan.missing)
   if (missing.length > 0)
@@ -56,25 +59,38 @@ export async function trySignIn(
     tell(`Open this address in a browser and sign in; it works once, within ten minutes${which}:\n`)
     tell(`  ${settings.BASE_URL}${OWN_PATHS.doctorSignIn}?ticket=${ticket}\n`)
   }
+  const redirectUri = settings.BASE_URL + OWN_PATHS.callback
+  const tellBegun = () => {
+    tell('A browser has opened it and is at the provider now.\n')
+    tell(`If the provider shows an error there: register exactly ${redirectUri}, and stop this command (Ctrl-C).\n`)
+  }
   // Awaited, because what was opened is closed at the end of this function.
-  return await firstResult(trials, tickets, now, signal)
+  return await firstResult(trials, tickets, { now, signal, tellBegun })
+}
+
+interface Waiting extends Pick<TrialOptions, 'signal'> {
+  readonly now: () => number
+  readonly tellBegun: () => void
 }
 
 async function firstResult(
   trials: Trials,
   tickets: readonly string[],
-  now: () => number,
-  signal: AbortSignal,
-): Promise<Mapping | undefined> {
+  { now, signal, tellBegun }: Waiting,
+): Promise<TrialResult> {
   const end = now() + TRIAL_SECONDS * 1000
+  let isBegun = false
   while (now() < end && !signal.aborted) {
     for (const ticket of tickets) {
       const mapping = await trials.result(ticket)
-      if (mapping) return mapping
+      if (mapping) return { mapping, isBegun: true }
+      if (isBegun || !(await trials.isBegun(ticket))) continue
+      isBegun = true
+      tellBegun()
     }
     await pause(LOOK_EVERY_MS, undefined, { signal }).catch(() => {})
   }
-  return undefined
+  return { isBegun }
 }
 
 /** What runs there and we meet in the store. */
@@ -95,7 +111,8 @@ async function startHere(examined: Examined, opened: AsyncDisposableStack): Prom
     const development = await startDevelopment(given, given.DEV_PROVIDER_PORT, now)
     opened.defer(() => development.close())
   }
-  const settings = { ...given, STORE: `lmdb:${folder}`, WORKERS: 1 }
+  // Whoever asks may be another account than the one that serves, whose files these would be.
+  const settings = { ...given, STORE: `lmdb:${folder}`, WORKERS: 1, AUDIT_FILE: undefined }
   const log = pino({ level: 'silent' })
   const menshen = opened.adopt(await createCore({ settings, config, log, now }), menshen => menshen.close())
   const limited = {

@@ -25,3 +25,16 @@ export type MeasureAtOnce = <Kind extends keyof Work, Result>(
 ) => Result
 
 export const unmeasured: Measure = (_kind, _what, work) => work()
+
+/** A call to a provider over HTTP. */
+export interface ProviderCall {
+  readonly method: string
+  readonly url: string
+}
+
+/** Makes a call, and puts it into the trace of whatever waits for it. */
+export type TraceCall = <Answer extends { readonly status: number }>(
+  what: Work['provider'],
+  call: ProviderCall,
+  send: () => Promise<Answer>,
+) => Promise<Answer>

@@ -27,7 +27,7 @@ import { showAccount } from './routes/account.ts'
 import { endDevices } from './routes/account-end.ts'
 import { sendAsset } from './routes/assets.ts'
 import { backchannelLogout } from './routes/backchannel-logout.ts'
-import { finishSignIn } from './routes/callback.ts'
+import { finishSignIn, tellOfFormPost } from './routes/callback.ts'
 import { answerDoctor } from './routes/doctor-answer.ts'
 import { showLogin, startAttempt } from './routes/login.ts'
 import { signOut, signOutEverywhere } from './routes/logout.ts'
@@ -86,6 +86,7 @@ export async function answerOwnRoute(
   const handler = Object.hasOwn(route, visit.method) && route[visit.method]
   if (!handler) {
     const allow = Object.keys(route).join(', ')
+    if (name === OWN_PATHS.callback) await tellOfFormPost(context, visit)
     return errorAnswer(context, visit, 'method_not_allowed', { headers: { allow } })
   }
   const onCutOff = () => context.report('client_cut_off', { ...whoAsks(context, visit), reason: 'form_takes_too_long' })

@@ -27,12 +27,25 @@ export class RefusalError extends MenshenError {
   readonly status: number
   /** The error code of its answer, RFC 6749's or an envelope's, if it is one that can be shown. */
   readonly said: string | undefined
+  /** The sentence that came with it: to look for a cause, never to be shown. */
+  readonly description: string | undefined
+  /** What is behind it and what to do, where that is known. */
+  readonly remedy: string | undefined
 
-  constructor(code: 'provider_refused' | 'provider_answer', message: string, status: number, said?: string) {
+  constructor(code: RefusalCode, message: string, status: number, said?: string, more: RefusalDetails = {}) {
     super(code, message)
     this.status = status
     this.said = said
+    this.description = more.description
+    this.remedy = more.remedy
   }
+}
+
+type RefusalCode = 'provider_refused' | 'provider_answer'
+
+interface RefusalDetails {
+  readonly description?: string | undefined
+  readonly remedy?: string | undefined
 }
 
 // Ten years: far beyond any real token, and far from where milliseconds stop being exact.
@@ -92,9 +105,12 @@ interface Expected {
 /** The answer proper, once its status and its body have said that it is one: status 200 alone does not. */
 export function readAccepted({ status, body }: Answer, { at, success }: Expected, verdicts: readonly string[]): object {
   const codes = errorCodes(body)
+  const description = descriptionIn(body)
   const verdict = codes.find(code => verdicts.includes(code))
   if (verdict !== undefined)
-    throw new RefusalError('provider_refused', `the provider answered ${status} with ${verdict}`, status, verdict)
+    throw new RefusalError('provider_refused', `the provider answered ${status} with ${verdict}`, status, verdict, {
+      description,
+    })
   const said = codes.find(code => /^([a-z_]{1,40}|\d{1,10})$/.test(code))
   const isError = status !== 200 || (!Object.hasOwn(success, 'error') && saysError(body))
   if (isError)
@@ -103,6 +119,7 @@ export function readAccepted({ status, body }: Answer, { at, success }: Expected
       `the provider answered ${status}${said ? ` with ${said}` : ''}`,
       status,
       said,
+      { description },
     )
   if (body === undefined) throw new MenshenError('provider_answer', 'the answer is not JSON')
   const wrong = notAccepted(body, success)
@@ -121,6 +138,11 @@ function errorCodes(body: unknown): string[] {
     .map(String)
 }
 
+function descriptionIn(body: unknown): string | undefined {
+  const found = atPlace(body, 'error_description')
+  return typeof found === 'string' ? found.slice(0, 1000) : undefined
+}
+
 /** `code` and `errcode` can mean anything, so they are errors only where `success` says what they have to be. */
 function saysError(body: unknown): boolean {
   return !Array.isArray(body) && Boolean(atPlace(body, 'error'))
@@ -133,6 +155,11 @@ function read(given: Record<string, unknown>, demanded: readonly string[], isOid
   const idToken = typeof given.id_token === 'string' ? given.id_token : undefined
   // Where it is not asked for, an odd one is none.
   const oddIdToken = isOidc && idToken === undefined && (given.id_token ?? undefined) !== undefined ? ['id_token'] : []
+  if (/^dpop$/i.test(String(given.token_type)))
+    throw new MenshenError(
+      'provider_answer',
+      'the tokens are bound to a key (DPoP), which Menshen does not do. Turn that off for this client at the provider.',
+    )
   const places = new Set([...odd, ...missing, ...oddIdToken])
   if (!result.success || places.size > 0)
     throw new MenshenError('provider_answer', `unusable in the answer: ${[...places].join(', ')}`)

@@ -14,7 +14,7 @@ import { findMisspelt, type Misspelt } from '../../settings/misspelt.ts'
 import { type Environment, readSettings } from '../../settings/read.ts'
 import { factsOfStart } from '../announce.ts'
 import { settingsInUse } from '../settings-in-use.ts'
-import { demandAuthority, demandCertificate, demandClientKey, demandStoreAddress } from './named-files.ts'
+import { demandAuthority, demandCertificate, demandStoreAddress } from './named-files.ts'
 
 export interface Inspection {
   /** One sentence each. */
@@ -57,7 +57,6 @@ export async function inspect(given: Environment, now: () => number): Promise<In
   await attempt(() => demandStoreAddress(settings))
   await attempt(() => demandAuthority(settings))
   if (await attempt(() => demandCertificate(settings) ?? true)) await lookAtCertificate()
-  for (const plan of inUse?.plans ?? []) await attempt(() => demandClientKey(plan))
   if (isWhole && inUse) {
     await attempt(() => demandComplete(inUse))
     await attempt(() => checkWhole(inUse.settings, config))

@@ -33,7 +33,8 @@ export async function probeClient(
   )
 }
 
-function judge(what: string, plan: ProviderPlan, redirectUri: string, { status, said = '' }: RefusalError): Finding {
+function judge(what: string, plan: ProviderPlan, redirectUri: string, error: RefusalError): Finding {
+  const { status, said = '' } = error
   const isCompany = plan.kind === 'company_token'
   const answered = `${status}${said && ` ${said}`}`
   const codeRefused = [...CODE_REFUSED, ...plan.refreshEnds, ...(isCompany ? COMPANY_CODE_REFUSED : [])]
@@ -45,6 +46,7 @@ function judge(what: string, plan: ProviderPlan, redirectUri: string, { status, 
       `the redirect address is not the registered one (${answered})`,
       `Register exactly ${redirectUri} at the provider, or correct BASE_URL.`,
     )
+  if (error.remedy) return failure(what, error.message, error.remedy)
   if (clientRefused.includes(said) || status === 401)
     return failure(
       what,

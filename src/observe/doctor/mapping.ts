@@ -9,6 +9,7 @@ import { type Said, userFacts } from '../../provider/user-facts.ts'
 import type { RoleConfig } from '../../settings/config/config-file.ts'
 import type { Field } from '../../settings/config/provider-config.ts'
 import { atPlace, findText, namesFrom, printable, shapeOf } from '../../settings/json-place.ts'
+import { UNUSABLE_USER } from './sign-in-remedy.ts'
 
 const cameSchema = z.object({ source: z.string(), name: z.string(), type: z.string(), value: z.string().optional() })
 const filledSchema = z.object({
@@ -24,8 +25,11 @@ export const mappingSchema = z.object({
   fields: z.array(filledSchema),
   role: z.string().optional(),
   groups: z.array(z.string()).optional(),
-  /** Why nobody would be signed in. */
+  /** Why nobody would be signed in, and what to do about it. */
   problem: z.string().optional(),
+  remedy: z.string().optional(),
+  /** What works, but not as well as it could. */
+  notes: z.array(z.object({ seen: z.string(), remedy: z.string() })).optional(),
 })
 export type Mapping = z.infer<typeof mappingSchema>
 
@@ -50,8 +54,8 @@ export function explainMapping(said: Said, plan: Plan, roles: readonly RoleConfi
 }
 
 /** A sign-in that came to nothing before there was anything to explain. */
-export function failedMapping(provider: string, problem: string): Mapping {
-  return { provider, came: [], fields: [], problem }
+export function failedMapping(provider: string, problem: string, remedy: string): Mapping {
+  return { provider, came: [], fields: [], problem, remedy }
 }
 
 interface NamedValue {
@@ -96,7 +100,11 @@ function filledGroups(
   return source ? { source, place: filling.join(', '), ...shown(namesFrom(answers, places), show) } : {}
 }
 
-function outcome(said: Said, plan: Plan, roles: readonly RoleConfig[]): Pick<Mapping, 'role' | 'groups' | 'problem'> {
+function outcome(
+  said: Said,
+  plan: Plan,
+  roles: readonly RoleConfig[],
+): Pick<Mapping, 'role' | 'groups' | 'problem' | 'remedy'> {
   try {
     const { userInfo, groups, claims } = userFacts(said, plan)
     const provider = plan.id === ONLY_PROVIDER ? undefined : plan.id
@@ -104,7 +112,7 @@ function outcome(said: Said, plan: Plan, roles: readonly RoleConfig[]): Pick<Map
     return { role, groups: groups.slice(0, MOST_SHOWN).map(group => printable(group, LONGEST_VALUE)) }
   } catch (error) {
     if (!(error instanceof MenshenError)) throw error
-    return { problem: error.message }
+    return { problem: error.message, remedy: UNUSABLE_USER }
   }
 }
 

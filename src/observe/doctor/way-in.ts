@@ -32,6 +32,8 @@ export type Arrival = z.infer<typeof arrival>
 export interface WayInOptions {
   readonly settings: Pick<Settings, 'BASE_URL' | 'PORT' | 'TLS_CERT_FILE' | 'TRUSTED_PROXIES'>
   readonly key: KeyList
+  /** Whether requests of an application pass through Menshen, and so its WebSockets. */
+  readonly isGateway: boolean
   readonly timeoutMs: number
   readonly now: () => number
 }
@@ -45,7 +47,7 @@ async function probeWayIn(options: WayInOptions): Promise<Finding[]> {
   if (!('proof' in plain)) return [noArrival(options.settings.BASE_URL, plain)]
   const socket = await ask(options, SOCKET_HEADERS)
   const findings = [judgeHost(plain, options), judgeProto(plain, options), judgeClient(plain, options)]
-  return [...findings, judgeUpgrade(socket)]
+  return [...findings, judgeUpgrade(socket, options)]
 }
 
 /** Whether the Menshen of these settings is the one that answers at BASE_URL. */
@@ -169,9 +171,11 @@ function judgeProto({ proto }: Arrival, { settings }: WayInOptions): Finding {
   const what = 'proxy proto'
   const expected = isSecure(settings) ? 'https' : 'http'
   if (isDirect(settings) || settings.TLS_CERT_FILE) return good(what, `${expected}, without a proxy in between`)
+  // Menshen takes the scheme from BASE_URL, so that a proxy need not say it.
+  if (proto === '') return good(what, `the proxy does not say it: BASE_URL says ${expected}`)
   if (proto === expected) return good(what, `X-Forwarded-Proto arrives as ${expected}`)
-  const seen = `X-Forwarded-Proto arrives as ${printable(proto) || 'nothing'}, not as ${expected}`
-  return warning(what, seen, 'Let the proxy say it (nginx: proxy_set_header X-Forwarded-Proto $scheme).')
+  const seen = `X-Forwarded-Proto arrives as ${printable(proto)}, but BASE_URL is ${expected}`
+  return warning(what, seen, 'Check the scheme of BASE_URL, and what the proxy says (nginx: $scheme).')
 }
 
 function judgeClient({ client, peer, isTrusted }: Arrival, { settings }: WayInOptions): Finding {
@@ -192,8 +196,9 @@ function judgeClient({ client, peer, isTrusted }: Arrival, { settings }: WayInOp
   return good(what, 'X-Forwarded-For arrives with what the proxy has seen')
 }
 
-function judgeUpgrade(socket: Arrival | Missed): Finding {
+function judgeUpgrade(socket: Arrival | Missed, { isGateway }: WayInOptions): Finding {
   const what = 'proxy upgrade'
+  if (!isGateway) return good(what, 'no application behind Menshen: WebSockets do not pass through it')
   if ('proof' in socket && socket.hasUpgrade) return good(what, 'WebSockets can pass')
   return warning(
     what,

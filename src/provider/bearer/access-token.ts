@@ -1,8 +1,8 @@
 // Checks an access token that is a JWT (RFC 9068): signed by the provider, meant for us, in time, and no other kind of
 // token that the provider signs with the same keys.
-import { errors, type JWTPayload, type JWTVerifyResult, jwtVerify } from 'jose'
+import type { JWTPayload, JWTVerifyResult } from 'jose'
 import { MenshenError } from '../../errors.ts'
-import { ALGORITHMS, isIssuer, LONGEST_TOKEN, TOLERANCE_SECONDS } from '../oidc/id-token.ts'
+import { ALGORITHMS, faultOf, isIssuer, LONGEST_TOKEN, times, verifyJwt } from '../oidc/id-token.ts'
 import type { KeySet } from '../oidc/key-set.ts'
 import type { Metadata } from '../oidc/metadata.ts'
 import type { ProviderPlan } from '../plan.ts'
@@ -54,17 +54,14 @@ export async function checkAccessToken(
 
 async function verify(token: string, keys: KeySet, now: number): Promise<JWTVerifyResult<JWTPayload>> {
   try {
-    return await jwtVerify(token, keys, {
+    return await verifyJwt(token, keys, {
       algorithms: ALGORITHMS,
       requiredClaims: ['exp', 'aud'],
-      currentDate: new Date(now),
-      clockTolerance: TOLERANCE_SECONDS,
+      ...times(now),
     })
   } catch (error) {
-    if (error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired)
-      throw refused(error.claim)
     // Keys that cannot be had are no verdict on the token.
-    throw error instanceof MenshenError ? error : refused(error instanceof errors.JOSEError ? error.code : 'form')
+    throw error instanceof MenshenError ? error : refused(faultOf(error))
   }
 }
 

@@ -29,7 +29,7 @@ async function readUserInfo(connection: ProviderConnection, known: Metadata, res
   // What the metadata promises is for id_tokens.
   const { signingAlgorithms: _, ...anyAlgorithm } = known
   const signed = new TextDecoder().decode(await response.bytes()).trim()
-  return { status: 200, body: await verifySigned(connection, anyAlgorithm, signed, ['sub']) }
+  return { status: 200, body: await verifySigned(connection, anyAlgorithm, signed, ['sub'], { name: 'user info' }) }
 }
 
 async function ask({ fetch, plan }: ProviderConnection, url: string, tokens: TokenSet): Promise<WholeAnswer> {

@@ -2,7 +2,7 @@
 // process instead of being an error.
 
 import { existsSync } from 'node:fs'
-import { access, constants, mkdir, open as openFile, rm, stat, writeFile } from 'node:fs/promises'
+import { access, constants, mkdir, mkdtemp, open as openFile, rm, rmdir, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { open } from 'lmdb'
 import { MenshenError } from '../../errors.ts'
@@ -69,6 +69,26 @@ export async function copyLmdbStore(directory: string, target: string): Promise<
       cause,
     )
   }
+}
+
+/**
+ * Why the folder of a store that is not there yet cannot be made; `undefined` if it can. It is tried out with a folder that is
+ * removed at once: what the rights say is not true for everybody and everywhere, such as root in /proc.
+ */
+export async function folderProblem(directory: string): Promise<string | undefined> {
+  if (!existsSync(directory)) return folderProblem(dirname(directory))
+  if (!(await stat(directory)).isDirectory()) return `${directory} is not a folder`
+  try {
+    await rmdir(await mkdtemp(join(directory, '.menshen-')))
+    return undefined
+  } catch (error) {
+    return `nothing can be made in ${directory} (${Object(error).code})`
+  }
+}
+
+/** Whether opening it would make its files. */
+export function isEmptyStore(directory: string): boolean {
+  return !existsSync(join(directory, 'data.mdb'))
 }
 
 /** Step by step: where nothing can be made, as in /proc, `recursive` of Node never ends. */
