@@ -4,7 +4,14 @@
 import type { CommonField } from './events/common-fields.ts'
 import { RELOAD_EVENTS } from './events/reload-events.ts'
 
-export { type Measure, type MeasureAtOnce, unmeasured, type Work } from './events/work.ts'
+export {
+  type Measure,
+  type MeasureAtOnce,
+  type ProviderCall,
+  type TraceCall,
+  unmeasured,
+  type Work,
+} from './events/work.ts'
 
 export interface EventRow {
   readonly level: 'info' | 'warn' | 'error'
@@ -60,6 +67,11 @@ export const EVENTS = {
   unknown_node_env: {
     level: 'warn',
     sentence: 'NODE_ENV is not a word that we know; it counts as production',
+    fields: ['remedy'],
+  },
+  console_for_nobody: {
+    level: 'warn',
+    sentence: 'roles give nobody the role developer: nobody can see the console',
     fields: ['remedy'],
   },
   plain_http_allowed: {
@@ -119,7 +131,7 @@ export const EVENTS = {
   data_keys_closed: {
     level: 'warn',
     sentence:
-      'no secret opens the data keys of this store: sessions that were opened before live on, but the console does not know their names and signing out everywhere misses them; put the former secret behind the new one in SECRET',
+      'no secret of ours opens the data keys of this store. Either SECRET, or without it CLIENT_SECRET, was replaced: put the former one behind the new one in SECRET. Or another Menshen with another secret uses the same store: give each its own folder, or its own prefix in Redis. Until then the console does not know the names of other sessions, and signing out everywhere misses them',
     fields: ['record'],
   },
   sign_out_unconfirmed: {
@@ -140,7 +152,8 @@ export const EVENTS = {
     fields: [],
   },
   token_refused: { level: 'warn', sentence: 'an access token that somebody brought was refused', fields: [] },
-  logout_token_refused: { level: 'warn', sentence: 'a logout token was refused', fields: [] },
+  // `claim` is what of it is wrong.
+  logout_token_refused: { level: 'warn', sentence: 'a logout token was refused', fields: ['claim'] },
   cookie_lost: {
     level: 'warn',
     sentence: 'a browser signed in but did not keep the cookie',
@@ -151,6 +164,12 @@ export const EVENTS = {
     level: 'warn',
     sentence: 'a shadow rule would have refused',
     fields: ['rule', 'method', 'path', 'role'],
+  },
+  claims_left_out: {
+    level: 'warn',
+    sentence:
+      'the provider says more than 16 KB of a user: not all of it is kept, and roles by what is left out are not given',
+    fields: ['claims'],
   },
   identity_cut: {
     level: 'warn',
@@ -180,18 +199,24 @@ export const EVENTS = {
     sentence: 'a request has ended (ACCESS_LOG)',
     fields: ['method', 'path', 'status', 'bytes', 'ms', 'upstream'],
   },
+  metrics_refused: {
+    level: 'warn',
+    sentence: 'a request for the metrics was refused',
+    // `reason` is address (not in METRICS_FROM) or proxy (from TRUSTED_PROXIES, or with headers that proxies add).
+    fields: ['remedy'],
+  },
   check_refused: { level: 'warn', sentence: 'a question of forward-auth could not be answered', fields: [] },
   request_failed: { level: 'error', sentence: 'a request failed', fields: ['method', 'path'] },
   upgrade_failed: { level: 'error', sentence: 'an upgrade failed', fields: ['path'] },
   upstream_failed: {
     level: 'error',
     sentence: 'the application behind did not answer, or its answer broke off',
-    fields: ['method', 'path'],
+    fields: ['method', 'path', 'upstream'],
   },
   upstream_busy: {
     level: 'warn',
     sentence: 'a request was turned away: too many others were with the application, or waited for it',
-    fields: ['method', 'path'],
+    fields: ['method', 'path', 'upstream'],
   },
   address_unknown: {
     level: 'warn',

@@ -23,6 +23,10 @@ type ValuesOf<K extends PhraseCode> = [PlaceholdersIn<(typeof PHRASES)[K]['en']>
   ? []
   : [values: Readonly<Record<PlaceholdersIn<(typeof PHRASES)[K]['en']>, PhraseValue>>]
 
+export function isPhraseCode(code: string): code is PhraseCode {
+  return Object.hasOwn(PHRASES, code)
+}
+
 export function phrase<K extends PhraseCode>(code: K, ...[values]: ValuesOf<K>): Phrase {
   return { code, values: values ?? {} }
 }
@@ -67,7 +71,7 @@ export function phraseTable<Language extends keyof PhraseRow>(language: Language
 export function checkLabel(name: string, sentenceFor: (code: PhraseCode) => string): string {
   const known = (word: string) => {
     const code = `name_${word.replaceAll(/[ -]/g, '_')}`
-    return Object.hasOwn(PHRASES, code) ? sentenceFor(code as PhraseCode) : undefined
+    return isPhraseCode(code) ? sentenceFor(code) : undefined
   }
   const whole = known(name)
   if (whole !== undefined) return whole
@@ -86,6 +90,8 @@ const RENEW = 'Put a new certificate into TLS_CERT_FILE: it is read again when i
 export const PHRASES = {
   quoted: { en: '{text}', zh: '{text}' },
   two: { en: '{one}; {other}', zh: '{one}；{other}' },
+  with_remedy: { en: '{seen} → {remedy}', zh: '{seen} → {remedy}' },
+  with_cause: { en: '{seen}: {cause}', zh: '{seen}：{cause}' },
 
   finding_line: { en: '{what}: {seen}', zh: '{what}：{seen}' },
   findings_count: {
@@ -110,6 +116,7 @@ export const PHRASES = {
   name_connection: { en: 'connection', zh: '连接' },
   name_tls: { en: 'tls', zh: 'TLS 证书' },
   name_discovery: { en: 'discovery', zh: '自动发现' },
+  name_demands: { en: 'demands', zh: '平台要求' },
   name_keys: { en: 'keys', zh: '公钥' },
   name_client: { en: 'client', zh: '客户端凭据' },
   name_redirect_address: { en: 'redirect address', zh: '回调地址' },
@@ -123,6 +130,7 @@ export const PHRASES = {
   name_proto: { en: 'proto', zh: '协议' },
   name_client_address: { en: 'client address', zh: '客户端地址' },
   name_upgrade: { en: 'upgrade', zh: 'WebSocket' },
+  name_refresh: { en: 'refresh', zh: '续期' },
 
   // Any probe
   no_answer_within: { en: 'no answer within {ms} ms', zh: '{ms} 毫秒内没有结果' },
@@ -147,14 +155,93 @@ export const PHRASES = {
   answer_not_json: { en: 'the answer is not JSON', zh: '响应不是 JSON' },
   answer_unusable: { en: 'unusable in the answer: {fields}', zh: '响应中无法使用的字段：{fields}' },
   the_whole: { en: 'the whole', zh: '整个响应' },
+  answer_no_success: { en: 'the answer is no success: {wrong}', zh: '响应表示失败：{wrong}' },
+  provider_answered: { en: 'the provider answered {status}', zh: '身份认证平台返回了 {status}' },
+  provider_answered_with: {
+    en: 'the provider answered {status} with {error}',
+    zh: '身份认证平台返回了 {status}，错误码为 {error}',
+  },
+  tokens_bound_to_key: {
+    en: 'the tokens are bound to a key (DPoP), which Menshen does not do. Turn that off for this client at the provider.',
+    zh: '令牌与密钥绑定（DPoP），门神不支持。请在平台上为此客户端关闭这项设置。',
+  },
+  no_such_endpoint: { en: 'the provider has no {name} address', zh: '身份认证平台没有 {name} 地址' },
+  keys_unusable: {
+    en: 'the published keys cannot be used (status {status})',
+    zh: '公布的公钥无法使用（状态码 {status}）',
+  },
+  user_info_of_another: {
+    en: 'user info is of another sub than the id_token',
+    zh: '用户信息中的 sub 与 id_token 不一致',
+  },
+  not_a_member: {
+    en: 'whoever brought the code is not a member of the company',
+    zh: '登录的人不是企业成员',
+  },
+  not_required: { en: 'not one of those whom require.{name} lets in', zh: '不在 require.{name} 允许的范围内' },
+  field_missing: {
+    en: 'no {field} (looked for in {places}); what came is {seen}',
+    zh: '没有取到 {field}（查找的位置：{places}）；平台返回的是 {seen}',
+  },
+  nowhere: { en: 'nowhere', zh: '无' },
+
+  // What the provider signed
+  token_invalid: { en: 'the {token} is not valid: {claim}', zh: '{token} 无效：{claim}' },
+  token_invalid_why: { en: 'the {token} is not valid: {claim} ({why})', zh: '{token} 无效：{claim}（{why}）' },
+  the_logout_token: { en: 'logout token', zh: '登出令牌' },
+  the_user_info: { en: 'user info', zh: '用户信息' },
+  token_expired: {
+    en: "it expired {seconds} s ago: the clock of this machine is ahead of the provider's, or the provider's is behind",
+    zh: '已过期 {seconds} 秒：本机时钟偏快，或平台时钟偏慢',
+  },
+  token_from_future: {
+    en: "it is {seconds} s ahead: the clock of this machine is behind the provider's, or the provider's is ahead",
+    zh: '超前 {seconds} 秒：本机时钟偏慢，或平台时钟偏快',
+  },
+  claim_missing: { en: 'it is missing', zh: '缺失' },
+  signature_does_not_fit: { en: 'it does not fit the published keys', zh: '与公布的公钥不匹配' },
+  key_not_published: {
+    en: 'the provider does not publish the key that signed it',
+    zh: '平台没有公布签名所用的公钥',
+  },
+  several_keys_fit: {
+    en: 'several published keys fit, and it has no kid that says which signed it',
+    zh: '有多个公钥匹配，而令牌没有用 kid 指明是哪一个',
+  },
+  signed_by_secret: {
+    en: 'it is signed by {algorithm}, with a secret that both know: set RS256 or ES256 for this client at the provider',
+    zh: '签名算法是 {algorithm}，使用双方共享的密钥：请在平台上为此客户端设置 RS256 或 ES256',
+  },
+  not_signed: {
+    en: 'it is not signed: set RS256 or ES256 for this client at the provider',
+    zh: '没有签名：请在平台上为此客户端设置 RS256 或 ES256',
+  },
+  signed_by_other: {
+    en: "it is signed by {algorithm}, which the provider's metadata does not list or Menshen does not take",
+    zh: '签名算法是 {algorithm}，平台的元数据没有列出，或门神不支持',
+  },
+  an_unknown_algorithm: { en: 'an unknown algorithm', zh: '未知算法' },
+  token_encrypted: {
+    en: 'it is encrypted, which Menshen does not take: turn encryption off for this client at the provider',
+    zh: '内容已加密，门神不支持：请在平台上为此客户端关闭加密',
+  },
   discovery_answered: { en: 'discovery answered {status}', zh: '自动发现返回了 {status}' },
   discovery_unusable: {
     en: 'unusable in the discovery document: {fields}',
     zh: '自动发现文档中无法使用的字段：{fields}',
   },
   discovery_other_issuer: {
-    en: 'the discovery document is of another issuer',
-    zh: '自动发现文档属于另一个 issuer',
+    en: 'the discovery document is of another issuer: it says {said}, expected {expected}',
+    zh: '自动发现文档属于另一个 issuer：文档中是 {said}，应为 {expected}',
+  },
+  discovery_other_origin: {
+    en: 'discovery leads to another origin: {origin}',
+    zh: '自动发现跳转到了另一个站点：{origin}',
+  },
+  discovery_not_json: { en: 'the discovery document is not JSON', zh: '自动发现文档不是 JSON' },
+  discovery_not_json_but: {
+    en: 'the discovery document is not JSON but {type}',
+    zh: '自动发现文档不是 JSON，而是 {type}',
   },
   discovery_plain_http: {
     en: 'the discovery document leads to plain http',
@@ -214,6 +301,10 @@ export const PHRASES = {
     zh: '设置 NODE_ENV=production 或 NODE_ENV=development',
   },
   advise_https: { en: 'https addresses, and no ALLOW_PLAIN_HTTP', zh: '改用 https 地址，并去掉 ALLOW_PLAIN_HTTP' },
+  advise_console_role: {
+    en: "a row of roles with role: '{role}' and who has it",
+    zh: "在 roles 中加一行 role: '{role}'，并写明授予谁",
+  },
   advice_weak_state_check: {
     en: EVENTS.weak_state_check.sentence,
     zh: '登录状态参数只检查后缀：别的网站可以让访客以他人身份登录（登录 CSRF）',
@@ -237,6 +328,10 @@ export const PHRASES = {
   advice_plain_http_allowed: {
     en: EVENTS.plain_http_allowed.sentence,
     zh: '生产环境允许使用明文 http：令牌和 Cookie 在传输途中可能被读取',
+  },
+  advice_console_for_nobody: {
+    en: EVENTS.console_for_nobody.sentence,
+    zh: 'roles 没有把 developer 角色授予任何人：没有人能看到控制台',
   },
 
   // Our own certificate
@@ -315,6 +410,10 @@ export const PHRASES = {
     zh: 'AUTH_URL（或 issuer）必须与身份认证平台自己声明的 issuer 完全一致，见 {url}。',
   },
   calls_itself: { en: 'it calls itself {issuer}', zh: '它的 issuer 是 {issuer}' },
+  discovery_not_needed: {
+    en: 'not needed: its endpoints are in the configuration',
+    zh: '不需要：各端点已写在配置文件中',
+  },
   no_usable_keys: { en: 'no usable keys are published (status {status})', zh: '没有公布可用的公钥（状态码 {status}）' },
   keys_published: { en: '{count} published', zh: '已公布 {count} 个' },
   check_jwks_url: {
@@ -356,11 +455,101 @@ export const PHRASES = {
     en: 'Register exactly {url} at the provider; check CLIENT_ID and SCOPE.',
     zh: '请在身份认证平台登记完全一致的回调地址 {url}，并检查 CLIENT_ID 和 SCOPE。',
   },
-  clock_apart: { en: "{seconds} s from the provider's", zh: '与身份认证平台相差 {seconds} 秒' },
+  clock_ahead: { en: 'this machine is {seconds} s ahead of the provider', zh: '本机比身份认证平台快 {seconds} 秒' },
+  clock_behind: { en: 'this machine is {seconds} s behind the provider', zh: '本机比身份认证平台慢 {seconds} 秒' },
   set_clocks: {
     en: 'Set the time of this machine by NTP; if it is right, the provider has to set its own.',
     zh: '请用 NTP 校准本机时间；如果本机是准的，需要平台校准它的时间。',
   },
+
+  // What the provider demands
+  no_unmet_demands: {
+    en: 'nothing that these settings do not do',
+    zh: '当前设置均可满足',
+  },
+  turn_off_for_client: {
+    en: 'Turn that off for this client at the provider.',
+    zh: '请在平台上为此客户端关闭这项要求。',
+  },
+  demands_dpop: {
+    en: 'the provider demands DPoP, which Menshen does not do',
+    zh: '身份认证平台要求 DPoP，门神不支持',
+  },
+  demands_pushed_requests: {
+    en: 'the provider demands pushed authorization requests (PAR), which Menshen does not do',
+    zh: '身份认证平台要求推送授权请求（PAR），门神不支持',
+  },
+  demands_signed_requests: {
+    en: 'the provider demands signed authorization requests (JAR), which Menshen does not do',
+    zh: '身份认证平台要求签名的授权请求（JAR），门神不支持',
+  },
+  answers_by_form: {
+    en: 'the provider sends its answer as a form (response_mode=form_post), which Menshen does not take',
+    zh: '身份认证平台以表单返回结果（response_mode=form_post），门神不支持',
+  },
+  set_query_mode: {
+    en: 'Set the response mode "query" for this client at the provider.',
+    zh: '请在平台上把此客户端的响应方式（response mode）设为 query。',
+  },
+  may_demand_pkce: {
+    en: 'the provider may demand PKCE, which is off',
+    zh: '身份认证平台可能要求 PKCE，而 PKCE 没有开启',
+  },
+  offers_pkce: {
+    en: 'the provider offers PKCE (S256), which is off',
+    zh: '身份认证平台支持 PKCE（S256），但没有开启',
+  },
+  set_pkce: { en: 'Set PKCE=S256 (pkce: true).', zh: '请设置 PKCE=S256（pkce: true）。' },
+  lists_no_pkce: {
+    en: 'the provider does not list PKCE by S256, which is on',
+    zh: 'PKCE 已开启，但身份认证平台没有声明支持 S256',
+  },
+  set_pkce_off: {
+    en: 'If it refuses sign-ins, set PKCE=off.',
+    zh: '如果平台拒绝登录，请设置 PKCE=off。',
+  },
+  offers_no_code: {
+    en: 'the provider does not offer the response type code',
+    zh: '身份认证平台不支持响应类型（response type）code',
+  },
+  allow_code_grant_there: {
+    en: 'Allow the authorization code grant there.',
+    zh: '请在平台上允许授权码模式。',
+  },
+  scope_not_listed: {
+    en: 'the provider does not list the scope {scope}',
+    zh: '身份认证平台没有声明支持 scope {scope}',
+  },
+  check_scope_or_allow: { en: 'Check SCOPE, or allow it there.', zh: '请检查 SCOPE，或在平台上允许它。' },
+  signs_only_by: {
+    en: 'the provider signs id_tokens by {algorithms} only, which Menshen does not take',
+    zh: '身份认证平台只用 {algorithms} 签名 id_token，门神不支持',
+  },
+  set_signing_algorithm: {
+    en: 'Set RS256 or ES256 for this client at the provider.',
+    zh: '请在平台上为此客户端设置 RS256 或 ES256。',
+  },
+  client_only_by: {
+    en: 'the provider takes a client only by {methods}',
+    zh: '身份认证平台只接受以 {methods} 认证的客户端',
+  },
+  client_only_by_not: {
+    en: 'the provider takes a client only by {methods}, and not by {method}',
+    zh: '身份认证平台只接受以 {methods} 认证的客户端，不接受 {method}',
+  },
+  allow_client_auth: {
+    en: 'Menshen proves itself by client_secret_basic, client_secret_post or private_key_jwt: allow one of these for this client at the provider.',
+    zh: '门神支持 client_secret_basic、client_secret_post 和 private_key_jwt：请在平台上为此客户端允许其中一种。',
+  },
+  set_client_auth: {
+    en: 'Set CLIENT_AUTH to one of: {ways}.',
+    zh: '请把 CLIENT_AUTH 设为其中之一：{ways}。',
+  },
+  assertion_only_by: {
+    en: 'the provider takes private_key_jwt only by {algorithms}, and not by {algorithm}',
+    zh: '身份认证平台的 private_key_jwt 只接受 {algorithms}，不接受 {algorithm}',
+  },
+  use_fitting_key: { en: 'Use a key for one of these.', zh: '请使用适用于这些算法的密钥。' },
 
   // The client at the provider
   made_up_code_accepted: { en: 'a made-up code was accepted', zh: '平台接受了一个编造的授权码' },
@@ -417,6 +606,12 @@ export const PHRASES = {
 
   // The store
   store_will_be_made: { en: '{store} is not there yet: the start will make it', zh: '{store} 还不存在，启动时会创建' },
+  store_cannot_be_made: { en: '{store} cannot be made: {problem}', zh: '无法创建 {store}：{problem}' },
+  not_a_folder: { en: '{directory} is not a folder', zh: '{directory} 不是目录' },
+  nothing_can_be_made: {
+    en: 'nothing can be made in {directory} ({code})',
+    zh: '无法在 {directory} 中创建文件（{code}）',
+  },
   store_failed: { en: '{problem} ({reason})', zh: '{problem}（{reason}）' },
   make_store_folder: {
     en: 'Make it a folder that this user can write to, on a disk with room, or name another one in STORE.',
@@ -547,13 +742,17 @@ export const PHRASES = {
   without_proxy: { en: 'without a proxy in between', zh: '中间没有代理' },
   proto_arrives: { en: 'X-Forwarded-Proto arrives as {proto}', zh: '收到的 X-Forwarded-Proto 是 {proto}' },
   proto_arrives_wrong: {
-    en: 'X-Forwarded-Proto arrives as {proto}, not as {expected}',
-    zh: '收到的 X-Forwarded-Proto 是 {proto}，应为 {expected}',
+    en: 'X-Forwarded-Proto arrives as {proto}, but BASE_URL is {expected}',
+    zh: '收到的 X-Forwarded-Proto 是 {proto}，但 BASE_URL 是 {expected}',
   },
   nothing: { en: 'nothing', zh: '空' },
-  pass_proto: {
-    en: 'Let the proxy say it (nginx: proxy_set_header X-Forwarded-Proto $scheme).',
-    zh: '请让代理设置它（nginx：proxy_set_header X-Forwarded-Proto $scheme）。',
+  proto_by_base_url: {
+    en: 'the proxy does not say it: BASE_URL says {proto}',
+    zh: '代理没有传递，以 BASE_URL 的 {proto} 为准',
+  },
+  check_proto: {
+    en: 'Check the scheme of BASE_URL, and what the proxy says (nginx: $scheme).',
+    zh: '请检查 BASE_URL 的协议，以及代理传递的值（nginx：$scheme）。',
   },
   forged_address_passes: {
     en: 'the proxy passes on an X-Forwarded-For that anybody can make up',
@@ -573,6 +772,10 @@ export const PHRASES = {
     zh: '收到的 X-Forwarded-For 是代理看到的地址',
   },
   upgrade_passes: { en: 'WebSockets can pass', zh: '可以使用 WebSocket' },
+  upgrade_not_needed: {
+    en: 'no application behind Menshen: WebSockets do not pass through it',
+    zh: '门神后面没有后端应用，WebSocket 不经过门神',
+  },
   upgrade_lost: {
     en: 'Upgrade does not arrive: WebSockets of the application cannot pass',
     zh: '没有收到 Upgrade：后端应用无法使用 WebSocket',
@@ -599,6 +802,34 @@ export const PHRASES = {
     en: 'Open the address in a browser on any machine that reaches BASE_URL.',
     zh: '请在任何能访问 BASE_URL 的机器上，用浏览器打开上面的地址。',
   },
+  browser_at_provider: {
+    en: 'A browser has opened it and is at the provider now.',
+    zh: '浏览器已打开这个地址，现在在身份认证平台。',
+  },
+  if_provider_shows_error: {
+    en: 'If the provider shows an error there: register exactly {url}, and stop this command (Ctrl-C).',
+    zh: '如果平台显示错误，请登记完全一致的回调地址 {url}，并结束此命令（Ctrl-C）。',
+  },
+  provider_kept_browser: {
+    en: 'the provider kept the browser: it went there and never came back',
+    zh: '浏览器到了身份认证平台，但没有返回',
+  },
+  register_redirect_url: {
+    en: 'Register exactly {url} as a redirect address at the provider, and check CLIENT_ID; the page that it shows there says more.',
+    zh: '请在身份认证平台登记完全一致的回调地址 {url}，并检查 CLIENT_ID；平台显示的页面有更多信息。',
+  },
+  sign_in_settings_missing: {
+    en: 'Nobody can sign in: settings of the provider are missing: {names}.',
+    zh: '无法登录：缺少身份认证平台的设置：{names}。',
+  },
+  store_not_shared: {
+    en: 'STORE is "memory:", so that the Menshen that is running cannot be asked; stop it and ask again, or use lmdb: or Redis.',
+    zh: 'STORE 是 “memory:”，无法与正在运行的门神通信；请停止它后重试，或改用 lmdb: 或 Redis。',
+  },
+  came_back_with_error: {
+    en: 'the provider came back with the error {error}',
+    zh: '身份认证平台返回了错误 {error}',
+  },
   would_be_signed_in: {
     en: 'this user would be signed in, as {role}',
     zh: '这个用户可以登录，角色为 {role}',
@@ -606,6 +837,107 @@ export const PHRASES = {
   see_providers_page: {
     en: 'docs/providers.md says how fields are found.',
     zh: '字段如何对应，见 docs/providers.md。',
+  },
+  name_right_fields: {
+    en: 'docs/providers.md says how fields are found; name the right ones in `fields` of the configuration.',
+    zh: '字段如何对应，见 docs/providers.md；请在配置文件的 `fields` 中写明正确的字段。',
+  },
+  check_network_to_provider: {
+    en: 'Check what stands between here and the provider; a slow one needs a larger PROVIDER_TIMEOUT_MS.',
+    zh: '请检查到身份认证平台的网络；如果平台响应较慢，请增大 PROVIDER_TIMEOUT_MS。',
+  },
+  run_doctor: { en: 'Run menshen doctor: it names what is missing.', zh: '请运行 menshen doctor，查看缺少什么。' },
+  own_code_refused: {
+    en: 'The provider refuses the code that it has just given: check that {url} is registered exactly like this.',
+    zh: '平台拒绝了它刚刚签发的授权码：请确认登记的回调地址与 {url} 完全一致。',
+  },
+  own_code_refused_without_pkce: {
+    en: 'The provider refuses the code that it has just given: check that {url} is registered exactly like this, and whether it demands PKCE (PKCE=S256).',
+    zh: '平台拒绝了它刚刚签发的授权码：请确认登记的回调地址与 {url} 完全一致，以及平台是否要求 PKCE（PKCE=S256）。',
+  },
+  check_client_and_auth: {
+    en: 'Check CLIENT_ID and CLIENT_SECRET, and that CLIENT_AUTH is the way that is registered for this client.',
+    zh: '请检查 CLIENT_ID 和 CLIENT_SECRET，并确认 CLIENT_AUTH 与此客户端登记的方式一致。',
+  },
+  ask_admin_for_log: {
+    en: 'Ask whoever runs the provider: its log says more.',
+    zh: '请联系身份认证平台的管理员，平台日志中有更多信息。',
+  },
+  look_at_provider_log: {
+    en: 'Look at the log of the provider, and run menshen doctor.',
+    zh: '请查看身份认证平台的日志，并运行 menshen doctor。',
+  },
+  token_issuer_remedy: {
+    en: 'AUTH_URL (or issuer) has to be what the provider calls itself; other names of its own go into alsoIssuers.',
+    zh: 'AUTH_URL（或 issuer）必须与身份认证平台声明的 issuer 一致；它的其他名称写在 alsoIssuers 中。',
+  },
+  token_audience_remedy: {
+    en: 'CLIENT_ID has to be the client that the id_token is for.',
+    zh: 'CLIENT_ID 必须是 id_token 签发给的客户端。',
+  },
+  token_algorithm_remedy: {
+    en: 'Set RS256 or ES256 as the signature of id_tokens for this client at the provider.',
+    zh: '请在平台上把此客户端 id_token 的签名算法设为 RS256 或 ES256。',
+  },
+  token_encryption_remedy: {
+    en: 'Turn the encryption of id_tokens off for this client at the provider.',
+    zh: '请在平台上为此客户端关闭 id_token 加密。',
+  },
+  token_keys_remedy: {
+    en: 'Check that the keys at the address of the metadata (or JWKS_URL) are those of this provider.',
+    zh: '请确认元数据中的公钥地址（或 JWKS_URL）属于这个平台。',
+  },
+  token_nonce_remedy: {
+    en: 'Begin again in one browser; if it stays, the provider does not return the nonce, which OpenID Connect demands.',
+    zh: '请在同一个浏览器中重试；如果仍然如此，说明平台没有返回 nonce，而 OpenID Connect 要求返回。',
+  },
+  token_auth_time_remedy: {
+    en: 'The provider has to ask users to sign in again when max_age says so.',
+    zh: '超过 max_age 时，平台必须要求用户重新登录。',
+  },
+  token_odd_remedy: {
+    en: 'Ask whoever runs the provider: its id_token is not as OpenID Connect says.',
+    zh: '请联系身份认证平台的管理员：它的 id_token 不符合 OpenID Connect。',
+  },
+  user_not_allowed_remedy: {
+    en: 'The provider let this user not pass: check who is allowed to use this client, or try another user.',
+    zh: '平台没有让这个用户通过：请检查谁可以使用此客户端，或换一个用户试试。',
+  },
+  invalid_scope_remedy: {
+    en: 'Check SCOPE: the provider does not know one of the scopes, or does not allow it for this client.',
+    zh: '请检查 SCOPE：其中有平台不认识、或不允许此客户端使用的 scope。',
+  },
+  allow_code_grant: {
+    en: 'Allow the authorization code grant for this client at the provider.',
+    zh: '请在平台上为此客户端允许授权码模式。',
+  },
+  allow_code_response: {
+    en: 'Allow the response type "code" for this client at the provider.',
+    zh: '请在平台上为此客户端允许响应类型（response type）code。',
+  },
+  invalid_request_remedy: {
+    en: 'Check SCOPE and authorizationParams, and whether the provider demands PKCE (PKCE=S256).',
+    zh: '请检查 SCOPE 和 authorizationParams，以及平台是否要求 PKCE（PKCE=S256）。',
+  },
+  no_refresh_token: {
+    en: 'no refresh token: sessions end with the access token after {minutes} minutes',
+    zh: '没有 refresh token，无法续期：会话会在 {minutes} 分钟后随 access token 结束',
+  },
+  no_refresh_token_minute: {
+    en: 'no refresh token: sessions end with the access token after 1 minute',
+    zh: '没有 refresh token，无法续期：会话会在 1 分钟后随 access token 结束',
+  },
+  have_refresh_tokens: {
+    en: 'Have the provider give refresh tokens to this client.',
+    zh: '请让平台向此客户端签发 refresh token。',
+  },
+  add_offline_access: {
+    en: 'Add offline_access: SCOPE="{scope} offline_access".',
+    zh: '请加上 offline_access：SCOPE="{scope} offline_access"。',
+  },
+  allow_refresh_tokens: {
+    en: 'offline_access is asked for already: allow refresh tokens for this client at the provider; some want prompt=consent in authorizationParams.',
+    zh: '已经请求了 offline_access：请在平台上为此客户端允许 refresh token；有的平台还需要在 authorizationParams 中设置 prompt=consent。',
   },
   open_and_sign_in: {
     en: 'Open this address in a browser and sign in; it works once, within ten minutes:',

@@ -17,6 +17,8 @@ const HAN = /\p{Script=Han}/u
 const SAME = new Set([
   'quoted',
   'two',
+  'with_cause',
+  'with_remedy',
   'finding_line',
   'finding_sentence',
   'store_failed',

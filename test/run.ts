@@ -2,18 +2,26 @@
 // `npm test -- test/stores/*.test.ts` runs only these files, without format, lint and types.
 
 import { spawnSync } from 'node:child_process'
-import { availableParallelism } from 'node:os'
-import { installMissingPackages } from './kit/packages.ts'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { installMissingPackages, linkPrograms } from './kit/packages.ts'
 
 const chosen = process.argv.slice(2)
 const files = chosen.length > 0 ? chosen : ['test/**/*.test.ts']
 
 announce('system packages')
+// Where servers are, which not every user's PATH has.
+process.env.PATH = [process.env.PATH, '/usr/sbin', '/sbin'].join(delimiter)
 const missing = installMissingPackages()
 if (missing) {
   process.stderr.write(`${missing}\n`)
   process.exit(1)
 }
+const programs = mkdtempSync(join(tmpdir(), 'menshen-programs-'))
+process.on('exit', () => rmSync(programs, { recursive: true, force: true }))
+linkPrograms(programs)
+process.env.PATH = programs
 
 if (chosen.length === 0) {
   // `biome ci` colours its words even in a log file.

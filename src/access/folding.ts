@@ -10,6 +10,8 @@ const LETTERS: Readonly<Record<string, string>> = {
 const OTHER_LETTERS = new RegExp(`[${Object.keys(LETTERS).join('')}]`, 'g')
 /** Normalisation leaves these as they are, best-fit conversions do not. */
 const SLASHES = /[\u2044\u2215]/g
+/** The same; the signs of yen and won stand in the place of the backslash in Japanese and Korean code pages. */
+const BACKSLASHES = /[\u00a5\u20a9\u2216\u29f5\u29f9]/g
 
 export function fold(text: string): string {
   const folded = ASCII.test(text) ? text.toLowerCase() : foldLetters(text)
@@ -30,6 +32,7 @@ function foldLetters(text: string): string {
       // Only of our letters: in other scripts a mark makes another one.
       .replace(/(^|[ -~])[\p{M}·]+/gu, '$1')
       .replace(SLASHES, '/')
+      .replace(BACKSLASHES, '\\')
   )
 }
 

@@ -26,8 +26,20 @@ const INDEX_PAGE = /^(?:(?:index|default)(?![\w-])|(?:home|welcome|iisstart)\.)/
 /** Nothing is left when spaces and signs are trimmed, or when it is cut. */
 const NAMELESS = /^\s*(?:$|[%;:?#]|[^\p{L}\p{N}_-](?![\p{L}\p{N}_-]))/u
 const INVISIBLE_THEN_SIGN = /^[\s+\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}]+[^\p{L}\p{N}_-]/u
-/** Windows has a second name like this for every long one. */
-const SHORT_NAME = /^([^.]{6})~\d/
+/** Windows has a second name like this for every name that is not eight letters and three (`DATA~1.JSO` for `data.json`). */
+const SHORT_NAME = /^([^.~]{1,6})~\d/
+const NEEDS_NO_SHORT_NAME = /^[^. ]{1,8}(?:\.[^. ]{1,3})?$/
+/** Where many names begin alike, four digits of a hash follow their first two letters. */
+const HASHED_NAME = /^(.{1,2})[\da-f]{4}$/
+/**
+ * ASP.NET takes `/(S(…))`, and its like with other letters, out of a path wherever it stands, once or more: what is left on
+ * both sides may become one segment.
+ */
+const TAKEN_OUT = [
+  /[/\\]\([^/\\]*\)(?=[/\\]|$)/g,
+  /[/\\]\([^/\\]*\)/g,
+  /[/\\]\((?:(?![/\\]\().){0,256}?\)(?=[/\\]|$)/gs,
+]
 
 export const LENIENTLY: Naming = {
   /** A number is the same number with zeros in front. */
@@ -60,6 +72,16 @@ export function* readingsOf(start: RuleNode, rest: string, method: string): Gene
     // It begins with the slash that ends the path of the node.
     yield* walk(start, segments.slice(1), method)
   }
+}
+
+/** Those that an application sees which takes session identifiers out of paths; none for any other path. */
+export function pathsWithoutSession(path: string): readonly string[] {
+  if (!path.includes('/(') && !otherSpellings(path).some(spelling => /[/\\]\(/.test(spelling))) return []
+  const taken = [path, ...otherSpellings(path)].flatMap(spelling =>
+    // With the slash before it, or without.
+    TAKEN_OUT.flatMap(part => [spelling.replace(part, ''), spelling.replace(part, '/')]),
+  )
+  return [...new Set(taken.map(left => (/^[/\\]/.test(left) ? left : `/${left}`)))].filter(left => left !== path)
 }
 
 function* walk(start: RuleNode, segments: readonly string[], method: string): Generator<Reading> {
@@ -103,7 +125,8 @@ function meaningOf(segment: string): Meaning {
     key,
     isScript,
     isNameless,
-    mayEnd: isCut || isScript,
+    // Some servers take what follows a page for an argument of it, as all do with scripts.
+    mayEnd: isCut || isScript || PAGE.test(key),
     mayEndBefore: INDEX_PAGE.test(key) || (isNameless && isCut),
   }
 }
@@ -122,9 +145,16 @@ function childrenFor({ children, aliases, longestKey }: RuleNode, { key }: Meani
     add(children.get(LENIENTLY.keyOf(name.slice(0, index))))
   }
   const short = SHORT_NAME.exec(name)?.[1]
-  if (short !== undefined)
-    for (const [other, child] of children) if (other.length > 8 && other.startsWith(short)) add(child)
+  if (short !== undefined) for (const [other, child] of children) if (isShortFor(short, other)) add(child)
   return [...found]
+}
+
+/** Whether what stands before the tilde of a short name can be the beginning of this name. */
+function isShortFor(short: string, name: string): boolean {
+  if (NEEDS_NO_SHORT_NAME.test(name)) return false
+  const letters = name.replace(/[. ]/g, '').replace(/[+,;=[\]]/g, '_')
+  const [, hashed = ''] = HASHED_NAME.exec(short) ?? []
+  return letters.startsWith(short) || (hashed !== '' && letters.startsWith(hashed))
 }
 
 /** By hand: a pattern for it would take its time with a long run of signs that is not the end. */

@@ -10,6 +10,8 @@ export interface Who {
   readonly groups: readonly string[]
   /** A machine with a token of the provider, not a browser with a session. */
   readonly isBearer?: true
+  /** What the token of a machine is good for. */
+  readonly scopes?: readonly string[]
 }
 
 /** What a role can be given by. */
@@ -18,6 +20,7 @@ export interface Known {
   readonly provider?: string | undefined
   readonly username: string
   readonly groups: readonly string[]
+  /** Asked for only where a row is by a claim: they may have to be opened. */
   readonly claims: Readonly<Record<string, unknown>>
 }
 
@@ -26,18 +29,6 @@ export const USUAL_ROLES: readonly RoleConfig[] = [{ role: CONSOLE_ROLE, usernam
 
 export function roleOf(known: Known, roles: readonly RoleConfig[]): string {
   return roles.find(row => fits(row, known))?.role ?? NOBODYS_ROLE
-}
-
-/**
- * The role now of somebody who was given one at sign-in. What the provider said besides name and groups is not kept: where a
- * row asks for more, whoever has its role already keeps it, and nobody else gets it.
- */
-export function roleNow(known: Omit<Known, 'claims'>, given: string, roles: readonly RoleConfig[]): string {
-  for (const { claim, ...row } of roles) {
-    if (!fits(row, { ...known, claims: {} })) continue
-    if (claim === undefined || row.role === given) return row.role
-  }
-  return NOBODYS_ROLE
 }
 
 /** A row that names no provider is about the users of the main one: names mean nothing beyond their provider. */

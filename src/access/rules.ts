@@ -3,10 +3,18 @@
 import { OWN_PATHS, OWN_PREFIX } from '../own-paths.ts'
 import type { Rule } from '../settings/config/config-file.ts'
 import { ANY_ROLE, CONSOLE_ROLE } from '../settings/config/role-names.ts'
-import { isPlain, isPlainRule, LENIENTLY, type Reading, readingAt, readingsOf } from './readings.ts'
+import {
+  isPlain,
+  isPlainRule,
+  LENIENTLY,
+  pathsWithoutSession,
+  type Reading,
+  readingAt,
+  readingsOf,
+} from './readings.ts'
 import { createRecent } from './recent.ts'
 import type { Who } from './roles.ts'
-import { decidingRules, follow, growTree, inOrder, LAST_RULE, LITERALLY } from './rule-tree.ts'
+import { decidingRules, follow, growTree, inOrder, LAST_RULE, LITERALLY, type RuleNode } from './rule-tree.ts'
 
 export interface Decision {
   readonly rule: Rule
@@ -22,6 +30,8 @@ export interface Rules {
   decide(method: string, path: string, who: Who | undefined): Decision
   /** The rule that decides. */
   ruleFor(method: string, path: string, who: Who | undefined): Rule
+  /** The rules of every reading of a path, that of the path as it is first. */
+  rulesFor(method: string, path: string): readonly Rule[]
   /** A rule on trial that would decide instead, if there is one. */
   shadowRuleFor(method: string, path: string, who: Who | undefined): Rule | undefined
 }
@@ -31,13 +41,14 @@ const OWN_RULE: Rule = { path: OWN_PREFIX, roles: [ANY_ROLE] }
 const CONSOLE_RULE: Rule = { path: OWN_PATHS.console, roles: [CONSOLE_ROLE] }
 
 export function createRules(given: readonly Rule[]): Rules {
-  const decide = createDecide(given.filter(({ shadow }) => !shadow))
-  const decideOnTrial = given.some(({ shadow }) => shadow) ? createDecide(given) : undefined
+  const { decide, rulesFor } = createDecide(given.filter(({ shadow }) => !shadow))
+  const decideOnTrial = given.some(({ shadow }) => shadow) ? createDecide(given).decide : undefined
   return {
     inOrder: inOrder(growTree([CONSOLE_RULE, OWN_RULE, ...given], LITERALLY).root),
     hasBearer: given.some(({ bearer, shadow }) => bearer && !shadow),
     decide,
     ruleFor: (method, path, who) => decide(method, path, who).rule,
+    rulesFor,
     shadowRuleFor(method, path, who) {
       const rule = decideOnTrial?.(method, path, who).rule
       return rule?.shadow ? rule : undefined
@@ -60,7 +71,7 @@ const MOST_METHODS = 4
 /** Nobody can fill the memory with what is no address of any page. */
 const LONGEST_REMEMBERED = 256
 
-function createDecide(given: readonly Rule[]): Rules['decide'] {
+function createDecide(given: readonly Rule[]): Pick<Rules, 'decide' | 'rulesFor'> {
   const rules = [CONSOLE_RULE, OWN_RULE, ...given]
   const literal = growTree(rules, LITERALLY)
   const lenient = growTree(rules, LENIENTLY)
@@ -76,7 +87,12 @@ function createDecide(given: readonly Rule[]): Rules['decide'] {
     // What the rule names as it was asked for, nobody reads differently: the operator knows the application.
     const rest = rule.path === '/' ? path : path.slice(rule.path.length)
     const node = lenient.nodeOf(rule)
-    return rule.exact ? [readingAt(node, method)] : readingsOf(node, rest, method)
+    return rule.exact ? [readingAt(node, method)] : readingsFrom(node, rest, method, path)
+  }
+
+  function* readingsFrom(node: RuleNode, rest: string, method: string, path: string): Generator<Reading> {
+    yield* readingsOf(node, rest, method)
+    for (const other of pathsWithoutSession(path)) yield* readingsOf(lenient.root, other, method)
   }
 
   /** By path, for a few methods each. */
@@ -98,7 +114,14 @@ function createDecide(given: readonly Rule[]): Rules['decide'] {
     return [...others]
   }
 
-  return (method, path, who) => {
+  function rulesFor(method: string, path: string): readonly Rule[] {
+    const deciding = decidingFor(method, path)
+    const { rule } = deciding.decision
+    deciding.others ??= otherRules(rule, method, path)
+    return [rule, ...deciding.others]
+  }
+
+  function decide(method: string, path: string, who: Who | undefined): Decision {
     const deciding = decidingFor(method, path)
     const { decision } = deciding
     const { rule } = decision
@@ -111,6 +134,8 @@ function createDecide(given: readonly Rule[]): Rules['decide'] {
     }
     return decision
   }
+
+  return { decide, rulesFor }
 }
 
 /** Nobody wrote it into a configuration. */
@@ -119,13 +144,23 @@ export function isBuiltIn(rule: Rule): boolean {
 }
 
 /** Whether the rule lets somebody in; a visitor is nobody. */
-export function admits({ public: everybody, roles, groups, users, bearer }: Rule, who: Who | undefined): boolean {
+export function admits(rule: Rule, who: Who | undefined): boolean {
+  const { public: everybody, roles, groups, users } = rule
   if (everybody) return true
-  if (!who || (who.isBearer && !bearer)) return false
+  if (!who || (who.isBearer && !admitsToken(rule, who))) return false
   return (
     roles?.includes(who.role) === true ||
     roles?.includes(ANY_ROLE) === true ||
     groups?.some(group => who.groups.includes(group)) === true ||
     users?.includes(who.username) === true
   )
+}
+
+function admitsToken(rule: Rule, who: Who): boolean {
+  return rule.bearer === true && !lacksScopes(rule, who)
+}
+
+/** Whether the rule wants a scope that the token of this machine does not have. */
+export function lacksScopes({ scopes }: Rule, who: Who): boolean {
+  return scopes?.every(scope => who.scopes?.includes(scope)) === false
 }

@@ -35,7 +35,7 @@ export function announce(report: Report, announcement: Announcement): void {
     report('misspelt_setting', { setting: name, remedy: likely ? `did you mean ${likely}?` : 'see docs/settings.md' })
   const missing = planProviders(config, settings).flatMap(plan => plan.missing)
   if (missing.length > 0) report('settings_missing', { missing, remedy: remedyForMissing(settings) })
-  for (const { code, remedy } of adviceFor(settings, planProviders(config, settings)))
+  for (const { code, remedy } of adviceFor(settings, planProviders(config, settings), config.roles))
     report(code, { remedy: phraseIn('en', remedy) })
   if (isWelcomed) process.stdout.write(welcome(facts, users))
 }

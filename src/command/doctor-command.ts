@@ -1,20 +1,22 @@
 // `menshen doctor`: what a sign-in needs and does not have, one line each with its remedy.
+import { isDeepStrictEqual } from 'node:util'
 import { MenshenError } from '../errors.ts'
 import { type Examined, examine } from '../observe/doctor/doctor.ts'
-import { type Finding, failure, good, runProbes } from '../observe/doctor/finding.ts'
-import type { Mapping } from '../observe/doctor/mapping.ts'
+import { type Finding, failure, good, runProbes, warning } from '../observe/doctor/finding.ts'
 import { misspeltFinding } from '../observe/doctor/settings-probes.ts'
 import { storeProbes } from '../observe/doctor/store-probes.ts'
-import { type OperatorLanguage, phrase, quoted } from '../phrases.ts'
+import { OWN_PATHS } from '../own-paths.ts'
+import { type OperatorLanguage, type Phrase, phrase, quoted } from '../phrases.ts'
 import { findConfigFile } from '../settings/config/load-config.ts'
 import { findMisspelt } from '../settings/misspelt.ts'
 import { type Environment, readSettings, type Settings } from '../settings/read.ts'
+import { inspect } from './check/inspect.ts'
 import { findingLines, toJson } from './doctor-output.ts'
-import { mappingLines } from './mapping-output.ts'
+import { mappingIn, mappingLines } from './mapping-output.ts'
 import { type Given, loadConfig, settingsInUse } from './settings-in-use.ts'
 import type { Paint } from './terminal/colours.ts'
-import { trySignIn } from './trial-sign-in.ts'
-import { readCommandArguments, refuseArgument } from './usage/command-arguments.ts'
+import { type TrialResult, trySignIn } from './trial-sign-in.ts'
+import { readCommandArguments, refusal, refuseArgument } from './usage/command-arguments.ts'
 import { COMMANDS } from './usage/command-table.ts'
 import { operatorLanguage } from './usage/operator-language.ts'
 
@@ -35,6 +37,7 @@ export async function runDoctorCommand(
   const { json, show, 'sign-in': signIn } = values
   const language = operatorLanguage(values.language, run.environment, COMMANDS.doctor)
   if (positionals[0] !== undefined) throw refuseArgument(positionals[0], COMMANDS.doctor)
+  if (show && !signIn) throw refusal('--show is about a sign-in', COMMANDS.doctor, '--sign-in --show')
   if (signIn) return runTrial(run, { json, show, language })
   const findings = await diagnose(run)
   const text = json ? toJson(findings, language) : findingLines(findings, run.paint, language)
@@ -55,22 +58,32 @@ async function runTrial(
   const out = json ? process.stderr : process.stdout
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
-  const { value: mapping, problems } = await attempt('sign-in', async () => {
+  const { value: result, problems } = await attempt('sign-in', async () => {
     const config = await loadConfig(run.environment)
-    const examined = prepare(run.environment, run.now, { settings: readSettings(run.environment), config })
-    return trySignIn(examined, { show, language, tell: text => out.write(text), signal: stop.signal })
+    const settings = readSettings(run.environment)
+    const examined = prepare(run.environment, run.now, { settings, config })
+    const ended = await trySignIn(examined, { show, language, tell: text => out.write(text), signal: stop.signal })
+    return { ...ended, redirectUri: settings.BASE_URL + OWN_PATHS.callback }
   })
-  const findings = problems.length > 0 ? problems : [trialFinding(mapping)]
-  const ok = findings.every(({ level }) => level === 'good')
-  if (json) return { text: toJson(findings, language, { signIn: mapping ?? null }), ok }
+  const findings = result ? trialFindings(result, result.redirectUri) : problems
+  const ok = findings.every(({ level }) => level !== 'failure')
+  const mapping = result?.mapping
+  if (json) return { text: toJson(findings, language, { signIn: mapping ? mappingIn(mapping, language) : null }), ok }
   return { text: mapping ? mappingLines(mapping, language) : findingLines(findings, run.paint, language), ok }
 }
 
-function trialFinding(mapping: Mapping | undefined): Finding {
-  if (!mapping) return failure('sign-in', phrase('nobody_signed_in'), phrase('open_address'))
-  const { problem, role = '' } = mapping
-  if (problem === undefined) return good('sign-in', phrase('would_be_signed_in', { role }))
-  return failure('sign-in', quoted(problem), phrase('see_providers_page'))
+function trialFindings({ mapping, isBegun }: TrialResult, redirectUri: string): Finding[] {
+  if (!mapping)
+    return isBegun
+      ? [failure('sign-in', phrase('provider_kept_browser'), phrase('register_redirect_url', { url: redirectUri }))]
+      : [failure('sign-in', phrase('nobody_signed_in'), phrase('open_address'))]
+  const { problem, remedy = phrase('see_providers_page'), role = '', notes = [] } = mapping
+  return [
+    problem === undefined
+      ? good('sign-in', phrase('would_be_signed_in', { role }))
+      : failure('sign-in', problem, remedy),
+    ...notes.map(note => warning('sign-in refresh', note.seen, note.remedy)),
+  ]
 }
 
 /** With settings that cannot be used, every problem of theirs, and whatever can be looked at in spite of it. */
@@ -80,11 +93,33 @@ async function diagnose({ environment, now }: DoctorRun): Promise<Finding[]> {
   if (settings.value && config.value) {
     const given = { settings: settings.value, config: config.value }
     const examined = await attempt('configuration', async () => prepare(environment, now, given))
-    if (examined.value) return [...(await examine(examined.value)), configuration(environment)]
-    return [...examined.problems, ...(await storeAlone(given.settings, now))]
+    if (examined.value)
+      return withRefusals([...(await examine(examined.value)), configuration(environment)], environment, now)
+    return withRefusals([...examined.problems, ...(await storeAlone(given.settings, now))], environment, now)
   }
   const store = settings.value ? await storeAlone(settings.value, now) : []
-  return [...settings.problems, ...config.problems, ...findMisspelt(environment).map(misspeltFinding), ...store]
+  const misspelt = findMisspelt(environment).map(misspeltFinding)
+  return withRefusals([...settings.problems, ...config.problems, ...misspelt, ...store], environment, now)
+}
+
+/** What `menshen check` and a start refuse, too, unless a probe has said it already. */
+async function withRefusals(
+  findings: readonly Finding[],
+  environment: Environment,
+  now: () => number,
+): Promise<Finding[]> {
+  const { problems } = await inspect(environment, now)
+  const said = findings.filter(({ level }) => level === 'failure').map(({ seen }) => seen)
+  const isSaid = (problem: Phrase) =>
+    said.some(
+      seen =>
+        isDeepStrictEqual(seen, problem) ||
+        // A finding of a probe that both use.
+        isDeepStrictEqual(seen, problem.values.seen) ||
+        (seen.code === 'provider_settings_missing' && problem.code === 'setting_missing'),
+    )
+  const unsaid = problems.filter(problem => !isSaid(problem))
+  return [...unsaid.map(problem => failure('settings', problem, phrase('correct_it'))), ...findings]
 }
 
 interface Attempted<T> {

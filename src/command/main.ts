@@ -72,6 +72,10 @@ const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promis
     const { runAuditCommand } = await import('./records/audit-command.ts')
     await runAuditCommand(args, commandRun())
   },
+  async backup(args) {
+    const { runBackupCommand } = await import('./records/backup-command.ts')
+    await runBackupCommand(args, commandRun())
+  },
   async sessions(args) {
     const { runSessionsCommand } = await import('./records/sessions-command.ts')
     await runSessionsCommand(args, commandRun())

@@ -4,7 +4,7 @@ import { type OperatorLanguage, type Phrase, phrase, phraseIn } from '../phrases
 import { terminalLines } from './terminal/terminal-lines.ts'
 
 export function mappingLines(mapping: Mapping, language: OperatorLanguage): string {
-  const { provider, came, fields, role, groups, problem } = mapping
+  const { provider, came, fields, role, groups, problem, remedy, notes = [] } = mapping
   const said = (given: Phrase) => phraseIn(language, given)
   const lines = [
     ...(came.length > 0 ? [said(phrase('mapping_came', { provider }))] : []),
@@ -15,9 +15,23 @@ export function mappingLines(mapping: Mapping, language: OperatorLanguage): stri
       ? []
       : [said(phrase('mapping_role', { role, groups: groups?.join(', ') || phrase('mapping_none') }))]),
     said(problem === undefined ? phrase('mapping_admitted') : phrase('mapping_refused', { problem })),
+    ...(remedy === undefined ? [] : [`→ ${said(remedy)}`]),
+    ...notes.map(note => `! ${said(note.seen)} → ${said(note.remedy)}`),
   ]
   // The provider wrote much of it.
   return terminalLines(lines.map(line => line.replace(/[\r\n]+/g, ' ')).join('\n'))
+}
+
+/** The same for programs. */
+export function mappingIn(mapping: Mapping, language: OperatorLanguage): object {
+  const { problem, remedy, notes } = mapping
+  const said = (given: Phrase) => phraseIn(language, given)
+  return {
+    ...mapping,
+    ...(problem && { problem: said(problem) }),
+    ...(remedy && { remedy: said(remedy) }),
+    ...(notes && { notes: notes.map(note => ({ seen: said(note.seen), remedy: said(note.remedy) })) }),
+  }
 }
 
 function filling({ source, place = '', value }: Mapping['fields'][number]): Phrase {

@@ -1,6 +1,7 @@
 // `menshen rules check PATH --role ROLE` says what would happen and by which rule; `menshen rules test FILE` runs a table
 // of expectations.
 import { readFileSync } from 'node:fs'
+import { METHODS } from 'node:http'
 import { z } from 'zod'
 import { roleNamesIn, USUAL_ROLES } from '../access/roles.ts'
 import { createRules, type Rules } from '../access/rules.ts'
@@ -11,7 +12,7 @@ import type { RoleConfig, Rule } from '../settings/config/config-file.ts'
 import type { Paint } from './terminal/colours.ts'
 import { readCommandArguments, refusal, refuseArgument } from './usage/command-arguments.ts'
 import { COMMANDS } from './usage/command-table.ts'
-import { UsageError } from './usage/usage-error.ts'
+import { likelyMeant, UsageError } from './usage/usage-error.ts'
 
 const ROW = COMMANDS.rules
 const COLOURS = { admitted: 'green', refused: 'red', login: 'yellow', bad_request: 'red', own: 'dim' } as const
@@ -23,11 +24,21 @@ interface Outcome {
 
 const expectations = z.array(
   z.strictObject({
-    path: z.string(),
+    path: z.string().superRefine((path, context) => {
+      const problem = pathProblem(path)
+      if (problem) context.addIssue(problem)
+    }),
     role: z.string().default(VISITOR),
     groups: z.array(z.string()).default([]),
     user: z.string().default(''),
-    method: z.string().toUpperCase().default('GET'),
+    method: z
+      .string()
+      .toUpperCase()
+      .superRefine((method, context) => {
+        const problem = methodProblem(method)
+        if (problem) context.addIssue(problem)
+      })
+      .default('GET'),
     expect: z.enum(['admitted', 'refused', 'login', 'bad_request', 'own']),
   }),
 )
@@ -50,6 +61,8 @@ export function runRulesCommand(
   const question = { path: subject, role, groups, user, method: method.toUpperCase() }
   if (verb === 'test') return runTable(rules, subject, known, paint)
   if (!known.includes(role)) throw new UsageError(unknownRole(role, known))
+  const problem = pathProblem(subject) ?? methodProblem(question.method)
+  if (problem) throw new UsageError(`${problem[0]?.toUpperCase()}${problem.slice(1)}`)
   return { lines: [describe(rules, question, paint)], ok: true }
 }
 
@@ -85,6 +98,27 @@ function whatIsWrong(error: unknown): string {
   const [issue] = error.issues
   return `${issue?.path.join('.')}: ${issue?.message}`
 }
+
+/** A sentence without its first capital; `undefined` if there is nothing to say. */
+function pathProblem(path: string): string | undefined {
+  if (path.startsWith('/')) return undefined
+  const shown = JSON.stringify(path.slice(0, LONGEST_SHOWN))
+  return `a path begins with /, and ${shown} does not; did you mean ${JSON.stringify(`/${pathIn(path)}`.slice(0, LONGEST_SHOWN))}?`
+}
+
+/** Of a whole address the path. */
+function pathIn(text: string): string {
+  return URL.canParse(text) ? new URL(text).pathname.slice(1) : text
+}
+
+function methodProblem(method: string): string | undefined {
+  if (METHODS.includes(method)) return undefined
+  const likely = likelyMeant(method, METHODS)
+  const remedy = likely === undefined ? 'expected one as in HTTP, for example GET or POST.' : `did you mean ${likely}?`
+  return `there is no method ${JSON.stringify(method.slice(0, LONGEST_SHOWN))}; ${remedy}`
+}
+
+const LONGEST_SHOWN = 100
 
 function unknownRole(role: string, known: readonly string[]): string {
   return `There is no role ${JSON.stringify(role)}; expected one of ${known.join(', ')}.`

@@ -8,7 +8,6 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { pino } from 'pino'
 import { createCore } from '../create.ts'
-import { MenshenError } from '../errors.ts'
 import { startDevelopment } from '../library/development.ts'
 import { refuseToListen } from '../library/listen-failure.ts'
 import { type Examined, wayInOptions } from '../observe/doctor/doctor.ts'
@@ -16,7 +15,7 @@ import type { Mapping } from '../observe/doctor/mapping.ts'
 import { createTrials, TRIAL_SECONDS, type Trials } from '../observe/doctor/trials.ts'
 import { isRunning } from '../observe/doctor/way-in.ts'
 import { OWN_PATHS } from '../own-paths.ts'
-import { type OperatorLanguage, phrase, phraseIn } from '../phrases.ts'
+import { type OperatorLanguage, phrase, phrasedError, phraseIn } from '../phrases.ts'
 import { openStore } from '../stores/open-store.ts'
 import { listenAddress, serve } from './serve.ts'
 
@@ -31,18 +30,21 @@ export interface TrialOptions {
 
 const LOOK_EVERY_MS = 300
 
-/** `undefined` if nobody has signed in within ten minutes. */
+export interface TrialResult {
+  /** Absent if nobody has signed in within ten minutes. */
+  readonly mapping?: Mapping
+  /** Whether a browser went to the provider. */
+  readonly isBegun: boolean
+}
+
 export async function trySignIn(
   examined: Examined,
   { show, language, tell, signal }: TrialOptions,
-): Promise<Mapping | undefined> {
+): Promise<TrialResult> {
   const { settings, plans, now } = examined
   const missing = plans.flatMap(plan => plan.missing)
   if (missing.length > 0)
-    throw new MenshenError(
-      'bad_settings',
-      `Nobody can sign in: settings of the provider are missing: ${missing.join(', ')}.`,
-    )
+    throw phrasedError('bad_settings', phrase('sign_in_settings_missing', { names: missing.join(', ') }))
   await using opened = new AsyncDisposableStack()
   const address = (await isRunning(wayInOptions(examined)))
     ? sharedStore(settings.STORE)
@@ -58,34 +60,44 @@ export async function trySignIn(
     tell(`${phraseIn(language, open)}\n`)
     tell(`  ${settings.BASE_URL}${OWN_PATHS.doctorSignIn}?ticket=${ticket}\n`)
   }
+  const redirectUri = settings.BASE_URL + OWN_PATHS.callback
+  const tellBegun = () => {
+    tell(`${phraseIn(language, phrase('browser_at_provider'))}\n`)
+    tell(`${phraseIn(language, phrase('if_provider_shows_error', { url: redirectUri }))}\n`)
+  }
   // Awaited, because what was opened is closed at the end of this function.
-  return await firstResult(trials, tickets, now, signal)
+  return await firstResult(trials, tickets, { now, signal, tellBegun })
+}
+
+interface Waiting extends Pick<TrialOptions, 'signal'> {
+  readonly now: () => number
+  readonly tellBegun: () => void
 }
 
 async function firstResult(
   trials: Trials,
   tickets: readonly string[],
-  now: () => number,
-  signal: AbortSignal,
-): Promise<Mapping | undefined> {
+  { now, signal, tellBegun }: Waiting,
+): Promise<TrialResult> {
   const end = now() + TRIAL_SECONDS * 1000
+  let isBegun = false
   while (now() < end && !signal.aborted) {
     for (const ticket of tickets) {
       const mapping = await trials.result(ticket)
-      if (mapping) return mapping
+      if (mapping) return { mapping, isBegun: true }
+      if (isBegun || !(await trials.isBegun(ticket))) continue
+      isBegun = true
+      tellBegun()
     }
     await pause(LOOK_EVERY_MS, undefined, { signal }).catch(() => {})
   }
-  return undefined
+  return { isBegun }
 }
 
 /** What runs there and we meet in the store. */
 function sharedStore(address: string): string {
   if (address !== 'memory:') return address
-  throw new MenshenError(
-    'cannot_start',
-    'STORE is "memory:", so that the Menshen that is running cannot be asked; stop it and ask again, or use lmdb: or Redis.',
-  )
+  throw phrasedError('cannot_start', phrase('store_not_shared'))
 }
 
 /** Nothing of what is kept is touched: its sessions, if there were any, would be in a folder that is removed. */
@@ -97,7 +109,8 @@ async function startHere(examined: Examined, opened: AsyncDisposableStack): Prom
     const development = await startDevelopment(given, given.DEV_PROVIDER_PORT, now)
     opened.defer(() => development.close())
   }
-  const settings = { ...given, STORE: `lmdb:${folder}`, WORKERS: 1 }
+  // Whoever asks may be another account than the one that serves, whose files these would be.
+  const settings = { ...given, STORE: `lmdb:${folder}`, WORKERS: 1, AUDIT_FILE: undefined }
   const log = pino({ level: 'silent' })
   const menshen = opened.adopt(await createCore({ settings, config, log, now }), menshen => menshen.close())
   const limited = {

@@ -31,7 +31,8 @@ import { openLimits, openStore } from '../stores/open-store.ts'
 import type { Configuration } from './configuration.ts'
 import { createDirectory, type Directory } from './directory.ts'
 
-type Basics = Pick<GatewayContext, 'settings' | 'now' | 'report' | 'measure'> & Pick<Observation, 'measureAtOnce'>
+type Basics = Pick<GatewayContext, 'settings' | 'now' | 'report' | 'measure'> &
+  Pick<Observation, 'measureAtOnce' | 'traceCall'>
 type Options = Pick<CoreOptions, 'log' | 'now' | 'worker' | 'gatherMetrics'>
 
 export type LastingParts = Awaited<ReturnType<typeof openLastingParts>>
@@ -47,8 +48,8 @@ export async function openLastingParts(
   let mainProvider = plans[0].id
   const observed = await openObservation(opened, { settings, log, now, mainProvider: () => mainProvider })
   const { observation, metrics, series, shadowRefusals } = observed
-  const { report, measure, measureAtOnce } = observation
-  const basics: Basics = { settings, now, report, measure, measureAtOnce }
+  const { report, measure, measureAtOnce, traceCall } = observation
+  const basics: Basics = { settings, now, report, measure, measureAtOnce, traceCall }
   const records = await openRecords(opened, patience, configuration, basics)
   const { store, keyring } = records
   const audit = opened.adopt(createAudit({ settings, store, keyring, now, report, worker }), audit =>
@@ -83,6 +84,7 @@ export async function openLastingParts(
     observation,
     report,
     measure,
+    traceCall,
     now,
     series,
     shadowRefusals,

@@ -6,7 +6,7 @@ type EntryVerb = 'create' | 'read' | 'replace' | 'remove' | 'take' | 'list' | 'n
 export interface Work {
   readonly session: 'find'
   readonly refresh: 'tokens'
-  readonly provider: 'token' | 'refresh' | 'user_info' | 'sign_out' | 'introspect' | 'metadata' | 'keys'
+  readonly provider: 'token' | 'refresh' | 'user_info' | 'sign_out' | 'introspection' | 'metadata' | 'keys'
   readonly store: EntryVerb | 'trail_append' | 'trail_read' | 'ready'
 }
 
@@ -25,3 +25,16 @@ export type MeasureAtOnce = <Kind extends keyof Work, Result>(
 ) => Result
 
 export const unmeasured: Measure = (_kind, _what, work) => work()
+
+/** A call to a provider over HTTP. */
+export interface ProviderCall {
+  readonly method: string
+  readonly url: string
+}
+
+/** Makes a call, and puts it into the trace of whatever waits for it. */
+export type TraceCall = <Answer extends { readonly status: number }>(
+  what: Work['provider'],
+  call: ProviderCall,
+  send: () => Promise<Answer>,
+) => Promise<Answer>

@@ -27,7 +27,7 @@ import { showAccount } from './routes/account.ts'
 import { endDevices } from './routes/account-end.ts'
 import { sendAsset } from './routes/assets.ts'
 import { backchannelLogout } from './routes/backchannel-logout.ts'
-import { finishSignIn } from './routes/callback.ts'
+import { finishSignIn, tellOfFormPost } from './routes/callback.ts'
 import { answerDoctor } from './routes/doctor-answer.ts'
 import { showLogin, startAttempt } from './routes/login.ts'
 import { signOut, signOutEverywhere } from './routes/logout.ts'
@@ -86,6 +86,7 @@ export async function answerOwnRoute(
   const handler = Object.hasOwn(route, visit.method) && route[visit.method]
   if (!handler) {
     const allow = Object.keys(route).join(', ')
+    if (name === OWN_PATHS.callback) await tellOfFormPost(context, visit)
     return errorAnswer(context, visit, 'method_not_allowed', { headers: { allow } })
   }
   const onCutOff = () => context.report('client_cut_off', { ...whoAsks(context, visit), reason: 'form_takes_too_long' })
@@ -116,7 +117,7 @@ function guarded(handler: GuardedHandler): Handler {
     if (outcome === 'limited') return tooMany(context, visit)
     if (!loaded && isOwnForm(context, visit)) return redirectAnswer(context, visit.method, OWN_PATHS.login, cookies)
     if (!loaded) return toLogin(context, visit, admission)
-    if (outcome === 'refused') return refusedAnswer(context, visit, { loaded, cookies })
+    if (outcome === 'refused') return refusedAnswer(context, visit, admission)
     visit.observed.outcome = 'own'
     return handler(context, visit, { loaded, cookies }, form)
   }

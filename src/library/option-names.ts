@@ -1,5 +1,6 @@
 // The settings as options of the library: the same rows, named the way of JavaScript.
-import { nearest } from '../settings/nearest.ts'
+import { settingOfAlias } from '../settings/misspelt.ts'
+import { likelyMeantOf } from '../settings/nearest.ts'
 import { SETTINGS } from '../settings/rows.ts'
 
 /** `BASE_URL` is `baseUrl`. */
@@ -31,10 +32,13 @@ export function inOptionNames(sentence: string): string {
 /** The sentence about an option that there is not, with the name that was probably meant. */
 export function unknownOption(given: string, others: readonly string[]): string {
   const names = [...SETTING_BY_OPTION.keys(), ...others]
-  const letters = (name: string) => name.replace(/[_-]/g, '').toLowerCase()
-  const likely =
-    names.find(name => letters(name) === letters(given)) ??
-    nearest(given, names, distance => distance <= Math.max(1, Math.floor(given.length / 4)))
+  const likely = likelyOption(given) ?? likelyMeantOf(given, names)
   const remedy = likely ? `did you mean ${likely}?` : 'docs/settings.md has them all, in capitals.'
   return `${JSON.stringify(given.slice(0, LONGEST_SHOWN))} is not an option; ${remedy}`
+}
+
+/** What others call `upstreamUrl`. */
+function likelyOption(given: string): string | undefined {
+  const setting = settingOfAlias(given.replace(/[A-Z]/g, letter => `_${letter}`).toUpperCase())
+  return setting && optionName(setting)
 }

@@ -1,7 +1,7 @@
 // Where everything that can be observed comes together: events, work that others are waited for in, and requests.
 import { performance } from 'node:perf_hooks'
 import { MenshenError } from '../errors.ts'
-import type { EventCode, Measure, MeasureAtOnce, Report, Work } from '../events.ts'
+import type { EventCode, Measure, MeasureAtOnce, Report, TraceCall, Work } from '../events.ts'
 import { currentRequest, type ObservedRequest, requestFacts } from './observed-request.ts'
 import type { Tracing } from './tracing/trace.ts'
 
@@ -29,6 +29,8 @@ export interface Observation {
   readonly measure: Measure
   /** Absent where somebody traces: a trace shows whatever a request has to wait for, however short. */
   readonly measureAtOnce: MeasureAtOnce | undefined
+  /** For each call to a provider. Absent where nobody traces. */
+  readonly traceCall: TraceCall | undefined
   /** A request has arrived. Absent where nobody traces. */
   readonly begun: Tracing['begin'] | undefined
   /** A request has ended. `status` is 0 if an application around us answers it. */
@@ -65,6 +67,7 @@ export function createObservation(
 
   return {
     begun: tracing?.begin,
+    traceCall: tracing?.call,
 
     report(code, facts = {}) {
       const all = withRequest(facts)
@@ -77,7 +80,8 @@ export function createObservation(
     async measure(kind, what, work) {
       const startedAt = performance.now()
       try {
-        const result = await (tracing ? tracing.span(kind, what, work) : work())
+        // Work at a provider may need several calls, or none: each has a span of its own.
+        const result = await (tracing && kind !== 'provider' ? tracing.span(kind, what, work) : work())
         done(kind, what, startedAt)
         return result
       } catch (error) {

@@ -3,8 +3,10 @@
 import { readFileSync } from 'node:fs'
 import { MenshenError } from '../errors.ts'
 import type { ProviderConfig, Sources } from '../settings/config/provider-config.ts'
+import { likelyMeantOf } from '../settings/nearest.ts'
 import type { Settings } from '../settings/read.ts'
 import { Secret } from '../settings/secret.ts'
+import { algorithmFor, readClientKey, thumbprintOf } from './calls/client-key.ts'
 import type { Endpoints, ProviderPlan, Texts } from './plan.ts'
 import { PRESETS } from './presets/all-presets.ts'
 import { dropUndefined, fillIn, mergeConfig } from './presets/merge-config.ts'
@@ -18,6 +20,10 @@ export type ProviderSettings = Pick<
   | 'CLIENT_SECRET'
   | 'CLIENT_KEY_FILE'
   | 'CLIENT_AUTH'
+  | 'CLIENT_KEY_ID'
+  | 'CLIENT_CERT_FILE'
+  | 'CLIENT_ASSERTION_AUDIENCE'
+  | 'CLIENT_ASSERTION_ALGORITHM'
   | 'SCOPE'
   | 'PROVIDER'
   | 'PROVIDER_NAME'
@@ -37,19 +43,25 @@ export const ONLY_PROVIDER = 'default'
 export function planProvider(given: ProviderConfig | string | undefined, settings: ProviderSettings): ProviderPlan {
   const config = typeof given === 'object' ? given : {}
   const name = settings.PROVIDER ?? (typeof given === 'string' ? given : config.preset)
-  return plan(ONLY_PROVIDER, mergeConfig(config, fromEnvironment(settings)), presetNamed(name ?? 'idaas'), settings)
+  const inConfig = typeof given === 'string' ? 'provider' : 'provider.preset'
+  const preset = presetNamed(name ?? 'idaas', settings.PROVIDER === undefined ? inConfig : 'PROVIDER')
+  return plan(ONLY_PROVIDER, mergeConfig(config, fromEnvironment(settings)), preset, settings)
 }
 
 /** One of the configuration's `providers`: the environment says nothing of them. */
 export function planNamedProvider(id: string, config: ProviderConfig): ProviderPlan {
-  return plan(id, config, presetNamed(config.preset ?? 'oauth2'), {})
+  return plan(id, config, presetNamed(config.preset ?? 'oauth2', `providers.${id}.preset`), {})
 }
 
-function presetNamed(name: string): Preset & { readonly preset: string } {
+/** `where` the name stands. */
+function presetNamed(name: string, where: string): Preset & { readonly preset: string } {
   const preset = Object.hasOwn(PRESETS, name) ? PRESETS[name] : undefined
   if (preset) return { ...preset, preset: name }
-  const names = Object.keys(PRESETS).join(', ')
-  throw new MenshenError('bad_settings', `PROVIDER is "${name.slice(0, 40)}"; expected one of ${names}.`)
+  const names = Object.keys(PRESETS)
+  const likely = likelyMeantOf(name, names)
+  const expected = `expected one of ${names.join(', ')}.`
+  const remedy = likely === undefined ? expected : `did you mean ${likely}? Otherwise ${expected}`
+  throw new MenshenError('bad_settings', `${where} is "${name.slice(0, 40)}"; ${remedy}`)
 }
 
 function fromEnvironment(settings: ProviderSettings): ProviderConfig {
@@ -61,6 +73,9 @@ function fromEnvironment(settings: ProviderSettings): ProviderConfig {
     jwksUrl: settings.JWKS_URL,
     clientId: settings.CLIENT_ID,
     clientAuth: settings.CLIENT_AUTH,
+    clientKeyId: settings.CLIENT_KEY_ID,
+    clientAssertionAudience: settings.CLIENT_ASSERTION_AUDIENCE,
+    clientAssertionAlgorithm: settings.CLIENT_ASSERTION_ALGORITHM,
     scope: settings.SCOPE,
     stateCheck: settings.STATE_CHECK,
     pkce: settings.PKCE === undefined ? undefined : settings.PKCE === 'S256',
@@ -73,6 +88,7 @@ interface Credentials {
   readonly AUTH_URL?: string | undefined
   readonly CLIENT_SECRET?: Secret | undefined
   readonly CLIENT_KEY_FILE?: Secret | undefined
+  readonly CLIENT_CERT_FILE?: Secret | undefined
 }
 
 function plan(id: string, config: ProviderConfig, preset: Preset & { preset: string }, env: Credentials): ProviderPlan {
@@ -86,10 +102,12 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
   const fillHeaders = (texts: Texts = {}): Texts =>
     fillAll(Object.fromEntries(Object.entries(texts).map(([name, text]) => [name.toLowerCase(), text])))
 
+  refuseOwnParams(id, given)
   const clientSecret = env.CLIENT_SECRET ?? secretOf(id, given)
   const clientKey = env.CLIENT_KEY_FILE ?? (given.clientKeyFile ? readSecret(id, given.clientKeyFile) : undefined)
-  // Whoever has nothing but a key means to use it.
-  const clientAuth = given.clientAuth ?? (clientKey && !clientSecret ? 'private_key_jwt' : undefined)
+  const clientCert = env.CLIENT_CERT_FILE ?? (given.clientCertFile ? readSecret(id, given.clientCertFile) : undefined)
+  // Whoever has nothing but a key means to use it, whatever the preset's usual way is.
+  const clientAuth = config.clientAuth ?? (clientKey && !clientSecret ? 'private_key_jwt' : preset.clientAuth)
   const endpoints: Endpoints = {
     authorization: fill(given.authorizationUrl),
     token: fill(given.tokenUrl),
@@ -108,6 +126,7 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
     kind: preset.kind,
     name: given.name,
     issuer: fill(given.issuer),
+    discoveryUrl: fill(given.discoveryUrl),
     alsoIssuers: given.alsoIssuers ?? [],
     sendsIssuer: given.sendsIssuer ?? false,
     endpoints,
@@ -115,6 +134,7 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
     clientSecret,
     clientKey,
     clientAuth,
+    assertion: assertionOf(config, preset, clientKey, clientCert),
     authorization: {
       scope: (given.scope ?? '').split(/\s+/).filter(Boolean).join(separator),
       params: fillAll(given.authorizationParams),
@@ -176,6 +196,52 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
       preset.kind,
       open,
     ),
+  }
+}
+
+/** What protects a sign-in is ours to say; `request` and `request_uri` would take the place of all of it. */
+const OWN_PARAMS = [
+  'state',
+  'nonce',
+  'redirect_uri',
+  'response_type',
+  'code_challenge',
+  'code_challenge_method',
+  'request',
+  'request_uri',
+]
+
+function refuseOwnParams(id: string, { authorizationParams = {}, authorizationNames = {} }: ProviderConfig): void {
+  const where = `${id === ONLY_PROVIDER ? 'provider' : `providers.${id}`}.authorizationParams`
+  const ours = new Set(OWN_PARAMS.flatMap(name => [name, authorizationNames[name] ?? name]))
+  const problems = Object.entries(authorizationParams).flatMap(([name, value]) => {
+    const sent = authorizationNames[name] ?? name
+    if (ours.has(name) || ours.has(sent))
+      return [`${where}.${name} is not for you to set: Menshen sends it itself; expected other parameters.`]
+    if (sent === 'response_mode' && value !== 'query')
+      return [`${where}.response_mode is "${value}"; expected "query", which is the default.`]
+    return []
+  })
+  if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
+}
+
+/** A key that cannot be used is refused here, and not when the first user comes back from the provider. */
+function assertionOf(
+  config: ProviderConfig,
+  preset: ProviderConfig,
+  clientKey: Secret | undefined,
+  clientCert: Secret | undefined,
+): ProviderPlan['assertion'] {
+  const key = clientKey && readClientKey(clientKey.reveal())
+  const { clientAssertionAlgorithm: wanted, clientAssertionAudience, clientKeyId } = config
+  const usual = preset.clientAssertionAlgorithm
+  if (key && wanted) algorithmFor(key, wanted, undefined)
+  return {
+    audience: clientAssertionAudience ?? preset.clientAssertionAudience ?? 'issuer',
+    keyId: clientKeyId,
+    // The preset's is meant for RSA.
+    algorithm: wanted ?? (usual && key?.algorithms.includes(usual) ? usual : undefined),
+    thumbprint: key && clientCert && thumbprintOf(clientCert.reveal(), key),
   }
 }
 

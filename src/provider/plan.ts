@@ -1,5 +1,12 @@
 // Everything that is known about one provider before it is called.
-import type { Accepted, ClientAuth, Field, ProviderConfig, Sources } from '../settings/config/provider-config.ts'
+import type {
+  Accepted,
+  AssertionAudience,
+  ClientAuth,
+  Field,
+  ProviderConfig,
+  Sources,
+} from '../settings/config/provider-config.ts'
 import type { Secret } from '../settings/secret.ts'
 import type { ProviderKind } from './presets/preset.ts'
 
@@ -13,6 +20,8 @@ export interface ProviderPlan {
   readonly missing: readonly string[]
 
   readonly issuer: string | undefined
+  /** Where the metadata is; absent: below the issuer. */
+  readonly discoveryUrl: string | undefined
   readonly alsoIssuers: readonly string[]
   readonly sendsIssuer: boolean
   readonly endpoints: Endpoints
@@ -22,6 +31,16 @@ export interface ProviderPlan {
   readonly clientKey: Secret | undefined
   /** Absent: what the metadata says. */
   readonly clientAuth: ClientAuth | undefined
+  /** What the proof of private_key_jwt looks like. */
+  readonly assertion: {
+    readonly audience: AssertionAudience
+    /** Before the key's own. */
+    readonly keyId: string | undefined
+    /** Absent: by the key and the metadata. */
+    readonly algorithm: string | undefined
+    /** Of the certificate, for `x5t#S256`. */
+    readonly thumbprint: string | undefined
+  }
 
   readonly authorization: {
     readonly scope: string

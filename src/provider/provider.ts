@@ -1,7 +1,7 @@
 // One identity provider: every way in which the rest of Menshen speaks with it. Nothing of an answer is believed before it
 // has been read and checked.
 import { decodeJwt } from 'jose'
-import { type Measure, type Report, unmeasured } from '../events.ts'
+import { type Measure, type Report, type TraceCall, unmeasured, type Work } from '../events.ts'
 import { OWN_PATHS } from '../own-paths.ts'
 import type { Settings } from '../settings/read.ts'
 import { type BearerFacts, bearerFacts } from './bearer/bearer-facts.ts'
@@ -15,7 +15,8 @@ import { type HeldTokens, signOutUrl, tellOfSignOut } from './calls/sign-out-cal
 import { createSlots } from './calls/slots.ts'
 import { introspectToken, type Redemption, redeemCode, refreshTokens } from './calls/token-grants.ts'
 import { askUserInfo } from './calls/user-info-request.ts'
-import { isNamed, verifySigned } from './oidc/id-token.ts'
+import { causeOf, type Demand, type Refusal } from './demands.ts'
+import { isNamed, type TokenName, verifySigned } from './oidc/id-token.ts'
 import { createKeySet } from './oidc/key-set.ts'
 import { createMetadata, endpointOf } from './oidc/metadata.ts'
 import type { ProviderPlan } from './plan.ts'
@@ -31,6 +32,9 @@ export interface SignInCalls {
   userFacts(tokens: TokenSet, code: string): Promise<UserFacts>
 }
 
+/** Whom a token has to be for, by each interpretation of the path; `undefined` where neither a rule nor a setting says. */
+export type Audiences = readonly (readonly string[] | undefined)[]
+
 /** Its own calls have a connection each. */
 export interface Provider extends SignInCalls {
   readonly plan: ProviderPlan
@@ -38,6 +42,8 @@ export interface Provider extends SignInCalls {
   authorizationUrl(attempt?: SentAttempt): Promise<string>
   /** Whether `iss` in a callback (each value that came) is this provider's, or may be missing. */
   isIssuer(given: readonly string[]): Promise<boolean>
+  /** What is behind an error that it sent to the callback, and what to do; `undefined` if nothing points to it. */
+  explain(refusal: Refusal): Promise<Demand | undefined>
   /** Whether this is a name of the issuer of its tokens. */
   isNamed(issuer: string): Promise<boolean>
   /**
@@ -52,12 +58,15 @@ export interface Provider extends SignInCalls {
   signOutUrl(held: HeldTokens, state: string): Promise<string | undefined>
   /** Whether it publishes keys by which its signatures can be verified. */
   readonly canVerify: boolean
-  /** The claims of something that it signed, for us or for `audience`. Throws if anything is wrong with it. */
-  verify(token: string, requiredClaims: string[], audience?: readonly string[]): Promise<object>
+  /** The claims of something that it signed for us, called `name`. Throws if anything is wrong with it. */
+  verify(token: string, requiredClaims: string[], name: TokenName): Promise<object>
   /** What it says of a token that somebody brought; `undefined` if it cannot be asked. */
   introspect(token: string): Promise<unknown>
-  /** Whose access token it is that somebody brought, for `audience` or for us. Throws `provider_refused` if not valid. */
-  bearerFacts(token: string, audience: readonly string[] | undefined): Promise<BearerFacts>
+  /**
+   * Whose access token it is that somebody brought, if it is for each of `audiences`: for one of its names, or for us where
+   * it has none. Throws `provider_refused` if not valid.
+   */
+  bearerFacts(token: string, audiences: Audiences): Promise<BearerFacts>
   close(): Promise<void>
 }
 
@@ -66,6 +75,8 @@ export interface ProviderOptions {
   readonly now: () => number
   readonly report: Report
   readonly measure?: Measure
+  /** For each call; absent where nobody traces. */
+  readonly traceCall?: TraceCall | undefined
 }
 
 /** A flood of callbacks is refused beyond this, instead of piling up. */
@@ -74,7 +85,7 @@ const SIGN_OUT_TIMEOUT_MS = 2000
 
 export function createProvider(
   plan: ProviderPlan,
-  { settings, now, report, measure = unmeasured }: ProviderOptions,
+  { settings, now, report, measure = unmeasured, traceCall }: ProviderOptions,
 ): Provider {
   const { BASE_URL, PROVIDER_TIMEOUT_MS: timeoutMs } = settings
   const redirectUri = BASE_URL + OWN_PATHS.callback
@@ -83,14 +94,19 @@ export function createProvider(
   const calls = createBoundedFetch(timeoutMs, guard?.lookup)
   const signOutCalls = createBoundedFetch(Math.min(SIGN_OUT_TIMEOUT_MS, timeoutMs), guard?.lookup)
   const discovery = createBoundedFetch(timeoutMs, guard?.issuerLookup)
-  const discover: BoundedFetch = (url, init) => measure('provider', 'metadata', () => discovery.fetch(url, init))
+  /** Every call that is made has its span. */
+  const traced = (what: Work['provider'], fetch: BoundedFetch): BoundedFetch =>
+    traceCall ? (url, init) => traceCall(what, { method: init?.method ?? 'GET', url }, () => fetch(url, init)) : fetch
+  const askMetadata = traced('metadata', discovery.fetch)
+  const discover: BoundedFetch = (url, init) => measure('provider', 'metadata', () => askMetadata(url, init))
   const metadata = createMetadata(plan, {
     fetch: guard ? guard.learnFrom(discover) : discover,
     now,
     report,
     timeoutMs,
   })
-  const fetchKeys: BoundedFetch = (url, init) => measure('provider', 'keys', () => calls.fetch(url, init))
+  const askKeys = traced('keys', calls.fetch)
+  const fetchKeys: BoundedFetch = (url, init) => measure('provider', 'keys', () => askKeys(url, init))
   const keys = createKeySet({ url: async () => endpointOf(await metadata.get(), 'jwks'), fetch: fetchKeys, now })
   const connection: ProviderConnection = {
     plan,
@@ -102,18 +118,24 @@ export function createProvider(
     now,
     report,
   }
-  const company = plan.kind === 'company_token' ? createCompanyToken(connection) : undefined
+  const asking = (what: Work['provider'], { fetch }: Pick<ProviderConnection, 'fetch'> = connection) => ({
+    ...connection,
+    fetch: traced(what, fetch),
+  })
+  const company = plan.kind === 'company_token' ? createCompanyToken(asking('user_info')) : undefined
   const slots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
 
   function signInCalls(connection: ProviderConnection): SignInCalls {
     async function said(tokens: TokenSet, code: string): Promise<Said> {
-      const ask = () => (company ? company.userInfo(code) : askUserInfo(connection, tokens))
+      const ask = () => (company ? company.userInfo(code) : askUserInfo(asking('user_info', connection), tokens))
       const userinfo = await measure('provider', 'user_info', ask)
       return { userinfo, id_token: tokens.claims, token: tokens.answer, access_token: inside(tokens.accessToken) }
     }
     return {
       redeem: redemption =>
-        measure('provider', 'token', async () => (company ? company.tokenSet() : redeemCode(connection, redemption))),
+        measure('provider', 'token', async () =>
+          company ? company.tokenSet() : redeemCode(asking('token', connection), redemption),
+        ),
       said,
       userFacts: async (tokens, code) => userFacts(await said(tokens, code), plan),
     }
@@ -136,6 +158,10 @@ export function createProvider(
       return more.length === 0 && isNamed(first, issuer, plan.alsoIssuers)
     },
 
+    async explain(refusal) {
+      return causeOf(plan, await metadata.get().catch(() => undefined), refusal)
+    },
+
     async isNamed(name) {
       const { issuer } = await metadata.get()
       return issuer !== undefined && isNamed(name, issuer, plan.alsoIssuers)
@@ -149,20 +175,26 @@ export function createProvider(
 
     ...signInCalls(connection),
 
-    refresh: held => measure('provider', 'refresh', () => refreshTokens(connection, held)),
-    signOut: held => measure('provider', 'sign_out', () => tellOfSignOut(connection, held, signOutCalls.fetch)),
+    refresh: held => measure('provider', 'refresh', () => refreshTokens(asking('refresh'), held)),
+    signOut: held =>
+      measure('provider', 'sign_out', () => tellOfSignOut(connection, held, traced('sign_out', signOutCalls.fetch))),
     signOutUrl: (held, state) => signOutUrl(connection, BASE_URL, held, state),
 
     canVerify: canVerify(plan),
 
-    async verify(token, requiredClaims, audience) {
-      return verifySigned(connection, await metadata.get(), token, requiredClaims, audience)
+    async verify(token, requiredClaims, name) {
+      return verifySigned(connection, await metadata.get(), token, requiredClaims, { name })
     },
 
-    introspect: token => measure('provider', 'introspect', () => introspectToken(connection, token)),
+    introspect: token => measure('provider', 'introspection', () => introspectToken(asking('introspection'), token)),
 
-    bearerFacts: (token, audience = [plan.clientId, BASE_URL]) =>
-      bearerSlots.withSlot(() => bearerFacts(connection, token, audience)),
+    bearerFacts(token, audiences) {
+      const demanded = audiences.map(names => ({
+        names: names ?? [plan.clientId, BASE_URL],
+        isConfigured: names !== undefined,
+      }))
+      return bearerSlots.withSlot(() => bearerFacts(asking('introspection'), token, demanded, measure))
+    },
 
     async close() {
       for (const each of [calls, signOutCalls, discovery]) each.close()

@@ -2,7 +2,7 @@
 // repeating the answer (it can carry tokens and phone numbers).
 import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
-import { phrase, phrasedError } from '../phrases.ts'
+import { type Phrase, phrase, phrasedError, phraseIn } from '../phrases.ts'
 import { atPlace, notAccepted } from '../settings/json-place.ts'
 import type { Answer } from './calls/bounded-fetch.ts'
 import type { ProviderSession } from './oidc/provider-session.ts'
@@ -28,12 +28,25 @@ export class RefusalError extends MenshenError {
   readonly status: number
   /** The error code of its answer, RFC 6749's or an envelope's, if it is one that can be shown. */
   readonly said: string | undefined
+  /** The sentence that came with it: to look for a cause, never to be shown. */
+  readonly description: string | undefined
+  /** What is behind it and what to do, where that is known. */
+  readonly remedy: Phrase | undefined
 
-  constructor(code: 'provider_refused' | 'provider_answer', message: string, status: number, said?: string) {
-    super(code, message)
+  constructor(code: RefusalCode, sentence: Phrase, status: number, said?: string, more: RefusalDetails = {}) {
+    super(code, phraseIn('en', sentence), undefined, sentence)
     this.status = status
     this.said = said
+    this.description = more.description
+    this.remedy = more.remedy
   }
+}
+
+type RefusalCode = 'provider_refused' | 'provider_answer'
+
+interface RefusalDetails {
+  readonly description?: string | undefined
+  readonly remedy?: Phrase | undefined
 }
 
 // Ten years: far beyond any real token, and far from where milliseconds stop being exact.
@@ -93,25 +106,25 @@ interface Expected {
 /** The answer proper, once its status and its body have said that it is one: status 200 alone does not. */
 export function readAccepted({ status, body }: Answer, { at, success }: Expected, verdicts: readonly string[]): object {
   const codes = errorCodes(body)
+  const description = descriptionIn(body)
   const verdict = codes.find(code => verdicts.includes(code))
   if (verdict !== undefined)
-    throw new RefusalError('provider_refused', `the provider answered ${status} with ${verdict}`, status, verdict)
+    throw new RefusalError('provider_refused', answered(status, verdict), status, verdict, { description })
   const said = codes.find(code => /^([a-z_]{1,40}|\d{1,10})$/.test(code))
   const isError = status !== 200 || (!Object.hasOwn(success, 'error') && saysError(body))
-  if (isError)
-    throw new RefusalError(
-      'provider_answer',
-      `the provider answered ${status}${said ? ` with ${said}` : ''}`,
-      status,
-      said,
-    )
+  if (isError) throw new RefusalError('provider_answer', answered(status, said), status, said, { description })
   if (body === undefined) throw phrasedError('provider_answer', phrase('answer_not_json'))
   const wrong = notAccepted(body, success)
-  if (wrong !== undefined) throw new RefusalError('provider_answer', `the answer is no success: ${wrong}`, status, said)
+  if (wrong !== undefined)
+    throw new RefusalError('provider_answer', phrase('answer_no_success', { wrong }), status, said)
   const proper = at === undefined ? body : atPlace(body, at)
   if (typeof proper !== 'object' || proper === null || Array.isArray(proper))
     throw phrasedError('provider_answer', phrase('answer_unusable', { fields: at ?? phrase('the_whole') }))
   return proper
+}
+
+function answered(status: number, error: string | undefined): Phrase {
+  return error ? phrase('provider_answered_with', { status, error }) : phrase('provider_answered', { status })
 }
 
 /** RFC 6749's `error`, and the codes of envelopes. */
@@ -120,6 +133,11 @@ function errorCodes(body: unknown): string[] {
     .map(name => atPlace(body, name))
     .filter(found => typeof found === 'string' || typeof found === 'number')
     .map(String)
+}
+
+function descriptionIn(body: unknown): string | undefined {
+  const found = atPlace(body, 'error_description')
+  return typeof found === 'string' ? found.slice(0, 1000) : undefined
 }
 
 /** `code` and `errcode` can mean anything, so they are errors only where `success` says what they have to be. */
@@ -134,6 +152,7 @@ function read(given: Record<string, unknown>, demanded: readonly string[], isOid
   const idToken = typeof given.id_token === 'string' ? given.id_token : undefined
   // Where it is not asked for, an odd one is none.
   const oddIdToken = isOidc && idToken === undefined && (given.id_token ?? undefined) !== undefined ? ['id_token'] : []
+  if (/^dpop$/i.test(String(given.token_type))) throw phrasedError('provider_answer', phrase('tokens_bound_to_key'))
   const places = new Set([...odd, ...missing, ...oddIdToken])
   if (!result.success || places.size > 0)
     throw phrasedError('provider_answer', phrase('answer_unusable', { fields: [...places].join(', ') }))

@@ -14,6 +14,7 @@ export function unconfiguredProvider(plan: ProviderPlan): Provider {
     authorizationUrl: async () => '',
     isIssuer: async () => true,
     isNamed: async () => false,
+    explain: async () => undefined,
     withSlot: signIn => signIn(calls),
     refresh: refuse,
     signOut: refuse,

@@ -1,6 +1,7 @@
 // Who the user is, from what the provider said in its answers: the specification's seven fields, groups, and the claims
 // that roles and requirements look at.
-import { MenshenError } from '../errors.ts'
+import type { MenshenError } from '../errors.ts'
+import { phrase, phrasedError } from '../phrases.ts'
 import { FIELDS, type Field } from '../settings/config/provider-config.ts'
 import { atPlace, namesFrom, notAmong, shapeOf, textFrom } from '../settings/json-place.ts'
 import type { ProviderPlan, UserInfoSource } from './plan.ts'
@@ -51,7 +52,7 @@ export function userFacts(said: Said, plan: Mapping): UserFacts {
     answers.toReversed().flatMap(one => Object.entries(Object(one))),
   )
   const unmet = notAmong(claims, plan.require)
-  if (unmet !== undefined) throw new MenshenError('provider_answer', `not one of those whom require.${unmet} lets in`)
+  if (unmet !== undefined) throw phrasedError('provider_answer', phrase('not_required', { name: unmet }))
   return { userInfo, groups: namesFrom(answers, plan.fields.groups), claims }
 }
 
@@ -66,14 +67,14 @@ function demandTexts(answers: readonly unknown[], { fields }: Mapping): void {
   for (const [field, sources] of Object.entries(fields)) {
     for (const place of sources.flat()) {
       const odd = answers.map(answer => atPlace(answer, place) ?? '').find(value => typeof value !== 'string')
-      if (odd !== undefined) throw new MenshenError('provider_answer', `unusable in the answer: ${field}`)
+      if (odd !== undefined) throw phrasedError('provider_answer', phrase('answer_unusable', { fields: field }))
     }
   }
 }
 
 /** Names and types, never values: they are about a person. */
 function missing(field: Field, answers: readonly unknown[], { fields }: Mapping): MenshenError {
-  const places = fields[field].map(source => [source].flat().join(' with ')).join(', ') || 'nowhere'
-  const seen = answers.map(answer => shapeOf(answer)).join(' and ') || 'nothing'
-  return new MenshenError('provider_answer', `no ${field} (looked for in ${places}); what came is ${seen}`)
+  const places = fields[field].map(source => [source].flat().join(' with ')).join(', ') || phrase('nowhere')
+  const seen = answers.map(answer => shapeOf(answer)).join(' and ') || phrase('nothing')
+  return phrasedError('provider_answer', phrase('field_missing', { field, places, seen }))
 }

@@ -1,7 +1,8 @@
 // What is kept in the store says which format it has, in its first byte, and is read strictly.
 //
 //   a session        1 byte format, 8 bytes when it was last seen, 4 bytes length of the public part, the public part,
-//                    the sealed part
+//                    4 bytes length of the claims, the sealed claims, the sealed part
+//   … formerly (2)   without the claims and their length; so is one without claims
 //   … formerly (1)   without the time, which was in the public part alone
 //   everything else  1 byte format, what was sealed
 //
@@ -12,7 +13,8 @@ import { seal, unseal } from './sealing.ts'
 
 /** Of everything but sessions. */
 const FORMAT = 1
-const SESSION_FORMAT = 2
+const SESSION_FORMAT = 3
+const WITHOUT_CLAIMS = 2
 const JSON_FORMAT = 1
 const FIRST_FORMAT = 0
 const TIME_BYTES = 8
@@ -22,6 +24,8 @@ const LENGTH_BYTES = 4
 export interface RecordParts {
   readonly seenAt?: number
   readonly publicPart: Uint8Array
+  /** What the provider said of the user; see session-claims.ts. */
+  readonly claimsPart?: Uint8Array
   readonly sealedPart: Uint8Array
 }
 
@@ -34,33 +38,44 @@ export function isNewerSession(value: Uint8Array): boolean {
 }
 
 /** Without `seenAt` in the format that the sealed part was written for. */
-export function packRecord({ seenAt, publicPart, sealedPart }: RecordParts): Buffer {
-  const lengthAt = seenAt === undefined ? 1 : 1 + TIME_BYTES
-  const start = lengthAt + LENGTH_BYTES
-  const record = Buffer.allocUnsafe(start + publicPart.length + sealedPart.length)
-  record[0] = seenAt === undefined ? JSON_FORMAT : SESSION_FORMAT
-  if (seenAt !== undefined) record.writeDoubleBE(seenAt, 1)
-  record.writeUInt32BE(publicPart.length, lengthAt)
-  record.set(publicPart, start)
-  record.set(sealedPart, start + publicPart.length)
-  return record
+export function packRecord({ seenAt, publicPart, claimsPart, sealedPart }: RecordParts): Buffer {
+  if (seenAt === undefined) return Buffer.concat([Buffer.of(JSON_FORMAT), ...withLength(publicPart), sealedPart])
+  const head = Buffer.allocUnsafe(1 + TIME_BYTES)
+  head[0] = claimsPart ? SESSION_FORMAT : WITHOUT_CLAIMS
+  head.writeDoubleBE(seenAt, 1)
+  const claims = claimsPart ? withLength(claimsPart) : []
+  return Buffer.concat([head, ...withLength(publicPart), ...claims, sealedPart])
+}
+
+function withLength(part: Uint8Array): [length: Buffer, part: Uint8Array] {
+  const length = Buffer.allocUnsafe(LENGTH_BYTES)
+  length.writeUInt32BE(part.length)
+  return [length, part]
 }
 
 /** `undefined` if the format is none that we know. */
 export function unpackRecord(value: Uint8Array): RecordParts | undefined {
   const format = value[0]
-  if (format === SESSION_FORMAT) return unpackFrom(value, 1 + TIME_BYTES)
+  if (format === SESSION_FORMAT) return unpackFrom(value, 1 + TIME_BYTES, true)
+  if (format === WITHOUT_CLAIMS) return unpackFrom(value, 1 + TIME_BYTES)
   if (format === JSON_FORMAT) return unpackFrom(value, 1)
   return format === FIRST_FORMAT ? unpackFrom(value, 0) : undefined
 }
 
-function unpackFrom(value: Uint8Array, lengthAt: number): RecordParts | undefined {
+function unpackFrom(value: Uint8Array, lengthAt: number, hasClaims = false): RecordParts | undefined {
   const start = lengthAt + LENGTH_BYTES
   if (value.length < start) return undefined
   const bytes = Buffer.from(value.buffer, value.byteOffset, value.length)
   const end = start + bytes.readUInt32BE(lengthAt)
-  const parts = { publicPart: bytes.subarray(start, end), sealedPart: bytes.subarray(end) }
-  return lengthAt > 1 ? { seenAt: bytes.readDoubleBE(1), ...parts } : parts
+  const publicPart = bytes.subarray(start, end)
+  if (lengthAt <= 1) return { publicPart, sealedPart: bytes.subarray(end) }
+  const seenAt = bytes.readDoubleBE(1)
+  if (!hasClaims) return { seenAt, publicPart, sealedPart: bytes.subarray(end) }
+  const claimsStart = end + LENGTH_BYTES
+  if (value.length < claimsStart) return undefined
+  const claimsEnd = claimsStart + bytes.readUInt32BE(end)
+  const claimsPart = bytes.subarray(claimsStart, claimsEnd)
+  return { seenAt, publicPart, claimsPart, sealedPart: bytes.subarray(claimsEnd) }
 }
 
 export function sealValue(key: Uint8Array, plain: Uint8Array, place: string): Buffer {

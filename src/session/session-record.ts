@@ -114,12 +114,14 @@ export function toEntry(
   publicPart: PublicPart,
   maxHours: number,
   keys: DataKeys,
+  claimsPart?: Uint8Array,
 ): Entry {
   const key = recordKey(ticket)
   return {
     value: packRecord({
       seenAt: publicPart.seenAt,
       publicPart: sealPublicPart(publicPart, key, keys),
+      ...(claimsPart && { claimsPart }),
       sealedPart: sealSession(session, publicPart.signedInAt, ticket, key),
     }),
     expiresAt: sessionEndsAt(session, publicPart.signedInAt, maxHours),

@@ -1,5 +1,5 @@
 // A session's life: opened at sign-in, found again by its ticket, refreshed when due, closed at sign-out.
-import { roleNow } from '../access/roles.ts'
+import { roleOf } from '../access/roles.ts'
 import type { ScopedName } from '../access/scoped-name.ts'
 import type { Measure } from '../events.ts'
 import type { RoleConfig } from '../settings/config/config-file.ts'
@@ -7,7 +7,8 @@ import type { Settings } from '../settings/read.ts'
 import { createLastSeen } from './last-seen.ts'
 import { createRefresher, type Refreshed, type RefresherOptions } from './refresh/refresher.ts'
 import type { LoadedSession } from './session-cache.ts'
-import { sessionFacts } from './session-facts.ts'
+import { type Claims, claimsToKeep } from './session-claims.ts'
+import { sessionFacts, userFacts } from './session-facts.ts'
 import { createSessionListing, type SessionListing } from './session-listing.ts'
 import { isDue, newSession, type Session, type SignedIn } from './session-record.ts'
 import { createStoredSessions, type StoredSessionsOptions } from './stored-sessions.ts'
@@ -53,7 +54,10 @@ interface SessionsOptions extends SessionDirectory, Omit<StoredSessionsOptions, 
 export function createSessions(options: SessionsOptions): Sessions {
   const { store, keyring, settings, now } = options
   let directory: SessionDirectory = options
-  const stored = createStoredSessions({ ...options, identify: session => identifyIn(directory, session) })
+  const stored = createStoredSessions({
+    ...options,
+    identify: (session, claims) => identifyIn(directory, session, claims),
+  })
   const { load, reload, save } = stored
   const providers = { get: (id: string | undefined) => directory.providers.get(id) }
   const noteVisit = createLastSeen(options)
@@ -96,9 +100,12 @@ export function createSessions(options: SessionsOptions): Sessions {
     },
 
     async open(signedIn) {
-      const session = newSession(signedIn, directory.roles)
+      const { tokens, facts, origin } = signedIn
+      const { kept: claims, left } = claimsToKeep(facts.claims, directory.roles, tokens)
+      const session = newSession({ ...signedIn, facts: { ...facts, claims } }, directory.roles)
       warnOfShortLife(session.tokenExpiresIn, leadOf(session))
-      return stored.create(session, signedIn.origin)
+      if (left.length > 0) options.report('claims_left_out', { ...userFacts(session), claims: left.slice(0, 20) })
+      return stored.create(session, origin, claims)
     },
 
     getCached: ticket => visited(stored.getCached(ticket)),
@@ -118,10 +125,20 @@ export function createSessions(options: SessionsOptions): Sessions {
 
 const asItIs: ScopedName = (_provider, name) => name
 
-/** The role is not what it was at sign-in if the configuration has been changed since. */
-function identifyIn({ roles, scopedName = asItIs }: SessionDirectory, session: Session) {
+/** The role of a stored session is what its configuration said. What counts is what the one of now says of the same user. */
+function identifyIn({ roles, scopedName = asItIs }: SessionDirectory, session: Session, openClaims: () => Claims) {
   const { provider, userInfo, groups = [], userRole } = session
-  const role = roleNow({ provider, username: userInfo.username, groups }, userRole, roles)
+  let claims: Claims | undefined
+  const known = {
+    provider,
+    username: userInfo.username,
+    groups,
+    get claims() {
+      claims ??= openClaims()
+      return claims
+    },
+  }
+  const role = roleOf(known, roles)
   const now = role === userRole ? session : { ...session, userRole: role }
   return { session: now, who: identityOf(now, scopedName) }
 }

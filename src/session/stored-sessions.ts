@@ -10,13 +10,14 @@ import { newPublicPart, originOf, type PublicPart, publicPartOf, type SignInOrig
 import { isNewerSession, unpackRecord } from './record-format.ts'
 import { openSession, type SealedPart } from './sealed-part.ts'
 import { createSessionCache, type LoadedSession } from './session-cache.ts'
+import { type Claims, openClaims, sealClaims } from './session-claims.ts'
 import { shortKey } from './session-facts.ts'
 import { latestEnd, type Session, sameTokens, sessionEndsAt, toEntry, withTokens } from './session-record.ts'
 import { isTicket, newTicket, recordKey } from './ticket.ts'
 import type { Identity } from './user-identity.ts'
 
 interface StoredSessions {
-  create(session: Session, origin?: SignInOrigin): Promise<{ ticket: string; loaded: LoadedSession }>
+  create(session: Session, origin?: SignInOrigin, claims?: Claims): Promise<{ ticket: string; loaded: LoadedSession }>
   /** Whether the store provably still holds it, without waiting. */
   isHeld(loaded: LoadedSession): boolean
   /** From the cache, if the store provably still holds it. */
@@ -43,8 +44,8 @@ export interface StoredSessionsOptions {
   readonly store: Store
   readonly keyring: Pick<DataKeyring, 'current' | 'latest'>
   readonly settings: Pick<Settings, 'SESSION_MAX_HOURS' | 'SESSION_CACHE_SIZE' | 'SESSION_CACHE_MB'>
-  /** Who it is by the configuration of now, and the session with that role. */
-  readonly identify: (session: Session) => { readonly session: Session; readonly who: Identity }
+  /** Who it is by the configuration of now, and the session with that role. Claims are opened only if a role asks for them. */
+  readonly identify: (session: Session, claims: () => Claims) => { readonly session: Session; readonly who: Identity }
   readonly now: () => number
   readonly report: Report
 }
@@ -82,7 +83,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   /** No wait in here: a change of the configuration meanwhile would leave who it was before in the cache. */
   function keep(ticket: string, opened: ReadSession): LoadedSession {
     const { key, version, expiresAt, signedInAt, seenAt, bytes } = opened
-    const { session, who } = identify(opened.session)
+    const { session, who } = identify(opened.session, () => openClaims(opened.claimsPart, ticket, key))
     const loaded = { key, version, expiresAt, signedInAt, seenAt, session, who, identityHeaders: undefined }
     cache?.set(ticket, loaded, bytes)
     return loaded
@@ -95,14 +96,17 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
     if (!store.holds(key, version)) return load(ticket)
     const { signedInAt, seenAt } = publicPart
     const expiresAt = sessionEndsAt(session, signedInAt, maxHours)
-    const bytes = unpackRecord(entry.value)?.sealedPart.length ?? 0
-    return keep(ticket, { key, version, expiresAt, signedInAt, seenAt, session, bytes })
+    const parts = unpackRecord(entry.value)
+    const bytes = parts?.sealedPart.length ?? 0
+    const claimsPart = parts?.claimsPart
+    return keep(ticket, { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart })
   }
 
-  /** Where somebody signed in from stays as it is. */
-  async function originIn(key: string): Promise<SignInOrigin> {
+  /** Where somebody signed in from, and what was said of them then, stays as it is. */
+  async function lastingIn(key: string): Promise<{ origin: SignInOrigin; claimsPart: Uint8Array | undefined }> {
     const stored = await store.read(key)
-    return originOf((stored && (await read.publicPart(stored))) ?? {})
+    const origin = originOf((stored && (await read.publicPart(stored))) ?? {})
+    return { origin, claimsPart: stored && unpackRecord(stored.value)?.claimsPart }
   }
 
   return {
@@ -117,10 +121,11 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       return isTicket(ticket) ? (getCached(ticket) ?? load(ticket)) : undefined
     },
 
-    async create(session, origin) {
+    async create(session, origin, claims) {
       const ticket = newTicket()
       const publicPart = newPublicPart(session, justBegun(session), origin)
-      const entry = toEntry(ticket, session, publicPart, maxHours, await keyring.current())
+      const claimsPart = claims && sealClaims(claims, ticket, recordKey(ticket))
+      const entry = toEntry(ticket, session, publicPart, maxHours, await keyring.current(), claimsPart)
       const version = await store.create(recordKey(ticket), entry)
       if (version === undefined)
         throw new MenshenError('store_unavailable', 'the store already has a record for a new ticket')
@@ -135,9 +140,10 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
         // A late loser must not overwrite newer tokens.
         if (!sameTokens(latest.session, seen.session)) return latest
         const { key, signedInAt } = latest
-        const publicPart = newPublicPart(latest.session, { signedInAt, seenAt: now() }, await originIn(key))
+        const { origin, claimsPart } = await lastingIn(key)
+        const publicPart = newPublicPart(latest.session, { signedInAt, seenAt: now() }, origin)
         const session = 'tokens' in change ? withTokens(latest.session, change.tokens) : latest.session
-        const entry = toEntry(ticket, session, publicPart, maxHours, await keyring.current())
+        const entry = toEntry(ticket, session, publicPart, maxHours, await keyring.current(), claimsPart)
         const until = 'until' in change ? Math.min(change.until, latestEnd(signedInAt, maxHours)) : 0
         const kept = { ...entry, expiresAt: Math.max(entry.expiresAt, until) }
         // Only if still there: a sign-out during the refresh must win.
@@ -173,8 +179,11 @@ function justBegun({ tokenIssuedAt }: Session) {
   return { signedInAt: tokenIssuedAt, seenAt: tokenIssuedAt }
 }
 
-/** As it was written, and in how many bytes. */
-type ReadSession = Omit<LoadedSession, 'who' | 'identityHeaders'> & { readonly bytes: number }
+/** As it was written, and in how many bytes. Claims stay sealed: they are not for the cache. */
+type ReadSession = Omit<LoadedSession, 'who' | 'identityHeaders'> & {
+  readonly bytes: number
+  readonly claimsPart: Uint8Array | undefined
+}
 
 interface Reader {
   /** `undefined` also for one that cannot be read without waiting. */
@@ -205,11 +214,12 @@ function createReader({ keyring, settings, report }: StoredSessionsOptions): Rea
   function withTimes(
     { key, version }: StoredValue,
     { session, bytes }: SealedPart,
+    claimsPart: Uint8Array | undefined,
     times: { readonly signedInAt?: number; readonly seenAt?: number | undefined } = {},
   ): ReadSession {
     const { signedInAt = session.tokenIssuedAt, seenAt = session.tokenIssuedAt } = times
     const expiresAt = sessionEndsAt(session, signedInAt, settings.SESSION_MAX_HOURS)
-    return { key, version, expiresAt, signedInAt, seenAt, session, bytes }
+    return { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart }
   }
 
   return {
@@ -219,7 +229,7 @@ function createReader({ keyring, settings, report }: StoredSessionsOptions): Rea
       const parts = unpackRecord(stored.value)
       if (parts?.seenAt === undefined) return undefined
       const opened = openSession(parts, ticket, stored.key)
-      return opened && withTimes(stored, opened, { ...opened, seenAt: parts.seenAt })
+      return opened && withTimes(stored, opened, parts.claimsPart, { ...opened, seenAt: parts.seenAt })
     },
 
     async session(stored, ticket) {
@@ -231,7 +241,8 @@ function createReader({ keyring, settings, report }: StoredSessionsOptions): Rea
       }
       // Formerly the times were in the public part alone; without keys that open it, its beginning is not known any more.
       const isFormer = opened.signedInAt === undefined
-      return withTimes(stored, opened, isFormer ? await publicPart(stored) : { ...opened, seenAt: parts.seenAt })
+      const times = isFormer ? await publicPart(stored) : { ...opened, seenAt: parts.seenAt }
+      return withTimes(stored, opened, parts.claimsPart, times)
     },
   }
 }

@@ -2,6 +2,7 @@
 // else gives advice take it from here; the sentence for operators is that of the event.
 import type { EventCode } from '../events.ts'
 import { type Phrase, phrase } from '../phrases.ts'
+import { CONSOLE_ROLE } from './config/role-names.ts'
 import { isLoopback, isProduction, isUnknownEnvironment, portIn } from './deployment.ts'
 import { isSecure, type Settings } from './read.ts'
 
@@ -14,6 +15,7 @@ export type AdviceCode = Extract<
   | 'tls_without_https'
   | 'unknown_node_env'
   | 'plain_http_allowed'
+  | 'console_for_nobody'
 >
 
 interface Advice {
@@ -27,8 +29,13 @@ export interface StateCheck {
   readonly pkce: boolean
 }
 
+/** A row of the configuration's `roles`. */
+interface GivenRole {
+  readonly role: string
+}
+
 interface AdviceRow extends Advice {
-  applies(settings: Settings, checks: readonly StateCheck[]): boolean
+  applies(settings: Settings, checks: readonly StateCheck[], roles: readonly GivenRole[] | undefined): boolean
 }
 
 const ROWS: readonly AdviceRow[] = [
@@ -62,11 +69,20 @@ const ROWS: readonly AdviceRow[] = [
     applies: settings => isProduction(settings) && settings.ALLOW_PLAIN_HTTP,
     remedy: phrase('advise_https'),
   },
+  {
+    code: 'console_for_nobody',
+    applies: (_settings, _checks, roles) => roles !== undefined && !roles.some(({ role }) => role === CONSOLE_ROLE),
+    remedy: phrase('advise_console_role', { role: CONSOLE_ROLE }),
+  },
 ]
 
-/** `checks` are those of the providers in use. */
-export function adviceFor(settings: Settings, checks: readonly StateCheck[]): Advice[] {
-  return ROWS.filter(({ applies }) => applies(settings, checks))
+/** `checks` are those of the providers in use, `roles` those of the configuration, if it has any. */
+export function adviceFor(
+  settings: Settings,
+  checks: readonly StateCheck[],
+  roles?: readonly GivenRole[] | undefined,
+): Advice[] {
+  return ROWS.filter(({ applies }) => applies(settings, checks, roles))
 }
 
 function hasTls({ TLS_CERT_FILE }: Settings): boolean {

@@ -206,9 +206,24 @@ export const audience: Kind<string> = text('what the application calls itself, a
 export const audiences = {
   check: z
     .string()
-    .transform(text => text.split(/[\s,]+/).filter(Boolean))
-    .pipe(z.array(z.string().max(200)).min(1)),
-  expected: 'names of audiences, separated by commas',
+    .transform(text =>
+      text
+        .split(',')
+        .map(name => name.trim())
+        .filter(Boolean),
+    )
+    // A wildcard would fit no token.
+    .pipe(
+      z
+        .array(
+          z
+            .string()
+            .max(200)
+            .regex(/^[^*]+$/),
+        )
+        .min(1),
+    ),
+  expected: 'whole names of audiences, separated by commas',
   example: 'https://api.example.com,my-application',
 }
 

@@ -17,6 +17,28 @@ const KUBERNETES = /^MENSHEN_(SERVICE_(HOST|PORT)\w*|PORT_\d+_\w+)$/
 /** A letter away from one of ours, and common among other programs. */
 const OF_OTHERS: ReadonlySet<string> = new Set(['LOG_FILE'])
 
+/** What other programs call it. */
+const ALIASES: Readonly<Record<string, keyof typeof SETTINGS>> = {
+  UPSTREAM_URL: 'UPSTREAM',
+  UPSTREAM_URI: 'UPSTREAM',
+  UPSTREAM_ADDRESS: 'UPSTREAM',
+  UPSTREAMS: 'UPSTREAM',
+  STORE_URL: 'STORE',
+  OIDC_ISSUER: 'AUTH_URL',
+  OIDC_ISSUER_URL: 'AUTH_URL',
+  OIDC_CLIENT_ID: 'CLIENT_ID',
+  OAUTH_CLIENT_ID: 'CLIENT_ID',
+  OAUTH2_CLIENT_ID: 'CLIENT_ID',
+  OIDC_CLIENT_SECRET: 'CLIENT_SECRET',
+  OAUTH_CLIENT_SECRET: 'CLIENT_SECRET',
+  OAUTH2_CLIENT_SECRET: 'CLIENT_SECRET',
+}
+
+/** The setting that is meant by a name of another program. */
+export function settingOfAlias(name: string): string | undefined {
+  return Object.hasOwn(ALIASES, name) ? ALIASES[name] : undefined
+}
+
 export function findMisspelt(environment: Environment): Misspelt[] {
   return Object.keys(environment)
     .filter(name => environment[name] && !Object.hasOwn(SETTINGS, name) && !OF_OTHERS.has(name))
@@ -37,7 +59,7 @@ function isKubernetes(name: string, value = ''): boolean {
 
 function likelyName(name: string): string | undefined {
   const letters = withoutDashes(name)
-  return NAMES.find(ours => withoutDashes(ours) === letters) ?? nearest(name, NAMES, isSlip)
+  return settingOfAlias(name) ?? NAMES.find(ours => withoutDashes(ours) === letters) ?? nearest(name, NAMES, isSlip)
 
   function isSlip(distance: number, ours: string): boolean {
     // Short names have many neighbours that belong to others, such as PORTS: only swapped letters count there.

@@ -26,3 +26,12 @@ export function nearest(
   const ranked = names.map(name => ({ name, letters: distance(given, name) })).sort((a, b) => a.letters - b.letters)
   return ranked.find(({ name, letters }) => isNear(letters, name))?.name
 }
+
+/** What was probably meant by a name that is none of these; `undefined` if nothing is near. */
+export function likelyMeantOf(given: string, names: readonly string[]): string | undefined {
+  const letters = (name: string) => name.replace(/[_-]/g, '').toLowerCase()
+  return (
+    names.find(name => letters(name) === letters(given)) ??
+    nearest(given, names, distance => distance <= Math.max(1, Math.floor(given.length / 4)))
+  )
+}

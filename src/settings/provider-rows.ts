@@ -1,5 +1,5 @@
 // The settings about the identity provider: rows of the one table in rows.ts.
-import { CLIENT_AUTHS } from './config/provider-config.ts'
+import { ASSERTION_ALGORITHMS, ASSERTION_AUDIENCES, CLIENT_AUTHS } from './config/provider-config.ts'
 import * as kind from './kinds.ts'
 import { optional, type Row, required } from './row.ts'
 
@@ -61,8 +61,37 @@ export const PROVIDER_ROWS = {
     reloads: true,
     ...kind.secretFile,
     example: '/run/secrets/client_key.pem',
-    sentence: 'The key of `private_key_jwt`: PKCS8 in PEM. Without a client secret it is the proof by itself.',
-    sentenceZh: '`private_key_jwt` 使用的私钥，PEM 格式的 PKCS8。没有客户端密钥时，只用它证明身份。',
+    sentence: 'The key of `private_key_jwt`: PEM or JWK. Without a client secret it is the proof by itself.',
+    sentenceZh: '`private_key_jwt` 使用的私钥，PEM 或 JWK 格式。没有客户端密钥时，只用它证明身份。',
+  }),
+  CLIENT_KEY_ID: optional({
+    reloads: true,
+    ...kind.text('the name of a key', 'key-2026', 200),
+    defaultNote: 'the key’s own, if it is a JWK',
+    sentence: 'The `kid` by which the provider knows the key of `private_key_jwt`.',
+    sentenceZh: '身份认证平台用来识别 `private_key_jwt` 密钥的 `kid`。',
+  }),
+  CLIENT_CERT_FILE: optional({
+    reloads: true,
+    ...kind.secretFile,
+    example: '/run/secrets/client_cert.pem',
+    sentence:
+      'The certificate of the key of `private_key_jwt`, in PEM: its thumbprint is sent as `x5t#S256`, which Microsoft Entra wants.',
+    sentenceZh: '`private_key_jwt` 密钥的证书，PEM 格式：其指纹会作为 `x5t#S256` 发送，Microsoft Entra 需要它。',
+  }),
+  CLIENT_ASSERTION_AUDIENCE: optional({
+    reloads: true,
+    ...kind.oneOf(ASSERTION_AUDIENCES, 'token_endpoint'),
+    defaultNote: '`token_endpoint` for `entra` and `okta`, else `issuer`',
+    sentence: 'What `private_key_jwt` names as `aud`: the issuer, the token endpoint, or both.',
+    sentenceZh: '`private_key_jwt` 中 `aud` 的值：issuer、令牌端点，或两者都写。',
+  }),
+  CLIENT_ASSERTION_ALGORITHM: optional({
+    reloads: true,
+    ...kind.oneOf(ASSERTION_ALGORITHMS, 'PS256'),
+    defaultNote: 'by the key and what the provider takes; `PS256` for `entra`',
+    sentence: 'By which algorithm `private_key_jwt` signs.',
+    sentenceZh: '`private_key_jwt` 的签名算法。',
   }),
   SCOPE: optional({
     reloads: true,

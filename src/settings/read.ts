@@ -15,6 +15,7 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 const ROWS = Object.entries(SETTINGS) as [Name, Row<unknown>][]
 const LONGEST_SHOWN = 100
+const DEFAULT_PORT = 3000
 const PROVIDER_SETTINGS = ['PROVIDER', 'AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET'] as const
 
 /** Reads all settings at once, so that one start names everything that is wrong. */
@@ -64,14 +65,19 @@ function checkRows(given: (name: string) => string | undefined) {
 /** With what follows from other settings. */
 function complete(checked: Checked, hasBaseUrl: boolean): Settings {
   const scheme = checked.TLS_CERT_FILE ? 'https' : 'http'
-  const baseUrl = hasBaseUrl ? checked.BASE_URL : `${scheme}://localhost:${checked.PORT ?? 3000}`
+  const baseUrl = hasBaseUrl ? checked.BASE_URL : `${scheme}://localhost:${checked.PORT ?? DEFAULT_PORT}`
   return {
     ...checked,
     BASE_URL: baseUrl,
-    PORT: checked.PORT ?? (isLoopback(baseUrl) ? portIn(baseUrl) : 3000),
+    PORT: checked.PORT ?? (isServedHere(checked, baseUrl) ? portIn(baseUrl) : DEFAULT_PORT),
     CLIENT_SECRET: checked.CLIENT_SECRET ?? checked.CLIENT_SECRET_FILE,
     SECRET: checked.SECRET ?? checked.SECRET_FILE,
   }
+}
+
+/** Whether browsers connect to this process itself. With https and no certificate, a proxy has to be in front. */
+function isServedHere({ TLS_CERT_FILE }: Checked, baseUrl: string): boolean {
+  return isLoopback(baseUrl) && (TLS_CERT_FILE !== undefined || baseUrl.startsWith('http:'))
 }
 
 /** Settings that did not come from `readSettings`, or were changed since: checked as if they had been read. */

@@ -27,7 +27,7 @@ const ADDRESS_ROWS = {
   PORT: optional({
     ...kind.port,
     example: '3000',
-    defaultNote: 'the port of `BASE_URL` if that is loopback, else 3000',
+    defaultNote: 'the port of `BASE_URL` if that is loopback (with https only if there is a certificate), else 3000',
     sentence: 'The port to listen on.',
     sentenceZh: '监听的端口。',
   }),

@@ -23,6 +23,8 @@ test('an application that is down is a page for people and JSON for scripts', as
   assert.equal(answer.json<{ error: string }>().error, 'bad_gateway')
   assert.equal((await user.post('/', 'x'.repeat(100_000))).status, 502)
   assert.deepEqual(causes(scene), ['ECONNREFUSED', 'ECONNREFUSED', 'ECONNREFUSED'])
+  const [failed] = scene.lines.filter(({ event }) => event === 'upstream_failed')
+  assert.partialDeepStrictEqual(failed?.facts, { upstream: 'http://127.0.0.1:1' })
 })
 
 test('a page of what may be over in a moment leads to the same address again, and never elsewhere', async t => {

@@ -27,9 +27,12 @@ const STEPS: Readonly<Record<string, Step>> = {
   'opens a stream of the file (NTFS)': eachSegment(segment => segment.replace(/:.*$/s, '')),
   'gives up at a broken escape': eachSegment(segment => segment.replace(/%.*$/s, '')),
   'serves the index of a folder': path => path.replace(/\/(?:index|default)(?:\.\w+)?$/i, '') || '/',
-  'runs a script with the rest as its argument (PHP)': path => path.replace(/(\.(?:php|cgi|jsp|aspx?))\/.*$/is, '$1'),
+  'runs a script with the rest as its argument (PHP)': path =>
+    path.replace(/(\.(?:php|cgi|jsp|aspx?|html))\/.*$/is, '$1'),
   'has a front controller': path => path.replace(/\/index\.php(?=\/)/i, ''),
   'takes backslashes for slashes': path => path.replaceAll('\\', '/'),
+  'takes yen and won for backslashes': path => path.replace(/[¥₩]/g, '\\'),
+  'takes session identifiers out (ASP.NET)': path => path.replace(/\/\((?:\w\([^()]*\))+\)/g, '').replace(/^\/?/, '/'),
   'reads numbers': eachSegment(segment => (/^\d+$/.test(segment) ? String(Number(segment)) : segment)),
   'folds slashes': path => path.replace(/\/{2,}/g, '/'),
   'resolves dots': path =>

@@ -21,6 +21,8 @@ export interface FrontProxy {
   name?: string
   /** Whether it asks Menshen and serves the application itself, or sends everything through Menshen. */
   mode: 'forward-auth' | 'gateway'
+  /** Where it connects to Menshen from. */
+  address?: string
   /** Drop headers by a pattern of their names, or by one that has exceptions; take single cookies out of an answer. */
   cannot?: readonly ('patterns' | 'exceptions' | 'set-cookie')[]
   /** As the example or the documentation has it. */
@@ -59,7 +61,7 @@ export type Behind = Awaited<ReturnType<typeof openBehind>>
 export async function openBehind(t: TestContext, proxy: FrontProxy, menshenAt?: number) {
   const port = await freePort()
   const env = {
-    TRUSTED_PROXIES: '127.0.0.1',
+    TRUSTED_PROXIES: proxy.address ?? '127.0.0.1',
     BASE_URL: `http://127.0.0.1:${port}`,
     PORT: String(await freePort()),
     // Whatever reaches the application then went there by the proxy's own way.
@@ -85,6 +87,8 @@ export async function openBehind(t: TestContext, proxy: FrontProxy, menshenAt?: 
   return {
     scene,
     url: env.BASE_URL,
+    /** Menshen itself, past the proxy. */
+    directUrl: `http://127.0.0.1:${env.PORT}`,
     client,
     async user(username = 'zhangsan', more = {}) {
       const user = client()

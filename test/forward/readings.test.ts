@@ -34,9 +34,22 @@ const SUFFIXES = [
   ...['%20', '%20%20', '%20.', '%20x', '%25', '%25x', '%23', '%23x', '%23/x', '%3F', '%3Fx', '%3Fx/y', '%3f.json'],
   ...['%7C', '%22', '%2B', '%C2%A0', '%E2%80%8B', '%EF%BB%BF', '%C2%AD', '%EF%B8%8F', '%CC%81', '%E3%80%80'],
   ...['%EF%BC%8E', '%EF%BC%9Bx', '%EF%BC%9Fx', '%EF%BC%83', '%EF%BC%85', '%EF%BC%85%EF%BC%92%EF%BC%90', '%EF%BC%8F'],
+  ...['/(S(x))', '(S(x))', '%C2%A5', '%C2%A5x', '%E2%82%A9'],
   ...['/index.html', '/index', '/Default.aspx', '/index.php', '/%20', '/%E2%80%8B', '/%3Fx', '/%23'],
 ]
-const PREFIXES = ['/%20', '/+', '/%E2%80%8B', '/%C2%A0', '/index.php/', '/%20/', '/%EF%BB%BF', '/index.php/%20']
+const PREFIXES = [
+  '/%20',
+  '/+',
+  '/%E2%80%8B',
+  '/%C2%A0',
+  '/index.php/',
+  '/%20/',
+  '/%EF%BB%BF',
+  '/index.php/%20',
+  '/(S(x))/',
+  '/(S(x))',
+  '/%C2%A5',
+]
 
 function spellingsOf(path: string): string[] {
   const inner = path.slice(1)
@@ -178,6 +191,81 @@ test('ordinary pages are not refused by accident', () => {
   for (const path of [...notOld, '/admin', '/report/', '/open/admin.json', '/old'])
     assert.ok(isAdmitted(RULES, path, 'developer'), path)
   assert.ok(!isAdmitted(RULES, '/old'))
+})
+
+/** The paths of which each is another name of a guarded one to some server; `/x` and `/open` are anybody's. */
+const OF_SERVERS: Readonly<Record<string, readonly string[]>> = {
+  'ASP.NET takes session identifiers out': [
+    ...['/(S(x))/admin', '/(X(1)A(y))/admin', '/open/(S(x))/admin', '/(s(x))/ADMIN/x', '/open/(S(x))/(F(y))/admin'],
+    ...['/(S(x))admin', '/ad/(S(x))min', '/open/ad/(S(x))min/x', '/op/(S(x))en/(S(x))/admin', '/(S(x))/report'],
+    ...[
+      '/%28S%28x%29%29/admin',
+      '/%EF%BC%88S(x)%EF%BC%89/admin',
+      '/report/(S(x))',
+      '/(S(x/y))/admin',
+      '/(S(x))/files/data.json',
+    ],
+  ],
+  'code pages have the signs of yen and won in the place of the backslash': [
+    ...[
+      '/x%C2%A5..%C2%A5admin',
+      '/open%C2%A5admin',
+      '/open%E2%82%A9admin',
+      '/open%EF%BF%A5admin',
+      '/open%EF%BF%A6admin',
+    ],
+    ...['/%C2%A5admin', '/admin%C2%A5x', '/open/..%C2%A5admin', '/open%E2%88%96admin'],
+  ],
+  'Windows has short names': [
+    ...[
+      '/files/DATA~1.JSO',
+      '/files/data~1',
+      '/files/DATA~12.JSO',
+      '/files/QUARTE~1',
+      '/files/QU3A4F~1',
+      '/files/AB~1.JSO',
+    ],
+    ...['/files/DATA~1.JSO/', '/files/data%7E1.jso'],
+  ],
+  'what follows a page is an argument of it': [
+    ...[
+      '/files/exact.html/foo',
+      '/files/exact.html/foo/bar',
+      '/files/EXACT.HTML/foo',
+
+      '/old.php/x',
+    ],
+    ...['/files/data.json/x'],
+  ],
+}
+
+test('no name that a server has for a guarded page is admitted', () => {
+  const rules: Rule[] = [
+    ...RULES,
+    { path: '/files/data.json', roles: ['developer'], exact: true },
+    { path: '/files/a.b.json', roles: ['developer'] },
+    { path: '/files/quarterly report', roles: ['developer'] },
+    { path: '/files/exact.html', roles: ['developer'], exact: true },
+    { path: '/files/exact', roles: EVERYBODY },
+  ]
+  for (const [reason, paths] of Object.entries(OF_SERVERS))
+    for (const path of paths) {
+      assert.ok(!isAdmitted(rules, path), `${path}: ${reason}`)
+      const isRefused = canonicalPath(path) === undefined
+      assert.ok(isRefused || isAdmitted(rules, path, 'developer'), `${path} for a developer`)
+    }
+  const ordinary = [
+    ...['/x/(S(x))/y', '/wiki/Foo_(bar)', '/(album)', '/price/%C2%A5100', '/files/photo~1.jpg', '/files/x.html/foo'],
+    ...['/files/exact/foo', '/odata/Products(1)', '/files/~1', '/%E2%82%A9'],
+  ]
+  for (const path of ordinary) assert.ok(isAdmitted(rules, path), path)
+})
+
+test('a path full of parentheses costs no time to speak of', () => {
+  const rules = createRules(RULES)
+  const common = { role: 'common', username: 'zhangsan', groups: [] }
+  for (const part of ['/(', '/((', '/(a', '/()', '(/)', '/(S(x))'])
+    assert.ok(rules.ruleFor('GET', part.repeat(2000), common))
 })
 
 test('a rule for one page alone is a rule for that page alone', () => {

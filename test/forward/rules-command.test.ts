@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
 import { runRulesCommand } from '../../src/command/rules-command.ts'
+import { commandHelpText } from '../../src/command/usage/help-text.ts'
 import { MenshenError } from '../../src/index.ts'
 import { findConfigFile, loadConfigFile } from '../../src/settings/config/load-config.ts'
 import { freePort } from '../kit/free-port.ts'
@@ -90,6 +91,23 @@ test('rules test runs a table and fails with the rows that are not so', async t 
   writeFileSync(join(cwd, 'odd.json'), '[{"path":"/","expect":"admited"}]')
   assert.throws(() => run('test', join(cwd, 'odd.json')), /odd\.json cannot be used: 0\.expect: [^\n]*$/)
   assert.throws(() => run('check', '/x', '--role', 'boss'), /^UsageError: There is no role "boss"; expected one of/)
+  for (const [args, sentence] of [
+    [['check', 'fin'], /^UsageError: A path begins with \/, and "fin" does not; did you mean "\/fin"\?$/],
+    [['check', 'https://app.example.com/fin?x'], /; did you mean "\/fin"\?$/],
+    [['check', '/x', '--method', 'PSOT'], /^UsageError: There is no method "PSOT"; did you mean POST\?$/],
+    [['check', '/x', '--method', 'fetch it'], /^UsageError: There is no method "FETCH IT"; expected one as in HTTP/],
+  ] as const)
+    assert.throws(() => run(...args), sentence)
+  assert.ok(run('check', '/x', '--method', 'propfind').ok)
+  writeFileSync(join(cwd, 'no-path.json'), '[{"path":"fin","expect":"admitted"}]')
+  assert.throws(() => run('test', join(cwd, 'no-path.json')), /0\.path: a path begins with \/, and "fin" does not/)
+  writeFileSync(join(cwd, 'no-method.json'), '[{"path":"/fin","method":"GTE","expect":"admitted"}]')
+  assert.throws(
+    () => run('test', join(cwd, 'no-method.json')),
+    /0\.method: there is no method "GTE"; did you mean GET\?/,
+  )
+  for (const expectation of ['admitted', 'refused', 'login', 'bad_request', 'own'])
+    assert.ok(commandHelpText('rules').includes(`"${expectation}"`), expectation)
   assert.throws(() => run('chek', '/x'), /Unexpected argument "chek"; did you mean check\? Expected menshen rules/)
   assert.throws(() => run('check', '/x', '--colour'), usage)
   assert.throws(() => run('check'), usage)
@@ -126,8 +144,8 @@ test('a bad configuration stops the start with the file, the rule and what is ex
     ],
     ["upstreams: { '/a': '127.0.0.1:8080' }", /upstreams\.\/a: expected an http or https address .*"http:\/\/127/],
     ["upstreams: { '/a/': 'http://127.0.0.1:1' }", /upstreams\.\/a\/: .*no slash at the end: a prefix covers/],
-    ["rules: [{ path: '/a', public: true, role: 'x' }]", /rules\.0: Unrecognized key: "role"/],
-    ['rule: []', /the default export: Unrecognized key: "rule"/],
+    ["rules: [{ path: '/a', public: true, role: 'x' }]", /rules\.0: there is no "role"; did you mean roles\?/],
+    ['rule: []', /the default export: there is no "rule"; did you mean rules\?/],
     ["upstreams: { '/api': 'ftp://a' }", /upstreams\.\/api: /],
     ['rules: [', /cannot be loaded: /],
   ]

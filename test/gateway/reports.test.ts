@@ -87,8 +87,11 @@ test('a socket that cannot be opened says where it led and who wanted it', async
     `GET /chat HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\nx-forwarded-for: 10.0.0.3\r\ncookie: ${cookie}\r\n\r\n`,
   )
   await until(() => factsOf(scene, 'upstream_failed').length > 0)
-  const [{ user, address, path } = {}] = factsOf(scene, 'upstream_failed')
-  assert.deepEqual({ user, address, path }, { user: 'zhangsan', address: '10.0.0.3', path: '/chat' })
+  const [{ user, address, path, upstream } = {}] = factsOf(scene, 'upstream_failed')
+  assert.deepEqual(
+    { user, address, path, upstream },
+    { user: 'zhangsan', address: '10.0.0.3', path: '/chat', upstream: env.UPSTREAM },
+  )
   wire.socket.destroy()
 })
 

@@ -3,14 +3,18 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
+import { readdirSync, readlinkSync, writeFileSync } from 'node:fs'
 import { createServer, get, type IncomingMessage, type RequestListener } from 'node:http'
+import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
 import { openPage, startBrowser } from './browser.ts'
 import { type Client, createClient } from './client.ts'
 import { freePort } from './free-port.ts'
 import { createJar } from './jar.ts'
+import { linkPrograms } from './packages.ts'
 import { startScriptedProvider } from './scripted-provider.ts'
 import { CLIENT_ID, CLIENT_SECRET } from './strict-provider.ts'
+import { tempFolder } from './temp.ts'
 
 const CALLBACK = 'http://localhost/callback'
 const USERINFO = '/api/bff/v1.2/oauth2/userinfo'
@@ -277,3 +281,19 @@ async function readUntilCut(url: string): Promise<string> {
   await assert.rejects(reading(), { code: 'ECONNRESET' })
   return received
 }
+
+test('the tests find the programs that the kit declares, and no others that the machine has', t => {
+  const [machine, linked] = [tempFolder(t), tempFolder(t)]
+  for (const name of ['git', 'wrk', 'undeclared']) writeFileSync(join(machine, name), '#!/bin/sh\n', { mode: 0o755 })
+  linkPrograms(linked, [machine])
+  assert.deepEqual(
+    readdirSync(linked)
+      .filter(name => name !== 'python3')
+      .sort(),
+    ['git', 'node', 'wrk'],
+  )
+
+  const { PATH = '' } = process.env
+  assert.match(PATH, /^[^:]*\/menshen-programs-\w+$/, 'npm test sets the PATH of the tests')
+  assert.equal(readlinkSync(join(PATH, 'node')), process.execPath)
+})

@@ -1,72 +1,123 @@
-// The system packages that the tests need: looked for, and installed if they are missing.
+// The programs that the tests start. Debian packages bring most of them and are installed if they are missing. The tests run
+// with a PATH that holds these programs and no others, so that one that nobody declared here is missing on every machine.
 
 import { spawnSync } from 'node:child_process'
-import { accessSync, constants, existsSync } from 'node:fs'
+import { accessSync, constants, existsSync, symlinkSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** Debian's own: another one that stands before it on PATH has none of Debian's modules. */
+/** Debian's own: another Python that comes first on PATH has none of Debian's modules. */
 export const PYTHON = '/usr/bin/python3'
+
+/** As compilers call it. */
+const MACHINE = process.arch === 'arm64' ? 'aarch64' : 'x86_64'
 
 interface Package {
   /** As apt-get calls it. */
   name: string
-  /** Whether what it brings is there. */
-  isThere: () => boolean
+  /** What the tests use of it. */
+  programs: readonly string[]
+  /** Where its programs alone do not tell. */
+  isInstalled?: () => boolean
   /** Whether something else will do where it cannot be installed. */
-  isReplaced?: () => boolean
+  hasSubstitute?: () => boolean
 }
 
 const PACKAGES: readonly Package[] = [
   {
     name: 'chromium-headless-shell',
-    isThere: () => findProgram('chromium-headless-shell') !== undefined,
-    isReplaced: () => findBrowser() !== undefined,
+    programs: ['chromium-headless-shell'],
+    hasSubstitute: () => findBrowser() !== undefined,
   },
-  { name: 'fonts-noto-cjk', isThere: hasChineseFont },
-  { name: 'varnish', isThere: () => findProgram('varnishd') !== undefined },
-  { name: 'redis-server', isThere: () => findProgram('redis-server') !== undefined },
-  { name: 'nginx-light', isThere: () => findProgram('nginx') !== undefined },
-  { name: 'caddy', isThere: () => findProgram('caddy') !== undefined },
-  { name: 'haproxy', isThere: () => findProgram('haproxy') !== undefined },
-  { name: 'python3-yaml', isThere: () => spawnSync('python3', ['-c', 'import yaml']).status === 0 },
-  { name: 'python3-jwt', isThere: () => spawnSync(PYTHON, ['-c', 'import jwt, cryptography']).status === 0 },
-  // For systemd-analyze, systemd-sysusers and systemd-socket-activate; none of it is running.
-  { name: 'systemd', isThere: () => findProgram('systemd-analyze') !== undefined },
-  { name: 'logrotate', isThere: () => findProgram('logrotate') !== undefined },
-  // With promtool.
-  { name: 'prometheus', isThere: () => findProgram('prometheus') !== undefined },
+  { name: 'fonts-noto-cjk', programs: [], isInstalled: hasChineseFont },
+  // It compiles its configuration.
+  { name: 'varnish', programs: ['varnishd', `${MACHINE}-linux-gnu-gcc`, 'as', 'ld'] },
+  { name: 'redis-server', programs: ['redis-server'] },
+  { name: 'redis-tools', programs: ['redis-cli'] },
+  { name: 'nginx-light', programs: ['nginx'] },
+  { name: 'caddy', programs: ['caddy'] },
+  { name: 'haproxy', programs: ['haproxy'] },
+  { name: 'python3-yaml', programs: [], isInstalled: () => runsPython('import yaml') },
+  { name: 'python3-jwt', programs: [], isInstalled: () => runsPython('import jwt, cryptography') },
+  // None of it is running.
+  { name: 'systemd', programs: ['systemd-analyze', 'systemd-sysusers', 'systemd-socket-activate'] },
+  { name: 'logrotate', programs: ['logrotate'] },
+  { name: 'prometheus', programs: ['prometheus', 'promtool'] },
   // The server without its service.
-  { name: 'apache2-bin', isThere: () => findProgram('apache2') !== undefined },
+  { name: 'apache2-bin', programs: ['apache2'] },
+  { name: 'openssl', programs: ['openssl'] },
+  { name: 'wrk', programs: ['wrk'] },
+]
+
+/** Of Debian's package coreutils: all of it. */
+const COREUTILS = `
+  arch b2sum base32 base64 basename basenc cat chcon chgrp chmod chown chroot cksum comm cp csplit cut date dd df dir
+  dircolors dirname du echo env expand expr factor false fmt fold groups head hostid id install join link ln logname ls md5sum
+  mkdir mkfifo mknod mktemp mv nice nl nohup nproc numfmt od paste pathchk pinky pr printenv printf ptx pwd readlink realpath
+  rm rmdir runcon seq sha1sum sha224sum sha256sum sha384sum sha512sum shred shuf sleep sort split stat stdbuf stty sum sync
+  tac tail tee test timeout touch tr true truncate tsort tty uname unexpand uniq unlink users vdir wc who whoami yes
+`
+
+/** What every machine has that can clone the project and install it: git, npm, a shell, and Debian's essential packages. */
+const BASE_PROGRAMS = [
+  ...['git', 'npm', 'npx', 'sh', 'bash', 'perl'],
+  ...COREUTILS.trim().split(/\s+/),
+  ...['sed', 'grep', 'egrep', 'find', 'xargs', 'tar', 'gzip'],
+  // Of util-linux and bsdutils.
+  ...['mount', 'nsenter', 'umount', 'prlimit', 'script', 'setpriv', 'taskset', 'unshare'],
+  ...['apt-get', 'dpkg', 'dpkg-deb', 'gpgv'],
 ]
 
 // Installing must not start a system service: the tests start their own servers, on ports of their own.
 const INSTALL_ENVIRONMENT = ['DEBIAN_FRONTEND=noninteractive', 'RUNLEVEL=1', 'SYSTEMD_OFFLINE=1']
-
 /** Returns undefined when everything is there in the end, or else the sentence that says what to install. */
 export function installMissingPackages(): string | undefined {
   const wanted = missingPackages().map(row => row.name)
   if (wanted.length === 0) return
   process.stdout.write(`Installing ${wanted.join(', ')}\n`)
   if (aptGet('update')) aptGet('install', '-y', '--no-install-recommends', ...wanted)
-  const missing = missingPackages().filter(row => !row.isReplaced?.())
+  const missing = missingPackages().filter(row => !row.hasSubstitute?.())
   if (missing.length === 0) return
   const names = missing.map(row => row.name).join(' ')
   return `The tests need system packages that could not be installed; please install: ${names}`
 }
 
-/** The one without a window does the same work in a third of the time. */
-export function findBrowser(): string | undefined {
-  return findProgram('chromium-headless-shell') ?? findProgram('chromium')
+/** Fills an empty folder with links to the declared programs. It is all that the tests need on their PATH. */
+export function linkPrograms(folder: string, searched: readonly string[] = searchPath()): void {
+  const link = (name: string, path: string | undefined) => path && symlinkSync(path, join(folder, name))
+  link('node', process.execPath)
+  link('python3', existsSync(PYTHON) ? PYTHON : undefined)
+  const declared = [...BASE_PROGRAMS, ...PACKAGES.flatMap(row => row.programs), ...BROWSERS]
+  // Without the folders that npm puts first for its scripts: they hold what `npm ci` has installed.
+  const folders = searched.filter(path => !path.includes('node_modules'))
+  for (const name of new Set(declared)) link(name, findInFolders(name, folders))
 }
 
-/** The path of a program on PATH, or where servers are, which not everybody's PATH has; otherwise undefined. */
+/** The one without a window does the same work in a third of the time. */
+const BROWSERS = ['chromium-headless-shell', 'chromium']
+
+export function findBrowser(): string | undefined {
+  return BROWSERS.map(findProgram).find(path => path !== undefined)
+}
+
+/** The path of a program on PATH; otherwise undefined. */
 export function findProgram(name: string): string | undefined {
-  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin']
+  return findInFolders(name, searchPath())
+}
+
+function searchPath(): string[] {
+  return (process.env.PATH ?? '').split(delimiter)
+}
+
+function findInFolders(name: string, folders: readonly string[]): string | undefined {
   return folders.map(folder => join(folder, name)).find(isExecutable)
 }
 
 function missingPackages(): Package[] {
-  return PACKAGES.filter(row => !row.isThere())
+  return PACKAGES.filter(row => !(row.isInstalled?.() ?? row.programs.every(findProgram)))
+}
+
+function runsPython(script: string): boolean {
+  return spawnSync(PYTHON, ['-c', script]).status === 0
 }
 
 function hasChineseFont(): boolean {

@@ -5,7 +5,7 @@ export interface Line {
   readonly level: 'info' | 'warn' | 'error'
   /** The code of the event. */
   readonly event: string
-  readonly facts: object
+  readonly facts: Readonly<Record<string, unknown>>
 }
 
 export function createTestLog(): { lines: Line[]; log: Log } {

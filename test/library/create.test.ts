@@ -27,7 +27,7 @@ suite('createMenshen', () => {
       [{ rules: [{ path: '/admin', role: 'developer' }] }, /^createMenshen: rules\.0: /],
       [{ rules: [{ path: '/admin', roles: ['boss'] }] }, /^createMenshen: rules\.0\.roles\.0: /],
       [{ upstreams: { '/api': 'ftp://a' } }, /^createMenshen: upstreams\.\/api: /],
-      [{ rule: [] }, /^createMenshen: config: Unrecognized key: "rule"/],
+      [{ rule: [] }, /^createMenshen: config: there is no "rule"; did you mean rules\?/],
       [5, /^createMenshen: config: /],
       ['./no-such-file.ts', /^CONFIG is ".*no-such-file\.ts", where there is no file; /],
     ]

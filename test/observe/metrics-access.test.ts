@@ -37,6 +37,23 @@ test('this machine may read them, and nothing that came through a proxy', async 
   }
 })
 
+test('a refused request for the metrics is logged with its address and what to do', async t => {
+  const scene = await openScene(t, { env: { METRICS_FROM: '127.0.0.2' } })
+  await ask(scene.url)
+  await ask(scene.url, { from: '127.0.0.2', headers: { 'x-forwarded-for': '9.9.9.9' } })
+  const refused = scene.lines
+    .filter(({ event }) => event === 'metrics_refused')
+    .map(({ facts }) => facts as { address?: string; reason?: string; remedy?: string })
+  assert.deepEqual(
+    refused.map(({ address, reason }) => [address, reason]),
+    [
+      ['127.0.0.1', 'address'],
+      ['127.0.0.2', 'proxy'],
+    ],
+  )
+  assert.match(String(refused[0]?.remedy), /METRICS_FROM/)
+})
+
 test('METRICS_FROM names who else may, and then this machine may not', async t => {
   const scene = await openScene(t, { env: { METRICS_FROM: '127.0.0.2, 127.1.0.0/16' } })
   for (const from of ['127.0.0.2', '127.1.2.3']) assert.equal((await ask(scene.url, { from })).status, 200)

@@ -9,9 +9,15 @@ import {
   type ReadableSpan,
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-node'
-import { openScene, until } from '../forward/scene.ts'
+import { readVersion } from '../../src/observe/version.ts'
+import { openGateway, openScene, until } from '../forward/scene.ts'
+import { startUpstream } from '../forward/upstream.ts'
 import { dial, openSocketScene } from '../forward/websocket.ts'
+import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
+import { openMenshen } from '../kit/menshen.ts'
+import { startOidcServer as startScriptedOidcServer } from '../kit/oidc/oidc-server.ts'
+import { startOidcServer } from '../kit/oidc-server.ts'
 
 const exporter = new InMemorySpanExporter()
 const sdk = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
@@ -56,6 +62,20 @@ test('request → session → refresh → provider, and the application below th
   const refresh = childOf(childOf(request, 'session find'), 'refresh tokens')
   const provider = childOf(refresh, 'provider refresh')
   assert.equal(provider.kind, SpanKind.CLIENT)
+  const asked = new URL(scene.provider.url)
+  assert.deepEqual(provider.attributes, {
+    'http.request.method': 'POST',
+    'url.full': `${asked.origin}/oauth/token`,
+    'server.address': asked.hostname,
+    'server.port': Number(asked.port),
+    'http.response.status_code': 200,
+    'menshen.call': 'refresh',
+  })
+  assert.deepEqual(request.instrumentationScope, {
+    name: 'menshen',
+    version: readVersion(),
+    schemaUrl: undefined,
+  })
   assert.ok(below(refresh).some(({ name }) => name.startsWith('store ')))
   assert.deepEqual(
     refresh.events.map(({ name, attributes }) => [name, attributes]),
@@ -70,8 +90,7 @@ test('request → session → refresh → provider, and the application below th
   const { hostname, port } = new URL(scene.upstream.url)
   assert.deepEqual(upstream.attributes, {
     'http.request.method': 'GET',
-    'url.path': '/page',
-    'url.scheme': 'http',
+    'url.full': `${scene.upstream.url}/page`,
     'server.address': hostname,
     'server.port': Number(port),
     'http.response.status_code': 200,
@@ -121,11 +140,47 @@ test('a provider that fails, and an application that is away, are errors of thei
   const ended = await requestSpan('/ended')
   const refresh = childOf(childOf(ended, 'session find'), 'refresh tokens')
   const provider = childOf(refresh, 'provider refresh')
-  assert.deepEqual([provider.status.code, provider.attributes['error.type']], [SpanStatusCode.ERROR, 'provider_answer'])
+  assert.deepEqual([provider.status.code, provider.attributes['error.type']], [SpanStatusCode.ERROR, '500'])
   assert.deepEqual(
     refresh.events.map(({ name, attributes }) => [name, attributes?.reason]),
     [['session_refresh_failed', 'provider_answer']],
   )
+})
+
+test('there is a span for each call that is made, and none for one that is not', async t => {
+  const port = await freePort()
+  const op = await startScriptedOidcServer(t)
+  op.bend.discovery = ({ userinfo_endpoint: _, end_session_endpoint: __, revocation_endpoint: ___, ...right }) => right
+  const gateway = await openMenshen({ ...op.settings, PORT: String(port) })
+  t.after(() => gateway.close())
+  op.client = { baseUrl: gateway.url, now: gateway.now }
+  const client = gateway.visitor()
+  const back = await client.follow(await client.follow(await client.post('/login')))
+  assert.equal(back.headers.location, '/')
+  await client.post('/logout', '', { headers: { origin: gateway.url } })
+  await requestSpan('/logout')
+  const calls = exporter.getFinishedSpans().filter(({ name }) => name.startsWith('provider '))
+  assert.deepEqual(
+    calls.map(({ name, attributes }) => [name, attributes['url.full'], attributes['http.response.status_code']]),
+    [
+      ['provider metadata', `${op.issuer}/.well-known/openid-configuration`, 200],
+      ['provider token', `${op.issuer}/token`, 200],
+      ['provider keys', `${op.issuer}/keys`, 200],
+    ],
+  )
+})
+
+test('a provider that cannot be reached is an error of the call, and no status', async t => {
+  const scene = await openScene(t)
+  const user = await scene.user()
+  scene.passSeconds(7000)
+  exporter.reset()
+  await scene.provider.close()
+  await user.get('/away')
+  const refresh = childOf(childOf(await requestSpan('/away'), 'session find'), 'refresh tokens')
+  const { attributes } = childOf(refresh, 'provider refresh')
+  assert.equal(attributes['error.type'], 'provider_unreachable')
+  assert.equal(attributes['http.response.status_code'], undefined)
 })
 
 test('a traceparent that is none begins a new trace, and never reaches the application', async t => {
@@ -162,4 +217,16 @@ test('a refusal is an event on its request, and a socket has its spans too', asy
   assert.equal(chat.attributes['http.response.status_code'], 101)
   const [upstream] = below(chat).filter(({ kind }) => kind === SpanKind.CLIENT)
   assert.match(String(scene.upstream.last().headers.traceparent), new RegExp(String(upstream?.spanContext().spanId)))
+})
+
+test('a token that is shown to the provider has the call as a span below its request', async t => {
+  const provider = await startOidcServer(t)
+  const upstream = await startUpstream(t)
+  const rules = [{ path: '/api', roles: ['*' as const], bearer: true }]
+  const gateway = await openGateway(t, { ...provider.settings, UPSTREAM: upstream.url }, { rules })
+  provider.now = gateway.now
+  provider.introspect = () => ({ active: true, sub: 'u-7' })
+  const answer = await createClient(gateway.url).get('/api', { headers: { authorization: 'Bearer opaque' } })
+  assert.equal(answer.status, 200)
+  assert.equal(childOf(await requestSpan('/api'), 'provider introspection').kind, SpanKind.CLIENT)
 })

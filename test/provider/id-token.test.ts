@@ -72,13 +72,13 @@ test('each wrong claim is refused', async () => {
     { sub: 'x'.repeat(256) },
     { nonce: 'n1' },
     { nonce: undefined },
-    { exp: SECONDS - 31 },
+    { exp: SECONDS - 61 },
     { exp: undefined },
     { exp: 'later' },
     { iat: undefined },
-    { iat: SECONDS + 31 },
+    { iat: SECONDS + 61 },
     { iat: 'now' },
-    { nbf: SECONDS + 31 },
+    { nbf: SECONDS + 61 },
     { at_hash: 'AAAAAAAAAAAAAAAAAAAAAA' },
     { at_hash: 7 },
   ])
@@ -86,8 +86,8 @@ test('each wrong claim is refused', async () => {
 })
 
 test('clocks may differ by half a minute', async () => {
-  await check(await sign({ exp: SECONDS - 29 }))
-  await check(await sign({ iat: SECONDS + 29 }))
+  await check(await sign({ exp: SECONDS - 59 }))
+  await check(await sign({ iat: SECONDS + 59 }))
 })
 
 test('at_hash is the left half of the hash that the algorithm uses', async () => {
@@ -181,6 +181,6 @@ test('a hole in the issuer is filled by the tenant of the token, and by nothing 
 test('something else that the provider signed may be for another audience', async () => {
   const token = await sign({ aud: 'https://api.example.com' })
   await assert.rejects(verifySigned(checks(), METADATA, token, ['sub']), refused)
-  const claims = await verifySigned(checks(), METADATA, token, ['sub'], ['https://api.example.com'])
+  const claims = await verifySigned(checks(), METADATA, token, ['sub'], { audience: ['https://api.example.com'] })
   assert.equal(claims.sub, 'u-1')
 })

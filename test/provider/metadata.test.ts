@@ -185,16 +185,60 @@ async function served(t: TestContext, listener: RequestListener) {
   return { issuer, plan, metadata: createMetadata(plan, { fetch: calls.fetch, now: () => 0, report: () => {} }) }
 }
 
-test('a document of 10 MB is not read, and a redirect is not followed', async t => {
+test('a document of 10 MB is not read', async t => {
   const huge = await served(t, (_request, response) => response.end(`{"issuer":"${'x'.repeat(10_000_000)}"}`))
   await assert.rejects(huge.metadata.get(), refused)
+})
+
+test('one redirect is followed, and only within the same origin', async t => {
   const paths: string[] = []
-  const led = await served(t, (request, response) => {
+  const twice = await served(t, (request, response) => {
     paths.push(request.url ?? '')
     response.writeHead(302, { location: '/elsewhere' }).end()
   })
-  await assert.rejects(led.metadata.get(), refused)
-  assert.deepEqual(paths, ['/.well-known/openid-configuration'])
+  await assert.rejects(twice.metadata.get(), refused)
+  assert.deepEqual(paths, ['/.well-known/openid-configuration', '/elsewhere'])
+
+  const once = await served(t, (request, response) => {
+    if (request.url === '/elsewhere') response.end(JSON.stringify(documentOf(once.issuer)))
+    else response.writeHead(301, { location: '/elsewhere' }).end()
+  })
+  assert.equal((await once.metadata.get()).issuer, once.issuer)
+
+  const asked: string[] = []
+  const trap = await served(t, (request, response) => {
+    asked.push(request.url ?? '')
+    response.end()
+  })
+  const away = await served(t, (_request, response) => response.writeHead(302, { location: `${trap.issuer}/x` }).end())
+  await assert.rejects(away.metadata.get(), new RegExp(`leads to another origin: ${trap.issuer}`))
+  assert.deepEqual(asked, [])
+})
+
+test('a document of another issuer names the one that it is of, and a page in its place is not JSON', async () => {
+  const other = scene(OPEN, { ...documentOf(OPEN), issuer: 'https://1.1.1.1/realms/staff' })
+  await assert.rejects(other.metadata.get(), /of another issuer: it says https:\/\/1\.1\.1\.1\/realms\/staff, expected/)
+  const page = new Response('<!doctype html><title>Sign in</title>', { headers: { 'content-type': 'text/html' } })
+  await assert.rejects(scene(OPEN, page).metadata.get(), /the discovery document is not JSON but text\/html/)
+})
+
+test('the document can be elsewhere than below the issuer, and is compared with it all the same', async () => {
+  const discoveryUrl = `${OPEN}/application/o/wiki/.well-known/openid-configuration`
+  const { state, metadata } = scene(OPEN, documentOf(OPEN), { discoveryUrl })
+  assert.equal((await metadata.get()).issuer, OPEN)
+  assert.deepEqual(state.asked, [discoveryUrl])
+  await assert.rejects(scene('https://1.0.0.1', documentOf(OPEN), { discoveryUrl }).metadata.get(), /another issuer/)
+})
+
+test('whoever gives every endpoint by hand needs no discovery', async () => {
+  const { state, metadata } = scene(OPEN, new MenshenError('provider_unreachable', 'no connection'), {
+    authorizationUrl: `${OPEN}/a`,
+    tokenUrl: `${OPEN}/t`,
+    jwksUrl: `${OPEN}/k`,
+  })
+  const { issuer, endpoints } = await metadata.get()
+  assert.deepEqual([issuer, endpoints.authorization, endpoints.jwks], [OPEN, `${OPEN}/a`, `${OPEN}/k`])
+  assert.deepEqual(state.asked, [])
 })
 
 test('the start does not hang on a provider that never answers', async t => {

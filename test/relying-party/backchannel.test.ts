@@ -89,3 +89,52 @@ test('made-up logout tokens ask for the keys at most ten times, also while those
     await scene.accepts()
   }
 })
+
+test('a logout token without exp is taken while its iat is recent and its jti new', async t => {
+  const scene = await openRelyingParty(t)
+  const [user, later] = [await scene.accepts(), await scene.accepts()]
+  const { exp: _, ...claims } = logoutClaims(scene)
+  const token = await scene.op.sign(claims)
+  assert.equal((await tell(scene, token)).status, 200)
+  assert.ok(!(await isIn(user)) && !(await isIn(later)))
+  const again = await scene.accepts()
+  assert.equal((await tell(scene, token)).status, 400)
+  const old = { ...claims, jti: randomUUID(), iat: Number(claims.iat) - 301 }
+  assert.equal((await tell(scene, await scene.op.sign(old))).status, 400)
+  assert.ok(await isIn(again))
+})
+
+function without(claims: JWTPayload, name: string): JWTPayload {
+  return Object.fromEntries(Object.entries(claims).filter(([claim]) => claim !== name))
+}
+
+const WRONG_CLAIMS: [claim: string, make: (claims: JWTPayload, scene: RelyingParty) => string | Promise<string>][] = [
+  ['jti', (claims, { op }) => op.sign(without(claims, 'jti'))],
+  ['iss', (claims, { op }) => op.sign({ ...claims, iss: 'https://somebody.else' })],
+  ['aud', (claims, { op }) => op.sign({ ...claims, aud: 'another' })],
+  ['iat', (claims, { op }) => op.sign({ ...claims, iat: Number(claims.iat) - 400 })],
+  ['iat', (claims, { op }) => op.sign({ ...claims, iat: Number(claims.iat) + 90 })],
+  ['exp', (claims, { op }) => op.sign({ ...claims, exp: Number(claims.iat) - 90 })],
+  ['events', (claims, { op }) => op.sign({ ...claims, events: {} })],
+  ['nonce', (claims, { op }) => op.sign({ ...claims, nonce: 'n' })],
+  ['sub', (claims, { op }) => op.sign(without(claims, 'sub'))],
+  ['typ', (claims, { op }) => op.sign(claims, { typ: 'at+jwt' })],
+  ['alg', claims => unsigned(claims)],
+]
+
+test('the log names the claim of a logout token that is wrong', async t => {
+  const scene = await openRelyingParty(t)
+  const refused = async (claim: string, token: string) => {
+    const before = scene.rp.lines.length
+    assert.equal((await tell(scene, token)).status, 400, claim)
+    const line = scene.rp.lines.slice(before).find(({ event }) => event === 'logout_token_refused')
+    assert.equal(line?.facts.claim, claim, JSON.stringify(scene.rp.lines.slice(before)))
+    assert.match(String(line?.facts.detail), /^the logout token is not valid: /)
+    // After a few of the same kind, the log would count the rest.
+    scene.rp.passSeconds(60)
+  }
+  const used = await scene.op.sign(logoutClaims(scene))
+  await tell(scene, used)
+  await refused('jti', used)
+  for (const [claim, make] of WRONG_CLAIMS) await refused(claim, await make(logoutClaims(scene), scene))
+})

@@ -1,7 +1,7 @@
 // The tests of the OpenID Foundation for relying parties, plan "Config RP" (oidcc-client-config-certification-test-plan).
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { newSigningKey, unsigned } from '../kit/oidc/oidc-keys.ts'
+import { newSigningKey, signWith, unsigned } from '../kit/oidc/oidc-keys.ts'
 import { openRelyingParty } from './relying-party.ts'
 
 test('oidcc-client-test-discovery-openid-config', async t => {
@@ -68,4 +68,26 @@ test('oidcc-client-test-signing-key-rotation-just-before-signing', async t => {
   }
   await accepts()
   assert.equal(op.callsTo('keys').length, 2)
+})
+
+test('a key that was replaced under its old name is found at once, and made-up signatures ask a few times only', async t => {
+  const { op, rp, accepts, rejects } = await openRelyingParty(t, { RATE_LIMIT_PER_MINUTE: '0' })
+  await accepts()
+  const first = op.key
+  op.key = await newSigningKey(first.kid)
+  op.published = [op.key]
+  await accepts()
+  assert.equal(op.callsTo('keys').length, 2)
+  op.bend.sign = claims => signWith(first, claims)
+  for (let n = 0; n < 20; n++) await rejects()
+  assert.ok(op.callsTo('keys').length <= 6, String(op.callsTo('keys').length))
+  // They have not used up the looks for a key of another name.
+  op.bend = {}
+  op.key = await newSigningKey('key-9')
+  op.published = [op.key]
+  await accepts()
+  rp.passSeconds(30)
+  op.key = await newSigningKey('key-9')
+  op.published = [op.key]
+  await accepts()
 })

@@ -123,7 +123,7 @@ test('a session in a newer format is no session, is said once, and is left alone
   const key = recordKey(ticket)
   const stored = await store.read(key)
   assert.ok(stored)
-  await store.replace(key, { ...stored, value: Buffer.concat([Buffer.of(3), stored.value]) }, stored.version)
+  await store.replace(key, { ...stored, value: Buffer.concat([Buffer.of(4), stored.value]) }, stored.version)
   for (let n = 0; n < 3; n++) {
     assert.equal(await sessions.get(ticket), undefined)
     assert.equal(await sessions.getFresh(ticket), undefined)
@@ -134,7 +134,7 @@ test('a session in a newer format is no session, is said once, and is left alone
     listed.map(({ publicPart }) => publicPart),
     [undefined],
   )
-  assert.equal((await store.read(key))?.value[0], 3)
+  assert.equal((await store.read(key))?.value[0], 4)
   await sessions.close(ticket)
   assert.equal(await store.read(key), undefined, 'whoever signs out is signed out for every version')
 })

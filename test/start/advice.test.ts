@@ -67,6 +67,15 @@ suite('advice', () => {
       }
     })
 
+  test('for roles that give nobody the console is to give it to somebody', () => {
+    const settings = readSettings(GOOD)
+    const codes = (roles?: { role: string }[]) => adviceFor(settings, [], roles).map(({ code }) => code)
+    assert.deepEqual(codes(), [], 'without roles it is the user admin')
+    assert.deepEqual(codes([{ role: 'auditor' }]), ['console_for_nobody'])
+    assert.deepEqual(codes([]), ['console_for_nobody'])
+    assert.deepEqual(codes([{ role: 'auditor' }, { role: 'developer' }]), [])
+  })
+
   test('is given by the start, each with its remedy', async t => {
     const env = { ...PROVIDER, BASE_URL: 'https://app.example.com', PORT: String(await freePort()), NODE_ENV: 'test' }
     const advised = await warningsOfStart(t, env)

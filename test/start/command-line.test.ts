@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { suite, test } from 'node:test'
+import { runDoctorCommand } from '../../src/command/doctor-command.ts'
 import { type Asked, readCommandLine } from '../../src/command/usage/command-line.ts'
 import { COMMAND_NAMES, COMMANDS, type CommandRow } from '../../src/command/usage/command-table.ts'
 import { commandHelpText, helpText } from '../../src/command/usage/help-text.ts'
@@ -59,7 +60,7 @@ suite('what is not understood', () => {
       ['ruels check', /^Unknown command ruels; did you mean rules\?/],
       ['audits', /^Unknown command audits; did you mean audit\?/],
       ['chekc', /did you mean check\?/],
-      ['start', /^Unknown command start; there is: check, doctor, rules, sessions, audit, help\. /],
+      ['start', /^Unknown command start; there is: check, doctor, rules, sessions, audit, backup, help\. /],
       ['__proto__', /^Unknown command __proto__; there is/],
       ['help ruels', /^Unknown command ruels; did you mean rules\?/],
       ['help audit all', /^Unexpected argument "all"; expected menshen help \[COMMAND\]\.$/],
@@ -77,6 +78,14 @@ suite('what is not understood', () => {
         },
         line,
       )
+  })
+
+  test('is a doctor who is to show the values of no sign-in', async () => {
+    const run = { environment: {}, now: Date.now, paint: (_colour: unknown, text: string) => text }
+    await assert.rejects(runDoctorCommand(['--show'], run), {
+      name: 'UsageError',
+      message: /^--show is about a sign-in; did you mean --sign-in --show\? Expected menshen doctor/,
+    })
   })
 
   test('goes to stderr and ends with 2', async () => {

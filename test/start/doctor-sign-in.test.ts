@@ -3,14 +3,16 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { until } from '../forward/scene.ts'
 import { type Client, createClient, type Response, signIn } from '../kit/client.ts'
 import { openCommandRoom } from '../kit/command-room.ts'
 import { freePort } from '../kit/free-port.ts'
 import { openMenshen } from '../kit/menshen.ts'
+import { startOidcServer } from '../kit/oidc/oidc-server.ts'
 import type { Environment } from '../kit/process.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
@@ -49,7 +51,7 @@ async function spawnDoctor(t: TestContext, env: Environment, cwd: string) {
     address.reject(new Error(`it ended: ${printed}`))
     return { code }
   })
-  return { address: await address.promise, ended, child }
+  return { address: await address.promise, ended, child, printed: () => printed }
 }
 
 /** Through the provider and back, as a browser goes. */
@@ -172,6 +174,83 @@ suite('menshen doctor --sign-in', () => {
     const { out } = await denied.ended
     assert.match(out, /came back with the error invalid_scope/)
     assert.doesNotMatch(first.out + out, /CANARY/)
+  })
+
+  test('ends with a remedy, whatever went wrong', async t => {
+    const { cwd, env, BASE_URL, provider } = await scene(t)
+    await runs(t, env)
+    const end = async (client: Client, address: string, error?: string) => {
+      const { pathname, search } = new URL(address)
+      const start = await client.get(pathname + search)
+      const state = new URL(start.headers.location ?? '').searchParams.get('state')
+      if (error) return client.get(`/callback?error=${error}&error_description=CANARY&state=${state}`)
+      return client.follow(await client.follow(start))
+    }
+    const refusal = (error: string) => ({ kind: 'json', status: 400, body: { error } }) as const
+    const cases: [prepare: () => unknown, says: RegExp][] = [
+      [() => 'access_denied', /→ The provider let this user not pass/],
+      [() => 'invalid_scope', /→ Check SCOPE/],
+      [() => 'invalid_request', /may demand PKCE, which is off\.\n→ Set PKCE=S256/],
+      [() => provider.answer('token', refusal('invalid_client'), 'once'), /→ Check CLIENT_ID and CLIENT_SECRET/],
+      [
+        () => provider.answer('token', refusal('invalid_grant'), 'once'),
+        new RegExp(`→ The provider refuses the code .* ${BASE_URL}/callback is registered`),
+      ],
+      [
+        () => provider.answer('userinfo', { kind: 'json', body: { success: true, data: {} } }, 'once'),
+        /→ docs\/providers/,
+      ],
+    ]
+    for (const [prepare, says] of cases) {
+      const { address, ended } = await startDoctor(env, cwd)
+      const error = prepare()
+      await end(createClient(BASE_URL), address, typeof error === 'string' ? error : undefined)
+      const { code, out } = await ended
+      assert.equal(code, 1)
+      assert.match(out, says)
+      assert.doesNotMatch(out, /CANARY/)
+    }
+  })
+
+  test('notices that the provider kept the browser, and names the address to register', async t => {
+    const { cwd, env, BASE_URL } = await scene(t)
+    await runs(t, env)
+    const { address, ended, child, printed } = await spawnDoctor(t, env, cwd)
+    const { pathname, search } = new URL(address)
+    assert.equal((await createClient(BASE_URL).get(pathname + search)).status, 302)
+    await until(() => printed().includes('is at the provider now'))
+    child.kill('SIGINT')
+    assert.equal((await ended).code, 1)
+    assert.match(printed(), /✖ sign-in: the provider kept the browser/)
+    assert.match(printed(), new RegExp(`→ Register exactly ${BASE_URL}/callback`))
+  })
+
+  test('without a refresh token says how long sessions last', async t => {
+    const { cwd, env, BASE_URL, provider } = await scene(t)
+    provider.behaviour.refreshTokens = false
+    provider.behaviour.expiresIn = 300
+    const { address, ended } = await startDoctor(env, cwd)
+    await walk(createClient(BASE_URL), address)
+    const { code, out } = await ended
+    assert.equal(code, 0)
+    assert.match(out, /^! no refresh token: sessions end with the access token after 5 minutes → /m)
+    const op = await startOidcServer(t)
+    op.bend.token = ({ refresh_token: _, ...right }) => right
+    op.client.baseUrl = BASE_URL
+    const oidc = { ...env, ...op.settings }
+    const second = await startDoctor(oidc, cwd)
+    await walk(createClient(BASE_URL), second.address)
+    assert.match((await second.ended).out, /→ Add offline_access: SCOPE="openid profile email offline_access"/)
+  })
+
+  test('makes no file of the service: neither the store nor AUDIT_FILE', async t => {
+    const { cwd, env, BASE_URL, provider } = await scene(t)
+    const AUDIT_FILE = join(cwd, 'audit.log')
+    const { address, ended } = await startDoctor({ ...env, AUDIT_FILE }, cwd)
+    provider.answer('token', { kind: 'json', status: 400, body: { error: 'invalid_grant' } }, 'once')
+    await walk(createClient(BASE_URL), address)
+    await ended
+    assert.deepEqual(readdirSync(cwd), [])
   })
 
   test('a running Menshen that keeps all in memory cannot be asked, and says so', async t => {

@@ -227,11 +227,109 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     assert.equal(check('provider keys').seen, '1 published')
     assert.match(check('provider client').seen, /401 invalid_client/)
     assert.equal(check('provider clock').level, 'failure')
-    assert.match(check('provider clock').seen, /^(599|600|601) s from/)
+    assert.match(check('provider clock').seen, /^this machine is (599|600|601) s ahead of the provider$/)
     keys = []
     assert.equal((await doctor(env)).check('provider keys').ok, false)
     issuer = 'https://somebody.else'
     assert.match((await doctor(env)).check('provider discovery').seen, /another issuer/)
+  })
+
+  test('says what the metadata demands that we or these settings do not do', async t => {
+    let said: object = {}
+    const url = await listen(t, (request, response) => {
+      const path = (request.url ?? '').split('?')[0]
+      const json = (body: object, status = 200) =>
+        response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+      if (path === '/.well-known/openid-configuration')
+        return json({
+          issuer: url,
+          authorization_endpoint: `${url}/auth`,
+          token_endpoint: `${url}/token`,
+          jwks_uri: `${url}/jwks`,
+          ...said,
+        })
+      if (path === '/jwks') return json({ keys: [{ kty: 'RSA' }] })
+      if (path === '/token') return json({ error: 'invalid_grant' }, 400)
+      return response.end()
+    })
+    const env = { ...ALONE, PROVIDER: 'oidc', AUTH_URL: url, CLIENT_ID: 'a', CLIENT_SECRET: 'b' }
+    const cases: [said: object, level: Check['level'], seen: RegExp, remedy: RegExp, env?: Environment][] = [
+      [{}, 'good', /nothing/, /^$/],
+      [{ require_pushed_authorization_requests: true }, 'failure', /\(PAR\)/, /Turn that off/],
+      [{ require_signed_request_object: true }, 'failure', /\(JAR\)/, /Turn that off/],
+      [{ response_modes_supported: ['form_post'] }, 'failure', /form_post/, /"query"/],
+      [{ response_types_supported: ['id_token'] }, 'failure', /response type code/, /authorization code/],
+      [{ id_token_signing_alg_values_supported: ['HS256'] }, 'failure', /by HS256 only/, /RS256 or ES256/],
+      [
+        { token_endpoint_auth_methods_supported: ['client_secret_jwt'] },
+        'failure',
+        /only by client_secret_jwt/,
+        /private_key_jwt/,
+      ],
+      [
+        { token_endpoint_auth_methods_supported: ['client_secret_post'] },
+        'warning',
+        /only by client_secret_post, and not by client_secret_basic/,
+        /CLIENT_AUTH to one of: post/,
+        { CLIENT_AUTH: 'basic' },
+      ],
+      [
+        { code_challenge_methods_supported: ['S256'] },
+        'warning',
+        /PKCE \(S256\), which is off/,
+        /PKCE=S256/,
+        { PKCE: 'off' },
+      ],
+      [{ scopes_supported: ['openid', 'email'] }, 'warning', /does not list the scope profile$/, /SCOPE/],
+    ]
+    for (const [document, level, seen, remedy, more = {}] of cases) {
+      said = document
+      const { check } = await doctor({ ...env, ...more })
+      const found = check('provider demands')
+      assert.equal(found.level, level, JSON.stringify(document))
+      assert.match(found.seen, seen)
+      assert.match(found.remedy, remedy)
+    }
+    said = { issuer: 'https://somebody.else' }
+    assert.match((await doctor(env)).check('provider discovery').seen, /it says https:\/\/somebody\.else, expected/)
+  })
+
+  test('a page in place of the discovery document is not JSON', async t => {
+    const url = await listen(t, (_request, response) =>
+      response
+        .writeHead(200, { 'content-type': 'text/html; charset=utf-8' })
+        .end('<!doctype html><title>Hello</title>'),
+    )
+    const env = { ...ALONE, PROVIDER: 'oidc', AUTH_URL: url, CLIENT_ID: 'a', CLIENT_SECRET: 'b' }
+    assert.match((await doctor(env)).check('provider discovery').seen, /not JSON but text\/html/)
+  })
+
+  test('an invalid_request where PKCE is off says that the provider may demand it', async t => {
+    const { settings, answer } = await provider(t)
+    const to = 'http://localhost:9/callback?error=invalid_request&error_description=code_challenge+CANARY&state=x'
+    answer('authorize', { kind: 'redirect', to })
+    const { check, output } = await doctor({ ...ALONE, ...settings })
+    assert.match(check('provider redirect address').seen, /invalid_request: the provider may demand PKCE/)
+    assert.match(check('provider redirect address').remedy, /PKCE=S256/)
+    assert.doesNotMatch(output, /CANARY/)
+  })
+
+  test('fails wherever `menshen check` would', async t => {
+    const cwd = tempFolder(t)
+    writeFileSync(join(cwd, 'ca.pem'), 'no certificate')
+    const config = "export default { provider: { preset: 'oauth2', authorizationParams: { state: 'x' } } }\n"
+    for (const [env, file, says] of [
+      [{ UPSTREAM_CA_FILE: join(cwd, 'ca.pem') }, 'export default {}\n', /UPSTREAM_CA_FILE/],
+      [{ PAGE_LANGUAGE: 'xx' }, 'export default {}\n', /PAGE_LANGUAGE/],
+      [{}, config, /authorizationParams\.state/],
+    ] as const) {
+      writeFileSync(join(cwd, 'menshen.config.mjs'), file)
+      const checked = await commands.run({ ...ALONE, ...env }, { args: ['check'], cwd })
+      assert.equal(checked.code, 1, checked.output)
+      const { code, checks } = await runDoctorIn(cwd, { ...ALONE, ...env })
+      assert.equal(code, 1)
+      assert.equal(checks.filter(({ ok, seen }) => !ok && says.test(seen)).length, 1, JSON.stringify(checks))
+    }
   })
 
   test('a certificate that nobody knows, and one that expires soon', async t => {
@@ -296,6 +394,19 @@ suite('menshen doctor and the store', { concurrency: 2 }, () => {
     const bad = await doctor({ ...ALONE, STORE: `lmdb:${join(folder, 'file')}` })
     assert.equal(bad.check('store').ok, false)
   })
+
+  test('one that cannot be made is a failure, and one that can is not made', async t => {
+    const folder = tempFolder(t)
+    writeFileSync(join(folder, 'file'), '')
+    for (const place of [join(folder, 'file', 'data'), '/proc/menshen/data']) {
+      const { check, code } = await doctor({ ...ALONE, STORE: `lmdb:${place}` })
+      assert.equal(code, 1, place)
+      assert.match(check('store').seen, /cannot be made: /)
+    }
+    const { check } = await doctor({ ...ALONE, STORE: `lmdb:${join(folder, 'one', 'two')}` })
+    assert.match(check('store').seen, /the start will make it/)
+    assert.ok(!existsSync(join(folder, 'one')))
+  })
 })
 
 suite('menshen doctor and the application', { concurrency: 2 }, () => {
@@ -351,6 +462,22 @@ suite('menshen doctor and the application', { concurrency: 2 }, () => {
   })
 })
 
+suite('menshen doctor and applications that know GET alone', { concurrency: 2 }, () => {
+  test('are asked with GET', async t => {
+    const refusing = await listen(t, (request, response) => {
+      response.writeHead(request.method === 'GET' ? 200 : 501).end()
+    })
+    const dropping = await listen(t, (request, response) => {
+      if (request.method === 'GET') response.end('ok')
+      else request.socket.destroy()
+    })
+    for (const UPSTREAM of [refusing, dropping]) {
+      const { check } = await doctor({ ...ALONE, UPSTREAM })
+      assert.deepEqual([check('upstream /').level, check('upstream /').seen], ['good', 'answers 200'])
+    }
+  })
+})
+
 suite('menshen doctor and the way in', { concurrency: 2 }, () => {
   test('sees what arrives at the Menshen that runs at BASE_URL', async t => {
     const { settings } = await provider(t)
@@ -382,13 +509,14 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
       response.writeHead(answer.status).end(await answer.text())
     })
     const BASE_URL = front.replace('127.0.0.1', 'localhost')
-    const env = { ...settings, BASE_URL, PORT: String(port), STORE: 'memory:' }
+    const env = { ...settings, BASE_URL, PORT: String(port), STORE: 'memory:', UPSTREAM: 'http://127.0.0.1:9' }
     const first = await startMenshen(env)
     t.after(first.stop)
     const untrusted = await doctor(env)
     assert.equal(untrusted.check('proxy client address').remedy, 'TRUSTED_PROXIES=127.0.0.1')
-    for (const part of ['host', 'proto', 'upgrade'])
-      assert.equal(untrusted.check(`proxy ${part}`).level, 'warning', part)
+    for (const part of ['host', 'upgrade']) assert.equal(untrusted.check(`proxy ${part}`).level, 'warning', part)
+    // It says nothing of the scheme, which Menshen knows from BASE_URL.
+    assert.equal(untrusted.check('proxy proto').level, 'good')
     await first.stop()
     const second = await openMenshen({ ...env, TRUSTED_PROXIES: '127.0.0.1' }, { now: Date.now() })
     t.after(second.close)

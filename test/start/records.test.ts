@@ -1,6 +1,6 @@
 // `menshen audit` and `menshen sessions`, beside a Menshen that runs.
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
 import { runAuditCommand } from '../../src/command/records/audit-command.ts'
@@ -79,14 +79,64 @@ test('beside a Menshen that runs', async t => {
     assert.deepEqual(await json('audit', '--since', '2999-01-01'), [])
   })
 
+  await t.test('audit is of one event or of one request', async () => {
+    const failed = await browser.get('/callback?error=access_denied')
+    const id = String(failed.headers['x-request-id'])
+    await until(async () => (await json('audit', '--request', id)).length === 1)
+    const [event] = await json('audit', '--request', id)
+    assert.equal(event?.event, 'sign_in_failed')
+    assert.equal((await json('audit', '--event', 'sign_in')).length, 4)
+    assert.deepEqual(await json('audit', '--event', 'sign_in_failed'), [event])
+    assert.deepEqual(await json('audit', '--event', 'sign_in', '--request', id), [])
+  })
+
   await t.test('without the secret nothing is read, and nothing is changed', async () => {
     for (const more of [{ SECRET: 'x'.repeat(40), CLIENT_SECRET: 'another' }, { CLIENT_SECRET: 'another' }]) {
       const { code, output } = await run(['audit'], more)
       assert.equal(code, 1)
       assert.match(output, /^What the store keeps cannot be opened: SECRET, or without it CLIENT_SECRET/)
     }
-    assert.equal((await json('audit')).length, 4)
+    assert.equal((await json('audit')).length, 5)
   })
+})
+
+test('a backup that is made while Menshen runs signs everybody in again where it is put in place', async t => {
+  const { instance, provider, folder, run } = await open(t)
+  const user = await signedIn(instance, provider)
+  const { code, output } = await run(['backup', 'copies/today'])
+  assert.deepEqual([code, output], [0, `The store of ${join(folder, 'data')} is copied to copies/today.`])
+  assert.equal(statSync(join(folder, 'copies/today/data.mdb')).mode & 0o777, 0o600)
+  await signedIn(instance, provider, 'lisi')
+  assert.ok(isServed(await user.get(instance)), 'it goes on')
+
+  const restored = { STORE: `lmdb:${join(folder, 'copies/today')}` }
+  const listed = await run(['sessions', '--json'], restored)
+  assert.deepEqual(
+    listed.output.split('\n').map(line => JSON.parse(line).user),
+    ['zhangsan'],
+  )
+})
+
+test('a backup overwrites nothing, and says what cannot be copied', async t => {
+  const folder = tempFolder(t)
+  const sentences: [args: string[], env: Environment, says: RegExp][] = [
+    [['backup'], {}, /^There is no folder for the copy; expected menshen backup DIR\.$/],
+    [['backup', 'a', 'b'], {}, /^Unexpected argument "b"; expected menshen backup DIR\.$/],
+    [['backup', 'a'], { STORE: 'memory:' }, /^Only the embedded store can be copied .* "memory:" keeps nothing\.$/],
+    [['backup', 'a'], { STORE: 'redis://127.0.0.1' }, /^Only the embedded store can be copied .* such as BGSAVE\.$/],
+    [['backup', 'a'], { STORE: 'lmdb:./none' }, /^There is no store in \.\/none: /],
+  ]
+  for (const [args, env, says] of sentences) {
+    const { code, output } = await commands.run(env, { cwd: folder, args })
+    assert.ok(code === 1 || code === 2)
+    assert.match(output, says)
+  }
+  assert.deepEqual(readdirSync(folder), [])
+  const { run, folder: own } = await open(t)
+  mkdirSync(join(own, 'full'))
+  writeFileSync(join(own, 'full', 'file'), 'kept')
+  assert.match((await run(['backup', 'full'])).output, /^The folder full is not empty; expected a new or empty one\.$/)
+  assert.equal(readFileSync(join(own, 'full', 'file'), 'utf8'), 'kept')
 })
 
 test('a time is a moment, a day, or how long ago', () => {
@@ -110,6 +160,11 @@ test('what cannot be understood is refused in one sentence', async () => {
     [['audit', '--user', ''], '--user has no name; expected menshen audit'],
     [['audit', '--sinec', '2h'], "Unknown option '--sinec'; did you mean --since? Expected menshen audit"],
     [['sessions', 'ends'], 'Unexpected argument "ends"; did you mean end? Expected menshen sessions'],
+    [
+      ['audit', '--event', 'sign_inn'],
+      '"sign_inn" is not an audited event; did you mean sign_in? Expected menshen audit',
+    ],
+    [['audit', '--request', ''], '--request has no id; expected menshen audit'],
     [['audit', '--follow'], "Unknown option '--follow'; expected menshen audit"],
     [['audit', 'all'], 'Unexpected argument "all"; expected menshen audit'],
     [['sessions', 'stop'], 'Unexpected argument "stop"; expected menshen sessions'],

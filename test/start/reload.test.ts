@@ -75,6 +75,10 @@ test('on SIGHUP rules, roles, upstreams and words count at once for whoever is s
     const bad: [text: string, reason: RegExp][] = [
       ['export default {', /cannot be loaded/],
       ["export default { rules: [{ path: 'reports', public: true }] }", /rules\.0\.path: expected a plain path/],
+      [
+        "export default { rules: [{ path: '/admin/*', roles: ['developer'] }] }",
+        /rules\.0\.path: .*; a rule covers its path and everything below; write `\/admin`/,
+      ],
       ["export default { words: { 'no.such': 'x' } }", /no\.such/],
       ["export default { upstreams: { '/': 'ftp://x' } }", /upstreams/],
       ["import './missing.ts'\nexport default {}", /missing\.ts/],

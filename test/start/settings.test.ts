@@ -12,6 +12,7 @@ import { readSettings, type Settings, wantsDevProvider } from '../../src/setting
 import type { Row } from '../../src/settings/row.ts'
 import { SETTINGS } from '../../src/settings/rows.ts'
 import { Secret } from '../../src/settings/secret.ts'
+import { makeAuthority } from '../forward/certificates.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { type Environment, type Options, runMenshen, startMenshen } from '../kit/process.ts'
@@ -61,7 +62,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   DROP_HEADERS: ['*', 'x-user:', 'x-*-y'],
   KEEP_HEADERS: ['*', 'x(y)'],
   ASSERTION_AUDIENCE: ['   '],
-  BEARER_AUDIENCE: [' , ', ','],
+  BEARER_AUDIENCE: [' , ', ',', '*', 'https://*.example'],
   FORWARD_ACCESS_TOKEN: ['yes', '1', 'TRUE'],
   TLS_CERT_FILE: ['/nowhere/cert.pem', '/dev'],
   TLS_KEY_FILE: ['/nowhere/key.pem'],
@@ -71,6 +72,10 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   PROVIDER_VARS: ['realm', '=staff', 'realm='],
   CLIENT_AUTH: ['client_secret_post', 'Basic'],
   CLIENT_KEY_FILE: ['/nowhere/key.pem'],
+  CLIENT_KEY_ID: [' '],
+  CLIENT_CERT_FILE: ['/nowhere/cert.pem'],
+  CLIENT_ASSERTION_AUDIENCE: ['Issuer', 'token'],
+  CLIENT_ASSERTION_ALGORITHM: ['HS256', 'none'],
   PROVIDER: [' ', 'x'.repeat(41)],
   PROVIDER_NAME: ['名'.repeat(61)],
   SCOPE: [' '],
@@ -266,12 +271,17 @@ suite('a start', { concurrency: 2 }, () => {
 suite('the port to listen on', () => {
   const portFor = (env: Environment) => readSettings(env).PORT
 
-  test('is that of BASE_URL where this machine is meant, else 3000', () => {
+  test('is that of BASE_URL where this machine is meant, else 3000', t => {
     assert.equal(portFor({}), 3000)
     for (const host of ['localhost', 'app.localhost', '127.0.0.1', '127.8.8.8', '[::1]'])
       assert.equal(portFor({ BASE_URL: `http://${host}:4321` }), 4321, host)
     assert.equal(portFor({ BASE_URL: 'http://localhost' }), 80)
-    assert.equal(portFor({ BASE_URL: 'https://localhost' }), 443)
+    const { certFile, keyFile } = makeAuthority(tempFolder(t))
+    const certificate = { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile }
+    assert.equal(portFor({ BASE_URL: 'https://localhost', ...certificate }), 443)
+    // Only a proxy in front can serve https then, and it has that port.
+    assert.equal(portFor({ BASE_URL: 'https://localhost' }), 3000)
+    assert.equal(portFor({ BASE_URL: 'https://localhost:8443' }), 3000)
     for (const host of ['app.example.com', 'localhost.example.com', '127.0.0.1.example.com', '10.0.0.1', '[::2]'])
       assert.equal(portFor({ BASE_URL: `https://${host}:4321` }), 3000, host)
   })
@@ -408,7 +418,7 @@ suite('a misspelt setting', () => {
       ['OAUTH_URL', 'AUTH_URL'],
       ['TRUSTED_PROXY', 'TRUSTED_PROXIES'],
       ['STATE_CHEK', 'STATE_CHECK'],
-      ['UPSTREAM_URL', ''],
+      ['UPSTREAM_URL', 'UPSTREAM'],
       ['WORKER', 'WORKERS'],
       ['STROE', 'STORE'],
       ['PROT', 'PORT'],
@@ -416,7 +426,7 @@ suite('a misspelt setting', () => {
       ['MENSHEN_CLIENT_ID', 'CLIENT_ID'],
       ['MENSHEN_BASE_ULR', 'BASE_URL'],
     ]
-    for (const [given, expected] of rows) assert.deepEqual(likely(given), expected ? [expected] : [], given)
+    for (const [given, expected] of rows) assert.deepEqual(likely(given), [expected], given)
     assert.deepEqual(findMisspelt({ MENSHEN_COLOUR: 'red' }), [{ name: 'MENSHEN_COLOUR', likely: undefined }])
   })
 

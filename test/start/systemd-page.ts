@@ -19,7 +19,7 @@ export function runBelow(
 ): SpawnSyncReturns<string> {
   const script = commands
     .join('\n')
-    .replaceAll(/(?<=\s)\/(?=etc\/|opt\/)/g, `${folder}/`)
+    .replaceAll(/(?<=\s)\/(?=etc\/|opt\/|usr\/local\/)/g, `${folder}/`)
     .replaceAll('systemd-sysusers', `systemd-sysusers --root=${folder}`)
   const env = { PATH: process.env.PATH, ...environment, EDITOR: 'sed -i s/app.example.com/edited.example.com/' }
   // Node's own input for a process is a socket, which cannot be opened as /dev/stdin.

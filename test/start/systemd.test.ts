@@ -111,6 +111,7 @@ test('the commands of the page, from the third to the one before the last, make 
     'etc/systemd/system/menshen.service': '644',
     'etc/systemd/system/menshen.socket': '644',
     'etc/logrotate.d/menshen': '644',
+    'usr/local/sbin/menshen': '755',
     'etc/menshen/menshen.env': '644',
     'etc/menshen/client-secret': '600',
     'etc/menshen/secret': '600',
@@ -124,4 +125,35 @@ test('the commands of the page, from the third to the one before the last, make 
     SECRET_FILE: join(folder, 'etc/menshen/secret'),
   }
   assert.equal(readSettings(settings).CLIENT_SECRET?.reveal(), CLIENT_SECRET)
+})
+
+test('the command beside the service has the service’s settings, secrets and store, and nothing of the caller’s', async t => {
+  const { provider, folder, start } = await prepare(t)
+  const instance = await start()
+  await signedIn(instance, provider)
+  const { CLIENT_SECRET: clientSecret = '', ...settings } = provider.settings
+  mkdirSync(join(folder, 'etc/menshen'), { recursive: true })
+  const write = (name: string, text: string) => writeFileSync(join(folder, 'etc/menshen', name), text)
+  const given = { ...settings, STORE: `lmdb:${join(folder, 'data')}`, ALLOW_PLAIN_HTTP: 'true', BASE_URL: instance.url }
+  write(
+    'menshen.env',
+    Object.entries(given)
+      .map(([name, value]) => `${name}=${value}\n`)
+      .join(''),
+  )
+  write('client-secret', clientSecret)
+  write('secret', '')
+  const script = read('menshen')
+    .replaceAll('/etc/menshen', join(folder, 'etc/menshen'))
+    .replaceAll('/var/log/menshen', folder)
+    .replaceAll('/opt/menshen/node_modules/node/bin/node', process.execPath)
+    .replaceAll('/opt/menshen/node_modules/menshen', ROOT)
+    .replace('setpriv --reuid=menshen --regid=menshen --clear-groups', 'setpriv')
+  writeFileSync(join(folder, 'menshen'), script, { mode: 0o755 })
+  const env = { PATH: process.env.PATH, STORE: 'memory:', CLIENT_ID: 'of the caller' }
+  const menshen = (...args: string[]) => spawnSync(join(folder, 'menshen'), args, { env, encoding: 'utf8' })
+  const { stdout, stderr } = menshen('sessions', '--json')
+  assert.equal(stderr, '')
+  assert.equal(JSON.parse(stdout).user, 'zhangsan')
+  assert.deepEqual(menshen().status, 2, 'it does not start a second Menshen')
 })

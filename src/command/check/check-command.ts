@@ -1,5 +1,5 @@
 // `menshen check`: whether the settings and the configuration can be used, for CI and before a restart.
-import { phrase, phraseIn } from '../../phrases.ts'
+import { type Phrase, phrase, phraseIn } from '../../phrases.ts'
 import type { Environment } from '../../settings/read.ts'
 import { factLines } from '../announce.ts'
 import type { Paint } from '../terminal/colours.ts'
@@ -27,12 +27,14 @@ export async function runCheckCommand(args: readonly string[], run: CheckRun): P
   const { values, positionals } = readCommandArguments(args, COMMANDS.check)
   if (positionals[0] !== undefined) throw refuseArgument(positionals[0], COMMANDS.check)
   const language = operatorLanguage(values.language, run.environment, COMMANDS.check)
-  const { problems, misspelt, warnings, facts } = await inspect(run.environment, run.now, language)
-  const marked = (sentences: readonly string[]) => sentences.map(line => `${run.paint('yellow', '!')} ${safe(line)}\n`)
+  const { problems, misspelt, warnings, facts } = await inspect(run.environment, run.now)
+  const said = (given: Phrase) => phraseIn(language, given)
+  const marked = (given: readonly Phrase[]) => given.map(one => `${run.paint('yellow', '!')} ${safe(said(one))}\n`)
   // A name with a slip may be why something is missing; what is merely risky can wait.
-  if (problems.length > 0) return { text: marked(misspelt).join(''), problems: terminalLines(problems.join('\n')) }
+  if (problems.length > 0)
+    return { text: marked(misspelt).join(''), problems: terminalLines(problems.map(said).join('\n')) }
   const lines = [
-    `${run.paint('green', '✔')} ${phraseIn(language, phrase('everything_usable'))}\n`,
+    `${run.paint('green', '✔')} ${said(phrase('everything_usable'))}\n`,
     ...(facts ? factLines(facts).map(line => `  ${safe(line)}\n`) : []),
     ...marked([...misspelt, ...warnings]),
   ]

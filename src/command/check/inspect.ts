@@ -4,7 +4,7 @@ import { checkWhole } from '../../create/configuration.ts'
 import { MenshenError } from '../../errors.ts'
 import { certificateProbes } from '../../observe/doctor/certificate-probe.ts'
 import { createLanguages } from '../../pages/words/languages.ts'
-import { type OperatorLanguage, type Phrase, phrase, phraseIn } from '../../phrases.ts'
+import { type Phrase, phrase, phraseIn, quoted } from '../../phrases.ts'
 import { planNamedProvider } from '../../provider/make-plan.ts'
 import { adviceFor } from '../../settings/advice.ts'
 import { findConfigFile, loadConfigFile } from '../../settings/config/load-config.ts'
@@ -14,31 +14,31 @@ import { findMisspelt, type Misspelt } from '../../settings/misspelt.ts'
 import { type Environment, readSettings } from '../../settings/read.ts'
 import { factsOfStart } from '../announce.ts'
 import { settingsInUse } from '../settings-in-use.ts'
-import { demandAuthority, demandCertificate, demandClientKey, demandStoreAddress } from './named-files.ts'
+import { demandAuthority, demandCertificate, demandStoreAddress } from './named-files.ts'
 
 export interface Inspection {
   /** One sentence each. */
-  readonly problems: readonly string[]
-  readonly misspelt: readonly string[]
+  readonly problems: readonly Phrase[]
+  readonly misspelt: readonly Phrase[]
   /** What is risky, though it can be used. */
-  readonly warnings: readonly string[]
+  readonly warnings: readonly Phrase[]
   /** What a start would say of itself, if nothing is wrong. */
   readonly facts: ReturnType<typeof factsOfStart> | undefined
 }
 
 /** `given` is the environment without the file .env, which may be what is wrong. */
-export async function inspect(given: Environment, now: () => number, language: OperatorLanguage): Promise<Inspection> {
-  const said = (given: Phrase) => phraseIn(language, given)
-  // A thing that stands in the way of two looks is one thing.
-  const problems = new Set<string>()
-  const warnings: string[] = []
+export async function inspect(given: Environment, now: () => number): Promise<Inspection> {
+  // A thing that stands in the way of two looks is one thing: by its sentence.
+  const problems = new Map<string, Phrase>()
+  const warnings: Phrase[] = []
+  const add = (problem: Phrase) => void problems.set(phraseIn('en', problem), problem)
 
   async function attempt<T>(look: () => T | Promise<T>): Promise<T | undefined> {
     try {
       return await look()
     } catch (error) {
       if (!(error instanceof MenshenError)) throw error
-      for (const sentence of error.phrase ? [said(error.phrase)] : error.message.split('\n')) problems.add(sentence)
+      for (const problem of error.phrase ? [error.phrase] : error.message.split('\n').map(quoted)) add(problem)
       return undefined
     }
   }
@@ -58,9 +58,8 @@ export async function inspect(given: Environment, now: () => number, language: O
   await attempt(() => demandStoreAddress(settings))
   await attempt(() => demandAuthority(settings))
   if (await attempt(() => demandCertificate(settings) ?? true)) await lookAtCertificate()
-  for (const plan of inUse?.plans ?? []) await attempt(() => demandClientKey(plan))
   if (isWhole && inUse) {
-    for (const missing of missingIn(inUse)) problems.add(said(missing))
+    for (const missing of missingIn(inUse)) add(missing)
     await attempt(() => checkWhole(inUse.settings, config))
   }
 
@@ -68,19 +67,19 @@ export async function inspect(given: Environment, now: () => number, language: O
     for (const probe of certificateProbes({ settings, now }))
       for (const { level, seen, remedy } of await probe.run()) {
         if (level === 'good' || !remedy) continue
-        const sentence = said(phrase('finding_sentence', { name: 'TLS_CERT_FILE', seen, remedy }))
-        if (level === 'failure') problems.add(sentence)
+        const sentence = phrase('finding_sentence', { name: 'TLS_CERT_FILE', seen, remedy })
+        if (level === 'failure') add(sentence)
         else warnings.push(sentence)
       }
   }
 
   if (inUse)
-    for (const { code, remedy } of adviceFor(inUse.settings, inUse.plans))
-      warnings.push(`${said(phrase(`advice_${code}`))} → ${said(remedy)}`)
+    for (const { code, remedy } of adviceFor(inUse.settings, inUse.plans, config.roles))
+      warnings.push(phrase('with_remedy', { seen: phrase(`advice_${code}`), remedy }))
   const users = inUse?.isDevelopment ? [] : undefined
   return {
-    problems: [...problems],
-    misspelt: findMisspelt(environment).map(misspelt => said(misspeltPhrase(misspelt))),
+    problems: [...problems.values()],
+    misspelt: findMisspelt(environment).map(misspeltPhrase),
     warnings,
     facts:
       inUse &&

@@ -4,8 +4,6 @@ import { readFileSync, statSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { MenshenError } from '../../errors.ts'
 import { certificateProblem } from '../../library/listen-failure.ts'
-import { algorithmOf } from '../../provider/calls/client-key.ts'
-import type { ProviderPlan } from '../../provider/plan.ts'
 import type { Settings } from '../../settings/read.ts'
 
 export function demandCertificate({ TLS_CERT_FILE, TLS_KEY_FILE }: Settings): void {
@@ -46,8 +44,4 @@ function demandFolder(folder: string): void {
       'bad_settings',
       `STORE is "lmdb:${folder}", which is no folder; expected one, or the path of one that can be made.`,
     )
-}
-
-export function demandClientKey({ clientKey }: ProviderPlan): void {
-  if (clientKey) algorithmOf(clientKey.reveal())
 }

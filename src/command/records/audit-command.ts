@@ -1,11 +1,12 @@
 // `menshen audit`: the audit trail, the oldest first, also while Menshen runs.
-import { type AuditEvent, jsonLine } from '../../observe/audit/audit-event.ts'
+import { AUDITED, type AuditEvent, jsonLine } from '../../observe/audit/audit-event.ts'
 import { createTrailReader } from '../../observe/audit/trail-reader.ts'
 import type { Paint } from '../terminal/colours.ts'
 import { plainLine, word } from '../terminal/plain-line.ts'
 import { say } from '../terminal/say.ts'
 import { readCommandArguments, readSince, refusal, refuseArgument } from '../usage/command-arguments.ts'
 import { COMMANDS } from '../usage/command-table.ts'
+import { likelyMeant } from '../usage/usage-error.ts'
 import { type CommandRun, openKeptRecords } from './kept-records.ts'
 
 /** Longer than every code of today. */
@@ -13,11 +14,15 @@ const EVENT_WIDTH = 22
 
 export async function runAuditCommand(args: readonly string[], run: CommandRun): Promise<void> {
   const { values, positionals } = readCommandArguments(args, COMMANDS.audit)
-  const { user, since, json } = values
+  const { user, event, request, since, json } = values
   if (positionals.length > 0) throw refuseArgument(positionals[0] ?? '', COMMANDS.audit)
   if (user === '') throw refusal('--user has no name', COMMANDS.audit)
+  if (event !== undefined) assertAudited(event)
+  if (request === '') throw refusal('--request has no id', COMMANDS.audit)
   const filter = {
     ...(user === undefined ? {} : { user }),
+    ...(event === undefined ? {} : { event }),
+    ...(request === undefined ? {} : { requestId: request }),
     ...(since === undefined ? {} : { since: readSince(since, run.now()) }),
   }
   const { store, keyring } = await openKeptRecords(run)
@@ -38,6 +43,12 @@ export async function runAuditCommand(args: readonly string[], run: CommandRun):
   }
   if (unreadable > 0)
     process.stderr.write(`${unreadable} further events were written under a secret that is not in SECRET any more.\n`)
+}
+
+/** A code that no event has would find nothing, and look as if nothing had happened. */
+function assertAudited(code: string): void {
+  if (!AUDITED.some(each => each === code))
+    throw refusal(`"${code}" is not an audited event`, COMMANDS.audit, likelyMeant(code, AUDITED) ?? AUDITED.join(', '))
 }
 
 function lineOf({ time, event, facts: { user, ...facts } }: AuditEvent, paint: Paint): string {

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { MenshenError } from '../../errors.ts'
 import { planProviders } from '../../provider/providers.ts'
 import type { Environment } from '../../settings/read.ts'
-import { demandAuthority, demandCertificate, demandClientKey } from '../check/named-files.ts'
+import { demandAuthority, demandCertificate } from '../check/named-files.ts'
 import { ENV_FILE, readSources, SourceProblem, type Sources } from './read-sources.ts'
 import { changedParts, waitingForRestart } from './source-parts.ts'
 
@@ -27,7 +27,7 @@ function demandCertificates(sources: Sources): void {
   const { TLS_CERT_FILE: certificate = ENV_FILE, UPSTREAM_CA_FILE: authority = ENV_FILE } = settings
   blaming(certificate, () => demandCertificate(settings))
   blaming(authority, () => demandAuthority(settings))
-  blamingWhole(sources, () => planProviders(config, settings).forEach(demandClientKey))
+  blamingWhole(sources, () => planProviders(config, settings))
 }
 
 export async function readAgain(before: Sources, rereading: Rereading): Promise<ReadAgain> {

@@ -25,9 +25,10 @@ export function filesNamedBy(environment: Environment, { provider, providers }: 
     if (path && name.endsWith('_FILE') && name !== WRITTEN) files.set(name, path)
   }
   const single = typeof provider === 'object' ? { provider } : {}
-  for (const [id, { clientSecretFile, clientKeyFile }] of Object.entries({ ...single, ...providers })) {
+  for (const [id, { clientSecretFile, clientKeyFile, clientCertFile }] of Object.entries({ ...single, ...providers })) {
     if (clientSecretFile) files.set(`${id}.clientSecretFile`, clientSecretFile)
     if (clientKeyFile) files.set(`${id}.clientKeyFile`, clientKeyFile)
+    if (clientCertFile) files.set(`${id}.clientCertFile`, clientCertFile)
   }
   return files
 }

@@ -72,7 +72,7 @@ export const COMMANDS = {
     ],
     verbs: ['check', 'test'],
     details:
-      'FILE is a JSON array of { "path", "role"?, "groups"?, "user"?, "method"?, "expect": "admitted" | "refused" | "login" }. Only the configuration is read, and no other setting.',
+      'FILE is a JSON array of { "path", "role"?, "groups"?, "user"?, "method"?, "expect" }, where "expect" is "admitted", "refused" (403), "login" (nobody is signed in, and somebody has to be), "bad_request" (a path that two programs could read differently) or "own" (Menshen answers it itself). Only the configuration is read, and no other setting.',
     options: {
       role: {
         type: 'string',
@@ -113,7 +113,7 @@ export const COMMANDS = {
   },
   audit: {
     sentence: 'prints the audit trail, the oldest first',
-    usage: ['menshen audit [--user NAME] [--since TIME] [--json]'],
+    usage: ['menshen audit [--user NAME] [--event CODE] [--request ID] [--since TIME] [--json]'],
     details: 'Works beside a Menshen that runs, with the same settings; not with STORE=memory:.',
     options: {
       user: USER_ROW,
@@ -122,10 +122,24 @@ export const COMMANDS = {
         value: 'TIME',
         sentence: 'only from then on: 2026-03-01T08:00:00Z, 2026-03-01, 30m, 2h, 7d',
       },
+      event: { type: 'string', value: 'CODE', sentence: 'only events with this code, such as sign_in_failed' },
+      request: { type: 'string', value: 'ID', sentence: 'only of the request with this id, as error pages show it' },
       json: { type: 'boolean', default: false, sentence: 'one object a line' },
     },
-    examples: [['menshen audit --since 2h --user zhangsan', 'what zhangsan did in the last two hours']],
+    examples: [
+      ['menshen audit --since 2h --user zhangsan', 'what zhangsan did in the last two hours'],
+      ['menshen audit --event sign_in_failed --since 1d', 'every sign-in that failed since yesterday'],
+    ],
     fails: 'the settings or the store cannot be used',
+  },
+  backup: {
+    sentence: 'copies the embedded store into an empty folder, also while Menshen runs',
+    usage: ['menshen backup DIR'],
+    details:
+      'The copy is a store itself: STORE=lmdb:DIR opens it. It is only of use with the secret of the Menshen that wrote it (SECRET, or without it CLIENT_SECRET), which is not in it. For STORE=lmdb: alone; a Redis is copied by its own means.',
+    options: {},
+    examples: [['menshen backup /var/backups/menshen-2026-03-01', 'a consistent copy of this moment']],
+    fails: 'the store or the folder cannot be used',
   },
   help: {
     sentence: 'explains a command, as menshen COMMAND --help does',

@@ -1,9 +1,11 @@
 // Who is at the door: finds the session of a request, refreshed if due, and asks the rules.
 
 import { readablePath } from '../../access/canonical-path.ts'
-import { admits } from '../../access/rules.ts'
+import type { Who } from '../../access/roles.ts'
+import { admits, lacksScopes } from '../../access/rules.ts'
 import { during } from '../../observe/observed-request.ts'
 import type { LoadedSession } from '../../session/session-cache.ts'
+import type { Rule } from '../../settings/config/config-file.ts'
 import type { GatewayContext } from '../context.ts'
 import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
 import { andThen, type MaybePromise } from '../http/maybe-promise.ts'
@@ -34,6 +36,10 @@ export type SignedInCaller = Caller & { readonly loaded: LoadedSession }
 export interface Admission extends Caller {
   /** `limited`: a visitor whose address has shown too many tickets or tokens that lead nowhere. */
   readonly outcome: 'visitor' | 'limited' | 'refused' | 'admitted'
+  /** The rule that refused. */
+  readonly refusedBy?: Rule
+  /** All scopes that the rules want, if the token of a machine lacks one of them. */
+  readonly missingScopes?: readonly string[]
 }
 
 const NO_COOKIES: readonly string[] = []
@@ -130,8 +136,16 @@ function judge(context: GatewayContext, visit: Visit, caller: Caller): Admission
   const shadow = rules.shadowRuleFor(method, path, who)
   if (shadow && !admits(shadow, who))
     report('shadow_refused', { ...whoAsks(context, visit, known), rule: shadow, method, path, role: who?.role })
-  if (admits(rules.ruleFor(method, path, who), who)) return { ...caller, outcome: 'admitted' }
-  return { ...caller, outcome: who ? 'refused' : 'visitor' }
+  const rule = rules.ruleFor(method, path, who)
+  if (admits(rule, who)) return { ...caller, outcome: 'admitted' }
+  if (!who) return { ...caller, outcome: 'visitor' }
+  const missing = who.isBearer ? missingScopes(rules.rulesFor(method, path), who) : []
+  return { ...caller, outcome: 'refused', refusedBy: rule, ...(missing.length > 0 && { missingScopes: missing }) }
+}
+
+function missingScopes(rules: readonly Rule[], who: Who): string[] {
+  if (!rules.some(rule => lacksScopes(rule, who))) return []
+  return [...new Set(rules.flatMap(({ scopes = [] }) => scopes))]
 }
 
 /** Whoever it is that a request is for; `undefined` for a visitor. */

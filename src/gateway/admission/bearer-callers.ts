@@ -5,8 +5,9 @@ import { LRUCache } from 'lru-cache'
 import { roleOf } from '../../access/roles.ts'
 import type { ScopedName } from '../../access/scoped-name.ts'
 import { MenshenError } from '../../errors.ts'
+import { TokenRefused } from '../../provider/bearer/access-token.ts'
 import { type BearerFacts, providerOfToken } from '../../provider/bearer/bearer-facts.ts'
-import type { Provider } from '../../provider/provider.ts'
+import type { Audiences, Provider } from '../../provider/provider.ts'
 import { type Providers, scopeOf } from '../../provider/providers.ts'
 import { identityOf } from '../../session/user-identity.ts'
 import type { RoleConfig } from '../../settings/config/config-file.ts'
@@ -21,11 +22,12 @@ export interface BearerCaller extends Identified {
 /** Why a token is not valid, in our own words. */
 export interface RefusedToken {
   readonly refused: string
+  readonly detail?: string | undefined
 }
 
 export interface BearerCallers {
-  /** Whose token it is, if it is for `audience` (or for us). Throws while that cannot be told. */
-  identify(token: string, audience: readonly string[] | undefined): Promise<BearerCaller | RefusedToken>
+  /** Whose token it is, if it is for each of `audiences`. Throws while that cannot be told. */
+  identify(token: string, audiences: Audiences): Promise<BearerCaller | RefusedToken>
 }
 
 export interface BearerCallersOptions {
@@ -47,31 +49,32 @@ const MOST_KEPT = 10_000
 export function createBearerCallers({ providers, roles, scopedName, now }: BearerCallersOptions): BearerCallers {
   const kept = new LRUCache<string, Kept>({ max: MOST_KEPT })
 
-  function identified(provider: Provider, { userInfo, groups, claims, expiresAt }: BearerFacts): BearerCaller {
+  function identified(provider: Provider, { userInfo, groups, claims, scopes, expiresAt }: BearerFacts): BearerCaller {
     const scope = scopeOf(provider)
     const userRole = roleOf({ provider: scope, username: userInfo.username, groups, claims }, roles)
     const session = { userInfo, userRole, groups, ...(scope === undefined ? {} : { provider: scope }) }
-    const who = { ...identityOf(session, scopedName), isBearer: true as const }
+    const who = { ...identityOf(session, scopedName), isBearer: true as const, scopes }
     return { session, who, expiresAt: expiresAt ?? now() + KEPT_MS }
   }
 
   /** The verdict, and until when it counts at most. */
   async function judge(
     token: string,
-    audience: readonly string[] | undefined,
+    audiences: Audiences,
   ): Promise<[verdict: BearerCaller | RefusedToken, until: number]> {
     try {
       const provider = await providerOfToken(providers, token)
-      const facts = await provider.bearerFacts(token, audience)
+      const facts = await provider.bearerFacts(token, audiences)
       return [identified(provider, facts), facts.expiresAt ?? Number.POSITIVE_INFINITY]
     } catch (error) {
       if (!(error instanceof MenshenError) || error.code !== 'provider_refused') throw error
-      return [{ refused: error.message }, Number.POSITIVE_INFINITY]
+      const detail = error instanceof TokenRefused ? error.detail : undefined
+      return [{ refused: error.message, detail }, Number.POSITIVE_INFINITY]
     }
   }
 
-  function start(key: string, token: string, audience: readonly string[] | undefined): Kept {
-    const judged = judge(token, audience)
+  function start(key: string, token: string, audiences: Audiences): Kept {
+    const judged = judge(token, audiences)
     const entry: Kept = { verdict: judged.then(([verdict]) => verdict), until: Number.POSITIVE_INFINITY }
     kept.set(key, entry)
     judged.then(
@@ -85,10 +88,10 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
   }
 
   return {
-    identify(token, audience) {
-      const key = hash('sha256', JSON.stringify([audience, token]), 'base64url')
+    identify(token, audiences) {
+      const key = hash('sha256', JSON.stringify([audiences, token]), 'base64url')
       const known = kept.get(key)
-      return (known && now() < known.until ? known : start(key, token, audience)).verdict
+      return (known && now() < known.until ? known : start(key, token, audiences)).verdict
     },
   }
 }

@@ -1,11 +1,13 @@
 // A request with a token in place of a session: whose it is, if the rule for its path lets machines in at all.
 import { readablePath } from '../../access/canonical-path.ts'
 import { during } from '../../observe/observed-request.ts'
+import type { Audiences } from '../../provider/provider.ts'
+import type { Rule } from '../../settings/config/config-file.ts'
 import type { GatewayContext } from '../context.ts'
 import type { MaybePromise } from '../http/maybe-promise.ts'
 import { bringsToken, type Visit } from '../http/request.ts'
 import { whoAsks } from '../http/who-asks.ts'
-import type { Caller } from './admit.ts'
+import type { Admission, Caller } from './admit.ts'
 
 /** RFC 6750, 2.1. */
 const CREDENTIALS = /^bearer +([\w.~+/-]+=*)$/i
@@ -18,35 +20,45 @@ export function withBearer(
   caller: Caller,
 ): MaybePromise<Caller> {
   if (!context.rules.hasBearer || !bringsToken(visit.headers)) return caller
-  const rule = context.rules.ruleFor(method, readablePath(path), undefined)
-  return rule.bearer ? identify(context, visit, caller, audienceOf(context, rule.audience)) : caller
+  const [rule, ...others] = context.rules.rulesFor(method, readablePath(path))
+  return rule?.bearer ? identify(context, visit, caller, audiencesOf(context, [rule, ...others])) : caller
 }
 
-function audienceOf(
-  { settings }: Pick<GatewayContext, 'settings'>,
-  audience: string | readonly string[] | undefined,
-): readonly string[] | undefined {
-  return audience === undefined ? settings.BEARER_AUDIENCE : [audience].flat()
+/** An application may read the path in more ways than one: the token has to be for each of them. */
+function audiencesOf({ settings }: Pick<GatewayContext, 'settings'>, rules: readonly Rule[]): Audiences {
+  const named = rules
+    .filter(({ bearer }) => bearer)
+    .map(({ audience }) => (audience === undefined ? settings.BEARER_AUDIENCE : [audience].flat()))
+  const byText = new Map(named.map(names => [JSON.stringify(names), names]))
+  return [...byText.values()]
 }
 
 async function identify(
   context: Pick<GatewayContext, 'bearers' | 'report' | 'settings'>,
   visit: Visit,
   { cookies }: Caller,
-  audience: readonly string[] | undefined,
+  audiences: Audiences,
 ): Promise<Caller> {
   const { bearers, report } = context
   const token = CREDENTIALS.exec(visit.headers.authorization ?? '')?.[1]
   const found =
-    token === undefined ? { refused: 'form' } : await during(visit.observed, () => bearers.identify(token, audience))
+    token === undefined
+      ? { refused: 'form', detail: undefined }
+      : await during(visit.observed, () => bearers.identify(token, audiences))
   if ('who' in found) {
-    const isValid = async () => token !== undefined && 'who' in (await bearers.identify(token, audience))
+    const isValid = async () => token !== undefined && 'who' in (await bearers.identify(token, audiences))
     return { bearer: found, isValid, cookies }
   }
-  report('token_refused', { ...whoAsks(context, visit), reason: found.refused })
+  const { refused: reason, detail } = found
+  report('token_refused', { ...whoAsks(context, visit), reason, ...(detail !== undefined && { detail }) })
   return { cookies, failedToken: true }
 }
 
 /** RFC 6750, 3: what is wrong with it. */
 export const INVALID_TOKEN = 'Bearer error="invalid_token"'
-export const INSUFFICIENT = 'Bearer error="insufficient_scope"'
+const INSUFFICIENT = 'Bearer error="insufficient_scope"'
+
+/** That it is not enough, and what would be, if it is the scopes that are missing. */
+export function insufficient({ missingScopes }: Pick<Admission, 'missingScopes'>): string {
+  return missingScopes ? `${INSUFFICIENT}, scope="${missingScopes.join(' ')}"` : INSUFFICIENT
+}

@@ -5,15 +5,17 @@ import type { GatewayContext } from '../context.ts'
 import { errorAnswer, pageAnswer } from '../http/page-answers.ts'
 import { isByScript, isNavigation, type Visit } from '../http/request.ts'
 import { languageOf } from '../language/language-of.ts'
-import type { Caller } from './admit.ts'
-import { INSUFFICIENT } from './bearer.ts'
+import type { Admission } from './admit.ts'
+import { insufficient } from './bearer.ts'
 
-export function refusedAnswer(context: GatewayContext, visit: Visit, { loaded, bearer, cookies }: Caller): Response {
-  if (bearer) return errorAnswer(context, visit, 'refused', { headers: { 'www-authenticate': INSUFFICIENT } })
+export function refusedAnswer(context: GatewayContext, visit: Visit, admission: Admission): Response {
+  const { loaded, bearer, cookies, refusedBy } = admission
+  if (bearer)
+    return errorAnswer(context, visit, 'refused', { headers: { 'www-authenticate': insufficient(admission) } })
   if (!loaded || isByScript(visit)) return errorAnswer(context, visit, 'refused', { cookies })
   const { BASE_URL } = context.settings
   const wanted = isNavigation(visit) ? ownPath(visit.path + visit.search, BASE_URL) : undefined
   const { requestId } = visit.observed
-  const html = refusedPage(languageOf(context, visit), loaded.session, { wanted, requestId })
+  const html = refusedPage(languageOf(context, visit), loaded.session, { wanted, requestId, rule: refusedBy })
   return pageAnswer(context, html, { status: 403, cookies })
 }

@@ -12,7 +12,11 @@ export function createRequire(context: GatewayContext, visit: Visit, admission: 
     const role = identified(admission)?.who.role
     if (role !== undefined && (!roles || roles.includes(role))) return undefined
     const outcome = role === undefined ? 'visitor' : 'refused'
-    const answer = turnedAway(context, visit, note(context, visit, { ...admission, outcome }))
+    const answer = turnedAway(
+      context,
+      visit,
+      note(context, visit, { ...admission, outcome, ...(roles && { refusedBy: { path: visit.path, roles } }) }),
+    )
     answer?.headers.set(REQUEST_ID, visit.observed.requestId)
     return answer
   }

@@ -52,6 +52,7 @@ async function makeView(context: GatewayContext, range: Range): Promise<Overview
     advice: adviceFor(
       settings,
       providers.all.map(({ plan }) => plan),
+      context.roles,
     ).map(({ code }) => code),
     failures: findings.latest().filter(({ level }) => level === 'failure'),
   }

@@ -4,7 +4,7 @@
 import { readTarget } from '../../access/target.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
 import { type Admission, admit, identified } from '../admission/admit.ts'
-import { INSUFFICIENT } from '../admission/bearer.ts'
+import { insufficient } from '../admission/bearer.ts'
 import { turnedAway } from '../admission/turned-away.ts'
 import { challengeFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
@@ -85,7 +85,7 @@ export function createCheck(context: GatewayContext): Check {
 
 function challengeOf(visit: Visit, admission: Admission): string | undefined {
   if (admission.outcome === 'visitor') return challengeFor(visit, admission)
-  return admission.outcome === 'refused' && admission.bearer ? INSUFFICIENT : undefined
+  return admission.outcome === 'refused' && admission.bearer ? insufficient(admission) : undefined
 }
 
 /** The request that the proxy asks about; without one, the check is about the session alone. A sentence if unusable. */

@@ -132,9 +132,10 @@ function answerError(
   error: Error,
 ): void {
   const { method, path } = visit
+  const { upstream } = visit.observed
   const reason = codeOf(error)
   const isBusy = error instanceof TurnedAway
-  const facts = { ...whoAsks(context, visit, identified(admission)), reason, method, path }
+  const facts = { ...whoAsks(context, visit, identified(admission)), reason, method, path, upstream }
   context.report(isBusy ? 'upstream_busy' : 'upstream_failed', facts)
   visit.observed.outcome = 'error'
   // Nothing can be added to an answer that broke off.

@@ -55,9 +55,9 @@ export function openTunnel(context: GatewayContext, wanted: Wanted): void {
   upstream.capacity.enterAsStream(occupant)
 }
 
-function tunnelFacts(context: GatewayContext, { visit, admission }: Wanted) {
+function tunnelFacts(context: GatewayContext, { upstream, visit, admission }: Wanted) {
   const { method, path } = visit
-  return { ...whoAsks(context, visit, identified(admission)), method, path }
+  return { ...whoAsks(context, visit, identified(admission)), method, path, upstream: upstream.destination.origin }
 }
 
 function connect(context: GatewayContext, wanted: Wanted): void {

@@ -6,7 +6,7 @@ import { factsOf } from '../../errors.ts'
 import { CLIENT_LEFT } from '../../observe/observation.ts'
 import { isOwnPath, OWN_PATHS } from '../../own-paths.ts'
 import { admit } from '../admission/admit.ts'
-import { INSUFFICIENT } from '../admission/bearer.ts'
+import { insufficient } from '../admission/bearer.ts'
 import { challengeFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
 import { isCheck } from '../forward-auth/check.ts'
@@ -86,7 +86,7 @@ async function upgrade(context: GatewayContext, request: IncomingMessage, visit:
   if (outcome === 'visitor')
     return refuse(socket, 401, { ...ours, lines: [`www-authenticate: ${challengeFor(visit, admission)}`] })
   if (outcome === 'refused')
-    return refuse(socket, 403, { ...ours, lines: bearer ? [`www-authenticate: ${INSUFFICIENT}`] : [] })
+    return refuse(socket, 403, { ...ours, lines: bearer ? [`www-authenticate: ${insufficient(admission)}`] : [] })
   if (outcome === 'limited') return refuse(socket, 429, ours)
   const headers = await context.requestHeaders(upstream, request, visit, admission)
   if (!socket.destroyed) openTunnel(context, { upstream, visit, admission, socket, head, headers })

@@ -3,6 +3,8 @@ import { hash } from 'node:crypto'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { z } from 'zod'
 import { MenshenError } from '../../errors.ts'
+import { quoted } from '../../phrases.ts'
+import { InvalidToken, TOLERANCE_SECONDS } from '../../provider/oidc/id-token.ts'
 import type { Provider } from '../../provider/provider.ts'
 import { scopeOf } from '../../provider/providers.ts'
 import type { Ended } from '../../session/session-listing.ts'
@@ -12,9 +14,8 @@ import type { Visit } from '../http/request.ts'
 import { whoAsks } from '../http/who-asks.ts'
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
+/** By `iat`: some providers send no `exp`. What was carried out is remembered for longer than that. */
 const OLDEST_SECONDS = 300
-/** What the clocks of two machines may differ by. */
-const CLOCK_TOLERANCE_SECONDS = 30
 
 /** Absent or general as older providers send it; never that of another kind of token. */
 const TYPE = /^(application\/)?(logout\+)?jwt$/i
@@ -29,12 +30,12 @@ const logoutToken = z.object({
       sid: z.string().min(1).optional(),
       jti: z.string().min(1),
       iat: z.number(),
-      exp: z.number(),
+      exp: z.number().optional(),
       events: z.object({ [EVENT]: z.record(z.string(), z.unknown()) }),
       // An ID token must not pass for a logout token.
       nonce: z.undefined().optional(),
     })
-    .refine(({ sub, sid }) => sub !== undefined || sid !== undefined),
+    .refine(({ sub, sid }) => sub !== undefined || sid !== undefined, { path: ['sub'] }),
 })
 
 type LogoutClaims = z.infer<typeof logoutToken>['claims']
@@ -46,11 +47,12 @@ export async function backchannelLogout(
 ): Promise<Response> {
   if (!context.providers.all.some(({ canVerify }) => canVerify)) return errorAnswer(context, visit, 'not_found')
   const logout = await readLogout(context, visit, form.get('logout_token') ?? '')
-  if (!logout || (await isRepeated(context, logout.claims.jti))) return refusal(context, visit)
+  if (!logout) return refusal(context, visit)
   const { provider, claims } = logout
+  if (await isRepeated(context, claims.jti)) return repeated(context, visit)
   const ended = await endSessions(context, provider, claims)
   // Only now: a provider whose token we could not carry out may send it again.
-  if (!(await remember(context, claims.jti))) return refusal(context, visit)
+  if (!(await remember(context, claims.jti))) return repeated(context, visit)
   const facts = {
     by: 'provider',
     provider: provider.plan.id,
@@ -89,6 +91,19 @@ async function refusal(context: GatewayContext, visit: Visit): Promise<Response>
   return jsonAnswer(context, { error: 'invalid_request' }, { status: 400 })
 }
 
+function repeated(context: GatewayContext, visit: Visit): Promise<Response> {
+  reportRefused(context, visit, new InvalidToken('logout token', 'jti', quoted('it was used before')))
+  return refusal(context, visit)
+}
+
+/** With the claim that is wrong. */
+function reportRefused(context: Pick<GatewayContext, 'report' | 'settings'>, visit: Visit, error: unknown): void {
+  const { code = 'unreadable' } = error as { code?: string }
+  const claim = error instanceof InvalidToken ? { claim: error.claim } : {}
+  const detail = error instanceof MenshenError ? { detail: error.message } : {}
+  context.report('logout_token_refused', { ...whoAsks(context, visit), reason: code, ...claim, ...detail })
+}
+
 interface Logout {
   readonly provider: Provider
   readonly claims: LogoutClaims
@@ -103,17 +118,28 @@ async function readLogout(
   try {
     const { iss = '' } = decodeJwt(token)
     const provider = await signerOf(context.providers, iss)
-    const signed = await provider.verify(token, ['iat', 'exp', 'jti'])
-    const { claims } = logoutToken.parse({ header: decodeProtectedHeader(token), claims: signed })
+    const signed = await provider.verify(token, ['iat', 'jti'], 'logout token')
+    const read = logoutToken.safeParse({ header: decodeProtectedHeader(token), claims: signed })
+    if (!read.success) throw new InvalidToken('logout token', wrongIn(read.error))
+    const { claims } = read.data
     const age = context.now() / 1000 - claims.iat
-    if (age > OLDEST_SECONDS || age < -CLOCK_TOLERANCE_SECONDS)
-      throw new MenshenError('provider_answer', 'it is not of this moment')
+    if (age > OLDEST_SECONDS) throw new InvalidToken('logout token', 'iat', quoted(`it is ${Math.round(age)} s old`))
+    if (age < -TOLERANCE_SECONDS)
+      throw new InvalidToken(
+        'logout token',
+        'iat',
+        quoted(`it is ${Math.round(-age)} s ahead of the clock of this machine`),
+      )
     return { provider, claims }
   } catch (error) {
-    const { code = 'unreadable' } = error as { code?: string }
-    context.report('logout_token_refused', { ...whoAsks(context, visit), reason: code })
+    reportRefused(context, visit, error)
     return undefined
   }
+}
+
+/** The header or claim where the first thing is wrong. */
+function wrongIn({ issues }: z.ZodError): string {
+  return String(issues[0]?.path[1] ?? 'form')
 }
 
 async function signerOf({ all }: GatewayContext['providers'], issuer: string): Promise<Provider> {
@@ -121,7 +147,7 @@ async function signerOf({ all }: GatewayContext['providers'], issuer: string): P
     // One whose metadata cannot be had does not stand in the way of the others.
     if (provider.canVerify && (await provider.isNamed(issuer).catch(() => false))) return provider
   }
-  throw new MenshenError('provider_answer', 'it is of an issuer that is none of our providers')
+  throw new InvalidToken('logout token', 'iss', quoted('it is of an issuer that is none of our providers'))
 }
 
 async function isRepeated({ store }: Pick<GatewayContext, 'store'>, id: string): Promise<boolean> {

@@ -3,6 +3,7 @@
 
 import { factsOf, isLoginError, MenshenError } from '../../errors.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
+import { FORM_POST_SENTENCE, type Refusal, sentenceOf } from '../../provider/demands.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
 import type { Provider, SignInCalls } from '../../provider/provider.ts'
 import { scopeOf } from '../../provider/providers.ts'
@@ -29,11 +30,36 @@ export async function finishSignIn(context: GatewayContext, visit: Visit): Promi
     context.providers.all.map(({ plan }) => plan),
     new URLSearchParams(visit.search),
   )
-  const outcome = 'error' in answer ? fail(context, visit, answer.error) : await signInOnce(context, visit, answer)
+  const outcome =
+    'error' in answer
+      ? fail(context, visit, answer.error, await causeOfError(context, answer))
+      : await signInOnce(context, visit, answer)
   if (typeof outcome !== 'string') return outcome
-  if ('error' in answer) await failTrial(context, visit, answer.error)
+  if ('error' in answer) await failTrial(context, visit, answer)
   context.failedRequests.remember(visit, outcome)
   return redirectAnswer(context, visit.method, `${OWN_PATHS.login}?${new URLSearchParams({ error: outcome })}`)
+}
+
+/** A form at /callback is refused like every method but GET. It is how a provider answers by `response_mode=form_post`. */
+export async function tellOfFormPost(context: GatewayContext, visit: Visit): Promise<void> {
+  const isForm = /^application\/x-www-form-urlencoded\b/i.test(visit.headers['content-type'] ?? '')
+  if (visit.method !== 'POST' || !isForm || !(await context.rateLimit.admits('sign-in', visit))) return
+  fail(context, visit, 'callback_error', { detail: FORM_POST_SENTENCE })
+}
+
+/** Of one of several providers nobody can tell which it was. */
+async function causeOfError(
+  { providers }: Pick<GatewayContext, 'providers'>,
+  { error, description }: Refusal,
+): Promise<{ detail?: string }> {
+  if (providers.all.length > 1 || !isProtocolError(error)) return {}
+  const cause = await providers.main.explain({ error, description })
+  return cause ? { detail: sentenceOf(cause) } : {}
+}
+
+/** Not what a user has decided, or what we found out ourselves. */
+function isProtocolError(error: string): boolean {
+  return ['invalid_request', 'unauthorized_client', 'unsupported_response_type', 'server_error'].includes(error)
 }
 
 /** What the provider calls an error is somebody else's text: only a code of the usual form is written down. */
@@ -65,13 +91,14 @@ interface AuthorizationAnswer {
 function readAuthorizationAnswer(
   plans: readonly ProviderPlan[],
   query: URLSearchParams,
-): AuthorizationAnswer | { error: string } {
+): AuthorizationAnswer | Refusal {
   const codeNames = new Set(plans.flatMap(plan => plan.codeNames))
   const [error, ...moreErrors] = query.getAll('error').filter(Boolean)
   const [code, ...moreCodes] = [...codeNames].flatMap(name => query.getAll(name)).filter(Boolean)
   const [state, ...moreStates] = query.getAll('state').filter(Boolean)
   if (moreErrors.length > 0) return { error: 'callback_error' }
-  if (error) return { error: error.slice(0, LONGEST_ERROR) }
+  const description = query.get('error_description')?.slice(0, LONGEST_ERROR)
+  if (error) return { error: error.slice(0, LONGEST_ERROR), description }
   if (moreCodes.length > 0) return { error: 'callback_error' }
   if (!code) return { error: 'missing_code' }
   if (moreStates.length > 0 || !state || !looksLikeState(state, plans)) return { error: 'invalid_state' }

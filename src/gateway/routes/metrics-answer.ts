@@ -1,5 +1,6 @@
 // GET /_menshen/metrics: for Prometheus on an address that METRICS_FROM names, and never through a proxy.
 import { CONTENT_TYPE } from '../../observe/metrics/exposition.ts'
+import { requestFacts } from '../../observe/observed-request.ts'
 import type { GatewayContext } from '../context.ts'
 import { errorAnswer, textAnswer } from '../http/page-answers.ts'
 import type { Visit } from '../http/request.ts'
@@ -8,11 +9,20 @@ import { isTrusted } from '../http/trusted-proxies.ts'
 /** What proxies add: whoever is behind one is somebody else than the connection shows. */
 const FORWARDED = /^(x-forwarded-.*|x-original-.*|forwarded|x-real-ip|via)$/
 
+const REMEDIES = {
+  address: 'add the address to METRICS_FROM',
+  proxy: 'ask directly, from an address that is not in TRUSTED_PROXIES and without headers of a proxy',
+}
+
 export async function sendMetrics(context: GatewayContext, visit: Visit): Promise<Response> {
   const { METRICS_FROM: from } = context.settings
   if (from === 'none' || !context.metrics) return errorAnswer(context, visit, 'not_found')
-  if (!isTrusted(from, visit.address) || cameThroughProxy(context, visit)) {
+  const reason = !isTrusted(from, visit.address) ? 'address' : cameThroughProxy(context, visit) ? 'proxy' : undefined
+  if (reason) {
     visit.observed.outcome = 'refused'
+    // The address of the connection: that is what counts here, whatever a proxy says of it.
+    const facts = { ...requestFacts(visit.observed), address: visit.address }
+    context.report('metrics_refused', { ...facts, reason, remedy: REMEDIES[reason] })
     return textAnswer(context, '', { status: 403 })
   }
   return textAnswer(context, await context.metrics(), { headers: { 'content-type': CONTENT_TYPE } })

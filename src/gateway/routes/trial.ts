@@ -1,7 +1,13 @@
 // A trial sign-in of the doctor: the same way to the provider and back, at the end of which nobody is signed in and the
 // doctor is told what came.
 import { factsOf, MenshenError } from '../../errors.ts'
+import { whatFailed } from '../../observe/doctor/finding.ts'
 import { explainMapping, failedMapping, type Mapping } from '../../observe/doctor/mapping.ts'
+import { refreshNote, remedyForError, remedyForFailure } from '../../observe/doctor/sign-in-remedy.ts'
+import { OWN_PATHS } from '../../own-paths.ts'
+import { phrase } from '../../phrases.ts'
+import type { Refusal } from '../../provider/demands.ts'
+import type { ProviderPlan } from '../../provider/plan.ts'
 import type { Provider, SignInCalls } from '../../provider/provider.ts'
 import { ATTEMPT_SECONDS, type Attempt } from '../../session/attempts.ts'
 import type { GatewayContext } from '../context.ts'
@@ -30,7 +36,7 @@ export async function startTrial(context: GatewayContext, visit: Visit): Promise
     const location = await provider.authorizationUrl(sent)
     return redirectAnswer(context, visit.method, location, [setCookie(cookies.attempt, browser, ATTEMPT_SECONDS)])
   } catch (error) {
-    return endTrial(context, visit, ticket, failedMapping(provider.plan.id, problemOf(error)))
+    return endTrial(context, visit, ticket, failureOf(context, provider.plan, error))
   }
 }
 
@@ -53,22 +59,26 @@ export async function finishTrial(
 }
 
 /** The provider came back with an error: if that was the end of a trial, the doctor wants to know. */
-export async function failTrial(context: GatewayContext, visit: Visit, error: string): Promise<void> {
+export async function failTrial(context: GatewayContext, visit: Visit, refusal: Refusal): Promise<void> {
+  const { error } = refusal
   const browser = readCookie(visit.headers.cookie, context.cookies.attempt)
   const state = new URLSearchParams(visit.search).get('state')
   if (!browser || !state) return
   try {
     const begun = await context.attempts.find(browser, state)
     if (!begun?.trial || !(await context.attempts.take(browser, state))) return
-    const problem = `the provider came back with the error ${error.replace(/[^\w.-]/g, '?').slice(0, 60)}`
-    await context.trials.finish(begun.trial.ticket, failedMapping(begun.provider ?? '', problem))
+    const problem = phrase('came_back_with_error', { error: error.replace(/[^\w.-]/g, '?').slice(0, 60) })
+    const cause = await context.providers.get(begun.provider)?.explain(refusal)
+    const seen = cause ? phrase('with_cause', { seen: problem, cause: cause.what }) : problem
+    const remedy = remedyForError(error, cause)
+    await context.trials.finish(begun.trial.ticket, failedMapping(begun.provider ?? '', seen, remedy))
   } catch (failure) {
     context.report('sign_in_failed', { ...factsOf(failure), ...whoAsks(context, visit), reason: 'callback_error' })
   }
 }
 
 async function tryMapping(
-  { roles }: Pick<GatewayContext, 'roles'>,
+  context: Pick<GatewayContext, 'roles' | 'settings'>,
   provider: AskedProvider,
   { code, state }: Returned,
   { verifier, nonce, startedAt }: Attempt,
@@ -76,15 +86,21 @@ async function tryMapping(
 ): Promise<Mapping> {
   try {
     const tokens = await provider.redeem({ code, state, verifier, nonce, startedAt })
-    return explainMapping(await provider.said(tokens, code), provider.plan, roles, show)
+    const mapping = explainMapping(await provider.said(tokens, code), provider.plan, context.roles, show)
+    const isShort = provider.plan.refreshes && tokens.refreshToken === undefined
+    return isShort ? { ...mapping, notes: [refreshNote(provider.plan, tokens.expiresIn)] } : mapping
   } catch (error) {
-    return failedMapping(provider.plan.id, problemOf(error))
+    return failureOf(context, provider.plan, error)
   }
 }
 
-function problemOf(error: unknown): string {
-  if (error instanceof MenshenError) return error.message
-  throw error
+function failureOf({ settings }: Pick<GatewayContext, 'settings'>, plan: ProviderPlan, error: unknown): Mapping {
+  if (!(error instanceof MenshenError)) throw error
+  return failedMapping(
+    plan.id,
+    whatFailed(error),
+    remedyForFailure(error, plan, settings.BASE_URL + OWN_PATHS.callback),
+  )
 }
 
 async function endTrial(context: GatewayContext, visit: Visit, ticket: string, mapping: Mapping): Promise<Response> {

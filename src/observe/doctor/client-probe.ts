@@ -30,7 +30,8 @@ export async function probeClient(
   return failure(what, phrase('made_up_code_accepted'), phrase('do_not_use_provider'))
 }
 
-function judge(what: string, plan: ProviderPlan, redirectUri: string, { status, said = '' }: RefusalError): Finding {
+function judge(what: string, plan: ProviderPlan, redirectUri: string, error: RefusalError): Finding {
+  const { status, said = '' } = error
   const isCompany = plan.kind === 'company_token'
   const answer = `${status}${said && ` ${said}`}`
   const codeRefused = [...CODE_REFUSED, ...plan.refreshEnds, ...(isCompany ? COMPANY_CODE_REFUSED : [])]
@@ -42,6 +43,7 @@ function judge(what: string, plan: ProviderPlan, redirectUri: string, { status, 
       phrase('redirect_not_registered', { answer }),
       phrase('register_redirect', { url: redirectUri }),
     )
+  if (error.remedy) return failure(what, whatFailed(error), error.remedy)
   if (clientRefused.includes(said) || status === 401)
     return failure(what, phrase('client_refused', { answer }), phrase('check_client_credentials'))
   if (NO_SUCH_PLACE.includes(status))

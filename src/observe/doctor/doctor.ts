@@ -36,7 +36,7 @@ export async function examine(examined: Examined): Promise<Finding[]> {
   const { settings, config, plans, now, misspelt = [], store } = examined
   const timeoutMs = callTimeout(settings)
   const probes: Probe[] = [
-    { name: 'settings', run: async () => settingsFindings(settings, plans, misspelt) },
+    { name: 'settings', run: async () => settingsFindings(settings, plans, misspelt, config.roles) },
     { name: 'cookies', run: async () => [cookieFinding(settings)] },
     ...certificateProbes({ settings, now }),
     ...providerProbes(examined, timeoutMs),
@@ -52,9 +52,15 @@ function callTimeout({ PROVIDER_TIMEOUT_MS }: Settings): number {
   return Math.min(PROVIDER_TIMEOUT_MS, LONGEST_CALL_MS)
 }
 
-export function wayInOptions({ settings, plans, now }: Pick<Examined, 'settings' | 'plans' | 'now'>): WayInOptions {
+export function wayInOptions({
+  settings,
+  config,
+  plans,
+  now,
+}: Pick<Examined, 'settings' | 'config' | 'plans' | 'now'>): WayInOptions {
   const { doctor } = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plans[0].clientSecret })
-  return { settings, key: doctor, timeoutMs: callTimeout(settings), now }
+  const isGateway = settings.UPSTREAM !== undefined || Object.keys(config.upstreams ?? {}).length > 0
+  return { settings, key: doctor, isGateway, timeoutMs: callTimeout(settings), now }
 }
 
 function providerProbes({ settings, plans, now, isDevelopment }: Examined, timeoutMs: number): Probe[] {

@@ -3,13 +3,20 @@
 import { z } from 'zod'
 import { roleOf } from '../../access/roles.ts'
 import { MenshenError } from '../../errors.ts'
+import { isPhraseCode, type Phrase } from '../../phrases.ts'
 import { ONLY_PROVIDER } from '../../provider/make-plan.ts'
 import type { ProviderPlan, UserInfoSource } from '../../provider/plan.ts'
 import { type Said, userFacts } from '../../provider/user-facts.ts'
 import type { RoleConfig } from '../../settings/config/config-file.ts'
 import type { Field } from '../../settings/config/provider-config.ts'
 import { atPlace, findText, namesFrom, printable, shapeOf } from '../../settings/json-place.ts'
+import { whatFailed } from './finding.ts'
+import { UNUSABLE_USER } from './sign-in-remedy.ts'
 
+const phraseSchema: z.ZodType<Phrase> = z.object({
+  code: z.string().refine(isPhraseCode),
+  values: z.record(z.string(), z.union([z.string(), z.number(), z.lazy(() => phraseSchema)])),
+}) as z.ZodType<Phrase>
 const cameSchema = z.object({ source: z.string(), name: z.string(), type: z.string(), value: z.string().optional() })
 const filledSchema = z.object({
   field: z.string(),
@@ -24,8 +31,11 @@ export const mappingSchema = z.object({
   fields: z.array(filledSchema),
   role: z.string().optional(),
   groups: z.array(z.string()).optional(),
-  /** Why nobody would be signed in. */
-  problem: z.string().optional(),
+  /** Why nobody would be signed in, and what to do about it. */
+  problem: phraseSchema.optional(),
+  remedy: phraseSchema.optional(),
+  /** What works, but not as well as it could. */
+  notes: z.array(z.object({ seen: phraseSchema, remedy: phraseSchema })).optional(),
 })
 export type Mapping = z.infer<typeof mappingSchema>
 
@@ -50,8 +60,8 @@ export function explainMapping(said: Said, plan: Plan, roles: readonly RoleConfi
 }
 
 /** A sign-in that came to nothing before there was anything to explain. */
-export function failedMapping(provider: string, problem: string): Mapping {
-  return { provider, came: [], fields: [], problem }
+export function failedMapping(provider: string, problem: Phrase, remedy: Phrase): Mapping {
+  return { provider, came: [], fields: [], problem, remedy }
 }
 
 interface NamedValue {
@@ -96,7 +106,11 @@ function filledGroups(
   return source ? { source, place: filling.join(', '), ...shown(namesFrom(answers, places), show) } : {}
 }
 
-function outcome(said: Said, plan: Plan, roles: readonly RoleConfig[]): Pick<Mapping, 'role' | 'groups' | 'problem'> {
+function outcome(
+  said: Said,
+  plan: Plan,
+  roles: readonly RoleConfig[],
+): Pick<Mapping, 'role' | 'groups' | 'problem' | 'remedy'> {
   try {
     const { userInfo, groups, claims } = userFacts(said, plan)
     const provider = plan.id === ONLY_PROVIDER ? undefined : plan.id
@@ -104,7 +118,7 @@ function outcome(said: Said, plan: Plan, roles: readonly RoleConfig[]): Pick<Map
     return { role, groups: groups.slice(0, MOST_SHOWN).map(group => printable(group, LONGEST_VALUE)) }
   } catch (error) {
     if (!(error instanceof MenshenError)) throw error
-    return { problem: error.message }
+    return { problem: whatFailed(error), remedy: UNUSABLE_USER }
   }
 }
 

@@ -7,7 +7,9 @@ import { OWN_PATHS } from '../../own-paths.ts'
 import { phrase } from '../../phrases.ts'
 import { type BoundedFetch, createBoundedFetch, readAnswer } from '../../provider/calls/bounded-fetch.ts'
 import type { WholeAnswer } from '../../provider/calls/whole-answer.ts'
-import { createMetadata, type Metadata } from '../../provider/oidc/metadata.ts'
+import { demandsOf } from '../../provider/demands.ts'
+import { TOLERANCE_SECONDS } from '../../provider/oidc/id-token.ts'
+import { createMetadata, discoveryUrlOf, type Metadata, needsDiscovery } from '../../provider/oidc/metadata.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
 import { createProvider, type Provider, type ProviderOptions } from '../../provider/provider.ts'
 import { newTicket } from '../../session/ticket.ts'
@@ -17,7 +19,8 @@ import { type Finding, failure, good, type Probe, warning, whatFailed } from './
 import { probeOrigin } from './reach.ts'
 
 const CLOCK_WARNING_MS = 30_000
-const CLOCK_FAILURE_MS = 300_000
+/** With id_tokens, what is further apart than this is refused at every sign-in. */
+const CLOCK_FAILURE_MS = { oidc: TOLERANCE_SECONDS * 1000, oauth2: 300_000, company_token: 300_000 }
 
 type Options = Pick<ProviderOptions, 'settings' | 'now'>
 
@@ -47,7 +50,7 @@ async function probeProvider(name: string, plan: ProviderPlan, { settings, now }
   const provider = createProvider(plan, { settings, now, report })
   const visiting = { name, plan, provider, fetch, redirectUri: settings.BASE_URL + OWN_PATHS.callback, now }
   try {
-    const planned = originsOf([plan.issuer, ...Object.values(plan.endpoints)])
+    const planned = originsOf([plan.discoveryUrl ?? plan.issuer, ...Object.values(plan.endpoints)])
     const reaching = Promise.all(planned.map(origin => probeOrigin(name, origin, { timeoutMs, now })))
     const metadata = await createMetadata(plan, { fetch, now, report }).get().catch(asError)
     if (metadata instanceof Error) return [...(await reaching).flat(), noDiscovery(name, plan, metadata)]
@@ -75,17 +78,26 @@ function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error('unknown')
 }
 
-function noDiscovery(name: string, { issuer = '' }: ProviderPlan, error: Error): Finding {
+function noDiscovery(name: string, plan: ProviderPlan, error: Error): Finding {
   const isAway = error instanceof MenshenError && error.code === 'provider_unreachable'
-  const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
-  const remedy = isAway ? phrase('check_provider_running') : phrase('auth_url_is_issuer', { url })
+  const remedy = isAway ? phrase('check_provider_running') : phrase('auth_url_is_issuer', { url: discoveryUrlOf(plan) })
   return failure(`${name} discovery`, whatFailed(error), remedy)
 }
 
-async function discovered({ name, plan }: Visiting, { issuer = '' }: Metadata): Promise<Finding[]> {
-  return plan.kind === 'oidc'
-    ? [good(`${name} discovery`, phrase('calls_itself', { issuer: printable(issuer, 200) }))]
-    : []
+async function discovered({ name, plan }: Visiting, metadata: Metadata): Promise<Finding[]> {
+  if (plan.kind !== 'oidc') return []
+  if (!needsDiscovery(plan)) return [good(`${name} discovery`, phrase('discovery_not_needed'))]
+  const calls = good(`${name} discovery`, phrase('calls_itself', { issuer: printable(metadata.issuer ?? '', 200) }))
+  return [calls, ...demandFindings(`${name} demands`, plan, metadata)]
+}
+
+/** What the metadata says that it wants. */
+function demandFindings(what: string, plan: ProviderPlan, metadata: Metadata): Finding[] {
+  const demands = demandsOf(plan, metadata)
+  if (demands.length === 0) return [good(what, phrase('no_unmet_demands'))]
+  return demands.map(({ what: seen, remedy, isCertain }) =>
+    isCertain ? failure(what, seen, remedy) : warning(what, seen, remedy),
+  )
 }
 
 const keySet = z.object({
@@ -121,13 +133,15 @@ async function askForCode({ name, plan, provider, redirectUri }: Visiting): Prom
 }
 
 /** The page where users sign in, as the first answer to a browser: it also tells the provider's time. */
-async function askAuthorization({ name, plan, provider, fetch, redirectUri, now }: Visiting): Promise<Finding[]> {
+async function askAuthorization(visiting: Visiting): Promise<Finding[]> {
+  const { name, plan, provider, fetch, redirectUri, now } = visiting
   const what = `${name} redirect address`
   try {
     const state = `${newTicket()}_idp`
     const sent = { state, ...(plan.kind === 'oidc' && { nonce: newTicket() }), ...(plan.pkce && challenge()) }
     const response = await fetch(await provider.authorizationUrl(sent), { headers: { accept: 'text/html' } })
-    return [judgeRedirect(what, redirectUri, response), ...judgeClock(`${name} clock`, response, now())]
+    const finding = await judgeRedirect(what, visiting, response)
+    return [finding, ...judgeClock(`${name} clock`, response, now(), CLOCK_FAILURE_MS[plan.kind])]
   } catch (error) {
     const seen = phrase('sign_in_page_unseen', { reason: whatFailed(error) })
     return [warning(what, seen, phrase('browser_goes_there', { url: redirectUri }))]
@@ -140,12 +154,19 @@ function challenge() {
 
 const CLIENT_ERRORS = ['unauthorized_client', 'invalid_client', 'access_denied']
 
-function judgeRedirect(what: string, redirectUri: string, { status, headers }: WholeAnswer): Finding {
+async function judgeRedirect(
+  what: string,
+  { provider, redirectUri }: Visiting,
+  { status, headers }: WholeAnswer,
+): Promise<Finding> {
   const location = headers.get('location') ?? ''
   const isBack = location.startsWith(redirectUri) && URL.canParse(location)
-  const error = isBack ? new URL(location).searchParams.get('error') : null
+  const params = isBack ? new URL(location).searchParams : undefined
+  const error = params?.get('error') ?? null
   if (error !== null) {
+    const cause = await provider.explain({ error, description: params?.get('error_description') ?? undefined })
     const seen = phrase('accepted_but_error', { url: redirectUri, error: printable(error) })
+    if (cause) return failure(what, phrase('with_cause', { seen, cause: cause.what }), cause.remedy)
     if (CLIENT_ERRORS.includes(error)) return failure(what, seen, phrase('check_client_id_allowed'))
     if (/_required$/.test(error)) return good(what, phrase('redirect_accepted', { url: redirectUri }))
     return warning(what, seen, phrase('check_scope_and_registration'))
@@ -160,12 +181,13 @@ function judgeRedirect(what: string, redirectUri: string, { status, headers }: W
   return good(what, phrase('redirect_accepted_so_far', { url: redirectUri }))
 }
 
-function judgeClock(what: string, { headers }: WholeAnswer, now: number): Finding[] {
+function judgeClock(what: string, { headers }: WholeAnswer, now: number, failureMs: number): Finding[] {
   const theirs = Date.parse(headers.get('date') ?? '')
   if (Number.isNaN(theirs)) return []
   const apart = Math.abs(theirs - now)
-  const seen = phrase('clock_apart', { seconds: Math.round(apart / 1000) })
+  const seconds = Math.round(apart / 1000)
+  const seen = now > theirs ? phrase('clock_ahead', { seconds }) : phrase('clock_behind', { seconds })
   const remedy = phrase('set_clocks')
-  if (apart > CLOCK_FAILURE_MS) return [failure(what, seen, remedy)]
+  if (apart > failureMs) return [failure(what, seen, remedy)]
   return [apart > CLOCK_WARNING_MS ? warning(what, seen, remedy) : good(what, seen)]
 }

@@ -3,6 +3,7 @@ import { phrase, quoted } from '../../phrases.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
 import { secretProblem } from '../../session/keys/derived-keys.ts'
 import { adviceFor } from '../../settings/advice.ts'
+import type { Config } from '../../settings/config/config-file.ts'
 import { isLoopback } from '../../settings/deployment.ts'
 import { printable } from '../../settings/json-place.ts'
 import type { Misspelt } from '../../settings/misspelt.ts'
@@ -16,12 +17,15 @@ export function settingsFindings(
   settings: Settings,
   plans: readonly [ProviderPlan, ...ProviderPlan[]],
   misspelt: readonly Misspelt[],
+  roles: Config['roles'],
 ): Finding[] {
   const secret = secretProblem(settings, plans[0])
   const found = [
     ...(secret ? [failure('settings', quoted(secret), phrase('set_secret'))] : []),
     ...misspelt.map(misspeltFinding),
-    ...adviceFor(settings, plans).map(({ code, remedy }) => warning('settings', phrase(`advice_${code}`), remedy)),
+    ...adviceFor(settings, plans, roles).map(({ code, remedy }) =>
+      warning('settings', phrase(`advice_${code}`), remedy),
+    ),
   ]
   return found.length > 0 ? found : [good('settings', phrase('settings_good'))]
 }

@@ -1,13 +1,15 @@
 // Whether the store keeps, finds and forgets what it is given, and how fast. What it is given is the doctor's own, under its
 // own key and label, and removed again.
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Phrase, phrase, quoted } from '../../phrases.ts'
 import { isProduction } from '../../settings/deployment.ts'
 import { printable } from '../../settings/json-place.ts'
 import type { Settings } from '../../settings/read.ts'
 import { hidePassword } from '../../settings/secret.ts'
+import { folderProblem, isEmptyStore } from '../../stores/lmdb/lmdb-files.ts'
 import { openStore } from '../../stores/open-store.ts'
 import type { Store } from '../../stores/store.ts'
 import { type Finding, failure, good, type Probe, reasonOf, warning, whatFailed } from './finding.ts'
@@ -34,9 +36,9 @@ async function probeStore({ settings, now, store: open }: Options): Promise<Find
   const { STORE } = settings
   if (open) return [...memory(settings), ...(await tryOut(open, now))]
   const directory = STORE.startsWith('lmdb:') ? STORE.slice('lmdb:'.length) : undefined
-  // To open it would make it.
-  if (directory !== undefined && !existsSync(directory))
-    return [good('store', phrase('store_will_be_made', { store: STORE }))]
+  // To open it would make it, or make its files for another account than the one that serves.
+  if (directory !== undefined && (!existsSync(directory) || isForAnother(directory)))
+    return [await judgeMissing(directory)]
   const reasons: unknown[] = []
   try {
     const store = await openStore(STORE, now, (_code, facts) => reasons.push(facts?.reason))
@@ -51,6 +53,19 @@ async function probeStore({ settings, now, store: open }: Options): Promise<Find
     const seen = reasons.length > 0 ? phrase('store_failed', { problem, reason }) : problem
     return [failure('store', seen, remedyFor(STORE))]
   }
+}
+
+async function judgeMissing(directory: string): Promise<Finding> {
+  const store = `lmdb:${directory}`
+  const problem = await folderProblem(resolve(directory))
+  if (problem) return failure('store', phrase('store_cannot_be_made', { store, problem }), remedyFor(store))
+  return good('store', phrase('store_will_be_made', { store }))
+}
+
+/** An empty folder of another account, such as one that a service manager has made. */
+function isForAnother(directory: string): boolean {
+  const { uid } = statSync(directory)
+  return isEmptyStore(directory) && uid !== (process.getuid?.() ?? uid)
 }
 
 function remedyFor(address: string): Phrase {

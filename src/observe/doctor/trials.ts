@@ -17,6 +17,8 @@ export interface Trials {
   announce(trial: Trial): Promise<string>
   /** `undefined` if none was announced, or it has begun already. */
   begin(ticket: string): Promise<Trial | undefined>
+  /** Whether somebody has opened its address. */
+  isBegun(ticket: string): Promise<boolean>
   finish(ticket: string, mapping: Mapping): Promise<void>
   /** What came of it, once; `undefined` while nothing has. */
   result(ticket: string): Promise<Mapping | undefined>
@@ -48,6 +50,7 @@ export function createTrials({ store, now }: { readonly store: Store; readonly n
       return ticket
     },
     begin: ticket => take('trial', ticket, trialSchema),
+    isBegun: async ticket => (await store.read(keyOf('trial', ticket))) === undefined,
     finish: (ticket, mapping) => put('trial-result', ticket, mapping),
     result: ticket => take('trial-result', ticket, mappingSchema),
     async withdraw(ticket) {

@@ -7,6 +7,10 @@ import type { Settings } from '../../settings/read.ts'
 import { type Finding, failure, good, type Probe, reasonOf, warning } from './finding.ts'
 import { probeOrigin } from './reach.ts'
 
+const USER_AGENT = { 'user-agent': 'menshen doctor' }
+/** From here on an answer to HEAD is no answer. */
+const NO_HEAD = 400
+
 interface Options {
   readonly settings: Pick<Settings, 'UPSTREAM' | 'UPSTREAM_CA_FILE' | 'UPSTREAM_CONNECT_TIMEOUT_MS'>
   readonly config: Config
@@ -34,15 +38,18 @@ async function probeUpstream(name: string, prefix: string, url: string, options:
   if (reached.some(({ level }) => level === 'failure')) return reached
   const connect = { timeout: timeoutMs, ...(socketPath && { socketPath }), ...(ca && { ca }) }
   const dispatcher = new Agent({ connect })
+  const target = new URL(prefix, socketPath ? 'http://localhost' : url)
+  // Only the head of an answer: any will do. The rest ends with the connection.
+  const ask = async (method: 'HEAD' | 'GET') => {
+    const signal = AbortSignal.timeout(timeoutMs)
+    const { statusCode, body } = await request(target, { method, headers: USER_AGENT, dispatcher, signal })
+    body.on('error', () => {})
+    return statusCode
+  }
   try {
-    // Only the head of an answer: any will do.
-    const { statusCode } = await request(new URL(prefix, socketPath ? 'http://localhost' : url), {
-      method: 'HEAD',
-      headers: { 'user-agent': 'menshen doctor' },
-      dispatcher,
-      signal: AbortSignal.timeout(timeoutMs),
-    })
-    return [...reached, judge(name, statusCode)]
+    const status = await ask('HEAD').catch(() => NO_HEAD)
+    // Many applications know GET alone, and answer anything else with an error, or not at all.
+    return [...reached, judge(name, status < NO_HEAD ? status : await ask('GET'))]
   } catch (error) {
     const seen = phrase('upstream_no_answer', { code: reasonOf(error) })
     return [...reached, failure(name, seen, phrase('check_application_running'))]

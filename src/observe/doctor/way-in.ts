@@ -33,6 +33,8 @@ export type Arrival = z.infer<typeof arrival>
 export interface WayInOptions {
   readonly settings: Pick<Settings, 'BASE_URL' | 'PORT' | 'TLS_CERT_FILE' | 'TRUSTED_PROXIES'>
   readonly key: KeyList
+  /** Whether requests of an application pass through Menshen, and so its WebSockets. */
+  readonly isGateway: boolean
   readonly timeoutMs: number
   readonly now: () => number
 }
@@ -46,7 +48,7 @@ async function probeWayIn(options: WayInOptions): Promise<Finding[]> {
   if (!('proof' in plain)) return [noArrival(options.settings.BASE_URL, plain)]
   const socket = await ask(options, SOCKET_HEADERS)
   const findings = [judgeHost(plain, options), judgeProto(plain, options), judgeClient(plain, options)]
-  return [...findings, judgeUpgrade(socket)]
+  return [...findings, judgeUpgrade(socket, options)]
 }
 
 /** Whether the Menshen of these settings is the one that answers at BASE_URL. */
@@ -150,9 +152,10 @@ function judgeProto({ proto }: Arrival, { settings }: WayInOptions): Finding {
   const expected = isSecure(settings) ? 'https' : 'http'
   if (isDirect(settings) || settings.TLS_CERT_FILE)
     return good(what, phrase('without_proxy_proto', { proto: expected }))
+  // Menshen takes the scheme from BASE_URL, so that a proxy need not say it.
+  if (proto === '') return good(what, phrase('proto_by_base_url', { proto: expected }))
   if (proto === expected) return good(what, phrase('proto_arrives', { proto: expected }))
-  const seen = phrase('proto_arrives_wrong', { proto: printable(proto) || phrase('nothing'), expected })
-  return warning(what, seen, phrase('pass_proto'))
+  return warning(what, phrase('proto_arrives_wrong', { proto: printable(proto), expected }), phrase('check_proto'))
 }
 
 function judgeClient({ client, peer, isTrusted }: Arrival, { settings }: WayInOptions): Finding {
@@ -164,8 +167,9 @@ function judgeClient({ client, peer, isTrusted }: Arrival, { settings }: WayInOp
   return good(what, phrase('client_address_arrives'))
 }
 
-function judgeUpgrade(socket: Arrival | Missed): Finding {
+function judgeUpgrade(socket: Arrival | Missed, { isGateway }: WayInOptions): Finding {
   const what = 'proxy upgrade'
+  if (!isGateway) return good(what, phrase('upgrade_not_needed'))
   if ('proof' in socket && socket.hasUpgrade) return good(what, phrase('upgrade_passes'))
   return warning(what, phrase('upgrade_lost'), phrase('pass_upgrade'))
 }

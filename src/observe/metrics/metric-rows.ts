@@ -25,7 +25,7 @@ const PROVIDER_CALLS: readonly Work['provider'][] = [
   'refresh',
   'user_info',
   'sign_out',
-  'introspect',
+  'introspection',
   'metadata',
   'keys',
 ]

@@ -61,8 +61,8 @@ export function createRequestTrace(
     within: work => context.with(within, work),
 
     asked(headers) {
-      const to = request.upstream === undefined ? {} : addressOf(new URL(request.upstream))
-      const attributes = { 'http.request.method': method, 'url.path': request.path, ...to }
+      const to = request.upstream === undefined ? {} : targetOf(new URL(request.path, request.upstream))
+      const attributes = { 'http.request.method': method, ...to }
       upstream = tracer.startSpan(verb, { kind: SpanKind.CLIENT, attributes }, within)
       const carrier: Record<string, string> = {}
       propagation.inject(trace.setSpan(within, upstream), carrier)
@@ -90,9 +90,17 @@ function parentOf({ context, propagation, trace, ROOT_CONTEXT }: OpenTelemetry, 
   return trace.getSpan(active) ? active : propagation.extract(ROOT_CONTEXT, headers)
 }
 
-function addressOf({ protocol, hostname, port }: URL): Attributes {
-  const standard = protocol === 'https:' ? 443 : 80
-  return { 'url.scheme': protocol.slice(0, -1), 'server.address': hostname, 'server.port': Number(port) || standard }
+function addressOf(url: URL): Attributes {
+  return { 'url.scheme': url.protocol.slice(0, -1), ...serverOf(url) }
+}
+
+/** Of a call that we make. The address is without its query, which may hold anything. */
+export function targetOf(url: URL): Attributes {
+  return { 'url.full': url.origin + url.pathname, ...serverOf(url) }
+}
+
+function serverOf({ protocol, hostname, port }: URL): Attributes {
+  return { 'server.address': hostname, 'server.port': Number(port) || (protocol === 'https:' ? 443 : 80) }
 }
 
 /** In place of whatever the browser has sent under this name. Names and values in turn. */

@@ -2,12 +2,13 @@
 // are those of its conventions for HTTP. No query, no ticket, no token and no name of a user is ever among them.
 import type { IncomingHttpHeaders } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Context, Span } from '@opentelemetry/api'
+import type { Context, Span, SpanOptions } from '@opentelemetry/api'
 import { MenshenError } from '../../errors.ts'
-import { EVENTS, type Measure, type Work } from '../../events.ts'
+import { EVENTS, type Measure, type TraceCall, type Work } from '../../events.ts'
 import type { Observer } from '../observation.ts'
 import { currentRequest, type ObservedRequest } from '../observed-request.ts'
-import { createRequestTrace, type Tracer } from './otel-request-trace.ts'
+import { readVersion } from '../version.ts'
+import { createRequestTrace, type Tracer, targetOf } from './otel-request-trace.ts'
 import type { Tracing } from './trace.ts'
 
 export type OpenTelemetry = typeof import('@opentelemetry/api')
@@ -23,7 +24,7 @@ const FLUSH_MS = 2000
 
 export function createTracing(api: OpenTelemetry, { baseUrl, store }: TracingOptions): Tracing {
   const { context, trace, SpanKind, SpanStatusCode } = api
-  const tracer: Tracer = { api, tracer: trace.getTracer('menshen'), own: new URL(baseUrl) }
+  const tracer: Tracer = { api, tracer: trace.getTracer('menshen', readVersion()), own: new URL(baseUrl) }
   const database = /^[a-z]+/.exec(store)?.[0].replace('rediss', 'redis') ?? 'other'
   const isServer = database === 'redis'
   /** By the id of the request: what happens outside of its context names it all the same. */
@@ -46,19 +47,18 @@ export function createTracing(api: OpenTelemetry, { baseUrl, store }: TracingOpt
   }
 
   function detailsOf(kind: keyof Work, what: string) {
-    if (kind === 'provider') return { kind: SpanKind.CLIENT, attributes: { 'menshen.call': what } }
     if (kind !== 'store') return { kind: SpanKind.INTERNAL }
     const attributes = { 'db.system.name': database, 'db.operation.name': what }
     return { kind: isServer ? SpanKind.CLIENT : SpanKind.INTERNAL, attributes }
   }
 
-  const span: Measure = async (kind, what, work) => {
+  async function within<Result>(name: string, details: SpanOptions, work: (span?: Span) => Promise<Result>) {
     const parent = currentContext()
     // What nobody asked for, such as a look at the store every few seconds, is no trace.
     if (!trace.getSpan(parent)) return work()
-    const started = tracer.tracer.startSpan(`${kind} ${what}`, detailsOf(kind, what), parent)
+    const started = tracer.tracer.startSpan(name, details, parent)
     try {
-      return await context.with(trace.setSpan(parent, started), work)
+      return await context.with(trace.setSpan(parent, started), () => work(started))
     } catch (error) {
       started.setAttribute('error.type', error instanceof MenshenError ? error.code : 'unexpected')
       started.setStatus({ code: SpanStatusCode.ERROR })
@@ -66,6 +66,21 @@ export function createTracing(api: OpenTelemetry, { baseUrl, store }: TracingOpt
     } finally {
       started.end()
     }
+  }
+
+  const span: Measure = (kind, what, work) => within(`${kind} ${what}`, detailsOf(kind, what), () => work())
+
+  const call: TraceCall = (what, { method, url }, send) => {
+    const attributes = { 'http.request.method': method, ...targetOf(new URL(url)), 'menshen.call': what }
+    return within(`provider ${what}`, { kind: SpanKind.CLIENT, attributes }, async asked => {
+      const answer = await send()
+      asked?.setAttribute('http.response.status_code', answer.status)
+      if (asked && answer.status >= 400) {
+        asked.setAttribute('error.type', String(answer.status))
+        asked.setStatus({ code: SpanStatusCode.ERROR })
+      }
+      return answer
+    })
   }
 
   const observer: Observer = {
@@ -87,5 +102,5 @@ export function createTracing(api: OpenTelemetry, { baseUrl, store }: TracingOpt
     await Promise.race([Promise.resolve(sdk.forceFlush()).catch(() => {}), pause(FLUSH_MS, undefined, { ref: false })])
   }
 
-  return { begin, span, observer, flush }
+  return { begin, span, call, observer, flush }
 }

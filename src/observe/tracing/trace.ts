@@ -1,6 +1,6 @@
 // A trace as the rest of the gateway knows it: nothing here is of OpenTelemetry, and without it there is none.
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Measure } from '../../events.ts'
+import type { Measure, TraceCall } from '../../events.ts'
 import type { Observer } from '../observation.ts'
 import type { ObservedRequest } from '../observed-request.ts'
 
@@ -20,6 +20,8 @@ export interface Tracing {
   begin(request: ObservedRequest, headers: IncomingHttpHeaders): void
   /** Work below whatever is current. */
   readonly span: Measure
+  /** The same for a call to a provider: a span for each one that is made. */
+  readonly call: TraceCall
   readonly observer: Observer
   /** Whatever is not sent yet. */
   flush(): Promise<void>

@@ -4,7 +4,7 @@ import { MenshenError } from '../../errors.ts'
 import { isNamed } from '../oidc/id-token.ts'
 import type { Metadata } from '../oidc/metadata.ts'
 import type { ProviderPlan } from '../plan.ts'
-import { refused, saysAccess } from './access-token.ts'
+import { type DemandedAudience, isFor, refused, saysAccess } from './access-token.ts'
 
 const introspection = z.looseObject({
   active: z.boolean(),
@@ -21,7 +21,7 @@ export function readIntrospection(
   body: unknown,
   { alsoIssuers }: Pick<ProviderPlan, 'alsoIssuers'>,
   { issuer }: Metadata,
-  audience: readonly string[],
+  demanded: readonly DemandedAudience[],
   now: number,
 ): Introspection {
   const { success, data } = introspection.safeParse(body)
@@ -30,7 +30,9 @@ export function readIntrospection(
   if (!active) throw refused('inactive')
   if ((exp !== undefined && exp * 1000 <= now) || (nbf !== undefined && nbf * 1000 > now)) throw refused('exp')
   if (iss !== undefined && issuer !== undefined && !isNamed(iss, issuer, alsoIssuers)) throw refused('iss')
-  if (aud !== undefined && ![aud].flat().some(one => audience.includes(one))) throw refused('aud')
+  // An answer may leave it out (RFC 7662, 2.2). Where an audience is configured, that is no proof that the token is for it.
+  const isDemanded = aud !== undefined || demanded.some(({ isConfigured }) => isConfigured)
+  if (isDemanded && !isFor(aud, demanded)) throw refused('aud')
   // A refresh token is active too.
   if (!saysAccess(data)) throw refused('typ')
   if (data.cnf !== undefined) throw refused('cnf')

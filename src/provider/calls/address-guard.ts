@@ -16,10 +16,10 @@ export interface AddressGuard {
   learnFrom(discovery: BoundedFetch): BoundedFetch
 }
 
-type GuardedPlan = Pick<ProviderPlan, 'issuer' | 'endpoints' | 'emailStep'>
+type GuardedPlan = Pick<ProviderPlan, 'issuer' | 'discoveryUrl' | 'endpoints' | 'emailStep'>
 
-export function createAddressGuard({ issuer = '', endpoints, emailStep }: GuardedPlan): AddressGuard {
-  const named = [issuer, ...Object.values(endpoints), emailStep?.url].filter(url => url !== undefined)
+export function createAddressGuard({ issuer = '', discoveryUrl, endpoints, emailStep }: GuardedPlan): AddressGuard {
+  const named = [issuer, discoveryUrl, ...Object.values(endpoints), emailStep?.url].filter(url => url !== undefined)
   /** Where the operator sends us, we go. */
   const ownHosts = new Set(named.map(hostOf))
   let issuerIsPrivate = isIP(hostOf(issuer)) !== 0 && isPrivateAddress(hostOf(issuer))

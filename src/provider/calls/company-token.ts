@@ -1,6 +1,6 @@
 // The one flow of its own (WeCom): a token of the company, kept until it expires, asks who brought the code. There is no
 // token of the user's, and so nothing to refresh.
-import { MenshenError } from '../../errors.ts'
+import { phrase, phrasedError } from '../../phrases.ts'
 import { atPlace } from '../../settings/json-place.ts'
 import { endpointOf } from '../oidc/metadata.ts'
 import type { Texts } from '../plan.ts'
@@ -77,8 +77,7 @@ export function createCompanyToken(connection: ProviderConnection): CompanyToken
       const url = endpointOf(await connection.metadata.get(), 'userInfo')
       const userid = atPlace(await ask(url, { code }), 'userid')
       // Somebody who is not a member has an openid instead.
-      if (typeof userid !== 'string' || userid === '')
-        throw new MenshenError('provider_answer', 'whoever brought the code is not a member of the company')
+      if (typeof userid !== 'string' || userid === '') throw phrasedError('provider_answer', phrase('not_a_member'))
       return ask(new URL('../user/get', url).href, { userid })
     },
   }

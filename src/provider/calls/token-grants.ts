@@ -3,12 +3,14 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { decodeJwt, type JWTPayload } from 'jose'
 import { factsOf, MenshenError } from '../../errors.ts'
+import { phrase, phrasedError, quoted } from '../../phrases.ts'
+import { causeOf } from '../demands.ts'
 import { checkIdToken, verifySigned } from '../oidc/id-token.ts'
 import { endpointOf, type Metadata } from '../oidc/metadata.ts'
 import { providerSessionIn } from '../oidc/provider-session.ts'
 import type { ProviderPlan } from '../plan.ts'
-import { readTokenSet, type TokenSet } from '../token-answer.ts'
-import { type BoundedFetch, NeverArrived, readAnswer } from './bounded-fetch.ts'
+import { RefusalError, readTokenSet, type TokenSet } from '../token-answer.ts'
+import { type Answer, type BoundedFetch, NeverArrived, readAnswer } from './bounded-fetch.ts'
 import type { ProviderConnection } from './provider-connection.ts'
 import { askAsClient, askForTokens } from './token-request.ts'
 import type { WholeAnswer } from './whole-answer.ts'
@@ -38,15 +40,30 @@ export async function redeemCode(
     ...(verifier !== undefined && { code_verifier: verifier }),
   }
   const response = await askForTokens(connection, known, endpointOf(known, 'token'), grant, state)
-  const tokens = readTokenSet(await readAnswer(response), plan, connection.now())
+  const tokens = readTokens(await readAnswer(response), connection, known)
   if (plan.kind !== 'oidc') return withProviderSession(connection, known, tokens)
-  if (!tokens.idToken) throw new MenshenError('provider_answer', 'unusable in the answer: id_token')
+  if (!tokens.idToken) throw phrasedError('provider_answer', phrase('answer_unusable', { fields: 'id_token' }))
   const { idToken, accessToken } = tokens
   const isNonce = (given: unknown) => given === nonce
   const signedInSince = oldestSignIn(plan, startedAt)
   const claims = await checkIdToken(connection, known, idToken, { isNonce, accessToken, signedInSince })
   const providerSession = providerSessionIn(claims)
   return { ...tokens, claims, ...(providerSession ? { providerSession } : {}) }
+}
+
+/** A refusal names its cause, where the metadata or the answer points to one. */
+function readTokens(answer: Answer, { plan, now }: ProviderConnection, known: Metadata): TokenSet {
+  try {
+    return readTokenSet(answer, plan, now())
+  } catch (error) {
+    if (!(error instanceof RefusalError)) throw error
+    const { code, status, said, description } = error
+    const cause = causeOf(plan, known, { error: said ?? '', description })
+    if (!cause) throw error
+    const refusalCode = code === 'provider_refused' ? code : 'provider_answer'
+    const sentence = phrase('with_cause', { seen: error.phrase ?? quoted(error.message), cause: cause.what })
+    throw new RefusalError(refusalCode, sentence, status, said, { remedy: cause.remedy })
+  }
 }
 
 /** With `max_age`, the user has to have proved who they are not longer ago than that (OpenID Connect Core 3.1.2.1). */
@@ -82,7 +99,7 @@ export async function refreshTokens(
   const grant = { grant_type: 'refresh_token', refresh_token: refreshToken, ...refreshParams(connection) }
   const request = () => askForTokens(connection, known, url, grant)
   const response = await retryUnarrived(request, connection.timeoutMs)
-  const tokens = readTokenSet(await readAnswer(response), plan, connection.now())
+  const tokens = readTokens(await readAnswer(response), connection, known)
   if (plan.kind === 'oidc' && tokens.idToken) await checkRefreshed(connection, known, tokens.idToken, tokens, idToken)
   return tokens
 }

@@ -6,7 +6,7 @@ import { MenshenError } from '../../errors.ts'
 import type { Metadata } from '../oidc/metadata.ts'
 import type { ProviderPlan, Texts } from '../plan.ts'
 import type { BoundedFetch } from './bounded-fetch.ts'
-import { algorithmOf } from './client-key.ts'
+import { algorithmFor, readClientKey } from './client-key.ts'
 import type { ProviderConnection } from './provider-connection.ts'
 import type { WholeAnswer } from './whole-answer.ts'
 
@@ -28,7 +28,7 @@ export async function askAsClient(
   shape: RequestShape = STANDARD,
 ): Promise<WholeAnswer> {
   const params = new URLSearchParams(given)
-  const proof = await proveClient(plan, known, now, params)
+  const proof = await proveClient(plan, known, url, now, params)
   return sendShaped(fetch, url, params, { ...shape, headers: { ...proof, ...shape.headers } })
 }
 
@@ -69,17 +69,19 @@ export function askForTokens(
   return askAsClient(connection, known, url, given, tokenRequest)
 }
 
-/** Puts the proof into the parameters, or returns it as a header. */
+/** Puts the proof into the parameters, or returns it as a header. `url` is where they go. */
 async function proveClient(
-  { id, clientId, clientAuth, clientSecret, clientKey }: ProviderPlan,
-  { clientAuths, issuer }: Metadata,
+  plan: ProviderPlan,
+  known: Metadata,
+  url: string,
   now: () => number,
   params: URLSearchParams,
 ): Promise<Texts> {
-  const method = clientAuth ?? preferred(clientAuths)
+  const { id, clientId, clientSecret, clientKey } = plan
+  const method = plan.clientAuth ?? preferred(known.clientAuths)
   if (method === 'private_key_jwt' && clientKey) {
-    const sign = await privateKeyJwt(clientKey.reveal(), issuer, now)
-    await sign({ issuer: issuer ?? id }, { client_id: clientId }, params, new Headers())
+    const sign = await privateKeyJwt(plan, known, url, now)
+    await sign({ issuer: known.issuer ?? id }, { client_id: clientId }, params, new Headers())
     return {}
   }
   if (method === 'none') {
@@ -110,11 +112,39 @@ function preferred(supported: readonly string[] | undefined): 'basic' | 'post' {
   return supported.includes('client_secret_post') ? 'post' : 'basic'
 }
 
-async function privateKeyJwt(pem: string, issuer: string | undefined, now: () => number): Promise<oauth.ClientAuth> {
-  return oauth.PrivateKeyJwt(await importPKCS8(pem, algorithmOf(pem)), {
-    [oauth.modifyAssertion](_header, payload) {
+async function privateKeyJwt(
+  { clientKey, assertion }: ProviderPlan,
+  known: Metadata,
+  url: string,
+  now: () => number,
+): Promise<oauth.ClientAuth> {
+  const clientsKey = readClientKey(clientKey?.reveal() ?? '')
+  const { key, kid } = clientsKey
+  const alg = algorithmFor(clientsKey, assertion.algorithm, known.assertionAlgorithms)
+  const pkcs8 = key.export({ type: 'pkcs8', format: 'pem' }).toString()
+  return oauth.PrivateKeyJwt(await importPKCS8(pkcs8, alg), {
+    [oauth.modifyAssertion](header, payload) {
       const seconds = Math.floor(now() / 1000)
-      Object.assign(payload, { iat: seconds, nbf: seconds, exp: seconds + 60, ...(issuer ? { aud: issuer } : {}) })
+      const named = assertion.keyId ?? kid
+      Object.assign(header, {
+        alg,
+        typ: 'JWT',
+        ...(named === undefined ? {} : { kid: named }),
+        ...(assertion.thumbprint === undefined ? {} : { 'x5t#S256': assertion.thumbprint }),
+      })
+      const times = { iat: seconds, nbf: seconds, exp: seconds + 60 }
+      Object.assign(payload, { ...times, aud: assertionAudience(assertion.audience, known, url) })
     },
   })
+}
+
+/** The issuer alone, as RFC 7523 is about to say, unless the provider wants its token endpoint named. */
+function assertionAudience(
+  wanted: ProviderPlan['assertion']['audience'],
+  { issuer, endpoints }: Metadata,
+  url: string,
+): string | string[] {
+  const { token = url } = endpoints
+  if (wanted === 'both' && issuer !== undefined) return [issuer, token]
+  return wanted === 'issuer' && issuer !== undefined ? issuer : token
 }

@@ -1,5 +1,5 @@
 // Asks the provider who the user is: the token and the parameters where the plan wants them.
-import { MenshenError } from '../../errors.ts'
+import { phrase, phrasedError } from '../../phrases.ts'
 import { atPlace, notAccepted } from '../../settings/json-place.ts'
 import { verifySigned } from '../oidc/id-token.ts'
 import type { Metadata } from '../oidc/metadata.ts'
@@ -18,7 +18,7 @@ export async function askUserInfo(connection: ProviderConnection, tokens: TokenS
   const answer = await readUserInfo(connection, known, await ask(connection, userInfo, tokens))
   const said = readAccepted(answer, plan.userInfoAnswer, [])
   if (tokens.claims && atPlace(said, 'sub') !== tokens.claims.sub)
-    throw new MenshenError('provider_answer', 'user info is of another sub than the id_token')
+    throw phrasedError('provider_answer', phrase('user_info_of_another'))
   return plan.emailStep ? { ...said, email: await askForEmail(connection, plan.emailStep, tokens) } : said
 }
 
@@ -29,7 +29,7 @@ async function readUserInfo(connection: ProviderConnection, known: Metadata, res
   // What the metadata promises is for id_tokens.
   const { signingAlgorithms: _, ...anyAlgorithm } = known
   const signed = new TextDecoder().decode(await response.bytes()).trim()
-  return { status: 200, body: await verifySigned(connection, anyAlgorithm, signed, ['sub']) }
+  return { status: 200, body: await verifySigned(connection, anyAlgorithm, signed, ['sub'], { name: 'user info' }) }
 }
 
 async function ask({ fetch, plan }: ProviderConnection, url: string, tokens: TokenSet): Promise<WholeAnswer> {

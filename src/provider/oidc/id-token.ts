@@ -1,8 +1,16 @@
 // Checks an id_token whole (OpenID Connect Core 3.1.3.7): signature by the published keys, algorithm, issuer, audience,
 // authorised party, times, nonce, and the hash of the access token where there is one.
 import { hash } from 'node:crypto'
-import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose'
+import {
+  decodeProtectedHeader,
+  errors,
+  type JWTPayload,
+  type JWTVerifyOptions,
+  type JWTVerifyResult,
+  jwtVerify,
+} from 'jose'
 import { MenshenError } from '../../errors.ts'
+import { type Phrase, phrase, phraseIn, quoted } from '../../phrases.ts'
 import type { ProviderPlan } from '../plan.ts'
 import type { KeySet } from './key-set.ts'
 import type { Metadata } from './metadata.ts'
@@ -22,7 +30,7 @@ export const ALGORITHMS = [
   'ES512',
 ]
 /** Clocks differ. */
-export const TOLERANCE_SECONDS = 30
+export const TOLERANCE_SECONDS = 60
 export const LONGEST_TOKEN = 64 * 1024
 /** Three parts of base64url and nothing between or behind them: jose forgives white space. */
 const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/
@@ -43,6 +51,29 @@ export interface Expected {
   readonly signedInSince?: number | undefined
 }
 
+/** What a sentence calls it. */
+export type TokenName = keyof typeof TOKEN_NAMES
+
+const TOKEN_NAMES = {
+  id_token: quoted('id_token'),
+  'logout token': phrase('the_logout_token'),
+  'user info': phrase('the_user_info'),
+} as const
+
+/** Something that the provider signed is not valid: `claim` says what of it is wrong. */
+export class InvalidToken extends MenshenError {
+  readonly claim: string
+
+  constructor(name: TokenName, claim: string, why?: Phrase) {
+    const token = TOKEN_NAMES[name]
+    const sentence = why
+      ? phrase('token_invalid_why', { token, claim, why })
+      : phrase('token_invalid', { token, claim })
+    super('provider_answer', phraseIn('en', sentence), undefined, sentence)
+    this.claim = claim
+  }
+}
+
 /** Its claims; throws `provider_answer` with the reason if anything is wrong with it. */
 export async function checkIdToken(
   { plan, keys, now }: TokenChecks,
@@ -55,7 +86,7 @@ export async function checkIdToken(
   if (typeof sub !== 'string' || sub === '' || sub.length > 255) throw wrong('sub')
   const isShared = Array.isArray(aud) && aud.length > 1
   if ((azp !== undefined || isShared) && azp !== plan.clientId) throw wrong('azp')
-  if (iat > now() / 1000 + TOLERANCE_SECONDS) throw wrong('iat')
+  if (iat > now() / 1000 + TOLERANCE_SECONDS) throw new InvalidToken('id_token', 'iat', ahead(iat - now() / 1000))
   if (!isInTime(auth_time, expected.signedInSince, now())) throw wrong('auth_time')
   if (!expected.isNonce(nonce)) throw wrong('nonce')
   if (at_hash !== undefined && at_hash !== accessTokenHash(token, expected.accessToken)) throw wrong('at_hash')
@@ -68,27 +99,93 @@ export async function verifySigned(
   metadata: Metadata,
   token: string,
   requiredClaims: string[],
-  audience: string | readonly string[] = plan.clientId,
+  { audience = [plan.clientId], name = 'id_token' }: { audience?: readonly string[]; name?: TokenName } = {},
 ): Promise<JWTPayload> {
-  if (token.length > LONGEST_TOKEN) throw wrong('length')
-  if (!COMPACT.test(token)) throw wrong('form')
+  if (token.length > LONGEST_TOKEN) throw new InvalidToken(name, 'length')
+  if (!COMPACT.test(token)) throw notCompact(name, token)
   const promised = metadata.signingAlgorithms ?? ALGORITHMS
-  const algorithms = ALGORITHMS.filter(name => promised.includes(name))
+  const algorithms = ALGORITHMS.filter(algorithm => promised.includes(algorithm))
+  const refuse = (error: unknown) => invalid(name, token, error, now())
+  const options = { algorithms, audience: [...audience], requiredClaims, ...times(now()) }
+  const { payload } = await verifyJwt(token, keys, options).catch(error => Promise.reject(refuse(error)))
+  if (!isIssuer(payload, metadata, plan.alsoIssuers)) throw new InvalidToken(name, 'iss')
+  return payload
+}
+
+export function times(now: number): Pick<JWTVerifyOptions, 'currentDate' | 'clockTolerance'> {
+  return { currentDate: new Date(now), clockTolerance: TOLERANCE_SECONDS }
+}
+
+/** A signature that does not fit may be by a key that was replaced under its old name: the keys are fetched again, once. */
+export async function verifyJwt(token: string, keys: KeySet, options: JWTVerifyOptions): Promise<JWTVerifyResult> {
   try {
-    const { payload } = await jwtVerify(token, keys, {
-      algorithms,
-      audience: [audience].flat(),
-      requiredClaims,
-      currentDate: new Date(now()),
-      clockTolerance: TOLERANCE_SECONDS,
-    })
-    if (!isIssuer(payload, metadata, plan.alsoIssuers)) throw wrong('iss')
-    return payload
+    return await jwtVerify(token, keys, options)
   } catch (error) {
-    if (error instanceof MenshenError) throw error
-    if (error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired) throw wrong(error.claim)
-    throw wrong(error instanceof errors.JOSEError ? error.code : 'form')
+    if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error
+    const isFresh = await keys.lookAgain().catch(() => false)
+    if (!isFresh) throw error
+    return jwtVerify(token, keys, options)
   }
+}
+
+/** What of a token is wrong, in one word: a claim, `signature`, `key`, `alg` or `form`. */
+export function faultOf(error: unknown): string {
+  if (error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired) return error.claim
+  if (error instanceof errors.JWSSignatureVerificationFailed) return 'signature'
+  if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys) return 'key'
+  return error instanceof errors.JOSEAlgNotAllowed ? 'alg' : 'form'
+}
+
+/** Keys that cannot be had are no verdict on the token. */
+function invalid(name: TokenName, token: string, error: unknown, now: number): MenshenError {
+  return error instanceof MenshenError ? error : new InvalidToken(name, faultOf(error), whyInvalid(token, error, now))
+}
+
+function whyInvalid(token: string, error: unknown, now: number): Phrase | undefined {
+  if (error instanceof errors.JWTExpired) {
+    const { exp = 0 } = error.payload
+    return phrase('token_expired', { seconds: Math.round(now / 1000 - exp) })
+  }
+  if (error instanceof errors.JWTClaimValidationFailed) {
+    const given = error.payload[error.claim]
+    if (given === undefined) return phrase('claim_missing')
+    return error.claim === 'nbf' && typeof given === 'number' ? ahead(given - now / 1000) : undefined
+  }
+  if (error instanceof errors.JWSSignatureVerificationFailed) return phrase('signature_does_not_fit')
+  if (error instanceof errors.JWKSNoMatchingKey) return phrase('key_not_published')
+  if (error instanceof errors.JWKSMultipleMatchingKeys) return phrase('several_keys_fit')
+  return error instanceof errors.JOSEAlgNotAllowed ? whyAlgorithm(algorithmIn(token)) : undefined
+}
+
+/** A token from the future: that many seconds. */
+function ahead(seconds: number): Phrase {
+  return phrase('token_from_future', { seconds: Math.round(seconds) })
+}
+
+function whyAlgorithm(algorithm: string | undefined): Phrase {
+  if (algorithm === undefined) return phrase('signed_by_other', { algorithm: phrase('an_unknown_algorithm') })
+  if (/^HS\d+$/.test(algorithm)) return phrase('signed_by_secret', { algorithm })
+  if (/^none$/i.test(algorithm)) return phrase('not_signed')
+  return phrase('signed_by_other', { algorithm })
+}
+
+/** The header comes from outside: only a name of the usual form is repeated. */
+function algorithmIn(token: string): string | undefined {
+  try {
+    const { alg } = decodeProtectedHeader(token)
+    return typeof alg === 'string' && /^[\w-]{1,20}$/.test(alg) ? alg : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** JWE in its compact form has five parts. */
+const ENCRYPTED = /^[\w-]+\.[\w-]*\.[\w-]+\.[\w-]+\.[\w-]+$/
+
+function notCompact(name: TokenName, token: string): InvalidToken {
+  if (ENCRYPTED.test(token)) return new InvalidToken(name, 'form', phrase('token_encrypted'))
+  const isUnsigned = /^[\w-]+\.[\w-]+\.$/.test(token)
+  return new InvalidToken(name, isUnsigned ? 'alg' : 'form', isUnsigned ? whyAlgorithm('none') : undefined)
 }
 
 /** Exactly the one that the metadata names. Where that has a hole, the tenant of the verified token fills it. */
@@ -119,6 +216,6 @@ function accessTokenHash(idToken: string, accessToken: string): string | undefin
   return digest.subarray(0, digest.length / 2).toString('base64url')
 }
 
-function wrong(what: string): MenshenError {
-  return new MenshenError('provider_answer', `the id_token is not valid: ${what}`)
+function wrong(claim: string): InvalidToken {
+  return new InvalidToken('id_token', claim)
 }

@@ -1,11 +1,14 @@
 // Where a provider's endpoints are: what the plan says, and for OpenID Connect what its discovery document adds. The
-// document is asked for when it is first needed, kept for an hour, and used on while it cannot be had anew.
+// document is asked for when it is first needed, kept for an hour, and used on while it cannot be had anew. Where the plan
+// has every endpoint that a sign-in needs, nothing is asked for.
 import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
-import { factsOf, MenshenError } from '../../errors.ts'
+import { factsOf } from '../../errors.ts'
 import type { Report } from '../../events.ts'
-import { phrase, phrasedError } from '../../phrases.ts'
+import { type Phrase, phrase, phrasedError } from '../../phrases.ts'
+import { printable } from '../../settings/json-place.ts'
 import { type BoundedFetch, readAnswer } from '../calls/bounded-fetch.ts'
+import type { WholeAnswer } from '../calls/whole-answer.ts'
 import type { Endpoints, ProviderPlan } from '../plan.ts'
 import { leadsToPrivate } from './private-address.ts'
 
@@ -16,14 +19,29 @@ export interface Metadata {
   /** Whether the provider promises `iss` in the callback (RFC 9207). */
   readonly sendsIssuer: boolean
   readonly clientAuths?: readonly string[]
+  /** By which algorithms a client may sign its proof. */
+  readonly assertionAlgorithms?: readonly string[]
   /** Absent: any that only the provider can sign with. */
   readonly signingAlgorithms?: readonly string[]
+  /** What else the discovery document says, for whoever looks for the cause of a failure; absent without one. */
+  readonly document?: ProviderDocument
+}
+
+/** What a provider says that it takes, or demands. */
+export interface ProviderDocument {
+  readonly demandsPushedRequests: boolean
+  readonly demandsSignedRequests: boolean
+  readonly responseTypes?: readonly string[] | undefined
+  readonly responseModes?: readonly string[] | undefined
+  readonly challengeMethods?: readonly string[] | undefined
+  readonly scopes?: readonly string[] | undefined
+  readonly signingAlgorithms?: readonly string[] | undefined
 }
 
 /** An address that has to be there. */
 export function endpointOf({ endpoints }: Metadata, name: keyof Endpoints): string {
   const found = endpoints[name]
-  if (found === undefined) throw new MenshenError('bad_settings', `the provider has no ${name} address`)
+  if (found === undefined) throw phrasedError('bad_settings', phrase('no_such_endpoint', { name }))
   return found
 }
 
@@ -51,9 +69,20 @@ const document = z.object({
   introspection_endpoint: optional(address),
   authorization_response_iss_parameter_supported: optional(z.boolean()),
   token_endpoint_auth_methods_supported: optional(names),
+  token_endpoint_auth_signing_alg_values_supported: optional(names),
   id_token_signing_alg_values_supported: optional(names),
 })
 type Document = z.infer<typeof document>
+
+/** Nothing depends on these, so that an odd one is as good as none. */
+const advisory = z.object({
+  require_pushed_authorization_requests: z.boolean().optional().catch(undefined),
+  require_signed_request_object: z.boolean().optional().catch(undefined),
+  response_types_supported: names.optional().catch(undefined),
+  response_modes_supported: names.optional().catch(undefined),
+  code_challenge_methods_supported: names.optional().catch(undefined),
+  scopes_supported: z.array(z.string()).optional().catch(undefined),
+})
 
 export interface MetadataOptions {
   readonly fetch: BoundedFetch
@@ -64,7 +93,17 @@ export interface MetadataOptions {
 }
 
 export function createMetadata(plan: ProviderPlan, options: MetadataOptions): MetadataSource {
-  return plan.kind === 'oidc' ? discovered(plan, options) : planned(plan)
+  return needsDiscovery(plan) ? discovered(plan, options) : planned(plan)
+}
+
+/** Not where the operator has given every endpoint that a sign-in needs, and no address of metadata. */
+export function needsDiscovery({ kind, discoveryUrl, endpoints }: ProviderPlan): boolean {
+  if (kind !== 'oidc') return false
+  return discoveryUrl !== undefined || !(endpoints.authorization && endpoints.token && endpoints.jwks)
+}
+
+export function discoveryUrlOf({ discoveryUrl, issuer = '' }: ProviderPlan): string {
+  return discoveryUrl ?? `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
 }
 
 function planned(plan: ProviderPlan): MetadataSource {
@@ -120,19 +159,42 @@ function discovered(
 
 async function discover(plan: ProviderPlan, fetch: BoundedFetch, timeoutMs: number): Promise<Metadata> {
   const issuer = (plan.issuer ?? '').replace(/\/$/, '')
-  const url = `${issuer}/.well-known/openid-configuration`
-  const { status, body } = await readAnswer(await fetch(url))
-  const found = document.safeParse(body)
+  const { url, response } = await fetchDocument(discoveryUrlOf(plan), fetch)
+  const { status, body } = await readAnswer(response)
   if (status !== 200) throw phrasedError('provider_answer', phrase('discovery_answered', { status }))
+  if (body === undefined) throw phrasedError('provider_answer', notJson(response))
+  const found = document.safeParse(body)
   if (!found.success) {
     const places = found.error.issues.map(issue => issue.path.join('.') || 'the whole')
     throw phrasedError('provider_answer', phrase('discovery_unusable', { fields: [...new Set(places)].join(', ') }))
   }
-  if (!isItself(plan, found.data.issuer, issuer))
-    throw phrasedError('provider_answer', phrase('discovery_other_issuer'))
-  const metadata = metadataOf(plan, found.data)
-  await refuseTrap(issuer, found.data, timeoutMs)
+  const said = found.data.issuer
+  if (!isItself(plan, said, issuer))
+    throw phrasedError(
+      'provider_answer',
+      phrase('discovery_other_issuer', { said: printable(said, 200), expected: issuer }),
+    )
+  const metadata = { ...metadataOf(plan, found.data), document: documentOf(found.data, body) }
+  await refuseTrap(plan.discoveryUrl === undefined ? issuer : url, found.data, timeoutMs)
   return metadata
+}
+
+const REDIRECTS = [301, 302, 303, 307, 308]
+
+/** One redirect is followed, to the same origin: some add a slash, or keep the document elsewhere. */
+async function fetchDocument(url: string, fetch: BoundedFetch): Promise<{ url: string; response: WholeAnswer }> {
+  const response = await fetch(url)
+  const location = response.headers.get('location') ?? ''
+  if (!REDIRECTS.includes(response.status) || !URL.canParse(location, url)) return { url, response }
+  const target = new URL(location, url)
+  if (target.origin !== new URL(url).origin)
+    throw phrasedError('provider_answer', phrase('discovery_other_origin', { origin: printable(target.origin, 200) }))
+  return { url: target.href, response: await fetch(target.href) }
+}
+
+function notJson({ headers }: WholeAnswer): Phrase {
+  const type = (headers.get('content-type') ?? '').split(';')[0]?.trim()
+  return type ? phrase('discovery_not_json_but', { type: printable(type) }) : phrase('discovery_not_json')
 }
 
 /** Exactly, its last slash aside; Entra writes a hole where each tenant's id belongs. */
@@ -143,6 +205,7 @@ function isItself({ alsoIssuers }: ProviderPlan, said: string, issuer: string): 
 function metadataOf({ endpoints, sendsIssuer }: ProviderPlan, found: Document): Metadata {
   const { token_endpoint_auth_methods_supported: clientAuths, id_token_signing_alg_values_supported: algorithms } =
     found
+  const { token_endpoint_auth_signing_alg_values_supported: assertionAlgorithms } = found
   return {
     issuer: found.issuer,
     endpoints: {
@@ -157,7 +220,21 @@ function metadataOf({ endpoints, sendsIssuer }: ProviderPlan, found: Document): 
     },
     sendsIssuer: found.authorization_response_iss_parameter_supported ?? sendsIssuer,
     ...(clientAuths ? { clientAuths } : {}),
+    ...(assertionAlgorithms ? { assertionAlgorithms } : {}),
     signingAlgorithms: algorithms ?? ['RS256'],
+  }
+}
+
+function documentOf(found: Document, body: unknown): ProviderDocument {
+  const said = advisory.parse(body)
+  return {
+    demandsPushedRequests: said.require_pushed_authorization_requests ?? false,
+    demandsSignedRequests: said.require_signed_request_object ?? false,
+    responseTypes: said.response_types_supported,
+    responseModes: said.response_modes_supported,
+    challengeMethods: said.code_challenge_methods_supported,
+    scopes: said.scopes_supported,
+    signingAlgorithms: found.id_token_signing_alg_values_supported,
   }
 }
 

@@ -1,10 +1,13 @@
 // The structured settings: what does not fit into an environment variable. What they may say, and the check of it.
+import { METHODS } from 'node:http'
 import { z } from 'zod'
 import { MenshenError } from '../../errors.ts'
-import { isOwnPath, OWN_PREFIX } from '../../own-paths.ts'
 import { audience, upstream } from '../kinds.ts'
+import { likelyMeantOf } from '../nearest.ts'
+import { problemsIn, sentenceOf } from './config-sentences.ts'
 import { refuseDuplicates } from './duplicate-rules.ts'
 import { type LoginPageConfig, loginPageShape } from './login-page-config.ts'
+import { pathPrefix } from './path-prefix.ts'
 import { type Accepted, accepted, type ProviderConfig, providerObject } from './provider-config.ts'
 import type { ANY_ROLE, CONSOLE_ROLE, NOBODYS_ROLE } from './role-names.ts'
 import { refuseUnknownNames } from './unknown-names.ts'
@@ -30,6 +33,8 @@ export interface Rule<R extends Role = Role> {
   readonly bearer?: boolean | undefined
   /** Whom such a token has to be for; otherwise what BEARER_AUDIENCE says. */
   readonly audience?: string | readonly string[] | undefined
+  /** What such a token has to be good for: all of these scopes. */
+  readonly scopes?: readonly string[] | undefined
   /** Everybody, signed in or not. Takes the place of the others. */
   readonly public?: true | undefined
   /** Only logs whom it would have refused. */
@@ -80,19 +85,41 @@ export function defineConfig<R extends Role = UsualRole, F extends string = neve
   return config
 }
 
-/** A plain path that is not our own; `covering` is what covers everything below it. */
-const pathOf = (covering: string) =>
-  z
-    .string()
-    .regex(/^\/[^?#;%\\]*$/, 'expected a plain path that begins with /, for example "/reports"')
-    .refine(text => !/\/\/|\/\.{1,2}(\/|$)/.test(text), 'expected a path without empty or dot segments')
-    .refine(
-      text => text === '/' || !text.endsWith('/'),
-      `expected no slash at the end: ${covering} covers what is below it`,
-    )
-    .refine(text => text !== OWN_PREFIX && !isOwnPath(text), 'this path is our own; leave it out')
+/** Compared letter by letter. */
+const name = z
+  .string()
+  .min(1)
+  .refine(
+    text => !/[*]|^\^/.test(text),
+    "names are compared letter by letter, and a pattern fits nobody; write whole names, or roles: ['*'] in a rule for every signed-in user",
+  )
 
-const names = z.array(z.string().min(1)).min(1, 'expected at least one name')
+const names = z.array(name).min(1, 'expected at least one name')
+
+/** Those that Node reads at all: a rule for another one would cover nothing. */
+const method = z
+  .string()
+  .refine(
+    text => text !== '*' && !/^(all|any)$/i.test(text),
+    'a rule without methods is for all of them; leave methods out',
+  )
+  .regex(/^[A-Z-]+$/, 'expected methods in capitals, for example "GET"')
+  .superRefine((text, context) => {
+    const likely = likelyMeantOf(text, METHODS)
+    if (!METHODS.includes(text))
+      context.addIssue(`there is no such method${likely === undefined ? '' : `; did you mean ${likely}?`}`)
+  })
+
+/** Of a token; a wildcard would fit none. */
+const tokenAudience = audience.check.refine(
+  text => !text.includes('*'),
+  'expected the whole name of an audience, without *',
+)
+
+/** RFC 6749, 3.3. */
+const scope = z
+  .string()
+  .regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, 'expected one scope, without spaces, for example "mcp:read"')
 
 const role = z
   .strictObject({
@@ -114,10 +141,10 @@ const providerId = z
 
 const rule = z
   .strictObject({
-    path: pathOf('a rule'),
+    path: pathPrefix('a rule'),
     exact: z.boolean().optional(),
     methods: z
-      .array(z.string().regex(/^[A-Z]+$/, 'expected methods in capitals, for example "GET"'))
+      .array(method)
       .min(1)
       .refine(methods => !methods.includes('HEAD') || methods.includes('GET'), 'HEAD counts as GET; name GET instead')
       .optional(),
@@ -128,7 +155,8 @@ const rule = z
     groups: names.optional(),
     users: names.optional(),
     bearer: z.boolean().optional(),
-    audience: z.union([audience.check, z.array(audience.check).min(1)]).optional(),
+    audience: z.union([tokenAudience, z.array(tokenAudience).min(1)]).optional(),
+    scopes: z.array(scope).min(1).optional(),
     public: z.literal(true).optional(),
     shadow: z.boolean().optional(),
   })
@@ -140,6 +168,9 @@ const rule = z
   })
   .refine(({ bearer, audience }) => bearer || audience === undefined, {
     message: 'audience is that of tokens; expected bearer: true beside it',
+  })
+  .refine(({ bearer, scopes }) => bearer || scopes === undefined, {
+    message: 'scopes are those of tokens; expected bearer: true beside them',
   })
 
 const upstreamShape = z.union([
@@ -162,7 +193,7 @@ const configShape = z
     roles: z.array(role).optional(),
     rules: z.array(rule).superRefine(refuseDuplicates).optional(),
     upstreams: z
-      .record(pathOf('a prefix'), upstreamPlace, {
+      .record(pathPrefix('a prefix'), upstreamPlace, {
         // Otherwise it would only say that the key is invalid.
         error: issue => (issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined),
       })
@@ -178,11 +209,11 @@ export const CONFIG_NAMES: readonly string[] = Object.keys(configShape.shape)
 
 /** Refuses with one sentence for each thing that is wrong: `where` it stands, and what the `whole` is called there. */
 export function checkConfig(config: unknown, where: string, whole: string): Config {
-  const result = configShape.safeParse(config)
+  const result = configShape.safeParse(config, { error: sentenceOf })
   if (result.success) return result.data
-  const problems = result.error.issues.map(({ path: place, message }) => {
-    const what = place.length > 0 ? place.join('.') : whole
-    return `${where}: ${what}: ${message}.`
+  const problems = problemsIn(result.error.issues).map(({ path, message }) => {
+    const what = path.length > 0 ? path.join('.') : whole
+    return `${where}: ${what}: ${message}${message.endsWith('?') ? '' : '.'}`
   })
   throw new MenshenError('bad_settings', problems.join('\n'))
 }

@@ -2,6 +2,20 @@
 import { z } from 'zod'
 
 export const CLIENT_AUTHS = ['post', 'basic', 'private_key_jwt', 'none'] as const
+export const ASSERTION_AUDIENCES = ['issuer', 'token_endpoint', 'both'] as const
+export const ASSERTION_ALGORITHMS = [
+  'RS256',
+  'PS256',
+  'ES256',
+  'EdDSA',
+  'Ed25519',
+  'RS384',
+  'PS384',
+  'ES384',
+  'RS512',
+  'PS512',
+  'ES512',
+] as const
 export const LOGOUT_STYLES = ['server', 'browser', 'none'] as const
 
 /** Where something is in an answer: names with dots between them, through lists into each of their elements. */
@@ -44,6 +58,8 @@ export const providerObject = z.strictObject({
   vars: texts.optional(),
 
   issuer: address.optional(),
+  /** Where the metadata is, if it is not below the issuer. */
+  discoveryUrl: address.optional(),
   /** Other names that the provider uses for itself in its tokens. */
   alsoIssuers: z.array(z.string()).optional(),
   /** Whether `iss` comes with every callback (RFC 9207), where no metadata says so. */
@@ -59,7 +75,15 @@ export const providerObject = z.strictObject({
   clientId: z.string().min(1).optional(),
   clientSecret: z.string().min(1).optional(),
   clientSecretFile: z.string().min(1).optional(),
+  /** For private_key_jwt: PEM or JWK. */
   clientKeyFile: z.string().min(1).optional(),
+  /** By which name the provider knows that key (`kid`), where the key does not say it. */
+  clientKeyId: z.string().min(1).optional(),
+  /** The certificate of that key, for providers that tell keys apart by it (`x5t#S256`). */
+  clientCertFile: z.string().min(1).optional(),
+  /** `aud` of private_key_jwt. */
+  clientAssertionAudience: z.enum(ASSERTION_AUDIENCES).optional(),
+  clientAssertionAlgorithm: z.enum(ASSERTION_ALGORITHMS).optional(),
   clientAuth: z.enum(CLIENT_AUTHS).optional(),
   scope: z.string().optional(),
   scopeSeparator: z.string().min(1).optional(),
@@ -154,4 +178,5 @@ export type ProviderConfig<F extends string = string> = Omit<z.infer<typeof prov
 }
 export type Accepted = z.infer<typeof accepted>
 export type Sources = z.infer<typeof sources>
+export type AssertionAudience = (typeof ASSERTION_AUDIENCES)[number]
 export type ClientAuth = (typeof CLIENT_AUTHS)[number]

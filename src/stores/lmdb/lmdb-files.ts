@@ -2,10 +2,11 @@
 // process instead of being an error.
 
 import { existsSync } from 'node:fs'
-import { access, constants, mkdir, open as openFile, rm, stat, writeFile } from 'node:fs/promises'
+import { access, constants, mkdir, mkdtemp, open as openFile, rm, rmdir, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { open } from 'lmdb'
-import { phrase, phrasedError } from '../../phrases.ts'
+import { MenshenError } from '../../errors.ts'
+import { type Phrase, phrase, phrasedError } from '../../phrases.ts'
 
 const OPTIONS = {
   noSubdir: false,
@@ -48,6 +49,46 @@ export async function openFiles(directory: string) {
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw phrasedError('cannot_start', phrase('store_cannot_be_opened', { directory, reason }), cause)
   }
+}
+
+/** Copies a store that others may be writing to, as it is at one moment, into an empty folder. */
+export async function copyLmdbStore(directory: string, target: string): Promise<void> {
+  try {
+    await inspect(directory)
+    const root = open({ path: directory, ...OPTIONS })
+    try {
+      await root.backup(target, true)
+    } finally {
+      await root.close()
+    }
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new MenshenError(
+      'cannot_start',
+      `The store in ${directory} cannot be copied to ${target} (${reason}).`,
+      cause,
+    )
+  }
+}
+
+/**
+ * Why the folder of a store that is not there yet cannot be made; `undefined` if it can. It is tried out with a folder that is
+ * removed at once: what the rights say is not true for everybody and everywhere, such as root in /proc.
+ */
+export async function folderProblem(directory: string): Promise<Phrase | undefined> {
+  if (!existsSync(directory)) return folderProblem(dirname(directory))
+  if (!(await stat(directory)).isDirectory()) return phrase('not_a_folder', { directory })
+  try {
+    await rmdir(await mkdtemp(join(directory, '.menshen-')))
+    return undefined
+  } catch (error) {
+    return phrase('nothing_can_be_made', { directory, code: String(Object(error).code) })
+  }
+}
+
+/** Whether opening it would make its files. */
+export function isEmptyStore(directory: string): boolean {
+  return !existsSync(join(directory, 'data.mdb'))
 }
 
 /** Step by step: where nothing can be made, as in /proc, `recursive` of Node never ends. */

@@ -49,6 +49,8 @@ export const enConsole: Sentences<typeof zhConsole> = {
     'TLS_CERT_FILE and TLS_KEY_FILE are set, but BASE_URL is http: after the sign-in browsers come back to an address that does not open, and cookies are not Secure. Change BASE_URL to https.',
   'advice.unknown_node_env':
     'NODE_ENV is not a known value and counts as production. Set NODE_ENV=production or NODE_ENV=development.',
+  'advice.console_for_nobody':
+    'The roles of the configuration give nobody the role developer: nobody can see the console.',
   'advice.plain_http_allowed':
     'Production may use http (ALLOW_PLAIN_HTTP=true): tokens and cookies can be read on the way. Change to https.',
 }

@@ -84,7 +84,7 @@ export const en: Sentences<typeof zhCN> = {
   'notice.bad_request.text': 'Something is wrong with this address or request.',
   'notice.bad_request.remedy': 'Please check the address, or go back to the home page.',
   'notice.refused.title': 'No access',
-  'notice.refused.text': 'You are signed in, but your role may not see this page.',
+  'notice.refused.text': 'You are signed in, but you do not have access to this page.',
   'notice.refused.remedy': 'If you need access, ask your administrator.',
   'notice.foreign.title': 'The request was refused',
   'notice.foreign.text': 'This request came from another website. To protect your account, it was not carried out.',
@@ -118,6 +118,11 @@ export const en: Sentences<typeof zhCN> = {
   'notice.unavailable.remedy': 'Please reload the page in a while.',
 
   'refused.account': 'Account',
+  'refused.missing': 'What is missing',
+  'refused.role': 'a role',
+  'refused.group': 'a group',
+  'refused.user': 'being one of certain users',
+  'refused.rule': 'Rule that decided',
   'refused.other_account': 'Sign in with another account',
 
   'sign_out.title': 'Sign out',

@@ -47,6 +47,7 @@ export const zhConsole = {
     '已设置 TLS_CERT_FILE 和 TLS_KEY_FILE，但 BASE_URL 是 http：登录后浏览器会回到打不开的地址，Cookie 也没有 Secure 标记。请把 BASE_URL 改成 https。',
   'advice.unknown_node_env':
     'NODE_ENV 不是已知的值，按生产环境处理。请设置 NODE_ENV=production 或 NODE_ENV=development。',
+  'advice.console_for_nobody': '配置里的 roles 没有把 developer 角色授予任何人，没有人能看到控制台。',
   'advice.plain_http_allowed':
     '生产环境允许使用 http（ALLOW_PLAIN_HTTP=true）：令牌和 Cookie 在途中可能被读取。请改用 https。',
 } as const

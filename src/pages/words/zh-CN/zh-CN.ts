@@ -79,7 +79,7 @@ export const zhCN = {
   'notice.bad_request.text': '这个地址或请求的写法不对。',
   'notice.bad_request.remedy': '请检查地址，或者返回首页。',
   'notice.refused.title': '没有访问权限',
-  'notice.refused.text': '您已登录，但您的角色不能访问这个页面。',
+  'notice.refused.text': '您已登录，但没有访问这个页面的权限。',
   'notice.refused.remedy': '如果需要权限，请联系管理员。',
   'notice.foreign.title': '请求被拒绝',
   'notice.foreign.text': '这个请求来自另一个网站，为了保护您的账号没有执行。',
@@ -113,6 +113,11 @@ export const zhCN = {
   'notice.unavailable.remedy': '请稍后刷新页面。',
 
   'refused.account': '当前账号',
+  'refused.missing': '缺少的权限',
+  'refused.role': '角色',
+  'refused.group': '用户组',
+  'refused.user': '指定用户',
+  'refused.rule': '生效的规则',
   'refused.other_account': '换一个账号登录',
 
   'sign_out.title': '退出登录',

@@ -17,6 +17,8 @@ export const entra: Preset = {
     'https://login.partner.microsoftonline.cn/{tenantid}/v2.0',
   ],
   clientAuth: 'post',
+  clientAssertionAudience: 'token_endpoint',
+  clientAssertionAlgorithm: 'PS256',
   scope: 'openid profile email offline_access',
   refreshParams: { scope: '{scope}' },
   fields: { ...oidc.fields, sub: [['tid', 'oid']], ou_id: ['tid'], groups: ['roles', 'groups'] },

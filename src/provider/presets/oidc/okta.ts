@@ -7,5 +7,6 @@ export const okta: Preset = {
   name: 'Okta',
   variables: { server: { sentence: 'The authorization server.', default: 'default' } },
   issuer: '{auth_url}/oauth2/{server}',
+  clientAssertionAudience: 'token_endpoint',
   scope: 'openid profile email offline_access',
 }

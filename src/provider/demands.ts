@@ -1,0 +1,116 @@
+// What a provider demands that Menshen, or these settings, do not do: read from its metadata before anybody signs in, and
+// named as the cause when a sign-in fails.
+import { type Phrase, phrase, phraseIn } from '../phrases.ts'
+import { printable } from '../settings/json-place.ts'
+import { algorithmFor, readClientKey } from './calls/client-key.ts'
+import { ALGORITHMS } from './oidc/id-token.ts'
+import type { Metadata, ProviderDocument } from './oidc/metadata.ts'
+import type { ProviderPlan } from './plan.ts'
+
+export interface Demand {
+  readonly what: Phrase
+  readonly remedy: Phrase
+  /** Without it nobody can sign in; otherwise the metadata may only be incomplete. */
+  readonly isCertain: boolean
+}
+
+const certain = (what: Phrase, remedy: Phrase): Demand => ({ what, remedy, isCertain: true })
+const likely = (what: Phrase, remedy: Phrase): Demand => ({ what, remedy, isCertain: false })
+
+const DPOP = certain(phrase('demands_dpop'), phrase('turn_off_for_client'))
+const PUSHED = certain(phrase('demands_pushed_requests'), phrase('turn_off_for_client'))
+const SIGNED = certain(phrase('demands_signed_requests'), phrase('turn_off_for_client'))
+const FORM_POST = certain(phrase('answers_by_form'), phrase('set_query_mode'))
+const CHALLENGE = likely(phrase('may_demand_pkce'), phrase('set_pkce'))
+
+/** By what the metadata says. Without metadata nothing is known. */
+export function demandsOf(plan: ProviderPlan, metadata: Metadata): Demand[] {
+  const { document } = metadata
+  if (!document) return []
+  return [...demandsOfRequest(plan, document), ...demandsOfTokens(document), ...demandsOfClient(plan, metadata)]
+}
+
+function demandsOfRequest({ pkce, authorization }: ProviderPlan, document: ProviderDocument): Demand[] {
+  const { responseTypes, responseModes, challengeMethods, scopes } = document
+  const unlisted = authorization.scope.split(' ').filter(scope => scope && !scopes?.includes(scope))
+  return [
+    ...(document.demandsPushedRequests ? [PUSHED] : []),
+    ...(document.demandsSignedRequests ? [SIGNED] : []),
+    ...(responseTypes && !responseTypes.includes('code')
+      ? [certain(phrase('offers_no_code'), phrase('allow_code_grant_there'))]
+      : []),
+    ...(responseModes && responseModes.length > 0 && !responseModes.includes('query') ? [FORM_POST] : []),
+    ...(challengeMethods?.includes('S256') && !pkce ? [likely(phrase('offers_pkce'), phrase('set_pkce'))] : []),
+    ...(challengeMethods && !challengeMethods.includes('S256') && pkce
+      ? [likely(phrase('lists_no_pkce'), phrase('set_pkce_off'))]
+      : []),
+    ...(scopes && unlisted.length > 0
+      ? [likely(phrase('scope_not_listed', { scope: unlisted.join(', ') }), phrase('check_scope_or_allow'))]
+      : []),
+  ]
+}
+
+function demandsOfTokens({ signingAlgorithms }: ProviderDocument): Demand[] {
+  if (!signingAlgorithms || signingAlgorithms.some(name => ALGORITHMS.includes(name))) return []
+  return [certain(phrase('signs_only_by', { algorithms: listOf(signingAlgorithms) }), phrase('set_signing_algorithm'))]
+}
+
+/** As the metadata calls our ways. */
+const METHODS = {
+  basic: 'client_secret_basic',
+  post: 'client_secret_post',
+  private_key_jwt: 'private_key_jwt',
+  none: 'none',
+} as const
+
+function demandsOfClient(plan: ProviderPlan, { clientAuths, assertionAlgorithms }: Metadata): Demand[] {
+  if (!clientAuths || clientAuths.length === 0) return []
+  const { clientAuth, clientKey, assertion } = plan
+  const ours = Object.entries(METHODS).filter(([, name]) => clientAuths.includes(name))
+  const methods = listOf(clientAuths)
+  if (ours.length === 0) return [certain(phrase('client_only_by', { methods }), phrase('allow_client_auth'))]
+  const isFitting = clientAuth
+    ? clientAuths.includes(METHODS[clientAuth])
+    : ours.some(([way]) => /^(basic|post)$/.test(way))
+  if (!isFitting) {
+    const ways = ours.map(([way]) => way).join(', ')
+    const what = phrase('client_only_by_not', { methods, method: METHODS[clientAuth ?? 'basic'] })
+    return [likely(what, phrase('set_client_auth', { ways }))]
+  }
+  if (clientAuth !== 'private_key_jwt' || !clientKey || !assertionAlgorithms) return []
+  const algorithm = algorithmFor(readClientKey(clientKey.reveal()), assertion.algorithm, assertionAlgorithms)
+  if (assertionAlgorithms.includes(algorithm)) return []
+  const what = phrase('assertion_only_by', { algorithms: listOf(assertionAlgorithms), algorithm })
+  return [likely(what, phrase('use_fitting_key'))]
+}
+
+function listOf(names: readonly string[]): string {
+  return printable(names.slice(0, 10).join(', '), 200)
+}
+
+/** An answer by which a provider refuses: its code, and the sentence that came with it, which is read and not repeated. */
+export interface Refusal {
+  readonly error: string
+  readonly description?: string | undefined
+}
+
+/** What is behind a refusal; `undefined` if nothing points to it. */
+export function causeOf(plan: ProviderPlan, metadata: Metadata | undefined, refusal: Refusal): Demand | undefined {
+  const { error, description = '' } = refusal
+  const demands = metadata ? demandsOf(plan, metadata) : []
+  if (/dpop/i.test(error) || /\bdpop\b/i.test(description)) return DPOP
+  if (/request_uri|pushed[ _]authorization|\bPAR\b/.test(description)) return PUSHED
+  if (error === 'invalid_client' || error === 'unauthorized_client')
+    return metadata && demandsOfClient(plan, metadata)[0]
+  const found = demands.find(({ isCertain }) => isCertain)
+  if (found) return found
+  const isAboutChallenge = /code_challenge|code_verifier|pkce/i.test(description)
+  return !plan.pkce && (isAboutChallenge || error === 'invalid_request') ? CHALLENGE : undefined
+}
+
+export const FORM_POST_SENTENCE = sentenceOf(FORM_POST)
+
+/** For the log: what, and what to do. */
+export function sentenceOf({ what, remedy }: Demand): string {
+  return `${phraseIn('en', what)}. ${phraseIn('en', remedy)}`
+}

@@ -1,0 +1,173 @@
+// What a rule demands of a token: whom it is for, by every interpretation of the path, that it is an access token, and its
+// scopes.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import type { JWTPayload } from 'jose'
+import type { Config } from '../../src/index.ts'
+import { openGateway } from '../forward/scene.ts'
+import { startUpstream } from '../forward/upstream.ts'
+import { createClient } from '../kit/client.ts'
+import { startOidcServer } from '../kit/oidc-server.ts'
+import { scrape } from '../kit/scrape.ts'
+
+const AT = { typ: 'at+jwt' }
+const OUTER = 'https://api.example'
+const INNER = 'https://admin.example'
+const MACHINE = { sub: 'robot-1', client_id: 'robot', scope: 'read' }
+const CONFIG: Config = {
+  rules: [
+    { path: '/api', roles: ['*'], bearer: true, audience: OUTER },
+    { path: '/api/admin', roles: ['*'], bearer: true, audience: [INNER, 'admin'] },
+    { path: '/plain', roles: ['*'], bearer: true },
+    { path: '/mcp', roles: ['*'], bearer: true, scopes: ['mcp:read', 'mcp:write'] },
+    { path: '/mcp/admin', roles: ['*'], bearer: true, scopes: ['mcp:admin'] },
+    { path: '/mcp/closed', users: ['boss'], bearer: true, scopes: ['mcp:read'] },
+  ],
+}
+
+async function openStage(t: TestContext, { env = {} }: { env?: Record<string, string> } = {}) {
+  const provider = await startOidcServer(t)
+  const upstream = await startUpstream(t)
+  const settings = { ...provider.settings, UPSTREAM: upstream.url, TRUSTED_PROXIES: '127.0.0.1', ...env }
+  const gateway = await openGateway(t, settings, CONFIG)
+  provider.now = gateway.now
+  const bring = (token: string, path: string, headers: Record<string, string> = {}) =>
+    createClient(gateway.url).get(path, { headers: { authorization: `Bearer ${token}`, ...headers } })
+  return { ...gateway, provider, upstream, bring }
+}
+
+test('the audience of every interpretation of a path is demanded, not only that of the path as it is', async t => {
+  const { provider, upstream, bring } = await openStage(t)
+  const outer = await provider.sign({ ...MACHINE, aud: OUTER }, AT)
+  const inner = await provider.sign({ ...MACHINE, aud: 'admin' }, AT)
+  const both = await provider.sign({ ...MACHINE, aud: [OUTER, INNER] }, AT)
+  assert.equal((await bring(outer, '/api/items')).status, 200)
+  assert.equal((await bring(inner, '/api/admin/x')).status, 200)
+  assert.equal((await bring(outer, '/api/admin/x')).status, 401)
+  const before = upstream.received.length
+  for (const path of ['/api/Admin/x', '/api/admin.json', '/api/admin%20/x', '/api/ADMIN', '/api/admin~/x']) {
+    for (const token of [outer, inner]) assert.equal((await bring(token, path)).status, 401, path)
+    const asked = await bring(outer, '/_menshen/check', { 'x-original-uri': path })
+    assert.equal(asked.status, 401, `forward-auth ${path}`)
+  }
+  assert.equal(upstream.received.length, before)
+  for (const path of ['/api/Admin/x', '/api/admin.json']) assert.equal((await bring(both, path)).status, 200, path)
+})
+
+test('an introspection that does not say whom a token is for is not enough where an audience is configured', async t => {
+  const { provider, bring, lines } = await openStage(t)
+  const answers: Record<string, object> = {
+    silent: { active: true, sub: 'u-7', username: 'zhangsan' },
+    outer: { active: true, sub: 'u-7', username: 'zhangsan', aud: OUTER },
+    ours: { active: true, sub: 'u-7', username: 'zhangsan', aud: provider.clientId },
+    another: { active: true, sub: 'u-7', username: 'zhangsan', aud: ['x'] },
+  }
+  provider.introspect = token => answers[token] ?? { active: false }
+  for (const [token, path, status] of [
+    ['silent', '/api', 401],
+    ['outer', '/api', 200],
+    ['ours', '/api', 401],
+    ['another', '/api', 401],
+    ['outer', '/api/Admin', 401],
+    ['silent', '/plain', 200],
+    ['ours', '/plain', 200],
+    ['another', '/plain', 401],
+  ] as const)
+    assert.equal((await bring(token, path)).status, status, `${token} ${path}`)
+  assert.ok(
+    lines.some(({ event, facts }) => event === 'token_refused' && (facts as { reason?: string }).reason === 'aud'),
+  )
+  const set = await openStage(t, { env: { BEARER_AUDIENCE: 'https://set.example' } })
+  set.provider.introspect = () => ({ active: true, sub: 'u-7', username: 'zhangsan' })
+  assert.equal((await set.bring('silent', '/plain')).status, 401)
+})
+
+test('a token that does not say its type has to show by its claims that it is an access token', async t => {
+  const { provider, bring } = await openStage(t)
+  const idToken: JWTPayload = { sub: 'u-7', preferred_username: 'zhangsan', azp: provider.clientId, sid: 's-1' }
+  assert.equal((await bring(await provider.sign(idToken, {}), '/plain')).status, 401)
+  assert.equal((await bring(await provider.sign({ ...idToken, auth_time: 1 }, {}), '/plain')).status, 401)
+  for (const claim of [{ scope: 'read' }, { scp: ['read'] }, { client_id: 'robot' }, { cid: 'robot' }])
+    assert.equal((await bring(await provider.sign({ ...idToken, ...claim }, {}), '/plain')).status, 200)
+  assert.equal((await bring(await provider.sign({ ...idToken, scope: 'read', nonce: 'n' }, {}), '/plain')).status, 401)
+  assert.equal((await bring(await provider.sign(idToken, AT), '/plain')).status, 200, 'RFC 9068')
+})
+
+test('BEARER_AUDIENCE is separated by commas alone', async t => {
+  const { provider, bring } = await openStage(t, { env: { BEARER_AUDIENCE: 'our api, https://set.example' } })
+  for (const [aud, status] of [
+    ['our api', 200],
+    ['https://set.example', 200],
+    ['our', 401],
+    ['api', 401],
+  ] as const)
+    assert.equal((await bring(await provider.sign({ ...MACHINE, aud }, AT), '/plain')).status, status, aud)
+})
+
+test('a rule’s scopes are all demanded, of every interpretation, and named in the refusal', async t => {
+  const { provider, upstream, bring } = await openStage(t)
+  const sign = (claims: JWTPayload) => provider.sign({ sub: 'robot-1', client_id: 'robot', ...claims }, AT)
+  const rows: [claims: JWTPayload, path: string, scope: string | undefined][] = [
+    [{ scope: 'mcp:read mcp:write' }, '/mcp/x', undefined],
+    [{ scope: 'x  mcp:write mcp:read' }, '/mcp/x', undefined],
+    [{ scope: ['mcp:read', 'mcp:write'] }, '/mcp/x', undefined],
+    [{ scp: 'mcp:read mcp:write' }, '/mcp/x', undefined],
+    [{ scp: ['mcp:read', 'mcp:write'] }, '/mcp/x', undefined],
+    [{ scope: 'mcp:admin' }, '/mcp/admin', undefined],
+    [{ scope: 'mcp:read mcp:write mcp:admin' }, '/mcp/Admin', undefined],
+    [{ scope: 'mcp:read' }, '/mcp/x', 'mcp:read mcp:write'],
+    [{ scope: 'mcp:reads mcp:write' }, '/mcp/x', 'mcp:read mcp:write'],
+    [{ scope: { 'mcp:read': 1 } }, '/mcp/x', 'mcp:read mcp:write'],
+    [{}, '/mcp', 'mcp:read mcp:write'],
+    [{ scope: 'mcp:read mcp:write' }, '/mcp/admin/x', 'mcp:admin'],
+    [{ scope: 'mcp:read mcp:write' }, '/mcp/Admin/x', 'mcp:read mcp:write mcp:admin'],
+  ]
+  for (const [claims, path, scope] of rows) {
+    const answer = await bring(await sign(claims), path)
+    const told = `${JSON.stringify(claims)} ${path}`
+    assert.equal(answer.status, scope === undefined ? 200 : 403, told)
+    const challenge = scope && `Bearer error="insufficient_scope", scope="${scope}"`
+    assert.equal(answer.headers['www-authenticate'], challenge, told)
+    const asked = await bring(await sign(claims), '/_menshen/check', { 'x-original-uri': path })
+    assert.deepEqual([asked.status, asked.headers['www-authenticate']], [scope ? 403 : 200, challenge], told)
+  }
+  const closed = await bring(await sign({ scope: 'mcp:read' }), '/mcp/closed')
+  assert.deepEqual(
+    [closed.status, closed.headers['www-authenticate']],
+    [403, 'Bearer error="insufficient_scope"'],
+    'scopes are there, and would not help',
+  )
+  provider.introspect = token => ({
+    active: true,
+    sub: 'u',
+    scope: token === 'wide' ? 'mcp:read mcp:write' : 'mcp:read',
+  })
+  assert.equal((await bring('wide', '/mcp')).status, 200)
+  assert.equal((await bring('narrow', '/mcp')).status, 403)
+  assert.ok(upstream.received.length > 0)
+})
+
+test('a token that names nobody is refused, and the log says which claim is missing, without any value', async t => {
+  const { provider, bring, lines } = await openStage(t)
+  const nobody = { ...MACHINE, sub: undefined, client_id: 'CANARY' } as unknown as JWTPayload
+  assert.equal((await bring(await provider.sign(nobody, AT), '/plain')).status, 401)
+  provider.introspect = () => ({ active: true, client_id: 'CANARY' })
+  assert.equal((await bring('opaque', '/plain')).status, 401)
+  const told = lines
+    .filter(({ event }) => event === 'token_refused')
+    .map(({ facts }) => facts as Record<string, string>)
+  assert.equal(told.length, 2)
+  for (const { reason, detail } of told) {
+    assert.equal(reason, 'claims')
+    assert.match(String(detail), /^no sub \(looked for in .*\); what came is .*client_id/)
+  }
+  assert.ok(!JSON.stringify(told).includes('CANARY'))
+})
+
+test('a token that is shown to the provider is measured as an introspection', async t => {
+  const { provider, bring, url } = await openStage(t, { env: { TRUSTED_PROXIES: '' } })
+  provider.introspect = () => ({ active: true, sub: 'u-7', username: 'zhangsan' })
+  for (let n = 0; n < 3; n++) assert.equal((await bring('opaque', '/plain')).status, 200)
+  const series = 'menshen_provider_seconds_count{call="introspection",result="ok"}'
+  assert.equal((await scrape(url)).value(series), 1, 'once: the answer is kept')
+})

@@ -1,0 +1,166 @@
+// A role follows from what the provider said at sign-in and from the roles of the moment, whatever they were in between.
+import assert from 'node:assert/strict'
+import test, { type TestContext } from 'node:test'
+import { inspect } from 'node:util'
+import { createDataKeyring } from '../../src/session/keys/data-keys.ts'
+import { deriveKeys } from '../../src/session/keys/derived-keys.ts'
+import { packRecord, unpackRecord } from '../../src/session/record-format.ts'
+import { createSessions } from '../../src/session/sessions.ts'
+import { recordKey } from '../../src/session/ticket.ts'
+import type { RoleConfig } from '../../src/settings/config/config-file.ts'
+import { readSettings } from '../../src/settings/read.ts'
+import { Secret } from '../../src/settings/secret.ts'
+import { createMemoryStore } from '../../src/stores/memory-store.ts'
+
+const USER_INFO = { sub: 's', ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '' }
+const BY_NAME: RoleConfig = { role: 'ops', username: ['lisi'] }
+const BY_CLAIM: RoleConfig = { role: 'ops', claim: { 'dept.name': ['运维部'] } }
+
+function open(t: TestContext, roles: readonly RoleConfig[]) {
+  const clock = { now: Date.parse('2026-03-01T08:00:00Z') }
+  const now = () => clock.now
+  const store = createMemoryStore({ now })
+  t.after(() => store.close())
+  const events: [event: string, facts: object][] = []
+  const report = (event: string, facts: object = {}) => void events.push([event, facts])
+  const keys = deriveKeys({ SECRET: undefined, CLIENT_SECRET: new Secret('client-secret') })
+  const keyring = createDataKeyring({ store, keys, now, report })
+  let refreshes = 0
+  const refresh = async () => {
+    const n = ++refreshes
+    return { accessToken: `at-${n}`, refreshToken: `rt-${n}`, expiresIn: 7200, receivedAt: now() }
+  }
+  const provider = { plan: { refreshLead: 'fixed' as const }, refresh, signOut: async () => {} }
+  const providers = { get: () => provider }
+  const sessions = createSessions({ store, providers, roles, keyring, settings: readSettings({}), now, report })
+  return {
+    store,
+    events,
+    sessions,
+    /** A reload of the configuration. */
+    use: (roles: readonly RoleConfig[]) => sessions.use({ providers, roles }),
+    async signIn(claims: object, username = 'lisi', tokens = { accessToken: 'at-0', refreshToken: 'rt-0' }) {
+      const facts = { userInfo: { ...USER_INFO, username }, groups: ['staff'], claims: { ...claims } }
+      const set = { ...tokens, expiresIn: 7200, receivedAt: now() }
+      return (await sessions.open({ tokens: set, facts, provider: undefined })).ticket
+    },
+    /** When the token has become due. */
+    async refresh(ticket: string) {
+      const before = refreshes
+      clock.now += 7000_000
+      await sessions.getFresh(ticket)
+      assert.equal(refreshes, before + 1)
+    },
+    role: async (ticket: string) => (await sessions.get(ticket))?.session.userRole,
+  }
+}
+
+test('somebody whose row is gone loses its role, although a row by a claim gives it to others', async t => {
+  const { signIn, use, role, refresh } = open(t, [BY_NAME, BY_CLAIM])
+  const lisi = await signIn({ dept: { name: '财务部' } })
+  const wangwu = await signIn({ dept: { name: '运维部' } }, 'wangwu')
+  assert.deepEqual([await role(lisi), await role(wangwu)], ['ops', 'ops'])
+  use([BY_CLAIM])
+  assert.deepEqual([await role(lisi), await role(wangwu)], ['common', 'ops'])
+  await refresh(lisi)
+  assert.equal(await role(lisi), 'common')
+})
+
+test('a row that was missing for a moment costs nobody the role, also if tokens were refreshed meanwhile', async t => {
+  for (const row of [BY_NAME, BY_CLAIM, { role: 'ops', groups: ['staff'] }]) {
+    const { signIn, use, role, refresh } = open(t, [row])
+    const ticket = await signIn({ dept: { name: '运维部' } })
+    assert.equal(await role(ticket), 'ops')
+    use([])
+    assert.equal(await role(ticket), 'common')
+    await refresh(ticket)
+    assert.equal(await role(ticket), 'common')
+    use([row])
+    assert.equal(await role(ticket), 'ops', JSON.stringify(row))
+    await refresh(ticket)
+    assert.equal(await role(ticket), 'ops', JSON.stringify(row))
+  }
+})
+
+test('a row by a claim that no row has named before counts for whoever is signed in already', async t => {
+  const { signIn, use, role, sessions } = open(t, [])
+  const ticket = await signIn({ dept: { name: '运维部' }, level: 7 })
+  use([{ role: 'seven', claim: { level: [7] } }])
+  assert.equal(await role(ticket), 'seven')
+  assert.equal((await sessions.get(ticket))?.who.role, 'seven')
+  use([{ role: 'eight', claim: { level: [8] } }])
+  assert.equal(await role(ticket), 'common')
+})
+
+test('claims are sealed in the store, and are not in the cache of opened sessions', async t => {
+  const { signIn, sessions, store } = open(t, [BY_CLAIM])
+  const ticket = await signIn({ dept: { name: '运维部' }, remark: 'CANARY-remark' })
+  const loaded = sessions.getCached(ticket)
+  assert.equal(loaded?.who.role, 'ops')
+  assert.ok(!inspect(loaded, { depth: 9, showHidden: true }).includes('CANARY'))
+  const stored = await store.read(recordKey(ticket))
+  assert.ok(stored && !Buffer.from(stored.value).toString('latin1').includes('CANARY'))
+})
+
+test('claims that were changed or taken from another session give nobody a role, and nothing fails', async t => {
+  const { signIn, sessions, store, role, use } = open(t, [BY_CLAIM])
+  const lisi = await signIn({ dept: { name: '财务部' } })
+  const wangwu = await signIn({ dept: { name: '运维部' } }, 'wangwu')
+  const partsOf = async (ticket: string) => {
+    const stored = await store.read(recordKey(ticket))
+    const parts = stored && unpackRecord(stored.value)
+    assert.ok(stored && parts?.claimsPart)
+    return { stored, parts, claimsPart: parts.claimsPart }
+  }
+  const { claimsPart: foreign } = await partsOf(wangwu)
+  const { claimsPart } = await partsOf(lisi)
+  const flipped = Buffer.from(claimsPart)
+  flipped[20] = (flipped[20] ?? 0) ^ 1
+  for (const forged of [foreign, flipped, Buffer.of(), claimsPart.subarray(1)]) {
+    const { stored, parts } = await partsOf(lisi)
+    const value = packRecord({ ...parts, claimsPart: forged })
+    await store.replace(stored.key, { ...stored, value }, stored.version)
+    use([BY_CLAIM])
+    assert.equal(await role(lisi), 'common')
+  }
+  assert.ok(await sessions.get(lisi))
+})
+
+test('of more than 16 KB what roles are given by is kept first, and the rest is named in the log', async t => {
+  const { signIn, role, use, events, store } = open(t, [BY_CLAIM])
+  const many = (name: string, bytes: number) => ({ [name]: 'x'.repeat(bytes) })
+  const claims = {
+    ...many('a', 9000),
+    ...many('b', 9000),
+    ...many('c', 100),
+    dept: { name: '运维部', x: 'y'.repeat(9000) },
+  }
+  const ticket = await signIn(claims)
+  assert.equal(await role(ticket), 'ops')
+  assert.deepEqual(
+    events.map(([event, facts]) => [event, (facts as { claims?: string[] }).claims]),
+    [['claims_left_out', ['a', 'b']]],
+  )
+  use([{ role: 'c', claim: { c: ['x'.repeat(100)] } }])
+  assert.equal(await role(ticket), 'c')
+  assert.ok(((await store.read(recordKey(ticket)))?.value.length ?? 0) < 20_000)
+  const huge = await signIn({ dept: { name: '运维部', x: 'y'.repeat(17_000) } })
+  use([BY_CLAIM])
+  assert.equal(await role(huge), 'common', 'what cannot be kept gives no role, not even for the first moment')
+})
+
+test('tokens that are in a source of claims are not kept a second time', async t => {
+  const { signIn, use, role } = open(t, [])
+  const tokens = { accessToken: 'CANARY-at', refreshToken: 'CANARY-rt' }
+  const ticket = await signIn({ access_token: 'CANARY-at', refreshToken: 'CANARY-rt', level: 7 }, 'lisi', tokens)
+  for (const [claim, expected] of [
+    [{ access_token: ['CANARY-at'] }, 'common'],
+    [{ refreshToken: ['CANARY-rt'] }, 'common'],
+    [{ level: [7] }, 'found'],
+  ] as const) {
+    use([
+      { role: 'found', claim: Object.fromEntries(Object.entries(claim).map(([name, values]) => [name, [...values]])) },
+    ])
+    assert.equal(await role(ticket), expected)
+  }
+})

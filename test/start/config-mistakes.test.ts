@@ -1,0 +1,259 @@
+// Mistakes in a configuration: what looks like a pattern, a name with a slip in it, a list where a wildcard means nothing. Each
+// is refused with a sentence of ours that says what to write.
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { suite, type TestContext, test } from 'node:test'
+import { createMenshen, type MenshenError, type MenshenOptions } from '../../src/index.ts'
+import { checkConfig } from '../../src/settings/config/config-file.ts'
+import { findMisspelt } from '../../src/settings/misspelt.ts'
+import { openCommandRoom } from '../kit/command-room.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+const commands = openCommandRoom()
+
+/** Each with the path to write instead. */
+const PATTERNS: [path: unknown, instead: string][] = [
+  ['/admin/*', '/admin'],
+  ['/admin*', '/admin'],
+  ['/admin/:id', '/admin'],
+  ['/users/:id/edit', '/users'],
+  ['/api/**', '/api'],
+  ['/api/**/secret', '/api'],
+  ['/x/(.*)', '/x'],
+  ['/x/{id}', '/x'],
+  ['/x/{id:[0-9]+}', '/x'],
+  ['/x/[id]', '/x'],
+  ['/x/[...slug]', '/x'],
+  ['/x/<int:id>', '/x'],
+  ['^/admin', '/admin'],
+  ['^/admin$', '/admin'],
+  ['/admin$', '/admin'],
+  ['/a?', '/a'],
+  ['/admin/.*', '/admin'],
+  ['/admin/.+', '/admin'],
+  ['/a+', '/a'],
+  ['/admin(/.*)?', '/admin'],
+  ['/admin|/internal', '/admin'],
+  ['/x/\\d+', '/x'],
+  ['/((?!public).*)', '/'],
+  ['/(group)/x', '/'],
+  ['~ ^/admin', '/admin'],
+  ['= /admin', '/admin'],
+  ['\\.php$', '/'],
+  ['/*', '/'],
+  ['*', '/'],
+  [/^\/admin\/.*/, '/admin'],
+]
+
+suite('a path that looks like a pattern', () => {
+  test('is refused in a rule and in an upstream, with the prefix to write instead', () => {
+    for (const [path, instead] of PATTERNS) {
+      const sentence = `covers its path and everything below; write \`${instead}\`.`
+      assert.deepEqual(problems({ rules: [{ path, roles: ['developer'] }] }), [
+        `test: rules.0.path: this looks like a pattern; a rule ${sentence}`,
+      ])
+      assert.deepEqual(problems({ rules: [{ path, roles: ['developer'], exact: true, shadow: true }] }), [
+        `test: rules.0.path: this looks like a pattern; a rule ${sentence}`,
+      ])
+      if (typeof path === 'string')
+        assert.deepEqual(problems({ upstreams: { [path]: 'http://127.0.0.1:1' } }), [
+          `test: upstreams.${path}: this looks like a pattern; a prefix ${sentence}`,
+        ])
+    }
+  })
+
+  test('stops the start, the check and the library alike', async t => {
+    const config = { rules: [{ path: '/admin/*', roles: ['developer' as const] }] }
+    const sentence = 'a rule covers its path and everything below; write `/admin`.'
+    const cwd = folderWith(t, config)
+    for (const args of [[], ['check'], ['rules', 'check', '/admin/x', '--role', 'common']]) {
+      const { code, output } = await commands.run({ STORE: 'memory:' }, { cwd, args })
+      assert.equal(code, 1, args.join(' '))
+      assert.ok(output.includes(sentence), output)
+    }
+    for (const options of [config, { config }])
+      assert.ok((await refusalOf({ store: 'memory:', ...options })).includes(sentence))
+  })
+
+  test('is told apart from what real applications have in their paths', () => {
+    for (const path of [
+      ...['/', '/wiki/Special:Log', '/Foo_(bar)', '/odata/$metadata', '/@me', '/~user', '/c++', '/.well-known', '/a.b'],
+      ...['/财务', '/a b', '/-/x', '/a=b', '/v1.0', "/it's", '/a,b', '/a&b', '/a!'],
+    ])
+      assert.deepEqual(problems({ rules: [{ path, public: true }] }), [], path)
+  })
+})
+
+test('a path that nothing could ever be asked for is refused', () => {
+  for (const path of [
+    '/a/...',
+    '/a/. ',
+    '/ a',
+    '/a ',
+    '/a\n',
+    '/a\u0000',
+    '/a#b',
+    '/a;b',
+    'https://app.example.com/a',
+    ['/a'],
+  ])
+    assert.equal(problems({ rules: [{ path, public: true }] }).length, 1, JSON.stringify(path))
+  assert.deepEqual(problems({ rules: [{ path: 'admin', public: true }] }), [
+    'test: rules.0.path: expected a plain path that begins with /; did you mean "/admin"?',
+  ])
+})
+
+test('a wildcard in a list that compares names letter by letter is refused', () => {
+  const path = '/a'
+  const rows: [config: object, expected: RegExp][] = [
+    [{ rules: [{ path, users: ['*'] }] }, /rules\.0\.users\.0: names are compared letter by letter.*roles: \['\*'\]/],
+    [{ rules: [{ path, users: ['*@corp.example'] }] }, /rules\.0\.users\.0: names are compared/],
+    [{ rules: [{ path, groups: ['eng-*'] }] }, /rules\.0\.groups\.0: names are compared/],
+    [{ rules: [{ path, groups: ['^eng'] }] }, /rules\.0\.groups\.0: names are compared/],
+    [{ rules: [{ path, roles: ['dev*'] }] }, /rules\.0\.roles\.0: no row of roles gives this role/],
+    [{ roles: [{ role: 'a', username: ['*'] }] }, /roles\.0\.username\.0: names are compared/],
+    [{ roles: [{ role: 'a', groups: ['*'] }] }, /roles\.0\.groups\.0: names are compared/],
+    [{ roles: [{ role: '*', groups: ['x'] }] }, /roles\.0\.role: expected a role of letters/],
+    [{ rules: [{ path, roles: ['*'], bearer: true, audience: '*' }] }, /rules\.0\.audience: .*without \*/],
+    [{ rules: [{ path, roles: ['*'], bearer: true, audience: ['https://*.example'] }] }, /audience\.0: .*without \*/],
+    [{ rules: [{ path, public: true, methods: ['*'] }] }, /rules\.0\.methods\.0: .*leave methods out/],
+    [{ rules: [{ path, public: true, methods: ['ALL'] }] }, /rules\.0\.methods\.0: .*leave methods out/],
+  ]
+  for (const [config, expected] of rows) assert.match(problems(config).join('\n'), expected, JSON.stringify(config))
+  assert.deepEqual(problems({ rules: [{ path, users: ['HOST01$', 'auth0|7', 'a.b@c'], roles: ['*'] }] }), [])
+})
+
+test('a slip in a name gets the name that was meant, in a sentence of ours', () => {
+  const path = '/a'
+  const rows: [config: object, sentence: string][] = [
+    [{ rules: [{ path, roles: ['*'], group: ['x'] }] }, 'rules.0: there is no "group"; did you mean groups?'],
+    [{ rules: [{ path, roles: ['*'], user: 'x' }] }, 'rules.0: there is no "user"; did you mean users?'],
+    [{ rules: [{ path, roles: ['*'], Methods: ['GET'] }] }, 'rules.0: there is no "Methods"; did you mean methods?'],
+    [{ rulez: [] }, 'config: there is no "rulez"; did you mean rules?'],
+    [
+      { rules: [{ path, public: true, methods: ['PSOT'] }] },
+      'rules.0.methods.0: there is no such method; did you mean POST?',
+    ],
+    [
+      { roles: [{ role: 'auditor', groups: ['x'] }], rules: [{ path, roles: ['auditer'] }] },
+      'rules.0.roles.0: no row of roles gives this role; expected one of "developer"|"common"|"auditor"|"*"; did you mean "auditor"?',
+    ],
+    [{ provider: { client_id: 'x' } }, 'provider: there is no "client_id"; did you mean clientId?'],
+    [
+      { provider: { clientAuth: 'psot' } },
+      'provider.clientAuth: expected one of post, basic, private_key_jwt, none; did you mean post?',
+    ],
+    [
+      { providers: { a: { tokenRequest: { az: 'form' } } } },
+      'providers.a.tokenRequest: there is no "az"; did you mean as?',
+    ],
+    [{ rules: { path } }, 'rules: expected a list, not an object.'],
+    [{ rules: [{ path, roles: '*' }] }, 'rules.0.roles: expected a list, not text.'],
+    [{ rules: [{ path, public: 'true' }] }, 'rules.0.public: expected true.'],
+    [{ provider: 5 }, 'provider: expected text or an object.'],
+    [
+      { rules: [{ path, roles: ['*'], colour: 'red' }] },
+      'rules.0: there is no "colour"; expected one of path, exact, methods, roles,',
+    ],
+  ]
+  for (const [config, sentence] of rows)
+    assert.ok(
+      problems(config).some(problem => problem.startsWith(`test: ${sentence}`)),
+      `${sentence}\n${problems(config).join('\n')}`,
+    )
+})
+
+test('no sentence about a configuration is zod’s, and none quotes a value', () => {
+  const odd: unknown[] = [
+    null,
+    5,
+    'CANARY-text',
+    true,
+    [],
+    {},
+    ['CANARY-text'],
+    { CANARY: 'CANARY-text' },
+    Number.NaN,
+    () => 1,
+  ]
+  const places = ['provider', 'providers', 'roles', 'rules', 'upstreams', 'words', 'languages', 'loginPage']
+  const within: ((value: unknown) => object)[] = [
+    value => ({ provider: { clientSecret: value, tokenUrl: value, fields: value, logout: value, require: value } }),
+    value => ({ provider: { fields: { sub: value }, tokenAnswer: { lifetimeSeconds: value, names: value } } }),
+    value => ({ provider: { userInfoRequest: { token: value }, refreshUrl: value, emailStep: value } }),
+    value => ({ rules: [value], roles: [value], loginPage: { links: [value] } }),
+    value => ({ rules: [{ path: '/a', roles: value, groups: value, bearer: value, audience: value, scopes: value }] }),
+    value => ({ roles: [{ role: value, username: value, claim: value, provider: value }] }),
+    ...places.map(place => (value: unknown) => ({ [place]: value })),
+  ]
+  for (const make of within)
+    for (const value of odd)
+      for (const problem of problems(make(value))) {
+        assert.doesNotMatch(
+          problem,
+          /Invalid|Unrecognized|received|Too (small|big)|expected (string|array|object|boolean|record)\b/,
+        )
+        assert.doesNotMatch(problem, /CANARY-text|undefined|\[object/)
+      }
+})
+
+test('a preset with a slip in its name gets the one that was meant, wherever it stands', async t => {
+  const provider = { preset: 'keyclaok', clientId: 'x', clientSecret: 'x' }
+  const rows: [env: Record<string, string>, config: object, where: string][] = [
+    [{ PROVIDER: 'keyclaok' }, {}, 'PROVIDER'],
+    [{}, { provider: 'keyclaok' }, 'provider'],
+    [{}, { provider }, 'provider.preset'],
+    [{}, { providers: { staff: provider } }, 'providers.staff.preset'],
+  ]
+  for (const [env, config, where] of rows) {
+    const { code, output } = await commands.run(
+      { STORE: 'memory:', ...env },
+      { cwd: folderWith(t, config), args: ['check'] },
+    )
+    assert.equal(code, 1, where)
+    assert.match(
+      output,
+      new RegExp(`${where.replaceAll('.', '\\.')} is "keyclaok"; did you mean keycloak\\? Otherwise`),
+    )
+  }
+})
+
+test('a setting by its name in other programs gets ours', async () => {
+  const rows = {
+    UPSTREAM_URL: 'UPSTREAM',
+    OIDC_ISSUER: 'AUTH_URL',
+    OIDC_CLIENT_ID: 'CLIENT_ID',
+    MENSHEN_UPSTREAM_URL: 'UPSTREAM',
+  }
+  for (const [name, likely] of Object.entries(rows)) assert.deepEqual(findMisspelt({ [name]: 'x' }), [{ name, likely }])
+  assert.match(
+    await refusalOf({ upstreamUrl: 'http://127.0.0.1:1' } as MenshenOptions),
+    /"upstreamUrl" is not an option; did you mean upstream\?/,
+  )
+})
+
+function problems(config: object): string[] {
+  try {
+    checkConfig(config, 'test', 'config')
+    return []
+  } catch (error) {
+    return (error as MenshenError).message.split('\n')
+  }
+}
+
+async function refusalOf(options: MenshenOptions): Promise<string> {
+  return createMenshen(options).then(
+    async menshen => {
+      await menshen.close()
+      assert.fail('it was taken')
+    },
+    (error: MenshenError) => error.message,
+  )
+}
+
+function folderWith(t: TestContext, config: object): string {
+  const cwd = tempFolder(t)
+  writeFileSync(join(cwd, 'menshen.config.mjs'), `export default ${JSON.stringify(config)}\n`)
+  return cwd
+}
