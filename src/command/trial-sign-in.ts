@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { pino } from 'pino'
-import { createCore } from '../create.ts'
+import { createCore, type Menshen } from '../create.ts'
 import { MenshenError } from '../errors.ts'
 import { startDevelopment } from '../library/development.ts'
 import { refuseToListen } from '../library/listen-failure.ts'
@@ -100,7 +100,7 @@ async function startHere(examined: Examined, opened: AsyncDisposableStack): Prom
   const menshen = opened.adopt(await createCore({ settings, config, log, now }), menshen => menshen.close())
   const limited = {
     ...menshen,
-    listener: onlyTrials(menshen.listener),
+    listener: onlyTrials(menshen),
     upgradeListener: (_request: unknown, socket: { destroy(): void }) => void socket.destroy(),
   }
   const { PORT: port, HOST: host } = settings
@@ -111,8 +111,8 @@ async function startHere(examined: Examined, opened: AsyncDisposableStack): Prom
   return settings.STORE
 }
 
-function onlyTrials(listener: RequestListener): RequestListener {
-  const served: readonly string[] = [OWN_PATHS.doctorSignIn, OWN_PATHS.callback]
+function onlyTrials({ listener, callbackPaths }: Pick<Menshen, 'listener' | 'callbackPaths'>): RequestListener {
+  const served: readonly string[] = [OWN_PATHS.doctorSignIn, ...callbackPaths]
   return (request, response) => {
     const path = (request.url ?? '').split('?')[0] ?? ''
     if (served.includes(path) || path.startsWith(OWN_PATHS.assets)) return listener(request, response)

@@ -2,6 +2,7 @@
 // of both.
 import { readFileSync } from 'node:fs'
 import { MenshenError } from '../errors.ts'
+import { callbackPathOf, OWN_PATHS } from '../own-paths.ts'
 import type { ProviderConfig, Sources } from '../settings/config/provider-config.ts'
 import type { Settings } from '../settings/read.ts'
 import { Secret } from '../settings/secret.ts'
@@ -104,6 +105,7 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
   const { userInfoRequest = {}, userInfoAnswer = {}, scopeSeparator: separator = ' ' } = given
   return {
     id,
+    callbackPath: id === ONLY_PROVIDER ? OWN_PATHS.callback : callbackPathOf(id),
     preset: preset.preset,
     kind: preset.kind,
     name: given.name,

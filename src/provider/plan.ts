@@ -6,6 +6,8 @@ import type { ProviderKind } from './presets/preset.ts'
 export interface ProviderPlan {
   /** Which of several it is; part of who a user is. */
   readonly id: string
+  /** Where it sends the browser back: the path of our redirect address. */
+  readonly callbackPath: string
   readonly preset: string
   readonly kind: ProviderKind
   readonly name: string | undefined

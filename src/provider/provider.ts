@@ -2,7 +2,6 @@
 // has been read and checked.
 import { decodeJwt } from 'jose'
 import { type Measure, type Report, unmeasured } from '../events.ts'
-import { OWN_PATHS } from '../own-paths.ts'
 import type { Settings } from '../settings/read.ts'
 import { type BearerFacts, bearerFacts } from './bearer/bearer-facts.ts'
 import { canVerify } from './bearer/verifiable.ts'
@@ -77,7 +76,7 @@ export function createProvider(
   { settings, now, report, measure = unmeasured }: ProviderOptions,
 ): Provider {
   const { BASE_URL, PROVIDER_TIMEOUT_MS: timeoutMs } = settings
-  const redirectUri = BASE_URL + OWN_PATHS.callback
+  const redirectUri = BASE_URL + plan.callbackPath
   // Without metadata every address is the operator's own.
   const guard = plan.kind === 'oidc' ? createAddressGuard(plan) : undefined
   const calls = createBoundedFetch(timeoutMs, guard?.lookup)

@@ -15,6 +15,8 @@ export interface Providers {
   get(id: string | undefined): Provider | undefined
   /** What users know each of several by, by its id; absent where there is one. */
   readonly names: ReadonlyMap<string, string> | undefined
+  /** Where they send browsers back: `/callback`, or with `providers` a path each. */
+  readonly callbackPaths: ReadonlySet<string>
   /** Settings without which nobody can sign in. */
   readonly missing: readonly string[]
   close(): Promise<void>
@@ -75,6 +77,7 @@ export function createProviders(
     all,
     get: (id = ONLY_PROVIDER) => byId.get(id),
     names: all.length > 1 ? new Map(plans.map(({ id, name = id }) => [id, name])) : undefined,
+    callbackPaths: new Set(plans.map(({ callbackPath }) => callbackPath)),
     missing: plans.flatMap(({ missing }) => missing),
     async close() {
       await Promise.all(all.map(provider => provider.close()))

@@ -15,7 +15,8 @@ const ADDRESS_ROWS = {
     ...kind.origin,
     default: 'http://localhost:3000',
     defaultNote: '`http://localhost:3000`, or with the port of `PORT` if only that is set',
-    sentence: 'The address that the browser sees. `/callback` is registered at the provider under it.',
+    sentence:
+      'The address that the browser sees. `/callback` is registered at the provider under it; with `providers` `/callback/<id>` at each.',
   }),
   HOST: required({ ...kind.host, default: '127.0.0.1', sentence: 'The address to listen on.' }),
   PORT: optional({

@@ -1,4 +1,4 @@
-// GET /callback: the eight steps of the specification, in its order. Nothing is sent to the provider before the checks
+// GET /callback, or with several providers GET /callback/<id>: the eight steps of the specification, in its order. Nothing is sent to the provider before the checks
 // have passed, and no answer leaves before the session is safely stored.
 
 import { factsOf, isLoginError, MenshenError } from '../../errors.ts'
@@ -25,15 +25,19 @@ export async function finishSignIn(context: GatewayContext, visit: Visit): Promi
   // Before it is counted: an image or a frame of another site must not use up what the whole office shares.
   if (isNoPage(visit)) return foreignAnswer(context, visit)
   if (!(await context.rateLimit.admits('sign-in', visit))) return tooMany(context, visit)
-  const answer = readAuthorizationAnswer(
-    context.providers.all.map(({ plan }) => plan),
-    new URLSearchParams(visit.search),
-  )
+  const answer = readAuthorizationAnswer(plansAt(context, visit), new URLSearchParams(visit.search))
   const outcome = 'error' in answer ? fail(context, visit, answer.error) : await signInOnce(context, visit, answer)
   if (typeof outcome !== 'string') return outcome
   if ('error' in answer) await failTrial(context, visit, answer.error)
   context.failedRequests.remember(visit, outcome)
   return redirectAnswer(context, visit.method, `${OWN_PATHS.login}?${new URLSearchParams({ error: outcome })}`)
+}
+
+/** Those that send their answers here; at an address that is none of theirs all, so that the mistake can be named. */
+function plansAt({ providers }: Pick<GatewayContext, 'providers'>, { path }: Visit): readonly ProviderPlan[] {
+  const plans = providers.all.map(({ plan }) => plan)
+  const here = plans.filter(({ callbackPath }) => callbackPath === path)
+  return here.length > 0 ? here : plans
 }
 
 /** What the provider calls an error is somebody else's text: only a code of the usual form is written down. */
@@ -84,13 +88,16 @@ async function signInOnce(
   answer: AuthorizationAnswer,
 ): Promise<OwnAnswer | string> {
   const { attempts, providers, cookies } = context
-  let asked: Pick<ProviderPlan, 'id'> | undefined
+  let asked: ProviderPlan | undefined
   try {
     const browser = readCookie(visit.headers.cookie, cookies.attempt)
     const begun = await attempts.find(browser, answer.state)
     const provider = begun ? providers.get(begun.provider) : providers.main
     if (!provider || (!begun && isRemembered(provider.plan))) return fail(context, visit, 'invalid_state')
     asked = provider.plan
+    // RFC 9700, 4.4.2.2: where another provider sends its answers, no answer of this one is taken. Nothing is spent yet.
+    if (visit.path !== asked.callbackPath)
+      return fail(context, visit, 'callback_error', { provider: asked.id, detail: AT_ANOTHER })
     // RFC 9207: an answer that another provider sent is refused before it spends anything.
     const isIssuer = await orFailure(context, visit, provider, 'token_error', provider.isIssuer(answer.issuers))
     const { id } = provider.plan
@@ -126,6 +133,7 @@ async function isOfAnother(
   return results.some(result => result.status === 'fulfilled' && result.value)
 }
 
+const AT_ANOTHER = 'the answer came to another address than that of the provider that was asked'
 const OF_ANOTHER = 'the answer names another provider than the attempt was started with'
 
 type Failure = 'token_error' | 'userinfo_error'
