@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { MenshenError } from '../errors.ts'
 import { callbackPathOf, OWN_PATHS } from '../own-paths.ts'
-import type { ProviderConfig, Sources } from '../settings/config/provider-config.ts'
+import type { Accepted, ProviderConfig, Sources } from '../settings/config/provider-config.ts'
 import type { Settings } from '../settings/read.ts'
 import { Secret } from '../settings/secret.ts'
 import type { Endpoints, ProviderPlan, Texts } from './plan.ts'
@@ -161,6 +161,7 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
     userInfoFrom: given.userInfoFrom ?? ['userinfo', 'id_token', 'token'],
     emailStep: given.emailStep && { ...given.emailStep, url: fillIn(given.emailStep.url, vars, open) },
     fields: fieldsOf(given, place => fillIn(place, vars, new Set())),
+    emailVerified: emailVerifiedOf(preset, given, vars),
     fieldTypes: given.fieldTypes ?? 'any',
     require: given.require ?? {},
     accessTokenTypes: (given.accessTokenTypes ?? []).map(type => type.toLowerCase()),
@@ -179,6 +180,14 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
       open,
     ),
   }
+}
+
+/** OpenID Connect has a claim for it (Core 5.1). OAuth 2.0 has none: there an address counts unless it is denied. */
+function emailVerifiedOf({ kind, openTenants = [] }: Preset, given: ProviderConfig, { tenant = '' }: Texts): Accepted {
+  const accepted = given.emailVerified ?? { email_verified: kind === 'oidc' ? [true] : [true, null] }
+  if (!openTenants.includes(tenant)) return accepted
+  const said = Object.entries(accepted).map(([place, values]) => [place, values.filter(value => value !== null)])
+  return Object.fromEntries(said)
 }
 
 function fieldsOf({ fields = {} }: ProviderConfig, fill: (place: string) => string): ProviderPlan['fields'] {

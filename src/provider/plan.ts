@@ -72,6 +72,8 @@ export interface ProviderPlan {
   readonly emailStep: ProviderConfig['emailStep']
   /** Ours, and what else the operator wants to know. */
   readonly fields: Readonly<Record<Field, Sources>> & Readonly<Record<string, Sources>>
+  /** What an answer has to say for its e-mail address to count; nothing: every address does. */
+  readonly emailVerified: Accepted
   readonly fieldTypes: 'text' | 'any'
   readonly require: Accepted
 

@@ -42,7 +42,17 @@ const OF_ONE_PROVIDER = {
   JWKS_URL: 'jwksUrl',
 } as const satisfies Partial<Record<keyof Settings, string>>
 
-export function planProviders({ provider, providers }: Config, settings: Settings): [ProviderPlan, ...ProviderPlan[]] {
+type Plans = [ProviderPlan, ...ProviderPlan[]]
+
+/** Of all that sign users in; refuses what does not fit together. */
+export function planProviders(config: Config, settings: Settings): Plans {
+  const [first, ...more] = planAll(config, settings)
+  if (!settings.ALLOW_UNVERIFIED_EMAIL) return [first, ...more]
+  const trusting = (plan: ProviderPlan): ProviderPlan => ({ ...plan, emailVerified: {} })
+  return [trusting(first), ...more.map(trusting)]
+}
+
+function planAll({ provider, providers }: Config, settings: Settings): Plans {
   const [first, ...more] = Object.entries(providers ?? {}).map(([id, config]) => planNamedProvider(id, config))
   if (!first) return [planProvider(provider, settings)]
   const names = Object.keys(OF_ONE_PROVIDER) as (keyof typeof OF_ONE_PROVIDER)[]

@@ -13,6 +13,7 @@ export type AdviceCode = Extract<
   | 'tls_without_https'
   | 'unknown_node_env'
   | 'plain_http_allowed'
+  | 'unverified_email_allowed'
 >
 
 interface Advice {
@@ -60,6 +61,11 @@ const ROWS: readonly AdviceRow[] = [
     code: 'plain_http_allowed',
     applies: settings => isProduction(settings) && settings.ALLOW_PLAIN_HTTP,
     remedy: 'https addresses, and no ALLOW_PLAIN_HTTP',
+  },
+  {
+    code: 'unverified_email_allowed',
+    applies: ({ ALLOW_UNVERIFIED_EMAIL }) => ALLOW_UNVERIFIED_EMAIL,
+    remedy: 'emailVerified in the configuration of a provider that is known to verify, and no ALLOW_UNVERIFIED_EMAIL',
   },
 ]
 

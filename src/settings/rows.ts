@@ -179,6 +179,13 @@ const RUNNING_ROWS = {
     sentence:
       'Lets a production start use plain http addresses that are not loopback. Tokens and cookies can be read on the way.',
   }),
+  ALLOW_UNVERIFIED_EMAIL: required({
+    reloads: true,
+    ...kind.yesOrNo,
+    default: 'false',
+    sentence:
+      'Lets an e-mail address count as username and e-mail that the provider [has not verified](providers.md#e-mail-addresses). Whoever can write any address at the provider can then take the name of another.',
+  }),
   DEV_PROVIDER_PORT: required({ ...kind.port, default: '3001', sentence: 'The port of the development provider.' }),
 } satisfies Rows
 

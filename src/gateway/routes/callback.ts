@@ -179,6 +179,8 @@ async function signIn(
     provider: provider.plan.id,
     role: userRole,
   })
+  if (facts.hasUnverifiedEmail)
+    context.report('email_unverified', { ...whoAsks(context, visit, loaded), provider: provider.plan.id })
   const location = target(context, visit, attempt)
   context.lostCookies.expect(visit, location)
   return signedInAnswer(context, visit, location, [

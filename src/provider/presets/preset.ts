@@ -6,6 +6,8 @@ export type ProviderKind = 'oauth2' | 'oidc' | 'company_token'
 
 export interface Preset extends ProviderConfig {
   readonly kind: ProviderKind
+  /** Values of `{tenant}` by which anybody's directory counts: nobody is known to have verified what stands in it. */
+  readonly openTenants?: readonly string[]
   /** The holes in its addresses, such as `{realm}`; `{auth_url}` is AUTH_URL. */
   readonly variables?: Readonly<Record<string, { readonly sentence: string; readonly default?: string }>>
 }

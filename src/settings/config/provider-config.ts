@@ -130,6 +130,8 @@ export const providerObject = z.strictObject({
   /** One more call with the same token: of the list that it answers, the first element that fits gives the e-mail address. */
   emailStep: z.strictObject({ url: address, where: accepted, take: place }).optional(),
   fields: fields.optional(),
+  /** What an answer has to say for its e-mail address to count; without it, the address is neither username nor e-mail. */
+  emailVerified: accepted.optional(),
   /** `text`: a field of another type is an error, not turned into text. */
   fieldTypes: z.enum(['text', 'any']).optional(),
   require: accepted.optional(),

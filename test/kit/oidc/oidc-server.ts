@@ -129,7 +129,7 @@ export async function startOidcServer(t: TestContext, { host = '127.0.0.1', name
       case 'refresh':
         return json((bend.refresh ?? same)(await tokens({})))
       case 'userinfo':
-        return json((bend.userinfo ?? same)(OIDC_USER))
+        return json((bend.userinfo ?? same)({ ...OIDC_USER, email_verified: true }))
       case 'end_session':
         return back(query.get('post_logout_redirect_uri'), { state: query.get('state') ?? '' }, bend.returned)
       case 'revoke':

@@ -48,4 +48,6 @@ export const enConsole: Sentences<typeof zhConsole> = {
     'NODE_ENV is not a known value and counts as production. Set NODE_ENV=production or NODE_ENV=development.',
   'advice.plain_http_allowed':
     'Production may use http (ALLOW_PLAIN_HTTP=true): tokens and cookies can be read on the way. Change to https.',
+  'advice.unverified_email_allowed':
+    'E-mail addresses count although the provider has not verified them (ALLOW_UNVERIFIED_EMAIL=true): whoever can write any address there can take the name of another. Turn it off, or say with emailVerified what the provider vouches for.',
 }
