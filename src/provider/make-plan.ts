@@ -113,6 +113,7 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
     alsoIssuers: given.alsoIssuers ?? [],
     sendsIssuer: given.sendsIssuer ?? false,
     endpoints,
+    httpsOnly: false,
     clientId: given.clientId ?? '',
     clientSecret,
     clientKey,

@@ -18,6 +18,8 @@ export interface ProviderPlan {
   readonly alsoIssuers: readonly string[]
   readonly sendsIssuer: boolean
   readonly endpoints: Endpoints
+  /** Nothing in its metadata may lead to plain http, but on this machine. */
+  readonly httpsOnly: boolean
 
   readonly clientId: string
   readonly clientSecret: Secret | undefined

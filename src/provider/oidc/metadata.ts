@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
 import { factsOf, MenshenError } from '../../errors.ts'
 import type { Report } from '../../events.ts'
+import { isPlainHttp } from '../../settings/conflicts.ts'
 import { type BoundedFetch, readAnswer } from '../calls/bounded-fetch.ts'
 import type { Endpoints, ProviderPlan } from '../plan.ts'
 import { leadsToPrivate } from './private-address.ts'
@@ -130,6 +131,8 @@ async function discover(plan: ProviderPlan, fetch: BoundedFetch, timeoutMs: numb
   if (!isItself(plan, found.data.issuer, issuer))
     throw new MenshenError('provider_answer', 'the discovery document is of another issuer')
   const metadata = metadataOf(plan, found.data)
+  if (plan.httpsOnly && Object.values(metadata.endpoints).some(url => url !== undefined && isPlainHttp(url)))
+    throw new MenshenError('provider_answer', 'the discovery document leads to plain http')
   await refuseTrap(issuer, found.data, timeoutMs)
   return metadata
 }
