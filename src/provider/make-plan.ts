@@ -30,6 +30,7 @@ export type ProviderSettings = Pick<
   | 'PKCE'
   | 'LOGOUT_STYLE'
   | 'LOGOUT_URL'
+  | 'REVOKE'
 >
 
 export const ONLY_PROVIDER = 'default'
@@ -66,6 +67,7 @@ function fromEnvironment(settings: ProviderSettings): ProviderConfig {
     stateCheck: settings.STATE_CHECK,
     pkce: settings.PKCE === undefined ? undefined : settings.PKCE === 'S256',
     logoutUrl: settings.LOGOUT_URL?.startsWith('/') ? `{auth_url}${settings.LOGOUT_URL}` : settings.LOGOUT_URL,
+    revoke: settings.REVOKE,
     logout: settings.LOGOUT_STYLE && { style: settings.LOGOUT_STYLE },
   })
 }
@@ -146,6 +148,7 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
     refreshEnds: given.refreshEnds ?? [],
     refreshLead: given.refreshLead ?? 'half',
     refreshes: given.refreshUrl !== false,
+    revoke: given.revoke ?? (config.revocationUrl ? 'always' : 'never'),
     revocationRequest: {
       method: revocationRequest.method ?? 'POST',
       as: revocationRequest.as ?? 'form',

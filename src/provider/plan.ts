@@ -56,6 +56,8 @@ export interface ProviderPlan {
   /** False: tokens are never refreshed. */
   readonly refreshes: boolean
 
+  /** Whether a sign-out revokes the tokens. */
+  readonly revoke: 'always' | 'never'
   readonly revocationRequest: {
     readonly method: 'POST' | 'DELETE'
     readonly as: 'form' | 'query'

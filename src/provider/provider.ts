@@ -10,7 +10,7 @@ import { authorizationUrl, type SentAttempt } from './calls/authorization-url.ts
 import { type BoundedFetch, createBoundedFetch } from './calls/bounded-fetch.ts'
 import { createCompanyToken } from './calls/company-token.ts'
 import type { ProviderConnection } from './calls/provider-connection.ts'
-import { type HeldTokens, signOutUrl, tellOfSignOut } from './calls/sign-out-calls.ts'
+import { type HeldTokens, makeSignOutCalls, signOutCalls, signOutUrl } from './calls/sign-out-calls.ts'
 import { createSlots } from './calls/slots.ts'
 import { introspectToken, type Redemption, redeemCode, refreshTokens } from './calls/token-grants.ts'
 import { askUserInfo } from './calls/user-info-request.ts'
@@ -80,7 +80,7 @@ export function createProvider(
   // Without metadata every address is the operator's own.
   const guard = plan.kind === 'oidc' ? createAddressGuard(plan) : undefined
   const calls = createBoundedFetch(timeoutMs, guard?.lookup)
-  const signOutCalls = createBoundedFetch(Math.min(SIGN_OUT_TIMEOUT_MS, timeoutMs), guard?.lookup)
+  const signOutFetch = createBoundedFetch(Math.min(SIGN_OUT_TIMEOUT_MS, timeoutMs), guard?.lookup)
   const discovery = createBoundedFetch(timeoutMs, guard?.issuerLookup)
   const discover: BoundedFetch = (url, init) => measure('provider', 'metadata', () => discovery.fetch(url, init))
   const metadata = createMetadata(plan, {
@@ -149,7 +149,10 @@ export function createProvider(
     ...signInCalls(connection),
 
     refresh: held => measure('provider', 'refresh', () => refreshTokens(connection, held)),
-    signOut: held => measure('provider', 'sign_out', () => tellOfSignOut(connection, held, signOutCalls.fetch)),
+    async signOut(held) {
+      const due = await signOutCalls(connection, held, signOutFetch.fetch)
+      if (due.length > 0) await measure('provider', 'sign_out', () => makeSignOutCalls(due))
+    },
     signOutUrl: (held, state) => signOutUrl(connection, BASE_URL, held, state),
 
     canVerify: canVerify(plan),
@@ -164,7 +167,7 @@ export function createProvider(
       bearerSlots.withSlot(() => bearerFacts(connection, token, audience)),
 
     async close() {
-      for (const each of [calls, signOutCalls, discovery]) each.close()
+      for (const each of [calls, signOutFetch, discovery]) each.close()
     },
   }
 }

@@ -38,6 +38,7 @@ const OF_ONE_PROVIDER = {
   PKCE: 'pkce',
   LOGOUT_STYLE: 'logout.style',
   LOGOUT_URL: 'logoutUrl',
+  REVOKE: 'revoke',
   ISSUER: 'issuer',
   ISSUER_REQUIRED: 'sendsIssuer',
   JWKS_URL: 'jwksUrl',

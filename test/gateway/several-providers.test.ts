@@ -21,7 +21,7 @@ async function openStage(
   const upstream = await startUpstream(t)
   const providers = {
     staff: { ...staff.config, name: '企业账号' },
-    partners: { ...partners.config, name: '合作伙伴' },
+    partners: { ...partners.config, name: '合作伙伴', revoke: 'always' as const },
   }
   const gateway = await openGateway(t, { UPSTREAM: upstream.url, ...env }, { providers, ...config })
   for (const provider of [staff, partners]) provider.now = gateway.now

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { planNamedProvider, planProvider } from '../../src/provider/make-plan.ts'
 import { PRESETS } from '../../src/provider/presets/all-presets.ts'
+import { planProviders } from '../../src/provider/providers.ts'
 import { readSettings } from '../../src/settings/read.ts'
 
 const CLIENT = { CLIENT_ID: 'app-1', CLIENT_SECRET: 'secret' }
@@ -105,4 +106,44 @@ test('an unknown preset is told with the names of the known ones', () => {
       code: 'bad_settings',
       message: /expected one of idaas, oidc/,
     })
+})
+
+test('a client without a secret needs PKCE, and a sign-out through the provider an address', () => {
+  const one = {
+    preset: 'oauth2',
+    clientId: 'a',
+    authorizationUrl: 'https://a.example/a',
+    tokenUrl: 'https://a.example/t',
+  }
+  const plans =
+    (provider: object, env = {}) =>
+    () =>
+      planProviders({ provider: { ...one, ...provider } }, readSettings(env))
+  assert.throws(
+    plans({ clientAuth: 'none' }),
+    /^MenshenError: provider\.clientAuth is "none" without PKCE, .*PKCE=S256\.$/,
+  )
+  assert.throws(plans({}, { CLIENT_AUTH: 'none' }), /provider\.clientAuth is "none" without PKCE/)
+  plans({ clientAuth: 'none', pkce: true })()
+  plans({ clientAuth: 'none' }, { PKCE: 'S256' })()
+  plans({ preset: 'oidc', clientAuth: 'none' })()
+  for (const style of ['browser', 'server']) {
+    const expected = new RegExp(
+      `provider\\.logout\\.style is "${style}", but there is no address for it; expected provider\\.logoutUrl`,
+    )
+    assert.throws(plans({ logout: { style } }), expected)
+    assert.throws(plans({}, { LOGOUT_STYLE: style }), expected)
+    plans({ logout: { style }, logoutUrl: 'https://a.example/out' })()
+  }
+  plans({ preset: 'oidc', logout: { style: 'browser' } })()
+})
+
+test('tokens are revoked at sign-out only where that is known to end one session, or the operator says so', () => {
+  const revoked = Object.keys(PRESETS).filter(preset => planNamedProvider('p', { preset }).revoke === 'always')
+  assert.deepEqual(revoked, ['ruoyi'])
+  assert.equal(planNamedProvider('p', { preset: 'google', revoke: 'always' }).revoke, 'always')
+  const own = { preset: 'oauth2', revocationUrl: 'https://a.example/revoke' }
+  assert.equal(planNamedProvider('p', own).revoke, 'always')
+  assert.equal(planNamedProvider('p', { ...own, revoke: 'never' }).revoke, 'never')
+  assert.equal(planProvider(own, readSettings({ REVOKE: 'never' })).revoke, 'never')
 })

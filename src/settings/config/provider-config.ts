@@ -2,6 +2,8 @@
 import { z } from 'zod'
 
 export const CLIENT_AUTHS = ['post', 'basic', 'private_key_jwt', 'none'] as const
+/** Whether tokens are revoked at sign-out. */
+export const REVOKE_CHOICES = ['always', 'never'] as const
 export const LOGOUT_STYLES = ['server', 'browser', 'none'] as const
 
 /** Where something is in an answer: names with dots between them, through lists into each of their elements. */
@@ -99,6 +101,11 @@ export const providerObject = z.strictObject({
   refreshParams: texts.optional(),
   /** Errors by which this provider says that a code or a refresh token is dead, besides the usual ones. */
   refreshEnds: z.array(z.string()).optional(),
+  /**
+   * Whether a sign-out revokes the tokens, where the provider takes that. At some it ends the grant of the user on every device,
+   * so it is `never` where nothing is said, unless `revocationUrl` is the operator's own.
+   */
+  revoke: z.enum(REVOKE_CHOICES).optional(),
   /** Where the revocation at sign-out is not the standard's (RFC 7009). */
   revocationRequest: z
     .strictObject({

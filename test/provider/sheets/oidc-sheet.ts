@@ -84,7 +84,8 @@ export function oidcSheet(facts: OidcFacts): Sheet {
       ]
     : []
   return {
-    ...(facts.config ? { config: facts.config } : {}),
+    // At most it is off, because it could end more than one session.
+    config: { revoke: 'always', ...facts.config },
     issuer,
     metadata: {
       issuer: facts.calledIssuer ?? issuer,
