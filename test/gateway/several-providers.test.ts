@@ -314,6 +314,35 @@ test('back-channel logout of one provider ends nobody of another', async t => {
   }
 })
 
+test('back-channel logout by sub finds a user of whom fields.sub makes another, and nobody who has that sub here', async t => {
+  const fields = { sub: ['employee_no'] }
+  const oidc = await startOidcServer(t)
+  const gateway = await openGateway(t, {}, { providers: { mapped: { ...oidc.config, fields } } })
+  oidc.now = gateway.now
+  const signInAs = (sub: string, employee_no: string, sid?: string) => {
+    oidc.user = { sub, employee_no, preferred_username: `user-${sub}`, ...(sid && { sid }) }
+    return signedInAt(gateway.url, gateway.now, 'mapped')
+  }
+  const logout = async (claims: object) => {
+    const events = { 'http://schemas.openid.net/event/backchannel-logout': {} }
+    const token = await oidc.sign({ events, jti: crypto.randomUUID(), ...claims }, { typ: 'logout+jwt' })
+    const answer = await createClient(gateway.url, gateway.now).post('/_menshen/backchannel-logout', {
+      logout_token: token,
+    })
+    assert.equal(answer.status, 200)
+  }
+  const [meant, again, other] = [await signInAs('7', '1001'), await signInAs('7', '1001'), await signInAs('1001', '7')]
+  gateway.passSeconds(3500)
+  assert.equal(await isSignedIn(meant), true, 'refreshed once')
+  await logout({ sub: '7' })
+  assert.deepEqual([await isSignedIn(meant), await isSignedIn(again), await isSignedIn(other)], [false, false, true])
+  await logout({ sub: '1001' })
+  assert.equal(await isSignedIn(other), false)
+  const unknown = await signInAs('7', '1001')
+  await logout({ sub: '7', sid: 'never-told' })
+  assert.equal(await isSignedIn(unknown), false)
+})
+
 test('refresh and sign-out go to the session’s own provider, with its own tokens', async t => {
   const stage = await openStage(t)
   const partner = await stage.signIn('partners')
