@@ -134,6 +134,11 @@ export const EVENTS = {
       'a browser came back from signing out at the provider without the state that it left with: it may still be signed in there',
     fields: [],
   },
+  email_step_failed: {
+    level: 'warn',
+    sentence: 'the e-mail address of a user could not be asked for; the sign-in goes on without it',
+    fields: [],
+  },
   email_unverified: {
     level: 'info',
     sentence: 'the provider does not say that it has verified the e-mail address of this user, so it does not count',

@@ -242,11 +242,20 @@ function missingOf(
 /** What fills the holes: the operator's words, else the preset's defaults, which can have holes of their own. */
 function varsOf({ variables = {} }: Preset, given: ProviderConfig, authUrl: string | undefined): Texts {
   const { clientId = '', scope = '' } = given
-  const said = { ...given.vars, ...(authUrl && { auth_url: authUrl }), client_id: clientId, scope }
-  const defaults = Object.entries(variables).flatMap(([name, { default: text }]) =>
-    text === undefined ? [] : [[name, fillIn(text, said, new Set())]],
-  )
+  const vars = Object.fromEntries(Object.entries(given.vars ?? {}).map(([name, text]) => [name, withoutSlash(text)]))
+  const said: Texts = { ...vars, ...(authUrl && { auth_url: authUrl }), client_id: clientId, scope }
+  const isElsewhere = said.auth_url !== undefined && said.auth_url !== variables.auth_url?.default
+  const defaults = Object.entries(variables).flatMap(([name, variable]) => {
+    const isPublic = /^https?:/.test(variable.default ?? '')
+    const text = isElsewhere && isPublic ? variable.elsewhere : variable.default
+    return text === undefined ? [] : [[name, fillIn(text, said, new Set())]]
+  })
   return { ...Object.fromEntries(defaults), ...said }
+}
+
+/** An address to which a path is added, as AUTH_URL is. */
+function withoutSlash(text: string): string {
+  return /^https?:/i.test(text) ? text.replace(/\/+$/, '') : text
 }
 
 function secretOf(id: string, { clientSecret, clientSecretFile }: ProviderConfig): Secret | undefined {

@@ -147,3 +147,38 @@ test('tokens are revoked at sign-out only where that is known to end one session
   assert.equal(planNamedProvider('p', { ...own, revoke: 'never' }).revoke, 'never')
   assert.equal(planProvider(own, readSettings({ REVOKE: 'never' })).revoke, 'never')
 })
+
+test('with an address of one’s own nothing goes to the public service: the other address is derived, or has to be said', () => {
+  const client = { clientId: 'a', clientSecret: 'b' }
+  const own = planNamedProvider('p', { preset: 'github', ...client, vars: { auth_url: 'https://ghe.example.com' } })
+  assert.deepEqual(own.missing, [])
+  assert.equal(own.endpoints.userInfo, 'https://ghe.example.com/api/v3/user')
+  assert.equal(own.emailStep?.url, 'https://ghe.example.com/api/v3/user/emails')
+  const env = readSettings({ ...CLIENT, PROVIDER: 'github', AUTH_URL: 'https://ghe.example.com' })
+  assert.equal(planProvider(undefined, env).endpoints.userInfo, 'https://ghe.example.com/api/v3/user')
+  const publicOne = planNamedProvider('p', { preset: 'github', ...client, vars: { auth_url: 'https://github.com/' } })
+  assert.equal(publicOne.endpoints.userInfo, 'https://api.github.com/user')
+  for (const preset of ['feishu', 'lark', 'dingtalk', 'wecom']) {
+    const vars = { auth_url: 'https://own.example.com', agent: '7' }
+    assert.deepEqual(planNamedProvider('p', { preset, ...client, vars }).missing, ['providers.p.vars.api_url'], preset)
+    const both = planNamedProvider('p', { preset, ...client, vars: { ...vars, api_url: 'https://api.example.com' } })
+    assert.deepEqual(both.missing, [])
+    assert.ok(!JSON.stringify(both.endpoints).match(/feishu\.cn|larksuite|dingtalk\.com|weixin/), preset)
+    assert.deepEqual(planNamedProvider('p', { preset, ...client, vars: { agent: '7' } }).missing, [], preset)
+  }
+})
+
+test('an address in vars counts without its last slash, as AUTH_URL does', () => {
+  const client = { clientId: 'a', clientSecret: 'b' }
+  const vars = { auth_url: 'https://sso.example.com/', realm: 'staff/' }
+  assert.equal(
+    planNamedProvider('p', { preset: 'idaas', ...client, vars }).endpoints.token,
+    'https://sso.example.com/oauth/token',
+  )
+  assert.equal(
+    planNamedProvider('p', { preset: 'keycloak', ...client, vars }).issuer,
+    'https://sso.example.com/realms/staff/',
+  )
+  const env = readSettings({ ...CLIENT, PROVIDER: 'oidc', PROVIDER_VARS: 'auth_url=https://sso.example.com/' })
+  assert.equal(planProvider(undefined, env).issuer, 'https://sso.example.com')
+})

@@ -113,7 +113,9 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
 
     async accessToken(request) {
       const { loaded } = await callerOf(request)
-      return loaded && tokenExpiresAt(loaded.session) > context.now() ? loaded.session.accessToken : undefined
+      return loaded && tokenExpiresAt(loaded.session) > context.now()
+        ? loaded.session.accessToken || undefined
+        : undefined
     },
 
     async admit(request, source = {}) {

@@ -70,13 +70,16 @@ function readAuthorizationAnswer(
   plans: readonly ProviderPlan[],
   query: URLSearchParams,
 ): AuthorizationAnswer | { error: string } {
-  const codeNames = new Set(plans.flatMap(plan => plan.codeNames))
+  const codesByName = [...new Set(plans.flatMap(plan => plan.codeNames))].map(name =>
+    query.getAll(name).filter(Boolean),
+  )
   const [error, ...moreErrors] = query.getAll('error').filter(Boolean)
-  const [code, ...moreCodes] = [...codeNames].flatMap(name => query.getAll(name)).filter(Boolean)
+  // DingTalk may send the same one under both of its names; under one name it comes once.
+  const [code, ...moreCodes] = new Set(codesByName.flat())
   const [state, ...moreStates] = query.getAll('state').filter(Boolean)
   if (moreErrors.length > 0) return { error: 'callback_error' }
   if (error) return { error: error.slice(0, LONGEST_ERROR) }
-  if (moreCodes.length > 0) return { error: 'callback_error' }
+  if (moreCodes.length > 0 || codesByName.some(({ length }) => length > 1)) return { error: 'callback_error' }
   if (!code) return { error: 'missing_code' }
   if (moreStates.length > 0 || !state || !looksLikeState(state, plans)) return { error: 'invalid_state' }
   return { code, state, issuers: query.getAll('iss') }
