@@ -113,6 +113,7 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
     name: given.name,
     issuer: fill(given.issuer),
     alsoIssuers: given.alsoIssuers ?? [],
+    accessTokenIssuers: given.accessTokenIssuers ?? [],
     sendsIssuer: given.sendsIssuer ?? false,
     endpoints,
     httpsOnly: false,

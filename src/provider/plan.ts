@@ -16,6 +16,7 @@ export interface ProviderPlan {
 
   readonly issuer: string | undefined
   readonly alsoIssuers: readonly string[]
+  readonly accessTokenIssuers: readonly string[]
   readonly sendsIssuer: boolean
   readonly endpoints: Endpoints
   /** Nothing in its metadata may lead to plain http, but on this machine. */

@@ -14,7 +14,7 @@ import { type HeldTokens, makeSignOutCalls, signOutCalls, signOutUrl } from './c
 import { createSlots } from './calls/slots.ts'
 import { introspectToken, type Redemption, redeemCode, refreshTokens } from './calls/token-grants.ts'
 import { askUserInfo } from './calls/user-info-request.ts'
-import { isNamed, verifySigned } from './oidc/id-token.ts'
+import { isAccessTokenIssuer, isNamed, verifySigned } from './oidc/id-token.ts'
 import { createKeySet } from './oidc/key-set.ts'
 import { createMetadata, endpointOf } from './oidc/metadata.ts'
 import type { ProviderPlan } from './plan.ts'
@@ -136,8 +136,10 @@ export function createProvider(
     },
 
     async isNamed(name) {
-      const { issuer } = await metadata.get()
-      return issuer !== undefined && isNamed(name, issuer, plan.alsoIssuers)
+      const known = await metadata.get()
+      const { issuer } = known
+      if (issuer === undefined) return false
+      return isNamed(name, issuer, plan.alsoIssuers) || isAccessTokenIssuer(name, known, plan)
     },
 
     withSlot: signIn =>

@@ -2,13 +2,13 @@
 // token that the provider signs with the same keys.
 import { errors, type JWTPayload, type JWTVerifyResult, jwtVerify } from 'jose'
 import { MenshenError } from '../../errors.ts'
-import { ALGORITHMS, isIssuer, LONGEST_TOKEN, TOLERANCE_SECONDS } from '../oidc/id-token.ts'
+import { ALGORITHMS, isAccessTokenIssuer, isIssuer, LONGEST_TOKEN, TOLERANCE_SECONDS } from '../oidc/id-token.ts'
 import type { KeySet } from '../oidc/key-set.ts'
 import type { Metadata } from '../oidc/metadata.ts'
 import type { ProviderPlan } from '../plan.ts'
 
 export interface AccessTokenChecks {
-  readonly plan: Pick<ProviderPlan, 'alsoIssuers' | 'accessTokenTypes'>
+  readonly plan: Pick<ProviderPlan, 'alsoIssuers' | 'accessTokenIssuers' | 'accessTokenTypes'>
   readonly keys: KeySet
   readonly now: () => number
 }
@@ -28,11 +28,16 @@ export async function checkAccessToken(
 ): Promise<JWTPayload> {
   if (token.length > LONGEST_TOKEN) throw refused('length')
   const { payload, protectedHeader } = await verify(token, keys, audience, now())
-  if (!isIssuer(payload, metadata, plan.alsoIssuers)) throw refused('iss')
+  if (!isIssuer(payload, metadata, plan.alsoIssuers) && !isOfTenant(payload, metadata, plan)) throw refused('iss')
   if (!isAccessToken(payload, protectedHeader.typ, plan.accessTokenTypes)) throw refused('typ')
   // Bound to a key that only its owner has: whoever brings it like this may have found it.
   if (payload.cnf !== undefined) throw refused('cnf')
   return payload
+}
+
+/** Whose token it is by a name for access tokens alone; the tenant has to be the one that the token names, too. */
+function isOfTenant({ iss, tid }: JWTPayload, metadata: Metadata, plan: AccessTokenChecks['plan']): boolean {
+  return tid !== undefined && isAccessTokenIssuer(iss, metadata, plan, tid)
 }
 
 async function verify(

@@ -48,6 +48,8 @@ export const providerObject = z.strictObject({
   issuer: address.optional(),
   /** Other names that the provider uses for itself in its tokens. */
   alsoIssuers: z.array(z.string()).optional(),
+  /** Other names that it uses for itself in access tokens alone; `{tenantid}` is the tenant of the issuer. */
+  accessTokenIssuers: z.array(z.string()).optional(),
   /** Whether `iss` comes with every callback (RFC 9207), where no metadata says so. */
   sendsIssuer: z.boolean().optional(),
   authorizationUrl: address.optional(),

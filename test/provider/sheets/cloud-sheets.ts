@@ -9,6 +9,7 @@ export const CLOUD_SHEETS: Readonly<Record<string, Sheet>> = {
     calledIssuer: 'https://corp.eu.auth0.com/',
     scope: 'openid profile email offline_access',
     clientAuths: ['client_secret_basic', 'client_secret_post', 'private_key_jwt'],
+    auth: 'post',
     authorization: '/authorize',
     token: '/oauth/token',
     userInfo: '/userinfo',
@@ -85,8 +86,9 @@ export const CLOUD_SHEETS: Readonly<Record<string, Sheet>> = {
     tokenAnswer: { created_at: 1_607_635_748 },
     refreshParams: { redirect_uri: 'https://app.example.com/callback/scene' },
     claims: { groups_direct: ['g1'] },
-    said: { ...PERSON, nickname: 'lisi', preferred_username: 'lisi', groups: ['g1', 'g1/sub'] },
-    user: { ...KNOWN, nickname: 'lisi', username: 'lisi' },
+    // An older instance: the login is in nickname alone.
+    said: { ...PERSON, nickname: 'lisi', groups: ['g1', 'g1/sub'] },
+    user: { ...KNOWN, username: 'lisi' },
     groups: ['g1', 'g1/sub'],
   }),
 

@@ -19,9 +19,17 @@ export const entra: Preset = {
   ],
   clientAuth: 'post',
   scope: 'openid profile email offline_access',
+  // An API whose manifest does not ask for version 2 gets tokens of version 1.
+  accessTokenIssuers: ['https://sts.windows.net/{tenantid}/', 'https://sts.chinacloudapi.cn/{tenantid}/'],
   emailVerified: { xms_edov: [true, 'true', 1, '1', null] },
   openTenants: ['common', 'organizations', 'consumers'],
   refreshParams: { scope: '{scope}' },
-  fields: { ...oidc.fields, sub: [['tid', 'oid']], ou_id: ['tid'], groups: ['roles', 'groups'] },
+  fields: {
+    ...oidc.fields,
+    sub: [['tid', 'oid']],
+    username: ['preferred_username', 'upn', 'email', 'sub'],
+    ou_id: ['tid'],
+    groups: ['roles', 'groups'],
+  },
   accessTokenTypes: ['JWT'],
 }
