@@ -79,6 +79,12 @@ export const EVENTS = {
     sentence: 'plain http is allowed in production: tokens and cookies can be read on the way',
     fields: ['remedy'],
   },
+  unverified_email_allowed: {
+    level: 'warn',
+    sentence:
+      'e-mail addresses count although the provider has not verified them: whoever can write any address there can take the name of another',
+    fields: ['remedy'],
+  },
   worker_died: { level: 'error', sentence: 'a worker died and is replaced', fields: ['exitCode', 'signal'] },
   inherited_socket_lost: {
     level: 'error',
@@ -138,6 +144,16 @@ export const EVENTS = {
     level: 'info',
     sentence:
       'a browser came back from signing out at the provider without the state that it left with: it may still be signed in there',
+    fields: [],
+  },
+  email_step_failed: {
+    level: 'warn',
+    sentence: 'the e-mail address of a user could not be asked for; the sign-in goes on without it',
+    fields: [],
+  },
+  email_unverified: {
+    level: 'info',
+    sentence: 'the provider does not say that it has verified the e-mail address of this user, so it does not count',
     fields: [],
   },
   provider_not_told: { level: 'warn', sentence: 'the provider could not be told of a sign-out', fields: [] },

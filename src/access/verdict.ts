@@ -35,7 +35,8 @@ export type Verdict =
       readonly onTrial?: { readonly outcome: Judgement; readonly rule: Rule }
     }
 
-export function judge(rules: Rules, question: Question): Verdict {
+/** `callbackPaths` are those of the providers. */
+export function judge(rules: Rules, question: Question, callbackPaths?: ReadonlySet<string>): Verdict {
   const { method, path: target } = question
   // A browser encodes what is typed in.
   const [path = ''] = target.replace(/[^\x21-\x7e]/gu, encoded).split('?', 1)
@@ -44,7 +45,7 @@ export function judge(rules: Rules, question: Question): Verdict {
   const who = whoIsMeant(question)
   const readable = readablePath(canonical)
   const { rule, reading } = rules.decide(method, readable, who)
-  if (isOwnPath(canonical) && rule.path !== OWN_PATHS.console) return { outcome: 'own' }
+  if (isOwnPath(canonical, callbackPaths) && rule.path !== OWN_PATHS.console) return { outcome: 'own' }
   const shadow = rules.shadowRuleFor(method, readable, who)
   return {
     outcome: outcomeOf(rule, who),

@@ -4,7 +4,6 @@ import { type Examined, examine } from '../observe/doctor/doctor.ts'
 import { type Finding, failure, good, runProbes, warning } from '../observe/doctor/finding.ts'
 import { misspeltFinding } from '../observe/doctor/settings-probes.ts'
 import { storeProbes } from '../observe/doctor/store-probes.ts'
-import { OWN_PATHS } from '../own-paths.ts'
 import { findConfigFile } from '../settings/config/load-config.ts'
 import { findMisspelt } from '../settings/misspelt.ts'
 import { type Environment, readSettings, type Settings } from '../settings/read.ts'
@@ -13,7 +12,7 @@ import { findingLines, toJson } from './doctor-output.ts'
 import { mappingLines } from './mapping-output.ts'
 import { type Given, loadConfig, settingsInUse } from './settings-in-use.ts'
 import type { Paint } from './terminal/colours.ts'
-import { type TrialResult, trySignIn } from './trial-sign-in.ts'
+import { redirectUris, type TrialResult, trySignIn } from './trial-sign-in.ts'
 import { readCommandArguments, refusal, refuseArgument } from './usage/command-arguments.ts'
 import { COMMANDS } from './usage/command-table.ts'
 
@@ -51,7 +50,7 @@ async function runTrial(run: DoctorRun, json: boolean, show: boolean): Promise<{
     const settings = readSettings(run.environment)
     const examined = prepare(run.environment, run.now, { settings, config })
     const ended = await trySignIn(examined, { show, tell: text => out.write(text), signal: stop.signal })
-    return { ...ended, redirectUri: settings.BASE_URL + OWN_PATHS.callback }
+    return { ...ended, redirectUri: redirectUris(examined) }
   })
   const findings = result ? trialFindings(result, result.redirectUri) : problems
   const ok = findings.every(({ level }) => level !== 'failure')

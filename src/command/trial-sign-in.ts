@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { pino } from 'pino'
-import { createCore } from '../create.ts'
+import { createCore, type Menshen } from '../create.ts'
 import { MenshenError } from '../errors.ts'
 import { startDevelopment } from '../library/development.ts'
 import { refuseToListen } from '../library/listen-failure.ts'
@@ -59,13 +59,18 @@ export async function trySignIn(examined: Examined, { show, tell, signal }: Tria
     tell(`Open this address in a browser and sign in; it works once, within ten minutes${which}:\n`)
     tell(`  ${settings.BASE_URL}${OWN_PATHS.doctorSignIn}?ticket=${ticket}\n`)
   }
-  const redirectUri = settings.BASE_URL + OWN_PATHS.callback
+  const redirectUri = redirectUris(examined)
   const tellBegun = () => {
     tell('A browser has opened it and is at the provider now.\n')
     tell(`If the provider shows an error there: register exactly ${redirectUri}, and stop this command (Ctrl-C).\n`)
   }
   // Awaited, because what was opened is closed at the end of this function.
   return await firstResult(trials, tickets, { now, signal, tellBegun })
+}
+
+/** What has to be registered, for people. */
+export function redirectUris({ settings, plans }: Pick<Examined, 'settings' | 'plans'>): string {
+  return plans.map(({ callbackPath }) => settings.BASE_URL + callbackPath).join(' and ')
 }
 
 interface Waiting extends Pick<TrialOptions, 'signal'> {
@@ -117,7 +122,7 @@ async function startHere(examined: Examined, opened: AsyncDisposableStack): Prom
   const menshen = opened.adopt(await createCore({ settings, config, log, now }), menshen => menshen.close())
   const limited = {
     ...menshen,
-    listener: onlyTrials(menshen.listener),
+    listener: onlyTrials(menshen),
     upgradeListener: (_request: unknown, socket: { destroy(): void }) => void socket.destroy(),
   }
   const { PORT: port, HOST: host } = settings
@@ -128,8 +133,8 @@ async function startHere(examined: Examined, opened: AsyncDisposableStack): Prom
   return settings.STORE
 }
 
-function onlyTrials(listener: RequestListener): RequestListener {
-  const served: readonly string[] = [OWN_PATHS.doctorSignIn, OWN_PATHS.callback]
+function onlyTrials({ listener, callbackPaths }: Pick<Menshen, 'listener' | 'callbackPaths'>): RequestListener {
+  const served: readonly string[] = [OWN_PATHS.doctorSignIn, ...callbackPaths]
   return (request, response) => {
     const path = (request.url ?? '').split('?')[0] ?? ''
     if (served.includes(path) || path.startsWith(OWN_PATHS.assets)) return listener(request, response)

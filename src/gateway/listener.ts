@@ -20,9 +20,10 @@ export const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
 export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): RequestListener {
   const home = createHome(context)
+  const { callbackPaths } = context.providers
 
   function answer(visit: Visit, request: IncomingMessage, response: ServerResponse): MaybePromise<void> {
-    if (isOwnPath(visit.path)) return answerOwn(visit, request, response)
+    if (isOwnPath(visit.path, callbackPaths)) return answerOwn(visit, request, response)
     if (visit.method === 'TRACE')
       return reply(visit, response, errorAnswer(context, visit, 'method_not_allowed', { headers: { allow: ALLOWED } }))
     return andThen(admit(context, visit), admission => answerVisit(visit, admission, request, response))

@@ -2,7 +2,6 @@
 // has been read and checked.
 import { decodeJwt } from 'jose'
 import { type Measure, type Report, type TraceCall, unmeasured, type Work } from '../events.ts'
-import { OWN_PATHS } from '../own-paths.ts'
 import type { Settings } from '../settings/read.ts'
 import { type BearerFacts, bearerFacts } from './bearer/bearer-facts.ts'
 import { canVerify } from './bearer/verifiable.ts'
@@ -11,12 +10,12 @@ import { authorizationUrl, type SentAttempt } from './calls/authorization-url.ts
 import { type BoundedFetch, createBoundedFetch } from './calls/bounded-fetch.ts'
 import { createCompanyToken } from './calls/company-token.ts'
 import type { ProviderConnection } from './calls/provider-connection.ts'
-import { type HeldTokens, signOutUrl, tellOfSignOut } from './calls/sign-out-calls.ts'
+import { type HeldTokens, makeSignOutCalls, signOutCalls, signOutUrl } from './calls/sign-out-calls.ts'
 import { createSlots } from './calls/slots.ts'
 import { introspectToken, type Redemption, redeemCode, refreshTokens } from './calls/token-grants.ts'
 import { askUserInfo } from './calls/user-info-request.ts'
 import { causeOf, type Demand, type Refusal } from './demands.ts'
-import { isNamed, type TokenName, verifySigned } from './oidc/id-token.ts'
+import { isAccessTokenIssuer, isNamed, type TokenName, verifySigned } from './oidc/id-token.ts'
 import { createKeySet } from './oidc/key-set.ts'
 import { createMetadata, endpointOf } from './oidc/metadata.ts'
 import type { ProviderPlan } from './plan.ts'
@@ -88,11 +87,11 @@ export function createProvider(
   { settings, now, report, measure = unmeasured, traceCall }: ProviderOptions,
 ): Provider {
   const { BASE_URL, PROVIDER_TIMEOUT_MS: timeoutMs } = settings
-  const redirectUri = BASE_URL + OWN_PATHS.callback
+  const redirectUri = BASE_URL + plan.callbackPath
   // Without metadata every address is the operator's own.
   const guard = plan.kind === 'oidc' ? createAddressGuard(plan) : undefined
   const calls = createBoundedFetch(timeoutMs, guard?.lookup)
-  const signOutCalls = createBoundedFetch(Math.min(SIGN_OUT_TIMEOUT_MS, timeoutMs), guard?.lookup)
+  const signOutFetch = createBoundedFetch(Math.min(SIGN_OUT_TIMEOUT_MS, timeoutMs), guard?.lookup)
   const discovery = createBoundedFetch(timeoutMs, guard?.issuerLookup)
   /** Every call that is made has its span. */
   const traced = (what: Work['provider'], fetch: BoundedFetch): BoundedFetch =>
@@ -163,8 +162,10 @@ export function createProvider(
     },
 
     async isNamed(name) {
-      const { issuer } = await metadata.get()
-      return issuer !== undefined && isNamed(name, issuer, plan.alsoIssuers)
+      const known = await metadata.get()
+      const { issuer } = known
+      if (issuer === undefined) return false
+      return isNamed(name, issuer, plan.alsoIssuers) || isAccessTokenIssuer(name, known, plan)
     },
 
     withSlot: signIn =>
@@ -176,8 +177,10 @@ export function createProvider(
     ...signInCalls(connection),
 
     refresh: held => measure('provider', 'refresh', () => refreshTokens(asking('refresh'), held)),
-    signOut: held =>
-      measure('provider', 'sign_out', () => tellOfSignOut(connection, held, traced('sign_out', signOutCalls.fetch))),
+    async signOut(held) {
+      const due = await signOutCalls(connection, held, traced('sign_out', signOutFetch.fetch))
+      if (due.length > 0) await measure('provider', 'sign_out', () => makeSignOutCalls(due))
+    },
     signOutUrl: (held, state) => signOutUrl(connection, BASE_URL, held, state),
 
     canVerify: canVerify(plan),
@@ -197,7 +200,7 @@ export function createProvider(
     },
 
     async close() {
-      for (const each of [calls, signOutCalls, discovery]) each.close()
+      for (const each of [calls, signOutFetch, discovery]) each.close()
     },
   }
 }

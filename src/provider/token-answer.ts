@@ -111,7 +111,7 @@ export function readAccepted({ status, body }: Answer, { at, success }: Expected
     throw new RefusalError('provider_refused', `the provider answered ${status} with ${verdict}`, status, verdict, {
       description,
     })
-  const said = codes.find(code => /^([a-z_]{1,40}|\d{1,10})$/.test(code))
+  const said = errorCodeIn(body)
   const isError = status !== 200 || (!Object.hasOwn(success, 'error') && saysError(body))
   if (isError)
     throw new RefusalError(
@@ -128,6 +128,11 @@ export function readAccepted({ status, body }: Answer, { at, success }: Expected
   if (typeof proper !== 'object' || proper === null || Array.isArray(proper))
     throw new MenshenError('provider_answer', `unusable in the answer: ${at ?? 'the whole'}`)
   return proper
+}
+
+/** The error code of an answer, if it is one that can be shown. */
+export function errorCodeIn(body: unknown): string | undefined {
+  return errorCodes(body).find(code => /^([a-z_]{1,40}|\d{1,10})$/.test(code))
 }
 
 /** RFC 6749's `error`, and the codes of envelopes. */

@@ -15,6 +15,7 @@ export type AdviceCode = Extract<
   | 'unknown_node_env'
   | 'plain_http_allowed'
   | 'console_for_nobody'
+  | 'unverified_email_allowed'
 >
 
 interface Advice {
@@ -72,6 +73,11 @@ const ROWS: readonly AdviceRow[] = [
     code: 'console_for_nobody',
     applies: (_settings, _checks, roles) => roles !== undefined && !roles.some(({ role }) => role === CONSOLE_ROLE),
     remedy: `a row of roles with role: '${CONSOLE_ROLE}' and who has it`,
+  },
+  {
+    code: 'unverified_email_allowed',
+    applies: ({ ALLOW_UNVERIFIED_EMAIL }) => ALLOW_UNVERIFIED_EMAIL,
+    remedy: 'emailVerified in the configuration of a provider that is known to verify, and no ALLOW_UNVERIFIED_EMAIL',
   },
 ]
 

@@ -1,5 +1,5 @@
 // The settings about the identity provider: rows of the one table in rows.ts.
-import { ASSERTION_ALGORITHMS, ASSERTION_AUDIENCES, CLIENT_AUTHS } from './config/provider-config.ts'
+import { ASSERTION_ALGORITHMS, ASSERTION_AUDIENCES, CLIENT_AUTHS, REVOKE_CHOICES } from './config/provider-config.ts'
 import * as kind from './kinds.ts'
 import { optional, type Row, required } from './row.ts'
 
@@ -111,6 +111,13 @@ export const PROVIDER_ROWS = {
     ...kind.pathOrAddress,
     defaultNote: '`/oauth/logout` for `idaas`, else what the provider has',
     sentence: "The provider's logout interface: a path under `AUTH_URL`, or a whole address.",
+  }),
+  REVOKE: optional({
+    reloads: true,
+    ...kind.oneOf(REVOKE_CHOICES, 'always'),
+    defaultNote: '`never`, unless the provider is known to end this session alone',
+    sentence:
+      'Whether a sign-out revokes the tokens at the provider, where it has an address for that. At some providers (Google, older Keycloak, some Auth0 tenants) this ends the user’s sessions on every device.',
   }),
   PROVIDER_TIMEOUT_MS: required({
     ...kind.wholeNumber(100, 120_000, 'a number of milliseconds'),

@@ -15,7 +15,8 @@ const ADDRESS_ROWS = {
     ...kind.origin,
     default: 'http://localhost:3000',
     defaultNote: '`http://localhost:3000`, or with the port of `PORT` if only that is set',
-    sentence: 'The address that the browser sees. `/callback` is registered at the provider under it.',
+    sentence:
+      'The address that the browser sees. `/callback` is registered at the provider under it; with `providers` `/callback/<id>` at each.',
   }),
   HOST: required({ ...kind.host, default: '127.0.0.1', sentence: 'The address to listen on.' }),
   PORT: optional({
@@ -177,6 +178,13 @@ const RUNNING_ROWS = {
     default: 'false',
     sentence:
       'Lets a production start use plain http addresses that are not loopback. Tokens and cookies can be read on the way.',
+  }),
+  ALLOW_UNVERIFIED_EMAIL: required({
+    reloads: true,
+    ...kind.yesOrNo,
+    default: 'false',
+    sentence:
+      'Lets an e-mail address count as username and e-mail that the provider [has not verified](providers.md#e-mail-addresses). Whoever can write any address at the provider can then take the name of another.',
   }),
   DEV_PROVIDER_PORT: required({ ...kind.port, default: '3001', sentence: 'The port of the development provider.' }),
 } satisfies Rows

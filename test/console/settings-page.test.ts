@@ -7,7 +7,9 @@ import { openScene } from '../forward/scene.ts'
 const PATH = '/_menshen/console/settings'
 
 test('every setting stands under a topic, defaults are dimmed, and no secret is shown', async t => {
-  const scene = await openScene(t, { env: { SESSION_MAX_HOURS: '9', APP_NAME: '<b>采购</b>' } })
+  const scene = await openScene(t, {
+    env: { SESSION_MAX_HOURS: '9', APP_NAME: '<b>采购</b>', PROVIDER_VARS: 'realm=staff,x=1' },
+  })
   const secret = scene.provider.settings.CLIENT_SECRET
   const { text } = await (await scene.user('admin')).get(PATH)
   for (const topic of TOPIC_NAMES) assert.match(text, new RegExp(`<h2 id="${topic}">`))
@@ -17,6 +19,7 @@ test('every setting stands under a topic, defaults are dimmed, and no secret is 
   assert.ok(secret.length > 8 && !text.includes(secret))
   assert.match(text, /<code>\[hidden\]<\/code>/)
   assert.match(text, /<code>&lt;b&gt;采购/)
+  assert.match(text, /<code>realm=staff, x=1<\/code>/)
   assert.match(text, /A token is refreshed when it expires within this time\./)
   assert.equal((await (await scene.user('zhangsan')).get(PATH)).status, 403)
 })

@@ -111,9 +111,9 @@ suite('menshen/fastify', () => {
       app.register(menshen, { auth: NOBODY })
     })
     await assert.rejects(before, { message: /^menshen: the application has a route \/login, and that is an address/ })
-    for (const url of ['/callback', '/_menshen/mine']) {
+    for (const url of ['/callback', '/_menshen/mine', '/callback/staff']) {
       const after = start(async app => {
-        await app.register(menshen, { auth: NOBODY })
+        await app.register(menshen, { auth: { ...NOBODY, callbackPaths: ['/callback/staff'] } })
         app.get(url, page)
       })
       await assert.rejects(after, { message: new RegExp(`has a route ${url}`) })

@@ -36,5 +36,10 @@ function shownTopics(settings: Settings): ShownTopic[] {
 
 function shown(value: Settings[keyof Settings]): string {
   if (value instanceof Networks) return value.rules.join(', ')
+  // Such as PROVIDER_VARS, as they are written in the environment.
+  if (typeof value === 'object' && Object.getPrototypeOf(value) === Object.prototype)
+    return Object.entries(value)
+      .map(([name, text]) => hidePassword(`${name}=${text}`))
+      .join(', ')
   return hidePassword(String(value ?? '—'))
 }

@@ -39,8 +39,8 @@ export interface Admitted<R extends Role = Role, F extends string = string> {
 
 export interface Embedded<R extends Role = Role, F extends string = string> {
   /**
-   * Answers a request to one of our own routes (`/login`, `/callback`, `/logout` and everything below `/_menshen/`), and gives
-   * `undefined` for every other.
+   * Answers a request to one of our own routes (`/login`, `/callback` or with `providers` `/callback/<id>`, `/logout` and
+   * everything below `/_menshen/`), and gives `undefined` for every other.
    */
   fetch(request: Request, source?: RequestSource): Promise<Response | undefined>
   /** Who is signed in, with tokens refreshed if they were due. A renewed cookie goes to `response`. */
@@ -49,10 +49,13 @@ export interface Embedded<R extends Role = Role, F extends string = string> {
   accessToken(request: WithHeaders): Promise<string | undefined>
   /** Our own routes and the rules, for every request before the application sees it. */
   admit(request: IncomingMessage | Request, source?: RequestSource): Promise<Admitted<R, F>>
+  /** Where the providers send browsers back, below `baseUrl`: `/callback`, or with `providers` `/callback/<id>` for each. */
+  readonly callbackPaths: readonly string[]
 }
 
 export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): Embedded {
   const toUserSession = createToUserSession(context)
+  const { callbackPaths } = context.providers
 
   function begin(request: IncomingMessage | Request, source: RequestSource) {
     const head = headOf(request, source)
@@ -95,9 +98,11 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
   }
 
   return {
+    callbackPaths: [...callbackPaths],
+
     async fetch(request, source = {}) {
       const { observed, visit } = begin(request, source)
-      return visit && isOwnPath(visit.path) ? sent(observed, await answerOwn(visit, request)) : undefined
+      return visit && isOwnPath(visit.path, callbackPaths) ? sent(observed, await answerOwn(visit, request)) : undefined
     },
 
     async session(request, response) {
@@ -108,7 +113,9 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
 
     async accessToken(request) {
       const { loaded } = await callerOf(request)
-      return loaded && tokenExpiresAt(loaded.session) > context.now() ? loaded.session.accessToken : undefined
+      return loaded && tokenExpiresAt(loaded.session) > context.now()
+        ? loaded.session.accessToken || undefined
+        : undefined
     },
 
     async admit(request, source = {}) {
@@ -122,7 +129,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
         observed.outcome = 'refused'
         return instead(unreadableAnswer(context, headersOf(request), requestId))
       }
-      if (isOwnPath(visit.path)) return instead(await answerOwn(visit, request))
+      if (isOwnPath(visit.path, callbackPaths)) return instead(await answerOwn(visit, request))
       const admission = await judge(visit)
       if ('body' in admission) return instead(admission)
       const answer = turnedAway(context, visit, admission)

@@ -74,7 +74,9 @@ async function upgrade(context: GatewayContext, request: IncomingMessage, visit:
   if (!isWebSocket(request)) return refuse(socket, 400, { observed })
   // What is judged by one method must not arrive under another.
   if (visit.method !== 'GET') return refuse(socket, 405, { observed })
-  const upstream = isOwnPath(visit.path) ? undefined : context.upstreams.for(visit.path)
+  const upstream = isOwnPath(visit.path, context.providers.callbackPaths)
+    ? undefined
+    : context.upstreams.for(visit.path)
   if (!upstream) return refuse(socket, 404, { observed })
   if (isForeignSocket(visit, context.settings.BASE_URL)) {
     tellOfForeign(context, visit)

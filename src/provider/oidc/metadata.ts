@@ -5,6 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
 import { factsOf, MenshenError } from '../../errors.ts'
 import type { Report } from '../../events.ts'
+import { isPlainHttp } from '../../settings/conflicts.ts'
 import { printable } from '../../settings/json-place.ts'
 import { type BoundedFetch, readAnswer } from '../calls/bounded-fetch.ts'
 import type { WholeAnswer } from '../calls/whole-answer.ts'
@@ -174,6 +175,8 @@ async function discover(plan: ProviderPlan, fetch: BoundedFetch, timeoutMs: numb
       `the discovery document is of another issuer: it says ${printable(said, 200)}, expected ${issuer}`,
     )
   const metadata = { ...metadataOf(plan, found.data), document: documentOf(found.data, body) }
+  if (plan.httpsOnly && Object.values(metadata.endpoints).some(url => url !== undefined && isPlainHttp(url)))
+    throw new MenshenError('provider_answer', 'the discovery document leads to plain http')
   await refuseTrap(plan.discoveryUrl === undefined ? issuer : url, found.data, timeoutMs)
   return metadata
 }

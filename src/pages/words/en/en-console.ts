@@ -50,4 +50,6 @@ export const enConsole: Sentences<typeof zhConsole> = {
     'The roles of the configuration give nobody the role developer: nobody can see the console.',
   'advice.plain_http_allowed':
     'Production may use http (ALLOW_PLAIN_HTTP=true): tokens and cookies can be read on the way. Change to https.',
+  'advice.unverified_email_allowed':
+    'E-mail addresses count although the provider has not verified them (ALLOW_UNVERIFIED_EMAIL=true): whoever can write any address there can take the name of another. Turn it off, or say with emailVerified what the provider vouches for.',
 }

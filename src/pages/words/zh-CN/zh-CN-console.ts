@@ -47,4 +47,6 @@ export const zhConsole = {
   'advice.console_for_nobody': '配置里的 roles 没有把 developer 角色授予任何人，没有人能看到控制台。',
   'advice.plain_http_allowed':
     '生产环境允许使用 http（ALLOW_PLAIN_HTTP=true）：令牌和 Cookie 在途中可能被读取。请改用 https。',
+  'advice.unverified_email_allowed':
+    '未经身份认证平台验证的邮箱也会被采用（ALLOW_UNVERIFIED_EMAIL=true）：如果用户可以在平台上随意填写邮箱，就可能冒用他人的名字。请关闭此项，或用 emailVerified 说明平台怎样确认邮箱。',
 } as const
