@@ -1,5 +1,5 @@
 // menshen/express: sign-in for an Express application, as a middleware in front of everything else.
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { RequestHandler } from 'express'
 import { type Admitted, addCookies, type Role, sendAnswer } from '../index.ts'
 import { type AnyMenshen, demandRoles, notInFront, type SessionOf } from './registered.ts'
@@ -35,7 +35,7 @@ export function menshen(auth: AnyMenshen): RequestHandler {
     const admitted = await auth.admit(request)
     if (admitted.answer) return sendAnswer(response, admitted.answer)
     Object.assign(request, { user: admitted.user, [ADMITTED]: admitted })
-    addCookiesAtLast(response, admitted.cookies)
+    addCookies(response, admitted.cookies)
     next()
   }
 }
@@ -59,17 +59,4 @@ function require(name: 'requireUser' | 'requireRole', roles?: readonly Role[]): 
     if (answer) return sendAnswer(response, answer)
     next()
   }
-}
-
-/** When the head is written, so that they stand beside whatever the application has set until then, in whichever way. */
-function addCookiesAtLast(response: ServerResponse, cookies: readonly string[]): void {
-  if (cookies.length === 0) return
-  const { writeHead } = response
-  Object.assign(response, {
-    writeHead(...given: unknown[]) {
-      response.writeHead = writeHead
-      addCookies(response, cookies)
-      return Reflect.apply(writeHead, response, given)
-    },
-  })
 }

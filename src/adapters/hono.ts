@@ -3,7 +3,7 @@ import type { HttpBindings } from '@hono/node-server'
 import type { Context, MiddlewareHandler } from 'hono'
 import { cloneRawRequest } from 'hono/request'
 import type { StatusCode } from 'hono/utils/http-status'
-import { type Admitted, isOwnPath, type Menshen, type Role, type Session } from '../index.ts'
+import { type Admitted, addCookies, isOwnPath, type Menshen, type Role, type Session } from '../index.ts'
 import { demandRoles, notInFront } from './registered.ts'
 
 /** What `menshen(auth)` leaves for the routes: `c.get('user')`. */
@@ -27,9 +27,11 @@ export function menshen<R extends Role, F extends string>(
     if (admitted.answer) return toHono(c, admitted.answer)
     c.set('user', admitted.user)
     ADMITTED.set(c, admitted)
+    const { outgoing } = bindingsOf(c)
+    // On Node's own response too: a middleware in front of this one may change the answer afterwards.
+    if (outgoing) addCookies(outgoing, admitted.cookies)
     await next()
-    for (const cookie of admitted.cookies) c.header('set-cookie', cookie, { append: true })
-    if (admitted.cookies.length > 0) c.header('cache-control', 'no-store')
+    addToAnswer(c, admitted.cookies)
   }
 }
 
@@ -65,7 +67,17 @@ function wholeRequest({ req }: Context): Request | Promise<Request> {
 }
 
 /** As the socket says; unknown elsewhere than on Node. */
-function addressOf({ env }: Context): string | undefined {
-  const bindings: Partial<HttpBindings> = env?.server ?? env ?? {}
-  return bindings.incoming?.socket?.remoteAddress
+function addressOf(c: Context): string | undefined {
+  return bindingsOf(c).incoming?.socket?.remoteAddress
+}
+
+function bindingsOf({ env }: Context): Partial<HttpBindings> {
+  return env?.server ?? env ?? {}
+}
+
+function addToAnswer(c: Context, cookies: readonly string[]): void {
+  if (cookies.length === 0) return
+  // Makes the answer one whose headers can be changed.
+  c.header('cache-control', 'no-store')
+  addCookies(c.res, cookies)
 }

@@ -1,10 +1,24 @@
 // Menshen inside an application: who is signed in, our own routes as Request in and Response out, and the rules.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http'
+import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { suite, type TestContext, test } from 'node:test'
-import { addCookies, createMenshen, type MenshenOptions, readSettings, sendAnswer } from '../../src/index.ts'
+import {
+  addCookies,
+  createMenshen,
+  type MenshenOptions,
+  readSettings,
+  sendAnswer,
+  type WithHeaders,
+} from '../../src/index.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
@@ -31,6 +45,7 @@ async function setUp(t: TestContext, options: MenshenOptions = {}) {
   return { menshen, provider, clock, lines, get, signIn }
 }
 
+type AnyResponse = Pick<ServerResponse, 'getHeader' | 'setHeader' | 'headersSent' | 'writeHead' | 'end'>
 type Get = (path: string) => Promise<Response | undefined>
 
 /** The cookie of somebody who has just signed in. */
@@ -123,6 +138,39 @@ suite('session', () => {
     assert.deepEqual(answer.setCookies, ['theirs=1', renewed])
     for (const value of [response.headers.get('cache-control'), answer.headers['cache-control']])
       assert.equal(value, 'no-store')
+  })
+
+  test('brings its cookie and no-store whatever the application sets afterwards, by HTTP/1.1 and HTTP/2', async t => {
+    const { menshen, signIn, clock } = await setUp(t)
+    const cookie = await signIn()
+    clock.now += (LIFE - 60) * 1000
+    const theirs = { 'set-cookie': 'theirs=1', 'cache-control': 'public', 'surrogate-control': 'max-age=60' }
+    const listener = async (message: WithHeaders & { url?: string }, response: AnyResponse) => {
+      await menshen.session(message, response)
+      if (message.url === '/head') return void response.writeHead(200, theirs).end('page')
+      for (const [name, value] of Object.entries(theirs)) response.setHeader(name, value)
+      response.end('page')
+    }
+    const url = await serve(t, listener as RequestListener)
+    const http2 = createHttp2Server(listener as never).listen(0, '127.0.0.1')
+    await once(http2, 'listening')
+    const session = connectHttp2(`http://127.0.0.1:${(http2.address() as AddressInfo).port}`)
+    t.after(() => {
+      session.destroy()
+      http2.close()
+    })
+    for (const path of ['/', '/head']) {
+      const stream = session.request({ ':path': path, cookie })
+      const [byHttp2] = (await once(stream, 'response')) as [IncomingHttpHeaders]
+      const { headers, setCookies } = await createClient(url).get(path, { headers: { cookie } })
+      for (const [answer, cookies] of [
+        [headers, setCookies],
+        [byHttp2, byHttp2['set-cookie']],
+      ] as const) {
+        assert.deepEqual(cookies, ['theirs=1', `${cookie}; Path=/; Max-Age=${LIFE}; HttpOnly; SameSite=Lax`])
+        assert.deepEqual([answer['cache-control'], answer['surrogate-control']], ['no-store', undefined])
+      }
+    }
   })
 
   test('ends with a refresh that fails, and the cookie is cleared', async t => {

@@ -6,17 +6,15 @@ import { suite, test } from 'node:test'
 import { serve as serveOnNode } from '@hono/node-server'
 import { Hono } from 'hono'
 import { menshen, requireRole, requireUser } from '../../src/adapters/hono.ts'
-import { adapterSuite, openApplication, type ServeApplication } from './adapter-suite.ts'
+import { adapterSuite, openApplication, type ServeApplication, THEIRS } from './adapter-suite.ts'
 
 function addRoutes(app: Hono): void {
   for (const path of ['/page', '/public/page', '/finance/page'])
     app.get(path, c => c.json({ user: c.get('user') ?? null }))
   app.get('/public/members', requireUser(), c => c.text('members'))
   app.get('/public/reports', requireRole('developer'), c => c.text('reports'))
-  app.get(
-    '/cookies',
-    () => new Response('cookies', { headers: { 'set-cookie': 'theirs=1', 'cache-control': 'public' } }),
-  )
+  app.get('/cookies', () => new Response('cookies', { headers: THEIRS }))
+  app.get('/head', c => c.text('cookies'))
   app.get('/throws', () => {
     throw new Error('by the handler')
   })
@@ -36,6 +34,12 @@ const serve: ServeApplication = (auth, port) => {
   const app = new Hono()
   app.onError((error, c) => c.json({ failed: error.message }, 500))
   app.get('/public/bare', requireUser())
+  // In front of ours, so that it has the last word.
+  app.use('/head', async (c, next) => {
+    await next()
+    c.header('set-cookie', THEIRS['set-cookie'], { append: true })
+    for (const name of ['cache-control', 'cdn-cache-control'] as const) c.header(name, THEIRS[name])
+  })
   app.use(menshen(auth))
   addRoutes(app)
   return listen(app, port)
