@@ -2,8 +2,9 @@
 import type { HttpBindings } from '@hono/node-server'
 import type { Context, MiddlewareHandler } from 'hono'
 import { cloneRawRequest } from 'hono/request'
+import { routePath } from 'hono/route'
 import type { StatusCode } from 'hono/utils/http-status'
-import { type Admitted, addCookies, isOwnPath, type Menshen, type Role, type Session } from '../index.ts'
+import { type Admitted, addCookies, isOwnPath, type Menshen, MenshenError, type Role, type Session } from '../index.ts'
 import { demandRoles, notInFront } from './registered.ts'
 
 /** What `menshen(auth)` leaves for the routes: `c.get('user')`. */
@@ -23,6 +24,7 @@ export function menshen<R extends Role, F extends string>(
   auth: Pick<Menshen<R, F>, 'admit'>,
 ): MiddlewareHandler<{ Variables: MenshenVariables<R, F> }> {
   return async (c, next) => {
+    demandRoot(routePath(c))
     const admitted = await auth.admit(await wholeRequest(c), { address: addressOf(c) })
     if (admitted.answer) return toHono(c, admitted.answer)
     c.set('user', admitted.user)
@@ -33,6 +35,15 @@ export function menshen<R extends Role, F extends string>(
     await next()
     addToAnswer(c, admitted.cookies)
   }
+}
+
+/** Below a path, visitors would be led to a login page that is not there. */
+function demandRoot(path: string): void {
+  if (path === '*' || path === '/*' || isOwnPath(path.replace(/\*$/, ''))) return
+  throw new MenshenError(
+    'bad_settings',
+    `menshen: this middleware stands at "${path}", where /login would not be found; use app.use(menshen(auth)) at the root, with rules for what is public.`,
+  )
 }
 
 /** For a route: visitors are led to the login page. */

@@ -19,6 +19,9 @@ export interface SealedPart {
 
 type Writable<T> = { -readonly [Field in keyof T]: T[Field] }
 
+/** Among the mapped fields: the data of the application. No mapped field has this name. */
+const DATA = ''
+
 /** Of the specification's fields, before those that the configuration maps: their names and values in turn. */
 const FIXED_FIELDS = 18
 
@@ -42,6 +45,7 @@ function toList(session: Session, signedInAt: number): unknown[] {
     ...[userRole, provider, providerSession?.issuer, providerSession?.sid, session.groups],
     ...[sub, ou_id, nickname, phone_number, ou_name, email, username],
     ...Object.entries(further).flat(),
+    ...(session.data === undefined ? [] : [DATA, JSON.stringify(session.data)]),
   ]
 }
 
@@ -80,6 +84,7 @@ function fromList(list: readonly unknown[]): Omit<SealedPart, 'bytes'> | undefin
   else if (idToken !== null) return undefined
   if (isTexts(groups)) session.groups = groups
   else if (groups !== null) return undefined
+  if (list.length > FIXED_FIELDS && list.at(-2) === DATA) session.data = JSON.parse(String(list.at(-1)))
   return { session, signedInAt }
 }
 
@@ -89,7 +94,7 @@ function userInfoFrom(list: readonly unknown[]): UserInfo | undefined {
   if (!isText(ou_name) || !isText(email) || !isText(username)) return undefined
   const userInfo = { sub, ou_id, nickname, phone_number, ou_name, email, username }
   if (list.length === FIXED_FIELDS) return userInfo
-  const further = list.slice(FIXED_FIELDS)
+  const further = list.slice(FIXED_FIELDS, list.at(-2) === DATA ? -2 : undefined)
   if (!isTexts(further) || further.length % 2 > 0) return undefined
   const pairs = further.flatMap((name, n) => (n % 2 === 0 ? [[name, further[n + 1]] as const] : []))
   return { ...Object.fromEntries(pairs), ...userInfo }

@@ -9,12 +9,13 @@ import { createRefresher, type Refreshed, type RefresherOptions } from './refres
 import type { LoadedSession } from './session-cache.ts'
 import { sessionFacts } from './session-facts.ts'
 import { createSessionListing, type SessionListing } from './session-listing.ts'
-import { isDue, newSession, type Session, type SignedIn } from './session-record.ts'
+import { isDue, newSession, type Session, type SessionData, type SignedIn } from './session-record.ts'
 import { createStoredSessions, type StoredSessionsOptions } from './stored-sessions.ts'
 import { identityOf } from './user-identity.ts'
 
 export interface Sessions extends SessionListing {
-  open(signedIn: SignedIn): Promise<{ ticket: string; loaded: LoadedSession }>
+  /** `addData` gives what the application keeps with it. */
+  open(signedIn: SignedIn, addData?: AddData): Promise<{ ticket: string; loaded: LoadedSession }>
   /** The session of a ticket if it is at hand, proven and not due: the way of nearly every request, without waiting. */
   getCached(ticket: string): LoadedSession | undefined
   /** The session of a ticket that is not at hand, if its store can be read without waiting, and if it is not due. */
@@ -32,6 +33,8 @@ export interface Sessions extends SessionListing {
   /** Resolves when no refresh is under way. */
   settle(): Promise<void>
 }
+
+export type AddData = (session: Session) => Promise<SessionData | undefined>
 
 export type ClosedSession = Pick<LoadedSession, 'key' | 'session'>
 
@@ -95,10 +98,11 @@ export function createSessions(options: SessionsOptions): Sessions {
       stored.forget()
     },
 
-    async open(signedIn) {
+    async open(signedIn, addData) {
       const session = newSession(signedIn, directory.roles)
       warnOfShortLife(session.tokenExpiresIn, leadOf(session))
-      return stored.create(session, signedIn.origin)
+      const data = await addData?.(session)
+      return stored.create(data ? { ...session, data } : session, signedIn.origin)
     },
 
     getCached: ticket => visited(stored.getCached(ticket)),

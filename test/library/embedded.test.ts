@@ -16,6 +16,7 @@ import {
   createMenshen,
   type MenshenOptions,
   readSettings,
+  type Session,
   sendAnswer,
   type WithHeaders,
 } from '../../src/index.ts'
@@ -192,6 +193,69 @@ suite('session', () => {
   })
 })
 
+suite('onSignIn and onSignOut', () => {
+  test('what onSignIn returns is kept with the session, through a refresh, until onSignOut hears of its end', async t => {
+    const heard: [hook: string, user: Session][] = []
+    const { menshen, signIn, clock } = await setUp(t, {
+      onSignIn: async user => {
+        heard.push(['in', user])
+        return { tenant: 7, 部门: ['财务'], at: new Date(0) }
+      },
+      onSignOut: user => void heard.push(['out', user]),
+    })
+    const cookie = await signIn({ username: 'admin' })
+    const data = { tenant: 7, 部门: ['财务'], at: '1970-01-01T00:00:00.000Z' }
+    const session = await menshen.session(request('/', { cookie }))
+    assert.deepEqual(session?.data, data)
+    Object.assign(session.data ?? {}, { tenant: 8 })
+    clock.now += (LIFE - 60) * 1000
+    assert.deepEqual((await menshen.session(request('/', { cookie })))?.data, data)
+    const post = new Request(`${BASE}/logout`, { method: 'POST', headers: { cookie, origin: BASE } })
+    assert.equal((await menshen.fetch(post))?.status, 303)
+    assert.deepEqual(
+      heard.map(([hook, { userInfo, userRole, data: known }]) => [hook, userInfo.username, userRole, known]),
+      [
+        ['in', 'admin', 'developer', undefined],
+        ['out', 'admin', 'developer', data],
+      ],
+    )
+    assert.equal(await menshen.session(request('/', { cookie })), undefined)
+  })
+
+  test('a user whom onSignIn refuses, or for whom it fails, is not signed in', async t => {
+    const results: [error: string, result: () => unknown][] = [
+      ['access_denied', () => false],
+      ['callback_error', () => Promise.reject(new Error('no such tenant'))],
+      ['callback_error', () => 'text'],
+      ['callback_error', () => ({ long: 'x'.repeat(16 * 1024) })],
+    ]
+    for (const [error, result] of results) {
+      const { get, provider, lines } = await setUp(t, { onSignIn: result as never })
+      const answer = await get(`/callback?code=${provider.codeFor({})}&state=abc_idp`)
+      assert.equal(answer?.headers.get('location'), `/login?error=${error}`)
+      assert.deepEqual(
+        answer.headers.getSetCookie().filter(one => one.startsWith('menshen_session=')),
+        [],
+      )
+      const failed = lines.find(({ event }) => event === 'sign_in_failed')
+      assert.equal(Object(failed?.facts).reason, error)
+      assert.ok(!lines.some(({ event }) => event === 'sign_in'))
+    }
+  })
+
+  test('a hook that fails does not stand in the way of a sign-out, and one that is no function stops the start', async t => {
+    const { menshen, signIn, lines } = await setUp(t, { onSignOut: () => Promise.reject(new Error('away')) })
+    const cookie = await signIn()
+    const post = new Request(`${BASE}/logout`, { method: 'POST', headers: { cookie, origin: BASE } })
+    assert.equal((await menshen.fetch(post))?.status, 303)
+    assert.equal(await menshen.session(request('/', { cookie })), undefined)
+    assert.ok(lines.some(({ event }) => event === 'hook_failed'))
+    await assert.rejects(createMenshen({ store: 'memory:', onSignIn: 'x' } as never), {
+      message: /^onSignIn is the text "x"; expected a function that takes the user\.$/,
+    })
+  })
+})
+
 suite('accessToken', () => {
   test('is that of the session, refreshed if due, and never one that has expired', async t => {
     const { menshen, signIn, clock, provider } = await setUp(t)
@@ -320,7 +384,7 @@ suite('admit', () => {
       assert.equal((await menshen.admit(request(path, { cookie }))).answer?.status, 403, path)
   })
 
-  test('knows machines by their token where a rule lets them in, and session does not', async t => {
+  test('knows machines by their token where a rule lets them in, and session of what was admitted', async t => {
     const provider = await startOidcServer(t)
     const menshen = await createMenshen({
       settings: readSettings({ STORE: 'memory:', ...provider.settings }),
@@ -338,6 +402,14 @@ suite('admit', () => {
     assert.equal((await menshen.admit(request('/page', { authorization }))).answer?.status, 401)
     assert.equal((await menshen.admit(request('/api', { authorization: 'Bearer x' }))).answer?.status, 401)
     assert.equal(await menshen.session(request('/api', { authorization })), undefined)
+    assert.equal(user.machine, true)
+    // A handler behind an adapter has the request that was admitted.
+    const admitted = request('/api', { authorization })
+    await menshen.admit(admitted)
+    assert.deepEqual(await menshen.session(admitted), user)
+    const refused = request('/page', { authorization })
+    await menshen.admit(refused)
+    assert.equal(await menshen.session(refused), undefined)
     assert.equal(await menshen.accessToken(request('/api', { authorization })), undefined)
   })
 

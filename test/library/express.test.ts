@@ -136,6 +136,38 @@ suite('menshen/express', () => {
     assert.equal((await (await user('admin')).get('/finance/page')).status, 200)
   })
 
+  test('refuses every request below a path of its own where its own pages would not be found', async t => {
+    const arrangements: Record<string, (app: Express, auth: Parameters<typeof menshen>[0]) => unknown> = {
+      path: (app, auth) => app.use('/app', menshen(auth)),
+      router: (app, auth) => app.use('/app', express.Router().use(menshen(auth))),
+      some: (app, auth) => app.use(['/app', '/login', '/logout', '/callback'], menshen(auth)),
+    }
+    for (const [name, arrange] of Object.entries(arrangements)) {
+      const { visitor } = await openApplication(t, (auth, port) => {
+        const app = express()
+        arrange(app, auth)
+        app.get('/app/page', (_request, response) => void response.send('page'))
+        app.use(onError)
+        return listen(app, port)
+      })
+      const { status, text } = await visitor().get('/app/page')
+      assert.equal(status, 500, name)
+      assert.match(
+        text,
+        /stands below \\"\/app\\", and \/\w+(\/me)? does not reach it, so that nobody could sign in/,
+        name,
+      )
+    }
+    const { visitor } = await openApplication(t, (auth, port) => {
+      const app = express()
+      const inner = express.Router().use(menshen(auth))
+      app.use('/', inner)
+      inner.use('/app', (_request, response) => void response.send('page'))
+      return listen(app, port)
+    })
+    assert.equal((await visitor().get('/app/page', { headers: { accept: 'text/html' } })).headers.location, '/login')
+  })
+
   test('says at the start what is wrong with a role', () => {
     for (const roles of [[], [''], [['developer']], [undefined]])
       assert.throws(() => requireRole(...(roles as [string])), /^MenshenError: requireRole: expected names of roles/)

@@ -68,6 +68,25 @@ suite('menshen/hono', () => {
     )
   })
 
+  test('refuses every request below a path, where its own pages would not be found', async t => {
+    const arrangements: ((app: Hono, auth: Parameters<typeof menshen>[0]) => unknown)[] = [
+      (app, auth) => app.use('/app/*', menshen(auth)),
+      (app, auth) => app.route('/app', new Hono().use(menshen(auth))),
+    ]
+    for (const arrange of arrangements) {
+      const { visitor } = await openApplication(t, (auth, port) => {
+        const app = new Hono()
+        app.onError((error, c) => c.json({ failed: error.message }, 500))
+        arrange(app, auth)
+        app.get('/app/page', c => c.text('page'))
+        return listen(app, port)
+      })
+      const { status, text } = await visitor().get('/app/page')
+      assert.equal(status, 500)
+      assert.match(text, /stands at .*\/app\/\*.*, where \/login would not be found/)
+    }
+  })
+
   test('is the same without a server, and in routes that are put together', async t => {
     const apps: Hono[] = []
     const { user, url } = await openApplication(t, (auth, port) => {
