@@ -6,7 +6,7 @@ import { z } from 'zod'
 import type { UserInfo } from '../provider/user-facts.ts'
 import { decodeJson, encodeJson, type RecordParts } from './record-format.ts'
 import { seal, unseal } from './sealing.ts'
-import type { Session } from './session-record.ts'
+import type { Session, SessionData } from './session-record.ts'
 import { sealingKey } from './ticket.ts'
 
 export interface SealedPart {
@@ -45,7 +45,7 @@ function toList(session: Session, signedInAt: number): unknown[] {
     ...[userRole, provider, providerSession?.issuer, providerSession?.sid, session.groups],
     ...[sub, ou_id, nickname, phone_number, ou_name, email, username],
     ...Object.entries(further).flat(),
-    ...(session.data === undefined ? [] : [DATA, JSON.stringify(session.data)]),
+    ...(session.data === undefined ? [] : [DATA, session.data]),
   ]
 }
 
@@ -84,7 +84,11 @@ function fromList(list: readonly unknown[]): Omit<SealedPart, 'bytes'> | undefin
   else if (idToken !== null) return undefined
   if (isTexts(groups)) session.groups = groups
   else if (groups !== null) return undefined
-  if (list.length > FIXED_FIELDS && list.at(-2) === DATA) session.data = JSON.parse(String(list.at(-1)))
+  if (hasData(list)) {
+    const data = list.at(-1)
+    if (!isData(data)) return undefined
+    session.data = data
+  }
   return { session, signedInAt }
 }
 
@@ -94,10 +98,18 @@ function userInfoFrom(list: readonly unknown[]): UserInfo | undefined {
   if (!isText(ou_name) || !isText(email) || !isText(username)) return undefined
   const userInfo = { sub, ou_id, nickname, phone_number, ou_name, email, username }
   if (list.length === FIXED_FIELDS) return userInfo
-  const further = list.slice(FIXED_FIELDS, list.at(-2) === DATA ? -2 : undefined)
+  const further = list.slice(FIXED_FIELDS, hasData(list) ? -2 : undefined)
   if (!isTexts(further) || further.length % 2 > 0) return undefined
   const pairs = further.flatMap((name, n) => (n % 2 === 0 ? [[name, further[n + 1]] as const] : []))
   return { ...Object.fromEntries(pairs), ...userInfo }
+}
+
+function hasData(list: readonly unknown[]): boolean {
+  return list.length > FIXED_FIELDS && list.at(-2) === DATA
+}
+
+function isData(value: unknown): value is SessionData {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function isText(value: unknown): value is string {
