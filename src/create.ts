@@ -6,6 +6,7 @@ import { openLastingParts } from './create/lasting-parts.ts'
 import { changeSecrets, prepareReload } from './create/reload.ts'
 import type { Embedded } from './gateway/embedded/embedded.ts'
 import type { UpgradeListener } from './gateway/forward/upgrade.ts'
+import type { Hooks } from './gateway/hooks.ts'
 import { createPatience } from './gateway/patience.ts'
 import type { Log } from './log.ts'
 import type { Gathering } from './observe/metrics/gathering.ts'
@@ -56,6 +57,8 @@ export interface CoreOptions {
   readonly now: () => number
   /** How metrics are put together with those of other processes. */
   readonly gatherMetrics?: Gathering
+  /** Functions of the program around us. */
+  readonly hooks?: Hooks
   /** Which of several processes this is. */
   readonly worker?: number | undefined
 }

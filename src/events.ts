@@ -36,6 +36,11 @@ export const EVENTS = {
     sentence: 'nobody can sign in: settings of the provider are missing',
     fields: ['missing', 'remedy'],
   },
+  hook_failed: {
+    level: 'error',
+    sentence: 'a function of the application that was to hear of a sign-out failed; the user is signed out',
+    fields: ['hook'],
+  },
   misspelt_setting: {
     level: 'warn',
     sentence: 'a variable looks like a setting, but there is none of this name; it has no effect',

@@ -1,6 +1,6 @@
 // menshen/fastify: sign-in for a Fastify application, as a plugin for the scope that registers it.
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, preHandlerAsyncHookHandler } from 'fastify'
-import { type Admitted, isOwnPath, MenshenError, type Role } from '../index.ts'
+import { type Admitted, addCookies, isOwnPath, MenshenError, type Role } from '../index.ts'
 import { type AnyMenshen, demandRoles, notInFront, type SessionOf } from './registered.ts'
 
 /**
@@ -49,13 +49,8 @@ async function plugin(app: FastifyInstance, { auth }: MenshenPluginOptions): Pro
     // Its roles and fields are those of the instance that the application has registered.
     request.user = admitted.user as UserSession | undefined
     request[ADMITTED] = admitted
-  })
-
-  // At last, so that nothing of the application's takes their place.
-  app.addHook('onSend', (request, reply, _payload, done) => {
-    const cookies = request[ADMITTED]?.cookies ?? []
-    if (cookies.length > 0) reply.header('set-cookie', cookies).header('cache-control', 'no-store')
-    done()
+    // On Node's own response: no hook of the application comes after that, and no hijacked reply goes past it.
+    addCookies(reply.raw, admitted.cookies)
   })
 }
 

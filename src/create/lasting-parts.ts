@@ -9,6 +9,7 @@ import type { GatewayContext } from '../gateway/context.ts'
 import { createOpenStreams } from '../gateway/forward/open-streams.ts'
 import { createUpstreamPool } from '../gateway/forward/upstream-pool.ts'
 import type { Upstreams } from '../gateway/forward/upstreams.ts'
+import { NO_HOOKS } from '../gateway/hooks.ts'
 import { createFailedRequests } from '../gateway/http/failed-requests.ts'
 import type { OwnAnswer } from '../gateway/http/page-answers.ts'
 import { createRateLimit } from '../gateway/http/rate-limit.ts'
@@ -33,7 +34,7 @@ import { createDirectory, type Directory } from './directory.ts'
 
 type Basics = Pick<GatewayContext, 'settings' | 'now' | 'report' | 'measure'> &
   Pick<Observation, 'measureAtOnce' | 'traceCall'>
-type Options = Pick<CoreOptions, 'log' | 'now' | 'worker' | 'gatherMetrics'>
+type Options = Pick<CoreOptions, 'log' | 'now' | 'worker' | 'gatherMetrics' | 'hooks'>
 
 export type LastingParts = Awaited<ReturnType<typeof openLastingParts>>
 
@@ -42,7 +43,7 @@ export async function openLastingParts(
   opened: AsyncDisposableStack,
   patience: Patience,
   configuration: Configuration,
-  { log, now, worker, gatherMetrics = gatherAlone }: Options,
+  { log, now, worker, gatherMetrics = gatherAlone, hooks = NO_HOOKS }: Options,
 ) {
   const { settings, plans } = configuration
   let mainProvider = plans[0].id
@@ -85,6 +86,7 @@ export async function openLastingParts(
     report,
     measure,
     traceCall,
+    hooks,
     now,
     series,
     shadowRefusals,

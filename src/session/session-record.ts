@@ -28,7 +28,12 @@ export interface Session {
   /** For the sign-out through the browser. */
   readonly idToken?: string
   readonly groups?: readonly string[]
+  /** What the application around us keeps with it. */
+  readonly data?: SessionData
 }
+
+/** Of the application's own: whatever JSON can say. */
+export type SessionData = Readonly<Record<string, unknown>>
 
 /** Keys for what has to be read without a ticket. */
 export interface DataKeys {

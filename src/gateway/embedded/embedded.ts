@@ -43,7 +43,10 @@ export interface Embedded<R extends Role = Role, F extends string = string> {
    * everything below `/_menshen/`), and gives `undefined` for every other.
    */
   fetch(request: Request, source?: RequestSource): Promise<Response | undefined>
-  /** Who is signed in, with tokens refreshed if they were due. A renewed cookie goes to `response`. */
+  /**
+   * Who is signed in, with tokens refreshed if they were due. A renewed cookie goes to `response`. Of a request that `admit`
+   * has let in by a bearer token, the machine.
+   */
   session(request: WithHeaders, response?: AnswerWithCookies): Promise<UserSession<R, F> | undefined>
   /** The access token for calls in the user's name: refreshed if it was due, and never one that has expired. */
   accessToken(request: WithHeaders): Promise<string | undefined>
@@ -56,6 +59,8 @@ export interface Embedded<R extends Role = Role, F extends string = string> {
 export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): Embedded {
   const toUserSession = createToUserSession(context)
   const { callbackPaths } = context.providers
+  /** The machines whose requests were admitted: without its path, a request says nothing about them. */
+  const machines = new WeakMap<object, UserSession>()
 
   function begin(request: IncomingMessage | Request, source: RequestSource) {
     const head = headOf(request, source)
@@ -108,7 +113,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
     async session(request, response) {
       const { loaded, cookies } = await callerOf(request)
       if (response) addCookies(response, cookies)
-      return loaded && toUserSession(loaded)
+      return loaded ? toUserSession(loaded) : copied(machines.get(request))
     },
 
     async accessToken(request) {
@@ -139,9 +144,16 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       const { loaded, bearer, cookies } = admission
       const known = loaded ?? bearer
       const require = createRequire(context, visit, admission)
-      return { ...(known && { user: toUserSession(known) }), cookies, requestId, require }
+      if (!known) return { cookies, requestId, require }
+      const user: UserSession = loaded ? toUserSession(loaded) : { ...toUserSession(known), machine: true }
+      if (user.machine) machines.set(request, user)
+      return { user, cookies, requestId, require }
     },
   }
+}
+
+function copied(user: UserSession | undefined): UserSession | undefined {
+  return user && structuredClone(user)
 }
 
 function hasLeft(request: IncomingMessage | Request): boolean {

@@ -6,6 +6,7 @@ import { ourCookies } from '../http/cookies.ts'
 import { splitList } from '../http/list-header.ts'
 import { safetyHeaders } from '../http/page-answers.ts'
 import { REQUEST_ID } from '../http/request-id.ts'
+import { CACHE_HEADERS } from '../http/shared-caches.ts'
 import { namedBy } from './connection-header.ts'
 import { ownLocation } from './own-location.ts'
 
@@ -23,13 +24,10 @@ const LOCATIONS = new Set(['location', 'content-location'])
 
 const TRANSPORT_SECURITY = 'strict-transport-security'
 
-/** Cache-Control is written anew; shared caches of several makers take the others for more than that. */
-const NOT_FOR_SHARED_CACHES = new Set(['cache-control', 'surrogate-control', 'cdn-cache-control', 'x-accel-expires'])
-
 const NOT_IN_TRAILERS = new Set([
   ...HOP_BY_HOP,
   ...LOCATIONS,
-  ...NOT_FOR_SHARED_CACHES,
+  ...CACHE_HEADERS,
   ...['set-cookie', 'clear-site-data', 'content-length', TRANSPORT_SECURITY],
 ])
 
@@ -62,7 +60,7 @@ export function createResponseHeaders(
     for (const name in headers) {
       const value = headers[name]
       if (value === undefined || HOP_BY_HOP.has(name) || named?.includes(name)) continue
-      if (name === 'set-cookie' || (isPersonal && NOT_FOR_SHARED_CACHES.has(name))) continue
+      if (name === 'set-cookie' || (isPersonal && CACHE_HEADERS.has(name))) continue
       if (name === 'clear-site-data' && clearsCookies(value)) continue
       if (name === REQUEST_ID) hasId = true
       else if (name === TRANSPORT_SECURITY) hasSecurity = true

@@ -10,6 +10,7 @@ import { scopeOf } from '../../provider/providers.ts'
 import { type Attempt, isRemembered, looksLikeState } from '../../session/attempts.ts'
 import { sessionCookie } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
+import { dataAtSignIn, SignInRefused } from '../hooks.ts'
 import { CLEAR_FRAGMENT, clearCookie, FRAGMENT_COOKIE, readCookie } from '../http/cookies.ts'
 import { foreignAnswer, type OwnAnswer, redirectAnswer, signedInAnswer, tooMany } from '../http/page-answers.ts'
 import { isNoPage } from '../http/provenance.ts'
@@ -144,6 +145,8 @@ async function signInOnce(
       )
     return await withSlot(context, visit, provider, calls => signIn(context, visit, provider, calls, answer, attempt))
   } catch (cause) {
+    if (cause instanceof SignInRefused)
+      return fail(context, visit, 'access_denied', { ...(asked && { provider: asked.id }), detail: REFUSED_BY_HOOK })
     const facts = { ...whoAsks(context, visit), provider: asked?.id, reason: 'callback_error' }
     context.report('sign_in_failed', { ...factsOf(cause), ...facts })
     return 'callback_error'
@@ -165,6 +168,7 @@ async function isOfAnother(
 }
 
 const AT_ANOTHER = 'the answer came to another address than that of the provider that was asked'
+const REFUSED_BY_HOOK = 'onSignIn of the application returned false'
 const OF_ANOTHER = 'the answer names another provider than the attempt was started with'
 
 type Failure = 'token_error' | 'userinfo_error'
@@ -202,7 +206,8 @@ async function signIn(
   if (typeof facts === 'string') return facts
 
   const origin = whoAsks(context, visit)
-  const { ticket, loaded } = await context.sessions.open({ tokens, facts, provider: scopeOf(provider), origin })
+  const signedIn = { tokens, facts, provider: scopeOf(provider), origin }
+  const { ticket, loaded } = await context.sessions.open(signedIn, session => dataAtSignIn(context, session))
   await closePrevious(context, visit)
   const { userRole } = loaded.session
   context.report('sign_in', {

@@ -10,6 +10,7 @@ import { newTicket } from '../../session/ticket.ts'
 import type { SignedInCaller } from '../admission/admit.ts'
 import { returnCookieFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
+import { tellOfSignOut } from '../hooks.ts'
 import { clearCookie, readCookie } from '../http/cookies.ts'
 import { foreignAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
 import { isFromOwnOrigin, isOwnNavigation } from '../http/provenance.ts'
@@ -27,6 +28,7 @@ export async function signOut(context: GatewayContext, visit: Visit, form: URLSe
   const kept = wanted ? [returnCookieFor(context, wanted)] : []
   if (!closed) return signedOut(context, visit, { location: OWN_PATHS.login }, 'here', kept)
   report('sign_out', whoAsks(context, visit, closed))
+  await tellOfSignOut(context, visit, closed)
   return signedOut(context, visit, await leaveProvider(context, visit, closed), 'here', kept)
 }
 
@@ -40,6 +42,7 @@ export async function signOutEverywhere(
   if (!isFromOwnOrigin(visit, settings.BASE_URL)) return foreignAnswer(context, visit)
   const { count: ended } = await sessions.endAllOf(userIdOf(loaded.session))
   report('sign_out', { ...whoAsks(context, visit, loaded), ended })
+  await tellOfSignOut(context, visit, loaded)
   return signedOut(context, visit, await leaveProvider(context, visit, loaded), 'everywhere')
 }
 
