@@ -176,6 +176,17 @@ test('the button signs out, here and in every other tab', async t => {
   assert.ok(!names.includes('menshen_session'), names.join())
 })
 
+test('who signed out in another tab is at the login page after a reload of the first', async t => {
+  const { page } = await visitor(t)
+  await signIn(page, 'lisi')
+  const other = await page.context().newPage()
+  await other.goto(`${menshen.url}/logout`)
+  await other.waitForURL('**/login')
+  await page.reload()
+  assert.equal(page.url(), `${menshen.url}/login`)
+  await page.getByRole('button', { name: SIGN_IN }).waitFor()
+})
+
 test('who is signed in already is told so on the login page, and goes on from there', async t => {
   const { page } = await visitor(t)
   await signIn(page, 'zhangsan')

@@ -172,7 +172,7 @@ async function signIn(
     role: userRole,
   })
   const location = target(context, visit, attempt)
-  context.lostCookies.expect(visit, location)
+  context.lostCookies.expect(visit, location, loaded.key)
   return signedInAnswer(context, visit, location, [
     sessionCookie(context, ticket, loaded),
     clearCookie(context.cookies.returnPath),
