@@ -3,6 +3,7 @@
 import { MenshenError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { CONFIG_NAMES, type Config, checkConfig } from '../settings/config/config-file.ts'
+import type { DevProviderConfig } from '../settings/config/dev-provider-config.ts'
 import { findConfigFile, loadConfigFile } from '../settings/config/load-config.ts'
 import { type Checked, checkSettings, type Name, readOver, readSettings, type Settings } from '../settings/read.ts'
 import type { Row } from '../settings/row.ts'
@@ -28,7 +29,7 @@ export type SettingOptions = {
 
 export interface MenshenOptions<R extends string = string, F extends string = string>
   extends SettingOptions,
-    Config<R, F> {
+    Omit<Config<R, F>, 'devProvider'> {
   /** What `readSettings` read from an environment; options beside it win. */
   readonly settings?: Settings | undefined
   /** The path of a configuration file, or what `defineConfig` gave. */
@@ -37,8 +38,11 @@ export interface MenshenOptions<R extends string = string, F extends string = st
   readonly log?: Log | undefined
   /** The clock, in milliseconds since 1970. */
   readonly now?: (() => number) | undefined
-  /** Starts the embedded development provider, on `devProviderPort` or a free port. It lets anybody in. */
-  readonly devProvider?: boolean | undefined
+  /**
+   * Starts the embedded development provider, on `devProviderPort` or a free port, with its own users or with yours
+   * (`{ users: [{ username: 'ann', groups: ['finance'] }] }`). It lets anybody in.
+   */
+  readonly devProvider?: boolean | DevProviderConfig | undefined
 }
 
 export interface ReadOptions {
@@ -61,6 +65,7 @@ export async function readOptions(options: MenshenOptions, nodeEnv: string | und
   if (typeof options !== 'object' || options === null || Array.isArray(options))
     throw new MenshenError('bad_settings', 'createMenshen: expected an object of options.')
   const { settings: base, config, log = SILENT, now, devProvider = false, ...rest } = options
+  const isDescribed = typeof devProvider === 'object' && devProvider !== null
   const given: Given = Object.entries(rest).filter(([, value]) => value !== undefined)
   const { texts, problems } = textsOf(given.filter(([name]) => !CONFIG_NAMES.includes(name)))
   const settings = collect([...problems, ...ownProblems({ log, now, devProvider })], () => {
@@ -68,13 +73,16 @@ export async function readOptions(options: MenshenOptions, nodeEnv: string | und
     return base ? readOver(checkSettings(base), environment) : readSettings(environment)
   })
   const isPortGiven = base !== undefined || texts.DEV_PROVIDER_PORT !== undefined
-  const fields = Object.fromEntries(given.filter(([name]) => CONFIG_NAMES.includes(name)))
+  const fields = {
+    ...Object.fromEntries(given.filter(([name]) => CONFIG_NAMES.includes(name))),
+    ...(isDescribed && { devProvider }),
+  }
   return {
     settings,
     config: await readConfig(config ?? settings.CONFIG, fields),
     log,
     now,
-    devProvider,
+    devProvider: isDescribed || devProvider,
     devProviderPort: isPortGiven ? settings.DEV_PROVIDER_PORT : undefined,
   }
 }
@@ -121,7 +129,10 @@ function ownProblems({ log, now, devProvider }: { log: unknown; now: unknown; de
     problems.push('log cannot be written to; expected an object with info, warn and error, for example pino().')
   if (now !== undefined && typeof now !== 'function')
     problems.push(`now is ${shownAs(now)}; expected a function that gives the milliseconds since 1970.`)
-  if (typeof devProvider !== 'boolean') problems.push(`devProvider is ${shownAs(devProvider)}; expected true or false.`)
+  if (typeof devProvider !== 'boolean' && (typeof devProvider !== 'object' || devProvider === null))
+    problems.push(
+      `devProvider is ${shownAs(devProvider)}; expected true or false, or an object, for example { users: [{ username: 'ann' }] }.`,
+    )
   return problems
 }
 

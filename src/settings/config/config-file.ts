@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { MenshenError } from '../../errors.ts'
 import { isOwnPath, OWN_PREFIX } from '../../own-paths.ts'
 import { audience, upstream } from '../kinds.ts'
+import { type DevProviderConfig, devProviderShape } from './dev-provider-config.ts'
 import { refuseDuplicates } from './duplicate-rules.ts'
 import { type LoginPageConfig, loginPageShape } from './login-page-config.ts'
 import { type Accepted, accepted, type ProviderConfig, providerObject } from './provider-config.ts'
@@ -64,6 +65,8 @@ export interface Config<R extends Role = Role, F extends string = string> {
   readonly languages?: Readonly<Record<string, SentenceConfig>> | undefined
   /** A sentence and links under the button of the login page. */
   readonly loginPage?: LoginPageConfig | undefined
+  /** Users of the development provider, in place of its own; counts only where that runs. */
+  readonly devProvider?: DevProviderConfig | undefined
 }
 
 /** By name, as docs/words.md lists them. */
@@ -170,6 +173,7 @@ const configShape = z
     words: wordsShape.optional(),
     languages: languagesShape.optional(),
     loginPage: loginPageShape.optional(),
+    devProvider: devProviderShape.optional(),
   })
   .superRefine(refuseUnknownNames)
 
