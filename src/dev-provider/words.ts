@@ -123,7 +123,7 @@ const WORDS: Readonly<Record<Lang, Words>> = {
     panelHint: 'Expired tokens, failing calls? Try them in the',
     panel: 'Control panel',
     groups: 'Groups',
-    notes: { developer: 'developer', common: 'common', incomplete: 'incomplete profile' },
+    notes: { developer: 'developer', common: 'common', incomplete: 'incomplete' },
     panelLead: 'Make the provider fail, slow down or let tokens expire early, and see how your application copes.',
     allWell: 'All is well',
     backToUsual: 'Back to normal',

@@ -218,6 +218,55 @@ test('an error is an alert, and only an error is one', async () => {
   assert.match(alerts.get('unknown error') ?? '', /\bW{80}…/)
 })
 
+test('what is set in a fixed width has letters of a font for them, also on a Chinese page', async t => {
+  const { page } = await openPage(t, browser)
+  await page.goto(`${usual.url}/login?error=unheard_of`)
+  const devtools = await page.context().newCDPSession(page)
+  await devtools.send('DOM.enable')
+  await devtools.send('CSS.enable')
+  const { root } = await devtools.send('DOM.getDocument')
+  const { nodeId } = await devtools.send('DOM.querySelector', { nodeId: root.nodeId, selector: '.reference code' })
+  const { fonts } = await devtools.send('CSS.getPlatformFontsForNode', { nodeId })
+  assert.ok(fonts.length > 0)
+  for (const { familyName } of fonts) assert.doesNotMatch(familyName, /CJK/)
+})
+
+test('the reference of an error is copied by a click; without scripts there is no button for it', async t => {
+  const permissions = ['clipboard-read', 'clipboard-write']
+  const { page, problems } = await openPage(t, browser, { permissions })
+  await page.goto(`${usual.url}/_menshen/nowhere`)
+  const reference = await page.locator('.reference code').innerText()
+  await page.getByRole('button', { name: '复制', exact: true }).click()
+  await page.getByRole('button', { name: '已复制' }).waitFor()
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), reference)
+  assert.deepEqual(problems, [])
+  const { page: plain } = await openPage(t, browser, { javaScriptEnabled: false })
+  await plain.goto(`${usual.url}/_menshen/nowhere`)
+  await plain.locator('.reference code').waitFor()
+  assert.equal(await plain.getByRole('button', { name: '复制' }).count(), 0)
+})
+
+for (const javaScriptEnabled of [true, false])
+  test(`a click changes the language of every page, ${javaScriptEnabled ? 'with' : 'without'} scripts`, async t => {
+    const { page, problems } = await openPage(t, browser, { javaScriptEnabled })
+    await page.goto(`${usual.url}/reports/%E6%8A%A5%E8%A1%A8?q=1#part`)
+    await page.getByText('登录后前往 /reports/报表', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'English' }).click()
+    await page.getByText('After signing in you continue to /reports/报表', { exact: true }).waitFor()
+    assert.equal(new URL(page.url()).hash, javaScriptEnabled ? '#part' : '')
+    await page.getByRole('button', { name: 'Sign in with single sign-on' }).click()
+    await page.getByRole('heading', { name: 'Who do you want to be?' }).waitFor()
+    await page.getByRole('button', { name: '简体中文' }).click()
+    await page.getByRole('heading', { name: '以谁的身份登录？' }).waitFor()
+    await page.getByRole('button', { name: 'English' }).click()
+    await page.getByRole('button', { name: /admin/ }).click()
+    await page.getByRole('heading', { name: 'Page not found' }).waitFor()
+    assert.equal(page.url(), `${usual.url}/reports/%E6%8A%A5%E8%A1%A8?q=1${javaScriptEnabled ? '#part' : ''}`)
+    await page.getByRole('button', { name: '简体中文' }).click()
+    await page.getByRole('heading', { name: '页面不存在' }).waitFor()
+    assert.deepEqual(problems, [])
+  })
+
 test('an unknown error code is text, whatever it looks like', async t => {
   const { page, problems } = await openPage(t, browser)
   const code = `"><img src=x onerror=alert(1)><script>alert(2)</script>&amp;'\u202e`
