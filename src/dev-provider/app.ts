@@ -6,6 +6,7 @@ import { Hono, type MiddlewareHandler } from 'hono'
 import { methodNotAllowed } from 'hono/method-not-allowed'
 import { authorizeRoute } from './authorize.ts'
 import type { RegisteredClient } from './client.ts'
+import { createWords, languageRoute } from './dev-words.ts'
 import { browserLogoutRoute, serverLogoutRoute } from './end-session.ts'
 import { createGrants } from './grants.ts'
 import { messagePage } from './pages/message-page.ts'
@@ -14,7 +15,6 @@ import { panelChangeRoute, panelRoute } from './panel/panel.ts'
 import { tokenRoute } from './token.ts'
 import { userInfoRoute } from './user-info.ts'
 import type { DevUser } from './users.ts'
-import { createWords, languageRoute } from './words.ts'
 
 const MAX_BODY_BYTES = 16 * 1024
 

@@ -4,13 +4,13 @@
 import type { Context } from 'hono'
 import { judgeAuthorizationRequest } from './authorization-request.ts'
 import type { RegisteredClient } from './client.ts'
+import type { WordsOf } from './dev-words.ts'
 import { readForm } from './fields.ts'
 import type { Grants } from './grants.ts'
 import { senderOf } from './origin.ts'
 import { authorizePage } from './pages/authorize-page.ts'
 import { messagePage } from './pages/message-page.ts'
 import type { DevUser } from './users.ts'
-import type { WordsOf } from './words.ts'
 
 interface AuthorizeOptions {
   readonly client: RegisteredClient

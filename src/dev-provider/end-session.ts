@@ -2,11 +2,11 @@
 
 import type { Context } from 'hono'
 import type { RegisteredClient } from './client.ts'
+import type { WordsOf } from './dev-words.ts'
 import { readForm } from './fields.ts'
 import type { Grants } from './grants.ts'
 import { oauthError } from './oauth-error.ts'
 import { messagePage } from './pages/message-page.ts'
-import type { WordsOf } from './words.ts'
 
 export function serverLogoutRoute(client: RegisteredClient, grants: Grants) {
   return async (c: Context): Promise<Response> => {

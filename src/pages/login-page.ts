@@ -4,7 +4,6 @@ import { html } from 'hono/html'
 import { isLoginError } from '../errors.ts'
 import { OWN_PATHS } from '../own-paths.ts'
 import type { TextConfig } from '../settings/config/login-page-config.ts'
-import { providerMark } from './icons.ts'
 import { page } from './layout.ts'
 import { reference } from './notice-page.ts'
 import { shownPath } from './shown-text.ts'
@@ -77,8 +76,14 @@ function signInForm(
 ) {
   const { id, name = t('login.provider'), authorizationUrl, remembered } = way
   return html`<form id="${isMain ? 'sign-in' : `sign-in-${id}`}" class="sign-in" method="post" action="${OWN_PATHS.login}" data-authorize="${authorizationUrl}" data-remembered="${remembered ? 'true' : 'false'}">
-${isOnly ? '' : html`<input type="hidden" name="provider" value="${id}">`}<button type="submit" class="${quiet ? 'button marked quiet' : 'button marked'}" ${unusable ? 'disabled' : ''}>${providerMark(way.name)}<span>${t('login.button', { name })}</span></button>
+${isOnly ? '' : html`<input type="hidden" name="provider" value="${id}">`}<button type="submit" class="${quiet ? 'button quiet' : 'button'}" data-mark="${markOf(way.name)}" ${unusable ? 'disabled' : ''}>${t('login.button', { name })}</button>
 </form>`
+}
+
+/** In front of a provider's name, its first letter keeps several apart; without a name it is a drawing of a person. */
+function markOf(name = ''): string {
+  const [initial = ''] = name.trim()
+  return initial.toUpperCase()
 }
 
 function errorNotice({ t, rich }: Words, code: string) {

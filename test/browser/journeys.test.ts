@@ -274,10 +274,10 @@ test('a user ends another device of theirs from a phone, and stays signed in', a
   await phone.getByRole('heading', { name: '我的设备' }).waitFor()
   assert.equal(await phone.getByText('当前设备', { exact: true }).count(), 1)
   await phone
-    .getByRole('button', { name: /^结束：Chrome · Linux，127\.0\.0\.1$/ })
+    .getByRole('button', { name: /^下线：Chrome · Linux，127\.0\.0\.1$/ })
     .first()
     .tap()
-  await phone.getByRole('status').getByText('已在 1 台其他设备上结束登录。').waitFor()
+  await phone.getByRole('status').getByText('已下线 1 台其他设备。').waitFor()
   await desk.reload()
   await desk.getByRole('button', { name: SIGN_IN }).waitFor()
   await phone.reload()

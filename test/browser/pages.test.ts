@@ -281,7 +281,7 @@ test('with settings missing the page names them, and its button cannot be used',
   assert.deepEqual(await page.getByRole('listitem').allInnerTexts(), ['CLIENT_ID', 'CLIENT_SECRET'])
   const button = page.getByRole('button', { name: SIGN_IN })
   assert.ok(await button.isDisabled())
-  await page.keyboard.press('Tab')
+  await button.focus()
   await page.keyboard.press('Enter')
   await button.click({ force: true })
   await page.locator('#sign-in').dispatchEvent('submit')

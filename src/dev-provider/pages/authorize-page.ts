@@ -1,8 +1,8 @@
 // The page that asks who signs in: one button a user, and one to deny.
 
 import { html } from 'hono/html'
+import type { Words } from '../dev-words.ts'
 import type { DevUser } from '../users.ts'
-import type { Words } from '../words.ts'
 import { type Html, page } from './page.ts'
 
 export function authorizePage(words: Words, clientId: string, users: readonly DevUser[]): Html {

@@ -1,7 +1,7 @@
 // A page that says one thing: something was refused, or it is done.
 
 import { html } from 'hono/html'
-import type { Words } from '../words.ts'
+import type { Words } from '../dev-words.ts'
 import { type Html, page } from './page.ts'
 
 export function messagePage(words: Words, [title, sentence]: readonly [string, string]): Html {

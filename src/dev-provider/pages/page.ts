@@ -1,7 +1,7 @@
 // The frame of every page: a banner that nobody can mistake for a real sign-in, and the page's own content.
 
 import { html } from 'hono/html'
-import type { Words } from '../words.ts'
+import type { Words } from '../dev-words.ts'
 
 export type Html = ReturnType<typeof html>
 

@@ -1,9 +1,9 @@
 // The control panel: what the provider does wrong at the moment, a row of choices for each way, and the sessions in brief.
 
 import { html } from 'hono/html'
+import type { Words } from '../dev-words.ts'
 import type { GrantedSession } from '../grants.ts'
 import { ALWAYS, KNOBS, type Knobs, USUAL } from '../panel/misbehaviour.ts'
-import type { Words } from '../words.ts'
 import { type Html, page } from './page.ts'
 
 const SESSIONS_SHOWN = 20

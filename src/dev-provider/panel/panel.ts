@@ -1,12 +1,12 @@
 // The control panel: GET / shows how the provider behaves and who is signed in, POST /panel changes its behaviour.
 
 import type { Context } from 'hono'
+import type { WordsOf } from '../dev-words.ts'
 import { readForm } from '../fields.ts'
 import type { Grants } from '../grants.ts'
 import { senderOf } from '../origin.ts'
 import { messagePage } from '../pages/message-page.ts'
 import { panelPage } from '../pages/panel-page.ts'
-import type { WordsOf } from '../words.ts'
 import { type Misbehaviour, readChange } from './misbehaviour.ts'
 
 export function panelRoute(grants: Grants, misbehaviour: Misbehaviour, wordsOf: WordsOf, now: () => number) {
