@@ -113,7 +113,7 @@ async function startHere(examined: Examined, opened: AsyncDisposableStack): Prom
   const folder = mkdtempSync(join(tmpdir(), 'menshen-doctor-'))
   opened.defer(() => rmSync(folder, { recursive: true, force: true }))
   if (isDevelopment) {
-    const development = await startDevelopment(given, given.DEV_PROVIDER_PORT, now)
+    const development = await startDevelopment(given, config, given.DEV_PROVIDER_PORT, now)
     opened.defer(() => development.close())
   }
   // Whoever asks may be another account than the one that serves, whose files these would be.

@@ -102,7 +102,7 @@ export async function openLastingParts(
     attempts: createAttempts({ store, now }),
     trials: createTrials({ store, now }),
     failedRequests: createFailedRequests({ settings }),
-    lostCookies: createLostCookieDetector({ settings }),
+    lostCookies: createLostCookieDetector({ settings, now }),
     streams: opened.adopt(createOpenStreams(sessions, rulesNow, report), streams => streams.stop()),
     slowClients: opened.adopt(createSlowClients({ settings, report }), clients => clients.stop()),
   }

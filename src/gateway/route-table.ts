@@ -69,7 +69,7 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   [OWN_PATHS.consoleSettings]: { GET: guarded(showSettings), HEAD: guarded(showSettings) },
   [OWN_PATHS.consoleHealth]: { GET: guarded(showHealth), HEAD: guarded(showHealth) },
   [OWN_PATHS.endSession]: { POST: guarded(endSession) },
-  [OWN_PATHS.language]: { POST: guarded(chooseLanguage) },
+  [OWN_PATHS.language]: { POST: chooseLanguage },
   [OWN_PATHS.doctor]: { GET: answerDoctor },
   [OWN_PATHS.doctorSignIn]: { GET: startTrial },
   [OWN_PATHS.assets]: { GET: sendAsset, HEAD: sendAsset },

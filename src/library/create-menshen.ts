@@ -29,7 +29,7 @@ async function start(options: MenshenOptions): Promise<Menshen> {
   const { config, log, isLogged, now = Date.now, devProvider, devProviderPort = 0, hooks } = read
   if (devProvider) demandDevelopment(read.settings, config)
   await using opened = new AsyncDisposableStack()
-  const development = devProvider ? await startDevelopment(read.settings, devProviderPort, now) : undefined
+  const development = devProvider ? await startDevelopment(read.settings, config, devProviderPort, now) : undefined
   if (development) opened.defer(() => development.close())
   const settings = development ? readOver(read.settings, development.settings) : read.settings
   // An application that wants other settings makes another one.

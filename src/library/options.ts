@@ -4,6 +4,7 @@ import { MenshenError } from '../errors.ts'
 import type { Hooks } from '../gateway/hooks.ts'
 import type { Log } from '../log.ts'
 import { CONFIG_NAMES, type Config, checkConfig } from '../settings/config/config-file.ts'
+import type { DevProviderConfig } from '../settings/config/dev-provider-config.ts'
 import { findConfigFile, loadConfigFile } from '../settings/config/load-config.ts'
 import { type Checked, checkSettings, type Name, readOver, readSettings, type Settings } from '../settings/read.ts'
 import type { Row } from '../settings/row.ts'
@@ -29,7 +30,7 @@ export type SettingOptions = {
 
 export interface MenshenOptions<R extends string = string, F extends string = string>
   extends SettingOptions,
-    Config<R, F>,
+    Omit<Config<R, F>, 'devProvider'>,
     Hooks {
   /** What `readSettings` read from an environment; options beside it win. */
   readonly settings?: Settings | undefined
@@ -42,8 +43,11 @@ export interface MenshenOptions<R extends string = string, F extends string = st
   readonly log?: Log | undefined
   /** The clock, in milliseconds since 1970. */
   readonly now?: (() => number) | undefined
-  /** Starts the embedded development provider, on `devProviderPort` or a free port. It lets anybody in. */
-  readonly devProvider?: boolean | undefined
+  /**
+   * Starts the embedded development provider, on `devProviderPort` or a free port, with its own users or with yours
+   * (`{ users: [{ username: 'ann', groups: ['finance'] }] }`). It lets anybody in.
+   */
+  readonly devProvider?: boolean | DevProviderConfig | undefined
 }
 
 export interface ReadOptions {
@@ -70,6 +74,7 @@ export async function readOptions(options: MenshenOptions, nodeEnv: string | und
     throw new MenshenError('bad_settings', 'createMenshen: expected an object of options.')
   const { settings: base, config, log, now, devProvider = false, onSignIn, onSignOut, ...rest } = options
   const hooks = { onSignIn, onSignOut }
+  const isDescribed = typeof devProvider === 'object' && devProvider !== null
   const given: Given = Object.entries(rest).filter(([, value]) => value !== undefined)
   const { texts, problems } = textsOf(given.filter(([name]) => !CONFIG_NAMES.includes(name)))
   const settings = collect([...problems, ...ownProblems({ log, now, devProvider, ...hooks })], () => {
@@ -77,14 +82,17 @@ export async function readOptions(options: MenshenOptions, nodeEnv: string | und
     return base ? readOver(checkSettings(base), environment) : readSettings(environment)
   })
   const isPortGiven = base !== undefined || texts.DEV_PROVIDER_PORT !== undefined
-  const fields = Object.fromEntries(given.filter(([name]) => CONFIG_NAMES.includes(name)))
+  const fields = {
+    ...Object.fromEntries(given.filter(([name]) => CONFIG_NAMES.includes(name))),
+    ...(isDescribed && { devProvider }),
+  }
   return {
     settings,
     config: await readConfig(config ?? settings.CONFIG, fields),
     log: log ?? SILENT,
     isLogged: log !== undefined,
     now,
-    devProvider,
+    devProvider: isDescribed || devProvider,
     hooks,
     devProviderPort: isPortGiven ? settings.DEV_PROVIDER_PORT : undefined,
   }
@@ -132,7 +140,10 @@ function ownProblems({ log = SILENT, now, devProvider, ...hooks }: Record<string
     problems.push('log cannot be written to; expected an object with info, warn and error, for example pino().')
   if (now !== undefined && typeof now !== 'function')
     problems.push(`now is ${shownAs(now)}; expected a function that gives the milliseconds since 1970.`)
-  if (typeof devProvider !== 'boolean') problems.push(`devProvider is ${shownAs(devProvider)}; expected true or false.`)
+  if (typeof devProvider !== 'boolean' && (typeof devProvider !== 'object' || devProvider === null))
+    problems.push(
+      `devProvider is ${shownAs(devProvider)}; expected true or false, or an object, for example { users: [{ username: 'ann' }] }.`,
+    )
   for (const [name, hook] of Object.entries(hooks))
     if (hook !== undefined && typeof hook !== 'function')
       problems.push(`${name} is ${shownAs(hook)}; expected a function that takes the user.`)

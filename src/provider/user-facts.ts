@@ -125,6 +125,8 @@ const OURS: ReadonlySet<string> = new Set(FIELDS)
 
 function demandTexts(answers: readonly unknown[], { fields }: Mapping): void {
   for (const [field, sources] of Object.entries(fields)) {
+    // The specification knows no groups: whoever sends some sends a list.
+    if (field === 'groups') continue
     for (const place of sources.flat()) {
       const odd = answers.map(answer => atPlace(answer, place) ?? '').find(value => typeof value !== 'string')
       if (odd !== undefined) throw new MenshenError('provider_answer', `unusable in the answer: ${field}`)

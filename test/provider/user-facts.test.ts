@@ -100,6 +100,15 @@ test('require lets in whoever has one of the values, and nobody else', () => {
     )
 })
 
+test('the groups of idaas are a list, and none where it sends none or something else', () => {
+  const user = { sub: 's', username: 'u' }
+  const groupsOf = (groups: unknown) => facts({ userinfo: { ...user, groups } }, { preset: 'idaas' }).groups
+  assert.deepEqual(groupsOf(['a', 'b']), ['a', 'b'])
+  assert.deepEqual(groupsOf(undefined), [])
+  assert.deepEqual(groupsOf(null), [])
+  assert.deepEqual(groupsOf([{ name: 'a' }]), [])
+})
+
 test('the fields of idaas are text or an error', () => {
   const user = { sub: 's', username: 'u' }
   const config = { preset: 'idaas' }

@@ -121,6 +121,7 @@ async function identifyAnew(
 }
 
 function signedIn(context: GatewayContext, headers: Visit['headers'], ticket: string, loaded: LoadedSession): Caller {
+  context.lostCookies.sessionSeen(loaded.key)
   const cookies =
     isRenewed(context, loaded) && !isPartOfPage(headers) ? [sessionCookie(context, ticket, loaded)] : NO_COOKIES
   return { loaded, cookies }

@@ -47,7 +47,7 @@ export function noticeAnswer(context: GatewayContext, visit: Visit, name: Notice
 /** The address could not be read, so nothing else is known of the request. */
 export function unreadableAnswer(context: GatewayContext, headers: Visit['headers'], requestId: string): Response {
   const { status } = NOTICES.bad_request
-  const words = languageOf(context, { path: '', headers })
+  const words = languageOf(context, { headers })
   return pageAnswer(context, noticePage(words, 'bad_request', { requestId }), { status })
 }
 
@@ -135,9 +135,10 @@ export function redirectAnswer(
   method: string,
   location: string,
   cookies: readonly string[] = [],
+  headers: Readonly<Record<string, string>> = {},
 ): Response {
   const status = method === 'GET' || method === 'HEAD' ? 302 : 303
-  return answer(context, null, { status, cookies, headers: { location } })
+  return answer(context, null, { status, cookies, headers: { ...headers, location } })
 }
 
 /**

@@ -218,7 +218,7 @@ async function signIn(
   if (facts.hasUnverifiedEmail)
     context.report('email_unverified', { ...whoAsks(context, visit, loaded), provider: provider.plan.id })
   const location = target(context, visit, attempt)
-  context.lostCookies.expect(visit, location)
+  context.lostCookies.expect(visit, location, loaded.key)
   return signedInAnswer(context, visit, location, [
     sessionCookie(context, ticket, loaded),
     clearCookie(context.cookies.returnPath),

@@ -19,6 +19,9 @@ import { type SignedOut, signedOutCookie } from '../http/signed-out-cookie.ts'
 import { whoAsks } from '../http/who-asks.ts'
 import { languageOf } from '../language/language-of.ts'
 
+/** Asks first, whoever comes: for a redirect back to the question, which would count as our own. */
+export const ASK_FIRST = `${OWN_PATHS.logout}?ask`
+
 export async function signOut(context: GatewayContext, visit: Visit, form: URLSearchParams): Promise<Response> {
   const { cookies, sessions, report } = context
   const ticket = readCookie(visit.headers.cookie, cookies.session)
@@ -49,6 +52,7 @@ export async function signOutEverywhere(
 /** No image, frame, look ahead or link of another site. */
 function isDeliberate({ settings }: Pick<GatewayContext, 'settings'>, visit: Visit): boolean {
   const { BASE_URL } = settings
+  if (visit.path + visit.search === ASK_FIRST) return false
   return visit.method === 'POST' ? isFromOwnOrigin(visit, BASE_URL) : isOwnNavigation(visit, BASE_URL)
 }
 
@@ -65,6 +69,9 @@ interface WayOut {
   readonly state?: string
 }
 
+/** The Back button shows no page of somebody who has left, not even one that the application let the browser keep. */
+const FORGET_PAGES = { 'clear-site-data': '"cache"' }
+
 function signedOut(
   context: GatewayContext,
   visit: Visit,
@@ -73,11 +80,8 @@ function signedOut(
   kept: readonly string[] = [],
 ): Response {
   const { cookies } = context
-  return redirectAnswer(context, visit.method, way.location, [
-    clearCookie(cookies.session),
-    signedOutCookie(cookies, { where, state: way.state }),
-    ...kept,
-  ])
+  const all = [clearCookie(cookies.session), signedOutCookie(cookies, { where, state: way.state }), ...kept]
+  return redirectAnswer(context, visit.method, way.location, all, FORGET_PAGES)
 }
 
 /** Tells the provider, or says where the browser does. It never stands in the way of a sign-out. */

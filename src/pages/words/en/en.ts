@@ -26,12 +26,15 @@ export const en: Sentences<typeof zhCN> = {
   'page.footer': 'Menshen',
   'page.home': 'Back to the home page',
   'page.request_id': 'Reference: {id}',
+  'page.copy': 'Copy',
+  'page.copied': 'Copied',
 
   'login.title': 'Sign in',
   'login.provider': 'single sign-on',
   'login.button': 'Sign in with {name}',
   'login.use_account': 'Please sign in with the account of your organization',
   'login.choose': 'Please choose how to sign in',
+  'login.wanted': 'After signing in you continue to {path}',
   'login.links': 'Related links',
   'login.hint': 'Your user name and password are only ever entered on the identity provider’s own page.',
   'login.error_code': 'Error code: {code}',
@@ -42,7 +45,6 @@ export const en: Sentences<typeof zhCN> = {
   'login.other_account': 'To use another account, sign in again:',
   'login.signed_out_here': 'You have signed out.',
   'login.signed_out_everywhere': 'You have signed out on all devices.',
-  'login.goodbye': 'See you again soon.',
 
   'error.missing_code.message': 'The sign-in was not completed: the identity provider sent no code.',
   'error.missing_code.remedy': 'Please sign in again.',

@@ -10,7 +10,7 @@ export const zhSettings = {
   'topic.address': '访问地址',
   'topic.provider': '身份认证平台',
   'topic.session': '会话与存储',
-  'topic.upstream': '后面的应用',
+  'topic.upstream': '后端应用',
   'topic.identity': '告诉应用的信息',
   'topic.pages': '页面',
   'topic.observing': '日志、指标与审计',
