@@ -104,6 +104,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     close(patienceMs = CLOSE_PATIENCE_MS) {
       if (closed) return closed
       patience.start(patienceMs)
+      lasting.lifecycle.closing = true
       endStreams()
       closed = everything.disposeAsync().finally(() => patience.stop())
       return closed
