@@ -69,7 +69,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   await using opened = new AsyncDisposableStack()
   const lasting = await openLastingParts(opened, patience, configuration, options)
   let current = configure(lasting, configuration)
-  lasting.use(current.directory, current.upstreams)
+  lasting.use(current)
   opened.defer(() => patience.wait(current.ownRoutes.settle()))
   const everything = opened.move()
   const endStreams = () => {
@@ -90,7 +90,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
       return async facts => {
         const before = current
         current = next
-        lasting.use(next.directory, next.upstreams)
+        lasting.use(next)
         lasting.reloads.reloadedAt = options.now()
         lasting.reloads.refused = undefined
         if (facts) lasting.report('config_reloaded', facts)

@@ -6,6 +6,7 @@ import { writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { join } from 'node:path'
+import { duplexPair } from 'node:stream'
 import type { TestContext } from 'node:test'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { connect as connectSecurely } from 'node:tls'
@@ -248,11 +249,7 @@ async function misbehave(target: Target, kind: Kind, random: Random): Promise<vo
   raw.on('error', () => {})
   const { promise: closed, resolve: close } = Promise.withResolvers<void>()
   raw.once('close', close)
-  const longest = setTimeout(() => {
-    raw.destroy()
-    // One that TLS has taken over does not always say so.
-    close()
-  }, LONGEST_MS)
+  const longest = setTimeout(() => raw.destroy(), LONGEST_MS)
   await Promise.race([closed, new Promise(resolve => raw.once('connect', resolve))])
   const channel = target.isSecure && !random.chance(0.15) ? await secured(raw, closed, random) : raw
   channel?.on('error', () => {}).on('data', () => {})
@@ -281,7 +278,12 @@ async function misbehave(target: Target, kind: Kind, random: Random): Promise<vo
 
 /** `undefined` where the handshake itself is broken off. */
 async function secured(raw: Socket, closed: Promise<void>, random: Random) {
-  const secure = connectSecurely({ socket: raw, rejectUnauthorized: false, servername: 'localhost' })
+  // In between, so that the connection itself can be broken in ways that TLS does not expect of its own end.
+  const [near, far] = duplexPair()
+  raw.pipe(far).pipe(raw)
+  for (const end of [near, far]) end.on('error', () => {})
+  raw.once('close', () => near.destroy())
+  const secure = connectSecurely({ socket: near, rejectUnauthorized: false, servername: 'localhost' })
   secure.on('error', () => {})
   if (random.chance(0.2)) {
     if (random.chance(0.5)) await nextTurn()

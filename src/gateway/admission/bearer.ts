@@ -19,7 +19,7 @@ export function withBearer(
 ): MaybePromise<Caller> {
   if (!context.rules.hasBearer || !bringsToken(visit.headers)) return caller
   const rule = context.rules.ruleFor(method, readablePath(path), undefined)
-  return rule.bearer ? identify(context, visit, caller, audienceOf(context, rule.audience)) : caller
+  return rule.bearer ? identify(context, visit, { method, path }, caller, audienceOf(context, rule.audience)) : caller
 }
 
 function audienceOf(
@@ -30,8 +30,9 @@ function audienceOf(
 }
 
 async function identify(
-  context: Pick<GatewayContext, 'bearers' | 'report' | 'settings'>,
+  context: Pick<GatewayContext, 'bearers' | 'report' | 'settings' | 'inUse'>,
   visit: Visit,
+  { method, path }: Pick<Visit, 'method' | 'path'>,
   { cookies }: Caller,
   audience: readonly string[] | undefined,
 ): Promise<Caller> {
@@ -40,8 +41,14 @@ async function identify(
   const found =
     token === undefined ? { refused: 'form' } : await during(visit.observed, () => bearers.identify(token, audience))
   if ('who' in found) {
-    const isValid = async () => token !== undefined && 'who' in (await bearers.identify(token, audience))
-    return { bearer: found, isValid, cookies }
+    const identifyAgain = async () => {
+      const { bearers, rules, settings } = context.inUse()
+      const rule = rules.ruleFor(method, readablePath(path), undefined)
+      if (token === undefined || !rule.bearer) return undefined
+      const again = await bearers.identify(token, audienceOf({ settings }, rule.audience))
+      return 'who' in again ? again : undefined
+    }
+    return { bearer: found, identifyAgain, cookies }
   }
   report('token_refused', { ...whoAsks(context, visit), reason: found.refused })
   return { cookies, failedToken: true }
