@@ -110,7 +110,8 @@ function askAll(workers: readonly Worker[], question: Question): Promise<(Reply 
   return Promise.all(workers.map(worker => ask(worker, question)))
 }
 
-async function ask(worker: Worker, question: Question): Promise<Reply | undefined> {
+/** `undefined` if it does not answer in time, has died, or dies meanwhile. */
+export async function ask(worker: Worker, question: Question): Promise<Reply | undefined> {
   const { promise, resolve } = Promise.withResolvers<Reply | undefined>()
   const hear = (received: unknown) => {
     const { data: answer } = toFirst.safeParse(received)
