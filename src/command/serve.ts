@@ -48,7 +48,9 @@ export function listenAddress(settings: Settings, fd?: number): ListenAddress {
 export async function serve(menshen: Menshen, address: ListenAddress, report: Report): Promise<Serving> {
   const { port, host, fd, tls, keepAliveTimeoutMs } = address
   const options = { ...OPTIONS, ...(keepAliveTimeoutMs && { keepAliveTimeout: keepAliveTimeoutMs }) }
-  const server = tls ? createSecureServer({ ...options, ...readCertificate(tls) }) : createServer(options)
+  const server = tls
+    ? createSecureServer({ ...options, handshakeTimeout: HEADERS_TIMEOUT_MS, ...readCertificate(tls) })
+    : createServer(options)
   server.on('request', menshen.listener)
   server.on('checkContinue', menshen.listener)
   const sockets = new Set<Socket>()

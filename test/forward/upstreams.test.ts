@@ -6,6 +6,7 @@ import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { WebSocketServer } from 'ws'
 import { createConnections } from '../../src/gateway/forward/connections.ts'
 import { readSettings } from '../../src/index.ts'
@@ -121,4 +122,5 @@ test('a connection that is given back while all are cut off rejects nothing that
   connections.keepNone()
   connections.giveBack(connection)
   await closed
+  await nextTurn()
 })
