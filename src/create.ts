@@ -72,7 +72,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   await using opened = new AsyncDisposableStack()
   const lasting = await openLastingParts(opened, patience, configuration, options)
   let current = configure(lasting, configuration)
-  lasting.use(current.directory, current.upstreams)
+  lasting.use(current)
   opened.defer(() => patience.wait(current.ownRoutes.settle()))
   const everything = opened.move()
   const endStreams = () => {
@@ -93,7 +93,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
       return async facts => {
         const before = current
         current = next
-        lasting.use(next.directory, next.upstreams)
+        lasting.use(next)
         lasting.reloads.reloadedAt = options.now()
         lasting.reloads.refused = undefined
         if (facts) lasting.report('config_reloaded', facts)
@@ -107,6 +107,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     close(patienceMs = CLOSE_PATIENCE_MS) {
       if (closed) return closed
       patience.start(patienceMs)
+      lasting.lifecycle.closing = true
       endStreams()
       closed = everything.disposeAsync().finally(() => patience.stop())
       return closed

@@ -36,6 +36,9 @@ type Basics = Pick<GatewayContext, 'settings' | 'now' | 'report' | 'measure'> &
   Pick<Observation, 'measureAtOnce' | 'traceCall'>
 type Options = Pick<CoreOptions, 'log' | 'now' | 'worker' | 'gatherMetrics' | 'hooks'>
 
+/** What requests that were begun under a former configuration ask for. */
+type InUse = ReturnType<GatewayContext['inUse']>
+
 export type LastingParts = Awaited<ReturnType<typeof openLastingParts>>
 
 /** Closed in reverse order with the rest of `opened`: at the end, or at once if something that follows fails. */
@@ -66,18 +69,33 @@ export async function openLastingParts(
   series.begin(store)
   opened.defer(() => patience.wait(series.close()))
   const rulesNow = () => directory.rules
+  let inUse: InUse | undefined
   const readMetrics = metrics && createReader({ metrics, upstreams: upstreamPool, countSessions: () => store.count() })
   return {
     ...records,
     /** That of the first configuration. */
     directory,
     /** Another one is in use: sessions, streams and connections follow. */
-    use(next: Directory, upstreams: Upstreams): void {
+    use({
+      directory: next,
+      upstreams,
+      inUse: parts,
+    }: {
+      directory: Directory
+      upstreams: Upstreams
+      inUse: InUse
+    }): void {
       upstreamPool.use(upstreams)
+      inUse = parts
       if (next === directory) return
       directory = next
       mainProvider = next.providers.main.plan.id
       sessions.use(next)
+    },
+    inUse(): InUse {
+      // There is no request before the first `use`.
+      if (!inUse) throw new Error('no configuration is in use yet')
+      return inUse
     },
     /** When a reload was done last, or refused. */
     reloads: {} as ReloadStatus,

@@ -45,6 +45,8 @@ export interface GatewayContext {
   readonly rules: Rules
   readonly shadowRefusals: Pick<ShadowRefusals, 'of'>
   readonly bearers: BearerCallers
+  /** Of the configuration that counts by now, for what was begun under a former one. */
+  readonly inUse: () => Pick<GatewayContext, 'settings' | 'rules' | 'bearers'>
   readonly keys: DerivedKeys
   readonly cookies: CookieNames
   readonly identities: Identities

@@ -1,5 +1,6 @@
 // The node:http side: our own routes go to their table; every other request is a visit to the application behind.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { factsOf } from '../errors.ts'
 import { CLIENT_LEFT } from '../observe/observation.ts'
 import type { ObservedRequest } from '../observe/observed-request.ts'
 import { isOwnPath } from '../own-paths.ts'
@@ -65,7 +66,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
     }
   }
 
-  return (request, response) => {
+  function handle(request: IncomingMessage, response: ServerResponse): void {
     context.store.beginTurn?.()
     const observed = beginRequest(context, request)
     if (context.lifecycle.closing) response.shouldKeepAlive = false
@@ -75,6 +76,16 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
     else refuseUnreadable(context, observed, response)
     if (isOver(response)) context.observation.ended(observed, response.statusCode, request.socket)
     else seeToEnd(context, observed, response)
+  }
+
+  return (request, response) => {
+    try {
+      handle(request, response)
+    } catch (error) {
+      // What is thrown from here ends the process.
+      context.report('request_failed', { ...factsOf(error), method: request.method ?? '', path: '' })
+      response.destroy()
+    }
   }
 }
 

@@ -194,6 +194,7 @@ test('a request that cannot be sent at all takes no slot with it', async t => {
         headers: bad ? ['x-name', '门神'] : [],
         request: incoming,
         body: null,
+        isBodyUnusual: false,
         response,
         onAnswer() {},
         onStart() {},

@@ -1,15 +1,20 @@
 // Machines: an access token of the provider in place of a session, where a rule says so, and nowhere else.
 import assert from 'node:assert/strict'
 import { createHmac, hash } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { decodeJwt, exportSPKI, importJWK, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose'
 import { WebSocket } from 'ws'
-import type { Config } from '../../src/index.ts'
-import { raw, request } from '../forward/raw.ts'
+import { createCore } from '../../src/create.ts'
+import { type Config, readSettings } from '../../src/index.ts'
+import { openWire, raw, request } from '../forward/raw.ts'
 import { cookieOf, openGateway } from '../forward/scene.ts'
 import { startUpstream } from '../forward/upstream.ts'
 import { createClient } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
 import { signedInAt, startOidcServer } from '../kit/oidc-server.ts'
+import { createTestLog } from '../kit/test-log.ts'
 
 const AT = { typ: 'at+jwt' }
 const INVALID = 'Bearer error="invalid_token"'
@@ -297,6 +302,37 @@ test('forward-auth: the proxy passes the token on and is told who it is', async 
   assert.equal(forward.status, 200)
   const refused = await bring('made-up', '/_menshen/forward', { 'x-forwarded-uri': '/api' })
   assert.deepEqual([refused.status, refused.headers['www-authenticate']], [401, INVALID])
+})
+
+test('an open stream ends when another configuration gives its machine another role', async t => {
+  const provider = await startOidcServer(t)
+  const upstream = await startUpstream(t, (_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.write('data: 1\n\n')
+  })
+  const port = await freePort()
+  const settings = readSettings({
+    ...provider.settings,
+    STORE: 'memory:',
+    UPSTREAM: upstream.url,
+    PORT: String(port),
+    BASE_URL: `http://127.0.0.1:${port}`,
+  })
+  const core = await createCore({ settings, config: CONFIG, log: createTestLog().log, now: Date.now })
+  provider.now = Date.now
+  const server = createServer(core.listener).listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(async () => {
+    server.close()
+    server.closeAllConnections()
+    await core.close()
+  })
+  const token = await provider.sign(ROBOT, AT)
+  const wire = await openWire(settings.BASE_URL)
+  wire.socket.write(request('GET /api/events HTTP/1.1', `authorization: Bearer ${token}`))
+  await wire.sees('data: 1')
+  await core.prepare(settings, { ...CONFIG, roles: [{ role: 'machine', groups: ['robots'] }] })(undefined)
+  await wire.rest()
 })
 
 test('a socket too, which ends when the token is not valid any more', async t => {

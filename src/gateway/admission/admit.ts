@@ -20,8 +20,8 @@ export interface Caller {
   readonly loaded?: LoadedSession
   /** A machine, in place of a session. */
   readonly bearer?: BearerCaller
-  /** Whether the token of that machine still counts. */
-  readonly isValid?: () => Promise<boolean>
+  /** Whose that token is by the configuration in use by then; `undefined` if it does not count any more. */
+  readonly identifyAgain?: () => Promise<BearerCaller | undefined>
   /** What the answer has to set. */
   readonly cookies: readonly string[]
   /** A ticket was shown that leads nowhere. */

@@ -21,7 +21,8 @@ export function withBearer(
 ): MaybePromise<Caller> {
   if (!context.rules.hasBearer || !bringsToken(visit.headers)) return caller
   const [rule, ...others] = context.rules.rulesFor(method, readablePath(path))
-  return rule?.bearer ? identify(context, visit, caller, audiencesOf(context, [rule, ...others])) : caller
+  if (!rule?.bearer) return caller
+  return identify(context, visit, { method, path }, caller, audiencesOf(context, [rule, ...others]))
 }
 
 /** An application may read the path in more ways than one: the token has to be for each of them. */
@@ -34,8 +35,9 @@ function audiencesOf({ settings }: Pick<GatewayContext, 'settings'>, rules: read
 }
 
 async function identify(
-  context: Pick<GatewayContext, 'bearers' | 'report' | 'settings'>,
+  context: Pick<GatewayContext, 'bearers' | 'report' | 'settings' | 'inUse'>,
   visit: Visit,
+  { method, path }: Pick<Visit, 'method' | 'path'>,
   { cookies }: Caller,
   audiences: Audiences,
 ): Promise<Caller> {
@@ -46,8 +48,14 @@ async function identify(
       ? { refused: 'form', detail: undefined }
       : await during(visit.observed, () => bearers.identify(token, audiences))
   if ('who' in found) {
-    const isValid = async () => token !== undefined && 'who' in (await bearers.identify(token, audiences))
-    return { bearer: found, isValid, cookies }
+    const identifyAgain = async () => {
+      const { bearers, rules, settings } = context.inUse()
+      const [rule, ...others] = rules.rulesFor(method, readablePath(path))
+      if (token === undefined || !rule?.bearer) return undefined
+      const again = await bearers.identify(token, audiencesOf({ settings }, [rule, ...others]))
+      return 'who' in again ? again : undefined
+    }
+    return { bearer: found, identifyAgain, cookies }
   }
   const { refused: reason, detail } = found
   report('token_refused', { ...whoAsks(context, visit), reason, ...(detail !== undefined && { detail }) })
