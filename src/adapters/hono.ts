@@ -3,7 +3,9 @@ import type { HttpBindings } from '@hono/node-server'
 import type { Context, MiddlewareHandler } from 'hono'
 import { cloneRawRequest } from 'hono/request'
 import type { StatusCode } from 'hono/utils/http-status'
+import { type Peer, wasReset } from '../gateway/http/peer.ts'
 import { type Admitted, isOwnPath, type Menshen, type Role, type Session } from '../index.ts'
+import { CLIENT_LEFT } from '../observe/observation.ts'
 import { demandRoles, notInFront } from './registered.ts'
 
 /** What `menshen(auth)` leaves for the routes: `c.get('user')`. */
@@ -23,7 +25,10 @@ export function menshen<R extends Role, F extends string>(
   auth: Pick<Menshen<R, F>, 'admit'>,
 ): MiddlewareHandler<{ Variables: MenshenVariables<R, F> }> {
   return async (c, next) => {
-    const admitted = await auth.admit(await wholeRequest(c), { address: addressOf(c) })
+    const socket = socketOf(c)
+    if (socket && wasReset(socket)) return c.newResponse(null, CLIENT_LEFT as StatusCode)
+    const address = socket?.remoteAddress
+    const admitted = await auth.admit(await wholeRequest(c), { address })
     if (admitted.answer) return toHono(c, admitted.answer)
     c.set('user', admitted.user)
     ADMITTED.set(c, admitted)
@@ -64,8 +69,8 @@ function wholeRequest({ req }: Context): Request | Promise<Request> {
   return req.raw.bodyUsed && isOwnPath(req.path) ? cloneRawRequest(req) : req.raw
 }
 
-/** As the socket says; unknown elsewhere than on Node. */
-function addressOf({ env }: Context): string | undefined {
+/** Of which the address is; unknown elsewhere than on Node. */
+function socketOf({ env }: Context): Peer | undefined {
   const bindings: Partial<HttpBindings> = env?.server ?? env ?? {}
-  return bindings.incoming?.socket?.remoteAddress
+  return bindings.incoming?.socket
 }

@@ -9,6 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Menshen } from '../create.ts'
 import type { Report } from '../events.ts'
 import { wantsSocket } from '../gateway/forward/upgrade.ts'
+import { rememberAddress } from '../gateway/http/peer.ts'
 import type { Settings } from '../settings/read.ts'
 import { type CertificateFiles, readCertificate, watchCertificate } from './reload/watch-certificate.ts'
 import { ServerRequest } from './server-request.ts'
@@ -52,6 +53,7 @@ export async function serve(menshen: Menshen, address: ListenAddress, report: Re
   const server = tls ? createSecureServer({ ...options, ...readCertificate(tls) }) : createServer(options)
   server.on('request', menshen.listener)
   server.on('checkContinue', menshen.listener)
+  server.on(tls ? 'secureConnection' : 'connection', rememberAddress)
   const sockets = new Set<Duplex>()
   server.on('upgrade', (request, socket, head) => {
     sockets.add(socket)

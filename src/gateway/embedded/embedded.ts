@@ -12,6 +12,7 @@ import type { GatewayContext } from '../context.ts'
 import { failureAnswer } from '../http/failure-answer.ts'
 import { isRequest } from '../http/form.ts'
 import { errorAnswer, foreignAnswer, type OwnAnswer, unreadableAnswer } from '../http/page-answers.ts'
+import { wasReset } from '../http/peer.ts'
 import { beginRequest, isForeignSocket, readVisit, type Visit } from '../http/request.ts'
 import { REQUEST_ID } from '../http/request-id.ts'
 import { ALLOWED } from '../listener.ts'
@@ -117,6 +118,10 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       const instead = (answer: Response): Admitted => {
         sent(observed, answer)
         return { answer, cookies: [], requestId, require: () => answer }
+      }
+      if (source.address === undefined && !isRequest(request) && wasReset(request.socket ?? {})) {
+        observed.outcome = 'refused'
+        return instead(new Response(null, { status: CLIENT_LEFT }))
       }
       if (!visit) {
         observed.outcome = 'refused'

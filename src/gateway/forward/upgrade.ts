@@ -4,6 +4,7 @@ import { type IncomingMessage, type RequestListener, ServerResponse } from 'node
 import type { Duplex } from 'node:stream'
 import { factsOf } from '../../errors.ts'
 import { CLIENT_LEFT } from '../../observe/observation.ts'
+import type { ObservedRequest } from '../../observe/observed-request.ts'
 import { isOwnPath, OWN_PATHS } from '../../own-paths.ts'
 import { admit } from '../admission/admit.ts'
 import { INSUFFICIENT } from '../admission/bearer.ts'
@@ -11,6 +12,7 @@ import { challengeFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
 import { isCheck } from '../forward-auth/check.ts'
 import { tellOfForeign } from '../http/page-answers.ts'
+import { wasReset } from '../http/peer.ts'
 import { beginRequest, isForeignSocket, readPath, readVisit, type Visit } from '../http/request.ts'
 import { whoAsks } from '../http/who-asks.ts'
 import { openTunnel } from './tunnel.ts'
@@ -24,6 +26,7 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
     socket.on('error', () => socket.destroy())
     if (isQuestion(request)) return answerQuestion(listener, request)
     const observed = beginRequest(context, request)
+    if (wasReset(socket)) return drop(context, observed, socket)
     context.slowClients.watchSocket(observed, socket)
     observed.isStream = true
     socket.once('close', () => context.observation.ended(observed, observed.status ?? CLIENT_LEFT, socket))
@@ -39,6 +42,13 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
       refuse(socket, 503, { observed })
     })
   }
+}
+
+/** Nobody is there any more. */
+function drop(context: GatewayContext, observed: ObservedRequest, socket: Duplex): void {
+  observed.outcome = 'refused'
+  context.observation.ended(observed, CLIENT_LEFT)
+  socket.destroy()
 }
 
 /** Anything else that asks for an upgrade, such as h2c or a proxy's question, is answered as if it had not. */
