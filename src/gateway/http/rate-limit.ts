@@ -1,9 +1,8 @@
 // How many sign-in requests, and how many tickets that lead nowhere, one address may send in a minute.
-import { isIPv6, SocketAddress } from 'node:net'
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Report } from '../../events.ts'
 import { requestFacts } from '../../observe/observed-request.ts'
-import type { Networks } from '../../settings/networks/networks.ts'
+import { type Networks, network } from '../../settings/networks/networks.ts'
 import type { Visit } from './request.ts'
 import { clientAddress } from './trusted-proxies.ts'
 
@@ -87,16 +86,4 @@ async function countOne(limiter: RateLimiterAbstract, who: string): Promise<Coun
     if (!(error instanceof RateLimiterRes)) throw error
     return error.consumedPoints > limiter.points + 1 ? 'above again' : 'above'
   }
-}
-
-/** One household has a whole /64 of IPv6 addresses. */
-export function network(address: string): string {
-  if (!isIPv6(address)) return address
-  // A proxy in front may write it in capitals or with zeros in front.
-  const [head = '', tail] = new SocketAddress({ address, family: 'ipv6' }).address.split('::')
-  const groups = (text: string) => text.split(':').filter(Boolean)
-  const before = groups(head)
-  const after = groups(tail ?? '')
-  const zeros = tail === undefined ? [] : Array<string>(8 - before.length - after.length).fill('0')
-  return [...before, ...zeros, ...after].slice(0, 4).join(':')
 }

@@ -1,5 +1,5 @@
 // The networks that a setting names, and whether an address is in one of them.
-import { BlockList, isIP, isIPv6 } from 'node:net'
+import { BlockList, isIP, isIPv6, SocketAddress } from 'node:net'
 
 /** More than there are proxies in front of anybody; clients without one are asked about only once in a while. */
 const MOST_REMEMBERED = 1000
@@ -58,4 +58,16 @@ export function readNetworks(text: string): Networks | { readonly wrong: string 
 /** An IPv4 address that a dual-stack socket shows as IPv6. */
 export function plainAddress(address: string): string {
   return address.startsWith('::') ? address.replace(/^::ffff:(?=\d+\.)/i, '') : address
+}
+
+/** One household has a whole /64 of IPv6 addresses. */
+export function network(address: string): string {
+  if (!isIPv6(address)) return address
+  // A proxy in front may write it in capitals or with zeros in front.
+  const [head = '', tail] = new SocketAddress({ address, family: 'ipv6' }).address.split('::')
+  const groups = (text: string) => text.split(':').filter(Boolean)
+  const before = groups(head)
+  const after = groups(tail ?? '')
+  const zeros = tail === undefined ? [] : Array<string>(8 - before.length - after.length).fill('0')
+  return [...before, ...zeros, ...after].slice(0, 4).join(':')
 }
