@@ -3,9 +3,7 @@ import type { HttpBindings } from '@hono/node-server'
 import type { Context, MiddlewareHandler } from 'hono'
 import { cloneRawRequest } from 'hono/request'
 import type { StatusCode } from 'hono/utils/http-status'
-import { type Peer, wasReset } from '../gateway/http/peer.ts'
 import { type Admitted, isOwnPath, type Menshen, type Role, type Session } from '../index.ts'
-import { CLIENT_LEFT } from '../observe/observation.ts'
 import { demandRoles, notInFront } from './registered.ts'
 
 /** What `menshen(auth)` leaves for the routes: `c.get('user')`. */
@@ -25,10 +23,7 @@ export function menshen<R extends Role, F extends string>(
   auth: Pick<Menshen<R, F>, 'admit'>,
 ): MiddlewareHandler<{ Variables: MenshenVariables<R, F> }> {
   return async (c, next) => {
-    const socket = socketOf(c)
-    if (socket && wasReset(socket)) return c.newResponse(null, CLIENT_LEFT as StatusCode)
-    const address = socket?.remoteAddress
-    const admitted = await auth.admit(await wholeRequest(c), { address })
+    const admitted = await auth.admit(await wholeRequest(c), { socket: socketOf(c) })
     if (admitted.answer) return toHono(c, admitted.answer)
     c.set('user', admitted.user)
     ADMITTED.set(c, admitted)
@@ -69,8 +64,8 @@ function wholeRequest({ req }: Context): Request | Promise<Request> {
   return req.raw.bodyUsed && isOwnPath(req.path) ? cloneRawRequest(req) : req.raw
 }
 
-/** Of which the address is; unknown elsewhere than on Node. */
-function socketOf({ env }: Context): Peer | undefined {
+/** Whose address it is; unknown elsewhere than on Node. */
+function socketOf({ env }: Context): HttpBindings['incoming']['socket'] | undefined {
   const bindings: Partial<HttpBindings> = env?.server ?? env ?? {}
   return bindings.incoming?.socket
 }

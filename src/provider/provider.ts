@@ -42,9 +42,9 @@ export interface Provider extends SignInCalls {
   isNamed(issuer: string): Promise<boolean>
   /**
    * Runs a sign-in when there is a slot: waits if there are many under way, and is refused if there are too many. Its calls
-   * share a connection that nobody else uses.
+   * share a connection that nobody else uses. Owners, which are the networks of those who sign in, are served in turn.
    */
-  withSlot<T>(signIn: (calls: SignInCalls) => Promise<T>): Promise<T>
+  withSlot<T>(signIn: (calls: SignInCalls) => Promise<T>, owner?: string): Promise<T>
   refresh(held: HeldTokens & { readonly refreshToken: string }): Promise<TokenSet>
   /** Tells the provider, from server to server, that a session has ended. */
   signOut(held: HeldTokens): Promise<void>
@@ -56,8 +56,11 @@ export interface Provider extends SignInCalls {
   verify(token: string, requiredClaims: string[], audience?: readonly string[]): Promise<object>
   /** What it says of a token that somebody brought; `undefined` if it cannot be asked. */
   introspect(token: string): Promise<unknown>
-  /** Whose access token it is that somebody brought, for `audience` or for us. Throws `provider_refused` if not valid. */
-  bearerFacts(token: string, audience: readonly string[] | undefined): Promise<BearerFacts>
+  /**
+   * Whose access token it is that somebody brought, for `audience` or for us. Throws `provider_refused` if not valid. `owner`
+   * is the network of whoever brought it, which has no more than a share of the slots.
+   */
+  bearerFacts(token: string, audience: readonly string[] | undefined, owner?: string): Promise<BearerFacts>
   close(): Promise<void>
 }
 
@@ -71,6 +74,8 @@ export interface ProviderOptions {
 /** A flood of callbacks is refused beyond this, instead of piling up. */
 const SIGN_INS_WAITING = 500
 const SIGN_OUT_TIMEOUT_MS = 2000
+/** Of the slots for tokens that machines bring. */
+const SHARE_OF_ONE_NETWORK = 1 / 4
 
 export function createProvider(
   plan: ProviderPlan,
@@ -119,8 +124,9 @@ export function createProvider(
     }
   }
 
-  /** Whoever brings made-up tokens must not take the places of sign-ins. */
-  const bearerSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
+  /** Whoever brings made-up tokens must not take the places of sign-ins, nor those of machines elsewhere. */
+  const share = Math.ceil(settings.PROVIDER_PARALLEL_CALLS * SHARE_OF_ONE_NETWORK)
+  const bearerSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING, share)
 
   return {
     plan,
@@ -141,11 +147,11 @@ export function createProvider(
       return issuer !== undefined && isNamed(name, issuer, plan.alsoIssuers)
     },
 
-    withSlot: signIn =>
+    withSlot: (signIn, owner) =>
       slots.withSlot(async () => {
         using conversation = calls.converse()
         return await signIn(signInCalls({ ...connection, fetch: conversation.fetch }))
-      }),
+      }, owner),
 
     ...signInCalls(connection),
 
@@ -161,8 +167,8 @@ export function createProvider(
 
     introspect: token => measure('provider', 'introspect', () => introspectToken(connection, token)),
 
-    bearerFacts: (token, audience = [plan.clientId, BASE_URL]) =>
-      bearerSlots.withSlot(() => bearerFacts(connection, token, audience)),
+    bearerFacts: (token, audience = [plan.clientId, BASE_URL], owner) =>
+      bearerSlots.withSlot(() => bearerFacts(connection, token, audience), owner),
 
     async close() {
       for (const each of [calls, signOutCalls, discovery]) each.close()

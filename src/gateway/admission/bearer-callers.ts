@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache'
 import { roleOf } from '../../access/roles.ts'
 import type { ScopedName } from '../../access/scoped-name.ts'
 import { MenshenError } from '../../errors.ts'
-import { type BearerFacts, providerOfToken } from '../../provider/bearer/bearer-facts.ts'
+import { type BearerFacts, mayBeShown, providerOfToken } from '../../provider/bearer/bearer-facts.ts'
 import type { Provider } from '../../provider/provider.ts'
 import { type Providers, scopeOf } from '../../provider/providers.ts'
 import { identityOf } from '../../session/user-identity.ts'
@@ -23,9 +23,26 @@ export interface RefusedToken {
   readonly refused: string
 }
 
+/** Whoever brings a token that is not known to be valid. */
+export interface Bringer {
+  /** Its network, which has a share of the slots at the provider. */
+  readonly owner: string
+  /**
+   * Counts one token: before it is shown to the provider, or when its signature turns out to be none. `undefined` if there
+   * were too many. Otherwise what to call if the token is valid, and so counts for nothing.
+   */
+  count(): Promise<(() => void) | undefined>
+}
+
 export interface BearerCallers {
   /** Whose token it is, if it is for `audience` (or for us). Throws while that cannot be told. */
-  identify(token: string, audience: readonly string[] | undefined): Promise<BearerCaller | RefusedToken>
+  identify(
+    token: string,
+    audience: readonly string[] | undefined,
+    bringer: Bringer,
+  ): Promise<BearerCaller | RefusedToken | 'limited'>
+  /** Whether a token that was valid still is. */
+  isValid(token: string, audience: readonly string[] | undefined): Promise<boolean>
 }
 
 export interface BearerCallersOptions {
@@ -39,6 +56,8 @@ interface Kept {
   readonly verdict: Promise<BearerCaller | RefusedToken>
   /** Not known while the provider is being asked. */
   until: number
+  /** It was when it was asked about last: then asking again counts for nothing. */
+  isValid: boolean
 }
 
 const KEPT_MS = 30_000
@@ -59,10 +78,11 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
   async function judge(
     token: string,
     audience: readonly string[] | undefined,
+    owner: string | undefined,
   ): Promise<[verdict: BearerCaller | RefusedToken, until: number]> {
     try {
       const provider = await providerOfToken(providers, token)
-      const facts = await provider.bearerFacts(token, audience)
+      const facts = await provider.bearerFacts(token, audience, owner)
       return [identified(provider, facts), facts.expiresAt ?? Number.POSITIVE_INFINITY]
     } catch (error) {
       if (!(error instanceof MenshenError) || error.code !== 'provider_refused') throw error
@@ -70,13 +90,15 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
     }
   }
 
-  function start(key: string, token: string, audience: readonly string[] | undefined): Kept {
-    const judged = judge(token, audience)
-    const entry: Kept = { verdict: judged.then(([verdict]) => verdict), until: Number.POSITIVE_INFINITY }
+  function start(key: string, token: string, audience: readonly string[] | undefined, owner?: string): Kept {
+    const judged = judge(token, audience, owner)
+    const verdict = judged.then(([verdict]) => verdict)
+    const entry: Kept = { verdict, until: Number.POSITIVE_INFINITY, isValid: false }
     kept.set(key, entry)
     judged.then(
-      ([, until]) => {
+      ([verdict, until]) => {
         entry.until = Math.min(until, now() + KEPT_MS)
+        entry.isValid = 'who' in verdict
       },
       // What could not be told is asked again.
       () => kept.get(key) === entry && kept.delete(key),
@@ -84,11 +106,33 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
     return entry
   }
 
+  function keyOf(token: string, audience: readonly string[] | undefined): string {
+    return hash('sha256', JSON.stringify([audience, token]), 'base64url')
+  }
+
+  /** What is known and counts now. */
+  function current(key: string): Kept | undefined {
+    const known = kept.get(key)
+    return known && now() < known.until ? known : undefined
+  }
+
   return {
-    identify(token, audience) {
-      const key = hash('sha256', JSON.stringify([audience, token]), 'base64url')
-      const known = kept.get(key)
-      return (known && now() < known.until ? known : start(key, token, audience)).verdict
+    async identify(token, audience, { owner, count }) {
+      const key = keyOf(token, audience)
+      const ask = () => (current(key) ?? start(key, token, audience, owner)).verdict
+      if (kept.get(key)?.isValid) return ask()
+      const isShown = mayBeShown(providers, token)
+      const giveBack = isShown ? await count() : undefined
+      if (isShown && !giveBack) return 'limited'
+      const verdict = await ask()
+      if ('who' in verdict) giveBack?.()
+      else if (!isShown && !(await count())) return 'limited'
+      return verdict
+    },
+
+    async isValid(token, audience) {
+      const key = keyOf(token, audience)
+      return 'who' in (await (current(key) ?? start(key, token, audience)).verdict)
     },
   }
 }

@@ -58,7 +58,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
   function begin(request: IncomingMessage | Request, source: RequestSource) {
     const head = headOf(request, source)
     const observed = beginRequest(context, head)
-    return { observed, visit: readVisit(head, observed) }
+    return { observed, visit: readVisit(head, observed), isGone: wasReset(head.socket) }
   }
 
   async function answerOwn(visit: Visit, request: IncomingMessage | Request): Promise<Response> {
@@ -97,8 +97,9 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
 
   return {
     async fetch(request, source = {}) {
-      const { observed, visit } = begin(request, source)
-      return visit && isOwnPath(visit.path) ? sent(observed, await answerOwn(visit, request)) : undefined
+      const { observed, visit, isGone } = begin(request, source)
+      if (!visit || !isOwnPath(visit.path)) return undefined
+      return sent(observed, isGone ? gone(observed) : await answerOwn(visit, request))
     },
 
     async session(request, response) {
@@ -113,16 +114,13 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
     },
 
     async admit(request, source = {}) {
-      const { observed, visit } = begin(request, source)
+      const { observed, visit, isGone } = begin(request, source)
       const { requestId } = observed
       const instead = (answer: Response): Admitted => {
         sent(observed, answer)
         return { answer, cookies: [], requestId, require: () => answer }
       }
-      if (source.address === undefined && !isRequest(request) && wasReset(request.socket ?? {})) {
-        observed.outcome = 'refused'
-        return instead(new Response(null, { status: CLIENT_LEFT }))
-      }
+      if (isGone) return instead(gone(observed))
       if (!visit) {
         observed.outcome = 'refused'
         return instead(unreadableAnswer(context, headersOf(request), requestId))
@@ -140,6 +138,12 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       return { ...(known && { user: toUserSession(known) }), cookies, requestId, require }
     },
   }
+}
+
+/** Nobody is there any more: nothing is asked of the provider or the store. */
+function gone(observed: ObservedRequest): Response {
+  observed.outcome = 'refused'
+  return new Response(null, { status: CLIENT_LEFT })
 }
 
 function hasLeft(request: IncomingMessage | Request): boolean {

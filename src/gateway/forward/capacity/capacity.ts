@@ -5,10 +5,11 @@
 // One user may have all slots while nobody else needs one. The queue is served owner by owner; when it is full, whoever has
 // most in it loses the last. And where one owner holds so many slots that others would wait for the end of a slow page, a
 // quarter more of them are there for those who hold few.
+
+import { createWaitingLine } from '../../../util/waiting-line.ts'
 import { createWatchList, type Watched } from '../../slow-clients/watch-list.ts'
 import { createSlotShares } from './slot-shares.ts'
 import { createStreamPlaces, type Lasting } from './stream-places.ts'
-import { createWaitingLine } from './waiting-line.ts'
 
 /** Something that uses the application, or waits to. */
 export interface Occupant extends Watched, Lasting {
