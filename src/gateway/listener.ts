@@ -109,7 +109,7 @@ function answerFailure(context: GatewayContext, visit: Visit, response: ServerRe
 function refuseUnreadable(context: GatewayContext, observed: ObservedRequest, response: ServerResponse): void {
   observed.outcome = 'refused'
   const { requestId } = observed
-  send(response, unreadableAnswer(context, response.req.headers, requestId), requestId).catch(() => response.destroy())
+  send(response, unreadableAnswer(context, response.req, requestId), requestId).catch(() => response.destroy())
 }
 
 function reply({ observed }: Visit, response: ServerResponse, answer: Response): Promise<void> {

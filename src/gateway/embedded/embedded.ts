@@ -58,7 +58,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
   function begin(request: IncomingMessage | Request, source: RequestSource) {
     const head = headOf(request, source)
     const observed = beginRequest(context, head)
-    return { observed, visit: readVisit(head, observed), isGone: wasReset(head.socket) }
+    return { head, observed, visit: readVisit(head, observed), isGone: wasReset(head.socket) }
   }
 
   async function answerOwn(visit: Visit, request: IncomingMessage | Request): Promise<Response> {
@@ -114,7 +114,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
     },
 
     async admit(request, source = {}) {
-      const { observed, visit, isGone } = begin(request, source)
+      const { head, observed, visit, isGone } = begin(request, source)
       const { requestId } = observed
       const instead = (answer: Response): Admitted => {
         sent(observed, answer)
@@ -123,7 +123,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       if (isGone) return instead(gone(observed))
       if (!visit) {
         observed.outcome = 'refused'
-        return instead(unreadableAnswer(context, headersOf(request), requestId))
+        return instead(unreadableAnswer(context, head, requestId))
       }
       if (isOwnPath(visit.path)) return instead(await answerOwn(visit, request))
       const admission = await judge(visit)

@@ -6,12 +6,13 @@ import { factsOf } from '../../errors.ts'
 import { CLIENT_LEFT } from '../../observe/observation.ts'
 import type { ObservedRequest } from '../../observe/observed-request.ts'
 import { isOwnPath, OWN_PATHS } from '../../own-paths.ts'
+import { NOTICES } from '../../pages/notice-page.ts'
 import { admit } from '../admission/admit.ts'
 import { INSUFFICIENT } from '../admission/bearer.ts'
 import { challengeFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
 import { isCheck } from '../forward-auth/check.ts'
-import { tellOfForeign } from '../http/page-answers.ts'
+import { tellOfForeign, unreadableName } from '../http/page-answers.ts'
 import { wasReset } from '../http/peer.ts'
 import { beginRequest, isForeignSocket, readPath, readVisit, type Visit } from '../http/request.ts'
 import { whoAsks } from '../http/who-asks.ts'
@@ -34,7 +35,7 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
     context.observation.begun?.(observed, request.headers)
     if (!visit) {
       observed.outcome = 'refused'
-      return refuse(socket, 400, { observed })
+      return refuse(socket, NOTICES[unreadableName(request.url)].status, { observed })
     }
     upgrade(context, request, visit, head).catch(error => {
       observed.outcome = 'error'
