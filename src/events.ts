@@ -46,6 +46,12 @@ export const EVENTS = {
       'BASE_URL is https, but this server speaks plain http and trusts no proxy: all visitors seem to come from one address',
     fields: ['remedy'],
   },
+  trusts_everybody: {
+    level: 'warn',
+    sentence:
+      'TRUSTED_PROXIES has the addresses of strangers: whoever reaches this server can say which address they come from, and so get around every limit, and which page they ask about',
+    fields: ['remedy'],
+  },
   port_of_proxy: {
     level: 'warn',
     sentence:

@@ -290,6 +290,22 @@ test('what a visitor puts in front of the proxy’s own word counts for nothing'
   )
 })
 
+test('the port that a proxy adds to an address is no part of it', async t => {
+  const ports = (address: string) => TEN.map(n => `${address}:${4000 + n}`)
+  for (const addresses of [
+    ports('203.0.113.1'),
+    ports('[2001:db8::1]'),
+    ['203.0.113.1', '203.0.113.1:1', '203.0.113.1:65535', '::ffff:203.0.113.1'],
+    ['[2001:db8::1]', '2001:db8::1', '[2001:db8::2]:443'],
+    ports('198.51.100.7:1, 203.0.113.1'),
+    // A proxy of ours in front of a proxy of ours.
+    TEN.map(n => `203.0.113.1:${n}, 127.0.0.1:${5000 + n}`),
+  ])
+    assert.equal(await admitted(await openScene(t, { env: BEHIND }), addresses), 2, String(addresses[1]))
+  const each = TEN.map(n => `203.0.113.${n}:4711`)
+  assert.equal(await admitted(await openScene(t, { env: BEHIND }), each), 10)
+})
+
 test('a trusted proxy that writes no address breaks nothing', async t => {
   const scene = await openScene(t, { env: { ...BEHIND, RATE_LIMIT_PER_MINUTE: '1000' } })
   for (const written of [
