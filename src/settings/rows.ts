@@ -81,7 +81,7 @@ const SESSION_ROWS = {
     ...kind.wholeNumber(0, 1_000_000, 'a number of megabytes'),
     default: '256',
     sentence:
-      'How much memory they may take, and at most a third of what Node may use. An ordinary session takes about 1 KB, another one with the signed JWT for each application (of the last four), and its tokens if they are long.',
+      'How much memory they may take, with Redis together with their records, and at most a third of what Node may use. An ordinary session takes about 1 KB, another one with the signed JWT for each application (of the last four), and its tokens if they are long.',
   }),
 } satisfies Rows
 

@@ -9,6 +9,8 @@ import { MenshenError } from '../../errors.ts'
 
 const OPTIONS = {
   noSubdir: false,
+  // Each process has a few. LMDB's own 126 are fewer than WORKERS may be, and then reading fails in those that come last.
+  maxReaders: 2048,
   permissionsMode: 0o600,
   // A write is reported when it is on the disk, and nobody reads it before.
   overlappingSync: false,
