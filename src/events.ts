@@ -83,7 +83,13 @@ export const EVENTS = {
   ...RELOAD_EVENTS,
 
   sign_in: { level: 'info', sentence: 'signed in', fields: ['role'], audited: true },
-  sign_in_failed: { level: 'warn', sentence: 'a sign-in failed', fields: [], audited: true },
+  sign_in_failed: {
+    level: 'warn',
+    sentence: 'a sign-in failed',
+    // In the audit trail: how many more of the same network, for the same reason, there were in that minute.
+    fields: ['count'],
+    audited: true,
+  },
   sign_out: { level: 'info', sentence: 'signed out', fields: ['ended'], audited: true },
   session_ended: {
     level: 'info',

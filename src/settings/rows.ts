@@ -135,7 +135,7 @@ const OBSERVING_ROWS = {
     ...kind.wholeNumber(0, 10_000_000, 'a number of events'),
     default: '10000',
     sentence:
-      'How many events of the [audit trail](audit.md) the store keeps, the newest, of all processes and machines; 0 keeps none.',
+      'How many events of the [audit trail](audit.md) the store keeps, of all processes and machines; when there are more, the kind of event that has most lets go of its oldest. 0 keeps none.',
   }),
   AUDIT_FILE: optional({
     ...kind.appendableFile,

@@ -44,7 +44,9 @@ export async function openFiles(directory: string) {
       generations: root.openDB<Buffer, string>('marks', { encoding: 'binary', useVersions: true }),
       byExpiry: root.openDB<Buffer, [expiresAt: number, key: string]>('byExpiry', { encoding: 'binary' }),
       bySince: root.openDB<Buffer, [since: number, key: string]>('bySince', { encoding: 'binary' }),
-      trail: root.openDB<Buffer, number>('trail', { encoding: 'binary' }),
+      // Under its number, or for an event that has a kind under both.
+      trail: root.openDB<Buffer, number | [kind: string, number: number]>('trail', { encoding: 'binary' }),
+      trailKinds: root.openDB<Buffer, string>('trailKinds', { encoding: 'binary' }),
     }
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)

@@ -33,12 +33,7 @@ interface RedisStoreOptions {
 const SMALL_CACHE: ReadCacheLimits = { size: 10_000, bytes: 16 * 1024 * 1024 }
 
 /** Resolves even if Redis cannot be reached yet: its verbs say so until it can. */
-export async function openRedisStore({
-  address,
-  now,
-  report,
-  cache = SMALL_CACHE,
-}: RedisStoreOptions): Promise<Store> {
+export async function openRedisStore({ address, now, report, cache = SMALL_CACHE }: RedisStoreOptions): Promise<Store> {
   const target = parseRedisAddress(address)
   const client = await openReconnectingClient(connectorOf(target, cache), target.name, report)
   const ask = createAsk(client, target.name)
