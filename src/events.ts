@@ -58,6 +58,12 @@ export const EVENTS = {
       'BASE_URL is https, but this server speaks plain http and trusts no proxy: all visitors seem to come from one address',
     fields: ['remedy'],
   },
+  trusts_everybody: {
+    level: 'warn',
+    sentence:
+      'TRUSTED_PROXIES has the addresses of strangers: whoever reaches this server can say which address they come from, and so get around every limit, and which page they ask about',
+    fields: ['remedy'],
+  },
   port_of_proxy: {
     level: 'warn',
     sentence:
@@ -100,7 +106,13 @@ export const EVENTS = {
   ...RELOAD_EVENTS,
 
   sign_in: { level: 'info', sentence: 'signed in', fields: ['role'], audited: true },
-  sign_in_failed: { level: 'warn', sentence: 'a sign-in failed', fields: [], audited: true },
+  sign_in_failed: {
+    level: 'warn',
+    sentence: 'a sign-in failed',
+    // In the audit trail: how many more of the same network, for the same reason, there were in that minute.
+    fields: ['count'],
+    audited: true,
+  },
   sign_out: { level: 'info', sentence: 'signed out', fields: ['ended'], audited: true },
   session_ended: {
     level: 'info',

@@ -25,7 +25,7 @@ export function menshen<R extends Role, F extends string>(
 ): MiddlewareHandler<{ Variables: MenshenVariables<R, F> }> {
   return async (c, next) => {
     demandRoot(routePath(c))
-    const admitted = await auth.admit(await wholeRequest(c), { address: addressOf(c) })
+    const admitted = await auth.admit(await wholeRequest(c), { socket: socketOf(c) })
     if (admitted.answer) return toHono(c, admitted.answer)
     c.set('user', admitted.user)
     ADMITTED.set(c, admitted)
@@ -77,9 +77,9 @@ function wholeRequest({ req }: Context): Request | Promise<Request> {
   return req.raw.bodyUsed && isOwnPath(req.path) ? cloneRawRequest(req) : req.raw
 }
 
-/** As the socket says; unknown elsewhere than on Node. */
-function addressOf(c: Context): string | undefined {
-  return bindingsOf(c).incoming?.socket?.remoteAddress
+/** Whose address it is; unknown elsewhere than on Node. */
+function socketOf(c: Context): HttpBindings['incoming']['socket'] | undefined {
+  return bindingsOf(c).incoming?.socket
 }
 
 function bindingsOf({ env }: Context): Partial<HttpBindings> {

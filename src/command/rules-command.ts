@@ -15,7 +15,14 @@ import { COMMANDS } from './usage/command-table.ts'
 import { likelyMeant, UsageError } from './usage/usage-error.ts'
 
 const ROW = COMMANDS.rules
-const COLOURS = { admitted: 'green', refused: 'red', login: 'yellow', bad_request: 'red', own: 'dim' } as const
+const COLOURS = {
+  admitted: 'green',
+  refused: 'red',
+  login: 'yellow',
+  bad_request: 'red',
+  uri_too_long: 'red',
+  own: 'dim',
+} as const
 
 interface Outcome {
   readonly lines: readonly string[]
@@ -39,7 +46,7 @@ const expectations = z.array(
         if (problem) context.addIssue(problem)
       })
       .default('GET'),
-    expect: z.enum(['admitted', 'refused', 'login', 'bad_request', 'own']),
+    expect: z.enum(['admitted', 'refused', 'login', 'bad_request', 'uri_too_long', 'own']),
   }),
 )
 
@@ -145,6 +152,8 @@ function describeAsker(question: Question): string {
 
 function reasonOf(verdict: Verdict): string {
   if (verdict.outcome === 'bad_request') return 'because the path is ambiguous'
+  if (verdict.outcome === 'uri_too_long')
+    return 'because the path is longer than 4096 bytes or has more than 100 segments'
   if (verdict.outcome === 'own') return 'because Menshen answers it itself'
   const { rule, reading, onTrial } = verdict
   const read = reading === undefined ? '' : `, as an application could read it as ${reading}`

@@ -8,6 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Menshen } from '../create.ts'
 import type { Report } from '../events.ts'
 import { wantsSocket } from '../gateway/forward/upgrade.ts'
+import { rememberAddress } from '../gateway/http/peer.ts'
 import type { Settings } from '../settings/read.ts'
 import { type CertificateFiles, readCertificate, watchCertificate } from './reload/watch-certificate.ts'
 import { ServerRequest } from './server-request.ts'
@@ -53,6 +54,7 @@ export async function serve(menshen: Menshen, address: ListenAddress, report: Re
     : createServer(options)
   server.on('request', menshen.listener)
   server.on('checkContinue', menshen.listener)
+  server.on(tls ? 'secureConnection' : 'connection', rememberAddress)
   const sockets = new Set<Socket>()
   server.on('upgrade', (request, stream, head) => {
     menshen.upgradeListener(request, stream, head)

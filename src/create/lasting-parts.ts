@@ -28,6 +28,7 @@ import { createDataKeyring, type DataKeyring } from '../session/keys/data-keys.t
 import { deriveKeys } from '../session/keys/derived-keys.ts'
 import { createSigningKeys, type SigningKeys } from '../session/keys/signing-keys.ts'
 import { createSessions } from '../session/sessions.ts'
+import { cacheShares } from '../settings/cache-shares.ts'
 import { openLimits, openStore } from '../stores/open-store.ts'
 import type { Configuration } from './configuration.ts'
 import { createDirectory, type Directory } from './directory.ts'
@@ -133,7 +134,8 @@ async function openRecords(
   { plans: [plan] }: Configuration,
   { settings, now, report, measure, measureAtOnce }: Basics,
 ) {
-  const opening = await openStore(settings.STORE, now, report, settings.SESSION_CACHE_SIZE)
+  const cache = { size: settings.SESSION_CACHE_SIZE, bytes: cacheShares(settings).recordBytes }
+  const opening = await openStore(settings.STORE, now, report, cache)
   const store = opened.adopt(observedStore(opening, measure, measureAtOnce), store => patience.wait(store.close()))
   const keys = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plan.clientSecret })
   const keyring = createDataKeyring({ store, keys, now, report })

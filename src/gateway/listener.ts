@@ -11,6 +11,7 @@ import { forward } from './forward/forward.ts'
 import { failureAnswer } from './http/failure-answer.ts'
 import { andThen, type MaybePromise } from './http/maybe-promise.ts'
 import { errorAnswer, type OwnAnswer, unreadableAnswer } from './http/page-answers.ts'
+import { wasReset } from './http/peer.ts'
 import { beginRequest, bringsBody, readVisit, type Visit } from './http/request.ts'
 import { sayContinue, send } from './http/send.ts'
 import type { OwnRoutes } from './own-routes.ts'
@@ -69,6 +70,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
   function handle(request: IncomingMessage, response: ServerResponse): void {
     context.store.beginTurn?.()
     const observed = beginRequest(context, request)
+    if (wasReset(request.socket)) return drop(context, observed, response)
     if (context.lifecycle.closing) response.shouldKeepAlive = false
     const visit = readVisit(request, observed)
     context.observation.begun?.(observed, request.headers)
@@ -87,6 +89,13 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
       response.destroy()
     }
   }
+}
+
+/** Nobody is there any more: nothing is asked of the provider, the store or the application. */
+function drop(context: GatewayContext, observed: ObservedRequest, response: ServerResponse): void {
+  observed.outcome = 'refused'
+  context.observation.ended(observed, CLIENT_LEFT)
+  response.req.socket.destroy()
 }
 
 /** Answered at once, and there is nothing of it left that the client could be slow to take or to send. */
@@ -112,7 +121,7 @@ function answerFailure(context: GatewayContext, visit: Visit, response: ServerRe
 function refuseUnreadable(context: GatewayContext, observed: ObservedRequest, response: ServerResponse): void {
   observed.outcome = 'refused'
   const { requestId } = observed
-  send(response, unreadableAnswer(context, response.req.headers, requestId), requestId).catch(() => response.destroy())
+  send(response, unreadableAnswer(context, response.req, requestId), requestId).catch(() => response.destroy())
 }
 
 function reply({ observed }: Visit, response: ServerResponse, answer: Response): Promise<void> {

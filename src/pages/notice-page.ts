@@ -15,6 +15,7 @@ export const NOTICES = {
   not_found: { status: 404 },
   method_not_allowed: { status: 405 },
   too_large: { status: 413 },
+  uri_too_long: { status: 414 },
   too_many: { status: 429 },
   broken: { status: 500 },
   bad_gateway: { status: 502 },

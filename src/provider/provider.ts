@@ -47,9 +47,9 @@ export interface Provider extends SignInCalls {
   isNamed(issuer: string): Promise<boolean>
   /**
    * Runs a sign-in when there is a slot: waits if there are many under way, and is refused if there are too many. Its calls
-   * share a connection that nobody else uses.
+   * share a connection that nobody else uses. Owners, which are the networks of those who sign in, are served in turn.
    */
-  withSlot<T>(signIn: (calls: SignInCalls) => Promise<T>): Promise<T>
+  withSlot<T>(signIn: (calls: SignInCalls) => Promise<T>, owner?: string): Promise<T>
   refresh(held: HeldTokens & { readonly refreshToken: string }): Promise<TokenSet>
   /** Tells the provider, from server to server, that a session has ended. */
   signOut(held: HeldTokens): Promise<void>
@@ -63,9 +63,10 @@ export interface Provider extends SignInCalls {
   introspect(token: string): Promise<unknown>
   /**
    * Whose access token it is that somebody brought, if it is for each of `audiences`: for one of its names, or for us where
-   * it has none. Throws `provider_refused` if not valid.
+   * it has none. Throws `provider_refused` if not valid. `owner` is the network of whoever brought it, which has no more than
+   * a share of the slots.
    */
-  bearerFacts(token: string, audiences: Audiences): Promise<BearerFacts>
+  bearerFacts(token: string, audiences: Audiences, owner?: string): Promise<BearerFacts>
   close(): Promise<void>
 }
 
@@ -81,6 +82,8 @@ export interface ProviderOptions {
 /** A flood of callbacks is refused beyond this, instead of piling up. */
 const SIGN_INS_WAITING = 500
 const SIGN_OUT_TIMEOUT_MS = 2000
+/** Of the slots for tokens that machines bring. */
+const SHARE_OF_ONE_NETWORK = 1 / 4
 
 export function createProvider(
   plan: ProviderPlan,
@@ -140,8 +143,9 @@ export function createProvider(
     }
   }
 
-  /** Whoever brings made-up tokens must not take the places of sign-ins. */
-  const bearerSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
+  /** Whoever brings made-up tokens must not take the places of sign-ins, nor those of machines elsewhere. */
+  const share = Math.ceil(settings.PROVIDER_PARALLEL_CALLS * SHARE_OF_ONE_NETWORK)
+  const bearerSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING, share)
 
   return {
     plan,
@@ -168,11 +172,11 @@ export function createProvider(
       return isNamed(name, issuer, plan.alsoIssuers) || isAccessTokenIssuer(name, known, plan)
     },
 
-    withSlot: signIn =>
+    withSlot: (signIn, owner) =>
       slots.withSlot(async () => {
         using conversation = calls.converse()
         return await signIn(signInCalls({ ...connection, fetch: conversation.fetch }))
-      }),
+      }, owner),
 
     ...signInCalls(connection),
 
@@ -191,12 +195,12 @@ export function createProvider(
 
     introspect: token => measure('provider', 'introspection', () => introspectToken(asking('introspection'), token)),
 
-    bearerFacts(token, audiences) {
+    bearerFacts(token, audiences, owner) {
       const demanded = audiences.map(names => ({
         names: names ?? [plan.clientId, BASE_URL],
         isConfigured: names !== undefined,
       }))
-      return bearerSlots.withSlot(() => bearerFacts(asking('introspection'), token, demanded, measure))
+      return bearerSlots.withSlot(() => bearerFacts(asking('introspection'), token, demanded, measure), owner)
     },
 
     async close() {

@@ -16,6 +16,7 @@ export type AdviceCode = Extract<
   | 'plain_http_allowed'
   | 'console_for_nobody'
   | 'unverified_email_allowed'
+  | 'trusts_everybody'
 >
 
 interface Advice {
@@ -48,6 +49,12 @@ const ROWS: readonly AdviceRow[] = [
     code: 'https_without_tls',
     applies: settings => isSecure(settings) && !hasTls(settings) && !settings.TRUSTED_PROXIES,
     remedy: 'TRUSTED_PROXIES with the address of the proxy in front, or TLS_CERT_FILE and TLS_KEY_FILE',
+  },
+  {
+    code: 'trusts_everybody',
+    applies: ({ TRUSTED_PROXIES }) => TRUSTED_PROXIES?.isVast === true,
+    remedy:
+      'TRUSTED_PROXIES with the addresses of the proxies alone, for example 127.0.0.1 or the network of the containers',
   },
   {
     code: 'port_of_proxy',

@@ -82,7 +82,7 @@ const SESSION_ROWS = {
     ...kind.wholeNumber(0, 1_000_000, 'a number of megabytes'),
     default: '256',
     sentence:
-      'How much memory they may take, and at most a third of what Node may use. An ordinary session takes about 1 KB, another one with the signed JWT for each application (of the last four), and its tokens if they are long.',
+      'How much memory they may take, with Redis together with their records, and at most a third of what Node may use. An ordinary session takes about 1 KB, another one with the signed JWT for each application (of the last four), and its tokens if they are long.',
   }),
 } satisfies Rows
 
@@ -136,7 +136,7 @@ const OBSERVING_ROWS = {
     ...kind.wholeNumber(0, 10_000_000, 'a number of events'),
     default: '10000',
     sentence:
-      'How many events of the [audit trail](audit.md) the store keeps, the newest, of all processes and machines; 0 keeps none.',
+      'How many events of the [audit trail](audit.md) the store keeps, of all processes and machines; when there are more, the kind of event that has most lets go of its oldest. 0 keeps none.',
   }),
   AUDIT_FILE: optional({
     ...kind.appendableFile,

@@ -24,13 +24,15 @@ export const UPSTREAM_ROWS = {
     reloads: true,
     ...kind.wholeNumber(1, 100_000, 'a number of connections'),
     default: '256',
-    sentence: 'How many ordinary requests of a process an application works on at once.',
+    sentence:
+      'How many ordinary requests of a process an application works on at once. One user may have them all; while somebody holds many, up to a quarter more are there for users who hold few.',
   }),
   UPSTREAM_QUEUE: required({
     reloads: true,
     ...kind.wholeNumber(0, 100_000, 'a number of requests'),
     default: '1024',
-    sentence: 'How many more requests wait for an application that is busy; others get 503 at once.',
+    sentence:
+      'How many more requests wait for an application that is busy; others get 503 at once. The users are served in turn, and when all places are taken, whoever has most of them loses one.',
   }),
   UPSTREAM_QUEUE_TIMEOUT_MS: required({
     reloads: true,

@@ -4,6 +4,7 @@ import { createHmac, hash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type TestContext, test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { decodeJwt, exportSPKI, importJWK, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose'
 import { WebSocket } from 'ws'
 import { createCore } from '../../src/create.ts'
@@ -251,6 +252,47 @@ test('while the provider cannot be asked, nothing is refused for good', async t 
   assert.equal((await bring('good')).status, 503)
   provider.introspect = () => ({ active: true, sub: 'u-7', username: 'zhangsan' })
   assert.equal((await bring('good')).status, 200)
+})
+
+test('made-up tokens are counted before the provider is asked, and a valid machine goes on', async t => {
+  const env = { RATE_LIMIT_PER_MINUTE: '5', TRUSTED_PROXIES: '127.0.0.1' }
+  const stage = await openStage(t, { env })
+  const { provider, bring, lines } = stage
+  provider.introspect = token =>
+    token.startsWith('good') ? { active: true, sub: token, username: 'zhangsan' } : { active: false }
+  const from = (address: string) => ({ 'x-forwarded-for': address })
+  for (let n = 0; n < 12; n++) assert.equal((await bring(`good-${n}`, '/api', from('192.0.2.1'))).status, 200)
+  const made = await Promise.all(Array.from({ length: 40 }, (_, n) => bring(`made-up-${n}`, '/api', from('192.0.2.1'))))
+  const asked = () => provider.callsTo('/introspect').filter(({ form }) => form.get('token')?.startsWith('made'))
+  assert.equal(asked().length, 5)
+  assert.deepEqual(
+    [401, 429].map(status => made.filter(answer => answer.status === status).length),
+    [5, 35],
+  )
+  assert.ok(lines.some(({ event }) => event === 'rate_limited'))
+  assert.equal((await bring('made-up-0', '/api', from('192.0.2.1'))).status, 429, 'one that is known counts too')
+  assert.equal((await bring('a b', '/api', from('192.0.2.1'))).status, 429, 'and one that cannot be read')
+  assert.equal((await bring('good-new', '/api', from('192.0.2.1'))).status, 429)
+  assert.equal((await bring('good-elsewhere', '/api', from('198.51.100.1'))).status, 200)
+  stage.passSeconds(31)
+  assert.equal((await bring('good-1', '/api', from('192.0.2.1'))).status, 200, 'who was valid is asked about anew')
+  assert.equal(asked().length, 5)
+})
+
+test('one network has a quarter of the slots for tokens: a machine elsewhere is asked about at once', async t => {
+  const env = { PROVIDER_PARALLEL_CALLS: '4', TRUSTED_PROXIES: '127.0.0.1' }
+  const { provider, bring } = await openStage(t, { env })
+  const held = Promise.withResolvers<void>()
+  provider.introspect = async token => {
+    if (token.startsWith('made')) await held.promise
+    return token.startsWith('made') ? { active: false } : { active: true, sub: 's', username: 'zhangsan' }
+  }
+  const made = Array.from({ length: 8 }, (_, n) => bring(`made-up-${n}`, '/api', { 'x-forwarded-for': '192.0.2.1' }))
+  while (provider.callsTo('/introspect').length === 0) await nextTurn()
+  assert.equal((await bring('good', '/api', { 'x-forwarded-for': '198.51.100.1' })).status, 200)
+  assert.equal(provider.callsTo('/introspect').length, 2)
+  held.resolve()
+  for (const { status } of await Promise.all(made)) assert.equal(status, 401)
 })
 
 test('a session counts before a token, which is then the application’s own business', async t => {

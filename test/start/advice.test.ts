@@ -46,6 +46,11 @@ suite('advice', () => {
     [{ BASE_URL: 'https://localhost:8443', ...TLS }, []],
     [{ TRUSTED_PROXIES: '127.0.0.1' }, ['port_of_proxy']],
     [{ BASE_URL: 'http://localhost:8080', TRUSTED_PROXIES: '127.0.0.1', PORT: '3000' }, []],
+    ...['0.0.0.0/0', '::/0', '127.0.0.1,0.0.0.0/1', '2000::/3'].map((TRUSTED_PROXIES): [Environment, string[]] => [
+      { ...HTTPS, TRUSTED_PROXIES },
+      ['trusts_everybody'],
+    ]),
+    [{ ...HTTPS, TRUSTED_PROXIES: '10.0.0.0/8,fc00::/7,172.16.0.0/12' }, []],
     [{ NODE_ENV: 'production' }, []],
     [{ NODE_ENV: 'dev' }, []],
     [{ NODE_ENV: 'prod' }, ['unknown_node_env']],

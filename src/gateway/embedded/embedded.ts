@@ -12,6 +12,7 @@ import type { GatewayContext } from '../context.ts'
 import { failureAnswer } from '../http/failure-answer.ts'
 import { isRequest } from '../http/form.ts'
 import { errorAnswer, foreignAnswer, type OwnAnswer, unreadableAnswer } from '../http/page-answers.ts'
+import { wasReset } from '../http/peer.ts'
 import { beginRequest, isForeignSocket, readVisit, type Visit } from '../http/request.ts'
 import { REQUEST_ID } from '../http/request-id.ts'
 import { ALLOWED } from '../listener.ts'
@@ -65,7 +66,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
   function begin(request: IncomingMessage | Request, source: RequestSource) {
     const head = headOf(request, source)
     const observed = beginRequest(context, head)
-    return { observed, visit: readVisit(head, observed) }
+    return { head, observed, visit: readVisit(head, observed), isGone: wasReset(head.socket) }
   }
 
   async function answerOwn(visit: Visit, request: IncomingMessage | Request): Promise<Response> {
@@ -106,8 +107,9 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
     callbackPaths: [...callbackPaths],
 
     async fetch(request, source = {}) {
-      const { observed, visit } = begin(request, source)
-      return visit && isOwnPath(visit.path, callbackPaths) ? sent(observed, await answerOwn(visit, request)) : undefined
+      const { observed, visit, isGone } = begin(request, source)
+      if (!visit || !isOwnPath(visit.path, callbackPaths)) return undefined
+      return sent(observed, isGone ? gone(observed) : await answerOwn(visit, request))
     },
 
     async session(request, response) {
@@ -124,15 +126,16 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
     },
 
     async admit(request, source = {}) {
-      const { observed, visit } = begin(request, source)
+      const { head, observed, visit, isGone } = begin(request, source)
       const { requestId } = observed
       const instead = (answer: Response): Admitted => {
         sent(observed, answer)
         return { answer, cookies: [], requestId, require: () => answer }
       }
+      if (isGone) return instead(gone(observed))
       if (!visit) {
         observed.outcome = 'refused'
-        return instead(unreadableAnswer(context, headersOf(request), requestId))
+        return instead(unreadableAnswer(context, head, requestId))
       }
       if (isOwnPath(visit.path, callbackPaths)) return instead(await answerOwn(visit, request))
       const admission = await judge(visit)
@@ -154,6 +157,12 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
 
 function copied(user: UserSession | undefined): UserSession | undefined {
   return user && structuredClone(user)
+}
+
+/** Nobody is there any more: nothing is asked of the provider or the store. */
+function gone(observed: ObservedRequest): Response {
+  observed.outcome = 'refused'
+  return new Response(null, { status: CLIENT_LEFT })
 }
 
 function hasLeft(request: IncomingMessage | Request): boolean {

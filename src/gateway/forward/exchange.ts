@@ -58,6 +58,7 @@ class Exchange implements Occupant, Dispatcher.DispatchHandler {
   readonly #options: ExchangeOptions
   #connection: Client | undefined
   #controller: Dispatcher.DispatchController | undefined
+  #owner: string | undefined
   #isDone = false
   #wasRepeated = false
   /** At how many looks in a row it waited for its client, or for more of an answer that has begun. */
@@ -91,7 +92,8 @@ class Exchange implements Occupant, Dispatcher.DispatchHandler {
   }
 
   get owner(): string {
-    return this.#options.owner
+    this.#owner ??= this.#options.owner
+    return this.#owner
   }
 
   waitsForClient(): boolean {

@@ -77,9 +77,9 @@ class ForwardedRequest implements ExchangeOptions {
     this.#admission = admission
   }
 
-  /** Asked for only by what lasts. */
+  /** Asked for only by what lasts, and while slots are short. */
   get owner(): string {
-    return ownerOf(this.#context, this.#visit, this.#admission.loaded)
+    return ownerOf(this.#context, this.#visit, this.#admission)
   }
 
   onStart(): void {

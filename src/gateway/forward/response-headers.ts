@@ -53,7 +53,7 @@ export function createResponseHeaders(
   return (headers, { requestId, signedIn, cookies: wanted, cookiesCanWait }) => {
     const cookies = cookiesCanWait && wanted.length > 0 && isAsset(headers) ? [] : wanted
     const isPersonal = signedIn || cookies.length > 0
-    const named = namedBy(headers.connection)
+    const named = namedBy(oneText(headers.connection))
     const kept: HeaderList = []
     let hasId = false
     let hasSecurity = transportSecurity === undefined
@@ -74,7 +74,8 @@ export function createResponseHeaders(
     }
     if (!hasId) kept.push(REQUEST_ID, requestId)
     if (!hasSecurity && transportSecurity) kept.push(TRANSPORT_SECURITY, transportSecurity)
-    if (isPersonal) kept.push('cache-control', cookies.length > 0 ? 'no-store' : forOneUser(headers['cache-control']))
+    if (isPersonal)
+      kept.push('cache-control', cookies.length > 0 ? 'no-store' : forOneUser(oneText(headers['cache-control'])))
     return kept
   }
 }
@@ -103,10 +104,15 @@ function clearsCookies(header: string | string[]): boolean {
   return /"cookies"|"\*"/.test(String(header))
 }
 
+/** A header may come in several lines, whatever its type says: then undici gives a list. */
+function oneText(value: string | readonly string[] | undefined): string | undefined {
+  return typeof value === 'object' ? value.join(', ') : value
+}
+
 /** What the application lets browsers keep, and is neither a page nor made for one user. */
 function isAsset(headers: IncomingHttpHeaders): boolean {
-  const { 'cache-control': cacheControl = '', 'content-type': type = '', 'set-cookie': setCookie } = headers
-  if (setCookie || type.toLowerCase().startsWith('text/html')) return false
+  const [cacheControl, type] = [oneText(headers['cache-control']) ?? '', oneText(headers['content-type']) ?? '']
+  if (headers['set-cookie'] || type.toLowerCase().includes('text/html')) return false
   return /\bmax-age="?0*[1-9]|\bimmutable\b/i.test(cacheControl) && !/\bno-(store|cache)\b/i.test(cacheControl)
 }
 

@@ -7,12 +7,14 @@ import { factsOf } from '../../errors.ts'
 import { CLIENT_LEFT } from '../../observe/observation.ts'
 import type { ObservedRequest } from '../../observe/observed-request.ts'
 import { isOwnPath, OWN_PATHS } from '../../own-paths.ts'
+import { NOTICES } from '../../pages/notice-page.ts'
 import { admit } from '../admission/admit.ts'
 import { insufficient } from '../admission/bearer.ts'
 import { challengeFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
 import { isCheck } from '../forward-auth/check.ts'
-import { tellOfForeign } from '../http/page-answers.ts'
+import { tellOfForeign, unreadableName } from '../http/page-answers.ts'
+import { wasReset } from '../http/peer.ts'
 import { beginRequest, isForeignSocket, readPath, readVisit, type Visit } from '../http/request.ts'
 import { whoAsks } from '../http/who-asks.ts'
 import { openTunnel } from './tunnel.ts'
@@ -26,6 +28,7 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
     const hasBody = announcesBody(request)
     if (isQuestion(request) && !hasBody) return answerQuestion(listener, request)
     const observed = beginRequest(context, request)
+    if (wasReset(socket)) return drop(context, observed, socket)
     context.slowClients.watchSocket(observed, socket)
     observed.isStream = true
     socket.once('close', () => context.observation.ended(observed, observed.status ?? CLIENT_LEFT, socket))
@@ -33,7 +36,7 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
     context.observation.begun?.(observed, request.headers)
     if (!visit || hasBody) {
       observed.outcome = 'refused'
-      return refuse(socket, 400, { observed })
+      return refuse(socket, NOTICES[unreadableName(request.url)].status, { observed })
     }
     upgrade(context, request, visit, head).catch(error => {
       observed.outcome = 'error'
@@ -61,6 +64,13 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
 function announcesBody({ headers }: IncomingMessage): boolean {
   const { 'content-length': length = '0', 'transfer-encoding': coding } = headers
   return coding !== undefined || Number(length) !== 0
+}
+
+/** Nobody is there any more. */
+function drop(context: GatewayContext, observed: ObservedRequest, socket: Duplex): void {
+  observed.outcome = 'refused'
+  context.observation.ended(observed, CLIENT_LEFT)
+  socket.destroy()
 }
 
 /** Anything else that asks for an upgrade, such as h2c or a proxy's question, is answered as if it had not. */

@@ -8,6 +8,7 @@ import type { ProviderPlan } from '../../provider/plan.ts'
 import type { Provider, SignInCalls } from '../../provider/provider.ts'
 import { scopeOf } from '../../provider/providers.ts'
 import { type Attempt, isRemembered, looksLikeState } from '../../session/attempts.ts'
+import { network } from '../../settings/networks/networks.ts'
 import { sessionCookie } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import { dataAtSignIn, SignInRefused } from '../hooks.ts'
@@ -15,6 +16,7 @@ import { CLEAR_FRAGMENT, clearCookie, FRAGMENT_COOKIE, readCookie } from '../htt
 import { foreignAnswer, type OwnAnswer, redirectAnswer, signedInAnswer, tooMany } from '../http/page-answers.ts'
 import { isNoPage } from '../http/provenance.ts'
 import type { Visit } from '../http/request.ts'
+import { clientAddress } from '../http/trusted-proxies.ts'
 import { whoAsks } from '../http/who-asks.ts'
 import { returnPathOf } from './login.ts'
 import { failTrial, finishTrial } from './trial.ts'
@@ -181,7 +183,7 @@ async function withSlot(
   work: (calls: SignInCalls) => Promise<OwnAnswer | Failure>,
 ): Promise<OwnAnswer | Failure> {
   try {
-    return await provider.withSlot(work)
+    return await provider.withSlot(work, network(clientAddress(context.settings.TRUSTED_PROXIES, visit)))
   } catch (error) {
     if (!(error instanceof MenshenError) || error.code !== 'provider_busy') throw error
     const facts = { ...whoAsks(context, visit), provider: provider.plan.id, reason: 'token_error' }

@@ -38,6 +38,8 @@ export const zhConsole = {
     '登录状态参数只检查后缀（STATE_CHECK=suffix）：别的网站可以让访客在不知情时以他人身份登录。设置 STATE_CHECK=bound 可以防止。',
   'advice.https_without_tls':
     'BASE_URL 是 https，但本服务只提供 http，也没有信任任何代理：所有访客会被当作来自同一个地址。请用 TRUSTED_PROXIES 写明前面代理的地址，或设置 TLS_CERT_FILE 和 TLS_KEY_FILE。',
+  'advice.trusts_everybody':
+    'TRUSTED_PROXIES 的范围过大，包含了外部地址：任何能访问本服务的人都可以冒充任意来源地址，绕过频率限制。请只填写代理自己的地址。',
   'advice.port_of_proxy':
     '前面似乎有代理，但 BASE_URL 的端口就是本服务自己监听的端口：浏览器会绕过代理，或者打不开页面。请把 BASE_URL 设为代理的地址，并把 PORT 设为另一个端口（例如 3000）。',
   'advice.tls_without_https':
