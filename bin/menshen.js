@@ -3,19 +3,34 @@
 // import nothing before it has looked which one this is.
 import { existsSync, readFileSync } from 'node:fs'
 
-const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+const { engines } = readPackage('../package.json')
 const [major, minor] = engines.node.match(/\d+/g).map(Number)
-const [ownMajor = 0, ownMinor = 0] = process.versions.node.split('.').map(Number)
 
-if (ownMajor < major || (ownMajor === major && ownMinor < minor)) {
+if (isNewEnough(process.versions.node)) {
+  const { useCompileCache } = await import('./compile-cache.js')
+  useCompileCache()
+  const source = new URL('../src/command/main.ts', import.meta.url)
+  await import(existsSync(source) ? source.href : new URL('../dist/command/main.js', import.meta.url).href)
+} else if (isNewEnough(readPackage('../node_modules/node/package.json').version)) {
+  // In a clone: the machine's Node is old, and npm ci has brought another.
+  const { runWith } = await import('./own-node.js')
+  runWith(new URL('../node_modules/node/bin/node', import.meta.url), new URL(import.meta.url))
+} else {
   process.stderr.write(
     `Menshen needs Node ${major}.${minor} or newer, and this is ${process.versions.node}; ` +
-      'install a newer one from https://nodejs.org, or run npm ci without --omit=dev and then npm start, which brings its own.\n',
+      'install a newer one from https://nodejs.org, or run npm ci without --omit=dev in a clone, which brings its own.\n',
   )
   process.exit(1)
 }
 
-const { useCompileCache } = await import('./compile-cache.js')
-useCompileCache()
-const source = new URL('../src/command/main.ts', import.meta.url)
-await import(existsSync(source) ? source.href : new URL('../dist/command/main.js', import.meta.url).href)
+/** @param {string} version */
+function isNewEnough(version) {
+  const [ownMajor = 0, ownMinor = 0] = version.split('.').map(Number)
+  return ownMajor > major || (ownMajor === major && ownMinor >= minor)
+}
+
+/** @param {string} path */
+function readPackage(path) {
+  const file = new URL(path, import.meta.url)
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : { version: '0' }
+}

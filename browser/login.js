@@ -5,9 +5,17 @@ const STATE_KEY = 'oauth_state'
 const STATE_SUFFIX = '_idp'
 const FRAGMENT_SECONDS = 600
 
+const languages = /** @type {HTMLFormElement | null} */ (document.querySelector('form.languages'))
 const forms = /** @type {NodeListOf<HTMLFormElement>} */ (document.querySelectorAll('form.sign-in'))
 
 keepFragment()
+
+// A redirect keeps the fragment of the address that it answers.
+languages?.addEventListener('submit', () => {
+  const url = new URL(languages.action)
+  url.hash = window.location.hash
+  languages.action = url.href
+})
 
 for (const form of forms) {
   form.addEventListener('submit', async event => {

@@ -24,7 +24,7 @@ export function commandsPage(): string {
   ]
   return `# Commands
 
-\`npx menshen\` where the package is installed, \`node bin/menshen.js\` in a clone. Settings come from the environment, from \`.env\` and
+\`npx menshen\` where the package is installed, and in a clone after \`npm ci\`. Settings come from the environment, from \`.env\` and
 from \`menshen.config.ts\` in the folder where it is called: [settings](settings.md). What a command has to say goes to stdout, and
 why it could not to stderr, one sentence a line. A command or an option that there is not names the nearest one. This page is made from
 \`src/command/usage/command-table.ts\` by \`npm run docs\`, and so is \`--help\`.

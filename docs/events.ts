@@ -25,7 +25,7 @@ ${fields.join('\n')}
 ## Repeats
 The same event from the same \`address\` for the same \`user\` is written ten times a minute. What comes in the rest of that
 minute becomes one line with the event, the address, the user and its \`count\`, when the minute is over or the process ends.
-Where no user is known, the \`sub\` or the \`session\` takes their place. \`request\` is never thinned, and neither is the audit trail.
+Where no user is known, the \`sub\` or the \`session\` takes their place. \`request\` is never thinned, and neither is the audit trail, except for sign-ins that fail ([audit.md](audit.md)).
 
 ## The access log
 With \`ACCESS_LOG=true\` every request is one line, \`request\`, when it has ended; a socket or a stream when it is closed.

@@ -12,7 +12,8 @@ export function wordsPage(): string {
   return `# Words
 
 What people read is in Chinese, the language of the specification, or in English: \`PAGE_LANGUAGE\` is \`zh-CN\`, \`en\`, \`auto\` (the
-browser’s, else zh-CN), or a language of your own. In the console everybody chooses for themselves.
+browser’s, else zh-CN), or a language of your own. Every page has a small switch below it,
+by which everybody chooses for themselves; the choice is kept in a cookie.
 
 \`words\` in \`menshen.config.ts\` replaces sentences of the language that \`PAGE_LANGUAGE\` names (with \`auto\`: of zh-CN);
 \`languages\` adds a language with all of its sentences, or replaces sentences of one that is there:

@@ -1,14 +1,15 @@
-// Writes the gateway's list of claims (src/gateway/forward/claim-headers.ts) into the examples, in each proxy's language, so
-// that they are as strict as the gateway itself: `npm run docs`. A test fails when they differ.
+// Writes the gateway's lists of headers (src/gateway/forward/claim-headers.ts, src/gateway/http/shared-caches.ts) into the
+// examples, in each proxy's language, so that they are as strict as the gateway itself: `npm run docs`. A test fails when they differ.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { CLAIMS, NO_CLAIMS } from '../src/gateway/forward/claim-headers.ts'
+import { FOR_SHARED_CACHES } from '../src/gateway/http/shared-caches.ts'
 import { USUAL_ENDINGS } from './usual-endings.ts'
 
 type Row = (typeof CLAIMS)[number]
+/** What stands between two comments of an example, line by line. `comment` is the comment sign of its language. */
+type Section = (comment: string) => string[]
 
-const BEGIN = '# The claims that the gateway drops, from its own list: begin'
-const END = '# The claims that the gateway drops: end'
 const WIDTH = 120
 /** Spaces in front of a line, at most. */
 const DEEPEST = 10
@@ -19,20 +20,54 @@ const SAID_BY_EXAMPLES = new Set([
   'x-menshen-assertion',
 ])
 
-/** Each example, and how it drops a row of the list. */
-export const EXAMPLES: Readonly<Record<string, (row: Row) => string[]>> = {
-  'nginx/menshen.conf': row => packed(withoutPatterns(row).map(name => `proxy_set_header ${name} "";`)),
-  'traefik/dynamic.yml': row => packed(withoutPatterns(row).map(name => `${name}: "",`)),
-  // It has no way to except a name from a pattern.
-  'caddy/Caddyfile': ({ names }) => {
-    const patterns = names.flatMap(name => (hasException(name) ? usualNames(name).filter(one => !isExempt(one)) : name))
-    return patterns.map(name => `request_header -${name}`)
-  },
-  'haproxy/haproxy.cfg': ({ names }) => {
-    const excepted = names.flatMap(exceptionsOf).map(name => `${pattern(name)}$|`)
-    const except = excepted.length > 0 ? `(?!${excepted.join('').slice(0, -1)})` : ''
-    return [`http-request del-header ^${except}(${names.map(pattern).join('|')})$ -m reg`]
-  },
+const claimsBy =
+  (drop: (row: Row) => string[]): Section =>
+  comment =>
+    CLAIMS.flatMap(row => [`${comment} ${sentence(row.reason)}`, ...drop(row)])
+
+const sharedCachesBy =
+  (line: (name: string) => string): Section =>
+  () =>
+    // X-Accel-Expires is for nginx itself, which passes it on to nobody.
+    packed(FOR_SHARED_CACHES.filter(name => name !== 'x-accel-expires').map(line))
+
+const CLAIMS_SECTION = {
+  begin: 'The claims that the gateway drops, from its own list',
+  end: 'The claims that the gateway drops',
+}
+const CACHES_SECTION = { begin: 'Headers for shared caches', end: 'Headers for shared caches' }
+const NO_CLAIMS_SECTION = { begin: 'Names that are no claims', end: 'Names that are no claims' }
+
+type Sections = readonly (readonly [place: typeof CLAIMS_SECTION, lines: Section])[]
+
+/** The files that hold lists, and how each says what stands in one. */
+export const EXAMPLES: Readonly<Record<string, Sections>> = {
+  'nginx/menshen-headers.conf': [
+    [CLAIMS_SECTION, claimsBy(row => packed(withoutPatterns(row).map(name => `proxy_set_header ${name} "";`)))],
+    [CACHES_SECTION, sharedCachesBy(name => `add_header ${name} $menshen_no_store always;`)],
+  ],
+  'traefik/menshen-headers.yml': [
+    [CLAIMS_SECTION, claimsBy(row => packed(withoutPatterns(row).map(name => `${name}: "",`)))],
+    [CACHES_SECTION, sharedCachesBy(name => `${name}: "",`)],
+  ],
+  'caddy/menshen.caddy': [
+    [
+      CLAIMS_SECTION,
+      // It has no way to except a name from a pattern.
+      claimsBy(({ names }) => {
+        const listed = names.flatMap(name =>
+          hasException(name) ? usualNames(name).filter(one => !isExempt(one)) : name,
+        )
+        return listed.map(name => `request_header -${name}`)
+      }),
+    ],
+    [CACHES_SECTION, () => FOR_SHARED_CACHES.map(name => `-${name}`)],
+  ],
+  'haproxy/menshen-headers.lua': [
+    [CLAIMS_SECTION, claimsBy(({ names }) => packed(names.map(name => `'${name}',`)))],
+    [NO_CLAIMS_SECTION, () => packed(NO_CLAIMS.map(name => `'${name}',`))],
+  ],
+  'haproxy/menshen.lua': [[CACHES_SECTION, () => packed(FOR_SHARED_CACHES.map(name => `'${name}',`))]],
 }
 
 /** For a proxy that knows names only. */
@@ -49,20 +84,25 @@ export function usualNames(name: string): string[] {
   return endings.map(ending => beginning + ending)
 }
 
-export function exampleWithClaims(example: string, text: string): string {
-  const drop = EXAMPLES[example]
-  const place = new RegExp(`(?<=^([ \\t]*)${BEGIN}\n)[^]*?(?=^[ \\t]*${END}$)`, 'm')
-  if (!drop || !place.test(text)) throw new Error(`${example} has no place for the claims`)
-  const lines = CLAIMS.flatMap(row => [reasonOf(row), ...drop(row)])
-  return text.replace(place, (_, indent: string) => lines.map(line => `${indent}${line}\n`).join(''))
+export function exampleWithLists(example: string, text: string): string {
+  const sections = EXAMPLES[example] ?? []
+  return sections.reduce((written, [{ begin, end }, lines]) => {
+    const place = new RegExp(`(?<=^([ \\t]*)(#|--) ${begin}: begin\n)[^]*?(?=^[ \\t]*(?:#|--) ${end}: end$)`, 'm')
+    if (!place.test(written)) throw new Error(`${example} has no place for: ${begin}`)
+    return written.replace(place, (_, indent: string, comment: string) =>
+      lines(comment)
+        .map(line => `${indent}${line}\n`)
+        .join(''),
+    )
+  }, text)
 }
 
 export function readExample(example: string): string {
   return readFileSync(new URL(example, import.meta.url), 'utf8')
 }
 
-function reasonOf({ reason }: Row): string {
-  return `# ${reason.slice(0, 1).toUpperCase()}${reason.slice(1)}.`
+function sentence(reason: string): string {
+  return `${reason.slice(0, 1).toUpperCase()}${reason.slice(1)}.`
 }
 
 function exceptionsOf(name: string): string[] {
@@ -76,10 +116,6 @@ export function hasException(name: string): boolean {
 
 function isExempt(name: string): boolean {
   return NO_CLAIMS.includes(name)
-}
-
-function pattern(name: string): string {
-  return name.replace(/\*$/, '.*')
 }
 
 /** As many on a line as fit. */
@@ -96,4 +132,4 @@ function packed(directives: readonly string[]): string[] {
 
 if (process.argv[1] === fileURLToPath(import.meta.url))
   for (const example of Object.keys(EXAMPLES))
-    writeFileSync(new URL(example, import.meta.url), exampleWithClaims(example, readExample(example)))
+    writeFileSync(new URL(example, import.meta.url), exampleWithLists(example, readExample(example)))

@@ -6,6 +6,7 @@ import { openLastingParts } from './create/lasting-parts.ts'
 import { changeSecrets, prepareReload } from './create/reload.ts'
 import type { Embedded } from './gateway/embedded/embedded.ts'
 import type { UpgradeListener } from './gateway/forward/upgrade.ts'
+import type { Hooks } from './gateway/hooks.ts'
 import { createPatience } from './gateway/patience.ts'
 import type { Log } from './log.ts'
 import type { Gathering } from './observe/metrics/gathering.ts'
@@ -56,6 +57,8 @@ export interface CoreOptions {
   readonly now: () => number
   /** How metrics are put together with those of other processes. */
   readonly gatherMetrics?: Gathering
+  /** Functions of the program around us. */
+  readonly hooks?: Hooks
   /** Which of several processes this is. */
   readonly worker?: number | undefined
 }
@@ -69,7 +72,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   await using opened = new AsyncDisposableStack()
   const lasting = await openLastingParts(opened, patience, configuration, options)
   let current = configure(lasting, configuration)
-  lasting.use(current.directory, current.upstreams)
+  lasting.use(current)
   opened.defer(() => patience.wait(current.ownRoutes.settle()))
   const everything = opened.move()
   const endStreams = () => {
@@ -90,7 +93,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
       return async facts => {
         const before = current
         current = next
-        lasting.use(next.directory, next.upstreams)
+        lasting.use(next)
         lasting.reloads.reloadedAt = options.now()
         lasting.reloads.refused = undefined
         if (facts) lasting.report('config_reloaded', facts)
@@ -104,6 +107,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     close(patienceMs = CLOSE_PATIENCE_MS) {
       if (closed) return closed
       patience.start(patienceMs)
+      lasting.lifecycle.closing = true
       endStreams()
       closed = everything.disposeAsync().finally(() => patience.stop())
       return closed

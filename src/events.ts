@@ -36,6 +36,11 @@ export const EVENTS = {
     sentence: 'nobody can sign in: settings of the provider are missing',
     fields: ['missing', 'remedy'],
   },
+  hook_failed: {
+    level: 'error',
+    sentence: 'a function of the application that was to hear of a sign-out failed; the user is signed out',
+    fields: ['hook'],
+  },
   misspelt_setting: {
     level: 'warn',
     sentence: 'a variable looks like a setting, but there is none of this name; it has no effect',
@@ -51,6 +56,12 @@ export const EVENTS = {
     level: 'warn',
     sentence:
       'BASE_URL is https, but this server speaks plain http and trusts no proxy: all visitors seem to come from one address',
+    fields: ['remedy'],
+  },
+  trusts_everybody: {
+    level: 'warn',
+    sentence:
+      'TRUSTED_PROXIES has the addresses of strangers: whoever reaches this server can say which address they come from, and so get around every limit, and which page they ask about',
     fields: ['remedy'],
   },
   port_of_proxy: {
@@ -79,6 +90,12 @@ export const EVENTS = {
     sentence: 'plain http is allowed in production: tokens and cookies can be read on the way',
     fields: ['remedy'],
   },
+  unverified_email_allowed: {
+    level: 'warn',
+    sentence:
+      'e-mail addresses count although the provider has not verified them: whoever can write any address there can take the name of another',
+    fields: ['remedy'],
+  },
   worker_died: { level: 'error', sentence: 'a worker died and is replaced', fields: ['exitCode', 'signal'] },
   inherited_socket_lost: {
     level: 'error',
@@ -89,7 +106,13 @@ export const EVENTS = {
   ...RELOAD_EVENTS,
 
   sign_in: { level: 'info', sentence: 'signed in', fields: ['role'], audited: true },
-  sign_in_failed: { level: 'warn', sentence: 'a sign-in failed', fields: [], audited: true },
+  sign_in_failed: {
+    level: 'warn',
+    sentence: 'a sign-in failed',
+    // In the audit trail: how many more of the same network, for the same reason, there were in that minute.
+    fields: ['count'],
+    audited: true,
+  },
   sign_out: { level: 'info', sentence: 'signed out', fields: ['ended'], audited: true },
   session_ended: {
     level: 'info',
@@ -138,6 +161,16 @@ export const EVENTS = {
     level: 'info',
     sentence:
       'a browser came back from signing out at the provider without the state that it left with: it may still be signed in there',
+    fields: [],
+  },
+  email_step_failed: {
+    level: 'warn',
+    sentence: 'the e-mail address of a user could not be asked for; the sign-in goes on without it',
+    fields: [],
+  },
+  email_unverified: {
+    level: 'info',
+    sentence: 'the provider does not say that it has verified the e-mail address of this user, so it does not count',
     fields: [],
   },
   provider_not_told: { level: 'warn', sentence: 'the provider could not be told of a sign-out', fields: [] },

@@ -1,7 +1,7 @@
 // Writes events to the log, one line each. A repeat (same event, address and user) is written ten times a minute; the
 // rest of that minute becomes one line with their count. Where no user is known, the `sub` or the session takes its place.
-import { LRUCache } from 'lru-cache'
 import { EVENTS, type EventCode, type Report } from './events.ts'
+import { createRepeats } from './util/repeats.ts'
 
 /** What a log has to be able to do; pino's loggers are such logs. */
 export interface Log {
@@ -26,65 +26,26 @@ interface Who {
   readonly session?: unknown
 }
 
-interface Repeats {
+interface Repeated {
   readonly code: EventCode
   readonly who: Who
-  readonly since: number
-  written: number
-  leftOut: number
 }
 
-const WRITTEN_PER_MINUTE = 10
-const MINUTE_MS = 60_000
-/** Somebody who comes from ever new addresses must not fill our memory. */
-const MOST_KINDS = 10_000
-
 export function createEventLog(log: Log, now: () => number): EventLog {
-  const repeats = new LRUCache<string, Repeats>({ max: MOST_KINDS, dispose: settle })
-  const timer = setInterval(settleOld, MINUTE_MS).unref()
+  const repeats = createRepeats<Repeated>(now, ({ code, who }, count) => write(code, { ...who, count }))
 
   function write(code: EventCode, facts: object = {}): void {
     const { level, sentence } = EVENTS[code]
     log[level]({ event: code, ...facts }, sentence)
   }
 
-  function settle({ code, who, leftOut }: Repeats): void {
-    if (leftOut > 0) write(code, { ...who, count: leftOut })
-  }
-
-  /** A clock may be set back: what is from the future must not hide repeats for all the time until then. */
-  function isOfThisMinute({ since }: Repeats): boolean {
-    return Math.abs(now() - since) < MINUTE_MS
-  }
-
-  function settleOld(): void {
-    for (const [key, known] of repeats.entries()) if (!isOfThisMinute(known)) repeats.delete(key)
-  }
-
-  function repeatsOf(code: EventCode, facts: Who): Repeats {
-    const who = whoOf(facts)
-    const key = JSON.stringify([code, who])
-    const known = repeats.get(key)
-    if (known && isOfThisMinute(known)) return known
-    const fresh = { code, who, since: now(), written: 0, leftOut: 0 }
-    repeats.set(key, fresh)
-    return fresh
-  }
-
   return {
     write,
     report(code, facts = {}) {
-      const repeated = repeatsOf(code, facts)
-      if (repeated.written === WRITTEN_PER_MINUTE) repeated.leftOut++
-      else {
-        repeated.written++
-        write(code, facts)
-      }
+      const who = whoOf(facts)
+      if (repeats.isNew(JSON.stringify([code, who]), { code, who })) write(code, facts)
     },
-    close() {
-      clearInterval(timer)
-      repeats.clear()
-    },
+    close: () => repeats.close(),
   }
 }
 

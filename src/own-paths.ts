@@ -41,7 +41,24 @@ const BELOW_PREFIX = `${OWN_PREFIX}/`
 /** Where a sign-in passes through: never a place to return to. */
 export const SIGN_IN_PATHS: readonly string[] = [OWN_PATHS.login, OWN_PATHS.callback, OWN_PATHS.logout]
 
+/**
+ * Each of `providers` sends the browser back to its own address, so that an answer of one is never taken for an answer of
+ * another (RFC 9700, 4.4.2.2). An id has no character that would have to be encoded.
+ */
+export function callbackPathOf(id: string): string {
+  return BELOW_CALLBACK + id
+}
+
+const BELOW_CALLBACK = `${OWN_PATHS.callback}/`
+const NO_PATHS: ReadonlySet<string> = new Set()
+
+/** Those of the configuration's `providers`. Every other path below /callback is the application's. */
+export function callbackPathsOf(providers: Readonly<Record<string, unknown>> | undefined): ReadonlySet<string> {
+  return providers ? new Set(Object.keys(providers).map(callbackPathOf)) : NO_PATHS
+}
+
 /** Whether a path is Menshen's own, so that no route of an application can stand there. */
-export function isOwnPath(path: string): boolean {
-  return path.startsWith(BELOW_PREFIX) || SIGN_IN_PATHS.includes(path)
+export function isOwnPath(path: string, callbackPaths: ReadonlySet<string> = NO_PATHS): boolean {
+  if (path.startsWith(BELOW_PREFIX) || SIGN_IN_PATHS.includes(path)) return true
+  return path.startsWith(BELOW_CALLBACK) && callbackPaths.has(path)
 }

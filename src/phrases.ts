@@ -90,6 +90,7 @@ const RENEW = 'Put a new certificate into TLS_CERT_FILE: it is read again when i
 export const PHRASES = {
   quoted: { en: '{text}', zh: '{text}' },
   two: { en: '{one}; {other}', zh: '{one}；{other}' },
+  one_and_other: { en: '{one} and {other}', zh: '{one} 和 {other}' },
   with_remedy: { en: '{seen} → {remedy}', zh: '{seen} → {remedy}' },
   with_cause: { en: '{seen}: {cause}', zh: '{seen}：{cause}' },
 
@@ -182,6 +183,10 @@ export const PHRASES = {
   field_missing: {
     en: 'no {field} (looked for in {places}); what came is {seen}',
     zh: '没有取到 {field}（查找的位置：{places}）；平台返回的是 {seen}',
+  },
+  field_unverified: {
+    en: 'no {field} (looked for in {places}); the e-mail address is not verified ({claims}); what came is {seen}',
+    zh: '没有取到 {field}（查找的位置：{places}）；邮箱未经验证（{claims}）；平台返回的是 {seen}',
   },
   nowhere: { en: 'nowhere', zh: '无' },
 
@@ -301,6 +306,14 @@ export const PHRASES = {
     zh: '设置 NODE_ENV=production 或 NODE_ENV=development',
   },
   advise_https: { en: 'https addresses, and no ALLOW_PLAIN_HTTP', zh: '改用 https 地址，并去掉 ALLOW_PLAIN_HTTP' },
+  advise_own_proxies: {
+    en: 'TRUSTED_PROXIES with the addresses of the proxies alone, for example 127.0.0.1 or the network of the containers',
+    zh: '在 TRUSTED_PROXIES 中只写代理的地址，例如 127.0.0.1 或容器网络',
+  },
+  advise_email_verified: {
+    en: 'emailVerified in the configuration of a provider that is known to verify, and no ALLOW_UNVERIFIED_EMAIL',
+    zh: '平台确实验证邮箱的，在配置文件中用 emailVerified 说明，并去掉 ALLOW_UNVERIFIED_EMAIL',
+  },
   advise_console_role: {
     en: "a row of roles with role: '{role}' and who has it",
     zh: "在 roles 中加一行 role: '{role}'，并写明授予谁",
@@ -328,6 +341,14 @@ export const PHRASES = {
   advice_plain_http_allowed: {
     en: EVENTS.plain_http_allowed.sentence,
     zh: '生产环境允许使用明文 http：令牌和 Cookie 在传输途中可能被读取',
+  },
+  advice_trusts_everybody: {
+    en: EVENTS.trusts_everybody.sentence,
+    zh: 'TRUSTED_PROXIES 的范围过大，包含了外部地址：任何能访问本服务的人都可以冒充任意来源地址、绕过频率限制，并谎报所请求的页面',
+  },
+  advice_unverified_email_allowed: {
+    en: EVENTS.unverified_email_allowed.sentence,
+    zh: '未经身份认证平台验证的邮箱也会被采用：如果用户可以在平台上随意填写邮箱，就可能冒用他人的名字',
   },
   advice_console_for_nobody: {
     en: EVENTS.console_for_nobody.sentence,

@@ -10,7 +10,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
 /** The floors, from the ground up: a room may use its own and those below it. */
 const FLOORS: readonly (readonly string[])[] = [
-  ['errors', 'events', 'log', 'own-paths', 'phrases', 'settings'],
+  ['errors', 'events', 'log', 'own-paths', 'phrases', 'settings', 'util'],
   ['stores', 'provider', 'access'],
   ['session'],
   ['observe'],

@@ -11,7 +11,15 @@ local IDENTITY = {
 }
 
 -- What Menshen needs of the request besides its address: whose it is, and whether another site opens a WebSocket.
-local ASKED_WITH = { 'host', 'cookie', 'origin', 'sec-websocket-key', 'user-agent' }
+local ASKED_WITH = { 'host', 'cookie', 'origin', 'sec-websocket-key', 'user-agent', 'x-request-id' }
+
+-- Which caches may keep an answer: with a cookie of Menshen's, none.
+local CACHE_HEADERS = {
+  -- Headers for shared caches: begin
+  'cdn-cache-control', 'cloudflare-cdn-cache-control', 'edge-control', 'netlify-cdn-cache-control',
+  'surrogate-control', 'vercel-cdn-cache-control', 'x-accel-expires',
+  -- Headers for shared caches: end
+}
 
 local DEADLINE_MS = 10000
 
@@ -36,6 +44,8 @@ local function question(txn, sent)
     local lines = lines_of(sent, name)
     if #lines > 0 then headers[name] = { table.concat(lines, name == 'cookie' and '; ' or ', ') } end
   end
+  -- A WebSocket by HTTP/2 (RFC 8441) has no key, by which Menshen knows that it has to look at Origin.
+  if #lines_of(sent, 'upgrade') > 0 then headers['sec-websocket-key'] = headers['sec-websocket-key'] or { 'none' } end
   return headers
 end
 
@@ -78,6 +88,12 @@ core.register_action('menshen', { 'http-req' }, function(txn, address)
   txn:set_var('txn.admitted', true)
 end, 1)
 
+core.register_action('menshen_answer', { 'http-req' }, function(txn)
+  txn.http:req_set_header('x-forwarded-uri', txn.f:pathq())
+  txn.http:req_set_header('x-forwarded-method', txn.f:method())
+  txn.http:req_set_uri('/_menshen/forward')
+end, 0)
+
 core.register_action('menshen_cookies', { 'http-res' }, function(txn)
   local lines = lines_of(txn.http:res_get_headers(), 'set-cookie')
   txn.http:res_del_header('set-cookie')
@@ -85,5 +101,8 @@ core.register_action('menshen_cookies', { 'http-res' }, function(txn)
     if not is_ours(line) then txn.http:res_add_header('set-cookie', line) end
   end
   local renewed = txn:get_var('txn.menshen_cookie')
-  if renewed then txn.http:res_add_header('set-cookie', renewed) end
+  if not renewed then return end
+  txn.http:res_add_header('set-cookie', renewed)
+  for _, name in ipairs(CACHE_HEADERS) do txn.http:res_del_header(name) end
+  txn.http:res_set_header('cache-control', 'no-store')
 end, 0)

@@ -17,7 +17,20 @@ const remembered = createRecent<Target>(1000)
 /** Nobody can fill the memory with what is no address of any page. */
 const LONGEST_REMEMBERED = 256
 
-/** `undefined` if the path is one that two parsers could read differently. */
+/** More than any page has. Every way in which an application could read a path is looked at, and a long one has many. */
+const [LONGEST_PATH, MOST_SEGMENTS] = [4096, 100]
+
+/** Whether the path of a target is so long that nobody tries to read it. */
+export function isTooLong(target: string): boolean {
+  const queryStart = target.indexOf('?')
+  const length = queryStart < 0 ? target.length : queryStart
+  if (length > LONGEST_PATH) return true
+  let segments = 0
+  for (let slash = target.indexOf('/'); slash >= 0 && slash < length; slash = target.indexOf('/', slash + 1)) segments++
+  return segments > MOST_SEGMENTS
+}
+
+/** `undefined` if the path is one that two parsers could read differently, or too long. */
 export function readTarget(text: string): Target | undefined {
   const queryStart = text.indexOf('?')
   if (queryStart < 0) return readPath(text)
@@ -28,6 +41,7 @@ export function readTarget(text: string): Target | undefined {
 function readPath(text: string): Target | undefined {
   const known = remembered.get(text)
   if (known) return known
+  if (isTooLong(text)) return undefined
   const path = canonicalPath(text)
   if (path === undefined) return undefined
   const target = { path, search: '' }

@@ -5,6 +5,7 @@ import { NOBODYS_ROLE } from '../settings/config/role-names.ts'
 import { canonicalPath, readablePath } from './canonical-path.ts'
 import type { Who } from './roles.ts'
 import { admits, type Rules } from './rules.ts'
+import { isTooLong } from './target.ts'
 
 /** Nobody is signed in. */
 export const VISITOR = 'visitor'
@@ -24,6 +25,8 @@ type Judgement = 'admitted' | 'refused' | 'login'
 export type Verdict =
   /** The path is ambiguous. */
   | { readonly outcome: 'bad_request' }
+  /** Nobody tries to read it. */
+  | { readonly outcome: 'uri_too_long' }
   /** Menshen answers it itself. */
   | { readonly outcome: 'own' }
   | {
@@ -35,16 +38,18 @@ export type Verdict =
       readonly onTrial?: { readonly outcome: Judgement; readonly rule: Rule }
     }
 
-export function judge(rules: Rules, question: Question): Verdict {
+/** `callbackPaths` are those of the providers. */
+export function judge(rules: Rules, question: Question, callbackPaths?: ReadonlySet<string>): Verdict {
   const { method, path: target } = question
   // A browser encodes what is typed in.
   const [path = ''] = target.replace(/[^\x21-\x7e]/gu, encoded).split('?', 1)
+  if (isTooLong(path)) return { outcome: 'uri_too_long' }
   const canonical = canonicalPath(path)
   if (canonical === undefined) return { outcome: 'bad_request' }
   const who = whoIsMeant(question)
   const readable = readablePath(canonical)
   const { rule, reading } = rules.decide(method, readable, who)
-  if (isOwnPath(canonical) && rule.path !== OWN_PATHS.console) return { outcome: 'own' }
+  if (isOwnPath(canonical, callbackPaths) && rule.path !== OWN_PATHS.console) return { outcome: 'own' }
   const shadow = rules.shadowRuleFor(method, readable, who)
   return {
     outcome: outcomeOf(rule, who),

@@ -1,7 +1,7 @@
 // menshen/express: sign-in for an Express application, as a middleware in front of everything else.
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { RequestHandler } from 'express'
-import { type Admitted, addCookies, type Role, sendAnswer } from '../index.ts'
+import type { IncomingMessage } from 'node:http'
+import type { Request, RequestHandler } from 'express'
+import { type Admitted, addCookies, MenshenError, type Role, sendAnswer } from '../index.ts'
 import { type AnyMenshen, demandRoles, notInFront, type SessionOf } from './registered.ts'
 
 /**
@@ -29,15 +29,59 @@ type WithAdmitted = IncomingMessage & { [ADMITTED]?: Admitted<Role, never> }
 
 /** In front of every other middleware and route: our own pages, the rules, and `req.user`. */
 export function menshen(auth: AnyMenshen): RequestHandler {
-  return async (request, response, next) => {
+  let isFound = false
+  const middleware: RequestHandler = async (request, response, next) => {
+    if (!isFound && request.baseUrl !== '') demandOwnPaths(request, middleware)
+    isFound ||= request.baseUrl !== ''
     // The whole address, however deep the middleware stands, and the sender as the socket says: `trust proxy` is Express’s
     // alone.
     const admitted = await auth.admit(request)
     if (admitted.answer) return sendAnswer(response, admitted.answer)
     Object.assign(request, { user: admitted.user, [ADMITTED]: admitted })
-    addCookiesAtLast(response, admitted.cookies)
+    addCookies(response, admitted.cookies)
     next()
   }
+  return middleware
+}
+
+/** Below a path of its own, without our own paths beside it, visitors would be led to a login page that is not there. */
+function demandOwnPaths({ app, baseUrl }: Request, middleware: RequestHandler): void {
+  let root: Application = app
+  while (root.parent) root = root.parent
+  const lost = SOME_OWN_PATHS.find(path => !leadsTo(root.router, path, middleware))
+  if (lost === undefined) return
+  throw new MenshenError(
+    'bad_settings',
+    `menshen: this middleware stands below "${baseUrl}", and ${lost} does not reach it, so that nobody could sign in; ` +
+      'use app.use(menshen(auth)) at the root, with rules for what is public, or name /login, /callback, /logout and /_menshen beside that path.',
+  )
+}
+
+/** With what the types leave out: in which application it is mounted. */
+interface Application {
+  readonly router: unknown
+  readonly parent?: Application
+}
+
+const SOME_OWN_PATHS = ['/login', '/callback', '/logout', '/_menshen/me']
+
+/** What Express keeps of a middleware. */
+interface Layer {
+  readonly name: string
+  readonly handle: unknown
+  /** The part of the path that it matched last. */
+  readonly path: string | undefined
+  match(path: string): boolean
+}
+
+function leadsTo(router: unknown, path: string, middleware: RequestHandler): boolean {
+  const { stack = [] }: { stack?: readonly Layer[] } = Object(router)
+  return stack.some(layer => {
+    if (!layer.match(path)) return false
+    // What an application that is mounted as a whole holds, Express does not say.
+    if (layer.handle === middleware || layer.name === 'mounted_app') return true
+    return leadsTo(layer.handle, path.slice(layer.path?.length ?? 0) || '/', middleware)
+  })
 }
 
 /** For a route: visitors are led to the login page. */
@@ -59,17 +103,4 @@ function require(name: 'requireUser' | 'requireRole', roles?: readonly Role[]): 
     if (answer) return sendAnswer(response, answer)
     next()
   }
-}
-
-/** When the head is written, so that they stand beside whatever the application has set until then, in whichever way. */
-function addCookiesAtLast(response: ServerResponse, cookies: readonly string[]): void {
-  if (cookies.length === 0) return
-  const { writeHead } = response
-  Object.assign(response, {
-    writeHead(...given: unknown[]) {
-      response.writeHead = writeHead
-      addCookies(response, cookies)
-      return Reflect.apply(writeHead, response, given)
-    },
-  })
 }

@@ -1,6 +1,6 @@
 // menshen/fastify: sign-in for a Fastify application, as a plugin for the scope that registers it.
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, preHandlerAsyncHookHandler } from 'fastify'
-import { type Admitted, isOwnPath, MenshenError, type Role } from '../index.ts'
+import { type Admitted, addCookies, isOwnPath, MenshenError, type Role } from '../index.ts'
 import { type AnyMenshen, demandRoles, notInFront, type SessionOf } from './registered.ts'
 
 /**
@@ -40,7 +40,7 @@ async function plugin(app: FastifyInstance, { auth }: MenshenPluginOptions): Pro
   checkPlace(app, auth)
   app.decorateRequest('user', undefined)
   app.decorateRequest(ADMITTED, undefined)
-  addOwnRoutes(app)
+  addOwnRoutes(app, auth)
 
   // Before any body is read: the forms of our own pages are read by us, and all others are left as they are.
   app.addHook('onRequest', async (request, reply) => {
@@ -49,13 +49,8 @@ async function plugin(app: FastifyInstance, { auth }: MenshenPluginOptions): Pro
     // Its roles and fields are those of the instance that the application has registered.
     request.user = admitted.user as UserSession | undefined
     request[ADMITTED] = admitted
-  })
-
-  // At last, so that nothing of the application's takes their place.
-  app.addHook('onSend', (request, reply, _payload, done) => {
-    const cookies = request[ADMITTED]?.cookies ?? []
-    if (cookies.length > 0) reply.header('set-cookie', cookies).header('cache-control', 'no-store')
-    done()
+    // On Node's own response: no hook of the application comes after that, and no hijacked reply goes past it.
+    addCookies(reply.raw, admitted.cookies)
   })
 }
 
@@ -80,19 +75,20 @@ function checkPlace(app: FastifyInstance, auth: unknown): void {
 const OWN_ROUTES = ['/login', '/callback', '/logout', '/_menshen/*']
 
 /** So that the scope is asked for them; no route of the application can stand at the same addresses. */
-function addOwnRoutes(app: FastifyInstance): void {
+function addOwnRoutes(app: FastifyInstance, { callbackPaths }: AnyMenshen): void {
+  const callbacks = new Set(callbackPaths)
   const taken = (url: string) =>
     new MenshenError(
       'bad_settings',
       `menshen: the application has a route ${url}, and that is an address of Menshen’s own.`,
     )
-  for (const url of OWN_ROUTES) {
+  for (const url of new Set([...OWN_ROUTES, ...callbacks])) {
     if (app.supportedMethods.some(method => app.hasRoute({ method, url }))) throw taken(url)
     // Not ours after all: written in another way, where the application’s router does not mind.
     app.all(url, (_request, reply) => reply.callNotFound())
   }
   app.addHook('onRoute', ({ url }) => {
-    if (isOwnPath(url)) throw taken(url)
+    if (isOwnPath(url, callbacks)) throw taken(url)
   })
 }
 

@@ -2,8 +2,9 @@
 import type { HttpBindings } from '@hono/node-server'
 import type { Context, MiddlewareHandler } from 'hono'
 import { cloneRawRequest } from 'hono/request'
+import { routePath } from 'hono/route'
 import type { StatusCode } from 'hono/utils/http-status'
-import { type Admitted, isOwnPath, type Menshen, type Role, type Session } from '../index.ts'
+import { type Admitted, addCookies, isOwnPath, type Menshen, MenshenError, type Role, type Session } from '../index.ts'
 import { demandRoles, notInFront } from './registered.ts'
 
 /** What `menshen(auth)` leaves for the routes: `c.get('user')`. */
@@ -23,14 +24,26 @@ export function menshen<R extends Role, F extends string>(
   auth: Pick<Menshen<R, F>, 'admit'>,
 ): MiddlewareHandler<{ Variables: MenshenVariables<R, F> }> {
   return async (c, next) => {
-    const admitted = await auth.admit(await wholeRequest(c), { address: addressOf(c) })
+    demandRoot(routePath(c))
+    const admitted = await auth.admit(await wholeRequest(c), { socket: socketOf(c) })
     if (admitted.answer) return toHono(c, admitted.answer)
     c.set('user', admitted.user)
     ADMITTED.set(c, admitted)
+    const { outgoing } = bindingsOf(c)
+    // On Node's own response too: a middleware in front of this one may change the answer afterwards.
+    if (outgoing) addCookies(outgoing, admitted.cookies)
     await next()
-    for (const cookie of admitted.cookies) c.header('set-cookie', cookie, { append: true })
-    if (admitted.cookies.length > 0) c.header('cache-control', 'no-store')
+    addToAnswer(c, admitted.cookies)
   }
+}
+
+/** Below a path, visitors would be led to a login page that is not there. */
+function demandRoot(path: string): void {
+  if (path === '*' || path === '/*' || isOwnPath(path.replace(/\*$/, ''))) return
+  throw new MenshenError(
+    'bad_settings',
+    `menshen: this middleware stands at "${path}", where /login would not be found; use app.use(menshen(auth)) at the root, with rules for what is public.`,
+  )
 }
 
 /** For a route: visitors are led to the login page. */
@@ -64,8 +77,18 @@ function wholeRequest({ req }: Context): Request | Promise<Request> {
   return req.raw.bodyUsed && isOwnPath(req.path) ? cloneRawRequest(req) : req.raw
 }
 
-/** As the socket says; unknown elsewhere than on Node. */
-function addressOf({ env }: Context): string | undefined {
-  const bindings: Partial<HttpBindings> = env?.server ?? env ?? {}
-  return bindings.incoming?.socket?.remoteAddress
+/** Whose address it is; unknown elsewhere than on Node. */
+function socketOf(c: Context): HttpBindings['incoming']['socket'] | undefined {
+  return bindingsOf(c).incoming?.socket
+}
+
+function bindingsOf({ env }: Context): Partial<HttpBindings> {
+  return env?.server ?? env ?? {}
+}
+
+function addToAnswer(c: Context, cookies: readonly string[]): void {
+  if (cookies.length === 0) return
+  // Makes the answer one whose headers can be changed.
+  c.header('cache-control', 'no-store')
+  addCookies(c.res, cookies)
 }

@@ -11,6 +11,6 @@ declare module 'next/navigation.js' {
 
 declare module 'next/server.js' {
   export class NextResponse extends Response {
-    static next(): NextResponse
+    static next(init?: { request: { headers: Headers } }): NextResponse
   }
 }

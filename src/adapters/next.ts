@@ -1,9 +1,10 @@
 // Menshen in Next 16 (app router, on Node): the proxy answers our own paths and applies the rules; pages, route handlers
 // and server actions ask who is there.
+import { randomUUID } from 'node:crypto'
 import { headers } from 'next/headers.js'
 import { notFound, redirect } from 'next/navigation.js'
 import { NextResponse } from 'next/server.js'
-import { addCookies, type Menshen, type Role, type Session } from '../index.ts'
+import { addCookies, type Menshen, MenshenError, type Role, type Session } from '../index.ts'
 import { demandRoles } from './registered.ts'
 
 /** `R` are the roles, and `F` the further fields of the user info, that the options of `createMenshen` name. */
@@ -51,7 +52,8 @@ function createAdapter(create: () => Promise<Menshen>, { address }: NextMenshenO
   async function auth() {
     // First of all: while the application is built, Next ends the rendering here.
     const asked = { headers: await headers() }
-    return (await start()).session(asked)
+    const machine = machineOf(asked.headers)
+    return machine ?? (await start()).session(asked)
   }
 
   async function requireUser() {
@@ -72,10 +74,13 @@ function createAdapter(create: () => Promise<Menshen>, { address }: NextMenshenO
       return roles.includes(user.userRole) ? user : notFound()
     },
     async proxy(request) {
+      demandNoBasePath(request)
       const running = await start()
       const { user, answer, cookies, requestId } = await running.admit(request, { address: address?.(request) })
       if (answer) return withWholeLocation(answer, request.url)
-      const response = NextResponse.next()
+      const response = NextResponse.next(
+        user?.machine ? { request: { headers: withMachine(request, user) } } : undefined,
+      )
       response.headers.set('x-request-id', requestId)
       addCookies(response, cookies)
       if (user) response.headers.set('cache-control', FOR_ONE_USER)
@@ -89,6 +94,44 @@ function withWholeLocation(answer: Response, url: string): Response {
   const location = answer.headers.get('location')
   if (location !== null) answer.headers.set('location', new URL(location, url).href)
   return answer
+}
+
+/** Our own pages have no other address than `/login` and the like. */
+function demandNoBasePath(request: Request & { readonly nextUrl?: { readonly basePath?: string } }): void {
+  const basePath = request.nextUrl?.basePath
+  if (basePath)
+    throw new MenshenError(
+      'bad_settings',
+      `menshen: basePath of next.config is "${basePath}", where /login would not be found; Menshen needs an application at the root of its host.`,
+    )
+}
+
+const MACHINE = 'x-menshen-machine'
+const MACHINES = Symbol.for('menshen/next machines')
+const MACHINE_MS = 60_000
+
+type Machines = Map<string, Session>
+
+function machines(): Machines {
+  const shared = globalThis as { [MACHINES]?: Machines }
+  shared[MACHINES] ??= new Map()
+  return shared[MACHINES]
+}
+
+/** Pages see the headers of a request and not its path, by which the rules know machines: the proxy leaves a note for them. */
+function withMachine({ headers: given }: Request, user: Session): Headers {
+  const note = randomUUID()
+  machines().set(note, user)
+  setTimeout(() => machines().delete(note), MACHINE_MS).unref()
+  const headers = new Headers(given)
+  headers.set(MACHINE, note)
+  return headers
+}
+
+/** Nobody else can guess a note. */
+function machineOf(headers: Headers): Session | undefined {
+  const note = headers.get(MACHINE)
+  return note === null ? undefined : machines().get(note)
 }
 
 const STARTED = Symbol.for('menshen/next')

@@ -7,18 +7,23 @@ export interface Closing {
 }
 
 const PARENT_CHECK_MS = 250
+/** npm passes on what a terminal or a service manager has sent to all: the same wish arrives twice within milliseconds. */
+const SAME_WISH_MS = 1000
 
 /** Closes them one after the other. `npmParent` is the process between npm and us, if npm started us. */
 export function closeWhenAsked(running: readonly Closing[], report: Report, npmParent: number | undefined): void {
   let closing = false
+  let firstAt = 0
   const close = (why: { signal: string } | { reason: string }) => {
     // A terminal's Ctrl-C and a service manager reach every process, and the first one tells its workers once more.
     if (closing && cluster.isWorker) return
+    if (closing && performance.now() - firstAt < SAME_WISH_MS) return
     if (closing) {
       for (const part of running) void part.close()
       process.exit(1)
     }
     closing = true
+    firstAt = performance.now()
     report('stopping', why)
     void closeAll(running, report)
   }

@@ -5,7 +5,6 @@ import { type Examined, examine } from '../observe/doctor/doctor.ts'
 import { type Finding, failure, good, runProbes, warning } from '../observe/doctor/finding.ts'
 import { misspeltFinding } from '../observe/doctor/settings-probes.ts'
 import { storeProbes } from '../observe/doctor/store-probes.ts'
-import { OWN_PATHS } from '../own-paths.ts'
 import { type OperatorLanguage, type Phrase, phrase, quoted } from '../phrases.ts'
 import { findConfigFile } from '../settings/config/load-config.ts'
 import { findMisspelt } from '../settings/misspelt.ts'
@@ -15,7 +14,7 @@ import { findingLines, toJson } from './doctor-output.ts'
 import { mappingIn, mappingLines } from './mapping-output.ts'
 import { type Given, loadConfig, settingsInUse } from './settings-in-use.ts'
 import type { Paint } from './terminal/colours.ts'
-import { type TrialResult, trySignIn } from './trial-sign-in.ts'
+import { redirectUris, type TrialResult, trySignIn } from './trial-sign-in.ts'
 import { readCommandArguments, refusal, refuseArgument } from './usage/command-arguments.ts'
 import { COMMANDS } from './usage/command-table.ts'
 import { operatorLanguage } from './usage/operator-language.ts'
@@ -63,7 +62,7 @@ async function runTrial(
     const settings = readSettings(run.environment)
     const examined = prepare(run.environment, run.now, { settings, config })
     const ended = await trySignIn(examined, { show, language, tell: text => out.write(text), signal: stop.signal })
-    return { ...ended, redirectUri: settings.BASE_URL + OWN_PATHS.callback }
+    return { ...ended, redirectUri: redirectUris(examined) }
   })
   const findings = result ? trialFindings(result, result.redirectUri) : problems
   const ok = findings.every(({ level }) => level !== 'failure')
@@ -72,7 +71,7 @@ async function runTrial(
   return { text: mapping ? mappingLines(mapping, language) : findingLines(findings, run.paint, language), ok }
 }
 
-function trialFindings({ mapping, isBegun }: TrialResult, redirectUri: string): Finding[] {
+function trialFindings({ mapping, isBegun }: TrialResult, redirectUri: Phrase): Finding[] {
   if (!mapping)
     return isBegun
       ? [failure('sign-in', phrase('provider_kept_browser'), phrase('register_redirect_url', { url: redirectUri }))]

@@ -1,5 +1,6 @@
 // The command: what was typed, and the environment. The only file that reads the environment.
 import { MenshenError } from '../errors.ts'
+import { callbackPathsOf } from '../own-paths.ts'
 import { findConfigFile, loadConfigFile } from '../settings/config/load-config.ts'
 import { withEnvFile } from '../settings/env-file.ts'
 import type { Environment } from '../settings/read.ts'
@@ -63,8 +64,9 @@ const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promis
     const { runRulesCommand } = await import('./rules-command.ts')
     const { environment, paint } = commandRun()
     // Rules can be checked where the other settings, with their files and secrets, are not at hand.
-    const { rules = [], roles } = await loadConfigFile(findConfigFile(process.cwd(), environment.CONFIG || undefined))
-    const { lines, ok } = runRulesCommand(args, rules, roles, paint)
+    const config = await loadConfigFile(findConfigFile(process.cwd(), environment.CONFIG || undefined))
+    const { rules = [], roles, providers } = config
+    const { lines, ok } = runRulesCommand(args, rules, roles, paint, callbackPathsOf(providers))
     process.exitCode = ok ? 0 : 1
     await say(lines.map(line => `${line}\n`))
   },

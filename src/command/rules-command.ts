@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { METHODS } from 'node:http'
 import { z } from 'zod'
 import { roleNamesIn, USUAL_ROLES } from '../access/roles.ts'
-import { createRules, type Rules } from '../access/rules.ts'
+import { createRules } from '../access/rules.ts'
 import { judge, type Question, type Verdict, VISITOR, whoIsMeant } from '../access/verdict.ts'
 import { MenshenError } from '../errors.ts'
 import { safeText } from '../observe/audit/safe-text.ts'
@@ -15,7 +15,14 @@ import { COMMANDS } from './usage/command-table.ts'
 import { likelyMeant, UsageError } from './usage/usage-error.ts'
 
 const ROW = COMMANDS.rules
-const COLOURS = { admitted: 'green', refused: 'red', login: 'yellow', bad_request: 'red', own: 'dim' } as const
+const COLOURS = {
+  admitted: 'green',
+  refused: 'red',
+  login: 'yellow',
+  bad_request: 'red',
+  uri_too_long: 'red',
+  own: 'dim',
+} as const
 
 interface Outcome {
   readonly lines: readonly string[]
@@ -39,7 +46,7 @@ const expectations = z.array(
         if (problem) context.addIssue(problem)
       })
       .default('GET'),
-    expect: z.enum(['admitted', 'refused', 'login', 'bad_request', 'own']),
+    expect: z.enum(['admitted', 'refused', 'login', 'bad_request', 'uri_too_long', 'own']),
   }),
 )
 
@@ -48,8 +55,10 @@ export function runRulesCommand(
   given: readonly Rule[],
   roles: readonly RoleConfig[] = USUAL_ROLES,
   paint: Paint = (_colour, text) => text,
+  callbackPaths?: ReadonlySet<string>,
 ): Outcome {
   const rules = createRules(given)
+  const ask: Ask = question => judge(rules, question, callbackPaths)
   const known = [VISITOR, ...roleNamesIn(roles)]
   const { values, positionals } = readCommandArguments(args, ROW)
   const [verb, subject, ...rest] = positionals
@@ -59,20 +68,22 @@ export function runRulesCommand(
   if (rest[0] !== undefined) throw refuseArgument(rest[0], ROW)
   const { role, group: groups, user, method } = values
   const question = { path: subject, role, groups, user, method: method.toUpperCase() }
-  if (verb === 'test') return runTable(rules, subject, known, paint)
+  if (verb === 'test') return runTable(ask, subject, known, paint)
   if (!known.includes(role)) throw new UsageError(unknownRole(role, known))
   const problem = pathProblem(subject) ?? methodProblem(question.method)
   if (problem) throw new UsageError(`${problem[0]?.toUpperCase()}${problem.slice(1)}`)
-  return { lines: [describe(rules, question, paint)], ok: true }
+  return { lines: [describe(ask, question, paint)], ok: true }
 }
 
-function runTable(rules: Rules, file: string, known: readonly string[], paint: Paint): Outcome {
+type Ask = (question: Question) => Verdict
+
+function runTable(ask: Ask, file: string, known: readonly string[], paint: Paint): Outcome {
   const table = readTable(file)
   const odd = table.find(({ role }) => !known.includes(role))
   if (odd) throw cannotBeUsed(file, unknownRole(odd.role, known))
   const failures = table.flatMap(({ expect, ...question }) => {
-    const { outcome } = judge(rules, question)
-    return outcome === expect ? [] : [`expected ${expect}: ${describe(rules, question, paint)}`]
+    const { outcome } = ask(question)
+    return outcome === expect ? [] : [`expected ${expect}: ${describe(ask, question, paint)}`]
   })
   return {
     lines: [...failures, `${table.length - failures.length} passed, ${failures.length} failed`],
@@ -124,8 +135,8 @@ function unknownRole(role: string, known: readonly string[]): string {
   return `There is no role ${JSON.stringify(role)}; expected one of ${known.join(', ')}.`
 }
 
-function describe(rules: Rules, question: Question, paint: Paint): string {
-  const verdict = judge(rules, question)
+function describe(ask: Ask, question: Question, paint: Paint): string {
+  const verdict = ask(question)
   const asked = safeText(`${question.method} ${question.path} as ${describeAsker(question)}`)
   return `${asked}: ${paint(COLOURS[verdict.outcome], verdict.outcome)}, ${safeText(reasonOf(verdict))}`
 }
@@ -141,6 +152,8 @@ function describeAsker(question: Question): string {
 
 function reasonOf(verdict: Verdict): string {
   if (verdict.outcome === 'bad_request') return 'because the path is ambiguous'
+  if (verdict.outcome === 'uri_too_long')
+    return 'because the path is longer than 4096 bytes or has more than 100 segments'
   if (verdict.outcome === 'own') return 'because Menshen answers it itself'
   const { rule, reading, onTrial } = verdict
   const read = reading === undefined ? '' : `, as an application could read it as ${reading}`

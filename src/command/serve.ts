@@ -3,12 +3,12 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { createServer as createSecureServer, Server as SecureServer } from 'node:https'
-import { Server as NetServer } from 'node:net'
-import type { Duplex } from 'node:stream'
+import { Server as NetServer, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Menshen } from '../create.ts'
 import type { Report } from '../events.ts'
 import { wantsSocket } from '../gateway/forward/upgrade.ts'
+import { rememberAddress } from '../gateway/http/peer.ts'
 import type { Settings } from '../settings/read.ts'
 import { type CertificateFiles, readCertificate, watchCertificate } from './reload/watch-certificate.ts'
 import { ServerRequest } from './server-request.ts'
@@ -49,14 +49,25 @@ export function listenAddress(settings: Settings, fd?: number): ListenAddress {
 export async function serve(menshen: Menshen, address: ListenAddress, report: Report): Promise<Serving> {
   const { port, host, fd, tls, keepAliveTimeoutMs } = address
   const options = { ...OPTIONS, ...(keepAliveTimeoutMs && { keepAliveTimeout: keepAliveTimeoutMs }) }
-  const server = tls ? createSecureServer({ ...options, ...readCertificate(tls) }) : createServer(options)
+  const server = tls
+    ? createSecureServer({ ...options, handshakeTimeout: HEADERS_TIMEOUT_MS, ...readCertificate(tls) })
+    : createServer(options)
   server.on('request', menshen.listener)
   server.on('checkContinue', menshen.listener)
-  const sockets = new Set<Duplex>()
-  server.on('upgrade', (request, socket, head) => {
+  server.on(tls ? 'secureConnection' : 'connection', rememberAddress)
+  const sockets = new Set<Socket>()
+  server.on('upgrade', (request, stream, head) => {
+    menshen.upgradeListener(request, stream, head)
+    const { socket } = request
+    if (socket.destroyed) return
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
-    menshen.upgradeListener(request, socket, head)
+  })
+  /** Whatever they are by now: sockets that Node has handed out, and handshakes that never end, are none of its own. */
+  const connections = new Set<Socket>()
+  server.on('connection', (connection: Socket) => {
+    connections.add(connection)
+    connection.once('close', () => connections.delete(connection))
   })
   server.listen(fd === undefined ? { port, host } : { fd, backlog: INHERITED_BACKLOG })
   await once(server, 'listening')
@@ -79,7 +90,9 @@ export async function serve(menshen: Menshen, address: ListenAddress, report: Re
       // The other side of a WebSocket opens a new one elsewhere; it would never end by itself.
       for (const socket of sockets) socket.destroy()
       menshen.endStreams()
-      const patience = setTimeout(() => server.closeAllConnections(), patienceMs)
+      const patience = setTimeout(() => {
+        for (const connection of connections) connection.destroy()
+      }, patienceMs)
       await closed
       clearInterval(idle)
       clearTimeout(patience)

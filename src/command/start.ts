@@ -3,7 +3,7 @@ import cluster from 'node:cluster'
 import { existsSync } from 'node:fs'
 import { type CoreOptions, createCore } from '../create.ts'
 import type { Report } from '../events.ts'
-import { startDevelopment } from '../library/development.ts'
+import { type Development, startDevelopment } from '../library/development.ts'
 import { refuseToListen } from '../library/listen-failure.ts'
 import { createEventLog } from '../log.ts'
 import { findMisspelt } from '../settings/misspelt.ts'
@@ -42,7 +42,7 @@ export async function start({ readEnvironment, inherited, npmParent, now }: Star
   const read = () => readSources(readEnvironment)
   const given = await (cluster.isWorker ? readLikeOthers(read) : read())
   const development = given.wantsDevelopment
-    ? await startDevelopment(given.settings, given.settings.DEV_PROVIDER_PORT, now)
+    ? await startDevelopment(given.settings, given.config, given.settings.DEV_PROVIDER_PORT, now)
     : undefined
   const sources = development ? await readSources(readEnvironment, development.settings) : given
   const { settings, config, configFile } = sources
@@ -60,7 +60,7 @@ export async function start({ readEnvironment, inherited, npmParent, now }: Star
   const running = isFirstOfMany
     ? await startAll({ ...development?.settings, ...inherited?.forWorkers }, starting)
     : await startOne(core, starting)
-  const { reloading } = running
+  const reloading = development ? reconfiguring(running.reloading, development) : running.reloading
   const reloader = cluster.isWorker ? followFirst(reloading, sources) : createReloader(reloading, sources, report)
   // Last of all: it writes the counts that are still owed.
   const ending = { close: async () => events.close() }
@@ -81,6 +81,23 @@ export async function start({ readEnvironment, inherited, npmParent, now }: Star
       users: development?.users,
       isWelcomed: process.stdout.isTTY && isForPeople(settings),
     })
+}
+
+/** The development provider runs beside whatever is reloaded, and its users are part of the configuration. */
+function reconfiguring(reloading: Reloading, development: Pick<Development, 'reconfigure'>): Reloading {
+  return {
+    ...reloading,
+    async prepare() {
+      const prepared = await reloading.prepare()
+      return {
+        ...prepared,
+        async use(tells) {
+          await prepared.use(tells)
+          development.reconfigure(prepared.sources.config)
+        },
+      }
+    },
+  }
 }
 
 /**

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { pino } from 'pino'
-import { createCore } from '../create.ts'
+import { createCore, type Menshen } from '../create.ts'
 import { startDevelopment } from '../library/development.ts'
 import { refuseToListen } from '../library/listen-failure.ts'
 import { type Examined, wayInOptions } from '../observe/doctor/doctor.ts'
@@ -15,7 +15,7 @@ import type { Mapping } from '../observe/doctor/mapping.ts'
 import { createTrials, TRIAL_SECONDS, type Trials } from '../observe/doctor/trials.ts'
 import { isRunning } from '../observe/doctor/way-in.ts'
 import { OWN_PATHS } from '../own-paths.ts'
-import { type OperatorLanguage, phrase, phrasedError, phraseIn } from '../phrases.ts'
+import { type OperatorLanguage, type Phrase, phrase, phrasedError, phraseIn, quoted } from '../phrases.ts'
 import { openStore } from '../stores/open-store.ts'
 import { listenAddress, serve } from './serve.ts'
 
@@ -60,13 +60,20 @@ export async function trySignIn(
     tell(`${phraseIn(language, open)}\n`)
     tell(`  ${settings.BASE_URL}${OWN_PATHS.doctorSignIn}?ticket=${ticket}\n`)
   }
-  const redirectUri = settings.BASE_URL + OWN_PATHS.callback
+  const redirectUri = redirectUris(examined)
   const tellBegun = () => {
     tell(`${phraseIn(language, phrase('browser_at_provider'))}\n`)
     tell(`${phraseIn(language, phrase('if_provider_shows_error', { url: redirectUri }))}\n`)
   }
   // Awaited, because what was opened is closed at the end of this function.
   return await firstResult(trials, tickets, { now, signal, tellBegun })
+}
+
+/** What has to be registered, for people. */
+export function redirectUris({ settings, plans }: Pick<Examined, 'settings' | 'plans'>): Phrase {
+  return plans
+    .map(({ callbackPath }) => quoted(settings.BASE_URL + callbackPath))
+    .reduce((one, other) => phrase('one_and_other', { one, other }))
 }
 
 interface Waiting extends Pick<TrialOptions, 'signal'> {
@@ -106,7 +113,7 @@ async function startHere(examined: Examined, opened: AsyncDisposableStack): Prom
   const folder = mkdtempSync(join(tmpdir(), 'menshen-doctor-'))
   opened.defer(() => rmSync(folder, { recursive: true, force: true }))
   if (isDevelopment) {
-    const development = await startDevelopment(given, given.DEV_PROVIDER_PORT, now)
+    const development = await startDevelopment(given, config, given.DEV_PROVIDER_PORT, now)
     opened.defer(() => development.close())
   }
   // Whoever asks may be another account than the one that serves, whose files these would be.
@@ -115,7 +122,7 @@ async function startHere(examined: Examined, opened: AsyncDisposableStack): Prom
   const menshen = opened.adopt(await createCore({ settings, config, log, now }), menshen => menshen.close())
   const limited = {
     ...menshen,
-    listener: onlyTrials(menshen.listener),
+    listener: onlyTrials(menshen),
     upgradeListener: (_request: unknown, socket: { destroy(): void }) => void socket.destroy(),
   }
   const { PORT: port, HOST: host } = settings
@@ -126,8 +133,8 @@ async function startHere(examined: Examined, opened: AsyncDisposableStack): Prom
   return settings.STORE
 }
 
-function onlyTrials(listener: RequestListener): RequestListener {
-  const served: readonly string[] = [OWN_PATHS.doctorSignIn, OWN_PATHS.callback]
+function onlyTrials({ listener, callbackPaths }: Pick<Menshen, 'listener' | 'callbackPaths'>): RequestListener {
+  const served: readonly string[] = [OWN_PATHS.doctorSignIn, ...callbackPaths]
   return (request, response) => {
     const path = (request.url ?? '').split('?')[0] ?? ''
     if (served.includes(path) || path.startsWith(OWN_PATHS.assets)) return listener(request, response)

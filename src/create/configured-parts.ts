@@ -59,6 +59,7 @@ export function configure(
     configuration,
     directory,
     upstreams,
+    inUse: context,
     keys,
     ownRoutes,
     listener,

@@ -9,6 +9,7 @@ import type { GatewayContext } from '../gateway/context.ts'
 import { createOpenStreams } from '../gateway/forward/open-streams.ts'
 import { createUpstreamPool } from '../gateway/forward/upstream-pool.ts'
 import type { Upstreams } from '../gateway/forward/upstreams.ts'
+import { NO_HOOKS } from '../gateway/hooks.ts'
 import { createFailedRequests } from '../gateway/http/failed-requests.ts'
 import type { OwnAnswer } from '../gateway/http/page-answers.ts'
 import { createRateLimit } from '../gateway/http/rate-limit.ts'
@@ -27,13 +28,17 @@ import { createDataKeyring, type DataKeyring } from '../session/keys/data-keys.t
 import { deriveKeys } from '../session/keys/derived-keys.ts'
 import { createSigningKeys, type SigningKeys } from '../session/keys/signing-keys.ts'
 import { createSessions } from '../session/sessions.ts'
+import { cacheShares } from '../settings/cache-shares.ts'
 import { openLimits, openStore } from '../stores/open-store.ts'
 import type { Configuration } from './configuration.ts'
 import { createDirectory, type Directory } from './directory.ts'
 
 type Basics = Pick<GatewayContext, 'settings' | 'now' | 'report' | 'measure'> &
   Pick<Observation, 'measureAtOnce' | 'traceCall'>
-type Options = Pick<CoreOptions, 'log' | 'now' | 'worker' | 'gatherMetrics'>
+type Options = Pick<CoreOptions, 'log' | 'now' | 'worker' | 'gatherMetrics' | 'hooks'>
+
+/** What requests that were begun under a former configuration ask for. */
+type InUse = ReturnType<GatewayContext['inUse']>
 
 export type LastingParts = Awaited<ReturnType<typeof openLastingParts>>
 
@@ -42,7 +47,7 @@ export async function openLastingParts(
   opened: AsyncDisposableStack,
   patience: Patience,
   configuration: Configuration,
-  { log, now, worker, gatherMetrics = gatherAlone }: Options,
+  { log, now, worker, gatherMetrics = gatherAlone, hooks = NO_HOOKS }: Options,
 ) {
   const { settings, plans } = configuration
   let mainProvider = plans[0].id
@@ -65,18 +70,33 @@ export async function openLastingParts(
   series.begin(store)
   opened.defer(() => patience.wait(series.close()))
   const rulesNow = () => directory.rules
+  let inUse: InUse | undefined
   const readMetrics = metrics && createReader({ metrics, upstreams: upstreamPool, countSessions: () => store.count() })
   return {
     ...records,
     /** That of the first configuration. */
     directory,
     /** Another one is in use: sessions, streams and connections follow. */
-    use(next: Directory, upstreams: Upstreams): void {
+    use({
+      directory: next,
+      upstreams,
+      inUse: parts,
+    }: {
+      directory: Directory
+      upstreams: Upstreams
+      inUse: InUse
+    }): void {
       upstreamPool.use(upstreams)
+      inUse = parts
       if (next === directory) return
       directory = next
       mainProvider = next.providers.main.plan.id
       sessions.use(next)
+    },
+    inUse(): InUse {
+      // There is no request before the first `use`.
+      if (!inUse) throw new Error('no configuration is in use yet')
+      return inUse
     },
     /** When a reload was done last, or refused. */
     reloads: {} as ReloadStatus,
@@ -85,6 +105,7 @@ export async function openLastingParts(
     report,
     measure,
     traceCall,
+    hooks,
     now,
     series,
     shadowRefusals,
@@ -100,7 +121,7 @@ export async function openLastingParts(
     attempts: createAttempts({ store, now }),
     trials: createTrials({ store, now }),
     failedRequests: createFailedRequests({ settings }),
-    lostCookies: createLostCookieDetector({ settings }),
+    lostCookies: createLostCookieDetector({ settings, now }),
     streams: opened.adopt(createOpenStreams(sessions, rulesNow, report), streams => streams.stop()),
     slowClients: opened.adopt(createSlowClients({ settings, report }), clients => clients.stop()),
   }
@@ -113,7 +134,8 @@ async function openRecords(
   { plans: [plan] }: Configuration,
   { settings, now, report, measure, measureAtOnce }: Basics,
 ) {
-  const opening = await openStore(settings.STORE, now, report, settings.SESSION_CACHE_SIZE)
+  const cache = { size: settings.SESSION_CACHE_SIZE, bytes: cacheShares(settings).recordBytes }
+  const opening = await openStore(settings.STORE, now, report, cache)
   const store = opened.adopt(observedStore(opening, measure, measureAtOnce), store => patience.wait(store.close()))
   const keys = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plan.clientSecret })
   const keyring = createDataKeyring({ store, keys, now, report })

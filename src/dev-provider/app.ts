@@ -6,6 +6,7 @@ import { Hono, type MiddlewareHandler } from 'hono'
 import { methodNotAllowed } from 'hono/method-not-allowed'
 import { authorizeRoute } from './authorize.ts'
 import type { RegisteredClient } from './client.ts'
+import { createWords, languageRoute } from './dev-words.ts'
 import { browserLogoutRoute, serverLogoutRoute } from './end-session.ts'
 import { createGrants } from './grants.ts'
 import { messagePage } from './pages/message-page.ts'
@@ -13,11 +14,22 @@ import { createMisbehaviour } from './panel/misbehaviour.ts'
 import { panelChangeRoute, panelRoute } from './panel/panel.ts'
 import { tokenRoute } from './token.ts'
 import { userInfoRoute } from './user-info.ts'
+import type { DevUser } from './users.ts'
 
 const MAX_BODY_BYTES = 16 * 1024
 
-/** `closing` cuts short the answers that are being held back. */
-export async function createApp(client: RegisteredClient, now: () => number, closing: AbortSignal): Promise<Hono> {
+interface AppOptions {
+  readonly client: RegisteredClient
+  /** Those that there are now. */
+  readonly users: () => readonly DevUser[]
+  readonly language: string
+  readonly now: () => number
+  /** Cuts short the answers that are being held back. */
+  readonly closing: AbortSignal
+}
+
+export async function createApp({ client, users, language, now, closing }: AppOptions): Promise<Hono> {
+  const wordsOf = createWords(language)
   const grants = createGrants()
   const misbehaviour = createMisbehaviour()
   const style = await readFile(new URL('pages/style.css', import.meta.url), 'utf8')
@@ -33,18 +45,19 @@ export async function createApp(client: RegisteredClient, now: () => number, clo
   const app = new Hono()
   app.use(protectiveHeaders(client), limitBody, methodNotAllowed({ app }))
 
-  const authorize = authorizeRoute(client, grants, now)
+  const authorize = authorizeRoute({ client, users, grants, wordsOf, now })
   app.get('/oauth/authorize', authorize)
   app.post('/oauth/authorize', authorize)
   app.post('/oauth/token', delayed, tokenRoute(client, grants, misbehaviour, now))
   app.get('/api/bff/v1.2/oauth2/userinfo', delayed, userInfoRoute(grants, misbehaviour, now))
-  app.get('/oauth/logout', browserLogoutRoute(client))
+  app.get('/oauth/logout', browserLogoutRoute(client, wordsOf))
   app.post('/oauth/logout', delayed, serverLogoutRoute(client, grants))
-  app.get('/', panelRoute(grants, misbehaviour, now))
-  app.post('/panel', panelChangeRoute(misbehaviour))
+  app.get('/', panelRoute(grants, misbehaviour, wordsOf, now))
+  app.post('/panel', panelChangeRoute(misbehaviour, wordsOf))
+  app.post('/language', languageRoute)
   app.get('/style.css', c => c.body(style, 200, { 'Content-Type': 'text/css; charset=utf-8' }))
   app.get('/icon.svg', c => c.body(icon, 200, { 'Content-Type': 'image/svg+xml' }))
-  app.notFound(c => c.html(messagePage('没有这个页面', '请检查地址。'), 404))
+  app.notFound(c => c.html(messagePage(wordsOf(c), wordsOf(c).notFound), 404))
   return app
 }
 

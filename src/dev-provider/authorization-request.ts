@@ -5,7 +5,7 @@ import { readFields } from './fields.ts'
 
 type AuthorizationRequest =
   /** Sent by nobody we know, or to be answered to an address we do not know: it must never be redirected. */
-  | { readonly verdict: 'untrusted'; readonly reason: string }
+  | { readonly verdict: 'untrusted'; readonly reason: 'badClientId' | 'badRedirectUri' }
   | {
       readonly verdict: 'refused'
       readonly error: string
@@ -16,10 +16,10 @@ type AuthorizationRequest =
 
 export function judgeAuthorizationRequest(query: URLSearchParams, client: RegisteredClient): AuthorizationRequest {
   if (single(query, 'client_id') !== client.id) {
-    return { verdict: 'untrusted', reason: 'client_id 与登记的应用不符。' }
+    return { verdict: 'untrusted', reason: 'badClientId' }
   }
   if (single(query, 'redirect_uri') !== client.redirectUri) {
-    return { verdict: 'untrusted', reason: 'redirect_uri 与登记的回调地址不完全一致。' }
+    return { verdict: 'untrusted', reason: 'badRedirectUri' }
   }
 
   const state = single(query, 'state')

@@ -6,7 +6,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
 import { createApp } from './app.ts'
-import { DEV_USERS } from './users.ts'
+import { DEV_USERS, type DevUser, type UserInfo } from './users.ts'
 
 interface DevProviderOptions {
   /** 0 takes any free port. */
@@ -15,20 +15,33 @@ interface DevProviderOptions {
   readonly clientId: string
   readonly clientSecret: string
   readonly redirectUri: string
+  /** In place of ours. */
+  readonly users?: readonly UserInfo[] | undefined
+  /** `zh-CN`, `en`, or `auto`, the browser's; a visitor can choose another. */
+  readonly language?: string
   readonly now: () => number
 }
 
 export interface DevProvider {
   readonly url: string
   readonly users: readonly string[]
+  /** From now on; ours if there are none. */
+  setUsers(users: readonly UserInfo[] | undefined): void
   close(): Promise<void>
 }
 
 /** Rejects with the error of listening as it is, such as EADDRINUSE. */
 export async function startDevProvider(options: DevProviderOptions): Promise<DevProvider> {
-  const { port, host = '127.0.0.1', clientId, clientSecret, redirectUri, now } = options
+  const { port, host = '127.0.0.1', clientId, clientSecret, redirectUri, language = 'zh-CN', now } = options
+  let users = cardsOf(options.users)
   const closing = new AbortController()
-  const app = await createApp({ id: clientId, secret: clientSecret, redirectUri }, now, closing.signal)
+  const app = await createApp({
+    client: { id: clientId, secret: clientSecret, redirectUri },
+    users: () => users,
+    language,
+    now,
+    closing: closing.signal,
+  })
 
   const server = createServer(getRequestListener(app.fetch, { overrideGlobalObjects: false }))
   server.listen(port, host)
@@ -36,7 +49,10 @@ export async function startDevProvider(options: DevProviderOptions): Promise<Dev
 
   return {
     url: `http://localhost:${(server.address() as AddressInfo).port}`,
-    users: DEV_USERS.map(user => user.info.username),
+    users: users.map(user => user.info.username),
+    setUsers(given) {
+      users = cardsOf(given)
+    },
     close() {
       closing.abort()
       return new Promise(resolve => {
@@ -45,4 +61,8 @@ export async function startDevProvider(options: DevProviderOptions): Promise<Dev
       })
     },
   }
+}
+
+function cardsOf(users: readonly UserInfo[] | undefined): readonly DevUser[] {
+  return users ? users.map(info => ({ info })) : DEV_USERS
 }

@@ -2,6 +2,7 @@
 
 import type { Context } from 'hono'
 import type { RegisteredClient } from './client.ts'
+import type { WordsOf } from './dev-words.ts'
 import { readForm } from './fields.ts'
 import type { Grants } from './grants.ts'
 import { oauthError } from './oauth-error.ts'
@@ -19,10 +20,10 @@ export function serverLogoutRoute(client: RegisteredClient, grants: Grants) {
   }
 }
 
-export function browserLogoutRoute(client: RegisteredClient) {
+export function browserLogoutRoute(client: RegisteredClient, wordsOf: WordsOf) {
   return (c: Context): Response | Promise<Response> => {
     const back = c.req.query('redirect_url') ?? c.req.query('post_logout_redirect_uri') ?? ''
     const isOurs = URL.canParse(back) && new URL(back).origin === new URL(client.redirectUri).origin
-    return isOurs ? c.redirect(new URL(back).href) : c.html(messagePage('已退出', '您已退出登录，可以关闭这个页面。'))
+    return isOurs ? c.redirect(new URL(back).href) : c.html(messagePage(wordsOf(c), wordsOf(c).signedOut))
   }
 }

@@ -1,6 +1,6 @@
 // The people that anyone can sign in as with one click. Their phone numbers and addresses can belong to nobody.
 
-/** The `data` of a user info answer: seven strings. */
+/** The `data` of a user info answer: the specification's seven strings, and groups for rules to be tried with. */
 export interface UserInfo {
   readonly sub: string
   readonly ou_id: string
@@ -9,12 +9,15 @@ export interface UserInfo {
   readonly ou_name: string
   readonly email: string
   readonly username: string
+  readonly groups: readonly string[]
 }
+
+/** Why one would pick this user. */
+export type Note = 'developer' | 'common' | 'incomplete'
 
 export interface DevUser {
   readonly info: UserInfo
-  /** Why one would pick this user. */
-  readonly note: string
+  readonly note?: Note
 }
 
 export const DEV_USERS: readonly DevUser[] = [
@@ -27,6 +30,7 @@ export const DEV_USERS: readonly DevUser[] = [
       ou_name: '信息中心',
       email: 'admin@example.com',
       username: 'admin',
+      groups: ['admins', 'staff'],
     },
     note: 'developer',
   },
@@ -39,6 +43,7 @@ export const DEV_USERS: readonly DevUser[] = [
       ou_name: '市场部',
       email: 'zhangsan@example.com',
       username: 'zhangsan',
+      groups: ['marketing', 'staff'],
     },
     note: 'common',
   },
@@ -51,6 +56,7 @@ export const DEV_USERS: readonly DevUser[] = [
       ou_name: '财务部',
       email: 'lisi@example.com',
       username: 'lisi',
+      groups: ['finance', 'staff'],
     },
     note: 'common',
   },
@@ -63,7 +69,8 @@ export const DEV_USERS: readonly DevUser[] = [
       ou_name: '市场部',
       email: '',
       username: 'wangwu',
+      groups: [],
     },
-    note: '资料不全',
+    note: 'incomplete',
   },
 ]

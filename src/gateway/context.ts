@@ -25,6 +25,7 @@ import type { OpenStreams } from './forward/open-streams.ts'
 import type { RequestHeaders } from './forward/request-headers.ts'
 import type { ResponseHeaders } from './forward/response-headers.ts'
 import type { Upstreams } from './forward/upstreams.ts'
+import type { Hooks } from './hooks.ts'
 import type { CookieNames } from './http/cookies.ts'
 import type { FailedRequests } from './http/failed-requests.ts'
 import type { RateLimit } from './http/rate-limit.ts'
@@ -44,6 +45,8 @@ export interface GatewayContext {
   readonly rules: Rules
   readonly shadowRefusals: Pick<ShadowRefusals, 'of'>
   readonly bearers: BearerCallers
+  /** Of the configuration that counts by now, for what was begun under a former one. */
+  readonly inUse: () => Pick<GatewayContext, 'settings' | 'rules' | 'bearers'>
   readonly keys: DerivedKeys
   readonly cookies: CookieNames
   readonly identities: Identities
@@ -68,5 +71,7 @@ export interface GatewayContext {
   readonly observation: Pick<Observation, 'begun' | 'ended' | 'answered'>
   /** The metrics of all workers, as text for Prometheus; absent if they are turned off. */
   readonly metrics: (() => Promise<string>) | undefined
+  /** Functions of the application around us. */
+  readonly hooks: Hooks
   readonly now: () => number
 }

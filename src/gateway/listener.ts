@@ -1,5 +1,6 @@
 // The node:http side: our own routes go to their table; every other request is a visit to the application behind.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { factsOf } from '../errors.ts'
 import { CLIENT_LEFT } from '../observe/observation.ts'
 import type { ObservedRequest } from '../observe/observed-request.ts'
 import { isOwnPath } from '../own-paths.ts'
@@ -10,6 +11,7 @@ import { forward } from './forward/forward.ts'
 import { failureAnswer } from './http/failure-answer.ts'
 import { andThen, type MaybePromise } from './http/maybe-promise.ts'
 import { errorAnswer, type OwnAnswer, unreadableAnswer } from './http/page-answers.ts'
+import { wasReset } from './http/peer.ts'
 import { beginRequest, bringsBody, readVisit, type Visit } from './http/request.ts'
 import { sayContinue, send } from './http/send.ts'
 import type { OwnRoutes } from './own-routes.ts'
@@ -20,9 +22,10 @@ export const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
 export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): RequestListener {
   const home = createHome(context)
+  const { callbackPaths } = context.providers
 
   function answer(visit: Visit, request: IncomingMessage, response: ServerResponse): MaybePromise<void> {
-    if (isOwnPath(visit.path)) return answerOwn(visit, request, response)
+    if (isOwnPath(visit.path, callbackPaths)) return answerOwn(visit, request, response)
     if (visit.method === 'TRACE')
       return reply(visit, response, errorAnswer(context, visit, 'method_not_allowed', { headers: { allow: ALLOWED } }))
     return andThen(admit(context, visit), admission => answerVisit(visit, admission, request, response))
@@ -64,9 +67,10 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
     }
   }
 
-  return (request, response) => {
+  function handle(request: IncomingMessage, response: ServerResponse): void {
     context.store.beginTurn?.()
     const observed = beginRequest(context, request)
+    if (wasReset(request.socket)) return drop(context, observed, response)
     if (context.lifecycle.closing) response.shouldKeepAlive = false
     const visit = readVisit(request, observed)
     context.observation.begun?.(observed, request.headers)
@@ -75,6 +79,23 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
     if (isOver(response)) context.observation.ended(observed, response.statusCode, request.socket)
     else seeToEnd(context, observed, response)
   }
+
+  return (request, response) => {
+    try {
+      handle(request, response)
+    } catch (error) {
+      // What is thrown from here ends the process.
+      context.report('request_failed', { ...factsOf(error), method: request.method ?? '', path: '' })
+      response.destroy()
+    }
+  }
+}
+
+/** Nobody is there any more: nothing is asked of the provider, the store or the application. */
+function drop(context: GatewayContext, observed: ObservedRequest, response: ServerResponse): void {
+  observed.outcome = 'refused'
+  context.observation.ended(observed, CLIENT_LEFT)
+  response.req.socket.destroy()
 }
 
 /** Answered at once, and there is nothing of it left that the client could be slow to take or to send. */
@@ -100,7 +121,7 @@ function answerFailure(context: GatewayContext, visit: Visit, response: ServerRe
 function refuseUnreadable(context: GatewayContext, observed: ObservedRequest, response: ServerResponse): void {
   observed.outcome = 'refused'
   const { requestId } = observed
-  send(response, unreadableAnswer(context, response.req.headers, requestId), requestId).catch(() => response.destroy())
+  send(response, unreadableAnswer(context, response.req, requestId), requestId).catch(() => response.destroy())
 }
 
 function reply({ observed }: Visit, response: ServerResponse, answer: Response): Promise<void> {

@@ -69,7 +69,7 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   [OWN_PATHS.consoleSettings]: { GET: guarded(showSettings), HEAD: guarded(showSettings) },
   [OWN_PATHS.consoleHealth]: { GET: guarded(showHealth), HEAD: guarded(showHealth) },
   [OWN_PATHS.endSession]: { POST: guarded(endSession) },
-  [OWN_PATHS.language]: { POST: guarded(chooseLanguage) },
+  [OWN_PATHS.language]: { POST: chooseLanguage },
   [OWN_PATHS.doctor]: { GET: answerDoctor },
   [OWN_PATHS.doctorSignIn]: { GET: startTrial },
   [OWN_PATHS.assets]: { GET: sendAsset, HEAD: sendAsset },
@@ -80,7 +80,7 @@ export async function answerOwnRoute(
   visit: Visit,
   request: IncomingMessage | Request,
 ): Promise<OwnAnswer> {
-  const name = visit.path.startsWith(OWN_PATHS.assets) ? OWN_PATHS.assets : visit.path
+  const name = routeName(context, visit)
   const route = Object.hasOwn(ROUTES, name) && ROUTES[name]
   if (!route) return errorAnswer(context, visit, 'not_found')
   const handler = Object.hasOwn(route, visit.method) && route[visit.method]
@@ -95,6 +95,11 @@ export async function answerOwnRoute(
       ? await readForm(request, context.settings.CLIENT_TIMEOUT_MS, onCutOff)
       : new URLSearchParams()
   return form instanceof URLSearchParams ? handler(context, visit, form) : withoutForm(context, visit, form)
+}
+
+function routeName({ providers }: Pick<GatewayContext, 'providers'>, { path }: Visit): string {
+  if (path.startsWith(OWN_PATHS.assets)) return OWN_PATHS.assets
+  return providers.callbackPaths.has(path) ? OWN_PATHS.callback : path
 }
 
 function withoutForm(context: GatewayContext, visit: Visit, reason: NoForm): Response {

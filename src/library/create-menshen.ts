@@ -2,13 +2,13 @@
 // it reads NODE_ENV alone: whether others rely on this place is for the process to say.
 import { createCore, type Menshen } from '../create.ts'
 import { MenshenError } from '../errors.ts'
-import { createEventLog } from '../log.ts'
 import type { Role, UsualRole } from '../settings/config/config-file.ts'
 import type { NOBODYS_ROLE } from '../settings/config/role-names.ts'
 import { readOver } from '../settings/read.ts'
-import { demandDevelopment, startDevelopment, tellOfDevelopment } from './development.ts'
+import { demandDevelopment, startDevelopment } from './development.ts'
 import { inOptionNames } from './option-names.ts'
 import { type MenshenOptions, readOptions } from './options.ts'
+import { tellOfStart } from './tell-of-start.ts'
 
 /** Starts Menshen inside this program. Rejects with a MenshenError that says what to change. */
 export async function createMenshen<R extends Role = UsualRole, F extends string = never>(
@@ -26,15 +26,22 @@ export async function createMenshen<R extends Role = UsualRole, F extends string
 
 async function start(options: MenshenOptions): Promise<Menshen> {
   const read = await readOptions(options, process.env.NODE_ENV || undefined)
-  const { config, log, now = Date.now, devProvider, devProviderPort = 0 } = read
+  const { config, log, isLogged, now = Date.now, devProvider, devProviderPort = 0, hooks } = read
   if (devProvider) demandDevelopment(read.settings, config)
   await using opened = new AsyncDisposableStack()
-  const development = devProvider ? await startDevelopment(read.settings, devProviderPort, now) : undefined
+  const development = devProvider ? await startDevelopment(read.settings, config, devProviderPort, now) : undefined
   if (development) opened.defer(() => development.close())
   const settings = development ? readOver(read.settings, development.settings) : read.settings
   // An application that wants other settings makes another one.
-  const { prepare: _, noteRefused: __, ...core } = await createCore({ settings, config, log, now })
-  if (development) tellOfDevelopment(createEventLog(log, now), settings, development.users)
+  const { prepare: _, noteRefused: __, ...core } = await createCore({ settings, config, log, now, hooks })
+  tellOfStart({
+    settings,
+    config,
+    users: development?.users,
+    log: isLogged ? log : undefined,
+    now,
+    byOptions: options.settings === undefined,
+  })
   const provider = opened.move()
   let closed: Promise<void> | undefined
   return {

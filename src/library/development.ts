@@ -3,6 +3,7 @@ import type { DevProvider } from '../dev-provider/dev-provider.ts'
 import { MenshenError } from '../errors.ts'
 import type { EventLog } from '../log.ts'
 import type { Config } from '../settings/config/config-file.ts'
+import { type DevProviderConfig, subOf } from '../settings/config/dev-provider-config.ts'
 import { isLoopback, isProduction } from '../settings/deployment.ts'
 import { type Environment, namesProvider, type Settings } from '../settings/read.ts'
 import { refuseToListen } from './listen-failure.ts'
@@ -10,14 +11,17 @@ import { refuseToListen } from './listen-failure.ts'
 /** How Menshen is known to it. */
 export const DEVELOPMENT_CLIENT = { CLIENT_ID: 'menshen-development', CLIENT_SECRET: 'development-only' }
 
-interface Development extends DevProvider {
+export interface Development extends Omit<DevProvider, 'setUsers'> {
   /** What the operator would set for it. */
   readonly settings: Environment
+  /** After a reload. */
+  reconfigure(config: Config): void
 }
 
 /** On any free port if it is 0. */
 export async function startDevelopment(
-  { BASE_URL }: Pick<Settings, 'BASE_URL'>,
+  { BASE_URL, PAGE_LANGUAGE }: Pick<Settings, 'BASE_URL' | 'PAGE_LANGUAGE'>,
+  { devProvider }: Config,
   port: number,
   now: () => number,
 ): Promise<Development> {
@@ -28,9 +32,23 @@ export async function startDevelopment(
     clientId: DEVELOPMENT_CLIENT.CLIENT_ID,
     clientSecret: DEVELOPMENT_CLIENT.CLIENT_SECRET,
     redirectUri: `${BASE_URL}/callback`,
+    users: usersOf(devProvider),
+    language: PAGE_LANGUAGE,
     now,
   }).catch(error => refuseToListen(error, { setting: 'DEV_PROVIDER_PORT', port, host: '127.0.0.1' }))
-  return { ...provider, settings: { AUTH_URL: provider.url, ...DEVELOPMENT_CLIENT } }
+  return {
+    ...provider,
+    settings: { AUTH_URL: provider.url, ...DEVELOPMENT_CLIENT },
+    reconfigure: ({ devProvider }) => provider.setUsers(usersOf(devProvider)),
+  }
+}
+
+/** With every field that the provider answers with. */
+function usersOf({ users }: DevProviderConfig = {}) {
+  return users?.map(user => {
+    const { username, nickname = '', email = '', phone_number = '', ou_id = '', ou_name = '', groups = [] } = user
+    return { sub: subOf(user), username, nickname, email, phone_number, ou_id, ou_name, groups }
+  })
 }
 
 /** It lets anybody in: never beyond somebody's own machine, and never beside a real provider. */

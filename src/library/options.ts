@@ -1,8 +1,10 @@
 // What createMenshen takes: every setting under its option's name, what defineConfig takes, and what only a program can
 // give. The settings are checked by their own rows.
 import { MenshenError } from '../errors.ts'
+import type { Hooks } from '../gateway/hooks.ts'
 import type { Log } from '../log.ts'
 import { CONFIG_NAMES, type Config, checkConfig } from '../settings/config/config-file.ts'
+import type { DevProviderConfig } from '../settings/config/dev-provider-config.ts'
 import { findConfigFile, loadConfigFile } from '../settings/config/load-config.ts'
 import { type Checked, checkSettings, type Name, readOver, readSettings, type Settings } from '../settings/read.ts'
 import type { Row } from '../settings/row.ts'
@@ -28,30 +30,40 @@ export type SettingOptions = {
 
 export interface MenshenOptions<R extends string = string, F extends string = string>
   extends SettingOptions,
-    Config<R, F> {
+    Omit<Config<R, F>, 'devProvider'>,
+    Hooks {
   /** What `readSettings` read from an environment; options beside it win. */
   readonly settings?: Settings | undefined
   /** The path of a configuration file, or what `defineConfig` gave. */
   readonly config?: string | Config<R, F> | undefined
-  /** Where events are written; without one nothing is. A pino logger is one. */
+  /**
+   * Where events are written. A pino logger is one. Without it the console is told that nobody can sign in, or that the
+   * development provider is in use, and nothing else is written.
+   */
   readonly log?: Log | undefined
   /** The clock, in milliseconds since 1970. */
   readonly now?: (() => number) | undefined
-  /** Starts the embedded development provider, on `devProviderPort` or a free port. It lets anybody in. */
-  readonly devProvider?: boolean | undefined
+  /**
+   * Starts the embedded development provider, on `devProviderPort` or a free port, with its own users or with yours
+   * (`{ users: [{ username: 'ann', groups: ['finance'] }] }`). It lets anybody in.
+   */
+  readonly devProvider?: boolean | DevProviderConfig | undefined
 }
 
 export interface ReadOptions {
   readonly settings: Settings
   readonly config: Config
   readonly log: Log
+  /** Whether the program has given one. */
+  readonly isLogged: boolean
   readonly now: (() => number) | undefined
   readonly devProvider: boolean
   /** `undefined` if any free one will do. */
   readonly devProviderPort: number | undefined
+  readonly hooks: Hooks
 }
 
-const OWN_NAMES = ['settings', 'config', 'log', 'now', 'devProvider']
+const OWN_NAMES = ['settings', 'config', 'log', 'now', 'devProvider', 'onSignIn', 'onSignOut']
 const SILENT: Log = { info() {}, warn() {}, error() {} }
 
 type Given = readonly (readonly [option: string, value: unknown])[]
@@ -60,21 +72,28 @@ type Given = readonly (readonly [option: string, value: unknown])[]
 export async function readOptions(options: MenshenOptions, nodeEnv: string | undefined): Promise<ReadOptions> {
   if (typeof options !== 'object' || options === null || Array.isArray(options))
     throw new MenshenError('bad_settings', 'createMenshen: expected an object of options.')
-  const { settings: base, config, log = SILENT, now, devProvider = false, ...rest } = options
+  const { settings: base, config, log, now, devProvider = false, onSignIn, onSignOut, ...rest } = options
+  const hooks = { onSignIn, onSignOut }
+  const isDescribed = typeof devProvider === 'object' && devProvider !== null
   const given: Given = Object.entries(rest).filter(([, value]) => value !== undefined)
   const { texts, problems } = textsOf(given.filter(([name]) => !CONFIG_NAMES.includes(name)))
-  const settings = collect([...problems, ...ownProblems({ log, now, devProvider })], () => {
+  const settings = collect([...problems, ...ownProblems({ log, now, devProvider, ...hooks })], () => {
     const environment = { NODE_ENV: base?.NODE_ENV ?? nodeEnv, ...texts }
     return base ? readOver(checkSettings(base), environment) : readSettings(environment)
   })
   const isPortGiven = base !== undefined || texts.DEV_PROVIDER_PORT !== undefined
-  const fields = Object.fromEntries(given.filter(([name]) => CONFIG_NAMES.includes(name)))
+  const fields = {
+    ...Object.fromEntries(given.filter(([name]) => CONFIG_NAMES.includes(name))),
+    ...(isDescribed && { devProvider }),
+  }
   return {
     settings,
     config: await readConfig(config ?? settings.CONFIG, fields),
-    log,
+    log: log ?? SILENT,
+    isLogged: log !== undefined,
     now,
-    devProvider,
+    devProvider: isDescribed || devProvider,
+    hooks,
     devProviderPort: isPortGiven ? settings.DEV_PROVIDER_PORT : undefined,
   }
 }
@@ -114,14 +133,20 @@ function shownAs(value: unknown): string {
 
 const LONGEST_SHOWN = 100
 
-function ownProblems({ log, now, devProvider }: { log: unknown; now: unknown; devProvider: unknown }): string[] {
+function ownProblems({ log = SILENT, now, devProvider, ...hooks }: Record<string, unknown>): string[] {
   const problems: string[] = []
   const isLog = ['info', 'warn', 'error'].every(level => typeof Object(log)[level] === 'function')
   if (!isLog)
     problems.push('log cannot be written to; expected an object with info, warn and error, for example pino().')
   if (now !== undefined && typeof now !== 'function')
     problems.push(`now is ${shownAs(now)}; expected a function that gives the milliseconds since 1970.`)
-  if (typeof devProvider !== 'boolean') problems.push(`devProvider is ${shownAs(devProvider)}; expected true or false.`)
+  if (typeof devProvider !== 'boolean' && (typeof devProvider !== 'object' || devProvider === null))
+    problems.push(
+      `devProvider is ${shownAs(devProvider)}; expected true or false, or an object, for example { users: [{ username: 'ann' }] }.`,
+    )
+  for (const [name, hook] of Object.entries(hooks))
+    if (hook !== undefined && typeof hook !== 'function')
+      problems.push(`${name} is ${shownAs(hook)}; expected a function that takes the user.`)
   return problems
 }
 

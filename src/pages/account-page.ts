@@ -3,12 +3,16 @@
 import { html } from 'hono/html'
 import { OWN_PATHS } from '../own-paths.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
+import type { DeviceKind } from './device-name.ts'
+import { DEVICE_ICONS } from './icons.ts'
 import { page } from './layout.ts'
 import { moment } from './moment.ts'
+import { displayName } from './shown-text.ts'
 import type { Words } from './words/words.ts'
 
 export interface Device {
   readonly key: string
+  readonly kind: DeviceKind
   readonly name: string
   readonly address?: string
   readonly signedInAt?: number
@@ -40,14 +44,13 @@ export function roleName({ t }: Words, role: string): string {
 
 export function accountPage(words: Words, loaded: LoadedSession, view: AccountView): string {
   const { t } = words
-  const { nickname, username } = loaded.session.userInfo
   return page({
     words,
     title: t('account.title'),
     script: 'moments.js',
     styles: ['account.css'],
     body: html`
-<h1>${t('account.greeting', { name: nickname || username })}</h1>
+<h1>${t('account.greeting', { name: displayName(loaded.session.userInfo) })}</h1>
 ${endedNotice(words, view)}
 ${view.others && view.signIns ? '' : html`<div class="notice bad" role="alert"><p>${t('account.store_away')}</p></div>`}
 ${identityList(words, loaded, view.providerName)}
@@ -59,15 +62,20 @@ ${consoleLink(words, loaded)}
   })
 }
 
+const MOST_GROUPS_SHOWN = 20
+
 export function identityList(words: Words, { session, expiresAt }: LoadedSession, providerName?: string) {
   const { username, ou_name, email } = session.userInfo
+  const { groups = [] } = session
   const { t } = words
+  const more = groups.length > MOST_GROUPS_SHOWN ? ' …' : ''
   return html`<dl>
 ${fact(t('account.username'), username)}
 ${fact(t('account.organisation'), ou_name)}
 ${fact(t('account.email'), email)}
 ${fact(t('session.provider'), providerName)}
 ${fact(t('session.role'), html`${roleName(words, session.userRole)} <code>${session.userRole}</code>`)}
+${groups.length > 0 ? fact(t('account.groups'), html`${groups.slice(0, MOST_GROUPS_SHOWN).map(group => html`<code>${group}</code> `)}${more}`) : ''}
 ${fact(t('session.expires'), moment(words, expiresAt))}
 </dl>`
 }
@@ -79,7 +87,7 @@ export function consoleLink({ t }: Words, { session }: LoadedSession) {
 }
 
 export function signOutForms({ t }: Words) {
-  return html`<form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button">${t('sign_out.title')}</button></form>
+  return html`<form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button quiet">${t('sign_out.title')}</button></form>
 <form method="post" action="${OWN_PATHS.signOutEverywhere}"><button type="submit" class="button quiet">${t('account.sign_out_everywhere')}</button></form>`
 }
 
@@ -98,8 +106,8 @@ function deviceSection(words: Words, { own, others }: AccountView) {
   const { devices = [], areMore = false } = others ?? {}
   return html`<h2>${t('account.devices')}</h2>
 <ul class="entries">
-<li><div><strong>${own.name}</strong> <span class="tag">${t('account.own_device')}</span>${deviceFacts(words, own)}</div></li>
-${devices.map(device => html`<li><div><strong>${device.name}</strong>${deviceFacts(words, device)}</div>${endForm(words, device)}</li>`)}
+<li>${DEVICE_ICONS[own.kind]}<div><strong>${own.name}</strong> <span class="tag">${t('account.own_device')}</span>${deviceFacts(words, own)}</div></li>
+${devices.map(device => html`<li>${DEVICE_ICONS[device.kind]}<div><strong>${device.name}</strong>${deviceFacts(words, device)}</div>${endForm(words, device)}</li>`)}
 </ul>
 ${areMore ? html`<p class="hint">${t('account.more_devices')}</p>` : ''}
 ${devices.length > 0 ? html`<form method="post" action="${OWN_PATHS.accountEnd}"><button type="submit" name="others" value="yes" class="button quiet">${t('account.end_others')}</button></form>` : ''}`

@@ -26,6 +26,16 @@ const APPS = [
   [/\bMetaSr\b|Sogou/i, 'sogou'],
 ] as const satisfies readonly (readonly [RegExp, string])[]
 
+export type DeviceKind = 'computer' | 'phone' | 'tablet' | 'unknown'
+
+/** For a drawing beside the name; a guess is good enough. */
+export function deviceKind(userAgent = ''): DeviceKind {
+  const text = userAgent.slice(0, LONGEST)
+  if (/iPad|Tablet|\bPad\b|Android(?!.*Mobile)/i.test(text)) return 'tablet'
+  if (/iPhone|iPod|Mobile|Phone/i.test(text)) return 'phone'
+  return /Windows|Macintosh|X11|CrOS|OpenHarmony|Linux/i.test(text) ? 'computer' : 'unknown'
+}
+
 /** The library is loaded by the first page that needs it, not at the start. */
 export async function loadDeviceNames(): Promise<DeviceNames> {
   const { default: bowser } = await import('bowser')

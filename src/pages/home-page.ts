@@ -4,18 +4,18 @@ import { OWN_PATHS } from '../own-paths.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import { consoleLink, identityList, signOutForms } from './account-page.ts'
 import { page } from './layout.ts'
+import { displayName } from './shown-text.ts'
 import type { Words } from './words/words.ts'
 
 /** `providerName` only where there are several. */
 export function homePage(words: Words, loaded: LoadedSession, providerName?: string): string {
   const { t } = words
-  const { nickname, username } = loaded.session.userInfo
   return page({
     words,
     title: t('home.title'),
     script: 'moments.js',
     body: html`
-<h1>${t('account.greeting', { name: nickname || username })}</h1>
+<h1>${t('account.greeting', { name: displayName(loaded.session.userInfo) })}</h1>
 ${identityList(words, loaded, providerName)}
 <p><a class="button quiet" href="${OWN_PATHS.account}">${t('home.account')}</a></p>
 ${consoleLink(words, loaded)}

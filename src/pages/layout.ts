@@ -1,6 +1,7 @@
 // The frame around every page: head, card, foot. Everything that is put in is escaped by `html`.
 import { html } from 'hono/html'
 import { assetUrl } from './asset-files.ts'
+import { quietLanguageSwitch } from './language-switch.ts'
 import type { Words } from './words/words.ts'
 
 export type Html = ReturnType<typeof html>
@@ -30,7 +31,8 @@ export function page({ words, title, body, script, styles = [] }: Card): string 
 <img class="mark" src="${words.look.icon.url}" alt="" width="56" height="56">
 ${body}
 </main>
-<footer>${words.t('page.footer')}</footer>`,
+<footer><span>${words.t('page.footer')}</span>
+${quietLanguageSwitch(words)}</footer>`,
   })
 }
 

@@ -6,6 +6,7 @@ import { OWN_PATHS } from '../own-paths.ts'
 import type { TextConfig } from '../settings/config/login-page-config.ts'
 import { page } from './layout.ts'
 import { reference } from './notice-page.ts'
+import { shownPath } from './shown-text.ts'
 import type { Words } from './words/words.ts'
 
 /** One provider that users can sign in through. */
@@ -26,6 +27,8 @@ interface LoginView {
   /** Of the request that failed, if one did. */
   readonly requestId: string
   readonly signedIn: { readonly name: string; readonly continueTo: string } | undefined
+  /** The page that the visitor asked for, if it is not the home page. */
+  readonly wanted: string | undefined
   /** A sign-out has just happened. */
   readonly signedOut: 'here' | 'everywhere' | undefined
 }
@@ -46,6 +49,7 @@ ${error === undefined ? '' : errorNotice(words, error)}
 ${signedOut && !signedIn ? signedOutNotice(words, signedOut) : ''}
 ${unusable ? missingNotice(words, missing) : ''}
 ${signedIn ? signedInNotice(words, signedIn) : html`<p class="lead">${ways.length > 1 ? t('login.choose') : t('login.use_account')}</p>`}
+${signedIn || view.wanted === undefined ? '' : wantedNotice(words, view.wanted)}
 ${ways.map((way, n) => signInForm(words, way, { isMain: n === 0, isOnly: ways.length === 1, quiet: n > 0 || signedIn !== undefined, unusable }))}
 <p class="hint">${t('login.hint')}</p>
 ${ownWords(words)}
@@ -72,8 +76,14 @@ function signInForm(
 ) {
   const { id, name = t('login.provider'), authorizationUrl, remembered } = way
   return html`<form id="${isMain ? 'sign-in' : `sign-in-${id}`}" class="sign-in" method="post" action="${OWN_PATHS.login}" data-authorize="${authorizationUrl}" data-remembered="${remembered ? 'true' : 'false'}">
-${isOnly ? '' : html`<input type="hidden" name="provider" value="${id}">`}<button type="submit" class="${quiet ? 'button quiet' : 'button'}" ${unusable ? 'disabled' : ''}>${t('login.button', { name })}</button>
+${isOnly ? '' : html`<input type="hidden" name="provider" value="${id}">`}<button type="submit" class="${quiet ? 'button quiet' : 'button'}" data-mark="${markOf(way.name)}" ${unusable ? 'disabled' : ''}>${t('login.button', { name })}</button>
 </form>`
+}
+
+/** In front of a provider's name, its first letter keeps several apart; without a name it is a drawing of a person. */
+function markOf(name = ''): string {
+  const [initial = ''] = name.trim()
+  return initial.toUpperCase()
 }
 
 function errorNotice({ t, rich }: Words, code: string) {
@@ -100,7 +110,11 @@ function signedInNotice({ t, rich }: Words, { name, continueTo }: { name: string
 }
 
 function signedOutNotice({ t }: Words, where: 'here' | 'everywhere') {
-  return html`<div class="notice good" role="status"><p><strong>${t(`login.signed_out_${where}`)}</strong></p><p>${t('login.goodbye')}</p></div>`
+  return html`<div class="notice good" role="status"><p><strong>${t(`login.signed_out_${where}`)}</strong></p></div>`
+}
+
+function wantedNotice({ rich }: Words, wanted: string) {
+  return html`<p class="small">${rich('login.wanted', { path: html`<bdi><code>${shownPath(wanted)}</code></bdi>` })}</p>`
 }
 
 function shorten(code: string): string {

@@ -2,6 +2,7 @@
 
 import { html } from 'hono/html'
 import { OWN_PATHS } from '../own-paths.ts'
+import { assetUrl } from './asset-files.ts'
 import { type Html, page } from './layout.ts'
 import type { Words } from './words/words.ts'
 
@@ -14,6 +15,7 @@ export const NOTICES = {
   not_found: { status: 404 },
   method_not_allowed: { status: 405 },
   too_large: { status: 413 },
+  uri_too_long: { status: 414 },
   too_many: { status: 429 },
   broken: { status: 500 },
   bad_gateway: { status: 502 },
@@ -55,9 +57,13 @@ ${requestId === undefined ? '' : reference(words, requestId)}`,
   )
 }
 
-/** By which the console and the log find everything about a request. */
-export function reference({ rich }: Words, requestId: string): Html {
-  return html`<p class="small">${rich('page.request_id', { id: html`<code>${requestId}</code>` })}</p>`
+const COPY_SCRIPT = assetUrl('copy.js')
+
+/** By which the console and the log find everything about a request. The script shows the button. */
+export function reference({ rich, t }: Words, requestId: string): Html {
+  return html`<p class="small reference"><span>${rich('page.request_id', { id: html`<code>${requestId}</code>` })}</span>
+<button type="button" class="plain" data-copy="${requestId}" data-copied="${t('page.copied')}" aria-live="polite" hidden>${t('page.copy')}</button></p>
+<script type="module" src="${COPY_SCRIPT}"></script>`
 }
 
 /** The title and the text of a notice, with something else below. */

@@ -8,6 +8,7 @@ import { CONSOLE_ROLE } from '../settings/config/role-names.ts'
 import { roleName } from './account-page.ts'
 import type { Html } from './layout.ts'
 import { noticeFrame, reference } from './notice-page.ts'
+import { displayName } from './shown-text.ts'
 import type { Words } from './words/words.ts'
 
 /** Of the form that signs out: where the next sign-in leads. */
@@ -26,13 +27,13 @@ export function refusedPage(
   { userInfo, userRole }: Session,
   { requestId, wanted, rule }: Refusal,
 ): string {
-  const { nickname, username } = userInfo
+  const { username } = userInfo
   const { t } = words
   return noticeFrame(
     words,
     'refused',
     html`<dl>
-<div><dt>${t('refused.account')}</dt><dd>${nickname || username} <code>${username}</code></dd></div>
+<div><dt>${t('refused.account')}</dt><dd>${displayName(userInfo)} <code>${username}</code></dd></div>
 <div><dt>${t('session.role')}</dt><dd>${roleName(words, userRole)} <code>${userRole}</code></dd></div>
 ${rule ? missingPart(words, rule) : ''}${rule && userRole === CONSOLE_ROLE ? rulePart(words, rule) : ''}</dl>
 <form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button">${t('refused.other_account')}</button>${wanted === undefined ? '' : html`<input type="hidden" name="${RETURN_FIELD}" value="${wanted}">`}</form>

@@ -2,7 +2,8 @@
 // of both.
 import { readFileSync } from 'node:fs'
 import { MenshenError } from '../errors.ts'
-import type { ProviderConfig, Sources } from '../settings/config/provider-config.ts'
+import { callbackPathOf, OWN_PATHS } from '../own-paths.ts'
+import type { Accepted, ProviderConfig, Sources } from '../settings/config/provider-config.ts'
 import { likelyMeantOf } from '../settings/nearest.ts'
 import type { Settings } from '../settings/read.ts'
 import { Secret } from '../settings/secret.ts'
@@ -35,6 +36,7 @@ export type ProviderSettings = Pick<
   | 'PKCE'
   | 'LOGOUT_STYLE'
   | 'LOGOUT_URL'
+  | 'REVOKE'
 >
 
 export const ONLY_PROVIDER = 'default'
@@ -80,6 +82,7 @@ function fromEnvironment(settings: ProviderSettings): ProviderConfig {
     stateCheck: settings.STATE_CHECK,
     pkce: settings.PKCE === undefined ? undefined : settings.PKCE === 'S256',
     logoutUrl: settings.LOGOUT_URL?.startsWith('/') ? `{auth_url}${settings.LOGOUT_URL}` : settings.LOGOUT_URL,
+    revoke: settings.REVOKE,
     logout: settings.LOGOUT_STYLE && { style: settings.LOGOUT_STYLE },
   })
 }
@@ -122,14 +125,17 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
   const { userInfoRequest = {}, userInfoAnswer = {}, scopeSeparator: separator = ' ' } = given
   return {
     id,
+    callbackPath: id === ONLY_PROVIDER ? OWN_PATHS.callback : callbackPathOf(id),
     preset: preset.preset,
     kind: preset.kind,
     name: given.name,
     issuer: fill(given.issuer),
     discoveryUrl: fill(given.discoveryUrl),
     alsoIssuers: given.alsoIssuers ?? [],
+    accessTokenIssuers: given.accessTokenIssuers ?? [],
     sendsIssuer: given.sendsIssuer ?? false,
     endpoints,
+    httpsOnly: false,
     clientId: given.clientId ?? '',
     clientSecret,
     clientKey,
@@ -163,6 +169,7 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
     refreshEnds: given.refreshEnds ?? [],
     refreshLead: given.refreshLead ?? 'half',
     refreshes: given.refreshUrl !== false,
+    revoke: given.revoke ?? (config.revocationUrl ? 'always' : 'never'),
     revocationRequest: {
       method: revocationRequest.method ?? 'POST',
       as: revocationRequest.as ?? 'form',
@@ -179,6 +186,7 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
     userInfoFrom: given.userInfoFrom ?? ['userinfo', 'id_token', 'token'],
     emailStep: given.emailStep && { ...given.emailStep, url: fillIn(given.emailStep.url, vars, open) },
     fields: fieldsOf(given, place => fillIn(place, vars, new Set())),
+    emailVerified: emailVerifiedOf(preset, given, vars),
     fieldTypes: given.fieldTypes ?? 'any',
     require: given.require ?? {},
     accessTokenTypes: (given.accessTokenTypes ?? []).map(type => type.toLowerCase()),
@@ -245,6 +253,14 @@ function assertionOf(
   }
 }
 
+/** OpenID Connect has a claim for it (Core 5.1). OAuth 2.0 has none: there an address counts unless it is denied. */
+function emailVerifiedOf({ kind, openTenants = [] }: Preset, given: ProviderConfig, { tenant = '' }: Texts): Accepted {
+  const accepted = given.emailVerified ?? { email_verified: kind === 'oidc' ? [true] : [true, null] }
+  if (!openTenants.includes(tenant)) return accepted
+  const said = Object.entries(accepted).map(([place, values]) => [place, values.filter(value => value !== null)])
+  return Object.fromEntries(said)
+}
+
 function fieldsOf({ fields = {} }: ProviderConfig, fill: (place: string) => string): ProviderPlan['fields'] {
   const none: Sources = []
   const filled = Object.entries(dropUndefined(fields)).map(([field, sources]) => [
@@ -293,11 +309,20 @@ function missingOf(
 /** What fills the holes: the operator's words, else the preset's defaults, which can have holes of their own. */
 function varsOf({ variables = {} }: Preset, given: ProviderConfig, authUrl: string | undefined): Texts {
   const { clientId = '', scope = '' } = given
-  const said = { ...given.vars, ...(authUrl && { auth_url: authUrl }), client_id: clientId, scope }
-  const defaults = Object.entries(variables).flatMap(([name, { default: text }]) =>
-    text === undefined ? [] : [[name, fillIn(text, said, new Set())]],
-  )
+  const vars = Object.fromEntries(Object.entries(given.vars ?? {}).map(([name, text]) => [name, withoutSlash(text)]))
+  const said: Texts = { ...vars, ...(authUrl && { auth_url: authUrl }), client_id: clientId, scope }
+  const isElsewhere = said.auth_url !== undefined && said.auth_url !== variables.auth_url?.default
+  const defaults = Object.entries(variables).flatMap(([name, variable]) => {
+    const isPublic = /^https?:/.test(variable.default ?? '')
+    const text = isElsewhere && isPublic ? variable.elsewhere : variable.default
+    return text === undefined ? [] : [[name, fillIn(text, said, new Set())]]
+  })
   return { ...Object.fromEntries(defaults), ...said }
+}
+
+/** An address to which a path is added, as AUTH_URL is. */
+function withoutSlash(text: string): string {
+  return /^https?:/i.test(text) ? text.replace(/\/+$/, '') : text
 }
 
 function secretOf(id: string, { clientSecret, clientSecretFile }: ProviderConfig): Secret | undefined {

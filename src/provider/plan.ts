@@ -13,6 +13,8 @@ import type { ProviderKind } from './presets/preset.ts'
 export interface ProviderPlan {
   /** Which of several it is; part of who a user is. */
   readonly id: string
+  /** Where it sends the browser back: the path of our redirect address. */
+  readonly callbackPath: string
   readonly preset: string
   readonly kind: ProviderKind
   readonly name: string | undefined
@@ -23,8 +25,11 @@ export interface ProviderPlan {
   /** Where the metadata is; absent: below the issuer. */
   readonly discoveryUrl: string | undefined
   readonly alsoIssuers: readonly string[]
+  readonly accessTokenIssuers: readonly string[]
   readonly sendsIssuer: boolean
   readonly endpoints: Endpoints
+  /** Nothing in its metadata may lead to plain http, but on this machine. */
+  readonly httpsOnly: boolean
 
   readonly clientId: string
   readonly clientSecret: Secret | undefined
@@ -71,6 +76,8 @@ export interface ProviderPlan {
   /** False: tokens are never refreshed. */
   readonly refreshes: boolean
 
+  /** Whether a sign-out revokes the tokens. */
+  readonly revoke: 'always' | 'never'
   readonly revocationRequest: {
     readonly method: 'POST' | 'DELETE'
     readonly as: 'form' | 'query'
@@ -89,6 +96,8 @@ export interface ProviderPlan {
   readonly emailStep: ProviderConfig['emailStep']
   /** Ours, and what else the operator wants to know. */
   readonly fields: Readonly<Record<Field, Sources>> & Readonly<Record<string, Sources>>
+  /** What an answer has to say for its e-mail address to count; nothing: every address does. */
+  readonly emailVerified: Accepted
   readonly fieldTypes: 'text' | 'any'
   readonly require: Accepted
 

@@ -2,7 +2,6 @@
 // has been read and checked.
 import { decodeJwt } from 'jose'
 import { type Measure, type Report, type TraceCall, unmeasured, type Work } from '../events.ts'
-import { OWN_PATHS } from '../own-paths.ts'
 import type { Settings } from '../settings/read.ts'
 import { type BearerFacts, bearerFacts } from './bearer/bearer-facts.ts'
 import { canVerify } from './bearer/verifiable.ts'
@@ -11,12 +10,12 @@ import { authorizationUrl, type SentAttempt } from './calls/authorization-url.ts
 import { type BoundedFetch, createBoundedFetch } from './calls/bounded-fetch.ts'
 import { createCompanyToken } from './calls/company-token.ts'
 import type { ProviderConnection } from './calls/provider-connection.ts'
-import { type HeldTokens, signOutUrl, tellOfSignOut } from './calls/sign-out-calls.ts'
+import { type HeldTokens, makeSignOutCalls, signOutCalls, signOutUrl } from './calls/sign-out-calls.ts'
 import { createSlots } from './calls/slots.ts'
 import { introspectToken, type Redemption, redeemCode, refreshTokens } from './calls/token-grants.ts'
 import { askUserInfo } from './calls/user-info-request.ts'
 import { causeOf, type Demand, type Refusal } from './demands.ts'
-import { isNamed, type TokenName, verifySigned } from './oidc/id-token.ts'
+import { isAccessTokenIssuer, isNamed, type TokenName, verifySigned } from './oidc/id-token.ts'
 import { createKeySet } from './oidc/key-set.ts'
 import { createMetadata, endpointOf } from './oidc/metadata.ts'
 import type { ProviderPlan } from './plan.ts'
@@ -48,9 +47,9 @@ export interface Provider extends SignInCalls {
   isNamed(issuer: string): Promise<boolean>
   /**
    * Runs a sign-in when there is a slot: waits if there are many under way, and is refused if there are too many. Its calls
-   * share a connection that nobody else uses.
+   * share a connection that nobody else uses. Owners, which are the networks of those who sign in, are served in turn.
    */
-  withSlot<T>(signIn: (calls: SignInCalls) => Promise<T>): Promise<T>
+  withSlot<T>(signIn: (calls: SignInCalls) => Promise<T>, owner?: string): Promise<T>
   refresh(held: HeldTokens & { readonly refreshToken: string }): Promise<TokenSet>
   /** Tells the provider, from server to server, that a session has ended. */
   signOut(held: HeldTokens): Promise<void>
@@ -64,9 +63,10 @@ export interface Provider extends SignInCalls {
   introspect(token: string): Promise<unknown>
   /**
    * Whose access token it is that somebody brought, if it is for each of `audiences`: for one of its names, or for us where
-   * it has none. Throws `provider_refused` if not valid.
+   * it has none. Throws `provider_refused` if not valid. `owner` is the network of whoever brought it, which has no more than
+   * a share of the slots.
    */
-  bearerFacts(token: string, audiences: Audiences): Promise<BearerFacts>
+  bearerFacts(token: string, audiences: Audiences, owner?: string): Promise<BearerFacts>
   close(): Promise<void>
 }
 
@@ -82,17 +82,19 @@ export interface ProviderOptions {
 /** A flood of callbacks is refused beyond this, instead of piling up. */
 const SIGN_INS_WAITING = 500
 const SIGN_OUT_TIMEOUT_MS = 2000
+/** Of the slots for tokens that machines bring. */
+const SHARE_OF_ONE_NETWORK = 1 / 4
 
 export function createProvider(
   plan: ProviderPlan,
   { settings, now, report, measure = unmeasured, traceCall }: ProviderOptions,
 ): Provider {
   const { BASE_URL, PROVIDER_TIMEOUT_MS: timeoutMs } = settings
-  const redirectUri = BASE_URL + OWN_PATHS.callback
+  const redirectUri = BASE_URL + plan.callbackPath
   // Without metadata every address is the operator's own.
   const guard = plan.kind === 'oidc' ? createAddressGuard(plan) : undefined
   const calls = createBoundedFetch(timeoutMs, guard?.lookup)
-  const signOutCalls = createBoundedFetch(Math.min(SIGN_OUT_TIMEOUT_MS, timeoutMs), guard?.lookup)
+  const signOutFetch = createBoundedFetch(Math.min(SIGN_OUT_TIMEOUT_MS, timeoutMs), guard?.lookup)
   const discovery = createBoundedFetch(timeoutMs, guard?.issuerLookup)
   /** Every call that is made has its span. */
   const traced = (what: Work['provider'], fetch: BoundedFetch): BoundedFetch =>
@@ -141,8 +143,9 @@ export function createProvider(
     }
   }
 
-  /** Whoever brings made-up tokens must not take the places of sign-ins. */
-  const bearerSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
+  /** Whoever brings made-up tokens must not take the places of sign-ins, nor those of machines elsewhere. */
+  const share = Math.ceil(settings.PROVIDER_PARALLEL_CALLS * SHARE_OF_ONE_NETWORK)
+  const bearerSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING, share)
 
   return {
     plan,
@@ -163,21 +166,25 @@ export function createProvider(
     },
 
     async isNamed(name) {
-      const { issuer } = await metadata.get()
-      return issuer !== undefined && isNamed(name, issuer, plan.alsoIssuers)
+      const known = await metadata.get()
+      const { issuer } = known
+      if (issuer === undefined) return false
+      return isNamed(name, issuer, plan.alsoIssuers) || isAccessTokenIssuer(name, known, plan)
     },
 
-    withSlot: signIn =>
+    withSlot: (signIn, owner) =>
       slots.withSlot(async () => {
         using conversation = calls.converse()
         return await signIn(signInCalls({ ...connection, fetch: conversation.fetch }))
-      }),
+      }, owner),
 
     ...signInCalls(connection),
 
     refresh: held => measure('provider', 'refresh', () => refreshTokens(asking('refresh'), held)),
-    signOut: held =>
-      measure('provider', 'sign_out', () => tellOfSignOut(connection, held, traced('sign_out', signOutCalls.fetch))),
+    async signOut(held) {
+      const due = await signOutCalls(connection, held, traced('sign_out', signOutFetch.fetch))
+      if (due.length > 0) await measure('provider', 'sign_out', () => makeSignOutCalls(due))
+    },
     signOutUrl: (held, state) => signOutUrl(connection, BASE_URL, held, state),
 
     canVerify: canVerify(plan),
@@ -188,16 +195,16 @@ export function createProvider(
 
     introspect: token => measure('provider', 'introspection', () => introspectToken(asking('introspection'), token)),
 
-    bearerFacts(token, audiences) {
+    bearerFacts(token, audiences, owner) {
       const demanded = audiences.map(names => ({
         names: names ?? [plan.clientId, BASE_URL],
         isConfigured: names !== undefined,
       }))
-      return bearerSlots.withSlot(() => bearerFacts(asking('introspection'), token, demanded, measure))
+      return bearerSlots.withSlot(() => bearerFacts(asking('introspection'), token, demanded, measure), owner)
     },
 
     async close() {
-      for (const each of [calls, signOutCalls, discovery]) each.close()
+      for (const each of [calls, signOutFetch, discovery]) each.close()
     },
   }
 }

@@ -1,6 +1,7 @@
 // The providers that users can sign in through: one as a rule, or several, each with its own users.
 import { MenshenError } from '../errors.ts'
 import type { Config } from '../settings/config/config-file.ts'
+import { addressProblems, demandsHttps } from '../settings/conflicts.ts'
 import type { Settings } from '../settings/read.ts'
 import { ONLY_PROVIDER, planNamedProvider, planProvider } from './make-plan.ts'
 import type { ProviderPlan } from './plan.ts'
@@ -15,6 +16,8 @@ export interface Providers {
   get(id: string | undefined): Provider | undefined
   /** What users know each of several by, by its id; absent where there is one. */
   readonly names: ReadonlyMap<string, string> | undefined
+  /** Where they send browsers back: `/callback`, or with `providers` a path each. */
+  readonly callbackPaths: ReadonlySet<string>
   /** Settings without which nobody can sign in. */
   readonly missing: readonly string[]
   close(): Promise<void>
@@ -39,12 +42,54 @@ const OF_ONE_PROVIDER = {
   PKCE: 'pkce',
   LOGOUT_STYLE: 'logout.style',
   LOGOUT_URL: 'logoutUrl',
+  REVOKE: 'revoke',
   ISSUER: 'issuer',
   ISSUER_REQUIRED: 'sendsIssuer',
   JWKS_URL: 'jwksUrl',
 } as const satisfies Partial<Record<keyof Settings, string>>
 
-export function planProviders({ provider, providers }: Config, settings: Settings): [ProviderPlan, ...ProviderPlan[]] {
+type Plans = [ProviderPlan, ...ProviderPlan[]]
+
+/** Of all that sign users in; refuses what does not fit together. */
+export function planProviders(config: Config, settings: Settings): Plans {
+  const [first, ...more] = planAll(config, settings)
+  const problems = [first, ...more].flatMap(plan => problemsOf(plan, settings))
+  if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
+  const inUse = (plan: ProviderPlan): ProviderPlan => ({
+    ...plan,
+    httpsOnly: demandsHttps(settings),
+    ...(settings.ALLOW_UNVERIFIED_EMAIL && { emailVerified: {} }),
+  })
+  return [inUse(first), ...more.map(inUse)]
+}
+
+/** What would only be noticed when somebody signs in or out, or never. */
+function problemsOf(plan: ProviderPlan, settings: Settings): string[] {
+  const { id, kind, issuer, discoveryUrl, endpoints, emailStep, clientAuth, pkce, logout } = plan
+  const where = id === ONLY_PROVIDER ? 'provider' : `providers.${id}`
+  const problems = addressProblems(
+    {
+      // Without OpenID Connect it is a name, and nothing is asked there.
+      [`${where}.issuer`]: kind === 'oidc' ? issuer : undefined,
+      [`${where}.discoveryUrl`]: discoveryUrl,
+      ...Object.fromEntries(Object.entries(endpoints).map(([name, url]) => [`${where}.${name}Url`, url])),
+      [`${where}.emailStep.url`]: emailStep?.url,
+    },
+    settings,
+  )
+  if (clientAuth === 'none' && !pkce)
+    problems.push(
+      `${where}.clientAuth is "none" without PKCE, so that whoever gets hold of a code can redeem it; expected ${where}.pkce: true${id === ONLY_PROVIDER ? ' or PKCE=S256' : ''}.`,
+    )
+  // OpenID Connect: the metadata may have one.
+  if (kind !== 'oidc' && (logout.style === 'browser' || logout.style === 'server') && !endpoints.logout)
+    problems.push(
+      `${where}.logout.style is "${logout.style}", but there is no address for it; expected ${where}.logoutUrl${id === ONLY_PROVIDER ? ' or LOGOUT_URL' : ''}.`,
+    )
+  return problems
+}
+
+function planAll({ provider, providers }: Config, settings: Settings): Plans {
   const [first, ...more] = Object.entries(providers ?? {}).map(([id, config]) => planNamedProvider(id, config))
   if (!first) return [planProvider(provider, settings)]
   const names = Object.keys(OF_ONE_PROVIDER) as (keyof typeof OF_ONE_PROVIDER)[]
@@ -79,6 +124,7 @@ export function createProviders(
     all,
     get: (id = ONLY_PROVIDER) => byId.get(id),
     names: all.length > 1 ? new Map(plans.map(({ id, name = id }) => [id, name])) : undefined,
+    callbackPaths: new Set(plans.map(({ callbackPath }) => callbackPath)),
     missing: plans.flatMap(({ missing }) => missing),
     async close() {
       await Promise.all(all.map(provider => provider.close()))

@@ -110,7 +110,7 @@ export function readAccepted({ status, body }: Answer, { at, success }: Expected
   const verdict = codes.find(code => verdicts.includes(code))
   if (verdict !== undefined)
     throw new RefusalError('provider_refused', answered(status, verdict), status, verdict, { description })
-  const said = codes.find(code => /^([a-z_]{1,40}|\d{1,10})$/.test(code))
+  const said = errorCodeIn(body)
   const isError = status !== 200 || (!Object.hasOwn(success, 'error') && saysError(body))
   if (isError) throw new RefusalError('provider_answer', answered(status, said), status, said, { description })
   if (body === undefined) throw phrasedError('provider_answer', phrase('answer_not_json'))
@@ -125,6 +125,11 @@ export function readAccepted({ status, body }: Answer, { at, success }: Expected
 
 function answered(status: number, error: string | undefined): Phrase {
   return error ? phrase('provider_answered_with', { status, error }) : phrase('provider_answered', { status })
+}
+
+/** The error code of an answer, if it is one that can be shown. */
+export function errorCodeIn(body: unknown): string | undefined {
+  return errorCodes(body).find(code => /^([a-z_]{1,40}|\d{1,10})$/.test(code))
 }
 
 /** RFC 6749's `error`, and the codes of envelopes. */

@@ -3,7 +3,16 @@
 import type { MenshenError } from '../errors.ts'
 import { phrase, phrasedError } from '../phrases.ts'
 import { FIELDS, type Field } from '../settings/config/provider-config.ts'
-import { atPlace, namesFrom, notAmong, shapeOf, textFrom } from '../settings/json-place.ts'
+import {
+  atPlace,
+  namesFrom,
+  notAccepted,
+  notAmong,
+  shapeOf,
+  textAt,
+  textFrom,
+  withoutPlace,
+} from '../settings/json-place.ts'
 import type { ProviderPlan, UserInfoSource } from './plan.ts'
 
 interface SpecifiedUserInfo {
@@ -24,18 +33,21 @@ export interface UserFacts {
   readonly groups: readonly string[]
   /** Everything that was said, the first source's word first. */
   readonly claims: Readonly<Record<string, unknown>>
+  /** An address came, and the provider does not vouch for it. */
+  readonly hasUnverifiedEmail?: true
 }
 
 export type Said = Readonly<Partial<Record<UserInfoSource, unknown>>>
 
-type Mapping = Pick<ProviderPlan, 'userInfoFrom' | 'fields' | 'fieldTypes' | 'require'>
+type Mapping = Pick<ProviderPlan, 'userInfoFrom' | 'fields' | 'fieldTypes' | 'require' | 'emailVerified'>
 
 const DEMANDED = ['sub', 'username'] as const
 
 /** Throws if somebody has no `sub` or `username`, or is not one of those whom `require` lets in. */
 export function userFacts(said: Said, plan: Mapping): UserFacts {
-  const answers = plan.userInfoFrom.map(source => said[source]).filter(answer => answer !== undefined)
-  if (plan.fieldTypes === 'text') demandTexts(answers, plan)
+  const given = plan.userInfoFrom.map(source => said[source]).filter(answer => answer !== undefined)
+  if (plan.fieldTypes === 'text') demandTexts(given, plan)
+  const { answers, hasUnverified, denied } = vouchedAnswers(given, plan)
   const text = (field: Field) => textFrom(answers, plan.fields[field])
   const userInfo: UserInfo = {
     ...furtherFields(answers, plan),
@@ -45,15 +57,64 @@ export function userFacts(said: Said, plan: Mapping): UserFacts {
     phone_number: text('phone_number'),
     ou_name: text('ou_name'),
     email: text('email'),
-    username: text('username'),
+    username: unlessDenied(text('username'), denied),
   }
-  for (const field of DEMANDED) if (userInfo[field] === '') throw missing(field, answers, plan)
+  for (const field of DEMANDED)
+    if (userInfo[field] === '') throw missing(field, given, plan, hasUnverified && field === 'username')
   const claims: Record<string, unknown> = Object.fromEntries(
     answers.toReversed().flatMap(one => Object.entries(Object(one))),
   )
   const unmet = notAmong(claims, plan.require)
   if (unmet !== undefined) throw phrasedError('provider_answer', phrase('not_required', { name: unmet }))
-  return { userInfo, groups: namesFrom(answers, plan.fields.groups), claims }
+  const groups = namesFrom(answers, plan.fields.groups)
+  return { userInfo, groups, claims, ...(hasUnverified && { hasUnverifiedEmail: true as const }) }
+}
+
+interface VouchedAnswers {
+  readonly answers: readonly unknown[]
+  /** An address was taken out. */
+  readonly hasUnverified: boolean
+  /** Addresses of which an answer says that they are not verified, in small letters. */
+  readonly denied: ReadonlySet<string>
+}
+
+/**
+ * The answers without the e-mail addresses that nobody has verified, and without other fields that repeat one that is denied:
+ * otherwise somebody could take the name of another by writing their address into a profile.
+ */
+export function vouchedAnswers(
+  given: readonly unknown[],
+  plan: Pick<Mapping, 'fields' | 'emailVerified'>,
+): VouchedAnswers {
+  const { fields, emailVerified } = plan
+  const places = new Set(Object.values(fields).flat(2))
+  const emailPlaces = new Set(
+    [...places, 'email'].filter(place => fields.email.flat().includes(place) || IS_EMAIL.test(place)),
+  )
+  const isVerified = (answer: unknown) => notAccepted(answer, emailVerified) === undefined
+  const isDenied = (answer: unknown) =>
+    Object.keys(emailVerified).some(place => (atPlace(answer, place) ?? null) !== null)
+  const addresses = (answer: unknown) =>
+    [...emailPlaces].map(place => textAt(answer, place).toLowerCase()).filter(Boolean)
+  const unverified = given.filter(answer => !isVerified(answer) && addresses(answer).length > 0)
+  const denied = new Set(unverified.filter(isDenied).flatMap(addresses))
+  if (unverified.length === 0) return { answers: given, hasUnverified: false, denied }
+
+  function vouched(answer: unknown): unknown {
+    const isOut = (place: string) =>
+      (!isVerified(answer) && emailPlaces.has(place)) || denied.has(textAt(answer, place).toLowerCase())
+    // The subject is the provider's own name for the user, whatever it looks like.
+    return [...new Set([...places, ...emailPlaces])]
+      .filter(place => place !== 'sub' && isOut(place))
+      .reduce(withoutPlace, answer)
+  }
+  return { answers: given.map(vouched), hasUnverified: true, denied }
+}
+
+const IS_EMAIL = /(^|\.)e?mail$/i
+
+function unlessDenied(text: string, denied: ReadonlySet<string>): string {
+  return denied.has(text.toLowerCase()) ? '' : text
 }
 
 function furtherFields(answers: readonly unknown[], { fields }: Mapping): Record<string, string> {
@@ -65,6 +126,8 @@ const OURS: ReadonlySet<string> = new Set(FIELDS)
 
 function demandTexts(answers: readonly unknown[], { fields }: Mapping): void {
   for (const [field, sources] of Object.entries(fields)) {
+    // The specification knows no groups: whoever sends some sends a list.
+    if (field === 'groups') continue
     for (const place of sources.flat()) {
       const odd = answers.map(answer => atPlace(answer, place) ?? '').find(value => typeof value !== 'string')
       if (odd !== undefined) throw phrasedError('provider_answer', phrase('answer_unusable', { fields: field }))
@@ -73,8 +136,17 @@ function demandTexts(answers: readonly unknown[], { fields }: Mapping): void {
 }
 
 /** Names and types, never values: they are about a person. */
-function missing(field: Field, answers: readonly unknown[], { fields }: Mapping): MenshenError {
+function missing(
+  field: Field,
+  answers: readonly unknown[],
+  { fields, emailVerified }: Mapping,
+  isUnverified: boolean,
+): MenshenError {
   const places = fields[field].map(source => [source].flat().join(' with ')).join(', ') || phrase('nowhere')
   const seen = answers.map(answer => shapeOf(answer)).join(' and ') || phrase('nothing')
-  return phrasedError('provider_answer', phrase('field_missing', { field, places, seen }))
+  const claims = Object.keys(emailVerified).join(', ')
+  const problem = isUnverified
+    ? phrase('field_unverified', { field, places, claims, seen })
+    : phrase('field_missing', { field, places, seen })
+  return phrasedError('provider_answer', problem)
 }

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import type { UserInfo } from '../provider/user-facts.ts'
 import { decodeJson, encodeJson, type RecordParts } from './record-format.ts'
 import { seal, unseal } from './sealing.ts'
-import type { Session } from './session-record.ts'
+import type { Session, SessionData } from './session-record.ts'
 import { sealingKey } from './ticket.ts'
 
 export interface SealedPart {
@@ -18,6 +18,9 @@ export interface SealedPart {
 }
 
 type Writable<T> = { -readonly [Field in keyof T]: T[Field] }
+
+/** Among the mapped fields: the data of the application. No mapped field has this name. */
+const DATA = ''
 
 /** Of the specification's fields, before those that the configuration maps: their names and values in turn. */
 const FIXED_FIELDS = 18
@@ -42,6 +45,7 @@ function toList(session: Session, signedInAt: number): unknown[] {
     ...[userRole, provider, providerSession?.issuer, providerSession?.sid, session.groups],
     ...[sub, ou_id, nickname, phone_number, ou_name, email, username],
     ...Object.entries(further).flat(),
+    ...(session.data === undefined ? [] : [DATA, session.data]),
   ]
 }
 
@@ -80,6 +84,11 @@ function fromList(list: readonly unknown[]): Omit<SealedPart, 'bytes'> | undefin
   else if (idToken !== null) return undefined
   if (isTexts(groups)) session.groups = groups
   else if (groups !== null) return undefined
+  if (hasData(list)) {
+    const data = list.at(-1)
+    if (!isData(data)) return undefined
+    session.data = data
+  }
   return { session, signedInAt }
 }
 
@@ -89,10 +98,18 @@ function userInfoFrom(list: readonly unknown[]): UserInfo | undefined {
   if (!isText(ou_name) || !isText(email) || !isText(username)) return undefined
   const userInfo = { sub, ou_id, nickname, phone_number, ou_name, email, username }
   if (list.length === FIXED_FIELDS) return userInfo
-  const further = list.slice(FIXED_FIELDS)
+  const further = list.slice(FIXED_FIELDS, hasData(list) ? -2 : undefined)
   if (!isTexts(further) || further.length % 2 > 0) return undefined
   const pairs = further.flatMap((name, n) => (n % 2 === 0 ? [[name, further[n + 1]] as const] : []))
   return { ...Object.fromEntries(pairs), ...userInfo }
+}
+
+function hasData(list: readonly unknown[]): boolean {
+  return list.length > FIXED_FIELDS && list.at(-2) === DATA
+}
+
+function isData(value: unknown): value is SessionData {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function isText(value: unknown): value is string {

@@ -5,6 +5,7 @@
 // newcomers, and is a regular after coming again. A hit only leaves a mark, which is looked at when there is no room any
 // more: newcomers without one go first, and so a great many who come once cannot push out those who come every day.
 import { getHeapStatistics } from 'node:v8'
+import { cacheShares } from '../settings/cache-shares.ts'
 import type { Settings } from '../settings/read.ts'
 import type { Session } from './session-record.ts'
 import type { Identity } from './user-identity.ts'
@@ -56,17 +57,17 @@ interface Slot {
 const OVERHEAD_BYTES = 1700
 /** Texts in two bytes a character, and their heads. */
 const BYTES_PER_WRITTEN = 1.5
-const MEGABYTE = 1024 * 1024
 /** Of what V8 may use: on a small machine, the cache must not take what requests need. */
 const SHARE_OF_HEAP = 1 / 3
 const NEWCOMERS_SHARE = 0.1
 
 /** None if it may hold nothing. */
-export function createSessionCache({
-  SESSION_CACHE_SIZE: most,
-  SESSION_CACHE_MB,
-}: Pick<Settings, 'SESSION_CACHE_SIZE' | 'SESSION_CACHE_MB'>): SessionCache | undefined {
-  const mostBytes = Math.min(SESSION_CACHE_MB * MEGABYTE, getHeapStatistics().heap_size_limit * SHARE_OF_HEAP)
+export function createSessionCache(
+  settings: Pick<Settings, 'SESSION_CACHE_SIZE' | 'SESSION_CACHE_MB'> & Partial<Pick<Settings, 'STORE'>>,
+): SessionCache | undefined {
+  const { SESSION_CACHE_SIZE: most } = settings
+  const { sessionBytes } = cacheShares(settings)
+  const mostBytes = Math.min(sessionBytes, getHeapStatistics().heap_size_limit * SHARE_OF_HEAP)
   if (most === 0 || mostBytes === 0) return undefined
   const slots = new Map<string, Slot>()
   let newcomers = createQueue()

@@ -5,11 +5,13 @@ import type { DataKeyring } from './keys/data-keys.ts'
 import { type PublicPart, publicPartOf } from './public-part.ts'
 import {
   type DataKeys,
+  hasOwnSubject,
   hasProviderSession,
   labelOf,
   providerSessionLabel,
   SESSION_LABEL,
   SUB_LABEL,
+  subjectLabel,
   type UserId,
   userLabel,
 } from './session-record.ts'
@@ -48,8 +50,10 @@ export interface SessionListing {
   endOneOf(user: UserId, key: string): Promise<boolean>
   /** Ends what was opened at this session of the provider (`sid`): one device, usually. */
   endProviderSession(providerSession: ProviderSession): Promise<Ended>
-  /** Ends those sessions of the user of which it is not known at which session of the provider they were opened. */
-  endUnknownDevicesOf(user: UserId): Promise<Ended>
+  /** Ends all sessions of the user whom the provider knows by this `sub`, which may be another than ours. */
+  endAllOfSubject(subject: UserId): Promise<Ended>
+  /** Of those the ones of which it is not known at which session of the provider they were opened. */
+  endUnknownDevicesOfSubject(subject: UserId): Promise<Ended>
   /** Ends all sessions of whoever has this listed one. */
   endAllLike(key: string): Promise<Ended>
 }
@@ -90,6 +94,19 @@ export function createSessionListing({
     isMeant?: (entry: Stored) => boolean,
   ): Promise<Ended> {
     return endAllWith(label(await keyring.current()), isMeant)
+  }
+
+  /** Whoever has a `sub` of the provider's besides ours is not meant by ours. */
+  async function endSubject(subject: UserId, isMeant = (_entry: Stored) => true): Promise<Ended> {
+    const [own, other] = await Promise.all([
+      endAllLabelled(
+        keys => userLabel(subject, keys),
+        entry => !hasOwnSubject(entry) && isMeant(entry),
+      ),
+      endAllLabelled(keys => subjectLabel(subject, keys), isMeant),
+    ])
+    const user = own.user ?? other.user
+    return { count: own.count + other.count, ...(user === undefined ? {} : { user }) }
   }
 
   async function listWith(label: string, query: { after?: string; limit: number }): Promise<SessionPage> {
@@ -134,11 +151,8 @@ export function createSessionListing({
 
     endProviderSession: providerSession => endAllLabelled(keys => providerSessionLabel(providerSession, keys)),
 
-    endUnknownDevicesOf: user =>
-      endAllLabelled(
-        keys => userLabel(user, keys),
-        entry => !hasProviderSession(entry),
-      ),
+    endAllOfSubject: subject => endSubject(subject),
+    endUnknownDevicesOfSubject: subject => endSubject(subject, entry => !hasProviderSession(entry)),
 
     async endAllLike(key) {
       const label = (await store.read(key))?.labels[SUB_LABEL]

@@ -1,6 +1,7 @@
 // What a session is: the record of the specification, and the entry that holds it together with its public part.
 
 import { createHmac } from 'node:crypto'
+import { decodeJwt } from 'jose'
 import { roleOf } from '../access/roles.ts'
 import type { ProviderSession } from '../provider/oidc/provider-session.ts'
 import type { TokenSet } from '../provider/token-answer.ts'
@@ -27,7 +28,12 @@ export interface Session {
   /** For the sign-out through the browser. */
   readonly idToken?: string
   readonly groups?: readonly string[]
+  /** What the application around us keeps with it. */
+  readonly data?: SessionData
 }
+
+/** Of the application's own: whatever JSON can say. */
+export type SessionData = Readonly<Record<string, unknown>>
 
 /** Keys for what has to be read without a ticket. */
 export interface DataKeys {
@@ -43,6 +49,7 @@ export const SESSION_LABEL = 'session'
 export const SUB_LABEL = 1
 /** No other label begins like this. */
 const PROVIDER_SESSION_PREFIX = 'sid.'
+const SUBJECT_PREFIX = 'subject.'
 
 /** `provider` is absent where there is one only. */
 export interface SignedIn {
@@ -130,13 +137,25 @@ export function toEntry(
   }
 }
 
-function labelsOf({ userInfo, provider, providerSession }: Session, keys: DataKeys): string[] {
-  const labels = [
+function labelsOf({ userInfo, provider, providerSession, idToken }: Session, keys: DataKeys): string[] {
+  const subject = subjectIn(idToken)
+  return [
     SESSION_LABEL,
     userLabel({ sub: userInfo.sub, provider }, keys),
     labelOf('username', userInfo.username, keys),
+    ...(providerSession ? [providerSessionLabel(providerSession, keys)] : []),
+    ...(subject !== undefined && subject !== userInfo.sub ? [subjectLabel({ sub: subject, provider }, keys)] : []),
   ]
-  return providerSession ? [...labels, providerSessionLabel(providerSession, keys)] : labels
+}
+
+/** By which `sub` the provider itself knows the user. The id_token was checked when it came. */
+function subjectIn(idToken: string | undefined): string | undefined {
+  if (idToken === undefined) return undefined
+  try {
+    return decodeJwt(idToken).sub
+  } catch {
+    return undefined
+  }
 }
 
 /** The same sub from two providers is two people. */
@@ -153,13 +172,26 @@ export function userLabel({ sub, provider }: UserId, keys: DataKeys): string {
   return labelOf('sub', provider === undefined ? sub : JSON.stringify([provider, sub]), keys)
 }
 
+/**
+ * Where `fields.sub` makes another `sub` of the user than the provider's own. It is a label of another kind: the same text can
+ * be the one of one user and the other of another.
+ */
+export function subjectLabel({ sub, provider }: UserId, keys: DataKeys): string {
+  return SUBJECT_PREFIX + labelOf('subject', JSON.stringify([provider ?? null, sub]), keys)
+}
+
+/** Whether the provider knows the user by another `sub` than we do. */
+export function hasOwnSubject({ labels }: Pick<Entry, 'labels'>): boolean {
+  return labels.some(label => label.startsWith(SUBJECT_PREFIX))
+}
+
 /** Whether it is known at which session of the provider it was opened. */
 export function hasProviderSession({ labels }: Pick<Entry, 'labels'>): boolean {
   return labels.some(label => label.startsWith(PROVIDER_SESSION_PREFIX))
 }
 
 /** A name that sessions can be found by, and nobody can be recognised by. */
-export function labelOf(kind: 'sub' | 'username' | 'sid', value: string, keys: DataKeys): string {
+export function labelOf(kind: 'sub' | 'username' | 'sid' | 'subject', value: string, keys: DataKeys): string {
   return createHmac('sha256', keys.labels).update(`${kind} ${value}`).digest('base64url')
 }
 

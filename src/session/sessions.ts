@@ -10,12 +10,13 @@ import type { LoadedSession } from './session-cache.ts'
 import { type Claims, claimsToKeep } from './session-claims.ts'
 import { sessionFacts, userFacts } from './session-facts.ts'
 import { createSessionListing, type SessionListing } from './session-listing.ts'
-import { isDue, newSession, type Session, type SignedIn } from './session-record.ts'
+import { isDue, newSession, type Session, type SessionData, type SignedIn } from './session-record.ts'
 import { createStoredSessions, type StoredSessionsOptions } from './stored-sessions.ts'
 import { identityOf } from './user-identity.ts'
 
 export interface Sessions extends SessionListing {
-  open(signedIn: SignedIn): Promise<{ ticket: string; loaded: LoadedSession }>
+  /** `addData` gives what the application keeps with it. */
+  open(signedIn: SignedIn, addData?: AddData): Promise<{ ticket: string; loaded: LoadedSession }>
   /** The session of a ticket if it is at hand, proven and not due: the way of nearly every request, without waiting. */
   getCached(ticket: string): LoadedSession | undefined
   /** The session of a ticket that is not at hand, if its store can be read without waiting, and if it is not due. */
@@ -33,6 +34,8 @@ export interface Sessions extends SessionListing {
   /** Resolves when no refresh is under way. */
   settle(): Promise<void>
 }
+
+export type AddData = (session: Session) => Promise<SessionData | undefined>
 
 export type ClosedSession = Pick<LoadedSession, 'key' | 'session'>
 
@@ -99,13 +102,14 @@ export function createSessions(options: SessionsOptions): Sessions {
       stored.forget()
     },
 
-    async open(signedIn) {
+    async open(signedIn, addData) {
       const { tokens, facts, origin } = signedIn
       const { kept: claims, left } = claimsToKeep(facts.claims, directory.roles, tokens)
       const session = newSession({ ...signedIn, facts: { ...facts, claims } }, directory.roles)
       warnOfShortLife(session.tokenExpiresIn, leadOf(session))
       if (left.length > 0) options.report('claims_left_out', { ...userFacts(session), claims: left.slice(0, 20) })
-      return stored.create(session, origin, claims)
+      const data = await addData?.(session)
+      return stored.create(data ? { ...session, data } : session, origin, claims)
     },
 
     getCached: ticket => visited(stored.getCached(ticket)),

@@ -43,7 +43,8 @@ export type Change = { readonly tokens: TokenSet } | { readonly until: number }
 export interface StoredSessionsOptions {
   readonly store: Store
   readonly keyring: Pick<DataKeyring, 'current' | 'latest'>
-  readonly settings: Pick<Settings, 'SESSION_MAX_HOURS' | 'SESSION_CACHE_SIZE' | 'SESSION_CACHE_MB'>
+  readonly settings: Pick<Settings, 'SESSION_MAX_HOURS' | 'SESSION_CACHE_SIZE' | 'SESSION_CACHE_MB'> &
+    Partial<Pick<Settings, 'STORE'>>
   /** Who it is by the configuration of now, and the session with that role. Claims are opened only if a role asks for them. */
   readonly identify: (session: Session, claims: () => Claims) => { readonly session: Session; readonly who: Identity }
   readonly now: () => number

@@ -16,6 +16,8 @@ export type AdviceCode = Extract<
   | 'unknown_node_env'
   | 'plain_http_allowed'
   | 'console_for_nobody'
+  | 'unverified_email_allowed'
+  | 'trusts_everybody'
 >
 
 interface Advice {
@@ -50,6 +52,11 @@ const ROWS: readonly AdviceRow[] = [
     remedy: phrase('advise_trusted_proxies'),
   },
   {
+    code: 'trusts_everybody',
+    applies: ({ TRUSTED_PROXIES }) => TRUSTED_PROXIES?.isVast === true,
+    remedy: phrase('advise_own_proxies'),
+  },
+  {
     code: 'port_of_proxy',
     applies: settings => listensAtBaseUrl(settings) && !hasTls(settings) && isBehindProxy(settings),
     remedy: phrase('advise_port'),
@@ -73,6 +80,11 @@ const ROWS: readonly AdviceRow[] = [
     code: 'console_for_nobody',
     applies: (_settings, _checks, roles) => roles !== undefined && !roles.some(({ role }) => role === CONSOLE_ROLE),
     remedy: phrase('advise_console_role', { role: CONSOLE_ROLE }),
+  },
+  {
+    code: 'unverified_email_allowed',
+    applies: ({ ALLOW_UNVERIFIED_EMAIL }) => ALLOW_UNVERIFIED_EMAIL,
+    remedy: phrase('advise_email_verified'),
   },
 ]
 

@@ -34,11 +34,38 @@ export function conflictsIn(checked: Checked, isGiven: (name: Name) => boolean):
 
 /** In production only this machine may be reached without https, unless the risk was accepted. */
 export function plainHttpIn(settings: Checked): string[] {
-  if (!isProduction(settings) || settings.ALLOW_PLAIN_HTTP) return []
+  if (!demandsHttps(settings)) return []
   return (['BASE_URL', 'AUTH_URL', 'LOGOUT_URL', 'JWKS_URL'] as const)
-    .filter(name => settings[name]?.startsWith('http:') && !isLoopback(settings[name]))
-    .map(
-      name =>
-        `${name} is "${settings[name]}"; in production expected an https address, for example https://app.example.com (ALLOW_PLAIN_HTTP=true accepts the risk).`,
-    )
+    .filter(name => isPlainHttp(settings[name] ?? ''))
+    .map(name => `${name} is "${settings[name]}"; ${HTTPS_EXPECTED}`)
+}
+
+const HTTPS_EXPECTED =
+  'in production expected an https address, for example https://app.example.com (ALLOW_PLAIN_HTTP=true accepts the risk).'
+
+export function demandsHttps(settings: Pick<Checked, 'NODE_ENV' | 'ALLOW_PLAIN_HTTP'>): boolean {
+  return isProduction(settings) && !settings.ALLOW_PLAIN_HTTP
+}
+
+/** An address by which others on the way could read along. */
+export function isPlainHttp(address: string): boolean {
+  return URL.canParse(address) && new URL(address).protocol === 'http:' && !isLoopback(address)
+}
+
+/** The same of addresses that were put together from several places: what is wrong with them, each by its name. */
+export function addressProblems(
+  addresses: Readonly<Record<string, string | undefined>>,
+  settings: Pick<Checked, 'NODE_ENV' | 'ALLOW_PLAIN_HTTP'>,
+): string[] {
+  // What still has a hole is missing, which is said elsewhere.
+  const whole = Object.entries(addresses).filter(([, url]) => url !== undefined && !url.includes('{'))
+  return whole.flatMap(([name, url = '']) => {
+    if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
+      return [`${name} is "${shown(url)}"; expected an http or https address, for example https://idp.example.com.`]
+    return demandsHttps(settings) && isPlainHttp(url) ? [`${name} leads to "${shown(url)}"; ${HTTPS_EXPECTED}`] : []
+  })
+}
+
+function shown(text: string): string {
+  return text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ').slice(0, 200)
 }

@@ -27,6 +27,25 @@ function inEach(list: readonly unknown[], place: string): unknown {
   return found.length > 0 ? found.flat() : undefined
 }
 
+/** The same without what is there; what does not lead to the place is left as it is. */
+export function withoutPlace(value: unknown, place: string): unknown {
+  if (Array.isArray(value)) return withoutInEach(value, place)
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value)
+  if (Object.hasOwn(value, place)) return Object.fromEntries(entries.filter(([name]) => name !== place))
+  return Object.fromEntries(
+    entries.map(([name, inner]) => [
+      name,
+      place.startsWith(`${name}.`) ? withoutPlace(inner, place.slice(name.length + 1)) : inner,
+    ]),
+  )
+}
+
+function withoutInEach(list: readonly unknown[], place: string): unknown[] {
+  if (place === 'only' && list.length === 1) return []
+  return list.map(element => (Array.isArray(element) ? element : withoutPlace(element, place)))
+}
+
 /** The first place that does not have one of its accepted values. A list is none of them. */
 export function notAccepted(value: unknown, accepted: Accepted): string | undefined {
   return placeWithout(accepted, (place, values) => isOneOf(values, atPlace(value, place)))
@@ -76,6 +95,11 @@ export function namesFrom(answers: readonly unknown[], sources: Sources): string
     return asNames(values.find(value => value !== undefined))
   })
   return [...new Set(found)]
+}
+
+/** What is there, as text; empty where nothing is. */
+export function textAt(answer: unknown, place: string): string {
+  return asText(atPlace(answer, place))
 }
 
 /** A number becomes text without loss: readJson keeps those whose digits a number cannot hold. */

@@ -1,5 +1,5 @@
 // The settings about the identity provider: rows of the one table in rows.ts.
-import { ASSERTION_ALGORITHMS, ASSERTION_AUDIENCES, CLIENT_AUTHS } from './config/provider-config.ts'
+import { ASSERTION_ALGORITHMS, ASSERTION_AUDIENCES, CLIENT_AUTHS, REVOKE_CHOICES } from './config/provider-config.ts'
 import * as kind from './kinds.ts'
 import { optional, type Row, required } from './row.ts'
 
@@ -132,6 +132,15 @@ export const PROVIDER_ROWS = {
     defaultNote: '`/oauth/logout` for `idaas`, else what the provider has',
     sentence: "The provider's logout interface: a path under `AUTH_URL`, or a whole address.",
     sentenceZh: '身份认证平台的退出接口：`AUTH_URL` 下的路径，或完整的地址。',
+  }),
+  REVOKE: optional({
+    reloads: true,
+    ...kind.oneOf(REVOKE_CHOICES, 'always'),
+    defaultNote: '`never`, unless the provider is known to end this session alone',
+    sentence:
+      'Whether a sign-out revokes the tokens at the provider, where it has an address for that. At some providers (Google, older Keycloak, some Auth0 tenants) this ends the user’s sessions on every device.',
+    sentenceZh:
+      '退出登录时是否在身份认证平台撤销令牌（平台提供撤销地址时）。有的平台（Google、旧版 Keycloak、部分 Auth0 租户）会因此结束该用户在所有设备上的会话。',
   }),
   PROVIDER_TIMEOUT_MS: required({
     ...kind.wholeNumber(100, 120_000, 'a number of milliseconds'),

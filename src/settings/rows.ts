@@ -15,8 +15,10 @@ const ADDRESS_ROWS = {
     ...kind.origin,
     default: 'http://localhost:3000',
     defaultNote: '`http://localhost:3000`, or with the port of `PORT` if only that is set',
-    sentence: 'The address that the browser sees. `/callback` is registered at the provider under it.',
-    sentenceZh: '浏览器看到的地址。身份认证平台上登记的回调地址是它下面的 `/callback`。',
+    sentence:
+      'The address that the browser sees. `/callback` is registered at the provider under it; with `providers` `/callback/<id>` at each.',
+    sentenceZh:
+      '浏览器看到的地址。身份认证平台上登记的回调地址是它下面的 `/callback`；使用 `providers` 时，各平台分别登记 `/callback/<id>`。',
   }),
   HOST: required({
     ...kind.host,
@@ -106,9 +108,9 @@ const SESSION_ROWS = {
     ...kind.wholeNumber(0, 1_000_000, 'a number of megabytes'),
     default: '256',
     sentence:
-      'How much memory they may take, and at most a third of what Node may use. An ordinary session takes about 1 KB, another one with the signed JWT for each application (of the last four), and its tokens if they are long.',
+      'How much memory they may take, with Redis together with their records, and at most a third of what Node may use. An ordinary session takes about 1 KB, another one with the signed JWT for each application (of the last four), and its tokens if they are long.',
     sentenceZh:
-      '这些会话最多占用多少内存，且不超过 Node 可用内存的三分之一。普通会话约 1 KB；每个应用的签名 JWT（最近四个）各约 1 KB；令牌较长时另计。',
+      '这些会话最多占用多少内存（使用 Redis 时连同会话记录），且不超过 Node 可用内存的三分之一。普通会话约 1 KB；每个应用的签名 JWT（最近四个）各约 1 KB；令牌较长时另计。',
   }),
 } satisfies Rows
 
@@ -169,8 +171,9 @@ const OBSERVING_ROWS = {
     ...kind.wholeNumber(0, 10_000_000, 'a number of events'),
     default: '10000',
     sentence:
-      'How many events of the [audit trail](audit.md) the store keeps, the newest, of all processes and machines; 0 keeps none.',
-    sentenceZh: '存储中保留多少条最新的[审计记录](audit.md)，所有进程和机器合计；0 表示不保留。',
+      'How many events of the [audit trail](audit.md) the store keeps, of all processes and machines; when there are more, the kind of event that has most lets go of its oldest. 0 keeps none.',
+    sentenceZh:
+      '存储中保留多少条[审计记录](audit.md)，所有进程和机器合计；超出时，从数量最多的一类事件中删除最早的。0 表示不保留。',
   }),
   AUDIT_FILE: optional({
     ...kind.appendableFile,
@@ -220,6 +223,15 @@ const RUNNING_ROWS = {
     sentence:
       'Lets a production start use plain http addresses that are not loopback. Tokens and cookies can be read on the way.',
     sentenceZh: '允许生产环境使用非本机的明文 http 地址。令牌和 Cookie 在传输途中可能被读取。',
+  }),
+  ALLOW_UNVERIFIED_EMAIL: required({
+    reloads: true,
+    ...kind.yesOrNo,
+    default: 'false',
+    sentence:
+      'Lets an e-mail address count as username and e-mail that the provider [has not verified](providers.md#e-mail-addresses). Whoever can write any address at the provider can then take the name of another.',
+    sentenceZh:
+      '允许把身份认证平台[未验证的邮箱](providers.md#e-mail-addresses)用作用户名和邮箱。如果用户可以在平台上随意填写邮箱，就可能冒用他人的名字。',
   }),
   DEV_PROVIDER_PORT: required({
     ...kind.port,

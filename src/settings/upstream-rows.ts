@@ -28,15 +28,19 @@ export const UPSTREAM_ROWS = {
     reloads: true,
     ...kind.wholeNumber(1, 100_000, 'a number of connections'),
     default: '256',
-    sentence: 'How many ordinary requests of a process an application works on at once.',
-    sentenceZh: '每个进程同时交给一个后端应用的普通请求数上限。',
+    sentence:
+      'How many ordinary requests of a process an application works on at once. One user may have them all; while somebody holds many, up to a quarter more are there for users who hold few.',
+    sentenceZh:
+      '每个进程同时交给一个后端应用的普通请求数上限。一个用户可以全部占用；有人占用较多时，另有最多四分之一的名额留给占用较少的用户。',
   }),
   UPSTREAM_QUEUE: required({
     reloads: true,
     ...kind.wholeNumber(0, 100_000, 'a number of requests'),
     default: '1024',
-    sentence: 'How many more requests wait for an application that is busy; others get 503 at once.',
-    sentenceZh: '后端应用繁忙时最多有多少个请求排队，超出的立即返回 503。',
+    sentence:
+      'How many more requests wait for an application that is busy; others get 503 at once. The users are served in turn, and when all places are taken, whoever has most of them loses one.',
+    sentenceZh:
+      '后端应用繁忙时最多有多少个请求排队，超出的立即返回 503。各用户轮流处理；队列已满时，排队最多的用户会失去一个位置。',
   }),
   UPSTREAM_QUEUE_TIMEOUT_MS: required({
     reloads: true,

@@ -3,19 +3,20 @@ import type { Report } from '../events.ts'
 import { openLmdbStore } from './lmdb/lmdb-store.ts'
 import { createMemoryStore } from './memory-store.ts'
 import type { LimitClient } from './redis/limit-client.ts'
+import type { ReadCacheLimits } from './redis/read-cache.ts'
 import type { Store } from './store.ts'
 
 export async function openStore(
   address: string,
   now: () => number,
   report: Report,
-  cacheSize?: number,
+  cache?: ReadCacheLimits,
 ): Promise<Store> {
   if (address === 'memory:') return createMemoryStore({ now })
   if (address.startsWith('lmdb:')) return openLmdbStore({ directory: address.slice('lmdb:'.length), now })
   // Loaded only where it is used: the client takes its time.
   const { openRedisStore } = await import('./redis/redis-store.ts')
-  return openRedisStore({ address, now, report, ...(cacheSize === undefined ? {} : { cacheSize }) })
+  return openRedisStore({ address, now, report, ...(cache && { cache }) })
 }
 
 /** Where all instances count their rate limits together; `undefined` if each has to count for itself. */

@@ -1,9 +1,11 @@
 // What people do with a browser, on the embedded defaults: a real process, a real browser, and not a word in red.
 
 import assert from 'node:assert/strict'
+import type { RequestListener } from 'node:http'
 import { after, before, type TestContext, test } from 'node:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { zhCN } from '../../src/pages/words/zh-CN/zh-CN.ts'
+import { startUpstream } from '../forward/upstream.ts'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
@@ -176,6 +178,43 @@ test('the button signs out, here and in every other tab', async t => {
   assert.ok(!names.includes('menshen_session'), names.join())
 })
 
+test('who signed out in another tab is at the login page after a reload of the first', async t => {
+  const { page } = await visitor(t)
+  await signIn(page, 'lisi')
+  const other = await page.context().newPage()
+  await other.goto(`${menshen.url}/logout`)
+  await other.waitForURL('**/login')
+  await page.reload()
+  assert.equal(page.url(), `${menshen.url}/login`)
+  await page.getByRole('button', { name: SIGN_IN }).waitFor()
+})
+
+test('after a sign-out the back button shows nothing of what the browser had kept', async t => {
+  let served = 0
+  const answer: RequestListener = (_, response) => {
+    served += 1
+    response.writeHead(200, { 'content-type': 'text/html', 'cache-control': 'private, max-age=3600' })
+    response.end(`<title>kept</title><a href="/other">page ${served}</a>`)
+  }
+  const upstream = await startUpstream(t, answer)
+  const own = await startMenshen({ UPSTREAM: upstream.url, STORE: 'memory:' })
+  t.after(() => own.stop())
+  const { page } = await openPage(t, browser)
+  await page.goto(`${own.url}/page`)
+  await page.getByRole('button', { name: SIGN_IN }).click()
+  await page.getByRole('button', { name: /lisi/ }).click()
+  await page.waitForURL(`${own.url}/page`)
+  const before = served
+  await page.getByRole('link').click()
+  await page.goto(`${own.url}/page`)
+  assert.equal(served, before + 1, 'the browser keeps the pages of this application')
+  await page.goto(`${own.url}/logout`)
+  await page.waitForURL(`${own.url}/login`)
+  await page.goBack()
+  await page.getByRole('button', { name: SIGN_IN }).waitFor()
+  assert.doesNotMatch(await page.content(), /kept/)
+})
+
 test('who is signed in already is told so on the login page, and goes on from there', async t => {
   const { page } = await visitor(t)
   await signIn(page, 'zhangsan')
@@ -240,10 +279,10 @@ test('a user ends another device of theirs from a phone, and stays signed in', a
   await phone.getByRole('heading', { name: '我的设备' }).waitFor()
   assert.equal(await phone.getByText('当前设备', { exact: true }).count(), 1)
   await phone
-    .getByRole('button', { name: /^结束：Chrome · Linux，127\.0\.0\.1$/ })
+    .getByRole('button', { name: /^下线：Chrome · Linux，127\.0\.0\.1$/ })
     .first()
     .tap()
-  await phone.getByRole('status').getByText('已在 1 台其他设备上结束登录。').waitFor()
+  await phone.getByRole('status').getByText('已下线 1 台其他设备。').waitFor()
   await desk.reload()
   await desk.getByRole('button', { name: SIGN_IN }).waitFor()
   await phone.reload()

@@ -10,7 +10,7 @@ test('the page offers every user as a button, and one to deny', async t => {
   const page = await response.text()
   assert.equal(response.status, 200)
   assert.match(page, /<html lang="zh-CN">/)
-  assert.match(page, /开发用身份提供方/)
+  assert.match(page, /开发用身份认证平台/)
   assert.deepEqual(provider.users.slice(0, 3), ['admin', 'zhangsan', 'lisi'])
   for (const username of provider.users) {
     assert.match(page, new RegExp(`<button[^>]*value="${username}".*?${username}</span>.*?</button>`, 's'))

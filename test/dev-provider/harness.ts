@@ -20,9 +20,11 @@ interface Tokens {
 
 type Params = Record<string, string>
 
-export async function start(t: TestContext) {
+type Options = Partial<Parameters<typeof startDevProvider>[0]>
+
+export async function start(t: TestContext, options: Options = {}) {
   let time = Date.UTC(2026, 0, 1)
-  const provider = await startDevProvider({ port: 0, ...CLIENT, now: () => time })
+  const provider = await startDevProvider({ port: 0, ...CLIENT, now: () => time, ...options })
   t.after(() => provider.close())
 
   const at = (path: string) => `${provider.url}${path}`
@@ -59,7 +61,7 @@ export async function start(t: TestContext) {
   return {
     provider,
     at,
-    get: (path: string) => fetch(at(path), { redirect: 'manual' }),
+    get: (path: string, headers: Params = {}) => fetch(at(path), { redirect: 'manual', headers }),
     postForm,
     authorizePath,
     signIn,

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { assertError, start } from './harness.ts'
 
-test('a good token gets the seven fields in their envelope', async t => {
+test('a good token gets the seven fields in their envelope, and groups', async t => {
   const { tokensFor, userInfo } = await start(t)
   const response = await userInfo((await tokensFor('admin')).access_token)
   assert.equal(response.status, 200)
@@ -21,19 +21,22 @@ test('a good token gets the seven fields in their envelope', async t => {
       ou_name: '信息中心',
       email: 'admin@example.com',
       username: 'admin',
+      groups: ['admins', 'staff'],
     },
     message: null,
   })
 })
 
-test('every user can be told from the others, and all fields are strings', async t => {
+test('every user can be told from the others, and all fields but the groups are strings', async t => {
   const { provider, tokensFor, userInfo } = await start(t)
   const subs = new Set<unknown>()
   for (const username of provider.users) {
     const response = await userInfo((await tokensFor(username)).access_token)
     const { data } = (await response.json()) as { data: Record<string, unknown> }
-    assert.equal(data.username, username)
-    assert.ok(Object.values(data).every(value => typeof value === 'string'))
+    const { groups, ...fields } = data
+    assert.ok(Array.isArray(groups) && groups.every(group => typeof group === 'string'))
+    assert.equal(fields.username, username)
+    assert.ok(Object.values(fields).every(value => typeof value === 'string'))
     subs.add(data.sub)
   }
   assert.equal(subs.size, provider.users.length)

@@ -5,7 +5,9 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { MenshenError } from '../../src/errors.ts'
+import { createLeases } from '../../src/session/refresh/lease.ts'
 import type { Refreshed } from '../../src/session/refresh/refresher.ts'
+import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { createScene, LEASE_MS, LIFE, openDue, settle, signedIn, tokens } from './doubles.ts'
 
@@ -487,3 +489,23 @@ for (const awayMs of [500, 4500])
 function accessToken(refreshed: Refreshed): string | undefined {
   return typeof refreshed === 'object' ? refreshed.session.accessToken : refreshed
 }
+
+test('a lease whose work takes longer than its life stays with its holder, and runs out when that leaves it', async () => {
+  const store = createMemoryStore({ now: Date.now })
+  const leases = createLeases(store, 60, Date.now, () => {})
+  const lease = (await leases.take('a')) ?? assert.fail()
+  const [end = 0] = [await leases.endOf('a')]
+  while (Date.now() < end + 60) {
+    assert.equal(await leases.take('a'), undefined)
+    assert.ok(await lease.isOurs())
+    await pause(10)
+  }
+  lease.leave()
+  while ((await leases.endOf('a')) !== undefined) await pause(10)
+  assert.equal(await lease.isOurs(), false)
+  const next = (await leases.take('a')) ?? assert.fail()
+  next.release()
+  await leases.settle()
+  assert.equal(await leases.endOf('a'), undefined)
+  await store.close()
+})

@@ -11,6 +11,7 @@ const proxy: FrontProxy = {
   mode: 'forward-auth',
   cannot: ['exceptions'],
   config: readExample('caddy/Caddyfile'),
+  beside: 'caddy',
   replace: ({ proxy, menshen, application }) => [
     ['app.example.com {', `http://127.0.0.1:${proxy} {`],
     ['127.0.0.1:3000', `127.0.0.1:${menshen}`],

@@ -49,6 +49,32 @@ test('after a refresh what a browser keeps stays kept, and its cookie comes with
   assert.match(String((await user.get('/page')).setCookies), /Max-Age=7[12]\d\d/)
 })
 
+test('headers that the application sends in two lines pass, after a refresh too', async t => {
+  const lines = [
+    'Content-Type: image/png',
+    'Content-Type: text/plain',
+    'Cache-Control: public',
+    'Cache-Control: max-age=9',
+  ]
+  const hops = ['Connection: X-Hop', 'Connection: X-Other', 'X-Hop: 1', 'X-Other: 2', 'X-Kept: a', 'X-Kept: b']
+  const head = ['HTTP/1.1 200 OK', ...lines, ...hops, 'Content-Length: 2'].join('\r\n')
+  const upstream = await startRawUpstream(t, socket => void socket.write(`${head}\r\n\r\nok`))
+  const scene = await openScene(t, { env: { UPSTREAM: upstream.url } })
+  const user = await scene.user()
+  const ask = async () =>
+    (await raw(scene.url, request('GET /a HTTP/1.1', `cookie: ${cookieOf(user)}`, 'accept: */*'))).toLowerCase()
+  for (const seconds of [0, 7200 - 200, 1]) {
+    scene.passSeconds(seconds)
+    const answer = await ask()
+    assert.match(answer, /^http\/1\.1 200 /)
+    for (const kept of ['content-type: image/png', 'content-type: text/plain', 'x-kept: a', 'x-kept: b'])
+      assert.ok(answer.includes(`\r\n${kept}\r\n`), kept)
+    assert.doesNotMatch(answer, /x-hop|x-other|public/)
+    assert.match(answer, /\r\ncache-control: private, max-age=9\r\n/)
+  }
+  assert.equal(scene.provider.callsTo('refresh').length, 1)
+})
+
 test('the application gets every cookie but ours', async t => {
   const scene = await openScene(t)
   const user = await scene.user()

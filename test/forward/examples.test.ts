@@ -5,13 +5,25 @@ import { readdirSync } from 'node:fs'
 import { basename } from 'node:path'
 import test from 'node:test'
 import { z } from 'zod'
-import { EXAMPLES, exampleWithClaims, readExample } from '../../examples/claims.ts'
+import { EXAMPLES, exampleWithLists, readExample } from '../../examples/claims.ts'
 import { IDENTITY } from './claims.ts'
 
 for (const example of Object.keys(EXAMPLES))
-  test(`examples/${example} drops the claims that the gateway drops, as \`npm run docs\` writes them`, () => {
-    assert.equal(readExample(example), exampleWithClaims(example, readExample(example)))
+  test(`examples/${example} holds the gateway’s own lists of headers, as \`npm run docs\` writes them`, () => {
+    assert.equal(readExample(example), exampleWithLists(example, readExample(example)))
   })
+
+const READ_FIRST = ['nginx/menshen.conf', 'caddy/Caddyfile', 'haproxy/haproxy.cfg', 'traefik/dynamic.yml']
+
+test('the file that an operator reads of each forward-auth example is short, and lists no headers', () => {
+  for (const example of READ_FIRST) {
+    const lines = readExample(example)
+      .split('\n')
+      .filter(line => line.trim() !== '' && !line.trim().startsWith('#'))
+    assert.ok(lines.length <= 40, `${example}: ${lines.length} lines`)
+    assert.doesNotMatch(readExample(example), /x-http-method-override/i)
+  }
+})
 
 test('every example has a test that runs it, or says that it was not run', () => {
   const tests = readdirSync(new URL('..', import.meta.url), { recursive: true, encoding: 'utf8' }).map(path =>
@@ -35,11 +47,21 @@ const Traefik = z.object({
       z.strictObject({
         rule: z.string(),
         priority: z.number(),
-        middlewares: z.array(z.string()).default([]),
+        middlewares: z.array(z.string()),
         service: z.string(),
         tls: z.strictObject({}),
       }),
     ),
+    services: z.record(
+      z.string(),
+      z.strictObject({ loadBalancer: z.strictObject({ servers: z.array(z.strictObject({ url: z.url() })) }) }),
+    ),
+  }),
+})
+
+/** The file beside it. */
+const TraefikHeaders = z.object({
+  http: z.strictObject({
     middlewares: z.strictObject({
       'nothing-there': z.strictObject({ replacePath: z.strictObject({ path: z.string() }) }),
       'signed-in': z.strictObject({
@@ -52,18 +74,24 @@ const Traefik = z.object({
       'without-claims': z.strictObject({
         headers: z.strictObject({ customRequestHeaders: z.record(z.string(), z.literal('')) }),
       }),
+      'without-request-id': z.strictObject({
+        headers: z.strictObject({ customRequestHeaders: z.strictObject({ 'X-Request-Id': z.literal('') }) }),
+      }),
+      'not-kept': z.strictObject({
+        headers: z.strictObject({
+          customResponseHeaders: z.object({ 'Cache-Control': z.literal('no-store') }).catchall(z.literal('')),
+        }),
+      }),
     }),
-    services: z.record(
-      z.string(),
-      z.strictObject({ loadBalancer: z.strictObject({ servers: z.array(z.strictObject({ url: z.url() })) }) }),
-    ),
   }),
 })
 
 test('the example for Traefik is what Traefik reads, and leaves no claim and no odd name', () => {
   const toJson = 'import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout)'
-  const json = execFileSync('python3', ['-c', toJson], { input: readExample('traefik/dynamic.yml'), encoding: 'utf8' })
-  const { routers, middlewares, services } = Traefik.parse(JSON.parse(json)).http
+  const read = (file: string) =>
+    JSON.parse(execFileSync('python3', ['-c', toJson], { input: readExample(`traefik/${file}`), encoding: 'utf8' }))
+  const { routers, services } = Traefik.parse(read('dynamic.yml')).http
+  const { middlewares } = TraefikHeaders.parse(read('menshen-headers.yml')).http
   for (const { middlewares: used, service } of Object.values(routers)) {
     assert.ok(service in services)
     assert.deepEqual(
@@ -71,6 +99,11 @@ test('the example for Traefik is what Traefik reads, and leaves no claim and no 
       [],
     )
   }
+  // The outermost has the last word on the answer.
+  assert.equal(routers.application?.middlewares[0], 'not-kept')
+  assert.ok('cdn-cache-control' in middlewares['not-kept'].headers.customResponseHeaders)
+  // What reaches Menshen has no id that a client chose.
+  for (const name of ['menshen', 'application']) assert.ok(routers[name]?.middlewares.includes('without-request-id'))
   assert.ok((routers.questions?.priority ?? 0) > (routers.menshen?.priority ?? 0))
   // The application's own, and what Traefik and Menshen say.
   const { forwardAuth } = middlewares['signed-in']

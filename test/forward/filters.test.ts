@@ -59,7 +59,7 @@ test('of an answer everything goes on but what is for the connection, for shared
       CLIENT_SECRET: 's'.repeat(32),
     })
     const authorities = new Set(['localhost:8080'])
-    const upstreams = { all: [], for: () => undefined, authorities, isTurningAway: false }
+    const upstreams = { all: [], for: () => undefined, authorities }
     const responseHeaders = createResponseHeaders({ settings, cookies: cookieNames(settings), upstreams })
     for (let round = 0; round < ROUNDS; round++) {
       const headers = randomAnswer(random)

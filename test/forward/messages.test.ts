@@ -228,3 +228,48 @@ test('bytes beyond ASCII pass in headers both ways, and do no harm in the reason
   assert.ok(answer.includes(`content-disposition: attachment; filename="${name}"`))
   assert.ok(upstream.heads[0]?.includes(`\r\nx-name: ${name}\r\n`))
 })
+
+test('the hints for a pipelined request do not get into a body', async t => {
+  const first = Promise.withResolvers<void>()
+  const hinted = Promise.withResolvers<void>()
+  const scene = await openScene(t, {
+    async answer({ url }, response) {
+      if (url === '/first') await first.promise
+      else await new Promise<void>(resolve => response.writeEarlyHints({ link: '</a.css>; rel=preload' }, resolve))
+      response.end(`the answer to ${url}`)
+      if (url === '/second') response.once('close', hinted.resolve)
+    },
+  })
+  const cookie = `cookie: ${cookieOf(await scene.user())}`
+  const wire = await openWire(scene.url)
+  wire.socket.write(`GET /first HTTP/1.1\r\nhost: a\r\n${cookie}\r\n\r\n`)
+  wire.socket.write(request('GET /second HTTP/1.1', cookie))
+  await hinted.promise
+  first.resolve()
+  const answers = (await wire.rest()).split(/(?=HTTP\/1\.1 )/)
+  assert.deepEqual(
+    answers.map(answer => [statusOf(answer), answer.slice(answer.indexOf('\r\n\r\n') + 4)]),
+    [
+      [200, 'the answer to /first'],
+      [200, 'the answer to /second'],
+    ],
+  )
+})
+
+test('a body that an application may not read is the last on its connection, and no next request of somebody else', async t => {
+  // It answers each head at once, and takes whatever follows for the next one.
+  const app = await startRawUpstream(t, (socket, head, nth) => {
+    for (const line of head.match(/^\S+ \S+ HTTP\/1\.1\r\n/gm) ?? [])
+      socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${line.length}\r\nx-nth: ${nth}\r\n\r\n${line}`)
+  })
+  const scene = await openScene(t, { env: { UPSTREAM: app.url } })
+  const [evil, user] = [await scene.user('evil'), await scene.user()]
+  const body = 'GET /evil HTTP/1.1\r\nhost: a\r\n\r\n'
+  for (const method of ['GET', 'OPTIONS', 'DELETE', 'PROPFIND']) {
+    await evil.request({ method, path: '/', body, headers: { 'content-length': body.length } })
+    for (let n = 0; n < 3; n++) assert.match((await user.get('/mine')).text, /^GET \/mine /, method)
+  }
+  const closing = app.heads.filter(head => !head.startsWith('GET /mine '))
+  for (const head of closing.filter(head => head.includes('x-forwarded-for')))
+    assert.match(head, /^connection: close\r\n/im)
+})

@@ -11,6 +11,7 @@ const proxy: FrontProxy = {
   mode: 'forward-auth',
   cannot: ['patterns', 'set-cookie'],
   config: readExample('nginx/menshen.conf'),
+  beside: 'nginx',
   replace: ({ proxy, menshen, application }) => [
     ['listen 80;', `listen 127.0.0.1:${proxy};`],
     ['127.0.0.1:3000', `127.0.0.1:${menshen}`],

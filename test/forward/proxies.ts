@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -27,6 +27,8 @@ export interface FrontProxy {
   cannot?: readonly ('patterns' | 'exceptions' | 'set-cookie')[]
   /** As the example or the documentation has it. */
   config: string
+  /** The folder of the example: its other files stand beside the configuration. */
+  beside?: string
   /** What takes the place of what, in it. */
   replace(ports: Ports): [from: string, to: string][]
   /** Writes whatever else it needs, and gives its arguments. */
@@ -55,6 +57,14 @@ const HOSTILE_COOKIES = [
   'app=1; Path=/',
 ]
 
+/** What the application lets everybody keep, at /cached. */
+const CACHED: [name: string, value: string | string[]][] = [
+  ['cache-control', ['public', 'max-age=600']],
+  ['expires', 'Thu, 01 Jan 2099 00:00:00 GMT'],
+  ['cdn-cache-control', 'max-age=600'],
+  ['surrogate-control', 'max-age=600'],
+]
+
 export type Behind = Awaited<ReturnType<typeof openBehind>>
 
 /** The proxy looks for Menshen where it is, or at the given port. */
@@ -73,6 +83,8 @@ export async function openBehind(t: TestContext, proxy: FrontProxy, menshenAt?: 
     answer: async (request, response) => {
       const body = await text(request)
       if (request.url === '/hostile') response.setHeader('clear-site-data', '"cookies"')
+      if (request.url?.startsWith('/cached')) for (const [name, value] of CACHED) response.setHeader(name, value)
+      if (request.url === '/cached/missing') response.statusCode = 404
       response.setHeader('set-cookie', request.url === '/hostile' ? HOSTILE_COOKIES : 'app=1; Path=/')
       response.end(`page ${request.url}${body}`)
     },
@@ -100,11 +112,12 @@ export async function openBehind(t: TestContext, proxy: FrontProxy, menshenAt?: 
 
 async function startProxy(
   t: TestContext,
-  { program, config, replace, prepare }: FrontProxy,
+  { program, config, beside, replace, prepare }: FrontProxy,
   ports: Ports,
 ): Promise<void> {
   const path = findProgram(program) ?? assert.fail(`${program} is not installed`)
   const folder = mkdtempSync(join(tmpdir(), 'menshen-'))
+  if (beside) cpSync(new URL(`../../examples/${beside}`, import.meta.url), folder, { recursive: true })
   writeFileSync(join(folder, 'example'), withReplaced(config, replace(ports)))
   const args = prepare(folder, join(folder, 'example'))
   const env = { PATH: process.env.PATH, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder }

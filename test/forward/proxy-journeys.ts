@@ -103,4 +103,39 @@ export function testJourneys(proxy: FrontProxy): void {
     assert.equal((await client.get('/')).text, 'page /')
     assert.equal(scene.provider.callsTo('refresh').length, 1)
   })
+
+  test(`behind ${name} no cache may keep an answer that brings our cookie, whatever the application says`, async t => {
+    const { scene, user } = await openBehind(t, proxy)
+    const client = await user()
+    const directives = (value: unknown) => [value ?? []].flat().join(', ').split(/, */)
+    const before = await client.get('/cached')
+    assert.ok(directives(before.headers['cache-control']).includes('max-age=600'))
+    assert.equal(before.headers['cache-control']?.includes('no-store'), false)
+    scene.passSeconds(7200 - 200)
+    for (const path of ['/cached', '/cached/missing']) {
+      const { headers, setCookies, status } = await client.get(path)
+      assert.equal(status, path === '/cached' ? 200 : 404)
+      assert.match(setCookies.join('\n'), /menshen_session=.*Max-Age=/)
+      assert.ok(directives(headers['cache-control']).includes('no-store'), path)
+      if (status === 200) assert.doesNotMatch(String(headers['cache-control']), /public|max-age/)
+      for (const other of ['cdn-cache-control', 'surrogate-control'])
+        assert.ok(headers[other] === undefined || directives(headers[other]).includes('no-store'), `${path} ${other}`)
+    }
+  })
+
+  test(`behind ${name} a client does not choose the id of a request, in the audit trail or at the application`, async t => {
+    const { scene, user } = await openBehind(t, proxy)
+    const chosen = 'chosen-by-the-client'
+    const headers = { ...HTML, 'x-request-id': chosen }
+    const common = await user()
+    const refused = await common.get('/internal', { headers })
+    assert.equal(refused.status, 403)
+    await common.get('/page', { headers })
+    await common.get('/login', { headers })
+    await common.post('/logout', {}, { headers: { ...headers, origin: scene.baseUrl } })
+    assert.notEqual(scene.upstream.last().headers['x-request-id'], chosen)
+    assert.doesNotMatch(refused.text, new RegExp(chosen))
+    assert.ok(scene.lines.some(({ event }) => event === 'sign_out'))
+    assert.doesNotMatch(JSON.stringify(scene.lines), new RegExp(chosen))
+  })
 }

@@ -1,9 +1,13 @@
 // Upgrades that are refused, by us or by the application: what the client is told, and that nothing of them stays.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { createServer } from 'node:http'
 import { connect, type Socket } from 'node:net'
-import test from 'node:test'
+import test, { type TestContext } from 'node:test'
 import { inParallel } from '../../bench/in-parallel.ts'
+import { createMenshen, readSettings } from '../../src/index.ts'
+import { freePort } from '../kit/free-port.ts'
+import { createTestLog } from '../kit/test-log.ts'
 import { openWire, raw, startRawUpstream, statusOf } from './raw.ts'
 import { cookieOf, openScene, type Scene, until } from './scene.ts'
 
@@ -39,6 +43,46 @@ test(`${REFUSED} refused upgrades with late bytes leave no connection, timer or 
   await inParallel(Array(REFUSED).keys(), AT_ONCE, n => linger(scene, refused[n % refused.length] ?? ''))
   await until(() => open('TCPSocketWrap') <= before.sockets && open('Timeout') <= before.timers)
 })
+
+/** With our own server, and with one of node:http that knows nothing of our options. */
+const SERVERS = {
+  'the command': async (t: TestContext) => await openScene(t),
+  async 'the library'(t: TestContext) {
+    const { provider, upstream } = await openScene(t)
+    const port = await freePort()
+    const settings = readSettings({
+      ...provider.settings,
+      STORE: 'memory:',
+      UPSTREAM: upstream.url,
+      PORT: String(port),
+    })
+    const menshen = await createMenshen({ settings, log: createTestLog().log })
+    const server = createServer(menshen.listener).on('upgrade', menshen.upgradeListener).listen(port, '127.0.0.1')
+    await once(server, 'listening')
+    t.after(async () => {
+      server.close()
+      server.closeAllConnections()
+      await menshen.close()
+    })
+    return { url: `http://127.0.0.1:${port}` }
+  },
+}
+
+for (const [name, open] of Object.entries(SERVERS))
+  test(`${name} refuses an upgrade that announces a body, and a reset in its place ends nothing`, async t => {
+    const { url } = await open(t)
+    const bodies = ['content-length: 10', 'transfer-encoding: chunked']
+    for (const body of bodies) assert.equal(statusOf(await raw(url, upgrade('/', body))), 400, body)
+    // A handshake of some clients says that there is none.
+    assert.equal(statusOf(await raw(url, upgrade('/', 'content-length: 0'))), 401)
+    await inParallel(Array(60).keys(), 20, async n => {
+      const wire = await openWire(url)
+      wire.socket.write(upgrade('/', bodies[n % 2] ?? ''))
+      if (n % 3) await wire.sees('400')
+      wire.socket.resetAndDestroy()
+    })
+    assert.equal(statusOf(await raw(url, 'GET /_menshen/health HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')), 200)
+  })
 
 test('upgrades that the application answers otherwise leave nothing behind either', async t => {
   const app = await startRawUpstream(t, socket => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello'))

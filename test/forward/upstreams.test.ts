@@ -6,7 +6,10 @@ import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { WebSocketServer } from 'ws'
+import { createConnections } from '../../src/gateway/forward/connections.ts'
+import { readSettings } from '../../src/index.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { filesOf, makeAuthority, makeCertificate } from './certificates.ts'
 import { openScene } from './scene.ts'
@@ -109,4 +112,15 @@ test("with the application's authority pages and sockets pass, and the browser's
     // One connection for the pages, however the browser calls us, and one for the socket.
     assert.deepEqual(secure.names, [name, name])
   }
+})
+
+test('a connection that is given back while all are cut off rejects nothing that nobody hears', async t => {
+  const { url } = await startUpstream(t)
+  const connections = createConnections({ origin: url }, '127.0.0.1', readSettings({ UPSTREAM: url }))
+  const connection = connections.take()
+  const closed = connections.close()
+  connections.keepNone()
+  connections.giveBack(connection)
+  await closed
+  await nextTurn()
 })

@@ -7,6 +7,7 @@ import { relay } from '../../src/gateway/forward/exchange.ts'
 import { createUpstreamPool } from '../../src/gateway/forward/upstream-pool.ts'
 import { readSettings } from '../../src/index.ts'
 import type { Client, Response } from '../kit/client.ts'
+import { scrape } from '../kit/scrape.ts'
 import { openWire, request } from './raw.ts'
 import { cookieOf, openScene, until } from './scene.ts'
 import { startUpstream } from './upstream.ts'
@@ -56,7 +57,7 @@ test('beyond UPSTREAM_CONNECTIONS a request waits its turn, and then gets its pa
   assert.deepEqual(scene.targets().sort(), ['/a', '/b', '/c', '/held'])
 })
 
-test('who waits in vain gets 503 with Retry-After: a page in Chinese, JSON for scripts; ready says it meanwhile', async t => {
+test('who waits in vain gets 503 with Retry-After: a page in Chinese, JSON for scripts; ready stays as it is', async t => {
   const scene = await openHeld(t, { UPSTREAM_QUEUE_TIMEOUT_MS: '300' })
   const user = await scene.user()
   const holding = scene.hold(user)
@@ -73,14 +74,71 @@ test('who waits in vain gets 503 with Retry-After: a page in Chinese, JSON for s
   assert.match(page.text, /<html lang="zh-CN"[\s\S]*应用正忙/)
   assert.equal(json.status, 503)
   assert.equal(json.json<{ error: string }>().error, 'busy')
-  assert.deepEqual(await ready(user), [503, 'upstream'])
+  assert.deepEqual(await ready(user), [200, undefined], 'signing in and other applications still work')
   assert.deepEqual(scene.targets(), ['/held'])
   assert.ok(scene.lines.some(({ event }) => event === 'upstream_busy'))
 
   scene.letGo()
   await holding
-  await until(async () => (await ready(user))[0] === 200)
   assert.equal((await user.get('/page')).status, 200)
+})
+
+test('the queue is served user by user, however many requests one of them has in it', async t => {
+  const scene = await openHeld(t)
+  const [greedy, modest, visitor] = [await scene.user(), await scene.user('lisi'), await scene.user('wangwu')]
+  const holding = scene.hold(greedy)
+  await until(() => scene.held.length === 1)
+  const asking: Promise<Response>[] = []
+  const ask = async (user: Client, path: string) => {
+    asking.push(user.get(path))
+    await until(async () => (await scrape(scene.url)).value('menshen_upstream_queue') === asking.length)
+  }
+  for (const path of ['/1', '/2', '/3']) await ask(greedy, path)
+  await ask(modest, '/modest')
+  await ask(visitor, '/late')
+  scene.letGo()
+  for (const { status } of await Promise.all(asking)) assert.equal(status, 200)
+  await holding
+  assert.deepEqual(scene.targets(), ['/held', '/1', '/modest', '/late', '/2', '/3'])
+})
+
+test('a full queue has room for another user: whoever has most in it loses the last', async t => {
+  const scene = await openHeld(t, { UPSTREAM_QUEUE: '3' })
+  const [greedy, modest] = [await scene.user(), await scene.user('lisi')]
+  const holding = scene.hold(greedy)
+  await until(() => scene.held.length === 1)
+  const answered: [path: string, status: number][] = []
+  const waiting = ['/1', '/2', '/3'].map(async path => void answered.push([path, (await greedy.get(path)).status]))
+  await until(async () => (await scrape(scene.url)).value('menshen_upstream_queue') === 3)
+  const page = modest.get('/page')
+  await until(() => answered.length === 1)
+  assert.equal(answered[0]?.[1], 503)
+  scene.letGo()
+  assert.equal((await page).status, 200)
+  await Promise.all([holding, ...waiting])
+  assert.deepEqual(
+    answered.slice(1).map(([, status]) => status),
+    [200, 200],
+  )
+})
+
+test('while one user holds every slot, others have a few on top, and never more than a quarter', async t => {
+  const scene = await openHeld(t, { UPSTREAM_CONNECTIONS: '8', UPSTREAM_QUEUE_TIMEOUT_MS: '300' })
+  const [greedy, ...others] = await Promise.all(['a', 'b', 'c', 'd'].map(name => scene.user(name)))
+  assert.ok(greedy)
+  const holding = Array.from({ length: 8 }, (_, n) => greedy.get(`/held/${n}`))
+  await until(() => scene.held.length === 8)
+  assert.equal((await greedy.get('/page')).status, 503, 'the one who holds them has none on top')
+  for (const other of others) assert.equal((await other.get('/page')).status, 200)
+  const more = others.map(other => other.get('/held/more'))
+  await until(() => scene.held.length === 10)
+  const statuses = Promise.all(more.map(async one => (await one).status))
+  await until(() => scene.lines.filter(({ event }) => event === 'upstream_busy').length === 2)
+  assert.equal(scene.held.length, 10)
+  scene.letGo()
+  assert.deepEqual((await statuses).sort(), [200, 200, 503])
+  for (const { status } of await Promise.all(holding)) assert.equal(status, 200)
+  for (const user of [greedy, ...others]) assert.equal((await user.get('/page')).status, 200)
 })
 
 test('an application that hangs: 504 for those who are with it, 503 for those who wait', async t => {
@@ -194,6 +252,7 @@ test('a request that cannot be sent at all takes no slot with it', async t => {
         headers: bad ? ['x-name', '门神'] : [],
         request: incoming,
         body: null,
+        isBodyUnusual: false,
         response,
         onAnswer() {},
         onStart() {},

@@ -72,8 +72,8 @@ test('my devices are mine: this one is marked, the others have a button, and nob
   assert.equal(devices.length, 2)
   assert.match(devices[0] ?? '', /Chrome · Windows.*当前设备.*192\.0\.2\.1.*登录于.*2026-03-01T08:00:03.*最近活动/s)
   assert.doesNotMatch(devices[0] ?? '', /<button/)
-  assert.match(devices[1] ?? '', /Safari · iPhone.*192\.0\.2\.2.*2026-03-01T08:00:00.*<button [^>]*>结束</s)
-  assert.match(text, /name="others"[^>]*>结束其他所有设备/)
+  assert.match(devices[1] ?? '', /Safari · iPhone.*192\.0\.2\.2.*2026-03-01T08:00:00.*<button [^>]*>下线</s)
+  assert.match(text, /name="others"[^>]*>下线其他所有设备/)
   assert.equal(text.match(/当前设备/g)?.length, 1)
 })
 
@@ -84,10 +84,10 @@ test('I end one other device, then all others, and stay signed in myself', async
   const [, newest] = (await listsOf(me)).devices
   const done = await end(me, { session: keyOf(newest) })
   assert.deepEqual([done.status, done.headers.location], [303, ACCOUNT])
-  assert.match((await me.follow(done)).text, /role="status"><p>已在 1 台其他设备上结束登录。/)
+  assert.match((await me.follow(done)).text, /role="status"><p>已下线 1 台其他设备。/)
   assert.doesNotMatch((await listsOf(me)).text, /role="status"/, 'it is said once')
   assert.deepEqual(await inside([...others, me, lisi]), [true, true, false, true, true])
-  assert.match((await me.follow(await end(me, { others: 'yes' }))).text, /已在 2 台其他设备上结束登录。/)
+  assert.match((await me.follow(await end(me, { others: 'yes' }))).text, /已下线 2 台其他设备。/)
   assert.deepEqual(await inside([...others, me, lisi]), [false, false, false, true, true])
   assert.equal((await listsOf(me)).devices.length, 1)
   const told = ended().map(({ by, user, sub, ended, session }) => ({ by, user, sub, ended, session }))

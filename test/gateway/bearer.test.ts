@@ -1,15 +1,21 @@
 // Machines: an access token of the provider in place of a session, where a rule says so, and nowhere else.
 import assert from 'node:assert/strict'
 import { createHmac, hash } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
 import { type TestContext, test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { decodeJwt, exportSPKI, importJWK, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose'
 import { WebSocket } from 'ws'
-import type { Config } from '../../src/index.ts'
-import { raw, request } from '../forward/raw.ts'
+import { createCore } from '../../src/create.ts'
+import { type Config, readSettings } from '../../src/index.ts'
+import { openWire, raw, request } from '../forward/raw.ts'
 import { cookieOf, openGateway } from '../forward/scene.ts'
 import { startUpstream } from '../forward/upstream.ts'
 import { createClient } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
 import { signedInAt, startOidcServer } from '../kit/oidc-server.ts'
+import { createTestLog } from '../kit/test-log.ts'
 
 const AT = { typ: 'at+jwt' }
 const INVALID = 'Bearer error="invalid_token"'
@@ -248,6 +254,47 @@ test('while the provider cannot be asked, nothing is refused for good', async t 
   assert.equal((await bring('good')).status, 200)
 })
 
+test('made-up tokens are counted before the provider is asked, and a valid machine goes on', async t => {
+  const env = { RATE_LIMIT_PER_MINUTE: '5', TRUSTED_PROXIES: '127.0.0.1' }
+  const stage = await openStage(t, { env })
+  const { provider, bring, lines } = stage
+  provider.introspect = token =>
+    token.startsWith('good') ? { active: true, sub: token, username: 'zhangsan' } : { active: false }
+  const from = (address: string) => ({ 'x-forwarded-for': address })
+  for (let n = 0; n < 12; n++) assert.equal((await bring(`good-${n}`, '/api', from('192.0.2.1'))).status, 200)
+  const made = await Promise.all(Array.from({ length: 40 }, (_, n) => bring(`made-up-${n}`, '/api', from('192.0.2.1'))))
+  const asked = () => provider.callsTo('/introspect').filter(({ form }) => form.get('token')?.startsWith('made'))
+  assert.equal(asked().length, 5)
+  assert.deepEqual(
+    [401, 429].map(status => made.filter(answer => answer.status === status).length),
+    [5, 35],
+  )
+  assert.ok(lines.some(({ event }) => event === 'rate_limited'))
+  assert.equal((await bring('made-up-0', '/api', from('192.0.2.1'))).status, 429, 'one that is known counts too')
+  assert.equal((await bring('a b', '/api', from('192.0.2.1'))).status, 429, 'and one that cannot be read')
+  assert.equal((await bring('good-new', '/api', from('192.0.2.1'))).status, 429)
+  assert.equal((await bring('good-elsewhere', '/api', from('198.51.100.1'))).status, 200)
+  stage.passSeconds(31)
+  assert.equal((await bring('good-1', '/api', from('192.0.2.1'))).status, 200, 'who was valid is asked about anew')
+  assert.equal(asked().length, 5)
+})
+
+test('one network has a quarter of the slots for tokens: a machine elsewhere is asked about at once', async t => {
+  const env = { PROVIDER_PARALLEL_CALLS: '4', TRUSTED_PROXIES: '127.0.0.1' }
+  const { provider, bring } = await openStage(t, { env })
+  const held = Promise.withResolvers<void>()
+  provider.introspect = async token => {
+    if (token.startsWith('made')) await held.promise
+    return token.startsWith('made') ? { active: false } : { active: true, sub: 's', username: 'zhangsan' }
+  }
+  const made = Array.from({ length: 8 }, (_, n) => bring(`made-up-${n}`, '/api', { 'x-forwarded-for': '192.0.2.1' }))
+  while (provider.callsTo('/introspect').length === 0) await nextTurn()
+  assert.equal((await bring('good', '/api', { 'x-forwarded-for': '198.51.100.1' })).status, 200)
+  assert.equal(provider.callsTo('/introspect').length, 2)
+  held.resolve()
+  for (const { status } of await Promise.all(made)) assert.equal(status, 401)
+})
+
 test('a session counts before a token, which is then the application’s own business', async t => {
   const stage = await openStage(t)
   const { provider, upstream } = stage
@@ -297,6 +344,37 @@ test('forward-auth: the proxy passes the token on and is told who it is', async 
   assert.equal(forward.status, 200)
   const refused = await bring('made-up', '/_menshen/forward', { 'x-forwarded-uri': '/api' })
   assert.deepEqual([refused.status, refused.headers['www-authenticate']], [401, INVALID])
+})
+
+test('an open stream ends when another configuration gives its machine another role', async t => {
+  const provider = await startOidcServer(t)
+  const upstream = await startUpstream(t, (_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.write('data: 1\n\n')
+  })
+  const port = await freePort()
+  const settings = readSettings({
+    ...provider.settings,
+    STORE: 'memory:',
+    UPSTREAM: upstream.url,
+    PORT: String(port),
+    BASE_URL: `http://127.0.0.1:${port}`,
+  })
+  const core = await createCore({ settings, config: CONFIG, log: createTestLog().log, now: Date.now })
+  provider.now = Date.now
+  const server = createServer(core.listener).listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(async () => {
+    server.close()
+    server.closeAllConnections()
+    await core.close()
+  })
+  const token = await provider.sign(ROBOT, AT)
+  const wire = await openWire(settings.BASE_URL)
+  wire.socket.write(request('GET /api/events HTTP/1.1', `authorization: Bearer ${token}`))
+  await wire.sees('data: 1')
+  await core.prepare(settings, { ...CONFIG, roles: [{ role: 'machine', groups: ['robots'] }] })(undefined)
+  await wire.rest()
 })
 
 test('a socket too, which ends when the token is not valid any more', async t => {

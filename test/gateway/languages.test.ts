@@ -1,9 +1,9 @@
-// The language of a page: the operator's choice, the browser's, and in the console everybody's own.
+// The language of a page: the operator's choice, the browser's, and everybody's own by the switch.
 import assert from 'node:assert/strict'
 import test, { suite } from 'node:test'
 import { en } from '../../src/pages/words/en/en.ts'
 import { zhCN } from '../../src/pages/words/zh-CN/zh-CN.ts'
-import type { Config } from '../../src/settings/config/config-file.ts'
+import type { Config, Rule } from '../../src/settings/config/config-file.ts'
 import { openScene } from '../forward/scene.ts'
 import type { Client } from '../kit/client.ts'
 import { openMenshen } from '../kit/menshen.ts'
@@ -41,7 +41,7 @@ suite('PAGE_LANGUAGE', () => {
     const login = await visitor().get('/login?error=access_denied')
     assert.match(login.text, /<html lang="en">/)
     assert.ok(login.text.includes(en['error.access_denied.message']))
-    assert.doesNotMatch(login.text, /\p{Script=Han}/u)
+    assert.doesNotMatch(login.text.replace('>简体中文<', '><'), /\p{Script=Han}/u)
     const me = await visitor().get('/_menshen/me', { headers: { accept: 'application/json' } })
     assert.deepEqual(me.json(), {
       requestId: me.headers['x-request-id'],
@@ -156,57 +156,147 @@ suite('the configuration', () => {
   })
 })
 
-suite('the language of the console', () => {
-  test('is chosen by whoever looks at it, and the choice counts there and on the account page alone', async t => {
-    const { user, upstream } = await openScene(t)
-    const client = await user('admin')
-    assert.match((await client.get(CONSOLE)).text, /<button [^>]*name="language" value="en" lang="en"[^>]*>English</)
-    const chosen = await client.post(LANGUAGE, { language: 'en', return: `${CONSOLE}?username=x` })
-    assert.equal(chosen.status, 303)
-    assert.equal(chosen.headers.location, `${CONSOLE}?username=x`)
-    assert.match(chosen.setCookies.join(), /^menshen_language=en; Path=\/; Max-Age=31536000; HttpOnly; SameSite=Lax$/)
-    for (const path of [CONSOLE, `${CONSOLE}/health`, ACCOUNT, `${CONSOLE}/nothing`])
-      assert.equal(await langOf(client, path), 'en', path)
-    for (const path of ['/login', '/_menshen/nothing', '/_menshen/consoles', '/_menshen/accounts'])
-      assert.equal(await langOf(client, path), 'zh-CN', path)
+suite('the switch of languages', () => {
+  const SWITCH = /<button [^>]*name="language" value="en" lang="en"[^>]*>English</
+
+  test('is on every page, for visitors and users, and the choice counts on all of them', async t => {
+    const rules: Rule[] = [{ path: '/internal', roles: ['developer'] }]
+    const { user, visitor, upstream } = await openScene(t, { config: { rules } })
+    const [client, anybody] = [await user(), visitor()]
+    const pages: [client: Client, path: string][] = [
+      [anybody, '/login'],
+      [anybody, '/login?error=access_denied'],
+      [anybody, '/_menshen/nothing'],
+      [client, '/internal'],
+      [client, ACCOUNT],
+      [client, CONSOLE],
+      [client, '/_menshen/nothing'],
+      [await user('admin'), CONSOLE],
+    ]
+    for (const [client, path] of pages) assert.match((await client.get(path)).text, SWITCH, path)
+    for (const [client] of pages) {
+      const chosen = await client.post(LANGUAGE, { language: 'en' })
+      assert.equal(chosen.status, 303)
+      assert.match(chosen.setCookies.join(), /^menshen_language=en; Path=\/; Max-Age=31536000; HttpOnly; SameSite=Lax$/)
+    }
+    for (const [client, path] of pages) {
+      const { text } = await client.get(path)
+      assert.match(text, /<html lang="en">/, path)
+      assert.match(text, /value="zh-CN" lang="zh-CN"[^>]*>简体中文</, path)
+    }
     await client.get('/page')
     assert.doesNotMatch(String(upstream.last().headers.cookie), /menshen_language/)
   })
 
-  test('is not chosen by another site, for a language that is not there, or without a session', async t => {
-    const { user, visitor } = await openScene(t)
+  test('counts for the home page, for the page of a malformed address, and for what scripts are told', async t => {
+    const { user, visitor } = await openScene(t, { env: NOTHING_BEHIND })
+    const client = await user()
+    for (const lang of ['en', 'zh-CN', 'en']) {
+      await client.post(LANGUAGE, { language: lang })
+      assert.equal(await langOf(client, '/'), lang)
+      assert.equal(await langOf(client, '/%2e%2e/%zz'), lang)
+    }
+    const script = visitor()
+    const ask = async (path: string) =>
+      (await script.get(path, { headers: { accept: 'application/json' } })).json<Record<string, string>>()
+    const [{ message: _, requestId: __, ...me }, chinese] = [await ask('/page'), await ask('/_menshen/nothing')]
+    await script.post(LANGUAGE, { language: 'en' })
+    const { message, requestId: ___, ...after } = await ask('/page')
+    assert.deepEqual(after, me, 'the code and the way to sign in stay')
+    assert.equal(message, en['session.unauthenticated'])
+    const { error, message: english } = await ask('/_menshen/nothing')
+    assert.deepEqual([chinese.error, chinese.message], ['not_found', zhCN['notice.not_found.text']])
+    assert.deepEqual([error, english], ['not_found', en['notice.not_found.text']])
+  })
+
+  test('leads back to the page that it was on, as the browser names it, with forward-auth too', async t => {
+    const { visitor, baseUrl } = await openScene(t)
+    const client = visitor()
+    const rows: [referer: string | undefined, location: string][] = [
+      [`${baseUrl}/login?error=access_denied`, '/login?error=access_denied'],
+      [`${baseUrl}/login`, '/login'],
+      [`${baseUrl}/reports/2026?page=2`, '/reports/2026?page=2'],
+      [`${baseUrl}${ACCOUNT}`, ACCOUNT],
+      [`${baseUrl}${CONSOLE}/audit?user=x`, `${CONSOLE}/audit?user=x`],
+      // Where something would happen, it leads home, or asks.
+      [`${baseUrl}/callback?code=x&state=a_idp`, '/'],
+      [`${baseUrl}/_menshen/doctor/sign-in?ticket=x`, '/'],
+      [`${baseUrl}/logout`, '/logout?ask'],
+      [undefined, '/'],
+      ['', '/'],
+    ]
+    for (const [referer, location] of rows) {
+      const headers = { origin: baseUrl, ...(referer === undefined ? {} : { referer }) }
+      const { headers: answered } = await client.post(LANGUAGE, { language: 'en' }, { headers })
+      assert.equal(answered.location, location, String(referer))
+    }
+  })
+
+  test('leads nowhere else, whatever the form says', async t => {
+    const { user } = await openScene(t)
     const client = await user('admin')
-    const foreign = await client.post(LANGUAGE, { language: 'en' }, { headers: { origin: 'https://evil.example' } })
-    assert.equal(foreign.status, 403)
+    const rows: [path: string, location: string][] = [
+      [`${CONSOLE}?username=x`, `${CONSOLE}?username=x`],
+      ['/login?error=x', '/login?error=x'],
+      ['/_menshen/console/../../logout', '/logout?ask'],
+      ['/logout', '/logout?ask'],
+      ['/logout?x=1#y', '/logout?ask'],
+      ['https://evil.example/', '/'],
+      ['https://evil.example/login', '/'],
+      ['//evil.example', '/'],
+      ['//evil.example/login', '/'],
+      ['/\\evil.example', '/'],
+      ['/a/..//evil.example', '/'],
+      ['/login\r\nset-cookie: a=b', '/loginset-cookie:%20a=b'],
+      [`/login?${'x'.repeat(5000)}`, '/login'],
+      ['javascript:alert(1)', '/'],
+      ['/_menshen/doctor/sign-in?ticket=x', '/'],
+      ['/_menshen/check', '/'],
+      ['', '/'],
+    ]
+    for (const [path, location] of rows)
+      assert.equal((await client.post(LANGUAGE, { language: 'en', return: path })).headers.location, location, path)
+    assert.equal((await client.get(ACCOUNT)).status, 200, 'and nobody was signed out')
+  })
+
+  test('on the question whether to sign out leads back to the question, and signs nobody out', async t => {
+    const { user, baseUrl } = await openScene(t)
+    const client = await user()
+    const own = { origin: baseUrl, 'sec-fetch-site': 'same-origin', 'sec-fetch-dest': 'document' }
+    const chosen = await client.post(
+      LANGUAGE,
+      { language: 'en' },
+      { headers: { ...own, referer: `${baseUrl}/logout` } },
+    )
+    const question = await client.follow(chosen, { headers: { ...own, 'sec-fetch-mode': 'navigate' } })
+    assert.ok(question.text.includes(en['sign_out.question']))
+    assert.equal((await client.get(ACCOUNT)).status, 200)
+  })
+
+  test('cannot be used by another site, by a look ahead, or for a language that is not there', async t => {
+    const { visitor } = await openScene(t)
+    const client = visitor()
+    const foreign: Record<string, string>[] = [
+      { origin: 'https://evil.example' },
+      { origin: 'null' },
+      { 'sec-fetch-site': 'cross-site' },
+      { 'sec-fetch-site': 'same-site' },
+      { referer: 'https://evil.example/' },
+      { 'sec-purpose': 'prefetch' },
+    ]
+    for (const headers of foreign)
+      assert.equal((await client.post(LANGUAGE, { language: 'en' }, { headers })).status, 403, JSON.stringify(headers))
     for (const language of ['fr', '', 'EN', 'constructor', 'en; Path=/x', 'auto'])
       assert.equal((await client.post(LANGUAGE, { language })).status, 400, language)
-    assert.equal((await visitor().post(LANGUAGE, { language: 'en' })).status, 401)
     assert.equal((await client.get(LANGUAGE)).status, 405)
     assert.ok(!client.cookies.has('menshen_language'))
   })
 
-  test('leads back to the console or the account page and nowhere else', async t => {
-    const { user } = await openScene(t)
-    const client = await user('admin')
-    const elsewhere = [
-      'https://evil.example/',
-      '//evil.example',
-      '/\\evil.example',
-      '/_menshen/console/../../logout',
-      '/',
-      '',
-    ]
-    for (const path of [...elsewhere, '/logout', '/_menshen/doctor/sign-in?ticket=x', 'javascript:alert(1)'])
-      assert.equal((await client.post(LANGUAGE, { language: 'en', return: path })).headers.location, ACCOUNT, path)
-  })
-
-  test('is the usual one again if the cookie names one that is not there', async t => {
-    const { user } = await openScene(t)
-    const client = await user('admin')
-    const session = `menshen_session=${client.cookies.get('menshen_session')}`
+  test('counts for nothing if the cookie names a language that is not there', async t => {
+    const { visitor } = await openScene(t)
     for (const planted of ['fr', 'constructor', '__proto__', 'en, zh-CN', '%65n'])
       assert.match(
-        (await client.get(CONSOLE, { headers: { cookie: `${session}; menshen_language=${planted}` } })).text,
+        (await visitor().get('/login', { headers: { cookie: `menshen_language=${planted}` } })).text,
         /<html lang="zh-CN">/,
       )
   })

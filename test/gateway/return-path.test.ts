@@ -285,9 +285,9 @@ test('a path too long to carry is left behind, and the sign-in still works', asy
   }
 })
 
-test('a long path does not bring back the page that was wanted before it', async t => {
+test('a long address does not bring back the page that was wanted before it', async t => {
   const { visitor, provider } = await setUp(t)
   await visitor.get('/earlier')
-  await visitor.get(`/${'a'.repeat(5000)}`)
+  await visitor.get(`/page?${'a'.repeat(5000)}`)
   assert.equal((await signIn(visitor, provider)).headers.location, '/')
 })

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { decodeJwt } from 'jose'
 import { type Config, createMenshen, MenshenError, readSettings } from '../../src/index.ts'
+import { checkConfig } from '../../src/settings/config/config-file.ts'
 import { openGateway, until } from '../forward/scene.ts'
 import { startUpstream } from '../forward/upstream.ts'
 import { type Client, createClient } from '../kit/client.ts'
@@ -14,13 +15,13 @@ import { createTestLog } from '../kit/test-log.ts'
 
 async function openStage(
   t: TestContext,
-  { config = {}, env = {} }: { config?: Config; env?: Record<string, string> } = {},
+  { config = {}, env = {}, metadata = {} }: { config?: Config; env?: Record<string, string>; metadata?: object } = {},
 ) {
-  const [staff, partners] = [await startOidcServer(t), await startOidcServer(t)]
+  const [staff, partners] = [await startOidcServer(t, { metadata }), await startOidcServer(t, { metadata })]
   const upstream = await startUpstream(t)
   const providers = {
     staff: { ...staff.config, name: '企业账号' },
-    partners: { ...partners.config, name: '合作伙伴' },
+    partners: { ...partners.config, name: '合作伙伴', revoke: 'always' as const },
   }
   const gateway = await openGateway(t, { UPSTREAM: upstream.url, ...env }, { providers, ...config })
   for (const provider of [staff, partners]) provider.now = gateway.now
@@ -105,6 +106,80 @@ test('an answer counts only for the provider that the attempt was started with',
   assert.ok(lines.every(line => !JSON.stringify(line).includes('CANARY')))
 })
 
+test('each of several providers has its own redirect address, and the one provider keeps /callback', async t => {
+  const stage = await openStage(t)
+  const redirectOf = async (client: Client, provider?: string) => {
+    const { headers } = await client.post('/login', provider ? { provider } : {})
+    return new URL(String(headers.location)).searchParams.get('redirect_uri')
+  }
+  assert.equal(await redirectOf(stage.visitor(), 'staff'), `${stage.baseUrl}/callback/staff`)
+  assert.equal(await redirectOf(stage.visitor(), 'partners'), `${stage.baseUrl}/callback/partners`)
+  await stage.signIn('partners')
+  assert.equal(stage.partners.callsTo('/token').at(-1)?.form.get('redirect_uri'), `${stage.baseUrl}/callback/partners`)
+  const alone = await startOidcServer(t)
+  const single = await openGateway(t, alone.settings)
+  alone.now = single.now
+  assert.equal(await redirectOf(createClient(single.url, single.now)), `${single.baseUrl}/callback`)
+  await signedInAt(single.url, single.now)
+})
+
+test('a code of an honest provider without iss is never redeemed at another that the attempt was started with', async t => {
+  // RFC 9700, 4.4: the attempt is one of the malicious provider, which led the browser on to the honest one.
+  const stage = await openStage(t, { metadata: { authorization_response_iss_parameter_supported: undefined } })
+  const { staff, partners } = stage
+  staff.sendsIssuer = false
+  partners.sendsIssuer = false
+  const client = stage.visitor()
+  const started = await client.post('/login', { provider: 'partners' })
+  const asked = new URL(String(started.headers.location))
+  const honest = new URL(`${staff.issuer}/authorize${asked.search}`)
+  // The honest provider knows one redirect address for its client, and refuses any other.
+  honest.searchParams.set('redirect_uri', `${stage.baseUrl}/callback/staff`)
+  honest.searchParams.set('client_id', staff.clientId)
+  const back = await fetch(honest, { redirect: 'manual' })
+  const { pathname, search } = new URL(String(back.headers.get('location')))
+  assert.equal(pathname, '/callback/staff')
+  const refused = await client.get(pathname + search)
+  assert.equal(refused.headers.location, '/login?error=callback_error')
+  const failed = stage.lines.find(({ event }) => event === 'sign_in_failed')
+  assert.match(JSON.stringify(failed), /the answer came to another address than that of the provider that was asked/)
+  assert.equal(staff.callsTo('/token').length + partners.callsTo('/token').length, 0)
+  assert.equal(await isSignedIn(client), false)
+})
+
+test('with several providers /callback takes no answer, and another path below it belongs to the application', async t => {
+  const stage = await openStage(t)
+  const client = stage.visitor()
+  const answer = await answerOf(client, 'staff')
+  assert.match(answer, /^\/callback\/staff\?/)
+  for (const path of ['/callback', '/callback/partners']) {
+    const { headers } = await client.get(answer.replace('/callback/staff', path))
+    assert.equal(headers.location, '/login?error=callback_error', path)
+  }
+  assert.equal(stage.staff.callsTo('/token').length, 0)
+  assert.equal((await client.get(answer)).headers.location, '/', 'the attempt has not been spent')
+  for (const path of ['/callback/other', '/callback/staff/more', '/callback/', '/callback/STAFF']) {
+    const before = stage.upstream.received.length
+    assert.equal((await client.get(path)).status, 200, path)
+    assert.equal(stage.upstream.received.length, before + 1, path)
+  }
+  assert.equal((await client.get('/callback/staff?error=access_denied')).headers.location, '/login?error=access_denied')
+  assert.equal((await client.get('/callback/partners')).headers.location, '/login?error=missing_code')
+  assert.equal((await client.post('/callback/partners')).status, 405)
+  assert.equal((await stage.visitor().get('/callback/__proto__')).headers.location, '/login', 'as any other page')
+})
+
+test('no rule and no application can be where a provider sends the browser back', async () => {
+  const providers = { staff: { preset: 'oidc' }, 'b-2': { preset: 'oidc' } }
+  for (const config of [
+    { rules: [{ path: '/callback/staff', public: true }] },
+    { upstreams: { '/callback/b-2': 'http://127.0.0.1:8080' } },
+  ])
+    assert.throws(() => checkConfig({ providers, ...config }, 'menshen.config.ts', 'it'), /this path is our own/)
+  checkConfig({ providers, rules: [{ path: '/callback/other', public: true }] }, 'menshen.config.ts', 'it')
+  checkConfig({ rules: [{ path: '/callback/staff', public: true }] }, 'menshen.config.ts', 'it')
+})
+
 test('a provider that has no name for itself does not take an answer of another', async t => {
   const oidc = await startOidcServer(t)
   const plain = await startScriptedProvider()
@@ -121,7 +196,7 @@ test('a provider that has no name for itself does not take an answer of another'
   const again = await client.get(await answerOf(client, 'plain'))
   assert.equal(again.headers.location, '/')
   const other = createClient(gateway.url, gateway.now)
-  const suffix = await other.get(`/callback?code=${plain.codeFor({})}&state=abc_idp`)
+  const suffix = await other.get(`/callback/plain?code=${plain.codeFor({})}&state=abc_idp`)
   assert.equal(suffix.headers.location, '/login?error=invalid_state', 'of several, every state is bound')
 })
 
@@ -239,6 +314,35 @@ test('back-channel logout of one provider ends nobody of another', async t => {
   }
 })
 
+test('back-channel logout by sub finds a user of whom fields.sub makes another, and nobody who has that sub here', async t => {
+  const fields = { sub: ['employee_no'] }
+  const oidc = await startOidcServer(t)
+  const gateway = await openGateway(t, {}, { providers: { mapped: { ...oidc.config, fields } } })
+  oidc.now = gateway.now
+  const signInAs = (sub: string, employee_no: string, sid?: string) => {
+    oidc.user = { sub, employee_no, preferred_username: `user-${sub}`, ...(sid && { sid }) }
+    return signedInAt(gateway.url, gateway.now, 'mapped')
+  }
+  const logout = async (claims: object) => {
+    const events = { 'http://schemas.openid.net/event/backchannel-logout': {} }
+    const token = await oidc.sign({ events, jti: crypto.randomUUID(), ...claims }, { typ: 'logout+jwt' })
+    const answer = await createClient(gateway.url, gateway.now).post('/_menshen/backchannel-logout', {
+      logout_token: token,
+    })
+    assert.equal(answer.status, 200)
+  }
+  const [meant, again, other] = [await signInAs('7', '1001'), await signInAs('7', '1001'), await signInAs('1001', '7')]
+  gateway.passSeconds(3500)
+  assert.equal(await isSignedIn(meant), true, 'refreshed once')
+  await logout({ sub: '7' })
+  assert.deepEqual([await isSignedIn(meant), await isSignedIn(again), await isSignedIn(other)], [false, false, true])
+  await logout({ sub: '1001' })
+  assert.equal(await isSignedIn(other), false)
+  const unknown = await signInAs('7', '1001')
+  await logout({ sub: '7', sid: 'never-told' })
+  assert.equal(await isSignedIn(unknown), false)
+})
+
 test('refresh and sign-out go to the session’s own provider, with its own tokens', async t => {
   const stage = await openStage(t)
   const partner = await stage.signIn('partners')
@@ -286,7 +390,7 @@ test('one provider: the page, the headers and the cookies know nothing of others
   provider.now = gateway.now
   const client = createClient(gateway.url, gateway.now)
   const page = (await client.get('/login')).text
-  assert.equal(page.match(/<form /g)?.length, 1)
+  assert.equal(page.match(/<form [^>]*class="sign-in"/g)?.length, 1)
   assert.doesNotMatch(page, /name="provider"/)
   provider.user = { sub: 'a', preferred_username: 'admin' }
   const admin = await signedInAt(gateway.url, gateway.now)

@@ -320,6 +320,21 @@ test('a sign-out ends this session and no other, and a new sign-in works at once
   assert.equal((await visitor.get('/')).status, 200)
 })
 
+test('every sign-out tells the browser to forget the pages that it has kept', async t => {
+  const { gateway, visitor, provider, baseUrl } = await setUp(t)
+  const forgets = ({ headers }: Response) => assert.equal(headers['clear-site-data'], '"cache"')
+  forgets(await visitor.post('/logout'))
+  forgets(await visitor.post('/logout'))
+  await signIn(visitor, provider)
+  forgets(await visitor.get('/logout', { headers: TYPED_IN }))
+  await signIn(visitor, provider)
+  forgets(await visitor.post('/_menshen/sign-out-everywhere', '', { headers: { origin: baseUrl } }))
+  assert.equal((await gateway.visitor().get('/login')).headers['clear-site-data'], undefined)
+  assert.equal((await gateway.visitor().get('/logout')).headers['clear-site-data'], undefined)
+  const through = await setUp(t, { LOGOUT_STYLE: 'browser' })
+  forgets(await through.visitor.post('/logout'))
+})
+
 test('the login page confirms a sign-out, once', async t => {
   const { gateway, visitor, provider, baseUrl } = await setUp(t)
   const plain = (await gateway.visitor().get('/login')).text

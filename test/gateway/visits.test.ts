@@ -137,6 +137,34 @@ test('a browser that keeps no cookie learns so, instead of going in circles', as
   assert.equal((await browse('/')).location, '/login', 'once')
 })
 
+test('a browser that has landed with its cookie and lost it later is sent to /login, like everybody', async t => {
+  const { gateway, provider } = await setUp(t)
+  const agents = [1, 2].map(() => new Agent({ keepAlive: true, maxSockets: 1 }))
+  t.after(() => {
+    for (const agent of agents) agent.destroy()
+  })
+  const headers = { ...NAVIGATION, 'sec-fetch-site': 'cross-site' }
+  const browse = async (path: string, agent = agents[0], cookie?: string) => {
+    const request = get(gateway.url + path, { agent, headers: cookie ? { ...headers, cookie } : headers })
+    const [answer] = (await once(request, 'response')) as [IncomingMessage]
+    await text(answer)
+    const { location, 'set-cookie': cookies = [] } = answer.headers
+    return { status: answer.statusCode, location, session: cookies[0]?.split(';')[0] }
+  }
+  const signedIn = () => browse(`/callback?code=${provider.codeFor()}&state=a_idp`)
+
+  for (const landing of agents) {
+    const { session } = await signedIn()
+    assert.equal((await browse('/', landing, session)).status, 200, 'over this connection or another')
+    const later = await browse('/')
+    assert.deepEqual([later.status, later.location], [302, '/login'])
+  }
+  await signedIn()
+  gateway.passSeconds(61)
+  const late = await browse('/')
+  assert.deepEqual([late.status, late.location], [302, '/login'], 'no landing takes a minute')
+})
+
 test('visits without a session leave nothing in the store and set no session cookie', async t => {
   const { gateway, user } = await setUp(t)
   for (let n = 0; n < 100; n++) {

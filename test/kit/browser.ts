@@ -31,7 +31,7 @@ export async function openPage(
   context.on('console', message => {
     const { url } = message.location()
     // A page that is itself a refusal is what its test asked for, not a resource that it lacks.
-    const isStatusOfPage = message.text().startsWith('Failed to load resource') && pages.has(url)
+    const isStatusOfPage = message.text().startsWith('Failed to load resource') && pages.has(url.replace(/#.*$/, ''))
     if (message.type() === 'error' && !isStatusOfPage) problems.push(`${message.text()} (${url})`)
   })
   context.on('weberror', error => problems.push(String(error.error())))

@@ -42,7 +42,7 @@ export async function startOidcServer(t: TestContext, { metadata = {} }: { metad
     /** What stands in the access token, which is a JWT if this is given. */
     accessClaims: undefined as JWTPayload | undefined,
     /** The answer to a question about a token. */
-    introspect: (_token: string): object => ({ active: false }),
+    introspect: (_token: string): object | Promise<object> => ({ active: false }),
     expiresIn: 3600,
     isAway: false,
     /** Whether `iss` comes with the callback. */
@@ -102,7 +102,7 @@ export async function startOidcServer(t: TestContext, { metadata = {} }: { metad
       const user = tokens.get(authorization.replace('Bearer ', ''))
       return void (user ? send(200, user) : send(401, { error: 'invalid_token' }))
     }
-    if (url.pathname === '/introspect') return void send(200, state.introspect(form.get('token') ?? ''))
+    if (url.pathname === '/introspect') return void send(200, await state.introspect(form.get('token') ?? ''))
     if (url.pathname === '/revoke') return void send(200, {})
     send(404, {})
   }

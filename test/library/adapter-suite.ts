@@ -14,14 +14,15 @@ type Auth = Pick<Menshen, 'admit'>
 /**
  * Serves the application on the port of 127.0.0.1, and resolves with what ends it. Its routes: `/page`, `/public/page`,
  * `/finance/page` (the user as JSON), `/public/members` (`requireUser()`), `/public/reports` (`requireRole('developer')`),
- * `/public/bare` (`requireUser()`, in front of Menshen or beside it), `/cookies` (sets `theirs=1`), `/throws`, and a POST to
- * `/echo`. Its own handler of errors answers 500 with `{ failed: message }`.
+ * `/public/bare` (`requireUser()`, in front of Menshen or beside it), `/cookies` (sets `theirs=1`, `cache-control: public` and
+ * `cdn-cache-control`), `/head` (the same, by whatever in the framework has the last word), `/throws`, and a POST to `/echo`. Its own handler of errors answers 500 with `{ failed: message }`.
  */
 export type ServeApplication = (auth: Auth, port: number) => Promise<() => unknown>
 
 export const LIFE = 7200
 const PAGE = { accept: 'text/html' }
 const JSON_PLEASE = { accept: 'application/json' }
+export const THEIRS = { 'set-cookie': 'theirs=1', 'cache-control': 'public', 'cdn-cache-control': 'max-age=60' }
 const RULES = [
   { path: '/public', public: true as const },
   { path: '/finance', roles: ['developer'] },
@@ -141,18 +142,23 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       const { user, clock, provider } = await openApplication(t, serve)
       const lisi = await user('lisi')
       clock.now += (LIFE - 60) * 1000
-      const { status, setCookies, headers } = await lisi.get('/cookies')
-      assert.equal(status, 200)
-      assert.equal(provider.callsTo('refresh').length, 1)
-      assert.equal(setCookies.length, 2)
-      assert.equal(setCookies.filter(cookie => cookie.startsWith('theirs=1')).length, 1)
-      assert.equal(setCookies.filter(cookie => cookie.startsWith('menshen_session=')).length, 1)
-      assert.equal(headers['cache-control'], 'no-store')
+      for (const path of ['/cookies', '/head']) {
+        const { status, setCookies, headers, text } = await lisi.get(path)
+        assert.deepEqual([status, text], [200, 'cookies'], path)
+        assert.equal(provider.callsTo('refresh').length, 1)
+        assert.equal(setCookies.length, 2, path)
+        assert.equal(setCookies.filter(cookie => cookie.startsWith('theirs=1')).length, 1, path)
+        assert.equal(setCookies.filter(cookie => cookie.startsWith('menshen_session=')).length, 1, path)
+        assert.equal(headers['cache-control'], 'no-store', path)
+        assert.equal(headers['cdn-cache-control'], undefined, path)
+      }
       clock.now += 3600_000
-      assert.deepEqual(
-        (await lisi.get('/cookies')).setCookies.map(cookie => cookie.split(';')[0]),
-        ['theirs=1'],
-      )
+      for (const path of ['/cookies', '/head']) {
+        const { headers, setCookies } = await lisi.get(path)
+        assert.deepEqual(setCookies, ['theirs=1'], path)
+        assert.equal(headers['cache-control'], 'public', path)
+        assert.equal(headers['cdn-cache-control'], 'max-age=60', path)
+      }
     })
 
     test('leaves errors to the application: its own, ours, and a route that Menshen does not stand before', async t => {

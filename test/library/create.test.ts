@@ -57,6 +57,31 @@ suite('createMenshen', () => {
     }
   })
 
+  test('tells the console that nobody can sign in, or that anybody can, unless it has a log to tell', async t => {
+    const said = t.mock.method(console, 'warn', () => {})
+    const open = async (options: MenshenOptions) => {
+      said.mock.resetCalls()
+      const menshen = await createMenshen({ store: 'memory:', ...options })
+      await menshen.close()
+      return said.mock.calls.map(({ arguments: [text] }) => String(text))
+    }
+    const [nobody = '', ...more] = await open({ authUrl: 'https://idp.example.com' })
+    assert.match(nobody, /^Menshen: nobody can sign in: without a value are clientId, clientSecret; set them, or .*\.$/)
+    assert.deepEqual(more, [])
+    const [anybody = ''] = await open({ devProvider: true })
+    assert.match(anybody, /^Menshen: the development provider is in use \(http.*\): it lets anybody in, as admin/)
+    const [named = ''] = await open({ settings: MEMORY })
+    assert.match(named, /AUTH_URL, CLIENT_ID, CLIENT_SECRET/)
+    const whole = { authUrl: 'https://idp.example.com', clientId: 'app', clientSecret: 's'.repeat(32) }
+    assert.deepEqual(await open(whole), [])
+    const { log, lines } = createTestLog()
+    assert.deepEqual(await open({ log }), [])
+    assert.ok(lines.some(({ event }) => event === 'settings_missing'))
+    lines.length = 0
+    assert.deepEqual(await open({ log, devProvider: true }), [])
+    assert.ok(lines.some(({ event }) => event === 'started'))
+  })
+
   test('takes whatever readSettings gives', async t => {
     const all = {
       TRUSTED_PROXIES: '10.0.0.0/8,::1',

@@ -1,10 +1,25 @@
 // Menshen inside an application: who is signed in, our own routes as Request in and Response out, and the rules.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http'
+import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { suite, type TestContext, test } from 'node:test'
-import { addCookies, createMenshen, type MenshenOptions, readSettings, sendAnswer } from '../../src/index.ts'
+import {
+  addCookies,
+  createMenshen,
+  type MenshenOptions,
+  readSettings,
+  type Session,
+  sendAnswer,
+  type WithHeaders,
+} from '../../src/index.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
@@ -31,6 +46,7 @@ async function setUp(t: TestContext, options: MenshenOptions = {}) {
   return { menshen, provider, clock, lines, get, signIn }
 }
 
+type AnyResponse = Pick<ServerResponse, 'getHeader' | 'setHeader' | 'headersSent' | 'writeHead' | 'end'>
 type Get = (path: string) => Promise<Response | undefined>
 
 /** The cookie of somebody who has just signed in. */
@@ -125,6 +141,39 @@ suite('session', () => {
       assert.equal(value, 'no-store')
   })
 
+  test('brings its cookie and no-store whatever the application sets afterwards, by HTTP/1.1 and HTTP/2', async t => {
+    const { menshen, signIn, clock } = await setUp(t)
+    const cookie = await signIn()
+    clock.now += (LIFE - 60) * 1000
+    const theirs = { 'set-cookie': 'theirs=1', 'cache-control': 'public', 'surrogate-control': 'max-age=60' }
+    const listener = async (message: WithHeaders & { url?: string }, response: AnyResponse) => {
+      await menshen.session(message, response)
+      if (message.url === '/head') return void response.writeHead(200, theirs).end('page')
+      for (const [name, value] of Object.entries(theirs)) response.setHeader(name, value)
+      response.end('page')
+    }
+    const url = await serve(t, listener as RequestListener)
+    const http2 = createHttp2Server(listener as never).listen(0, '127.0.0.1')
+    await once(http2, 'listening')
+    const session = connectHttp2(`http://127.0.0.1:${(http2.address() as AddressInfo).port}`)
+    t.after(() => {
+      session.destroy()
+      http2.close()
+    })
+    for (const path of ['/', '/head']) {
+      const stream = session.request({ ':path': path, cookie })
+      const [byHttp2] = (await once(stream, 'response')) as [IncomingHttpHeaders]
+      const { headers, setCookies } = await createClient(url).get(path, { headers: { cookie } })
+      for (const [answer, cookies] of [
+        [headers, setCookies],
+        [byHttp2, byHttp2['set-cookie']],
+      ] as const) {
+        assert.deepEqual(cookies, ['theirs=1', `${cookie}; Path=/; Max-Age=${LIFE}; HttpOnly; SameSite=Lax`])
+        assert.deepEqual([answer['cache-control'], answer['surrogate-control']], ['no-store', undefined])
+      }
+    }
+  })
+
   test('ends with a refresh that fails, and the cookie is cleared', async t => {
     const { menshen, signIn, clock, provider } = await setUp(t)
     const cookie = await signIn()
@@ -141,6 +190,69 @@ suite('session', () => {
     const session = await menshen.session(request('/', { cookie: await signIn({ email: 'a@b.example' }) }))
     const { employee_no, floor }: Record<string, string> = session?.userInfo ?? assert.fail()
     assert.deepEqual({ employee_no, floor }, { employee_no: 'a@b.example', floor: '' })
+  })
+})
+
+suite('onSignIn and onSignOut', () => {
+  test('what onSignIn returns is kept with the session, through a refresh, until onSignOut hears of its end', async t => {
+    const heard: [hook: string, user: Session][] = []
+    const { menshen, signIn, clock } = await setUp(t, {
+      onSignIn: async user => {
+        heard.push(['in', user])
+        return { tenant: 7, 部门: ['财务'], at: new Date(0) }
+      },
+      onSignOut: user => void heard.push(['out', user]),
+    })
+    const cookie = await signIn({ username: 'admin' })
+    const data = { tenant: 7, 部门: ['财务'], at: '1970-01-01T00:00:00.000Z' }
+    const session = await menshen.session(request('/', { cookie }))
+    assert.deepEqual(session?.data, data)
+    Object.assign(session.data ?? {}, { tenant: 8 })
+    clock.now += (LIFE - 60) * 1000
+    assert.deepEqual((await menshen.session(request('/', { cookie })))?.data, data)
+    const post = new Request(`${BASE}/logout`, { method: 'POST', headers: { cookie, origin: BASE } })
+    assert.equal((await menshen.fetch(post))?.status, 303)
+    assert.deepEqual(
+      heard.map(([hook, { userInfo, userRole, data: known }]) => [hook, userInfo.username, userRole, known]),
+      [
+        ['in', 'admin', 'developer', undefined],
+        ['out', 'admin', 'developer', data],
+      ],
+    )
+    assert.equal(await menshen.session(request('/', { cookie })), undefined)
+  })
+
+  test('a user whom onSignIn refuses, or for whom it fails, is not signed in', async t => {
+    const results: [error: string, result: () => unknown][] = [
+      ['access_denied', () => false],
+      ['callback_error', () => Promise.reject(new Error('no such tenant'))],
+      ['callback_error', () => 'text'],
+      ['callback_error', () => ({ long: 'x'.repeat(16 * 1024) })],
+    ]
+    for (const [error, result] of results) {
+      const { get, provider, lines } = await setUp(t, { onSignIn: result as never })
+      const answer = await get(`/callback?code=${provider.codeFor({})}&state=abc_idp`)
+      assert.equal(answer?.headers.get('location'), `/login?error=${error}`)
+      assert.deepEqual(
+        answer.headers.getSetCookie().filter(one => one.startsWith('menshen_session=')),
+        [],
+      )
+      const failed = lines.find(({ event }) => event === 'sign_in_failed')
+      assert.equal(Object(failed?.facts).reason, error)
+      assert.ok(!lines.some(({ event }) => event === 'sign_in'))
+    }
+  })
+
+  test('a hook that fails does not stand in the way of a sign-out, and one that is no function stops the start', async t => {
+    const { menshen, signIn, lines } = await setUp(t, { onSignOut: () => Promise.reject(new Error('away')) })
+    const cookie = await signIn()
+    const post = new Request(`${BASE}/logout`, { method: 'POST', headers: { cookie, origin: BASE } })
+    assert.equal((await menshen.fetch(post))?.status, 303)
+    assert.equal(await menshen.session(request('/', { cookie })), undefined)
+    assert.ok(lines.some(({ event }) => event === 'hook_failed'))
+    await assert.rejects(createMenshen({ store: 'memory:', onSignIn: 'x' } as never), {
+      message: /^onSignIn is the text "x"; expected a function that takes the user\.$/,
+    })
   })
 })
 
@@ -272,7 +384,7 @@ suite('admit', () => {
       assert.equal((await menshen.admit(request(path, { cookie }))).answer?.status, 403, path)
   })
 
-  test('knows machines by their token where a rule lets them in, and session does not', async t => {
+  test('knows machines by their token where a rule lets them in, and session of what was admitted', async t => {
     const provider = await startOidcServer(t)
     const menshen = await createMenshen({
       settings: readSettings({ STORE: 'memory:', ...provider.settings }),
@@ -290,6 +402,14 @@ suite('admit', () => {
     assert.equal((await menshen.admit(request('/page', { authorization }))).answer?.status, 401)
     assert.equal((await menshen.admit(request('/api', { authorization: 'Bearer x' }))).answer?.status, 401)
     assert.equal(await menshen.session(request('/api', { authorization })), undefined)
+    assert.equal(user.machine, true)
+    // A handler behind an adapter has the request that was admitted.
+    const admitted = request('/api', { authorization })
+    await menshen.admit(admitted)
+    assert.deepEqual(await menshen.session(admitted), user)
+    const refused = request('/page', { authorization })
+    await menshen.admit(refused)
+    assert.equal(await menshen.session(refused), undefined)
     assert.equal(await menshen.accessToken(request('/api', { authorization })), undefined)
   })
 

@@ -1,12 +1,12 @@
 // menshen/express in front of real Express applications.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { suite, test } from 'node:test'
 import express, { type ErrorRequestHandler, type Express } from 'express'
 import { menshen, requireRole, requireUser } from '../../src/adapters/express.ts'
-import { adapterSuite, openApplication, type ServeApplication } from './adapter-suite.ts'
+import { adapterSuite, LIFE, openApplication, type ServeApplication, THEIRS } from './adapter-suite.ts'
 
 const onError: ErrorRequestHandler = (error, _request, response, _next) => {
   response.status(500).json({ failed: error.message })
@@ -18,10 +18,9 @@ function addRoutes(app: Express): void {
   app.get('/public/members', requireUser(), (_request, response) => void response.send('members'))
   app.get('/public/reports', requireRole('developer'), (_request, response) => void response.send('reports'))
   app.get('/cookies', (_request, response) => {
-    response.setHeader('set-cookie', 'theirs=1')
-    response.setHeader('cache-control', 'public')
-    response.end('cookies')
+    response.set(THEIRS).end('cookies')
   })
+  app.get('/head', (_request, response) => void response.writeHead(200, THEIRS).end('cookies'))
   app.get('/throws', () => {
     throw new Error('by the handler')
   })
@@ -61,6 +60,50 @@ suite('menshen/express', () => {
     assert.equal((await visitor().post('/login', { provider: 'default' }, { headers })).status, 303)
   })
 
+  test('keeps its cookie in whichever way a handler writes the head, and the headers of the handler with it', async t => {
+    const list = ['set-cookie', 'theirs=1', 'set-cookie', 'more=1', 'Cache-Control', 'public', 'x-their', 'own']
+    const pairs = [['Set-Cookie', ['theirs=1', 'more=1']] as const, ['cache-control', 'public'] as const]
+    const ways: Record<string, (response: ServerResponse) => unknown> = {
+      object: response => response.writeHead(200, { 'Set-Cookie': ['theirs=1', 'more=1'], 'x-their': 'own' }),
+      message: response => response.writeHead(200, 'Fine', { 'set-cookie': ['theirs=1', 'more=1'], 'x-their': 'own' }),
+      list: response => response.writeHead(200, list),
+      pairs: response => response.setHeader('x-their', 'own').writeHead(200, pairs as never),
+      before: response =>
+        response.setHeader('x-their', 'own').setHeader('set-cookie', ['theirs=1', 'more=1']).writeHead(200),
+      // What the first call set is gone, as without us.
+      failed: response => {
+        assert.throws(() => response.writeHead(200, { bad: '\n' }))
+        response.writeHead(200, { 'set-cookie': ['theirs=1', 'more=1'], 'cache-control': 'public', 'x-their': 'own' })
+      },
+      flushed: response => {
+        response.setHeader('x-their', 'own').setHeader('set-cookie', ['theirs=1', 'more=1'])
+        response.setHeader('cache-control', 'public')
+        response.flushHeaders()
+      },
+    }
+    const byHand: ServeApplication = (auth, port) => {
+      const app = express()
+      app.use(menshen(auth))
+      app.get('/:way', (request, response) => {
+        ways[request.params.way]?.(response)
+        response.end()
+      })
+      return listen(app, port)
+    }
+    const { user, clock } = await openApplication(t, byHand)
+    const lisi = await user('lisi')
+    clock.now += (LIFE - 60) * 1000
+    for (const way of Object.keys(ways)) {
+      const { setCookies, headers } = await lisi.get(`/${way}`)
+      assert.deepEqual(
+        setCookies.map(cookie => cookie.split('=')[0]),
+        ['theirs', 'more', 'menshen_session'],
+        way,
+      )
+      assert.deepEqual([headers['cache-control'], headers['x-their']], ['no-store', 'own'], way)
+    }
+  })
+
   test('does not take the word of a proxy that only `trust proxy` trusts', async t => {
     const trusting: ServeApplication = (auth, port) => {
       const app = express()
@@ -91,6 +134,38 @@ suite('menshen/express', () => {
     assert.deepEqual((await visitor().get('/elsewhere')).json(), { user: null })
     assert.equal((await (await user('lisi')).get('/finance/page')).status, 403)
     assert.equal((await (await user('admin')).get('/finance/page')).status, 200)
+  })
+
+  test('refuses every request below a path of its own where its own pages would not be found', async t => {
+    const arrangements: Record<string, (app: Express, auth: Parameters<typeof menshen>[0]) => unknown> = {
+      path: (app, auth) => app.use('/app', menshen(auth)),
+      router: (app, auth) => app.use('/app', express.Router().use(menshen(auth))),
+      some: (app, auth) => app.use(['/app', '/login', '/logout', '/callback'], menshen(auth)),
+    }
+    for (const [name, arrange] of Object.entries(arrangements)) {
+      const { visitor } = await openApplication(t, (auth, port) => {
+        const app = express()
+        arrange(app, auth)
+        app.get('/app/page', (_request, response) => void response.send('page'))
+        app.use(onError)
+        return listen(app, port)
+      })
+      const { status, text } = await visitor().get('/app/page')
+      assert.equal(status, 500, name)
+      assert.match(
+        text,
+        /stands below \\"\/app\\", and \/\w+(\/me)? does not reach it, so that nobody could sign in/,
+        name,
+      )
+    }
+    const { visitor } = await openApplication(t, (auth, port) => {
+      const app = express()
+      const inner = express.Router().use(menshen(auth))
+      app.use('/', inner)
+      inner.use('/app', (_request, response) => void response.send('page'))
+      return listen(app, port)
+    })
+    assert.equal((await visitor().get('/app/page', { headers: { accept: 'text/html' } })).headers.location, '/login')
   })
 
   test('says at the start what is wrong with a role', () => {

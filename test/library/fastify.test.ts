@@ -4,7 +4,7 @@ import { suite, test } from 'node:test'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { menshen, requireRole, requireUser } from '../../src/adapters/fastify.ts'
 import type { Menshen } from '../../src/index.ts'
-import { adapterSuite, openApplication, type ServeApplication } from './adapter-suite.ts'
+import { adapterSuite, LIFE, openApplication, type ServeApplication, THEIRS } from './adapter-suite.ts'
 
 function addRoutes(app: FastifyInstance): void {
   for (const path of ['/page', '/public/page', '/finance/page'])
@@ -12,8 +12,12 @@ function addRoutes(app: FastifyInstance): void {
   app.get('/public/members', { preHandler: requireUser() }, async () => 'members')
   app.get('/public/reports', { preHandler: requireRole('developer') }, async () => 'reports')
   app.get('/cookies', async (_request, reply) => {
-    reply.header('set-cookie', 'theirs=1').header('cache-control', 'public')
+    reply.headers(THEIRS)
     return 'cookies'
+  })
+  app.get('/head', (_request, reply) => {
+    reply.hijack()
+    reply.raw.writeHead(200, THEIRS).end('cookies')
   })
   app.get('/throws', async () => {
     throw new Error('by the handler')
@@ -74,6 +78,25 @@ suite('menshen/fastify', () => {
     assert.equal((await lisi.get('/admin/page')).status, 403)
   })
 
+  test('keeps its cookie and no-store where a later hook of the application sets its own', async t => {
+    const hooked: ServeApplication = async (auth, port) => {
+      const app = createApp()
+      await app.register(menshen, { auth })
+      app.addHook('onSend', async (_request, reply) => void reply.headers(THEIRS))
+      app.get('/page', async () => 'page')
+      return listen(app, port)
+    }
+    const { user, clock } = await openApplication(t, hooked)
+    const lisi = await user('lisi')
+    clock.now += (LIFE - 60) * 1000
+    const { setCookies, headers } = await lisi.get('/page')
+    assert.equal(headers['cache-control'], 'no-store')
+    assert.deepEqual(
+      setCookies.map(cookie => cookie.split('=')[0]),
+      ['theirs', 'menshen_session'],
+    )
+  })
+
   test('is for the routes and scopes that were there before it, too', async t => {
     const late: ServeApplication = async (auth, port) => {
       const app = createApp()
@@ -111,9 +134,9 @@ suite('menshen/fastify', () => {
       app.register(menshen, { auth: NOBODY })
     })
     await assert.rejects(before, { message: /^menshen: the application has a route \/login, and that is an address/ })
-    for (const url of ['/callback', '/_menshen/mine']) {
+    for (const url of ['/callback', '/_menshen/mine', '/callback/staff']) {
       const after = start(async app => {
-        await app.register(menshen, { auth: NOBODY })
+        await app.register(menshen, { auth: { ...NOBODY, callbackPaths: ['/callback/staff'] } })
         app.get(url, page)
       })
       await assert.rejects(after, { message: new RegExp(`has a route ${url}`) })

@@ -6,17 +6,15 @@ import { suite, test } from 'node:test'
 import { serve as serveOnNode } from '@hono/node-server'
 import { Hono } from 'hono'
 import { menshen, requireRole, requireUser } from '../../src/adapters/hono.ts'
-import { adapterSuite, openApplication, type ServeApplication } from './adapter-suite.ts'
+import { adapterSuite, openApplication, type ServeApplication, THEIRS } from './adapter-suite.ts'
 
 function addRoutes(app: Hono): void {
   for (const path of ['/page', '/public/page', '/finance/page'])
     app.get(path, c => c.json({ user: c.get('user') ?? null }))
   app.get('/public/members', requireUser(), c => c.text('members'))
   app.get('/public/reports', requireRole('developer'), c => c.text('reports'))
-  app.get(
-    '/cookies',
-    () => new Response('cookies', { headers: { 'set-cookie': 'theirs=1', 'cache-control': 'public' } }),
-  )
+  app.get('/cookies', () => new Response('cookies', { headers: THEIRS }))
+  app.get('/head', c => c.text('cookies'))
   app.get('/throws', () => {
     throw new Error('by the handler')
   })
@@ -36,6 +34,12 @@ const serve: ServeApplication = (auth, port) => {
   const app = new Hono()
   app.onError((error, c) => c.json({ failed: error.message }, 500))
   app.get('/public/bare', requireUser())
+  // In front of ours, so that it has the last word.
+  app.use('/head', async (c, next) => {
+    await next()
+    c.header('set-cookie', THEIRS['set-cookie'], { append: true })
+    for (const name of ['cache-control', 'cdn-cache-control'] as const) c.header(name, THEIRS[name])
+  })
   app.use(menshen(auth))
   addRoutes(app)
   return listen(app, port)
@@ -62,6 +66,25 @@ suite('menshen/hono', () => {
       setCookies.map(cookie => cookie.split('=')[0]),
       ['theirs', 'menshen_attempt'],
     )
+  })
+
+  test('refuses every request below a path, where its own pages would not be found', async t => {
+    const arrangements: ((app: Hono, auth: Parameters<typeof menshen>[0]) => unknown)[] = [
+      (app, auth) => app.use('/app/*', menshen(auth)),
+      (app, auth) => app.route('/app', new Hono().use(menshen(auth))),
+    ]
+    for (const arrange of arrangements) {
+      const { visitor } = await openApplication(t, (auth, port) => {
+        const app = new Hono()
+        app.onError((error, c) => c.json({ failed: error.message }, 500))
+        arrange(app, auth)
+        app.get('/app/page', c => c.text('page'))
+        return listen(app, port)
+      })
+      const { status, text } = await visitor().get('/app/page')
+      assert.equal(status, 500)
+      assert.match(text, /stands at .*\/app\/\*.*, where \/login would not be found/)
+    }
   })
 
   test('is the same without a server, and in routes that are put together', async t => {

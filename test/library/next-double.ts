@@ -10,8 +10,13 @@ export async function headers(): Promise<Headers> {
 }
 
 export class NextResponse extends Response {
-  static next(): NextResponse {
-    return new NextResponse(null, { headers: { 'x-middleware-next': '1' } })
+  /** The headers that the page gets, where the proxy has changed them. */
+  passedOn: Headers | undefined
+
+  static next(init?: { request: { headers: Headers } }): NextResponse {
+    const response = new NextResponse(null, { headers: { 'x-middleware-next': '1' } })
+    response.passedOn = init?.request.headers
+    return response
   }
 }
 

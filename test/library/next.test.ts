@@ -1,9 +1,10 @@
 // The adapter for Next, called as Next calls it.
 import assert from 'node:assert/strict'
 import { suite, type TestContext, test } from 'node:test'
-import { createMenshen } from '../../src/index.ts'
+import { createMenshen, readSettings } from '../../src/index.ts'
+import { startOidcServer } from '../kit/oidc-server.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
-import { current, takeThePlaceOfNext } from './next-double.ts'
+import { current, type NextResponse, takeThePlaceOfNext } from './next-double.ts'
 
 takeThePlaceOfNext()
 const { menshen } = await import('../../src/adapters/next.ts')
@@ -97,6 +98,15 @@ suite('the proxy of Next', () => {
     assert.equal(provider.callsTo('refresh').length, 1)
   })
 
+  test('refuses an application below a basePath in one sentence', async t => {
+    const { adapter } = await setUp(t)
+    const request = Object.assign(new Request(`${BASE}/app/page`), { nextUrl: { basePath: '/app' } })
+    await assert.rejects(adapter.proxy(request), {
+      code: 'bad_settings',
+      message: /basePath of next\.config is "\/app"/,
+    })
+  })
+
   test('counts by the address that it is told', async t => {
     const { ask } = await setUp(t, { rateLimitPerMinute: 5 })
     const attempt = (address: string) => ask('/callback?code=x&state=abc_idp', { 'x-real-ip': address })
@@ -106,6 +116,35 @@ suite('the proxy of Next', () => {
     }
     assert.ok((await statuses('192.0.2.1')).has(429))
     assert.notEqual((await attempt('192.0.2.2')).status, 429)
+  })
+})
+
+suite('a machine behind Next', () => {
+  test('is known to pages that the proxy has let it in to, and to no others', async t => {
+    const provider = await startOidcServer(t)
+    const adapter = menshen(() =>
+      createMenshen({
+        settings: readSettings({ STORE: 'memory:', BASE_URL: BASE, ...provider.settings }),
+        rules: [{ path: '/api', users: ['robot-1'], bearer: true }],
+        now: provider.now,
+      }),
+    )
+    t.after(async () => {
+      const running = await adapter.start()
+      forgetTheStart()
+      await running.close()
+    })
+    const claims = { sub: 'robot-1', client_id: 'robot', preferred_username: 'robot-1' }
+    const authorization = `Bearer ${await provider.sign(claims, { typ: 'at+jwt' })}`
+    const ask = async (path: string) =>
+      (await adapter.proxy(new Request(BASE + path, { headers: { authorization } }))) as NextResponse
+    const { passedOn = assert.fail('the page knows nothing of it') } = await ask('/api/x')
+    const user = await current.run(passedOn, adapter.auth)
+    assert.deepEqual([user?.userInfo.sub, user?.machine], ['robot-1', true])
+    const refused = await ask('/page')
+    assert.deepEqual([refused.status, refused.passedOn], [401, undefined])
+    for (const headers of [new Headers({ authorization }), new Headers({ 'x-menshen-machine': 'made-up' })])
+      assert.equal(await current.run(headers, adapter.auth), undefined)
   })
 })
 

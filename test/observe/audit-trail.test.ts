@@ -175,6 +175,51 @@ test('while nothing can be written the first 10,000 wait, the others are counted
   assert.deepEqual(told.at(-1), ['audit_not_written', { to: 'store', count: 10_000, dropped: 7, reason: 'closing' }])
 })
 
+test('a flood of refusals takes no place from other events, in the trail and while nothing can be written', async () => {
+  let isAway = true
+  const append =
+    (own: Trail): Trail['append'] =>
+    async (events, keep) => {
+      if (isAway) throw new MenshenError('store_unavailable', 'The store is away.')
+      return own.append(events, keep)
+    }
+  const { audit, find } = openAudit({ AUDIT_KEEP: 100, append })
+  audit.onEvent('sign_in', { user: 'first' })
+  for (let n = 0; n < 10_500; n++) audit.onEvent('refused', { user: 'lisi' })
+  audit.onEvent('sign_in', { user: 'second' })
+  audit.onEvent('sign_out', { user: 'first' })
+  isAway = false
+  await audit.close(PATIENCE_MS)
+  const ofOthers = (await find({ limit: 200 })).events.filter(({ event }) => event !== 'refused')
+  assert.deepEqual(
+    ofOthers.map(({ event, facts }) => `${event} ${facts.user}`),
+    ['sign_out first', 'sign_in second', 'sign_in first'],
+  )
+  assert.equal((await find({ limit: 200 })).events.length, 100)
+})
+
+test('sign-ins that fail again and again are counted: ten of a network and reason in a minute, then how many more', async () => {
+  const { audit, clock, find } = openAudit()
+  const fail = (address: string, reason: string, times: number) => {
+    for (let n = 0; n < times; n++)
+      audit.onEvent('sign_in_failed', { address, reason, error: `made-up-${n}`, requestId: `r${n}` })
+  }
+  fail('192.0.2.1', 'unknown_error', 600)
+  fail('192.0.2.1', 'access_denied', 10)
+  for (let n = 0; n < 30; n++) fail(`2001:db8::${n}`, 'missing_code', 1)
+  fail('192.0.2.2', 'unknown_error', 1)
+  clock.now += 60_000
+  fail('192.0.2.1', 'unknown_error', 3)
+  await audit.close(PATIENCE_MS)
+  const { events } = await find({ limit: 100 })
+  const counted = events.filter(({ facts }) => facts.count !== undefined)
+  assert.deepEqual(counted.map(({ facts }) => [facts.address, facts.reason, facts.count]).sort(), [
+    ['192.0.2.1', 'unknown_error', 590],
+    ['2001:db8::0', 'missing_code', 20],
+  ])
+  assert.equal(events.length - counted.length, 10 + 10 + 10 + 1 + 3)
+})
+
 test('AUDIT_KEEP=0 keeps nothing', async () => {
   const { audit, found } = openAudit({ AUDIT_KEEP: 0 })
   audit.onEvent('refused', { reason: 0 })

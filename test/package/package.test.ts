@@ -2,7 +2,17 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, delimiter, dirname, join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
@@ -39,13 +49,27 @@ let installed: { stdout: string; stderr: string }
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), 'menshen-package-'))
   await npm(ROOT, 'pack', '--pack-destination', folder)
-  const [name = ''] = readdirSync(folder)
+  const [name = ''] = readdirSync(folder).filter(file => file.endsWith('.tgz'))
   tarball = readFileSync(join(folder, name))
   application = join(folder, 'application')
   mkdirSync(application)
   writeFileSync(join(application, 'package.json'), JSON.stringify({ name: 'application', private: true }))
-  installed = await npm(application, 'install', '--prefer-offline', '--no-audit', join(folder, name))
+  const compilers = setTraps()
+  const env = { ...ENVIRONMENT, PATH: [compilers, PATH].join(delimiter) }
+  const options = ['--prefer-offline', '--no-audit', '--foreground-scripts']
+  installed = await run('npm', ['install', ...options, join(folder, name)], { cwd: application, env })
 })
+
+/** In place of whatever compiles: each leaves a trace, and fails. */
+function setTraps(): string {
+  const place = join(folder, 'compilers')
+  mkdirSync(place)
+  for (const name of ['node-gyp', 'make', 'cc', 'gcc', 'c++', 'g++', 'clang', 'python', 'python3'])
+    writeFileSync(join(place, name), `#!/bin/sh\necho ${name} >> '${join(folder, 'compiled')}'\nexit 1\n`, {
+      mode: 0o755,
+    })
+  return place
+}
 
 after(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -115,6 +139,39 @@ suite('the package', () => {
     assert.deepEqual(warnings, [])
     for (const peer of Object.keys(peerDependencies))
       assert.ok(!readdirSync(join(application, 'node_modules')).includes(peer))
+  })
+
+  test('compiles nothing while it is installed, with its install scripts run', () => {
+    assert.match(installed.stdout, /> lmdb@[\d.]+ install/)
+    assert.ok(!existsSync(join(folder, 'compiled')), 'a compiler was called')
+  })
+
+  test('names its repository, so that npm shows the links of README.md as links into it', () => {
+    const { repository, homepage, bugs } = JSON.parse(read('package.json'))
+    const [, address = ''] = /^git\+(https:\/\/github\.com\/[\w-]+\/menshen)\.git$/.exec(repository.url) ?? []
+    assert.ok(address)
+    assert.ok(homepage.startsWith(address) && bugs.startsWith(address))
+    // Those that begin at the root of a host would not be found there.
+    assert.doesNotMatch(read('README.md'), /\]\(\/|src="\//)
+  })
+
+  test('says in one sentence that it needs Node, where an Edge runtime imports it', async () => {
+    for (const [condition, name] of [
+      ['edge-light', 'menshen/next'],
+      ['edge-light', 'menshen'],
+      ['workerd', 'menshen/hono'],
+    ] as const) {
+      const script = `import(${JSON.stringify(name)}).catch(error => console.log(error.message))`
+      const { stdout } = await run(process.execPath, [`--conditions=${condition}`, '-e', script], { cwd: application })
+      assert.match(stdout, /^Menshen needs Node and cannot run in an Edge runtime: .*\.\n$/, name)
+    }
+    // A bundler looks for the names before anything runs.
+    const edge = read('dist/adapters/edge.js')
+    for (const file of ['index', 'adapters/hono', 'adapters/next'])
+      for (const [, name = ''] of read(`dist/${file}.js`).matchAll(/export (?:async )?(?:function|const) (\w+)/g))
+        assert.match(edge, new RegExp(`refuse as ${name}\\b`))
+    for (const [, names = ''] of read('dist/index.js').matchAll(/export \{([^}]*)\}/g))
+      for (const name of names.split(',')) assert.match(edge, new RegExp(`refuse as ${name.trim()}\\b`))
   })
 
   test('reads a configuration in TypeScript that imports it, in a CommonJS application too', async t => {

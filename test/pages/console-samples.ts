@@ -40,7 +40,13 @@ function rulesSamples(words: Words): string[] {
     reading: '/c',
     onTrial: { outcome, rule: shadow },
   }))
-  const verdicts: (Verdict | undefined)[] = [undefined, { outcome: 'bad_request' }, { outcome: 'own' }, ...judged]
+  const verdicts: (Verdict | undefined)[] = [
+    undefined,
+    { outcome: 'bad_request' },
+    { outcome: 'uri_too_long' },
+    { outcome: 'own' },
+    ...judged,
+  ]
   const refusal = { time: NOW, method: 'GET', path: '/b', role: '', requestId: 'r' }
   const latest = [
     { ...refusal, user: '' },

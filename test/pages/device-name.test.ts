@@ -1,7 +1,7 @@
 // Devices in words, from what browsers say of themselves: those of China by their own names, and whoever lies as unknown.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { loadDeviceNames } from '../../src/pages/device-name.ts'
+import { deviceKind, loadDeviceNames } from '../../src/pages/device-name.ts'
 import { createLanguages } from '../../src/pages/words/languages.ts'
 
 const WEBKIT = 'AppleWebKit/537.36 (KHTML, like Gecko)'
@@ -66,4 +66,23 @@ test('a device is called by its browser and its system, in the language of the p
 
 test('what no browser says of itself is an unknown device, and nothing of it is shown', () => {
   for (const userAgent of UNKNOWN) assert.equal(names(zh, userAgent), '未知设备', `${userAgent}`)
+})
+
+test('a device is a phone, a tablet or a computer, as far as its browser says', () => {
+  const rows: [userAgent: string | undefined, kind: string][] = [
+    [WINDOWS, 'computer'],
+    ['Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15', 'computer'],
+    ['Mozilla/5.0 (X11; CrOS x86_64 14541.0.0) AppleWebKit/537.36', 'computer'],
+    ['Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0', 'computer'],
+    [ANDROID, 'phone'],
+    [IPHONE, 'phone'],
+    ['Mozilla/5.0 (Phone; OpenHarmony 5.0) AppleWebKit/537.36 Chrome/114.0.0.0 ArkWeb/4.1.6.1 Mobile', 'phone'],
+    [IPHONE.replace('iPhone;', 'iPad;'), 'tablet'],
+    [ANDROID.replace(' Mobile', ''), 'tablet'],
+    ['Mozilla/5.0 (Tablet; OpenHarmony 5.0) AppleWebKit/537.36 Chrome/114.0.0.0 ArkWeb/4.1.6.1', 'tablet'],
+    ['curl/8.9.1', 'unknown'],
+    ['', 'unknown'],
+    [undefined, 'unknown'],
+  ]
+  for (const [userAgent, kind] of rows) assert.equal(deviceKind(userAgent), kind, String(userAgent))
 })

@@ -48,6 +48,7 @@ function allPages(words: Words): string[] {
     error: undefined,
     signedIn: undefined,
     signedOut: undefined,
+    wanted: '/reports',
     requestId: 'r',
   }
   const userInfo = {
@@ -68,6 +69,7 @@ function allPages(words: Words): string[] {
     tokenExpiresIn: 7200,
     userInfo,
     userRole,
+    groups: ['finance'],
   }))
   const who = { sub: '1', username: 'ann', role: 'common', groups: [] }
   const loaded = { key: 'k', version: 1, expiresAt: NOW, signedInAt: NOW, seenAt: NOW, who }
@@ -84,7 +86,7 @@ function allPages(words: Words): string[] {
     ended: { ended: 1, user: 'ann' },
     deviceName: ({ t }: Words) => t('device.unknown'),
   }
-  const device = { key: 'a', name: 'Chrome', signedInAt: NOW, seenAt: NOW }
+  const device = { key: 'a', kind: 'phone' as const, name: 'Chrome', signedInAt: NOW, seenAt: NOW }
   const account = {
     providerName: 'Staff',
     own: device,

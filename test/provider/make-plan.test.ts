@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { planNamedProvider, planProvider } from '../../src/provider/make-plan.ts'
 import { PRESETS } from '../../src/provider/presets/all-presets.ts'
+import { planProviders } from '../../src/provider/providers.ts'
 import { readSettings } from '../../src/settings/read.ts'
 
 const CLIENT = { CLIENT_ID: 'app-1', CLIENT_SECRET: 'secret' }
@@ -105,4 +106,79 @@ test('an unknown preset is told with the names of the known ones', () => {
       code: 'bad_settings',
       message: /expected one of idaas, oidc/,
     })
+})
+
+test('a client without a secret needs PKCE, and a sign-out through the provider an address', () => {
+  const one = {
+    preset: 'oauth2',
+    clientId: 'a',
+    authorizationUrl: 'https://a.example/a',
+    tokenUrl: 'https://a.example/t',
+  }
+  const plans =
+    (provider: object, env = {}) =>
+    () =>
+      planProviders({ provider: { ...one, ...provider } }, readSettings(env))
+  assert.throws(
+    plans({ clientAuth: 'none' }),
+    /^MenshenError: provider\.clientAuth is "none" without PKCE, .*PKCE=S256\.$/,
+  )
+  assert.throws(plans({}, { CLIENT_AUTH: 'none' }), /provider\.clientAuth is "none" without PKCE/)
+  plans({ clientAuth: 'none', pkce: true })()
+  plans({ clientAuth: 'none' }, { PKCE: 'S256' })()
+  plans({ preset: 'oidc', clientAuth: 'none' })()
+  for (const style of ['browser', 'server']) {
+    const expected = new RegExp(
+      `provider\\.logout\\.style is "${style}", but there is no address for it; expected provider\\.logoutUrl`,
+    )
+    assert.throws(plans({ logout: { style } }), expected)
+    assert.throws(plans({}, { LOGOUT_STYLE: style }), expected)
+    plans({ logout: { style }, logoutUrl: 'https://a.example/out' })()
+  }
+  plans({ preset: 'oidc', logout: { style: 'browser' } })()
+})
+
+test('tokens are revoked at sign-out only where that is known to end one session, or the operator says so', () => {
+  const revoked = Object.keys(PRESETS).filter(preset => planNamedProvider('p', { preset }).revoke === 'always')
+  assert.deepEqual(revoked, ['ruoyi'])
+  assert.equal(planNamedProvider('p', { preset: 'google', revoke: 'always' }).revoke, 'always')
+  const own = { preset: 'oauth2', revocationUrl: 'https://a.example/revoke' }
+  assert.equal(planNamedProvider('p', own).revoke, 'always')
+  assert.equal(planNamedProvider('p', { ...own, revoke: 'never' }).revoke, 'never')
+  assert.equal(planProvider(own, readSettings({ REVOKE: 'never' })).revoke, 'never')
+})
+
+test('with an address of one’s own nothing goes to the public service: the other address is derived, or has to be said', () => {
+  const client = { clientId: 'a', clientSecret: 'b' }
+  const own = planNamedProvider('p', { preset: 'github', ...client, vars: { auth_url: 'https://ghe.example.com' } })
+  assert.deepEqual(own.missing, [])
+  assert.equal(own.endpoints.userInfo, 'https://ghe.example.com/api/v3/user')
+  assert.equal(own.emailStep?.url, 'https://ghe.example.com/api/v3/user/emails')
+  const env = readSettings({ ...CLIENT, PROVIDER: 'github', AUTH_URL: 'https://ghe.example.com' })
+  assert.equal(planProvider(undefined, env).endpoints.userInfo, 'https://ghe.example.com/api/v3/user')
+  const publicOne = planNamedProvider('p', { preset: 'github', ...client, vars: { auth_url: 'https://github.com/' } })
+  assert.equal(publicOne.endpoints.userInfo, 'https://api.github.com/user')
+  for (const preset of ['feishu', 'lark', 'dingtalk', 'wecom']) {
+    const vars = { auth_url: 'https://own.example.com', agent: '7' }
+    assert.deepEqual(planNamedProvider('p', { preset, ...client, vars }).missing, ['providers.p.vars.api_url'], preset)
+    const both = planNamedProvider('p', { preset, ...client, vars: { ...vars, api_url: 'https://api.example.com' } })
+    assert.deepEqual(both.missing, [])
+    assert.ok(!JSON.stringify(both.endpoints).match(/feishu\.cn|larksuite|dingtalk\.com|weixin/), preset)
+    assert.deepEqual(planNamedProvider('p', { preset, ...client, vars: { agent: '7' } }).missing, [], preset)
+  }
+})
+
+test('an address in vars counts without its last slash, as AUTH_URL does', () => {
+  const client = { clientId: 'a', clientSecret: 'b' }
+  const vars = { auth_url: 'https://sso.example.com/', realm: 'staff/' }
+  assert.equal(
+    planNamedProvider('p', { preset: 'idaas', ...client, vars }).endpoints.token,
+    'https://sso.example.com/oauth/token',
+  )
+  assert.equal(
+    planNamedProvider('p', { preset: 'keycloak', ...client, vars }).issuer,
+    'https://sso.example.com/realms/staff/',
+  )
+  const env = readSettings({ ...CLIENT, PROVIDER: 'oidc', PROVIDER_VARS: 'auth_url=https://sso.example.com/' })
+  assert.equal(planProvider(undefined, env).issuer, 'https://sso.example.com')
 })

@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
+import { isAccessTokenIssuer } from '../../src/provider/oidc/id-token.ts'
+import { PRESETS } from '../../src/provider/presets/all-presets.ts'
 import type { Provider } from '../../src/provider/provider.ts'
 import { startScripted } from './scripted.ts'
 import { CLIENT_ID, CLIENT_SECRET, CODE, NONCE, type Sheet, STATE, VERIFIER } from './sheet.ts'
@@ -149,4 +151,36 @@ test('iss in a callback is the one of the metadata, where a hole is filled by an
   assert.equal(await provider.isIssuer([`${host}/some-tenant/v2.0`]), true)
   for (const given of [['https://other.example.com'], [`${host}/a/b/v2.0`], [`${host}/t/v2.0`, `${host}/t/v2.0`]])
     assert.equal(await provider.isIssuer(given), false, String(given))
+})
+
+test('feishu: a refresh token that is not valid, late, revoked or spent is dead', async t => {
+  for (const code of [20026, 20037, 20064, 20073]) {
+    const { provider, next } = await startScripted(t, 'feishu', sheetOf('feishu'))
+    next({ status: 400, body: { code, error: 'invalid_request', error_description: 'refresh token' } })
+    const refreshed = provider.refresh({ accessToken: 'at-1', refreshToken: 'rt-1' })
+    await assert.rejects(refreshed, { code: 'provider_refused' }, String(code))
+  }
+})
+
+test('entra: tokens of version 1 count for the tenant of the issuer, and no other', () => {
+  const { alsoIssuers = [], accessTokenIssuers = [] } = PRESETS.entra ?? {}
+  const names = { alsoIssuers, accessTokenIssuers }
+  const of = (tenant: string) => ({ issuer: `https://login.microsoftonline.com/${tenant}/v2.0` })
+  const v1 = (tenant: string) => `https://sts.windows.net/${tenant}/`
+  assert.equal(isAccessTokenIssuer(v1('ours'), of('ours'), names, 'ours'), true)
+  assert.equal(isAccessTokenIssuer(v1('ours'), of('ours'), names), true)
+  assert.equal(isAccessTokenIssuer(v1('theirs'), of('ours'), names, 'theirs'), false)
+  assert.equal(isAccessTokenIssuer(v1('theirs'), of('ours'), names), false)
+  assert.equal(isAccessTokenIssuer(v1('ours'), of('ours'), names, 'theirs'), false)
+  assert.equal(isAccessTokenIssuer(v1('any'), of('{tenantid}'), names, 'any'), true, 'a registration for several')
+  assert.equal(isAccessTokenIssuer(v1('any'), of('{tenantid}'), names, 'other'), false)
+  for (const odd of [
+    'https://sts.windows.net/',
+    'https://sts.windows.net/a/b/',
+    'https://sts.windows.net.evil/ours/',
+    7,
+  ])
+    assert.equal(isAccessTokenIssuer(odd, of('ours'), names, 'ours'), false, String(odd))
+  const none = { alsoIssuers: [], accessTokenIssuers: [] }
+  assert.equal(isAccessTokenIssuer(v1('ours'), of('ours'), none, 'ours'), false)
 })

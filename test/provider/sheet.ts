@@ -57,7 +57,7 @@ export interface Sheet {
 }
 
 export const BASE_URL = 'https://app.example.com'
-export const REDIRECT_URI = `${BASE_URL}/callback`
+export const REDIRECT_URI = `${BASE_URL}/callback/scene`
 export const LOGIN = `${BASE_URL}/login`
 export const CLIENT_ID = 'app-1'
 export const CLIENT_SECRET = 'se:cret/1'

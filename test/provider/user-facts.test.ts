@@ -3,9 +3,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MenshenError } from '../../src/errors.ts'
 import { planNamedProvider } from '../../src/provider/make-plan.ts'
+import { planProviders } from '../../src/provider/providers.ts'
 import { type Said, userFacts } from '../../src/provider/user-facts.ts'
 import { checkConfig } from '../../src/settings/config/config-file.ts'
 import type { ProviderConfig } from '../../src/settings/config/provider-config.ts'
+import { readSettings } from '../../src/settings/read.ts'
 
 const facts = (said: Said, config: ProviderConfig = { preset: 'oidc' }) =>
   userFacts(said, planNamedProvider('p', config))
@@ -73,7 +75,7 @@ test('only sub and username are demanded, the other fields become empty', () => 
 test('oidc takes the username from preferred_username, else email, else sub, whichever answer has it', () => {
   const userinfo = { sub: 's', name: 'N' }
   assert.equal(facts({ userinfo, id_token: { sub: 's', preferred_username: 'u', email: 'e' } }).userInfo.username, 'u')
-  assert.equal(facts({ userinfo, id_token: { sub: 's', email: 'e' } }).userInfo.username, 'e')
+  assert.equal(facts({ userinfo, id_token: { sub: 's', email: 'e', email_verified: true } }).userInfo.username, 'e')
   assert.equal(facts({ userinfo, id_token: { sub: 's' } }).userInfo.username, 's')
 })
 
@@ -98,6 +100,15 @@ test('require lets in whoever has one of the values, and nobody else', () => {
     )
 })
 
+test('the groups of idaas are a list, and none where it sends none or something else', () => {
+  const user = { sub: 's', username: 'u' }
+  const groupsOf = (groups: unknown) => facts({ userinfo: { ...user, groups } }, { preset: 'idaas' }).groups
+  assert.deepEqual(groupsOf(['a', 'b']), ['a', 'b'])
+  assert.deepEqual(groupsOf(undefined), [])
+  assert.deepEqual(groupsOf(null), [])
+  assert.deepEqual(groupsOf([{ name: 'a' }]), [])
+})
+
 test('the fields of idaas are text or an error', () => {
   const user = { sub: 's', username: 'u' }
   const config = { preset: 'idaas' }
@@ -107,4 +118,79 @@ test('the fields of idaas are text or an error', () => {
       messageOf(() => facts({ userinfo: { ...user, ...odd } }, config)),
       /^unusable in the answer/,
     )
+})
+
+const MAIL = 'boss@corp.example'
+
+test('an e-mail address that the provider has not verified is neither username nor e-mail', () => {
+  for (const preset of ['oidc', 'auth0', 'google', 'logto', 'authing', 'tencent-eiam', 'zitadel', 'okta', 'gitea'])
+    for (const email_verified of [false, 'false', 'no', 0, 1, {}, []]) {
+      const { userInfo, claims } = facts({ userinfo: { sub: 's-1', email: MAIL, email_verified } }, { preset })
+      assert.equal(userInfo.username, 's-1', `${preset} ${JSON.stringify(email_verified)}`)
+      assert.equal(userInfo.email, '', preset)
+      assert.equal(claims.email, undefined, 'no role and no requirement sees it')
+      assert.equal(claims.email_verified, email_verified)
+    }
+  const verified = facts({ userinfo: { sub: 's-1', email: MAIL, email_verified: true } })
+  assert.deepEqual([verified.userInfo.username, verified.userInfo.email, verified.claims.email], [MAIL, MAIL, MAIL])
+})
+
+test('where nothing is said of an address it counts at providers that are known to verify all, and nowhere else', () => {
+  const emailOf = (preset: string, said: object) =>
+    facts({ userinfo: { sub: 's-1', username: 'u', preferred_username: 'u', ...said } }, { preset }).userInfo.email
+  for (const preset of ['oidc', 'auth0', 'google', 'logto', 'authing', 'keycloak', 'casdoor'])
+    assert.equal(emailOf(preset, { email: MAIL }), '', preset)
+  for (const preset of ['idaas', 'oauth2', 'tencent-eiam', 'aliyun-eiam']) {
+    assert.equal(emailOf(preset, { email: MAIL }), MAIL, preset)
+    assert.equal(emailOf(preset, { email: MAIL, email_verified: false }), '', preset)
+  }
+  const entra = (tenant: string, said: object) =>
+    facts(
+      { userinfo: { tid: 't', oid: 'o', preferred_username: MAIL, email: MAIL, ...said } },
+      { preset: 'entra', vars: { tenant } },
+    ).userInfo
+  assert.equal(entra('6f1c', {}).email, MAIL, 'a directory of the organisation')
+  for (const tenant of ['common', 'organizations', 'consumers']) {
+    assert.equal(entra(tenant, {}).email, '', tenant)
+    assert.equal(entra(tenant, {}).username, MAIL, 'its own name for the user stays')
+    assert.equal(entra(tenant, { xms_edov: true }).email, MAIL, tenant)
+  }
+})
+
+test('the verdict counts for the answer that has the address, and one answer that denies it is enough', () => {
+  const username = (said: Said) => facts(said).userInfo.username
+  const id_token = { sub: 's', email: MAIL, email_verified: true }
+  assert.equal(username({ userinfo: { sub: 's', email: MAIL }, id_token }), MAIL, 'gitea: only the id_token says it')
+  assert.equal(username({ userinfo: { sub: 's', email: 'other@corp.example' }, id_token }), MAIL)
+  assert.equal(username({ userinfo: { sub: 's', email: 'BOSS@corp.example', email_verified: false }, id_token }), 's')
+})
+
+test('an address that is denied does not come back under another name', () => {
+  const said = { sub: 's', preferred_username: 'Boss@Corp.example', email: MAIL, email_verified: false }
+  assert.equal(facts({ userinfo: said }).userInfo.username, 's')
+  const config = { preset: 'oidc', fields: { username: ['mail', 'sub'], contact: ['mail'], email: ['mail'] } }
+  const mapped = facts({ userinfo: { sub: 's', mail: MAIL, email_verified: false } }, config)
+  assert.deepEqual([mapped.userInfo.username, Object(mapped.userInfo).contact], ['s', ''])
+  const nested = { preset: 'oidc', fields: { email: ['profile.email'] }, emailVerified: { 'profile.ok': ['yes'] } }
+  const emailOf = (ok: string) =>
+    facts({ userinfo: { sub: 's', email_verified: true, profile: { email: MAIL, ok, x: 1 } } }, nested)
+  assert.equal(emailOf('yes').userInfo.email, MAIL)
+  assert.equal(emailOf('no').userInfo.email, '')
+  assert.deepEqual(emailOf('no').claims.profile, { ok: 'no', x: 1 })
+})
+
+test('what counts as verified can be said, and a whole refusal says why there is no username', () => {
+  const said = { userinfo: { sub: 's', email: MAIL, email_verified: 'true' } }
+  assert.equal(facts(said).userInfo.email, '', 'a text is no verdict, unless the provider is known for it')
+  const cognito = { preset: 'oidc', emailVerified: { email_verified: [true, 'true'] } }
+  assert.equal(facts(said, cognito).userInfo.email, MAIL)
+  assert.match(
+    messageOf(() => facts(said, { preset: 'oidc', fields: { username: ['email'] } })),
+    /^no username \(looked for in email\); the e-mail address is not verified \(email_verified\); what came is /,
+  )
+  const settings = readSettings({ ALLOW_UNVERIFIED_EMAIL: 'true' })
+  const [allowed] = planProviders({ provider: { preset: 'oidc' } }, settings)
+  assert.equal(userFacts(said, allowed).userInfo.username, MAIL)
+  const [one] = planProviders({ providers: { one: { preset: 'google' } } }, settings)
+  assert.equal(userFacts(said, one).userInfo.username, MAIL)
 })

@@ -16,7 +16,7 @@ const ODD = 'sign_out_unconfirmed'
 const events = ({ rp }: RelyingParty) => rp.lines.map(({ event }) => event)
 
 test('oidcc-client-test-rp-init-logout', async t => {
-  const scene = await openRelyingParty(t)
+  const scene = await openRelyingParty(t, { REVOKE: 'always' })
   const user = await scene.accepts()
   const page = await leave(scene, user)
   assert.equal(page.status, 200)
@@ -62,10 +62,49 @@ test('a state that nobody waits for is nothing', async t => {
 })
 
 test('a provider that does not answer at its revocation does not stand in the way', async t => {
-  const scene = await openRelyingParty(t, { PROVIDER_TIMEOUT_MS: '300' })
+  const scene = await openRelyingParty(t, { PROVIDER_TIMEOUT_MS: '300', REVOKE: 'always' })
   const user = await scene.accepts()
   scene.op.answer('revoke', { kind: 'hang' })
   assert.match((await leave(scene, user)).text, /您已安全退出登录/)
+  assert.ok(events(scene).includes('provider_not_told'))
+})
+
+test('a sign-out revokes no token unless it is said to: that can end the sessions of all devices', async t => {
+  for (const env of [{}, { REVOKE: 'never' }]) {
+    const scene = await openRelyingParty(t, env)
+    await leave(scene, await scene.accepts())
+    assert.equal(scene.op.callsTo('revoke').length, 0)
+    assert.equal(scene.op.callsTo('end_session').length, 1, 'the session of this browser ends there too')
+    assert.ok(!events(scene).includes('provider_not_told'))
+  }
+})
+
+test('a revocation that is refused is an event, and counts as no success', async t => {
+  for (const answer of [
+    { kind: 'json', body: { error: 'unsupported_token_type' }, status: 400 },
+    { kind: 'json', body: {}, status: 503 },
+  ] as const) {
+    const scene = await openRelyingParty(t, { REVOKE: 'always' })
+    const user = await scene.accepts()
+    scene.op.answer('revoke', answer)
+    assert.match((await leave(scene, user)).text, /您已安全退出登录/)
+    const told = scene.rp.lines.find(({ event }) => event === 'provider_not_told')
+    assert.match(JSON.stringify(told), new RegExp(`the revocation was answered with ${answer.status}`))
+    const metrics = (await scene.visitor().get('/_menshen/metrics')).text
+    const counted = (result: string) =>
+      metrics
+        .split('\n')
+        .find(line => line.startsWith(`menshen_provider_seconds_count{call="sign_out",result="${result}"}`))
+    assert.deepEqual([counted('ok')?.at(-1), counted('provider_answer')?.at(-1)], ['0', '1'])
+  }
+})
+
+test('a browser that should pass through a provider without such an address is told of in the log', async t => {
+  const scene = await openRelyingParty(t, { LOGOUT_STYLE: 'browser' })
+  scene.op.bend.discovery = right => ({ ...right, end_session_endpoint: undefined })
+  const user = await scene.accepts()
+  const away = await user.post('/logout', '', { headers: { origin: scene.rp.url } })
+  assert.equal(away.headers.location, '/login')
   assert.ok(events(scene).includes('provider_not_told'))
 })
 

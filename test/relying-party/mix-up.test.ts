@@ -11,12 +11,12 @@ async function openTwo(t: TestContext, more: object = {}) {
   const providers = { staff: { ...client, issuer: staff.issuer }, guests: { ...client, issuer: guests.issuer } }
   const rp = await openMenshen({}, { config: { providers } })
   t.after(() => rp.close())
-  for (const op of [staff, guests]) {
-    op.client = { baseUrl: rp.url, now: rp.now }
+  for (const [id, op] of Object.entries({ staff, guests })) {
+    op.client = { baseUrl: rp.url, now: rp.now, callbackPath: `/callback/${id}` }
     op.bend.discovery = right => ({ ...right, ...more })
     op.bend.callback = params => params.set('iss', op.issuer)
   }
-  /** Goes to this provider and comes back, up to its redirect to /callback. */
+  /** Goes to this provider and comes back, up to its redirect to its own /callback/<id>. */
   async function comeBack(visitor: Client, provider: 'staff' | 'guests'): Promise<URL> {
     const answer = await visitor.follow(await visitor.post('/login', { provider }))
     return new URL(String(answer.headers.location))

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { RequestListener, Server } from 'node:http'
 import { test } from 'node:test'
-import { network } from '../../src/gateway/http/rate-limit.ts'
+import { network } from '../../src/settings/networks/networks.ts'
 import { openWire, raw, statusOf } from '../forward/raw.ts'
 import { cookieOf, openScene, until } from '../forward/scene.ts'
 import { readResponses } from './fuzz-responses.ts'
@@ -288,6 +288,22 @@ test('what a visitor puts in front of the proxy’s own word counts for nothing'
     ),
     2,
   )
+})
+
+test('the port that a proxy adds to an address is no part of it', async t => {
+  const ports = (address: string) => TEN.map(n => `${address}:${4000 + n}`)
+  for (const addresses of [
+    ports('203.0.113.1'),
+    ports('[2001:db8::1]'),
+    ['203.0.113.1', '203.0.113.1:1', '203.0.113.1:65535', '::ffff:203.0.113.1'],
+    ['[2001:db8::1]', '2001:db8::1', '[2001:db8::2]:443'],
+    ports('198.51.100.7:1, 203.0.113.1'),
+    // A proxy of ours in front of a proxy of ours.
+    TEN.map(n => `203.0.113.1:${n}, 127.0.0.1:${5000 + n}`),
+  ])
+    assert.equal(await admitted(await openScene(t, { env: BEHIND }), addresses), 2, String(addresses[1]))
+  const each = TEN.map(n => `203.0.113.${n}:4711`)
+  assert.equal(await admitted(await openScene(t, { env: BEHIND }), each), 10)
 })
 
 test('a trusted proxy that writes no address breaks nothing', async t => {

@@ -67,6 +67,8 @@ const MOST: Session = {
   idToken: 'a.b.c',
   groups: ['audit', '主管'],
 }
+/** With what an application keeps. */
+const WITH_DATA: Session = { ...MOST, data: { tenant: 7, tags: ['甲', null] } }
 
 function open(t: TestContext) {
   const clock = { now: former.writtenAt }
@@ -250,15 +252,15 @@ test('a store that cannot be written is told of once, however many come meanwhil
 
 test('whatever its ticket opens is a session that is whole, or none, and never an error', async t => {
   const { sessions, store } = open(t)
-  const { ticket, loaded } = await sessions.create(MOST, ORIGIN)
+  const { ticket, loaded } = await sessions.create(WITH_DATA, ORIGIN)
   const stored = await store.read(loaded.key)
   const parts = stored && unpackRecord(stored.value)
   assert.ok(parts)
   const place = recordKey(ticket)
   const openList = (plain: Buffer) =>
     openSession({ ...parts, sealedPart: seal(sealingKey(ticket), plain, place) }, ticket, place)
-  const list = listOf(MOST)
-  assert.deepEqual(openList(Buffer.from(JSON.stringify(list)))?.session, MOST)
+  const list = listOf(WITH_DATA)
+  assert.deepEqual(openList(Buffer.from(JSON.stringify(list)))?.session, WITH_DATA)
   const random = createRandom(20261116)
   let opened = 0
   for (let n = 0; n < 3000; n++) {
@@ -305,6 +307,7 @@ function listOf({ userInfo, providerSession, ...session }: Session): unknown[] {
     ...[session.userRole, session.provider, providerSession?.issuer, providerSession?.sid, session.groups],
     ...[sub, ou_id, nickname, phone_number, ou_name, email, username],
     ...Object.entries(further).flat(),
+    ...(session.data ? ['', session.data] : []),
   ]
 }
 
@@ -351,6 +354,7 @@ function assertWhole(session: Session, from: string): void {
     providerSession: z.strictObject({ issuer: text, sid: text }).exactOptional(),
     idToken: text.exactOptional(),
     groups: z.array(text).exactOptional(),
+    data: z.record(text, z.unknown()).exactOptional(),
   })
   assert.ok(whole.safeParse(session).success, from)
   assert.equal(Object.getPrototypeOf(session.userInfo), Object.prototype, from)

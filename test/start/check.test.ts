@@ -93,7 +93,7 @@ suite('what is wrong', () => {
     )
     const bearer = { 'menshen.config.mjs': "export default { rules: [{ path: '/x', roles: ['*'], bearer: true }] }" }
     assert.match((await check(t, PROVIDER, bearer)).problems.join(), /^rules\.0 says bearer, but .*\.$/)
-    const none = { 'menshen.config.mjs': "export default { provider: { clientAuth: 'none' } }" }
+    const none = { 'menshen.config.mjs': "export default { provider: { clientAuth: 'none', pkce: true } }" }
     const { CLIENT_SECRET: _, ...client } = PROVIDER
     assert.match((await check(t, client, none)).problems.join(), /^SECRET is not set, and there is no client secret/)
   })

@@ -8,6 +8,7 @@ import { Agent, get } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { recordKey } from '../../src/session/ticket.ts'
 import { type Client, createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
@@ -141,6 +142,42 @@ suite('SIGTERM', { concurrency: 2 }, () => {
     t.after(() => agent.destroy())
     await visitAndKeep(agent, `http://127.0.0.1:${DEV_PROVIDER_PORT}/`)
     await endsSoon(menshen)
+  })
+
+  test('twice within a moment, as npm and a terminal send it, counts once: a sign-in under way comes to its end', async t => {
+    const { provider, start, visitor } = await prepare(t)
+    for (const WORKERS of ['1', '2']) {
+      const menshen = await start({ WORKERS })
+      const coming = visitor()
+      const calls = provider.callsTo('token').length
+      const release = provider.hold('token')
+      const answer = signIn(coming, provider)
+      await provider.called('token', calls + 1)
+      menshen.kill('SIGINT')
+      const exit = menshen.kill('SIGTERM')
+      await refusesConnections(menshen)
+      release()
+      assert.equal((await answer).headers.location, '/')
+      assert.deepEqual(await exit, { code: 0, signal: null }, menshen.lines.join('\n'))
+    }
+  })
+
+  test('again and again ends it at once, with code 1', async t => {
+    const { provider, start, visitor } = await prepare(t)
+    const menshen = await start()
+    provider.hold('token')
+    const answer = signIn(visitor(), provider).catch(() => 'cut off')
+    await provider.called('token')
+    let exit: Exit | undefined
+    menshen.exited.then(ended => {
+      exit = ended
+    })
+    while (!exit) {
+      menshen.kill('SIGTERM')
+      await pause(100)
+    }
+    assert.deepEqual(exit, { code: 1, signal: null })
+    assert.equal(await answer, 'cut off')
   })
 
   test('lets come to its end what is under way:', async t => {

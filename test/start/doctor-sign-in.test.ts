@@ -236,7 +236,7 @@ suite('menshen doctor --sign-in', () => {
     assert.match(out, /^! no refresh token: sessions end with the access token after 5 minutes → /m)
     const op = await startOidcServer(t)
     op.bend.token = ({ refresh_token: _, ...right }) => right
-    op.client.baseUrl = BASE_URL
+    op.client = { ...op.client, baseUrl: BASE_URL }
     const oidc = { ...env, ...op.settings }
     const second = await startDoctor(oidc, cwd)
     await walk(createClient(BASE_URL), second.address)

@@ -358,6 +358,8 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     writeFileSync(join(cwd, 'menshen.config.mjs'), `export default { providers: { staff: ${one}, guests: {} } }\n`)
     const { check } = await runDoctorIn(cwd, ALONE)
     assert.equal(check('provider staff client').ok, false)
+    const { seen, remedy } = check('provider staff redirect address')
+    assert.match(`${seen} ${remedy}`, /\/callback\/staff /, 'the address to register is its own')
     assert.match(check('provider guests settings').seen, /providers\.guests\.clientId/)
   })
 })

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -39,13 +39,51 @@ suite('an old Node', () => {
   test('that is really old gets one sentence', async t => {
     const node = await oldNode()
     if (!node) return t.skip('Node 20 cannot be installed: there is no way to the npm registry.')
-    assertOneSentence(spawnSync(node, [BIN], { encoding: 'utf8' }))
+    assertOneSentence(spawnSync(node, [binAlone(t)], { encoding: 'utf8' }))
+    const { status, stdout } = spawnSync(node, [BIN, 'rules', 'check', '/'], { encoding: 'utf8' })
+    assert.equal(status, 0, 'in a clone it leaves the work to the Node that npm ci has brought')
+    assert.match(stdout, /^GET \/ as visitor: login/)
   })
 
-  for (const version of ['18.20.0', '22.99.1', '24.8.9'])
+  for (const version of ['18.20.0', '22.99.1', '24.8.9']) {
     test(`of version ${version} gets one sentence`, t => {
-      assertOneSentence(runAs(t, version))
+      assertOneSentence(runAs(t, version, binAlone(t)))
     })
+
+    test(`of version ${version} leaves the work to the Node that npm ci has brought to a clone`, t => {
+      const { status, stdout, stderr } = runAs(t, version)
+      assert.deepEqual({ status, stderr }, { status: 0, stderr: '' })
+      assert.match(stdout, /^GET \/ as visitor: login/)
+      assert.equal(runAs(t, version, BIN, ['nonsense']).status, 2)
+    })
+  }
+
+  test('gets one sentence where what npm ci has brought is too old as well', t => {
+    const bin = binAlone(t)
+    const own = join(dirname(bin), '../node_modules/node')
+    mkdirSync(own, { recursive: true })
+    writeFileSync(join(own, 'package.json'), JSON.stringify({ version: '24.8.0' }))
+    assertOneSentence(runAs(t, '20.0.0', bin))
+  })
+
+  test('passes SIGTERM on to the other one, and ends when that has ended', async t => {
+    const env = { PATH, STORE: 'memory:', PORT: String(await freePort()), DEV_PROVIDER_PORT: String(await freePort()) }
+    const command = spawn(process.execPath, ['--import', pretend(t, '20.0.0'), BIN], {
+      env,
+      stdio: ['ignore', 'pipe', 'inherit'],
+      detached: true,
+    })
+    t.after(() => endGroup(command))
+    let output = ''
+    command.stdout.setEncoding('utf8').on('data', text => {
+      output += text
+    })
+    const closed = once(command, 'close')
+    while (!output.includes('"event":"started"')) await once(command.stdout, 'data')
+    command.kill('SIGTERM')
+    assert.deepEqual(await closed, [0, null])
+    assert.match(output, /"event":"stopped"/)
+  })
 
   test('is not one that is new enough', t => {
     for (const version of ['24.9.0', '25.0.0', '100.1.0']) {
@@ -102,10 +140,23 @@ function application(t: TestContext): string {
   return folder
 }
 
-function runAs(t: TestContext, version: string) {
+/** The command without anything that npm would have brought. */
+function binAlone(t: TestContext): string {
+  const folder = tempFolder(t)
+  cpSync(join(ROOT, 'bin'), join(folder, 'bin'), { recursive: true })
+  cpSync(join(ROOT, 'package.json'), join(folder, 'package.json'))
+  return join(folder, 'bin', 'menshen.js')
+}
+
+/** What makes Node say that it is this version. */
+function pretend(t: TestContext, version: string): string {
   const script = join(tempFolder(t), 'version.mjs')
   writeFileSync(script, `Object.defineProperty(process, 'versions', { value: { node: '${version}' } })`)
-  return spawnSync(process.execPath, ['--import', script, BIN, 'rules', 'check', '/'], { encoding: 'utf8' })
+  return script
+}
+
+function runAs(t: TestContext, version: string, bin = BIN, args = ['rules', 'check', '/']) {
+  return spawnSync(process.execPath, ['--import', pretend(t, version), bin, ...args], { encoding: 'utf8' })
 }
 
 function assertOneSentence({

@@ -162,7 +162,7 @@ test('secrets change while users are signed in, and in the middle of a sign-in',
   assert.equal((await hangUp(instance)).event, 'config_reloaded')
   for (const { client } of [before, middle]) {
     assert.equal((await client.get('/_menshen/me')).status, 200)
-    assert.match((await client.get('/_menshen/account')).text, /结束/)
+    assert.match((await client.get('/_menshen/account')).text, /下线/)
   }
   // A start with the new one alone knows them, too: everything was sealed anew.
   await instance.signalAll('SIGTERM')

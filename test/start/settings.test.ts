@@ -84,6 +84,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   REFRESH_LEAD_SECONDS: ['-1', '86401', '5m'],
   REFRESH_FAILURE: ['ignore'],
   LOGOUT_STYLE: ['post'],
+  REVOKE: ['true', 'Always', 'sometimes'],
   LOGOUT_URL: ['oauth/logout', '//evil.example', 'javascript:alert(1)', 'https://'],
   PROVIDER_TIMEOUT_MS: ['99', '120001', '5s'],
   PROVIDER_PARALLEL_CALLS: ['-1', 'all', '1.5'],
@@ -107,6 +108,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   CONFIG: [' '],
   NODE_ENV: [' '],
   ALLOW_PLAIN_HTTP: ['yes', '1', 'TRUE'],
+  ALLOW_UNVERIFIED_EMAIL: ['yes', '1', 'TRUE'],
   DEV_PROVIDER_PORT: ['0', '65536', 'none'],
 }
 

@@ -243,6 +243,14 @@ test('one look serves the requests of a turn, and otherwise the callback that it
   assert.equal(looksFor(1), 1, 'a request does not rely on what was seen before it')
 })
 
+test('as many processes can read at once as WORKERS may be, and commands beside them', async context => {
+  const files = await openFiles(await folderFor(context))
+  context.after(() => files.root.close())
+  const { maxReaders } = files.root.getStats() as { maxReaders?: number }
+  // Each process has a reader for its thread, and others while a transaction is under way.
+  assert.ok(Number(maxReaders) >= 4 * 256, `${maxReaders} readers`)
+})
+
 test('a damaged record is absent, stands in nobody’s way, and is swept away', async context => {
   const directory = await folderFor(context)
   const files = await openFiles(directory)

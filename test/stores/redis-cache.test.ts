@@ -85,6 +85,21 @@ describe('The records at hand', () => {
     assert.doesNotMatch(await server.command('INFO', 'commandstats'), /cmdstat_get:/)
   })
 
+  test('take no more memory than they may, however long they are', async t => {
+    const store = await open(t, server.port, 1000, Date.now, 100_000)
+    const versions: number[] = []
+    for (let n = 0; n < 20; n++) {
+      await store.create(`k${n}`, entry('x'.repeat(10_000)))
+      versions.push(await versionOf(store, `k${n}`))
+    }
+    const held = versions.filter((version, n) => store.holds(`k${n}`, version)).length
+    assert.ok(held > 5 && held * 10_000 <= 100_000, `${held} are held`)
+    await store.create('large', entry('x'.repeat(200_000)))
+    assert.equal(store.holds('large', await versionOf(store, 'large')), false, 'one that is too long is read each time')
+    const none = await open(t, server.port, 1000, Date.now, 0)
+    assert.equal(none.holds('k1', await versionOf(none, 'k1')), false)
+  })
+
   test('stay at hand while nothing happens', async t => {
     const store = await open(t)
     await store.create('k', entry('a'))
@@ -243,8 +258,19 @@ function entry(text: string, labels: readonly string[] = []) {
   return { value: new TextEncoder().encode(text), expiresAt: Date.now() + 60_000, labels }
 }
 
-async function open(t: TestContext, port = server.port, cacheSize = 100, now = Date.now): Promise<Store> {
-  const store = await openRedisStore({ address: `redis://127.0.0.1:${port}`, now, report() {}, cacheSize })
+async function open(
+  t: TestContext,
+  port = server.port,
+  size = 100,
+  now = Date.now,
+  bytes = 10_000_000,
+): Promise<Store> {
+  const store = await openRedisStore({
+    address: `redis://127.0.0.1:${port}`,
+    now,
+    report() {},
+    cache: { size, bytes },
+  })
   t.after(() => store.close())
   return store
 }

@@ -99,6 +99,47 @@ export function trailConformance(name: string, open: () => Promise<OpenedStore>)
       assert.equal(await kept(), '9')
     })
 
+    test('a flood of one kind lets go of its own oldest, and events of other kinds stay where they were', async () => {
+      const kept = async (query: Partial<TrailQuery> = {}) => textsIn(await trail.read({ ...ALL, ...query })).join('')
+      const refused = (text: string) => ({ ...event(text), kind: 'refused' })
+      await trail.append([{ ...event('S'), kind: 'sign_in' }, refused('0')], 5)
+      await trail.append([event('n')], 5)
+      for (const text of '12345678') await trail.append([refused(text)], 5)
+      assert.equal(await kept({ after: '' }), 'Sn678')
+      assert.equal(await kept(), '876nS')
+      await trail.append([...'abcdefgh'].map(refused), 5)
+      assert.equal(await kept({ after: '' }), 'Snfgh')
+      await trail.append([{ ...event('T'), kind: 'sign_in' }], 5)
+      assert.equal(await kept({ after: '' }), 'SnghT')
+      assert.deepEqual(await pagesOf(trail, { limit: 2, scan: 100 }), ['Th', 'gn', 'S'])
+      assert.deepEqual(await pagesOf(trail, { limit: 5, scan: 2 }), ['Th', 'gn', 'S'])
+    })
+
+    test('of kinds with as many events each, what is oldest goes first', async () => {
+      for (const text of 'abcd') await trail.append([{ ...event(text), kind: text }], 3)
+      assert.deepEqual(textsIn(await trail.read({ ...ALL, after: '' })), ['b', 'c', 'd'])
+      await trail.append([{ ...event('e'), kind: 'b' }], 1)
+      assert.deepEqual(textsIn(await trail.read(ALL)), ['e'])
+      await trail.append([event('f')], 10)
+      assert.deepEqual(textsIn(await trail.read(ALL)), ['f', 'e'])
+    })
+
+    test('10,000 refusals leave every sign-in where it was', async () => {
+      const signIns = Array.from({ length: 50 }, (_, n) => ({ ...event(`in${n}`), kind: 'sign_in' }))
+      await trail.append(signIns, KEEP)
+      const refusals = Array.from({ length: 250 }, (_, n) => ({ ...event(`no${n}`), kind: 'refused' }))
+      for (let n = 0; n < 10_000; n += refusals.length) await trail.append(refusals, KEEP)
+      const { events } = await trail.read({ after: '', limit: 2 * KEEP, scan: 2 * KEEP })
+      assert.equal(events.length, KEEP)
+      assert.deepEqual(
+        events.slice(0, 50).map(each => textOf(each)),
+        signIns.map(each => textOf(each)),
+      )
+      assert.equal(textsIn(await trail.read(ALL))[0], 'no249')
+      const positions = events.map(({ position }) => position)
+      assert.deepEqual(positions.toSorted(), positions)
+    })
+
     test('paging goes on where it was when events are added and let go of in between', async () => {
       await append(...'01234567'.split('').map(text => event(text)))
       const { next } = await trail.read({ limit: 2, scan: 100 })

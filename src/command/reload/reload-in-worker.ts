@@ -50,8 +50,12 @@ export function followFirst(reloading: Reloading, { parts }: Sources): Reloader 
 
   async function use(id: number, tells: boolean): Promise<ToFirst | undefined> {
     if (prepared?.id !== id) return undefined
-    await prepared.reload.use(tells)
-    return { reload: 'used', id }
+    try {
+      await prepared.reload.use(tells)
+      return { reload: 'used', id }
+    } catch (error) {
+      return { reload: 'refused', id, file: '', detail: error instanceof Error ? error.message : String(error) }
+    }
   }
 
   process.on('message', async (received: unknown) => {
@@ -65,5 +69,5 @@ export function followFirst(reloading: Reloading, { parts }: Sources): Reloader 
 }
 
 function tellFirst(message: ToFirst | undefined): void {
-  if (message) process.send?.(message)
+  if (message) process.send?.(message, undefined, undefined, () => {})
 }

@@ -68,17 +68,19 @@ export function reloadWorkers(before: Sources, rereading: Rereading): Reloading 
     const answers = await askAll(asked, { reload: 'prepare', id })
     for (const answer of answers) if (answer?.reload === 'refused') throw refusal(answer.file, answer.detail)
     // One that has started meanwhile has read the files by itself.
-    const [teller, ...others] = asked.filter((_, n) => answers[n] !== undefined)
+    const prepared = asked.filter((_, n) => answers[n] !== undefined)
     const fingerprint = fingerprintOf(sources.parts)
     const isSame = answers.every(answer => !answer || ('fingerprint' in answer && answer.fingerprint === fingerprint))
-    if (!teller || !isSame) return undefined
+    if (prepared.length === 0 || !isSame) return undefined
     return {
       sources,
       changed,
       async use(tells) {
         inUse = sources
+        // One that has died since then is replaced by one that starts with these files.
+        const [teller, ...others] = prepared.filter(worker => !worker.isDead())
         await Promise.all([
-          askAll([teller], { reload: 'use', id, tells }),
+          askAll(teller ? [teller] : [], { reload: 'use', id, tells }),
           askAll(others, { reload: 'use', id, tells: false }),
         ])
       },
@@ -108,17 +110,23 @@ function askAll(workers: readonly Worker[], question: Question): Promise<(Reply 
   return Promise.all(workers.map(worker => ask(worker, question)))
 }
 
-async function ask(worker: Worker, question: Question): Promise<Reply | undefined> {
+/** `undefined` if it does not answer in time, has died, or dies meanwhile. */
+export async function ask(worker: Worker, question: Question): Promise<Reply | undefined> {
   const { promise, resolve } = Promise.withResolvers<Reply | undefined>()
   const hear = (received: unknown) => {
     const { data: answer } = toFirst.safeParse(received)
     if (answer && 'id' in answer && answer.id === question.id) resolve(answer)
   }
   const leave = () => resolve(undefined)
-  const deadline = setTimeout(() => worker.process.kill('SIGKILL'), ANSWER_WITHIN_MS)
+  const deadline = setTimeout(() => {
+    worker.process.kill('SIGKILL')
+    leave()
+  }, ANSWER_WITHIN_MS)
   worker.on('message', hear)
   worker.once('exit', leave)
-  tell(worker, question)
+  // Nobody tells a second time that it has ended.
+  if (worker.isDead()) leave()
+  else tell(worker, question)
   try {
     return await promise
   } finally {
@@ -130,5 +138,5 @@ async function ask(worker: Worker, question: Question): Promise<Reply | undefine
 
 /** One that is just ending cannot be told any more. */
 function tell(worker: Worker, message: ToWorker): void {
-  if (worker.isConnected()) worker.send(message)
+  if (worker.isConnected()) worker.send(message, () => {})
 }

@@ -5,23 +5,19 @@ export const ALWAYS = 999
 
 interface KnobRow {
   readonly name: string
-  readonly label: string
-  readonly hint: string
-  readonly unit: string
+  readonly unit: 'seconds' | 'milliseconds' | 'times'
   readonly usual: number
   readonly min: number
   readonly max: number
   readonly presets: readonly number[]
 }
 
-const COUNT = { unit: '次', usual: 0, min: 0, max: ALWAYS, presets: [0, 1, 3, ALWAYS] } as const
+const COUNT = { unit: 'times', usual: 0, min: 0, max: ALWAYS, presets: [0, 1, 3, ALWAYS] } as const
 
 export const KNOBS = [
   {
     name: 'accessTokenSeconds',
-    label: '访问令牌有效期',
-    hint: '对之后签发的令牌生效。310 秒的令牌很快就会进入刷新窗口。',
-    unit: '秒',
+    unit: 'seconds',
     usual: 7200,
     min: 1,
     max: 86_400,
@@ -29,23 +25,16 @@ export const KNOBS = [
   },
   {
     name: 'delayMs',
-    label: '响应延迟',
-    hint: '令牌、用户信息和后台退出接口立即处理请求，但推迟答复。',
-    unit: '毫秒',
+    unit: 'milliseconds',
     usual: 0,
     min: 0,
     max: 60_000,
     presets: [0, 1000, 6000],
   },
-  { name: 'refuseRefreshes', label: '拒绝刷新', hint: '接下来的刷新请求返回 invalid_grant。', ...COUNT },
-  { name: 'failTokenCalls', label: '令牌接口故障', hint: '接下来的令牌请求返回 HTTP 500。', ...COUNT },
-  { name: 'failUserInfoCalls', label: '用户信息接口故障', hint: '接下来的用户信息请求返回 HTTP 500。', ...COUNT },
-  {
-    name: 'denyUserInfoCalls',
-    label: '用户信息返回失败',
-    hint: '接下来的用户信息请求返回 HTTP 200，但 success 为 false。',
-    ...COUNT,
-  },
+  { name: 'refuseRefreshes', ...COUNT },
+  { name: 'failTokenCalls', ...COUNT },
+  { name: 'failUserInfoCalls', ...COUNT },
+  { name: 'denyUserInfoCalls', ...COUNT },
 ] as const satisfies readonly KnobRow[]
 
 type KnobName = (typeof KNOBS)[number]['name']

@@ -20,14 +20,16 @@ export interface Caller {
   readonly loaded?: LoadedSession
   /** A machine, in place of a session. */
   readonly bearer?: BearerCaller
-  /** Whether the token of that machine still counts. */
-  readonly isValid?: () => Promise<boolean>
+  /** Whose that token is by the configuration in use by then; `undefined` if it does not count any more. */
+  readonly identifyAgain?: () => Promise<BearerCaller | undefined>
   /** What the answer has to set. */
   readonly cookies: readonly string[]
   /** A ticket was shown that leads nowhere. */
   readonly failedTicket?: true
-  /** A token was brought that is not valid. */
+  /** A token was brought that is not valid. It was counted before anybody was asked about it. */
   readonly failedToken?: true
+  /** Nobody was asked about it: its address has brought too many. */
+  readonly isLimited?: true
 }
 
 /** Of somebody who is signed in. */
@@ -80,18 +82,19 @@ function admitOther(context: GatewayContext, visit: Visit, asked: Visit, caller:
 
 /**
  * Whoever looks at a page is always led to the login page, and what belongs to a page counts for nothing: the ticket of a
- * session that has ended comes with each of its images, and must not shut out the rest of the office. Only what failed is
- * counted, and so after the store was asked: others behind the same address may have sessions that are not at hand here.
+ * session that has ended comes with each of its images, and must not shut out the rest of the office. Only tickets that failed
+ * are counted, and so after the store was asked: others behind the same address may have sessions that are not at hand here.
  */
 function limitFailures(
   { rateLimit }: Pick<GatewayContext, 'rateLimit'>,
   visit: Visit,
   admission: Admission,
 ): MaybePromise<Admission> {
-  const { failedTicket, failedToken, outcome } = admission
+  const { failedTicket, failedToken, isLimited, outcome } = admission
+  if (outcome !== 'visitor') return admission
+  if (isLimited) return { ...admission, outcome: 'limited' }
   const isPageView = visit.method === 'GET' && isForPage(visit)
-  const isHarmless = !failedToken && (isPageView || isPartOfPage(visit.headers))
-  if (!(failedTicket || failedToken) || outcome !== 'visitor' || isHarmless) return admission
+  if (!failedTicket || failedToken || isPageView || isPartOfPage(visit.headers)) return admission
   return andThen(rateLimit.admits('ticket', visit), isWithinLimit =>
     isWithinLimit ? admission : { ...admission, outcome: 'limited' },
   )
@@ -121,6 +124,7 @@ async function identifyAnew(
 }
 
 function signedIn(context: GatewayContext, headers: Visit['headers'], ticket: string, loaded: LoadedSession): Caller {
+  context.lostCookies.sessionSeen(loaded.key)
   const cookies =
     isRenewed(context, loaded) && !isPartOfPage(headers) ? [sessionCookie(context, ticket, loaded)] : NO_COOKIES
   return { loaded, cookies }

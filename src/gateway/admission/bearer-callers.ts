@@ -6,7 +6,7 @@ import { roleOf } from '../../access/roles.ts'
 import type { ScopedName } from '../../access/scoped-name.ts'
 import { MenshenError } from '../../errors.ts'
 import { TokenRefused } from '../../provider/bearer/access-token.ts'
-import { type BearerFacts, providerOfToken } from '../../provider/bearer/bearer-facts.ts'
+import { type BearerFacts, mayBeShown, providerOfToken } from '../../provider/bearer/bearer-facts.ts'
 import type { Audiences, Provider } from '../../provider/provider.ts'
 import { type Providers, scopeOf } from '../../provider/providers.ts'
 import { identityOf } from '../../session/user-identity.ts'
@@ -25,9 +25,22 @@ export interface RefusedToken {
   readonly detail?: string | undefined
 }
 
+/** Whoever brings a token that is not known to be valid. */
+export interface Bringer {
+  /** Its network, which has a share of the slots at the provider. */
+  readonly owner: string
+  /**
+   * Counts one token: before it is shown to the provider, or when its signature turns out to be none. `undefined` if there
+   * were too many. Otherwise what to call if the token is valid, and so counts for nothing.
+   */
+  count(): Promise<(() => void) | undefined>
+}
+
 export interface BearerCallers {
   /** Whose token it is, if it is for each of `audiences`. Throws while that cannot be told. */
-  identify(token: string, audiences: Audiences): Promise<BearerCaller | RefusedToken>
+  identify(token: string, audiences: Audiences, bringer: Bringer): Promise<BearerCaller | RefusedToken | 'limited'>
+  /** The same for a token that was valid before; nothing is counted. */
+  identifyAgain(token: string, audiences: Audiences): Promise<BearerCaller | RefusedToken>
 }
 
 export interface BearerCallersOptions {
@@ -41,6 +54,8 @@ interface Kept {
   readonly verdict: Promise<BearerCaller | RefusedToken>
   /** Not known while the provider is being asked. */
   until: number
+  /** It was when it was asked about last: then asking again counts for nothing. */
+  isValid: boolean
 }
 
 const KEPT_MS = 30_000
@@ -61,10 +76,11 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
   async function judge(
     token: string,
     audiences: Audiences,
+    owner: string | undefined,
   ): Promise<[verdict: BearerCaller | RefusedToken, until: number]> {
     try {
       const provider = await providerOfToken(providers, token)
-      const facts = await provider.bearerFacts(token, audiences)
+      const facts = await provider.bearerFacts(token, audiences, owner)
       return [identified(provider, facts), facts.expiresAt ?? Number.POSITIVE_INFINITY]
     } catch (error) {
       if (!(error instanceof MenshenError) || error.code !== 'provider_refused') throw error
@@ -73,13 +89,15 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
     }
   }
 
-  function start(key: string, token: string, audiences: Audiences): Kept {
-    const judged = judge(token, audiences)
-    const entry: Kept = { verdict: judged.then(([verdict]) => verdict), until: Number.POSITIVE_INFINITY }
+  function start(key: string, token: string, audiences: Audiences, owner?: string): Kept {
+    const judged = judge(token, audiences, owner)
+    const verdict = judged.then(([verdict]) => verdict)
+    const entry: Kept = { verdict, until: Number.POSITIVE_INFINITY, isValid: false }
     kept.set(key, entry)
     judged.then(
-      ([, until]) => {
+      ([verdict, until]) => {
         entry.until = Math.min(until, now() + KEPT_MS)
+        entry.isValid = 'who' in verdict
       },
       // What could not be told is asked again.
       () => kept.get(key) === entry && kept.delete(key),
@@ -87,11 +105,33 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
     return entry
   }
 
+  function keyOf(token: string, audiences: Audiences): string {
+    return hash('sha256', JSON.stringify([audiences, token]), 'base64url')
+  }
+
+  /** What is known and counts now. */
+  function current(key: string): Kept | undefined {
+    const known = kept.get(key)
+    return known && now() < known.until ? known : undefined
+  }
+
   return {
-    identify(token, audiences) {
-      const key = hash('sha256', JSON.stringify([audiences, token]), 'base64url')
-      const known = kept.get(key)
-      return (known && now() < known.until ? known : start(key, token, audiences)).verdict
+    async identify(token, audiences, { owner, count }) {
+      const key = keyOf(token, audiences)
+      const ask = () => (current(key) ?? start(key, token, audiences, owner)).verdict
+      if (kept.get(key)?.isValid) return ask()
+      const isShown = mayBeShown(providers, token)
+      const giveBack = isShown ? await count() : undefined
+      if (isShown && !giveBack) return 'limited'
+      const verdict = await ask()
+      if ('who' in verdict) giveBack?.()
+      else if (!isShown && !(await count())) return 'limited'
+      return verdict
+    },
+
+    identifyAgain(token, audiences) {
+      const key = keyOf(token, audiences)
+      return (current(key) ?? start(key, token, audiences)).verdict
     },
   }
 }

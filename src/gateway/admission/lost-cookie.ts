@@ -1,32 +1,65 @@
 // Breaks the circle of a browser that does not keep our cookie: it signs in, lands without a session, is sent to sign in
-// again, and never learns why. A landing is expected right after each sign-in, on the same connection.
+// again, and never learns why. A landing is expected right after each sign-in, on the same connection. Whoever has shown
+// the new session once, on any connection, has kept the cookie: if it is gone later, they have signed out.
 
 import type { GatewayContext } from '../context.ts'
 import type { Visit } from '../http/request.ts'
 import { isTrusted } from '../http/trusted-proxies.ts'
 
 export interface LostCookieDetector {
-  /** This browser was just given its cookie and sent to this place. */
-  expect(visit: Visit, location: string): void
+  /** This browser was just given the cookie of this session, and sent to this location. */
+  expect(visit: Visit, location: string, sessionKey: string): void
+  /** A request has shown this session. */
+  sessionSeen(sessionKey: string): void
   /** Whether this visit is such a landing, and the cookie is not there. */
   cookieWasLost(visit: Visit): boolean
 }
 
-export function createLostCookieDetector({ settings }: Pick<GatewayContext, 'settings'>): LostCookieDetector {
-  const expected = new WeakMap<object, string>()
+/** A browser follows a redirect at once; this is ample for a slow line. */
+const LANDS_WITHIN_MS = 60_000
+
+interface Landing {
+  readonly location: string
+  readonly sessionKey: string
+}
+
+export function createLostCookieDetector({
+  settings,
+  now,
+}: Pick<GatewayContext, 'settings' | 'now'>): LostCookieDetector {
+  const expected = new WeakMap<object, Landing>()
+  /** Until when each new session may be seen for the first time, the oldest first. */
+  const unseen = new Map<string, number>()
+
+  function forgetLate(): void {
+    for (const [sessionKey, until] of unseen) {
+      if (now() < until) return
+      unseen.delete(sessionKey)
+    }
+  }
+
   return {
-    expect(visit, location) {
+    expect(visit, location, sessionKey) {
       // A proxy's connection belongs to many browsers.
       if (isTrusted(settings.TRUSTED_PROXIES, visit.address)) return
-      expected.set(visit.connection, location.replace(/#.*$/, ''))
+      forgetLate()
+      unseen.set(sessionKey, now() + LANDS_WITHIN_MS)
+      expected.set(visit.connection, { location: location.replace(/#.*$/, ''), sessionKey })
+    },
+    sessionSeen(sessionKey) {
+      // Every request of a user comes here, and nearly always nobody has just signed in.
+      if (unseen.size > 0) unseen.delete(sessionKey)
     },
     cookieWasLost({ connection, path, search, headers }) {
-      const location = expected.get(connection)
+      const landing = expected.get(connection)
+      if (!landing) return false
       expected.delete(connection)
+      forgetLate()
+      const isUnseen = unseen.delete(landing.sessionKey)
       // What somebody types in, or follows within a page, is no landing.
       const site = headers['sec-fetch-site']
       const fromProvider = site === 'cross-site' || site === 'same-site'
-      return location === path + search && fromProvider && headers.cookie === undefined
+      return isUnseen && landing.location === path + search && fromProvider && headers.cookie === undefined
     },
   }
 }

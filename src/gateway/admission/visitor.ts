@@ -59,12 +59,13 @@ function returnCookie(context: GatewayContext, visit: Visit): string[] {
 }
 
 export function returnCookieFor(
-  context: Pick<GatewayContext, 'settings' | 'cookies' | 'keys' | 'now'>,
+  context: Pick<GatewayContext, 'settings' | 'cookies' | 'keys' | 'now' | 'providers'>,
   wanted: string,
 ): string {
   const path = ownPath(wanted, context.settings.BASE_URL)
   // Nothing is better than the page that was wanted before this one.
-  if (!path) return clearCookie(context.cookies.returnPath)
+  if (!path || context.providers.callbackPaths.has(path.split('?')[0] ?? ''))
+    return clearCookie(context.cookies.returnPath)
   const value = signReturnPath(path, context.now() + RETURN_SECONDS * 1000, context.keys.returnPath)
   return setCookie(context.cookies.returnPath, value, RETURN_SECONDS)
 }

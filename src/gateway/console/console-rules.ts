@@ -19,7 +19,7 @@ export async function showRules(context: GatewayContext, visit: Visit, caller: S
     rules: rules.inOrder,
     roles,
     question,
-    verdict: question.path === '' ? undefined : judge(rules, question),
+    verdict: question.path === '' ? undefined : judge(rules, question, context.providers.callbackPaths),
     onTrial: rules.inOrder.filter(({ shadow }) => shadow).map(rule => ({ rule, refusals: shadowRefusals.of(rule) })),
   }
   return pageAnswer(context, rulesPage(languageOf(context, visit), view), { cookies: caller.cookies })

@@ -44,9 +44,10 @@ function isPairs(value: unknown): value is Record<string, string> {
 function shown(value: Settings[keyof Settings]): string {
   if (value instanceof Networks) return value.rules.map(rule => rule.replace(/^\w+: IPv[46] /, '')).join(', ')
   if (Array.isArray(value)) return value.map(String).join(', ')
+  // As they are written in the environment.
   if (isPairs(value))
     return Object.entries(value)
-      .map(pair => pair.join('='))
+      .map(([name, text]) => hidePassword(`${name}=${text}`))
       .join(', ')
   return hidePassword(String(value ?? '—'))
 }

@@ -67,7 +67,7 @@ function stream(
         const text = messages.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join('')
         if (isOpen) controller.enqueue(encoder.encode(text || ': nothing new\n\n'))
       }
-      const live = { tell: () => void tell(), close, place: 0 }
+      const live = { tell: () => void tell().catch(close), close, place: 0 }
       const forget = watchCaller(context, visit, caller, close)
       end = () => {
         isOpen = false

@@ -1,5 +1,6 @@
-// Puts our cookies on an answer of the application, whichever kind of answer it is.
+// Puts our cookies on an answer of the application, whichever kind of answer it is, so that no shared cache keeps it.
 import type { ServerResponse } from 'node:http'
+import { CACHE_HEADERS, FOR_SHARED_CACHES } from '../http/shared-caches.ts'
 
 /** Where cookies can be put: a response of node:http, headers, or a Response whose headers can be changed. */
 export type AnswerWithCookies =
@@ -7,7 +8,10 @@ export type AnswerWithCookies =
   | Headers
   | { readonly headers: Headers }
 
-/** Nobody else may be given an answer that brings a cookie, so it is not kept anywhere. What is on its way stays as it is. */
+/**
+ * Sets the cookies and `cache-control: no-store`. On a response of node:http they are set once more when its head is
+ * written, so that no header of the application takes their place. An answer whose head was sent stays as it is.
+ */
 export function addCookies(answer: AnswerWithCookies, cookies: readonly string[]): void {
   if (cookies.length === 0) return
   if ('setHeader' in answer) addToResponse(answer, cookies)
@@ -18,17 +22,86 @@ function addToHeaders(headers: Headers, cookies: readonly string[]): void {
   const kept = without(headers.getSetCookie(), cookies)
   headers.delete('set-cookie')
   for (const cookie of [...kept, ...cookies]) headers.append('set-cookie', cookie)
+  for (const name of FOR_SHARED_CACHES) headers.delete(name)
   headers.set('cache-control', 'no-store')
 }
 
-function addToResponse(
-  response: Pick<ServerResponse, 'getHeader' | 'setHeader' | 'headersSent'>,
-  cookies: readonly string[],
-): void {
+type NodeResponse = Pick<ServerResponse, 'getHeader' | 'setHeader' | 'headersSent'> &
+  Partial<Pick<ServerResponse, 'removeHeader' | 'writeHead'>> & { readonly stream?: unknown }
+
+/** The cookies that wait for the head of each response. */
+const WAITING = new WeakMap<object, readonly string[]>()
+
+function addToResponse(response: NodeResponse, cookies: readonly string[]): void {
   if (response.headersSent) return
-  const before = [response.getHeader('set-cookie') ?? []].flat().map(String)
-  response.setHeader('set-cookie', [...without(before, cookies), ...cookies])
+  const waiting = WAITING.get(response)
+  const all = waiting ? [...without(waiting, cookies), ...cookies] : cookies
+  WAITING.set(response, all)
+  setOn(response, response.getHeader('set-cookie'), all)
+  if (waiting) return
+  setWithHead(response)
+  setWithStream(response)
+}
+
+function setOn(response: NodeResponse, theirs: unknown, cookies: readonly string[]): void {
+  response.setHeader('set-cookie', [...without(texts(theirs), cookies), ...cookies])
+  for (const name of FOR_SHARED_CACHES) response.removeHeader?.(name)
   response.setHeader('cache-control', 'no-store')
+}
+
+/** `writeHead` is called for every head, by Node itself where the application does not. Its headers win over those before. */
+function setWithHead(response: NodeResponse): void {
+  const { writeHead } = response
+  if (!writeHead) return
+  Object.assign(response, {
+    writeHead(...args: unknown[]) {
+      if (response.headersSent) return Reflect.apply(writeHead, response, args)
+      const given = typeof args[1] === 'string' ? args[2] : (args[2] ?? args[1])
+      const theirs = valuesIn(given, 'set-cookie')
+      setOn(response, theirs.length > 0 ? theirs : response.getHeader('set-cookie'), WAITING.get(response) ?? [])
+      const rest = args.map(arg => (arg === given ? withoutOurs(arg) : arg))
+      return Reflect.apply(writeHead, response, rest)
+    },
+  })
+}
+
+/** Node does not call `writeHead` for the head of an HTTP/2 response that the application leaves to it. */
+function setWithStream(response: NodeResponse): void {
+  const { stream } = response
+  const { respond } = Object(stream)
+  if (typeof respond !== 'function') return
+  Object.assign(Object(stream), {
+    respond(headers: Record<string, unknown> = {}, ...rest: unknown[]) {
+      const cookies = WAITING.get(response) ?? []
+      headers['set-cookie'] = [...without(texts(headers['set-cookie']), cookies), ...cookies]
+      for (const name of FOR_SHARED_CACHES) delete headers[name]
+      headers['cache-control'] = 'no-store'
+      return Reflect.apply(respond, stream, [headers, ...rest])
+    },
+  })
+}
+
+/** Headers as `writeHead` takes them: an object, names and values in turn, or pairs of them. */
+function valuesIn(given: unknown, wanted: string): string[] {
+  return entriesOf(given).flatMap(([name, value]) => (name.toLowerCase() === wanted ? texts(value) : []))
+}
+
+function withoutOurs(given: unknown): unknown {
+  if (typeof given !== 'object' || given === null) return given
+  const kept = entriesOf(given).filter(
+    ([name]) => name.toLowerCase() !== 'set-cookie' && !CACHE_HEADERS.has(name.toLowerCase()),
+  )
+  return Array.isArray(given) ? kept.flat() : Object.fromEntries(kept)
+}
+
+function entriesOf(given: unknown): [name: string, value: unknown][] {
+  if (!Array.isArray(given)) return Object.entries(Object(given))
+  if (given.every(pair => Array.isArray(pair))) return given.map(([name, value]) => [String(name), value])
+  return Array.from({ length: Math.ceil(given.length / 2) }, (_, n) => [String(given[2 * n]), given[2 * n + 1]])
+}
+
+function texts(value: unknown): string[] {
+  return [value ?? []].flat().map(String)
 }
 
 /** Whoever asks twice gets each cookie once. */

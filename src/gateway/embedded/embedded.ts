@@ -12,6 +12,7 @@ import type { GatewayContext } from '../context.ts'
 import { failureAnswer } from '../http/failure-answer.ts'
 import { isRequest } from '../http/form.ts'
 import { errorAnswer, foreignAnswer, type OwnAnswer, unreadableAnswer } from '../http/page-answers.ts'
+import { wasReset } from '../http/peer.ts'
 import { beginRequest, isForeignSocket, readVisit, type Visit } from '../http/request.ts'
 import { REQUEST_ID } from '../http/request-id.ts'
 import { ALLOWED } from '../listener.ts'
@@ -39,25 +40,33 @@ export interface Admitted<R extends Role = Role, F extends string = string> {
 
 export interface Embedded<R extends Role = Role, F extends string = string> {
   /**
-   * Answers a request to one of our own routes (`/login`, `/callback`, `/logout` and everything below `/_menshen/`), and gives
-   * `undefined` for every other.
+   * Answers a request to one of our own routes (`/login`, `/callback` or with `providers` `/callback/<id>`, `/logout` and
+   * everything below `/_menshen/`), and gives `undefined` for every other.
    */
   fetch(request: Request, source?: RequestSource): Promise<Response | undefined>
-  /** Who is signed in, with tokens refreshed if they were due. A renewed cookie goes to `response`. */
+  /**
+   * Who is signed in, with tokens refreshed if they were due. A renewed cookie goes to `response`. Of a request that `admit`
+   * has let in by a bearer token, the machine.
+   */
   session(request: WithHeaders, response?: AnswerWithCookies): Promise<UserSession<R, F> | undefined>
   /** The access token for calls in the user's name: refreshed if it was due, and never one that has expired. */
   accessToken(request: WithHeaders): Promise<string | undefined>
   /** Our own routes and the rules, for every request before the application sees it. */
   admit(request: IncomingMessage | Request, source?: RequestSource): Promise<Admitted<R, F>>
+  /** Where the providers send browsers back, below `baseUrl`: `/callback`, or with `providers` `/callback/<id>` for each. */
+  readonly callbackPaths: readonly string[]
 }
 
 export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): Embedded {
   const toUserSession = createToUserSession(context)
+  const { callbackPaths } = context.providers
+  /** The machines whose requests were admitted: without its path, a request says nothing about them. */
+  const machines = new WeakMap<object, UserSession>()
 
   function begin(request: IncomingMessage | Request, source: RequestSource) {
     const head = headOf(request, source)
     const observed = beginRequest(context, head)
-    return { observed, visit: readVisit(head, observed) }
+    return { head, observed, visit: readVisit(head, observed), isGone: wasReset(head.socket) }
   }
 
   async function answerOwn(visit: Visit, request: IncomingMessage | Request): Promise<Response> {
@@ -95,34 +104,40 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
   }
 
   return {
+    callbackPaths: [...callbackPaths],
+
     async fetch(request, source = {}) {
-      const { observed, visit } = begin(request, source)
-      return visit && isOwnPath(visit.path) ? sent(observed, await answerOwn(visit, request)) : undefined
+      const { observed, visit, isGone } = begin(request, source)
+      if (!visit || !isOwnPath(visit.path, callbackPaths)) return undefined
+      return sent(observed, isGone ? gone(observed) : await answerOwn(visit, request))
     },
 
     async session(request, response) {
       const { loaded, cookies } = await callerOf(request)
       if (response) addCookies(response, cookies)
-      return loaded && toUserSession(loaded)
+      return loaded ? toUserSession(loaded) : copied(machines.get(request))
     },
 
     async accessToken(request) {
       const { loaded } = await callerOf(request)
-      return loaded && tokenExpiresAt(loaded.session) > context.now() ? loaded.session.accessToken : undefined
+      return loaded && tokenExpiresAt(loaded.session) > context.now()
+        ? loaded.session.accessToken || undefined
+        : undefined
     },
 
     async admit(request, source = {}) {
-      const { observed, visit } = begin(request, source)
+      const { head, observed, visit, isGone } = begin(request, source)
       const { requestId } = observed
       const instead = (answer: Response): Admitted => {
         sent(observed, answer)
         return { answer, cookies: [], requestId, require: () => answer }
       }
+      if (isGone) return instead(gone(observed))
       if (!visit) {
         observed.outcome = 'refused'
-        return instead(unreadableAnswer(context, headersOf(request), requestId))
+        return instead(unreadableAnswer(context, head, requestId))
       }
-      if (isOwnPath(visit.path)) return instead(await answerOwn(visit, request))
+      if (isOwnPath(visit.path, callbackPaths)) return instead(await answerOwn(visit, request))
       const admission = await judge(visit)
       if ('body' in admission) return instead(admission)
       const answer = turnedAway(context, visit, admission)
@@ -132,9 +147,22 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       const { loaded, bearer, cookies } = admission
       const known = loaded ?? bearer
       const require = createRequire(context, visit, admission)
-      return { ...(known && { user: toUserSession(known) }), cookies, requestId, require }
+      if (!known) return { cookies, requestId, require }
+      const user: UserSession = loaded ? toUserSession(loaded) : { ...toUserSession(known), machine: true }
+      if (user.machine) machines.set(request, user)
+      return { user, cookies, requestId, require }
     },
   }
+}
+
+function copied(user: UserSession | undefined): UserSession | undefined {
+  return user && structuredClone(user)
+}
+
+/** Nobody is there any more: nothing is asked of the provider or the store. */
+function gone(observed: ObservedRequest): Response {
+  observed.outcome = 'refused'
+  return new Response(null, { status: CLIENT_LEFT })
 }
 
 function hasLeft(request: IncomingMessage | Request): boolean {

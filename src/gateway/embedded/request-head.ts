@@ -1,6 +1,7 @@
 // What an application has of a request, in the one form that the gateway reads: node:http's, or a Request of the web.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { areOfTheWeb, isRequest } from '../http/form.ts'
+import type { Peer } from '../http/peer.ts'
 import type { RequestHead } from '../http/request.ts'
 
 /** What only the program knows of a request. */
@@ -10,6 +11,8 @@ export interface RequestSource {
    * is counted by address.
    */
   readonly address?: string | undefined
+  /** The connection itself, for a program that has it: its address is read, and who has reset it is not waited for. */
+  readonly socket?: Peer | undefined
 }
 
 /** A request, or no more of it than its headers. */
@@ -17,15 +20,16 @@ export interface WithHeaders {
   readonly headers: IncomingHttpHeaders | Headers
 }
 
-export function headOf(request: IncomingMessage | Request, { address }: RequestSource): RequestHead {
+export function headOf(request: IncomingMessage | Request, source: RequestSource): RequestHead {
   const headers = headersOf(request)
-  if (!isRequest(request)) return headOfMessage(request, headers, address)
+  const { address, socket = address === undefined ? undefined : { remoteAddress: address } } = source
+  if (!isRequest(request)) return headOfMessage(request, headers, socket)
   const { pathname, search, host } = new URL(request.url)
   return {
     method: request.method,
     url: pathname + search,
     headers: { host, ...headers },
-    socket: { remoteAddress: address },
+    socket: socket ?? {},
   }
 }
 
@@ -33,11 +37,11 @@ export function headOf(request: IncomingMessage | Request, { address }: RequestS
 function headOfMessage(
   request: IncomingMessage & { readonly originalUrl?: unknown },
   headers: IncomingHttpHeaders,
-  address: string | undefined,
+  given: Peer | undefined,
 ): RequestHead {
-  const { method = 'GET', originalUrl, socket } = request
+  const { method = 'GET', originalUrl } = request
   const url = typeof originalUrl === 'string' ? originalUrl : (request.url ?? '')
-  return { method, url, headers, socket: address === undefined ? (socket ?? {}) : { remoteAddress: address } }
+  return { method, url, headers, socket: given ?? request.socket ?? {} }
 }
 
 /** A header that stands there several times is one text everywhere but in what was put together by hand. */

@@ -1,5 +1,6 @@
 // What an application learns of whoever is signed in. Never a token.
 import type { UserInfo } from '../../provider/user-facts.ts'
+import type { SessionData } from '../../session/session-record.ts'
 import type { Claimed } from '../../session/user-identity.ts'
 import type { Role } from '../../settings/config/config-file.ts'
 import type { GatewayContext } from '../context.ts'
@@ -11,11 +12,18 @@ export interface UserSession<R extends Role = Role, F extends string = string> {
   readonly groups: readonly string[]
   /** Which of several providers: a name means nothing beyond its own. Absent where there is one. */
   readonly provider?: string
+  /** A program with a bearer token, in place of somebody who has signed in. */
+  readonly machine?: true
+  /** What `onSignIn` of the application returned. */
+  readonly data?: SessionData
   /** When it ends if nothing refreshes it, in milliseconds since 1970. */
   readonly expiresAt: number
 }
 
-export type ToUserSession = (known: { readonly session: Claimed; readonly expiresAt: number }) => UserSession
+export type ToUserSession = (known: {
+  readonly session: Claimed & { readonly data?: SessionData }
+  readonly expiresAt: number
+}) => UserSession
 
 /** Each application gets a copy of its own: what it does to it is nobody else's business. */
 export function createToUserSession({ providers }: Pick<GatewayContext, 'providers'>): ToUserSession {
@@ -23,12 +31,13 @@ export function createToUserSession({ providers }: Pick<GatewayContext, 'provide
   const fields = providers.all.flatMap(({ plan }) => Object.keys(plan.fields)).filter(field => field !== 'groups')
   const empty = Object.fromEntries(fields.map(field => [field, '']))
   return ({ session, expiresAt }) => {
-    const { userInfo, userRole, groups = [], provider } = session
+    const { userInfo, userRole, groups = [], provider, data } = session
     return {
       userInfo: { ...empty, ...userInfo },
       userRole,
       groups: [...groups],
       ...(provider === undefined ? {} : { provider }),
+      ...(data === undefined ? {} : { data: structuredClone(data) }),
       expiresAt,
     }
   }

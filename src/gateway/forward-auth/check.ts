@@ -9,7 +9,14 @@ import { turnedAway } from '../admission/turned-away.ts'
 import { challengeFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
 import type { MaybePromise } from '../http/maybe-promise.ts'
-import { errorAnswer, type OwnAnswer, type StatusAnswer, safetyHeaders, tellOfForeign } from '../http/page-answers.ts'
+import {
+  errorAnswer,
+  type OwnAnswer,
+  type StatusAnswer,
+  safetyHeaders,
+  tellOfForeign,
+  unreadableName,
+} from '../http/page-answers.ts'
 import { isForeignSocket, type Visit } from '../http/request.ts'
 import { commonHeaders, withRequestId } from '../http/request-id.ts'
 import { isTrusted } from '../http/trusted-proxies.ts'
@@ -72,9 +79,10 @@ export function createCheck(context: GatewayContext): Check {
   return visit => {
     const byProxy = isTrusted(context.settings.TRUSTED_PROXIES, visit.address)
     const original = originalVisit(visit, byProxy)
-    if (typeof original === 'string') {
-      context.report('check_refused', { ...whoAsks(context, visit), reason: original })
-      return errorAnswer(context, visit, 'bad_request')
+    if ('reason' in original) {
+      const { reason, name = 'bad_request' } = original
+      context.report('check_refused', { ...whoAsks(context, visit), reason })
+      return errorAnswer(context, visit, name)
     }
     const admitted = admit(context, visit, original)
     return admitted instanceof Promise
@@ -88,17 +96,27 @@ function challengeOf(visit: Visit, admission: Admission): string | undefined {
   return admission.outcome === 'refused' && admission.bearer ? insufficient(admission) : undefined
 }
 
-/** The request that the proxy asks about; without one, the check is about the session alone. A sentence if unusable. */
-function originalVisit(visit: Visit, byProxy: boolean): Visit | string {
+/** Why a proxy's question cannot be answered. */
+interface Unusable {
+  readonly reason: string
+  readonly name?: 'uri_too_long' | 'bad_request'
+}
+
+/** The request that the proxy asks about; without one, the check is about the session alone. */
+function originalVisit(visit: Visit, byProxy: boolean): Visit | Unusable {
   const names = isCheck(visit.path) ? ORIGINAL[visit.path] : ORIGINAL[OWN_PATHS.check]
   const uri = visit.headers[names.uri]
   if (uri === undefined && visit.path === OWN_PATHS.check) return visit
-  if (!byProxy) return `${names.uri} counts only from TRUSTED_PROXIES`
+  if (!byProxy) return { reason: `${names.uri} counts only from TRUSTED_PROXIES` }
   const target = readTarget(String(uri))
-  if (!target) return `${names.uri} is missing, or its path is ambiguous`
+  if (!target)
+    return {
+      reason: `${names.uri} is missing, or its path is ambiguous or too long`,
+      name: unreadableName(String(uri)),
+    }
   const method = String(visit.headers[names.method] ?? 'GET')
   // Sent twice, it would be no method of any rule, and fall to a wider one.
-  if (!/^[A-Z-]+$/.test(method)) return `${names.method} is not one method`
+  if (!/^[A-Z-]+$/.test(method)) return { reason: `${names.method} is not one method` }
   const { path, search } = target
   const { headers, connection, address, observed } = visit
   return { method, path, search, headers, connection, address, observed }

@@ -49,7 +49,8 @@ export function createConnections(
 
   function leave(connection: Client): void {
     all.delete(connection)
-    void connection.close()
+    // One that was cut off meanwhile cannot be closed any more.
+    connection.close().catch(() => {})
   }
 
   return {
@@ -64,7 +65,7 @@ export function createConnections(
       for (const connection of idle.splice(0)) leave(connection)
     },
     async close() {
-      await Promise.all([...all].map(connection => connection.destroy()))
+      await Promise.allSettled([...all].map(connection => connection.destroy()))
     },
   }
 }

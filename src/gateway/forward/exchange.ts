@@ -14,6 +14,8 @@ export interface ExchangeOptions {
   readonly headers: string[]
   readonly request: IncomingMessage
   readonly body: AsyncIterable<Buffer> | null
+  /** An application may not read this body, and take it for the next request on the connection. */
+  readonly isBodyUnusual: boolean
   readonly response: ServerResponse
   /** The application is about to be asked. */
   onStart(): void
@@ -56,6 +58,7 @@ class Exchange implements Occupant, Dispatcher.DispatchHandler {
   readonly #options: ExchangeOptions
   #connection: Client | undefined
   #controller: Dispatcher.DispatchController | undefined
+  #owner: string | undefined
   #isDone = false
   #wasRepeated = false
   /** At how many looks in a row it waited for its client, or for more of an answer that has begun. */
@@ -75,8 +78,8 @@ class Exchange implements Occupant, Dispatcher.DispatchHandler {
   }
 
   #dispatch(connection: Client): void {
-    const { method, path, headers, body, upstream } = this.#options
-    const request = { method, path, headers, body, servername: upstream.servername }
+    const { method, path, headers, body, upstream, isBodyUnusual } = this.#options
+    const request = { method, path, headers, body, servername: upstream.servername, reset: isBodyUnusual }
     connection.dispatch(request as Dispatcher.DispatchOptions, this)
   }
 
@@ -89,7 +92,8 @@ class Exchange implements Occupant, Dispatcher.DispatchHandler {
   }
 
   get owner(): string {
-    return this.#options.owner
+    this.#owner ??= this.#options.owner
+    return this.#owner
   }
 
   waitsForClient(): boolean {
@@ -227,7 +231,8 @@ function flush(response: ServerResponse): void {
 
 /** Any interim answer but `100`, which is ours to give. Browsers use the links of `103`, and no other header of these. */
 function inform(response: ServerResponse, status: number, { link }: IncomingHttpHeaders): void {
-  if (response.req.httpVersion === '1.0') return
+  // While an earlier answer of the same connection is still on its way, Node would put the words between head and body.
+  if (response.req.httpVersion === '1.0' || !response.socket || response.headersSent) return
   // Newer than the oldest Node that we run on; there an application's hints get lost.
   response.writeInformation?.(status, link ? { link } : {})
 }

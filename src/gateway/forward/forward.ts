@@ -29,6 +29,9 @@ export function forward(
   )
 }
 
+/** What servers read a body of. Of any other method many do not, and leave it on the connection. */
+const EXPECTS_BODY = new Set(['POST', 'PUT', 'PATCH'])
+
 /**
  * What is ours to do about one request while the application answers it. A class, because this is made for every request:
  * a literal would bring a function for each of these, and one with a getter also a hidden class that keeps the whole request
@@ -41,6 +44,7 @@ class ForwardedRequest implements ExchangeOptions {
   readonly headers: string[]
   readonly request: IncomingMessage
   readonly body: AsyncIterableIterator<Buffer> | null
+  readonly isBodyUnusual: boolean
   readonly response: ServerResponse
   readonly #context: GatewayContext
   readonly #visit: Visit
@@ -64,15 +68,18 @@ class ForwardedRequest implements ExchangeOptions {
     this.headers = headers
     this.request = response.req
     this.body = hasBody ? response.req.iterator({ destroyOnReturn: false }) : null
+    this.isBodyUnusual = hasBody && length !== '0' && !EXPECTS_BODY.has(visit.method)
+    // Whoever reads it may have stopped when it breaks off.
+    if (hasBody) response.req.on('error', () => {})
     this.response = response
     this.#context = context
     this.#visit = visit
     this.#admission = admission
   }
 
-  /** Asked for only by what lasts. */
+  /** Asked for only by what lasts, and while slots are short. */
   get owner(): string {
-    return ownerOf(this.#context, this.#visit, this.#admission.loaded)
+    return ownerOf(this.#context, this.#visit, this.#admission)
   }
 
   onStart(): void {

@@ -42,11 +42,11 @@ const VISITOR: Held = { isCurrent: () => true, holder: async () => ({ who: undef
 export function watchCaller(
   { streams, cookies, rules }: Pick<GatewayContext, 'streams' | 'cookies' | 'rules'>,
   visit: Visit,
-  { loaded, bearer, isValid }: Caller,
+  { loaded, identifyAgain }: Caller,
   close: () => void,
 ): () => void {
   const admitted = { visit, rules }
-  if (isValid) return streams.addHeld(admitted, { holder: async () => ((await isValid()) ? bearer : undefined) }, close)
+  if (identifyAgain) return streams.addHeld(admitted, { holder: identifyAgain }, close)
   const ticket = loaded && readCookie(visit.headers.cookie, cookies.session)
   return ticket ? streams.add(admitted, ticket, loaded, close) : streams.addHeld(admitted, VISITOR, close)
 }

@@ -52,7 +52,7 @@ export function createRequestHeaders(
     if (!who) return headers
     return andThen(identities.headersFor(who, upstream.audience, visit.observed), identity => {
       for (const name in identity) headers.push(name, identity[name] as string)
-      const token = loaded ? `Bearer ${loaded.session.accessToken}` : visit.headers.authorization
+      const token = loaded ? bearerOf(loaded.session.accessToken) : visit.headers.authorization
       if (settings.FORWARD_ACCESS_TOKEN && token) headers.push('authorization', token)
       return headers
     })
@@ -96,4 +96,9 @@ function forwardedFor({ settings }: Pick<GatewayContext, 'settings'>, { address,
   const before = headers['x-forwarded-for']
   if (before === undefined || !isTrusted(settings.TRUSTED_PROXIES, address)) return peer
   return [...splitList(before), peer].join(', ')
+}
+
+/** At some providers (WeCom) there is no token of the user's. */
+function bearerOf(accessToken: string): string | undefined {
+  return accessToken ? `Bearer ${accessToken}` : undefined
 }

@@ -6,6 +6,7 @@ import { ourCookies } from '../http/cookies.ts'
 import { splitList } from '../http/list-header.ts'
 import { safetyHeaders } from '../http/page-answers.ts'
 import { REQUEST_ID } from '../http/request-id.ts'
+import { CACHE_HEADERS } from '../http/shared-caches.ts'
 import { namedBy } from './connection-header.ts'
 import { ownLocation } from './own-location.ts'
 
@@ -23,13 +24,10 @@ const LOCATIONS = new Set(['location', 'content-location'])
 
 const TRANSPORT_SECURITY = 'strict-transport-security'
 
-/** Cache-Control is written anew; shared caches of several makers take the others for more than that. */
-const NOT_FOR_SHARED_CACHES = new Set(['cache-control', 'surrogate-control', 'cdn-cache-control', 'x-accel-expires'])
-
 const NOT_IN_TRAILERS = new Set([
   ...HOP_BY_HOP,
   ...LOCATIONS,
-  ...NOT_FOR_SHARED_CACHES,
+  ...CACHE_HEADERS,
   ...['set-cookie', 'clear-site-data', 'content-length', TRANSPORT_SECURITY],
 ])
 
@@ -55,14 +53,14 @@ export function createResponseHeaders(
   return (headers, { requestId, signedIn, cookies: wanted, cookiesCanWait }) => {
     const cookies = cookiesCanWait && wanted.length > 0 && isAsset(headers) ? [] : wanted
     const isPersonal = signedIn || cookies.length > 0
-    const named = namedBy(headers.connection)
+    const named = namedBy(oneText(headers.connection))
     const kept: HeaderList = []
     let hasId = false
     let hasSecurity = transportSecurity === undefined
     for (const name in headers) {
       const value = headers[name]
       if (value === undefined || HOP_BY_HOP.has(name) || named?.includes(name)) continue
-      if (name === 'set-cookie' || (isPersonal && NOT_FOR_SHARED_CACHES.has(name))) continue
+      if (name === 'set-cookie' || (isPersonal && CACHE_HEADERS.has(name))) continue
       if (name === 'clear-site-data' && clearsCookies(value)) continue
       if (name === REQUEST_ID) hasId = true
       else if (name === TRANSPORT_SECURITY) hasSecurity = true
@@ -76,7 +74,8 @@ export function createResponseHeaders(
     }
     if (!hasId) kept.push(REQUEST_ID, requestId)
     if (!hasSecurity && transportSecurity) kept.push(TRANSPORT_SECURITY, transportSecurity)
-    if (isPersonal) kept.push('cache-control', cookies.length > 0 ? 'no-store' : forOneUser(headers['cache-control']))
+    if (isPersonal)
+      kept.push('cache-control', cookies.length > 0 ? 'no-store' : forOneUser(oneText(headers['cache-control'])))
     return kept
   }
 }
@@ -105,10 +104,15 @@ function clearsCookies(header: string | string[]): boolean {
   return /"cookies"|"\*"/.test(String(header))
 }
 
+/** A header may come in several lines, whatever its type says: then undici gives a list. */
+function oneText(value: string | readonly string[] | undefined): string | undefined {
+  return typeof value === 'object' ? value.join(', ') : value
+}
+
 /** What the application lets browsers keep, and is neither a page nor made for one user. */
 function isAsset(headers: IncomingHttpHeaders): boolean {
-  const { 'cache-control': cacheControl = '', 'content-type': type = '', 'set-cookie': setCookie } = headers
-  if (setCookie || type.toLowerCase().startsWith('text/html')) return false
+  const [cacheControl, type] = [oneText(headers['cache-control']) ?? '', oneText(headers['content-type']) ?? '']
+  if (headers['set-cookie'] || type.toLowerCase().includes('text/html')) return false
   return /\bmax-age="?0*[1-9]|\bimmutable\b/i.test(cacheControl) && !/\bno-(store|cache)\b/i.test(cacheControl)
 }
 

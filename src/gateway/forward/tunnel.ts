@@ -33,7 +33,7 @@ export function openTunnel(context: GatewayContext, wanted: Wanted): void {
     place: 0,
     stage: 'outside',
     isEndless: true,
-    owner: ownerOf(context, visit, admission.loaded),
+    owner: ownerOf(context, visit, admission),
     isSlow: () => false,
     waitsForClient: () => socket.writableNeedDrain,
     cutOff: () => void socket.destroy(),

@@ -30,8 +30,6 @@ export interface Upstreams {
   for(path: string): Upstream | undefined
   /** The hosts and ports of all of them. */
   readonly authorities: ReadonlySet<string>
-  /** Whether requests to one of them find it busy for too long. */
-  readonly isTurningAway: boolean
 }
 
 /** One of `known` that is just like it is taken, with its connections and whoever waits for it. */
@@ -50,9 +48,6 @@ export function openUpstreams(settings: Settings, config: Config, known: readonl
     all,
     for: path => upstreamOf(readablePath(path)),
     authorities: new Set(all.map(({ destination }) => authorityOf(new URL(destination.origin)))),
-    get isTurningAway() {
-      return all.some(({ capacity }) => capacity.isTurningAway)
-    },
   }
 }
 

@@ -12,7 +12,7 @@ export interface CookieNames {
   readonly signedOut: string
   /** This browser was just sent here from another name of this machine. */
   readonly moved: string
-  /** The language that somebody has chosen for the console and their account page. */
+  /** The language that somebody has chosen on one of our pages. */
   readonly language: string
   /** For the next page: sessions have just been ended. */
   readonly ended: string

@@ -1,11 +1,12 @@
 // The answers that our own routes give, each with the headers that keep it private and harmless.
+import { isTooLong } from '../../access/target.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
 import { NOTICES, type NoticeName, noticePage, noticeText } from '../../pages/notice-page.ts'
 import { ownPath } from '../../session/return-path.ts'
 import { isSecure } from '../../settings/read.ts'
 import type { GatewayContext } from '../context.ts'
 import { languageOf } from '../language/language-of.ts'
-import { isByScript, type Visit } from './request.ts'
+import { isByScript, type RequestHead, type Visit } from './request.ts'
 import { commonHeaders, withRequestId } from './request-id.ts'
 import { whoAsks } from './who-asks.ts'
 
@@ -45,10 +46,19 @@ export function noticeAnswer(context: GatewayContext, visit: Visit, name: Notice
 }
 
 /** The address could not be read, so nothing else is known of the request. */
-export function unreadableAnswer(context: GatewayContext, headers: Visit['headers'], requestId: string): Response {
-  const { status } = NOTICES.bad_request
-  const words = languageOf(context, { path: '', headers })
-  return pageAnswer(context, noticePage(words, 'bad_request', { requestId }), { status })
+export function unreadableAnswer(
+  context: GatewayContext,
+  { headers, url }: Pick<RequestHead, 'headers' | 'url'>,
+  requestId: string,
+): Response {
+  const name = unreadableName(url)
+  const words = languageOf(context, { headers })
+  return pageAnswer(context, noticePage(words, name, { requestId }), { status: NOTICES[name].status })
+}
+
+/** Why an address cannot be read. */
+export function unreadableName(url = ''): 'uri_too_long' | 'bad_request' {
+  return isTooLong(url) ? 'uri_too_long' : 'bad_request'
 }
 
 /** Something that only our own pages may ask for came from another site. */
@@ -135,9 +145,10 @@ export function redirectAnswer(
   method: string,
   location: string,
   cookies: readonly string[] = [],
+  headers: Readonly<Record<string, string>> = {},
 ): Response {
   const status = method === 'GET' || method === 'HEAD' ? 302 : 303
-  return answer(context, null, { status, cookies, headers: { location } })
+  return answer(context, null, { status, cookies, headers: { ...headers, location } })
 }
 
 /**

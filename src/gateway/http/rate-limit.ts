@@ -1,9 +1,8 @@
 // How many sign-in requests, and how many tickets that lead nowhere, one address may send in a minute.
-import { isIPv6, SocketAddress } from 'node:net'
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Report } from '../../events.ts'
 import { requestFacts } from '../../observe/observed-request.ts'
-import type { Networks } from '../../settings/networks/networks.ts'
+import { type Networks, network } from '../../settings/networks/networks.ts'
 import type { Visit } from './request.ts'
 import { clientAddress } from './trusted-proxies.ts'
 
@@ -11,11 +10,21 @@ const SHARED_DEADLINE_MS = 1000
 
 export interface RateLimit {
   /** Whether one more of this kind is within the limit. */
-  admits(kind: 'sign-in' | 'ticket' | 'logout', visit: Visit): Promise<boolean>
+  admits(kind: LimitKind, visit: Visit): Promise<boolean>
+  /** The same; if it is, what gives it back, for what turns out to count for nothing. */
+  take(kind: LimitKind, visit: Visit): Promise<GiveBack | undefined>
 }
 
-/** `above again`: not the first of its minute that is above the limit. */
-type Counted = 'within' | 'above' | 'above again'
+type LimitKind = 'sign-in' | 'ticket' | 'logout'
+type GiveBack = () => void
+
+interface Counted {
+  /** `above again`: not the first of its minute that is above the limit. */
+  readonly result: 'within' | 'above' | 'above again'
+  readonly giveBack: GiveBack
+}
+
+const NOTHING_TO_GIVE_BACK: GiveBack = () => {}
 
 interface Limit {
   readonly points: number
@@ -32,28 +41,29 @@ interface RateLimitOptions {
 }
 
 export function createRateLimit({ perMinute, proxies, shared, report }: RateLimitOptions): RateLimit {
-  if (perMinute === 0) return { admits: async () => true }
+  if (perMinute === 0) return { admits: async () => true, take: async () => NOTHING_TO_GIVE_BACK }
   const limit: Limit = { points: perMinute, duration: 60, keyPrefix: 'menshen:limit' }
   const own = new RateLimiterMemory(limit)
   const count = shared ? countTogether(shared, limit, own) : (who: string) => countOne(own, who)
   let told = false
-  function tellOfUnknown(): true {
+  function tellOfUnknown(): GiveBack {
     if (!told) report('address_unknown', { remedy: 'hand over { address }, of whoever is at the other end' })
     told = true
-    return true
+    return NOTHING_TO_GIVE_BACK
   }
-  return {
-    async admits(kind, visit) {
-      const address = clientAddress(proxies, visit)
-      // All of them together would let one client use up what every other needs.
-      if (address === '') return tellOfUnknown()
-      const counted = await count(`${kind} ${network(address)}`)
-      if (counted === 'within') return true
-      const facts = { ...requestFacts(visit.observed), address, kind }
-      report('rate_limited', counted === 'above again' ? { ...facts, again: true } : facts)
-      return false
-    },
+
+  async function take(kind: LimitKind, visit: Visit): Promise<GiveBack | undefined> {
+    const address = clientAddress(proxies, visit)
+    // All of them together would let one client use up what every other needs.
+    if (address === '') return tellOfUnknown()
+    const { result, giveBack } = await count(`${kind} ${network(address)}`)
+    if (result === 'within') return giveBack
+    const facts = { ...requestFacts(visit.observed), address, kind }
+    report('rate_limited', result === 'above again' ? { ...facts, again: true } : facts)
+    return undefined
   }
+
+  return { take, admits: async (kind, visit) => (await take(kind, visit)) !== undefined }
 }
 
 /** A Redis that hangs must not hold up a sign-in: then this process counts for itself, and each request once. */
@@ -82,21 +92,10 @@ function countTogether(shared: object, limit: Limit, own: RateLimiterMemory): (w
 async function countOne(limiter: RateLimiterAbstract, who: string): Promise<Counted> {
   try {
     await limiter.consume(who)
-    return 'within'
+    return { result: 'within', giveBack: () => void limiter.reward(who).catch(() => {}) }
   } catch (error) {
     if (!(error instanceof RateLimiterRes)) throw error
-    return error.consumedPoints > limiter.points + 1 ? 'above again' : 'above'
+    const result = error.consumedPoints > limiter.points + 1 ? 'above again' : 'above'
+    return { result, giveBack: NOTHING_TO_GIVE_BACK }
   }
-}
-
-/** One household has a whole /64 of IPv6 addresses. */
-export function network(address: string): string {
-  if (!isIPv6(address)) return address
-  // A proxy in front may write it in capitals or with zeros in front.
-  const [head = '', tail] = new SocketAddress({ address, family: 'ipv6' }).address.split('::')
-  const groups = (text: string) => text.split(':').filter(Boolean)
-  const before = groups(head)
-  const after = groups(tail ?? '')
-  const zeros = tail === undefined ? [] : Array<string>(8 - before.length - after.length).fill('0')
-  return [...before, ...zeros, ...after].slice(0, 4).join(':')
 }

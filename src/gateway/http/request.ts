@@ -6,6 +6,7 @@ import type { ObservedRequest, Outcome } from '../../observe/observed-request.ts
 import type { RequestTrace } from '../../observe/tracing/trace.ts'
 import type { Networks } from '../../settings/networks/networks.ts'
 import type { GatewayContext } from '../context.ts'
+import type { Peer } from './peer.ts'
 import { requestIdOf } from './request-id.ts'
 import { clientAddress } from './trusted-proxies.ts'
 
@@ -25,7 +26,7 @@ export interface Visit {
 
 /** What is read of a request before its body: node:http's own, or what was made of a Request. */
 export interface RequestHead extends Pick<IncomingMessage, 'method' | 'url' | 'headers'> {
-  readonly socket: { readonly remoteAddress?: string | undefined }
+  readonly socket: Peer
 }
 
 /** `undefined` if the path is one that two parsers could read differently. */

@@ -52,6 +52,8 @@ async function sendOn(
   beginning: Required<Beginning>,
 ): Promise<void> {
   const stop = () => void reader.cancel().catch(() => {})
+  // Whoever has gone does not come to ask for it.
+  beginning.next.catch(() => {})
   response.once('close', stop)
   response.writeHead(status, headers)
   response.flushHeaders()

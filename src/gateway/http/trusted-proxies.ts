@@ -1,6 +1,6 @@
 // Whom to believe about where a request came from: X-Forwarded-* and X-Original-* count only from proxies that the
 // settings name.
-import { type Networks, plainAddress } from '../../settings/networks/networks.ts'
+import { type Networks, plainAddress, withoutPort } from '../../settings/networks/networks.ts'
 import { splitList } from './list-header.ts'
 import type { Visit } from './request.ts'
 
@@ -15,7 +15,7 @@ export function clientAddress(
   proxies: Networks | undefined,
   { address, headers }: Pick<Visit, 'address' | 'headers'>,
 ): string {
-  const chain = [...splitList(headers['x-forwarded-for']), address]
+  const chain = [...splitList(headers['x-forwarded-for']).map(withoutPort), address]
   for (const hop of chain.reverse()) if (!isTrusted(proxies, hop)) return plainAddress(hop)
   return plainAddress(chain.at(-1) ?? address)
 }

@@ -1,35 +1,44 @@
-// POST /_menshen/language: the console and the account page in another language, in this browser.
+// POST /_menshen/language: our pages in another language, in this browser. No session is needed, and no script.
 import { readTarget } from '../../access/target.ts'
-import { OWN_PATHS } from '../../own-paths.ts'
+import { isOwnPath, OWN_PATHS } from '../../own-paths.ts'
 import { LANGUAGE_FIELDS } from '../../pages/language-switch.ts'
 import { ownPath } from '../../session/return-path.ts'
-import type { SignedInCaller } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
 import { setCookie } from '../http/cookies.ts'
 import { errorAnswer, foreignAnswer, redirectAnswer } from '../http/page-answers.ts'
 import { isFromOwnOrigin } from '../http/provenance.ts'
 import type { Visit } from '../http/request.ts'
-import { isChosenAt } from './language-of.ts'
+import { ASK_FIRST } from '../routes/logout.ts'
 
 const YEAR_SECONDS = 365 * 86_400
 
-export async function chooseLanguage(
-  context: GatewayContext,
-  visit: Visit,
-  { cookies }: SignedInCaller,
-  form: URLSearchParams,
-): Promise<Response> {
+export async function chooseLanguage(context: GatewayContext, visit: Visit, form: URLSearchParams): Promise<Response> {
   const { settings, languages } = context
-  if (!isFromOwnOrigin(visit, settings.BASE_URL)) return foreignAnswer(context, visit, cookies)
+  if (!isFromOwnOrigin(visit, settings.BASE_URL)) return foreignAnswer(context, visit)
   const chosen = languages.get(form.get(LANGUAGE_FIELDS.language) ?? '')
-  if (!chosen) return errorAnswer(context, visit, 'bad_request', { cookies })
+  if (!chosen) return errorAnswer(context, visit, 'bad_request')
   const kept = setCookie(context.cookies.language, chosen.lang, YEAR_SECONDS)
-  return redirectAnswer(context, visit.method, pageToShow(settings.BASE_URL, form), [...cookies, kept])
+  // With forward-auth only the browser knows the address under which it sees a page of ours.
+  const shown = form.get(LANGUAGE_FIELDS.returnTo) ?? visit.headers.referer ?? ''
+  return redirectAnswer(context, visit.method, pageToShow(shown, settings.BASE_URL), [kept])
 }
 
-/** Only a page on which the choice counts. */
-function pageToShow(ownOrigin: string, form: URLSearchParams): string {
-  const wanted = ownPath(form.get(LANGUAGE_FIELDS.returnTo) ?? '', ownOrigin)
+/** The page that the switch was on. Only ever a path of our own origin, and of our own routes only those that just show. */
+function pageToShow(shown: string, ownOrigin: string): string {
+  const url = URL.parse(shown, ownOrigin)
+  if (url?.origin !== ownOrigin) return HOME
+  if (url.pathname === OWN_PATHS.login)
+    return url.search.length <= LONGEST_QUERY ? url.pathname + url.search : url.pathname
+  if (url.pathname === OWN_PATHS.logout) return ASK_FIRST
+  const wanted = ownPath(shown, ownOrigin)
   const path = wanted && readTarget(wanted)?.path
-  return path && isChosenAt(path) ? wanted : OWN_PATHS.account
+  return path && (!isOwnPath(path) || isShown(path)) ? wanted : HOME
+}
+
+const HOME = '/'
+const LONGEST_QUERY = 2048
+const SHOWN_BELOW = [OWN_PATHS.console, OWN_PATHS.account]
+
+function isShown(path: string): boolean {
+  return SHOWN_BELOW.some(own => path === own || path.startsWith(`${own}/`))
 }

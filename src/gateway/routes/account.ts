@@ -1,6 +1,6 @@
 // GET /_menshen/account: who is signed in, on which devices, and how they got there.
 import { type AccountView, accountPage, type Device } from '../../pages/account-page.ts'
-import { type DeviceNames, loadDeviceNames } from '../../pages/device-name.ts'
+import { type DeviceNames, deviceKind, loadDeviceNames } from '../../pages/device-name.ts'
 import type { LoadedSession } from '../../session/session-cache.ts'
 import { userIdOf } from '../../session/session-record.ts'
 import type { SignedInCaller } from '../admission/admit.ts'
@@ -57,11 +57,12 @@ async function otherDevices(
 type NameOf = (userAgent: string | undefined) => ReturnType<DeviceNames>
 
 function deviceOf(
-  { key, userAgent, address, signedInAt, seenAt }: Omit<Device, 'name'> & { readonly userAgent?: string },
+  { key, userAgent, address, signedInAt, seenAt }: Omit<Device, 'name' | 'kind'> & { readonly userAgent?: string },
   nameOf: NameOf,
 ): Device {
   return {
     key,
+    kind: deviceKind(userAgent),
     name: nameOf(userAgent),
     ...(address !== undefined && { address }),
     ...(signedInAt !== undefined && { signedInAt }),

@@ -75,9 +75,9 @@ async function endSessions(
   { iss, sub, sid }: LogoutClaims,
 ): Promise<Ended> {
   const user = sub === undefined ? undefined : { sub, provider: scopeOf(provider) }
-  if (sid === undefined) return user ? sessions.endAllOf(user) : { count: 0 }
+  if (sid === undefined) return user ? sessions.endAllOfSubject(user) : { count: 0 }
   const ended = await sessions.endProviderSession({ issuer: iss, sid })
-  return ended.count > 0 || !user ? ended : sessions.endUnknownDevicesOf(user)
+  return ended.count > 0 || !user ? ended : sessions.endUnknownDevicesOfSubject(user)
 }
 
 /** Without a `sub`, the provider's session is told from others by a hash: its name is for the provider alone. */

@@ -1,4 +1,4 @@
-// GET /callback: the eight steps of the specification, in its order. Nothing is sent to the provider before the checks
+// GET /callback, or with several providers GET /callback/<id>: the eight steps of the specification, in its order. Nothing is sent to the provider before the checks
 // have passed, and no answer leaves before the session is safely stored.
 
 import { factsOf, isLoginError, MenshenError } from '../../errors.ts'
@@ -8,12 +8,15 @@ import type { ProviderPlan } from '../../provider/plan.ts'
 import type { Provider, SignInCalls } from '../../provider/provider.ts'
 import { scopeOf } from '../../provider/providers.ts'
 import { type Attempt, isRemembered, looksLikeState } from '../../session/attempts.ts'
+import { network } from '../../settings/networks/networks.ts'
 import { sessionCookie } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
+import { dataAtSignIn, SignInRefused } from '../hooks.ts'
 import { CLEAR_FRAGMENT, clearCookie, FRAGMENT_COOKIE, readCookie } from '../http/cookies.ts'
 import { foreignAnswer, type OwnAnswer, redirectAnswer, signedInAnswer, tooMany } from '../http/page-answers.ts'
 import { isNoPage } from '../http/provenance.ts'
 import type { Visit } from '../http/request.ts'
+import { clientAddress } from '../http/trusted-proxies.ts'
 import { whoAsks } from '../http/who-asks.ts'
 import { returnPathOf } from './login.ts'
 import { failTrial, finishTrial } from './trial.ts'
@@ -26,18 +29,22 @@ export async function finishSignIn(context: GatewayContext, visit: Visit): Promi
   // Before it is counted: an image or a frame of another site must not use up what the whole office shares.
   if (isNoPage(visit)) return foreignAnswer(context, visit)
   if (!(await context.rateLimit.admits('sign-in', visit))) return tooMany(context, visit)
-  const answer = readAuthorizationAnswer(
-    context.providers.all.map(({ plan }) => plan),
-    new URLSearchParams(visit.search),
-  )
+  const answer = readAuthorizationAnswer(plansAt(context, visit), new URLSearchParams(visit.search))
   const outcome =
     'error' in answer
-      ? fail(context, visit, answer.error, await causeOfError(context, answer))
+      ? fail(context, visit, answer.error, await causeOfError(context, visit, answer))
       : await signInOnce(context, visit, answer)
   if (typeof outcome !== 'string') return outcome
   if ('error' in answer) await failTrial(context, visit, answer)
   context.failedRequests.remember(visit, outcome)
   return redirectAnswer(context, visit.method, `${OWN_PATHS.login}?${new URLSearchParams({ error: outcome })}`)
+}
+
+/** Those that send their answers here; at an address that is none of theirs all, so that the mistake can be named. */
+function plansAt({ providers }: Pick<GatewayContext, 'providers'>, { path }: Visit): readonly ProviderPlan[] {
+  const plans = providers.all.map(({ plan }) => plan)
+  const here = plans.filter(({ callbackPath }) => callbackPath === path)
+  return here.length > 0 ? here : plans
 }
 
 /** A form at /callback is refused like every method but GET. It is how a provider answers by `response_mode=form_post`. */
@@ -47,13 +54,14 @@ export async function tellOfFormPost(context: GatewayContext, visit: Visit): Pro
   fail(context, visit, 'callback_error', { detail: FORM_POST_SENTENCE })
 }
 
-/** Of one of several providers nobody can tell which it was. */
 async function causeOfError(
   { providers }: Pick<GatewayContext, 'providers'>,
+  { path }: Visit,
   { error, description }: Refusal,
 ): Promise<{ detail?: string }> {
-  if (providers.all.length > 1 || !isProtocolError(error)) return {}
-  const cause = await providers.main.explain({ error, description })
+  const provider = providers.all.find(({ plan }) => plan.callbackPath === path)
+  if (!provider || !isProtocolError(error)) return {}
+  const cause = await provider.explain({ error, description })
   return cause ? { detail: sentenceOf(cause) } : {}
 }
 
@@ -92,14 +100,17 @@ function readAuthorizationAnswer(
   plans: readonly ProviderPlan[],
   query: URLSearchParams,
 ): AuthorizationAnswer | Refusal {
-  const codeNames = new Set(plans.flatMap(plan => plan.codeNames))
+  const codesByName = [...new Set(plans.flatMap(plan => plan.codeNames))].map(name =>
+    query.getAll(name).filter(Boolean),
+  )
   const [error, ...moreErrors] = query.getAll('error').filter(Boolean)
-  const [code, ...moreCodes] = [...codeNames].flatMap(name => query.getAll(name)).filter(Boolean)
+  // DingTalk may send the same one under both of its names; under one name it comes once.
+  const [code, ...moreCodes] = new Set(codesByName.flat())
   const [state, ...moreStates] = query.getAll('state').filter(Boolean)
   if (moreErrors.length > 0) return { error: 'callback_error' }
   const description = query.get('error_description')?.slice(0, LONGEST_ERROR)
   if (error) return { error: error.slice(0, LONGEST_ERROR), description }
-  if (moreCodes.length > 0) return { error: 'callback_error' }
+  if (moreCodes.length > 0 || codesByName.some(({ length }) => length > 1)) return { error: 'callback_error' }
   if (!code) return { error: 'missing_code' }
   if (moreStates.length > 0 || !state || !looksLikeState(state, plans)) return { error: 'invalid_state' }
   return { code, state, issuers: query.getAll('iss') }
@@ -111,13 +122,16 @@ async function signInOnce(
   answer: AuthorizationAnswer,
 ): Promise<OwnAnswer | string> {
   const { attempts, providers, cookies } = context
-  let asked: Pick<ProviderPlan, 'id'> | undefined
+  let asked: ProviderPlan | undefined
   try {
     const browser = readCookie(visit.headers.cookie, cookies.attempt)
     const begun = await attempts.find(browser, answer.state)
     const provider = begun ? providers.get(begun.provider) : providers.main
     if (!provider || (!begun && isRemembered(provider.plan))) return fail(context, visit, 'invalid_state')
     asked = provider.plan
+    // RFC 9700, 4.4.2.2: where another provider sends its answers, no answer of this one is taken. Nothing is spent yet.
+    if (visit.path !== asked.callbackPath)
+      return fail(context, visit, 'callback_error', { provider: asked.id, detail: AT_ANOTHER })
     // RFC 9207: an answer that another provider sent is refused before it spends anything.
     const isIssuer = await orFailure(context, visit, provider, 'token_error', provider.isIssuer(answer.issuers))
     const { id } = provider.plan
@@ -133,6 +147,8 @@ async function signInOnce(
       )
     return await withSlot(context, visit, provider, calls => signIn(context, visit, provider, calls, answer, attempt))
   } catch (cause) {
+    if (cause instanceof SignInRefused)
+      return fail(context, visit, 'access_denied', { ...(asked && { provider: asked.id }), detail: REFUSED_BY_HOOK })
     const facts = { ...whoAsks(context, visit), provider: asked?.id, reason: 'callback_error' }
     context.report('sign_in_failed', { ...factsOf(cause), ...facts })
     return 'callback_error'
@@ -153,6 +169,8 @@ async function isOfAnother(
   return results.some(result => result.status === 'fulfilled' && result.value)
 }
 
+const AT_ANOTHER = 'the answer came to another address than that of the provider that was asked'
+const REFUSED_BY_HOOK = 'onSignIn of the application returned false'
 const OF_ANOTHER = 'the answer names another provider than the attempt was started with'
 
 type Failure = 'token_error' | 'userinfo_error'
@@ -165,7 +183,7 @@ async function withSlot(
   work: (calls: SignInCalls) => Promise<OwnAnswer | Failure>,
 ): Promise<OwnAnswer | Failure> {
   try {
-    return await provider.withSlot(work)
+    return await provider.withSlot(work, network(clientAddress(context.settings.TRUSTED_PROXIES, visit)))
   } catch (error) {
     if (!(error instanceof MenshenError) || error.code !== 'provider_busy') throw error
     const facts = { ...whoAsks(context, visit), provider: provider.plan.id, reason: 'token_error' }
@@ -190,7 +208,8 @@ async function signIn(
   if (typeof facts === 'string') return facts
 
   const origin = whoAsks(context, visit)
-  const { ticket, loaded } = await context.sessions.open({ tokens, facts, provider: scopeOf(provider), origin })
+  const signedIn = { tokens, facts, provider: scopeOf(provider), origin }
+  const { ticket, loaded } = await context.sessions.open(signedIn, session => dataAtSignIn(context, session))
   await closePrevious(context, visit)
   const { userRole } = loaded.session
   context.report('sign_in', {
@@ -198,8 +217,10 @@ async function signIn(
     provider: provider.plan.id,
     role: userRole,
   })
+  if (facts.hasUnverifiedEmail)
+    context.report('email_unverified', { ...whoAsks(context, visit, loaded), provider: provider.plan.id })
   const location = target(context, visit, attempt)
-  context.lostCookies.expect(visit, location)
+  context.lostCookies.expect(visit, location, loaded.key)
   return signedInAnswer(context, visit, location, [
     sessionCookie(context, ticket, loaded),
     clearCookie(context.cookies.returnPath),

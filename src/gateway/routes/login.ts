@@ -4,9 +4,10 @@ import { factsOf, MenshenError } from '../../errors.ts'
 import { OWN_PATHS } from '../../own-paths.ts'
 import { loginPage, type WayIn } from '../../pages/login-page.ts'
 import { RETURN_FIELD } from '../../pages/refused-page.ts'
+import { displayName } from '../../pages/shown-text.ts'
 import type { Provider } from '../../provider/provider.ts'
 import { ATTEMPT_SECONDS, isRemembered } from '../../session/attempts.ts'
-import { readReturnPath } from '../../session/return-path.ts'
+import { ownPath, readReturnPath } from '../../session/return-path.ts'
 import { toOwnHost } from '../admission/own-host.ts'
 import { returnCookieFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
@@ -32,6 +33,7 @@ export async function showLogin(context: GatewayContext, visit: Visit): Promise<
     requestId: error === undefined ? visit.observed.requestId : context.failedRequests.idFor(visit, error),
     signedIn: await signedIn(context, visit),
     signedOut: signedOut?.where,
+    wanted: pageWanted(context, visit, query),
   })
   const kept = returnCookies(context, visit, query)
   // Said once, and only by the page itself: HEAD has not shown it.
@@ -43,10 +45,21 @@ export async function showLogin(context: GatewayContext, visit: Visit): Promise<
 }
 
 /** A public page of the application offers to sign in, and wants its visitor back. Another site has no say in it. */
+function askedToReturn(context: GatewayContext, visit: Visit, query: URLSearchParams): string | undefined {
+  const isOwn = visit.method === 'GET' && isOwnNavigation(visit, context.settings.BASE_URL)
+  return (isOwn && query.get(RETURN_FIELD)) || undefined
+}
+
 function returnCookies(context: GatewayContext, visit: Visit, query: URLSearchParams): string[] {
-  const wanted = query.get(RETURN_FIELD)
-  if (!wanted || visit.method !== 'GET' || !isOwnNavigation(visit, context.settings.BASE_URL)) return []
-  return [returnCookieFor(context, wanted)]
+  const wanted = askedToReturn(context, visit, query)
+  return wanted === undefined ? [] : [returnCookieFor(context, wanted)]
+}
+
+/** Where the sign-in leads; nothing is said of the home page, where everybody begins. */
+function pageWanted(context: GatewayContext, visit: Visit, query: URLSearchParams): string | undefined {
+  const asked = askedToReturn(context, visit, query)
+  const wanted = asked === undefined ? returnPathOf(context, visit) : ownPath(asked, context.settings.BASE_URL)
+  return wanted === '/' ? undefined : wanted
 }
 
 /** One button for each provider. */
@@ -104,8 +117,7 @@ async function signedIn(context: GatewayContext, visit: Visit) {
   try {
     const loaded = await context.sessions.get(ticket)
     if (!loaded) return undefined
-    const { nickname, username } = loaded.session.userInfo
-    return { name: nickname || username, continueTo: returnPathOf(context, visit) ?? '/' }
+    return { name: displayName(loaded.session.userInfo), continueTo: returnPathOf(context, visit) ?? '/' }
   } catch (error) {
     context.report('login_without_store', { ...factsOf(error), ...whoAsks(context, visit) })
     return undefined

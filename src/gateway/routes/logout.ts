@@ -10,6 +10,7 @@ import { newTicket } from '../../session/ticket.ts'
 import type { SignedInCaller } from '../admission/admit.ts'
 import { returnCookieFor } from '../admission/visitor.ts'
 import type { GatewayContext } from '../context.ts'
+import { tellOfSignOut } from '../hooks.ts'
 import { clearCookie, readCookie } from '../http/cookies.ts'
 import { foreignAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
 import { isFromOwnOrigin, isOwnNavigation } from '../http/provenance.ts'
@@ -17,6 +18,9 @@ import type { Visit } from '../http/request.ts'
 import { type SignedOut, signedOutCookie } from '../http/signed-out-cookie.ts'
 import { whoAsks } from '../http/who-asks.ts'
 import { languageOf } from '../language/language-of.ts'
+
+/** Asks first, whoever comes: for a redirect back to the question, which would count as our own. */
+export const ASK_FIRST = `${OWN_PATHS.logout}?ask`
 
 export async function signOut(context: GatewayContext, visit: Visit, form: URLSearchParams): Promise<Response> {
   const { cookies, sessions, report } = context
@@ -27,6 +31,7 @@ export async function signOut(context: GatewayContext, visit: Visit, form: URLSe
   const kept = wanted ? [returnCookieFor(context, wanted)] : []
   if (!closed) return signedOut(context, visit, { location: OWN_PATHS.login }, 'here', kept)
   report('sign_out', whoAsks(context, visit, closed))
+  await tellOfSignOut(context, visit, closed)
   return signedOut(context, visit, await leaveProvider(context, visit, closed), 'here', kept)
 }
 
@@ -40,12 +45,14 @@ export async function signOutEverywhere(
   if (!isFromOwnOrigin(visit, settings.BASE_URL)) return foreignAnswer(context, visit)
   const { count: ended } = await sessions.endAllOf(userIdOf(loaded.session))
   report('sign_out', { ...whoAsks(context, visit, loaded), ended })
+  await tellOfSignOut(context, visit, loaded)
   return signedOut(context, visit, await leaveProvider(context, visit, loaded), 'everywhere')
 }
 
 /** No image, frame, look ahead or link of another site. */
 function isDeliberate({ settings }: Pick<GatewayContext, 'settings'>, visit: Visit): boolean {
   const { BASE_URL } = settings
+  if (visit.path + visit.search === ASK_FIRST) return false
   return visit.method === 'POST' ? isFromOwnOrigin(visit, BASE_URL) : isOwnNavigation(visit, BASE_URL)
 }
 
@@ -62,6 +69,9 @@ interface WayOut {
   readonly state?: string
 }
 
+/** The Back button shows no page of somebody who has left, not even one that the application let the browser keep. */
+const FORGET_PAGES = { 'clear-site-data': '"cache"' }
+
 function signedOut(
   context: GatewayContext,
   visit: Visit,
@@ -70,11 +80,8 @@ function signedOut(
   kept: readonly string[] = [],
 ): Response {
   const { cookies } = context
-  return redirectAnswer(context, visit.method, way.location, [
-    clearCookie(cookies.session),
-    signedOutCookie(cookies, { where, state: way.state }),
-    ...kept,
-  ])
+  const all = [clearCookie(cookies.session), signedOutCookie(cookies, { where, state: way.state }), ...kept]
+  return redirectAnswer(context, visit.method, way.location, all, FORGET_PAGES)
 }
 
 /** Tells the provider, or says where the browser does. It never stands in the way of a sign-out. */

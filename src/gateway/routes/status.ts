@@ -25,12 +25,11 @@ export async function ready(context: GatewayContext, visit: Visit): Promise<Resp
     context.report('not_ready', { ...factsOf(error), ...whoAsks(context, visit) })
     return notReady(context, 'store')
   }
-  if (!context.upstreams.isTurningAway) return jsonAnswer(context, { status: 'ready' })
-  context.report('not_ready', { ...whoAsks(context, visit), reason: 'upstream' })
-  return notReady(context, 'upstream')
+  // Not whether an application is busy: signing in and every other application still work, here as well as elsewhere.
+  return jsonAnswer(context, { status: 'ready' })
 }
 
-function notReady(context: GatewayContext, reason: 'closing' | 'settings' | 'store' | 'upstream'): Response {
+function notReady(context: GatewayContext, reason: 'closing' | 'settings' | 'store'): Response {
   return jsonAnswer(context, { status: 'unavailable', reason }, { status: 503 })
 }
 

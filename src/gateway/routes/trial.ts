@@ -4,7 +4,6 @@ import { factsOf, MenshenError } from '../../errors.ts'
 import { whatFailed } from '../../observe/doctor/finding.ts'
 import { explainMapping, failedMapping, type Mapping } from '../../observe/doctor/mapping.ts'
 import { refreshNote, remedyForError, remedyForFailure } from '../../observe/doctor/sign-in-remedy.ts'
-import { OWN_PATHS } from '../../own-paths.ts'
 import { phrase } from '../../phrases.ts'
 import type { Refusal } from '../../provider/demands.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
@@ -96,11 +95,7 @@ async function tryMapping(
 
 function failureOf({ settings }: Pick<GatewayContext, 'settings'>, plan: ProviderPlan, error: unknown): Mapping {
   if (!(error instanceof MenshenError)) throw error
-  return failedMapping(
-    plan.id,
-    whatFailed(error),
-    remedyForFailure(error, plan, settings.BASE_URL + OWN_PATHS.callback),
-  )
+  return failedMapping(plan.id, whatFailed(error), remedyForFailure(error, plan, settings.BASE_URL + plan.callbackPath))
 }
 
 async function endTrial(context: GatewayContext, visit: Visit, ticket: string, mapping: Mapping): Promise<Response> {

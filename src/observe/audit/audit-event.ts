@@ -75,6 +75,8 @@ export function createSealer(keys: DataKeys): (event: AuditEvent) => TrailEvent 
   return event => ({
     value: sealValue(keys.publicPart, encodeJson(event), PLACE),
     tags: TAG_KINDS.flatMap(kind => tagsOf(event, kind)),
+    // Events of one code make room for each other; which code it is, the store need not know.
+    kind: known.memo(nameOf('event', event.event)),
   })
 }
 

@@ -4,10 +4,12 @@ import { randomBytes } from 'node:crypto'
 import type { Report } from '../../events.ts'
 import type { DataKeyring } from '../../session/keys/data-keys.ts'
 import type { DataKeys } from '../../session/session-record.ts'
+import { network } from '../../settings/networks/networks.ts'
 import type { Settings } from '../../settings/read.ts'
 import type { Store } from '../../stores/store.ts'
+import { createRepeats } from '../../util/repeats.ts'
 import type { Observer } from '../observation.ts'
-import { type AuditEvent, createSealer, isAudited, jsonLine, plainFacts } from './audit-event.ts'
+import { type AuditEvent, type AuditedCode, createSealer, isAudited, jsonLine, plainFacts } from './audit-event.ts'
 import { createAuditFile } from './audit-file.ts'
 import { type BatchWriter, createBatchWriter } from './batch-writer.ts'
 
@@ -38,22 +40,37 @@ export function createAudit(options: AuditOptions): Audit {
   const file = settings.AUDIT_FILE === undefined ? undefined : fileWriter(settings.AUDIT_FILE, options.report)
   const own = randomBytes(6).toString('base64url')
   let count = 0
+  const failures = createRepeats<Facts>(now, (facts, count) =>
+    trail?.add(eventOf('sign_in_failed', { ...facts, count })),
+  )
+
+  function eventOf(code: AuditedCode, facts: Facts): AuditEvent {
+    const all = worker === undefined ? facts : { ...facts, worker }
+    return { id: `${own}${count++}`, time: now(), event: code, facts: plainFacts(all) }
+  }
 
   return {
     onEvent(code, facts) {
-      // Whoever sends thousands that are turned away would push everything else out of the trail.
+      // Whoever sends thousands that are turned away would fill the trail.
       if (!isAudited(code) || (code === 'rate_limited' && facts.again === true)) return
-      const all = worker === undefined ? facts : { ...facts, worker }
-      const event = { id: `${own}${count++}`, time: now(), event: code, facts: plainFacts(all) }
-      trail?.add(event)
+      const event = eventOf(code, facts)
       file?.add(event)
+      if (code !== 'sign_in_failed' || failures.isNew(...repeatOf(facts))) trail?.add(event)
     },
     reopenFile: () => file?.reopen(),
     async close(patienceMs) {
+      failures.close()
       const patience = Math.min(Math.max(patienceMs, SHORTEST_END_MS), LONGEST_END_MS)
       await Promise.all([trail?.close(patience), file?.close(patience)])
     },
   }
+}
+
+type Facts = Readonly<Record<string, unknown>>
+
+/** Anybody can make a sign-in fail, under any code that they make up: those of one network for one reason are repeats. */
+function repeatOf({ address, reason, provider }: Facts): [key: string, facts: Facts] {
+  return [`${network(String(address))} ${reason}`, { address, reason, provider }]
 }
 
 function trailWriter({ settings, store, keyring, report }: AuditOptions): BatchWriter<AuditEvent> {
@@ -61,6 +78,7 @@ function trailWriter({ settings, store, keyring, report }: AuditOptions): BatchW
   return createBatchWriter<AuditEvent>({
     to: 'store',
     report,
+    kindOf: ({ event }) => event,
     async write(events) {
       const keys = await keyring.current()
       if (current?.keys !== keys) current = { keys, seal: createSealer(keys) }
@@ -73,7 +91,7 @@ function trailWriter({ settings, store, keyring, report }: AuditOptions): BatchW
 function fileWriter(path: string, report: Report) {
   const file = createAuditFile(path)
   const write = (events: readonly AuditEvent[]) => file.write(events.map(jsonLine))
-  const writer = createBatchWriter<AuditEvent>({ to: 'file', report, write })
+  const writer = createBatchWriter<AuditEvent>({ to: 'file', report, write, kindOf: ({ event }) => event })
   // Opened at once: what is wrong with it should be said before it is needed.
   writer.wake()
   return {

@@ -18,6 +18,8 @@ interface BatchWriterOptions<Item> {
   /** Where to, for the log. */
   readonly to: 'store' | 'file'
   readonly report: Report
+  /** When there is no room, the kind that has most makes some. */
+  readonly kindOf: (item: Item) => string
 }
 
 const MOST_WAITING = 10_000
@@ -29,8 +31,11 @@ const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 30_000
 const TELL_AGAIN_MS = 60_000
 
-export function createBatchWriter<Item>({ write, to, report }: BatchWriterOptions<Item>): BatchWriter<Item> {
+export function createBatchWriter<Item>(options: BatchWriterOptions<Item>): BatchWriter<Item> {
+  const { write, to, report, kindOf } = options
   const waiting: Item[] = []
+  /** How many of each kind wait. */
+  const counts = new Map<string, number>()
   const closing = new AbortController()
   let isRunning = false
   let isAskedFor = false
@@ -50,7 +55,7 @@ export function createBatchWriter<Item>({ write, to, report }: BatchWriterOption
       await gather()
       isAskedFor = false
       try {
-        waiting.splice(0, await write(waiting.slice(0, MOST_IN_A_BATCH)))
+        for (const item of waiting.splice(0, await write(waiting.slice(0, MOST_IN_A_BATCH)))) count(item, -1)
         failures = 0
       } catch (error) {
         isAskedFor = true
@@ -77,10 +82,29 @@ export function createBatchWriter<Item>({ write, to, report }: BatchWriterOption
     await pause(ms, undefined, { ref, signal: closing.signal }).catch(() => {})
   }
 
+  function count(item: Item, by: 1 | -1): void {
+    const kind = kindOf(item)
+    counts.set(kind, (counts.get(kind) ?? 0) + by)
+  }
+
+  /** Of whichever kind has most, the last one that no write is under way for. False if that is the newcomer's own. */
+  function makeRoomFor(newcomer: Item): boolean {
+    let [largest, most] = ['', (counts.get(kindOf(newcomer)) ?? 0) + 1]
+    for (const [kind, count] of counts) if (count > most) [largest, most] = [kind, count]
+    const at = largest === '' ? -1 : waiting.findLastIndex(item => kindOf(item) === largest)
+    if (at < MOST_IN_A_BATCH) return false
+    for (const item of waiting.splice(at, 1)) count(item, -1)
+    return true
+  }
+
   return {
     add(item) {
-      if (waiting.length < MOST_WAITING) waiting.push(item)
-      else trouble.drop(waiting.length)
+      const isFull = waiting.length >= MOST_WAITING
+      if (isFull) trouble.drop(waiting.length)
+      if (!isFull || makeRoomFor(item)) {
+        waiting.push(item)
+        count(item, 1)
+      }
       start()
     },
 

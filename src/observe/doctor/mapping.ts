@@ -6,7 +6,7 @@ import { MenshenError } from '../../errors.ts'
 import { isPhraseCode, type Phrase } from '../../phrases.ts'
 import { ONLY_PROVIDER } from '../../provider/make-plan.ts'
 import type { ProviderPlan, UserInfoSource } from '../../provider/plan.ts'
-import { type Said, userFacts } from '../../provider/user-facts.ts'
+import { type Said, userFacts, vouchedAnswers } from '../../provider/user-facts.ts'
 import type { RoleConfig } from '../../settings/config/config-file.ts'
 import type { Field } from '../../settings/config/provider-config.ts'
 import { atPlace, findText, namesFrom, printable, shapeOf } from '../../settings/json-place.ts'
@@ -39,7 +39,7 @@ export const mappingSchema = z.object({
 })
 export type Mapping = z.infer<typeof mappingSchema>
 
-type Plan = Pick<ProviderPlan, 'id' | 'userInfoFrom' | 'fields' | 'fieldTypes' | 'require'>
+type Plan = Pick<ProviderPlan, 'id' | 'userInfoFrom' | 'fields' | 'fieldTypes' | 'require' | 'emailVerified'>
 
 const MOST_SHOWN = 200
 const DEEPEST = 3
@@ -82,9 +82,13 @@ function fieldsIn(answer: unknown, prefix = '', depth = 1): NamedValue[] {
     })
 }
 
-function filled(said: Said, { fields, userInfoFrom }: Plan, show: boolean): Mapping['fields'] {
+function filled(said: Said, plan: Plan, show: boolean): Mapping['fields'] {
+  const { fields, userInfoFrom } = plan
   const sources = userInfoFrom.filter(source => said[source] !== undefined)
-  const answers = sources.map(source => said[source])
+  const { answers } = vouchedAnswers(
+    sources.map(source => said[source]),
+    plan,
+  )
   return (Object.keys(fields) as Field[]).map(field => {
     if (field === 'groups') return { field, ...filledGroups(said, sources, fields.groups, show) }
     const found = findText(answers, fields[field])

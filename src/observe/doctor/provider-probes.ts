@@ -3,7 +3,6 @@
 import { hash, randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { MenshenError } from '../../errors.ts'
-import { OWN_PATHS } from '../../own-paths.ts'
 import { phrase } from '../../phrases.ts'
 import { type BoundedFetch, createBoundedFetch, readAnswer } from '../../provider/calls/bounded-fetch.ts'
 import type { WholeAnswer } from '../../provider/calls/whole-answer.ts'
@@ -48,7 +47,7 @@ async function probeProvider(name: string, plan: ProviderPlan, { settings, now }
   const report = () => {}
   const { fetch, close } = createBoundedFetch(timeoutMs)
   const provider = createProvider(plan, { settings, now, report })
-  const visiting = { name, plan, provider, fetch, redirectUri: settings.BASE_URL + OWN_PATHS.callback, now }
+  const visiting = { name, plan, provider, fetch, redirectUri: settings.BASE_URL + plan.callbackPath, now }
   try {
     const planned = originsOf([plan.discoveryUrl ?? plan.issuer, ...Object.values(plan.endpoints)])
     const reaching = Promise.all(planned.map(origin => probeOrigin(name, origin, { timeoutMs, now })))

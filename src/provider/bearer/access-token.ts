@@ -2,13 +2,21 @@
 // token that the provider signs with the same keys.
 import type { JWTPayload, JWTVerifyResult } from 'jose'
 import { MenshenError } from '../../errors.ts'
-import { ALGORITHMS, faultOf, isIssuer, LONGEST_TOKEN, times, verifyJwt } from '../oidc/id-token.ts'
+import {
+  ALGORITHMS,
+  faultOf,
+  isAccessTokenIssuer,
+  isIssuer,
+  LONGEST_TOKEN,
+  times,
+  verifyJwt,
+} from '../oidc/id-token.ts'
 import type { KeySet } from '../oidc/key-set.ts'
 import type { Metadata } from '../oidc/metadata.ts'
 import type { ProviderPlan } from '../plan.ts'
 
 export interface AccessTokenChecks {
-  readonly plan: Pick<ProviderPlan, 'alsoIssuers' | 'accessTokenTypes'>
+  readonly plan: Pick<ProviderPlan, 'alsoIssuers' | 'accessTokenIssuers' | 'accessTokenTypes'>
   readonly keys: KeySet
   readonly now: () => number
 }
@@ -45,11 +53,16 @@ export async function checkAccessToken(
   if (token.length > LONGEST_TOKEN) throw refused('length')
   const { payload, protectedHeader } = await verify(token, keys, now())
   if (!isFor(payload.aud, demanded)) throw refused('aud')
-  if (!isIssuer(payload, metadata, plan.alsoIssuers)) throw refused('iss')
+  if (!isIssuer(payload, metadata, plan.alsoIssuers) && !isOfTenant(payload, metadata, plan)) throw refused('iss')
   if (!isAccessToken(payload, protectedHeader.typ, plan.accessTokenTypes)) throw refused('typ')
   // Bound to a key that only its owner has: whoever brings it like this may have found it.
   if (payload.cnf !== undefined) throw refused('cnf')
   return payload
+}
+
+/** Whose token it is by a name for access tokens alone; the tenant has to be the one that the token names, too. */
+function isOfTenant({ iss, tid }: JWTPayload, metadata: Metadata, plan: AccessTokenChecks['plan']): boolean {
+  return tid !== undefined && isAccessTokenIssuer(iss, metadata, plan, tid)
 }
 
 async function verify(token: string, keys: KeySet, now: number): Promise<JWTVerifyResult<JWTPayload>> {

@@ -77,6 +77,11 @@ export async function providerOfToken({ all, main }: Providers, token: string): 
   return main
 }
 
+/** Whether the provider may have to be asked about it; any other is verified by keys that are here. */
+export function mayBeShown({ all }: Providers, token: string): boolean {
+  return issuerIn(token) === undefined || !all.every(provider => provider.canVerify)
+}
+
 /** `undefined` if it is not a JWT. */
 function issuerIn(token: string): string | undefined {
   try {

@@ -1,4 +1,5 @@
 // Asks the provider who the user is: the token and the parameters where the plan wants them.
+import { factsOf, MenshenError } from '../../errors.ts'
 import { phrase, phrasedError } from '../../phrases.ts'
 import { atPlace, notAccepted } from '../../settings/json-place.ts'
 import { verifySigned } from '../oidc/id-token.ts'
@@ -19,7 +20,22 @@ export async function askUserInfo(connection: ProviderConnection, tokens: TokenS
   const said = readAccepted(answer, plan.userInfoAnswer, [])
   if (tokens.claims && atPlace(said, 'sub') !== tokens.claims.sub)
     throw phrasedError('provider_answer', phrase('user_info_of_another'))
-  return plan.emailStep ? { ...said, email: await askForEmail(connection, plan.emailStep, tokens) } : said
+  return plan.emailStep ? { ...said, email: await emailOrNone(connection, plan.emailStep, tokens) } : said
+}
+
+/** Nobody is kept out for want of an address. */
+async function emailOrNone(
+  connection: ProviderConnection,
+  step: NonNullable<ProviderPlan['emailStep']>,
+  tokens: TokenSet,
+): Promise<unknown> {
+  try {
+    return await askForEmail(connection, step, tokens)
+  } catch (error) {
+    if (!(error instanceof MenshenError)) throw error
+    connection.report('email_step_failed', { provider: connection.plan.id, ...factsOf(error) })
+    return undefined
+  }
 }
 
 /** OpenID Connect Core 5.3.2: some sign it. Then it has to be signed by one of their keys, and for us. */
@@ -60,7 +76,8 @@ async function askForEmail(
   tokens: TokenSet,
 ): Promise<unknown> {
   const { status, body } = await readAnswer(await ask(connection, url, tokens))
-  if (status !== 200 || !Array.isArray(body)) return undefined
+  if (status !== 200 || !Array.isArray(body))
+    throw new MenshenError('provider_answer', `no list of e-mail addresses was answered (status ${status})`)
   return atPlace(
     body.find(element => notAccepted(element, where) === undefined),
     take,

@@ -202,6 +202,33 @@ export function isNamed(name: string, issuer: string, also: readonly string[]): 
   return name.startsWith(before) && name.endsWith(after) && TENANT.test(name.slice(before.length, -after.length))
 }
 
+/**
+ * Whether it is one of the names that stand in access tokens alone. Their hole is the tenant of the issuer itself; where the issuer
+ * is one for several, that of the token, or without a token any.
+ */
+export function isAccessTokenIssuer(
+  name: unknown,
+  { issuer = '' }: Pick<Metadata, 'issuer'>,
+  { alsoIssuers, accessTokenIssuers }: Pick<ProviderPlan, 'alsoIssuers' | 'accessTokenIssuers'>,
+  tid?: unknown,
+): boolean {
+  if (typeof name !== 'string') return false
+  const own = alsoIssuers.map(template => tenantIn(issuer, template)).find(tenant => tenant !== undefined)
+  return accessTokenIssuers.some(template => {
+    const tenant = tenantIn(name, template)
+    if (tenant === undefined || (tid !== undefined && tid !== tenant)) return false
+    return issuer.includes(HOLE) || tenant === own
+  })
+}
+
+/** What stands in a name where the template has its hole. */
+function tenantIn(name: string, template: string): string | undefined {
+  const [before = '', after] = template.split(HOLE)
+  if (after === undefined || !name.startsWith(before) || !name.endsWith(after)) return undefined
+  const tenant = name.slice(before.length, name.length - after.length)
+  return TENANT.test(tenant) ? tenant : undefined
+}
+
 function isInTime(authTime: unknown, since: number | undefined, now: number): boolean {
   if (since === undefined) return true
   const [earliest, latest] = [since / 1000 - TOLERANCE_SECONDS, now / 1000 + TOLERANCE_SECONDS]

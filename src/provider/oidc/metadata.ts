@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { factsOf } from '../../errors.ts'
 import type { Report } from '../../events.ts'
 import { type Phrase, phrase, phrasedError } from '../../phrases.ts'
+import { isPlainHttp } from '../../settings/conflicts.ts'
 import { printable } from '../../settings/json-place.ts'
 import { type BoundedFetch, readAnswer } from '../calls/bounded-fetch.ts'
 import type { WholeAnswer } from '../calls/whole-answer.ts'
@@ -175,6 +176,8 @@ async function discover(plan: ProviderPlan, fetch: BoundedFetch, timeoutMs: numb
       phrase('discovery_other_issuer', { said: printable(said, 200), expected: issuer }),
     )
   const metadata = { ...metadataOf(plan, found.data), document: documentOf(found.data, body) }
+  if (plan.httpsOnly && Object.values(metadata.endpoints).some(url => url !== undefined && isPlainHttp(url)))
+    throw phrasedError('provider_answer', phrase('discovery_plain_http'))
   await refuseTrap(plan.discoveryUrl === undefined ? issuer : url, found.data, timeoutMs)
   return metadata
 }

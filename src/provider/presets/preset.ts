@@ -6,6 +6,18 @@ export type ProviderKind = 'oauth2' | 'oidc' | 'company_token'
 
 export interface Preset extends ProviderConfig {
   readonly kind: ProviderKind
+  /** Values of `{tenant}` by which anybody's directory counts: nobody is known to have verified what stands in it. */
+  readonly openTenants?: readonly string[]
   /** The holes in its addresses, such as `{realm}`; `{auth_url}` is AUTH_URL. */
-  readonly variables?: Readonly<Record<string, { readonly sentence: string; readonly default?: string }>>
+  readonly variables?: Readonly<Record<string, Variable>>
+}
+
+export interface Variable {
+  readonly sentence: string
+  readonly default?: string
+  /**
+   * In place of a default that is a whole address, where `auth_url` is not the preset's: tokens of an installation of one's own
+   * never go to the public service. Without it, the variable has to be said then.
+   */
+  readonly elsewhere?: string
 }

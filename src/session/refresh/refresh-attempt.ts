@@ -18,6 +18,7 @@ export async function attemptRefresh(context: RefreshContext, refresh: Refresh):
     return outcome
   } finally {
     if (isWantedSoon(context, outcome)) lease.release()
+    else lease.leave()
   }
 }
 

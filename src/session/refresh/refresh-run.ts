@@ -11,14 +11,14 @@ const POLL_MS = 100
 const QUEUE_MS = 10 * 60_000
 
 export async function runRefresh(context: RefreshContext, refresh: Refresh): Promise<Refreshed> {
-  const { slots, leaseMs, now, save } = context
+  const { slots, longestMs, now, save } = context
   const { ticket, seen } = refresh
   let latest: LoadedSession | undefined = seen
   let alive = seen.expiresAt
   for (;;) {
     if (!latest || !sameTokens(latest.session, seen.session)) return latest
     // A record that expired while the refresh waits or takes its time would sign the user out by accident.
-    const needed = slots.isFull() ? QUEUE_MS : leaseMs
+    const needed = slots.isFull() ? QUEUE_MS : longestMs
     if (alive < now() + needed) {
       alive = now() + needed * 2
       latest = await save(ticket, latest, { until: alive })
@@ -38,11 +38,14 @@ async function waitForHolder(
   { leases, load, now }: RefreshContext,
   { ticket, seen }: Refresh,
 ): Promise<{ latest: LoadedSession | undefined; failed: boolean }> {
-  const runsOut = (await leases.endOf(seen.key)) ?? 0
+  let runsOut = (await leases.endOf(seen.key)) ?? 0
   for (;;) {
     await pause(POLL_MS)
     const latest = await load(ticket)
     if (!latest || !sameTokens(latest.session, seen.session)) return { latest, failed: false }
-    if ((await leases.endOf(seen.key)) === undefined) return { latest, failed: now() < runsOut }
+    const end = await leases.endOf(seen.key)
+    if (end === undefined) return { latest, failed: now() < runsOut }
+    // Its holder has renewed it.
+    runsOut = end
   }
 }

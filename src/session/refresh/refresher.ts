@@ -55,6 +55,8 @@ export interface RefresherOptions {
 /** What the steps of a refresh share. */
 export interface RefreshContext extends RefresherOptions {
   readonly leaseMs: number
+  /** How long a refresh may take. */
+  readonly longestMs: number
   readonly leases: Leases
   readonly backoffs: Backoffs
   readonly slots: Slots
@@ -77,9 +79,17 @@ interface RefreshInFlight {
 /** What a lease outlasts the slowest call and its retries by. */
 const LEASE_MARGIN_MS = 5000
 
-/** Longer than a call and its retries may take. */
+/** Longer than a call and its retries may take; what takes longer renews it. */
 export function leaseLife(providerTimeoutMs: number): number {
   return providerTimeoutMs * 2 + LEASE_MARGIN_MS
+}
+
+/**
+ * From cold, with OpenID Connect: the discovery and its names, the tokens with their retries (one and a half), the keys, and the
+ * keys once more if the one that signed is new.
+ */
+function longestRefresh(providerTimeoutMs: number): number {
+  return providerTimeoutMs * 6 + LEASE_MARGIN_MS
 }
 
 export function createRefresher(options: RefresherOptions): Refresher {
@@ -88,6 +98,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
   const context: RefreshContext = {
     ...options,
     leaseMs,
+    longestMs: longestRefresh(settings.PROVIDER_TIMEOUT_MS),
     leases: createLeases(store, leaseMs, now, report),
     backoffs: createBackoffs(now),
     // Nobody is turned away, for that would sign them out.

@@ -5,6 +5,7 @@ import { MenshenError } from '../../errors.ts'
 import { audience, upstream } from '../kinds.ts'
 import { likelyMeantOf } from '../nearest.ts'
 import { problemsIn, sentenceOf } from './config-sentences.ts'
+import { type DevProviderConfig, devProviderShape } from './dev-provider-config.ts'
 import { refuseDuplicates } from './duplicate-rules.ts'
 import { type LoginPageConfig, loginPageShape } from './login-page-config.ts'
 import { pathPrefix } from './path-prefix.ts'
@@ -69,6 +70,8 @@ export interface Config<R extends Role = Role, F extends string = string> {
   readonly languages?: Readonly<Record<string, SentenceConfig>> | undefined
   /** A sentence and links under the button of the login page. */
   readonly loginPage?: LoginPageConfig | undefined
+  /** Users of the development provider, in place of its own; counts only where that runs. */
+  readonly devProvider?: DevProviderConfig | undefined
 }
 
 /** By name, as docs/words.md lists them. */
@@ -201,6 +204,7 @@ const configShape = z
     words: wordsShape.optional(),
     languages: languagesShape.optional(),
     loginPage: loginPageShape.optional(),
+    devProvider: devProviderShape.optional(),
   })
   .superRefine(refuseUnknownNames)
 

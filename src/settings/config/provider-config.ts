@@ -16,6 +16,8 @@ export const ASSERTION_ALGORITHMS = [
   'PS512',
   'ES512',
 ] as const
+/** Whether tokens are revoked at sign-out. */
+export const REVOKE_CHOICES = ['always', 'never'] as const
 export const LOGOUT_STYLES = ['server', 'browser', 'none'] as const
 
 /** Where something is in an answer: names with dots between them, through lists into each of their elements. */
@@ -62,6 +64,8 @@ export const providerObject = z.strictObject({
   discoveryUrl: address.optional(),
   /** Other names that the provider uses for itself in its tokens. */
   alsoIssuers: z.array(z.string()).optional(),
+  /** Other names that it uses for itself in access tokens alone; `{tenantid}` is the tenant of the issuer. */
+  accessTokenIssuers: z.array(z.string()).optional(),
   /** Whether `iss` comes with every callback (RFC 9207), where no metadata says so. */
   sendsIssuer: z.boolean().optional(),
   authorizationUrl: address.optional(),
@@ -123,6 +127,11 @@ export const providerObject = z.strictObject({
   refreshParams: texts.optional(),
   /** Errors by which this provider says that a code or a refresh token is dead, besides the usual ones. */
   refreshEnds: z.array(z.string()).optional(),
+  /**
+   * Whether a sign-out revokes the tokens, where the provider takes that. At some it ends the grant of the user on every device,
+   * so it is `never` where nothing is said, unless `revocationUrl` is the operator's own.
+   */
+  revoke: z.enum(REVOKE_CHOICES).optional(),
   /** Where the revocation at sign-out is not the standard's (RFC 7009). */
   revocationRequest: z
     .strictObject({
@@ -154,6 +163,8 @@ export const providerObject = z.strictObject({
   /** One more call with the same token: of the list that it answers, the first element that fits gives the e-mail address. */
   emailStep: z.strictObject({ url: address, where: accepted, take: place }).optional(),
   fields: fields.optional(),
+  /** What an answer has to say for its e-mail address to count; without it, the address is neither username nor e-mail. */
+  emailVerified: accepted.optional(),
   /** `text`: a field of another type is an error, not turned into text. */
   fieldTypes: z.enum(['text', 'any']).optional(),
   require: accepted.optional(),

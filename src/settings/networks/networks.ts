@@ -1,8 +1,10 @@
 // The networks that a setting names, and whether an address is in one of them.
-import { BlockList, isIP, isIPv6 } from 'node:net'
+import { BlockList, isIP, isIPv6, SocketAddress } from 'node:net'
 
 /** More than there are proxies in front of anybody; clients without one are asked about only once in a while. */
 const MOST_REMEMBERED = 1000
+/** Below so many bits: 10.0.0.0/8 and fc00::/7 are the largest networks for everybody's own use. */
+const SMALLEST_VAST = { ipv4: 8, ipv6: 7 } as const
 /** No address is longer. */
 const LONGEST_ADDRESS = 45
 
@@ -13,10 +15,16 @@ const LONGEST_ADDRESS = 45
 export class Networks {
   readonly #list = new BlockList()
   readonly #remembered = new Map<string, boolean>()
+  #isVast = false
 
   /** As a text each. */
   get rules(): readonly string[] {
     return this.#list.rules
+  }
+
+  /** Whether one of them is larger than any network that somebody owns: it has the addresses of strangers. */
+  get isVast(): boolean {
+    return this.#isVast
   }
 
   /** False if it is no address or network. */
@@ -29,6 +37,7 @@ export class Networks {
     else if (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 6 ? 128 : 32))
       this.#list.addSubnet(base, Number(bits), family)
     else return false
+    if (bits !== undefined && Number(bits) < SMALLEST_VAST[family]) this.#isVast = true
     return true
   }
 
@@ -55,7 +64,28 @@ export function readNetworks(text: string): Networks | { readonly wrong: string 
   return wrong === undefined ? networks : { wrong }
 }
 
+/**
+ * The address in what a proxy writes: some add the port of the connection (`192.0.2.1:4711`, `[2001:db8::1]:4711`), which is
+ * another one each time.
+ */
+export function withoutPort(hop: string): string {
+  const [, address] = /^\[([^\]]*)\](?::\d+)?$/.exec(hop) ?? /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(hop) ?? []
+  return address ?? hop
+}
+
 /** An IPv4 address that a dual-stack socket shows as IPv6. */
 export function plainAddress(address: string): string {
   return address.startsWith('::') ? address.replace(/^::ffff:(?=\d+\.)/i, '') : address
+}
+
+/** One household has a whole /64 of IPv6 addresses. */
+export function network(address: string): string {
+  if (!isIPv6(address)) return address
+  // A proxy in front may write it in capitals or with zeros in front.
+  const [head = '', tail] = new SocketAddress({ address, family: 'ipv6' }).address.split('::')
+  const groups = (text: string) => text.split(':').filter(Boolean)
+  const before = groups(head)
+  const after = groups(tail ?? '')
+  const zeros = tail === undefined ? [] : Array<string>(8 - before.length - after.length).fill('0')
+  return [...before, ...zeros, ...after].slice(0, 4).join(':')
 }

@@ -10,6 +10,8 @@ import { type Phrase, phrase, phrasedError } from '../../phrases.ts'
 
 const OPTIONS = {
   noSubdir: false,
+  // Each process has a few. LMDB's own 126 are fewer than WORKERS may be, and then reading fails in those that come last.
+  maxReaders: 2048,
   permissionsMode: 0o600,
   // A write is reported when it is on the disk, and nobody reads it before.
   overlappingSync: false,
@@ -43,7 +45,9 @@ export async function openFiles(directory: string) {
       generations: root.openDB<Buffer, string>('marks', { encoding: 'binary', useVersions: true }),
       byExpiry: root.openDB<Buffer, [expiresAt: number, key: string]>('byExpiry', { encoding: 'binary' }),
       bySince: root.openDB<Buffer, [since: number, key: string]>('bySince', { encoding: 'binary' }),
-      trail: root.openDB<Buffer, number>('trail', { encoding: 'binary' }),
+      // Under its number, or for an event that has a kind under both.
+      trail: root.openDB<Buffer, number | [kind: string, number: number]>('trail', { encoding: 'binary' }),
+      trailKinds: root.openDB<Buffer, string>('trailKinds', { encoding: 'binary' }),
     }
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)

@@ -1,15 +1,27 @@
-// The trail of the embedded store: its events under numbers that only go up, whichever process adds them.
+// The trail of the embedded store: its events under numbers that only go up, whichever process adds them. Those of a kind
+// stand together, and how many they are beside them.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { numberOf, positionOf } from '../sequence.ts'
-import { type Candidate, pageInSteps, pageOf, type Trail, type TrailQuery } from '../trail.ts'
+import {
+  type Candidate,
+  type Lane,
+  merged,
+  orderOf,
+  pageInSteps,
+  pageOf,
+  surplusOf,
+  type Trail,
+  type TrailQuery,
+} from '../trail.ts'
 import { createEventReader, packEvent } from '../trail-bytes.ts'
 import { onDisk, unavailable } from './lmdb-failures.ts'
 import type { LmdbFiles } from './lmdb-files.ts'
 import type { LmdbReader } from './lmdb-reader.ts'
 
-/** Behind all of them. */
-const NONE = Number.POSITIVE_INFINITY
+/** In front of all of them, and behind. */
+const [FIRST, LAST] = [0, Number.MAX_SAFE_INTEGER]
+const NO_KIND = ''
 /** So many more than were added are let go of at once: after `keep` became smaller nobody waits long. */
 const MOST_TRIMMED = 1000
 
@@ -24,17 +36,25 @@ export function createLmdbTrail({ files, reader, closing }: TrailOptions): Trail
   const { trail, directory } = files
 
   /** In a transaction of its own: nobody else counts on meanwhile. */
-  function write(records: readonly Buffer[], keep: number): void {
-    const [last = 0] = trail.getKeys({ reverse: true, limit: 1 })
-    for (const [n, record] of records.entries()) trail.put(last + 1 + n, record)
-    const oldestKept = last + records.length - keep + 1
-    const surplus = [...trail.getKeys({ end: oldestKept, limit: records.length + MOST_TRIMMED })]
-    for (const number of surplus) trail.remove(number)
+  function write(records: readonly KindRecord[], keep: number): void {
+    const lanes = lanesOf(files)
+    let last = Math.max(0, ...[...lanes.values()].map(lane => lane.last))
+    for (const { kind, record } of records) {
+      trail.put(keyOf(kind, ++last), record)
+      lanes.set(kind, { count: (lanes.get(kind)?.count ?? 0) + 1, last })
+    }
+    const total = [...lanes.values()].reduce((sum, { count }) => sum + count, 0)
+    for (const [kind, surplus] of surplusOf(lanes, Math.max(keep, total - records.length - MOST_TRIMMED))) {
+      const { count, last } = lanes.get(kind) ?? { count: 0, last: 0 }
+      for (const key of [...trail.getKeys({ ...rangeOf(kind), limit: surplus })]) trail.remove(key)
+      lanes.set(kind, { count: count - surplus, last })
+    }
+    for (const [kind, lane] of lanes) files.trailKinds.put(kindName(kind), packLane(lane))
   }
 
   return {
     async append(events, keep) {
-      const records = events.map(packEvent)
+      const records = events.map(event => ({ kind: event.kind ?? NO_KIND, record: packEvent(event) }))
       try {
         closing.throwIfAborted()
         await onDisk(trail.transaction(() => write(records, keep)))
@@ -51,19 +71,69 @@ export function createLmdbTrail({ files, reader, closing }: TrailOptions): Trail
   }
 }
 
-function* candidatesOf({ trail }: LmdbFiles, { before, after, tag }: TrailQuery): Generator<Candidate> {
+interface KindRecord {
+  readonly kind: string
+  readonly record: Buffer
+}
+
+type TrailKey = number | [kind: string, number: number]
+
+function keyOf(kind: string, number: number): TrailKey {
+  return kind === NO_KIND ? number : [kind, number]
+}
+
+function rangeOf(kind: string, after = FIRST, before = LAST) {
+  return { start: keyOf(kind, after + 1), end: keyOf(kind, before) }
+}
+
+/** A name in LMDB is not empty. */
+function kindName(kind: string): string {
+  return `kind ${kind}`
+}
+
+/** How many events there are of each kind. Those without one were counted by nobody at first. */
+function lanesOf({ trail, trailKinds }: LmdbFiles): Map<string, Lane> {
+  const lanes = new Map<string, Lane>()
+  for (const { key, value } of trailKinds.getRange()) lanes.set(key.slice(kindName('').length), unpackLane(value))
+  if (lanes.has(NO_KIND)) return lanes
+  const [last] = trail.getKeys({ start: LAST, end: FIRST, reverse: true, limit: 1 })
+  if (typeof last === 'number') lanes.set(NO_KIND, { count: trail.getKeysCount(rangeOf(NO_KIND)), last })
+  return lanes
+}
+
+function packLane({ count, last }: Lane): Buffer {
+  const bytes = Buffer.allocUnsafe(16)
+  bytes.writeDoubleLE(count, 0)
+  bytes.writeDoubleLE(last, 8)
+  return bytes
+}
+
+function unpackLane(bytes: Buffer): Lane {
+  return bytes.length < 16 ? { count: 0, last: 0 } : { count: bytes.readDoubleLE(0), last: bytes.readDoubleLE(8) }
+}
+
+function candidatesOf(files: LmdbFiles, query: TrailQuery): Generator<Candidate> {
+  const { before, after, tag } = query
   const read = createEventReader(tag)
-  const [first = 1] = trail.getKeys({ limit: 1 })
-  const [last = 0] = trail.getKeys({ limit: 1, reverse: true })
-  const candidate = (number: number): Candidate => {
-    const position = positionOf(number)
-    const record = trail.getBinaryFast(number)
+  const lanes = [...lanesOf(files).keys()].map(kind => laneCandidates(files, kind, numberOf(before), after, read))
+  return merged(lanes, orderOf(query))
+}
+
+function* laneCandidates(
+  { trail }: LmdbFiles,
+  kind: string,
+  before: number | undefined,
+  after: string | undefined,
+  read: ReturnType<typeof createEventReader>,
+): Generator<Candidate> {
+  const forward = rangeOf(kind, numberOf(after))
+  const range =
+    after === undefined ? { start: keyOf(kind, (before ?? LAST) - 1), end: keyOf(kind, FIRST), reverse: true } : forward
+  for (const key of trail.getKeys(range)) {
+    const position = positionOf(typeof key === 'number' ? key : key[1])
+    const record = trail.getBinaryFast(key)
     // It lies in a buffer of lmdb-js, which is longer than it says.
     const event = record && read(record.subarray(0, record.length))
-    return { position, event: event && { position, ...event } }
+    yield { position, event: event && { position, ...event } }
   }
-  if (after === undefined)
-    for (let number = Math.min(last + 1, numberOf(before) ?? NONE) - 1; number >= first; number--)
-      yield candidate(number)
-  else for (let number = Math.max(first, (numberOf(after) ?? 0) + 1); number <= last; number++) yield candidate(number)
 }

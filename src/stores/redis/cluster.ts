@@ -11,7 +11,7 @@ import type { ClusterAddress } from './redis-address.ts'
 import { scripts } from './scripts.ts'
 import { tlsOptionsOf } from './tls-options.ts'
 
-const NO_CACHE = 0
+const NO_CACHE = undefined
 /** At a node that hangs: whatever comes on top fails at once. */
 const MOST_WAITING = 10_000
 

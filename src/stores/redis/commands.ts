@@ -19,21 +19,17 @@ export interface Commands {
   membersBackwards(index: string, start: string, count: number): Promise<string[]>
   /** How many members have a score above this one. */
   countAbove(index: string, score: number): Promise<number>
-  /** Adds the events at the end of a stream, and lets go of the oldest beyond `keep`. */
-  appendToStream(name: string, keep: number, events: readonly Buffer[]): Promise<unknown>
-  /** The first messages of a stream from `start` on: `-` for all of them, `(id` for those after it. */
-  stream(name: string, start: string, count: number): Promise<StreamReply>
+  /** Adds events, kinds and records in turn, and lets go of what is beyond `keep`. */
+  appendToTrail(names: TrailNames, keep: number, events: readonly Argument[]): Promise<unknown>
+  /** The first events of a trail from `start` on: `-` for all of them, `(id` for those after it. Ids and events in turn. */
+  trail(names: TrailNames, start: string, count: number): Promise<readonly Buffer[]>
   /** The last ones up to `start`: `+` for all of them, `(id` for those before it. */
-  streamBackwards(name: string, start: string, count: number): Promise<StreamReply>
+  trailBackwards(names: TrailNames, start: string, count: number): Promise<readonly Buffer[]>
   ping(): Promise<unknown>
 }
 
-export interface StreamMessage {
-  readonly id: Buffer
-  readonly message: { readonly event?: Buffer }
-}
-
-type StreamReply = readonly StreamMessage[] | null
+/** The stream of events without a kind, and the set of kinds, of which the other streams have their names. */
+export type TrailNames = readonly [stream: string, kinds: string]
 
 export type IndexPair = readonly [bySince: string, byExpiry: string]
 
@@ -42,13 +38,12 @@ interface CommandingClient {
   withTypeMapping(mapping: { [RESP_TYPES.BLOB_STRING]: BufferConstructor }): {
     get(name: string): Promise<Buffer | null>
     getDel(name: string): Promise<Buffer | null>
-    xRange(name: string, start: string, end: string, options: { COUNT: number }): Promise<StreamReply>
-    xRevRange(name: string, start: string, end: string, options: { COUNT: number }): Promise<StreamReply>
+    readTrail(stream: string, kinds: string, ...rest: Argument[]): Promise<readonly Buffer[]>
   }
   put(name: string, ...rest: Argument[]): Promise<boolean>
   addMember(index: string, ...rest: Argument[]): Promise<number>
   addNewest(bySince: string, byExpiry: string, ...rest: Argument[]): Promise<number>
-  appendToStream(name: string, ...rest: Argument[]): Promise<number>
+  appendToTrail(stream: string, kinds: string, ...rest: Argument[]): Promise<number>
   zRem(index: string, members: string[]): Promise<number>
   zRangeByLex(index: string, min: string, max: string, options: { LIMIT: Limit }): Promise<string[]>
   zRange(index: string, min: string, max: string, options: { BY: 'LEX'; REV: true; LIMIT: Limit }): Promise<string[]>
@@ -74,9 +69,9 @@ export function commandsOf(client: CommandingClient): Commands {
     membersBackwards: (index, start, count) =>
       client.zRange(index, start, '-', { BY: 'LEX', REV: true, LIMIT: { offset: 0, count } }),
     countAbove: (index, score) => client.zCount(index, `(${score}`, '+inf'),
-    appendToStream: (name, keep, events) => client.appendToStream(name, String(keep), ...events),
-    stream: (name, start, count) => binary.xRange(name, start, '+', { COUNT: count }),
-    streamBackwards: (name, start, count) => binary.xRevRange(name, start, '-', { COUNT: count }),
+    appendToTrail: (names, keep, events) => client.appendToTrail(...names, String(keep), ...events),
+    trail: (names, start, count) => binary.readTrail(...names, 'XRANGE', start, '+', String(count)),
+    trailBackwards: (names, start, count) => binary.readTrail(...names, 'XREVRANGE', start, '-', String(count)),
     ping: () => client.ping(),
   }
 }

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { inTime } from '../deadline.ts'
 import { DEADLINE_MS } from './client-options.ts'
 import type { Commands } from './commands.ts'
-import { createReadCache } from './read-cache.ts'
+import { createReadCache, type ReadCacheLimits } from './read-cache.ts'
 import { decodeReply, type Indexed, recordName } from './redis-record.ts'
 
 export interface Connection {
@@ -37,10 +37,14 @@ const SILENCE_MS = 1000
 /** What was read counts as long as the server has answered something that it was asked within this time. */
 const TRUST_MS = 2000
 
-/** `cacheSize` is 0 where the server does not say what changes. */
-export function superviseConnection(client: SupervisedClient, commands: Commands, cacheSize: number): Connection {
+/** Without `limits` nothing is cached: the server does not say what changes, or there is no room. */
+export function superviseConnection(
+  client: SupervisedClient,
+  commands: Commands,
+  limits: ReadCacheLimits | undefined,
+): Connection {
   const fetch = async (key: string) => decodeReply(key, await commands.get(recordName(key)))
-  const cache = cacheSize > 0 ? createReadCache(cacheSize, fetch) : undefined
+  const cache = limits && limits.size > 0 && limits.bytes >= 1 ? createReadCache(limits, fetch) : undefined
   const { promise: lost, resolve } = Promise.withResolvers<unknown>()
   let isLost = false
   // By the clock of the process and not by that of the store: this is about the wire.

@@ -12,9 +12,27 @@ interface ReadCache {
   forgetAll(): void
 }
 
-export function createReadCache(size: number, fetch: (key: string) => Promise<Indexed | undefined>): ReadCache {
-  // Not by `max`: lru-cache makes room for that many ahead, which takes 100 ms for 100,000.
-  const records = new LRUCache<string, Indexed>({ maxSize: size, sizeCalculation: () => 1 })
+export interface ReadCacheLimits {
+  /** How many records at most. */
+  readonly size: number
+  /** How much memory they may take together. */
+  readonly bytes: number
+}
+
+/** Beside the bytes that came from the server: the objects around them and their places in the cache, as measured. */
+const OVERHEAD_BYTES = 900
+
+export function createReadCache(
+  { size, bytes }: ReadCacheLimits,
+  fetch: (key: string) => Promise<Indexed | undefined>,
+): ReadCache {
+  // Not by `max`: lru-cache makes room for that many ahead, which takes 100 ms for 100,000. A record that takes at least its
+  // share of all bytes keeps both limits.
+  const least = Math.ceil(bytes / size)
+  const records = new LRUCache<string, Indexed>({
+    maxSize: Math.floor(bytes),
+    sizeCalculation: ({ value }) => Math.max(least, OVERHEAD_BYTES + value.buffer.byteLength),
+  })
   const underway = new Map<string, Promise<Indexed | undefined>>()
 
   async function start(key: string): Promise<Indexed | undefined> {

@@ -40,8 +40,9 @@ export function encodeRecord({ version, generation, ...entry }: Indexed): Buffer
 /** A damaged one is no record. */
 export function decodeReply(key: string, reply: Buffer | null): Indexed | undefined {
   if (!reply || reply.length < ENTRY_AT) return undefined
-  // Replies are views of whatever came through the socket, and would keep all of it in memory.
-  const record = Buffer.from(reply)
+  // Replies are views of whatever came through the socket, and would keep all of it in memory; so would a piece of Node's pool.
+  const record = Buffer.allocUnsafeSlow(reply.length)
+  reply.copy(record)
   const entry = unpackEntry(record.subarray(ENTRY_AT))
   return entry && { ...entry, key, version: record.readDoubleLE(0), generation: record.toString('latin1', 8, ENTRY_AT) }
 }

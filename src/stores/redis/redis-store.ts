@@ -14,6 +14,7 @@ import { toCluster } from './cluster.ts'
 import type { Connect, Connection } from './connection.ts'
 import { listPage, newestPage } from './indexes/listing.ts'
 import { NEWEST } from './indexes/newest-index.ts'
+import type { ReadCacheLimits } from './read-cache.ts'
 import { openReconnectingClient, type ReconnectingClient } from './reconnecting-client.ts'
 import { parseRedisAddress, type RedisAddress } from './redis-address.ts'
 import type { Indexed } from './redis-record.ts'
@@ -25,14 +26,16 @@ interface RedisStoreOptions {
   readonly address: string
   readonly now: () => number
   readonly report: Report
-  /** How many records are kept at hand. */
-  readonly cacheSize?: number
+  /** What is kept at hand. */
+  readonly cache?: ReadCacheLimits
 }
 
+const SMALL_CACHE: ReadCacheLimits = { size: 10_000, bytes: 16 * 1024 * 1024 }
+
 /** Resolves even if Redis cannot be reached yet: its verbs say so until it can. */
-export async function openRedisStore({ address, now, report, cacheSize = 10_000 }: RedisStoreOptions): Promise<Store> {
+export async function openRedisStore({ address, now, report, cache = SMALL_CACHE }: RedisStoreOptions): Promise<Store> {
   const target = parseRedisAddress(address)
-  const client = await openReconnectingClient(connectorOf(target, cacheSize), target.name, report)
+  const client = await openReconnectingClient(connectorOf(target, cache), target.name, report)
   const ask = createAsk(client, target.name)
 
   function ifLiving(record: Indexed | undefined): Indexed | undefined {
@@ -118,12 +121,12 @@ function createAsk(client: ReconnectingClient, name: string): Ask {
   }
 }
 
-function connectorOf(address: RedisAddress, cacheSize: number): Connect {
+function connectorOf(address: RedisAddress, cache: ReadCacheLimits): Connect {
   switch (address.kind) {
     case 'single':
-      return toServer(address, cacheSize)
+      return toServer(address, cache)
     case 'sentinel':
-      return toPrimary(address, cacheSize)
+      return toPrimary(address, cache)
     case 'cluster':
       return toCluster(address)
   }

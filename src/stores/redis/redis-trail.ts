@@ -1,10 +1,11 @@
-// The trail in Redis: a stream, which gives each event an id of its time and counts on within it.
+// The trail in Redis: a stream for each kind of event. Their ids are of the time of the event, and count on within it.
 
 import { type Candidate, pageInSteps, pageOf, type Trail, type TrailPage, type TrailQuery } from '../trail.ts'
 import { createEventReader, packEvent } from '../trail-bytes.ts'
-import type { Commands } from './commands.ts'
+import type { Commands, TrailNames } from './commands.ts'
 
-const TRAIL = 'menshen:trail'
+/** Of one slot of a cluster. */
+const TRAIL: TrailNames = ['menshen:trail', 'menshen:{menshen:trail}:kinds']
 const [TIME_DIGITS, COUNT_DIGITS] = [16, 10]
 
 type Ask = <Result>(work: (connection: { readonly commands: Commands }) => Promise<Result>) => Promise<Result>
@@ -12,8 +13,8 @@ type Ask = <Result>(work: (connection: { readonly commands: Commands }) => Promi
 export function createRedisTrail(ask: Ask): Trail {
   return {
     async append(events, keep) {
-      const records = events.map(packEvent)
-      await ask(({ commands }) => commands.appendToStream(TRAIL, keep, records))
+      const records = events.flatMap(event => [event.kind ?? '', packEvent(event)])
+      await ask(({ commands }) => commands.appendToTrail(TRAIL, keep, records))
     },
 
     read: query => ask(({ commands }) => pageInSteps(query, step => readStep(commands, step))),
@@ -25,16 +26,17 @@ async function readStep(commands: Commands, step: TrailQuery): Promise<TrailPage
   const id = idAt(after ?? before)
   // One more than are looked at, to know whether there is one.
   const count = 1 + (tag === undefined ? Math.min(limit, scan) : scan)
-  const messages =
+  const found =
     after === undefined
-      ? await commands.streamBackwards(TRAIL, id ? `(${id}` : '+', count)
-      : await commands.stream(TRAIL, id ? `(${id}` : '-', count)
+      ? await commands.trailBackwards(TRAIL, id ? `(${id}` : '+', count)
+      : await commands.trail(TRAIL, id ? `(${id}` : '-', count)
   const read = createEventReader(tag)
-  const candidates = (messages ?? []).map(({ id, message }): Candidate => {
-    const position = positionOf(String(id))
-    const event = message.event && read(message.event)
-    return { position, event: event && { position, ...event } }
-  })
+  const candidates: Candidate[] = []
+  for (let n = 0; n < found.length; n += 2) {
+    const position = positionOf(String(found[n]))
+    const event = read(found[n + 1] ?? Buffer.alloc(0))
+    candidates.push({ position, event: event && { position, ...event } })
+  }
   return pageOf(candidates, step)
 }
 

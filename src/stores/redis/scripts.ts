@@ -33,10 +33,100 @@ for _, index in ipairs(KEYS) do
 end
 return 1`
 
-const APPEND_TO_STREAM = `
-for n = 2, #ARGV do redis.call('XADD', KEYS[1], '*', 'event', ARGV[n]) end
-redis.call('XTRIM', KEYS[1], 'MAXLEN', ARGV[1])
+/**
+ * The trail is a stream for each kind of event. The one without a kind gives all of them their ids, so that they only go up,
+ * whatever the clock does; what is added there for that is taken away at once. `KEYS[2]` is the set of kinds, and all keys
+ * are of one slot.
+ */
+const LANES = `
+local function lane(kind) return kind == '' and KEYS[1] or KEYS[2] .. ':' .. kind end
+local kinds = redis.call('SMEMBERS', KEYS[2])
+table.insert(kinds, '')
+local function isBefore(one, other)
+  return one.ms < other.ms or (one.ms == other.ms and one.n < other.n)
+end
+local function place(id)
+  local ms, n = string.match(id, '^(%d+)-(%d+)$')
+  return { ms = tonumber(ms), n = tonumber(n) }
+end`
+
+/** What is too much goes from whichever kind has most, and of the same number from the one whose last is the oldest. */
+const APPEND_TO_TRAIL = `${LANES}
+for at = 2, #ARGV, 2 do
+  local kind = ARGV[at]
+  if kind == '' then
+    redis.call('XADD', KEYS[1], '*', 'event', ARGV[at + 1])
+  else
+    local id = redis.call('XADD', KEYS[1], '*', 'event', '')
+    redis.call('XDEL', KEYS[1], id)
+    if redis.call('SADD', KEYS[2], kind) == 1 then table.insert(kinds, kind) end
+    redis.call('XADD', lane(kind), id, 'event', ARGV[at + 1])
+  end
+end
+local lanes, total = {}, 0
+for _, kind in ipairs(kinds) do
+  local name = lane(kind)
+  local count = redis.call('XLEN', name)
+  local newest = redis.call('XREVRANGE', name, '+', '-', 'COUNT', 1)[1]
+  if newest then table.insert(lanes, { name = name, count = count, was = count, last = place(newest[1]) }) end
+  total = total + count
+end
+while total > tonumber(ARGV[1]) do
+  table.sort(lanes, function(one, other)
+    if one.count ~= other.count then return one.count > other.count end
+    return isBefore(one.last, other.last)
+  end)
+  local largest, second = lanes[1], lanes[2]
+  local step = math.min(total - tonumber(ARGV[1]), math.max(1, largest.count - (second and second.count or 0)))
+  largest.count = largest.count - step
+  total = total - step
+end
+for _, each in ipairs(lanes) do
+  if each.count < each.was then redis.call('XTRIM', each.name, 'MAXLEN', each.count) end
+end
 return 1`
+
+/** Ids and events in turn, of all kinds as one, in portions: most of what is asked for comes from one kind. */
+const READ_TRAIL = `${LANES}
+local verb, start, stop, left = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local portion = 100
+local function fill(each)
+  each.entries = redis.call(verb, each.name, each.from, stop, 'COUNT', math.min(left, portion))
+  each.at = 1
+  each.isLast = #each.entries < portion
+end
+local lanes = {}
+for _, kind in ipairs(kinds) do
+  local each = { name = lane(kind), from = start }
+  fill(each)
+  table.insert(lanes, each)
+end
+local found = {}
+while left > 0 do
+  local first, firstPlace
+  for _, each in ipairs(lanes) do
+    if each.at > #each.entries and not each.isLast then
+      each.from = '(' .. each.entries[#each.entries][1]
+      fill(each)
+    end
+    local entry = each.entries[each.at]
+    if entry then
+      local here = place(entry[1])
+      local comesFirst = not first
+      if first then
+        if verb == 'XRANGE' then comesFirst = isBefore(here, firstPlace) else comesFirst = isBefore(firstPlace, here) end
+      end
+      if comesFirst then first, firstPlace = each, here end
+    end
+  end
+  if not first then break end
+  local entry = first.entries[first.at]
+  table.insert(found, entry[1])
+  table.insert(found, entry[2][2] or '')
+  first.at = first.at + 1
+  left = left - 1
+end
+return found`
 
 export type Argument = string | Buffer
 
@@ -66,10 +156,16 @@ export const scripts = {
     parseCommand: twoKeysFirst,
     transformReply: asItIs,
   }),
-  appendToStream: defineScript({
-    SCRIPT: APPEND_TO_STREAM,
-    NUMBER_OF_KEYS: 1,
-    parseCommand: keyFirst,
+  appendToTrail: defineScript({
+    SCRIPT: APPEND_TO_TRAIL,
+    NUMBER_OF_KEYS: 2,
+    parseCommand: twoKeysFirst,
     transformReply: asItIs,
+  }),
+  readTrail: defineScript({
+    SCRIPT: READ_TRAIL,
+    NUMBER_OF_KEYS: 2,
+    parseCommand: twoKeysFirst,
+    transformReply: (reply: Buffer[]) => reply,
   }),
 }

@@ -8,6 +8,7 @@ import { inTime } from '../deadline.ts'
 import { COMMAND_OPTIONS, clientOptions, DEADLINE_MS } from './client-options.ts'
 import { commandsOf } from './commands.ts'
 import { type Connect, type Connection, superviseConnection } from './connection.ts'
+import type { ReadCacheLimits } from './read-cache.ts'
 import type { Host, SentinelAddress, SingleAddress } from './redis-address.ts'
 import { keyOf } from './redis-record.ts'
 import { scripts } from './scripts.ts'
@@ -17,23 +18,23 @@ import { type TlsOptions, tlsOptionsOf } from './tls-options.ts'
 // createClient() would make a class of all commands anew for each connection.
 const makeClient = RedisClient.factory({ scripts })
 
-export function toServer(address: SingleAddress, cacheSize: number): Connect {
+export function toServer(address: SingleAddress, cache: ReadCacheLimits): Connect {
   const tlsTo = tlsOptionsOf(address)
-  return () => connect(address, { ...address.host, ...tlsTo(address.host) }, cacheSize)
+  return () => connect(address, { ...address.host, ...tlsTo(address.host) }, cache)
 }
 
-export function toPrimary(address: SentinelAddress, cacheSize: number): Connect {
+export function toPrimary(address: SentinelAddress, cache: ReadCacheLimits): Connect {
   const tlsTo = tlsOptionsOf(address)
   return async () => {
     const primary = await findPrimary(address, tlsTo)
-    return connect(address, { ...primary, ...tlsTo(primary) }, cacheSize)
+    return connect(address, { ...primary, ...tlsTo(primary) }, cache)
   }
 }
 
 async function connect(
   address: SingleAddress | SentinelAddress,
   socket: Host & Partial<TlsOptions>,
-  cacheSize: number,
+  cache: ReadCacheLimits,
 ): Promise<Connection> {
   const { kind, database } = address
   const client = makeClient({
@@ -50,7 +51,7 @@ async function connect(
     client.destroy()
     throw error
   }
-  const connection = superviseConnection(client, commandsOf(client), cacheSize)
+  const connection = superviseConnection(client, commandsOf(client), cache)
   client.on('error', connection.lose)
   client.on('invalidate', (name: Buffer | null) => {
     if (name === null) connection.forgetAll()

@@ -27,7 +27,9 @@ export async function openLiveScene(t: TestContext, wishes: LiveWishes = {}) {
   const port = await freePort()
   const provider = await startOidcProvider({ gateway: `http://localhost:${port}`, configuration })
   t.after(() => provider.close())
-  const gateway = await openLiveGateway(t, { port, issuer: provider.issuer, client, env, config })
+  // Its grants are those of one browser, so that a revocation ends nothing else.
+  const given = { REVOKE: 'always', ...env }
+  const gateway = await openLiveGateway(t, { port, issuer: provider.issuer, client, env: given, config })
   return { ...gateway, provider }
 }
 

@@ -56,6 +56,12 @@ export interface OidcPlace {
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer }
 }
 
+interface OidcClient {
+  readonly baseUrl: string
+  readonly now: () => number
+  readonly callbackPath?: string
+}
+
 export async function startOidcServer(t: TestContext, { host = '127.0.0.1', name = host, tls }: OidcPlace = {}) {
   const calls: OidcCall[] = []
   const complaints: string[] = []
@@ -78,7 +84,7 @@ export async function startOidcServer(t: TestContext, { host = '127.0.0.1', name
     /** The settings that make Menshen use this provider: three, and its name. */
     settings: { PROVIDER: 'oidc', AUTH_URL: issuer, CLIENT_ID: OIDC_CLIENT.id, CLIENT_SECRET: OIDC_CLIENT.secret },
     /** Its client's address and clock: known once the client is there. */
-    client: { baseUrl: '', now: Date.now },
+    client: { baseUrl: '', now: Date.now } as OidcClient,
     /** May be changed at any time, like everything here. */
     bend: {} as Bends,
     key: FIRST_KEY as SigningKey,
@@ -106,7 +112,7 @@ export async function startOidcServer(t: TestContext, { host = '127.0.0.1', name
     codes,
     clientId: OIDC_CLIENT.id,
     clientSecret: OIDC_CLIENT.secret,
-    redirectUri: `${op.client.baseUrl}/callback`,
+    redirectUri: op.client.baseUrl + (op.client.callbackPath ?? '/callback'),
     returnUri: `${op.client.baseUrl}/login`,
   })
 
@@ -129,7 +135,7 @@ export async function startOidcServer(t: TestContext, { host = '127.0.0.1', name
       case 'refresh':
         return json((bend.refresh ?? same)(await tokens({})))
       case 'userinfo':
-        return json((bend.userinfo ?? same)(OIDC_USER))
+        return json((bend.userinfo ?? same)({ ...OIDC_USER, email_verified: true }))
       case 'end_session':
         return back(query.get('post_logout_redirect_uri'), { state: query.get('state') ?? '' }, bend.returned)
       case 'revoke':

@@ -9,6 +9,7 @@ export const CLOUD_SHEETS: Readonly<Record<string, Sheet>> = {
     calledIssuer: 'https://corp.eu.auth0.com/',
     scope: 'openid profile email offline_access',
     clientAuths: ['client_secret_basic', 'client_secret_post', 'private_key_jwt'],
+    auth: 'post',
     authorization: '/authorize',
     token: '/oauth/token',
     userInfo: '/userinfo',
@@ -68,7 +69,8 @@ export const CLOUD_SHEETS: Readonly<Record<string, Sheet>> = {
       groups: ['g-1'],
     },
     said: { ...PERSON, picture: 'https://graph.microsoft.com/v1.0/me/photo/$value' },
-    user: { ...KNOWN, sub: '0f-tenant-77-object', username: 'lisi@example.com', ou_id: '0f-tenant' },
+    // Of several tenants, nobody vouches for an address.
+    user: { nickname: '李四', sub: '0f-tenant-77-object', username: 'lisi@example.com', ou_id: '0f-tenant' },
     groups: ['Auditor', 'g-1'],
     errors: [['redeem', { status: 400, body: { error: 'invalid_grant', error_codes: [70008] } }, 'provider_refused']],
   }),
@@ -82,10 +84,11 @@ export const CLOUD_SHEETS: Readonly<Record<string, Sheet>> = {
     userInfo: '/oauth/userinfo',
     revocation: '/oauth/revoke',
     tokenAnswer: { created_at: 1_607_635_748 },
-    refreshParams: { redirect_uri: 'https://app.example.com/callback' },
+    refreshParams: { redirect_uri: 'https://app.example.com/callback/scene' },
     claims: { groups_direct: ['g1'] },
-    said: { ...PERSON, nickname: 'lisi', preferred_username: 'lisi', groups: ['g1', 'g1/sub'] },
-    user: { ...KNOWN, nickname: 'lisi', username: 'lisi' },
+    // An older instance: the login is in nickname alone.
+    said: { ...PERSON, nickname: 'lisi', groups: ['g1', 'g1/sub'] },
+    user: { ...KNOWN, username: 'lisi' },
     groups: ['g1', 'g1/sub'],
   }),
 

@@ -107,7 +107,7 @@ export const ENTERPRISE_SHEETS: Readonly<Record<string, Sheet>> = {
 
   // Fields beside code, msg and data; user info knows no id.
   'sa-token': {
-    config: { vars: { auth_url: 'https://sa.example.com' } },
+    config: { vars: { auth_url: 'https://sa.example.com' }, revoke: 'always' },
     replies: {
       'POST sa.example.com/oauth2/token': {
         body: { code: 200, msg: 'ok', data: null, ...TOKENS, refresh_expires_in: 9, openid: 'gr_1', userid: '10001' },

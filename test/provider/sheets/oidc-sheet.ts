@@ -43,7 +43,7 @@ export interface OidcFacts extends Partial<Pick<Sheet, 'config' | 'claims' | 'gr
 
 const SUB = 'u-1'
 /** What most of them say of somebody, and what we make of it. */
-export const PERSON = { name: '李四', email: 'lisi@example.com' }
+export const PERSON = { name: '李四', email: 'lisi@example.com', email_verified: true }
 export const KNOWN = { nickname: '李四', email: 'lisi@example.com' }
 
 export function oidcSheet(facts: OidcFacts): Sheet {
@@ -84,7 +84,8 @@ export function oidcSheet(facts: OidcFacts): Sheet {
       ]
     : []
   return {
-    ...(facts.config ? { config: facts.config } : {}),
+    // At most it is off, because it could end more than one session.
+    config: { revoke: 'always', ...facts.config },
     issuer,
     metadata: {
       issuer: facts.calledIssuer ?? issuer,

@@ -129,7 +129,7 @@ export const OIDC_SHEETS: Readonly<Record<string, Sheet>> = {
     endSession: '/application/o/reports/end-session/',
     revocation: '/application/o/revoke/',
     said: { ...PERSON, nickname: 'lisi', preferred_username: 'lisi', groups: ['staff'], email_verified: false },
-    user: { ...KNOWN, nickname: 'lisi', username: 'lisi' },
+    user: { nickname: 'lisi', username: 'lisi' },
     groups: ['staff'],
   }),
 

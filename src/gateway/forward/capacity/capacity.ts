@@ -1,7 +1,14 @@
 // How much of an application may be in use at once. Ordinary exchanges have slots, and a queue of bounded length and time
 // in front of them. Whoever only waits for its client, or has become a stream, gives its slot to others and is counted
 // on top, as long as there is a place for it.
+//
+// One user may have all slots while nobody else needs one. The queue is served owner by owner; when it is full, whoever has
+// most in it loses the last. And where one owner holds so many slots that others would wait for the end of a slow page, a
+// quarter more of them are there for those who hold few.
+
+import { createWaitingLine } from '../../../util/waiting-line.ts'
 import { createWatchList, type Watched } from '../../slow-clients/watch-list.ts'
+import { createSlotShares } from './slot-shares.ts'
 import { createStreamPlaces, type Lasting } from './stream-places.ts'
 
 /** Something that uses the application, or waits to. */
@@ -32,8 +39,6 @@ export interface Capacity {
   readonly streams: number
   /** Nobody is there, and nobody waits. */
   readonly isEmpty: boolean
-  /** Whether requests find no slot. */
-  readonly isTurningAway: boolean
   /** Cuts off what would not end by itself. */
   endStreams(): void
   /** All else has this long to end by itself. */
@@ -49,51 +54,90 @@ export interface Limits {
 
 /** A slot is given back after one to two of these. */
 const LOOK_EVERY_MS = 100
+/** Of the slots: so many more for owners who hold few while another holds many. */
+const RESERVE_SHARE = 1 / 4
+/** Of the slots: who holds so many holds others up. */
+const MANY_SHARE = 1 / 8
+/** Of the reserve: who holds less may have one of it. */
+const FEW_SHARE = 1 / 8
 
 export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capacity {
-  const waiting = new Map<Occupant, NodeJS.Timeout>()
+  const reserve = Math.floor(slots * RESERVE_SHARE)
+  const waiting = createWaitingLine<Occupant>()
+  const deadlines = new Map<Occupant, NodeJS.Timeout>()
+  const shares = createSlotShares({
+    many: Math.max(2, Math.ceil(slots * MANY_SHARE)),
+    few: Math.max(1, Math.floor(reserve * FEW_SHARE)),
+  })
   const present = createWatchList<Occupant>(LOOK_EVERY_MS, look)
   let slotsTaken = 0
   const places = createStreamPlaces<Occupant>(streams)
-  let isTurningAway = false
   let emptied: (() => void) | undefined
 
   function look(occupant: Occupant): void {
     if (occupant.stage === 'slot' && occupant.isSlow()) becomeStream(occupant)
   }
 
-  function giveSlot(occupant: Occupant): void {
+  function takeSlot(occupant: Occupant): void {
+    slotsTaken++
+    shares.add(occupant)
     occupant.stage = 'slot'
     present.add(occupant)
   }
 
-  function turnAway(occupant: Occupant, reason: 'queue_full' | 'no_slot_in_time'): void {
-    isTurningAway = true
-    occupant.turnAway(reason)
+  /** On top of all slots: others hold many, and this one is not who holds them. */
+  function mayHaveReserve(owner: string): boolean {
+    return slotsTaken < slots + reserve && shares.hasHog && shares.hasFew(owner)
+  }
+
+  function* slotOwners(): Generator<string> {
+    for (const { stage, owner } of present.items) if (stage === 'slot') yield owner
+  }
+
+  function wait(occupant: Occupant): void {
+    occupant.stage = 'waiting'
+    waiting.add(occupant, occupant.owner)
+    deadlines.set(occupant, setTimeout(runOutOfTime, queueMs, occupant))
   }
 
   function leaveQueue(occupant: Occupant): void {
-    clearTimeout(waiting.get(occupant))
-    waiting.delete(occupant)
+    waiting.remove(occupant, occupant.owner)
+    clearTimeout(deadlines.get(occupant))
+    deadlines.delete(occupant)
     occupant.stage = 'outside'
   }
 
   function runOutOfTime(occupant: Occupant): void {
     leaveQueue(occupant)
-    turnAway(occupant, 'no_slot_in_time')
+    occupant.turnAway('no_slot_in_time')
   }
 
-  function passSlotOn(): void {
-    const [next] = waiting.keys()
+  /** In the place of whoever has most in the queue, if it is full. */
+  function waitOrTurnAway(occupant: Occupant): void {
+    const last = waiting.size < queue ? undefined : waiting.lastOfLargest(occupant.owner)
+    if (last) leaveQueue(last)
+    if (waiting.size < queue) wait(occupant)
+    else occupant.turnAway('queue_full')
+    last?.turnAway('queue_full')
+  }
+
+  /** Who holds many comes last. */
+  function nextWaiting(): Occupant | undefined {
+    if (waiting.size === 0) return undefined
+    if (slotsTaken >= slots) return waiting.take(mayHaveReserve)
+    return waiting.take(owner => !shares.isHog(owner)) ?? waiting.take(() => true)
+  }
+
+  function giveSlotBack(occupant: Occupant): void {
+    slotsTaken--
+    shares.remove(occupant)
+    const next = nextWaiting()
     if (next) {
       leaveQueue(next)
-      giveSlot(next)
+      takeSlot(next)
       // Not from within the end of another exchange: its connection may not be ready for the next one yet.
       process.nextTick(startIfThere, next)
-    } else {
-      slotsTaken--
-      isTurningAway = false
-    }
+    } else if (slotsTaken < slots / 2) shares.end()
   }
 
   function takePlace(occupant: Occupant): boolean {
@@ -110,7 +154,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
     if (occupant.stage !== 'slot') return
     if (takePlace(occupant)) {
       occupant.stage = 'stream'
-      passSlotOn()
+      giveSlotBack(occupant)
     } else if (occupant.isEndless || (waiting.size > 0 && occupant.waitsForClient())) occupant.turnAway('streams_full')
   }
 
@@ -120,14 +164,12 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
 
   return {
     enter(occupant) {
-      if (slotsTaken < slots) {
-        slotsTaken++
-        giveSlot(occupant)
-        occupant.start()
-      } else if (waiting.size < queue) {
-        occupant.stage = 'waiting'
-        waiting.set(occupant, setTimeout(runOutOfTime, queueMs, occupant))
-      } else turnAway(occupant, 'queue_full')
+      if (slotsTaken >= slots) {
+        shares.begin(slotOwners)
+        if (!mayHaveReserve(occupant.owner)) return waitOrTurnAway(occupant)
+      }
+      takeSlot(occupant)
+      occupant.start()
     },
     enterAsStream(occupant) {
       if (!takePlace(occupant)) return occupant.turnAway('streams_full')
@@ -142,7 +184,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
       if (stage === 'waiting') return leaveQueue(occupant)
       occupant.stage = 'outside'
       present.remove(occupant)
-      if (stage === 'slot') passSlotOn()
+      if (stage === 'slot') giveSlotBack(occupant)
       else places.giveBack(occupant)
       if (present.items.length === 0) emptied?.()
     },
@@ -155,12 +197,9 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
     get isEmpty() {
       return present.items.length === 0 && waiting.size === 0
     },
-    get isTurningAway() {
-      return isTurningAway
-    },
     endStreams,
     async close(patienceMs) {
-      for (const occupant of waiting.keys()) runOutOfTime(occupant)
+      for (const occupant of waiting.items) runOutOfTime(occupant)
       endStreams()
       if (present.items.length > 0) {
         const { promise, resolve } = Promise.withResolvers<void>()

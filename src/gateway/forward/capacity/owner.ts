@@ -1,5 +1,7 @@
-// Who answers for a place with the application: a user with all sessions, or a visitor's address.
-import type { LoadedSession } from '../../../session/session-cache.ts'
+// Who answers for a place with the application: a user with all sessions, a machine with all its tokens, or a visitor's
+// network.
+import { network } from '../../../settings/networks/networks.ts'
+import type { Admission } from '../../admission/admit.ts'
 import type { GatewayContext } from '../../context.ts'
 import type { Visit } from '../../http/request.ts'
 import { clientAddress } from '../../http/trusted-proxies.ts'
@@ -7,9 +9,10 @@ import { clientAddress } from '../../http/trusted-proxies.ts'
 export function ownerOf(
   { settings }: Pick<GatewayContext, 'settings'>,
   visit: Visit,
-  loaded: LoadedSession | undefined,
+  admission: Pick<Admission, 'loaded' | 'bearer'>,
 ): string {
-  if (!loaded) return `address ${clientAddress(settings.TRUSTED_PROXIES, visit)}`
-  const { provider = '', userInfo } = loaded.session
+  const known = admission.loaded ?? admission.bearer
+  if (!known) return `address ${network(clientAddress(settings.TRUSTED_PROXIES, visit))}`
+  const { provider = '', userInfo } = known.session
   return `user ${provider} ${userInfo.sub}`
 }

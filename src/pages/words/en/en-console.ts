@@ -43,6 +43,8 @@ export const enConsole: Sentences<typeof zhConsole> = {
     'Only the suffix of the state is checked (STATE_CHECK=suffix): another website can sign a visitor in as somebody else without their knowing. STATE_CHECK=bound prevents it.',
   'advice.https_without_tls':
     'BASE_URL is https, but this service speaks only http and trusts no proxy: all visitors seem to come from one address. Name the proxy in front in TRUSTED_PROXIES, or set TLS_CERT_FILE and TLS_KEY_FILE.',
+  'advice.trusts_everybody':
+    'TRUSTED_PROXIES has the addresses of strangers: anybody who reaches this service can claim any address and get around the rate limits. Name the proxies alone.',
   'advice.port_of_proxy':
     'There seems to be a proxy in front, but the port of BASE_URL is the one that this service listens on: browsers go past the proxy, or cannot open the page. Set BASE_URL to the proxy’s address and PORT to another port (for example 3000).',
   'advice.tls_without_https':
@@ -53,4 +55,6 @@ export const enConsole: Sentences<typeof zhConsole> = {
     'The roles of the configuration give nobody the role developer: nobody can see the console.',
   'advice.plain_http_allowed':
     'Production may use http (ALLOW_PLAIN_HTTP=true): tokens and cookies can be read on the way. Change to https.',
+  'advice.unverified_email_allowed':
+    'E-mail addresses count although the provider has not verified them (ALLOW_UNVERIFIED_EMAIL=true): whoever can write any address there can take the name of another. Turn it off, or say with emailVerified what the provider vouches for.',
 }

@@ -70,6 +70,7 @@ export const enPeople: Sentences<typeof zhPeople> = {
   'account.username': 'User name',
   'account.organisation': 'Organization',
   'account.email': 'E-mail',
+  'account.groups': 'Groups',
   'account.sign_out_everywhere': 'Sign out on all devices',
   'account.devices': 'My devices',
   'account.own_device': 'This device',

@@ -14,6 +14,7 @@ export const enRules: Sentences<typeof zhRules> = {
   'rules.refused': 'Refused (403)',
   'rules.login': 'Has to sign in first',
   'rules.bad_request': 'The path is ambiguous: refused to everybody (400)',
+  'rules.uri_too_long': 'The path is too long: refused to everybody (414)',
   'rules.own': 'Menshen answers this address itself',
   'rules.by': 'By {rule}.',
   'rules.reading': 'An application could read the path as {reading}.',

@@ -41,6 +41,8 @@ export const zhConsole = {
     '登录状态参数只检查后缀（STATE_CHECK=suffix）：其他网站可以让访客在不知情时以他人身份登录。设置 STATE_CHECK=bound 可以防止。',
   'advice.https_without_tls':
     'BASE_URL 是 https，但本服务只提供 http，也没有信任任何代理：所有访客会被当作来自同一个地址。请用 TRUSTED_PROXIES 写明前面代理的地址，或设置 TLS_CERT_FILE 和 TLS_KEY_FILE。',
+  'advice.trusts_everybody':
+    'TRUSTED_PROXIES 的范围过大，包含了外部地址：任何能访问本服务的人都可以冒充任意来源地址，绕过频率限制。请只填写代理自己的地址。',
   'advice.port_of_proxy':
     '前面似乎有代理，但 BASE_URL 的端口就是本服务自己监听的端口：浏览器会绕过代理，或者打不开页面。请把 BASE_URL 设为代理的地址，并把 PORT 设为另一个端口（例如 3000）。',
   'advice.tls_without_https':
@@ -50,4 +52,6 @@ export const zhConsole = {
   'advice.console_for_nobody': '配置里的 roles 没有把 developer 角色授予任何人，没有人能看到控制台。',
   'advice.plain_http_allowed':
     '生产环境允许使用 http（ALLOW_PLAIN_HTTP=true）：令牌和 Cookie 在途中可能被读取。请改用 https。',
+  'advice.unverified_email_allowed':
+    '未经身份认证平台验证的邮箱也会被采用（ALLOW_UNVERIFIED_EMAIL=true）：如果用户可以在平台上随意填写邮箱，就可能冒用他人的名字。请关闭此项，或用 emailVerified 说明平台怎样确认邮箱。',
 } as const

@@ -12,6 +12,7 @@ export const zhRules = {
   'rules.refused': '拒绝（403）',
   'rules.login': '需要先登录',
   'rules.bad_request': '路径有歧义，一律拒绝（400）',
+  'rules.uri_too_long': '路径过长，一律拒绝（414）',
   'rules.own': '门神自己回答这个地址',
   'rules.by': '依据{rule}。',
   'rules.reading': '因为应用可能把这个路径读作 {reading}。',

@@ -16,8 +16,8 @@ export const feishu: Preset = {
   clientAuth: 'post',
   pkce: true,
   tokenAnswer: { success: { code: [0, null] } },
-  // The code is unknown, late or spent; the refresh token is spent.
-  refreshEnds: ['20003', '20004', '20065', '20064'],
+  // The code is unknown, late or spent; the refresh token is not valid (that of an older version, too), late, revoked or spent.
+  refreshEnds: ['20003', '20004', '20065', '20026', '20037', '20064', '20073'],
   userInfoAnswer: { at: 'data', success: { code: [0] } },
   userInfoFrom: ['userinfo'],
   fields: {

@@ -8,7 +8,12 @@ export const github: Preset = {
   name: 'GitHub',
   variables: {
     auth_url: { sentence: 'Its address.', default: 'https://github.com' },
-    api_url: { sentence: 'Its API; for Enterprise Server https://HOST/api/v3.', default: 'https://api.github.com' },
+    api_url: {
+      sentence: 'Its API.',
+      default: 'https://api.github.com',
+      // Enterprise Server.
+      elsewhere: '{auth_url}/api/v3',
+    },
   },
   authorizationUrl: '{auth_url}/login/oauth/authorize',
   tokenUrl: '{auth_url}/login/oauth/access_token',

@@ -24,6 +24,7 @@ export const idaas: Preset = {
     phone_number: ['phone_number'],
     ou_id: ['ou_id'],
     ou_name: ['ou_name'],
+    groups: ['groups'],
   },
   logout: { style: 'server', returnParam: 'redirect_url' },
 }

@@ -21,6 +21,8 @@ export const ruoyi: Preset = {
   tokenAnswer: { at: 'data', success: { code: [0] } },
   // The refresh token is not valid, or late.
   refreshEnds: ['400', '401'],
+  // Each sign-in has tokens of its own, and one access token ends with its refresh token alone.
+  revoke: 'always',
   revocationRequest: { method: 'DELETE', as: 'query', token: 'access_token' },
   userInfoRequest: { headers: { 'tenant-id': '{tenant}' } },
   userInfoAnswer: { at: 'data', success: { code: [0] } },

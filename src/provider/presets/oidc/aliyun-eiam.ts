@@ -3,6 +3,8 @@
 import type { Preset } from '../preset.ts'
 import { oidc } from './oidc.ts'
 
+// An address of which it says nothing is one of the organisation's directory.
+
 export const aliyunEiam: Preset = {
   ...oidc,
   name: '阿里云 IDaaS',
@@ -13,4 +15,5 @@ export const aliyunEiam: Preset = {
   },
   issuer: '{auth_url}/v2/{instance}/{app}/oidc',
   scope: 'openid profile email phone',
+  emailVerified: { email_verified: [true, null] },
 }

@@ -1,6 +1,7 @@
 // Microsoft Entra ID. From Microsoft's documentation (OpenID Connect, user info) and the clients of Auth.js and oauth2-proxy;
 // not tried live. For several tenants the issuer is a template that the token's `tid` fills. `sub` differs from application
-// to application, so that tenant and object are the key. Groups are left out of a token if there are too many of them.
+// to application, so that tenant and object are the key. It has no email_verified: within one tenant the address is the
+// directory's; of several, whoever runs a tenant can write any address, and only the optional claim xms_edov vouches for it. Groups are left out of a token if there are too many of them.
 import type { Preset } from '../preset.ts'
 import { oidc } from './oidc.ts'
 
@@ -20,7 +21,17 @@ export const entra: Preset = {
   clientAssertionAudience: 'token_endpoint',
   clientAssertionAlgorithm: 'PS256',
   scope: 'openid profile email offline_access',
+  // An API whose manifest does not ask for version 2 gets tokens of version 1.
+  accessTokenIssuers: ['https://sts.windows.net/{tenantid}/', 'https://sts.chinacloudapi.cn/{tenantid}/'],
+  emailVerified: { xms_edov: [true, 'true', 1, '1', null] },
+  openTenants: ['common', 'organizations', 'consumers'],
   refreshParams: { scope: '{scope}' },
-  fields: { ...oidc.fields, sub: [['tid', 'oid']], ou_id: ['tid'], groups: ['roles', 'groups'] },
+  fields: {
+    ...oidc.fields,
+    sub: [['tid', 'oid']],
+    username: ['preferred_username', 'upn', 'email', 'sub'],
+    ou_id: ['tid'],
+    groups: ['roles', 'groups'],
+  },
   accessTokenTypes: ['JWT'],
 }

@@ -9,5 +9,5 @@ export const google: Preset = {
   variables: { auth_url: { sentence: 'Its address.', default: 'https://accounts.google.com' } },
   alsoIssuers: ['https://accounts.google.com', 'accounts.google.com'],
   authorizationParams: { access_type: 'offline', prompt: 'consent' },
-  fields: { ...oidc.fields, username: ['email'], ou_id: ['hd'] },
+  fields: { ...oidc.fields, username: ['email', 'sub'], ou_id: ['hd'] },
 }

@@ -1,0 +1,23 @@
+// What `menshen`, `menshen/next` and `menshen/hono` are in a runtime without Node's modules (Next's Edge runtime, workers):
+// one sentence. It exports their names, so that a bundler does not stop earlier with a sentence of its own.
+const SENTENCE =
+  'Menshen needs Node and cannot run in an Edge runtime: in Next remove `export const runtime = "edge"`, and use proxy.ts in place of middleware.ts.'
+
+function refuse(): never {
+  throw new Error(SENTENCE)
+}
+
+export {
+  refuse as addCookies,
+  refuse as createMenshen,
+  refuse as defineConfig,
+  refuse as isOwnPath,
+  refuse as MenshenError,
+  refuse as menshen,
+  refuse as readSettings,
+  refuse as requireRole,
+  refuse as requireUser,
+  refuse as sendAnswer,
+}
+
+refuse()

@@ -1,0 +1,67 @@
+// The functions of an application that are called when somebody signs in or out.
+import { factsOf, MenshenError } from '../errors.ts'
+import { type Session, type SessionData, sessionEndsAt } from '../session/session-record.ts'
+import type { ClosedSession } from '../session/sessions.ts'
+import type { GatewayContext } from './context.ts'
+import { createToUserSession, type UserSession } from './embedded/user-session.ts'
+import type { Visit } from './http/request.ts'
+import { whoAsks } from './http/who-asks.ts'
+
+export interface Hooks {
+  /**
+   * Somebody is about to be signed in: the provider has vouched for them, and the session is not stored yet. The object that it
+   * returns (JSON, at most 16 KB) is kept in the session, sealed, and is `data` of the user from then on. `false` refuses the
+   * sign-in, and so does an error: the first with `access_denied`, the other with `callback_error`.
+   */
+  readonly onSignIn?: ((user: UserSession) => SignInResult | Promise<SignInResult>) | undefined
+  /**
+   * Somebody has signed out here, by `/logout` or of all devices. Not for sessions that expire, or that are ended by the
+   * provider, in the console or from another device: those cannot be opened without their cookie.
+   */
+  readonly onSignOut?: ((user: UserSession) => void | Promise<void>) | undefined
+}
+
+// biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is the usual one
+export type SignInResult = SessionData | false | undefined | void
+
+export const NO_HOOKS: Hooks = {}
+const MOST_DATA_BYTES = 16 * 1024
+
+/** The application does not want this user. */
+export class SignInRefused extends Error {}
+
+/** What the application wants to be kept with a session. Throws `SignInRefused`, or what the application throws. */
+export async function dataAtSignIn(
+  context: Pick<GatewayContext, 'hooks' | 'providers' | 'settings'>,
+  session: Session,
+): Promise<SessionData | undefined> {
+  const { onSignIn } = context.hooks
+  if (!onSignIn) return undefined
+  const expiresAt = sessionEndsAt(session, session.tokenIssuedAt, context.settings.SESSION_MAX_HOURS)
+  const data = (await onSignIn(createToUserSession(context)({ session, expiresAt }))) ?? undefined
+  if (data === false) throw new SignInRefused()
+  return data && checkedData(data)
+}
+
+/** As it will be read again. */
+function checkedData(data: unknown): SessionData {
+  if (typeof data !== 'object' || data === null || Array.isArray(data))
+    throw new MenshenError('bad_settings', 'onSignIn: expected an object, false or nothing to be returned.')
+  const written = JSON.stringify(data)
+  if (Buffer.byteLength(written) > MOST_DATA_BYTES)
+    throw new MenshenError('bad_settings', `onSignIn: the data is longer than ${MOST_DATA_BYTES} bytes of JSON.`)
+  return JSON.parse(written)
+}
+
+/** It never stands in the way of a sign-out. */
+export async function tellOfSignOut(context: GatewayContext, visit: Visit, closed: ClosedSession): Promise<void> {
+  const { onSignOut } = context.hooks
+  if (!onSignOut) return
+  const { session } = closed
+  const expiresAt = sessionEndsAt(session, session.tokenIssuedAt, context.settings.SESSION_MAX_HOURS)
+  try {
+    await onSignOut(createToUserSession(context)({ session, expiresAt }))
+  } catch (error) {
+    context.report('hook_failed', { ...factsOf(error), ...whoAsks(context, visit, closed), hook: 'onSignOut' })
+  }
+}

@@ -1,0 +1,35 @@
+// Names and paths that others have chosen, as our pages show them: nothing in them is unseen, endless or turns the direction
+// of the text. A template escapes them.
+import type { UserInfo } from '../provider/user-facts.ts'
+
+const CONTROLS = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
+/** Anything that leaves a trace on the page; the last one is an empty braille cell. */
+const VISIBLE = /[^\s\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]/u
+
+/** How a page addresses somebody: by the nickname, or where nothing of that can be seen, by the username. */
+export function displayName({ nickname, username }: Pick<UserInfo, 'nickname' | 'username'>): string {
+  const name = nickname.replace(CONTROLS, '').trim()
+  return VISIBLE.test(name) ? name : username
+}
+
+const LONGEST_PATH_SHOWN = 60
+/** Without spaces: whoever made the link shall not write a sentence onto our page. */
+const PLAIN_SEGMENT = /^[\p{L}\p{N}\p{M}._~@!$&'()*+,;=:-]*$/u
+
+/** The path of an address without its query, with names as people write them. */
+export function shownPath(address: string): string {
+  const [path = ''] = address.split(/[?#]/, 1)
+  const characters = [...path.split('/').map(shownSegment).join('/')]
+  return characters.length > LONGEST_PATH_SHOWN
+    ? `${characters.slice(0, LONGEST_PATH_SHOWN - 1).join('')}…`
+    : characters.join('')
+}
+
+function shownSegment(segment: string): string {
+  try {
+    const text = decodeURIComponent(segment)
+    return PLAIN_SEGMENT.test(text) ? text : segment
+  } catch {
+    return segment
+  }
+}

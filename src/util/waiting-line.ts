@@ -1,0 +1,60 @@
+// Who waits for a slot: one line for each owner, served in turn. Somebody with a thousand requests waits behind nobody but
+// themselves, and holds nobody up.
+
+export interface WaitingLine<Item> {
+  add(item: Item, owner: string): void
+  remove(item: Item, owner: string): void
+  /** Takes the next one out whose owner may have a slot now; of the owners in turn, the first. */
+  take(mayHave: (owner: string) => boolean): Item | undefined
+  /** The last one of whoever has most in the line, if that is more than `owner` would have. */
+  lastOfLargest(owner: string): Item | undefined
+  readonly items: Iterable<Item>
+  readonly size: number
+}
+
+export function createWaitingLine<Item>(): WaitingLine<Item> {
+  /** In the order in which it is the owners' turn. */
+  const byOwner = new Map<string, Set<Item>>()
+  let size = 0
+
+  function remove(item: Item, owner: string): void {
+    const own = byOwner.get(owner)
+    if (!own?.delete(item)) return
+    size--
+    if (own.size === 0) byOwner.delete(owner)
+  }
+
+  return {
+    add(item, owner) {
+      const own = byOwner.get(owner)
+      if (own) own.add(item)
+      else byOwner.set(owner, new Set([item]))
+      size++
+    },
+    remove,
+    take(mayHave) {
+      for (const [owner, own] of byOwner) {
+        if (!mayHave(owner)) continue
+        const [first] = own
+        // To the end of the turn.
+        byOwner.delete(owner)
+        byOwner.set(owner, own)
+        if (first !== undefined) remove(first, owner)
+        return first
+      }
+      return undefined
+    },
+    lastOfLargest(owner) {
+      let largest: Set<Item> | undefined
+      const most = (byOwner.get(owner)?.size ?? 0) + 1
+      for (const own of byOwner.values()) if (own.size > (largest?.size ?? most)) largest = own
+      return largest && [...largest].at(-1)
+    },
+    get items() {
+      return [...byOwner.values()].flatMap(own => [...own])
+    },
+    get size() {
+      return size
+    },
+  }
+}

@@ -1,0 +1,84 @@
+// The provider's pages in Chinese and in English.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { start } from './harness.ts'
+
+const HAN = /\p{Script=Han}/u
+const langOf = async (response: Response) => /<html lang="([^"]*)">/.exec(await response.text())?.[1]
+
+test('pages are Chinese unless it is said otherwise, whatever the browser likes', async t => {
+  const { get, authorizePath } = await start(t)
+  const english = { 'accept-language': 'en' }
+  for (const path of ['/', authorizePath(), '/nothing']) assert.equal(await langOf(await get(path, english)), 'zh-CN')
+})
+
+test('the language is that of the application, or with auto the browser’s', async t => {
+  const english = await start(t, { language: 'en' })
+  assert.equal(await langOf(await english.get('/')), 'en')
+  const auto = await start(t, { language: 'auto' })
+  const rows: [acceptLanguage: string, lang: string][] = [
+    ['en-GB,en;q=0.9', 'en'],
+    ['fr, en;q=0.5', 'en'],
+    ['zh-CN,zh;q=0.9,en;q=0.8', 'zh-CN'],
+    ['fr', 'zh-CN'],
+    ['', 'zh-CN'],
+  ]
+  for (const [acceptLanguage, lang] of rows)
+    assert.equal(await langOf(await auto.get('/', { 'accept-language': acceptLanguage })), lang, acceptLanguage)
+  const japanese = await start(t, { language: 'ja' })
+  assert.equal(await langOf(await japanese.get('/')), 'zh-CN')
+})
+
+test('no word of the English pages is Chinese, but for the switch and for names', async t => {
+  const { get, authorizePath, postForm, provider, tokensFor } = await start(t, { language: 'en', users: [NOBODY] })
+  await tokensFor('ann')
+  const pages = [
+    await get('/'),
+    await get(authorizePath()),
+    await get(authorizePath({ client_id: 'x' })),
+    await get(authorizePath({ redirect_uri: 'https://evil.example/' })),
+    await get('/nothing'),
+    await get('/oauth/logout'),
+    await postForm(authorizePath(), { username: 'nobody' }),
+    await postForm(authorizePath(), { username: 'ann' }, { origin: 'https://evil.example' }),
+    await postForm('/panel', {}),
+    await postForm('/panel', { delayMs: 'soon' }, { origin: provider.url }),
+  ]
+  for (const page of pages) assert.doesNotMatch((await page.text()).replace(/<footer>.*<\/footer>/s, ''), HAN, page.url)
+  await postForm('/panel', { delayMs: '1000', failTokenCalls: '999' }, { origin: provider.url })
+  assert.match(await (await get('/')).text(), /Delay: 1000 ms<\/span> <span>Failing token calls: always/)
+})
+
+test('the switch keeps the choice in a cookie, and leads back to the page', async t => {
+  const { get, postForm, authorizePath, provider } = await start(t)
+  const own = { origin: provider.url }
+  assert.match(await (await get('/')).text(), /<button [^>]*name="language" value="en" lang="en">English</)
+  const rows: [referer: string, location: string][] = [
+    [provider.url + authorizePath(), authorizePath()],
+    [`${provider.url}/`, '/'],
+    ['https://evil.example/oauth/authorize', '/'],
+    ['', '/'],
+  ]
+  for (const [referer, location] of rows) {
+    const chosen = await postForm('/language', { language: 'en' }, { ...own, ...(referer && { referer }) })
+    assert.deepEqual([chosen.status, chosen.headers.get('location')], [303, location])
+    assert.match(chosen.headers.get('set-cookie') ?? '', /^menshen_language=en; Path=\/; .*HttpOnly; SameSite=Lax$/)
+  }
+  assert.equal(await langOf(await get(authorizePath(), { cookie: 'a=b; menshen_language=en' })), 'en')
+  assert.equal(await langOf(await get('/', { cookie: 'menshen_language=constructor' })), 'zh-CN')
+  for (const headers of [{}, { origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }])
+    assert.equal((await postForm('/language', { language: 'en' }, headers)).headers.get('set-cookie'), null)
+  assert.equal((await postForm('/language', { language: 'fr' }, own)).status, 400)
+})
+
+const NOBODY = {
+  sub: '1',
+  username: 'ann',
+  nickname: '',
+  email: '',
+  phone_number: '',
+  ou_id: '',
+  ou_name: '',
+  groups: ['finance'],
+}

@@ -1,0 +1,106 @@
+// S78: limits count by the address that a connection had, whatever becomes of it.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { connect as connectTls } from 'node:tls'
+import { serve as serveHono } from '@hono/node-server'
+import express from 'express'
+import { Hono } from 'hono'
+import { menshen as forExpress } from '../../src/adapters/express.ts'
+import { menshen as forHono } from '../../src/adapters/hono.ts'
+import { createMenshen } from '../../src/index.ts'
+import { makeAuthority, makeCertificate } from '../forward/certificates.ts'
+import { openScene } from '../forward/scene.ts'
+import { createClient } from '../kit/client.ts'
+import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+const LIMIT = 20
+const RESETS = 200
+const CALLBACK = 'GET /callback?code=made-up&state=a_idp HTTP/1.1\r\nhost: localhost\r\n\r\n'
+
+/** The request and the reset arrive together: whoever reads the request finds no peer any more. */
+async function sendAndReset(url: string): Promise<void> {
+  const { port, protocol } = new URL(url)
+  const socket = connect(Number(port), '127.0.0.1')
+  socket.on('error', () => {})
+  const closed = new Promise(resolve => socket.once('close', resolve))
+  if (protocol === 'https:') {
+    const secure = connectTls({ socket, rejectUnauthorized: false })
+    secure.on('error', () => {})
+    await once(secure, 'secureConnect')
+    secure.write(CALLBACK, () => socket.resetAndDestroy())
+  } else {
+    await once(socket, 'connect')
+    socket.write(CALLBACK)
+    socket.resetAndDestroy()
+  }
+  await closed
+}
+
+async function resetMany(url: string): Promise<void> {
+  for (let n = 0; n < RESETS; n += 20) await Promise.all(Array.from({ length: 20 }, () => sendAndReset(url)))
+  // Whatever was read of them has been answered by now.
+  for (let n = 0; n < 20; n++) await createClient(url).get('/_menshen/health')
+}
+
+const env = { RATE_LIMIT_PER_MINUTE: String(LIMIT) }
+
+test('callbacks whose connection is reset at once are counted or dropped, never sent on unlimited', async t => {
+  const scene = await openScene(t, { env })
+  await resetMany(scene.url)
+  assert.ok(scene.provider.calls.length <= LIMIT, `${scene.provider.calls.length} reached the provider`)
+  assert.ok(!scene.lines.some(({ event }) => event === 'address_unknown'))
+})
+
+test('the same over TLS', async t => {
+  const folder = tempFolder(t)
+  const { certFile, keyFile } = makeCertificate(folder, 'server', makeAuthority(folder))
+  const scene = await openScene(t, { env: { ...env, TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } })
+  await resetMany(scene.url)
+  assert.ok(scene.provider.calls.length <= LIMIT, `${scene.provider.calls.length} reached the provider`)
+})
+
+async function openLibrary(t: TestContext) {
+  const provider = await startScriptedProvider()
+  t.after(() => provider.close())
+  const { AUTH_URL, CLIENT_ID, CLIENT_SECRET } = provider.settings
+  const menshen = await createMenshen({
+    baseUrl: 'http://localhost:3000',
+    authUrl: AUTH_URL,
+    clientId: CLIENT_ID,
+    clientSecret: CLIENT_SECRET,
+    store: 'memory:',
+    rateLimitPerMinute: LIMIT,
+    log: { info() {}, warn() {}, error() {} },
+  })
+  t.after(() => menshen.close())
+  return { provider, menshen }
+}
+
+type Library = Awaited<ReturnType<typeof openLibrary>>['menshen']
+
+for (const [name, handlerOf] of Object.entries({
+  'node:http': (menshen: Library) => createServer(menshen.listener),
+  Express: (menshen: Library) => createServer(express().use(forExpress(menshen))),
+}))
+  test(`the same on a server of one’s own with ${name}`, async t => {
+    const { provider, menshen } = await openLibrary(t)
+    const server = handlerOf(menshen).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.after(() => server.close().closeAllConnections())
+    await resetMany(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    assert.ok(provider.calls.length <= LIMIT, `${provider.calls.length} reached the provider`)
+  })
+
+test('the same on a server of one’s own with Hono', async t => {
+  const { provider, menshen } = await openLibrary(t)
+  const app = new Hono().use(forHono(menshen))
+  const server = serveHono({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' })
+  await once(server, 'listening')
+  t.after(() => server.close())
+  await resetMany(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  assert.ok(provider.calls.length <= LIMIT, `${provider.calls.length} reached the provider`)
+})
