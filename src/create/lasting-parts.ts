@@ -149,7 +149,7 @@ async function openRateLimit(opened: AsyncDisposableStack, { settings, report }:
   return createRateLimit({
     perMinute: settings.RATE_LIMIT_PER_MINUTE,
     proxies: settings.TRUSTED_PROXIES,
-    shared: limits?.client,
+    shared: limits,
     report,
   })
 }

@@ -70,7 +70,10 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
   function handle(request: IncomingMessage, response: ServerResponse): void {
     context.store.beginTurn?.()
     const observed = beginRequest(context, request)
-    if (wasReset(request.socket)) return drop(context, observed, response)
+    if (wasReset(request.socket)) {
+      drop(context, observed, response)
+      return
+    }
     if (context.lifecycle.closing) response.shouldKeepAlive = false
     const visit = readVisit(request, observed)
     context.observation.begun?.(observed, request.headers)

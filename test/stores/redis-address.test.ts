@@ -6,7 +6,9 @@ const GOOD = {
   'redis://127.0.0.1': { host: { host: '127.0.0.1', port: 6379 }, database: 0, tls: false },
   'redis://localhost:7000/': { host: { host: 'localhost', port: 7000 }, database: 0 },
   'redis://[::1]:7000/5': { host: { host: '::1', port: 7000 }, database: 5 },
-  'redis://:secret@h': { password: 'secret' },
+  'redis://:secret@h': { password: 'secret', prefix: 'menshen' },
+  'redis://h?prefix=acme': { prefix: 'acme' },
+  'rediss+cluster://h?prefix=acme:sso&ca=/ca.crt': { prefix: 'acme:sso', ca: '/ca.crt' },
   'redis://user:p%40ss%2Fword@h/2': { username: 'user', password: 'p@ss/word', database: 2 },
   'rediss://user:a:b@h?ca=%2Fetc%2Fca.crt': { tls: true, ca: '/etc/ca.crt', password: 'a:b' },
   'redis+sentinel://:s@a,b:5000/main': {
@@ -36,6 +38,11 @@ const GOOD = {
 }
 
 const BAD = [
+  'redis://h?prefix=',
+  'redis://h?prefix=a%7Bb%7D',
+  'redis://h?prefix=a*',
+  'redis://h?prefix=a&prefix=b',
+  'redis://h?perfix=a',
   '',
   'memory:',
   'redis:',

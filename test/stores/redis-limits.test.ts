@@ -58,7 +58,7 @@ test('what Redis has counted is not counted a second time, neither at once nor a
   t.after(() => redis.stop())
   const limits = openLimitClient(`redis://${redis.host}`)
   t.after(() => limits?.close())
-  const limit = createRateLimit({ perMinute: 3, proxies: undefined, shared: limits?.client, report() {} })
+  const limit = createRateLimit({ perMinute: 3, proxies: undefined, shared: limits, report() {} })
   const counts = async (address: string) => (await redis.command('get', `menshen:limit:sign-in ${address}`)) || '0'
   // Until the connection stands, this process counts for itself.
   await until(async () => (await limit.admits('sign-in', visit('192.0.2.1'))) && (await counts('192.0.2.1')) !== '0')
@@ -80,7 +80,12 @@ test('a Redis that hangs and then breaks off counts no request twice', async () 
     evalSha: () => new Promise((_, reject) => breakOff.push(() => reject(new Error('gone')))),
     eval: () => new Promise((_, reject) => breakOff.push(() => reject(new Error('gone')))),
   }
-  const limit = createRateLimit({ perMinute: 4, proxies: undefined, shared: hanging, report() {} })
+  const limit = createRateLimit({
+    perMinute: 4,
+    proxies: undefined,
+    shared: { client: hanging, prefix: 'menshen' },
+    report() {},
+  })
   const ask = () => limit.admits('sign-in', visit('192.0.2.3'))
   assert.deepEqual(await Promise.all([ask(), ask()]), [true, true], 'by this process, when Redis is late')
   for (const end of breakOff) end()

@@ -35,9 +35,14 @@ conformance('Redis with sentinels', async () => {
   return openAtOwnTime(sentinelAddress)
 })
 
-conformance('A cluster of Redis', async () => {
+conformance('Redis with a prefix', async () => {
+  await plain.command('FLUSHALL')
+  return openAtOwnTime(`redis://${plain.host}?prefix=acme:sso`)
+})
+
+conformance('A cluster of Redis, with a prefix', async () => {
   await Promise.all(cluster.servers.map(server => server.command('FLUSHALL')))
-  const opened = await openAtOwnTime(clusterAddress)
+  const opened = await openAtOwnTime(`${clusterAddress}?prefix=acme`)
   const { store } = opened
   // A cluster proves nothing without asking, as the contract allows. So the suite asks.
   const holds = async (key: string, version: number) => (await store.read(key))?.version === version
@@ -50,6 +55,26 @@ test('a database of its own is what the address of a server names', async () => 
   await store.create('k', entry('a'))
   await store.close()
   assert.match(await secured.command('INFO', 'keyspace'), /^db3:/m)
+})
+
+test('installations with prefixes of their own share a database, and no key is without its prefix', async () => {
+  await plain.command('FLUSHALL')
+  const [one, other] = [
+    await open(`redis://${plain.host}?prefix=one`),
+    await open(`redis://${plain.host}?prefix=other`),
+  ]
+  await one.create('k', { ...entry('a'), labels: ['label'], since: 1 })
+  await one.trail.append([{ value: new Uint8Array(1), tags: [], kind: 'sign_in' }], 10)
+  assert.equal(await other.read('k'), undefined)
+  assert.equal((await other.newest({ limit: 1 })).entries.length, 0)
+  assert.equal((await one.newest({ limit: 1 })).entries.length, 1)
+  const names = (await plain.command('KEYS', '*')).trim().split(/\s+/)
+  assert.ok(names.length >= 5, names.join(' '))
+  assert.deepEqual(
+    names.filter(name => !name.startsWith('one:')),
+    [],
+  )
+  await Promise.all([one.close(), other.close()])
 })
 
 test('records of a cluster are spread over its nodes', async () => {

@@ -35,16 +35,16 @@ interface Limit {
 interface RateLimitOptions {
   readonly perMinute: number
   readonly proxies: Networks | undefined
-  /** A Redis client, where all instances count together. */
-  readonly shared: object | undefined
+  /** A Redis client and the prefix of its keys, where all instances count together. */
+  readonly shared: { readonly client: object; readonly prefix: string } | undefined
   readonly report: Report
 }
 
 export function createRateLimit({ perMinute, proxies, shared, report }: RateLimitOptions): RateLimit {
   if (perMinute === 0) return { admits: async () => true, take: async () => NOTHING_TO_GIVE_BACK }
-  const limit: Limit = { points: perMinute, duration: 60, keyPrefix: 'menshen:limit' }
+  const limit: Limit = { points: perMinute, duration: 60, keyPrefix: `${shared?.prefix ?? 'menshen'}:limit` }
   const own = new RateLimiterMemory(limit)
-  const count = shared ? countTogether(shared, limit, own) : (who: string) => countOne(own, who)
+  const count = shared ? countTogether(shared.client, limit, own) : (who: string) => countOne(own, who)
   let told = false
   function tellOfUnknown(): GiveBack {
     if (!told) report('address_unknown', { remedy: 'hand over { address }, of whoever is at the other end' })

@@ -36,7 +36,11 @@ export function toCluster(address: ClusterAddress): Connect {
       cluster.destroy()
       throw reason ?? error
     }
-    const connection = superviseConnection(cluster, commandsOf(cluster.withCommandOptions(COMMAND_OPTIONS)), NO_CACHE)
+    const connection = superviseConnection(
+      cluster,
+      commandsOf(cluster.withCommandOptions(COMMAND_OPTIONS), address.prefix),
+      NO_CACHE,
+    )
     cluster.on('node-error', connection.lose)
     return connection
   }

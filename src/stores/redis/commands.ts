@@ -35,11 +35,7 @@ export type IndexPair = readonly [bySince: string, byExpiry: string]
 
 /** The part of node-redis that its client and its cluster have in common. */
 interface CommandingClient {
-  withTypeMapping(mapping: { [RESP_TYPES.BLOB_STRING]: BufferConstructor }): {
-    get(name: string): Promise<Buffer | null>
-    getDel(name: string): Promise<Buffer | null>
-    readTrail(stream: string, kinds: string, ...rest: Argument[]): Promise<readonly Buffer[]>
-  }
+  withTypeMapping(mapping: { [RESP_TYPES.BLOB_STRING]: BufferConstructor }): BinaryClient
   put(name: string, ...rest: Argument[]): Promise<boolean>
   addMember(index: string, ...rest: Argument[]): Promise<number>
   addNewest(bySince: string, byExpiry: string, ...rest: Argument[]): Promise<number>
@@ -51,13 +47,47 @@ interface CommandingClient {
   ping(): Promise<string>
 }
 
+/** The same, with replies as bytes. */
+interface BinaryClient {
+  get(name: string): Promise<Buffer | null>
+  getDel(name: string): Promise<Buffer | null>
+  readTrail(stream: string, kinds: string, ...rest: Argument[]): Promise<readonly Buffer[]>
+}
+
 interface Limit {
   offset: number
   count: number
 }
 
-export function commandsOf(client: CommandingClient): Commands {
+/** The names of our keys all begin with `menshen:`; `prefix` takes its place, also where it decides on the slot. */
+export function commandsOf(client: CommandingClient, prefix: string): Commands {
   const binary = client.withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer })
+  const commands = plainCommands(client, binary)
+  return prefix === 'menshen' ? commands : withPrefix(commands, prefix)
+}
+
+function withPrefix(commands: Commands, prefix: string): Commands {
+  const named = (name: string) =>
+    name.replace(/^menshen:/, () => `${prefix}:`).replace(/^([^{]*)\{menshen:/, (_all, start) => `${start}{${prefix}:`)
+  const both = ([one, other]: readonly [string, string]) => [named(one), named(other)] as const
+  return {
+    get: name => commands.get(named(name)),
+    getAndDelete: name => commands.getAndDelete(named(name)),
+    put: (name, ...rest) => commands.put(named(name), ...rest),
+    addMember: (index, ...rest) => commands.addMember(named(index), ...rest),
+    addNewest: (indexes, ...rest) => commands.addNewest(both(indexes), ...rest),
+    removeMembers: (index, members) => commands.removeMembers(named(index), members),
+    members: (index, ...rest) => commands.members(named(index), ...rest),
+    membersBackwards: (index, ...rest) => commands.membersBackwards(named(index), ...rest),
+    countAbove: (index, score) => commands.countAbove(named(index), score),
+    appendToTrail: (names, ...rest) => commands.appendToTrail(both(names), ...rest),
+    trail: (names, ...rest) => commands.trail(both(names), ...rest),
+    trailBackwards: (names, ...rest) => commands.trailBackwards(both(names), ...rest),
+    ping: commands.ping,
+  }
+}
+
+function plainCommands(client: CommandingClient, binary: BinaryClient): Commands {
   return {
     get: name => binary.get(name),
     getAndDelete: name => binary.getDel(name),

@@ -8,6 +8,8 @@ import { tlsOptionsOf } from './tls-options.ts'
 
 export interface LimitClient {
   readonly client: object
+  /** What the names of its keys begin with. */
+  readonly prefix: string
   close(): void
 }
 
@@ -29,5 +31,5 @@ export function openLimitClient(address: string): LimitClient | undefined {
   // The store's own connection says what is wrong.
   client.on('error', () => {})
   client.connect().catch(() => {})
-  return { client, close: () => client.destroy() }
+  return { client, prefix: target.prefix, close: () => client.destroy() }
 }

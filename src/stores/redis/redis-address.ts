@@ -5,7 +5,8 @@
 //   redis+cluster://[user:password@]host[:port],host[:port],…
 //
 // With `rediss` in place of `redis`, every connection is TLS: to the server, to the sentinels and the primary that they
-// name, to all nodes of the cluster. Then `?ca=FILE` may follow, the certificate of a private authority.
+// name, to all nodes of the cluster. Then `?ca=FILE` may follow, the certificate of a private authority. `?prefix=NAME` is what
+// the names of all keys begin with, in place of `menshen`: for several installations in one database.
 
 import { MenshenError } from '../../errors.ts'
 
@@ -22,6 +23,8 @@ interface Common {
   readonly tls: boolean
   /** A file with the certificate of a private authority. */
   readonly ca?: string
+  /** What the names of all keys begin with. */
+  readonly prefix: string
 }
 
 export interface SingleAddress extends Common {
@@ -47,13 +50,15 @@ export type RedisAddress = SingleAddress | SentinelAddress | ClusterAddress
 const LOGIN = '(?:(?<username>[^:@/?#]*):(?<password>[^@/?#]+)@)?'
 const HOSTS = '(?<hosts>[^@/?#]+)'
 const DATABASE = '(?:/(?<database>\\d{1,4}))?/?'
-const AUTHORITY = '(?:\\?ca=(?<ca>[^&#]+))?'
-const SINGLE = new RegExp(`^redis(?<tls>s?)://${LOGIN}${HOSTS}${DATABASE}${AUTHORITY}$`)
-const SENTINEL = new RegExp(
-  `^redis(?<tls>s?)\\+sentinel://${LOGIN}${HOSTS}/(?<primary>[^/?#]+)${DATABASE}${AUTHORITY}$`,
-)
-const CLUSTER = new RegExp(`^redis(?<tls>s?)\\+cluster://${LOGIN}${HOSTS}/?${AUTHORITY}$`)
+const OPTIONS = '(?:\\?(?<options>[^#]+))?'
+const SINGLE = new RegExp(`^redis(?<tls>s?)://${LOGIN}${HOSTS}${DATABASE}${OPTIONS}$`)
+const SENTINEL = new RegExp(`^redis(?<tls>s?)\\+sentinel://${LOGIN}${HOSTS}/(?<primary>[^/?#]+)${DATABASE}${OPTIONS}$`)
+const CLUSTER = new RegExp(`^redis(?<tls>s?)\\+cluster://${LOGIN}${HOSTS}/?${OPTIONS}$`)
 const HOST = /^(?:\[(?<ipv6>[\da-f:.]+)\]|(?<name>[^\s:,[\]]+))(?::(?<port>\d{1,5}))?$/i
+
+/** Without braces, which decide on the slot of a cluster, and without signs that patterns of access lists know. */
+const PREFIX = /^[\w.:-]{1,64}$/
+const DEFAULT_PREFIX = 'menshen'
 
 const REDIS_PORT = 6379
 const SENTINEL_PORT = 26379
@@ -62,7 +67,7 @@ export function parseRedisAddress(text: string): RedisAddress {
   const address = readAddress(text)
   if (address) return address
   const forms =
-    'redis://, redis+sentinel://host,host/MASTERNAME or redis+cluster://host,host, each with rediss for TLS (and ?ca=FILE)'
+    'redis://, redis+sentinel://host,host/MASTERNAME or redis+cluster://host,host, each with rediss for TLS (and ?ca=FILE) and ?prefix=NAME for a prefix of all keys'
   const remedy = 'with special characters of a password written as %40 and the like'
   throw new MenshenError('bad_settings', `STORE is not a Redis address; expected ${forms}, ${remedy}.`)
 }
@@ -72,7 +77,7 @@ function readAddress(text: string): RedisAddress | undefined {
     const address = readSingle(text) ?? readSentinel(text) ?? readCluster(text)
     return address?.ca !== undefined && !address.tls ? undefined : address
   } catch {
-    return undefined // a % that encodes nothing
+    return undefined // a % that encodes nothing, or an option that there is not
   }
 }
 
@@ -96,14 +101,26 @@ function readCluster(text: string): ClusterAddress | undefined {
   return hosts && { kind: 'cluster', ...common(text, rest), hosts }
 }
 
-function common(text: string, { username, password, tls, ca }: Record<string, string | undefined>): Common {
+function common(text: string, { username, password, tls, options }: Record<string, string | undefined>): Common {
+  const { ca, prefix = DEFAULT_PREFIX } = readOptions(options)
+  if (!PREFIX.test(prefix)) throw new URIError('a prefix of other signs')
   return {
     name: text.replace(/\/\/.*@/, '//'),
     ...(username ? { username: decodeURIComponent(username) } : {}),
     ...(password ? { password: decodeURIComponent(password) } : {}),
     tls: tls === 's',
-    ...(ca === undefined ? {} : { ca: decodeURIComponent(ca) }),
+    ...(ca === undefined ? {} : { ca }),
+    prefix,
   }
+}
+
+/** Each at most once, and no other: a slip must not be taken for the default. */
+function readOptions(text = ''): { ca?: string; prefix?: string } {
+  const pairs = text.split('&').filter(Boolean)
+  const options = pairs.map(pair => /^(ca|prefix)=(.+)$/.exec(pair) ?? [])
+  const names = options.map(([, name]) => name)
+  if (names.includes(undefined) || new Set(names).size < names.length) throw new URIError('an unknown option')
+  return Object.fromEntries(options.map(([, name, value = '']) => [name, decodeURIComponent(value)]))
 }
 
 function readHosts(list: string, defaultPort: number): Host[] | undefined {

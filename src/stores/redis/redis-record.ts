@@ -23,8 +23,9 @@ export function recordName(key: string): string {
   return `menshen:record:${key}`
 }
 
-export function keyOf(name: string): string {
-  return name.slice(recordName('').length)
+/** The key of a record by its name in Redis, which has the prefix of the address. */
+export function keyOf(name: string, prefix: string): string {
+  return name.slice(`${prefix}:record:`.length)
 }
 
 export function encodeVersion(version: number): Buffer {

@@ -51,11 +51,11 @@ async function connect(
     client.destroy()
     throw error
   }
-  const connection = superviseConnection(client, commandsOf(client), cache)
+  const connection = superviseConnection(client, commandsOf(client, address.prefix), cache)
   client.on('error', connection.lose)
   client.on('invalidate', (name: Buffer | null) => {
     if (name === null) connection.forgetAll()
-    else connection.forget(keyOf(name.toString()))
+    else connection.forget(keyOf(name.toString(), address.prefix))
   })
   return connection
 }
