@@ -10,6 +10,7 @@ import { type Environment, readSettings } from '../src/settings/read.ts'
 import type { Row } from '../src/settings/row.ts'
 import { SETTINGS } from '../src/settings/rows.ts'
 import { freePort } from './kit/free-port.ts'
+import { startOidcServer } from './kit/oidc/oidc-server.ts'
 import { startScriptedProvider } from './kit/scripted-provider.ts'
 
 const HAN = /\p{Script=Han}/u
@@ -120,10 +121,23 @@ suite('the command answers in the language', () => {
     t.after(() => provider.close())
     provider.answer('token', { kind: 'bytes', body: '<html>' })
     provider.answer('authorize', { kind: 'hang' })
+    const demanding = await startOidcServer(t)
+    demanding.bend.discovery = right => ({
+      ...right,
+      require_pushed_authorization_requests: true,
+      require_signed_request_object: true,
+      response_modes_supported: ['form_post'],
+      response_types_supported: ['id_token'],
+      code_challenge_methods_supported: ['S256'],
+      scopes_supported: ['openid'],
+      id_token_signing_alg_values_supported: ['HS256'],
+      token_endpoint_auth_methods_supported: ['client_secret_jwt'],
+    })
     const away = `127.0.0.1:${await freePort()}`
     const worlds = [
       { ...alone, ...provider.settings, PROVIDER_TIMEOUT_MS: '300', UPSTREAM: `http://${away}`, CLIENT_SECRTE: 'x' },
       { ...alone, PROVIDER: 'oidc', AUTH_URL: `http://${away}`, CLIENT_ID: 'a', CLIENT_SECRET: 'b' },
+      { ...alone, ...demanding.settings, PKCE: 'off', TRUSTED_PROXIES: '0.0.0.0/0', ALLOW_UNVERIFIED_EMAIL: 'true' },
       { ...alone, STORE: `redis://${away}`, AUTH_URL: 'https://idp.invalid', NODE_ENV: 'prodution' },
     ]
     for (const env of worlds) {

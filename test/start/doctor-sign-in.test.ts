@@ -243,6 +243,29 @@ suite('menshen doctor --sign-in', () => {
     assert.match((await second.ended).out, /→ Add offline_access: SCOPE="openid profile email offline_access"/)
   })
 
+  test('says what went wrong, and what could be better, in the language that was asked for', async t => {
+    const { cwd, env, BASE_URL, provider } = await scene(t)
+    await runs(t, env)
+    provider.answer('token', { kind: 'json', status: 400, body: { error: 'invalid_grant' } }, 'once')
+    const refused = await startDoctor(env, cwd, '--language', 'zh-CN')
+    await walk(createClient(BASE_URL), refused.address)
+    const { out } = await refused.ended
+    assert.match(out, /^无法登录：身份认证平台返回了 400，错误码为 invalid_grant。\n→ 平台拒绝了它刚刚签发的授权码/m)
+    provider.behaviour.refreshTokens = false
+    const short = await startDoctor(env, cwd, '--language', 'zh-CN', '--json')
+    await walk(createClient(BASE_URL), short.address)
+    const { checks, signIn: mapping } = JSON.parse((await short.ended).out)
+    assert.match(mapping.notes[0].seen, /^没有 refresh token，无法续期/)
+    assert.deepEqual(
+      checks.map(({ name, level }: { name: string; level: string }) => [name, level]),
+      [
+        ['sign-in', 'good'],
+        ['sign-in refresh', 'warning'],
+      ],
+    )
+    assert.equal(checks[1].seen, mapping.notes[0].seen)
+  })
+
   test('makes no file of the service: neither the store nor AUDIT_FILE', async t => {
     const { cwd, env, BASE_URL, provider } = await scene(t)
     const AUDIT_FILE = join(cwd, 'audit.log')
