@@ -1,6 +1,42 @@
-// How an nginx is started for a test: in the foreground, with all its files in one folder.
+// nginx as our example and docs/deploying.md configure it, and how it is started for a test: in the foreground, with all its
+// files in one folder.
+import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { readExample } from '../../examples/claims.ts'
+import { readPage, snippetsIn } from '../kit/snippets.ts'
+import type { FrontProxy } from './proxies.ts'
+
+const PAGE = 'docs/deploying.md'
+const snippet = snippetsIn(PAGE, readPage(PAGE)).find(({ language }) => language === 'nginx')
+
+export const NGINX_EXAMPLE: FrontProxy = {
+  program: 'nginx',
+  mode: 'forward-auth',
+  cannot: ['patterns', 'set-cookie'],
+  config: readExample('nginx/menshen.conf'),
+  beside: 'nginx',
+  replace: ({ proxy, menshen, application }) => [
+    ['listen 80;', `listen 127.0.0.1:${proxy};`],
+    ['127.0.0.1:3000', `127.0.0.1:${menshen}`],
+    ['127.0.0.1:8080', `127.0.0.1:${application}`],
+  ],
+  prepare: prepareNginx,
+}
+
+export const NGINX_AND_GATEWAY: FrontProxy = {
+  program: 'nginx',
+  name: 'nginx and the gateway',
+  mode: 'gateway',
+  address: '127.0.0.2',
+  // Without TLS, which test/docs-snippets.test.ts tries.
+  config: (snippet?.text ?? assert.fail(`${PAGE} has no snippet for nginx`)).replaceAll(/ssl_certificate.*;/g, ''),
+  replace: ({ proxy, menshen }) => [
+    ['listen 443 ssl;', `listen 127.0.0.1:${proxy};`],
+    ['127.0.0.1:3000', `127.0.0.1:${menshen}`],
+  ],
+  prepare: prepareNginx,
+}
 
 /** Its arguments, for a configuration of servers. */
 export function prepareNginx(folder: string, config: string): string[] {

@@ -14,7 +14,7 @@ import { tempFolder } from '../kit/temp.ts'
 const DOOR = new URL('../../src/index.ts', import.meta.url).href
 
 test('ten lines and nothing set up are an application that knows its users', async t => {
-  const [first] = snippetsIn('docs/library.md', readPage('docs/library.md'))
+  const first = snippetsIn('docs/library.md', readPage('docs/library.md')).find(({ language }) => language === 'ts')
   const lines = first?.text.trim().split('\n').filter(Boolean) ?? []
   assert.ok(lines.length > 0 && lines.length <= 10)
   const port = await freePort()
