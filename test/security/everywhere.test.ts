@@ -111,7 +111,7 @@ test('退出所有设备 works from our own origin only, by POST, for who is sig
   assert.ok((await isIn(user)) && (await isIn(second)))
 })
 
-test('全部结束 in the console ends all sessions of that user on both instances, and nobody else’s', async t => {
+test('结束该用户的全部会话 in the console ends all sessions of that user on both instances, and nobody else’s', async t => {
   const { one, other, user, isInEverywhere, remember } = await openTwo(t)
   const developer = await user('admin', one)
   const theirs = [await user('zhangsan', one), await user('zhangsan', other), await user('zhangsan', other)]
@@ -119,7 +119,7 @@ test('全部结束 in the console ends all sessions of that user on both instanc
   remember(developer, bystander, ...theirs)
   const console = (await developer.get('/_menshen/console/sessions?username=zhangsan')).text
   const key = /name="session" value="([\w-]{43})"/.exec(console)?.[1] ?? ''
-  assert.match(console, /name="all"[^>]*>全部结束/)
+  assert.match(console, /name="all"[^>]*>结束该用户的全部会话/)
   const origin = { headers: { origin: one.baseUrl } }
   const end = (client: Client, more = {}) => client.post('/_menshen/console/end', { session: key, all: 'yes' }, more)
   const [colleague] = theirs
