@@ -68,7 +68,7 @@ test('on SIGHUP rules, roles, upstreams and words count at once for whoever is s
   assert.match((await createClient(instance.url).get('/login')).text, /员工登录/)
   await until(async () => {
     const trail = await boss.get(instance, '/_menshen/console/audit?event=config_reloaded')
-    return /<strong>重新读取了设置<[\s\S]*<code>upstreams, roles, rules, words</.test(trail.text)
+    return /<strong>重新加载了设置<[\s\S]*<code>upstreams, roles, rules, words</.test(trail.text)
   })
 
   await t.test('what cannot be used changes nothing, and says why', async () => {
