@@ -1,12 +1,14 @@
 // What the start says: to the log, and in plain words to the person who typed the command.
 import type { Report } from '../events.ts'
 import { developmentNote } from '../library/development.ts'
+import { OWN_PATHS } from '../own-paths.ts'
 import { phraseIn } from '../phrases.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import { planProviders } from '../provider/providers.ts'
 import { adviceFor } from '../settings/advice.ts'
 import type { Config } from '../settings/config/config-file.ts'
 import { CONFIG_FILE, ENDINGS } from '../settings/config/load-config.ts'
+import { CONSOLE_ROLE } from '../settings/config/role-names.ts'
 import { isProduction } from '../settings/deployment.ts'
 import type { Misspelt } from '../settings/misspelt.ts'
 import type { Settings } from '../settings/read.ts'
@@ -37,7 +39,7 @@ export function announce(report: Report, announcement: Announcement): void {
   if (missing.length > 0) report('settings_missing', { missing, remedy: remedyForMissing(settings) })
   for (const { code, remedy } of adviceFor(settings, planProviders(config, settings), config.roles))
     report(code, { remedy: phraseIn('en', remedy) })
-  if (isWelcomed) process.stdout.write(welcome(facts, users))
+  if (isWelcomed) process.stdout.write(welcome(facts, settings.AUTH_URL, users))
 }
 
 type Facts = ReturnType<typeof factsOfStart>
@@ -76,9 +78,13 @@ function remedyForMissing(settings: Settings): string {
   return `${remedy}; the development provider starts with none of them and a BASE_URL on this machine only`
 }
 
-function welcome(facts: Facts, users?: readonly string[]): string {
+function welcome(facts: Facts, providerUrl: string | undefined, users?: readonly string[]): string {
   const lines = [`Menshen is at ${facts.address}`, ...factLines(facts)]
-  if (users) lines.push(`users     ${users.join(', ')} (one click each)`)
+  lines.push(`console   ${facts.address}${OWN_PATHS.console} (for the role ${CONSOLE_ROLE})`)
+  if (users) {
+    lines.push(`users     ${users.join(', ')} (one click each)`)
+    lines.push(`control   ${providerUrl} (tokens that expire, calls that fail, answers that come late)`)
+  }
   return `\n${terminalLines(lines.map(line => `  ${line}`).join('\n'))}\n`
 }
 

@@ -51,7 +51,7 @@ function missingPart({ t, lang }: Words, { roles, groups, users }: Rule): Html {
     ...(users ? [t('refused.user')] : []),
   ]
   const any = new Intl.ListFormat(lang, { type: 'disjunction' }).format(kinds)
-  return html`<div><dt>${t('refused.missing')}</dt><dd>${any}</dd></div>`
+  return html`<div><dt>${t('refused.missing')}</dt><dd>${t('refused.only', { kinds: any })}</dd></div>`
 }
 
 function rulePart({ t }: Words, rule: Rule): Html {

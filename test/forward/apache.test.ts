@@ -5,6 +5,7 @@ import { readExample } from '../../examples/claims.ts'
 import type { FrontProxy } from './proxies.ts'
 import { testAttacks } from './proxy-attacks.ts'
 import { testJourneys } from './proxy-journeys.ts'
+import { testOwnAddress } from './proxy-options.ts'
 import { testSockets } from './proxy-sockets.ts'
 
 const MODULES = ['mpm_event', 'authz_core', 'headers', 'proxy', 'proxy_http', 'rewrite']
@@ -34,3 +35,4 @@ const proxy: FrontProxy = {
 testJourneys(proxy)
 testAttacks(proxy)
 testSockets(proxy)
+testOwnAddress(proxy, /#(ProxySourceAddress)/g)

@@ -7,9 +7,11 @@ import { fileURLToPath } from 'node:url'
 import { WebSocketServer } from 'ws'
 import { readExample } from '../../examples/claims.ts'
 import type { Client } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
 import { type FrontProxy, openBehind } from './proxies.ts'
 import { testAttacks } from './proxy-attacks.ts'
 import { testJourneys } from './proxy-journeys.ts'
+import { testHttps, testOwnAddress } from './proxy-options.ts'
 import { testSockets } from './proxy-sockets.ts'
 import { cookieOf } from './scene.ts'
 
@@ -29,6 +31,13 @@ const proxy: FrontProxy = {
 testJourneys(proxy)
 testAttacks(proxy)
 testSockets(proxy)
+testHttps(proxy, /#(bind :443)/g, 'bind :80')
+const asked = await freePort()
+testOwnAddress(proxy, /#(bind 127|source)/g, [
+  ['\nbackend menshen\n', '\nlisten menshen\n'],
+  ['bind 127.0.0.1:3002', `bind 127.0.0.1:${asked}`],
+  ['lua.menshen http://127.0.0.1:3000', `lua.menshen http://127.0.0.1:${asked}`],
+])
 
 test('behind haproxy a page of another site opens no WebSocket by HTTP/2 either', async t => {
   const { scene, url, user, client } = await openBehind(t, proxy)

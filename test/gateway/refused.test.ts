@@ -21,18 +21,18 @@ test('the 403 page says whether a role, a group or a user is missing, and names 
   const scene = await openScene(t, { config: CONFIG, env: { PAGE_LANGUAGE: 'auto' } })
   const user = await scene.user('zhangsan')
   const rows: [path: string, chinese: string, english: string][] = [
-    ['/roles', '角色', 'a role'],
-    ['/groups', '用户组', 'a group'],
-    ['/users', '指定用户', 'being one of certain users'],
-    ['/all', '角色、用户组或指定用户', 'a role, a group, or being one of certain users'],
-    ['/_menshen/console', '角色', 'a role'],
+    ['/roles', '仅对特定的角色开放', 'Only certain roles have access'],
+    ['/groups', '仅对特定的用户组开放', 'Only certain groups have access'],
+    ['/users', '仅对特定的用户开放', 'Only certain users have access'],
+    ['/all', '仅对特定的角色、用户组或用户开放', 'Only certain roles, groups, or users have access'],
+    ['/_menshen/console', '仅对特定的角色开放', 'Only certain roles have access'],
   ]
   for (const [path, chinese, english] of rows) {
     const page = await user.get(path)
     assert.equal(page.status, 403, path)
-    assert.ok(page.text.includes(`<dt>缺少的权限</dt><dd>${chinese}</dd>`), page.text)
+    assert.ok(page.text.includes(`<dt>原因</dt><dd>${chinese}</dd>`), page.text)
     const translated = await user.get(path, { headers: { 'accept-language': 'en' } })
-    assert.ok(translated.text.includes(`<dt>What is missing</dt><dd>${english}</dd>`), translated.text)
+    assert.ok(translated.text.includes(`<dt>Reason</dt><dd>${english}</dd>`), translated.text)
     assert.doesNotMatch(page.text, /CANARY|auditor|生效的规则/)
   }
 })

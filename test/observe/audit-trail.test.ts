@@ -220,6 +220,17 @@ test('sign-ins that fail again and again are counted: ten of a network and reaso
   assert.equal(events.length - counted.length, 10 + 10 + 10 + 1 + 3)
 })
 
+test('a reload that changed nothing, as after each rotation of the log, does not stand in the trail', async () => {
+  const { audit, find } = openAudit()
+  for (const changed of ['nothing', 'rules', 'nothing']) audit.onEvent('config_reloaded', { changed, rules: 1 })
+  await audit.close(PATIENCE_MS)
+  const { events } = await find({ limit: 100 })
+  assert.deepEqual(
+    events.map(({ facts }) => facts.changed),
+    ['rules'],
+  )
+})
+
 test('AUDIT_KEEP=0 keeps nothing', async () => {
   const { audit, found } = openAudit({ AUDIT_KEEP: 0 })
   audit.onEvent('refused', { reason: 0 })

@@ -68,7 +68,7 @@ test('on SIGHUP rules, roles, upstreams and words count at once for whoever is s
   assert.match((await createClient(instance.url).get('/login')).text, /员工登录/)
   await until(async () => {
     const trail = await boss.get(instance, '/_menshen/console/audit?event=config_reloaded')
-    return /<strong>重新读取了设置<[\s\S]*<code>upstreams, roles, rules, words</.test(trail.text)
+    return /<strong>重新加载了设置<[\s\S]*<code>upstreams, roles, rules, words</.test(trail.text)
   })
 
   await t.test('what cannot be used changes nothing, and says why', async () => {
@@ -92,7 +92,7 @@ test('on SIGHUP rules, roles, upstreams and words count at once for whoever is s
       assert.match(String(detail), reason)
     }
     assert.equal((await user.get(instance, '/reports')).status, 403)
-    assert.match((await boss.get(instance, '/_menshen/console/health')).text, /the files are not what runs/)
+    assert.match((await boss.get(instance, '/_menshen/console/health')).text, /文件与正在运行的不一致/)
   })
 
   await t.test('a configuration that is gone, or settings that need a restart, change nothing', async () => {

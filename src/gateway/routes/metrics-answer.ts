@@ -11,7 +11,8 @@ const FORWARDED = /^(x-forwarded-.*|x-original-.*|forwarded|x-real-ip|via)$/
 
 const REMEDIES = {
   address: 'add the address to METRICS_FROM',
-  proxy: 'ask directly, from an address that is not in TRUSTED_PROXIES and without headers of a proxy',
+  proxy:
+    'ask directly, from an address that is not in TRUSTED_PROXIES and without headers of a proxy; if Prometheus is on the same machine as the proxy, let the proxy come from 127.0.0.2 (nginx: proxy_bind 127.0.0.2) and set TRUSTED_PROXIES=127.0.0.2',
 }
 
 export async function sendMetrics(context: GatewayContext, visit: Visit): Promise<Response> {

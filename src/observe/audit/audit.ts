@@ -51,8 +51,7 @@ export function createAudit(options: AuditOptions): Audit {
 
   return {
     onEvent(code, facts) {
-      // Whoever sends thousands that are turned away would fill the trail.
-      if (!isAudited(code) || (code === 'rate_limited' && facts.again === true)) return
+      if (!isAudited(code) || isLoggedOnly(code, facts)) return
       const event = eventOf(code, facts)
       file?.add(event)
       if (code !== 'sign_in_failed' || failures.isNew(...repeatOf(facts))) trail?.add(event)
@@ -67,6 +66,11 @@ export function createAudit(options: AuditOptions): Audit {
 }
 
 type Facts = Readonly<Record<string, unknown>>
+
+/** Whoever sends thousands that are turned away would fill the trail; every SIGHUP for the files of the log would stand in it. */
+function isLoggedOnly(code: AuditedCode, { again, changed }: Facts): boolean {
+  return (code === 'rate_limited' && again === true) || (code === 'config_reloaded' && changed === 'nothing')
+}
 
 /** Anybody can make a sign-in fail, under any code that they make up: those of one network for one reason are repeats. */
 function repeatOf({ address, reason, provider }: Facts): [key: string, facts: Facts] {

@@ -5,6 +5,7 @@ import { type Question, type Verdict, VISITOR } from '../../access/verdict.ts'
 import type { RefusalsOfRule, ShadowRefusal } from '../../observe/shadow-refusals.ts'
 import type { Rule } from '../../settings/config/config-file.ts'
 import { ANY_ROLE } from '../../settings/config/role-names.ts'
+import { roleName } from '../account-page.ts'
 import type { Html } from '../layout.ts'
 import { moment } from '../moment.ts'
 import type { Words } from '../words/words.ts'
@@ -43,10 +44,11 @@ ${onTrial.length === 0 ? '' : trialPart(words, view)}`,
   })
 }
 
-function askForm({ t }: Words, { roles, question }: RulesView): Html {
+function askForm(words: Words, { roles, question }: RulesView): Html {
+  const { t } = words
   const { path, method, role, groups, user } = question
   const methods = METHODS.includes(method) ? METHODS : [...METHODS, method]
-  const roleLabel = (name: string) => (name === VISITOR ? t('rules.visitor') : name)
+  const roleLabel = (name: string) => (name === VISITOR ? t('rules.visitor') : `${wordBefore(words, name)}${name}`)
   return html`<form method="get" class="search fields" role="search" aria-labelledby="ask">
 <label>${t('rules.path')}<input name="path" value="${path}" placeholder="/reports" autocomplete="off" spellcheck="false" required></label>
 <label>${t('rules.method')}<select name="method">${methods.map(name => option(name, name, name === method))}</select></label>
@@ -55,6 +57,12 @@ function askForm({ t }: Words, { roles, question }: RulesView): Html {
 <label>${t('console.user')}<input name="user" value="${user}" autocomplete="off"></label>
 <button type="submit" class="button small">${t('rules.ask_button')}</button>
 </form>`
+}
+
+/** The word that other pages have for a role, before its code; nothing where they are the same. */
+function wordBefore(words: Words, role: string): string {
+  const word = roleName(words, role)
+  return word.toLowerCase() === role ? '' : `${word} `
 }
 
 function option(value: string, label: string, isChosen: boolean): Html {
@@ -95,12 +103,17 @@ function ruleRow(words: Words, rule: Rule, n: number, verdict: Verdict | undefin
   ])
 }
 
-function whoPart({ t }: Words, { public: everybody, roles = [], groups = [], users = [], bearer }: Rule): Html {
-  const named = (label: string, names: readonly string[]) =>
-    names.length === 0 ? [] : [html`${label} ${names.map((name, n) => html`${n > 0 ? ', ' : ''}<code>${name}</code>`)}`]
+function whoPart(words: Words, { public: everybody, roles = [], groups = [], users = [], bearer }: Rule): Html {
+  const { t } = words
+  const named = (label: string, names: readonly string[], before = (_name: string) => '') =>
+    names.length === 0
+      ? []
+      : [html`${label} ${names.map((name, n) => html`${n > 0 ? ', ' : ''}${before(name)}<code>${name}</code>`)}`]
   const parts = [
     ...(everybody ? [html`${t('rules.public')}`] : []),
-    ...(roles.includes(ANY_ROLE) ? [html`${t('rules.anybody')}`] : named(t('session.role'), roles)),
+    ...(roles.includes(ANY_ROLE)
+      ? [html`${t('rules.anybody')}`]
+      : named(t('session.role'), roles, name => wordBefore(words, name))),
     ...named(t('rules.group'), groups),
     ...named(t('console.user'), users),
     ...(bearer ? [html`${t('rules.bearer')}`] : []),
@@ -126,7 +139,7 @@ function refusalTable(words: Words, by: string, refusals: readonly ShadowRefusal
     row(moment(words, time), [
       longCell(t('rules.request'), html`<code>${method} ${path}</code>`),
       longCell(t('console.user'), user || t('rules.visitor')),
-      cell(t('session.role'), role),
+      cell(t('session.role'), role && html`${wordBefore(words, role)}<code>${role}</code>`),
       longCell(t('audit.request'), html`<code>${requestId}</code>`),
     ]),
   )

@@ -123,10 +123,11 @@ export const en: Sentences<typeof zhCN> = {
   'notice.unavailable.remedy': 'Please reload the page in a while.',
 
   'refused.account': 'Account',
-  'refused.missing': 'What is missing',
-  'refused.role': 'a role',
-  'refused.group': 'a group',
-  'refused.user': 'being one of certain users',
+  'refused.missing': 'Reason',
+  'refused.only': 'Only certain {kinds} have access',
+  'refused.role': 'roles',
+  'refused.group': 'groups',
+  'refused.user': 'users',
   'refused.rule': 'Rule that decided',
   'refused.other_account': 'Sign in with another account',
 

@@ -118,10 +118,11 @@ export const zhCN = {
   'notice.unavailable.remedy': '请稍后刷新页面。',
 
   'refused.account': '当前账号',
-  'refused.missing': '缺少的权限',
+  'refused.missing': '原因',
+  'refused.only': '仅对特定的{kinds}开放',
   'refused.role': '角色',
   'refused.group': '用户组',
-  'refused.user': '指定用户',
+  'refused.user': '用户',
   'refused.rule': '生效的规则',
   'refused.other_account': '换一个账号登录',
 
