@@ -108,6 +108,7 @@ export const PHRASES = {
   name_provider: { en: 'provider', zh: '身份认证平台' },
   name_upstream: { en: 'upstream', zh: '后端应用' },
   name_store: { en: 'store', zh: '存储' },
+  name_store_keys: { en: 'store keys', zh: '存储 · 密钥' },
   name_redis: { en: 'redis', zh: 'Redis' },
   name_proxy: { en: 'proxy', zh: '反向代理' },
   name_time: { en: 'time', zh: '本机时间' },
@@ -666,6 +667,19 @@ export const PHRASES = {
   bring_store_nearer: {
     en: 'Every sign-in waits for it: bring the store nearer, or look at what keeps it busy.',
     zh: '每次登录都要等它：请把存储放近一些，或检查它为什么繁忙。',
+  },
+  store_keys_open: { en: 'our secrets open what it keeps', zh: '可以用当前的密钥打开其中的数据' },
+  store_keys_closed: {
+    en: 'no secret of ours opens what others have written there: sign-outs of users and of administrators miss their sessions',
+    zh: '当前的密钥都打不开其中已有的数据：按用户结束会话时会漏掉这些会话',
+  },
+  store_keys_of_others: {
+    en: 'some sessions were opened under a secret that is not in SECRET: sign-outs of users and of administrators miss them',
+    zh: '有些会话所用的密钥不在 SECRET 中：按用户结束会话时会漏掉它们',
+  },
+  put_former_secret_behind: {
+    en: 'Put the former secret behind the present one in SECRET. If another Menshen uses this store, give each its own folder, or its own prefix in Redis.',
+    zh: '请在 SECRET 中把原来的密钥放在新的后面。如果有另一个门神在用这个存储，请分别使用不同的目录，或在 Redis 中使用不同的前缀。',
   },
   redis_says_nothing: { en: 'it does not tell about itself ({code})', zh: '无法取得它的信息（{code}）' },
   see_store_line: { en: 'The line about the store says why.', zh: '原因见“存储”一项。' },
