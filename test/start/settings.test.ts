@@ -7,6 +7,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { format, inspect } from 'node:util'
+import { withEnvFile } from '../../src/settings/env-file.ts'
 import { findMisspelt } from '../../src/settings/misspelt.ts'
 import { readSettings, type Settings, wantsDevProvider } from '../../src/settings/read.ts'
 import type { Row } from '../../src/settings/row.ts'
@@ -261,6 +262,32 @@ suite('a start', { concurrency: 2 }, () => {
     const other = await start(t, { RATE_LIMIT_PER_MINUTE: '0', APP_NAME: '财务平台' }, { cwd })
     assert.match(other.login, /财务平台/)
     assert.doesNotMatch(other.login, /采购平台|disabled/)
+  })
+
+  test('reads a # inside of a value of .env as part of it', t => {
+    const file = join(tempFolder(t), '.env')
+    const lines = [
+      '# a comment, A=x#y',
+      'A=ab#cd',
+      'export B = ab#cd # a comment',
+      'C=#cd',
+      'D= # a comment',
+      "E='ab#cd' # a comment",
+      'F="ab # cd"',
+      'G=ab # cd#ef',
+      "H=it's#1",
+      'I="one',
+      'J=x#y',
+      'K=x"',
+      'L=first#1',
+      'L=last',
+    ]
+    writeFileSync(file, lines.join('\r\n'))
+    const { I: _, ...read } = withEnvFile({ M: 'given' }, file)
+    assert.deepEqual(read, {
+      ...{ A: 'ab#cd', B: 'ab#cd', C: '#cd', D: '', E: 'ab#cd', F: 'ab # cd', G: 'ab', H: "it's#1", L: 'last' },
+      M: 'given',
+    })
   })
 
   test('reads the first line of a .env that begins with a byte order mark', async t => {
