@@ -72,13 +72,13 @@ export const COMMANDS = {
     ],
     verbs: ['check', 'test'],
     details:
-      'FILE is a JSON array of { "path", "role"?, "groups"?, "user"?, "method"?, "expect" }, where "expect" is "admitted", "refused" (403), "login" (nobody is signed in, and somebody has to be), "bad_request" (a path that two programs could read differently) or "own" (Menshen answers it itself). Only the configuration is read, and no other setting.',
+      'FILE is a JSON array of { "path", "role"?, "groups"?, "user"?, "method"?, "expect" }, where "expect" is "admitted", "refused" (403), "login" (nobody is signed in, and somebody has to be), "bad_request" (a path that two programs could read differently) or "own" (Menshen answers it itself). Without a role, NAME and GROUP have the one that `roles` give them; rows by a claim are not looked at. Only the configuration is read, and no other setting.',
     options: {
       role: {
         type: 'string',
         value: 'ROLE',
-        default: 'visitor',
-        sentence: 'who asks: a role of the configuration, or visitor for nobody',
+        sentence:
+          'who asks: a role of the configuration, or visitor for nobody; else the role that `roles` give to NAME and GROUP',
       },
       group: {
         type: 'string',
