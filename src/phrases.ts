@@ -723,6 +723,14 @@ export const PHRASES = {
     en: 'Check that the application is running there and speaks HTTP; users would get a 502 page.',
     zh: '请确认后端应用在那里运行并提供 HTTP，否则用户会看到 502 页面。',
   },
+  upstream_is_ourselves: {
+    en: 'this very Menshen answers at {url}: requests would go round in a circle',
+    zh: '{url} 就是门神自己：请求会无限循环',
+  },
+  name_application: {
+    en: 'Name the address of the application behind Menshen.',
+    zh: '请填写门神后面的后端应用的地址。',
+  },
   upstream_answers: { en: 'answers {status}', zh: '返回 {status}' },
   look_at_application_log: { en: 'Look at the log of the application.', zh: '请查看后端应用的日志。' },
 
@@ -734,6 +742,18 @@ export const PHRASES = {
   browsers_refuse_it: {
     en: 'Browsers will not accept it either, unless they know its authority.',
     zh: '浏览器也不会接受它，除非信任它的签发者。',
+  },
+  base_url_unknown: {
+    en: 'this machine does not know the name {host} ({code})',
+    zh: '本机解析不了域名 {host}（{code}）',
+  },
+  enter_into_dns: {
+    en: 'Check the spelling of BASE_URL, and enter the name into DNS or /etc/hosts.',
+    zh: '请检查 BASE_URL 的拼写，并在 DNS 或 /etc/hosts 中添加这个域名。',
+  },
+  base_url_plain_http: {
+    en: 'what answers at {url} speaks http there, not https ({code})',
+    zh: '{url} 的端口提供的是 http，不是 https（{code}）',
   },
   base_url_not_http: {
     en: 'what answers at {url} does not speak HTTP ({code})',

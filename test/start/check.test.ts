@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { runCheckCommand } from '../../src/command/check/check-command.ts'
 import { createPaint } from '../../src/command/terminal/colours.ts'
+import { createMenshen } from '../../src/library/create-menshen.ts'
 import { type Environment, runMenshen } from '../kit/process.ts'
 import { tempFolder } from '../kit/temp.ts'
 
@@ -49,6 +50,34 @@ suite('what can be used', () => {
 })
 
 suite('what is wrong', () => {
+  test('an application that is Menshen itself is refused', async t => {
+    const own = async (env: Environment, files = {}) => (await check(t, { ...PROVIDER, ...env }, files)).problems
+    const sentence = (name: string, url: string) =>
+      `${name} is "${url}", which is Menshen itself; expected the address of the application behind it.`
+    const ways: [url: string, env: Environment][] = [
+      ['http://localhost:3000', {}],
+      ['http://127.0.0.1:3000', {}],
+      ['http://127.0.0.1:3000', { BASE_URL: 'https://app.example.com', TRUSTED_PROXIES: '127.0.0.1' }],
+      ['http://[::1]:8080', { HOST: '::', PORT: '8080', BASE_URL: 'https://app.example.com' }],
+      ['http://127.0.0.9:8080', { HOST: '0.0.0.0', PORT: '8080', BASE_URL: 'https://app.example.com' }],
+      ['https://app.example.com', { BASE_URL: 'https://app.example.com' }],
+    ]
+    for (const [UPSTREAM, env] of ways)
+      assert.deepEqual(await own({ ...env, UPSTREAM }), [sentence('UPSTREAM', UPSTREAM)])
+    const config =
+      "export default { upstreams: { '/a': { url: 'http://localhost:3000' }, '/b': 'http://localhost:3001' } }"
+    assert.deepEqual(await own({}, { 'menshen.config.mjs': config }), [
+      sentence('upstreams./a', 'http://localhost:3000'),
+    ])
+    for (const UPSTREAM of ['http://localhost:3001', 'http://127.0.0.2:3000', 'unix:/run/app.sock'])
+      assert.deepEqual(await own({ UPSTREAM }), [])
+    const { code, output } = await runMenshen({ ...PROVIDER, UPSTREAM: 'http://127.0.0.1:3000' })
+    assert.deepEqual([code, output], [1, sentence('UPSTREAM', 'http://127.0.0.1:3000')])
+    await assert.rejects(createMenshen({ upstream: 'http://localhost:3000', store: 'memory:' }), {
+      message: sentence('upstream', 'http://localhost:3000'),
+    })
+  })
+
   test('is all said at once: settings, .env, configuration, words, and what they are together', async t => {
     const files = {
       '.env': 'PORT=ninety\nRATE_LIMIT_PER_MINUTE=many\n',

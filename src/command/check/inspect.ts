@@ -11,6 +11,7 @@ import { findConfigFile, loadConfigFile } from '../../settings/config/load-confi
 import { withEnvFile } from '../../settings/env-file.ts'
 import { printable } from '../../settings/json-place.ts'
 import { findMisspelt, type Misspelt } from '../../settings/misspelt.ts'
+import { refuseListenerAsUpstream } from '../../settings/own-upstream.ts'
 import { type Environment, readSettings } from '../../settings/read.ts'
 import { factsOfStart } from '../announce.ts'
 import { settingsInUse } from '../settings-in-use.ts'
@@ -59,6 +60,7 @@ export async function inspect(given: Environment, now: () => number): Promise<In
   await attempt(() => demandAuthority(settings))
   if (await attempt(() => demandCertificate(settings) ?? true)) await lookAtCertificate()
   if (isWhole && inUse) {
+    await attempt(() => refuseListenerAsUpstream(settings, config))
     for (const missing of missingIn(inUse)) add(missing)
     await attempt(() => checkWhole(inUse.settings, config))
   }

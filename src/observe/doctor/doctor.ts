@@ -41,7 +41,7 @@ export async function examine(examined: Examined): Promise<Finding[]> {
     ...certificateProbes({ settings, now }),
     ...providerProbes(examined, timeoutMs),
     ...storeProbes({ settings, now, store, keys: keysOf(examined) }),
-    ...upstreamProbes({ settings, config, timeoutMs, now }),
+    ...upstreamProbes({ settings, config, timeoutMs, now, wayIn: wayInOptions(examined) }),
     wayInProbe(wayInOptions(examined)),
     { name: 'time', run: async () => [timeFinding(now())] },
   ]
