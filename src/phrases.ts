@@ -91,14 +91,19 @@ export const PHRASES = {
   quoted: { en: '{text}', zh: '{text}' },
   two: { en: '{one}; {other}', zh: '{one}；{other}' },
   one_and_other: { en: '{one} and {other}', zh: '{one} 和 {other}' },
+  one_or_other: { en: '{one} (or {other})', zh: '{one}（或 {other}）' },
   with_remedy: { en: '{seen} → {remedy}', zh: '{seen} → {remedy}' },
   with_cause: { en: '{seen}: {cause}', zh: '{seen}：{cause}' },
 
   finding_line: { en: '{what}: {seen}', zh: '{what}：{seen}' },
   findings_count: {
-    en: '{good} good, {warnings} warnings, {failures} failures',
-    zh: '{good} 项正常，{warnings} 项需要注意，{failures} 项故障',
+    en: '{good} good, {warnings}, {failures}',
+    zh: '{good} 项正常，{warnings}，{failures}',
   },
+  warnings_count: { en: '{count} warnings', zh: '{count} 项需要注意' },
+  one_warning: { en: '1 warning', zh: '1 项需要注意' },
+  failures_count: { en: '{count} failures', zh: '{count} 项故障' },
+  one_failure: { en: '1 failure', zh: '1 项故障' },
 
   // What is looked at
   name_settings: { en: 'settings', zh: '设置' },

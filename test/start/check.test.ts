@@ -8,6 +8,7 @@ import { suite, type TestContext, test } from 'node:test'
 import { runCheckCommand } from '../../src/command/check/check-command.ts'
 import { createPaint } from '../../src/command/terminal/colours.ts'
 import { createMenshen } from '../../src/library/create-menshen.ts'
+import { refuseToListen } from '../../src/library/listen-failure.ts'
 import { type Environment, runMenshen } from '../kit/process.ts'
 import { tempFolder } from '../kit/temp.ts'
 
@@ -50,6 +51,42 @@ suite('what can be used', () => {
 })
 
 suite('what is wrong', () => {
+  test('names the way out', async t => {
+    const rows: [env: Environment, problem: string | RegExp][] = [
+      [{ PAGE_LANGUAGE: 'zh' }, /^PAGE_LANGUAGE is "zh"; .*; did you mean zh-CN\?$/],
+      [{ PROVIDER: 'keycloak' }, /^provider\.vars\.realm \(or PROVIDER_VARS=realm=…\) is missing: /],
+      [
+        { CLIENT_SECRET: '', CLIENT_SECRET_FILE: '/nonexistent' },
+        /^CLIENT_SECRET_FILE is "\/nonexistent", which is missing; expected the path of a readable file/,
+      ],
+      [
+        { CLIENT_SECRET: '', CLIENT_SECRET_FILE: '/dev/null' },
+        /^CLIENT_SECRET_FILE is "\/dev\/null", which is empty; /,
+      ],
+      [{ SECRET_FILE: '/' }, /^SECRET_FILE is "\/", which cannot be read \(EISDIR\); /],
+      [{ SECRET_FILE: 'CANARY' }, /^SECRET_FILE is not usable; /],
+      [
+        { STORE: 'redis://:pass-CANARY@127.0.0.1?prefx=x' },
+        'STORE has the parameter prefx, which there is not; did you mean prefix?',
+      ],
+      [
+        { STORE: 'redis://127.0.0.1?prefix=a{b}' },
+        /^STORE has a prefix that cannot be used; expected at most 64 letters, /,
+      ],
+    ]
+    for (const [env, problem] of rows) {
+      const { problems } = await check(t, { ...PROVIDER, ...env })
+      assert.equal(problems.length, 1, problems.join('\n'))
+      if (typeof problem === 'string') assert.equal(problems[0], problem)
+      else assert.match(problems[0] ?? '', problem)
+    }
+    const listen = { setting: 'PORT', port: 80, host: '127.0.0.1' } as const
+    assert.throws(
+      () => refuseToListen(Object.assign(new Error(), { code: 'EACCES' }), listen),
+      /: PORT: this user may not listen on port 80 /,
+    )
+  })
+
   test('an application that is Menshen itself is refused', async t => {
     const own = async (env: Environment, files = {}) => (await check(t, { ...PROVIDER, ...env }, files)).problems
     const sentence = (name: string, url: string) =>
@@ -114,7 +151,7 @@ suite('what is wrong', () => {
     const { problems } = await check(t, { AUTH_URL: PROVIDER.AUTH_URL })
     assert.deepEqual(problems, [
       'CLIENT_ID is missing: nobody can sign in without it.',
-      'CLIENT_SECRET is missing: nobody can sign in without it.',
+      'CLIENT_SECRET (or CLIENT_SECRET_FILE) is missing: nobody can sign in without it.',
     ])
     assert.match(
       (await check(t, { ...PROVIDER, PAGE_LANGUAGE: 'ja' })).problems.join(),

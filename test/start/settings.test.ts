@@ -40,9 +40,10 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   AUTH_URL: ['idp.example.com', 'https://idp.example.com?tenant=1', 'https://idp.example.com/#/login', '//idp'],
   CLIENT_ID: ['  '],
   CLIENT_SECRET: ['  '],
-  CLIENT_SECRET_FILE: ['/nowhere/CANARY', '/dev', '/dev/null'],
+  // The last one is a secret in the place of its path.
+  CLIENT_SECRET_FILE: ['/nowhere/secret', '/dev', '/dev/null', 'CANARY'],
   SECRET: ['CANARY', ',,,,', ' \n ', 'x'.repeat(31), `${'x'.repeat(32)},CANARY`, '门神'.repeat(15)],
-  SECRET_FILE: ['/nowhere/CANARY', '/dev', '/dev/null'],
+  SECRET_FILE: ['/nowhere/secret', '/dev', '/dev/null', 'CANARY'],
   STORE: ['memory', 'lmdb', 'lmdb:', 'mysql://localhost', 'MEMORY:'],
   UPSTREAM: ['127.0.0.1:8080', 'http://127.0.0.1:8080/path', 'unix:relative', 'unix:', 'ftp://127.0.0.1'],
   UPSTREAM_HOST_HEADER: ['Browser', 'app.example.com'],
@@ -139,7 +140,8 @@ suite('a bad value', () => {
         assert.deepEqual(more, [], `${name}=${value} is one problem`)
         for (const part of [name, row.expected, row.example])
           assert.ok(sentence.includes(part), `${sentence} | ${part}`)
-        assert.equal(sentence.includes(value), !row.secret, `${sentence} | ${value}`)
+        const isPath = name.endsWith('_FILE') && value.startsWith('/')
+        assert.equal(sentence.includes(value), !row.secret || isPath, `${sentence} | ${value}`)
       }
     })
   }
@@ -187,10 +189,10 @@ suite('a start', { concurrency: 2 }, () => {
     assert.equal(lines.length, bad.length, output)
   })
 
-  test('with both a secret and a file for it shows neither', async () => {
-    const both = { ...PROVIDER, CLIENT_SECRET_FILE: '/nowhere/path-CANARY' }
+  test('with both a secret and a file for it shows no secret', async () => {
+    const both = { ...PROVIDER, CLIENT_SECRET_FILE: '/nowhere/path' }
     await fails(both, ['CLIENT_SECRET', 'CLIENT_SECRET_FILE'], 2)
-    const own = { ...MEMORY, SECRET: GOOD_SECRETS.SECRET, SECRET_FILE: '/nowhere/path-CANARY' }
+    const own = { ...MEMORY, SECRET: GOOD_SECRETS.SECRET, SECRET_FILE: '/nowhere/path' }
     await fails(own, ['SECRET', 'SECRET_FILE'], 2)
   })
 
@@ -241,9 +243,14 @@ suite('a start', { concurrency: 2 }, () => {
     await fails({ ...ports, STORE: `lmdb:${folder}` }, ['STORE', folder])
   })
 
-  test('with a client secret file that is missing names the setting', async () => {
+  test('with a client secret file that is missing names the setting and the path', async () => {
     const { CLIENT_SECRET: _, ...provider } = PROVIDER
-    await fails({ ...provider, CLIENT_SECRET_FILE: '/nowhere/path-CANARY' }, ['CLIENT_SECRET_FILE'])
+    await fails({ ...provider, CLIENT_SECRET_FILE: '/nowhere/path' }, [
+      'CLIENT_SECRET_FILE',
+      '/nowhere/path',
+      'is missing',
+    ])
+    await fails({ ...provider, CLIENT_SECRET_FILE: 'CANARY' }, ['CLIENT_SECRET_FILE'])
   })
 
   test('with a .env that cannot be read says so', async t => {

@@ -96,7 +96,17 @@ async function load({ CONFIG }: Environment) {
 
 function missingIn({ plans }: ReturnType<typeof settingsInUse>): Phrase[] {
   const missing = plans.flatMap(plan => plan.missing)
-  return missing.map(name => phrase('setting_missing', { name }))
+  return missing.map(name => {
+    const other = otherWay(name)
+    return phrase('setting_missing', { name: other ? phrase('one_or_other', { one: name, other }) : name })
+  })
+}
+
+/** By which the same can be said. */
+function otherWay(name: string): string | undefined {
+  if (name === 'CLIENT_SECRET') return 'CLIENT_SECRET_FILE'
+  const [, variable] = /^provider\.vars\.(\w+)$/.exec(name) ?? []
+  return variable && `PROVIDER_VARS=${variable}=…`
 }
 
 function misspeltPhrase({ name, likely }: Misspelt): Phrase {

@@ -37,7 +37,7 @@ export const COMMANDS = {
     sentence: 'says whether the settings and the configuration can be used',
     usage: ['menshen check [--language LANGUAGE]'],
     details:
-      'Reads the environment, .env, the configuration and the files that they name, and nothing else: it opens no store, no port and no connection, and writes nothing. The same sentences would stop a start.',
+      'Reads the environment, .env, the configuration and the files that they name, and nothing else: it opens no store, no port and no connection, and writes nothing. The same sentences would stop a start, except that of a missing setting of the provider: Menshen starts without it, and its login page says what is missing.',
     options: { language: LANGUAGE_ROW },
     examples: [
       ['menshen check', 'before a restart, or in CI'],
