@@ -12,7 +12,8 @@ export function settingsPage(): string {
   return `# Settings
 
 From the environment, or from a file \`.env\` in the folder where Menshen is started; the environment wins where it
-is not empty. A bad value stops the start with one sentence that names the setting; a name that is a slip away from one of
+is not empty. A value in \`.env\` goes to the end of its line, or to a \`#\` behind a space: \`CLIENT_SECRET=ab#cd\` is whole. Quotes around a
+value do not belong to it. A bad value stops the start with one sentence that names the setting; a name that is a slip away from one of
 these gets a warning. Those marked ↻ may change in their file while Menshen runs ([reloading](reloading.md)). This page is made from \`src/settings/rows.ts\` by \`npm run docs\`.
 
 ${topics.join('\n')}

@@ -91,14 +91,19 @@ export const PHRASES = {
   quoted: { en: '{text}', zh: '{text}' },
   two: { en: '{one}; {other}', zh: '{one}；{other}' },
   one_and_other: { en: '{one} and {other}', zh: '{one} 和 {other}' },
+  one_or_other: { en: '{one} (or {other})', zh: '{one}（或 {other}）' },
   with_remedy: { en: '{seen} → {remedy}', zh: '{seen} → {remedy}' },
   with_cause: { en: '{seen}: {cause}', zh: '{seen}：{cause}' },
 
   finding_line: { en: '{what}: {seen}', zh: '{what}：{seen}' },
   findings_count: {
-    en: '{good} good, {warnings} warnings, {failures} failures',
-    zh: '{good} 项正常，{warnings} 项需要注意，{failures} 项故障',
+    en: '{good} good, {warnings}, {failures}',
+    zh: '{good} 项正常，{warnings}，{failures}',
   },
+  warnings_count: { en: '{count} warnings', zh: '{count} 项需要注意' },
+  one_warning: { en: '1 warning', zh: '1 项需要注意' },
+  failures_count: { en: '{count} failures', zh: '{count} 项故障' },
+  one_failure: { en: '1 failure', zh: '1 项故障' },
 
   // What is looked at
   name_settings: { en: 'settings', zh: '设置' },
@@ -108,6 +113,7 @@ export const PHRASES = {
   name_provider: { en: 'provider', zh: '身份认证平台' },
   name_upstream: { en: 'upstream', zh: '后端应用' },
   name_store: { en: 'store', zh: '存储' },
+  name_store_keys: { en: 'store keys', zh: '存储 · 密钥' },
   name_redis: { en: 'redis', zh: 'Redis' },
   name_proxy: { en: 'proxy', zh: '反向代理' },
   name_time: { en: 'time', zh: '本机时间' },
@@ -667,6 +673,19 @@ export const PHRASES = {
     en: 'Every sign-in waits for it: bring the store nearer, or look at what keeps it busy.',
     zh: '每次登录都要等它：请把存储放近一些，或检查它为什么繁忙。',
   },
+  store_keys_open: { en: 'our secrets open what it keeps', zh: '可以用当前的密钥打开其中的数据' },
+  store_keys_closed: {
+    en: 'no secret of ours opens what others have written there: sign-outs of users and of administrators miss their sessions',
+    zh: '当前的密钥都打不开其中已有的数据：按用户结束会话时会漏掉这些会话',
+  },
+  store_keys_of_others: {
+    en: 'some sessions were opened under a secret that is not in SECRET: sign-outs of users and of administrators miss them',
+    zh: '有些会话所用的密钥不在 SECRET 中：按用户结束会话时会漏掉它们',
+  },
+  put_former_secret_behind: {
+    en: 'Put the former secret behind the present one in SECRET. If another Menshen uses this store, give each its own folder, or its own prefix in Redis.',
+    zh: '请在 SECRET 中把原来的密钥放在新的后面。如果有另一个门神在用这个存储，请分别使用不同的目录，或在 Redis 中使用不同的前缀。',
+  },
   redis_says_nothing: { en: 'it does not tell about itself ({code})', zh: '无法取得它的信息（{code}）' },
   see_store_line: { en: 'The line about the store says why.', zh: '原因见“存储”一项。' },
   use_newer_redis: {
@@ -709,6 +728,14 @@ export const PHRASES = {
     en: 'Check that the application is running there and speaks HTTP; users would get a 502 page.',
     zh: '请确认后端应用在那里运行并提供 HTTP，否则用户会看到 502 页面。',
   },
+  upstream_is_ourselves: {
+    en: 'this very Menshen answers at {url}: requests would go round in a circle',
+    zh: '{url} 就是门神自己：请求会无限循环',
+  },
+  name_application: {
+    en: 'Name the address of the application behind Menshen.',
+    zh: '请填写门神后面的后端应用的地址。',
+  },
   upstream_answers: { en: 'answers {status}', zh: '返回 {status}' },
   look_at_application_log: { en: 'Look at the log of the application.', zh: '请查看后端应用的日志。' },
 
@@ -720,6 +747,18 @@ export const PHRASES = {
   browsers_refuse_it: {
     en: 'Browsers will not accept it either, unless they know its authority.',
     zh: '浏览器也不会接受它，除非信任它的签发者。',
+  },
+  base_url_unknown: {
+    en: 'this machine does not know the name {host} ({code})',
+    zh: '本机解析不了域名 {host}（{code}）',
+  },
+  enter_into_dns: {
+    en: 'Check the spelling of BASE_URL, and enter the name into DNS or /etc/hosts.',
+    zh: '请检查 BASE_URL 的拼写，并在 DNS 或 /etc/hosts 中添加这个域名。',
+  },
+  base_url_plain_http: {
+    en: 'what answers at {url} speaks http there, not https ({code})',
+    zh: '{url} 的端口提供的是 http，不是 https（{code}）',
   },
   base_url_not_http: {
     en: 'what answers at {url} does not speak HTTP ({code})',

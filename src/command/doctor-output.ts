@@ -24,7 +24,12 @@ function findingLine({ name, level, seen, remedy }: Finding, paint: Paint, langu
 
 function summary(findings: readonly Finding[]): Phrase {
   const count = (level: Finding['level']) => findings.filter(finding => finding.level === level).length
-  return phrase('findings_count', { good: count('good'), warnings: count('warning'), failures: count('failure') })
+  const [warnings, failures] = [count('warning'), count('failure')]
+  return phrase('findings_count', {
+    good: count('good'),
+    warnings: warnings === 1 ? phrase('one_warning') : phrase('warnings_count', { count: warnings }),
+    failures: failures === 1 ? phrase('one_failure') : phrase('failures_count', { count: failures }),
+  })
 }
 
 /** `ok` is whether it stands in the way: a warning does not. Names are the same in every language. */

@@ -66,7 +66,8 @@ const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promis
     // Rules can be checked where the other settings, with their files and secrets, are not at hand.
     const config = await loadConfigFile(findConfigFile(process.cwd(), environment.CONFIG || undefined))
     const { rules = [], roles, providers } = config
-    const { lines, ok } = runRulesCommand(args, rules, roles, paint, callbackPathsOf(providers))
+    const [main] = Object.keys(providers ?? {})
+    const { lines, ok } = runRulesCommand(args, rules, roles, paint, callbackPathsOf(providers), main)
     process.exitCode = ok ? 0 : 1
     await say(lines.map(line => `${line}\n`))
   },

@@ -3,12 +3,13 @@
 import { readFileSync } from 'node:fs'
 import { METHODS } from 'node:http'
 import { z } from 'zod'
-import { roleNamesIn, USUAL_ROLES } from '../access/roles.ts'
+import { roleNamesIn, roleOf, rolesFor, USUAL_ROLES } from '../access/roles.ts'
 import { createRules } from '../access/rules.ts'
 import { judge, type Question, type Verdict, VISITOR, whoIsMeant } from '../access/verdict.ts'
 import { MenshenError } from '../errors.ts'
 import { safeText } from '../observe/audit/safe-text.ts'
 import type { RoleConfig, Rule } from '../settings/config/config-file.ts'
+import { problemsIn, sentenceOf } from '../settings/config/config-sentences.ts'
 import type { Paint } from './terminal/colours.ts'
 import { readCommandArguments, refusal, refuseArgument } from './usage/command-arguments.ts'
 import { COMMANDS } from './usage/command-table.ts'
@@ -35,7 +36,7 @@ const expectations = z.array(
       const problem = pathProblem(path)
       if (problem) context.addIssue(problem)
     }),
-    role: z.string().default(VISITOR),
+    role: z.string().optional(),
     groups: z.array(z.string()).default([]),
     user: z.string().default(''),
     method: z
@@ -56,9 +57,11 @@ export function runRulesCommand(
   roles: readonly RoleConfig[] = USUAL_ROLES,
   paint: Paint = (_colour, text) => text,
   callbackPaths?: ReadonlySet<string>,
+  mainProvider?: string,
 ): Outcome {
   const rules = createRules(given)
   const ask: Ask = question => judge(rules, question, callbackPaths)
+  const derive: Derive = asked => withRole(asked, roles, mainProvider)
   const known = [VISITOR, ...roleNamesIn(roles)]
   const { values, positionals } = readCommandArguments(args, ROW)
   const [verb, subject, ...rest] = positionals
@@ -67,21 +70,38 @@ export function runRulesCommand(
   if (subject === undefined) throw refusal(`There is no ${verb === 'check' ? 'PATH' : 'FILE'}`, ROW)
   if (rest[0] !== undefined) throw refuseArgument(rest[0], ROW)
   const { role, group: groups, user, method } = values
-  const question = { path: subject, role, groups, user, method: method.toUpperCase() }
-  if (verb === 'test') return runTable(ask, subject, known, paint)
-  if (!known.includes(role)) throw new UsageError(unknownRole(role, known))
+  if (verb === 'test') return runTable(ask, derive, subject, known, paint)
+  const question = derive({ path: subject, role, groups, user, method: method.toUpperCase() })
+  if (role !== undefined && !known.includes(role)) throw new UsageError(unknownRole(role, known))
   const problem = pathProblem(subject) ?? methodProblem(question.method)
   if (problem) throw new UsageError(`${problem[0]?.toUpperCase()}${problem.slice(1)}`)
   return { lines: [describe(ask, question, paint)], ok: true }
 }
 
 type Ask = (question: Question) => Verdict
+/** `isDerived` if the role is not what was said but what `roles` give to this user. */
+type Asked = Question & { readonly isDerived?: true }
+type Derive = (asked: Omit<Question, 'role'> & { readonly role?: string | undefined }) => Asked
 
-function runTable(ask: Ask, file: string, known: readonly string[], paint: Paint): Outcome {
+/** A user of the main provider. Claims are not known here: a row that wants them gives its role to nobody. */
+function withRole(
+  { role, ...asked }: Parameters<Derive>[0],
+  roles: readonly RoleConfig[],
+  provider: string | undefined,
+): Asked {
+  if (role !== undefined) return { ...asked, role }
+  if (asked.user === '' && asked.groups.length === 0) return { ...asked, role: VISITOR }
+  const known = { provider, username: asked.user, groups: asked.groups, claims: {} }
+  const rows = rolesFor(roles, provider === undefined ? [] : [provider])
+  return { ...asked, role: roleOf(known, rows), isDerived: true }
+}
+
+function runTable(ask: Ask, derive: Derive, file: string, known: readonly string[], paint: Paint): Outcome {
   const table = readTable(file)
-  const odd = table.find(({ role }) => !known.includes(role))
-  if (odd) throw cannotBeUsed(file, unknownRole(odd.role, known))
-  const failures = table.flatMap(({ expect, ...question }) => {
+  const odd = table.map(({ role }) => role).find(role => role !== undefined && !known.includes(role))
+  if (odd !== undefined) throw cannotBeUsed(file, unknownRole(odd, known))
+  const failures = table.flatMap(({ expect, ...asked }) => {
+    const question = derive(asked)
     const { outcome } = ask(question)
     return outcome === expect ? [] : [`expected ${expect}: ${describe(ask, question, paint)}`]
   })
@@ -92,22 +112,25 @@ function runTable(ask: Ask, file: string, known: readonly string[], paint: Paint
 }
 
 function readTable(file: string): z.infer<typeof expectations> {
+  const result = expectations.safeParse(readJson(file), { error: sentenceOf })
+  if (result.success) return result.data
+  const problems = problemsIn(result.error.issues).map(({ path, message }) => {
+    const where = path.length > 0 ? `${path.join('.')}: ` : ''
+    return cannotBeUsed(file, `${where}${message}${/[.?]$/.test(message) ? '' : '.'}`).message
+  })
+  throw new MenshenError('bad_settings', problems.join('\n'))
+}
+
+function readJson(file: string): unknown {
   try {
-    return expectations.parse(JSON.parse(readFileSync(file, 'utf8')))
+    return JSON.parse(readFileSync(file, 'utf8'))
   } catch (error) {
-    throw cannotBeUsed(file, `${whatIsWrong(error)}; expected a JSON array as menshen help rules shows it.`)
+    throw cannotBeUsed(file, `${(error as Error).message}; expected a JSON array as menshen help rules shows it.`)
   }
 }
 
 function cannotBeUsed(file: string, why: string): MenshenError {
   return new MenshenError('bad_settings', `${file} cannot be used: ${why}`)
-}
-
-/** Of a table that is wrong in many places, the first is enough to find the others. */
-function whatIsWrong(error: unknown): string {
-  if (!(error instanceof z.ZodError)) return (error as Error).message
-  const [issue] = error.issues
-  return `${issue?.path.join('.')}: ${issue?.message}`
 }
 
 /** A sentence without its first capital; `undefined` if there is nothing to say. */
@@ -135,16 +158,16 @@ function unknownRole(role: string, known: readonly string[]): string {
   return `There is no role ${JSON.stringify(role)}; expected one of ${known.join(', ')}.`
 }
 
-function describe(ask: Ask, question: Question, paint: Paint): string {
+function describe(ask: Ask, question: Asked, paint: Paint): string {
   const verdict = ask(question)
   const asked = safeText(`${question.method} ${question.path} as ${describeAsker(question)}`)
   return `${asked}: ${paint(COLOURS[verdict.outcome], verdict.outcome)}, ${safeText(reasonOf(verdict))}`
 }
 
-function describeAsker(question: Question): string {
+function describeAsker(question: Asked): string {
   const { role = VISITOR, groups = [], username = '' } = whoIsMeant(question) ?? {}
   return [
-    role,
+    question.isDerived ? `${role} (by roles)` : role,
     ...(username ? [`user ${username}`] : []),
     ...(groups.length > 0 ? [`in ${groups.join(' and ')}`] : []),
   ].join(', ')

@@ -7,6 +7,7 @@ import { type Development, startDevelopment } from '../library/development.ts'
 import { refuseToListen } from '../library/listen-failure.ts'
 import { createEventLog } from '../log.ts'
 import { findMisspelt } from '../settings/misspelt.ts'
+import { refuseListenerAsUpstream } from '../settings/own-upstream.ts'
 import type { Environment } from '../settings/read.ts'
 import { announce } from './announce.ts'
 import { type Closing, closeWhenAsked } from './close-when-asked.ts'
@@ -41,13 +42,16 @@ export async function start({ readEnvironment, inherited, npmParent, now }: Star
   const hangUps = listenForHangUps()
   const read = () => readSources(readEnvironment)
   const given = await (cluster.isWorker ? readLikeOthers(read) : read())
+  const listens = inherited === undefined
+  if (listens) refuseListenerAsUpstream(given.settings, given.config)
   const development = given.wantsDevelopment
     ? await startDevelopment(given.settings, given.config, given.settings.DEV_PROVIDER_PORT, now)
     : undefined
   const sources = development ? await readSources(readEnvironment, development.settings) : given
   const { settings, config, configFile } = sources
   const environment = readEnvironment()
-  const rereading = { readEnvironment, development: development?.settings, hadEnvFile: existsSync(ENV_FILE) }
+  const hadEnvFile = existsSync(ENV_FILE)
+  const rereading = { readEnvironment, development: development?.settings, hadEnvFile, listens }
   const log = openLog(settings, environment)
   const events = createEventLog(log, now)
   const { report } = events

@@ -6,6 +6,7 @@ import { demandVerifiable } from '../provider/bearer/verifiable.ts'
 import { planProviders } from '../provider/providers.ts'
 import { secretProblem } from '../session/keys/derived-keys.ts'
 import type { Config } from '../settings/config/config-file.ts'
+import { refuseBaseUrlAsUpstream } from '../settings/own-upstream.ts'
 import type { Settings } from '../settings/read.ts'
 
 export interface Configuration {
@@ -18,6 +19,7 @@ export interface Configuration {
 
 /** Of settings and a configuration file that were checked each by itself. */
 export function checkWhole(settings: Settings, config: Config): Configuration {
+  refuseBaseUrlAsUpstream(settings, config)
   const look = createLook(settings, config)
   const languages = createLanguages(settings, config, look)
   const plans = planProviders(config, settings)

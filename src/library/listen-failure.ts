@@ -13,6 +13,11 @@ export function refuseToListen({ code }: NodeJS.ErrnoException, { setting, port,
       'cannot_start',
       `${setting}: port ${port} is already in use; stop what uses it, or choose another by ${setting}${PROXY_HINT[setting]}.`,
     )
+  if (code === 'EACCES')
+    throw new MenshenError(
+      'cannot_start',
+      `${setting}: this user may not listen on port ${port} (${code}); choose one from 1024 on by ${setting}, or let the service manager open it.`,
+    )
   if (code?.startsWith('ERR_OSSL')) throw new MenshenError('cannot_start', certificateProblem(code))
   throw new MenshenError(
     'cannot_start',

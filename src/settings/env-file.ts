@@ -12,10 +12,26 @@ export function withEnvFile(environment: Environment, file: string): Environment
 
 function readEnvFile(file: string): Environment {
   try {
-    return parseEnv(readFileSync(file, 'utf8').replace(/^\ufeff/, ''))
+    return parseWhole(readFileSync(file, 'utf8').replace(/^\ufeff/, ''))
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT') return {}
     throw new MenshenError('cannot_start', `${file} cannot be read (${code}); make it a readable file, or remove it.`)
   }
+}
+
+const UNQUOTED = /^\s*(?:export\s+)?(?<name>[\w.-]+)[ \t]*=(?![ \t]*['"`])(?<value>[^\r\n]*#[^\r\n]*)/gm
+
+/**
+ * Node ends a value without quotes at its first #, and so would cut a secret such as `ab#cd` in silence. Here, as in a shell, a
+ * comment begins only behind a space.
+ */
+function parseWhole(text: string): Environment {
+  const parsed: Record<string, string | undefined> = parseEnv(text)
+  for (const { groups: { name = '', value = '' } = {} } of text.matchAll(UNQUOTED)) {
+    const cut = value.slice(0, value.indexOf('#')).trim()
+    // What is not so stands inside of a longer value, or is said again further down.
+    if (parsed[name] === cut) parsed[name] = value.replace(/\s#.*$/, '').trim()
+  }
+  return parsed
 }

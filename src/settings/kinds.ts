@@ -105,6 +105,16 @@ const fileText = z.string().transform((path, context) => {
   }
 })
 
+/** Why nothing can be read from a file; `undefined` if something can. */
+export function fileProblem(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8').trim() === '' ? 'is empty' : undefined
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    return code === 'ENOENT' ? 'is missing' : `cannot be read (${code})`
+  }
+}
+
 export const secretFile = {
   check: fileText.pipe(secretOf),
   expected: 'the path of a readable file that is not empty',

@@ -3,7 +3,7 @@
 import { MenshenError } from '../errors.ts'
 import { conflictsIn, plainHttpIn } from './conflicts.ts'
 import { isLoopback, isProduction, portIn } from './deployment.ts'
-import { isLongEnough } from './kinds.ts'
+import { fileProblem, isLongEnough } from './kinds.ts'
 import type { Row } from './row.ts'
 import { SETTINGS } from './rows.ts'
 import { hidePassword, Secret } from './secret.ts'
@@ -139,6 +139,10 @@ function problem(name: string, text: string, row: Row<unknown>): string {
   const plain = hidePassword(text)
     .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
     .slice(0, LONGEST_SHOWN)
+  const state = name.endsWith('_FILE') ? fileProblem(text) : undefined
+  // What begins otherwise may be the secret itself, in the place of its path.
+  if (state && /^\.{0,2}\//.test(text))
+    return `${name} is "${plain}", which ${state}; expected ${row.expected}, for example ${row.example}.`
   const shown = row.secret ? 'not usable' : `"${plain}"`
   return `${name} is ${shown}; expected ${row.expected}, for example ${row.example}.`
 }

@@ -213,7 +213,7 @@ test('a configuration that leads nowhere is refused with a sentence', () => {
     ],
     [
       { rules: [{ path: '/a', groups: ['a'], public: true }] },
-      /rules\.0: expected either roles, groups or users, or public/,
+      /rules\.0: has both .*; expected either roles, groups or users, or public/,
     ],
     [{ rules: [{ path: '/a', users: [''] }] }, /rules\.0\.users\.0: /],
     [

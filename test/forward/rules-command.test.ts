@@ -69,6 +69,69 @@ test('rules check says what happens, and by which rule', async t => {
   assert.equal(code, 0)
 })
 
+test('without a role, it is the one that roles give to the user and the groups', async t => {
+  const rules = [
+    { path: '/admin', roles: ['developer'] },
+    { path: '/money', roles: ['cashier'] },
+  ]
+  const roles = [{ role: 'cashier', groups: ['finance'] }]
+  const check = (given: typeof roles | undefined, ...args: string[]) =>
+    runRulesCommand(['check', ...args], rules, given).lines.join('\n')
+  assert.match(
+    check(undefined, '/admin/x', '--user', 'admin'),
+    /^GET \/admin\/x as developer \(by roles\), user admin: admitted, /,
+  )
+  assert.match(check(undefined, '/admin/x', '--user', 'ann'), / as common \(by roles\), user ann: refused, /)
+  assert.match(check(undefined, '/admin/x', '--user', 'admin', '--role', 'common'), / as common, user admin: refused, /)
+  assert.match(check(roles, '/money', '--group', 'finance'), / as cashier \(by roles\), in finance: admitted, /)
+  assert.match(check(roles, '/money'), / as visitor: login, /)
+  const partners = [{ role: 'cashier', provider: ['partners'], groups: ['finance'] }]
+  const { lines } = runRulesCommand(
+    ['check', '/money', '--group', 'finance'],
+    rules,
+    partners,
+    undefined,
+    undefined,
+    'staff',
+  )
+  assert.match(lines.join('\n'), / as common \(by roles\)/)
+  const file = join(tempFolder(t), 'table.json')
+  writeFileSync(
+    file,
+    JSON.stringify([
+      { path: '/admin', user: 'admin', expect: 'admitted' },
+      { path: '/admin', user: 'admin', role: 'common', expect: 'refused' },
+      { path: '/admin', expect: 'login' },
+    ]),
+  )
+  assert.deepEqual(runRulesCommand(['test', file], rules).lines, ['3 passed, 0 failed'])
+})
+
+test('everything that is wrong with a table is said in words of ours, with the name that was meant', t => {
+  const file = join(tempFolder(t), 'table.json')
+  const said = (table: unknown) => {
+    writeFileSync(file, JSON.stringify(table))
+    try {
+      return runRulesCommand(['test', file], []).lines
+    } catch (error) {
+      return (error as Error).message.replaceAll(`${file} cannot be used: `, '').split('\n')
+    }
+  }
+  assert.deepEqual(
+    said([
+      { path: '/x', expect: 'admited', usr: 'a', xyz: 1 },
+      { expect: 'login', path: 7 },
+    ]),
+    [
+      '0.expect: expected one of admitted, refused, login, bad_request, uri_too_long, own; did you mean admitted?',
+      '0: there is no "usr"; did you mean user?',
+      '0: there is no "xyz"; expected one of path, role, groups, user, method, expect.',
+      '1.path: expected text, not a number.',
+    ],
+  )
+  assert.deepEqual(said({ path: '/x' }), ['expected a list, not an object.'])
+})
+
 test('rules test runs a table and fails with the rows that are not so', async t => {
   const cwd = folderWith(t, CONFIG)
   const table = [
@@ -130,7 +193,7 @@ test('a bad configuration stops the start with the file, the rule and what is ex
     ["rules: [{ path: '/a' }]", /rules\.0: expected either roles, groups or users, or public: true/],
     [
       "rules: [{ path: '/a', public: true, roles: ['common'] }]",
-      /rules\.0: expected either roles, groups or users, or public: true/,
+      /rules\.0: has both public: true and roles, groups or users; expected either roles, groups or users, or public: true/,
     ],
     ["rules: [{ path: '/a', public: true, methods: ['get'] }]", /rules\.0\.methods\.0: expected methods in capitals/],
     ["rules: [{ path: '/a', public: true, methods: ['HEAD'] }]", /rules\.0\.methods: HEAD counts as GET; name GET/],
@@ -190,9 +253,9 @@ test('rules check and rules test ask for groups, users and roles of the operator
     [[], `as visitor: login, ${rule}`],
     [['--role', 'common'], `as common: refused, ${rule}`],
     [['--role', 'auditor'], `as auditor: admitted, ${rule}`],
-    [['--group', 'x', '--group', 'cfo'], `as common, in x and cfo: admitted, ${rule}`],
-    [['--group', 'x'], `as common, in x: refused, ${rule}`],
-    [['--user', 'lisi'], `as common, user lisi: admitted, ${rule}`],
+    [['--group', 'x', '--group', 'cfo'], `as common (by roles), in x and cfo: admitted, ${rule}`],
+    [['--group', 'x'], `as common (by roles), in x: refused, ${rule}`],
+    [['--user', 'lisi'], `as common (by roles), user lisi: admitted, ${rule}`],
     [['--user', 'cfo', '--role', 'developer'], `as developer, user cfo: refused, ${rule}`],
   ]
   const { rules = [], roles } = await loadConfig(cwd)

@@ -7,6 +7,8 @@ import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { runCheckCommand } from '../../src/command/check/check-command.ts'
 import { createPaint } from '../../src/command/terminal/colours.ts'
+import { createMenshen } from '../../src/library/create-menshen.ts'
+import { refuseToListen } from '../../src/library/listen-failure.ts'
 import { type Environment, runMenshen } from '../kit/process.ts'
 import { tempFolder } from '../kit/temp.ts'
 
@@ -49,6 +51,70 @@ suite('what can be used', () => {
 })
 
 suite('what is wrong', () => {
+  test('names the way out', async t => {
+    const rows: [env: Environment, problem: string | RegExp][] = [
+      [{ PAGE_LANGUAGE: 'zh' }, /^PAGE_LANGUAGE is "zh"; .*; did you mean zh-CN\?$/],
+      [{ PROVIDER: 'keycloak' }, /^provider\.vars\.realm \(or PROVIDER_VARS=realm=…\) is missing: /],
+      [
+        { CLIENT_SECRET: '', CLIENT_SECRET_FILE: '/nonexistent' },
+        /^CLIENT_SECRET_FILE is "\/nonexistent", which is missing; expected the path of a readable file/,
+      ],
+      [
+        { CLIENT_SECRET: '', CLIENT_SECRET_FILE: '/dev/null' },
+        /^CLIENT_SECRET_FILE is "\/dev\/null", which is empty; /,
+      ],
+      [{ SECRET_FILE: '/' }, /^SECRET_FILE is "\/", which cannot be read \(EISDIR\); /],
+      [{ SECRET_FILE: 'CANARY' }, /^SECRET_FILE is not usable; /],
+      [
+        { STORE: 'redis://:pass-CANARY@127.0.0.1?prefx=x' },
+        'STORE has the parameter prefx, which there is not; did you mean prefix?',
+      ],
+      [
+        { STORE: 'redis://127.0.0.1?prefix=a{b}' },
+        /^STORE has a prefix that cannot be used; expected at most 64 letters, /,
+      ],
+    ]
+    for (const [env, problem] of rows) {
+      const { problems } = await check(t, { ...PROVIDER, ...env })
+      assert.equal(problems.length, 1, problems.join('\n'))
+      if (typeof problem === 'string') assert.equal(problems[0], problem)
+      else assert.match(problems[0] ?? '', problem)
+    }
+    const listen = { setting: 'PORT', port: 80, host: '127.0.0.1' } as const
+    assert.throws(
+      () => refuseToListen(Object.assign(new Error(), { code: 'EACCES' }), listen),
+      /: PORT: this user may not listen on port 80 /,
+    )
+  })
+
+  test('an application that is Menshen itself is refused', async t => {
+    const own = async (env: Environment, files = {}) => (await check(t, { ...PROVIDER, ...env }, files)).problems
+    const sentence = (name: string, url: string) =>
+      `${name} is "${url}", which is Menshen itself; expected the address of the application behind it.`
+    const ways: [url: string, env: Environment][] = [
+      ['http://localhost:3000', {}],
+      ['http://127.0.0.1:3000', {}],
+      ['http://127.0.0.1:3000', { BASE_URL: 'https://app.example.com', TRUSTED_PROXIES: '127.0.0.1' }],
+      ['http://[::1]:8080', { HOST: '::', PORT: '8080', BASE_URL: 'https://app.example.com' }],
+      ['http://127.0.0.9:8080', { HOST: '0.0.0.0', PORT: '8080', BASE_URL: 'https://app.example.com' }],
+      ['https://app.example.com', { BASE_URL: 'https://app.example.com' }],
+    ]
+    for (const [UPSTREAM, env] of ways)
+      assert.deepEqual(await own({ ...env, UPSTREAM }), [sentence('UPSTREAM', UPSTREAM)])
+    const config =
+      "export default { upstreams: { '/a': { url: 'http://localhost:3000' }, '/b': 'http://localhost:3001' } }"
+    assert.deepEqual(await own({}, { 'menshen.config.mjs': config }), [
+      sentence('upstreams./a', 'http://localhost:3000'),
+    ])
+    for (const UPSTREAM of ['http://localhost:3001', 'http://127.0.0.2:3000', 'unix:/run/app.sock'])
+      assert.deepEqual(await own({ UPSTREAM }), [])
+    const { code, output } = await runMenshen({ ...PROVIDER, UPSTREAM: 'http://127.0.0.1:3000' })
+    assert.deepEqual([code, output], [1, sentence('UPSTREAM', 'http://127.0.0.1:3000')])
+    await assert.rejects(createMenshen({ upstream: 'http://localhost:3000', store: 'memory:' }), {
+      message: sentence('upstream', 'http://localhost:3000'),
+    })
+  })
+
   test('is all said at once: settings, .env, configuration, words, and what they are together', async t => {
     const files = {
       '.env': 'PORT=ninety\nRATE_LIMIT_PER_MINUTE=many\n',
@@ -85,7 +151,7 @@ suite('what is wrong', () => {
     const { problems } = await check(t, { AUTH_URL: PROVIDER.AUTH_URL })
     assert.deepEqual(problems, [
       'CLIENT_ID is missing: nobody can sign in without it.',
-      'CLIENT_SECRET is missing: nobody can sign in without it.',
+      'CLIENT_SECRET (or CLIENT_SECRET_FILE) is missing: nobody can sign in without it.',
     ])
     assert.match(
       (await check(t, { ...PROVIDER, PAGE_LANGUAGE: 'ja' })).problems.join(),

@@ -46,19 +46,33 @@ const PATTERNS: [path: unknown, instead: string][] = [
   [/^\/admin\/.*/, '/admin'],
 ]
 
+test('one slip is one sentence, and each unknown name has its own', () => {
+  assert.deepEqual(problems({ rules: [{ path: '/a', public: true, methods: ['get'] }] }), [
+    'test: rules.0.methods.0: expected methods in capitals, for example "GET".',
+  ])
+  const sentences = problems({ ruls: [], upstream: {}, colour: 1 })
+  assert.equal(sentences.length, 3)
+  assert.deepEqual(sentences.slice(0, 2), [
+    'test: config: there is no "ruls"; did you mean rules?',
+    'test: config: there is no "upstream"; did you mean upstreams?',
+  ])
+  assert.match(sentences[2] ?? '', /^test: config: there is no "colour"; expected one of provider, .*\.$/)
+})
+
 suite('a path that looks like a pattern', () => {
   test('is refused in a rule and in an upstream, with the prefix to write instead', () => {
     for (const [path, instead] of PATTERNS) {
+      const shown = JSON.stringify(path instanceof RegExp ? path.source.replaceAll('\\/', '/') : path)
       const sentence = `covers its path and everything below; write \`${instead}\`.`
       assert.deepEqual(problems({ rules: [{ path, roles: ['developer'] }] }), [
-        `test: rules.0.path: this looks like a pattern; a rule ${sentence}`,
+        `test: rules.0.path: ${shown} looks like a pattern; a rule ${sentence}`,
       ])
       assert.deepEqual(problems({ rules: [{ path, roles: ['developer'], exact: true, shadow: true }] }), [
-        `test: rules.0.path: this looks like a pattern; a rule ${sentence}`,
+        `test: rules.0.path: ${shown} looks like a pattern; a rule ${sentence}`,
       ])
       if (typeof path === 'string')
         assert.deepEqual(problems({ upstreams: { [path]: 'http://127.0.0.1:1' } }), [
-          `test: upstreams.${path}: this looks like a pattern; a prefix ${sentence}`,
+          `test: upstreams.${path}: ${shown} looks like a pattern; a prefix ${sentence}`,
         ])
     }
   })

@@ -102,7 +102,7 @@ suite('menshen doctor', { concurrency: 2 }, () => {
     const { code, output } = await runMenshen(ALONE, { args: ['doctor'] })
     assert.equal(code, 0)
     const lines = output.split('\n')
-    assert.match(lines.pop() ?? '', /^\d+ good, \d+ warnings, 0 failures$/)
+    assert.match(lines.pop() ?? '', /^\d+ good, (1 warning|\d+ warnings), 0 failures$/)
     for (const line of lines) assert.match(line, /^[✔!✖] [\w /-]+: .+/)
     assert.match(output, /^! settings: the state is checked by its suffix only.* → STATE_CHECK=bound$/m)
     // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what must not be there
@@ -497,6 +497,36 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
     }
     const stranger = await doctor({ ...env, CLIENT_SECRET: 'another' })
     assert.match(stranger.check('proxy').seen, /something else .*status 404/)
+  })
+
+  test('a name that is unknown, and a port that speaks http, are told as what they are', async t => {
+    const port = await freePort()
+    const unknown = await doctor({ ...ALONE, BASE_URL: 'http://menshen.invalid', PORT: String(port) })
+    assert.match(unknown.check('proxy').seen, /^this machine does not know the name menshen\.invalid \(E/)
+    assert.match(unknown.check('proxy').remedy, /DNS/)
+    const url = await listen(t, (_request, response) => void response.end('ok'))
+    const BASE_URL = url.replace('http:', 'https:')
+    const plain = await doctor({ ...ALONE, BASE_URL, PORT: String(port) })
+    assert.match(plain.check('proxy').seen, /speaks http there, not https/)
+    assert.equal(plain.check('proxy').level, 'failure')
+    const nothing = await doctor({ ...ALONE, BASE_URL: `http://localhost:${port}`, PORT: '9' })
+    assert.match(nothing.check('proxy').remedy, /^Start Menshen/)
+  })
+
+  test('an application that is Menshen itself under another name', async t => {
+    const { settings } = await provider(t)
+    const port = await freePort()
+    const front = await listen(t, async (request, response) => {
+      const passed = { 'x-menshen-doctor': String(request.headers['x-menshen-doctor']) }
+      const answer = await fetch(`http://127.0.0.1:${port}${request.url}`, { headers: passed, redirect: 'manual' })
+      response.writeHead(answer.status).end(await answer.text())
+    })
+    const env = { ...settings, BASE_URL: `http://localhost:${port}`, PORT: String(port), STORE: 'memory:' }
+    const { stop } = await startMenshen(env)
+    t.after(stop)
+    const { check } = await doctor({ ...env, UPSTREAM: front })
+    assert.match(check('upstream /').seen, /^this very Menshen answers at /)
+    assert.equal(check('upstream /').level, 'failure')
   })
 
   test('a proxy that passes on made-up addresses, another Host, and no Upgrade', async t => {

@@ -205,6 +205,47 @@ test('ending a user’s sessions is done at once, says how many, and is an event
   assert.equal((await json('audit', '--user', 'zhangsan')).length, 3, 'what ended nothing is no event')
 })
 
+test('sessions of a secret that is gone are not passed over in silence', async t => {
+  const { folder, provider, start } = await prepare(t)
+  const [former, present] = ['f'.repeat(40), 'p'.repeat(40)]
+  const run = (SECRET: string, ...args: string[]) =>
+    commands.run({ ...provider.settings, STORE: `lmdb:${join(folder, 'data')}`, SECRET }, { cwd: folder, args })
+  const before = await start({ SECRET: former })
+  const user = await signedIn(before, provider)
+  await before.signalAll('SIGTERM')
+  const closed = await run(present, 'doctor')
+  assert.match(closed.out, /✖ store keys: no secret of ours opens .* → Put the former secret behind/)
+  const now = await start({ SECRET: present })
+  await signedIn(now, provider, 'lisi')
+
+  const listed = await run(present, 'sessions')
+  assert.equal(listed.out.split('\n').length, 3)
+  assert.equal(listed.err, '1 of the sessions was opened under a secret that is not in SECRET any more.\n')
+  const own = await run(present, 'sessions', '--user', 'zhangsan')
+  assert.match(own.err, /^1 of the sessions was opened .*, and may be zhangsan’s\.\n$/)
+  const ended = await run(present, 'sessions', 'end', '--user', 'zhangsan')
+  assert.equal(ended.code, 1)
+  assert.equal(ended.out, '0 sessions of zhangsan ended.\n')
+  assert.equal(
+    ended.err,
+    '1 session cannot be read with this SECRET and may be zhangsan’s; put the former secret behind the present one in SECRET, and end them again.\n',
+  )
+  assert.match((await run(present, 'doctor')).out, /! store keys: some sessions were opened under a secret/)
+  assert.match(
+    (await run(present, 'doctor', '--language', 'zh-CN')).out,
+    /存储 · 密钥：有些会话所用的密钥不在 SECRET 中/,
+  )
+
+  const both = `${present},${former}`
+  assert.match((await run(both, 'doctor')).out, /✔ store keys: our secrets open what it keeps/)
+  const all = await run(both, 'sessions')
+  assert.match(all.out, / lisi .*\n.* zhangsan /)
+  assert.equal(all.err, '')
+  const again = await run(both, 'sessions', 'end', '--user', 'zhangsan')
+  assert.deepEqual([again.code, again.output], [0, '1 session of zhangsan ended.'])
+  assert.ok(isSentToLogin(await user.get(now)))
+})
+
 test('what the development provider let in can be read, with nothing set', async t => {
   const cwd = tempFolder(t)
   const DEV_PROVIDER_PORT = String(await freePort())

@@ -39,6 +39,15 @@ async function openFiles(t: TestContext, env: Environment = {}) {
   return { ...scene, write, configure, start }
 }
 
+test('a reload refuses an application that is Menshen itself', async t => {
+  const { configure, start } = await openFiles(t)
+  const instance = await start()
+  configure({ upstreams: { '/': instance.url.replace('localhost', '127.0.0.1') } })
+  const line = await hangUp(instance)
+  assert.equal(line.event, 'config_refused')
+  assert.match(String(line.detail ?? line.reason), /^upstreams\.\/ is ".*", which is Menshen itself;/)
+})
+
 test('on SIGHUP rules, roles, upstreams and words count at once for whoever is signed in', async t => {
   const [first, second] = [await startUpstream(t), await startUpstream(t)]
   const { provider, folder, configure, write, start } = await openFiles(t)

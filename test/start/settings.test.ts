@@ -7,6 +7,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { format, inspect } from 'node:util'
+import { withEnvFile } from '../../src/settings/env-file.ts'
 import { findMisspelt } from '../../src/settings/misspelt.ts'
 import { readSettings, type Settings, wantsDevProvider } from '../../src/settings/read.ts'
 import type { Row } from '../../src/settings/row.ts'
@@ -39,9 +40,10 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   AUTH_URL: ['idp.example.com', 'https://idp.example.com?tenant=1', 'https://idp.example.com/#/login', '//idp'],
   CLIENT_ID: ['  '],
   CLIENT_SECRET: ['  '],
-  CLIENT_SECRET_FILE: ['/nowhere/CANARY', '/dev', '/dev/null'],
+  // The last one is a secret in the place of its path.
+  CLIENT_SECRET_FILE: ['/nowhere/secret', '/dev', '/dev/null', 'CANARY'],
   SECRET: ['CANARY', ',,,,', ' \n ', 'x'.repeat(31), `${'x'.repeat(32)},CANARY`, '门神'.repeat(15)],
-  SECRET_FILE: ['/nowhere/CANARY', '/dev', '/dev/null'],
+  SECRET_FILE: ['/nowhere/secret', '/dev', '/dev/null', 'CANARY'],
   STORE: ['memory', 'lmdb', 'lmdb:', 'mysql://localhost', 'MEMORY:'],
   UPSTREAM: ['127.0.0.1:8080', 'http://127.0.0.1:8080/path', 'unix:relative', 'unix:', 'ftp://127.0.0.1'],
   UPSTREAM_HOST_HEADER: ['Browser', 'app.example.com'],
@@ -138,7 +140,8 @@ suite('a bad value', () => {
         assert.deepEqual(more, [], `${name}=${value} is one problem`)
         for (const part of [name, row.expected, row.example])
           assert.ok(sentence.includes(part), `${sentence} | ${part}`)
-        assert.equal(sentence.includes(value), !row.secret, `${sentence} | ${value}`)
+        const isPath = name.endsWith('_FILE') && value.startsWith('/')
+        assert.equal(sentence.includes(value), !row.secret || isPath, `${sentence} | ${value}`)
       }
     })
   }
@@ -186,10 +189,10 @@ suite('a start', { concurrency: 2 }, () => {
     assert.equal(lines.length, bad.length, output)
   })
 
-  test('with both a secret and a file for it shows neither', async () => {
-    const both = { ...PROVIDER, CLIENT_SECRET_FILE: '/nowhere/path-CANARY' }
+  test('with both a secret and a file for it shows no secret', async () => {
+    const both = { ...PROVIDER, CLIENT_SECRET_FILE: '/nowhere/path' }
     await fails(both, ['CLIENT_SECRET', 'CLIENT_SECRET_FILE'], 2)
-    const own = { ...MEMORY, SECRET: GOOD_SECRETS.SECRET, SECRET_FILE: '/nowhere/path-CANARY' }
+    const own = { ...MEMORY, SECRET: GOOD_SECRETS.SECRET, SECRET_FILE: '/nowhere/path' }
     await fails(own, ['SECRET', 'SECRET_FILE'], 2)
   })
 
@@ -240,9 +243,14 @@ suite('a start', { concurrency: 2 }, () => {
     await fails({ ...ports, STORE: `lmdb:${folder}` }, ['STORE', folder])
   })
 
-  test('with a client secret file that is missing names the setting', async () => {
+  test('with a client secret file that is missing names the setting and the path', async () => {
     const { CLIENT_SECRET: _, ...provider } = PROVIDER
-    await fails({ ...provider, CLIENT_SECRET_FILE: '/nowhere/path-CANARY' }, ['CLIENT_SECRET_FILE'])
+    await fails({ ...provider, CLIENT_SECRET_FILE: '/nowhere/path' }, [
+      'CLIENT_SECRET_FILE',
+      '/nowhere/path',
+      'is missing',
+    ])
+    await fails({ ...provider, CLIENT_SECRET_FILE: 'CANARY' }, ['CLIENT_SECRET_FILE'])
   })
 
   test('with a .env that cannot be read says so', async t => {
@@ -261,6 +269,32 @@ suite('a start', { concurrency: 2 }, () => {
     const other = await start(t, { RATE_LIMIT_PER_MINUTE: '0', APP_NAME: '财务平台' }, { cwd })
     assert.match(other.login, /财务平台/)
     assert.doesNotMatch(other.login, /采购平台|disabled/)
+  })
+
+  test('reads a # inside of a value of .env as part of it', t => {
+    const file = join(tempFolder(t), '.env')
+    const lines = [
+      '# a comment, A=x#y',
+      'A=ab#cd',
+      'export B = ab#cd # a comment',
+      'C=#cd',
+      'D= # a comment',
+      "E='ab#cd' # a comment",
+      'F="ab # cd"',
+      'G=ab # cd#ef',
+      "H=it's#1",
+      'I="one',
+      'J=x#y',
+      'K=x"',
+      'L=first#1',
+      'L=last',
+    ]
+    writeFileSync(file, lines.join('\r\n'))
+    const { I: _, ...read } = withEnvFile({ M: 'given' }, file)
+    assert.deepEqual(read, {
+      ...{ A: 'ab#cd', B: 'ab#cd', C: '#cd', D: '', E: 'ab#cd', F: 'ab # cd', G: 'ab', H: "it's#1", L: 'last' },
+      M: 'given',
+    })
   })
 
   test('reads the first line of a .env that begins with a byte order mark', async t => {

@@ -139,7 +139,8 @@ test('the command beside the service has the service’s settings, secrets and s
     'menshen.env',
     Object.entries(given)
       .map(([name, value]) => `${name}=${value}\n`)
-      .join(''),
+      .join('')
+      .concat('# a comment\nAPP_NAME="a # b"\n\nPROVIDER_NAME=one#two # three'),
   )
   write('client-secret', clientSecret)
   write('secret', '')
@@ -150,10 +151,14 @@ test('the command beside the service has the service’s settings, secrets and s
     .replaceAll('/opt/menshen/node_modules/menshen', ROOT)
     .replace('setpriv --reuid=menshen --regid=menshen --clear-groups', 'setpriv')
   writeFileSync(join(folder, 'menshen'), script, { mode: 0o755 })
+  writeFileSync(join(folder, 'menshen-env'), script.replace(/^exec [\s\S]*/m, 'exec env\n'), { mode: 0o755 })
   const env = { PATH: process.env.PATH, STORE: 'memory:', CLIENT_ID: 'of the caller' }
   const menshen = (...args: string[]) => spawnSync(join(folder, 'menshen'), args, { env, encoding: 'utf8' })
   const { stdout, stderr } = menshen('sessions', '--json')
   assert.equal(stderr, '')
   assert.equal(JSON.parse(stdout).user, 'zhangsan')
+  const environment = spawnSync(join(folder, 'menshen-env'), ['x'], { env, encoding: 'utf8' }).stdout.split('\n')
+  for (const line of ['APP_NAME=a # b', 'PROVIDER_NAME=one#two # three', 'NODE_ENV=production', `STORE=${given.STORE}`])
+    assert.ok(environment.includes(line), `${line}: ${environment.join(' ')}`)
   assert.deepEqual(menshen().status, 2, 'it does not start a second Menshen')
 })

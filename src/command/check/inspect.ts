@@ -11,6 +11,7 @@ import { findConfigFile, loadConfigFile } from '../../settings/config/load-confi
 import { withEnvFile } from '../../settings/env-file.ts'
 import { printable } from '../../settings/json-place.ts'
 import { findMisspelt, type Misspelt } from '../../settings/misspelt.ts'
+import { refuseListenerAsUpstream } from '../../settings/own-upstream.ts'
 import { type Environment, readSettings } from '../../settings/read.ts'
 import { factsOfStart } from '../announce.ts'
 import { settingsInUse } from '../settings-in-use.ts'
@@ -59,6 +60,7 @@ export async function inspect(given: Environment, now: () => number): Promise<In
   await attempt(() => demandAuthority(settings))
   if (await attempt(() => demandCertificate(settings) ?? true)) await lookAtCertificate()
   if (isWhole && inUse) {
+    await attempt(() => refuseListenerAsUpstream(settings, config))
     for (const missing of missingIn(inUse)) add(missing)
     await attempt(() => checkWhole(inUse.settings, config))
   }
@@ -94,7 +96,17 @@ async function load({ CONFIG }: Environment) {
 
 function missingIn({ plans }: ReturnType<typeof settingsInUse>): Phrase[] {
   const missing = plans.flatMap(plan => plan.missing)
-  return missing.map(name => phrase('setting_missing', { name }))
+  return missing.map(name => {
+    const other = otherWay(name)
+    return phrase('setting_missing', { name: other ? phrase('one_or_other', { one: name, other }) : name })
+  })
+}
+
+/** By which the same can be said. */
+function otherWay(name: string): string | undefined {
+  if (name === 'CLIENT_SECRET') return 'CLIENT_SECRET_FILE'
+  const [, variable] = /^provider\.vars\.(\w+)$/.exec(name) ?? []
+  return variable && `PROVIDER_VARS=${variable}=…`
 }
 
 function misspeltPhrase({ name, likely }: Misspelt): Phrase {

@@ -26,8 +26,9 @@ export async function openKeptRecords({ environment, now }: Pick<CommandRun, 'en
   const store = await openStore(settings.STORE, now, () => {})
   try {
     const derived = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plans[0].clientSecret })
-    const keys = await keysOf(store, derived)
-    return { settings, store, keyring: { current: async () => keys, latest: () => keys } }
+    const allKeys = await keysOf(store, derived)
+    const [keys] = allKeys
+    return { settings, store, allKeys, keyring: { current: async () => keys, latest: () => keys } }
   } catch (error) {
     await store.close()
     throw error
@@ -45,9 +46,9 @@ function demandReadable(address: string): void {
     throw new MenshenError('cannot_start', `There is no store in ${folder}: no Menshen has kept anything there yet.`)
 }
 
-async function keysOf(store: Store, derived: ReturnType<typeof deriveKeys>): Promise<DataKeys> {
-  const keys = derived.wrapping.length > 0 ? await readDataKeys(store, derived) : undefined
-  if (keys) return keys
+async function keysOf(store: Store, derived: ReturnType<typeof deriveKeys>): Promise<[DataKeys, ...DataKeys[]]> {
+  const [first, ...others] = derived.wrapping.length > 0 ? await readDataKeys(store, derived) : []
+  if (first) return [first, ...others]
   throw new MenshenError(
     'bad_settings',
     'What the store keeps cannot be opened: SECRET, or without it CLIENT_SECRET, has to be the one that the running Menshen has.',

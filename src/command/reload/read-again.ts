@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { MenshenError } from '../../errors.ts'
 import { planProviders } from '../../provider/providers.ts'
+import { refuseListenerAsUpstream } from '../../settings/own-upstream.ts'
 import type { Environment } from '../../settings/read.ts'
 import { demandAuthority, demandCertificate } from '../check/named-files.ts'
 import { ENV_FILE, readSources, SourceProblem, type Sources } from './read-sources.ts'
@@ -19,6 +20,8 @@ export interface Rereading {
   readonly development: Environment | undefined
   /** Whether there was a .env at the start. */
   readonly hadEnvFile: boolean
+  /** Whether this process listens by HOST and PORT, and not on a socket that it was given. */
+  readonly listens: boolean
 }
 
 /** What can be read and not used. */
@@ -31,7 +34,7 @@ function demandCertificates(sources: Sources): void {
 }
 
 export async function readAgain(before: Sources, rereading: Rereading): Promise<ReadAgain> {
-  const { readEnvironment, development, hadEnvFile } = rereading
+  const { readEnvironment, development, hadEnvFile, listens } = rereading
   // A file that is just being replaced, or a volume that is not there for a moment, must not open every door.
   if (hadEnvFile && !existsSync(ENV_FILE)) throw refusal(ENV_FILE, `${ENV_FILE} is gone; expected it where it was.`)
   const sources = await inTime(readSources(readEnvironment, development), before.configFile ?? ENV_FILE)
@@ -48,6 +51,7 @@ export async function readAgain(before: Sources, rereading: Rereading): Promise<
   if (sources.wantsDevelopment !== (development !== undefined))
     throw refusal(configFile ?? ENV_FILE, 'The development provider starts and ends only with a restart.')
   demandCertificates(sources)
+  if (listens) blamingWhole(sources, () => refuseListenerAsUpstream(sources.settings, sources.config))
   return { sources, changed }
 }
 

@@ -37,7 +37,7 @@ export const COMMANDS = {
     sentence: 'says whether the settings and the configuration can be used',
     usage: ['menshen check [--language LANGUAGE]'],
     details:
-      'Reads the environment, .env, the configuration and the files that they name, and nothing else: it opens no store, no port and no connection, and writes nothing. The same sentences would stop a start.',
+      'Reads the environment, .env, the configuration and the files that they name, and nothing else: it opens no store, no port and no connection, and writes nothing. The same sentences would stop a start, except that of a missing setting of the provider: Menshen starts without it, and its login page says what is missing.',
     options: { language: LANGUAGE_ROW },
     examples: [
       ['menshen check', 'before a restart, or in CI'],
@@ -72,13 +72,13 @@ export const COMMANDS = {
     ],
     verbs: ['check', 'test'],
     details:
-      'FILE is a JSON array of { "path", "role"?, "groups"?, "user"?, "method"?, "expect" }, where "expect" is "admitted", "refused" (403), "login" (nobody is signed in, and somebody has to be), "bad_request" (a path that two programs could read differently), "uri_too_long" (a path of more than 4096 bytes or 100 segments) or "own" (Menshen answers it itself). Only the configuration is read, and no other setting.',
+      'FILE is a JSON array of { "path", "role"?, "groups"?, "user"?, "method"?, "expect" }, where "expect" is "admitted", "refused" (403), "login" (nobody is signed in, and somebody has to be), "bad_request" (a path that two programs could read differently), "uri_too_long" (a path of more than 4096 bytes or 100 segments) or "own" (Menshen answers it itself). Without a role, NAME and GROUP have the one that `roles` give them; rows by a claim are not looked at. Only the configuration is read, and no other setting.',
     options: {
       role: {
         type: 'string',
         value: 'ROLE',
-        default: 'visitor',
-        sentence: 'who asks: a role of the configuration, or visitor for nobody',
+        sentence:
+          'who asks: a role of the configuration, or visitor for nobody; else the role that `roles` give to NAME and GROUP',
       },
       group: {
         type: 'string',

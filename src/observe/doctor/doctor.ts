@@ -2,7 +2,7 @@
 // it finds.
 import { phrase } from '../../phrases.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
-import { deriveKeys } from '../../session/keys/derived-keys.ts'
+import { type DerivedKeys, deriveKeys } from '../../session/keys/derived-keys.ts'
 import type { Config } from '../../settings/config/config-file.ts'
 import type { Misspelt } from '../../settings/misspelt.ts'
 import type { Settings } from '../../settings/read.ts'
@@ -40,8 +40,8 @@ export async function examine(examined: Examined): Promise<Finding[]> {
     { name: 'cookies', run: async () => [cookieFinding(settings)] },
     ...certificateProbes({ settings, now }),
     ...providerProbes(examined, timeoutMs),
-    ...storeProbes({ settings, now, store }),
-    ...upstreamProbes({ settings, config, timeoutMs, now }),
+    ...storeProbes({ settings, now, store, keys: keysOf(examined) }),
+    ...upstreamProbes({ settings, config, timeoutMs, now, wayIn: wayInOptions(examined) }),
     wayInProbe(wayInOptions(examined)),
     { name: 'time', run: async () => [timeFinding(now())] },
   ]
@@ -58,9 +58,13 @@ export function wayInOptions({
   plans,
   now,
 }: Pick<Examined, 'settings' | 'config' | 'plans' | 'now'>): WayInOptions {
-  const { doctor } = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plans[0].clientSecret })
+  const { doctor } = keysOf({ settings, plans })
   const isGateway = settings.UPSTREAM !== undefined || Object.keys(config.upstreams ?? {}).length > 0
   return { settings, key: doctor, isGateway, timeoutMs: callTimeout(settings), now }
+}
+
+function keysOf({ settings, plans }: Pick<Examined, 'settings' | 'plans'>): DerivedKeys {
+  return deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plans[0].clientSecret })
 }
 
 function providerProbes({ settings, plans, now, isDevelopment }: Examined, timeoutMs: number): Probe[] {

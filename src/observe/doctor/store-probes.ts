@@ -5,6 +5,10 @@ import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Phrase, phrase, quoted } from '../../phrases.ts'
+import { inspectDataKeys } from '../../session/keys/data-keys.ts'
+import type { DerivedKeys } from '../../session/keys/derived-keys.ts'
+import { publicPartOf } from '../../session/public-part.ts'
+import { type DataKeys, SESSION_LABEL } from '../../session/session-record.ts'
 import { isProduction } from '../../settings/deployment.ts'
 import { printable } from '../../settings/json-place.ts'
 import type { Settings } from '../../settings/read.ts'
@@ -24,6 +28,8 @@ interface Options {
   readonly now: () => number
   /** One that is open already. */
   readonly store?: Store | undefined
+  /** Of our secrets, where they are known. */
+  readonly keys?: Pick<DerivedKeys, 'wrapping' | 'formerWrapping'> | undefined
 }
 
 export function storeProbes(options: Options): Probe[] {
@@ -32,9 +38,14 @@ export function storeProbes(options: Options): Probe[] {
   return STORE.startsWith('redis') ? [...probes, { name: 'redis', run: () => probeRedis(STORE) }] : probes
 }
 
-async function probeStore({ settings, now, store: open }: Options): Promise<Finding[]> {
+async function probeStore({ settings, now, store: open, keys }: Options): Promise<Finding[]> {
   const { STORE } = settings
-  if (open) return [...memory(settings), ...(await tryOut(open, now))]
+  const look = async (store: Store) => [
+    ...memory(settings),
+    ...(await tryOut(store, now)),
+    ...(keys ? await probeKeys(store, keys) : []),
+  ]
+  if (open) return look(open)
   const directory = STORE.startsWith('lmdb:') ? STORE.slice('lmdb:'.length) : undefined
   // To open it would make it, or make its files for another account than the one that serves.
   if (directory !== undefined && (!existsSync(directory) || isForAnother(directory)))
@@ -43,7 +54,7 @@ async function probeStore({ settings, now, store: open }: Options): Promise<Find
   try {
     const store = await openStore(STORE, now, (_code, facts) => reasons.push(facts?.reason))
     try {
-      return [...memory(settings), ...(await tryOut(store, now))]
+      return await look(store)
     } finally {
       await store.close()
     }
@@ -105,6 +116,32 @@ async function tryOut(store: Store, now: () => number): Promise<Finding[]> {
   } finally {
     await Promise.allSettled([store.remove(name), store.remove(short)])
   }
+}
+
+/** Of so many sessions, if keys of another secret are there at all. */
+const MOST_LOOKED_AT = 10_000
+const PAGE = 100
+
+/** A session under other data keys lives on, but is not found by its user: no sign-out of theirs reaches it. */
+async function probeKeys(store: Store, keys: NonNullable<Options['keys']>): Promise<Finding[]> {
+  const state = await inspectDataKeys(store, keys)
+  const what = 'store keys'
+  if (state.kind === 'unknown') return []
+  if (state.kind === 'closed') return [failure(what, phrase('store_keys_closed'), phrase('put_former_secret_behind'))]
+  if (state.hasOthers && (await hasUnreadable(store, state.keys)))
+    return [warning(what, phrase('store_keys_of_others'), phrase('put_former_secret_behind'))]
+  return [good(what, phrase('store_keys_open'))]
+}
+
+async function hasUnreadable(store: Store, keys: readonly DataKeys[]): Promise<boolean> {
+  let after: string | undefined
+  for (let seen = 0; seen < MOST_LOOKED_AT; seen += PAGE) {
+    const page = await store.list({ label: SESSION_LABEL, limit: PAGE, ...(after === undefined ? {} : { after }) })
+    if (page.entries.some(entry => !keys.some(each => publicPartOf(entry, entry.key, each)))) return true
+    after = page.next
+    if (after === undefined) return false
+  }
+  return false
 }
 
 async function timed<T>(work: () => Promise<T>): Promise<{ result: T; ms: number }> {

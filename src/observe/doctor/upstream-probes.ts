@@ -6,6 +6,7 @@ import type { Config } from '../../settings/config/config-file.ts'
 import type { Settings } from '../../settings/read.ts'
 import { type Finding, failure, good, type Probe, reasonOf, warning } from './finding.ts'
 import { probeOrigin } from './reach.ts'
+import { isOurselves, type WayInOptions } from './way-in.ts'
 
 const USER_AGENT = { 'user-agent': 'menshen doctor' }
 /** From here on an answer to HEAD is no answer. */
@@ -16,6 +17,8 @@ interface Options {
   readonly config: Config
   readonly timeoutMs: number
   readonly now: () => number
+  /** How the Menshen of these settings is asked. */
+  readonly wayIn: WayInOptions
 }
 
 export function upstreamProbes(options: Options): Probe[] {
@@ -36,6 +39,7 @@ async function probeUpstream(name: string, prefix: string, url: string, options:
   const socketPath = url.startsWith('unix:') ? url.slice('unix:'.length) : undefined
   const reached = socketPath ? [] : await probeOrigin(name, url, { timeoutMs, now, ca })
   if (reached.some(({ level }) => level === 'failure')) return reached
+  const isOwn = socketPath ? false : isOurselves(url, options.wayIn, ca)
   const connect = { timeout: timeoutMs, ...(socketPath && { socketPath }), ...(ca && { ca }) }
   const dispatcher = new Agent({ connect })
   const target = new URL(prefix, socketPath ? 'http://localhost' : url)
@@ -49,7 +53,10 @@ async function probeUpstream(name: string, prefix: string, url: string, options:
   try {
     const status = await ask('HEAD').catch(() => NO_HEAD)
     // Many applications know GET alone, and answer anything else with an error, or not at all.
-    return [...reached, judge(name, status < NO_HEAD ? status : await ask('GET'))]
+    const last = status < NO_HEAD ? status : await ask('GET')
+    if (await isOwn)
+      return [...reached, failure(name, phrase('upstream_is_ourselves', { url }), phrase('name_application'))]
+    return [...reached, judge(name, last)]
   } catch (error) {
     const seen = phrase('upstream_no_answer', { code: reasonOf(error) })
     return [...reached, failure(name, seen, phrase('check_application_running'))]

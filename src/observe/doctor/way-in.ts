@@ -15,6 +15,8 @@ import { isProof, newQuestion, QUESTION_HEADER } from './question.ts'
 /** Of the addresses that belong to nobody: whoever believes it believes anybody. */
 const MADE_UP_ADDRESS = '192.0.2.1'
 const ANSWER_LIMIT = 16 * 1024
+/** The resolver knows no such name, or knows nothing for now. */
+const UNKNOWN_NAME = ['ENOTFOUND', 'EAI_AGAIN']
 const NOTHING_BEHIND = [502, 503, 504]
 
 const arrival = z.object({
@@ -51,6 +53,11 @@ async function probeWayIn(options: WayInOptions): Promise<Finding[]> {
   return [...findings, judgeUpgrade(socket, options)]
 }
 
+/** Whether the Menshen of these settings answers there: what it forwards there would come back to it. */
+export async function isOurselves(origin: string, options: WayInOptions, ca: string | undefined): Promise<boolean> {
+  return 'proof' in (await ask({ ...options, settings: { ...options.settings, BASE_URL: origin } }, {}, ca))
+}
+
 /** Whether the Menshen of these settings is the one that answers at BASE_URL. */
 export async function isRunning(options: WayInOptions): Promise<boolean> {
   return 'proof' in (await ask(options, {}))
@@ -65,7 +72,11 @@ const SOCKET_HEADERS = {
   'sec-websocket-key': Buffer.alloc(16).toString('base64'),
 }
 
-async function ask({ settings, key, timeoutMs, now }: WayInOptions, more: object): Promise<Arrival | Missed> {
+async function ask(
+  { settings, key, timeoutMs, now }: WayInOptions,
+  more: object,
+  ca?: string,
+): Promise<Arrival | Missed> {
   const question = newQuestion(key, now())
   const headers = {
     [QUESTION_HEADER]: question,
@@ -74,7 +85,7 @@ async function ask({ settings, key, timeoutMs, now }: WayInOptions, more: object
     ...more,
   }
   try {
-    const { status, text } = await get(settings.BASE_URL + OWN_PATHS.doctor, headers, timeoutMs)
+    const { status, text } = await get(settings.BASE_URL + OWN_PATHS.doctor, headers, timeoutMs, ca)
     const found = arrival.safeParse(parse(text))
     return found.success && isProof(found.data.proof, question, key) ? found.data : { status }
   } catch (error) {
@@ -87,10 +98,11 @@ function get(
   url: string,
   headers: Record<string, string>,
   timeoutMs: number,
+  ca: string | undefined,
 ): Promise<{ status: number; text: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>()
   const request = url.startsWith('https:') ? requestSecure : requestPlain
-  const asked = request(url, { headers, agent: false, signal: AbortSignal.timeout(timeoutMs) })
+  const asked = request(url, { headers, agent: false, signal: AbortSignal.timeout(timeoutMs), ...(ca && { ca }) })
   asked.on('error', reject)
   asked.on('upgrade', (_response, socket) => {
     socket.destroy()
@@ -122,9 +134,17 @@ function parse(text: string): unknown {
 function noArrival(url: string, missed: Missed): Finding {
   if ('code' in missed) {
     const { code, reason } = missed
-    const isCertificate = /CERT|SIGNED|ISSUER/.test(code)
+    const isCertificate = /CERT|SIGNED|ISSUER|VERIFY/.test(code)
     if (isCertificate)
       return failure('proxy', phrase('base_url_certificate', { url, code }), phrase('browsers_refuse_it'))
+    if (UNKNOWN_NAME.includes(code))
+      return warning(
+        'proxy',
+        phrase('base_url_unknown', { host: new URL(url).hostname, code }),
+        phrase('enter_into_dns'),
+      )
+    if (code === 'EPROTO' || code === 'ERR_SSL_WRONG_VERSION_NUMBER')
+      return failure('proxy', phrase('base_url_plain_http', { url, code }), phrase('check_base_url_port'))
     if (code.startsWith('HPE_'))
       return failure('proxy', phrase('base_url_not_http', { url, code }), phrase('check_base_url_port'))
     return warning('proxy', phrase('nothing_at_base_url', { url, code: reason }), phrase('start_and_ask_again'))

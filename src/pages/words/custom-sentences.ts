@@ -26,7 +26,9 @@ export function checkSentences(where: string, given: Table, known: Table, demand
 
 export function checkPageLanguage(given: string, names: readonly string[]): string[] {
   if (names.includes(given)) return []
-  const likely = nearest(given, names, letters => letters <= 2)
+  const [primary] = given.toLowerCase().split('-')
+  const likely =
+    names.find(name => name.toLowerCase().split('-')[0] === primary) ?? nearest(given, names, letters => letters <= 2)
   const expected = `expected ${names.join(', ')}, or a name of languages in the configuration`
   return [`PAGE_LANGUAGE is "${given}"; ${expected}${likely ? `; did you mean ${likely}?` : ', for example en.'}`]
 }

@@ -7,7 +7,9 @@ import type { DerivedKeys } from './derived-keys.ts'
 import {
   decodeWrappers,
   encodeWrappers,
+  hasOtherKeys,
   newDataKeys,
+  openAllWrappers,
   openWrappers,
   renewWrappers,
   sameWrappers,
@@ -33,16 +35,37 @@ interface DataKeyringOptions {
 }
 
 /**
- * Those of a store, without changing anything there: for whoever only looks at it. `undefined` if none of our secrets opens
- * them; new ones where there are none yet, and so nothing that they would have to open.
+ * Those of a store, without changing anything there: for whoever only looks at it. None if none of our secrets opens them;
+ * new ones where there are none yet, and so nothing that they would have to open. More than one, the oldest first, after a
+ * start with another secret.
  */
 export async function readDataKeys(
   store: Pick<Store, 'read'>,
   { wrapping, formerWrapping }: Pick<DerivedKeys, 'wrapping' | 'formerWrapping'>,
-): Promise<DataKeys | undefined> {
+): Promise<DataKeys[]> {
   const stored = await store.read(STORE_KEY)
-  if (!stored) return newDataKeys()
-  return openWrappers(decodeWrappers(stored.value) ?? [], [...wrapping, ...formerWrapping])
+  if (!stored) return [newDataKeys()]
+  return openAllWrappers(decodeWrappers(stored.value) ?? [], [...wrapping, ...formerWrapping])
+}
+
+/** What our secrets open in a store, without changing anything there. */
+export type DataKeysState =
+  /** There are none yet, or a newer version has written them. */
+  | { readonly kind: 'unknown' }
+  /** None of our secrets opens them. */
+  | { readonly kind: 'closed' }
+  /** `hasOthers`: beside ours there are data keys of a secret that we do not have. */
+  | { readonly kind: 'open'; readonly keys: readonly DataKeys[]; readonly hasOthers: boolean }
+
+export async function inspectDataKeys(
+  store: Pick<Store, 'read'>,
+  { wrapping, formerWrapping }: Pick<DerivedKeys, 'wrapping' | 'formerWrapping'>,
+): Promise<DataKeysState> {
+  const stored = await store.read(STORE_KEY)
+  const wrappers = stored && decodeWrappers(stored.value)
+  if (!wrappers || wrapping.length === 0) return { kind: 'unknown' }
+  const keys = openAllWrappers(wrappers, [...wrapping, ...formerWrapping])
+  return keys.length > 0 ? { kind: 'open', keys, hasOthers: hasOtherKeys(wrappers, keys) } : { kind: 'closed' }
 }
 
 const STORE_KEY = 'data-keys'

@@ -49,6 +49,12 @@ export function openWrappers(wrappers: readonly Wrapper[], keys: readonly Wrappi
     .find(opened => opened !== undefined)
 }
 
+/** All data keys that one of these keys opens, the oldest first. */
+export function openAllWrappers(wrappers: readonly Wrapper[], keys: readonly WrappingKey[]): DataKeys[] {
+  const opened = wrappers.flatMap(wrapper => keys.map(key => open(wrapper, key)).filter(each => each !== undefined))
+  return [...new Map(opened.map(each => [setOf(each), each])).values()]
+}
+
 /**
  * The wrappers as they should be: one for each of our secrets, and those of other secrets (strangers) that are still needed.
  * A stranger is removed if it is older than the wrapper of our first secret and holds our data keys: its secret was replaced
@@ -65,6 +71,12 @@ export function renewWrappers(
   const end = firstAt < 0 ? wrappers.length : firstAt
   const older = strangers(wrappers.slice(0, end), keys).filter(wrapper => wrapper.set !== set)
   return [...older, ...wrapForAll(wrappers, keys, dataKeys), ...strangers(wrappers.slice(end), keys)]
+}
+
+/** Whether some secret has data keys that are none of these. */
+export function hasOtherKeys(wrappers: readonly Wrapper[], dataKeys: readonly DataKeys[]): boolean {
+  const sets = dataKeys.map(setOf)
+  return wrappers.some(({ set }) => !sets.includes(set))
 }
 
 export function sameWrappers(one: readonly Wrapper[], other: readonly Wrapper[]): boolean {

@@ -106,8 +106,8 @@ const method = z
     text => text !== '*' && !/^(all|any)$/i.test(text),
     'a rule without methods is for all of them; leave methods out',
   )
-  .regex(/^[A-Z-]+$/, 'expected methods in capitals, for example "GET"')
   .superRefine((text, context) => {
+    if (!/^[A-Z-]+$/.test(text)) return void context.addIssue('expected methods in capitals, for example "GET"')
     const likely = likelyMeantOf(text, METHODS)
     if (!METHODS.includes(text))
       context.addIssue(`there is no such method${likely === undefined ? '' : `; did you mean ${likely}?`}`)
@@ -164,7 +164,8 @@ const rule = z
     shadow: z.boolean().optional(),
   })
   .refine(({ roles, groups, users, public: everybody }) => !(roles ?? groups ?? users) !== (everybody === undefined), {
-    message: 'expected either roles, groups or users, or public: true',
+    error: ({ input }) =>
+      `${hasPublic(input) ? 'has both public: true and roles, groups or users; ' : ''}expected either roles, groups or users, or public: true`,
   })
   .refine(({ bearer, public: everybody }) => !(bearer && everybody), {
     message: 'a public page asks for no token; expected bearer or public',
@@ -175,6 +176,10 @@ const rule = z
   .refine(({ bearer, scopes }) => bearer || scopes === undefined, {
     message: 'scopes are those of tokens; expected bearer: true beside them',
   })
+
+function hasPublic(rule: unknown): boolean {
+  return Object.hasOwn(Object(rule), 'public')
+}
 
 const upstreamShape = z.union([
   upstream.check,

@@ -21,7 +21,7 @@ const LONGEST_SHOWN = 60
 export function sentenceOf(issue: RawIssue): string {
   switch (issue.code) {
     case 'unrecognized_keys':
-      return issue.keys.map(key => unknownKey(key, keysOf(issue.inst))).join('; ')
+      return issue.keys.map(key => unknownKey(key, keysOf(issue.inst))).join(NEXT_PROBLEM)
     case 'invalid_type':
       return `expected ${TYPES[issue.expected] ?? issue.expected}, ${given(issue.input)}`
     case 'invalid_value':
@@ -39,8 +39,15 @@ export function sentenceOf(issue: RawIssue): string {
 export function problemsIn(
   issues: readonly Issue[],
 ): { readonly path: readonly PropertyKey[]; readonly message: string }[] {
-  return issues.flatMap(issue => (issue.code === 'invalid_union' ? problemsOfUnion(issue) : [issue]))
+  return issues.flatMap(issue => {
+    if (issue.code === 'invalid_union') return problemsOfUnion(issue)
+    // One of several unknown names is one problem.
+    return issue.message.split(NEXT_PROBLEM).map(message => ({ path: issue.path, message }))
+  })
 }
+
+/** Between problems that a schema tells as one. */
+const NEXT_PROBLEM = '\n'
 
 function problemsOfUnion({ path, errors }: Extract<Issue, { code: 'invalid_union' }>) {
   // A shape whose very type is another one was not meant.

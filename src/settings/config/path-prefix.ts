@@ -34,8 +34,10 @@ function problemOf(given: unknown, covering: string): string | undefined {
 }
 
 function patternSentence(text: string, covering: string): string {
-  return `this looks like a pattern; ${covering} covers its path and everything below; write \`${plainPart(text)}\``
+  return `${JSON.stringify(text.slice(0, LONGEST_SHOWN))} looks like a pattern; ${covering} covers its path and everything below; write \`${plainPart(text)}\``
 }
+
+const LONGEST_SHOWN = 60
 
 /** What stands before the first sign of a pattern. */
 function plainPart(text: string): string {
