@@ -257,3 +257,22 @@ function folderWith(t: TestContext, config: object): string {
   writeFileSync(join(cwd, 'menshen.config.mjs'), `export default ${JSON.stringify(config)}\n`)
   return cwd
 }
+
+test('a condition without a place is refused wherever there can be one: everything would fit it', () => {
+  const provider = (more: object) => ({ provider: { preset: 'oidc', ...more } })
+  const rows: [config: object, where: string][] = [
+    [{ roles: [{ role: 'developer', claim: {} }] }, 'roles.0.claim'],
+    [{ roles: [{ role: 'developer', username: ['lisi'], claim: {} }] }, 'roles.0.claim'],
+    [provider({ emailVerified: {} }), 'provider.emailVerified'],
+    [provider({ require: {} }), 'provider.require'],
+    [provider({ tokenAnswer: { success: {} } }), 'provider.tokenAnswer.success'],
+    [provider({ userInfoAnswer: { success: {} } }), 'provider.userInfoAnswer.success'],
+    [
+      provider({ emailStep: { url: 'https://idp.example/mail', where: {}, take: 'email' } }),
+      'provider.emailStep.where',
+    ],
+    [{ providers: { one: { preset: 'oidc', require: {} } } }, 'providers.one.require'],
+  ]
+  for (const [config, where] of rows)
+    assert.deepEqual(problems(config), [`test: ${where}: expected at least one place with its values.`])
+})
