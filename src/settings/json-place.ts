@@ -97,11 +97,6 @@ export function namesFrom(answers: readonly unknown[], sources: Sources): string
   return [...new Set(found)]
 }
 
-/** What is there, as text; empty where nothing is. */
-export function textAt(answer: unknown, place: string): string {
-  return asText(atPlace(answer, place))
-}
-
 /** All texts that are there: of a list each. */
 export function textsAt(answer: unknown, place: string): string[] {
   return [atPlace(answer, place)].flat().map(asText).filter(Boolean)
