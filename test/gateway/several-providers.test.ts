@@ -314,6 +314,20 @@ test('back-channel logout of one provider ends nobody of another', async t => {
   }
 })
 
+test('the callback of a provider is no page to return to, and none that a switch of the language leads to', async t => {
+  const stage = await openStage(t)
+  const client = stage.visitor()
+  for (const path of ['/callback/staff?code=x&state=a_idp', '/callback/partners']) {
+    const page = `${stage.baseUrl}${path}`
+    const headers = { origin: stage.baseUrl, referer: page }
+    const { headers: answered } = await client.post('/_menshen/language', { language: 'en' }, { headers })
+    assert.equal(answered.location, '/', path)
+  }
+  const headers = { origin: stage.baseUrl, referer: `${stage.baseUrl}/callback/of-the-application` }
+  const { headers: answered } = await client.post('/_menshen/language', { language: 'en' }, { headers })
+  assert.equal(answered.location, '/callback/of-the-application')
+})
+
 test('a jti that one provider has used takes no logout away from another', async t => {
   const stage = await openStage(t)
   for (const provider of [stage.staff, stage.partners]) provider.user = { sub: 'sub-1', preferred_username: 'zhangsan' }
