@@ -36,6 +36,7 @@ export const ERRORS = {
   assertion_missing:
     'a request came to an application without an assertion: not through the gateway, or from a visitor',
   assertion_invalid: 'an assertion is forged, too old, or for another application',
+  hook_timeout: 'a function of the application, onSignIn or onSignOut, was not done in time',
   keys_unavailable: 'an application could not fetch the keys of the gateway',
 } as const
 

@@ -38,7 +38,8 @@ export const EVENTS = {
   },
   hook_failed: {
     level: 'error',
-    sentence: 'a function of the application that was to hear of a sign-out failed; the user is signed out',
+    sentence:
+      'a function of the application that was to hear of a sign-out failed, or one of them was not done in time; who signed out is signed out, who signed in is not signed in',
     fields: ['hook'],
   },
   misspelt_setting: {

@@ -4,7 +4,7 @@
 // is measured. The only part of the benchmarks that knows how Menshen is made inside: a million sign-ins take too long.
 
 import { writeFileSync } from 'node:fs'
-import { USUAL_ROLES } from '../../src/access/roles.ts'
+import { roleOf, USUAL_ROLES } from '../../src/access/roles.ts'
 import { createDataKeyring } from '../../src/session/keys/data-keys.ts'
 import { deriveKeys } from '../../src/session/keys/derived-keys.ts'
 import { newSession, toEntry } from '../../src/session/session-record.ts'
@@ -84,7 +84,7 @@ function newRecord(number: number): { ticket: string; entry: Entry } {
   }
   const session = newSession(
     { tokens, facts: { userInfo: userInfoOf(username), groups: [], claims: {} }, provider: undefined },
-    USUAL_ROLES,
+    roleOf({ username, groups: [], claims: {} }, USUAL_ROLES),
   )
   const { nickname } = session.userInfo
   const card = { username, nickname, userRole: session.userRole, signedInAt: receivedAt, seenAt: receivedAt }

@@ -39,7 +39,8 @@ function isAmbiguous(path: string): boolean {
   if (/%(?:2F|5C|3B|7F|[01][0-9A-F])|%25[0-9A-Fa-f]{2}/.test(path)) return true
   if (path.includes('//')) return true
   const readable = readablePath(path)
-  return [readable, fold(readable), ...otherSpellings(readable)].some(hasDotSegment)
+  const others = otherSpellings(readable)
+  return [readable, ...(others.length > 0 ? others : [fold(readable)])].some(hasDotSegment)
 }
 
 /** Also one that is left when spaces and dots are trimmed, as Windows does, or when the segment is cut at a sign. */

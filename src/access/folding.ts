@@ -36,8 +36,19 @@ function foldLetters(text: string): string {
   )
 }
 
-/** The digits of a script stand side by side, from zero to nine. */
+/** Each digit of Unicode that was met, a few hundred at most: to find its value out again would cost a long path milliseconds. */
+const DIGITS = new Map<string, string>()
+
 function digitOf(digit: string): string {
+  const known = DIGITS.get(digit)
+  if (known !== undefined) return known
+  const value = digitValue(digit)
+  DIGITS.set(digit, value)
+  return value
+}
+
+/** The digits of a script stand side by side, from zero to nine. */
+function digitValue(digit: string): string {
   const code = digit.codePointAt(0) ?? 0
   let value = 0
   while (value < 9 && /\p{Nd}/u.test(String.fromCodePoint(code - value - 1))) value++

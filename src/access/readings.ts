@@ -76,8 +76,9 @@ export function* readingsOf(start: RuleNode, rest: string, method: string): Gene
 
 /** Those that an application sees which takes session identifiers out of paths; none for any other path. */
 export function pathsWithoutSession(path: string): readonly string[] {
-  if (!path.includes('/(') && !otherSpellings(path).some(spelling => /[/\\]\(/.test(spelling))) return []
-  const taken = [path, ...otherSpellings(path)].flatMap(spelling =>
+  const spellings = otherSpellings(path)
+  if (!path.includes('/(') && !spellings.some(spelling => /[/\\]\(/.test(spelling))) return []
+  const taken = [path, ...spellings].flatMap(spelling =>
     // With the slash before it, or without.
     TAKEN_OUT.flatMap(part => [spelling.replace(part, ''), spelling.replace(part, '/')]),
   )

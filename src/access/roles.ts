@@ -22,13 +22,20 @@ export interface Known {
   readonly groups: readonly string[]
   /** Asked for only where a row is by a claim: they may have to be opened. */
   readonly claims: Readonly<Record<string, unknown>>
+  /** Whether something may have been said at a place that `claims` does not have any more. */
+  isLost?(place: string): boolean
 }
 
 /** The specification's rule. */
 export const USUAL_ROLES: readonly RoleConfig[] = [{ role: CONSOLE_ROLE, username: ['admin'] }]
 
+/**
+ * A row by a claim that is lost fits nobody, and neither does a row behind it: the first row that fits may be the one that
+ * gives less.
+ */
 export function roleOf(known: Known, roles: readonly RoleConfig[]): string {
-  return roles.find(row => fits(row, known))?.role ?? NOBODYS_ROLE
+  const row = roles.find(row => fits(row, known))
+  return row && !isUndecided(row, known) ? row.role : NOBODYS_ROLE
 }
 
 /** A row that names no provider is about the users of the main one: names mean nothing beyond their provider. */
@@ -41,10 +48,17 @@ export function roleNamesIn(roles: readonly RoleConfig[]): string[] {
   return [...new Set([...USUAL_ROLE_NAMES, ...roles.map(row => row.role)])]
 }
 
-/** Everything that the row names has to fit. */
-function fits({ provider, username, groups, claim }: RoleConfig, known: Known): boolean {
+/** Everything that the row names has to fit; what is undecided could. A row that names nothing fits nobody. */
+function fits(row: RoleConfig, known: Known): boolean {
+  const { provider, username, groups, claim } = row
   if (provider && known.provider !== undefined && !provider.includes(known.provider)) return false
   if (username && !username.includes(known.username)) return false
   if (groups && !groups.some(group => known.groups.includes(group))) return false
-  return claim === undefined || notAmong(known.claims, claim) === undefined
+  if (claim === undefined) return (username ?? groups) !== undefined
+  if (Object.keys(claim).length === 0) return false
+  return isUndecided(row, known) || notAmong(known.claims, claim) === undefined
+}
+
+function isUndecided({ claim }: RoleConfig, known: Known): boolean {
+  return claim !== undefined && known.isLost !== undefined && Object.keys(claim).some(place => known.isLost?.(place))
 }

@@ -1,6 +1,6 @@
 // Menshen in Next 16 (app router, on Node): the proxy answers our own paths and applies the rules; pages, route handlers
 // and server actions ask who is there.
-import { randomUUID } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import { headers } from 'next/headers.js'
 import { notFound, redirect } from 'next/navigation.js'
 import { NextResponse } from 'next/server.js'
@@ -110,7 +110,13 @@ const MACHINE = 'x-menshen-machine'
 const MACHINES = Symbol.for('menshen/next machines')
 const MACHINE_MS = 60_000
 
-type Machines = Map<string, Session>
+/** Whoever a note is about, and the hash of the credentials that they brought. */
+interface Machine {
+  readonly user: Session
+  readonly credentials: string
+}
+
+type Machines = Map<string, Machine>
 
 function machines(): Machines {
   const shared = globalThis as { [MACHINES]?: Machines }
@@ -121,17 +127,22 @@ function machines(): Machines {
 /** Pages see the headers of a request and not its path, by which the rules know machines: the proxy leaves a note for them. */
 function withMachine({ headers: given }: Request, user: Session): Headers {
   const note = randomUUID()
-  machines().set(note, user)
+  machines().set(note, { user, credentials: credentialsIn(given) })
   setTimeout(() => machines().delete(note), MACHINE_MS).unref()
   const headers = new Headers(given)
   headers.set(MACHINE, note)
   return headers
 }
 
-/** Nobody else can guess a note. */
+/** Nobody else can guess a note, and it counts only with the token that it was left for. */
 function machineOf(headers: Headers): Session | undefined {
   const note = headers.get(MACHINE)
-  return note === null ? undefined : machines().get(note)
+  const machine = note === null ? undefined : machines().get(note)
+  return machine?.credentials === credentialsIn(headers) ? machine.user : undefined
+}
+
+function credentialsIn(headers: Headers): string {
+  return hash('sha256', headers.get('authorization') ?? '', 'base64url')
 }
 
 const STARTED = Symbol.for('menshen/next')

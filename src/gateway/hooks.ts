@@ -11,12 +11,13 @@ export interface Hooks {
   /**
    * Somebody is about to be signed in: the provider has vouched for them, and the session is not stored yet. The object that it
    * returns (JSON, at most 16 KB) is kept in the session, sealed, and is `data` of the user from then on. `false` refuses the
-   * sign-in, and so does an error: the first with `access_denied`, the other with `callback_error`.
+   * sign-in, and so does an error: the first with `access_denied`, the other with `callback_error`. It has ten seconds.
    */
   readonly onSignIn?: ((user: UserSession) => SignInResult | Promise<SignInResult>) | undefined
   /**
    * Somebody has signed out here, by `/logout` or of all devices. Not for sessions that expire, or that are ended by the
-   * provider, in the console or from another device: those cannot be opened without their cookie.
+   * provider, in the console or from another device: those cannot be opened without their cookie. The browser waits
+   * ten seconds for it at most.
    */
   readonly onSignOut?: ((user: UserSession) => void | Promise<void>) | undefined
 }
@@ -26,21 +27,48 @@ export type SignInResult = SessionData | false | undefined | void
 
 export const NO_HOOKS: Hooks = {}
 const MOST_DATA_BYTES = 16 * 1024
+/** Longer than any call to a database takes, and shorter than browsers and proxies wait. */
+const DEADLINE_MS = 10_000
 
 /** The application does not want this user. */
 export class SignInRefused extends Error {}
 
 /** What the application wants to be kept with a session. Throws `SignInRefused`, or what the application throws. */
 export async function dataAtSignIn(
-  context: Pick<GatewayContext, 'hooks' | 'providers' | 'settings'>,
+  context: Pick<GatewayContext, 'hooks' | 'providers' | 'settings' | 'report'>,
+  visit: Visit,
   session: Session,
 ): Promise<SessionData | undefined> {
   const { onSignIn } = context.hooks
   if (!onSignIn) return undefined
   const expiresAt = sessionEndsAt(session, session.tokenIssuedAt, context.settings.SESSION_MAX_HOURS)
-  const data = (await onSignIn(createToUserSession(context)({ session, expiresAt }))) ?? undefined
+  const calling = inTime('onSignIn', () => onSignIn(createToUserSession(context)({ session, expiresAt })))
+  const data = await calling.catch(error => {
+    if (error instanceof HookTooLate)
+      context.report('hook_failed', { ...factsOf(error), ...whoAsks(context, visit), hook: 'onSignIn' })
+    throw error
+  })
+  if (data === undefined || data === null) return undefined
   if (data === false) throw new SignInRefused()
-  return data && checkedData(data)
+  return checkedData(data)
+}
+
+class HookTooLate extends MenshenError {
+  constructor(hook: keyof Hooks) {
+    super('hook_timeout', `${hook} of the application was not done within ${DEADLINE_MS / 1000} s.`)
+  }
+}
+
+/** One that never ends must not hold up anybody for good. */
+async function inTime<Result>(hook: keyof Hooks, call: () => Result): Promise<Awaited<Result>> {
+  const result = call()
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new HookTooLate(hook)), DEADLINE_MS)
+  try {
+    return await Promise.race([result, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 /** As it will be read again. */
@@ -53,14 +81,14 @@ function checkedData(data: unknown): SessionData {
   return JSON.parse(written)
 }
 
-/** It never stands in the way of a sign-out. */
+/** It never stands in the way of a sign-out: what fails or takes too long is told in the log. */
 export async function tellOfSignOut(context: GatewayContext, visit: Visit, closed: ClosedSession): Promise<void> {
   const { onSignOut } = context.hooks
   if (!onSignOut) return
   const { session } = closed
   const expiresAt = sessionEndsAt(session, session.tokenIssuedAt, context.settings.SESSION_MAX_HOURS)
   try {
-    await onSignOut(createToUserSession(context)({ session, expiresAt }))
+    await inTime('onSignOut', () => onSignOut(createToUserSession(context)({ session, expiresAt })))
   } catch (error) {
     context.report('hook_failed', { ...factsOf(error), ...whoAsks(context, visit, closed), hook: 'onSignOut' })
   }

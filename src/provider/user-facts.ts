@@ -9,8 +9,8 @@ import {
   notAccepted,
   notAmong,
   shapeOf,
-  textAt,
   textFrom,
+  textsAt,
   withoutPlace,
 } from '../settings/json-place.ts'
 import type { ProviderPlan, UserInfoSource } from './plan.ts'
@@ -74,7 +74,7 @@ interface VouchedAnswers {
   readonly answers: readonly unknown[]
   /** An address was taken out. */
   readonly hasUnverified: boolean
-  /** Addresses of which an answer says that they are not verified, in small letters. */
+  /** Addresses that are not verified, as `alike` writes them: nobody is called by one of them. */
   readonly denied: ReadonlySet<string>
 }
 
@@ -87,34 +87,66 @@ export function vouchedAnswers(
   plan: Pick<Mapping, 'fields' | 'emailVerified'>,
 ): VouchedAnswers {
   const { fields, emailVerified } = plan
+  const verdictPlaces = Object.keys(emailVerified)
   const places = new Set(Object.values(fields).flat(2))
   const emailPlaces = new Set(
     [...places, 'email'].filter(place => fields.email.flat().includes(place) || IS_EMAIL.test(place)),
   )
-  const isVerified = (answer: unknown) => notAccepted(answer, emailVerified) === undefined
-  const isDenied = (answer: unknown) =>
-    Object.keys(emailVerified).some(place => (atPlace(answer, place) ?? null) !== null)
-  const addresses = (answer: unknown) =>
-    [...emailPlaces].map(place => textAt(answer, place).toLowerCase()).filter(Boolean)
-  const unverified = given.filter(answer => !isVerified(answer) && addresses(answer).length > 0)
-  const denied = new Set(unverified.filter(isDenied).flatMap(addresses))
-  if (unverified.length === 0) return { answers: given, hasUnverified: false, denied }
+  const isAccepted = (answer: unknown) => notAccepted(answer, emailVerified) === undefined
+  const isSilent = (answer: unknown) => verdictPlaces.every(place => (atPlace(answer, place) ?? null) === null)
+  const isDenying = (answer: unknown) => !isSilent(answer) && !isAccepted(answer)
+  // The address can be in one answer, and what is said of it in another.
+  const isAnyDenying = given.some(isDenying)
+  const isVerified = (answer: unknown) => isAccepted(answer) && !(isAnyDenying && isSilent(answer))
+  const textsIn = (answer: unknown, places: Iterable<string>) =>
+    [...places].flatMap(place => textsAt(answer, place)).map(alike)
+  const has = (answer: unknown, place: string) => !['', null, undefined].includes(atPlace(answer, place) as '')
+  const hasAddress = (answer: unknown) => [...emailPlaces].some(place => has(answer, place))
+
+  // Without any other address, what an answer denies can only be this one.
+  if (isAnyDenying && !given.some(hasAddress))
+    for (const place of places) if (IS_ADDRESS_LIKE.test(place)) emailPlaces.add(place)
+  const unverified = given.filter(answer => !isVerified(answer) && hasAddress(answer))
+  if (unverified.length === 0) return { answers: given, hasUnverified: false, denied: new Set() }
+
+  const verified = new Set(given.filter(isVerified).flatMap(answer => textsIn(answer, emailPlaces)))
+  const denied = new Set(
+    unverified.flatMap(answer => {
+      const addresses = textsIn(answer, emailPlaces)
+      if (isAnyDenying) return addresses
+      return verdictPlaces.some(place => NAMES_ARE_VERIFIED.has(place))
+        ? []
+        : addresses.filter(address => !verified.has(address))
+    }),
+  )
 
   function vouched(answer: unknown): unknown {
     const isOut = (place: string) =>
-      (!isVerified(answer) && emailPlaces.has(place)) || denied.has(textAt(answer, place).toLowerCase())
+      (!isVerified(answer) && emailPlaces.has(place)) || textsIn(answer, [place]).some(text => denied.has(text))
     // The subject is the provider's own name for the user, whatever it looks like.
-    return [...new Set([...places, ...emailPlaces])]
+    return [...new Set([...places, ...emailPlaces, ...Object.keys(Object(answer))])]
       .filter(place => place !== 'sub' && isOut(place))
       .reduce(withoutPlace, answer)
   }
   return { answers: given.map(vouched), hasUnverified: true, denied }
 }
 
-const IS_EMAIL = /(^|\.)e?mail$/i
+const IS_EMAIL = /e-?mail([._-]?addr(ess)?)?$|(^|[._-])mail$/i
+/** The name of a user in a directory: an address, or written like one. */
+const IS_ADDRESS_LIKE = /(^|[._-])(upn|user_?principal_?name)$/i
+/** Entra says nothing of most addresses, and gives nobody a name in a domain that their directory has not proven to have. */
+const NAMES_ARE_VERIFIED: ReadonlySet<string> = new Set(['xms_edov'])
+
+/** What people and other programs would take for the same address. */
+function alike(text: string): string {
+  return text
+    .normalize('NFKC')
+    .replace(/[\p{Default_Ignorable_Code_Point}\p{C}\s]/gu, '')
+    .toLowerCase()
+}
 
 function unlessDenied(text: string, denied: ReadonlySet<string>): string {
-  return denied.has(text.toLowerCase()) ? '' : text
+  return denied.has(alike(text)) ? '' : text
 }
 
 function furtherFields(answers: readonly unknown[], { fields }: Mapping): Record<string, string> {

@@ -9,27 +9,42 @@ import { sealingKey } from './ticket.ts'
 
 export type Claims = Readonly<Record<string, unknown>>
 
-export const NO_CLAIMS: Claims = {}
+/** What is kept of the claims. */
+export interface KeptClaims {
+  readonly claims: Claims
+  /** Names of those that were said and are not kept; `all` if any name may be one of them. */
+  readonly lost: readonly string[] | 'all'
+}
+
+const NOTHING_KEPT: KeptClaims = { claims: {}, lost: 'all' }
 
 /** More than providers say of anybody but a member of hundreds of groups. */
 const MOST_BYTES = 16 * 1024
+const MOST_BYTES_OF_NAMES = 4 * 1024
 
-const claimsSchema: z.ZodType<Claims> = z.record(z.string(), z.unknown())
+const keptSchema: z.ZodType<KeptClaims> = z.object({
+  claims: z.record(z.string(), z.unknown()),
+  lost: z.union([z.array(z.string()), z.literal('all')]),
+})
 
 /** What of the claims is kept, and which are left out because there is no room. Those that a role is given by come first. */
 export function claimsToKeep(
   claims: Claims,
   roles: readonly RoleConfig[],
   tokens: Pick<TokenSet, 'accessToken' | 'refreshToken' | 'idToken'>,
-): { readonly kept: Claims; readonly left: readonly string[] } {
+): { readonly kept: KeptClaims; readonly left: readonly string[] } {
   const paths = roles.flatMap(({ claim = {} }) => Object.keys(claim))
-  const isNamed = (name: string) => paths.some(path => path === name || path.startsWith(`${name}.`))
+  const isNamed = (name: string) => paths.some(path => isWithin(path, name))
   const secrets: unknown[] = [tokens.accessToken, tokens.refreshToken, tokens.idToken]
-  const entries = Object.entries(claims)
-    // An answer with tokens in it can be a source of claims. They are kept already, and replaced by each refresh.
-    .filter(([, value]) => value !== undefined && !(typeof value === 'string' && secrets.includes(value)))
+  // An answer with tokens in it can be a source of claims. They are kept already, and replaced by each refresh.
+  const isSecret = (value: unknown) => typeof value === 'string' && secrets.includes(value)
+  const said = Object.entries(claims).filter(([, value]) => value !== undefined)
+  const hidden = said.filter(([, value]) => isSecret(value)).map(([name]) => name)
+  const entries = said
+    .filter(([, value]) => !isSecret(value))
     .map(([name, value]) => ({ name, value, bytes: encodeJson({ [name]: value }).length, isNamed: isNamed(name) }))
-  if (entries.reduce((sum, { bytes }) => sum + bytes, 0) <= MOST_BYTES) return { kept: toClaims(entries), left: [] }
+  if (entries.reduce((sum, { bytes }) => sum + bytes, 0) <= MOST_BYTES)
+    return { kept: { claims: toClaims(entries), lost: hidden }, left: [] }
   const kept: typeof entries = []
   let room = MOST_BYTES
   for (const entry of entries.sort((a, b) => Number(b.isNamed) - Number(a.isNamed) || a.bytes - b.bytes))
@@ -37,7 +52,20 @@ export function claimsToKeep(
       kept.push(entry)
       room -= entry.bytes
     }
-  return { kept: toClaims(kept), left: entries.filter(entry => !kept.includes(entry)).map(({ name }) => name) }
+  const left = entries.filter(entry => !kept.includes(entry)).map(({ name }) => name)
+  const lost = [...hidden, ...left]
+  const isShort = encodeJson(lost).length <= MOST_BYTES_OF_NAMES
+  return { kept: { claims: toClaims(kept), lost: isShort ? lost : 'all' }, left }
+}
+
+/** Whether a place may have had something that is not kept. */
+export function isLost({ claims, lost }: KeptClaims, place: string): boolean {
+  if (lost === 'all') return !Object.keys(claims).some(name => isWithin(place, name))
+  return lost.some(name => isWithin(place, name))
+}
+
+function isWithin(place: string, name: string): boolean {
+  return place === name || place.startsWith(`${name}.`)
 }
 
 function toClaims(entries: readonly { readonly name: string; readonly value: unknown }[]): Claims {
@@ -45,14 +73,14 @@ function toClaims(entries: readonly { readonly name: string; readonly value: unk
 }
 
 /** Only the ticket opens them, like the session itself. `key` is that of the record. */
-export function sealClaims(claims: Claims, ticket: string, key: string): Buffer {
+export function sealClaims(claims: KeptClaims, ticket: string, key: string): Buffer {
   return seal(sealingKey(ticket), encodeJson(claims), boundTo(key))
 }
 
-/** None if there are none, or if they are not of this record: nobody gets a role by what cannot be read. */
-export function openClaims(sealed: Uint8Array | undefined, ticket: string, key: string): Claims {
-  if (!sealed) return NO_CLAIMS
-  return decodeJson(claimsSchema, unseal(sealingKey(ticket), sealed, boundTo(key))) ?? NO_CLAIMS
+/** If there are none, or if they are not of this record, all are lost: nobody gets a role by what cannot be read. */
+export function openClaims(sealed: Uint8Array | undefined, ticket: string, key: string): KeptClaims {
+  if (!sealed) return NOTHING_KEPT
+  return decodeJson(keptSchema, unseal(sealingKey(ticket), sealed, boundTo(key))) ?? NOTHING_KEPT
 }
 
 /** So that neither part of a record can take the place of the other. */

@@ -2,11 +2,10 @@
 
 import { createHmac } from 'node:crypto'
 import { decodeJwt } from 'jose'
-import { roleOf } from '../access/roles.ts'
 import type { ProviderSession } from '../provider/oidc/provider-session.ts'
 import type { TokenSet } from '../provider/token-answer.ts'
 import type { UserFacts, UserInfo } from '../provider/user-facts.ts'
-import type { Role, RoleConfig } from '../settings/config/config-file.ts'
+import type { Role } from '../settings/config/config-file.ts'
 import type { Entry } from '../stores/store.ts'
 import { type PublicPart, type SignInOrigin, sealPublicPart } from './public-part.ts'
 import { packRecord } from './record-format.ts'
@@ -59,9 +58,8 @@ export interface SignedIn {
   readonly origin?: SignInOrigin
 }
 
-export function newSession({ tokens, facts, provider }: SignedIn, roles: readonly RoleConfig[]): Session {
-  const { userInfo, groups, claims } = facts
-  const userRole = roleOf({ provider, username: userInfo.username, groups, claims }, roles)
+export function newSession({ tokens, facts, provider }: SignedIn, userRole: Role): Session {
+  const { userInfo, groups } = facts
   const session = {
     isAuthenticated: true as const,
     userInfo,

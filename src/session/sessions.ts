@@ -1,5 +1,5 @@
 // A session's life: opened at sign-in, found again by its ticket, refreshed when due, closed at sign-out.
-import { roleOf } from '../access/roles.ts'
+import { type Known, roleOf } from '../access/roles.ts'
 import type { ScopedName } from '../access/scoped-name.ts'
 import type { Measure } from '../events.ts'
 import type { RoleConfig } from '../settings/config/config-file.ts'
@@ -7,7 +7,7 @@ import type { Settings } from '../settings/read.ts'
 import { createLastSeen } from './last-seen.ts'
 import { createRefresher, type Refreshed, type RefresherOptions } from './refresh/refresher.ts'
 import type { LoadedSession } from './session-cache.ts'
-import { type Claims, claimsToKeep } from './session-claims.ts'
+import { claimsToKeep, isLost, type KeptClaims } from './session-claims.ts'
 import { sessionFacts, userFacts } from './session-facts.ts'
 import { createSessionListing, type SessionListing } from './session-listing.ts'
 import { isDue, newSession, type Session, type SessionData, type SignedIn } from './session-record.ts'
@@ -104,12 +104,15 @@ export function createSessions(options: SessionsOptions): Sessions {
 
     async open(signedIn, addData) {
       const { tokens, facts, origin } = signedIn
-      const { kept: claims, left } = claimsToKeep(facts.claims, directory.roles, tokens)
-      const session = newSession({ ...signedIn, facts: { ...facts, claims } }, directory.roles)
+      const { kept, left } = claimsToKeep(facts.claims, directory.roles, tokens)
+      const { provider } = signedIn
+      // By what is kept, as for every later request: otherwise somebody would have another role for a moment.
+      const known = knownOf({ provider, username: facts.userInfo.username, groups: facts.groups }, () => kept)
+      const session = newSession(signedIn, roleOf(known, directory.roles))
       warnOfShortLife(session.tokenExpiresIn, leadOf(session))
       if (left.length > 0) options.report('claims_left_out', { ...userFacts(session), claims: left.slice(0, 20) })
       const data = await addData?.(session)
-      return stored.create(data ? { ...session, data } : session, origin, claims)
+      return stored.create(data ? { ...session, data } : session, origin, kept)
     },
 
     getCached: ticket => visited(stored.getCached(ticket)),
@@ -129,20 +132,26 @@ export function createSessions(options: SessionsOptions): Sessions {
 
 const asItIs: ScopedName = (_provider, name) => name
 
-/** The role of a stored session is what its configuration said. What counts is what the one of now says of the same user. */
-function identifyIn({ roles, scopedName = asItIs }: SessionDirectory, session: Session, openClaims: () => Claims) {
-  const { provider, userInfo, groups = [], userRole } = session
-  let claims: Claims | undefined
-  const known = {
-    provider,
-    username: userInfo.username,
-    groups,
-    get claims() {
-      claims ??= openClaims()
-      return claims
-    },
+/** Claims are opened only if a role asks for them. */
+function knownOf(who: Omit<Known, 'claims' | 'isLost'>, openClaims: () => KeptClaims): Known {
+  let opened: KeptClaims | undefined
+  const kept = () => {
+    opened ??= openClaims()
+    return opened
   }
-  const role = roleOf(known, roles)
+  return {
+    ...who,
+    get claims() {
+      return kept().claims
+    },
+    isLost: place => isLost(kept(), place),
+  }
+}
+
+/** The role of a stored session is what its configuration said. What counts is what the one of now says of the same user. */
+function identifyIn({ roles, scopedName = asItIs }: SessionDirectory, session: Session, openClaims: () => KeptClaims) {
+  const { provider, userInfo, groups = [], userRole } = session
+  const role = roleOf(knownOf({ provider, username: userInfo.username, groups }, openClaims), roles)
   const now = role === userRole ? session : { ...session, userRole: role }
   return { session: now, who: identityOf(now, scopedName) }
 }

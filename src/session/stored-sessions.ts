@@ -10,14 +10,18 @@ import { newPublicPart, originOf, type PublicPart, publicPartOf, type SignInOrig
 import { isNewerSession, unpackRecord } from './record-format.ts'
 import { openSession, type SealedPart } from './sealed-part.ts'
 import { createSessionCache, type LoadedSession } from './session-cache.ts'
-import { type Claims, openClaims, sealClaims } from './session-claims.ts'
+import { type KeptClaims, openClaims, sealClaims } from './session-claims.ts'
 import { shortKey } from './session-facts.ts'
 import { latestEnd, type Session, sameTokens, sessionEndsAt, toEntry, withTokens } from './session-record.ts'
 import { isTicket, newTicket, recordKey } from './ticket.ts'
 import type { Identity } from './user-identity.ts'
 
 interface StoredSessions {
-  create(session: Session, origin?: SignInOrigin, claims?: Claims): Promise<{ ticket: string; loaded: LoadedSession }>
+  create(
+    session: Session,
+    origin?: SignInOrigin,
+    claims?: KeptClaims,
+  ): Promise<{ ticket: string; loaded: LoadedSession }>
   /** Whether the store provably still holds it, without waiting. */
   isHeld(loaded: LoadedSession): boolean
   /** From the cache, if the store provably still holds it. */
@@ -46,7 +50,10 @@ export interface StoredSessionsOptions {
   readonly settings: Pick<Settings, 'SESSION_MAX_HOURS' | 'SESSION_CACHE_SIZE' | 'SESSION_CACHE_MB'> &
     Partial<Pick<Settings, 'STORE'>>
   /** Who it is by the configuration of now, and the session with that role. Claims are opened only if a role asks for them. */
-  readonly identify: (session: Session, claims: () => Claims) => { readonly session: Session; readonly who: Identity }
+  readonly identify: (
+    session: Session,
+    claims: () => KeptClaims,
+  ) => { readonly session: Session; readonly who: Identity }
   readonly now: () => number
   readonly report: Report
 }

@@ -31,8 +31,8 @@ function inEach(list: readonly unknown[], place: string): unknown {
 export function withoutPlace(value: unknown, place: string): unknown {
   if (Array.isArray(value)) return withoutInEach(value, place)
   if (typeof value !== 'object' || value === null) return value
-  const entries = Object.entries(value)
-  if (Object.hasOwn(value, place)) return Object.fromEntries(entries.filter(([name]) => name !== place))
+  // A name with dots of its own can hide another way to the same place: each of them is gone.
+  const entries = Object.entries(value).filter(([name]) => name !== place)
   return Object.fromEntries(
     entries.map(([name, inner]) => [
       name,
@@ -97,9 +97,9 @@ export function namesFrom(answers: readonly unknown[], sources: Sources): string
   return [...new Set(found)]
 }
 
-/** What is there, as text; empty where nothing is. */
-export function textAt(answer: unknown, place: string): string {
-  return asText(atPlace(answer, place))
+/** All texts that are there: of a list each. */
+export function textsAt(answer: unknown, place: string): string[] {
+  return [atPlace(answer, place)].flat().map(asText).filter(Boolean)
 }
 
 /** A number becomes text without loss: readJson keeps those whose digits a number cannot hold. */

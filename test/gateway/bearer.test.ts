@@ -279,6 +279,48 @@ test('made-up tokens are counted before the provider is asked, and a valid machi
   assert.equal(asked().length, 5)
 })
 
+test('a valid machine is never limited, however many of its requests wait for one answer of the provider', async t => {
+  const stage = await openStage(t, { env: { RATE_LIMIT_PER_MINUTE: '5' } })
+  const { provider, bring } = stage
+  provider.introspect = async token => {
+    for (let n = 0; n < 200; n++) await nextTurn()
+    return token.startsWith('good') ? { active: true, sub: token, username: 'zhangsan' } : { active: false }
+  }
+  const many = async (token: string) => {
+    const answers = await Promise.all(Array.from({ length: 200 }, () => bring(token)))
+    return [...new Set(answers.map(({ status }) => status))]
+  }
+  assert.deepEqual(await many('good'), [200], 'the very first requests of it too')
+  for (let n = 0; n < 3; n++) {
+    stage.passSeconds(31)
+    assert.deepEqual(await many('good'), [200], 'each time that it is asked about anew')
+  }
+  assert.equal(provider.callsTo('/introspect').length, 4)
+  stage.passSeconds(31)
+  provider.isAway = true
+  assert.deepEqual(await many('good'), [503])
+  provider.isAway = false
+  stage.passSeconds(31)
+  assert.deepEqual(await many('good'), [200], 'the provider was away for a moment')
+  assert.equal((await bring('good-2')).status, 200, 'nothing of what its network may do is used up')
+  assert.deepEqual((await many('made-up')).toSorted(), [401, 429])
+})
+
+test('a token that is limited in one network is asked about for another that brings it at the same time', async t => {
+  const env = { RATE_LIMIT_PER_MINUTE: '1', TRUSTED_PROXIES: '127.0.0.1' }
+  const { provider, bring } = await openStage(t, { env })
+  provider.introspect = token =>
+    token === 'good' ? { active: true, sub: 's', username: 'zhangsan' } : { active: false }
+  const from = (address: string) => ({ 'x-forwarded-for': address })
+  assert.equal((await bring('made-up', '/api', from('192.0.2.1'))).status, 401)
+  const [limited, other] = await Promise.all([
+    bring('good', '/api', from('192.0.2.1')),
+    bring('good', '/api', from('198.51.100.1')),
+  ])
+  assert.equal(other.status, 200)
+  assert.ok([200, 429].includes(limited.status))
+})
+
 test('one network has a quarter of the slots for tokens: a machine elsewhere is asked about at once', async t => {
   const env = { PROVIDER_PARALLEL_CALLS: '4', TRUSTED_PROXIES: '127.0.0.1' }
   const { provider, bring } = await openStage(t, { env })

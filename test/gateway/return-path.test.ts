@@ -11,6 +11,8 @@ import { startScriptedProvider } from '../kit/scripted-provider.ts'
 
 const ORIGIN = 'https://app.example.com'
 const NOW = Date.parse('2026-03-01T08:00:00Z')
+const CALLBACKS = new Set(['/callback/staff'])
+const OWN = { origin: ORIGIN, callbackPaths: CALLBACKS }
 const KEYS = [new Uint8Array(32).fill(7)] as const
 const RETURN = 'menshen_return'
 
@@ -102,55 +104,58 @@ test('a path of our own stays what it is', () => {
     '/a:b@c',
     '/login/x',
   ]
-  for (const path of paths) assert.equal(ownPath(path, ORIGIN), path)
-  assert.equal(ownPath('/中文?q=é', ORIGIN), '/%E4%B8%AD%E6%96%87?q=%C3%A9')
-  assert.equal(ownPath('/a#fragment', ORIGIN), '/a', 'a fragment never reaches a server')
-  assert.equal(ownPath(`${ORIGIN}/a`, ORIGIN), '/a')
+  for (const path of paths) assert.equal(ownPath(path, ORIGIN, CALLBACKS), path)
+  assert.equal(ownPath('/中文?q=é', ORIGIN, CALLBACKS), '/%E4%B8%AD%E6%96%87?q=%C3%A9')
+  assert.equal(ownPath('/a#fragment', ORIGIN, CALLBACKS), '/a', 'a fragment never reaches a server')
+  assert.equal(ownPath(`${ORIGIN}/a`, ORIGIN, CALLBACKS), '/a')
 })
 
 test('whatever is given, what comes out leads to our own origin, and only once', () => {
   const lines = [...EVIL, ...corpusStrings('open-redirects.txt')]
   for (const line of lines)
     for (const text of [line, ...decoded(line), ...decoded(line).flatMap(decoded)]) {
-      const path = ownPath(text, ORIGIN)
+      const path = ownPath(text, ORIGIN, CALLBACKS)
       if (path === undefined) continue
       assert.ok(leadsHome(path), JSON.stringify(text))
       assert.match(path, /^\/(?![/\\])[\x21-\x7e]*$/, JSON.stringify(text))
-      assert.equal(ownPath(path, ORIGIN), path, 'the same again when it is read back')
+      assert.equal(ownPath(path, ORIGIN, CALLBACKS), path, 'the same again when it is read back')
     }
 })
 
 test('what leads away is refused', () => {
   const away = EVIL.filter(text => !URL.canParse(text, ORIGIN) || new URL(text, ORIGIN).origin !== ORIGIN)
   assert.ok(away.length > 20)
-  for (const text of away) assert.equal(ownPath(text, ORIGIN), undefined, JSON.stringify(text))
+  for (const text of away) assert.equal(ownPath(text, ORIGIN, CALLBACKS), undefined, JSON.stringify(text))
 })
 
 test('the sign-in itself is no place to return to, in any spelling that leads there', () => {
   for (const path of [
     '/login',
     '/callback?code=c&state=s_idp',
+    '/callback/staff',
+    '/callback/staff?code=c&state=s_idp',
+    '/x/../callback/staff?code=c',
     '/logout',
     '/./logout',
     '/x/../logout',
     '/logout?x',
     '/logout#x',
   ])
-    assert.equal(ownPath(path, ORIGIN), undefined, path)
+    assert.equal(ownPath(path, ORIGIN, CALLBACKS), undefined, path)
 })
 
 test('a signed path is read back until its time is over', () => {
   const cookie = signReturnPath('/a?b=中', NOW + 1000, KEYS)
   assert.match(cookie, /^[\w.-]+$/, 'a cookie needs no quotes')
-  assert.equal(readReturnPath(cookie, KEYS, ORIGIN, NOW), '/a?b=%E4%B8%AD')
-  assert.equal(readReturnPath(cookie, KEYS, ORIGIN, NOW + 999), '/a?b=%E4%B8%AD')
-  assert.equal(readReturnPath(cookie, KEYS, ORIGIN, NOW + 1000), undefined)
-  assert.equal(readReturnPath(cookie, [new Uint8Array(32)], ORIGIN, NOW), undefined, 'another key')
+  assert.equal(readReturnPath(cookie, KEYS, OWN, NOW), '/a?b=%E4%B8%AD')
+  assert.equal(readReturnPath(cookie, KEYS, OWN, NOW + 999), '/a?b=%E4%B8%AD')
+  assert.equal(readReturnPath(cookie, KEYS, OWN, NOW + 1000), undefined)
+  assert.equal(readReturnPath(cookie, [new Uint8Array(32)], OWN, NOW), undefined, 'another key')
 })
 
 test('even a path that was signed is judged again: BASE_URL may have changed since', () => {
   for (const text of EVIL) {
-    const path = readReturnPath(signReturnPath(text, NOW + 1000, KEYS), KEYS, ORIGIN, NOW)
+    const path = readReturnPath(signReturnPath(text, NOW + 1000, KEYS), KEYS, OWN, NOW)
     assert.ok(path === undefined || leadsHome(path), JSON.stringify(text))
   }
 })
@@ -159,8 +164,8 @@ test('a cookie with any byte changed, cut or added before the end is nothing', (
   const cookie = signReturnPath('/wanted', NOW + 1000, KEYS)
   for (let at = 0; at < cookie.length - 1; at++) {
     const changed = cookie.slice(0, at) + (cookie[at] === 'A' ? 'B' : 'A') + cookie.slice(at + 1)
-    assert.equal(readReturnPath(changed, KEYS, ORIGIN, NOW), undefined, changed)
-    assert.equal(readReturnPath(cookie.slice(0, at), KEYS, ORIGIN, NOW), undefined)
+    assert.equal(readReturnPath(changed, KEYS, OWN, NOW), undefined, changed)
+    assert.equal(readReturnPath(cookie.slice(0, at), KEYS, OWN, NOW), undefined)
   }
   const text = Buffer.from(`${NOW + 1000} //evil.example`).toString('base64url')
   const unsigned = [text, `${text}.`, `${text}.${createHmac('sha256', '').update(text).digest('base64url')}`]
@@ -176,7 +181,7 @@ test('a cookie with any byte changed, cut or added before the end is nothing', (
     '.'.repeat(4000),
     randomBytes(90).toString('base64url'),
   ]
-  for (const given of [...unsigned, ...odd]) assert.equal(readReturnPath(given, KEYS, ORIGIN, NOW), undefined)
+  for (const given of [...unsigned, ...odd]) assert.equal(readReturnPath(given, KEYS, OWN, NOW), undefined)
 })
 
 test('a visitor comes back to our own origin, whatever path was asked for', async t => {

@@ -314,6 +314,36 @@ test('back-channel logout of one provider ends nobody of another', async t => {
   }
 })
 
+test('the callback of a provider is no page to return to, and none that a switch of the language leads to', async t => {
+  const stage = await openStage(t)
+  const client = stage.visitor()
+  for (const path of ['/callback/staff?code=x&state=a_idp', '/callback/partners']) {
+    const page = `${stage.baseUrl}${path}`
+    const headers = { origin: stage.baseUrl, referer: page }
+    const { headers: answered } = await client.post('/_menshen/language', { language: 'en' }, { headers })
+    assert.equal(answered.location, '/', path)
+  }
+  const headers = { origin: stage.baseUrl, referer: `${stage.baseUrl}/callback/of-the-application` }
+  const { headers: answered } = await client.post('/_menshen/language', { language: 'en' }, { headers })
+  assert.equal(answered.location, '/callback/of-the-application')
+})
+
+test('a jti that one provider has used takes no logout away from another', async t => {
+  const stage = await openStage(t)
+  for (const provider of [stage.staff, stage.partners]) provider.user = { sub: 'sub-1', preferred_username: 'zhangsan' }
+  const staff = await stage.signIn('staff')
+  const logout = async (provider: OidcServer) => {
+    const events = { 'http://schemas.openid.net/event/backchannel-logout': {} }
+    const token = await provider.sign({ events, jti: 'the-same', sub: 'sub-1' }, { typ: 'logout+jwt' })
+    return (await stage.visitor().post('/_menshen/backchannel-logout', { logout_token: token })).status
+  }
+  assert.equal(await logout(stage.partners), 200)
+  assert.equal(await isSignedIn(staff), true)
+  assert.equal(await logout(stage.staff), 200)
+  assert.equal(await isSignedIn(staff), false)
+  assert.deepEqual([await logout(stage.staff), await logout(stage.partners)], [400, 400], 'each of them once')
+})
+
 test('back-channel logout by sub finds a user of whom fields.sub makes another, and nobody who has that sub here', async t => {
   const fields = { sub: ['employee_no'] }
   const oidc = await startOidcServer(t)

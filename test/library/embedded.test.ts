@@ -256,6 +256,51 @@ suite('onSignIn and onSignOut', () => {
   })
 })
 
+suite('a hook that never ends', () => {
+  const never = (t: TestContext, called: () => void) => () => {
+    // Only the deadline of the hook is left to the test.
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    called()
+    return new Promise<undefined>(() => {})
+  }
+
+  test('does not stand in the way of a sign-out', async t => {
+    const called = Promise.withResolvers<void>()
+    const { menshen, signIn, lines } = await setUp(t, { onSignOut: never(t, called.resolve) })
+    const cookie = await signIn()
+    const answer = menshen.fetch(new Request(`${BASE}/logout`, { method: 'POST', headers: { cookie, origin: BASE } }))
+    await called.promise
+    t.mock.timers.tick(10_000)
+    t.mock.timers.reset()
+    assert.equal((await answer)?.status, 303)
+    assert.equal(await menshen.session(request('/', { cookie })), undefined)
+    assert.deepEqual(
+      lines.filter(({ event }) => event === 'hook_failed').map(({ facts }) => Object(facts).hook),
+      ['onSignOut'],
+    )
+  })
+
+  test('signs nobody in, and holds up nobody else', async t => {
+    const called = Promise.withResolvers<void>()
+    const hang = never(t, called.resolve)
+    const { get, signIn, provider, lines } = await setUp(t, {
+      providerParallelCalls: 1,
+      onSignIn: ({ userInfo }) => (userInfo.username === 'slow' ? hang() : undefined),
+    })
+    const slow = get(`/callback?code=${provider.codeFor({ username: 'slow' })}&state=abc_idp`)
+    await called.promise
+    assert.ok(await signIn({ username: 'other' }), 'the only slot at the provider is free')
+    t.mock.timers.tick(10_000)
+    t.mock.timers.reset()
+    assert.equal((await slow)?.headers.get('location'), '/login?error=callback_error')
+    assert.deepEqual(
+      lines.filter(({ event }) => event === 'hook_failed').map(({ facts }) => Object(facts).hook),
+      ['onSignIn'],
+    )
+    assert.ok(lines.some(({ event, facts }) => event === 'sign_in_failed' && Object(facts).error === 'hook_timeout'))
+  })
+})
+
 suite('accessToken', () => {
   test('is that of the session, refreshed if due, and never one that has expired', async t => {
     const { menshen, signIn, clock, provider } = await setUp(t)

@@ -143,7 +143,11 @@ suite('a machine behind Next', () => {
     assert.deepEqual([user?.userInfo.sub, user?.machine], ['robot-1', true])
     const refused = await ask('/page')
     assert.deepEqual([refused.status, refused.passedOn], [401, undefined])
-    for (const headers of [new Headers({ authorization }), new Headers({ 'x-menshen-machine': 'made-up' })])
+    const note = passedOn.get('x-menshen-machine') ?? assert.fail()
+    const stolen = [{ authorization: 'Bearer other' }, {}].map(
+      more => new Headers({ 'x-menshen-machine': note, ...more }),
+    )
+    for (const headers of [...stolen, new Headers({ authorization }), new Headers({ 'x-menshen-machine': 'made-up' })])
       assert.equal(await current.run(headers, adapter.auth), undefined)
   })
 })

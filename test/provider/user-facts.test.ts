@@ -194,3 +194,69 @@ test('what counts as verified can be said, and a whole refusal says why there is
   const [one] = planProviders({ providers: { one: { preset: 'google' } } }, settings)
   assert.equal(userFacts(said, one).userInfo.username, MAIL)
 })
+
+test('what is denied in one answer is denied in all of them, however it is written and under whatever name', () => {
+  const rows: [name: string, said: Said, fields?: object][] = [
+    [
+      'the verdict in the other answer',
+      { userinfo: { email: MAIL, preferred_username: MAIL }, id_token: { email_verified: false } },
+    ],
+    [
+      'the address in the other answer',
+      { userinfo: { email_verified: false, preferred_username: MAIL }, id_token: { email: MAIL } },
+    ],
+    ['null', { userinfo: { email: MAIL, email_verified: null, preferred_username: MAIL } }],
+    ['absent', { userinfo: { email: MAIL, preferred_username: MAIL } }],
+    ['absent, in the other answer', { userinfo: { email: MAIL }, id_token: { preferred_username: MAIL } }],
+    ['a space', { userinfo: { email: `${MAIL} `, email_verified: false, preferred_username: MAIL } }],
+    ['another space', { userinfo: { email: MAIL, email_verified: false, preferred_username: `\u00a0${MAIL}` } }],
+    ['fullwidth', { userinfo: { email: MAIL, email_verified: false, preferred_username: 'ＢＯＳＳ@corp.example' } }],
+    ['invisible', { userinfo: { email: MAIL, email_verified: false, preferred_username: 'bo\u200bss@corp.example' } }],
+    ['a list', { userinfo: { email: [MAIL], email_verified: false, preferred_username: MAIL } }],
+    [
+      'another name',
+      { userinfo: { primary_email: MAIL, email_verified: false } },
+      { username: ['primary_email', 'sub'] },
+    ],
+    ['upn', { userinfo: { upn: MAIL, email_verified: false } }, { username: ['upn', 'sub'] }],
+    [
+      'two ways to one place',
+      { userinfo: { 'user.email': 'x@y.example', user: { email: MAIL }, email_verified: false } },
+      { email: ['user.email'], username: ['user.email', 'sub'] },
+    ],
+  ]
+  for (const [name, said, fields = {}] of rows) {
+    const whole = Object.fromEntries(
+      Object.entries(said).map(([source, answer]) => [source, { sub: 's', ...Object(answer) }]),
+    )
+    const { userInfo, claims } = facts(whole, { preset: 'oidc', fields })
+    assert.deepEqual([userInfo.username, userInfo.email], ['s', ''], name)
+    assert.ok(!JSON.stringify(claims).includes(MAIL), `${name}: ${JSON.stringify(claims)}`)
+  }
+  const oauth2 = {
+    preset: 'oauth2',
+    userInfoFrom: ['userinfo' as const, 'id_token' as const],
+    fields: { username: ['email', 'id'] },
+  }
+  const split = { userinfo: { id: 's', sub: 's', email: MAIL }, id_token: { sub: 's', email_verified: false } }
+  assert.equal(facts(split, oauth2).userInfo.username, 's', 'a provider that is known to verify all denies this one')
+})
+
+test('a username that is no address of the answers stays, whatever is said of the address', () => {
+  const username = (said: object, fields?: object) =>
+    facts({ userinfo: { sub: 's', ...said } }, { preset: 'oidc', ...(fields && { fields }) }).userInfo.username
+  for (const email_verified of [false, null, undefined]) {
+    assert.equal(username({ preferred_username: 'lisi', email: MAIL, email_verified }), 'lisi')
+    assert.equal(
+      username({ preferred_username: 'lisi@corp.example', email: MAIL, email_verified }),
+      'lisi@corp.example',
+    )
+    assert.equal(username({ preferred_username: 'lisi@corp.example', email_verified }), 'lisi@corp.example')
+    assert.equal(
+      username({ upn: 'lisi@corp.example', email: MAIL, email_verified }, { username: ['upn'] }),
+      'lisi@corp.example',
+    )
+  }
+  assert.equal(username({ upn: 'lisi@corp.example' }, { username: ['upn'] }), 'lisi@corp.example')
+  assert.equal(username({ preferred_username: MAIL, email: MAIL, email_verified: true }), MAIL)
+})

@@ -149,6 +149,59 @@ test('of more than 16 KB what roles are given by is kept first, and the rest is 
   assert.equal(await role(huge), 'common', 'what cannot be kept gives no role, not even for the first moment')
 })
 
+test('a claim that was said and not kept is not absent: no row that names it fits, and none behind such a row', async t => {
+  const blocked = Array.from({ length: 2500 }, (_, n) => `block-${n}`)
+  const rows: [roles: RoleConfig[], expected: string][] = [
+    [[{ role: 'ops', claim: { blocked: [null] } }], 'common'],
+    [[{ role: 'ops', claim: { 'blocked.by': [null] } }], 'common'],
+    [[{ role: 'ops', claim: { nothing: [null] } }], 'ops'],
+    [[{ role: 'less', claim: { blocked: ['block-7'] } }, BY_NAME], 'common'],
+    [[{ role: 'less', username: ['wangwu'], claim: { blocked: ['block-7'] } }, BY_NAME], 'ops'],
+    [[BY_NAME, { role: 'less', claim: { blocked: ['block-7'] } }], 'ops'],
+  ]
+  for (const [roles, expected] of rows) {
+    const { signIn, role, refresh, use } = open(t, roles)
+    const ticket = await signIn({ blocked })
+    assert.equal(await role(ticket), expected, JSON.stringify(roles))
+    await refresh(ticket)
+    use(roles)
+    assert.equal(await role(ticket), expected, `${JSON.stringify(roles)} after a refresh`)
+  }
+  const many = Object.fromEntries(Array.from({ length: 5000 }, (_, n) => [`name-${n}`, 'some text']))
+  const { signIn, role, use, store } = open(t, [{ role: 'ops', claim: { nothing: [null] } }])
+  const ticket = await signIn(many)
+  assert.equal(await role(ticket), 'common', 'too many names to keep: any of them may be lost')
+  use([{ role: 'ops', claim: { 'name-0': ['some text'] } }])
+  assert.equal(await role(ticket), 'ops')
+  assert.ok(((await store.read(recordKey(ticket)))?.value.length ?? 0) < 24_000)
+})
+
+test('a session without claims gets no role by a claim, not even by one that is to be absent', async t => {
+  const { signIn, store, role, use } = open(t, [])
+  const ticket = await signIn({ level: 7 })
+  const stored = await store.read(recordKey(ticket))
+  const parts = stored && unpackRecord(stored.value)
+  assert.ok(stored && parts)
+  const { claimsPart: _, ...without } = parts
+  await store.replace(stored.key, { ...stored, value: packRecord(without) }, stored.version)
+  for (const values of [[null], [7]]) {
+    use([{ role: 'ops', claim: { level: values } }])
+    assert.equal(await role(ticket), 'common')
+  }
+  use([BY_NAME])
+  assert.equal(await role(ticket), 'ops')
+})
+
+test('a token that a source of claims has is not absent either', async t => {
+  const { signIn, role } = open(t, [{ role: 'ops', claim: { access_token: [null] } }])
+  assert.equal(await role(await signIn({ access_token: 'at-0' })), 'common')
+})
+
+test('a row that names nothing fits nobody', async t => {
+  const { signIn, role } = open(t, [{ role: 'ops', claim: {} }, { role: 'ops' }])
+  assert.equal(await role(await signIn({ level: 7 })), 'common')
+})
+
 test('tokens that are in a source of claims are not kept a second time', async t => {
   const { signIn, use, role } = open(t, [])
   const tokens = { accessToken: 'CANARY-at', refreshToken: 'CANARY-rt' }

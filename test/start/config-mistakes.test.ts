@@ -32,7 +32,17 @@ const PATTERNS: [path: unknown, instead: string][] = [
   ['/a?', '/a'],
   ['/admin/.*', '/admin'],
   ['/admin/.+', '/admin'],
-  ['/a+', '/a'],
+  ['/a/+', '/a'],
+  ['/user-:id', '/user-'],
+  ['/file.:ext', '/file'],
+  ['/admin/$id', '/admin'],
+  ['/admin/$metadataId', '/admin'],
+  ['/admin/int:id', '/admin'],
+  ['/admin/id:int', '/admin'],
+  ['/admin/＊', '/admin'],
+  ['/admin/∗', '/admin'],
+  ['/re:/admin', '/admin'],
+  ['re:/admin', '/admin'],
   ['/admin(/.*)?', '/admin'],
   ['/admin|/internal', '/admin'],
   ['/x/\\d+', '/x'],
@@ -77,6 +87,15 @@ suite('a path that looks like a pattern', () => {
     }
   })
 
+  test('that stands for several paths gets each of them', () => {
+    assert.deepEqual(problems({ rules: [{ path: '/admin(x|y)/z', roles: ['developer'] }] }), [
+      'test: rules.0.path: this looks like a pattern; write a rule for each path: `/adminx/z`, `/adminy/z`.',
+    ])
+    assert.deepEqual(problems({ rules: [{ path: '/(a|b)', roles: ['developer'] }] }), [
+      'test: rules.0.path: this looks like a pattern; write a rule for each path: `/a`, `/b`.',
+    ])
+  })
+
   test('stops the start, the check and the library alike', async t => {
     const config = { rules: [{ path: '/admin/*', roles: ['developer' as const] }] }
     const sentence = 'a rule covers its path and everything below; write `/admin`.'
@@ -93,7 +112,22 @@ suite('a path that looks like a pattern', () => {
   test('is told apart from what real applications have in their paths', () => {
     for (const path of [
       ...['/', '/wiki/Special:Log', '/Foo_(bar)', '/odata/$metadata', '/@me', '/~user', '/c++', '/.well-known', '/a.b'],
-      ...['/财务', '/a b', '/-/x', '/a=b', '/v1.0', "/it's", '/a,b', '/a&b', '/a!'],
+      ...[
+        '/google+',
+        '/a+',
+        '/$batch',
+        '/x/$count',
+        '/api/v1:batch',
+        '/财务',
+        '/a b',
+        '/-/x',
+        '/a=b',
+        '/v1.0',
+        "/it's",
+        '/a,b',
+        '/a&b',
+        '/a!',
+      ],
     ])
       assert.deepEqual(problems({ rules: [{ path, public: true }] }), [], path)
   })
@@ -271,3 +305,22 @@ function folderWith(t: TestContext, config: object): string {
   writeFileSync(join(cwd, 'menshen.config.mjs'), `export default ${JSON.stringify(config)}\n`)
   return cwd
 }
+
+test('a condition without a place is refused wherever there can be one: everything would fit it', () => {
+  const provider = (more: object) => ({ provider: { preset: 'oidc', ...more } })
+  const rows: [config: object, where: string][] = [
+    [{ roles: [{ role: 'developer', claim: {} }] }, 'roles.0.claim'],
+    [{ roles: [{ role: 'developer', username: ['lisi'], claim: {} }] }, 'roles.0.claim'],
+    [provider({ emailVerified: {} }), 'provider.emailVerified'],
+    [provider({ require: {} }), 'provider.require'],
+    [provider({ tokenAnswer: { success: {} } }), 'provider.tokenAnswer.success'],
+    [provider({ userInfoAnswer: { success: {} } }), 'provider.userInfoAnswer.success'],
+    [
+      provider({ emailStep: { url: 'https://idp.example/mail', where: {}, take: 'email' } }),
+      'provider.emailStep.where',
+    ],
+    [{ providers: { one: { preset: 'oidc', require: {} } } }, 'providers.one.require'],
+  ]
+  for (const [config, where] of rows)
+    assert.deepEqual(problems(config), [`test: ${where}: expected at least one place with its values.`])
+})

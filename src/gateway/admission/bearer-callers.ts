@@ -50,11 +50,15 @@ export interface BearerCallersOptions {
   readonly now: () => number
 }
 
+type Verdict = BearerCaller | RefusedToken
+type Judged<V> = readonly [verdict: V, until: number]
+
 interface Kept {
-  readonly verdict: Promise<BearerCaller | RefusedToken>
+  /** `limited` if whoever brought it first was; that is not kept. */
+  readonly verdict: Promise<Verdict | 'limited'>
   /** Not known while the provider is being asked. */
   until: number
-  /** It was when it was asked about last: then asking again counts for nothing. */
+  /** It was when it was asked about last: then asking again counts for nothing, also if the provider does not answer. */
   isValid: boolean
 }
 
@@ -73,11 +77,7 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
   }
 
   /** The verdict, and until when it counts at most. */
-  async function judge(
-    token: string,
-    audiences: Audiences,
-    owner: string | undefined,
-  ): Promise<[verdict: BearerCaller | RefusedToken, until: number]> {
+  async function judge(token: string, audiences: Audiences, owner: string | undefined): Promise<Judged<Verdict>> {
     try {
       const provider = await providerOfToken(providers, token)
       const facts = await provider.bearerFacts(token, audiences, owner)
@@ -89,20 +89,49 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
     }
   }
 
-  function start(key: string, token: string, audiences: Audiences, owner?: string): Kept {
-    const judged = judge(token, audiences, owner)
+  /** A token that turns out to be valid counts for nothing. */
+  async function countAndJudge(
+    token: string,
+    audiences: Audiences,
+    { owner, count }: Bringer,
+  ): Promise<Judged<Verdict | 'limited'>> {
+    const giveBack = await count()
+    if (!giveBack) return ['limited', 0]
+    const judged = await judge(token, audiences, owner)
+    if ('who' in judged[0]) giveBack()
+    return judged
+  }
+
+  /** From now on others that bring the same token wait for this verdict. */
+  function start(key: string, judged: Promise<Judged<Verdict | 'limited'>>): Kept {
     const verdict = judged.then(([verdict]) => verdict)
-    const entry: Kept = { verdict, until: Number.POSITIVE_INFINITY, isValid: false }
+    const entry: Kept = { verdict, until: Number.POSITIVE_INFINITY, isValid: kept.get(key)?.isValid ?? false }
+    const forget = () => {
+      if (kept.get(key) === entry) kept.delete(key)
+    }
     kept.set(key, entry)
     judged.then(
       ([verdict, until]) => {
+        if (verdict === 'limited') return forget()
         entry.until = Math.min(until, now() + KEPT_MS)
         entry.isValid = 'who' in verdict
       },
       // What could not be told is asked again.
-      () => kept.get(key) === entry && kept.delete(key),
+      () => {
+        entry.until = 0
+        if (!entry.isValid) forget()
+      },
     )
     return entry
+  }
+
+  /** The same, for a token that was counted already or need not be. */
+  async function ask(key: string, token: string, audiences: Audiences, owner?: string): Promise<Verdict> {
+    const known = await current(key)?.verdict
+    if (known !== undefined && known !== 'limited') return known
+    const judged = judge(token, audiences, owner)
+    start(key, judged)
+    return (await judged)[0]
   }
 
   function keyOf(token: string, audiences: Audiences): string {
@@ -116,22 +145,26 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
   }
 
   return {
-    async identify(token, audiences, { owner, count }) {
+    async identify(token, audiences, bringer) {
+      const { owner, count } = bringer
       const key = keyOf(token, audiences)
-      const ask = () => (current(key) ?? start(key, token, audiences, owner)).verdict
-      if (kept.get(key)?.isValid) return ask()
-      const isShown = mayBeShown(providers, token)
-      const giveBack = isShown ? await count() : undefined
-      if (isShown && !giveBack) return 'limited'
-      const verdict = await ask()
-      if ('who' in verdict) giveBack?.()
-      else if (!isShown && !(await count())) return 'limited'
-      return verdict
+      const known = current(key)
+      const isCounted = !known && !kept.get(key)?.isValid && mayBeShown(providers, token)
+      const begin = () =>
+        start(key, isCounted ? countAndJudge(token, audiences, bringer) : judge(token, audiences, owner))
+      const verdict = await (known ?? begin()).verdict
+      if (verdict !== 'limited') {
+        if ('who' in verdict || isCounted) return verdict
+        return (await count()) ? verdict : 'limited'
+      }
+      const giveBack = isCounted ? undefined : await count()
+      if (!giveBack) return 'limited'
+      // It was another network that was above its limit.
+      const own = await ask(key, token, audiences, owner)
+      if ('who' in own) giveBack()
+      return own
     },
 
-    identifyAgain(token, audiences) {
-      const key = keyOf(token, audiences)
-      return (current(key) ?? start(key, token, audiences)).verdict
-    },
+    identifyAgain: (token, audiences) => ask(keyOf(token, audiences), token, audiences),
   }
 }

@@ -13,8 +13,9 @@ export function refusedAnswer(context: GatewayContext, visit: Visit, admission: 
   if (bearer)
     return errorAnswer(context, visit, 'refused', { headers: { 'www-authenticate': insufficient(admission) } })
   if (!loaded || isByScript(visit)) return errorAnswer(context, visit, 'refused', { cookies })
-  const { BASE_URL } = context.settings
-  const wanted = isNavigation(visit) ? ownPath(visit.path + visit.search, BASE_URL) : undefined
+  const { settings, providers } = context
+  const path = visit.path + visit.search
+  const wanted = isNavigation(visit) ? ownPath(path, settings.BASE_URL, providers.callbackPaths) : undefined
   const { requestId } = visit.observed
   const html = refusedPage(languageOf(context, visit), loaded.session, { wanted, requestId, rule: refusedBy })
   return pageAnswer(context, html, { status: 403, cookies })

@@ -62,10 +62,9 @@ export function returnCookieFor(
   context: Pick<GatewayContext, 'settings' | 'cookies' | 'keys' | 'now' | 'providers'>,
   wanted: string,
 ): string {
-  const path = ownPath(wanted, context.settings.BASE_URL)
+  const path = ownPath(wanted, context.settings.BASE_URL, context.providers.callbackPaths)
   // Nothing is better than the page that was wanted before this one.
-  if (!path || context.providers.callbackPaths.has(path.split('?')[0] ?? ''))
-    return clearCookie(context.cookies.returnPath)
+  if (!path) return clearCookie(context.cookies.returnPath)
   const value = signReturnPath(path, context.now() + RETURN_SECONDS * 1000, context.keys.returnPath)
   return setCookie(context.cookies.returnPath, value, RETURN_SECONDS)
 }

@@ -105,7 +105,7 @@ export function errorAnswer(
   const { requestId } = visit.observed
   if (isByScript(visit)) return jsonAnswer(context, { error: name, message, requestId }, { status, ...extra })
   const { BASE_URL } = context.settings
-  const retryPath = PASSING.has(status) ? retryPathOf(visit, BASE_URL) : undefined
+  const retryPath = PASSING.has(status) ? retryPathOf(visit, BASE_URL, context.providers.callbackPaths) : undefined
   return pageAnswer(context, noticePage(words, name, { retryPath, isUser, requestId }), { status, ...extra })
 }
 
@@ -113,9 +113,13 @@ export function errorAnswer(
 const PASSING = new Set<number>([502, 503, 504])
 
 /** Only what changes nothing is tried again; a proxy's question is not what the browser has asked for. */
-function retryPathOf({ method, path, search }: Visit, ownOrigin: string): string | undefined {
+function retryPathOf(
+  { method, path, search }: Visit,
+  ownOrigin: string,
+  callbackPaths: ReadonlySet<string>,
+): string | undefined {
   const isQuestion = path === OWN_PATHS.check || path === OWN_PATHS.forward
-  return method === 'GET' && !isQuestion ? ownPath(path + search, ownOrigin) : undefined
+  return method === 'GET' && !isQuestion ? ownPath(path + search, ownOrigin, callbackPaths) : undefined
 }
 
 /** A status and headers, without a body: names and values in turn, which node:http sends as they are. */

@@ -20,19 +20,21 @@ export async function chooseLanguage(context: GatewayContext, visit: Visit, form
   const kept = setCookie(context.cookies.language, chosen.lang, YEAR_SECONDS)
   // With forward-auth only the browser knows the address under which it sees a page of ours.
   const shown = form.get(LANGUAGE_FIELDS.returnTo) ?? visit.headers.referer ?? ''
-  return redirectAnswer(context, visit.method, pageToShow(shown, settings.BASE_URL), [kept])
+  return redirectAnswer(context, visit.method, pageToShow(shown, settings.BASE_URL, context.providers.callbackPaths), [
+    kept,
+  ])
 }
 
 /** The page that the switch was on. Only ever a path of our own origin, and of our own routes only those that just show. */
-function pageToShow(shown: string, ownOrigin: string): string {
+function pageToShow(shown: string, ownOrigin: string, callbackPaths: ReadonlySet<string>): string {
   const url = URL.parse(shown, ownOrigin)
   if (url?.origin !== ownOrigin) return HOME
   if (url.pathname === OWN_PATHS.login)
     return url.search.length <= LONGEST_QUERY ? url.pathname + url.search : url.pathname
   if (url.pathname === OWN_PATHS.logout) return ASK_FIRST
-  const wanted = ownPath(shown, ownOrigin)
+  const wanted = ownPath(shown, ownOrigin, callbackPaths)
   const path = wanted && readTarget(wanted)?.path
-  return path && (!isOwnPath(path) || isShown(path)) ? wanted : HOME
+  return path && (!isOwnPath(path, callbackPaths) || isShown(path)) ? wanted : HOME
 }
 
 const HOME = '/'

@@ -49,10 +49,10 @@ export async function backchannelLogout(
   const logout = await readLogout(context, visit, form.get('logout_token') ?? '')
   if (!logout) return refusal(context, visit)
   const { provider, claims } = logout
-  if (await isRepeated(context, claims.jti)) return repeated(context, visit)
+  if (await isRepeated(context, claims)) return repeated(context, visit)
   const ended = await endSessions(context, provider, claims)
   // Only now: a provider whose token we could not carry out may send it again.
-  if (!(await remember(context, claims.jti))) return repeated(context, visit)
+  if (!(await remember(context, claims))) return repeated(context, visit)
   const facts = {
     by: 'provider',
     provider: provider.plan.id,
@@ -150,16 +150,17 @@ async function signerOf({ all }: GatewayContext['providers'], issuer: string): P
   throw new InvalidToken('logout token', 'iss', quoted('it is of an issuer that is none of our providers'))
 }
 
-async function isRepeated({ store }: Pick<GatewayContext, 'store'>, id: string): Promise<boolean> {
-  return (await store.read(storeKey(id))) !== undefined
+async function isRepeated({ store }: Pick<GatewayContext, 'store'>, claims: LogoutClaims): Promise<boolean> {
+  return (await store.read(storeKey(claims))) !== undefined
 }
 
 /** False if it was remembered already. */
-async function remember({ store, now }: Pick<GatewayContext, 'store' | 'now'>, id: string): Promise<boolean> {
+async function remember({ store, now }: Pick<GatewayContext, 'store' | 'now'>, claims: LogoutClaims): Promise<boolean> {
   const expiresAt = now() + 2 * OLDEST_SECONDS * 1000
-  return (await store.create(storeKey(id), { value: new Uint8Array(), expiresAt, labels: [] })) !== undefined
+  return (await store.create(storeKey(claims), { value: new Uint8Array(), expiresAt, labels: [] })) !== undefined
 }
 
-function storeKey(id: string): string {
-  return `logout:${hash('sha256', id, 'base64url')}`
+/** A `jti` is unique for its issuer: one provider must not use up that of another. */
+function storeKey({ iss, jti }: LogoutClaims): string {
+  return `logout:${hash('sha256', JSON.stringify([iss, jti]), 'base64url')}`
 }

@@ -8,6 +8,7 @@ import type { ProviderPlan } from '../../provider/plan.ts'
 import type { Provider, SignInCalls } from '../../provider/provider.ts'
 import { scopeOf } from '../../provider/providers.ts'
 import { type Attempt, isRemembered, looksLikeState } from '../../session/attempts.ts'
+import type { SignedIn } from '../../session/session-record.ts'
 import { network } from '../../settings/networks/networks.ts'
 import { sessionCookie } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
@@ -145,7 +146,11 @@ async function signInOnce(
       return await withSlot(context, visit, provider, calls =>
         finishTrial(context, visit, { ...calls, plan: provider.plan }, answer, { ...attempt, trial }),
       )
-    return await withSlot(context, visit, provider, calls => signIn(context, visit, provider, calls, answer, attempt))
+    const user = await withSlot(context, visit, provider, calls =>
+      whoIs(context, visit, provider, calls, answer, attempt),
+    )
+    // The slot is free again: what the application does with the user takes nothing from those who sign in next.
+    return typeof user === 'string' ? user : await signIn(context, visit, provider, user, attempt)
   } catch (cause) {
     if (cause instanceof SignInRefused)
       return fail(context, visit, 'access_denied', { ...(asked && { provider: asked.id }), detail: REFUSED_BY_HOOK })
@@ -176,12 +181,12 @@ const OF_ANOTHER = 'the answer names another provider than the attempt was start
 type Failure = 'token_error' | 'userinfo_error'
 
 /** The code is not spent before there is room for all that follows. */
-async function withSlot(
+async function withSlot<Result>(
   context: Pick<GatewayContext, 'report' | 'settings'>,
   visit: Visit,
   provider: Provider,
-  work: (calls: SignInCalls) => Promise<OwnAnswer | Failure>,
-): Promise<OwnAnswer | Failure> {
+  work: (calls: SignInCalls) => Promise<Result | Failure>,
+): Promise<Result | Failure> {
   try {
     return await provider.withSlot(work, network(clientAddress(context.settings.TRUSTED_PROXIES, visit)))
   } catch (error) {
@@ -192,24 +197,35 @@ async function withSlot(
   }
 }
 
-async function signIn(
+type VouchedUser = Pick<SignedIn, 'tokens' | 'facts'>
+
+/** The steps that ask the provider. */
+async function whoIs(
   context: GatewayContext,
   visit: Visit,
   provider: Provider,
   calls: SignInCalls,
   { code, state }: AuthorizationAnswer,
   attempt?: Attempt,
-): Promise<OwnAnswer | Failure> {
+): Promise<VouchedUser | Failure> {
   const { verifier, nonce, startedAt } = attempt ?? {}
   const redeemed = calls.redeem({ code, state, verifier, nonce, startedAt })
   const tokens = await orFailure(context, visit, provider, 'token_error', redeemed)
   if (typeof tokens === 'string') return tokens
   const facts = await orFailure(context, visit, provider, 'userinfo_error', calls.userFacts(tokens, code))
-  if (typeof facts === 'string') return facts
+  return typeof facts === 'string' ? facts : { tokens, facts }
+}
 
+async function signIn(
+  context: GatewayContext,
+  visit: Visit,
+  provider: Provider,
+  { tokens, facts }: VouchedUser,
+  attempt?: Attempt,
+): Promise<OwnAnswer> {
   const origin = whoAsks(context, visit)
   const signedIn = { tokens, facts, provider: scopeOf(provider), origin }
-  const { ticket, loaded } = await context.sessions.open(signedIn, session => dataAtSignIn(context, session))
+  const { ticket, loaded } = await context.sessions.open(signedIn, session => dataAtSignIn(context, visit, session))
   await closePrevious(context, visit)
   const { userRole } = loaded.session
   context.report('sign_in', {

@@ -58,7 +58,9 @@ function returnCookies(context: GatewayContext, visit: Visit, query: URLSearchPa
 /** Where the sign-in leads; nothing is said of the home page, where everybody begins. */
 function pageWanted(context: GatewayContext, visit: Visit, query: URLSearchParams): string | undefined {
   const asked = askedToReturn(context, visit, query)
-  const wanted = asked === undefined ? returnPathOf(context, visit) : ownPath(asked, context.settings.BASE_URL)
+  const { settings, providers } = context
+  const wanted =
+    asked === undefined ? returnPathOf(context, visit) : ownPath(asked, settings.BASE_URL, providers.callbackPaths)
   return wanted === '/' ? undefined : wanted
 }
 
@@ -107,7 +109,8 @@ function whileUnavailable(
 
 export function returnPathOf(context: GatewayContext, { headers }: Visit): string | undefined {
   const cookie = readCookie(headers.cookie, context.cookies.returnPath)
-  return cookie && readReturnPath(cookie, context.keys.returnPath, context.settings.BASE_URL, context.now())
+  const own = { origin: context.settings.BASE_URL, callbackPaths: context.providers.callbackPaths }
+  return cookie && readReturnPath(cookie, context.keys.returnPath, own, context.now())
 }
 
 /** The page has to come up even when the store does not. */

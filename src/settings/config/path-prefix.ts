@@ -3,12 +3,31 @@
 import { z } from 'zod'
 import { isOwnPath, OWN_PREFIX } from '../../own-paths.ts'
 
+/** As other products write the type of a parameter: `/admin/int:id`, `/admin/id:int`. */
+const TYPE =
+  '(?:int|integer|long|float|double|decimal|num|number|digits?|str|string|text|alpha|alnum|slug|path|uuid|guid|bool|boolean|date|datetime|any|regexp?)'
+/** What OData has at the beginning of a segment; anything else there is a parameter. */
+const ODATA = '(?:metadata|batch|count|value|ref|links|entity|all|query|search|root|filter|each|it|crossjoin)'
+
 /**
- * Signs of globs, of route parameters (`:id`, `{id}`, `[id]`, `<id>`) and of regular expressions. Colons, parentheses, plus and
- * dollar signs count only where no name has them: `/wiki/Special:Log`, `/Foo_(bar)`, `/c++` and `/$metadata` are paths of
- * real applications.
+ * Signs of globs, of route parameters (`:id`, `{id}`, `[id]`, `<id>`, `$id`) and of regular expressions. Colons, parentheses,
+ * plus and dollar signs count only where no name has them: `/wiki/Special:Log`, `/Foo_(bar)`, `/c++`, `/google+` and
+ * `/$metadata` are paths of real applications.
  */
-const PATTERN = /[*?^|{}[\]<>\\]|(?<=^|\/)[:(]|\([/.]|\.\+|(?<!\+)\+(?=\/|$)|\$(?=\/|$)|^[~=] /
+const PATTERN = new RegExp(
+  [
+    // Asterisks of other scripts too.
+    String.raw`[*?^|{}[\]<>\\＊∗⁎﹡✱]`,
+    String.raw`(?<=^|\/)\(|\([/.]|\.\+|(?<![\p{L}+])\+(?=\/|$)`,
+    String.raw`(?<![\p{L}\p{N}]):|(?<=^|\/)(?:re|regexp?|glob):`,
+    String.raw`(?<=\/)${TYPE}:\w+(?=\/|$)|(?<=\/)\w+:${TYPE}(?=\/|$)`,
+    String.raw`\$(?=\/|$)|(?<=^|\/)\$(?!${ODATA}(?:\/|\(|$))`,
+    String.raw`^[~=] `,
+  ].join('|'),
+  'iu',
+)
+/** `/admin(x|y)`. */
+const ALTERNATIVES = /^(\/[^()|]*)\(([\w-]+(?:\|[\w-]+)+)\)([^()|]*)$/
 
 /** `covering` is what covers everything below its path: `a rule`, `a prefix`. */
 export function pathPrefix(covering: string): z.ZodType<string, string> {
@@ -34,14 +53,19 @@ function problemOf(given: unknown, covering: string): string | undefined {
 }
 
 function patternSentence(text: string, covering: string): string {
-  return `${JSON.stringify(text.slice(0, LONGEST_SHOWN))} looks like a pattern; ${covering} covers its path and everything below; write \`${plainPart(text)}\``
+  const shown = JSON.stringify(text.slice(0, LONGEST_SHOWN))
+  const [, before = '', names = '', after = ''] = ALTERNATIVES.exec(text) ?? []
+  const paths = names.split('|').map(name => `\`${before}${name}${after}\``)
+  if (names && !PATTERN.test(before + after))
+    return `${shown} looks like a pattern; write ${covering} for each path: ${paths.join(', ')}`
+  return `${shown} looks like a pattern; ${covering} covers its path and everything below; write \`${plainPart(text)}\``
 }
 
 const LONGEST_SHOWN = 60
 
 /** What stands before the first sign of a pattern. */
 function plainPart(text: string): string {
-  const start = text.replace(/^[\s^~=*]+(?=\/)/, '')
+  const start = text.replace(/^(?:[\s^~=*]+|\/?(?:re|regexp?|glob):)(?=\/)/i, '')
   const end = start.search(PATTERN)
   const plain = (end < 0 ? start : start.slice(0, end)).replace(/[/.\s]+$/, '')
   return plain.startsWith('/') ? plain : '/'

@@ -27,8 +27,10 @@ const address = z
   .string()
   .regex(/^(https?:\/\/|\{)/, 'expected an http or https address, for example "https://idp.example.com/token"')
 
-/** For each place the values that it may have; `null` stands for nothing there. */
-export const accepted = z.record(place, z.array(z.union([z.string(), z.number(), z.boolean(), z.null()])).min(1))
+/** For each place the values that it may have; `null` stands for nothing there. Without a place, everything would fit. */
+export const accepted = z
+  .record(place, z.array(z.union([z.string(), z.number(), z.boolean(), z.null()])).min(1))
+  .refine(places => Object.keys(places).length > 0, 'expected at least one place with its values')
 
 /** The first place that has something; several in one pair of brackets are joined by a dash. */
 const sources = z.array(z.union([place, z.array(place).min(2)]))

@@ -75,8 +75,14 @@ export function withoutPort(hop: string): string {
 
 /** An IPv4 address that a dual-stack socket shows as IPv6. */
 export function plainAddress(address: string): string {
-  return address.startsWith('::') ? address.replace(/^::ffff:(?=\d+\.)/i, '') : address
+  if (!/^[0:]*:ffff:/i.test(address)) return address
+  const usual = address.replace(USUAL_MAPPED, '')
+  if (usual !== address || !isIPv6(address)) return usual
+  // A proxy may write every group of it, or the last two in hexadecimal digits.
+  return new SocketAddress({ address, family: 'ipv6' }).address.replace(USUAL_MAPPED, '')
 }
+
+const USUAL_MAPPED = /^::ffff:(?=\d+\.)/i
 
 /** One household has a whole /64 of IPv6 addresses. */
 export function network(address: string): string {

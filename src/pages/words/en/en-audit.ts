@@ -73,6 +73,7 @@ export const enAudit: Sentences<typeof zhAudit> = {
   'audit.error_store_unavailable': 'the store could not be reached',
   'audit.error_assertion_missing': 'the request has no assertion',
   'audit.error_assertion_invalid': 'the assertion is not valid',
+  'audit.error_hook_timeout': 'a function of the application was not done in time',
   'audit.error_keys_unavailable': 'the keys of the gateway could not be fetched',
   'reason.missing_code': 'no authorization code',
   'reason.invalid_state': 'the state is not valid',
