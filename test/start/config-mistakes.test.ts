@@ -89,10 +89,10 @@ suite('a path that looks like a pattern', () => {
 
   test('that stands for several paths gets each of them', () => {
     assert.deepEqual(problems({ rules: [{ path: '/admin(x|y)/z', roles: ['developer'] }] }), [
-      'test: rules.0.path: this looks like a pattern; write a rule for each path: `/adminx/z`, `/adminy/z`.',
+      'test: rules.0.path: "/admin(x|y)/z" looks like a pattern; write a rule for each path: `/adminx/z`, `/adminy/z`.',
     ])
     assert.deepEqual(problems({ rules: [{ path: '/(a|b)', roles: ['developer'] }] }), [
-      'test: rules.0.path: this looks like a pattern; write a rule for each path: `/a`, `/b`.',
+      'test: rules.0.path: "/(a|b)" looks like a pattern; write a rule for each path: `/a`, `/b`.',
     ])
   })
 
