@@ -37,8 +37,8 @@ export interface MenshenOptions<R extends string = string, F extends string = st
   /** The path of a configuration file, or what `defineConfig` gave. */
   readonly config?: string | Config<R, F> | undefined
   /**
-   * Where events are written. A pino logger is one. Without it the console is told that nobody can sign in, or that the
-   * development provider is in use, and nothing else is written.
+   * Where events are written. A pino logger is one. Without it the console is told that nobody can sign in, that the
+   * development provider is in use, or that a function of yours failed, and nothing else is written.
    */
   readonly log?: Log | undefined
   /** The clock, in milliseconds since 1970. */
@@ -65,6 +65,14 @@ export interface ReadOptions {
 
 const OWN_NAMES = ['settings', 'config', 'log', 'now', 'devProvider', 'onSignIn', 'onSignOut']
 const SILENT: Log = { info() {}, warn() {}, error() {} }
+/** The mistakes of the program that has given no log, which nobody would find otherwise. */
+const HOOKS_ALONE: Log = { info() {}, warn: tellOfHook, error: tellOfHook }
+
+function tellOfHook(facts: { hook?: unknown; user?: unknown; err?: unknown; detail?: unknown }): void {
+  const { hook, user, err, detail } = facts
+  // biome-ignore lint/suspicious/noConsole: the program has given no log, and has to know
+  if (hook !== undefined && (err ?? detail)) console.error(`Menshen: ${hook} failed for ${user}:`, err ?? detail)
+}
 
 type Given = readonly (readonly [option: string, value: unknown])[]
 
@@ -74,6 +82,8 @@ export async function readOptions(options: MenshenOptions, nodeEnv: string | und
     throw new MenshenError('bad_settings', 'createMenshen: expected an object of options.')
   const { settings: base, config, log, now, devProvider = false, onSignIn, onSignOut, ...rest } = options
   const hooks = { onSignIn, onSignOut }
+  if (base !== undefined && !areSettings(base))
+    throw new MenshenError('bad_settings', 'settings: expected what readSettings(process.env) gave.')
   const isDescribed = typeof devProvider === 'object' && devProvider !== null
   const given: Given = Object.entries(rest).filter(([, value]) => value !== undefined)
   const { texts, problems } = textsOf(given.filter(([name]) => !CONFIG_NAMES.includes(name)))
@@ -89,13 +99,18 @@ export async function readOptions(options: MenshenOptions, nodeEnv: string | und
   return {
     settings,
     config: await readConfig(config ?? settings.CONFIG, fields),
-    log: log ?? SILENT,
+    log: log ?? HOOKS_ALONE,
     isLogged: log !== undefined,
     now,
     devProvider: isDescribed || devProvider,
     hooks,
     devProviderPort: isPortGiven ? settings.DEV_PROVIDER_PORT : undefined,
   }
+}
+
+/** Not an environment: that is all text, and has no default of any row. */
+function areSettings(base: unknown): boolean {
+  return typeof base === 'object' && base !== null && typeof Object(base).SESSION_MAX_HOURS === 'number'
 }
 
 /** As the environment would have them. */
