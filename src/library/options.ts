@@ -82,8 +82,6 @@ export async function readOptions(options: MenshenOptions, nodeEnv: string | und
     throw new MenshenError('bad_settings', 'createMenshen: expected an object of options.')
   const { settings: base, config, log, now, devProvider = false, onSignIn, onSignOut, ...rest } = options
   const hooks = { onSignIn, onSignOut }
-  if (base !== undefined && !areSettings(base))
-    throw new MenshenError('bad_settings', 'settings: expected what readSettings(process.env) gave.')
   const isDescribed = typeof devProvider === 'object' && devProvider !== null
   const given: Given = Object.entries(rest).filter(([, value]) => value !== undefined)
   const { texts, problems } = textsOf(given.filter(([name]) => !CONFIG_NAMES.includes(name)))
@@ -106,11 +104,6 @@ export async function readOptions(options: MenshenOptions, nodeEnv: string | und
     hooks,
     devProviderPort: isPortGiven ? settings.DEV_PROVIDER_PORT : undefined,
   }
-}
-
-/** Not an environment: that is all text, and has no default of any row. */
-function areSettings(base: unknown): boolean {
-  return typeof base === 'object' && base !== null && typeof Object(base).SESSION_MAX_HOURS === 'number'
 }
 
 /** As the environment would have them. */

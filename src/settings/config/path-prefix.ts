@@ -34,7 +34,10 @@ function problemOf(given: unknown, covering: string): string | undefined {
 }
 
 function patternSentence(text: string, covering: string): string {
-  return `this looks like a pattern; ${covering} covers its path and everything below; write \`${plainPart(text)}\``
+  const plain = plainPart(text)
+  // `/` would be everything: as a public rule, all of the application.
+  const remedy = plain === '/' ? `write ${covering} for each path` : `write \`${plain}\``
+  return `this looks like a pattern; ${covering} covers its path and everything below; ${remedy}`
 }
 
 /** What stands before the first sign of a pattern. */
