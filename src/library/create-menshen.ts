@@ -78,7 +78,7 @@ async function start(options: MenshenOptions): Promise<Menshen> {
 /** Not an environment: that is all text, and has no default of any row. */
 function demandSettings(settings: unknown): void {
   if (settings === undefined || typeof Object(settings).SESSION_MAX_HOURS === 'number') return
-  throw new MenshenError('bad_settings', 'settings: expected what readSettings(process.env) gave.')
+  throw new MenshenError('bad_settings', 'settings: expected what readSettings gave, and not the environment itself.')
 }
 
 /** Its tokens are no JWTs, and it answers no questions about them. */

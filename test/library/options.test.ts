@@ -22,7 +22,7 @@ suite('the options', () => {
     const settings = process.env as never
     await assert.rejects(createMenshen({ settings }), {
       code: 'bad_settings',
-      message: 'settings: expected what readSettings(process.env) gave.',
+      message: 'settings: expected what readSettings gave, and not the environment itself.',
     })
   })
 
