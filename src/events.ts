@@ -36,6 +36,11 @@ export const EVENTS = {
     sentence: 'nobody can sign in: settings of the provider are missing',
     fields: ['missing', 'remedy'],
   },
+  local_base_url: {
+    level: 'warn',
+    sentence: 'NODE_ENV says production, and BASE_URL is an address of this machine; browsers elsewhere cannot sign in',
+    fields: ['remedy'],
+  },
   hook_failed: {
     level: 'error',
     sentence:
@@ -111,7 +116,7 @@ export const EVENTS = {
     level: 'warn',
     sentence: 'a sign-in failed',
     // In the audit trail: how many more of the same network, for the same reason, there were in that minute.
-    fields: ['count'],
+    fields: ['count', 'hook'],
     audited: true,
   },
   sign_out: { level: 'info', sentence: 'signed out', fields: ['ended'], audited: true },

@@ -12,6 +12,7 @@ export type { MenshenOptions } from './library/options.ts'
 export type { Log } from './log.ts'
 export { isOwnPath } from './own-paths.ts'
 export type { UserInfo } from './provider/user-facts.ts'
+export type { SessionData } from './session/session-record.ts'
 export {
   type Config,
   defineConfig,

@@ -57,8 +57,12 @@ export function callbackPathsOf(providers: Readonly<Record<string, unknown>> | u
   return providers ? new Set(Object.keys(providers).map(callbackPathOf)) : NO_PATHS
 }
 
-/** Whether a path is Menshen's own, so that no route of an application can stand there. */
-export function isOwnPath(path: string, callbackPaths: ReadonlySet<string> = NO_PATHS): boolean {
+/**
+ * Whether a path is Menshen's own, so that no route of an application can stand there. With `providers` each has an address of its
+ * own, and `callbackPaths` of the instance has them.
+ */
+export function isOwnPath(path: string, callbackPaths: ReadonlySet<string> | readonly string[] = NO_PATHS): boolean {
   if (path.startsWith(BELOW_PREFIX) || SIGN_IN_PATHS.includes(path)) return true
-  return path.startsWith(BELOW_CALLBACK) && callbackPaths.has(path)
+  if (!path.startsWith(BELOW_CALLBACK)) return false
+  return 'has' in callbackPaths ? callbackPaths.has(path) : callbackPaths.includes(path)
 }

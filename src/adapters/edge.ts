@@ -1,7 +1,7 @@
 // What `menshen`, `menshen/next` and `menshen/hono` are in a runtime without Node's modules (Next's Edge runtime, workers):
 // one sentence. It exports their names, so that a bundler does not stop earlier with a sentence of its own.
 const SENTENCE =
-  'Menshen needs Node and cannot run in an Edge runtime: in Next remove `export const runtime = "edge"`, and use proxy.ts in place of middleware.ts.'
+  'Menshen needs Node and cannot run in an Edge runtime or a worker: run the application on Node; in Next remove `export const runtime = "edge"`, and use proxy.ts in place of middleware.ts.'
 
 function refuse(): never {
   throw new Error(SENTENCE)

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Request, RequestHandler } from 'express'
 import { type Admitted, addCookies, MenshenError, type Role, sendAnswer } from '../index.ts'
-import { type AnyMenshen, demandRoles, notInFront, type SessionOf } from './registered.ts'
+import { type AnyMenshen, demandInstance, demandRoles, notInFront, type SessionOf } from './registered.ts'
 
 /**
  * Tells the compiler the roles and fields of `req.user`:
@@ -29,6 +29,7 @@ type WithAdmitted = IncomingMessage & { [ADMITTED]?: Admitted<Role, never> }
 
 /** In front of every other middleware and route: our own pages, the rules, and `req.user`. */
 export function menshen(auth: AnyMenshen): RequestHandler {
+  demandInstance(auth, 'app.use(menshen(auth))')
   let isFound = false
   const middleware: RequestHandler = async (request, response, next) => {
     if (!isFound && request.baseUrl !== '') demandOwnPaths(request, middleware)

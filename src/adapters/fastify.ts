@@ -1,7 +1,7 @@
 // menshen/fastify: sign-in for a Fastify application, as a plugin for the scope that registers it.
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, preHandlerAsyncHookHandler } from 'fastify'
 import { type Admitted, addCookies, isOwnPath, MenshenError, type Role } from '../index.ts'
-import { type AnyMenshen, demandRoles, notInFront, type SessionOf } from './registered.ts'
+import { type AnyMenshen, demandInstance, demandRoles, notInFront, type SessionOf } from './registered.ts'
 
 /**
  * Tells the compiler the roles and fields of `request.user`:
@@ -36,8 +36,9 @@ export const menshen: FastifyPluginAsync<MenshenPluginOptions> = Object.assign(p
   [Symbol.for('plugin-meta')]: { name: 'menshen', fastify: '5.x' },
 })
 
-async function plugin(app: FastifyInstance, { auth }: MenshenPluginOptions): Promise<void> {
-  checkPlace(app, auth)
+async function plugin(app: FastifyInstance, options: MenshenPluginOptions & { prefix?: string }): Promise<void> {
+  const { auth, prefix = '' } = options
+  checkPlace(app, auth, prefix)
   app.decorateRequest('user', undefined)
   app.decorateRequest(ADMITTED, undefined)
   addOwnRoutes(app, auth)
@@ -54,16 +55,18 @@ async function plugin(app: FastifyInstance, { auth }: MenshenPluginOptions): Pro
   })
 }
 
-function checkPlace(app: FastifyInstance, auth: unknown): void {
-  if (typeof Object(auth).admit !== 'function')
-    throw new MenshenError(
-      'bad_settings',
-      'menshen: expected app.register(menshen, { auth }), with what createMenshen gave.',
-    )
+function checkPlace(app: FastifyInstance, auth: unknown, prefix: string): void {
+  demandInstance(auth, 'app.register(menshen, { auth })')
   if (app.prefix !== '')
     throw new MenshenError(
       'bad_settings',
       `menshen: this scope stands below "${app.prefix}", where /login would not be found; register it at the root, with rules for what is public.`,
+    )
+  // Fastify would leave it out: this plugin has no scope of its own.
+  if (prefix !== '')
+    throw new MenshenError(
+      'bad_settings',
+      `menshen: prefix is "${prefix}", where /login would not be found; leave it out, and say by rules what is public.`,
     )
   if (app.hasRequestDecorator('user'))
     throw new MenshenError(

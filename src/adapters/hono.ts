@@ -1,11 +1,11 @@
 // menshen/hono: sign-in for a Hono application on Node, as a middleware in front of everything else.
-import type { HttpBindings } from '@hono/node-server'
+// The application's Hono may be another copy than ours, of any version 4: a symbol or a class of ours means nothing to it.
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context, MiddlewareHandler } from 'hono'
 import { cloneRawRequest } from 'hono/request'
-import { routePath } from 'hono/route'
 import type { StatusCode } from 'hono/utils/http-status'
 import { type Admitted, addCookies, isOwnPath, type Menshen, MenshenError, type Role, type Session } from '../index.ts'
-import { demandRoles, notInFront } from './registered.ts'
+import { demandInstance, demandRoles, notInFront } from './registered.ts'
 
 /** What `menshen(auth)` leaves for the routes: `c.get('user')`. */
 export interface MenshenVariables<R extends Role = Role, F extends string = string> {
@@ -17,14 +17,24 @@ declare module 'hono' {
   interface ContextVariableMap extends MenshenVariables {}
 }
 
-const ADMITTED = new WeakMap<Context, Admitted>()
+/** A middleware, as a Hono of another copy takes it: its classes have private parts, so that they are no classes of ours. */
+export type AnyMiddleware = (c: AnyContext, next: () => Promise<void>) => Promise<Response | undefined>
+
+export interface AnyContext {
+  readonly req: { readonly raw: Request; readonly path: string }
+  readonly res: Response
+}
+
+const ADMITTED = new WeakMap<AnyContext, Admitted>()
 
 /** In front of every other middleware and route: our own pages, the rules, and `c.get('user')`. */
 export function menshen<R extends Role, F extends string>(
   auth: Pick<Menshen<R, F>, 'admit'>,
-): MiddlewareHandler<{ Variables: MenshenVariables<R, F> }> {
-  return async (c, next) => {
-    demandRoot(routePath(c))
+): AnyMiddleware & MiddlewareHandler<{ Variables: MenshenVariables<R, F> }> {
+  demandInstance(auth, 'app.use(menshen(auth))')
+  return handler(async (c, next) => {
+    // Deprecated for a helper that reads a symbol of its own copy.
+    demandRoot(c.req.routePath)
     const admitted = await auth.admit(await wholeRequest(c), { socket: socketOf(c) })
     if (admitted.answer) return toHono(c, admitted.answer)
     c.set('user', admitted.user)
@@ -34,8 +44,16 @@ export function menshen<R extends Role, F extends string>(
     if (outgoing) addCookies(outgoing, admitted.cookies)
     await next()
     addToAnswer(c, admitted.cookies)
-  }
+    return undefined
+  })
 }
+
+/** For the compiler it is a middleware of both: of our copy, which knows the variables, and of any other. */
+function handler<H extends MiddlewareHandler>(middleware: (c: Context, next: Next) => Promise<Response | undefined>) {
+  return middleware as AnyMiddleware & H
+}
+
+type Next = () => Promise<void>
 
 /** Below a path, visitors would be led to a login page that is not there. */
 function demandRoot(path: string): void {
@@ -47,24 +65,25 @@ function demandRoot(path: string): void {
 }
 
 /** For a route: visitors are led to the login page. */
-export function requireUser(): MiddlewareHandler {
+export function requireUser(): AnyMiddleware & MiddlewareHandler {
   return require('requireUser')
 }
 
 /** For a route: whoever has none of these roles is refused. */
-export function requireRole<R extends Role>(...roles: [R, ...R[]]): MiddlewareHandler {
+export function requireRole<R extends Role>(...roles: [R, ...R[]]): AnyMiddleware & MiddlewareHandler {
   demandRoles(roles)
   return require('requireRole', roles)
 }
 
-function require(name: 'requireUser' | 'requireRole', roles?: readonly Role[]): MiddlewareHandler {
-  return async (c, next) => {
+function require(name: 'requireUser' | 'requireRole', roles?: readonly Role[]): AnyMiddleware & MiddlewareHandler {
+  return handler(async (c, next) => {
     const admitted = ADMITTED.get(c)
     if (!admitted) throw notInFront(name, 'app.use(menshen(auth)) has to come first')
     const answer = admitted.require(roles)
     if (answer) return toHono(c, answer)
     await next()
-  }
+    return undefined
+  })
 }
 
 /** With what the middleware before has set, cookies above all. */
@@ -78,11 +97,12 @@ function wholeRequest({ req }: Context): Request | Promise<Request> {
 }
 
 /** Whose address it is; unknown elsewhere than on Node. */
-function socketOf(c: Context): HttpBindings['incoming']['socket'] | undefined {
+function socketOf(c: Context): IncomingMessage['socket'] | undefined {
   return bindingsOf(c).incoming?.socket
 }
 
-function bindingsOf({ env }: Context): Partial<HttpBindings> {
+/** What @hono/node-server hands on. */
+function bindingsOf({ env }: Context): { readonly incoming?: IncomingMessage; readonly outgoing?: ServerResponse } {
   return env?.server ?? env ?? {}
 }
 

@@ -5,7 +5,7 @@ import { headers } from 'next/headers.js'
 import { notFound, redirect } from 'next/navigation.js'
 import { NextResponse } from 'next/server.js'
 import { addCookies, type Menshen, MenshenError, type Role, type Session } from '../index.ts'
-import { demandRoles } from './registered.ts'
+import { demandInstance, demandRoles } from './registered.ts'
 
 /** `R` are the roles, and `F` the further fields of the user info, that the options of `createMenshen` name. */
 export interface NextMenshen<R extends Role = Role, F extends string = string> {
@@ -47,7 +47,9 @@ export function menshen<M extends AnyMenshen>(
 }
 
 function createAdapter(create: () => Promise<Menshen>, { address }: NextMenshenOptions): NextMenshen {
-  const start = () => startOnce(create)
+  if (typeof create !== 'function')
+    throw new MenshenError('bad_settings', 'menshen: expected menshen(() => createMenshen({ … })), with a function.')
+  const start = () => startOnce(() => checked(create))
 
   async function auth() {
     // First of all: while the application is built, Next ends the rendering here.
@@ -87,6 +89,12 @@ function createAdapter(create: () => Promise<Menshen>, { address }: NextMenshenO
       return response
     },
   }
+}
+
+async function checked(create: () => Promise<Menshen>): Promise<Menshen> {
+  const created = await create()
+  demandInstance(created, 'menshen(() => createMenshen({ … }))')
+  return created
 }
 
 /** Next accepts only an absolute address from a proxy, and shortens it again. */

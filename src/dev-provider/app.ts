@@ -16,7 +16,7 @@ import { tokenRoute } from './token.ts'
 import { userInfoRoute } from './user-info.ts'
 import type { DevUser } from './users.ts'
 
-const MAX_BODY_BYTES = 16 * 1024
+export const MAX_BODY_BYTES = 16 * 1024
 
 interface AppOptions {
   readonly client: RegisteredClient

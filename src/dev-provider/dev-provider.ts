@@ -4,8 +4,8 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { getRequestListener } from '@hono/node-server'
 import { createApp } from './app.ts'
+import { createNodeListener } from './node-listener.ts'
 import { DEV_USERS, type DevUser, type UserInfo } from './users.ts'
 
 interface DevProviderOptions {
@@ -43,7 +43,7 @@ export async function startDevProvider(options: DevProviderOptions): Promise<Dev
     closing: closing.signal,
   })
 
-  const server = createServer(getRequestListener(app.fetch, { overrideGlobalObjects: false }))
+  const server = createServer(createNodeListener(app.fetch))
   server.listen(port, host)
   await once(server, 'listening')
 

@@ -10,8 +10,9 @@ import { whoAsks } from './http/who-asks.ts'
 export interface Hooks {
   /**
    * Somebody is about to be signed in: the provider has vouched for them, and the session is not stored yet. The object that it
-   * returns (JSON, at most 16 KB) is kept in the session, sealed, and is `data` of the user from then on. `false` refuses the
-   * sign-in, and so does an error: the first with `access_denied`, the other with `callback_error`. It has ten seconds.
+   * returns (JSON, at most 16 KB) is kept in the session, sealed, and is `data` of the user from then on; nothing or `true` keeps
+   * none. `false` refuses the sign-in, and so does an error: the first with `access_denied`, the other with `callback_error`. It
+   * has ten seconds.
    */
   readonly onSignIn?: ((user: UserSession) => SignInResult | Promise<SignInResult>) | undefined
   /**
@@ -23,7 +24,7 @@ export interface Hooks {
 }
 
 // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is the usual one
-export type SignInResult = SessionData | false | undefined | void
+export type SignInResult = object | boolean | null | undefined | void
 
 export const NO_HOOKS: Hooks = {}
 const MOST_DATA_BYTES = 16 * 1024
@@ -33,7 +34,18 @@ const DEADLINE_MS = 10_000
 /** The application does not want this user. */
 export class SignInRefused extends Error {}
 
-/** What the application wants to be kept with a session. Throws `SignInRefused`, or what the application throws. */
+/** A function of the application failed, or gave something that cannot be kept. */
+export class HookFailed extends Error {
+  /** For the line in the log. */
+  readonly facts: { readonly hook: 'onSignIn'; readonly user: string }
+
+  constructor(user: string, cause: unknown) {
+    super('onSignIn failed', { cause })
+    this.facts = { hook: 'onSignIn', user }
+  }
+}
+
+/** What the application wants to be kept with a session. Throws `SignInRefused` or `HookFailed`. */
 export async function dataAtSignIn(
   context: Pick<GatewayContext, 'hooks' | 'providers' | 'settings' | 'report'>,
   visit: Visit,
@@ -42,15 +54,16 @@ export async function dataAtSignIn(
   const { onSignIn } = context.hooks
   if (!onSignIn) return undefined
   const expiresAt = sessionEndsAt(session, session.tokenIssuedAt, context.settings.SESSION_MAX_HOURS)
-  const calling = inTime('onSignIn', () => onSignIn(createToUserSession(context)({ session, expiresAt })))
-  const data = await calling.catch(error => {
+  try {
+    const data = await inTime('onSignIn', () => onSignIn(createToUserSession(context)({ session, expiresAt })))
+    if (data === false) throw new SignInRefused()
+    return data === true || data === undefined || data === null ? undefined : checkedData(data)
+  } catch (error) {
+    if (error instanceof SignInRefused) throw error
     if (error instanceof HookTooLate)
       context.report('hook_failed', { ...factsOf(error), ...whoAsks(context, visit), hook: 'onSignIn' })
-    throw error
-  })
-  if (data === undefined || data === null) return undefined
-  if (data === false) throw new SignInRefused()
-  return checkedData(data)
+    throw new HookFailed(session.userInfo.username, error)
+  }
 }
 
 class HookTooLate extends MenshenError {
@@ -74,11 +87,24 @@ async function inTime<Result>(hook: keyof Hooks, call: () => Result): Promise<Aw
 /** As it will be read again. */
 function checkedData(data: unknown): SessionData {
   if (typeof data !== 'object' || data === null || Array.isArray(data))
-    throw new MenshenError('bad_settings', 'onSignIn: expected an object, false or nothing to be returned.')
-  const written = JSON.stringify(data)
+    throw notKept('expected an object, true, false or nothing')
+  const written = JSON.stringify(data, (_, value) => plain(value))
+  if (!written?.startsWith('{')) throw notKept('expected an object, true, false or nothing')
   if (Buffer.byteLength(written) > MOST_DATA_BYTES)
     throw new MenshenError('bad_settings', `onSignIn: the data is longer than ${MOST_DATA_BYTES} bytes of JSON.`)
   return JSON.parse(written)
+}
+
+/** JSON would keep nothing, or not all, of a Map or of an object with a class. */
+function plain(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  const prototype = Object.getPrototypeOf(value)
+  if (prototype === null || Object.getPrototypeOf(prototype) === null) return value
+  throw notKept(`expected plain objects, which JSON can keep, and not a ${prototype.constructor?.name || 'class'}`)
+}
+
+function notKept(expected: string): MenshenError {
+  return new MenshenError('bad_settings', `onSignIn: ${expected} to be returned.`)
 }
 
 /** It never stands in the way of a sign-out: what fails or takes too long is told in the log. */

@@ -33,7 +33,7 @@ export function inOptionNames(sentence: string): string {
 export function unknownOption(given: string, others: readonly string[]): string {
   const names = [...SETTING_BY_OPTION.keys(), ...others]
   const likely = likelyOption(given) ?? likelyMeantOf(given, names)
-  const remedy = likely ? `did you mean ${likely}?` : 'docs/settings.md has them all, in capitals.'
+  const remedy = likely ? `did you mean ${likely}?` : 'the type MenshenOptions has them all.'
   return `${JSON.stringify(given.slice(0, LONGEST_SHOWN))} is not an option; ${remedy}`
 }
 

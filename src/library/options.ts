@@ -37,8 +37,8 @@ export interface MenshenOptions<R extends string = string, F extends string = st
   /** The path of a configuration file, or what `defineConfig` gave. */
   readonly config?: string | Config<R, F> | undefined
   /**
-   * Where events are written. A pino logger is one. Without it the console is told that nobody can sign in, or that the
-   * development provider is in use, and nothing else is written.
+   * Where events are written. A pino logger is one. Without it the console is told that nobody can sign in, that the
+   * development provider is in use, or that a function of yours failed, and nothing else is written.
    */
   readonly log?: Log | undefined
   /** The clock, in milliseconds since 1970. */
@@ -65,6 +65,14 @@ export interface ReadOptions {
 
 const OWN_NAMES = ['settings', 'config', 'log', 'now', 'devProvider', 'onSignIn', 'onSignOut']
 const SILENT: Log = { info() {}, warn() {}, error() {} }
+/** The mistakes of the program that has given no log, which nobody would find otherwise. */
+const HOOKS_ALONE: Log = { info() {}, warn: tellOfHook, error: tellOfHook }
+
+function tellOfHook(facts: { hook?: unknown; user?: unknown; err?: unknown; detail?: unknown }): void {
+  const { hook, user, err, detail } = facts
+  // biome-ignore lint/suspicious/noConsole: the program has given no log, and has to know
+  if (hook !== undefined && (err ?? detail)) console.error(`Menshen: ${hook} failed for ${user}:`, err ?? detail)
+}
 
 type Given = readonly (readonly [option: string, value: unknown])[]
 
@@ -89,7 +97,7 @@ export async function readOptions(options: MenshenOptions, nodeEnv: string | und
   return {
     settings,
     config: await readConfig(config ?? settings.CONFIG, fields),
-    log: log ?? SILENT,
+    log: log ?? HOOKS_ALONE,
     isLogged: log !== undefined,
     now,
     devProvider: isDescribed || devProvider,

@@ -15,7 +15,8 @@ import {
 } from '../settings/json-place.ts'
 import type { ProviderPlan, UserInfoSource } from './plan.ts'
 
-interface SpecifiedUserInfo {
+/** No interface: those are not assigned to a type with an index, which `UserInfo<string>` is. */
+type SpecifiedUserInfo = {
   readonly sub: string
   readonly ou_id: string
   readonly nickname: string

@@ -228,6 +228,8 @@ suite('onSignIn and onSignOut', () => {
       ['callback_error', () => Promise.reject(new Error('no such tenant'))],
       ['callback_error', () => 'text'],
       ['callback_error', () => ({ long: 'x'.repeat(16 * 1024) })],
+      ['callback_error', () => new Map([['tenant', 7]])],
+      ['callback_error', () => ({ within: new (class Tenant {})() })],
     ]
     for (const [error, result] of results) {
       const { get, provider, lines } = await setUp(t, { onSignIn: result as never })
@@ -239,8 +241,34 @@ suite('onSignIn and onSignOut', () => {
       )
       const failed = lines.find(({ event }) => event === 'sign_in_failed')
       assert.equal(Object(failed?.facts).reason, error)
+      if (error === 'callback_error') {
+        assert.equal(Object(failed?.facts).hook, 'onSignIn')
+        assert.equal(Object(failed?.facts).user, 'zhangsan')
+      }
       assert.ok(!lines.some(({ event }) => event === 'sign_in'))
     }
+  })
+
+  test('true, null and nothing keep no data', async t => {
+    for (const result of [true, null, undefined]) {
+      const { menshen, signIn } = await setUp(t, { onSignIn: () => result })
+      const session = await menshen.session(request('/', { cookie: await signIn() }))
+      assert.ok(session && !('data' in session))
+    }
+  })
+
+  test('a hook that fails is said on the console where there is no log', async t => {
+    const said = t.mock.method(console, 'error', () => {})
+    const failure = new Error('no such tenant')
+    const { get, provider } = await setUp(t, { log: undefined, onSignIn: () => Promise.reject(failure) })
+    await get(`/callback?code=${provider.codeFor({ username: 'lisi' })}&state=abc_idp`)
+    const out = await setUp(t, { log: undefined, onSignOut: () => Promise.reject(failure) })
+    const cookie = await out.signIn({ username: 'lisi' })
+    await out.menshen.fetch(new Request(`${BASE}/logout`, { method: 'POST', headers: { cookie, origin: BASE } }))
+    assert.deepEqual(
+      said.mock.calls.map(call => call.arguments),
+      ['onSignIn', 'onSignOut'].map(hook => [`Menshen: ${hook} failed for lisi:`, failure]),
+    )
   })
 
   test('a hook that fails does not stand in the way of a sign-out, and one that is no function stops the start', async t => {

@@ -48,6 +48,14 @@ const serve: ServeApplication = (auth, port) => {
 adapterSuite('Express', serve)
 
 suite('menshen/express', () => {
+  test('says where it is mounted that an await was forgotten', () => {
+    const forgotten: unknown = Promise.resolve({})
+    assert.throws(() => menshen(forgotten as Parameters<typeof menshen>[0]), {
+      code: 'bad_settings',
+      message: 'menshen: expected app.use(menshen(auth)), with what createMenshen gave: await createMenshen(…).',
+    })
+  })
+
   test('takes a form that a parser in front of it has read', async t => {
     const behindParser: ServeApplication = (auth, port) => {
       const app = express()

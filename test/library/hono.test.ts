@@ -1,11 +1,15 @@
 // menshen/hono in front of real Hono applications.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { cpSync } from 'node:fs'
 import type { Server } from 'node:http'
+import { join } from 'node:path'
 import { suite, test } from 'node:test'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { serve as serveOnNode } from '@hono/node-server'
 import { Hono } from 'hono'
 import { menshen, requireRole, requireUser } from '../../src/adapters/hono.ts'
+import { tempFolder } from '../kit/temp.ts'
 import { adapterSuite, openApplication, type ServeApplication, THEIRS } from './adapter-suite.ts'
 
 function addRoutes(app: Hono): void {
@@ -48,6 +52,14 @@ const serve: ServeApplication = (auth, port) => {
 adapterSuite('Hono', serve)
 
 suite('menshen/hono', () => {
+  test('says where it is mounted that an await was forgotten', () => {
+    const forgotten: unknown = Promise.resolve({})
+    assert.throws(() => menshen(forgotten as Parameters<typeof menshen>[0]), {
+      code: 'bad_settings',
+      message: 'menshen: expected app.use(menshen(auth)), with what createMenshen gave: await createMenshen(…).',
+    })
+  })
+
   test('takes a form that a middleware in front of it has read, and keeps the cookies that it has set', async t => {
     const behindParser: ServeApplication = (auth, port) => {
       const app = new Hono()
@@ -66,6 +78,44 @@ suite('menshen/hono', () => {
       setCookies.map(cookie => cookie.split('=')[0]),
       ['theirs', 'menshen_attempt'],
     )
+  })
+
+  test('stands in an application whose Hono is another copy than ours', async t => {
+    const folder = tempFolder(t)
+    cpSync(fileURLToPath(new URL('../../node_modules/hono', import.meta.url)), folder, { recursive: true })
+    const other: typeof import('hono') = await import(pathToFileURL(join(folder, 'dist/index.js')).href)
+    assert.notEqual(other.Hono, Hono)
+    for (const path of ['*', '/app/*']) {
+      const { user, visitor, url } = await openApplication(
+        t,
+        (auth, port) => {
+          const app = new other.Hono()
+          app.onError((error, c) => c.json({ failed: error.message }, 500))
+          app.use(async (c, next) => {
+            if (c.req.method === 'POST') await c.req.parseBody()
+            await next()
+          })
+          app.use(path, menshen(auth))
+          if (path !== '*') app.use('/login', menshen(auth))
+          addRoutes(app)
+          return listen(app, port)
+        },
+        { stateCheck: path === '*' ? 'suffix' : 'bound' },
+      )
+      if (path === '*') {
+        const lisi = await user('lisi')
+        assert.equal((await lisi.get('/page')).json<{ user: { userRole: string } }>().user.userRole, 'common')
+        assert.equal((await lisi.get('/public/reports', { headers: { accept: 'text/html' } })).status, 403)
+        assert.equal((await visitor().get('/public/page')).status, 200)
+      } else {
+        assert.match(
+          (await visitor().get('/app/page')).text,
+          /stands at .*\/app\/\*.*, where \/login would not be found/,
+        )
+        const { status } = await visitor().post('/login', { provider: 'default' }, { headers: { origin: url } })
+        assert.equal(status, 303)
+      }
+    }
   })
 
   test('refuses every request below a path, where its own pages would not be found', async t => {

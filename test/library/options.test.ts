@@ -1,7 +1,9 @@
 // What createMenshen takes: every setting in camelCase, checked by the same rows with the same sentences.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -16,6 +18,57 @@ import { createTestLog } from '../kit/test-log.ts'
 const MEMORY = { store: 'memory:' }
 
 suite('the options', () => {
+  test('an environment in place of settings is one sentence', async () => {
+    const settings = process.env as never
+    await assert.rejects(createMenshen({ settings }), {
+      code: 'bad_settings',
+      message: 'settings: expected what readSettings gave, and not the environment itself.',
+    })
+  })
+
+  test('a rule for bearer tokens beside the development provider says what to use', async () => {
+    const rules = [{ path: '/api', bearer: true, roles: ['developer' as const] }]
+    await assert.rejects(createMenshen({ ...MEMORY, devProvider: true, rules }), {
+      code: 'bad_settings',
+      message: /^rules\.0 says bearer, and tokens of devProvider cannot be judged; .*introspectionUrl\.$/,
+    })
+  })
+
+  test('a pattern with nothing before it is not answered by a rule for everything', async () => {
+    await assert.rejects(createMenshen({ ...MEMORY, rules: [{ path: '/*.css', public: true }] }), (error: Error) => {
+      assert.match(error.message, /looks like a pattern.*write a rule for each path/)
+      return true
+    })
+  })
+
+  test('an address of this machine in production is said on the console or in the log', async t => {
+    const said = t.mock.method(console, 'warn', () => {})
+    const provider = { authUrl: 'https://idp.example.com', clientId: 'a', clientSecret: 'b', secret: 's'.repeat(40) }
+    const settings = { ...readSettings({ NODE_ENV: 'production', STORE: 'memory:' }) }
+    await (await createMenshen({ settings, ...provider })).close()
+    assert.match(
+      String(said.mock.calls[0]?.arguments),
+      /production.*localhost:3000.*expected the address that browsers use/,
+    )
+    const { log, lines } = createTestLog()
+    await (await createMenshen({ settings, ...provider, log })).close()
+    assert.ok(lines.some(({ event }) => event === 'local_base_url'))
+  })
+
+  test('after close everything answers 503, and session rejects', async () => {
+    const menshen = await createMenshen({ ...MEMORY, devProvider: true, log: createTestLog().log })
+    await menshen.close()
+    const asked = new Request('http://localhost:3000/login')
+    assert.equal((await menshen.admit(asked)).answer?.status, 503)
+    assert.equal((await menshen.fetch(asked))?.status, 503)
+    await assert.rejects(menshen.session(asked), { message: 'Menshen is closed.' })
+    const server = createServer(menshen.listener).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    assert.equal((await fetch(`http://127.0.0.1:${port}/`)).status, 503)
+    server.close()
+  })
+
   test('are every setting in camelCase, with the value that the environment would give', async t => {
     const file = join(tempFolder(t), 'file')
     const image = fileURLToPath(new URL('../../browser/icon.svg', import.meta.url))
@@ -109,8 +162,8 @@ suite('the options', () => {
       ['sesionMaxHours', '"sesionMaxHours" is not an option; did you mean sessionMaxHours?'],
       ['rule', '"rule" is not an option; did you mean rules?'],
       ['devprovider', '"devprovider" is not an option; did you mean devProvider?'],
-      ['colour', '"colour" is not an option; docs/settings.md has them all, in capitals.'],
-      ['constructor', '"constructor" is not an option; docs/settings.md has them all, in capitals.'],
+      ['colour', '"colour" is not an option; the type MenshenOptions has them all.'],
+      ['constructor', '"constructor" is not an option; the type MenshenOptions has them all.'],
     ]
     for (const [option, expected] of rows) assert.equal(await refusalOf({ ...MEMORY, [option]: 'x' }), expected)
     // Whatever stands in it is only a name.

@@ -3,7 +3,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import express from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
-import { createMenshen, defineConfig, type Menshen, type MenshenOptions, readSettings, type Session } from 'menshen'
+import {
+  createMenshen,
+  defineConfig,
+  type Menshen,
+  type MenshenOptions,
+  readSettings,
+  type Session,
+  type SessionData,
+} from 'menshen'
 import * as forExpress from 'menshen/express'
 import * as forFastify from 'menshen/fastify'
 import * as forHono from 'menshen/hono'
@@ -83,6 +91,34 @@ export async function options() {
   const loose: MenshenOptions = { rules: [{ path: '/', roles: ['anything'] }] }
   const menshen = await createMenshen(loose)
   is<Same<typeof menshen, Menshen<string, string>>>()
+}
+
+/** `Menshen` and `Session` without parameters are those of any options: for a module that hands an instance on. */
+export async function anyInstance() {
+  const usual = await createMenshen()
+  const other = await createMenshen({
+    roles: [{ role: 'auditor', groups: ['audit'] }],
+    provider: { preset: 'oidc', fields: { employee_no: ['no'] } },
+  })
+  const instances: Menshen[] = [usual, other, await createMenshen({} as MenshenOptions)]
+  const sessions: (Session | undefined)[] = [await usual.session(message), await other.session(message)]
+  const { user } = await other.admit(message)
+  const session: Session | undefined = user
+  const data: SessionData | undefined = session?.data
+  return { instances, sessions, data }
+}
+
+interface Tenant {
+  readonly id: number
+}
+
+/** What a function of the application knows of a user: of its own type, or that there is nothing to keep. */
+export async function hooks(tenant: Tenant) {
+  await createMenshen({ onSignIn: () => tenant })
+  await createMenshen({ onSignIn: async ({ userInfo }) => userInfo.username !== 'lisi' })
+  await createMenshen({ onSignIn: () => null, onSignOut: async () => {} })
+  // @ts-expect-error: not what can be kept
+  await createMenshen({ onSignIn: () => 'text' })
 }
 
 /** Without a registered instance any role and field; an instance of whichever roles will do. */

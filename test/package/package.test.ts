@@ -163,7 +163,7 @@ suite('the package', () => {
     ] as const) {
       const script = `import(${JSON.stringify(name)}).catch(error => console.log(error.message))`
       const { stdout } = await run(process.execPath, [`--conditions=${condition}`, '-e', script], { cwd: application })
-      assert.match(stdout, /^Menshen needs Node and cannot run in an Edge runtime: .*\.\n$/, name)
+      assert.match(stdout, /^Menshen needs Node and cannot run in an Edge runtime or a worker: .*\.\n$/, name)
     }
     // A bundler looks for the names before anything runs.
     const edge = read('dist/adapters/edge.js')

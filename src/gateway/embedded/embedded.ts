@@ -9,6 +9,7 @@ import { type Admission, admit, identify } from '../admission/admit.ts'
 import { createRequire } from '../admission/require.ts'
 import { turnedAway } from '../admission/turned-away.ts'
 import type { GatewayContext } from '../context.ts'
+import { announcesBody, isQuestion } from '../forward/upgrade.ts'
 import { failureAnswer } from '../http/failure-answer.ts'
 import { isRequest } from '../http/form.ts'
 import { errorAnswer, foreignAnswer, type OwnAnswer, unreadableAnswer } from '../http/page-answers.ts'
@@ -126,18 +127,26 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
     },
 
     async admit(request, source = {}) {
+      const isUpgrade = wasUpgraded(request)
+      const hasBody = isUpgrade && announcesBody(request)
+      if (isUpgrade) listenToErrors(request)
       const { head, observed, visit, isGone } = begin(request, source)
       const { requestId } = observed
       const instead = (answer: Response): Admitted => {
         sent(observed, answer)
         return { answer, cookies: [], requestId, require: () => answer }
       }
+      if (hasBody) cutOff(request)
       if (isGone) return instead(gone(observed))
-      if (!visit) {
+      if (!visit || hasBody) {
         observed.outcome = 'refused'
         return instead(unreadableAnswer(context, head, requestId))
       }
-      if (isOwnPath(visit.path, callbackPaths)) return instead(await answerOwn(visit, request))
+      if (isOwnPath(visit.path, callbackPaths)) {
+        // Our pages and streams need a response; a proxy's question is answered in the browser's own words.
+        if (isUpgrade && !isQuestion(head)) return instead(errorAnswer(context, visit, 'not_found'))
+        return instead(await answerOwn(visit, request))
+      }
       const admission = await judge(visit)
       if ('body' in admission) return instead(admission)
       const answer = turnedAway(context, visit, admission)
@@ -153,6 +162,31 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       return { user, cookies, requestId, require }
     },
   }
+}
+
+/** Comes with the server's `upgrade` event: Node has let go of its socket. */
+function wasUpgraded(
+  request: (IncomingMessage | Request) & { readonly upgrade?: unknown },
+): request is IncomingMessage {
+  return request.upgrade === true
+}
+
+const LISTENED = new WeakSet<object>()
+
+/** An error that nobody listens to would end the process, and the application waits for us meanwhile. */
+function listenToErrors({ socket }: IncomingMessage): void {
+  if (LISTENED.has(socket)) return
+  LISTENED.add(socket)
+  socket.on('error', () => socket.destroy())
+}
+
+/**
+ * Beside a socket with a body, Node makes a stream that passes on the errors of the socket, and that only the application
+ * could listen to. After this there are none.
+ */
+function cutOff({ socket }: IncomingMessage): void {
+  socket.write('HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n')
+  socket.destroy()
 }
 
 function copied(user: UserSession | undefined): UserSession | undefined {

@@ -61,7 +61,7 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
 }
 
 /** A handshake has no body (RFC 6455, 4.1). What comes of one may be taken for the first words on the socket. */
-function announcesBody({ headers }: IncomingMessage): boolean {
+export function announcesBody({ headers }: IncomingMessage): boolean {
   const { 'content-length': length = '0', 'transfer-encoding': coding } = headers
   return coding !== undefined || Number(length) !== 0
 }
@@ -83,7 +83,7 @@ function isWebSocket({ headers }: IncomingMessage): boolean {
 }
 
 /** A proxy asks about a request for a socket, in the browser's own words; or the doctor, whether one would get here. */
-function isQuestion(request: IncomingMessage): boolean {
+export function isQuestion(request: Pick<IncomingMessage, 'url'>): boolean {
   const path = readPath(request)
   return path !== undefined && (isCheck(path) || path === OWN_PATHS.doctor)
 }

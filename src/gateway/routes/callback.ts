@@ -12,7 +12,7 @@ import type { SignedIn } from '../../session/session-record.ts'
 import { network } from '../../settings/networks/networks.ts'
 import { sessionCookie } from '../admission/admit.ts'
 import type { GatewayContext } from '../context.ts'
-import { dataAtSignIn, SignInRefused } from '../hooks.ts'
+import { dataAtSignIn, HookFailed, SignInRefused } from '../hooks.ts'
 import { CLEAR_FRAGMENT, clearCookie, FRAGMENT_COOKIE, readCookie } from '../http/cookies.ts'
 import { foreignAnswer, type OwnAnswer, redirectAnswer, signedInAnswer, tooMany } from '../http/page-answers.ts'
 import { isNoPage } from '../http/provenance.ts'
@@ -155,7 +155,9 @@ async function signInOnce(
     if (cause instanceof SignInRefused)
       return fail(context, visit, 'access_denied', { ...(asked && { provider: asked.id }), detail: REFUSED_BY_HOOK })
     const facts = { ...whoAsks(context, visit), provider: asked?.id, reason: 'callback_error' }
-    context.report('sign_in_failed', { ...factsOf(cause), ...facts })
+    if (cause instanceof HookFailed)
+      context.report('sign_in_failed', { ...factsOf(cause.cause), ...facts, ...cause.facts })
+    else context.report('sign_in_failed', { ...factsOf(cause), ...facts })
     return 'callback_error'
   }
 }

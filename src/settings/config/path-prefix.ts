@@ -58,7 +58,10 @@ function patternSentence(text: string, covering: string): string {
   const paths = names.split('|').map(name => `\`${before}${name}${after}\``)
   if (names && !PATTERN.test(before + after))
     return `${shown} looks like a pattern; write ${covering} for each path: ${paths.join(', ')}`
-  return `${shown} looks like a pattern; ${covering} covers its path and everything below; write \`${plainPart(text)}\``
+  const plain = plainPart(text)
+  // `/` would be everything: as a public rule, all of the application.
+  const remedy = plain === '/' ? `write ${covering} for each path` : `write \`${plain}\``
+  return `${shown} looks like a pattern; ${covering} covers its path and everything below; ${remedy}`
 }
 
 const LONGEST_SHOWN = 60
