@@ -22,7 +22,7 @@ const PATTERN = new RegExp(
     String.raw`(?<![\p{L}\p{N}]):|(?<=^|\/)(?:re|regexp?|glob):`,
     String.raw`(?<=\/)${TYPE}:\w+(?=\/|$)|(?<=\/)\w+:${TYPE}(?=\/|$)`,
     String.raw`\$(?=\/|$)|(?<=^|\/)\$(?!${ODATA}(?:\/|\(|$))`,
-    String.raw`^[~=] `,
+    '^[~=] ',
   ].join('|'),
   'iu',
 )
