@@ -42,7 +42,10 @@ export function tellOfStart({ settings, config, users, log, now, byOptions }: St
 
 /** Nearly always a BASE_URL that was forgotten: the provider would send every browser to its own machine. */
 function tellOfLocalAddress(log: Log | undefined, now: () => number, found: string): void {
-  if (!log) return warn(`${found}, an address of this machine; expected the address that browsers use.`)
+  if (!log) {
+    warn(`${found}, an address of this machine; expected the address that browsers use.`)
+    return
+  }
   const events = createEventLog(log, now)
   events.report('local_base_url', { remedy: `${found}; expected the address that browsers use` })
   events.close()
