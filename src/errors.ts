@@ -1,13 +1,12 @@
 // Every error code of Menshen: those that operators see, with their sentence, and those that the login page explains to users.
-import type { Phrase } from './phrases.ts'
 
 /** Broken, not absent: thrown when something outside failed. Decide by `code`; the message is for people. */
 export class MenshenError extends Error {
   readonly code: ErrorCode
   /** The same sentence for people who read another language than the log's, where there is one. */
-  declare readonly phrase?: Phrase
+  declare readonly phrase?: object
 
-  constructor(code: ErrorCode, message: string, cause?: unknown, phrase?: Phrase) {
+  constructor(code: ErrorCode, message: string, cause?: unknown, phrase?: object) {
     super(message, cause === undefined ? undefined : { cause })
     this.name = 'MenshenError'
     this.code = code

@@ -50,6 +50,11 @@ export function phrasedError(code: ErrorCode, said: Phrase, cause?: unknown): Me
   return new MenshenError(code, phraseIn('en', said), cause, said)
 }
 
+/** What `phrasedError` was given. An error does not name the type, so that the types of all sentences stay out of the package. */
+export function phraseOf(error: MenshenError): Phrase | undefined {
+  return error.phrase as Phrase | undefined
+}
+
 /** The languages that the command speaks. */
 export type OperatorLanguage = 'zh-CN' | 'en'
 

@@ -5,7 +5,7 @@ import { type Examined, examine } from '../observe/doctor/doctor.ts'
 import { type Finding, failure, good, runProbes, warning } from '../observe/doctor/finding.ts'
 import { misspeltFinding } from '../observe/doctor/settings-probes.ts'
 import { storeProbes } from '../observe/doctor/store-probes.ts'
-import { type OperatorLanguage, type Phrase, phrase, quoted } from '../phrases.ts'
+import { type OperatorLanguage, type Phrase, phrase, phraseOf, quoted } from '../phrases.ts'
 import { findConfigFile } from '../settings/config/load-config.ts'
 import { findMisspelt } from '../settings/misspelt.ts'
 import { type Environment, readSettings, type Settings } from '../settings/read.ts'
@@ -131,7 +131,8 @@ async function attempt<T>(name: string, work: () => Promise<T>): Promise<Attempt
     return { value: await work(), problems: [] }
   } catch (error) {
     if (!(error instanceof MenshenError)) throw error
-    if (error.phrase) return { problems: [failure(name, error.phrase, phrase('correct_it'))] }
+    const said = phraseOf(error)
+    if (said) return { problems: [failure(name, said, phrase('correct_it'))] }
     // One sentence a line, each with what is expected.
     const problems = error.message.split('\n').map(sentence => failure(name, quoted(sentence), phrase('correct_it')))
     return { problems }

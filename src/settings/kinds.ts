@@ -105,15 +105,22 @@ const fileText = z.string().transform((path, context) => {
   }
 })
 
-/** Why nothing can be read from a file; `undefined` if something can. */
+/** Why nothing can be read from a file; `undefined` if something can. A pipe is not read: nobody may be writing to it. */
 export function fileProblem(path: string): string | undefined {
   try {
-    return readFileSync(path, 'utf8').trim() === '' ? 'is empty' : undefined
+    const stats = statSync(path)
+    if (!stats.isFile()) return 'is not a file'
+    accessSync(path, constants.R_OK)
+    const { size } = stats
+    return size === 0 || (size < MOST_BLANKS && readFileSync(path, 'utf8').trim() === '') ? 'is empty' : undefined
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     return code === 'ENOENT' ? 'is missing' : `cannot be read (${code})`
   }
 }
+
+/** What is longer is not looked at for being blank. */
+const MOST_BLANKS = 65_536
 
 export const secretFile = {
   check: fileText.pipe(secretOf),

@@ -28,7 +28,8 @@ import { tempFolder } from '../kit/temp.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const TSC = join(ROOT, 'node_modules/.bin/tsc')
-const MOST_BYTES = 460_000
+/** A fifth of it is sentences in two languages, and their types. */
+const MOST_BYTES = 480_000
 const { exports, peerDependencies, version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 /** `menshen`, `menshen/assertion`, …: whatever an application can import. */
 const DOORS = Object.keys(exports)

@@ -4,7 +4,7 @@ import { checkWhole } from '../../create/configuration.ts'
 import { MenshenError } from '../../errors.ts'
 import { certificateProbes } from '../../observe/doctor/certificate-probe.ts'
 import { createLanguages } from '../../pages/words/languages.ts'
-import { type Phrase, phrase, phraseIn, quoted } from '../../phrases.ts'
+import { type Phrase, phrase, phraseIn, phraseOf, quoted } from '../../phrases.ts'
 import { planNamedProvider } from '../../provider/make-plan.ts'
 import { adviceFor } from '../../settings/advice.ts'
 import { findConfigFile, loadConfigFile } from '../../settings/config/load-config.ts'
@@ -39,7 +39,8 @@ export async function inspect(given: Environment, now: () => number): Promise<In
       return await look()
     } catch (error) {
       if (!(error instanceof MenshenError)) throw error
-      for (const problem of error.phrase ? [error.phrase] : error.message.split('\n').map(quoted)) add(problem)
+      const said = phraseOf(error)
+      for (const problem of said ? [said] : error.message.split('\n').map(quoted)) add(problem)
       return undefined
     }
   }

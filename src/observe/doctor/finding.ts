@@ -1,6 +1,6 @@
 // What the probes of the doctor found, and how they are run: all at once, each with a deadline, none able to spoil another.
 import { MenshenError } from '../../errors.ts'
-import { type Phrase, phrase, quoted } from '../../phrases.ts'
+import { type Phrase, phrase, phraseOf, quoted } from '../../phrases.ts'
 
 export interface Finding {
   /** What was looked at: the same in every language. */
@@ -49,7 +49,7 @@ async function runProbe({ name, run }: Probe, deadlineMs: number): Promise<reado
 
 /** Our own sentences say nothing secret; those of others may quote an address with its password. */
 export function whatFailed(error: unknown): Phrase {
-  if (error instanceof MenshenError) return error.phrase ?? quoted(error.message)
+  if (error instanceof MenshenError) return phraseOf(error) ?? quoted(error.message)
   return phrase('failed_unexpectedly', { code: reasonOf(error) })
 }
 

@@ -3,7 +3,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { decodeJwt, type JWTPayload } from 'jose'
 import { factsOf, MenshenError } from '../../errors.ts'
-import { phrase, phrasedError, quoted } from '../../phrases.ts'
+import { phrase, phrasedError, phraseOf, quoted } from '../../phrases.ts'
 import { causeOf } from '../demands.ts'
 import { checkIdToken, verifySigned } from '../oidc/id-token.ts'
 import { endpointOf, type Metadata } from '../oidc/metadata.ts'
@@ -61,7 +61,7 @@ function readTokens(answer: Answer, { plan, now }: ProviderConnection, known: Me
     const cause = causeOf(plan, known, { error: said ?? '', description })
     if (!cause) throw error
     const refusalCode = code === 'provider_refused' ? code : 'provider_answer'
-    const sentence = phrase('with_cause', { seen: error.phrase ?? quoted(error.message), cause: cause.what })
+    const sentence = phrase('with_cause', { seen: phraseOf(error) ?? quoted(error.message), cause: cause.what })
     throw new RefusalError(refusalCode, sentence, status, said, { remedy: cause.remedy })
   }
 }
