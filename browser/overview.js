@@ -3,7 +3,7 @@ import { listen } from './live.js'
 import { showMoments } from './moments.js'
 import uPlot from './uplot.js'
 
-/** @typedef {import('../src/observe/series/plot.ts').Plot} Plot */
+/** @typedef {import('../src/observe/history.ts').Plot} Plot */
 /** @typedef {[label: string, column: readonly (number | null)[]]} Line */
 /** @typedef {keyof typeof SHOWN} PlotName */
 

@@ -1,4 +1,4 @@
-// Makes docs/commands.md from the rows of src/command/usage/command-table.ts: `npm run docs`. A test fails when the two differ.
+// Makes docs/commands.md from the rows of src/cli/command-table.ts: `npm run docs`. A test fails when the two differ.
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import {
@@ -9,8 +9,8 @@ import {
   EXIT_CODES,
   GLOBAL_OPTIONS,
   START,
-} from '../src/command/usage/command-table.ts'
-import { exitCodesOf, optionForm } from '../src/command/usage/help-text.ts'
+} from '../src/cli/command-table.ts'
+import { exitCodesOf, optionForm } from '../src/cli/usage.ts'
 
 export const COMMANDS_PAGE = new URL('commands.md', import.meta.url)
 
@@ -27,7 +27,7 @@ export function commandsPage(): string {
 \`npx menshen\` where the package is installed, and in a clone after \`npm ci\`. Settings come from the environment, from \`.env\` and
 from \`menshen.config.ts\` in the folder where it is called: [settings](settings.md). What a command has to say goes to stdout, and
 why it could not to stderr, one sentence a line. A command or an option that there is not names the nearest one. This page is made from
-\`src/command/usage/command-table.ts\` by \`npm run docs\`, and so is \`--help\`.
+\`src/cli/command-table.ts\` by \`npm run docs\`, and so is \`--help\`.
 
 ${table('command', 'does', overview)}
 

@@ -1,8 +1,7 @@
 // Makes docs/events.md from the rows of src/events.ts: `npm run docs`. A test fails when the two differ.
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { COMMON_FIELDS } from '../src/events/common-fields.ts'
-import { EVENTS, type EventRow } from '../src/events.ts'
+import { COMMON_FIELDS, EVENTS, type EventRow } from '../src/events.ts'
 
 export const EVENTS_PAGE = new URL('events.md', import.meta.url)
 

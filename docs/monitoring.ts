@@ -1,8 +1,8 @@
-// Writes the table of metrics into docs/monitoring.md, from the rows of src/observe/metrics/metric-rows.ts: `npm run docs`.
+// Writes the table of metrics into docs/monitoring.md, from the rows of src/observe/metrics.ts: `npm run docs`.
 // A test fails when the two differ.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { METRICS, type MetricRow } from '../src/observe/metrics/metric-rows.ts'
+import { METRICS, type MetricRow } from '../src/observe/metrics.ts'
 
 export const MONITORING_PAGE = new URL('monitoring.md', import.meta.url)
 

@@ -1,9 +1,8 @@
-// Makes docs/settings.md from the rows of src/settings/rows.ts: `npm run docs`. A test fails when the two differ.
+// Makes docs/settings.md from the rows of src/config/settings.ts: `npm run docs`. A test fails when the two differ.
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { en } from '../src/pages/words/en/en.ts'
-import type { Row } from '../src/settings/row.ts'
-import { TOPIC_NAMES, TOPICS, type Topic } from '../src/settings/rows.ts'
+import { type Row, TOPIC_NAMES, TOPICS, type Topic } from '../src/config/settings.ts'
+import { en } from '../src/pages/words/en.ts'
 
 export const SETTINGS_PAGE = new URL('settings.md', import.meta.url)
 
@@ -14,7 +13,7 @@ export function settingsPage(): string {
 From the environment, or from a file \`.env\` in the folder where Menshen is started; the environment wins where it
 is not empty. A value in \`.env\` goes to the end of its line, or to a \`#\` behind a space: \`CLIENT_SECRET=ab#cd\` is whole. Quotes around a
 value do not belong to it. A bad value stops the start with one sentence that names the setting; a name that is a slip away from one of
-these gets a warning. Those marked ↻ may change in their file while Menshen runs ([reloading](reloading.md)). This page is made from \`src/settings/rows.ts\` by \`npm run docs\`.
+these gets a warning. Those marked ↻ may change in their file while Menshen runs ([reloading](reloading.md)). This page is made from \`src/config/settings.ts\` by \`npm run docs\`.
 
 ${topics.join('\n')}
 ## Rules

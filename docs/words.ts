@@ -1,9 +1,9 @@
 // Makes docs/words.md from the tables of src/pages/words: `npm run docs`. A test fails when the two differ.
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { en } from '../src/pages/words/en/en.ts'
+import { en } from '../src/pages/words/en.ts'
 import type { Key } from '../src/pages/words/sentences.ts'
-import { zhCN } from '../src/pages/words/zh-CN/zh-CN.ts'
+import { zhCN } from '../src/pages/words/zh-CN.ts'
 
 export const WORDS_PAGE = new URL('words.md', import.meta.url)
 

@@ -1,9 +1,9 @@
-// Writes the gateway's lists of headers (src/gateway/forward/claim-headers.ts, src/gateway/http/shared-caches.ts) into the
+// Writes the gateway's lists of headers (src/proxy/request-headers.ts, src/gateway/shared-caches.ts) into the
 // examples, in each proxy's language, so that they are as strict as the gateway itself: `npm run docs`. A test fails when they differ.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { CLAIMS, NO_CLAIMS } from '../src/gateway/forward/claim-headers.ts'
-import { FOR_SHARED_CACHES } from '../src/gateway/http/shared-caches.ts'
+import { FOR_SHARED_CACHES } from '../src/gateway/shared-caches.ts'
+import { CLAIMS, NO_CLAIMS } from '../src/proxy/request-headers.ts'
 import { USUAL_ENDINGS } from './usual-endings.ts'
 
 type Row = (typeof CLAIMS)[number]

@@ -1,8 +1,47 @@
+// Every event: one row each with its code, level, sentence and fields. docs/events.md is made from these rows.
+
+export const COMMON_FIELDS = {
+  requestId: 'the request that it happened for; the same as `X-Request-Id` of its answer and 编号 on its page',
+  user: 'the username',
+  sub: "the provider's own identifier of the user",
+  session: 'the first ten characters of the key of the session, which is a hash of its ticket',
+  provider: 'the id of the provider in the configuration, `default` if there is only one',
+  address: 'of the client, as far as `TRUSTED_PROXIES` are believed about it',
+  userAgent: 'what the client calls itself, at most 256 characters',
+  reason: 'why, as a code',
+  worker: 'the number of the process, with `WORKERS`',
+  error: 'the code of an error of ours; [troubleshooting.md](troubleshooting.md) explains them',
+  detail: 'the sentence of that error',
+  err: 'an error of somebody else: its type, message and stack',
+} as const
+
+export type CommonField = keyof typeof COMMON_FIELDS
+
+// What a process that runs tells of files that have changed: rows of the one table in events.ts.
+
+export const RELOAD_EVENTS = {
+  config_reloaded: {
+    level: 'info',
+    sentence: 'settings and configuration were read anew from their files and are in use',
+    // `changed` names settings and parts of the configuration; of the others it is how many there are now.
+    fields: ['changed', 'rules', 'upstreams'],
+    audited: true,
+  },
+  config_refused: {
+    level: 'error',
+    sentence: 'settings or configuration have changed and cannot be used; everything stays as it was',
+    fields: ['file'],
+  },
+  certificate_reloaded: { level: 'info', sentence: 'the changed certificate is in use', fields: ['file'] },
+  certificate_refused: {
+    level: 'error',
+    sentence: 'the changed certificate cannot be used; the old one stays',
+    fields: ['file'],
+  },
+} as const satisfies Record<string, EventRow>
+
 // Everything that Menshen tells about itself: one row for each event, with its level, its sentence and what it carries.
 // Whoever reads the log decides by the code; the sentence is for people.
-
-import type { CommonField } from './events/common-fields.ts'
-import { RELOAD_EVENTS } from './events/reload-events.ts'
 
 export {
   type Measure,
@@ -11,7 +50,7 @@ export {
   type TraceCall,
   unmeasured,
   type Work,
-} from './events/work.ts'
+} from './measure.ts'
 
 export interface EventRow {
   readonly level: 'info' | 'warn' | 'error'

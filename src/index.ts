@@ -1,18 +1,5 @@
 // The library's door: what other programs may import.
-export type { Menshen } from './create.ts'
-export { MenshenError } from './errors.ts'
-export { type AnswerWithCookies, addCookies } from './gateway/embedded/add-cookies.ts'
-export type { Admitted } from './gateway/embedded/embedded.ts'
-export type { RequestSource, WithHeaders } from './gateway/embedded/request-head.ts'
-export { sendAnswer } from './gateway/embedded/send-answer.ts'
-export type { UserSession as Session } from './gateway/embedded/user-session.ts'
-export type { Hooks } from './gateway/hooks.ts'
-export { createMenshen } from './library/create-menshen.ts'
-export type { MenshenOptions } from './library/options.ts'
-export type { Log } from './log.ts'
-export { isOwnPath } from './own-paths.ts'
-export type { UserInfo } from './provider/user-facts.ts'
-export type { SessionData } from './session/session-record.ts'
+
 export {
   type Config,
   defineConfig,
@@ -20,6 +7,18 @@ export {
   type RoleConfig,
   type Rule,
   type UsualRole,
-} from './settings/config/config-file.ts'
-export type { ProviderConfig } from './settings/config/provider-config.ts'
-export { type Environment, readSettings, type Settings } from './settings/read.ts'
+} from './config/config-file.ts'
+export type { ProviderConfig } from './config/provider-config.ts'
+export { readSettings } from './config/read.ts'
+export type { Environment, Settings } from './config/settings.ts'
+export { MenshenError } from './errors.ts'
+export type { Admitted, RequestSource, UserSession as Session, WithHeaders } from './gateway/embedded.ts'
+export { type AnswerWithCookies, addCookies, sendAnswer } from './gateway/embedded.ts'
+export type { Hooks } from './gateway/hooks.ts'
+export type { Log } from './log.ts'
+export type { Menshen } from './menshen.ts'
+export type { MenshenOptions } from './options.ts'
+export { createMenshen } from './options.ts'
+export { isOwnPath } from './paths.ts'
+export type { UserInfo } from './provider/user.ts'
+export type { SessionData } from './session/session-record.ts'

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { PRESETS } from '../src/provider/presets/all-presets.ts'
-import { SETTINGS } from '../src/settings/rows.ts'
+import { SETTINGS } from '../src/config/settings.ts'
+import { PRESETS } from '../src/provider/presets/presets.ts'
 
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
 const translated = readdirSync(new URL('../docs/zh-CN', import.meta.url)).map(name => [

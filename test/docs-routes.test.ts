@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { OWN_PATHS } from '../src/own-paths.ts'
+import { OWN_PATHS } from '../src/paths.ts'
 import { openMenshen } from './kit/menshen.ts'
 
 const page = readFileSync(new URL('../docs/routes.md', import.meta.url), 'utf8')

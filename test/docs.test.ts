@@ -8,9 +8,9 @@ import { ALLOWED, LICENCES_PAGE, licencesPage, productionDependencies } from '..
 import { MONITORING_PAGE, withMetrics } from '../docs/monitoring.ts'
 import { SETTINGS_PAGE, settingsPage } from '../docs/settings.ts'
 import { WORDS_PAGE, wordsPage } from '../docs/words.ts'
+import { SETTINGS } from '../src/config/settings.ts'
 import { ERRORS } from '../src/errors.ts'
 import { EVENTS } from '../src/events.ts'
-import { SETTINGS } from '../src/settings/rows.ts'
 
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
 

@@ -31,7 +31,7 @@ export async function startMenshen(
 ): Promise<Menshen> {
   const port = await freePort()
   const startedAt = performance.now()
-  const running = start(script('../../src/command/main.ts'), {
+  const running = start(script('../../src/cli/main.ts'), {
     on: cores.server,
     env: {
       BASE_URL: `http://127.0.0.1:${port}`,

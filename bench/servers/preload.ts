@@ -5,17 +5,17 @@
 
 import { writeFileSync } from 'node:fs'
 import { roleOf, USUAL_ROLES } from '../../src/access/roles.ts'
-import { createDataKeyring } from '../../src/session/keys/data-keys.ts'
-import { deriveKeys } from '../../src/session/keys/derived-keys.ts'
+import { Secret } from '../../src/config/secret.ts'
+import { createDataKeyring } from '../../src/session/data-keys.ts'
+import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { newSession, toEntry } from '../../src/session/session-record.ts'
 import { newTicket, recordKey } from '../../src/session/ticket.ts'
-import { Secret } from '../../src/settings/secret.ts'
 import { packEntry } from '../../src/stores/entry-bytes.ts'
-import { nextVersion } from '../../src/stores/first-version.ts'
 import { openFiles } from '../../src/stores/lmdb/lmdb-files.ts'
-import { updateIndexes } from '../../src/stores/lmdb/lmdb-indexes.ts'
 import { openLmdbStore } from '../../src/stores/lmdb/lmdb-store.ts'
-import type { Entry } from '../../src/stores/store.ts'
+import { updateIndexes } from '../../src/stores/lmdb/lmdb-writer.ts'
+import { type Entry, nextVersion } from '../../src/stores/store.ts'
+
 import { newToken, userInfoOf, userNumber } from './users.ts'
 
 /** How many records are written in one transaction. */

@@ -2,7 +2,7 @@
 // has nothing to look up.
 
 import { randomBytes } from 'node:crypto'
-import type { UserInfo } from '../../src/provider/user-facts.ts'
+import type { UserInfo } from '../../src/provider/user.ts'
 
 /** The only user whose role opens the console. */
 export const ADMIN = 'admin'

@@ -1,7 +1,7 @@
 // Which role a user has: that of the first row that fits, and `common` if none does.
-import type { RoleConfig } from '../settings/config/config-file.ts'
-import { CONSOLE_ROLE, NOBODYS_ROLE, USUAL_ROLE_NAMES } from '../settings/config/role-names.ts'
-import { notAmong } from '../settings/json-place.ts'
+import { CONSOLE_ROLE, NOBODYS_ROLE, type RoleConfig, USUAL_ROLE_NAMES } from '../config/config-file.ts'
+
+import { notAmong } from '../util/json-path.ts'
 
 /** What a rule can look at; names as scoped-name.ts writes them. */
 export interface Who {

@@ -1,8 +1,9 @@
 // Which role may see which pages: rules as data, the most specific one first, and nothing that no rule admits. Applications
 // read paths in more ways than one, so a request is admitted only if the rule of every reading admits it.
-import { OWN_PATHS, OWN_PREFIX } from '../own-paths.ts'
-import type { Rule } from '../settings/config/config-file.ts'
-import { ANY_ROLE, CONSOLE_ROLE } from '../settings/config/role-names.ts'
+
+import { ANY_ROLE, CONSOLE_ROLE, NOBODYS_ROLE, type Rule } from '../config/config-file.ts'
+import { isOwnPath, OWN_PATHS, OWN_PREFIX } from '../paths.ts'
+import { createRecent } from '../util/recent.ts'
 import {
   isPlain,
   isPlainRule,
@@ -11,8 +12,8 @@ import {
   type Reading,
   readingAt,
   readingsOf,
-} from './readings.ts'
-import { createRecent } from './recent.ts'
+} from './interpretations.ts'
+import { canonicalPath, isTooLong, readablePath } from './request-path.ts'
 import type { Who } from './roles.ts'
 import { decidingRules, follow, growTree, inOrder, LAST_RULE, LITERALLY, type RuleNode } from './rule-tree.ts'
 
@@ -163,4 +164,92 @@ function admitsToken(rule: Rule, who: Who): boolean {
 /** Whether the rule wants a scope that the token of this machine does not have. */
 export function lacksScopes({ scopes }: Rule, who: Who): boolean {
   return scopes?.every(scope => who.scopes?.includes(scope)) === false
+}
+
+// What would happen to a request, and by which rule: the answer to "who may see what?", without a request.
+
+/** Nobody is signed in. */
+export const VISITOR = 'visitor'
+
+export interface Question {
+  readonly method: string
+  /** As it is typed in; the rules see nothing of its query. */
+  readonly path: string
+  /** A role, or `visitor`. */
+  readonly role: string
+  readonly groups: readonly string[]
+  readonly user: string
+}
+
+type Judgement = 'admitted' | 'refused' | 'login'
+
+export type Verdict =
+  /** The path is ambiguous. */
+  | { readonly outcome: 'bad_request' }
+  /** Nobody tries to read it. */
+  | { readonly outcome: 'uri_too_long' }
+  /** Menshen answers it itself. */
+  | { readonly outcome: 'own' }
+  | {
+      readonly outcome: Judgement
+      readonly rule: Rule
+      /** The path as an application could read it, if it was not the path as it is that decided. */
+      readonly reading?: string | undefined
+      /** What a shadow rule would do. */
+      readonly onTrial?: { readonly outcome: Judgement; readonly rule: Rule }
+    }
+
+/** `callbackPaths` are those of the providers. */
+export function judge(rules: Rules, question: Question, callbackPaths?: ReadonlySet<string>): Verdict {
+  const { method, path: target } = question
+  // A browser encodes what is typed in.
+  const [path = ''] = target.replace(/[^\x21-\x7e]/gu, encoded).split('?', 1)
+  if (isTooLong(path)) return { outcome: 'uri_too_long' }
+  const canonical = canonicalPath(path)
+  if (canonical === undefined) return { outcome: 'bad_request' }
+  const who = whoIsMeant(question)
+  const readable = readablePath(canonical)
+  const { rule, reading } = rules.decide(method, readable, who)
+  if (isOwnPath(canonical, callbackPaths) && rule.path !== OWN_PATHS.console) return { outcome: 'own' }
+  const shadow = rules.shadowRuleFor(method, readable, who)
+  return {
+    outcome: outcomeOf(rule, who),
+    rule,
+    reading,
+    ...(shadow && { onTrial: { outcome: outcomeOf(shadow, who), rule: shadow } }),
+  }
+}
+
+/** Whoever has a group or a name is signed in. */
+export function whoIsMeant({ role, groups, user }: Question): Who | undefined {
+  if (role === VISITOR && groups.length === 0 && user === '') return undefined
+  return { role: role === VISITOR ? NOBODYS_ROLE : role, groups, username: user }
+}
+
+/** Half of a character has no encoding. */
+function encoded(character: string): string {
+  return encodeURIComponent(character.toWellFormed())
+}
+
+function outcomeOf(rule: Rule, who: Who | undefined): Judgement {
+  if (admits(rule, who)) return 'admitted'
+  return who === undefined ? 'login' : 'refused'
+}
+
+// With several providers a name alone does not say whose it is: `lisi` of the partners must not pass for `lisi` of the
+// staff, at a rule or at an application. The main provider's names stay as they are; all others get their provider's id.
+
+/** A user's name, sub or group as it is known beyond its provider. Without an id there is only one provider. */
+export type ScopedName = (provider: string | undefined, name: string) => string
+
+/** `ids` of all providers, the main one first. */
+export function createScopedName(ids: readonly string[]): ScopedName {
+  const [main] = ids
+  const prefixes = ids.map(id => `${id}:`)
+  return (provider, name) => {
+    if (provider === undefined || ids.length < 2) return name
+    // A user of the main one may be called as somebody of another would be written.
+    const isPlain = provider === main && !prefixes.some(prefix => name.startsWith(prefix))
+    return isPlain ? name : `${provider}:${name}`
+  }
 }

@@ -2,14 +2,11 @@
 // form is sent to the address of its page.
 
 import type { Context } from 'hono'
-import { judgeAuthorizationRequest } from './authorization-request.ts'
-import type { RegisteredClient } from './client.ts'
-import type { WordsOf } from './dev-words.ts'
-import { readForm } from './fields.ts'
-import type { Grants } from './grants.ts'
-import { senderOf } from './origin.ts'
-import { authorizePage } from './pages/authorize-page.ts'
-import { messagePage } from './pages/message-page.ts'
+import { html } from 'hono/html'
+import { type RegisteredClient, readFields, readForm, senderOf } from './client.ts'
+import type { Words, WordsOf } from './dev-words.ts'
+import { type Html, messagePage, page } from './page.ts'
+import type { Grants } from './tokens.ts'
 import type { DevUser } from './users.ts'
 
 interface AuthorizeOptions {
@@ -49,4 +46,87 @@ function answerAddress(redirectUri: string, params: Record<string, string>, stat
   for (const [name, value] of Object.entries(params)) address.searchParams.append(name, value)
   if (state !== undefined) address.searchParams.append('state', state)
   return address.href
+}
+
+// Judging an authorization request: who asks decides where the answer may go, so that comes first.
+
+type AuthorizationRequest =
+  /** Sent by nobody we know, or to be answered to an address we do not know: it must never be redirected. */
+  | { readonly verdict: 'untrusted'; readonly reason: 'badClientId' | 'badRedirectUri' }
+  | {
+      readonly verdict: 'refused'
+      readonly error: string
+      readonly description: string
+      readonly state: string | undefined
+    }
+  | { readonly verdict: 'accepted'; readonly challenge: string | undefined; readonly state: string | undefined }
+
+export function judgeAuthorizationRequest(query: URLSearchParams, client: RegisteredClient): AuthorizationRequest {
+  if (single(query, 'client_id') !== client.id) {
+    return { verdict: 'untrusted', reason: 'badClientId' }
+  }
+  if (single(query, 'redirect_uri') !== client.redirectUri) {
+    return { verdict: 'untrusted', reason: 'badRedirectUri' }
+  }
+
+  const state = single(query, 'state')
+  const refused = (error: string, description: string) => ({ verdict: 'refused', error, description, state }) as const
+
+  const fields = readFields(query)
+  if (!fields) return refused('invalid_request', 'a parameter is repeated')
+  const responseType = fields.get('response_type')
+  if (!responseType) return refused('invalid_request', 'response_type is missing')
+  if (responseType !== 'code') return refused('unsupported_response_type', 'response_type must be code')
+  if (fields.get('scope') !== 'read') return refused('invalid_scope', 'scope must be read')
+
+  const challenge = fields.get('code_challenge')
+  const method = fields.get('code_challenge_method')
+  if (!challenge && !method) return { verdict: 'accepted', challenge, state }
+  if (method !== 'S256') return refused('invalid_request', 'code_challenge_method must be S256')
+  if (!challenge || !/^[\w-]{43}$/.test(challenge)) {
+    return refused('invalid_request', 'code_challenge must be 43 characters of base64url')
+  }
+  return { verdict: 'accepted', challenge, state }
+}
+
+function single(query: URLSearchParams, name: string): string | undefined {
+  const [value, ...more] = query.getAll(name)
+  return more.length === 0 ? value || undefined : undefined
+}
+
+// The page that asks who signs in: one button a user, and one to deny.
+
+export function authorizePage(words: Words, clientId: string, users: readonly DevUser[]): Html {
+  const [before, behind] = words.chooseLead
+  return page(
+    words,
+    words.chooseTitle,
+    html`<section class="card">
+<h1>${words.chooseHeading}</h1>
+<p class="lead">${before} <code>${clientId}</code> ${behind}</p>
+<form method="post">
+<ul class="users">
+${users.map(user => userItem(words, user))}
+</ul>
+<button class="quiet wide" name="deny" value="yes">${words.deny}</button>
+</form>
+</section>
+<p class="aside">${words.panelHint} <a href="/" target="_blank">${words.panel}</a></p>`,
+  )
+}
+
+function userItem(words: Words, { info, note }: DevUser): Html {
+  const name = info.nickname.trim() || info.username
+  return html`<li><button class="user" name="username" value="${info.username}">
+<span class="avatar" aria-hidden="true">${[...name][0]}</span>
+<span class="who"><span class="name">${name} <span class="username">${info.username}</span></span>
+<span class="organisation">${info.ou_name}</span>${groupList(words, info.groups)}</span>
+${note ? html`<span class="note">${words.notes[note]}</span>` : ''}
+</button></li>
+`
+}
+
+function groupList({ groups }: Words, names: readonly string[]): Html | string {
+  if (names.length === 0) return ''
+  return html`<span class="groups"><span class="unseen">${groups}</span>${names.map(name => html` <span class="group">${name}</span>`)}</span>`
 }

@@ -2,10 +2,21 @@
 // one, and a panel makes it misbehave. It shares no code with the rest, so that it cannot share its mistakes.
 
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createApp } from './app.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Hono, type MiddlewareHandler } from 'hono'
+import { methodNotAllowed } from 'hono/method-not-allowed'
+import { authorizeRoute } from './authorize.ts'
+import type { RegisteredClient } from './client.ts'
+import { createWords, languageRoute } from './dev-words.ts'
+import { browserLogoutRoute, serverLogoutRoute } from './end-session.ts'
+import { createMisbehaviour } from './misbehaviour.ts'
 import { createNodeListener } from './node-listener.ts'
+import { messagePage } from './page.ts'
+import { panelChangeRoute, panelRoute } from './panel.ts'
+import { createGrants, tokenRoute, userInfoRoute } from './tokens.ts'
 import { DEV_USERS, type DevUser, type UserInfo } from './users.ts'
 
 interface DevProviderOptions {
@@ -65,4 +76,80 @@ export async function startDevProvider(options: DevProviderOptions): Promise<Dev
 
 function cardsOf(users: readonly UserInfo[] | undefined): readonly DevUser[] {
   return users ? users.map(info => ({ info })) : DEV_USERS
+}
+
+// The provider's routes on one screen, and what holds for all of them: protective headers, small bodies, known methods.
+
+export const MAX_BODY_BYTES = 16 * 1024
+
+interface AppOptions {
+  readonly client: RegisteredClient
+  /** Those that there are now. */
+  readonly users: () => readonly DevUser[]
+  readonly language: string
+  readonly now: () => number
+  /** Cuts short the answers that are being held back. */
+  readonly closing: AbortSignal
+}
+
+export async function createApp({ client, users, language, now, closing }: AppOptions): Promise<Hono> {
+  const wordsOf = createWords(language)
+  const grants = createGrants()
+  const misbehaviour = createMisbehaviour()
+  const style = await readFile(new URL('pages/style.css', import.meta.url), 'utf8')
+  const icon = await readFile(new URL('pages/icon.svg', import.meta.url), 'utf8')
+
+  // The work is done at once and only its answer is late: a caller that gives up cannot tell, as with a real provider.
+  const delayed: MiddlewareHandler = async (_, next) => {
+    const { delayMs } = misbehaviour.current()
+    await next()
+    if (delayMs > 0) await sleep(delayMs, undefined, { signal: closing }).catch(() => undefined)
+  }
+
+  const app = new Hono()
+  app.use(protectiveHeaders(client), limitBody, methodNotAllowed({ app }))
+
+  const authorize = authorizeRoute({ client, users, grants, wordsOf, now })
+  app.get('/oauth/authorize', authorize)
+  app.post('/oauth/authorize', authorize)
+  app.post('/oauth/token', delayed, tokenRoute(client, grants, misbehaviour, now))
+  app.get('/api/bff/v1.2/oauth2/userinfo', delayed, userInfoRoute(grants, misbehaviour, now))
+  app.get('/oauth/logout', browserLogoutRoute(client, wordsOf))
+  app.post('/oauth/logout', delayed, serverLogoutRoute(client, grants))
+  app.get('/', panelRoute(grants, misbehaviour, wordsOf, now))
+  app.post('/panel', panelChangeRoute(misbehaviour, wordsOf))
+  app.post('/language', languageRoute)
+  app.get('/style.css', c => c.body(style, 200, { 'Content-Type': 'text/css; charset=utf-8' }))
+  app.get('/icon.svg', c => c.body(icon, 200, { 'Content-Type': 'image/svg+xml' }))
+  app.notFound(c => c.html(messagePage(wordsOf(c), wordsOf(c).notFound), 404))
+  return app
+}
+
+/** The length has to be announced: whoever sends a form to a provider knows it. */
+const limitBody: MiddlewareHandler = async (c, next) => {
+  if (c.req.header('transfer-encoding')) return c.text('the length of the body is missing', 411)
+  if (Number(c.req.header('content-length') ?? 0) > MAX_BODY_BYTES) return c.text('the body is too large', 413)
+  return next()
+}
+
+function protectiveHeaders(client: RegisteredClient): MiddlewareHandler {
+  // Browsers hold a form's redirects to form-action as well, so the way back to the application has to be in it.
+  const formAction = `'self' ${new URL(client.redirectUri).origin}`
+  const policy = [
+    "default-src 'none'",
+    "style-src 'self'",
+    "img-src 'self'",
+    `form-action ${formAction}`,
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')
+
+  return async (c, next) => {
+    await next()
+    c.header('Content-Security-Policy', policy)
+    c.header('X-Content-Type-Options', 'nosniff')
+    c.header('Referrer-Policy', 'same-origin')
+    c.header('Cache-Control', 'no-store')
+    c.header('Pragma', 'no-cache')
+  }
 }

@@ -1,8 +1,8 @@
 // What the provider's pages say, in Chinese and in English, and which of the two a browser gets.
 
 import type { Context } from 'hono'
-import { readForm } from './fields.ts'
-import { senderOf } from './origin.ts'
+import { readForm, senderOf } from './client.ts'
+
 import type { Note } from './users.ts'
 
 export type Lang = 'zh-CN' | 'en'

@@ -1,12 +1,10 @@
 // /oauth/logout: a server POSTs the refresh token of the session that ends; a browser comes by GET and may be sent back.
 
 import type { Context } from 'hono'
-import type { RegisteredClient } from './client.ts'
+import { type RegisteredClient, readForm } from './client.ts'
 import type { WordsOf } from './dev-words.ts'
-import { readForm } from './fields.ts'
-import type { Grants } from './grants.ts'
-import { oauthError } from './oauth-error.ts'
-import { messagePage } from './pages/message-page.ts'
+import { messagePage } from './page.ts'
+import { type Grants, oauthError } from './tokens.ts'
 
 export function serverLogoutRoute(client: RegisteredClient, grants: Grants) {
   return async (c: Context): Promise<Response> => {

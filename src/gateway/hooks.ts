@@ -3,9 +3,8 @@ import { factsOf, MenshenError } from '../errors.ts'
 import { type Session, type SessionData, sessionEndsAt } from '../session/session-record.ts'
 import type { ClosedSession } from '../session/sessions.ts'
 import type { GatewayContext } from './context.ts'
-import { createToUserSession, type UserSession } from './embedded/user-session.ts'
-import type { Visit } from './http/request.ts'
-import { whoAsks } from './http/who-asks.ts'
+import { createToUserSession, type UserSession } from './embedded.ts'
+import { type Visit, whoAsks } from './request.ts'
 
 export interface Hooks {
   /**

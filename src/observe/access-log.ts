@@ -1,6 +1,6 @@
 // One line for each request, when it has ended.
 import type { Report } from '../events.ts'
-import type { Connection, Observer } from './observation.ts'
+import type { Connection, Observer } from './observed-request.ts'
 import { requestFacts } from './observed-request.ts'
 
 export function createAccessLog(write: Report): Observer {

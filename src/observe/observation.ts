@@ -1,28 +1,19 @@
 // Where everything that can be observed comes together: events, work that others are waited for in, and requests.
+
 import { performance } from 'node:perf_hooks'
+import type { Settings } from '../config/settings.ts'
 import { MenshenError } from '../errors.ts'
-import type { EventCode, Measure, MeasureAtOnce, Report, TraceCall, Work } from '../events.ts'
-import { currentRequest, type ObservedRequest, requestFacts } from './observed-request.ts'
-import type { Tracing } from './tracing/trace.ts'
-
-/** Hears of what happens, and must not hold it up. */
-export interface Observer {
-  onEvent?(code: EventCode, facts: Readonly<Record<string, unknown>>): void
-  /** `result` is `ok` or the code of an error of ours. */
-  onWork?<Kind extends keyof Work>(kind: Kind, what: Work[Kind], result: string, seconds: number): void
-  /** It has ended, one way or another. `status` is 0 if it was answered by an application that we do not see. */
-  onRequest?(request: ObservedRequest, status: number, ms: number, connection: Connection | undefined): void
-  /** The head of the application's answer is here. `status` is 0 if there is none. */
-  onAnswer?(request: ObservedRequest, status: number): void
-}
-
-/** Over which it was answered. */
-export interface Connection {
-  readonly bytesWritten: number
-}
-
-/** In place of a status, as nginx has it: the client left before anything was answered. */
-export const CLIENT_LEFT = 499
+import type { Measure, MeasureAtOnce, Report, TraceCall, Work } from '../events.ts'
+import { createEventLog, type Log } from '../log.ts'
+import type { Store } from '../stores/store.ts'
+import { createAccessLog } from './access-log.ts'
+import { createSeries } from './history.ts'
+import { thisInstance } from './instances.ts'
+import { createMetrics } from './metrics.ts'
+import type { Connection, Observer } from './observed-request.ts'
+import { currentRequest, type ObservedRequest, requestFacts, type Tracing } from './observed-request.ts'
+import { createShadowRefusals } from './shadow-refusals.ts'
+import { openTracing } from './tracing.ts'
 
 export interface Observation {
   readonly report: Report
@@ -110,4 +101,66 @@ function withRequest(facts: Facts): Facts {
   const request = currentRequest()
   const isAnother = facts.requestId !== undefined && facts.requestId !== request?.requestId
   return !request || isAnother ? facts : { ...requestFacts(request), ...facts }
+}
+
+// Opens everything that observes: the log, the metrics, what the console plots, traces.
+
+interface ObservationOptions {
+  readonly settings: Settings
+  readonly log: Log
+  readonly now: () => number
+  /** The id of the provider of those who do not say which is theirs. */
+  readonly mainProvider: () => string
+}
+
+/** What it opens is closed with the rest of `opened`. */
+export async function openObservation(
+  opened: AsyncDisposableStack,
+  { settings, log, now, mainProvider }: ObservationOptions,
+) {
+  const eventLog = opened.adopt(createEventLog(log, now), events => events.close())
+  const metrics = settings.METRICS_FROM === 'none' ? undefined : createMetrics()
+  const series = createSeries({ instance: thisInstance(now()), now })
+  const shadowRefusals = createShadowRefusals(now)
+  const tracing = await openTracing({ baseUrl: settings.BASE_URL, store: settings.STORE })
+  opened.defer(() => tracing?.flush())
+  const observers: Observer[] = [{ onEvent: eventLog.report }, series.observer, shadowRefusals.observer]
+  if (metrics) observers.push(metrics.observer)
+  if (settings.ACCESS_LOG) observers.push(createAccessLog(eventLog.write))
+  if (tracing) observers.push(tracing.observer)
+  return {
+    metrics,
+    series,
+    shadowRefusals,
+    observation: createObservation(observers, mainProvider, tracing),
+    /** For one that needs what is opened only later, and hears of events alone. */
+    join: (observer: Pick<Observer, 'onEvent'>) => void observers.push(observer),
+  }
+}
+
+// A store whose every answer is measured.
+
+/** Without `measureAtOnce`, nothing is read at once. */
+export function observedStore(store: Store, measure: Measure, measureAtOnce?: MeasureAtOnce): Store {
+  const { readAtOnce } = store
+  return {
+    ...(readAtOnce && measureAtOnce && { readAtOnce: key => measureAtOnce('store', 'read', () => readAtOnce(key)) }),
+    create: (key, entry) => measure('store', 'create', () => store.create(key, entry)),
+    read: key => measure('store', 'read', () => store.read(key)),
+    ...(store.beginTurn && { beginTurn: store.beginTurn }),
+    // Without waiting, and so nothing to measure.
+    holds: store.holds,
+    replace: (key, entry, version) => measure('store', 'replace', () => store.replace(key, entry, version)),
+    remove: key => measure('store', 'remove', () => store.remove(key)),
+    take: key => measure('store', 'take', () => store.take(key)),
+    list: query => measure('store', 'list', () => store.list(query)),
+    newest: query => measure('store', 'newest', () => store.newest(query)),
+    count: () => measure('store', 'count', () => store.count()),
+    trail: {
+      append: (events, keep) => measure('store', 'trail_append', () => store.trail.append(events, keep)),
+      read: query => measure('store', 'trail_read', () => store.trail.read(query)),
+    },
+    ready: () => measure('store', 'ready', () => store.ready()),
+    close: () => store.close(),
+  }
 }

@@ -1,6 +1,8 @@
 // What becomes known of a request while it is answered, for those who observe.
+
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { RequestTrace } from './tracing/trace.ts'
+import type { IncomingHttpHeaders } from 'node:http'
+import type { EventCode, Measure, TraceCall, Work } from '../events.ts'
 
 /** `own`: a page of ours; `error`: something of ours, or the application behind, failed. */
 export type Outcome = 'admitted' | 'visitor' | 'refused' | 'own' | 'error'
@@ -48,3 +50,47 @@ export function during<Result>(request: ObservedRequest, work: () => Result): Re
 export function currentRequest(): ObservedRequest | undefined {
   return current.getStore()
 }
+
+// A trace as the rest of the gateway knows it: nothing here is of OpenTelemetry, and without it there is none.
+
+/** Hangs on a request. */
+export interface RequestTrace {
+  /** What is measured in there is below the request. */
+  within<Result>(work: () => Result): Result
+  /** The application is about to be asked: its headers, names and values in turn, then name this very call. */
+  asked(headers: string[]): void
+  /** The application has answered; 0 if it failed to. */
+  answered(status: number): void
+  ended(status: number): void
+}
+
+export interface Tracing {
+  /** A request has arrived, and its path is known. */
+  begin(request: ObservedRequest, headers: IncomingHttpHeaders): void
+  /** Work below whatever is current. */
+  readonly span: Measure
+  /** The same for a call to a provider: a span for each one that is made. */
+  readonly call: TraceCall
+  readonly observer: Observer
+  /** Whatever is not sent yet. */
+  flush(): Promise<void>
+}
+
+/** Hears of what happens, and must not hold it up. */
+export interface Observer {
+  onEvent?(code: EventCode, facts: Readonly<Record<string, unknown>>): void
+  /** `result` is `ok` or the code of an error of ours. */
+  onWork?<Kind extends keyof Work>(kind: Kind, what: Work[Kind], result: string, seconds: number): void
+  /** It has ended, one way or another. `status` is 0 if it was answered by an application that we do not see. */
+  onRequest?(request: ObservedRequest, status: number, ms: number, connection: Connection | undefined): void
+  /** The head of the application's answer is here. `status` is 0 if there is none. */
+  onAnswer?(request: ObservedRequest, status: number): void
+}
+
+/** Over which it was answered. */
+export interface Connection {
+  readonly bytesWritten: number
+}
+
+/** In place of a status, as nginx has it: the client left before anything was answered. */
+export const CLIENT_LEFT = 499

@@ -1,9 +1,9 @@
 // What is wrong now, from what was seen within the last hour: the worst first.
 import type { ErrorCode } from '../errors.ts'
-import { ONLY_PROVIDER } from '../provider/make-plan.ts'
-import type { AuditEvent } from './audit/audit-event.ts'
-import type { Slot } from './series/slot.ts'
-import { COUNTED } from './series/time-series.ts'
+import { ONLY_PROVIDER } from '../provider/plan.ts'
+import type { AuditEvent } from './audit-event.ts'
+import { COUNTED } from './history.ts'
+import type { Slot } from './history-slots.ts'
 
 export type Problem =
   | {

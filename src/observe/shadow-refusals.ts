@@ -1,6 +1,6 @@
 // What the rules on trial would have refused: how often each, and the last few, since this process started.
-import type { Rule } from '../settings/config/config-file.ts'
-import type { Observer } from './observation.ts'
+import type { Rule } from '../config/config-file.ts'
+import type { Observer } from './observed-request.ts'
 
 export interface ShadowRefusal {
   /** Milliseconds since the epoch. */

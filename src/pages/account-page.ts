@@ -1,12 +1,12 @@
 // The account page: who you are, your devices and your last sign-ins, and the way out, here or elsewhere.
 
 import { html } from 'hono/html'
-import { OWN_PATHS } from '../own-paths.ts'
+import { OWN_PATHS } from '../paths.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import type { DeviceKind } from './device-name.ts'
 import { DEVICE_ICONS } from './icons.ts'
-import { page } from './layout.ts'
-import { moment } from './moment.ts'
+import { moment, page } from './layout.ts'
+
 import { displayName } from './shown-text.ts'
 import type { Words } from './words/words.ts'
 

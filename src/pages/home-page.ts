@@ -1,6 +1,6 @@
 // The home page where there is no application behind: who you are, until when, and the ways from here.
 import { html } from 'hono/html'
-import { OWN_PATHS } from '../own-paths.ts'
+import { OWN_PATHS } from '../paths.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import { consoleLink, identityList, signOutForms } from './account-page.ts'
 import { page } from './layout.ts'

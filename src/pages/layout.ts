@@ -1,7 +1,8 @@
 // The frame around every page: head, card, foot. Everything that is put in is escaped by `html`.
+
 import { html } from 'hono/html'
-import { assetUrl } from './asset-files.ts'
-import { quietLanguageSwitch } from './language-switch.ts'
+import { OWN_PATHS } from '../paths.ts'
+import { assetUrl } from './look.ts'
 import type { Words } from './words/words.ts'
 
 export type Html = ReturnType<typeof html>
@@ -55,4 +56,37 @@ ${body}
 </body>
 </html>
 `)
+}
+
+// The choice of another language, on every page of ours. The form works without scripts.
+
+/** Of the form that changes the language: to which, and where it leads afterwards. */
+export const LANGUAGE_FIELDS = { language: 'language', returnTo: 'return' } as const
+
+/** In the bar of the console. `path` is that of the page itself. */
+export function languageSwitch(words: Words, path: string) {
+  return languageForm(words, 'actions', 'button small quiet', path)
+}
+
+/** Below a card. The browser says which page it is on. */
+export function quietLanguageSwitch(words: Words) {
+  return languageForm(words, 'languages', 'plain')
+}
+
+function languageForm({ t, lang, languages }: Words, formClass: string, buttonClass: string, path?: string) {
+  const { language, returnTo } = LANGUAGE_FIELDS
+  const others = languages.filter(other => other.lang !== lang)
+  return html`<form method="post" action="${OWN_PATHS.language}" class="${formClass}" aria-label="${t('console.language')}">${path === undefined ? '' : html`<input type="hidden" name="${returnTo}" value="${path}">`}
+${others.map(other => html`<button type="submit" name="${language}" value="${other.lang}" lang="${other.lang}" class="${buttonClass}">${other.label}</button>`)}</form>`
+}
+
+// A moment in time: readable without scripts (in the server's time zone), turned into the reader's own by moments.js.
+
+export function moment({ date }: Words, at: number) {
+  return html`<time datetime="${new Date(at).toISOString()}">${date(at)}</time>`
+}
+
+/** How long ago, or in how long, with the date for whoever points at it. */
+export function relativeMoment({ date, relative }: Words, at: number, now: number) {
+  return html`<time datetime="${new Date(at).toISOString()}" title="${date(at)}" class="relative">${relative(at, now)}</time>`
 }

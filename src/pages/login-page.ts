@@ -1,11 +1,11 @@
 // The login page: one button for each provider, what went wrong last time, and what is missing in the configuration.
 
 import { html } from 'hono/html'
+import type { TextConfig } from '../config/config-file.ts'
 import { isLoginError } from '../errors.ts'
-import { OWN_PATHS } from '../own-paths.ts'
-import type { TextConfig } from '../settings/config/login-page-config.ts'
+import { OWN_PATHS } from '../paths.ts'
 import { page } from './layout.ts'
-import { reference } from './notice-page.ts'
+import { reference } from './notices.ts'
 import { shownPath } from './shown-text.ts'
 import type { Words } from './words/words.ts'
 

@@ -1,10 +1,10 @@
 // What a provider demands that Menshen, or these settings, do not do: read from its metadata before anybody signs in, and
 // named as the cause when a sign-in fails.
 import { type Phrase, phrase, phraseIn } from '../phrases.ts'
-import { printable } from '../settings/json-place.ts'
-import { algorithmFor, readClientKey } from './calls/client-key.ts'
-import { ALGORITHMS } from './oidc/id-token.ts'
-import type { Metadata, ProviderDocument } from './oidc/metadata.ts'
+import { printable } from '../util/json-path.ts'
+import { algorithmFor, readClientKey } from './client-key.ts'
+import type { Metadata, ProviderDocument } from './discovery.ts'
+import { ALGORITHMS } from './id-token.ts'
 import type { ProviderPlan } from './plan.ts'
 
 export interface Demand {

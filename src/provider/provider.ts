@@ -1,26 +1,24 @@
 // One identity provider: every way in which the rest of Menshen speaks with it. Nothing of an answer is believed before it
 // has been read and checked.
+
 import { decodeJwt } from 'jose'
+import type { Settings } from '../config/settings.ts'
+import { MenshenError } from '../errors.ts'
 import { type Measure, type Report, type TraceCall, unmeasured, type Work } from '../events.ts'
-import type { Settings } from '../settings/read.ts'
-import { type BearerFacts, bearerFacts } from './bearer/bearer-facts.ts'
-import { canVerify } from './bearer/verifiable.ts'
-import { createAddressGuard } from './calls/address-guard.ts'
-import { authorizationUrl, type SentAttempt } from './calls/authorization-url.ts'
-import { type BoundedFetch, createBoundedFetch } from './calls/bounded-fetch.ts'
-import { createCompanyToken } from './calls/company-token.ts'
-import type { ProviderConnection } from './calls/provider-connection.ts'
-import { type HeldTokens, makeSignOutCalls, signOutCalls, signOutUrl } from './calls/sign-out-calls.ts'
-import { createSlots } from './calls/slots.ts'
-import { introspectToken, type Redemption, redeemCode, refreshTokens } from './calls/token-grants.ts'
-import { askUserInfo } from './calls/user-info-request.ts'
+import { createAddressGuard } from './address-guard.ts'
+import { authorizationUrl, type SentAttempt } from './authorization-url.ts'
+import { type BearerFacts, bearerFacts, canVerify } from './bearer.ts'
+import { createCompanyToken } from './company-token.ts'
 import { causeOf, type Demand, type Refusal } from './demands.ts'
-import { isAccessTokenIssuer, isNamed, type TokenName, verifySigned } from './oidc/id-token.ts'
-import { createKeySet } from './oidc/key-set.ts'
-import { createMetadata, endpointOf } from './oidc/metadata.ts'
+import { createMetadata, endpointOf } from './discovery.ts'
+import { type BoundedFetch, createBoundedFetch, createSlots } from './fetch.ts'
+import { isAccessTokenIssuer, isNamed, type TokenName, verifySigned } from './id-token.ts'
+import { createKeySet } from './jwks.ts'
 import type { ProviderPlan } from './plan.ts'
-import type { TokenSet } from './token-answer.ts'
-import { type Said, type UserFacts, userFacts } from './user-facts.ts'
+import type { ProviderConnection } from './provider-connection.ts'
+import { type HeldTokens, makeSignOutCalls, signOutCalls, signOutUrl } from './sign-out.ts'
+import { introspectToken, type Redemption, redeemCode, refreshTokens, type TokenSet } from './token.ts'
+import { askUserInfo, type Said, type UserFacts, userFacts } from './user.ts'
 
 /** What a sign-in asks the provider. */
 export interface SignInCalls {
@@ -219,5 +217,31 @@ function inside(accessToken: string): object | undefined {
     return decodeJwt(accessToken)
   } catch {
     return undefined
+  }
+}
+
+// Stands where a provider would be while its settings are missing: the login page says so, and nothing can be called.
+
+export function unconfiguredProvider(plan: ProviderPlan): Provider {
+  const refuse = async (): Promise<never> => {
+    throw new MenshenError('bad_settings', `settings of the provider are missing: ${plan.missing.join(', ')}`)
+  }
+  const calls = { redeem: refuse, said: refuse, userFacts: refuse }
+  return {
+    ...calls,
+    plan,
+    authorizationUrl: async () => '',
+    isIssuer: async () => true,
+    isNamed: async () => false,
+    explain: async () => undefined,
+    withSlot: signIn => signIn(calls),
+    refresh: refuse,
+    signOut: refuse,
+    signOutUrl: async () => undefined,
+    canVerify: false,
+    verify: refuse,
+    introspect: refuse,
+    bearerFacts: refuse,
+    close: async () => {},
   }
 }

@@ -1,12 +1,13 @@
 // The providers that users can sign in through: one as a rule, or several, each with its own users.
+
+import { decodeJwt } from 'jose'
+import type { Config } from '../config/config-file.ts'
+import { addressProblems, demandsHttps } from '../config/conflicts.ts'
+import type { Settings } from '../config/settings.ts'
 import { MenshenError } from '../errors.ts'
-import type { Config } from '../settings/config/config-file.ts'
-import { addressProblems, demandsHttps } from '../settings/conflicts.ts'
-import type { Settings } from '../settings/read.ts'
-import { ONLY_PROVIDER, planNamedProvider, planProvider } from './make-plan.ts'
-import type { ProviderPlan } from './plan.ts'
-import { createProvider, type Provider, type ProviderOptions } from './provider.ts'
-import { unconfiguredProvider } from './unconfigured.ts'
+import { refused } from './bearer.ts'
+import { ONLY_PROVIDER, type ProviderPlan, planNamedProvider, planProvider } from './plan.ts'
+import { createProvider, type Provider, type ProviderOptions, unconfiguredProvider } from './provider.ts'
 
 export interface Providers {
   /** The first one. */
@@ -129,5 +130,35 @@ export function createProviders(
     async close() {
       await Promise.all(all.map(provider => provider.close()))
     },
+  }
+}
+
+/** Whose token it is, by the issuer that it names. Any other is shown to the main provider alone: it is nobody else's. */
+export async function providerOfToken({ all, main }: Providers, token: string): Promise<Provider> {
+  const issuer = issuerIn(token)
+  let trouble: unknown
+  for (const provider of issuer === undefined ? [] : all) {
+    try {
+      if (provider.canVerify && (await provider.isNamed(issuer ?? ''))) return provider
+    } catch (error) {
+      trouble = error
+    }
+  }
+  if (trouble) throw trouble
+  if (issuer !== undefined && main.canVerify) throw refused('iss')
+  return main
+}
+
+/** Whether the provider may have to be asked about it; any other is verified by keys that are here. */
+export function mayBeShown({ all }: Providers, token: string): boolean {
+  return issuerIn(token) === undefined || !all.every(provider => provider.canVerify)
+}
+
+/** `undefined` if it is not a JWT. */
+export function issuerIn(token: string): string | undefined {
+  try {
+    return decodeJwt(token).iss ?? ''
+  } catch {
+    return undefined
   }
 }

@@ -1,8 +1,8 @@
 // When a session was last seen, for the console: noted now and then, without holding anybody up.
 import { factsOf } from '../errors.ts'
-import { newPublicPart, publicPartOf, withSeenAt } from './public-part.ts'
 import type { LoadedSession } from './session-cache.ts'
 import { sessionFacts } from './session-facts.ts'
+import { newPublicPart, publicPartOf, withSeenAt } from './session-record.ts'
 import type { StoredSessionsOptions } from './stored-sessions.ts'
 
 const NOTE_AGAIN_MS = 10_000

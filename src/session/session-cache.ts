@@ -5,10 +5,10 @@
 // newcomers, and is a regular after coming again. A hit only leaves a mark, which is looked at when there is no room any
 // more: newcomers without one go first, and so a great many who come once cannot push out those who come every day.
 import { getHeapStatistics } from 'node:v8'
-import { cacheShares } from '../settings/cache-shares.ts'
-import type { Settings } from '../settings/read.ts'
+import { cacheShares } from '../config/cache-shares.ts'
+import type { Settings } from '../config/settings.ts'
+import type { Identity } from './session-facts.ts'
 import type { Session } from './session-record.ts'
-import type { Identity } from './user-identity.ts'
 
 export interface LoadedSession {
   readonly key: string

@@ -1,10 +1,10 @@
 // What the provider said of a user at sign-in, kept with the session. A role is derived from it by the roles of the moment, so
 // that a change of the configuration counts for every session, and none is lost for good by a row that was missing once.
 import { z } from 'zod'
-import type { TokenSet } from '../provider/token-answer.ts'
-import type { RoleConfig } from '../settings/config/config-file.ts'
-import { decodeJson, encodeJson } from './record-format.ts'
-import { seal, unseal } from './sealing.ts'
+import type { RoleConfig } from '../config/config-file.ts'
+import type { TokenSet } from '../provider/token.ts'
+import { decodeJson, encodeJson, seal, unseal } from './sealing.ts'
+
 import { sealingKey } from './ticket.ts'
 
 export type Claims = Readonly<Record<string, unknown>>

@@ -1,4 +1,7 @@
 // What a report says of a session: which one, and whose it is.
+
+import type { Who } from '../access/roles.ts'
+import type { ScopedName } from '../access/rules.ts'
 import type { Session } from './session-record.ts'
 
 /** Enough to tell sessions apart in a log. */
@@ -24,4 +27,28 @@ export function knownFacts({ key, session }: { key?: string; session: Pick<Sessi
 
 export function sessionFacts({ key, session }: { key: string; session: Pick<Session, 'userInfo' | 'provider'> }) {
   return { session: shortKey(key), ...userFacts(session) }
+}
+
+// Somebody as rules and applications know them: nobody of another provider can be taken for them.
+
+export interface Identity extends Who {
+  readonly sub: string
+  /** Which of several providers. */
+  readonly provider?: string
+}
+
+/** What of a session says who it is. */
+export type Claimed = Pick<Session, 'userInfo' | 'userRole' | 'groups' | 'provider'>
+
+const NO_GROUPS: readonly string[] = []
+
+export function identityOf(claimed: Claimed, scoped: ScopedName): Identity {
+  const { userInfo, userRole, groups = NO_GROUPS, provider } = claimed
+  return {
+    role: userRole,
+    username: scoped(provider, userInfo.username),
+    groups: groups.length === 0 ? NO_GROUPS : groups.map(group => scoped(provider, group)),
+    sub: scoped(provider, userInfo.sub),
+    ...(provider === undefined ? {} : { provider }),
+  }
 }

@@ -1,14 +1,15 @@
 // Sessions without their tickets: listed for the console, and ended one by one or all that a user or a provider means.
-import type { ProviderSession } from '../provider/oidc/provider-session.ts'
+import type { ProviderSession } from '../provider/id-token.ts'
 import type { Page, Store, Stored } from '../stores/store.ts'
-import type { DataKeyring } from './keys/data-keys.ts'
-import { type PublicPart, publicPartOf } from './public-part.ts'
+import type { DataKeyring } from './data-keys.ts'
 import {
   type DataKeys,
   hasOwnSubject,
   hasProviderSession,
   labelOf,
+  type PublicPart,
   providerSessionLabel,
+  publicPartOf,
   SESSION_LABEL,
   SUB_LABEL,
   subjectLabel,

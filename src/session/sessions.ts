@@ -1,18 +1,17 @@
 // A session's life: opened at sign-in, found again by its ticket, refreshed when due, closed at sign-out.
 import { type Known, roleOf } from '../access/roles.ts'
-import type { ScopedName } from '../access/scoped-name.ts'
+import type { ScopedName } from '../access/rules.ts'
+import type { RoleConfig } from '../config/config-file.ts'
+import type { Settings } from '../config/settings.ts'
 import type { Measure } from '../events.ts'
-import type { RoleConfig } from '../settings/config/config-file.ts'
-import type { Settings } from '../settings/read.ts'
 import { createLastSeen } from './last-seen.ts'
-import { createRefresher, type Refreshed, type RefresherOptions } from './refresh/refresher.ts'
+import { createRefresher, type Refreshed, type RefresherOptions } from './refresh.ts'
 import type { LoadedSession } from './session-cache.ts'
 import { claimsToKeep, isLost, type KeptClaims } from './session-claims.ts'
-import { sessionFacts, userFacts } from './session-facts.ts'
+import { identityOf, sessionFacts, userFacts } from './session-facts.ts'
 import { createSessionListing, type SessionListing } from './session-listing.ts'
 import { isDue, newSession, type Session, type SessionData, type SignedIn } from './session-record.ts'
 import { createStoredSessions, type StoredSessionsOptions } from './stored-sessions.ts'
-import { identityOf } from './user-identity.ts'
 
 export interface Sessions extends SessionListing {
   /** `addData` gives what the application keeps with it. */

@@ -1,20 +1,33 @@
 // Sessions in the store: made, loaded, and saved with new tokens. What was loaded stays in a cache, and counts
 // as long as the store still holds that very version.
+
+import type { Settings } from '../config/settings.ts'
 import { MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
-import type { TokenSet } from '../provider/token-answer.ts'
-import type { Settings } from '../settings/read.ts'
+import type { TokenSet } from '../provider/token.ts'
 import type { Entry, Store, Stored, StoredValue } from '../stores/store.ts'
-import type { DataKeyring } from './keys/data-keys.ts'
-import { newPublicPart, originOf, type PublicPart, publicPartOf, type SignInOrigin } from './public-part.ts'
-import { isNewerSession, unpackRecord } from './record-format.ts'
-import { openSession, type SealedPart } from './sealed-part.ts'
+import type { DataKeyring } from './data-keys.ts'
+import { isNewerSession, unpackRecord } from './sealing.ts'
 import { createSessionCache, type LoadedSession } from './session-cache.ts'
 import { type KeptClaims, openClaims, sealClaims } from './session-claims.ts'
-import { shortKey } from './session-facts.ts'
-import { latestEnd, type Session, sameTokens, sessionEndsAt, toEntry, withTokens } from './session-record.ts'
+import { type Identity, shortKey } from './session-facts.ts'
+import {
+  latestEnd,
+  newPublicPart,
+  openSession,
+  originOf,
+  type PublicPart,
+  publicPartOf,
+  type SealedPart,
+  type Session,
+  type SignInOrigin,
+  sameTokens,
+  sessionEndsAt,
+  toEntry,
+  withTokens,
+} from './session-record.ts'
+
 import { isTicket, newTicket, recordKey } from './ticket.ts'
-import type { Identity } from './user-identity.ts'
 
 interface StoredSessions {
   create(

@@ -1,11 +1,7 @@
-// An entry as one run of bytes: the expiry first, where it is found without unpacking the rest.
-//
-//   8 bytes  expiresAt, as a double
-//   4 bytes  length of the labels
-//   …        labels, as JSON: a list; with `since` an object of both
-//   …        value
+// Entries and audit events as bytes, the same for every store that writes bytes.
 
 import type { Entry } from './store.ts'
+import type { TrailEvent } from './trail.ts'
 
 const HEADER = 12
 
@@ -52,4 +48,25 @@ function isLabels(labels: unknown): labels is string[] {
 export function expiryOf(record: Uint8Array): number {
   if (record.length < HEADER) return 0
   return new DataView(record.buffer, record.byteOffset).getFloat64(0, true)
+}
+
+// An event of a trail as one run of bytes: those of an entry whose labels are its tags.
+
+const NEVER = Number.POSITIVE_INFINITY
+
+export function packEvent({ value, tags }: TrailEvent): Buffer {
+  return packEntry({ value, labels: tags, expiresAt: NEVER })
+}
+
+/**
+ * Opens those that can have the tag; any event if there is none. `undefined` for the others, and if it is damaged. What it
+ * gives is its own, whatever becomes of `record`.
+ */
+export function createEventReader(tag: string | undefined): (record: Buffer) => TrailEvent | undefined {
+  const quoted = tag === undefined ? undefined : Buffer.from(JSON.stringify(tag))
+  return record => {
+    if (quoted && !record.includes(quoted)) return undefined
+    const entry = unpackEntry(Buffer.from(record))
+    return entry && { value: entry.value, tags: entry.labels }
+  }
 }

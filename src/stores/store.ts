@@ -1,6 +1,7 @@
 // The contract of every store. Absent is a value, broken is an error: a store that cannot answer throws
 // `MenshenError('store_unavailable')`, and nothing else.
 
+import { randomInt } from 'node:crypto'
 import type { Trail } from './trail.ts'
 
 export interface Entry {
@@ -80,4 +81,18 @@ export interface Store {
   /** Resolves if the store can serve; throws if not. */
   ready(): Promise<void>
   close(): Promise<void>
+}
+
+// The versions of a key count up by one. Where those of a new key begin is left to chance, so that one that was removed and
+// created anew does not meet a version that it had before.
+
+const BEGINNINGS = 2 ** 47
+
+export function firstVersion(): number {
+  return randomInt(BEGINNINGS)
+}
+
+/** Of what is written in the place of `old`. */
+export function nextVersion(old: { readonly version: number } | undefined): number {
+  return (old?.version ?? firstVersion()) + 1
 }

@@ -1,7 +1,7 @@
 // The console's audit trail: found by user, event, time, request and session, page by page, and as files.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { csvLine } from '../../src/observe/audit/audit-csv.ts'
+import { csvLine } from '../../src/observe/audit-trail.ts'
 import { cookieOf, openScene, type Scene, until } from '../forward/scene.ts'
 import type { Client } from '../kit/client.ts'
 

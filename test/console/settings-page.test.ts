@@ -1,7 +1,7 @@
 // The console's page of settings: grouped by topic, without secrets, with what each is for.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { SETTINGS, TOPIC_NAMES } from '../../src/settings/rows.ts'
+import { SETTINGS, TOPIC_NAMES } from '../../src/config/settings.ts'
 import { openScene } from '../forward/scene.ts'
 
 const PATH = '/_menshen/console/settings'

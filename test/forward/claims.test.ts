@@ -1,8 +1,8 @@
 // Claims of identity, address, scheme, host, path and method: under none of their usual names do they reach the application.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { CLAIMS, NO_CLAIMS } from '../../src/gateway/forward/claim-headers.ts'
 import { readSettings } from '../../src/index.ts'
+import { CLAIMS, NO_CLAIMS } from '../../src/proxy/request-headers.ts'
 import { raw, request, statusOf } from './raw.ts'
 import { cookieOf, openScene, type Scene } from './scene.ts'
 

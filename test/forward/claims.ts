@@ -1,6 +1,6 @@
 // Names under which applications believe what they are told about a request, and the spellings that they take for them.
 import { hasException, usualNames } from '../../examples/claims.ts'
-import { CLAIMS } from '../../src/gateway/forward/claim-headers.ts'
+import { CLAIMS } from '../../src/proxy/request-headers.ts'
 
 export const IDENTITY = [
   ...['X-Forwarded-User', 'X-Forwarded-Email', 'X-Forwarded-Preferred-Username', 'X-Forwarded-Groups'],

@@ -1,10 +1,10 @@
 // What every forwarded request passes through, compared with slow versions that can be read at a glance.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { createCookieFilter } from '../../src/gateway/forward/request-headers.ts'
-import { createResponseHeaders } from '../../src/gateway/forward/response-headers.ts'
-import { cookieNames, ourCookies } from '../../src/gateway/http/cookies.ts'
-import { readSettings } from '../../src/settings/read.ts'
+import { readSettings } from '../../src/config/read.ts'
+import { cookieNames, ourCookies } from '../../src/gateway/cookies.ts'
+import { createCookieFilter } from '../../src/proxy/request-headers.ts'
+import { createResponseHeaders } from '../../src/proxy/response-headers.ts'
 import { createRandom, type Random } from '../security/random.ts'
 
 const ROUNDS = 5000

@@ -1,8 +1,8 @@
 // A path that is longer than any page's is refused before anybody tries to read it: 414, by every way in.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { createRules } from '../../src/access/rules.ts'
-import { judge } from '../../src/access/verdict.ts'
+import { createRules, judge } from '../../src/access/rules.ts'
+
 import { createMenshen } from '../../src/index.ts'
 import { raw, request, statusOf } from './raw.ts'
 import { cookieOf, openScene } from './scene.ts'

@@ -2,12 +2,12 @@
 // of times, and both have to agree.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { createLongestPrefix } from '../../src/access/longest-prefix.ts'
-import { createRecent } from '../../src/access/recent.ts'
 import { createRules } from '../../src/access/rules.ts'
-import { readCookie } from '../../src/gateway/http/cookies.ts'
+import { Networks, readNetworks } from '../../src/config/networks.ts'
+import { readCookie } from '../../src/gateway/cookies.ts'
 import type { Rule } from '../../src/index.ts'
-import { Networks, readNetworks } from '../../src/settings/networks/networks.ts'
+import { createLongestPrefix } from '../../src/proxy/upstreams.ts'
+import { createRecent } from '../../src/util/recent.ts'
 import { createRandom, type Random } from '../security/random.ts'
 
 const METHODS = ['GET', 'POST', 'DELETE'] as const

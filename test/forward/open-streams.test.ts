@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { createRules } from '../../src/access/rules.ts'
 import { MenshenError } from '../../src/errors.ts'
-import { createOpenStreams } from '../../src/gateway/forward/open-streams.ts'
+import { createOpenStreams } from '../../src/proxy/open-streams.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { createScene, signedIn, tokens } from '../faults/doubles.ts'
 

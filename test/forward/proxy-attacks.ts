@@ -2,7 +2,7 @@
 // answered in the proxy's place. The same behind each.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { NO_CLAIMS } from '../../src/gateway/forward/claim-headers.ts'
+import { NO_CLAIMS } from '../../src/proxy/request-headers.ts'
 import { freePort } from '../kit/free-port.ts'
 import { claims, unknownClaims } from './claims.ts'
 import { arrangements, MIXED, OUR_COOKIES, theirsOf } from './hostile-cookies.ts'

@@ -1,7 +1,7 @@
 // S60: a rule holds for whatever a lenient application would take for its path, and for nothing else.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { canonicalPath, readablePath } from '../../src/access/canonical-path.ts'
+import { canonicalPath, readablePath } from '../../src/access/request-path.ts'
 import { admits, createRules } from '../../src/access/rules.ts'
 import type { Rule } from '../../src/index.ts'
 import { createRandom } from '../security/random.ts'

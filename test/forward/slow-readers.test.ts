@@ -5,7 +5,7 @@ import type { RequestListener } from 'node:http'
 import { connect, createServer, type Socket } from 'node:net'
 import test, { type TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { readSendQueues } from '../../src/gateway/slow-clients/send-queues.ts'
+import { readSendQueues } from '../../src/proxy/slow-clients.ts'
 import { request } from './raw.ts'
 import { cookieOf, openScene, type Scene, until } from './scene.ts'
 

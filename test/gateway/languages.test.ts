@@ -1,9 +1,9 @@
 // The language of a page: the operator's choice, the browser's, and everybody's own by the switch.
 import assert from 'node:assert/strict'
 import test, { suite } from 'node:test'
-import { en } from '../../src/pages/words/en/en.ts'
-import { zhCN } from '../../src/pages/words/zh-CN/zh-CN.ts'
-import type { Config, Rule } from '../../src/settings/config/config-file.ts'
+import type { Config, Rule } from '../../src/config/config-file.ts'
+import { en } from '../../src/pages/words/en.ts'
+import { zhCN } from '../../src/pages/words/zh-CN.ts'
 import { openScene } from '../forward/scene.ts'
 import type { Client } from '../kit/client.ts'
 import { openMenshen } from '../kit/menshen.ts'

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { createHmac, randomBytes } from 'node:crypto'
 import test, { type TestContext } from 'node:test'
-import { ownPath, readReturnPath, signReturnPath } from '../../src/session/return-path.ts'
+import { ownPath, readReturnPath, signReturnPath } from '../../src/session/attempts.ts'
 import { signIn } from '../kit/client.ts'
 import { corpusStrings } from '../kit/corpora.ts'
 import { openMenshen } from '../kit/menshen.ts'

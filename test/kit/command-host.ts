@@ -33,7 +33,7 @@ process.on('message', async ({ args, env, cwd }: Order) => {
   process.exitCode = undefined
   let code: number
   try {
-    await import(`../../src/command/main.ts?run=${++runs}`)
+    await import(`../../src/cli/main.ts?run=${++runs}`)
     code = Number(process.exitCode ?? 0)
   } catch (error) {
     if (!(error instanceof Exit)) tell({ to: 'stderr', text: String(error) })

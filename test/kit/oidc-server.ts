@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
 import { exportJWK, generateKeyPair, type JWTHeaderParameters, type JWTPayload, SignJWT } from 'jose'
-import type { ProviderConfig } from '../../src/settings/config/provider-config.ts'
+import type { ProviderConfig } from '../../src/config/provider-config.ts'
 import { type Client, createClient } from './client.ts'
 
 /** The clock of the scenes. */

@@ -1,7 +1,7 @@
 // Tokens of machines, which only the provider can read: it is asked what they are (RFC 7662).
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { planNamedProvider } from '../../src/provider/make-plan.ts'
+import { planNamedProvider } from '../../src/provider/plan.ts'
 import { createProvider } from '../../src/provider/provider.ts'
 import { CLIENTS, startOidcProvider } from '../kit/live/oidc-provider.ts'
 

@@ -1,10 +1,10 @@
 // What is wrong now, as the overview's first sentence says it.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import type { AuditEvent } from '../../src/observe/audit/audit-event.ts'
+import type { AuditEvent } from '../../src/observe/audit-event.ts'
+import { COUNTED } from '../../src/observe/history.ts'
+import { emptySlot } from '../../src/observe/history-slots.ts'
 import { problemsIn } from '../../src/observe/problems.ts'
-import { emptySlot } from '../../src/observe/series/slot.ts'
-import { COUNTED } from '../../src/observe/series/time-series.ts'
 
 let made = 0
 function event(time: number, code: string, facts: AuditEvent['facts']): AuditEvent {

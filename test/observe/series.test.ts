@@ -1,12 +1,10 @@
 // What the console plots: slots of time, kept for a week, over restarts and for all processes.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { createHistory, RANGES, slotsOf } from '../../src/observe/series/history.ts'
-import { packInstance } from '../../src/observe/series/instance-record.ts'
-import { createInstances } from '../../src/observe/series/instances.ts'
-import { plotOf, sumOf } from '../../src/observe/series/plot.ts'
-import { addTime, emptySlot, quantile } from '../../src/observe/series/slot.ts'
-import { COUNTED, createSeries } from '../../src/observe/series/time-series.ts'
+import { COUNTED, createSeries, plotOf, sumOf } from '../../src/observe/history.ts'
+import { addTime, createHistory, emptySlot, quantile, RANGES, slotsOf } from '../../src/observe/history-slots.ts'
+import { createInstances, packInstance } from '../../src/observe/instances.ts'
+
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { until } from '../forward/scene.ts'

@@ -9,7 +9,7 @@ import {
   type ReadableSpan,
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-node'
-import { readVersion } from '../../src/observe/version.ts'
+import { readVersion } from '../../src/util/version.ts'
 import { openGateway, openScene, until } from '../forward/scene.ts'
 import { startUpstream } from '../forward/upstream.ts'
 import { dial, openSocketScene } from '../forward/websocket.ts'

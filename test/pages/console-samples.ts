@@ -1,12 +1,11 @@
 // The console's pages of settings, rules, health and audit, with every sentence that they can say.
-import { createRules } from '../../src/access/rules.ts'
-import type { Verdict } from '../../src/access/verdict.ts'
-import { AUDITED } from '../../src/observe/audit/audit-event.ts'
-import { auditPage } from '../../src/pages/console/audit-page.ts'
-import { rulesPage } from '../../src/pages/console/rules-page.ts'
-import { settingsPage } from '../../src/pages/console/settings-page.ts'
+import { createRules, type Verdict } from '../../src/access/rules.ts'
+import { TOPIC_NAMES } from '../../src/config/settings.ts'
+import { auditPage } from '../../src/console/audit-tab.ts'
+import { rulesPage } from '../../src/console/rules-tab.ts'
+import { settingsPage } from '../../src/console/settings-tab.ts'
+import { AUDITED } from '../../src/observe/audit-event.ts'
 import type { Words } from '../../src/pages/words/words.ts'
-import { TOPIC_NAMES } from '../../src/settings/rows.ts'
 
 export const VIEWER = { username: 'ann', nickname: '' }
 const NOW = Date.parse('2026-03-01T08:00:00Z')

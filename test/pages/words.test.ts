@@ -2,31 +2,33 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import test, { suite } from 'node:test'
+import type { AdviceCode } from '../../src/config/advice.ts'
+import type { Config } from '../../src/config/config-file.ts'
+import { SETTINGS } from '../../src/config/settings.ts'
+import { storeAwayPage } from '../../src/console/console-frame.ts'
+import { endQuestionPage } from '../../src/console/end-sessions.ts'
+import { healthPage } from '../../src/console/health-tab.ts'
+import { overviewPage } from '../../src/console/overview.ts'
+import { sessionPage, sessionsPage } from '../../src/console/sessions-tab.ts'
 import { LOGIN_ERRORS } from '../../src/errors.ts'
+import { plotOf } from '../../src/observe/history.ts'
 import { ALARMING } from '../../src/observe/problems.ts'
-import { plotOf } from '../../src/observe/series/plot.ts'
 import { accountPage } from '../../src/pages/account-page.ts'
-import { endQuestionPage } from '../../src/pages/console/end-question-page.ts'
-import { healthPage } from '../../src/pages/console/health-page.ts'
-import { overviewPage } from '../../src/pages/console/overview-page.ts'
-import { sessionPage } from '../../src/pages/console/session-page.ts'
-import { sessionsPage } from '../../src/pages/console/sessions-page.ts'
-import { storeAwayPage } from '../../src/pages/console/store-away-page.ts'
 import { homePage } from '../../src/pages/home-page.ts'
 import { loginPage } from '../../src/pages/login-page.ts'
-import { lostCookiePage } from '../../src/pages/lost-cookie-page.ts'
-import { confirmSignOutPage, NOTICES, type NoticeName, noticePage } from '../../src/pages/notice-page.ts'
-import { refusedPage } from '../../src/pages/refused-page.ts'
-import { checkSentences } from '../../src/pages/words/custom-sentences.ts'
-import { en } from '../../src/pages/words/en/en.ts'
-import { createLanguages } from '../../src/pages/words/languages.ts'
+import {
+  confirmSignOutPage,
+  lostCookiePage,
+  NOTICES,
+  type NoticeName,
+  noticePage,
+  refusedPage,
+} from '../../src/pages/notices.ts'
+import { en } from '../../src/pages/words/en.ts'
 import type { Sentences } from '../../src/pages/words/sentences.ts'
-import type { Words } from '../../src/pages/words/words.ts'
-import { zhCN } from '../../src/pages/words/zh-CN/zh-CN.ts'
+import { checkSentences, createLanguages, type Words } from '../../src/pages/words/words.ts'
+import { zhCN } from '../../src/pages/words/zh-CN.ts'
 import { quoted } from '../../src/phrases.ts'
-import type { AdviceCode } from '../../src/settings/advice.ts'
-import type { Config } from '../../src/settings/config/config-file.ts'
-import { SETTINGS } from '../../src/settings/rows.ts'
 import { consoleSamples, healthSample, VIEWER } from './console-samples.ts'
 
 const NOW = Date.parse('2026-03-01T08:00:00Z')

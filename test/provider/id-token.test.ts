@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { createHash, createHmac } from 'node:crypto'
 import { test } from 'node:test'
 import { exportJWK, exportSPKI, generateKeyPair, type JWTHeaderParameters, SignJWT } from 'jose'
-import { checkIdToken, isNamed, type TokenChecks, verifySigned } from '../../src/provider/oidc/id-token.ts'
-import { createKeySet } from '../../src/provider/oidc/key-set.ts'
-import type { Metadata } from '../../src/provider/oidc/metadata.ts'
+import type { Metadata } from '../../src/provider/discovery.ts'
+import { checkIdToken, isNamed, type TokenChecks, verifySigned } from '../../src/provider/id-token.ts'
+import { createKeySet } from '../../src/provider/jwks.ts'
 
 const NOW = Date.UTC(2026, 10, 15)
 const SECONDS = NOW / 1000

@@ -1,8 +1,8 @@
 // Places in answers, and numbers that lose nothing.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readJson } from '../../src/provider/calls/bounded-fetch.ts'
-import { atPlace, namesFrom, notAccepted, notAmong, shapeOf, textFrom } from '../../src/settings/json-place.ts'
+import { readJson } from '../../src/provider/fetch.ts'
+import { atPlace, namesFrom, notAccepted, notAmong, shapeOf, textFrom } from '../../src/util/json-path.ts'
 
 test('a place leads through names, lists, and names that have dots of their own', () => {
   const answer = {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { exportJWK, type FlattenedJWSInput, generateKeyPair } from 'jose'
 import { MenshenError } from '../../src/errors.ts'
-import { createKeySet } from '../../src/provider/oidc/key-set.ts'
+import { createKeySet } from '../../src/provider/jwks.ts'
 
 const { publicKey } = await generateKeyPair('RS256')
 const JWK = { ...(await exportJWK(publicKey)), alg: 'RS256' }

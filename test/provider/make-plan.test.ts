@@ -1,10 +1,10 @@
 // The preset, the configuration on top of it, and the environment on top of both.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { planNamedProvider, planProvider } from '../../src/provider/make-plan.ts'
-import { PRESETS } from '../../src/provider/presets/all-presets.ts'
+import { readSettings } from '../../src/config/read.ts'
+import { planNamedProvider, planProvider } from '../../src/provider/plan.ts'
+import { PRESETS } from '../../src/provider/presets/presets.ts'
 import { planProviders } from '../../src/provider/providers.ts'
-import { readSettings } from '../../src/settings/read.ts'
 
 const CLIENT = { CLIENT_ID: 'app-1', CLIENT_SECRET: 'secret' }
 

@@ -7,8 +7,8 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
-import { planNamedProvider } from '../../src/provider/make-plan.ts'
-import type { ProviderPlan } from '../../src/provider/plan.ts'
+import { type ProviderPlan, planNamedProvider } from '../../src/provider/plan.ts'
+
 import { createProvider, type Provider } from '../../src/provider/provider.ts'
 import { BASE_URL, CLIENT_ID, CLIENT_SECRET, type Reply, type Sent, type Sheet } from './sheet.ts'
 

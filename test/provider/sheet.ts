@@ -1,7 +1,8 @@
 // What is known of one provider, as data: what it has to be sent, and what it answers.
+
+import type { ProviderConfig } from '../../src/config/provider-config.ts'
 import type { ErrorCode } from '../../src/errors.ts'
-import type { UserInfo } from '../../src/provider/user-facts.ts'
-import type { ProviderConfig } from '../../src/settings/config/provider-config.ts'
+import type { UserInfo } from '../../src/provider/user.ts'
 
 export type Texts = Record<string, string>
 

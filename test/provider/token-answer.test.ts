@@ -1,11 +1,11 @@
 // Answers of the token address: what is read from them, and what is refused.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { ProviderConfig } from '../../src/config/provider-config.ts'
 import { MenshenError } from '../../src/errors.ts'
-import { readAnswer } from '../../src/provider/calls/bounded-fetch.ts'
-import { planNamedProvider } from '../../src/provider/make-plan.ts'
-import { readTokenSet } from '../../src/provider/token-answer.ts'
-import type { ProviderConfig } from '../../src/settings/config/provider-config.ts'
+import { readAnswer } from '../../src/provider/fetch.ts'
+import { planNamedProvider } from '../../src/provider/plan.ts'
+import { readTokenSet } from '../../src/provider/token.ts'
 
 const NOW = 1_000_000
 const TOKENS = { access_token: 'at', token_type: 'bearer', expires_in: 7200 }

@@ -1,13 +1,13 @@
 // Who the user is, out of what several answers say.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { checkConfig } from '../../src/config/config-file.ts'
+import type { ProviderConfig } from '../../src/config/provider-config.ts'
+import { readSettings } from '../../src/config/read.ts'
 import { MenshenError } from '../../src/errors.ts'
-import { planNamedProvider } from '../../src/provider/make-plan.ts'
+import { planNamedProvider } from '../../src/provider/plan.ts'
 import { planProviders } from '../../src/provider/providers.ts'
-import { type Said, userFacts } from '../../src/provider/user-facts.ts'
-import { checkConfig } from '../../src/settings/config/config-file.ts'
-import type { ProviderConfig } from '../../src/settings/config/provider-config.ts'
-import { readSettings } from '../../src/settings/read.ts'
+import { type Said, userFacts } from '../../src/provider/user.ts'
 
 const facts = (said: Said, config: ProviderConfig = { preset: 'oidc' }) =>
   userFacts(said, planNamedProvider('p', config))

@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
-import { createDataKeyring, type DataKeyring } from '../../src/session/keys/data-keys.ts'
-import { deriveKeys } from '../../src/session/keys/derived-keys.ts'
+import { Secret } from '../../src/config/secret.ts'
+import { createDataKeyring, type DataKeyring } from '../../src/session/data-keys.ts'
+import { deriveKeys } from '../../src/session/derived-keys.ts'
 import type { DataKeys } from '../../src/session/session-record.ts'
-import { Secret } from '../../src/settings/secret.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import { START } from '../faults/doubles.ts'
 

@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
-import type { Client } from '../kit/client.ts'
-import { createClient, signIn } from '../kit/client.ts'
+import { type Client, createClient, signIn } from '../kit/client.ts'
+
 import { openMenshen } from '../kit/menshen.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'

@@ -2,11 +2,10 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { suite, test } from 'node:test'
-import { runDoctorCommand } from '../../src/command/doctor-command.ts'
-import { type Asked, readCommandLine } from '../../src/command/usage/command-line.ts'
-import { COMMAND_NAMES, COMMANDS, type CommandRow } from '../../src/command/usage/command-table.ts'
-import { commandHelpText, helpText } from '../../src/command/usage/help-text.ts'
-import { UsageError } from '../../src/command/usage/usage-error.ts'
+import { COMMAND_NAMES, COMMANDS, type CommandRow } from '../../src/cli/command-table.ts'
+import { runDoctorCommand } from '../../src/cli/doctor-command.ts'
+import { type Asked, commandHelpText, helpText, readCommandLine, UsageError } from '../../src/cli/usage.ts'
+
 import { runMenshen } from '../kit/process.ts'
 
 const PACKAGE = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))

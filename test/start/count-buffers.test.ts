@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { isBefore } from '../../src/command/count-buffers.ts'
+import { isBefore } from '../../src/cli/start.ts'
 
-const MODULE = new URL('../../src/command/count-buffers.ts', import.meta.url)
+const MODULE = new URL('../../src/cli/start.ts', import.meta.url)
 /** Between what it takes with them, about four, and without, more than twenty. */
 const MOST_COLLECTIONS = 12
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import type { Worker } from 'node:cluster'
 import { EventEmitter } from 'node:events'
 import test from 'node:test'
-import { ask } from '../../src/command/reload/reload-workers.ts'
+import { ask } from '../../src/cli/reload-workers.ts'
 
 const USE = { reload: 'use', id: 1, tells: true } as const
 

@@ -1,8 +1,8 @@
 // `menshen doctor` behind nginx as our own examples configure it: it has nothing to warn of.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { runDoctorCommand } from '../../src/command/doctor-command.ts'
-import { createPaint } from '../../src/command/terminal/colours.ts'
+import { runDoctorCommand } from '../../src/cli/doctor-command.ts'
+import { createPaint } from '../../src/cli/terminal.ts'
 import { NGINX_AND_GATEWAY, NGINX_EXAMPLE } from '../forward/nginx.ts'
 import { openBehind } from '../forward/proxies.ts'
 

@@ -6,9 +6,16 @@ import { request } from 'node:http'
 import { suite, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
-import { createPaint, wantsColours } from '../../src/command/terminal/colours.ts'
-import { createLog, isForPeople, jsonTo, prettyTo } from '../../src/command/terminal/open-log.ts'
-import { prettyLine } from '../../src/command/terminal/pretty-line.ts'
+import {
+  createLog,
+  createPaint,
+  isForPeople,
+  jsonTo,
+  prettyLine,
+  prettyTo,
+  wantsColours,
+} from '../../src/cli/terminal.ts'
+
 import { createEventLog } from '../../src/log.ts'
 import { freePort } from '../kit/free-port.ts'
 import { tempFolder } from '../kit/temp.ts'

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { createServer, IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import test from 'node:test'
-import { ServerRequest } from '../../src/command/server-request.ts'
+import { ServerRequest } from '../../src/cli/serve.ts'
 import { raw } from '../forward/raw.ts'
 import { createRandom, type Random } from '../security/random.ts'
 

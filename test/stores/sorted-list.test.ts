@@ -1,7 +1,7 @@
 // The sorted list of the memory store, beside a plain array that is sorted anew each time.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { SortedList } from '../../src/stores/sorted-list.ts'
+import { SortedList } from '../../src/stores/ordering.ts'
 
 const byValue = (one: number, other: number) => one - other
 

@@ -1,17 +1,18 @@
 // GET /_menshen/account: who is signed in, on which devices, and how they got there.
+
+import { factsOf, MenshenError } from '../../errors.ts'
 import { type AccountView, accountPage, type Device } from '../../pages/account-page.ts'
 import { type DeviceNames, deviceKind, loadDeviceNames } from '../../pages/device-name.ts'
+import { OWN_PATHS } from '../../paths.ts'
 import type { LoadedSession } from '../../session/session-cache.ts'
+import { shortKey } from '../../session/session-facts.ts'
 import { userIdOf } from '../../session/session-record.ts'
-import type { SignedInCaller } from '../admission/admit.ts'
+import type { SignedInCaller } from '../admission.ts'
 import type { GatewayContext } from '../context.ts'
-import { clearCookie } from '../http/cookies.ts'
-import { pageAnswer } from '../http/page-answers.ts'
-import type { Visit } from '../http/request.ts'
-import { languageOf } from '../language/language-of.ts'
-import { readEnded } from '../people/ended-cookie.ts'
-import { ifReachable } from '../people/if-reachable.ts'
-import { recentSignIns } from '../people/recent-sign-ins.ts'
+import { clearCookie, endedCookie, readEnded } from '../cookies.ts'
+import { languageOf } from '../language.ts'
+import { isFromOwnOrigin, type Visit, whoAsks } from '../request.ts'
+import { foreignAnswer, pageAnswer, redirectAnswer } from '../respond.ts'
 
 const MOST_DEVICES = 50
 /** Somebody with more has a program that signs in. */
@@ -76,4 +77,105 @@ export function providerNameOf(
   { session }: LoadedSession,
 ): string | undefined {
   return providers.names?.get(session.provider ?? '')
+}
+
+// POST /_menshen/account/end: a user ends another device of their own, or all others. Nobody else's session can be meant.
+
+export async function endDevices(
+  context: GatewayContext,
+  visit: Visit,
+  { loaded, cookies }: SignedInCaller,
+  form: URLSearchParams,
+): Promise<Response> {
+  const { settings, report } = context
+  if (!isFromOwnOrigin(visit, settings.BASE_URL)) return foreignAnswer(context, visit, cookies)
+  const key = form.get('session') ?? ''
+  const ended = form.has('others') ? await endOthers(context, loaded) : await endOne(context, loaded, key)
+  // Whose they were is the user; which one it was is not the session that asks.
+  const whose = whoAsks(context, visit, { session: loaded.session })
+  if (ended > 0)
+    report('session_ended', { ...whose, ...(form.has('others') ? {} : { session: shortKey(key) }), by: 'user', ended })
+  // The same whether there was no such session or it is somebody else's.
+  return redirectAnswer(context, visit.method, OWN_PATHS.account, [...cookies, endedCookie(context.cookies, { ended })])
+}
+
+async function endOthers({ sessions }: Pick<GatewayContext, 'sessions'>, loaded: LoadedSession): Promise<number> {
+  return (await sessions.endOthersOf(userIdOf(loaded.session), loaded.key)).count
+}
+
+/** This very session ends by signing out. */
+async function endOne(
+  { sessions }: Pick<GatewayContext, 'sessions'>,
+  loaded: LoadedSession,
+  key: string,
+): Promise<number> {
+  const isOther = /^[\w-]{43}$/.test(key) && key !== loaded.key
+  return isOther ? Number(await sessions.endOneOf(userIdOf(loaded.session), key)) : 0
+}
+
+// The last sign-ins of one person, as the audit trail tells them, and which of them came from a device that was new.
+
+export interface RecentSignIn {
+  readonly time: number
+  readonly device: string
+  readonly address: string | undefined
+  /** No earlier one that is known came from this device and this address. */
+  readonly isNew: boolean
+}
+
+const SHOWN = 10
+/** So many are compared. */
+const COMPARED = 50
+/** Others may have the same `sub` at another provider: theirs are passed over. */
+const MOST_PAGES = 4
+
+export async function recentSignIns(
+  { auditTrail, providers }: Pick<GatewayContext, 'auditTrail' | 'providers'>,
+  { session }: LoadedSession,
+  nameOf: (userAgent: string | undefined) => string,
+): Promise<RecentSignIn[]> {
+  const query = { event: 'sign_in', sub: session.userInfo.sub, limit: COMPARED }
+  const provider = providers.get(session.provider)?.plan.id
+  const found: Omit<RecentSignIn, 'isNew'>[] = []
+  let before: string | undefined
+  for (let n = 0; n < MOST_PAGES && found.length < COMPARED; n++) {
+    const page = await auditTrail.find(before === undefined ? query : { ...query, before })
+    for (const { time, facts } of page.events)
+      if (facts.provider === provider)
+        found.push({ time, device: nameOf(textOf(facts.userAgent)), address: textOf(facts.address) })
+    before = page.next
+    if (before === undefined) break
+  }
+  const marked = found.map((one, n) => ({ ...one, isNew: isNew(one, found.slice(n + 1)) }))
+  return marked.slice(0, SHOWN)
+}
+
+/** The first of all is nobody's new device. */
+function isNew(
+  { device, address }: Omit<RecentSignIn, 'isNew'>,
+  earlier: readonly Omit<RecentSignIn, 'isNew'>[],
+): boolean {
+  return earlier.length > 0 && !earlier.some(other => other.device === device && other.address === address)
+}
+
+function textOf(fact: unknown): string | undefined {
+  return typeof fact === 'string' ? fact : undefined
+}
+
+// For pages that have something to say even while the store is away.
+
+/** What was asked of the store; `undefined`, and a line in the log, if it is away. */
+export async function ifReachable<T>(
+  context: Pick<GatewayContext, 'settings' | 'report'>,
+  visit: Visit,
+  asked: Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await asked
+  } catch (error) {
+    if (!(error instanceof MenshenError) || error.code !== 'store_unavailable') throw error
+    const { method, path } = visit
+    context.report('request_failed', { ...factsOf(error), ...whoAsks(context, visit), method, path })
+    return undefined
+  }
 }

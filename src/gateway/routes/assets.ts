@@ -1,9 +1,10 @@
 // /_menshen/assets/…: a name that carries its version never changes and can be kept for a year.
-import { OWN_PATHS } from '../../own-paths.ts'
-import { ASSETS } from '../../pages/asset-files.ts'
+
+import { ASSETS } from '../../pages/look.ts'
+import { OWN_PATHS } from '../../paths.ts'
 import type { GatewayContext } from '../context.ts'
-import { errorAnswer, safetyHeaders } from '../http/page-answers.ts'
-import type { Visit } from '../http/request.ts'
+import type { Visit } from '../request.ts'
+import { errorAnswer, safetyHeaders } from '../respond.ts'
 
 /** Whoever opens an image by its own address sees it, and nothing in it acts. */
 const INERT = "default-src 'none'; style-src 'unsafe-inline'; sandbox"

@@ -1,26 +1,24 @@
 // GET /callback, or with several providers GET /callback/<id>: the eight steps of the specification, in its order. Nothing is sent to the provider before the checks
 // have passed, and no answer leaves before the session is safely stored.
 
+import { network } from '../../config/networks.ts'
 import { factsOf, isLoginError, MenshenError } from '../../errors.ts'
-import { OWN_PATHS } from '../../own-paths.ts'
+import { OWN_PATHS } from '../../paths.ts'
 import { FORM_POST_SENTENCE, type Refusal, sentenceOf } from '../../provider/demands.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
 import type { Provider, SignInCalls } from '../../provider/provider.ts'
 import { scopeOf } from '../../provider/providers.ts'
 import { type Attempt, isRemembered, looksLikeState } from '../../session/attempts.ts'
 import type { SignedIn } from '../../session/session-record.ts'
-import { network } from '../../settings/networks/networks.ts'
-import { sessionCookie } from '../admission/admit.ts'
+import { sessionCookie } from '../admission.ts'
 import type { GatewayContext } from '../context.ts'
+import { CLEAR_FRAGMENT, clearCookie, FRAGMENT_COOKIE, readCookie } from '../cookies.ts'
 import { dataAtSignIn, HookFailed, SignInRefused } from '../hooks.ts'
-import { CLEAR_FRAGMENT, clearCookie, FRAGMENT_COOKIE, readCookie } from '../http/cookies.ts'
-import { foreignAnswer, type OwnAnswer, redirectAnswer, signedInAnswer, tooMany } from '../http/page-answers.ts'
-import { isNoPage } from '../http/provenance.ts'
-import type { Visit } from '../http/request.ts'
-import { clientAddress } from '../http/trusted-proxies.ts'
-import { whoAsks } from '../http/who-asks.ts'
+import { clientAddress, isNoPage, type Visit, whoAsks } from '../request.ts'
+import { foreignAnswer, type OwnAnswer, redirectAnswer, signedInAnswer, tooMany } from '../respond.ts'
+
 import { returnPathOf } from './login.ts'
-import { failTrial, finishTrial } from './trial.ts'
+import { failTrial, finishTrial } from './test-sign-in.ts'
 
 const HOME = '/'
 /** Longer than any real code, short enough for a header. */

@@ -1,23 +1,20 @@
 // GET /login shows the page; POST /login starts an attempt on the server.
 
 import { factsOf, MenshenError } from '../../errors.ts'
-import { OWN_PATHS } from '../../own-paths.ts'
 import { loginPage, type WayIn } from '../../pages/login-page.ts'
-import { RETURN_FIELD } from '../../pages/refused-page.ts'
+import { RETURN_FIELD } from '../../pages/notices.ts'
 import { displayName } from '../../pages/shown-text.ts'
+import { OWN_PATHS } from '../../paths.ts'
 import type { Provider } from '../../provider/provider.ts'
-import { ATTEMPT_SECONDS, isRemembered } from '../../session/attempts.ts'
-import { ownPath, readReturnPath } from '../../session/return-path.ts'
-import { toOwnHost } from '../admission/own-host.ts'
-import { returnCookieFor } from '../admission/visitor.ts'
+import { ATTEMPT_SECONDS, isRemembered, ownPath, readReturnPath } from '../../session/attempts.ts'
+
+import { returnCookieFor, toOwnHost } from '../admission.ts'
+
 import type { GatewayContext } from '../context.ts'
-import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
-import { foreignAnswer, jsonAnswer, pageAnswer, redirectAnswer, tooMany } from '../http/page-answers.ts'
-import { isFromOwnOrigin, isOwnNavigation } from '../http/provenance.ts'
-import { isByScript, type Visit } from '../http/request.ts'
-import { readSignedOut } from '../http/signed-out-cookie.ts'
-import { whoAsks } from '../http/who-asks.ts'
-import { languageOf } from '../language/language-of.ts'
+import { clearCookie, readCookie, readSignedOut, setCookie } from '../cookies.ts'
+import { languageOf } from '../language.ts'
+import { isByScript, isFromOwnOrigin, isOwnNavigation, type Visit, whoAsks } from '../request.ts'
+import { foreignAnswer, jsonAnswer, pageAnswer, redirectAnswer, tooMany } from '../respond.ts'
 
 export async function showLogin(context: GatewayContext, visit: Visit): Promise<Response> {
   const moved = toOwnHost(context, visit)

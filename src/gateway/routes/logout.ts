@@ -1,23 +1,20 @@
 // GET and POST /logout: the local session ends first and always, then the provider is told.
 
 import { factsOf } from '../../errors.ts'
-import { OWN_PATHS } from '../../own-paths.ts'
-import { confirmSignOutPage } from '../../pages/notice-page.ts'
-import { RETURN_FIELD } from '../../pages/refused-page.ts'
+import { confirmSignOutPage, RETURN_FIELD } from '../../pages/notices.ts'
+import { OWN_PATHS } from '../../paths.ts'
+
 import { userIdOf } from '../../session/session-record.ts'
 import type { ClosedSession } from '../../session/sessions.ts'
 import { newTicket } from '../../session/ticket.ts'
-import type { SignedInCaller } from '../admission/admit.ts'
-import { returnCookieFor } from '../admission/visitor.ts'
+import { returnCookieFor, type SignedInCaller } from '../admission.ts'
+
 import type { GatewayContext } from '../context.ts'
+import { clearCookie, readCookie, type SignedOut, signedOutCookie } from '../cookies.ts'
 import { tellOfSignOut } from '../hooks.ts'
-import { clearCookie, readCookie } from '../http/cookies.ts'
-import { foreignAnswer, pageAnswer, redirectAnswer } from '../http/page-answers.ts'
-import { isFromOwnOrigin, isOwnNavigation } from '../http/provenance.ts'
-import type { Visit } from '../http/request.ts'
-import { type SignedOut, signedOutCookie } from '../http/signed-out-cookie.ts'
-import { whoAsks } from '../http/who-asks.ts'
-import { languageOf } from '../language/language-of.ts'
+import { languageOf } from '../language.ts'
+import { isFromOwnOrigin, isOwnNavigation, type Visit, whoAsks } from '../request.ts'
+import { foreignAnswer, pageAnswer, redirectAnswer } from '../respond.ts'
 
 /** Asks first, whoever comes: for a redirect back to the question, which would count as our own. */
 export const ASK_FIRST = `${OWN_PATHS.logout}?ask`

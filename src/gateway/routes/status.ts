@@ -1,14 +1,16 @@
 // Small answers for machines: alive, able to serve, who am I.
+
+import { isProduction } from '../../config/deployment.ts'
+import { type Arrival, proofFor, QUESTION_HEADER } from '../../doctor/proxy-probe.ts'
 import { factsOf } from '../../errors.ts'
+import { CONTENT_TYPE } from '../../observe/exposition.ts'
+import { requestFacts } from '../../observe/observed-request.ts'
 import type { Words } from '../../pages/words/words.ts'
-import { isProduction } from '../../settings/deployment.ts'
-import { admit } from '../admission/admit.ts'
-import { unauthenticated } from '../admission/visitor.ts'
+import { admit, unauthenticated } from '../admission.ts'
 import type { GatewayContext } from '../context.ts'
-import { jsonAnswer, tooMany } from '../http/page-answers.ts'
-import type { Visit } from '../http/request.ts'
-import { whoAsks } from '../http/who-asks.ts'
-import { languageOf } from '../language/language-of.ts'
+import { languageOf } from '../language.ts'
+import { clientAddress, isTrusted, plainAddress, type Visit, whoAsks } from '../request.ts'
+import { errorAnswer, jsonAnswer, textAnswer, tooMany } from '../respond.ts'
 
 export async function health(context: GatewayContext): Promise<Response> {
   return jsonAnswer(context, { status: 'ok' })
@@ -58,4 +60,52 @@ export async function me(context: GatewayContext, visit: Visit): Promise<Respons
 /** What session.js tells users on a page of the application. */
 function endedDialog({ lang, t }: Words) {
   return { lang, text: t('session.ended'), link: t('session.sign_in_again') }
+}
+
+// GET /_menshen/metrics: for Prometheus on an address that METRICS_FROM names, and never through a proxy.
+
+/** What proxies add: whoever is behind one is somebody else than the connection shows. */
+const FORWARDED = /^(x-forwarded-.*|x-original-.*|forwarded|x-real-ip|via)$/
+
+const REMEDIES = {
+  address: 'add the address to METRICS_FROM',
+  proxy:
+    'ask directly, from an address that is not in TRUSTED_PROXIES and without headers of a proxy; if Prometheus is on the same machine as the proxy, let the proxy come from 127.0.0.2 (nginx: proxy_bind 127.0.0.2) and set TRUSTED_PROXIES=127.0.0.2',
+}
+
+export async function sendMetrics(context: GatewayContext, visit: Visit): Promise<Response> {
+  const { METRICS_FROM: from } = context.settings
+  if (from === 'none' || !context.metrics) return errorAnswer(context, visit, 'not_found')
+  const reason = !isTrusted(from, visit.address) ? 'address' : cameThroughProxy(context, visit) ? 'proxy' : undefined
+  if (reason) {
+    visit.observed.outcome = 'refused'
+    // The address of the connection: that is what counts here, whatever a proxy says of it.
+    const facts = { ...requestFacts(visit.observed), address: visit.address }
+    context.report('metrics_refused', { ...facts, reason, remedy: REMEDIES[reason] })
+    return textAnswer(context, '', { status: 403 })
+  }
+  return textAnswer(context, await context.metrics(), { headers: { 'content-type': CONTENT_TYPE } })
+}
+
+function cameThroughProxy({ settings }: Pick<GatewayContext, 'settings'>, { address, headers }: Visit): boolean {
+  return isTrusted(settings.TRUSTED_PROXIES, address) || Object.keys(headers).some(name => FORWARDED.test(name))
+}
+
+// GET /_menshen/doctor: tells the doctor what of its request has arrived here. Nobody else learns that there is such a page.
+
+export async function answerDoctor(context: GatewayContext, visit: Visit): Promise<Response> {
+  const { headers, address } = visit
+  const { TRUSTED_PROXIES: proxies } = context.settings
+  const proof = proofFor(String(headers[QUESTION_HEADER] ?? ''), context.keys.doctor, context.now())
+  if (proof === undefined) return errorAnswer(context, visit, 'not_found')
+  const arrived: Arrival = {
+    proof,
+    host: headers.host ?? '',
+    proto: String(headers['x-forwarded-proto'] ?? ''),
+    client: clientAddress(proxies, visit),
+    peer: plainAddress(address),
+    isTrusted: isTrusted(proxies, address),
+    hasUpgrade: headers.upgrade?.toLowerCase() === 'websocket',
+  }
+  return jsonAnswer(context, arrived)
 }

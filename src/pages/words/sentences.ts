@@ -1,5 +1,5 @@
 // A sentence and the values in it: `{name}` stands for a value, in our own tables and in an operator's configuration alike.
-import type { zhCN } from './zh-CN/zh-CN.ts'
+import type { zhCN } from './zh-CN.ts'
 
 /** Every sentence that the Chinese table has, and no other. */
 export type Sentences<Table> = { readonly [K in keyof Table]: string }

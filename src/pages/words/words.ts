@@ -1,9 +1,17 @@
 // One language as the pages use it: its sentences, its dates, and what the application is called in it.
+
 import { html } from 'hono/html'
+import { parseAccept } from 'hono/utils/accept'
+import { AUTO_LANGUAGE, type Config } from '../../config/config-file.ts'
+import type { Settings } from '../../config/settings.ts'
+import { SETTINGS } from '../../config/settings.ts'
+import { nearest } from '../../config/suggestions.ts'
+import { MenshenError } from '../../errors.ts'
 import { checkLabel, type Phrase, type PhraseCode, renderPhrase } from '../../phrases.ts'
-import type { Look } from '../look/look.ts'
-import { fill, type Key, type Sentences, type ValuesOf } from './sentences.ts'
-import type { zhCN } from './zh-CN/zh-CN.ts'
+import { type Look, OUR_LOOK } from '../look.ts'
+import { en } from './en.ts'
+import { fill, type Key, placeholdersIn, type Sentences, type ValuesOf } from './sentences.ts'
+import { zhCN } from './zh-CN.ts'
 
 type Html = ReturnType<typeof html>
 
@@ -69,4 +77,133 @@ export function createWords({ lang, sentences, appName, look, languages }: Words
       return distance.format(Math.trunc((at - now) / length), unit)
     },
   }
+}
+
+// The languages that pages can be shown in: ours, with the operator's own sentences, and those that the configuration adds.
+
+export interface Languages {
+  /** `undefined` for a language that is not there. */
+  get(name: string): Words | undefined
+  /** As PAGE_LANGUAGE says; with `auto`, what the browser likes best. */
+  preferred(acceptLanguage: string | undefined): Words
+}
+
+type Table = Sentences<typeof zhCN>
+
+/** The language of the specification. */
+const USUAL = 'zh-CN'
+const OURS: Readonly<Record<string, Table>> = { [USUAL]: zhCN, en }
+
+/** Throws with one sentence for each thing that is wrong in `words` and `languages`. */
+export function createLanguages(
+  settings: Pick<Settings, 'PAGE_LANGUAGE' | 'APP_NAME'>,
+  config: Config,
+  look: Look = OUR_LOOK,
+): Languages {
+  const { PAGE_LANGUAGE, APP_NAME } = settings
+  const { words = {}, languages = {} } = config
+  const names = [...new Set([...Object.keys(OURS), ...Object.keys(languages)])]
+  const inUse = PAGE_LANGUAGE === AUTO_LANGUAGE ? USUAL : PAGE_LANGUAGE
+  const problems = [
+    ...checkPageLanguage(PAGE_LANGUAGE, [...names, AUTO_LANGUAGE]),
+    ...checkSentences('words', words, zhCN),
+    ...Object.entries(languages).flatMap(([name, table]) =>
+      // One that we have needs only the sentences that are to differ; what the doctor says is English elsewhere.
+      checkSentences(`languages.${name}`, table, zhCN, { whole: !Object.hasOwn(OURS, name), mayLack: isPhrase }),
+    ),
+  ]
+  if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
+
+  const tables = names.map(name => {
+    const own = name === inUse ? words : {}
+    return [name, { ...(OURS[name] ?? en), ...languages[name], ...own }] as const
+  })
+  const labels = tables.map(([lang, sentences]) => ({ lang, label: sentences['language.name'] }))
+  const appName = APP_NAME === SETTINGS.APP_NAME.default ? undefined : APP_NAME
+  const all = new Map(
+    tables.map(([lang, sentences]) => [lang, createWords({ lang, sentences, appName, look, languages: labels })]),
+  )
+  const usual = all.get(inUse)
+  if (!usual) throw new Error(`there is no language ${inUse}`)
+  return {
+    get: name => all.get(name),
+    preferred(acceptLanguage) {
+      if (PAGE_LANGUAGE !== AUTO_LANGUAGE || !acceptLanguage) return usual
+      return all.get(choose(acceptLanguage, names) ?? '') ?? usual
+    },
+  }
+}
+
+/** The best that is there; `en-GB` will do for `en`, and any Chinese for the one that we have. */
+function choose(acceptLanguage: string, names: readonly string[]): string | undefined {
+  for (const { type, q } of parseAccept(acceptLanguage)) {
+    if (q === 0) continue
+    const wanted = type.toLowerCase()
+    const found =
+      names.find(name => name.toLowerCase() === wanted) ?? names.find(name => primary(name) === primary(wanted))
+    if (found) return found
+  }
+  return undefined
+}
+
+function isPhrase(key: string): boolean {
+  return key.startsWith('phrase.')
+}
+
+function primary(tag: string): string {
+  return tag.toLowerCase().split('-', 1).join()
+}
+
+// The operator's own sentences: each has a name that there is, is text, and has the values of the sentence it replaces.
+
+type SentenceTable = Readonly<Record<string, string>>
+
+interface Demands {
+  /** Nothing may be left out, except what `mayLack` names. */
+  readonly whole?: boolean
+  readonly mayLack?: (key: string) => boolean
+}
+
+/** One sentence for each thing that is wrong. */
+export function checkSentences(
+  where: string,
+  given: SentenceTable,
+  known: SentenceTable,
+  demands: Demands = {},
+): string[] {
+  const { whole = false, mayLack = () => false } = demands
+  const missing = whole ? Object.keys(known).filter(key => !Object.hasOwn(given, key) && !mayLack(key)) : []
+  return [
+    ...Object.entries(given).flatMap(([key, sentence]) => {
+      const model = Object.hasOwn(known, key) ? known[key] : undefined
+      const place = `${where}['${key}']`
+      return model === undefined ? unknownKey(place, key, known) : checkPlaceholders(place, sentence, model)
+    }),
+    ...(missing.length > 0 ? [`${where} lacks ${missing.map(key => `'${key}'`).join(', ')}.`] : []),
+  ]
+}
+
+export function checkPageLanguage(given: string, names: readonly string[]): string[] {
+  if (names.includes(given)) return []
+  const [primary] = given.toLowerCase().split('-')
+  const likely =
+    names.find(name => name.toLowerCase().split('-')[0] === primary) ?? nearest(given, names, letters => letters <= 2)
+  const expected = `expected ${names.join(', ')}, or a name of languages in the configuration`
+  return [`PAGE_LANGUAGE is "${given}"; ${expected}${likely ? `; did you mean ${likely}?` : ', for example en.'}`]
+}
+
+function unknownKey(place: string, key: string, known: SentenceTable): string[] {
+  const likely = nearest(key, Object.keys(known), letters => letters <= Math.max(2, key.length / 4))
+  const meant = likely ? `did you mean '${likely}'?` : 'expected a name of docs/words.md.'
+  return [`${place} is no sentence of ours; ${meant}`]
+}
+
+function checkPlaceholders(place: string, sentence: string, model: string): string[] {
+  const [given, needed] = [placeholdersIn(sentence), placeholdersIn(model)]
+  const lacking = [...needed.difference(given)].map(name => `{${name}}`)
+  const surplus = [...given.difference(needed)].map(name => `{${name}}`)
+  return [
+    ...(lacking.length > 0 ? [`${place} lacks ${lacking.join(' and ')}; ours is "${model}".`] : []),
+    ...(surplus.length > 0 ? [`${place} has ${surplus.join(' and ')}, which has no value; ours is "${model}".`] : []),
+  ]
 }

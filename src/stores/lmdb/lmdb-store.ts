@@ -1,15 +1,12 @@
 // The embedded store: files in one folder, shared by the processes of one machine, whole again after any crash.
 
-import { nextVersion } from '../first-version.ts'
-import type { Entry, Store } from '../store.ts'
-import { onDisk, unavailable } from './lmdb-failures.ts'
-import { openFiles } from './lmdb-files.ts'
-import { countNewest } from './lmdb-indexes.ts'
-import { listLiving, listNewest } from './lmdb-listing.ts'
+import { type Entry, nextVersion, type Store } from '../store.ts'
+
+import { onDisk, openFiles, unavailable } from './lmdb-files.ts'
 import { createLmdbReader } from './lmdb-reader.ts'
 import { startSweeper } from './lmdb-sweeper.ts'
 import { createLmdbTrail } from './lmdb-trail.ts'
-import { createLmdbWriter } from './lmdb-writer.ts'
+import { countNewest, createLmdbWriter, listLiving, listNewest } from './lmdb-writer.ts'
 
 interface LmdbStoreOptions {
   readonly directory: string

@@ -2,11 +2,9 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Stored } from '../store.ts'
-import { onDisk } from './lmdb-failures.ts'
-import type { LmdbFiles } from './lmdb-files.ts'
-import { type ExpiryKey, expiredKeys } from './lmdb-indexes.ts'
+import { type LmdbFiles, onDisk } from './lmdb-files.ts'
 import type { LmdbReader } from './lmdb-reader.ts'
-import type { LmdbWriter } from './lmdb-writer.ts'
+import { type ExpiryKey, expiredKeys, type LmdbWriter } from './lmdb-writer.ts'
 
 interface Sweeper {
   /** Resolves when the step that is under way is done. */

@@ -2,7 +2,8 @@
 // stand together, and how many they are beside them.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { numberOf, positionOf } from '../sequence.ts'
+import { createEventReader, packEvent } from '../entry-bytes.ts'
+import { numberOf, positionOf } from '../ordering.ts'
 import {
   type Candidate,
   type Lane,
@@ -14,9 +15,8 @@ import {
   type Trail,
   type TrailQuery,
 } from '../trail.ts'
-import { createEventReader, packEvent } from '../trail-bytes.ts'
-import { onDisk, unavailable } from './lmdb-failures.ts'
-import type { LmdbFiles } from './lmdb-files.ts'
+import { type LmdbFiles, onDisk, unavailable } from './lmdb-files.ts'
+
 import type { LmdbReader } from './lmdb-reader.ts'
 
 /** In front of all of them, and behind. */

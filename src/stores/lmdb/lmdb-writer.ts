@@ -3,13 +3,13 @@
 // A change is decided on what was read and written on the condition that the record still has the version that was
 // read. Versions never repeat, so the condition holds across processes, and whoever loses reads again.
 
+import { hash } from 'node:crypto'
+import { z } from 'zod'
 import { packEntry } from '../entry-bytes.ts'
-import type { Entry, Stored } from '../store.ts'
-import { onDisk, unavailable } from './lmdb-failures.ts'
-import type { LmdbFiles } from './lmdb-files.ts'
-import { beginGeneration } from './lmdb-generation.ts'
-import { updateIndexes } from './lmdb-indexes.ts'
-import type { LmdbReader } from './lmdb-reader.ts'
+import { newestPage, readSinceText, type SinceKey } from '../ordering.ts'
+import type { Entry, ListQuery, NewestQuery, Page, Stored } from '../store.ts'
+import { type LmdbFiles, onDisk, unavailable } from './lmdb-files.ts'
+import { beginGeneration, type LmdbReader } from './lmdb-reader.ts'
 
 /** With the version that it will have. */
 type NextEntry = Entry & Pick<Stored, 'version'>
@@ -50,4 +50,83 @@ export function createLmdbWriter(files: LmdbFiles, reader: LmdbReader): LmdbWrit
     change: (key, old, next) => done(() => write(key, old, next)).finally(reader.lookAgain),
     sweep: old => done(() => write(old.key, old, undefined, true)),
   }
+}
+
+// The indexes of the embedded store: which keys a label has, which keys expire when, and which are the newest. They change
+// together with the record, in one transaction.
+
+type Indexes = Pick<LmdbFiles, 'byLabel' | 'byExpiry' | 'bySince'>
+export type ExpiryKey = [expiresAt: number, key: string]
+
+const NOTHING = Buffer.alloc(0)
+/** Longer than any key: lmdb-js fails at texts that do not fit in a page. */
+const LONGEST_KEY = 500
+
+/** Only what differs: most changes leave a session listed and expiring as it was. */
+export function updateIndexes({ byLabel, byExpiry, bySince }: Indexes, key: string, old?: Entry, next?: Entry): void {
+  if (old?.expiresAt !== next?.expiresAt) {
+    if (old) byExpiry.remove([old.expiresAt, key])
+    if (next) byExpiry.put([next.expiresAt, key], NOTHING)
+  }
+  if (old?.since !== next?.since) {
+    if (old?.since !== undefined) bySince.remove([old.since, key])
+    if (next?.since !== undefined) bySince.put([next.since, key], NOTHING)
+  }
+  const [before, after] = [new Set(old?.labels), new Set(next?.labels)]
+  for (const label of before.difference(after)) byLabel.remove(underLabel(label) + key)
+  for (const label of after.difference(before)) byLabel.put(underLabel(label) + key, NOTHING)
+}
+
+/** In their order, those behind `after`. */
+export function* keysWithLabel({ byLabel }: Indexes, label: string, after: string): Generator<string> {
+  const prefix = underLabel(label)
+  const start = prefix + after.slice(0, LONGEST_KEY)
+  for (const name of byLabel.getKeys({ start, exclusiveStart: true, end: `${prefix}\uffff` }))
+    yield name.slice(prefix.length)
+}
+
+export function* newestFirst({ bySince }: Indexes, before: SinceKey | undefined): Generator<SinceKey> {
+  const range = before ? { start: [before.since, before.key], exclusiveStart: true } : {}
+  for (const [since, key] of bySince.getKeys({ ...range, reverse: true })) yield { since, key }
+}
+
+/** Without looking at them. */
+export function countNewest({ bySince }: Indexes): number {
+  return z.object({ entryCount: z.number() }).parse(bySince.getStats()).entryCount
+}
+
+/** The first of those that have expired. */
+export function expiredKeys({ byExpiry }: Indexes, now: number, limit: number): ExpiryKey[] {
+  return [...byExpiry.getKeys({ end: [now], limit })]
+}
+
+/** Labels of any length and content, in keys of a fixed one. */
+function underLabel(label: string): string {
+  return hash('sha256', label, 'base64url')
+}
+
+// Lists the living records, of a label or the newest, page by page.
+
+/** A page is short rather than late: so many expired ones are passed over for it. */
+const MOST_PASSED_OVER = 1000
+
+export function listLiving(files: LmdbFiles, reader: LmdbReader, { label, after = '', limit }: ListQuery): Page {
+  return reader.latest(() => {
+    const entries: Stored[] = []
+    let passedOver = 0
+    for (const key of keysWithLabel(files, label, after)) {
+      const stored = reader.findLiving(key)
+      if (!stored) {
+        if (++passedOver === MOST_PASSED_OVER) return { entries, next: key }
+        continue
+      }
+      if (entries.length === limit) return { entries, next: entries.at(-1)?.key ?? after }
+      entries.push(stored)
+    }
+    return { entries }
+  })
+}
+
+export function listNewest(files: LmdbFiles, reader: LmdbReader, { before, limit }: NewestQuery): Page {
+  return reader.latest(() => newestPage(newestFirst(files, readSinceText(before)), reader.findLiving, limit))
 }

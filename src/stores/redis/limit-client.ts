@@ -2,9 +2,8 @@
 // each process's own memory to fall back on.
 
 import { createClient } from 'redis'
-import { clientOptions } from './client-options.ts'
 import { parseRedisAddress } from './redis-address.ts'
-import { tlsOptionsOf } from './tls-options.ts'
+import { clientOptions, tlsOptionsOf } from './redis-connection.ts'
 
 export interface LimitClient {
   readonly client: object

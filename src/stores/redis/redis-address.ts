@@ -8,8 +8,8 @@
 // name, to all nodes of the cluster. Then `?ca=FILE` may follow, the certificate of a private authority. `?prefix=NAME` is what
 // the names of all keys begin with, in place of `menshen`: for several installations in one database.
 
+import { likelyMeantOf } from '../../config/suggestions.ts'
 import { MenshenError } from '../../errors.ts'
-import { likelyMeantOf } from '../../settings/nearest.ts'
 
 export interface Host {
   readonly host: string

@@ -7,20 +7,23 @@
 
 import type { Report } from '../../events.ts'
 import { phrase, phrasedError } from '../../phrases.ts'
-import { inTime } from '../deadline.ts'
+import { inTime } from '../../util/deadline.ts'
 import type { Store, Stored } from '../store.ts'
-import { DEADLINE_MS } from './client-options.ts'
-import { toCluster } from './cluster.ts'
-import type { Connect, Connection } from './connection.ts'
-import { listPage, newestPage } from './indexes/listing.ts'
-import { NEWEST } from './indexes/newest-index.ts'
 import type { ReadCacheLimits } from './read-cache.ts'
-import { openReconnectingClient, type ReconnectingClient } from './reconnecting-client.ts'
 import { parseRedisAddress, type RedisAddress } from './redis-address.ts'
+import {
+  type Connect,
+  type Connection,
+  DEADLINE_MS,
+  openReconnectingClient,
+  type ReconnectingClient,
+  toCluster,
+  toPrimary,
+  toServer,
+} from './redis-connection.ts'
+import { listPage, NEWEST, newestPage, putRecord, takeRecord } from './redis-indexes.ts'
 import type { Indexed } from './redis-record.ts'
 import { createRedisTrail } from './redis-trail.ts'
-import { putRecord, takeRecord } from './redis-writes.ts'
-import { toPrimary, toServer } from './single.ts'
 
 interface RedisStoreOptions {
   readonly address: string

@@ -1,8 +1,8 @@
 // The trail in Redis: a stream for each kind of event. Their ids are of the time of the event, and count on within it.
 
+import { createEventReader, packEvent } from '../entry-bytes.ts'
 import { type Candidate, pageInSteps, pageOf, type Trail, type TrailPage, type TrailQuery } from '../trail.ts'
-import { createEventReader, packEvent } from '../trail-bytes.ts'
-import type { Commands, TrailNames } from './commands.ts'
+import type { Commands, TrailNames } from './redis-commands.ts'
 
 /** Of one slot of a cluster. */
 const TRAIL: TrailNames = ['menshen:trail', 'menshen:{menshen:trail}:kinds']

@@ -1,0 +1,248 @@
+// Every way in which an application could read a path: it may take a suffix for a format, trim signs and spaces, cut at a
+// question mark, fold letters, or serve a folder by its index page. Each reading leads to rules of its own.
+
+import type { Rule } from '../config/config-file.ts'
+import { below, decidingRules, type Naming, type RuleNode } from './rule-tree.ts'
+
+export interface Reading {
+  path(): string
+  readonly rules: readonly Rule[]
+}
+
+const NONE: readonly RuleNode[] = []
+/** The usual segment. */
+const PLAIN = /^[a-z\d_-]+$/
+/** Names are letters, digits, dashes and underscores. Whatever else follows a name may be no part of it. */
+const SIGN = /[^\p{L}\p{N}\p{M}_-]/gu
+/** Whoever decodes before parsing finds the end of the path there. */
+const CUT = /[?#]/
+/** What follows a script in a path is its argument, or the page that it gives. */
+const SCRIPT = /\.(?:php\d?|phtml|aspx?|ashx|asmx|jspx?|cgi|fcgi|pl|py|rb|cfm|do|action)(?![\w-])/
+/** What servers look for, or give, when a path has no extension. */
+const PAGE =
+  /\.(?:x?html?|shtml|json|xml|php\d?|phtml|aspx?|ashx|asmx|jspx?|jsf|faces|cgi|fcgi|pl|py|rb|cfm|do|action)$/
+/** What a folder is served by, and may be asked for by. A bare `home` is a page of its own to most applications. */
+const INDEX_PAGE = /^(?:(?:index|default)(?![\w-])|(?:home|welcome|iisstart)\.)/
+/** Nothing is left when spaces and signs are trimmed, or when it is cut. */
+const NAMELESS = /^\s*(?:$|[%;:?#]|[^\p{L}\p{N}_-](?![\p{L}\p{N}_-]))/u
+const INVISIBLE_THEN_SIGN = /^[\s+\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}]+[^\p{L}\p{N}_-]/u
+/** Windows has a second name like this for every name that is not eight letters and three (`DATA~1.JSO` for `data.json`). */
+const SHORT_NAME = /^([^.~]{1,6})~\d/
+const NEEDS_NO_SHORT_NAME = /^[^. ]{1,8}(?:\.[^. ]{1,3})?$/
+/** Where many names begin alike, four digits of a hash follow their first two letters. */
+const HASHED_NAME = /^(.{1,2})[\da-f]{4}$/
+/**
+ * ASP.NET takes `/(S(…))`, and its like with other letters, out of a path wherever it stands, once or more: what is left on
+ * both sides may become one segment.
+ */
+const TAKEN_OUT = [
+  /[/\\]\([^/\\]*\)(?=[/\\]|$)/g,
+  /[/\\]\([^/\\]*\)/g,
+  /[/\\]\((?:(?![/\\]\().){0,256}?\)(?=[/\\]|$)/gs,
+]
+
+export const LENIENTLY: Naming = {
+  /** A number is the same number with zeros in front. */
+  keyOf(segment) {
+    const folded = fold(segment)
+    return /^0\d*$/.test(folded) ? folded.replace(/^0+(?=\d)/, '') : folded
+  },
+  aliasOf: key => (PAGE.test(key) ? key.replace(PAGE, '') : undefined),
+  isIndexPage: key => INDEX_PAGE.test(key),
+}
+
+/** Nothing to read differently: with plain rules, there is one reading. */
+export function isPlain(path: string): boolean {
+  return path === '/' || (/^(?:\/[a-z\d_-]+)+$/.test(path) && !/\/(?:index|default)(?:\/|$)/.test(path))
+}
+
+/** A plain path meets such a rule only where it is spelled like it. */
+export function isPlainRule({ path }: Rule): boolean {
+  return path.split('/').every(segment => {
+    const key = LENIENTLY.keyOf(segment)
+    const isOneOfMany = LENIENTLY.aliasOf(key) !== undefined || LENIENTLY.isIndexPage(key) || /^\d+$/.test(key)
+    return !isOneOfMany && (key === segment || !isPlain(`/${key}`))
+  })
+}
+
+/** `rest` is what follows the path of `start`. */
+export function* readingsOf(start: RuleNode, rest: string, method: string): Generator<Reading> {
+  for (const spelling of [rest, ...otherSpellings(rest)]) {
+    const segments = spelling.split(/[/\\]/)
+    // It begins with the slash that ends the path of the node.
+    yield* walk(start, segments.slice(1), method)
+  }
+}
+
+/** Those that an application sees which takes session identifiers out of paths; none for any other path. */
+export function pathsWithoutSession(path: string): readonly string[] {
+  const spellings = otherSpellings(path)
+  if (!path.includes('/(') && !spellings.some(spelling => /[/\\]\(/.test(spelling))) return []
+  const taken = [path, ...spellings].flatMap(spelling =>
+    // With the slash before it, or without.
+    TAKEN_OUT.flatMap(part => [spelling.replace(part, ''), spelling.replace(part, '/')]),
+  )
+  return [...new Set(taken.map(left => (/^[/\\]/.test(left) ? left : `/${left}`)))].filter(left => left !== path)
+}
+
+function* walk(start: RuleNode, segments: readonly string[], method: string): Generator<Reading> {
+  let nodes: ReadonlySet<RuleNode> = new Set([start])
+  for (const [i, segment] of segments.entries()) {
+    const next = new Set<RuleNode>()
+    const meaning = meaningOf(segment)
+    const isLast = i === segments.length - 1
+    for (const node of nodes) {
+      const children = childrenFor(node, meaning)
+      const isNamed = children.some(({ spellings }) => spellings.has(segment))
+      if (!isNamed) yield goesOn(node, segments, i, method)
+      if (meaning.mayEnd) for (const child of children) yield* endsAt(child, method)
+      if (meaning.mayEndBefore) yield* endsAt(node, method)
+      if (meaning.isNameless || (meaning.isScript && !isLast)) next.add(node)
+      for (const child of children) next.add(child)
+    }
+    if (next.size === 0) return
+    nodes = next
+  }
+  for (const node of nodes) yield* endsAt(node, method)
+}
+
+interface Meaning {
+  readonly key: string
+  readonly isScript?: boolean
+  readonly isNameless?: boolean
+  /** The path may end with this segment, whatever follows. */
+  readonly mayEnd?: boolean
+  /** Or without it. */
+  readonly mayEndBefore?: boolean
+}
+
+function meaningOf(segment: string): Meaning {
+  const key = LENIENTLY.keyOf(segment)
+  if (PLAIN.test(key)) return { key, mayEndBefore: INDEX_PAGE.test(key) }
+  const isScript = SCRIPT.test(key)
+  const isCut = CUT.test(key)
+  const isNameless = NAMELESS.test(key) || INVISIBLE_THEN_SIGN.test(segment)
+  return {
+    key,
+    isScript,
+    isNameless,
+    // Some servers take what follows a page for an argument of it, as all do with scripts.
+    mayEnd: isCut || isScript || PAGE.test(key),
+    mayEndBefore: INDEX_PAGE.test(key) || (isNameless && isCut),
+  }
+}
+
+/** The children that a segment could mean. */
+function childrenFor({ children, aliases, longestKey }: RuleNode, { key }: Meaning): readonly RuleNode[] {
+  if (children.size === 0) return NONE
+  const name = key.trimStart()
+  const found = new Set(aliases.get(withoutTrailingSigns(name)))
+  const add = (child: RuleNode | undefined) => child && found.add(child)
+  add(children.get(key))
+  if (PLAIN.test(key)) return [...found]
+  add(children.get(name))
+  for (const { index } of name.matchAll(SIGN)) {
+    if (index > longestKey) break
+    add(children.get(LENIENTLY.keyOf(name.slice(0, index))))
+  }
+  const short = SHORT_NAME.exec(name)?.[1]
+  if (short !== undefined) for (const [other, child] of children) if (isShortFor(short, other)) add(child)
+  return [...found]
+}
+
+/** Whether what stands before the tilde of a short name can be the beginning of this name. */
+function isShortFor(short: string, name: string): boolean {
+  if (NEEDS_NO_SHORT_NAME.test(name)) return false
+  const letters = name.replace(/[. ]/g, '').replace(/[+,;=[\]]/g, '_')
+  const [, hashed = ''] = HASHED_NAME.exec(short) ?? []
+  return letters.startsWith(short) || (hashed !== '' && letters.startsWith(hashed))
+}
+
+/** By hand: a pattern for it would take its time with a long run of signs that is not the end. */
+function withoutTrailingSigns(name: string): string {
+  let end = name.length
+  while (end > 0 && ' .~'.includes(name.charAt(end - 1))) end--
+  return name.slice(0, end)
+}
+
+/** Of a path that an exact rule names: whoever wrote it knows what is served there. */
+export function readingAt(node: RuleNode, method: string): Reading {
+  return { path: () => node.path, rules: decidingRules(node, method, true) }
+}
+
+function* endsAt(node: RuleNode, method: string): Generator<Reading> {
+  yield readingAt(node, method)
+  for (const page of node.indexPages) yield* endsAt(page, method)
+}
+
+function goesOn(node: RuleNode, segments: readonly string[], i: number, method: string): Reading {
+  return { path: () => below(node, segments.slice(i).join('/')), rules: decidingRules(node, method, false) }
+}
+
+// What lenient applications, databases and file systems take for the same text: capitals, compatibility forms (fullwidth,
+// ligatures), accents, invisible characters, the digits of other scripts, and a plus for a space.
+
+const ASCII = /^[\x20-\x7e]*$/
+/** Letters that do not decompose, although collations take them for ours: those with a stroke, and medieval ones. */
+const LETTERS: Readonly<Record<string, string>> = {
+  ...{ đ: 'd', ð: 'd', ħ: 'h', ł: 'l', ø: 'o', ꞡ: 'g', ꞣ: 'k', ꞥ: 'n', ꞧ: 'r', ꞩ: 's' },
+  ...{ ꞛ: 'a', ꞝ: 'o', ꞟ: 'u', ꝺ: 'd', ꝼ: 'f', ᵹ: 'g', ꟁ: 'o', ꝛ: 'r', ꞃ: 'r', ꞅ: 's', ꟙ: 's', ꞇ: 't', ꟃ: 'w' },
+}
+const OTHER_LETTERS = new RegExp(`[${Object.keys(LETTERS).join('')}]`, 'g')
+/** Normalisation leaves these as they are, best-fit conversions do not. */
+const SLASHES = /[\u2044\u2215]/g
+/** The same; the signs of yen and won stand in the place of the backslash in Japanese and Korean code pages. */
+const BACKSLASHES = /[\u00a5\u20a9\u2216\u29f5\u29f9]/g
+
+export function fold(text: string): string {
+  const folded = ASCII.test(text) ? text.toLowerCase() : foldLetters(text)
+  return folded.replaceAll('+', ' ')
+}
+
+function foldLetters(text: string): string {
+  return (
+    text
+      .normalize('NFKD')
+      // Through the capital: the dotless i and the long s have one of ours.
+      .toUpperCase()
+      .toLowerCase()
+      .normalize('NFKD')
+      .replace(/\p{Default_Ignorable_Code_Point}/gu, '')
+      .replace(OTHER_LETTERS, letter => LETTERS[letter] ?? letter)
+      .replace(/(?![0-9])\p{Nd}/gu, digitOf)
+      // Only of our letters: in other scripts a mark makes another one.
+      .replace(/(^|[ -~])[\p{M}·]+/gu, '$1')
+      .replace(SLASHES, '/')
+      .replace(BACKSLASHES, '\\')
+  )
+}
+
+/** Each digit of Unicode that was met, a few hundred at most: to find its value out again would cost a long path milliseconds. */
+const DIGITS = new Map<string, string>()
+
+function digitOf(digit: string): string {
+  const known = DIGITS.get(digit)
+  if (known !== undefined) return known
+  const value = digitValue(digit)
+  DIGITS.set(digit, value)
+  return value
+}
+
+/** The digits of a script stand side by side, from zero to nine. */
+function digitValue(digit: string): string {
+  const code = digit.codePointAt(0) ?? 0
+  let value = 0
+  while (value < 9 && /\p{Nd}/u.test(String.fromCodePoint(code - value - 1))) value++
+  return String(value)
+}
+
+/** The whole text as others may see it, where folding makes a separator or an escape of a character. */
+export function otherSpellings(path: string): readonly string[] {
+  if (ASCII.test(path)) return []
+  const folded = fold(path)
+  return folded.includes('%') ? [folded, decodeAgain(folded)] : [folded]
+}
+
+function decodeAgain(text: string): string {
+  return text.replace(/%([0-9a-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+}

@@ -1,0 +1,106 @@
+// What the start says: to the log, and in plain words to the person who typed the command.
+
+import { adviceFor } from '../config/advice.ts'
+import { CONSOLE_ROLE, type Config } from '../config/config-file.ts'
+import { isProduction } from '../config/deployment.ts'
+import { CONFIG_FILE, ENDINGS } from '../config/load-config.ts'
+import { hidePassword } from '../config/secret.ts'
+import type { Settings } from '../config/settings.ts'
+import type { Misspelt } from '../config/suggestions.ts'
+import type { Report } from '../events.ts'
+import { developmentNote } from '../options.ts'
+import { OWN_PATHS } from '../paths.ts'
+import { phraseIn } from '../phrases.ts'
+import type { ProviderPlan } from '../provider/plan.ts'
+import { planProviders } from '../provider/providers.ts'
+import type { InheritedSocket } from './inherited-socket.ts'
+import { terminalLines } from './terminal.ts'
+
+interface Announcement {
+  readonly settings: Settings
+  readonly inherited: InheritedSocket | undefined
+  readonly configFile: string | undefined
+  readonly config: Config
+  readonly misspelt: readonly Misspelt[]
+  /** Those of the development provider, if that is in use. */
+  readonly users: readonly string[] | undefined
+  /** Somebody sits at a terminal; whoever reads a pipe or wants JSON gets the log alone. */
+  readonly isWelcomed: boolean
+}
+
+export function announce(report: Report, announcement: Announcement): void {
+  const { settings, config, misspelt, users, isWelcomed } = announcement
+  const facts = factsOfStart(announcement)
+  // Whoever is welcomed below is told the rest there, in lines that are easier to read.
+  report('started', isWelcomed ? { address: facts.address } : { ...facts, ...(users && { users }) })
+  for (const { name, likely } of misspelt)
+    report('misspelt_setting', { setting: name, remedy: likely ? `did you mean ${likely}?` : 'see docs/settings.md' })
+  const missing = planProviders(config, settings).flatMap(plan => plan.missing)
+  if (missing.length > 0) report('settings_missing', { missing, remedy: remedyForMissing(settings) })
+  for (const { code, remedy } of adviceFor(settings, planProviders(config, settings), config.roles))
+    report(code, { remedy: phraseIn('en', remedy) })
+  if (isWelcomed) process.stdout.write(welcome(facts, settings.AUTH_URL, users))
+}
+
+type Facts = ReturnType<typeof factsOfStart>
+
+export function factsOfStart(announcement: Omit<Announcement, 'misspelt' | 'isWelcomed'>) {
+  const { settings, inherited, configFile, config, users } = announcement
+  const { BASE_URL, HOST, PORT, AUTH_URL, UPSTREAM, WORKERS } = settings
+  return {
+    address: BASE_URL,
+    listening: inherited ? `descriptor ${inherited.fd}, inherited` : `${HOST}:${PORT}`,
+    provider: users ? developmentNote(AUTH_URL) : providersIn(config, settings),
+    store: hidePassword(settings.STORE),
+    workers: WORKERS,
+    config: configFile ?? `none (no ${CONFIG_FILE}.{${ENDINGS.join(',')}} in ${process.cwd()})`,
+    rules: config.rules?.length ?? 0,
+    upstreams: { ...(UPSTREAM && { '/': UPSTREAM }), ...addressesIn(config) },
+  }
+}
+
+/** Each by its preset and where it is, as far as that is known. */
+function providersIn(config: Config, settings: Settings): string {
+  const where = ({ issuer, endpoints }: ProviderPlan) => issuer ?? endpoints.authorization
+  const plans = planProviders(config, settings)
+  if (plans.length === 1 && plans[0].preset === 'idaas') return settings.AUTH_URL ?? 'none yet'
+  return plans.map(plan => `${plan.preset} ${where(plan) ?? ''}`.trim()).join(', ')
+}
+
+function addressesIn({ upstreams = {} }: Config): Record<string, string> {
+  const address = (upstream: string | { url: string }) => (typeof upstream === 'string' ? upstream : upstream.url)
+  return Object.fromEntries(Object.entries(upstreams).map(([path, upstream]) => [path, address(upstream)]))
+}
+
+function remedyForMissing(settings: Settings): string {
+  const remedy = 'set them in the environment or in .env'
+  if (isProduction(settings)) return remedy
+  return `${remedy}; the development provider starts with none of them and a BASE_URL on this machine only`
+}
+
+function welcome(facts: Facts, providerUrl: string | undefined, users?: readonly string[]): string {
+  const lines = [`Menshen is at ${facts.address}`, ...factLines(facts)]
+  lines.push(`console   ${facts.address}${OWN_PATHS.console} (for the role ${CONSOLE_ROLE})`)
+  if (users) {
+    lines.push(`users     ${users.join(', ')} (one click each)`)
+    lines.push(`control   ${providerUrl} (tokens that expire, calls that fail, answers that come late)`)
+  }
+  return `\n${terminalLines(lines.map(line => `  ${line}`).join('\n'))}\n`
+}
+
+/** For people: a word of its own for each. */
+export function factLines({
+  provider = 'none yet',
+  store,
+  config,
+  rules,
+  upstreams,
+}: Omit<Facts, 'workers'>): string[] {
+  const applications = Object.entries(upstreams).map(([path, upstream]) => `${path} → ${upstream}`)
+  return [
+    `provider  ${provider}`,
+    `store     ${store}`,
+    `config    ${config}, ${rules} rules`,
+    `upstream  ${applications.join(', ') || 'none: our own home page'}`,
+  ]
+}

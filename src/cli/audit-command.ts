@@ -1,0 +1,53 @@
+// `menshen audit`: the audit trail, the oldest first, also while Menshen runs.
+import { AUDITED, type AuditEvent, jsonLine } from '../observe/audit-event.ts'
+import { createTrailReader } from '../observe/audit-trail.ts'
+import { COMMANDS } from './command-table.ts'
+import { type CommandRun, openKeptRecords } from './kept-records.ts'
+import { type Paint, plainLine, say, word } from './terminal.ts'
+import { likelyMeant, readCommandArguments, readSince, refusal, refuseArgument } from './usage.ts'
+
+/** Longer than every code of today. */
+const EVENT_WIDTH = 22
+
+export async function runAuditCommand(args: readonly string[], run: CommandRun): Promise<void> {
+  const { values, positionals } = readCommandArguments(args, COMMANDS.audit)
+  const { user, event, request, since, json } = values
+  if (positionals.length > 0) throw refuseArgument(positionals[0] ?? '', COMMANDS.audit)
+  if (user === '') throw refusal('--user has no name', COMMANDS.audit)
+  if (event !== undefined) assertAudited(event)
+  if (request === '') throw refusal('--request has no id', COMMANDS.audit)
+  const filter = {
+    ...(user === undefined ? {} : { user }),
+    ...(event === undefined ? {} : { event }),
+    ...(request === undefined ? {} : { requestId: request }),
+    ...(since === undefined ? {} : { since: readSince(since, run.now()) }),
+  }
+  const { store, keyring } = await openKeptRecords(run)
+  const reader = createTrailReader({ store, keyring })
+  let unreadable = 0
+
+  async function* lines(): AsyncGenerator<string> {
+    for await (const event of reader.walk(filter)) {
+      if (event === 'unreadable') unreadable++
+      else yield json ? jsonLine(event) : lineOf(event, run.paint)
+    }
+  }
+
+  try {
+    await say(lines())
+  } finally {
+    await store.close()
+  }
+  if (unreadable > 0)
+    process.stderr.write(`${unreadable} further events were written under a secret that is not in SECRET any more.\n`)
+}
+
+/** A code that no event has would find nothing, and look as if nothing had happened. */
+function assertAudited(code: string): void {
+  if (!AUDITED.some(each => each === code))
+    throw refusal(`"${code}" is not an audited event`, COMMANDS.audit, likelyMeant(code, AUDITED) ?? AUDITED.join(', '))
+}
+
+function lineOf({ time, event, facts: { user, ...facts } }: AuditEvent, paint: Paint): string {
+  return plainLine(time, [word(event).padEnd(EVENT_WIDTH), user === undefined ? '-' : word(user)], facts, paint)
+}

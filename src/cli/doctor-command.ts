@@ -1,0 +1,384 @@
+// `menshen doctor`: what a sign-in needs and does not have, one line each with its remedy.
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import type { RequestListener } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
+import { pino } from 'pino'
+import { findConfigFile } from '../config/load-config.ts'
+import { readSettings } from '../config/read.ts'
+import type { Environment, Settings } from '../config/settings.ts'
+import { findMisspelt } from '../config/suggestions.ts'
+import { type Examined, examine, wayInOptions } from '../doctor/doctor.ts'
+import { type Finding, failure, good, runProbes, warning } from '../doctor/finding.ts'
+import { isRunning } from '../doctor/proxy-probe.ts'
+import { misspeltFinding } from '../doctor/settings-probes.ts'
+import { storeProbes } from '../doctor/store-probes.ts'
+import { createTrials, type Mapping, TRIAL_SECONDS, type Trials } from '../doctor/test-sign-ins.ts'
+import { MenshenError } from '../errors.ts'
+import { createCore, type Menshen } from '../menshen.ts'
+import { safeText } from '../observe/audit-event.ts'
+import { refuseToListen, startDevelopment } from '../options.ts'
+import { OWN_PATHS } from '../paths.ts'
+import {
+  checkLabel,
+  type OperatorLanguage,
+  type Phrase,
+  phrase,
+  phrasedError,
+  phraseIn,
+  phraseOf,
+  quoted,
+} from '../phrases.ts'
+import { openStore } from '../stores/open-store.ts'
+import { inspect } from './check-command.ts'
+import { COMMANDS } from './command-table.ts'
+import { type Given, loadConfig, settingsInUse } from './kept-records.ts'
+import { operatorLanguage } from './operator-language.ts'
+import { listenAddress, serve } from './serve.ts'
+import { type Paint, terminalLines } from './terminal.ts'
+import { readCommandArguments, refusal, refuseArgument } from './usage.ts'
+
+export interface DoctorRun {
+  readonly environment: Environment
+  readonly now: () => number
+  readonly paint: Paint
+}
+
+const STORE_DEADLINE_MS = 15_000
+
+/** What goes to stdout, and whether all is well. */
+export async function runDoctorCommand(
+  args: readonly string[],
+  run: DoctorRun,
+): Promise<{ text: string; ok: boolean }> {
+  const { values, positionals } = readCommandArguments(args, COMMANDS.doctor)
+  const { json, show, 'sign-in': signIn } = values
+  const language = operatorLanguage(values.language, run.environment, COMMANDS.doctor)
+  if (positionals[0] !== undefined) throw refuseArgument(positionals[0], COMMANDS.doctor)
+  if (show && !signIn) throw refusal('--show is about a sign-in', COMMANDS.doctor, '--sign-in --show')
+  if (signIn) return runTrial(run, { json, show, language })
+  const findings = await diagnose(run)
+  const text = json ? toJson(findings, language) : findingLines(findings, run.paint, language)
+  return { text, ok: findings.every(({ level }) => level !== 'failure') }
+}
+
+interface TrialChoices {
+  readonly json: boolean
+  readonly show: boolean
+  readonly language: OperatorLanguage
+}
+
+/** With `--json` the address goes to stderr: stdout is for the document. */
+async function runTrial(
+  run: DoctorRun,
+  { json, show, language }: TrialChoices,
+): Promise<{ text: string; ok: boolean }> {
+  const out = json ? process.stderr : process.stdout
+  const stop = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
+  const { value: result, problems } = await attempt('sign-in', async () => {
+    const config = await loadConfig(run.environment)
+    const settings = readSettings(run.environment)
+    const examined = prepare(run.environment, run.now, { settings, config })
+    const ended = await trySignIn(examined, { show, language, tell: text => out.write(text), signal: stop.signal })
+    return { ...ended, redirectUri: redirectUris(examined) }
+  })
+  const findings = result ? trialFindings(result, result.redirectUri) : problems
+  const ok = findings.every(({ level }) => level !== 'failure')
+  const mapping = result?.mapping
+  if (json) return { text: toJson(findings, language, { signIn: mapping ? mappingIn(mapping, language) : null }), ok }
+  return { text: mapping ? mappingLines(mapping, language) : findingLines(findings, run.paint, language), ok }
+}
+
+function trialFindings({ mapping, isBegun }: TrialResult, redirectUri: Phrase): Finding[] {
+  if (!mapping)
+    return isBegun
+      ? [failure('sign-in', phrase('provider_kept_browser'), phrase('register_redirect_url', { url: redirectUri }))]
+      : [failure('sign-in', phrase('nobody_signed_in'), phrase('open_address'))]
+  const { problem, remedy = phrase('see_providers_page'), role = '', notes = [] } = mapping
+  return [
+    problem === undefined
+      ? good('sign-in', phrase('would_be_signed_in', { role }))
+      : failure('sign-in', problem, remedy),
+    ...notes.map(note => warning('sign-in refresh', note.seen, note.remedy)),
+  ]
+}
+
+/** With settings that cannot be used, every problem of theirs, and whatever can be looked at in spite of it. */
+async function diagnose({ environment, now }: DoctorRun): Promise<Finding[]> {
+  const settings = await attempt('settings', async () => readSettings(environment))
+  const config = await attempt('configuration', () => loadConfig(environment))
+  if (settings.value && config.value) {
+    const given = { settings: settings.value, config: config.value }
+    const examined = await attempt('configuration', async () => prepare(environment, now, given))
+    if (examined.value)
+      return withRefusals([...(await examine(examined.value)), configuration(environment)], environment, now)
+    return withRefusals([...examined.problems, ...(await storeAlone(given.settings, now))], environment, now)
+  }
+  const store = settings.value ? await storeAlone(settings.value, now) : []
+  const misspelt = findMisspelt(environment).map(misspeltFinding)
+  return withRefusals([...settings.problems, ...config.problems, ...misspelt, ...store], environment, now)
+}
+
+/** What `menshen check` and a start refuse, too, unless a probe has said it already. */
+async function withRefusals(
+  findings: readonly Finding[],
+  environment: Environment,
+  now: () => number,
+): Promise<Finding[]> {
+  const { problems } = await inspect(environment, now)
+  const said = findings.filter(({ level }) => level === 'failure').map(({ seen }) => seen)
+  const isSaid = (problem: Phrase) =>
+    said.some(
+      seen =>
+        isDeepStrictEqual(seen, problem) ||
+        // A finding of a probe that both use.
+        isDeepStrictEqual(seen, problem.values.seen) ||
+        (seen.code === 'provider_settings_missing' && problem.code === 'setting_missing'),
+    )
+  const unsaid = problems.filter(problem => !isSaid(problem))
+  return [...unsaid.map(problem => failure('settings', problem, phrase('correct_it'))), ...findings]
+}
+
+interface Attempted<T> {
+  readonly value?: T
+  readonly problems: readonly Finding[]
+}
+
+async function attempt<T>(name: string, work: () => Promise<T>): Promise<Attempted<T>> {
+  try {
+    return { value: await work(), problems: [] }
+  } catch (error) {
+    if (!(error instanceof MenshenError)) throw error
+    const said = phraseOf(error)
+    if (said) return { problems: [failure(name, said, phrase('correct_it'))] }
+    // One sentence a line, each with what is expected.
+    const problems = error.message.split('\n').map(sentence => failure(name, quoted(sentence), phrase('correct_it')))
+    return { problems }
+  }
+}
+
+function configuration({ CONFIG }: Environment): Finding {
+  const file = findConfigFile(process.cwd(), CONFIG || undefined)
+  return good('configuration', file ? phrase('config_usable', { file }) : phrase('config_none'))
+}
+
+function prepare(environment: Environment, now: () => number, given: Given): Examined {
+  return { ...settingsInUse(environment, given), now, misspelt: findMisspelt(environment) }
+}
+
+async function storeAlone(settings: Settings, now: () => number): Promise<Finding[]> {
+  return runProbes(storeProbes({ settings, now }), STORE_DEADLINE_MS)
+}
+
+// How the doctor's findings look: one line each on a terminal or in a file, or one document for programs.
+
+const MARKS = { good: '✔', warning: '!', failure: '✖' } as const
+const COLOURS = { good: 'green', warning: 'yellow', failure: 'red' } as const
+
+export function findingLines(findings: readonly Finding[], paint: Paint, language: OperatorLanguage): string {
+  const lines = findings.map(finding => `${findingLine(finding, paint, language)}\n`)
+  return `${lines.join('')}${phraseIn(language, summary(findings))}\n`
+}
+
+function findingLine({ name, level, seen, remedy }: Finding, paint: Paint, language: OperatorLanguage): string {
+  const said = (given: Phrase) => phraseIn(language, given)
+  const label = checkLabel(name, code => said({ code, values: {} }))
+  // In English a check is called by its name, which is the one that `--json` has.
+  const what = language === 'en' ? name : label
+  // One line a probe, whatever somebody has answered.
+  const line = said(phrase('finding_line', { what, seen })).concat(remedy ? ` → ${said(remedy)}` : '')
+  return `${paint(COLOURS[level], MARKS[level])} ${safeText(line.replace(/[\r\n]+/g, ' '))}`
+}
+
+function summary(findings: readonly Finding[]): Phrase {
+  const count = (level: Finding['level']) => findings.filter(finding => finding.level === level).length
+  const [warnings, failures] = [count('warning'), count('failure')]
+  return phrase('findings_count', {
+    good: count('good'),
+    warnings: warnings === 1 ? phrase('one_warning') : phrase('warnings_count', { count: warnings }),
+    failures: failures === 1 ? phrase('one_failure') : phrase('failures_count', { count: failures }),
+  })
+}
+
+/** `ok` is whether it stands in the way: a warning does not. Names are the same in every language. */
+export function toJson(findings: readonly Finding[], language: OperatorLanguage, more: object = {}): string {
+  const checks = findings.map(({ name, level, seen, remedy }) => ({
+    name,
+    ok: level !== 'failure',
+    level,
+    seen: phraseIn(language, seen),
+    remedy: remedy ? phraseIn(language, remedy) : '',
+  }))
+  return `${JSON.stringify({ checks, ...more }, null, 2)}\n`
+}
+
+// `menshen doctor --sign-in`: prints an address, waits until somebody has signed in there, and gives what came. The answer of
+// the provider has to come back to BASE_URL: to the Menshen that runs there, or to one that is started here for as long as
+// it takes, and that serves nothing else.
+
+export interface TrialOptions {
+  readonly show: boolean
+  readonly language: OperatorLanguage
+  /** Says something to whoever waits at the terminal. */
+  readonly tell: (text: string) => void
+  /** Nobody wants to wait any longer. */
+  readonly signal: AbortSignal
+}
+
+const LOOK_EVERY_MS = 300
+
+export interface TrialResult {
+  /** Absent if nobody has signed in within ten minutes. */
+  readonly mapping?: Mapping
+  /** Whether a browser went to the provider. */
+  readonly isBegun: boolean
+}
+
+export async function trySignIn(
+  examined: Examined,
+  { show, language, tell, signal }: TrialOptions,
+): Promise<TrialResult> {
+  const { settings, plans, now } = examined
+  const missing = plans.flatMap(plan => plan.missing)
+  if (missing.length > 0)
+    throw phrasedError('bad_settings', phrase('sign_in_settings_missing', { names: missing.join(', ') }))
+  await using opened = new AsyncDisposableStack()
+  const address = (await isRunning(wayInOptions(examined)))
+    ? sharedStore(settings.STORE)
+    : await startHere(examined, opened)
+  const store = opened.adopt(await openStore(address, now, () => {}), store => store.close())
+  const trials = createTrials({ store, now })
+  const tickets: string[] = []
+  opened.defer(async () => void (await Promise.allSettled(tickets.map(ticket => trials.withdraw(ticket)))))
+  for (const { id } of plans) {
+    const ticket = await trials.announce({ provider: id, show })
+    tickets.push(ticket)
+    const open = plans.length > 1 ? phrase('open_and_sign_in_at', { provider: id }) : phrase('open_and_sign_in')
+    tell(`${phraseIn(language, open)}\n`)
+    tell(`  ${settings.BASE_URL}${OWN_PATHS.doctorSignIn}?ticket=${ticket}\n`)
+  }
+  const redirectUri = redirectUris(examined)
+  const tellBegun = () => {
+    tell(`${phraseIn(language, phrase('browser_at_provider'))}\n`)
+    tell(`${phraseIn(language, phrase('if_provider_shows_error', { url: redirectUri }))}\n`)
+  }
+  // Awaited, because what was opened is closed at the end of this function.
+  return await firstResult(trials, tickets, { now, signal, tellBegun })
+}
+
+/** What has to be registered, for people. */
+export function redirectUris({ settings, plans }: Pick<Examined, 'settings' | 'plans'>): Phrase {
+  return plans
+    .map(({ callbackPath }) => quoted(settings.BASE_URL + callbackPath))
+    .reduce((one, other) => phrase('one_and_other', { one, other }))
+}
+
+interface Waiting extends Pick<TrialOptions, 'signal'> {
+  readonly now: () => number
+  readonly tellBegun: () => void
+}
+
+async function firstResult(
+  trials: Trials,
+  tickets: readonly string[],
+  { now, signal, tellBegun }: Waiting,
+): Promise<TrialResult> {
+  const end = now() + TRIAL_SECONDS * 1000
+  let isBegun = false
+  while (now() < end && !signal.aborted) {
+    for (const ticket of tickets) {
+      const mapping = await trials.result(ticket)
+      if (mapping) return { mapping, isBegun: true }
+      if (isBegun || !(await trials.isBegun(ticket))) continue
+      isBegun = true
+      tellBegun()
+    }
+    await pause(LOOK_EVERY_MS, undefined, { signal }).catch(() => {})
+  }
+  return { isBegun }
+}
+
+/** What runs there and we meet in the store. */
+function sharedStore(address: string): string {
+  if (address !== 'memory:') return address
+  throw phrasedError('cannot_start', phrase('store_not_shared'))
+}
+
+/** Nothing of what is kept is touched: its sessions, if there were any, would be in a folder that is removed. */
+async function startHere(examined: Examined, opened: AsyncDisposableStack): Promise<string> {
+  const { settings: given, config, now, isDevelopment } = examined
+  const folder = mkdtempSync(join(tmpdir(), 'menshen-doctor-'))
+  opened.defer(() => rmSync(folder, { recursive: true, force: true }))
+  if (isDevelopment) {
+    const development = await startDevelopment(given, config, given.DEV_PROVIDER_PORT, now)
+    opened.defer(() => development.close())
+  }
+  // Whoever asks may be another account than the one that serves, whose files these would be.
+  const settings = { ...given, STORE: `lmdb:${folder}`, WORKERS: 1, AUDIT_FILE: undefined }
+  const log = pino({ level: 'silent' })
+  const menshen = opened.adopt(await createCore({ settings, config, log, now }), menshen => menshen.close())
+  const limited = {
+    ...menshen,
+    listener: onlyTrials(menshen),
+    upgradeListener: (_request: unknown, socket: { destroy(): void }) => void socket.destroy(),
+  }
+  const { PORT: port, HOST: host } = settings
+  const serving = await serve(limited, listenAddress(settings), () => {}).catch(error =>
+    refuseToListen(error, { setting: 'PORT', port, host }),
+  )
+  opened.defer(() => serving.close(1000))
+  return settings.STORE
+}
+
+function onlyTrials({ listener, callbackPaths }: Pick<Menshen, 'listener' | 'callbackPaths'>): RequestListener {
+  const served: readonly string[] = [OWN_PATHS.doctorSignIn, ...callbackPaths]
+  return (request, response) => {
+    const path = (request.url ?? '').split('?')[0] ?? ''
+    if (served.includes(path) || path.startsWith(OWN_PATHS.assets)) return listener(request, response)
+    response.writeHead(503, { 'content-type': 'text/plain; charset=utf-8', 'retry-after': '60', connection: 'close' })
+    response.end('Menshen is being checked, and not running yet.\n')
+  }
+}
+
+// How the result of a trial sign-in looks on a terminal.
+
+export function mappingLines(mapping: Mapping, language: OperatorLanguage): string {
+  const { provider, came, fields, role, groups, problem, remedy, notes = [] } = mapping
+  const said = (given: Phrase) => phraseIn(language, given)
+  const lines = [
+    ...(came.length > 0 ? [said(phrase('mapping_came', { provider }))] : []),
+    ...came.map(({ source, name, type, value }) => `  ${source.padEnd(12)} ${name}: ${value ?? type}`),
+    ...(fields.length > 0 ? [said(phrase('mapping_filled'))] : []),
+    ...fields.map(field => `  ${field.field.padEnd(12)} ${said(filling(field))}`),
+    ...(role === undefined
+      ? []
+      : [said(phrase('mapping_role', { role, groups: groups?.join(', ') || phrase('mapping_none') }))]),
+    said(problem === undefined ? phrase('mapping_admitted') : phrase('mapping_refused', { problem })),
+    ...(remedy === undefined ? [] : [`→ ${said(remedy)}`]),
+    ...notes.map(note => `! ${said(note.seen)} → ${said(note.remedy)}`),
+  ]
+  // The provider wrote much of it.
+  return terminalLines(lines.map(line => line.replace(/[\r\n]+/g, ' ')).join('\n'))
+}
+
+/** The same for programs. */
+export function mappingIn(mapping: Mapping, language: OperatorLanguage): object {
+  const { problem, remedy, notes } = mapping
+  const said = (given: Phrase) => phraseIn(language, given)
+  return {
+    ...mapping,
+    ...(problem && { problem: said(problem) }),
+    ...(remedy && { remedy: said(remedy) }),
+    ...(notes && { notes: notes.map(note => ({ seen: said(note.seen), remedy: said(note.remedy) })) }),
+  }
+}
+
+function filling({ source, place = '', value }: Mapping['fields'][number]): Phrase {
+  if (source === undefined) return phrase('mapping_empty')
+  const from = phrase('mapping_from', { place, source })
+  return value === undefined ? from : phrase('mapping_value', { from, value })
+}

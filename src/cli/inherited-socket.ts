@@ -1,0 +1,55 @@
+// Socket activation: a service manager that listens in our place hands its socket to us as descriptor 3, and says so by
+// variables (sd_listen_fds(3) of systemd). It keeps the socket open, so that whoever comes during a restart waits instead of being refused.
+import cluster from 'node:cluster'
+import { fstatSync } from 'node:fs'
+import type { Environment } from '../config/settings.ts'
+import { MenshenError } from '../errors.ts'
+
+export interface InheritedSocket {
+  readonly fd: number
+  /** What tells a worker of it: the cluster asks the first process, whose descriptor it is. */
+  readonly forWorkers: Environment
+}
+
+const VARIABLES = ['LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES', 'LISTEN_PIDFDID'] as const
+/** The first that is handed over. */
+const FD = 3
+const EXPECTED = 'expected one listening TCP socket (ListenStream= with an address and a port, Accept=no)'
+
+/** Takes the variables away, so that no process that we start takes the socket for its own. */
+export function takeInheritedSocket(environment: Record<string, string | undefined>): InheritedSocket | undefined {
+  const { LISTEN_PID: pid, LISTEN_FDS: count } = environment
+  for (const name of VARIABLES) delete environment[name]
+  if (!count || count === '0') return undefined
+  const owner = cluster.isWorker ? process.ppid : process.pid
+  if (pid !== String(owner))
+    throw refusal(
+      `LISTEN_PID is ${shown(pid)} and this process is ${owner}: the socket was handed to another; ` +
+        'let the service manager start node itself (not npm or a shell), or take LISTEN_PID and LISTEN_FDS away',
+    )
+  if (count !== '1') throw refusal(`LISTEN_FDS is ${shown(count)}; ${EXPECTED}`)
+  if (cluster.isPrimary && !isSocket(FD))
+    throw refusal(`Descriptor ${FD} is no socket, although LISTEN_FDS says so; ${EXPECTED}`)
+  return { fd: FD, forWorkers: { LISTEN_FDS: '1', LISTEN_PID: String(process.pid) } }
+}
+
+/** `error` is what `listen` failed with. */
+export function refuseInheritedSocket({ code }: NodeJS.ErrnoException): never {
+  throw refusal(`Descriptor ${FD} cannot be listened on (${code}); ${EXPECTED}`)
+}
+
+function isSocket(fd: number): boolean {
+  try {
+    return fstatSync(fd).isSocket()
+  } catch {
+    return false
+  }
+}
+
+function shown(value = ''): string {
+  return `"${value.replace(/[^\x20-\x7e]+/g, ' ').slice(0, 20)}"`
+}
+
+function refusal(sentence: string): MenshenError {
+  return new MenshenError('cannot_start', `${sentence}.`)
+}

@@ -1,0 +1,182 @@
+// `menshen rules check PATH --role ROLE` says what would happen and by which rule; `menshen rules test FILE` runs a table
+// of expectations.
+import { readFileSync } from 'node:fs'
+import { METHODS } from 'node:http'
+import { z } from 'zod'
+import { roleNamesIn, roleOf, rolesFor, USUAL_ROLES } from '../access/roles.ts'
+import { createRules, judge, type Question, type Verdict, VISITOR, whoIsMeant } from '../access/rules.ts'
+import { problemsIn, type RoleConfig, type Rule, sentenceOf } from '../config/config-file.ts'
+import { MenshenError } from '../errors.ts'
+import { safeText } from '../observe/audit-event.ts'
+import { COMMANDS } from './command-table.ts'
+import type { Paint } from './terminal.ts'
+import { likelyMeant, readCommandArguments, refusal, refuseArgument, UsageError } from './usage.ts'
+
+const ROW = COMMANDS.rules
+const COLOURS = {
+  admitted: 'green',
+  refused: 'red',
+  login: 'yellow',
+  bad_request: 'red',
+  uri_too_long: 'red',
+  own: 'dim',
+} as const
+
+interface Outcome {
+  readonly lines: readonly string[]
+  readonly ok: boolean
+}
+
+const expectations = z.array(
+  z.strictObject({
+    path: z.string().superRefine((path, context) => {
+      const problem = pathProblem(path)
+      if (problem) context.addIssue(problem)
+    }),
+    role: z.string().optional(),
+    groups: z.array(z.string()).default([]),
+    user: z.string().default(''),
+    method: z
+      .string()
+      .toUpperCase()
+      .superRefine((method, context) => {
+        const problem = methodProblem(method)
+        if (problem) context.addIssue(problem)
+      })
+      .default('GET'),
+    expect: z.enum(['admitted', 'refused', 'login', 'bad_request', 'uri_too_long', 'own']),
+  }),
+)
+
+export function runRulesCommand(
+  args: readonly string[],
+  given: readonly Rule[],
+  roles: readonly RoleConfig[] = USUAL_ROLES,
+  paint: Paint = (_colour, text) => text,
+  callbackPaths?: ReadonlySet<string>,
+  mainProvider?: string,
+): Outcome {
+  const rules = createRules(given)
+  const ask: Ask = question => judge(rules, question, callbackPaths)
+  const derive: Derive = asked => withRole(asked, roles, mainProvider)
+  const known = [VISITOR, ...roleNamesIn(roles)]
+  const { values, positionals } = readCommandArguments(args, ROW)
+  const [verb, subject, ...rest] = positionals
+  if (verb !== 'check' && verb !== 'test')
+    throw verb === undefined ? refusal('Nothing is asked', ROW) : refuseArgument(verb, ROW)
+  if (subject === undefined) throw refusal(`There is no ${verb === 'check' ? 'PATH' : 'FILE'}`, ROW)
+  if (rest[0] !== undefined) throw refuseArgument(rest[0], ROW)
+  const { role, group: groups, user, method } = values
+  if (verb === 'test') return runTable(ask, derive, subject, known, paint)
+  const question = derive({ path: subject, role, groups, user, method: method.toUpperCase() })
+  if (role !== undefined && !known.includes(role)) throw new UsageError(unknownRole(role, known))
+  const problem = pathProblem(subject) ?? methodProblem(question.method)
+  if (problem) throw new UsageError(`${problem[0]?.toUpperCase()}${problem.slice(1)}`)
+  return { lines: [describe(ask, question, paint)], ok: true }
+}
+
+type Ask = (question: Question) => Verdict
+/** `isDerived` if the role is not what was said but what `roles` give to this user. */
+type Asked = Question & { readonly isDerived?: true }
+type Derive = (asked: Omit<Question, 'role'> & { readonly role?: string | undefined }) => Asked
+
+/** A user of the main provider. Claims are not known here: a row that wants them gives its role to nobody. */
+function withRole(
+  { role, ...asked }: Parameters<Derive>[0],
+  roles: readonly RoleConfig[],
+  provider: string | undefined,
+): Asked {
+  if (role !== undefined) return { ...asked, role }
+  if (asked.user === '' && asked.groups.length === 0) return { ...asked, role: VISITOR }
+  const known = { provider, username: asked.user, groups: asked.groups, claims: {} }
+  const rows = rolesFor(roles, provider === undefined ? [] : [provider])
+  return { ...asked, role: roleOf(known, rows), isDerived: true }
+}
+
+function runTable(ask: Ask, derive: Derive, file: string, known: readonly string[], paint: Paint): Outcome {
+  const table = readTable(file)
+  const odd = table.map(({ role }) => role).find(role => role !== undefined && !known.includes(role))
+  if (odd !== undefined) throw cannotBeUsed(file, unknownRole(odd, known))
+  const failures = table.flatMap(({ expect, ...asked }) => {
+    const question = derive(asked)
+    const { outcome } = ask(question)
+    return outcome === expect ? [] : [`expected ${expect}: ${describe(ask, question, paint)}`]
+  })
+  return {
+    lines: [...failures, `${table.length - failures.length} passed, ${failures.length} failed`],
+    ok: failures.length === 0,
+  }
+}
+
+function readTable(file: string): z.infer<typeof expectations> {
+  const result = expectations.safeParse(readJson(file), { error: sentenceOf })
+  if (result.success) return result.data
+  const problems = problemsIn(result.error.issues).map(({ path, message }) => {
+    const where = path.length > 0 ? `${path.join('.')}: ` : ''
+    return cannotBeUsed(file, `${where}${message}${/[.?]$/.test(message) ? '' : '.'}`).message
+  })
+  throw new MenshenError('bad_settings', problems.join('\n'))
+}
+
+function readJson(file: string): unknown {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch (error) {
+    throw cannotBeUsed(file, `${(error as Error).message}; expected a JSON array as menshen help rules shows it.`)
+  }
+}
+
+function cannotBeUsed(file: string, why: string): MenshenError {
+  return new MenshenError('bad_settings', `${file} cannot be used: ${why}`)
+}
+
+/** A sentence without its first capital; `undefined` if there is nothing to say. */
+function pathProblem(path: string): string | undefined {
+  if (path.startsWith('/')) return undefined
+  const shown = JSON.stringify(path.slice(0, LONGEST_SHOWN))
+  return `a path begins with /, and ${shown} does not; did you mean ${JSON.stringify(`/${pathIn(path)}`.slice(0, LONGEST_SHOWN))}?`
+}
+
+/** Of a whole address the path. */
+function pathIn(text: string): string {
+  return URL.canParse(text) ? new URL(text).pathname.slice(1) : text
+}
+
+function methodProblem(method: string): string | undefined {
+  if (METHODS.includes(method)) return undefined
+  const likely = likelyMeant(method, METHODS)
+  const remedy = likely === undefined ? 'expected one as in HTTP, for example GET or POST.' : `did you mean ${likely}?`
+  return `there is no method ${JSON.stringify(method.slice(0, LONGEST_SHOWN))}; ${remedy}`
+}
+
+const LONGEST_SHOWN = 100
+
+function unknownRole(role: string, known: readonly string[]): string {
+  return `There is no role ${JSON.stringify(role)}; expected one of ${known.join(', ')}.`
+}
+
+function describe(ask: Ask, question: Asked, paint: Paint): string {
+  const verdict = ask(question)
+  const asked = safeText(`${question.method} ${question.path} as ${describeAsker(question)}`)
+  return `${asked}: ${paint(COLOURS[verdict.outcome], verdict.outcome)}, ${safeText(reasonOf(verdict))}`
+}
+
+function describeAsker(question: Asked): string {
+  const { role = VISITOR, groups = [], username = '' } = whoIsMeant(question) ?? {}
+  return [
+    question.isDerived ? `${role} (by roles)` : role,
+    ...(username ? [`user ${username}`] : []),
+    ...(groups.length > 0 ? [`in ${groups.join(' and ')}`] : []),
+  ].join(', ')
+}
+
+function reasonOf(verdict: Verdict): string {
+  if (verdict.outcome === 'bad_request') return 'because the path is ambiguous'
+  if (verdict.outcome === 'uri_too_long')
+    return 'because the path is longer than 4096 bytes or has more than 100 segments'
+  if (verdict.outcome === 'own') return 'because Menshen answers it itself'
+  const { rule, reading, onTrial } = verdict
+  const read = reading === undefined ? '' : `, as an application could read it as ${reading}`
+  const trial = onTrial ? `; on trial: ${onTrial.outcome}, by the rule ${JSON.stringify(onTrial.rule)}` : ''
+  return `by the rule ${JSON.stringify(rule)}${read}${trial}`
+}

@@ -1,0 +1,209 @@
+// An http or https server that stops gracefully: it stops accepting, finishes what is in flight, and gives up on what takes
+// too long.
+
+import { once } from 'node:events'
+import { readFileSync, unwatchFile, watchFile } from 'node:fs'
+import { createServer, type IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { createServer as createSecureServer, Server as SecureServer, type Server } from 'node:https'
+import { Server as NetServer, type Socket } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Settings } from '../config/settings.ts'
+import type { Report } from '../events.ts'
+import { rememberAddress } from '../gateway/request.ts'
+import type { Menshen } from '../menshen.ts'
+import { wantsSocket } from '../proxy/upgrade.ts'
+
+interface HeaderName {
+  readonly asSent: string
+  readonly inLowerCase: string
+}
+
+/** The names of the latest request, by their places. */
+const latest: HeaderName[] = []
+/** Names and values: more than any browser and any proxy send. */
+const MOST_READ = 200
+
+export class ServerRequest extends IncomingMessage {
+  #headers: IncomingHttpHeaders | undefined
+
+  static {
+    // To TypeScript it is a field, which no accessor may take the place of; in Node it is one.
+    Object.defineProperty(ServerRequest.prototype, 'headers', {
+      get(this: ServerRequest) {
+        this.#headers ??= readHeaders(this.rawHeaders) ?? Reflect.get(IncomingMessage.prototype, 'headers', this)
+        return this.#headers
+      },
+      set(this: ServerRequest, headers: IncomingHttpHeaders) {
+        this.#headers = headers
+      },
+    })
+  }
+}
+
+/** `undefined` where there is something to think about, such as a name that comes twice: that is left to Node. */
+function readHeaders(raw: readonly string[]): IncomingHttpHeaders | undefined {
+  if (raw.length > MOST_READ) return undefined
+  const headers: IncomingHttpHeaders = {}
+  for (let place = 0; place < raw.length; place += 2) {
+    const name = lowerCased(raw[place] ?? '', place / 2)
+    // A name that every object knows counts as one that comes twice.
+    if (headers[name] !== undefined || name === 'set-cookie') return undefined
+    headers[name] = raw[place + 1]
+  }
+  return headers
+}
+
+function lowerCased(name: string, place: number): string {
+  const guess = latest[place]
+  if (guess !== undefined && guess.asSent === name) return guess.inLowerCase
+  const inLowerCase = name.toLowerCase()
+  latest[place] = { asSent: name, inLowerCase }
+  return inLowerCase
+}
+
+// An http or https server that ends politely: it stops accepting, finishes what is in flight, and gives up on what takes
+// too long.
+
+export interface Serving {
+  /** Reads the certificate anew, if there is one. */
+  renewCertificate(): void
+  close(patienceMs: number): Promise<void>
+}
+
+interface ListenAddress {
+  readonly port: number
+  readonly host: string
+  /** A socket to listen on instead, of whoever has started us. */
+  readonly fd?: number | undefined
+  /** How long a connection may wait for its next request; Node's own five seconds are less than any proxy's. */
+  readonly keepAliveTimeoutMs?: number
+  /** Serves https with these files, read again when they change. */
+  readonly tls?: CertificateFiles
+}
+
+/** How long a request that was on its way may still arrive. */
+const FAREWELL_MS = 200
+const IDLE_CHECK_MS = 50
+/** Long enough for a slow phone, short enough for somebody who only wants to keep a connection busy. */
+const HEADERS_TIMEOUT_MS = 20_000
+const TIMEOUT_CHECK_MS = 5000
+/** As many as the system allows: everybody who comes during a restart waits here. */
+const INHERITED_BACKLOG = 65_535
+
+export function listenAddress(settings: Settings, fd?: number): ListenAddress {
+  const { PORT: port, HOST: host, TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } = settings
+  const keepAliveTimeoutMs = settings.KEEP_ALIVE_TIMEOUT_MS
+  return { port, host, fd, keepAliveTimeoutMs, ...(certFile && keyFile && { tls: { certFile, keyFile } }) }
+}
+
+/** Rejects with the error of `listen`, for example EADDRINUSE; ENOTSUP for a socket whose clients have no addresses. */
+export async function serve(menshen: Menshen, address: ListenAddress, report: Report): Promise<Serving> {
+  const { port, host, fd, tls, keepAliveTimeoutMs } = address
+  const options = { ...OPTIONS, ...(keepAliveTimeoutMs && { keepAliveTimeout: keepAliveTimeoutMs }) }
+  const server = tls
+    ? createSecureServer({ ...options, handshakeTimeout: HEADERS_TIMEOUT_MS, ...readCertificate(tls) })
+    : createServer(options)
+  server.on('request', menshen.listener)
+  server.on('checkContinue', menshen.listener)
+  server.on(tls ? 'secureConnection' : 'connection', rememberAddress)
+  const sockets = new Set<Socket>()
+  server.on('upgrade', (request, stream, head) => {
+    menshen.upgradeListener(request, stream, head)
+    const { socket } = request
+    if (socket.destroyed) return
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+  /** Whatever they are by now: sockets that Node has handed out, and handshakes that never end, are none of its own. */
+  const connections = new Set<Socket>()
+  server.on('connection', (connection: Socket) => {
+    connections.add(connection)
+    connection.once('close', () => connections.delete(connection))
+  })
+  server.listen(fd === undefined ? { port, host } : { fd, backlog: INHERITED_BACKLOG })
+  await once(server, 'listening')
+  if (typeof server.address() === 'string' || !server.address()) {
+    server.close()
+    // All users would be one, for the rate limit and for who is believed.
+    throw Object.assign(new Error('a socket without addresses'), { code: 'ENOTSUP' })
+  }
+  const certificate = server instanceof SecureServer && tls ? watchCertificate(server, tls, report) : undefined
+  return {
+    renewCertificate: () => certificate?.renew(),
+    async close(patienceMs) {
+      const closed = once(server, 'close')
+      menshen.prepareToClose()
+      // Unlike the server's own `close`, this leaves idle connections open for what may be on its way on them.
+      NetServer.prototype.close.call(server)
+      await pause(FAREWELL_MS)
+      // A connection that was busy a moment ago may wait for a next request that must not come here any more.
+      const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS)
+      // The other side of a WebSocket opens a new one elsewhere; it would never end by itself.
+      for (const socket of sockets) socket.destroy()
+      menshen.endStreams()
+      const patience = setTimeout(() => {
+        for (const connection of connections) connection.destroy()
+      }, patienceMs)
+      await closed
+      clearInterval(idle)
+      clearTimeout(patience)
+      certificate?.stop()
+    },
+  }
+}
+
+const OPTIONS = {
+  IncomingMessage: ServerRequest,
+  shouldUpgradeCallback: wantsSocket,
+  headersTimeout: HEADERS_TIMEOUT_MS,
+  connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+  // Most have no body: Node need not make a stream of nothing for each, which costs as much as finding a session.
+  optimizeEmptyRequests: true,
+  // A body may take as long as the application behind lets it.
+  requestTimeout: 0,
+}
+
+// The certificate of our own server: read again when its files change, and when everything is.
+
+export interface CertificateFiles {
+  readonly certFile: string
+  readonly keyFile: string
+}
+
+const LOOK_EVERY_MS = 2000
+
+export function watchCertificate(server: Server, files: CertificateFiles, report: Report) {
+  let inUse = textOf(files)
+
+  function use(): void {
+    const text = textOf(files)
+    server.setSecureContext(readCertificate(files))
+    if (text !== inUse) report('certificate_reloaded', { file: files.certFile })
+    inUse = text
+  }
+
+  function renew(): void {
+    try {
+      use()
+    } catch (error) {
+      report('certificate_refused', { file: files.certFile, err: error })
+    }
+  }
+
+  const all = [files.certFile, files.keyFile]
+  for (const file of all) watchFile(file, { interval: LOOK_EVERY_MS, persistent: false }, renew)
+  return {
+    renew,
+    stop(): void {
+      for (const file of all) unwatchFile(file)
+    },
+  }
+}
+
+export function readCertificate({ certFile, keyFile }: CertificateFiles) {
+  return { cert: readFileSync(certFile), key: readFileSync(keyFile), minVersion: 'TLSv1.2' as const }
+}
+
+function textOf({ certFile, keyFile }: CertificateFiles): string {
+  return readFileSync(certFile, 'utf8') + readFileSync(keyFile, 'utf8')
+}

@@ -1,0 +1,172 @@
+// `menshen sessions`: who is signed in, the newest first; `menshen sessions end --user NAME` signs somebody out everywhere.
+import { EVENTS, type Report } from '../events.ts'
+import { createAudit } from '../observe/audit.ts'
+import { safeJson, safeText } from '../observe/audit-event.ts'
+import { shortKey } from '../session/session-facts.ts'
+import { createSessionListing, type Listed, type SessionListing } from '../session/session-listing.ts'
+import type { DataKeys } from '../session/session-record.ts'
+import { COMMANDS } from './command-table.ts'
+import { type CommandRun, type KeptRecords, openKeptRecords } from './kept-records.ts'
+import { type Paint, plainLine, say, word } from './terminal.ts'
+import { readCommandArguments, refusal, refuseArgument } from './usage.ts'
+
+const ROW = COMMANDS.sessions
+const PAGE = 100
+const PATIENCE_MS = 10_000
+
+export async function runSessionsCommand(args: readonly string[], run: CommandRun): Promise<void> {
+  const { values, positionals } = readCommandArguments(args, ROW)
+  const { user, json } = values
+  const [verb, ...more] = positionals
+  if (more.length > 0 || (verb !== undefined && verb !== 'end')) throw refuseArgument(more[0] ?? verb ?? '', ROW)
+  if (user === '' || (verb === 'end' && user === undefined)) throw refusal('There is no name of a user', ROW)
+  if (verb === 'end' && json) throw refusal('Nothing is listed by "end", so that --json has no meaning', ROW)
+  const records = await openKeptRecords(run)
+  try {
+    const sessions = listingsOf(records)
+    if (verb === 'end' && user !== undefined) await end(records, sessions, user, run)
+    else await list(sessions, user, json ? jsonOf : listed => plainOf(listed, run.paint))
+  } finally {
+    await records.store.close()
+  }
+}
+
+/** One for each set of data keys that our secrets open: a start with another secret leaves a second one behind. */
+type Listings = readonly [SessionListing, ...SessionListing[]]
+
+function listingsOf({ store, allKeys: [first, ...others] }: KeptRecords): Listings {
+  const listing = (keys: DataKeys) => createSessionListing({ store, keyring: { current: async () => keys } })
+  return [listing(first), ...others.map(listing)]
+}
+
+async function list(sessions: Listings, user: string | undefined, line: (session: Listed) => string): Promise<void> {
+  let unreadable = 0
+  async function* counted(): AsyncGenerator<Listed> {
+    for await (const session of allOf(sessions)) {
+      if (!session.publicPart) unreadable++
+      yield session
+    }
+  }
+  await say(linesOf(user === undefined ? counted() : sessionsOf(sessions, user), line))
+  if (user !== undefined) unreadable = await countUnreadable(sessions)
+  if (unreadable > 0)
+    process.stderr.write(
+      `${unreadable} of the sessions ${unreadable === 1 ? 'was' : 'were'} opened under a secret that is not in SECRET any more${
+        user === undefined ? '' : `, and may be ${safeText(user)}’s`
+      }.\n`,
+    )
+}
+
+/** Sessions whose user is unknown, because another secret sealed their public part and labelled them. */
+async function countUnreadable(sessions: Listings): Promise<number> {
+  let count = 0
+  let after: string | undefined
+  do {
+    const page = await sessions[0].list({ limit: PAGE, ...(after === undefined ? {} : { after }) })
+    const listed = await readWithOthers(page.sessions, sessions)
+    count += listed.filter(({ publicPart }) => !publicPart).length
+    after = page.next
+  } while (after !== undefined)
+  return count
+}
+
+/** What the first set of keys does not open may be open to another one. */
+async function readWithOthers(listed: readonly Listed[], [, ...others]: Listings): Promise<Listed[]> {
+  if (others.length === 0) return [...listed]
+  return Promise.all(
+    listed.map(async session => {
+      if (session.publicPart) return session
+      const found = await Promise.all(others.map(other => other.getListed(session.key)))
+      return found.find(each => each?.publicPart) ?? session
+    }),
+  )
+}
+
+async function* linesOf(sessions: AsyncIterable<Listed>, line: (session: Listed) => string): AsyncGenerator<string> {
+  for await (const session of sessions) yield line(session)
+}
+
+async function* allOf(sessions: Listings): AsyncGenerator<Listed> {
+  let before: string | undefined
+  do {
+    const page = await sessions[0].newest({ limit: PAGE, ...(before === undefined ? {} : { before }) })
+    yield* await readWithOthers(page.sessions, sessions)
+    before = page.next
+  } while (before !== undefined)
+}
+
+/** One user has few enough to be put in order here. */
+async function* sessionsOf(sessions: Listings, username: string): AsyncGenerator<Listed> {
+  const all: Listed[] = []
+  for (const listing of sessions) {
+    let after: string | undefined
+    do {
+      const page = await listing.list({ username, limit: PAGE, ...(after === undefined ? {} : { after }) })
+      all.push(...page.sessions)
+      after = page.next
+    } while (after !== undefined)
+  }
+  const since = ({ publicPart }: Listed) => publicPart?.signedInAt ?? 0
+  yield* all.sort((one, other) => since(other) - since(one))
+}
+
+/** Named as in the log. Of one that was opened under a secret that is gone, little is known. */
+function factsOf({ key, expiresAt, publicPart }: Listed) {
+  const { username, userRole, provider, address, userAgent, signedInAt, seenAt } = publicPart ?? {}
+  return {
+    user: username,
+    role: userRole,
+    provider,
+    address,
+    session: shortKey(key),
+    since: timeOf(signedInAt),
+    seen: timeOf(seenAt),
+    expires: timeOf(expiresAt),
+    userAgent,
+  }
+}
+
+function timeOf(milliseconds: number | undefined): string | undefined {
+  return milliseconds === undefined ? undefined : new Date(milliseconds).toISOString()
+}
+
+function jsonOf(listed: Listed): string {
+  return `${safeJson(factsOf(listed))}\n`
+}
+
+function plainOf(listed: Listed, paint: Paint): string {
+  const { user, since: _, ...facts } = factsOf(listed)
+  return plainLine(listed.publicPart?.signedInAt, [user === undefined ? '-' : word(user)], facts, paint)
+}
+
+/** The same name at two providers is two people: each of them is an event of its own. */
+async function end(records: KeptRecords, sessions: Listings, user: string, { now }: CommandRun): Promise<void> {
+  const ended = new Map<string | undefined, number>()
+  const audit = createAudit({ ...records, now, report: tell })
+  try {
+    for await (const { key, publicPart } of sessionsOf(sessions, user)) {
+      const provider = publicPart?.provider
+      if (await sessions[0].end(key)) ended.set(provider, (ended.get(provider) ?? 0) + 1)
+    }
+  } finally {
+    // Also if the store failed in between: what was done is written down.
+    for (const [provider, count] of ended)
+      audit.onEvent('session_ended', { user, provider, by: 'command', ended: count })
+    await audit.close(PATIENCE_MS)
+  }
+  const count = [...ended.values()].reduce((sum, each) => sum + each, 0)
+  process.stdout.write(`${count} ${count === 1 ? 'session' : 'sessions'} of ${safeText(user)} ended.\n`)
+  const unreadable = await countUnreadable(sessions)
+  if (unreadable === 0) return
+  process.stderr.write(
+    `${unreadable} ${unreadable === 1 ? 'session' : 'sessions'} cannot be read with this SECRET and may be ${safeText(user)}’s; put the former secret behind the present one in SECRET, and end them again.\n`,
+  )
+  process.exitCode = 1
+}
+
+const tell: Report = (code, facts = {}) => {
+  const { level, sentence } = EVENTS[code]
+  if (level === 'info') return
+  process.stderr.write(`${code}: ${sentence} ${safeJson(facts)}\n`)
+  process.exitCode = 1
+}

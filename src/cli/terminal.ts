@@ -1,0 +1,152 @@
+// Output on a terminal: colours, log lines for people, and text that cannot move the cursor.
+
+import cluster from 'node:cluster'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { isatty } from 'node:tty'
+import { styleText } from 'node:util'
+import { type DestinationStream, type Logger, pino } from 'pino'
+import { z } from 'zod'
+import type { Environment, Settings } from '../config/settings.ts'
+import { safeJson, safeText, withoutControls } from '../observe/audit-event.ts'
+
+export type Colour = 'red' | 'yellow' | 'green' | 'dim' | 'bold'
+export type Paint = (colour: Colour, text: string) => string
+
+/** FORCE_COLOR wins over NO_COLOR, as it does in Node itself. Empty, NO_COLOR means nothing (no-color.org). */
+export function wantsColours({ FORCE_COLOR, NO_COLOR, TERM }: Environment, isTerminal: boolean): boolean {
+  if (FORCE_COLOR !== undefined) return FORCE_COLOR !== '0' && FORCE_COLOR !== 'false'
+  return isTerminal && !NO_COLOR && TERM !== 'dumb'
+}
+
+export function createPaint(colours: boolean): Paint {
+  return colours ? (colour, text) => styleText(colour, text, { validateStream: false }) : (_colour, text) => text
+}
+
+// The log of a start, on stdout: lines for people or lines of JSON, the same from every worker.
+
+const STDOUT = 1
+
+export type LogSettings = Pick<Settings, 'LOG_LEVEL' | 'LOG_FORMAT'>
+
+/** Whether the log is read by people. Workers have the stdout of the first process. */
+export function isForPeople({ LOG_FORMAT }: LogSettings, isTerminal = isatty(STDOUT)): boolean {
+  return LOG_FORMAT === 'pretty' || (LOG_FORMAT === 'auto' && isTerminal)
+}
+
+export function openLog(settings: LogSettings, environment: Environment): Logger {
+  const isTerminal = isatty(STDOUT)
+  if (!isForPeople(settings, isTerminal)) return createLog(settings, jsonTo(pino.destination(STDOUT)))
+  // At once, so that it stands in order with what else is said on the terminal.
+  const stdout = pino.destination({ dest: STDOUT, sync: true })
+  return createLog(settings, prettyTo(stdout, wantsColours(environment, isTerminal)))
+}
+
+export function createLog({ LOG_LEVEL }: Pick<LogSettings, 'LOG_LEVEL'>, destination: DestinationStream): Logger {
+  const options = {
+    level: LOG_LEVEL,
+    base: cluster.worker ? { worker: cluster.worker.id } : null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (level: string) => ({ level }) },
+  }
+  return pino(options, destination)
+}
+
+export function prettyTo(stdout: DestinationStream, colours: boolean): DestinationStream {
+  const paint = createPaint(colours)
+  return { write: line => stdout.write(prettyLine(line, paint)) }
+}
+
+/** JSON leaves some characters as they are that a terminal obeys. A file of it may be shown on one, too. */
+export function jsonTo(stdout: DestinationStream): DestinationStream {
+  return { write: line => stdout.write(withoutControls(line)) }
+}
+
+// One line for people: a time, a few words in columns, and what else is known as name=value.
+
+type Fact = string | number | boolean | undefined
+
+export function plainLine(
+  time: number | undefined,
+  words: readonly string[],
+  facts: Readonly<Record<string, Fact>>,
+  paint: Paint,
+): string {
+  const others = Object.entries(facts).flatMap(([name, fact]) => (fact === undefined ? [] : `${name}=${word(fact)}`))
+  const at = time === undefined ? '-' : new Date(time).toISOString()
+  const known = others.length > 0 ? ` ${paint('dim', others.join(' '))}` : ''
+  return `${paint('dim', at)} ${words.join(' ')}${known}\n`
+}
+
+/** In quotes if it could be taken for more than one. */
+export function word(value: string | number | boolean): string {
+  const text = safeText(String(value))
+  return /^[^\s"=]+$/u.test(text) ? text : JSON.stringify(text)
+}
+
+// A line of the log for people: the time here, how bad it is, the sentence, and dimmed what else is known. Whatever others
+// have written in it moves no cursor, changes no colour and begins no line.
+
+const lineShape = z.looseObject({ time: z.string(), level: z.string(), msg: z.string(), event: z.string().optional() })
+const COLOURS: Readonly<Record<string, Colour>> = { info: 'green', warn: 'yellow', error: 'red', fatal: 'red' }
+const LEVEL_WIDTH = 5
+
+/** `json` is one line as pino writes it. */
+export function prettyLine(json: string, paint: Paint): string {
+  const { data } = lineShape.safeParse(parsed(json))
+  if (!data) return `${safeText(json.trimEnd())}\n`
+  const { time, level, msg, event, err, ...facts } = data
+  const known = [...(event === undefined ? [] : [safeText(event)]), ...Object.entries(facts).map(factOf)]
+  const head = `${paint('dim', localTime(time))} ${paint(COLOURS[level] ?? 'dim', safeText(level).padEnd(LEVEL_WIDTH))}`
+  const tail = known.length > 0 ? `  ${paint('dim', known.join(' '))}` : ''
+  return `${head} ${safeText(msg)}${tail}\n${errorLines(err, paint)}`
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return undefined
+  }
+}
+
+function factOf([name, value]: [string, unknown]): string {
+  const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+  return `${safeText(name)}=${isPlain ? word(value) : safeJson({ value }).slice('{"value":'.length, -1)}`
+}
+
+/** The stack has lines of its own, each of them below the first. */
+function errorLines(err: unknown, paint: Paint): string {
+  if (err === undefined) return ''
+  const { stack, message } = Object(err) as { stack?: unknown; message?: unknown }
+  const lines = String(stack ?? message ?? safeJson({ err })).split('\n')
+  return lines.map(line => `    ${paint('dim', safeText(line.trim()))}\n`).join('')
+}
+
+/** By the clock on the wall of whoever looks. */
+function localTime(time: string): string {
+  const at = new Date(time)
+  const two = (number: number) => String(number).padStart(2, '0')
+  const clock = [at.getHours(), at.getMinutes(), at.getSeconds()].map(two).join(':')
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock}`
+}
+
+// Writes to stdout what a command has to say; whoever reads only the first of it need not be told the rest.
+
+/** Line by line as fast as they come, or all at once. Resolves when it is written, or nobody reads any more. */
+export async function say(lines: AsyncIterable<string> | Iterable<string>): Promise<void> {
+  try {
+    await pipeline(Readable.from(lines), process.stdout, { end: false })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error
+  }
+}
+
+// Sentences for a terminal, one a line. They may quote what others wrote, which must not paint it.
+
+export function terminalLines(text: string): string {
+  return text
+    .split('\n')
+    .map(line => `${safeText(line)}\n`)
+    .join('')
+}

@@ -1,0 +1,21 @@
+// How the memory of SESSION_CACHE_MB is divided: between opened sessions and, with Redis, the records that prove them.
+import type { Settings } from './settings.ts'
+
+export interface CacheShares {
+  readonly sessionBytes: number
+  readonly recordBytes: number
+}
+
+const MEGABYTE = 1024 * 1024
+/** A record takes about two thirds of what its opened session does: both caches are then full at the same number of users. */
+const RECORDS_SHARE = 0.4
+
+export function cacheShares({
+  SESSION_CACHE_MB,
+  STORE = '',
+}: Pick<Settings, 'SESSION_CACHE_MB'> & Partial<Pick<Settings, 'STORE'>>): CacheShares {
+  const bytes = SESSION_CACHE_MB * MEGABYTE
+  // Of a cluster no records are kept: each is read anew.
+  const recordBytes = /^rediss?(\+sentinel)?:/.test(STORE) ? bytes * RECORDS_SHARE : 0
+  return { sessionBytes: bytes - recordBytes, recordBytes }
+}

@@ -1,0 +1,482 @@
+// The structured settings of menshen.config.ts: what they may say, and the check of it.
+
+import { METHODS } from 'node:http'
+import { z } from 'zod'
+import { MenshenError } from '../errors.ts'
+import { callbackPathsOf } from '../paths.ts'
+import { type DevProviderConfig, devProviderShape } from './dev-provider-config.ts'
+import { audience, upstream } from './kinds.ts'
+import { pathPrefix } from './path-prefix.ts'
+import { type Accepted, accepted, type ProviderConfig, providerObject } from './provider-config.ts'
+import { likelyMeantOf } from './suggestions.ts'
+
+type Issue = z.core.$ZodIssue
+type RawIssue = z.core.$ZodRawIssue
+
+const TYPES: Readonly<Record<string, string>> = {
+  string: 'text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+  record: 'an object',
+}
+const LONGEST_SHOWN = 60
+
+/** For whatever a schema does not say itself. */
+export function sentenceOf(issue: RawIssue): string {
+  switch (issue.code) {
+    case 'unrecognized_keys':
+      return issue.keys.map(key => unknownKey(key, keysOf(issue.inst))).join(NEXT_PROBLEM)
+    case 'invalid_type':
+      return `expected ${TYPES[issue.expected] ?? issue.expected}, ${given(issue.input)}`
+    case 'invalid_value':
+      return unknownValue(issue.input, issue.values)
+    case 'too_small':
+      return issue.origin === 'array' ? 'expected at least one' : `expected ${amount(issue.minimum, 'at least', issue)}`
+    case 'too_big':
+      return `expected ${amount(issue.maximum, 'at most', issue)}`
+    default:
+      return 'this cannot be used here'
+  }
+}
+
+/** Each problem with its path. Of a choice between shapes, the problems of the one that was meant. */
+export function problemsIn(
+  issues: readonly Issue[],
+): { readonly path: readonly PropertyKey[]; readonly message: string }[] {
+  return issues.flatMap(issue => {
+    if (issue.code === 'invalid_union') return problemsOfUnion(issue)
+    // One of several unknown names is one problem.
+    return issue.message.split(NEXT_PROBLEM).map(message => ({ path: issue.path, message }))
+  })
+}
+
+/** Between problems that a schema tells as one. */
+const NEXT_PROBLEM = '\n'
+
+function problemsOfUnion({ path, errors }: Extract<Issue, { code: 'invalid_union' }>) {
+  // A shape whose very type is another one was not meant.
+  const isMeant = (issues: readonly Issue[]) =>
+    !issues.some(issue => issue.code === 'invalid_type' && issue.path.length === 0)
+  const meant = errors.find(isMeant)
+  if (meant) return problemsIn(meant).map(problem => ({ ...problem, path: [...path, ...problem.path] }))
+  const expected = errors.flatMap(issues =>
+    issues.flatMap(issue => (issue.code === 'invalid_type' ? [issue.expected] : [])),
+  )
+  const types = [...new Set(expected.map(type => TYPES[type] ?? type))]
+  return [{ path, message: `expected ${types.join(' or ') || 'another value'}` }]
+}
+
+function unknownKey(key: string, known: readonly string[]): string {
+  const likely = likelyMeantOf(key, known)
+  const shown = JSON.stringify(key.slice(0, LONGEST_SHOWN))
+  if (likely !== undefined) return `there is no ${shown}; did you mean ${likely}?`
+  return known.length > 0 ? `there is no ${shown}; expected one of ${known.join(', ')}` : `there is no ${shown}`
+}
+
+function unknownValue(input: unknown, known: readonly unknown[]): string {
+  const texts = known.filter(value => typeof value === 'string')
+  const likely = typeof input === 'string' ? likelyMeantOf(input, texts) : undefined
+  const expected = known.length === 1 ? known[0] : `one of ${known.join(', ')}`
+  return likely === undefined ? `expected ${expected}` : `expected ${expected}; did you mean ${likely}?`
+}
+
+/** Those of an object's schema. */
+function keysOf(schema: RawIssue['inst']): string[] {
+  const { shape } = (schema?._zod.def ?? {}) as { shape?: object }
+  return Object.keys(shape ?? {})
+}
+
+function given(input: unknown): string {
+  if (input === undefined) return 'and nothing is there'
+  if (input === null) return 'not null'
+  return `not ${Array.isArray(input) ? 'a list' : (TYPES[typeof input] ?? `a ${typeof input}`)}`
+}
+
+function amount(limit: number | bigint, bound: string, { origin }: { origin: string }): string {
+  if (origin === 'string') return limit === 1 ? 'text that is not empty' : `${bound} ${limit} characters`
+  return origin === 'array' ? `${bound} ${limit}` : `${bound} ${limit}`
+}
+
+// The shape of the operator's own sentences. Which sentences there are is known to the pages, who check the rest.
+
+const LONGEST_SENTENCE = 500
+/** The value of PAGE_LANGUAGE that leaves the choice to the browser. */
+export const AUTO_LANGUAGE = 'auto'
+
+export const wordsShape = z.record(
+  z.string(),
+  z
+    .string('expected text')
+    .regex(/\S/, 'expected text')
+    .max(LONGEST_SENTENCE, `expected at most ${LONGEST_SENTENCE} characters`),
+)
+
+const languageTag = z
+  .string()
+  .refine(tag => tag !== AUTO_LANGUAGE && isLanguageTag(tag), 'expected the tag of a language, for example ja or pt-BR')
+
+export const languagesShape = z.record(languageTag, wordsShape, {
+  // Otherwise it would only say that the key is invalid.
+  error: issue => (issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined),
+})
+
+function isLanguageTag(tag: string): boolean {
+  try {
+    return Intl.getCanonicalLocales(tag)[0] === tag
+  } catch {
+    return false
+  }
+}
+
+// What the operator adds to the login page: a sentence under the button, and links such as privacy and help.
+
+/** In one language for all, or by the language of the page. */
+export type TextConfig = string | Readonly<Record<string, string>>
+
+export interface LoginPageConfig {
+  readonly note?: TextConfig | undefined
+  readonly links?: readonly LinkConfig[] | undefined
+}
+
+export interface LinkConfig {
+  readonly text: TextConfig
+  readonly href: string
+}
+
+const line = (longest: number) =>
+  z.string('expected text').regex(/\S/, 'expected text').max(longest, `expected at most ${longest} characters`)
+
+const textShape = (longest: number) =>
+  z.unknown().transform((given, context): TextConfig => {
+    const shape = z.union([
+      line(longest),
+      z.record(z.string(), line(longest)).refine(texts => Object.keys(texts).length > 0),
+    ])
+    const { success, data } = shape.safeParse(given)
+    if (success) return data
+    context.addIssue(
+      `expected text of at most ${longest} characters, or such a text by language: { 'zh-CN': '…', en: '…' }`,
+    )
+    return z.NEVER
+  })
+
+const MOST_LINKS = 8
+
+export const loginPageShape = z.strictObject({
+  note: textShape(300).optional(),
+  links: z
+    .array(
+      z.strictObject({
+        text: textShape(60),
+        href: z
+          .string()
+          .max(1000)
+          .refine(isHarmless, 'expected a path, or an address with https:, http:, mailto: or tel:'),
+      }),
+    )
+    .max(MOST_LINKS, `expected at most ${MOST_LINKS} links`)
+    .optional(),
+})
+
+function isHarmless(href: string): boolean {
+  if (/^\/(?![/\\])/.test(href)) return !/[\\\s]/.test(href)
+  return URL.canParse(href) && ['https:', 'http:', 'mailto:', 'tel:'].includes(new URL(href).protocol)
+}
+
+// The names of roles that mean something to us. All others are the operator's.
+
+/** The role that sees the console. */
+export const CONSOLE_ROLE = 'developer'
+/** Of whoever no row of `roles` fits. */
+export const NOBODYS_ROLE = 'common'
+/** Stands for every role, and so for every signed-in user. */
+export const ANY_ROLE = '*'
+/** Those that are there without a word in the configuration. */
+export const USUAL_ROLE_NAMES: readonly string[] = [CONSOLE_ROLE, NOBODYS_ROLE]
+
+// The structured settings: what does not fit into an environment variable. What they may say, and the check of it.
+
+export type Role = string
+
+/** Those that are there where the configuration names none. */
+export type UsualRole = typeof CONSOLE_ROLE | typeof NOBODYS_ROLE
+
+export interface Rule<R extends Role = Role> {
+  /** A path and everything below it. */
+  readonly path: string
+  /** Only the path itself. */
+  readonly exact?: boolean | undefined
+  /** Only these methods; HEAD counts as GET. */
+  readonly methods?: readonly string[] | undefined
+  /** Any of these admits: a role (`*` is every one), a group, a user. */
+  readonly roles?: readonly R[] | undefined
+  readonly groups?: readonly string[] | undefined
+  readonly users?: readonly string[] | undefined
+  /** Machines too, with an access token of the provider as `Authorization: Bearer`. */
+  readonly bearer?: boolean | undefined
+  /** Whom such a token has to be for; otherwise what BEARER_AUDIENCE says. */
+  readonly audience?: string | readonly string[] | undefined
+  /** What such a token has to be good for: all of these scopes. */
+  readonly scopes?: readonly string[] | undefined
+  /** Everybody, signed in or not. Takes the place of the others. */
+  readonly public?: true | undefined
+  /** Only logs whom it would have refused. */
+  readonly shadow?: boolean | undefined
+}
+
+/** Who gets a role: whoever fits everything that the row names. */
+export interface RoleConfig<R extends Role = Role> {
+  readonly role: R
+  /** Of several providers, whose users it is about; the main one's if nothing is said. */
+  readonly provider?: readonly string[] | undefined
+  readonly username?: readonly string[] | undefined
+  readonly groups?: readonly string[] | undefined
+  /** By the place of any claim: `{ 'dept.name': ['财务部'] }`. */
+  readonly claim?: Accepted | undefined
+}
+
+/** `R` are the roles that it names, `F` the fields of the user info that it maps. */
+export interface Config<R extends Role = Role, F extends string = string> {
+  /** The identity provider, on top of its preset; or a preset's name. */
+  readonly provider?: ProviderConfig<F> | string | undefined
+  /** Several of them, by the name that we know them by; the first is the main one. */
+  readonly providers?: Readonly<Record<string, ProviderConfig<F>>> | undefined
+  /** The first that fits gives the role; nobody's is `common`. */
+  readonly roles?: readonly RoleConfig<R>[] | undefined
+  readonly rules?: readonly Rule<NoInfer<R> | UsualRole | typeof ANY_ROLE>[] | undefined
+  /** Applications by path prefix, for what does not go to UPSTREAM. */
+  readonly upstreams?: Readonly<Record<string, string | UpstreamConfig>> | undefined
+  /** Sentences of the pages, in place of ours: `{ 'login.title': '员工登录' }`. */
+  readonly words?: SentenceConfig | undefined
+  /** Further languages with all of their sentences, or single sentences of one that we have. */
+  readonly languages?: Readonly<Record<string, SentenceConfig>> | undefined
+  /** A sentence and links under the button of the login page. */
+  readonly loginPage?: LoginPageConfig | undefined
+  /** Users of the development provider, in place of its own; counts only where that runs. */
+  readonly devProvider?: DevProviderConfig | undefined
+}
+
+/** By name, as docs/words.md lists them. */
+export type SentenceConfig = Readonly<Record<string, string>>
+
+export interface UpstreamConfig {
+  readonly url: string
+  /** Whom the signed assertion is for; the address, if nothing is said. */
+  readonly audience?: string | undefined
+}
+
+/** Gives the file its types: the roles that it names, and no others, are those of its rules. */
+export function defineConfig<R extends Role = UsualRole, F extends string = never>(config: Config<R, F>): Config<R, F> {
+  return config
+}
+
+/** Compared letter by letter. */
+const name = z
+  .string()
+  .min(1)
+  .refine(
+    text => !/[*]|^\^/.test(text),
+    "names are compared letter by letter, and a pattern fits nobody; write whole names, or roles: ['*'] in a rule for every signed-in user",
+  )
+
+const names = z.array(name).min(1, 'expected at least one name')
+
+/** Those that Node reads at all: a rule for another one would cover nothing. */
+const method = z
+  .string()
+  .refine(
+    text => text !== '*' && !/^(all|any)$/i.test(text),
+    'a rule without methods is for all of them; leave methods out',
+  )
+  .superRefine((text, context) => {
+    if (!/^[A-Z-]+$/.test(text)) return void context.addIssue('expected methods in capitals, for example "GET"')
+    const likely = likelyMeantOf(text, METHODS)
+    if (!METHODS.includes(text))
+      context.addIssue(`there is no such method${likely === undefined ? '' : `; did you mean ${likely}?`}`)
+  })
+
+/** Of a token; a wildcard would fit none. */
+const tokenAudience = audience.check.refine(
+  text => !text.includes('*'),
+  'expected the whole name of an audience, without *',
+)
+
+/** RFC 6749, 3.3. */
+const scope = z
+  .string()
+  .regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, 'expected one scope, without spaces, for example "mcp:read"')
+
+const role = z
+  .strictObject({
+    role: z.string().regex(/^[\w.:-]{1,100}$/, 'expected a role of letters, digits and . : _ -'),
+    provider: names.optional(),
+    username: names.optional(),
+    groups: names.optional(),
+    claim: accepted.optional(),
+  })
+  .refine(({ username, groups, claim }) => (username ?? groups ?? claim) !== undefined, {
+    message: 'expected username, groups or claim: who gets the role',
+  })
+
+/** It is part of who a user is, and of what a form sends. */
+const providerId = z
+  .string()
+  .regex(/^[a-z][a-z\d-]{0,39}$/, 'expected a short name of small letters, digits and dashes')
+  .refine(id => id !== 'default', 'this name is ours; choose another')
+
+const rule = z
+  .strictObject({
+    path: pathPrefix('a rule'),
+    exact: z.boolean().optional(),
+    methods: z
+      .array(method)
+      .min(1)
+      .refine(methods => !methods.includes('HEAD') || methods.includes('GET'), 'HEAD counts as GET; name GET instead')
+      .optional(),
+    roles: z
+      .array(z.string().min(1))
+      .min(1, 'expected at least one of developer, common, or a role of your own')
+      .optional(),
+    groups: names.optional(),
+    users: names.optional(),
+    bearer: z.boolean().optional(),
+    audience: z.union([tokenAudience, z.array(tokenAudience).min(1)]).optional(),
+    scopes: z.array(scope).min(1).optional(),
+    public: z.literal(true).optional(),
+    shadow: z.boolean().optional(),
+  })
+  .refine(({ roles, groups, users, public: everybody }) => !(roles ?? groups ?? users) !== (everybody === undefined), {
+    error: ({ input }) =>
+      `${hasPublic(input) ? 'has both public: true and roles, groups or users; ' : ''}expected either roles, groups or users, or public: true`,
+  })
+  .refine(({ bearer, public: everybody }) => !(bearer && everybody), {
+    message: 'a public page asks for no token; expected bearer or public',
+  })
+  .refine(({ bearer, audience }) => bearer || audience === undefined, {
+    message: 'audience is that of tokens; expected bearer: true beside it',
+  })
+  .refine(({ bearer, scopes }) => bearer || scopes === undefined, {
+    message: 'scopes are those of tokens; expected bearer: true beside them',
+  })
+
+function hasPublic(rule: unknown): boolean {
+  return Object.hasOwn(Object(rule), 'public')
+}
+
+const upstreamShape = z.union([
+  upstream.check,
+  z.strictObject({ url: upstream.check, audience: audience.check.optional() }),
+])
+
+/** Of several possible shapes zod would tell what is wrong with one, and not what is expected. */
+const upstreamPlace = z.unknown().transform((given, context) => {
+  const { success, data } = upstreamShape.safeParse(given)
+  if (success) return data
+  context.addIssue(`expected ${upstream.expected}, or { url, audience }, for example "${upstream.example}"`)
+  return z.NEVER
+})
+
+const configShape = z
+  .strictObject({
+    provider: z.union([z.string().min(1), providerObject]).optional(),
+    providers: z.record(providerId, providerObject).optional(),
+    roles: z.array(role).optional(),
+    rules: z.array(rule).superRefine(refuseDuplicates).optional(),
+    upstreams: z
+      .record(pathPrefix('a prefix'), upstreamPlace, {
+        // Otherwise it would only say that the key is invalid.
+        error: issue => (issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined),
+      })
+      .optional(),
+    words: wordsShape.optional(),
+    languages: languagesShape.optional(),
+    loginPage: loginPageShape.optional(),
+    devProvider: devProviderShape.optional(),
+  })
+  .superRefine(refuseUnknownNames)
+
+/** What a configuration can say. */
+export const CONFIG_NAMES: readonly string[] = Object.keys(configShape.shape)
+
+/** Refuses with one sentence for each thing that is wrong: `where` it stands, and what the `whole` is called there. */
+export function checkConfig(config: unknown, where: string, whole: string): Config {
+  const result = configShape.safeParse(config, { error: sentenceOf })
+  if (result.success) return result.data
+  const problems = problemsIn(result.error.issues).map(({ path, message }) => {
+    const what = path.length > 0 ? path.join('.') : whole
+    return `${where}: ${what}: ${message}${message.endsWith('?') ? '' : '.'}`
+  })
+  throw new MenshenError('bad_settings', problems.join('\n'))
+}
+
+// Two rules for the same requests: nobody could tell which of them decides.
+
+export function refuseDuplicates(rules: readonly Rule[], context: z.RefinementCtx): void {
+  for (const [i, rule] of rules.entries()) {
+    const first = rules.findIndex(other => isDuplicate(rule, other))
+    if (first < i) context.addIssue({ code: 'custom', path: [i], message: duplicateSentence(rule, first) })
+  }
+}
+
+/** A rule and another on trial may well stand side by side. */
+function isDuplicate(one: Rule, other: Rule): boolean {
+  const isAlike = one.path === other.path && !one.exact === !other.exact && !one.shadow === !other.shadow
+  if (!isAlike || !one.methods || !other.methods) return isAlike && one.methods === other.methods
+  return one.methods.some(method => other.methods?.includes(method))
+}
+
+function duplicateSentence({ path, methods }: Rule, first: number): string {
+  const what = methods ? `${methods.join(', ')} of ${path}` : path
+  return `rules.${first} already decides ${what}; expected one rule, or methods that differ`
+}
+
+// Names that lead nowhere: a role that nobody can have, a provider that is not there. A rule with a slip of the pen would
+// shut everybody out, or leave nobody the role that it was meant for.
+
+type Refuse = (path: PropertyKey[], message: string) => void
+
+export function refuseUnknownNames(config: Config, context: z.RefinementCtx): void {
+  const { provider, providers, roles = [], rules = [] } = config
+  const refuse: Refuse = (path, message) => context.addIssue({ code: 'custom', path, message })
+  if (provider !== undefined && providers !== undefined) refuse(['provider'], 'expected either provider or providers')
+  const ids = Object.keys(providers ?? {})
+  if (providers !== undefined && ids.length === 0) refuse(['providers'], 'expected at least one provider')
+  for (const [i, row] of roles.entries())
+    for (const [j, id] of (row.provider ?? []).entries())
+      if (!ids.includes(id))
+        refuse(['roles', i, 'provider', j], `expected a name of providers${listed(ids)}${meant(id, ids)}`)
+  refuseCallbacks(config, refuse)
+  const known = [...new Set([...USUAL_ROLE_NAMES, ...roles.map(({ role }) => role), ANY_ROLE])]
+  for (const [i, rule] of rules.entries())
+    for (const [j, role] of (rule.roles ?? []).entries())
+      if (!known.includes(role))
+        refuse(
+          ['rules', i, 'roles', j],
+          `no row of roles gives this role; expected one of ${quoted(known)}${meant(role, known)}`,
+        )
+}
+
+function meant(given: string, names: readonly string[]): string {
+  const likely = likelyMeantOf(given, names)
+  return likely === undefined ? '' : `; did you mean ${JSON.stringify(likely)}?`
+}
+
+/** Where a provider sends the browser back. */
+function refuseCallbacks({ providers, rules = [], upstreams = {} }: Config, refuse: Refuse): void {
+  const taken = callbackPathsOf(providers)
+  for (const [i, { path }] of rules.entries()) if (taken.has(path)) refuse(['rules', i, 'path'], OUR_OWN)
+  for (const path of Object.keys(upstreams)) if (taken.has(path)) refuse(['upstreams', path], OUR_OWN)
+}
+
+const OUR_OWN = 'this path is our own; leave it out'
+
+function listed(ids: readonly string[]): string {
+  return ids.length > 0 ? `: ${quoted(ids)}` : ''
+}
+
+function quoted(names: readonly string[]): string {
+  return names.map(name => JSON.stringify(name)).join('|')
+}

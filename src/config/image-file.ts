@@ -1,0 +1,68 @@
+// LOGO_FILE: an image that browsers show, small enough for every page, and with nothing in it that acts.
+import { readFileSync, statSync } from 'node:fs'
+import { z } from 'zod'
+import type { Kind } from './kinds.ts'
+
+export interface Image {
+  readonly type: string
+  /** Of its name. */
+  readonly extension: string
+  readonly body: Buffer<ArrayBuffer>
+}
+
+const MOST_BYTES = 256 * 1024
+
+/** By their first bytes: a name says what somebody meant. */
+const SIGNATURES = [
+  { type: 'image/png', extension: 'png', at: 0, bytes: '\x89PNG\r\n\x1a\n' },
+  { type: 'image/jpeg', extension: 'jpg', at: 0, bytes: '\xff\xd8\xff' },
+  { type: 'image/webp', extension: 'webp', at: 8, bytes: 'WEBP' },
+] as const
+
+/**
+ * What makes an SVG more than a drawing: scripts, handlers, pages inside of it, entities, and whatever is fetched from
+ * elsewhere. Browsers run none of it in an `<img>`, but anybody can open the file by its own address.
+ */
+const ACTIVE = [
+  /<\s*(?:[^\s<>/:]+:)?(?:script|foreignObject|iframe|object|embed|handler|listener|set|animate\w*|a)\b/i,
+  /\son\w+\s*=/i,
+  /<!(?:DOCTYPE|ENTITY)/i,
+  /<\?xml-stylesheet/i,
+  /(?:javascript|vbscript)\s*:/i,
+  /\bhref\s*=\s*["']?\s*(?!["'#]|data:image\/(?:png|jpeg|webp);)/i,
+  /@import|url\(\s*["']?\s*(?!["'#]|data:)/i,
+  // Written as numbers, or in another encoding, any of them would look harmless.
+  /&#/,
+  /^\s*<\?xml[^>]*\sencoding\s*=\s*["'](?!utf-8["'])/i,
+]
+
+/** `undefined` for anything else. */
+export function readImage(path: string): Image | undefined {
+  try {
+    const status = statSync(path)
+    if (!status.isFile() || status.size > MOST_BYTES) return undefined
+    return imageOf(readFileSync(path))
+  } catch {
+    return undefined
+  }
+}
+
+function imageOf(body: Buffer<ArrayBuffer>): Image | undefined {
+  const found = SIGNATURES.find(({ at, bytes }) => body.toString('latin1', at, at + bytes.length) === bytes)
+  if (found) return { type: found.type, extension: found.extension, body }
+  return isDrawing(body) ? { type: 'image/svg+xml', extension: 'svg', body } : undefined
+}
+
+function isDrawing(body: Buffer): boolean {
+  const text = new TextDecoder('utf-8', { fatal: true }).decode(body)
+  return (
+    /^\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--[^>]*-->\s*)*<svg[\s>]/.test(text) && !ACTIVE.some(pattern => pattern.test(text))
+  )
+}
+
+export const imageFile: Kind<string> = {
+  check: z.string().refine(path => readImage(path) !== undefined),
+  expected:
+    'the path of an image of at most 256 KB: PNG, JPEG, WebP, or SVG that is only drawn (no scripts, links, animations or references)',
+  example: '/etc/menshen/logo.svg',
+}

@@ -1,0 +1,271 @@
+// What kinds of values settings take: how each is checked, and how it is described to whoever got it wrong.
+import { accessSync, constants, readFileSync, statSync } from 'node:fs'
+import { isIP } from 'node:net'
+import { dirname } from 'node:path'
+import { z } from 'zod'
+import { readNetworks } from './networks.ts'
+import { Secret } from './secret.ts'
+
+export interface Kind<T> {
+  readonly check: z.ZodType<T, string>
+  readonly expected: string
+  readonly example: string
+  readonly secret?: true
+}
+
+const urlOf = z
+  .string()
+  .refine(text => URL.canParse(text))
+  .transform(text => new URL(text))
+  .refine(url => url.protocol === 'http:' || url.protocol === 'https:')
+  .refine(url => url.username === '' && url.password === '' && url.search === '' && url.hash === '')
+
+/** Without the slash at the end, so that a path can be added. */
+const addressOf = urlOf.transform(url => url.href.replace(/\/+$/, ''))
+const originOf = urlOf.refine(url => url.pathname === '/').transform(url => url.origin)
+
+export const origin = {
+  check: originOf,
+  expected: 'an http or https address without a path',
+  example: 'https://app.example.com',
+}
+
+export const address = {
+  check: addressOf,
+  expected: 'an http or https address without a query',
+  example: 'https://idp.example.com',
+}
+
+export const upstream = {
+  check: z.union([originOf, z.string().regex(/^unix:\/.+$/)]),
+  expected: 'an http or https address without a path, or unix:/path/of/socket',
+  example: 'http://127.0.0.1:8080',
+}
+
+export const store = {
+  check: z.string().regex(/^(memory:|lmdb:.+|rediss?(\+(sentinel|cluster))?:\/\/.+)$/),
+  expected:
+    'memory:, lmdb:DIRECTORY, redis://…, redis+sentinel://… or redis+cluster://…, with rediss in place of redis for TLS',
+  example: 'redis://127.0.0.1:6379',
+}
+
+export const pathOrAddress = {
+  check: z.string().refine(text => /^\/(?!\/)/.test(text) || urlOf.safeParse(text.replace(/\?.*$/, '')).success),
+  expected: 'a path at the provider, or a whole address',
+  example: '/public/sp/slo/APP_ID',
+}
+
+export const port = wholeNumber(1, 65535, 'a port')
+
+export const yesOrNo = {
+  check: z.enum(['true', 'false']).transform(text => text === 'true'),
+  expected: 'true or false',
+  example: 'true',
+}
+
+export const host = {
+  check: z.string().refine(text => isIP(text) !== 0 || /^[a-z\d]([a-z\d.-]*[a-z\d])?$/i.test(text)),
+  expected: 'an address or a name of this machine, without a scheme or a port',
+  example: '0.0.0.0',
+}
+
+export const headerName = {
+  check: z
+    .string()
+    .regex(/^x-[a-z\d-]+$/i)
+    .transform(text => text.toLowerCase()),
+  expected: 'the name of a header that begins with X-, of letters, digits and dashes',
+  example: 'X-Forwarded-User',
+}
+
+export const headerNameOrNone = {
+  ...headerName,
+  check: z.union([z.literal('none'), headerName.check]),
+  expected: `${headerName.expected}, or none`,
+}
+
+const secretOf = z
+  .string()
+  .regex(/\S/)
+  .transform(text => new Secret(text))
+
+export const secret = {
+  check: secretOf,
+  expected: 'the secret that the provider gave to this application',
+  example: 'a-long-random-string',
+  secret: true as const,
+}
+
+const fileText = z.string().transform((path, context) => {
+  try {
+    return readFileSync(path, 'utf8').trim()
+  } catch {
+    context.addIssue('unreadable')
+    return z.NEVER
+  }
+})
+
+/** Why nothing can be read from a file; `undefined` if something can. A pipe is not read: nobody may be writing to it. */
+export function fileProblem(path: string): string | undefined {
+  try {
+    const stats = statSync(path)
+    if (!stats.isFile()) return 'is not a file'
+    accessSync(path, constants.R_OK)
+    const { size } = stats
+    return size === 0 || (size < MOST_BLANKS && readFileSync(path, 'utf8').trim() === '') ? 'is empty' : undefined
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    return code === 'ENOENT' ? 'is missing' : `cannot be read (${code})`
+  }
+}
+
+/** What is longer is not looked at for being blank. */
+const MOST_BLANKS = 65_536
+
+export const secretFile = {
+  check: fileText.pipe(secretOf),
+  expected: 'the path of a readable file that is not empty',
+  example: '/run/secrets/client_secret',
+  secret: true as const,
+}
+
+const SHORTEST_SECRET = 32
+
+const secretsOf = z
+  .string()
+  .transform(text => [
+    ...new Set(
+      text
+        .split(/[,\r\n]+/)
+        .map(part => part.trim())
+        .filter(Boolean),
+    ),
+  ])
+  .transform(texts => texts.map(text => new Secret(text)))
+  .refine(secrets => secrets.length > 0 && secrets.every(isLongEnough))
+
+export function isLongEnough(secret: Secret): boolean {
+  return [...secret.reveal()].length >= SHORTEST_SECRET
+}
+
+export const secrets = {
+  check: secretsOf,
+  expected: `one or more secrets of at least ${SHORTEST_SECRET} characters, separated by commas or lines`,
+  example: 'the output of openssl rand -base64 32',
+  secret: true as const,
+}
+
+export const secretsFile = {
+  check: fileText.pipe(secretsOf),
+  expected: `the path of a readable file with secrets of at least ${SHORTEST_SECRET} characters, one a line`,
+  example: '/run/secrets/menshen_secret',
+  secret: true as const,
+}
+
+export const readableFile = {
+  check: z.string().refine(path => fileText.safeParse(path).success),
+  expected: 'the path of a readable file',
+  example: '/etc/menshen/file.pem',
+}
+
+export const appendableFile = {
+  check: z.string().refine(isAppendable),
+  expected: 'the path of a file that this user may write to, or make in a folder that is there',
+  example: '/var/log/menshen/audit.jsonl',
+}
+
+/** Without making it: whoever only looks at the settings may be another user than the one who will write. */
+function isAppendable(path: string): boolean {
+  try {
+    const status = statSync(path, { throwIfNoEntry: false })
+    accessSync(status ? path : dirname(path), status ? constants.W_OK : constants.W_OK | constants.X_OK)
+    return status ? !status.isDirectory() : !path.endsWith('/')
+  } catch {
+    return false
+  }
+}
+
+export const networks = {
+  check: z.string().transform((text, context) => {
+    const networks = readNetworks(text)
+    if (!('wrong' in networks)) return networks
+    context.addIssue(networks.wrong)
+    return z.NEVER
+  }),
+  expected: 'addresses or networks, separated by commas',
+  example: '127.0.0.1,10.0.0.0/8',
+}
+
+export const networksOrNone = {
+  check: z.union([z.literal('none'), networks.check]),
+  expected: 'addresses or networks, separated by commas, or none',
+  example: '127.0.0.1,10.1.2.3',
+}
+
+export const assignments = {
+  check: z.string().transform((text, context) => {
+    const pairs = text.split(/[\s,]+/).filter(Boolean)
+    if (pairs.every(pair => /^\w+=.+$/.test(pair))) return Object.fromEntries(pairs.map(splitPair))
+    context.addIssue('no pairs')
+    return z.NEVER
+  }),
+  expected: 'pairs of name=value, separated by commas',
+  example: 'realm=staff',
+}
+
+function splitPair(pair: string): [name: string, value: string] {
+  const equals = pair.indexOf('=')
+  return [pair.slice(0, equals), pair.slice(equals + 1)]
+}
+
+export const audience: Kind<string> = text('what the application calls itself, at most 200 characters', 'wiki', 200)
+
+export const audiences = {
+  check: z
+    .string()
+    .transform(text =>
+      text
+        .split(',')
+        .map(name => name.trim())
+        .filter(Boolean),
+    )
+    // A wildcard would fit no token.
+    .pipe(
+      z
+        .array(
+          z
+            .string()
+            .max(200)
+            .regex(/^[^*]+$/),
+        )
+        .min(1),
+    ),
+  expected: 'whole names of audiences, separated by commas',
+  example: 'https://api.example.com,my-application',
+}
+
+export function text(expected: string, example: string, longest = 1000): Kind<string> {
+  return { check: z.string().max(longest).regex(/\S/), expected, example }
+}
+
+export const pageLanguage: Kind<string> = {
+  check: z.string().regex(/^[a-zA-Z\d-]{2,35}$/),
+  expected: 'zh-CN, en, auto, or a name of languages in the configuration',
+  example: 'en',
+}
+
+export function oneOf<const T extends string>(values: readonly [T, ...T[]], example: T) {
+  const last = values.at(-1)
+  return { check: z.enum(values), expected: `${values.slice(0, -1).join(', ')} or ${last}`, example }
+}
+
+export function wholeNumber(min: number, max: number, what: string) {
+  return {
+    check: z
+      .string()
+      .regex(/^\d{1,9}$/)
+      .transform(Number)
+      .pipe(z.number().min(min).max(max)),
+    expected: `${what} from ${min} to ${max}`,
+  }
+}

@@ -1,0 +1,143 @@
+// Reads the settings of rows.ts from an environment, and answers what follows from them together.
+
+import { MenshenError } from '../errors.ts'
+import { conflictsIn, plainHttpIn } from './conflicts.ts'
+import { isLoopback, isProduction, portIn } from './deployment.ts'
+import { fileProblem, isLongEnough } from './kinds.ts'
+import { hidePassword, Secret } from './secret.ts'
+import type { Checked, Environment, Name, Settings } from './settings.ts'
+import { type Row, SETTINGS } from './settings.ts'
+
+const ROWS = Object.entries(SETTINGS) as [Name, Row<unknown>][]
+const LONGEST_SHOWN = 100
+const DEFAULT_PORT = 3000
+const PROVIDER_SETTINGS = ['PROVIDER', 'AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET'] as const
+
+/** Reads all settings at once, so that one start names everything that is wrong. */
+export function readSettings(environment: Environment): Settings {
+  const given = (name: string) => environment[name] || undefined
+  const { checked, problems } = checkRows(given)
+  refuseIf([...problems, ...conflictsIn(checked, name => given(name) !== undefined), ...plainHttpIn(checked)])
+  return complete(checked, given('BASE_URL') !== undefined)
+}
+
+/** The same where other settings count already: what the environment does not say stays as it is. */
+export function readOver(settings: Settings, environment: Environment): Settings {
+  const given = (name: string) => environment[name] || undefined
+  const { checked, problems } = checkRows(given)
+  refuseIf(problems)
+  const said = ROWS.map(([name]) => name).filter(name => given(name) !== undefined)
+  if (said.length === 0) return checkSettings(settings)
+  const changed: Partial<Settings> = Object.fromEntries(said.map(name => [name, checked[name]]))
+  return checkSettings({ ...settings, ...changed, ...secretsIn(settings, changed) })
+}
+
+/** Each secret, and the file that it was read from: one of them takes the place of both. */
+function secretsIn(settings: Settings, changed: Partial<Settings>): Partial<Settings> {
+  const client = changed.CLIENT_SECRET ?? changed.CLIENT_SECRET_FILE
+  const own = changed.SECRET ?? changed.SECRET_FILE
+  return {
+    CLIENT_SECRET: client ?? settings.CLIENT_SECRET,
+    CLIENT_SECRET_FILE: client ? changed.CLIENT_SECRET_FILE : settings.CLIENT_SECRET_FILE,
+    SECRET: own ?? settings.SECRET,
+    SECRET_FILE: own ? changed.SECRET_FILE : settings.SECRET_FILE,
+  }
+}
+
+function checkRows(given: (name: string) => string | undefined) {
+  const problems: string[] = []
+  const values: Partial<Record<Name, unknown>> = {}
+  for (const [name, row] of ROWS) {
+    const text = given(name) ?? row.default
+    if (text === undefined) continue
+    const result = row.check.safeParse(text)
+    if (result.success) values[name] = result.data
+    else problems.push(problem(name, text, row))
+  }
+  return { checked: values as Checked, problems }
+}
+
+/** With what follows from other settings. */
+function complete(checked: Checked, hasBaseUrl: boolean): Settings {
+  const scheme = checked.TLS_CERT_FILE ? 'https' : 'http'
+  const baseUrl = hasBaseUrl ? checked.BASE_URL : `${scheme}://localhost:${checked.PORT ?? DEFAULT_PORT}`
+  return {
+    ...checked,
+    BASE_URL: baseUrl,
+    PORT: checked.PORT ?? (isServedHere(checked, baseUrl) ? portIn(baseUrl) : DEFAULT_PORT),
+    CLIENT_SECRET: checked.CLIENT_SECRET ?? checked.CLIENT_SECRET_FILE,
+    SECRET: checked.SECRET ?? checked.SECRET_FILE,
+  }
+}
+
+/** Whether browsers connect to this process itself. With https and no certificate, a proxy has to be in front. */
+function isServedHere({ TLS_CERT_FILE }: Checked, baseUrl: string): boolean {
+  return isLoopback(baseUrl) && (TLS_CERT_FILE !== undefined || baseUrl.startsWith('http:'))
+}
+
+/** Settings that did not come from `readSettings`, or were changed since: checked as if they had been read. */
+export function checkSettings(settings: Settings): Settings {
+  const values: Readonly<Record<string, unknown>> = { ...settings }
+  const unknown = Object.keys(values).filter(name => !Object.hasOwn(SETTINGS, name))
+  const bad = ROWS.filter(([name, row]) => !isOfItsKind(values[name], row))
+  const problems = [
+    ...unknown.map(name => `${name} is not a setting; expected one of docs/settings.md.`),
+    ...bad.map(([name, row]) => problem(name, String(values[name]), row)),
+  ]
+  refuseIf(problems)
+  const isGiven = (name: Name) => settings[name] !== undefined
+  // A secret that was read from its file stands under both names.
+  const isFromFile = (name: Name) =>
+    (name === 'CLIENT_SECRET_FILE' && settings.CLIENT_SECRET === settings.CLIENT_SECRET_FILE) ||
+    (name === 'SECRET_FILE' && settings.SECRET === settings.SECRET_FILE)
+  refuseIf(conflictsIn(settings, name => isGiven(name) && !isFromFile(name)))
+  refuseIf(plainHttpIn(settings))
+  return settings
+}
+
+/** Whether a value is one that the row's check could have given. */
+function isOfItsKind(value: unknown, { check, default: usual, example, secret }: Row<unknown>): boolean {
+  if (value === undefined) return usual === undefined
+  if (typeof value !== 'object') return check.safeParse(String(value)).data === value
+  if (secret) return value instanceof Secret || isSecretList(value)
+  const sample = check.safeParse(example).data
+  return typeof sample === 'object' && sample?.constructor === value?.constructor
+}
+
+function isSecretList(value: unknown): boolean {
+  return Array.isArray(value) && value.length > 0 && value.every(part => part instanceof Secret && isLongEnough(part))
+}
+
+function refuseIf(problems: readonly string[]): void {
+  if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
+}
+
+/**
+ * Nothing of the provider is set and this is somebody's own machine: the embedded provider, which lets anybody
+ * in, takes its place.
+ */
+export function wantsDevProvider(settings: Settings): boolean {
+  return !namesProvider(settings) && !isProduction(settings) && isLoopback(settings.BASE_URL)
+}
+
+/** Whether anything of the provider is set. */
+export function namesProvider(settings: Settings): boolean {
+  return PROVIDER_SETTINGS.some(name => settings[name] !== undefined)
+}
+
+export function isSecure(settings: Pick<Settings, 'BASE_URL'>): boolean {
+  return settings.BASE_URL.startsWith('https:')
+}
+
+function problem(name: string, text: string, row: Row<unknown>): string {
+  // A line break or an escape sequence in the value must not forge a line or paint the terminal.
+  const plain = hidePassword(text)
+    .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
+    .slice(0, LONGEST_SHOWN)
+  const state = name.endsWith('_FILE') ? fileProblem(text) : undefined
+  // What begins otherwise may be the secret itself, in the place of its path.
+  if (state && /^\.{0,2}\//.test(text))
+    return `${name} is "${plain}", which ${state}; expected ${row.expected}, for example ${row.example}.`
+  const shown = row.secret ? 'not usable' : `"${plain}"`
+  return `${name} is ${shown}; expected ${row.expected}, for example ${row.example}.`
+}

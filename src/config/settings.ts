@@ -1,0 +1,644 @@
+// Every setting: one row each with its name, kind, default and sentence in both languages. docs/settings.md is made from
+// these rows.
+
+import { headerNames } from '../util/header-names.ts'
+import { imageFile } from './image-file.ts'
+import type { Kind } from './kinds.ts'
+import * as kind from './kinds.ts'
+import { ASSERTION_ALGORITHMS, ASSERTION_AUDIENCES, CLIENT_AUTHS, REVOKE_CHOICES } from './provider-config.ts'
+import { color } from './shades.ts'
+
+export interface Row<T> extends Kind<T> {
+  /** The text that counts when nothing is set; a row without one is `undefined` then. */
+  readonly default?: string
+  /** What the documentation says in place of a default that depends on other settings. */
+  readonly defaultNote?: string
+  readonly sentence: string
+  /** The same in Chinese, with the same marks. */
+  readonly sentenceZh: string
+  /** Another value in a file counts as soon as it is read anew; all others wait for a restart. */
+  readonly reloads?: true
+}
+
+export const optional = <T>(row: Row<T>): Row<T | undefined> => row
+/** Always has a value. The documentation shows the default as the example, unless the row has an example of its own. */
+export const required = <T>(row: Omit<Row<T>, 'example'> & { default: string; example?: string }): Row<T> => ({
+  ...row,
+  example: row.example ?? row.default,
+})
+
+// The settings about the identity provider: rows of the one table in rows.ts.
+
+export const PROVIDER_ROWS = {
+  PROVIDER: optional({
+    reloads: true,
+    ...kind.text('the name of a preset', 'oidc', 40),
+    defaultNote: '`idaas`',
+    sentence:
+      'Which identity provider: `idaas` is the specification’s, `oidc` any with discovery at `AUTH_URL`, `oauth2` assumes nothing, and [many more](providers.md) have a name.',
+    sentenceZh:
+      '使用哪个身份认证平台：`idaas` 是规范中的平台；`oidc` 适用于 `AUTH_URL` 支持自动发现的平台；`oauth2` 不做任何假设；[更多平台](providers.md)有各自的名称。',
+  }),
+  PROVIDER_NAME: optional({
+    reloads: true,
+    ...kind.text('a name of at most 60 characters', '企业账号', 60),
+    defaultNote: 'the preset’s',
+    sentence: 'The name on the button: `<name>登录`, `Sign in with <name>`.',
+    sentenceZh: '登录按钮上的名称：`<name>登录`、`Sign in with <name>`。',
+  }),
+  PROVIDER_VARS: optional({
+    reloads: true,
+    ...kind.assignments,
+    sentence: 'What the preset’s addresses leave open, such as a realm or a tenant.',
+    sentenceZh: '预设地址中需要填写的部分，例如 realm 或租户。',
+  }),
+  AUTH_URL: optional({
+    reloads: true,
+    ...kind.address,
+    sentence: 'The address of the identity provider, to which its paths are added.',
+    sentenceZh: '身份认证平台的地址，各个路径会加在它后面。',
+  }),
+  CLIENT_ID: optional({
+    reloads: true,
+    ...kind.text('the identifier that the provider gave to this application', 'my-application'),
+    sentence: 'The OAuth client identifier.',
+    sentenceZh: 'OAuth 客户端标识。',
+  }),
+  CLIENT_SECRET: optional({
+    reloads: true,
+    ...kind.secret,
+    sentence: 'The OAuth client secret. It leaves the server only in requests to the provider.',
+    sentenceZh: 'OAuth 客户端密钥，只会随请求发送给身份认证平台。',
+  }),
+  CLIENT_SECRET_FILE: optional({
+    reloads: true,
+    ...kind.secretFile,
+    sentence: 'Reads the client secret from a file instead.',
+    sentenceZh: '从文件读取客户端密钥。',
+  }),
+  CLIENT_AUTH: optional({
+    reloads: true,
+    ...kind.oneOf(CLIENT_AUTHS, 'basic'),
+    defaultNote: 'the preset’s',
+    sentence: 'How the client proves itself to the provider.',
+    sentenceZh: '客户端向身份认证平台证明自己的方式。',
+  }),
+  CLIENT_KEY_FILE: optional({
+    reloads: true,
+    ...kind.secretFile,
+    example: '/run/secrets/client_key.pem',
+    sentence: 'The key of `private_key_jwt`: PEM or JWK. Without a client secret it is the proof by itself.',
+    sentenceZh: '`private_key_jwt` 使用的私钥，PEM 或 JWK 格式。没有客户端密钥时，只用它证明身份。',
+  }),
+  CLIENT_KEY_ID: optional({
+    reloads: true,
+    ...kind.text('the name of a key', 'key-2026', 200),
+    defaultNote: 'the key’s own, if it is a JWK',
+    sentence: 'The `kid` by which the provider knows the key of `private_key_jwt`.',
+    sentenceZh: '身份认证平台用来识别 `private_key_jwt` 密钥的 `kid`。',
+  }),
+  CLIENT_CERT_FILE: optional({
+    reloads: true,
+    ...kind.secretFile,
+    example: '/run/secrets/client_cert.pem',
+    sentence:
+      'The certificate of the key of `private_key_jwt`, in PEM: its thumbprint is sent as `x5t#S256`, which Microsoft Entra wants.',
+    sentenceZh: '`private_key_jwt` 密钥的证书，PEM 格式：其指纹会作为 `x5t#S256` 发送，Microsoft Entra 需要它。',
+  }),
+  CLIENT_ASSERTION_AUDIENCE: optional({
+    reloads: true,
+    ...kind.oneOf(ASSERTION_AUDIENCES, 'token_endpoint'),
+    defaultNote: '`token_endpoint` for `entra` and `okta`, else `issuer`',
+    sentence: 'What `private_key_jwt` names as `aud`: the issuer, the token endpoint, or both.',
+    sentenceZh: '`private_key_jwt` 中 `aud` 的值：issuer、令牌端点，或两者都写。',
+  }),
+  CLIENT_ASSERTION_ALGORITHM: optional({
+    reloads: true,
+    ...kind.oneOf(ASSERTION_ALGORITHMS, 'PS256'),
+    defaultNote: 'by the key and what the provider takes; `PS256` for `entra`',
+    sentence: 'By which algorithm `private_key_jwt` signs.',
+    sentenceZh: '`private_key_jwt` 的签名算法。',
+  }),
+  SCOPE: optional({
+    reloads: true,
+    ...kind.text('scopes, separated by spaces', 'openid profile email'),
+    defaultNote: 'the preset’s',
+    sentence: 'The scope that is asked for.',
+    sentenceZh: '申请的权限范围（scope）。',
+  }),
+  STATE_CHECK: optional({
+    reloads: true,
+    ...kind.oneOf(['suffix', 'bound'], 'bound'),
+    defaultNote: '`suffix` for `idaas`, else `bound`',
+    sentence:
+      '`suffix` only looks at the end of the state, as the specification says; `bound` compares it with the attempt that the same browser started, once. Recommended: `bound`.',
+    sentenceZh:
+      '`suffix` 按规范只检查 state 的后缀；`bound` 还会与同一浏览器发起的登录比对，且只能使用一次。建议使用 `bound`。',
+  }),
+  PKCE: optional({
+    reloads: true,
+    ...kind.oneOf(['off', 'S256'], 'S256'),
+    defaultNote: '`off` for `idaas`, else what the provider is known to take',
+    sentence:
+      '`S256` adds PKCE to the authorization and token requests, if the provider supports it. Like `bound` it asks for the attempt that the same browser started.',
+    sentenceZh: '`S256` 在授权请求和令牌请求中加入 PKCE（需要平台支持）。与 `bound` 一样，要求登录由同一浏览器发起。',
+  }),
+  LOGOUT_STYLE: optional({
+    reloads: true,
+    ...kind.oneOf(['server', 'browser', 'none'], 'browser'),
+    defaultNote: '`server` for `idaas`, else what the provider has',
+    sentence:
+      'How the provider is told of a sign-out: `server` calls it, `browser` sends the browser through it and back to `/login`, `none` does not tell it.',
+    sentenceZh:
+      '退出登录时如何通知身份认证平台：`server` 由服务器调用，`browser` 让浏览器经过平台再回到 `/login`，`none` 不通知。',
+  }),
+  LOGOUT_URL: optional({
+    reloads: true,
+    ...kind.pathOrAddress,
+    defaultNote: '`/oauth/logout` for `idaas`, else what the provider has',
+    sentence: "The provider's logout interface: a path under `AUTH_URL`, or a whole address.",
+    sentenceZh: '身份认证平台的退出接口：`AUTH_URL` 下的路径，或完整的地址。',
+  }),
+  REVOKE: optional({
+    reloads: true,
+    ...kind.oneOf(REVOKE_CHOICES, 'always'),
+    defaultNote: '`never`, unless the provider is known to end this session alone',
+    sentence:
+      'Whether a sign-out revokes the tokens at the provider, where it has an address for that. At some providers (Google, older Keycloak, some Auth0 tenants) this ends the user’s sessions on every device.',
+    sentenceZh:
+      '退出登录时是否在身份认证平台撤销令牌（平台提供撤销地址时）。有的平台（Google、旧版 Keycloak、部分 Auth0 租户）会因此结束该用户在所有设备上的会话。',
+  }),
+  PROVIDER_TIMEOUT_MS: required({
+    ...kind.wholeNumber(100, 120_000, 'a number of milliseconds'),
+    default: '5000',
+    sentence: 'The deadline for one call to the provider, its body included.',
+    sentenceZh: '每次调用身份认证平台的时限，包括读取响应内容。',
+  }),
+  PROVIDER_PARALLEL_CALLS: required({
+    ...kind.wholeNumber(1, 10_000, 'a number of calls'),
+    default: '64',
+    sentence: 'How many sign-ins, and how many refreshes, ask the provider at the same time; others wait their turn.',
+    sentenceZh: '同时向身份认证平台发起的登录数和续期数的上限，超出的排队等候。',
+  }),
+  ISSUER: optional({
+    reloads: true,
+    ...kind.text('what the provider calls itself', 'https://idp.example.com'),
+    sentence: "The provider's issuer: an `iss` in the callback must be this one (RFC 9207).",
+    sentenceZh: '身份认证平台的 issuer：回调中的 `iss` 必须与它一致（RFC 9207）。',
+  }),
+  ISSUER_REQUIRED: required({
+    reloads: true,
+    ...kind.yesOrNo,
+    default: 'false',
+    sentence:
+      'The provider sends `iss` with every callback (`authorization_response_iss_parameter_supported` in its metadata): one without it is refused.',
+    sentenceZh:
+      '平台的每个回调都带有 `iss`（其元数据中有 `authorization_response_iss_parameter_supported`）：没有 `iss` 的回调会被拒绝。',
+  }),
+  JWKS_URL: optional({
+    reloads: true,
+    ...kind.address,
+    sentence: 'Where the provider publishes its keys; with `ISSUER` it turns on back-channel logout.',
+    sentenceZh: '身份认证平台公布公钥的地址；与 `ISSUER` 一起设置后，启用后端通道退出（back-channel logout）。',
+  }),
+} satisfies Record<string, Row<unknown>>
+
+// The settings of the way between clients and the application behind: where it is, how much at once, how long.
+
+export const UPSTREAM_ROWS = {
+  UPSTREAM: optional({
+    reloads: true,
+    ...kind.upstream,
+    sentence: 'The application behind the gateway. Without it Menshen serves its own small home page.',
+    sentenceZh: '门神保护的后端应用。没有设置时，门神显示自己的首页。',
+  }),
+  UPSTREAM_HOST_HEADER: required({
+    reloads: true,
+    ...kind.oneOf(['upstream', 'browser'], 'browser'),
+    default: 'upstream',
+    sentence:
+      'Which `Host` the application sees: its own, or the one that the browser sent ([when to change it](behind-a-proxy.md#what-the-application-thinks-its-address-is)).',
+    sentenceZh:
+      '后端应用看到的 `Host`：它自己的地址，或浏览器发来的（[何时需要更改](behind-a-proxy.md#what-the-application-thinks-its-address-is)）。',
+  }),
+  UPSTREAM_CA_FILE: optional({
+    reloads: true,
+    ...kind.readableFile,
+    sentence: 'A certificate authority for https applications.',
+    sentenceZh: 'https 后端应用使用的 CA 证书。',
+  }),
+  UPSTREAM_CONNECTIONS: required({
+    reloads: true,
+    ...kind.wholeNumber(1, 100_000, 'a number of connections'),
+    default: '256',
+    sentence:
+      'How many ordinary requests of a process an application works on at once. One user may have them all; while somebody holds many, up to a quarter more are there for users who hold few.',
+    sentenceZh:
+      '每个进程同时交给一个后端应用的普通请求数上限。一个用户可以全部占用；有人占用较多时，另有最多四分之一的名额留给占用较少的用户。',
+  }),
+  UPSTREAM_QUEUE: required({
+    reloads: true,
+    ...kind.wholeNumber(0, 100_000, 'a number of requests'),
+    default: '1024',
+    sentence:
+      'How many more requests wait for an application that is busy; others get 503 at once. The users are served in turn, and when all places are taken, whoever has most of them loses one.',
+    sentenceZh:
+      '后端应用繁忙时最多有多少个请求排队，超出的立即返回 503。各用户轮流处理；队列已满时，排队最多的用户会失去一个位置。',
+  }),
+  UPSTREAM_QUEUE_TIMEOUT_MS: required({
+    reloads: true,
+    ...kind.wholeNumber(100, 600_000, 'a number of milliseconds'),
+    default: '5000',
+    sentence: 'How long a request waits for an application that is busy, before it gets 503.',
+    sentenceZh: '后端应用繁忙时，请求最多排队多久，之后返回 503。',
+  }),
+  UPSTREAM_STREAMS: required({
+    reloads: true,
+    ...kind.wholeNumber(1, 100_000, 'a number of streams'),
+    default: '4096',
+    sentence:
+      'How many WebSockets, event streams, and answers or bodies that wait for their client a process has with an application, on top of `UPSTREAM_CONNECTIONS`; for one more, whoever holds most of them loses one.',
+    sentenceZh:
+      '除 `UPSTREAM_CONNECTIONS` 之外，每个进程与一个后端应用之间的 WebSocket、事件流以及等待客户端收发的请求数上限；超出时，占用最多的一方会断开一个。',
+  }),
+  UPSTREAM_CONNECT_TIMEOUT_MS: required({
+    reloads: true,
+    ...kind.wholeNumber(100, 600_000, 'a number of milliseconds'),
+    default: '5000',
+    sentence: 'How long connecting to the application may take.',
+    sentenceZh: '连接后端应用的时限。',
+  }),
+  UPSTREAM_HEADERS_TIMEOUT_MS: required({
+    reloads: true,
+    ...kind.wholeNumber(100, 86_400_000, 'a number of milliseconds'),
+    default: '60000',
+    sentence: 'How long the application may take to begin its answer.',
+    sentenceZh: '后端应用开始响应的时限。',
+  }),
+  UPSTREAM_IDLE_TIMEOUT_MS: required({
+    reloads: true,
+    ...kind.wholeNumber(0, 86_400_000, 'a number of milliseconds'),
+    default: '300000',
+    sentence: 'How long an answer may pause before it counts as broken; 0 for as long as it likes.',
+    sentenceZh: '响应中断多久视为失败；0 表示不限。',
+  }),
+  CLIENT_TIMEOUT_MS: required({
+    ...kind.wholeNumber(100, 86_400_000, 'a number of milliseconds'),
+    default: '30000',
+    sentence:
+      'A client is cut off that for this long takes nothing of its answer or sends nothing of its body, or needs longer for a body to an address of our own.',
+    sentenceZh: '客户端在这个时间内既不接收响应也不发送内容，或向门神自己的地址发送内容超过这个时间，连接会被断开。',
+  }),
+} satisfies Record<string, Row<unknown>>
+
+// The settings of what an application is told about its users, and of what reaches it of a browser's headers.
+
+/** Ours also where nothing is signed: a client must not fill the gap. */
+export const ASSERTION_HEADER = 'x-menshen-assertion'
+
+export const IDENTITY_ROWS = {
+  IDENTITY_USER: required({
+    reloads: true,
+    ...kind.headerName,
+    default: 'x-forwarded-user',
+    sentence: 'The header that tells the application the username.',
+    sentenceZh: '把用户名传给后端应用的请求头。',
+  }),
+  IDENTITY_EMAIL: required({
+    reloads: true,
+    ...kind.headerName,
+    default: 'x-forwarded-email',
+    sentence: 'The header with the e-mail address.',
+    sentenceZh: '传递邮箱的请求头。',
+  }),
+  IDENTITY_NAME: required({
+    reloads: true,
+    ...kind.headerName,
+    default: 'x-forwarded-preferred-username',
+    sentence: 'The header with the nickname, in percent-encoded UTF-8.',
+    sentenceZh: '传递昵称的请求头，UTF-8 百分号编码。',
+  }),
+  IDENTITY_ROLE: required({
+    reloads: true,
+    ...kind.headerName,
+    default: 'x-forwarded-groups',
+    sentence: 'The header with the role.',
+    sentenceZh: '传递角色的请求头。',
+  }),
+  IDENTITY_ASSERTION: required({
+    reloads: true,
+    ...kind.headerNameOrNone,
+    default: ASSERTION_HEADER,
+    sentence:
+      'The header with a short-lived signed JWT; its public keys are at `/_menshen/jwks.json`. With `none` nothing is signed, for applications that do not look at it.',
+    sentenceZh: '传递短期签名 JWT 的请求头，公钥在 `/_menshen/jwks.json`。设为 `none` 则不签名，适合不检查它的应用。',
+  }),
+  ASSERTION_AUDIENCE: optional({
+    reloads: true,
+    ...kind.audience,
+    defaultNote: 'the address in `UPSTREAM`; with forward-auth `CLIENT_ID`',
+    sentence: 'The audience of the signed JWT for the application behind. `upstreams` name their own.',
+    sentenceZh: '给后端应用的签名 JWT 的受众（aud）。`upstreams` 各有自己的设置。',
+  }),
+  FORWARD_ACCESS_TOKEN: required({
+    reloads: true,
+    ...kind.yesOrNo,
+    default: 'false',
+    sentence: 'Also gives the application the access token, as `Authorization: Bearer`.',
+    sentenceZh: '同时以 `Authorization: Bearer` 把访问令牌传给后端应用。',
+  }),
+  DROP_HEADERS: optional({
+    reloads: true,
+    ...headerNames,
+    sentence:
+      'Headers of the browser that the application must not see, besides those of [the list](behind-a-proxy.md#what-does-not-reach-the-application). Stronger than `KEEP_HEADERS`.',
+    sentenceZh:
+      '除[列表](behind-a-proxy.md#what-does-not-reach-the-application)之外，不能传给后端应用的浏览器请求头。优先于 `KEEP_HEADERS`。',
+  }),
+  KEEP_HEADERS: optional({
+    reloads: true,
+    ...headerNames,
+    example: 'x-user-id,x-http-method-override',
+    sentence: 'Headers of that list that the application may see. Whatever it believes of them, any client can write.',
+    sentenceZh: '列表中允许传给后端应用的请求头。请注意任何客户端都可以伪造它们的内容。',
+  }),
+  BEARER_AUDIENCE: optional({
+    reloads: true,
+    ...kind.audiences,
+    defaultNote: 'the client’s identifier and `BASE_URL`',
+    sentence:
+      'Whom an access token has to be for (`aud`) that a machine brings where a rule says [`bearer`](rules.md#machines). A rule’s `audience` takes its place.',
+    sentenceZh:
+      '规则中写有 [`bearer`](rules.md#machines) 的路径，机器带来的访问令牌的受众（`aud`）必须是它。规则自己的 `audience` 优先。',
+  }),
+} satisfies Record<string, Row<unknown>>
+
+// Every setting: one row each with its name, kind, default and sentence, topic by topic. docs/settings.md is made from these
+// rows.
+
+type Rows = Readonly<Record<string, Row<unknown>>>
+
+const ADDRESS_ROWS = {
+  BASE_URL: required({
+    ...kind.origin,
+    default: 'http://localhost:3000',
+    defaultNote: '`http://localhost:3000`, or with the port of `PORT` if only that is set',
+    sentence:
+      'The address that the browser sees. `/callback` is registered at the provider under it; with `providers` `/callback/<id>` at each.',
+    sentenceZh:
+      '浏览器看到的地址。身份认证平台上登记的回调地址是它下面的 `/callback`；使用 `providers` 时，各平台分别登记 `/callback/<id>`。',
+  }),
+  HOST: required({
+    ...kind.host,
+    default: '127.0.0.1',
+    sentence: 'The address to listen on.',
+    sentenceZh: '监听的地址。',
+  }),
+  PORT: optional({
+    ...kind.port,
+    example: '3000',
+    defaultNote: 'the port of `BASE_URL` if that is loopback (with https only if there is a certificate), else 3000',
+    sentence: 'The port to listen on.',
+    sentenceZh: '监听的端口。',
+  }),
+  TLS_CERT_FILE: optional({
+    ...kind.readableFile,
+    sentence: 'Serves https without a proxy in front, with this certificate; read again when it changes.',
+    sentenceZh: '用这个证书直接提供 https，不需要前面的代理；文件变化后会自动重新读取。',
+  }),
+  TLS_KEY_FILE: optional({ ...kind.readableFile, sentence: 'The key of the certificate.', sentenceZh: '证书的私钥。' }),
+  TRUSTED_PROXIES: optional({
+    ...kind.networks,
+    sentence: 'Proxies in front whose `X-Forwarded-*` and `X-Original-*` headers count.',
+    sentenceZh: '前面受信任的代理，只采信它们的 `X-Forwarded-*` 和 `X-Original-*` 请求头。',
+  }),
+  KEEP_ALIVE_TIMEOUT_MS: required({
+    ...kind.wholeNumber(1000, 3_600_000, 'a number of milliseconds'),
+    default: '90000',
+    sentence:
+      'How long a connection may wait for its next request. It has to be longer than the proxy in front keeps its own (usually 60 or 75 seconds): otherwise a request can meet a connection that is just being closed.',
+    sentenceZh:
+      '连接空闲多久后关闭。必须比前面代理自己的保持时间长（通常是 60 或 75 秒），否则请求可能遇到正在关闭的连接。',
+  }),
+} satisfies Rows
+
+const SESSION_ROWS = {
+  SECRET: optional({
+    reloads: true,
+    ...kind.secrets,
+    defaultNote: 'derived from the client secret',
+    sentence:
+      'Our own secrets: the first seals and signs, all of them open. To replace one, put the new one in front; when every instance has it, take the old one away.',
+    sentenceZh:
+      '门神自己的密钥：第一个用于加密和签名，全部都可以解密。更换时把新的放在最前面，等所有实例都更新后再去掉旧的。',
+  }),
+  SECRET_FILE: optional({
+    reloads: true,
+    ...kind.secretsFile,
+    sentence: 'Reads our own secrets from a file instead.',
+    sentenceZh: '从文件读取门神自己的密钥。',
+  }),
+  STORE: required({
+    ...kind.store,
+    default: 'lmdb:./data',
+    sentence:
+      'Where sessions live: `memory:` forgets them at the end, `lmdb:DIRECTORY` keeps them on this machine, Redis or Valkey shares them between machines.',
+    sentenceZh:
+      '会话保存在哪里：`memory:` 保存在内存中，退出即丢失；`lmdb:DIRECTORY` 保存在本机；Redis 或 Valkey 供多台机器共用。',
+  }),
+  REFRESH_LEAD_SECONDS: required({
+    ...kind.wholeNumber(1, 86_400, 'a number of seconds'),
+    default: '300',
+    sentence: 'A token is refreshed when it expires within this time.',
+    sentenceZh: '令牌在这个时间内到期时续期。',
+  }),
+  REFRESH_FAILURE: required({
+    ...kind.oneOf(['clear', 'keep'], 'keep'),
+    default: 'clear',
+    sentence:
+      '`clear` ends the session when a refresh fails, as the specification says; `keep` lets it live while its token is valid, unless the provider says `invalid_grant` or `invalid_token`.',
+    sentenceZh:
+      '`clear` 按规范在续期失败时结束会话；`keep` 在令牌仍有效时保留会话，除非平台返回 `invalid_grant` 或 `invalid_token`。',
+  }),
+  SESSION_MAX_HOURS: required({
+    ...kind.wholeNumber(1, 8_760, 'a number of hours'),
+    default: '168',
+    sentence: 'A session that keeps refreshing still ends after this time.',
+    sentenceZh: '一直续期的会话，到这个时间也会结束。',
+  }),
+  SESSION_CACHE_SIZE: required({
+    ...kind.wholeNumber(0, 10_000_000, 'a number of sessions'),
+    default: '100000',
+    sentence: 'How many opened sessions a process keeps in memory at most; the store is still asked about each.',
+    sentenceZh: '每个进程在内存中最多保留多少个已打开的会话；每次请求仍会向存储确认。',
+  }),
+  SESSION_CACHE_MB: required({
+    ...kind.wholeNumber(0, 1_000_000, 'a number of megabytes'),
+    default: '256',
+    sentence:
+      'How much memory they may take, with Redis together with their records, and at most a third of what Node may use. An ordinary session takes about 1 KB, another one with the signed JWT for each application (of the last four), and its tokens if they are long.',
+    sentenceZh:
+      '这些会话最多占用多少内存（使用 Redis 时连同会话记录），且不超过 Node 可用内存的三分之一。普通会话约 1 KB；每个应用的签名 JWT（最近四个）各约 1 KB；令牌较长时另计。',
+  }),
+} satisfies Rows
+
+const PAGE_ROWS = {
+  APP_NAME: required({
+    reloads: true,
+    ...kind.text('a name of at most 60 characters', '采购平台', 60),
+    default: '统一登录',
+    sentence: 'The name shown on the pages.',
+    sentenceZh: '页面上显示的名称。',
+  }),
+  PAGE_LANGUAGE: required({
+    reloads: true,
+    ...kind.pageLanguage,
+    default: 'zh-CN',
+    sentence:
+      'The language of the pages: `zh-CN`, `en`, one of [`languages`](words.md), or `auto` (the browser’s, else zh-CN).',
+    sentenceZh: '页面的语言：`zh-CN`、`en`、[`languages`](words.md) 中的一种，或 `auto`（跟随浏览器，否则为 zh-CN）。',
+  }),
+  LOGO_FILE: optional({
+    reloads: true,
+    ...imageFile,
+    defaultNote: 'ours',
+    sentence: 'The mark at the top of the pages and in the browser’s tab ([your own look](look.md)).',
+    sentenceZh: '页面顶部和浏览器标签上的标志（[自定义外观](look.md)）。',
+  }),
+  ACCENT_COLOR: optional({
+    reloads: true,
+    ...color,
+    defaultNote: 'ours',
+    sentence:
+      'The colour of buttons and links. Where it could not be read on the light or the dark pages, a darker or lighter shade of it is used there.',
+    sentenceZh: '按钮和链接的颜色。在浅色或深色页面上看不清时，会自动使用更深或更浅的色调。',
+  }),
+} satisfies Rows
+
+const OBSERVING_ROWS = {
+  LOG_LEVEL: required({
+    ...kind.oneOf(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'warn'),
+    default: 'info',
+    sentence: 'Which events reach the log.',
+    sentenceZh: '写入日志的最低级别。',
+  }),
+  LOG_FORMAT: required({
+    ...kind.oneOf(['auto', 'json', 'pretty'], 'json'),
+    default: 'auto',
+    sentence:
+      '`auto` writes lines for people on a terminal and JSON everywhere else; `json` and `pretty` always the same.',
+    sentenceZh: '`auto` 在终端上输出便于阅读的文字，其他情况输出 JSON；`json` 和 `pretty` 固定为一种格式。',
+  }),
+  ACCESS_LOG: required({
+    ...kind.yesOrNo,
+    default: 'false',
+    sentence: 'One line in the log for each request, after it has ended ([its fields](events.md#the-access-log)).',
+    sentenceZh: '每个请求结束后在日志中写一行（[字段](events.md#the-access-log)）。',
+  }),
+  AUDIT_KEEP: required({
+    ...kind.wholeNumber(0, 10_000_000, 'a number of events'),
+    default: '10000',
+    sentence:
+      'How many events of the [audit trail](audit.md) the store keeps, of all processes and machines; when there are more, the kind of event that has most lets go of its oldest. 0 keeps none.',
+    sentenceZh:
+      '存储中保留多少条[审计记录](audit.md)，所有进程和机器合计；超出时，从数量最多的一类事件中删除最早的。0 表示不保留。',
+  }),
+  AUDIT_FILE: optional({
+    ...kind.appendableFile,
+    sentence: 'A file for every event of the audit trail, as lines of JSON; opened again on SIGHUP.',
+    sentenceZh: '把每条审计记录以 JSON 行写入这个文件；收到 SIGHUP 时重新打开。',
+  }),
+  METRICS_FROM: required({
+    ...kind.networksOrNone,
+    default: '127.0.0.0/8,::1',
+    sentence:
+      'Who may read `/_menshen/metrics` ([monitoring](monitoring.md)), by the address of the connection and never through a proxy: whatever carries `X-Forwarded-*` or `Forwarded`, or comes from `TRUSTED_PROXIES`, is refused. `none` turns it off.',
+    sentenceZh:
+      '哪些地址可以读取 `/_menshen/metrics`（[监控](monitoring.md)），以连接的来源地址为准，不能经过代理：带有 `X-Forwarded-*` 或 `Forwarded`、或来自 `TRUSTED_PROXIES` 的请求一律拒绝。`none` 表示关闭。',
+  }),
+} satisfies Rows
+
+const RUNNING_ROWS = {
+  WORKERS: required({
+    ...kind.wholeNumber(1, 256, 'a number of processes'),
+    default: '1',
+    sentence: 'Processes on this machine that share the port and the store (`lmdb:` or Redis).',
+    sentenceZh: '本机上共用端口和存储（`lmdb:` 或 Redis）的进程数。',
+  }),
+  RATE_LIMIT_PER_MINUTE: required({
+    ...kind.wholeNumber(0, 1_000_000, 'a number'),
+    default: '600',
+    sentence: 'Sign-in requests per address and minute (a whole office can share one address); 0 turns the limit off.',
+    sentenceZh: '每个地址每分钟的登录请求数上限（整个办公室可能共用一个地址）；0 表示不限制。',
+  }),
+  CONFIG: optional({
+    ...kind.text('the path of a file', 'config/menshen.config.ts'),
+    defaultNote: '`./menshen.config.{ts,mts,js,mjs}`, if there is one',
+    sentence:
+      'The file of the structured settings: rules, upstreams, [words](words.md). One that is named here has to be there.',
+    sentenceZh: '结构化配置文件：访问规则、后端应用、[文字](words.md)。在这里写明的文件必须存在。',
+  }),
+  NODE_ENV: optional({
+    ...kind.text('development, dev or test; anything else means production', 'production'),
+    defaultNote: 'development',
+    sentence:
+      'In production there is no development provider, plain http is refused beyond this machine, and `/_menshen/ready` wants the settings of the provider.',
+    sentenceZh: '生产环境没有开发用的身份认证平台，本机以外拒绝使用明文 http，`/_menshen/ready` 要求平台的设置齐全。',
+  }),
+  ALLOW_PLAIN_HTTP: required({
+    ...kind.yesOrNo,
+    default: 'false',
+    sentence:
+      'Lets a production start use plain http addresses that are not loopback. Tokens and cookies can be read on the way.',
+    sentenceZh: '允许生产环境使用非本机的明文 http 地址。令牌和 Cookie 在传输途中可能被读取。',
+  }),
+  ALLOW_UNVERIFIED_EMAIL: required({
+    reloads: true,
+    ...kind.yesOrNo,
+    default: 'false',
+    sentence:
+      'Lets an e-mail address count as username and e-mail that the provider [has not verified](providers.md#e-mail-addresses). Whoever can write any address at the provider can then take the name of another.',
+    sentenceZh:
+      '允许把身份认证平台[未验证的邮箱](providers.md#e-mail-addresses)用作用户名和邮箱。如果用户可以在平台上随意填写邮箱，就可能冒用他人的名字。',
+  }),
+  DEV_PROVIDER_PORT: required({
+    ...kind.port,
+    default: '3001',
+    sentence: 'The port of the development provider.',
+    sentenceZh: '开发用的身份认证平台的端口。',
+  }),
+} satisfies Rows
+
+/** In the order in which people meet them. */
+export const TOPICS = {
+  address: ADDRESS_ROWS,
+  provider: PROVIDER_ROWS,
+  session: SESSION_ROWS,
+  upstream: UPSTREAM_ROWS,
+  identity: IDENTITY_ROWS,
+  pages: PAGE_ROWS,
+  observing: OBSERVING_ROWS,
+  running: RUNNING_ROWS,
+}
+
+export type Topic = keyof typeof TOPICS
+export const TOPIC_NAMES = Object.keys(TOPICS) as Topic[]
+
+export const SETTINGS = {
+  ...ADDRESS_ROWS,
+  ...PROVIDER_ROWS,
+  ...SESSION_ROWS,
+  ...UPSTREAM_ROWS,
+  ...IDENTITY_ROWS,
+  ...PAGE_ROWS,
+  ...OBSERVING_ROWS,
+  ...RUNNING_ROWS,
+}
+
+export type Name = keyof typeof SETTINGS
+
+export type Checked = { readonly [K in Name]: (typeof SETTINGS)[K] extends Row<infer T> ? T : never }
+
+export type Settings = Checked & { readonly PORT: number }
+
+export type Environment = Readonly<Record<string, string | undefined>>

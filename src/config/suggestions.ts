@@ -1,0 +1,121 @@
+// Names that are probably misspelt: settings of ours in the environment, options, keys of the configuration.
+
+import type { Environment } from './settings.ts'
+import { SETTINGS } from './settings.ts'
+
+export interface Misspelt {
+  readonly name: string
+  /** What was probably meant, if anything is near. */
+  readonly likely: string | undefined
+}
+
+const NAMES = Object.keys(SETTINGS)
+const PREFIX = 'MENSHEN_'
+/** A service of this name gets variables from Kubernetes, all of them about its ports. */
+const KUBERNETES = /^MENSHEN_(SERVICE_(HOST|PORT)\w*|PORT_\d+_\w+)$/
+
+/** A letter away from one of ours, and common among other programs. */
+const OF_OTHERS: ReadonlySet<string> = new Set(['LOG_FILE'])
+
+/** What other programs call it. */
+const ALIASES: Readonly<Record<string, keyof typeof SETTINGS>> = {
+  UPSTREAM_URL: 'UPSTREAM',
+  UPSTREAM_URI: 'UPSTREAM',
+  UPSTREAM_ADDRESS: 'UPSTREAM',
+  UPSTREAMS: 'UPSTREAM',
+  STORE_URL: 'STORE',
+  OIDC_ISSUER: 'AUTH_URL',
+  OIDC_ISSUER_URL: 'AUTH_URL',
+  OIDC_CLIENT_ID: 'CLIENT_ID',
+  OAUTH_CLIENT_ID: 'CLIENT_ID',
+  OAUTH2_CLIENT_ID: 'CLIENT_ID',
+  OIDC_CLIENT_SECRET: 'CLIENT_SECRET',
+  OAUTH_CLIENT_SECRET: 'CLIENT_SECRET',
+  OAUTH2_CLIENT_SECRET: 'CLIENT_SECRET',
+}
+
+/** The setting that is meant by a name of another program. */
+export function settingOfAlias(name: string): string | undefined {
+  return Object.hasOwn(ALIASES, name) ? ALIASES[name] : undefined
+}
+
+export function findMisspelt(environment: Environment): Misspelt[] {
+  return Object.keys(environment)
+    .filter(name => environment[name] && !Object.hasOwn(SETTINGS, name) && !OF_OTHERS.has(name))
+    .flatMap(name => {
+      const upper = name.toUpperCase()
+      if (upper.startsWith(PREFIX)) {
+        if (isKubernetes(upper, environment[name])) return []
+        return [{ name, likely: likelyName(upper.slice(PREFIX.length)) }]
+      }
+      const likely = likelyName(upper)
+      return likely === undefined ? [] : [{ name, likely }]
+    })
+}
+
+function isKubernetes(name: string, value = ''): boolean {
+  return KUBERNETES.test(name) || (name === `${PREFIX}PORT` && /^(tcp|udp):/.test(value))
+}
+
+function likelyName(name: string): string | undefined {
+  const letters = withoutDashes(name)
+  return settingOfAlias(name) ?? NAMES.find(ours => withoutDashes(ours) === letters) ?? nearest(name, NAMES, isSlip)
+
+  function isSlip(distance: number, ours: string): boolean {
+    // Short names have many neighbours that belong to others, such as PORTS: only swapped letters count there.
+    if (ours.length < 6) return distance === 1 && isSameLetters(name, ours)
+    // Nobody slips more than once at the beginning: SSL_CERT_FILE is not our TLS_CERT_FILE.
+    return distance === 1 || (distance <= slipsIn(ours) && name[0] === ours[0])
+  }
+}
+
+function slipsIn(name: string): number {
+  if (name.length < 12) return 1
+  return name.length < 15 ? 2 : 3
+}
+
+function withoutDashes(name: string): string {
+  return name.replace(/[_-]/g, '')
+}
+
+function isSameLetters(one: string, other: string): boolean {
+  return [...one].sort().join('') === [...other].sort().join('')
+}
+
+// The name that somebody probably meant.
+
+/** How many letters to add, take away, replace, or swap with their neighbour. */
+function distance(one: string, other: string): number {
+  const rows: number[][] = [Array.from({ length: other.length + 1 }, (_, column) => column)]
+  const at = (row: number, column: number) => rows[row]?.[column] ?? 0
+  for (let row = 1; row <= one.length; row++) {
+    rows.push([row])
+    for (let column = 1; column <= other.length; column++) {
+      const differs = one[row - 1] === other[column - 1] ? 0 : 1
+      const isSwapped = one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1]
+      const steps = [at(row - 1, column) + 1, at(row, column - 1) + 1, at(row - 1, column - 1) + differs]
+      if (isSwapped) steps.push(at(row - 2, column - 2) + 1)
+      rows[row]?.push(Math.min(...steps))
+    }
+  }
+  return at(one.length, other.length)
+}
+
+/** The name that is fewest letters away, if `isNear` accepts that distance for it. */
+export function nearest(
+  given: string,
+  names: readonly string[],
+  isNear: (letters: number, name: string) => boolean,
+): string | undefined {
+  const ranked = names.map(name => ({ name, letters: distance(given, name) })).sort((a, b) => a.letters - b.letters)
+  return ranked.find(({ name, letters }) => isNear(letters, name))?.name
+}
+
+/** What was probably meant by a name that is none of these; `undefined` if nothing is near. */
+export function likelyMeantOf(given: string, names: readonly string[]): string | undefined {
+  const letters = (name: string) => name.replace(/[_-]/g, '').toLowerCase()
+  return (
+    names.find(name => letters(name) === letters(given)) ??
+    nearest(given, names, distance => distance <= Math.max(1, Math.floor(given.length / 4)))
+  )
+}

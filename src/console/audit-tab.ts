@@ -1,0 +1,350 @@
+// The audit tab of the console: the page, its live updates and its exports.
+
+import { html } from 'hono/html'
+import type { SignedInCaller } from '../gateway/admission.ts'
+import type { GatewayContext } from '../gateway/context.ts'
+import { languageOf } from '../gateway/language.ts'
+import type { Visit } from '../gateway/request.ts'
+import { pageAnswer, safetyHeaders } from '../gateway/respond.ts'
+import { ifReachable } from '../gateway/routes/account.ts'
+import { AUDITED, type AuditEvent, jsonLine } from '../observe/audit-event.ts'
+import { type AuditFilter, CSV_HEAD, csvLine, type FoundEvent, type FoundPage } from '../observe/audit-trail.ts'
+import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
+import { deviceIcon, icon } from '../pages/icon.ts'
+import { type Html, moment } from '../pages/layout.ts'
+import type { Words } from '../pages/words/words.ts'
+import { OWN_PATHS } from '../paths.ts'
+import { factLines } from './audit-facts.ts'
+import { consoleFrame, longCell, row, table, type Viewer } from './console-frame.ts'
+import { viewerOf } from './viewer.ts'
+
+const PAGE_SIZE = 50
+
+export async function showAudit(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+  const question = readQuestion(visit)
+  const { before } = question
+  const query = { ...filterOf(question), ...(before && { before }), limit: PAGE_SIZE }
+  const page = await ifReachable(context, visit, context.auditTrail.find(query))
+  const view = {
+    viewer: viewerOf(caller),
+    question,
+    page,
+    pageSize: PAGE_SIZE,
+    keep: context.settings.AUDIT_KEEP,
+    names: { providers: context.providers.names, deviceName: await loadDeviceNames() },
+  }
+  return pageAnswer(context, auditPage(languageOf(context, visit), view), {
+    cookies: caller.cookies,
+    ...(page === undefined && { status: 503 }),
+  })
+}
+
+// What somebody looks for in the audit trail, as the console's form sends it.
+
+const MINUTE_MS = 60_000
+const DAY_MS = 1440 * MINUTE_MS
+const DAY = /^\d{4}-\d\d-\d\d$/
+const LOCAL_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/
+
+export function readQuestion({ search }: Pick<Visit, 'search'>): AuditQuestion {
+  const query = new URLSearchParams(search)
+  const given = (name: string) => query.get(name)?.trim() ?? ''
+  return {
+    requestId: given('requestId'),
+    user: given('user'),
+    event: given('event'),
+    session: given('session'),
+    since: given('since'),
+    until: given('until'),
+    zone: /^-?\d{1,3}$/.test(given('zone')) ? given('zone') : '',
+    before: given('before'),
+  }
+}
+
+export function filterOf({ requestId, user, event, session, since, until, zone }: AuditQuestion): AuditFilter {
+  const [from, to] = [timeIn(since, zone), timeIn(until, zone)]
+  // The end of what was named: of that day, or of that minute.
+  const length = DAY.test(until) ? DAY_MS : MINUTE_MS
+  return {
+    ...(requestId && { requestId }),
+    ...(user && { user }),
+    ...(event && { event }),
+    ...(session && { session }),
+    ...(from !== undefined && { since: from }),
+    ...(to !== undefined && { until: to + length - 1 }),
+  }
+}
+
+/** In the reader's time zone, which the script tells (minutes from it to UTC); without it in the server's own. */
+function timeIn(text: string, zone: string): number | undefined {
+  const local = DAY.test(text) ? `${text}T00:00` : text
+  if (!LOCAL_TIME.test(local)) return undefined
+  const at = zone === '' ? Date.parse(local) : Date.parse(`${local}Z`) + Number(zone) * MINUTE_MS
+  return Number.isNaN(at) ? undefined : at
+}
+
+// GET /_menshen/console/audit/live: the events that came after the newest that a page shows, of all processes and machines.
+
+/** Whoever lets more happen between two looks reads the page anew. */
+const MOST_AT_ONCE = 50
+
+export async function streamAudit(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+  const { auditTrail, providers } = context
+  const words = languageOf(context, visit)
+  const filter = filterOf(readQuestion(visit))
+  const names = { providers: providers.names, deviceName: await loadDeviceNames() }
+  let newest = new URLSearchParams(visit.search).get('after') ?? ''
+  let count = 0
+  return context.liveStreams.open(context, visit, caller, async () => {
+    const { events } = await auditTrail.find({ ...filter, limit: MOST_AT_ONCE })
+    const fresh = events.filter(({ position }: FoundEvent) => position > newest)
+    const [latest] = fresh
+    if (!latest) return []
+    newest = latest.position
+    count += fresh.length
+    const rows = fresh.map(event => String(auditRow(words, event, names))).join('')
+    return [['events', { rows, said: words.t('audit.new_events', { count }), after: newest }]]
+  })
+}
+
+// GET /_menshen/console/audit.csv and audit.jsonl: whatever fits the console's filters, the oldest first, for other programs.
+
+interface Format {
+  readonly type: string
+  readonly extension: string
+  readonly head: string
+  line(event: AuditEvent): string
+}
+
+const CSV: Format = { type: 'text/csv; charset=utf-8', extension: 'csv', head: CSV_HEAD, line: csvLine }
+const JSON_LINES: Format = { type: 'application/jsonl; charset=utf-8', extension: 'jsonl', head: '', line: jsonLine }
+
+/** So many go out at once. */
+const IN_A_PART = 200
+
+export function sendAuditCsv(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+  return send(context, visit, caller, CSV)
+}
+
+export function sendAuditJson(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+  return send(context, visit, caller, JSON_LINES)
+}
+
+async function send(
+  context: GatewayContext,
+  visit: Visit,
+  { cookies }: SignedInCaller,
+  format: Format,
+): Promise<Response> {
+  const parts = partsOf(context, visit, format)
+  // A store that is away is told of by a page; once the file has begun, only by breaking it off.
+  const first = await parts.next()
+  const day = new Date(context.now()).toISOString().slice(0, 10)
+  const headers = new Headers({
+    ...safetyHeaders(context),
+    'content-type': format.type,
+    'content-disposition': `attachment; filename="audit-${day}.${format.extension}"`,
+  })
+  for (const cookie of cookies) headers.append('set-cookie', cookie)
+  return new Response(streamOf(first, parts), { headers })
+}
+
+async function* partsOf(
+  { auditTrail, settings }: Pick<GatewayContext, 'auditTrail' | 'settings'>,
+  visit: Visit,
+  { head, line }: Format,
+): AsyncGenerator<string, void, void> {
+  let lines = head
+  let count = 0
+  const events: AsyncIterable<FoundEvent | 'unreadable'> = auditTrail.walk(filterOf(readQuestion(visit)))
+  for await (const event of events) {
+    if (event === 'unreadable') continue
+    lines += line(event)
+    // What is written meanwhile must not make it endless.
+    if (++count >= settings.AUDIT_KEEP) break
+    if (count % IN_A_PART > 0) continue
+    yield lines
+    lines = ''
+  }
+  if (lines !== '') yield lines
+}
+
+function streamOf(first: IteratorResult<string, void>, parts: AsyncGenerator<string, void, void>) {
+  const encoder = new TextEncoder()
+  let next: IteratorResult<string, void> | undefined = first
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const part: IteratorResult<string, void> = next ?? (await parts.next())
+      next = undefined
+      if (part.done) controller.close()
+      else controller.enqueue(encoder.encode(part.value))
+    },
+    async cancel() {
+      await parts.return()
+    },
+  })
+}
+
+// The audit trail: what happened, the newest first, with filters, further pages, and files for other programs.
+
+/** As it was typed in; empty where nothing was. */
+export interface AuditQuestion {
+  readonly requestId: string
+  readonly user: string
+  readonly event: string
+  readonly session: string
+  readonly since: string
+  readonly until: string
+  /** Minutes from the reader's time zone to UTC. */
+  readonly zone: string
+  /** The page that begins there. */
+  readonly before: string
+}
+
+export interface AuditView {
+  readonly viewer: Viewer
+  readonly question: AuditQuestion
+  /** Absent while the store is away. */
+  readonly page: FoundPage | undefined
+  readonly pageSize: number
+  /** How many events there can be. */
+  readonly keep: number
+  readonly names: AuditNames
+}
+
+export function auditPage(words: Words, view: AuditView): string {
+  const { t } = words
+  const { page, question } = view
+  return consoleFrame(words, {
+    section: 'audit',
+    viewer: view.viewer,
+    scripts: ['audit.js', 'copy.js'],
+    body: html`${view.keep === 0 ? html`<p class="notice">${t('audit.off')}</p>` : ''}
+${filterForm(words, question)}
+${page ? found(words, view, page) : html`<p class="notice bad" role="alert">${t('console.store_away')}</p>`}`,
+  })
+}
+
+function filterForm({ t }: Words, { requestId, user, event, session, since, until, zone }: AuditQuestion): Html {
+  const options = AUDITED.map(
+    code => html`<option value="${code}" ${code === event ? html`selected` : ''}>${t(`audit.event_${code}`)}</option>`,
+  )
+  const isFiltered = [requestId, user, event, session, since, until].some(given => given !== '')
+  return html`<details class="filters" ${isFiltered ? html`open` : ''}><summary>${t('audit.filters')}</summary>
+<form method="get" action="${OWN_PATHS.consoleAudit}" class="search fields" role="search" id="filters">
+<label>${t('audit.request')}<input name="requestId" value="${requestId}" autocomplete="off" spellcheck="false"></label>
+<label>${t('console.user')}<input name="user" value="${user}" autocomplete="off"></label>
+<label>${t('audit.event')}<select name="event"><option value="">${t('audit.all_events')}</option>${options}</select></label>
+<label>${t('audit.session')}<input name="session" value="${session}" autocomplete="off" spellcheck="false"></label>
+<label>${t('audit.since')}<input type="datetime-local" name="since" value="${since}"></label>
+<label>${t('audit.until')}<input type="datetime-local" name="until" value="${until}"></label>
+<input type="hidden" name="zone" value="${zone}">
+<button type="submit" class="button small">${t('console.search_button')}</button>
+<a class="button small quiet" href="${OWN_PATHS.consoleAudit}">${t('audit.clear')}</a>
+</form></details>`
+}
+
+function found(words: Words, view: AuditView, page: FoundPage): Html {
+  const { t } = words
+  const { question, names } = view
+  const { events, unreadable } = page
+  const rows = events.map(event => auditRow(words, event, names))
+  return html`<p class="exports"><a href="${auditUrl(question, OWN_PATHS.consoleAuditCsv)}" download>${t('audit.csv')}</a>
+<a href="${auditUrl(question, OWN_PATHS.consoleAuditJson)}" download>${t('audit.jsonl')}</a></p>
+<p id="news" role="status" class="hint"></p>
+<p id="copied" aria-live="polite" class="unseen"></p>
+${unreadable > 0 ? html`<p class="notice">${t('audit.unreadable', { count: unreadable })}</p>` : ''}
+${events.length === 0 ? html`<p class="hint" id="nothing">${t('audit.nothing')}</p>` : ''}
+<div id="trail" ${liveAddress(question, page)} ${events.length === 0 ? html`hidden` : ''}>${table({ label: { text: t('console.audit') }, columns: auditColumns(words, names), rows })}</div>
+${further(words, view, page)}`
+}
+
+/** What is new stands at the top: only where the top is shown, and the end is open. */
+function liveAddress(question: AuditQuestion, { events }: FoundPage): Html | string {
+  if (question.before !== '' || question.until !== '') return ''
+  const url = auditUrl({ ...question, live: 'yes' }, OWN_PATHS.consoleAuditLive)
+  return html`data-live="${url}" data-after="${events[0]?.position ?? ''}"`
+}
+
+function further({ t }: Words, { question, pageSize }: AuditView, { events, next }: FoundPage): Html {
+  const older = (label: string, before: string) =>
+    html`<a href="${auditUrl({ ...question, before }, OWN_PATHS.consoleAudit)}" rel="next">${label}</a>`
+  const newest = html`<a href="${auditUrl({ ...question, before: '' }, OWN_PATHS.consoleAudit)}">${t('audit.newest')}</a> `
+  const isWhole = events.length >= pageSize
+  return html`<p class="pages">${question.before === '' ? '' : newest}
+${next === undefined ? html`<span class="hint">${t('audit.end')}</span>` : isWhole ? older(t('audit.older'), next) : html`${t('audit.looked')} ${older(t('audit.further'), next)}`}</p>`
+}
+
+// One event of the audit trail as a row of its table, with links to everything about its request, user and session.
+
+/** What is known under another name. */
+export interface AuditNames {
+  /** What each of several providers is called, by its id; absent where there is one. */
+  readonly providers: ReadonlyMap<string, string> | undefined
+  readonly deviceName: DeviceNames
+}
+
+/** What stands in a column of its own, or says nothing to people. */
+const ELSEWHERE = new Set(['user', 'sub', 'address', 'userAgent', 'provider', 'requestId', 'session'])
+
+/** Of the table that the rows stand in. */
+export function auditColumns({ t }: Words, { providers }: AuditNames): string[] {
+  return [
+    t('audit.time'),
+    t('audit.event'),
+    t('console.user'),
+    t('audit.from'),
+    ...(providers ? [t('session.provider')] : []),
+    t('audit.request'),
+  ]
+}
+
+export function auditRow(
+  words: Words,
+  { time, event, facts }: AuditEvent,
+  { providers, deviceName }: AuditNames,
+): Html {
+  const { t } = words
+  const text = (name: string) => String(facts[name] ?? '')
+  const [provider, userAgent] = [text('provider'), text('userAgent')]
+  return row(moment(words, time), [
+    longCell(t('audit.event'), html`${eventName(words, event)}${details(words, facts)}`),
+    longCell(t('console.user'), linked('user', text('user'))),
+    longCell(
+      t('audit.from'),
+      html`${text('address')}<br><span class="small" title="${userAgent}">${userAgent && html`${deviceIcon(userAgent)} ${deviceName(words, userAgent)}`}</span>`,
+    ),
+    ...(providers ? [longCell(t('session.provider'), providers.get(provider) ?? provider)] : []),
+    longCell(
+      t('audit.request'),
+      html`${linked('requestId', text('requestId'))}${copyButton(words, text('requestId'))} ${facts.session === undefined ? '' : html`<span class="small">${t('audit.session')} ${linked('session', text('session'))}</span>`}`,
+    ),
+  ])
+}
+
+/** Seen only where a script can copy. */
+function copyButton({ t }: Words, id: string): Html {
+  if (id === '') return html``
+  return html` <button type="button" class="copy" data-copy="${id}" data-copied="${t('audit.copied')}" title="${t('audit.copy')}" aria-label="${t('audit.copy_label', { id })}">${icon('copy')}</button>`
+}
+
+/** Of an event that this version does not know, its code. */
+function eventName({ t }: Words, event: string): Html {
+  const code = AUDITED.find(known => known === event)
+  return code ? html`<strong>${t(`audit.event_${code}`)}</strong>` : html`<code>${event}</code>`
+}
+
+function details(words: Words, facts: AuditEvent['facts']): Html {
+  return factLines(words, Object.fromEntries(Object.entries(facts).filter(([name]) => !ELSEWHERE.has(name))))
+}
+
+function linked(name: 'user' | 'requestId' | 'session', value: string): Html {
+  if (value === '') return html``
+  return html`<a href="${auditUrl({ [name]: value }, OWN_PATHS.consoleAudit)}"><code>${value}</code></a>`
+}
+
+/** With what is not empty of a question. */
+export function auditUrl(question: object, path: string): string {
+  const given = Object.entries(question).filter(([, value]) => value !== '')
+  return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`
+}

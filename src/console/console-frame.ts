@@ -1,0 +1,120 @@
+// The frame around the console's pages: which there are, where one is, who one is, and the way out.
+
+import { html } from 'hono/html'
+import { icon } from '../pages/icon.ts'
+import { document, type Html, languageSwitch } from '../pages/layout.ts'
+import type { Words } from '../pages/words/words.ts'
+import { OWN_PATHS } from '../paths.ts'
+
+/** In the order of the menu. */
+const SECTIONS = {
+  overview: OWN_PATHS.console,
+  sessions: OWN_PATHS.consoleSessions,
+  audit: OWN_PATHS.consoleAudit,
+  rules: OWN_PATHS.consoleRules,
+  health: OWN_PATHS.consoleHealth,
+  settings: OWN_PATHS.consoleSettings,
+} as const
+
+type Section = keyof typeof SECTIONS
+
+/** The developer who looks at the page. */
+export interface Viewer {
+  readonly username: string
+  readonly nickname: string
+}
+
+interface ConsoleFrame {
+  readonly section: Section
+  readonly viewer: Viewer
+  /** Of a page below the section's own; otherwise it is the section's. */
+  readonly title?: string
+  readonly body: Html
+  readonly scripts?: readonly string[]
+  readonly styles?: readonly string[]
+}
+
+export function consoleFrame(
+  words: Words,
+  { section, viewer, title = words.t(`console.${section}`), body, scripts = [], styles = [] }: ConsoleFrame,
+): string {
+  const { t } = words
+  const { username, nickname } = viewer
+  return document({
+    words,
+    title: `${title} · ${t('console.title')}`,
+    scripts: ['moments.js', ...scripts],
+    styles: ['console.css', ...styles],
+    body: html`<div class="console">
+<header class="bar">
+<a class="skip" href="#content">${t('console.skip')}</a>
+<p class="brand"><a href="/" aria-label="${t('page.home')}"><img src="${words.look.icon.url}" alt="" width="32" height="32"></a><span>${words.appName} · ${t('console.title')}</span></p>
+<div class="actions"><a class="who" href="${OWN_PATHS.account}" title="${username}" aria-label="${t('console.signed_in_as', { name: nickname || username })}">${icon('person')}<span>${nickname || username}</span></a>
+${languageSwitch(words, SECTIONS[section])}
+<form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button small quiet">${t('sign_out.title')}</button></form></div>
+</header>
+<nav aria-label="${t('console.title')}"><ul>${Object.entries(SECTIONS).map(([name, path]) => link(words, name as Section, path, section))}</ul></nav>
+<main id="content" tabindex="-1">
+<h1>${title}</h1>
+${body}
+</main>
+</div>`,
+  })
+}
+
+function link({ t }: Words, name: Section, path: string, current: Section) {
+  return html`<li><a href="${path}" ${name === current ? html`aria-current="page"` : ''}>${t(`console.${name}`)}</a></li>`
+}
+
+// Tables that are lists on a phone. Their roles are said once more because browsers forget them there.
+
+interface Table {
+  /** The id of its heading, or a sentence of its own. */
+  readonly label: { readonly by: string } | { readonly text: string }
+  readonly columns: readonly string[]
+  readonly rows?: readonly Html[]
+  /** Rows that belong together. */
+  readonly groups?: readonly (readonly Html[])[]
+}
+
+export function table({ label, columns, rows = [], groups = [rows] }: Table): Html {
+  const named = 'by' in label ? html`aria-labelledby="${label.by}"` : html`aria-label="${label.text}"`
+  const cells = columns.map(name => html`<th scope="col" role="columnheader">${name}</th>`)
+  return html`<table role="table" ${named}>
+<thead role="rowgroup"><tr role="row">${cells}</tr></thead>
+${groups.map(
+  group => html`<tbody role="rowgroup">${group}</tbody>
+`,
+)}
+</table>`
+}
+
+export function row(head: unknown, cells: readonly Html[]): Html {
+  return html`<tr role="row"><th scope="row" role="rowheader">${head}</th>${cells}</tr>
+`
+}
+
+/** With the name of its column, which a phone shows beside it. */
+export function cell(label: string, content: unknown): Html {
+  return html`<td role="cell" data-label="${label}"><span>${content}</span></td>`
+}
+
+/** The same for words of any length. */
+export function longCell(label: string, content: unknown): Html {
+  return html`<td role="cell" data-label="${label}" class="long"><span>${content}</span></td>`
+}
+
+/** For what speaks for itself, such as buttons. */
+export function plainCell(content: unknown): Html {
+  return html`<td role="cell">${content}</td>`
+}
+
+// A page of the console whose facts are in a store that is away.
+
+export function storeAwayPage(words: Words, viewer: Viewer, section: 'sessions'): string {
+  return consoleFrame(words, {
+    section,
+    viewer,
+    body: html`<div class="notice bad" role="alert"><p>${words.t('console.store_away')}</p></div>`,
+  })
+}

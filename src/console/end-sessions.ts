@@ -1,0 +1,129 @@
+// Ending a session or all of its user from the console: GET /_menshen/console/sessions/end asks, POST /_menshen/console/end does.
+
+import { html } from 'hono/html'
+import type { SignedInCaller } from '../gateway/admission.ts'
+import type { GatewayContext } from '../gateway/context.ts'
+import { type Ended, endedCookie } from '../gateway/cookies.ts'
+import { languageOf } from '../gateway/language.ts'
+import { isFromOwnOrigin, type Visit, whoAsks } from '../gateway/request.ts'
+import { foreignAnswer, pageAnswer, redirectAnswer } from '../gateway/respond.ts'
+import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
+import { icon } from '../pages/icon.ts'
+import { type Html, moment } from '../pages/layout.ts'
+import type { Words } from '../pages/words/words.ts'
+import { OWN_PATHS } from '../paths.ts'
+import { shortKey } from '../session/session-facts.ts'
+import type { Listed } from '../session/session-listing.ts'
+import { consoleFrame, type Viewer } from './console-frame.ts'
+import { viewerOf } from './viewer.ts'
+
+export async function askToEnd(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+  const { loaded, cookies } = caller
+  const query = new URLSearchParams(visit.search)
+  const session = await getListed(context, query.get('session'))
+  if (!session) return backToList(context, visit, cookies, { ended: 0 })
+  const deviceName = await loadDeviceNames()
+  const page = endQuestionPage(languageOf(context, visit), {
+    viewer: viewerOf(caller),
+    session,
+    deviceName,
+    isOwn: session.key === loaded.key,
+    all: query.has('all'),
+  })
+  return pageAnswer(context, page, { cookies })
+}
+
+export async function endSession(
+  context: GatewayContext,
+  visit: Visit,
+  { loaded, cookies }: SignedInCaller,
+  form: URLSearchParams,
+): Promise<Response> {
+  const { sessions, settings, providers, report } = context
+  if (!isFromOwnOrigin(visit, settings.BASE_URL)) return foreignAnswer(context, visit, cookies)
+  const listed = await getListed(context, form.get('session'))
+  if (!listed) return backToList(context, visit, cookies, { ended: 0 })
+  const { key, publicPart } = listed
+  const ended = form.has('all') ? (await sessions.endAllLike(key)).count : Number(await sessions.end(key))
+  if (ended > 0)
+    report('session_ended', {
+      ...whoAsks(context, visit),
+      session: shortKey(key),
+      ...(publicPart && { user: publicPart.username, provider: publicPart.provider ?? providers.main.plan.id }),
+      by: 'developer',
+      byUser: loaded.session.userInfo.username,
+      ended,
+    })
+  return backToList(context, visit, cookies, { ended, ...(publicPart && { user: publicPart.username }) })
+}
+
+/** Leases and attempts live in the same store, and have other keys. */
+export function isSessionKey(key: string): boolean {
+  return /^[\w-]{43}$/.test(key)
+}
+
+async function getListed(
+  { sessions }: Pick<GatewayContext, 'sessions'>,
+  key: string | null,
+): Promise<Listed | undefined> {
+  return key && isSessionKey(key) ? sessions.getListed(key) : undefined
+}
+
+function backToList(context: GatewayContext, visit: Visit, cookies: readonly string[], ended: Ended): Response {
+  const said = endedCookie(context.cookies, ended)
+  return redirectAnswer(context, visit.method, OWN_PATHS.consoleSessions, [...cookies, said])
+}
+
+// Asks before a session, or all of its user, is ended.
+
+interface EndQuestion {
+  readonly viewer: Viewer
+  readonly session: Listed
+  readonly deviceName: DeviceNames
+  /** The session that looks at the page is among those that would end. */
+  readonly isOwn: boolean
+  readonly all: boolean
+}
+
+export function endQuestionPage(words: Words, { viewer, session, deviceName, isOwn, all }: EndQuestion): string {
+  const { t } = words
+  const { key, publicPart } = session
+  const user = publicPart?.username ?? t('console.unreadable')
+  return consoleFrame(words, {
+    section: 'sessions',
+    viewer,
+    title: all ? t('console.end_all_question', { user }) : t('console.end_question', { user }),
+    body: html`<p class="lead">${all ? t('console.end_all_effect') : t('console.end_effect')}</p>
+${isOwn ? html`<div class="notice bad"><p>${t('console.end_own')}</p></div>` : ''}
+${publicPart && !all ? html`<p>${deviceName(words, publicPart.userAgent)} · ${publicPart.address ?? t('device.address_unknown')} · ${moment(words, publicPart.signedInAt)}</p>` : ''}
+<form method="post" action="${OWN_PATHS.endSession}" class="actions"><input type="hidden" name="session" value="${key}">
+${all ? html`<input type="hidden" name="all" value="yes">` : ''}
+<button type="submit" class="button small">${all ? t('console.end_all') : t('console.end')}</button>
+<a class="button small quiet" href="${OWN_PATHS.consoleSessions}">${t('console.end_no')}</a></form>`,
+  })
+}
+
+// The buttons that lead to the question whether a session, or all of its user, shall end.
+
+export function endButtons(words: Words, key: string, user: string) {
+  return endForm(words, key, user, { form: 'actions', button: 'button small quiet' })
+}
+
+/** One menu for all that can be done with a session. It opens without scripts. */
+export function sessionMenu(words: Words, key: string, user: string): Html {
+  const { t } = words
+  return html`<details class="menu" name="menu"><summary aria-label="${t('console.action_label', { user })}" title="${t('console.action')}">${icon('more')}<span class="unseen">${t('console.action')}</span></summary>
+<div class="items"><a class="item" href="${OWN_PATHS.consoleSession}?key=${key}" aria-label="${t('console.details_label', { user })}">${t('console.details')}</a>
+${endForm(words, key, user, { form: '', button: 'item' })}</div></details>`
+}
+
+interface Looks {
+  readonly form: string
+  readonly button: string
+}
+
+function endForm({ t }: Words, key: string, user: string, { form, button }: Looks) {
+  return html`<form method="get" action="${OWN_PATHS.consoleEndQuestion}" class="${form}"><input type="hidden" name="session" value="${key}">
+<button type="submit" class="${button}" aria-label="${t('console.end_label', { user })}">${t('console.end')}</button>
+<button type="submit" name="all" value="yes" class="${button}" aria-label="${t('console.end_all_label', { user })}">${t('console.end_all')}</button></form>`
+}

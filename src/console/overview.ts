@@ -1,0 +1,303 @@
+// The overview of the console: problems, tiles and charts, also live.
+
+import { html } from 'hono/html'
+import { type AdviceCode, adviceFor } from '../config/advice.ts'
+import type { Finding } from '../doctor/finding.ts'
+import { MenshenError } from '../errors.ts'
+import type { SignedInCaller } from '../gateway/admission.ts'
+import type { GatewayContext } from '../gateway/context.ts'
+import { languageOf } from '../gateway/language.ts'
+import type { Visit } from '../gateway/request.ts'
+import { pageAnswer, redirectAnswer } from '../gateway/respond.ts'
+import type { AuditedCode } from '../observe/audit-event.ts'
+import { type Plot, plotOf, sumOf } from '../observe/history.ts'
+import { RANGES, type Range } from '../observe/history-slots.ts'
+import { type AlarmingEvent, type Problem, problemsIn } from '../observe/problems.ts'
+import { type Html, moment } from '../pages/layout.ts'
+import type { Words } from '../pages/words/words.ts'
+import { OWN_PATHS } from '../paths.ts'
+import { createFresh, type Fresh } from '../util/fresh.ts'
+import { auditUrl } from './audit-tab.ts'
+import { cell, consoleFrame, row, table, type Viewer } from './console-frame.ts'
+import { viewerOf } from './viewer.ts'
+
+export async function showOverview(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+  const { cookies } = caller
+  // The list of sessions was here once, and may be among somebody's bookmarks.
+  if (new URLSearchParams(visit.search).has('username'))
+    return redirectAnswer(context, visit.method, OWN_PATHS.consoleSessions + visit.search, cookies)
+  const view = await overviewView(context, rangeOf(visit))
+  return pageAnswer(context, overviewPage(languageOf(context, visit), viewerOf(caller), view), { cookies })
+}
+
+// What the overview shows at this moment: what is wrong, and the plots.
+
+const HOUR_MS = 3_600_000
+/** What says whether users can sign in and stay so. */
+const TELLING = ['sign_in', 'sign_in_failed', 'session_refresh_failed']
+/** As many of each are looked at. */
+const MOST_EVENTS = 1000
+
+export function rangeOf({ search }: Visit): Range {
+  const wanted = new URLSearchParams(search).get('range') ?? ''
+  return Object.hasOwn(RANGES, wanted) ? (wanted as Range) : 'hour'
+}
+
+/** However many look, the trail is read once within this time. */
+const FRESH_MS = 4000
+
+const views = new WeakMap<GatewayContext, Record<Range, Fresh<OverviewView>>>()
+
+export function overviewView(context: GatewayContext, range: Range): Promise<OverviewView> {
+  const known = views.get(context) ?? freshViews(context)
+  views.set(context, known)
+  return known[range].get()
+}
+
+function freshViews(context: GatewayContext): Record<Range, Fresh<OverviewView>> {
+  const fresh = (range: Range) => createFresh(() => makeView(context, range), FRESH_MS, context.now)
+  return { hour: fresh('hour'), day: fresh('day'), week: fresh('week') }
+}
+
+async function makeView(context: GatewayContext, range: Range): Promise<OverviewView> {
+  const { series, providers, settings, findings } = context
+  const [{ slots, isPartial }, lastHour, { events, isStoreAway }] = await Promise.all([
+    series.read(range),
+    series.read('hour'),
+    recentEvents(context),
+  ])
+  return {
+    range,
+    plot: plotOf(slots),
+    isStoreAway: isPartial || isStoreAway,
+    problems: problemsIn(events, lastHour.slots),
+    providerNames: new Map(providers.all.map(({ plan }) => [plan.id, plan.name])),
+    advice: adviceFor(
+      settings,
+      providers.all.map(({ plan }) => plan),
+      context.roles,
+    ).map(({ code }) => code),
+    failures: findings.latest().filter(({ level }) => level === 'failure'),
+  }
+}
+
+/** Whatever else is wrong is shown without the store, too. */
+async function recentEvents({ auditTrail, now }: Pick<GatewayContext, 'auditTrail' | 'now'>) {
+  try {
+    const since = now() - HOUR_MS
+    // Each by itself: a flood of refusals must not hide that nobody can sign in.
+    const pages = await Promise.all(TELLING.map(event => auditTrail.find({ event, since, limit: MOST_EVENTS })))
+    return { events: pages.flatMap(({ events }) => events), isStoreAway: false }
+  } catch (error) {
+    if (!(error instanceof MenshenError)) throw error
+    return { events: [], isStoreAway: true }
+  }
+}
+
+// GET /_menshen/console/live: the overview's sentences and plots, as they change.
+
+export async function streamOverview(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+  const words = languageOf(context, visit)
+  const range = rangeOf(visit)
+  return context.liveStreams.open(context, visit, caller, async () => {
+    const view = await overviewView(context, range)
+    return [
+      ['problems', String(problemList(words, view))],
+      ['figures', String(figures(words, view.plot))],
+      ['plot', view.plot],
+    ]
+  })
+}
+
+// The console's first page: what is wrong now, in sentences, and then the plots.
+
+export interface OverviewView {
+  readonly range: Range
+  readonly plot: Plot
+  readonly isStoreAway: boolean
+  readonly problems: readonly Problem[]
+  /** By their ids. */
+  readonly providerNames: ReadonlyMap<string, string | undefined>
+  /** What a developer should know about how it runs. */
+  readonly advice: readonly AdviceCode[]
+  /** What the doctor has found. */
+  readonly failures: readonly Finding[]
+}
+
+const PLOTS = ['signIns', 'sessions', 'requests', 'times'] as const
+
+export function overviewPage(words: Words, viewer: Viewer, view: OverviewView): string {
+  const { t } = words
+  return consoleFrame(words, {
+    section: 'overview',
+    viewer,
+    scripts: ['overview.js'],
+    styles: ['uplot.css'],
+    body: html`<section id="problems" aria-live="polite">${problemList(words, view)}</section>
+<div id="figures">${figures(words, view.plot)}</div>
+<p class="ranges" aria-label="${t('overview.range')}">${(Object.keys(RANGES) as Range[]).map(range => rangeLink(words, range, view.range))}</p>
+<div id="plots" data-live="${OWN_PATHS.consoleLive}?range=${view.range}" data-words="${plotWords(words)}">
+${PLOTS.map(name => html`<figure><figcaption>${t(`overview.plot_${name}`)}</figcaption><div class="plot" id="plot-${name}"></div></figure>`)}
+</div>
+<details><summary>${t('overview.numbers')}</summary>${numbers(words, view.plot)}</details>`,
+  })
+}
+
+/** The worst first; whatever is only advice stands last. One thing that fails is one notice, however many have noticed it. */
+export function problemList(words: Words, view: OverviewView): Html {
+  const { t } = words
+  const { advice } = view
+  const troubles = troublesIn(words, view)
+  if (troubles.length + advice.length === 0) return html`<div class="notice good"><p>${t('health.all_good')}</p></div>`
+  return html`${troubles.map(trouble => html`<div class="notice bad"><p>${trouble.sentence}</p>${cause(words, trouble)}</div>`)}
+${advice.map(code => html`<div class="notice"><p>${t(`advice.${code}`)}</p></div>`)}`
+}
+
+interface Trouble {
+  /** What it is about, as the names of the doctor's checks begin. */
+  readonly about: string | undefined
+  readonly sentence: Html
+  /** What the doctor has found of it. */
+  readonly findings: readonly Finding[]
+}
+
+function troublesIn(words: Words, view: OverviewView): Trouble[] {
+  const { problems, failures, isStoreAway } = view
+  const seen = problems
+    // The first notice says it already.
+    .filter(problem => !(isStoreAway && problem.kind === 'event' && problem.code === 'store_unreachable'))
+    .map(problem => ({ about: subjectOf(problem, view), sentence: problemSentence(words, problem, view) }))
+  const known = [
+    ...(isStoreAway ? [{ about: 'store', sentence: html`${words.t('problem.store_away')}` }] : []),
+    ...seen,
+  ]
+  const told = new Set<Finding>()
+  const troubles = known.map(trouble => {
+    const findings = failures.filter(finding => !told.has(finding) && isAbout(finding, trouble.about))
+    for (const finding of findings) told.add(finding)
+    return { ...trouble, findings }
+  })
+  const rest = Map.groupBy(
+    failures.filter(finding => !told.has(finding)),
+    ({ name }) => areaOf(name, view),
+  )
+  const found = [...rest].flatMap(([about, [first, ...others]]) =>
+    first ? [{ about, sentence: findingSentence(words, first), findings: others }] : [],
+  )
+  return [...troubles, ...found]
+}
+
+const SUBJECTS: Partial<Record<AlarmingEvent, string>> = {
+  store_unreachable: 'store',
+  upstream_failed: 'upstream',
+  upstream_busy: 'upstream',
+}
+
+function subjectOf(problem: Problem, { providerNames }: OverviewView): string | undefined {
+  if (problem.kind === 'event') return SUBJECTS[problem.code]
+  if (problem.kind === 'recovered') return undefined
+  return providerNames.size > 1 ? `provider ${problem.provider}` : 'provider'
+}
+
+function isAbout({ name }: Finding, about: string | undefined): boolean {
+  if (about === undefined) return false
+  return name === about || name.startsWith(`${about} `) || (about === 'store' && name.startsWith('redis'))
+}
+
+/** `provider staff client` is about the provider staff, `upstream /api dns` about that application. */
+function areaOf(name: string, { providerNames }: OverviewView): string {
+  const [area = '', which = ''] = name.split(' ')
+  if (area === 'redis') return 'store'
+  return area === 'upstream' || (area === 'provider' && providerNames.has(which)) ? `${area} ${which}` : area
+}
+
+/** Those that were noticed first are the reason of the others. */
+function cause(words: Words, { findings: [first, ...others] }: Trouble): Html | string {
+  const { rich } = words
+  if (!first) return ''
+  const health = html`<a href="${OWN_PATHS.consoleHealth}">${words.t('console.health')}</a>`
+  return html`<p class="small">${findingSentence(words, first)}${others.length === 0 ? '' : html` ${rich('problem.more', { count: html`${others.length}`, health })}`}</p>`
+}
+
+function findingSentence({ say, checkLabel }: Words, { name, seen }: Finding): Html {
+  return html`<strong>${checkLabel(name)}</strong> ${say(seen)}`
+}
+
+function problemSentence(words: Words, problem: Problem, { providerNames }: OverviewView): Html {
+  const { rich, t } = words
+  if (problem.kind === 'event') return html`${t(`problem.${problem.code}`, { times: problem.times })}`
+  const provider = html`<strong>${providerNames.get(problem.provider) ?? t('login.provider')}</strong>`
+  const failures = html`${problem.failures}`
+  if (problem.kind === 'recovered')
+    return rich('problem.recovered', { provider, failures, until: moment(words, problem.until) })
+  const people = html`${problem.people}`
+  return rich('problem.provider', { provider, failures, people, since: moment(words, problem.since) })
+}
+
+/** The sums of what is plotted, each with the way to what it counts. */
+export function figures({ t }: Words, plot: Plot): Html {
+  const failed = Object.values(plot.failures).reduce((sum, column) => sum + sumOf(column), 0)
+  const eventsOf = (event: AuditedCode) => auditUrl({ event, ...sinceOf(plot) }, OWN_PATHS.consoleAudit)
+  const rows = [
+    [t('overview.sessions_now'), plot.sessions.findLast(number => number !== null) ?? '—', OWN_PATHS.consoleSessions],
+    [t('overview.sign_ins'), sumOf(plot.signIns), eventsOf('sign_in')],
+    [t('overview.failures'), failed, eventsOf('sign_in_failed')],
+    [t('overview.refusals'), sumOf(plot.requests.refused), eventsOf('refused')],
+  ] as const
+  return html`<dl class="figures">${rows.map(([name, number, url]) => html`<div><dt>${name}</dt><dd><a class="figure" href="${url}" aria-label="${name} ${number}">${number}</a></dd></div>`)}</dl>`
+}
+
+/** As the form of the audit trail has it, in UTC. */
+function sinceOf({ at: [first] }: Plot): { since: string; zone: string } | undefined {
+  if (first === undefined) return undefined
+  return { since: new Date(first * 1000).toISOString().slice(0, 16), zone: '0' }
+}
+
+function rangeLink({ t }: Words, range: Range, current: Range) {
+  const chosen = range === current ? html`aria-current="true"` : ''
+  return html`<a class="button small quiet" href="${OWN_PATHS.console}?range=${range}" ${chosen}>${t(`overview.${range}`)}</a> `
+}
+
+/** What the plots call their lines. */
+function plotWords({ t }: Words): string {
+  return new URLSearchParams({
+    signIns: t('overview.sign_ins'),
+    failed: t('overview.failed_for'),
+    sessions: t('overview.sessions_now'),
+    admitted: t('overview.admitted'),
+    visitor: t('overview.visitors'),
+    refused: t('overview.refusals'),
+    error: t('overview.errors'),
+    request: t('overview.of_requests'),
+    provider: t('overview.of_provider'),
+    store: t('overview.of_store'),
+    time: t('overview.time'),
+  }).toString()
+}
+
+function numbers(words: Words, plot: Plot): Html {
+  const { t } = words
+  const columns = [
+    t('overview.time'),
+    t('overview.sign_ins'),
+    t('overview.failures'),
+    t('overview.admitted'),
+    t('overview.refusals'),
+    t('overview.errors'),
+  ]
+  const failures = Object.values(plot.failures)
+  const cells = (n: number) => [
+    plot.signIns[n],
+    failures.reduce((sum, column) => sum + (column[n] ?? 0), 0),
+    plot.requests.admitted[n],
+    plot.requests.refused[n],
+    plot.requests.error[n],
+  ]
+  const rows = plot.at.map((at, n) =>
+    row(
+      moment(words, at * 1000),
+      cells(n).map((number, place) => cell(columns[place + 1] ?? '', number)),
+    ),
+  )
+  return table({ label: { text: t('overview.numbers') }, columns, rows: rows.reverse() })
+}

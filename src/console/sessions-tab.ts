@@ -1,0 +1,259 @@
+// The sessions tab of the console, and the page of one session.
+
+import { html } from 'hono/html'
+import type { SignedInCaller } from '../gateway/admission.ts'
+import type { GatewayContext } from '../gateway/context.ts'
+import { clearCookie, readEnded } from '../gateway/cookies.ts'
+import { languageOf } from '../gateway/language.ts'
+import type { Visit } from '../gateway/request.ts'
+import { errorAnswer, pageAnswer } from '../gateway/respond.ts'
+import { ifReachable } from '../gateway/routes/account.ts'
+import type { AuditEvent } from '../observe/audit-event.ts'
+import { roleName } from '../pages/account-page.ts'
+import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
+import { deviceIcon } from '../pages/icon.ts'
+import { moment, relativeMoment } from '../pages/layout.ts'
+import type { Words } from '../pages/words/words.ts'
+import { OWN_PATHS } from '../paths.ts'
+import { shortKey } from '../session/session-facts.ts'
+import type { Listed } from '../session/session-listing.ts'
+import { type AuditNames, auditColumns, auditRow, auditUrl } from './audit-tab.ts'
+import { cell, consoleFrame, plainCell, row, storeAwayPage, table, type Viewer } from './console-frame.ts'
+import { endButtons, isSessionKey, sessionMenu } from './end-sessions.ts'
+import { viewerOf } from './viewer.ts'
+
+const PAGE_SIZE = 50
+
+export async function showSessions(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+  const { loaded, cookies } = caller
+  const words = languageOf(context, visit)
+  const query = new URLSearchParams(visit.search)
+  const username = query.get('username')?.trim() ?? ''
+  const after = query.get('after') ?? ''
+  const [found, deviceName] = await Promise.all([
+    ifReachable(context, visit, find(context, username, after)),
+    loadDeviceNames(),
+  ])
+  if (!found) return pageAnswer(context, storeAwayPage(words, viewerOf(caller), 'sessions'), { status: 503, cookies })
+  const ended = readEnded(context.cookies, visit.headers.cookie)
+  const page = sessionsPage(words, {
+    ...found,
+    viewer: viewerOf(caller),
+    now: context.now(),
+    ownKey: loaded.key,
+    providerNames: context.providers.names,
+    deviceName,
+    username,
+    isFirst: after === '',
+    ended,
+  })
+  return pageAnswer(context, page, { cookies: ended ? [...cookies, clearCookie(context.cookies.ended)] : cookies })
+}
+
+async function find({ sessions }: Pick<GatewayContext, 'sessions'>, username: string, after: string) {
+  const limit = PAGE_SIZE
+  if (username) return sessions.list({ username, limit, ...(after && { after }) })
+  const [page, count] = await Promise.all([
+    sessions.newest({ limit, ...(after && { before: after }) }),
+    sessions.count(),
+  ])
+  return { ...page, count }
+}
+
+// Who is signed in, and the way to end a session.
+
+interface SessionsView {
+  readonly viewer: Viewer
+  /** What times are relative to. */
+  readonly now: number
+  readonly sessions: readonly Listed[]
+  /** The session that looks at the page. */
+  readonly ownKey: string
+  /** What each of several providers is called, by its id; absent where there is one. */
+  readonly providerNames: ReadonlyMap<string, string> | undefined
+  readonly deviceName: DeviceNames
+  /** Whose sessions; empty for everybody's. */
+  readonly username: string
+  /** How many there are of everybody. */
+  readonly count?: number
+  readonly isFirst: boolean
+  readonly next?: string
+  /** What has just been ended. */
+  readonly ended: { readonly ended: number; readonly user?: string } | undefined
+}
+
+export function sessionsPage(words: Words, view: SessionsView): string {
+  const { t } = words
+  const { sessions, username, isFirst, next } = view
+  return consoleFrame(words, {
+    section: 'sessions',
+    viewer: view.viewer,
+    body: html`${endedNotice(words, view)}
+<form method="get" class="search" role="search">
+<label for="username">${t('console.search')}</label>
+<input id="username" name="username" value="${username}" autocomplete="off">
+<button type="submit" class="button small">${t('console.search_button')}</button>
+</form>
+${lead(words, view)}
+${sessions.length > 0 ? sessionTable(words, view) : ''}
+${sessions.length === 0 && !next ? html`<p class="hint">${t('console.nobody')}</p>` : ''}
+${isFirst ? '' : html`<p><a href="${pageUrl(username)}">${t('console.first_page')}</a></p>`}
+${next ? html`<p><a href="${pageUrl(username, next)}">${t('console.next_page')}</a></p>` : ''}`,
+  })
+}
+
+function endedNotice({ t }: Words, { ended: said }: SessionsView) {
+  if (!said) return ''
+  const { ended, user = t('console.unreadable') } = said
+  const sentence = ended > 0 ? t('console.ended', { user, ended }) : t('console.ended_none')
+  return html`<div class="notice good" role="status"><p>${sentence}</p></div>`
+}
+
+function lead({ t }: Words, { username, count }: SessionsView) {
+  if (count !== undefined) return html`<p class="lead">${t('console.count', { count })}</p>`
+  return html`<p class="lead">${t('console.found', { username })} <a href="${OWN_PATHS.consoleSessions}">${t('console.show_all')}</a></p>`
+}
+
+function sessionTable(words: Words, view: SessionsView) {
+  const { t } = words
+  const columns = [
+    t('console.user'),
+    ...(view.providerNames ? [t('session.provider')] : []),
+    t('session.role'),
+    t('device.title'),
+    t('console.signed_in_at'),
+    t('console.seen_at'),
+    t('session.expires'),
+    t('console.action'),
+  ]
+  const groups = byUser(view.sessions).map(sessions =>
+    sessions.map((session, n) => sessionRow(words, session, view, n > 0)),
+  )
+  return table({ label: { text: t('console.sessions') }, columns, groups })
+}
+
+/** Those of one user together, whoever came last first. The same name at two providers is two people. */
+function byUser(sessions: readonly Listed[]): Listed[][] {
+  const userOf = ({ key, publicPart }: Listed) =>
+    publicPart ? JSON.stringify([publicPart.provider, publicPart.username]) : key
+  return [...Map.groupBy(sessions, userOf).values()]
+}
+
+/** `isRepeated`: the row above is of the same user. */
+function sessionRow(words: Words, { key, publicPart, expiresAt }: Listed, view: SessionsView, isRepeated: boolean) {
+  const { t } = words
+  const { ownKey, providerNames, now } = view
+  const { provider = '' } = publicPart ?? {}
+  const who = publicPart ? html`${publicPart.nickname} <code>${publicPart.username}</code>` : t('console.unreadable')
+  const page = `${OWN_PATHS.consoleSession}?key=${key}`
+  return row(
+    html`<a href="${page}" ${isRepeated ? html`class="repeated"` : ''}>${who}</a>${key === ownKey ? html` <span class="tag">${t('console.own_session')}</span>` : ''}`,
+    [
+      ...(providerNames ? [cell(t('session.provider'), providerNames.get(provider) ?? provider)] : []),
+      cell(t('session.role'), publicPart ? roleName(words, publicPart.userRole) : ''),
+      cell(t('device.title'), publicPart ? deviceOf(words, publicPart, view) : ''),
+      cell(t('console.signed_in_at'), publicPart ? relativeMoment(words, publicPart.signedInAt, now) : ''),
+      cell(t('console.seen_at'), publicPart ? relativeMoment(words, publicPart.seenAt, now) : ''),
+      cell(t('session.expires'), relativeMoment(words, expiresAt, now)),
+      plainCell(sessionMenu(words, key, publicPart?.username ?? '')),
+    ],
+  )
+}
+
+function deviceOf(words: Words, { userAgent, address }: NonNullable<Listed['publicPart']>, view: SessionsView) {
+  const device = view.deviceName(words, userAgent)
+  return html`${deviceIcon(userAgent)} ${device}<br><span class="dim">${address ?? words.t('device.address_unknown')}</span>`
+}
+
+function pageUrl(username: string, after?: string): string {
+  const query = new URLSearchParams({ ...(username && { username }), ...(after && { after }) })
+  return query.size === 0 ? OWN_PATHS.consoleSessions : `${OWN_PATHS.consoleSessions}?${query}`
+}
+
+// GET /_menshen/console/session: one session, alive or ended, and what the audit trail tells of it.
+
+const MOST_EVENTS = 50
+
+export async function showSession(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+  const { loaded, cookies } = caller
+  const key = new URLSearchParams(visit.search).get('key') ?? ''
+  if (!isSessionKey(key)) return errorAnswer(context, visit, 'not_found', { cookies })
+  const words = languageOf(context, visit)
+  const found = await ifReachable(context, visit, findSession(context, key))
+  if (!found) return pageAnswer(context, storeAwayPage(words, viewerOf(caller), 'sessions'), { status: 503, cookies })
+  // Of a session that nobody ever had there is nothing to tell.
+  if (!found.session && found.events.length === 0) return errorAnswer(context, visit, 'not_found', { cookies })
+  const names = { providers: context.providers.names, deviceName: await loadDeviceNames() }
+  const page = sessionPage(words, { ...found, viewer: viewerOf(caller), key, isOwn: key === loaded.key, names })
+  return pageAnswer(context, page, { cookies })
+}
+
+/** The trail knows a session by its short key. */
+async function findSession(
+  { sessions, auditTrail }: Pick<GatewayContext, 'sessions' | 'auditTrail'>,
+  key: string,
+): Promise<Pick<SessionView, 'session' | 'events' | 'areMore'>> {
+  const [session, { events, next }] = await Promise.all([
+    sessions.getListed(key),
+    auditTrail.find({ session: shortKey(key), limit: MOST_EVENTS }),
+  ])
+  return { session, events, areMore: next !== undefined && events.length === MOST_EVENTS }
+}
+
+// One session: its facts while it lives, the way to end it, and its own timeline.
+
+export interface SessionView {
+  readonly viewer: Viewer
+  readonly key: string
+  /** Absent if it has ended. */
+  readonly session: Listed | undefined
+  readonly isOwn: boolean
+  /** The newest first. */
+  readonly events: readonly AuditEvent[]
+  readonly areMore: boolean
+  readonly names: AuditNames
+}
+
+export function sessionPage(words: Words, view: SessionView): string {
+  const { t } = words
+  const { key, session, areMore } = view
+  return consoleFrame(words, {
+    section: 'sessions',
+    viewer: view.viewer,
+    scripts: ['copy.js'],
+    title: t('console.session', { session: shortKey(key) }),
+    body: html`<p><a href="${OWN_PATHS.consoleSessions}">${t('console.back_to_list')}</a></p>
+${session ? facts(words, session, view) : html`<div class="notice"><p>${t('console.session_gone')}</p></div>`}
+<h2 id="timeline">${t('console.timeline')}</h2>
+<p id="copied" aria-live="polite" class="unseen"></p>
+${view.events.length > 0 ? timeline(words, view) : html`<p class="hint">${t('console.no_events')}</p>`}
+${areMore ? html`<p><a href="${auditUrl({ session: shortKey(key) }, OWN_PATHS.consoleAudit)}">${t('console.all_events')}</a></p>` : ''}`,
+  })
+}
+
+function facts(words: Words, { key, publicPart, expiresAt }: Listed, { isOwn, names }: SessionView) {
+  const { t } = words
+  const own = isOwn ? html` <span class="tag">${t('console.own_session')}</span>` : ''
+  if (!publicPart) return html`<p>${t('console.unreadable')}</p>${endButtons(words, key, '')}`
+  const { username, nickname, userRole, provider = '', userAgent = '', address } = publicPart
+  return html`<dl class="facts">
+${fact(t('console.user'), html`${nickname} <code>${username}</code>${own}`)}
+${names.providers ? fact(t('session.provider'), names.providers.get(provider) ?? provider) : ''}
+${fact(t('session.role'), roleName(words, userRole))}
+${fact(t('device.title'), html`${deviceIcon(userAgent)} ${names.deviceName(words, userAgent)}${userAgent === '' ? '' : html`<br><code class="dim">${userAgent}</code>`}`)}
+${fact(t('device.address'), address ?? t('device.address_unknown'))}
+${fact(t('console.signed_in_at'), moment(words, publicPart.signedInAt))}
+${fact(t('console.seen_at'), moment(words, publicPart.seenAt))}
+${fact(t('session.expires'), moment(words, expiresAt))}
+</dl>
+${endButtons(words, key, username)}`
+}
+
+function fact(name: string, value: unknown) {
+  return html`<div><dt>${name}</dt><dd>${value}</dd></div>`
+}
+
+function timeline(words: Words, { events, names }: SessionView) {
+  const rows = events.map(event => auditRow(words, event, names))
+  return table({ label: { by: 'timeline' }, columns: auditColumns(words, names), rows })
+}

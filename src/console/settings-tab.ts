@@ -1,0 +1,110 @@
+// GET /_menshen/console/settings: the settings in effect, without their secrets.
+
+import { html } from 'hono/html'
+import { Networks } from '../config/networks.ts'
+import { readSettings } from '../config/read.ts'
+import { hidePassword } from '../config/secret.ts'
+import { type Name, type Row, type Settings, TOPIC_NAMES, TOPICS, type Topic } from '../config/settings.ts'
+import type { SignedInCaller } from '../gateway/admission.ts'
+import type { GatewayContext } from '../gateway/context.ts'
+import { languageOf } from '../gateway/language.ts'
+import type { Visit } from '../gateway/request.ts'
+import { pageAnswer } from '../gateway/respond.ts'
+import type { Html } from '../pages/layout.ts'
+import type { Words } from '../pages/words/words.ts'
+import { consoleFrame, longCell, row, table, type Viewer } from './console-frame.ts'
+import { viewerOf } from './viewer.ts'
+
+export async function showSettings(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+  return pageAnswer(
+    context,
+    settingsPage(languageOf(context, visit), viewerOf(caller), shownTopics(context.settings)),
+    { cookies: caller.cookies },
+  )
+}
+
+function shownTopics(settings: Settings): ShownTopic[] {
+  const defaults = readSettings({})
+  const shownSetting = ([name, { sentence, sentenceZh }]: [Name, Row<unknown>]) => ({
+    name,
+    sentence,
+    sentenceZh,
+    value: shown(settings[name]),
+    usual: shown(defaults[name]),
+  })
+  return TOPIC_NAMES.map(topic => {
+    const rows = Object.entries(TOPICS[topic]) as [Name, Row<unknown>][]
+    return { topic, settings: rows.map(shownSetting) }
+  })
+}
+
+/** Pairs such as those of PROVIDER_VARS, and not a secret. */
+function isPairs(value: unknown): value is Record<string, string> {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
+}
+
+function shown(value: Settings[keyof Settings]): string {
+  if (value instanceof Networks) return value.rules.map(rule => rule.replace(/^\w+: IPv[46] /, '')).join(', ')
+  if (Array.isArray(value)) return value.map(String).join(', ')
+  // As they are written in the environment.
+  if (isPairs(value))
+    return Object.entries(value)
+      .map(([name, text]) => hidePassword(`${name}=${text}`))
+      .join(', ')
+  return hidePassword(String(value ?? '—'))
+}
+
+// The settings in effect, topic by topic; what nobody has changed is dimmed.
+
+export interface ShownSetting {
+  readonly name: string
+  /** As the reference has it, with the marks of its format. */
+  readonly sentence: string
+  readonly sentenceZh: string
+  /** Secrets are hidden already. */
+  readonly value: string
+  /** What it would be if nobody had changed it. */
+  readonly usual: string
+}
+
+export interface ShownTopic {
+  readonly topic: Topic
+  readonly settings: readonly ShownSetting[]
+}
+
+export function settingsPage(words: Words, viewer: Viewer, topics: readonly ShownTopic[]): string {
+  return consoleFrame(words, {
+    section: 'settings',
+    viewer,
+    body: html`<p class="lead">${words.t('settings.lead')}</p>
+${topics.map(topic => topicPart(words, topic))}`,
+  })
+}
+
+function topicPart(words: Words, { topic, settings }: ShownTopic): Html {
+  const { t } = words
+  const columns = [t('settings.name'), t('settings.value')]
+  const rows = settings.map(setting => settingRow(words, setting))
+  return html`<h2 id="${topic}">${t(`topic.${topic}`)}</h2>
+<div class="halves">${table({ label: { by: topic }, columns, rows })}</div>
+`
+}
+
+function settingRow({ t, lang }: Words, { name, sentence, sentenceZh, value, usual }: ShownSetting): Html {
+  // A language of the operator's own has the English one.
+  const [description, of] = lang === 'zh-CN' ? [sentenceZh, lang] : [sentence, 'en']
+  const shown =
+    value === usual
+      ? html`<code class="dim">${value}</code> <span class="dim small">${t('settings.default')}</span>`
+      : html`<code>${value}</code><br><span class="small">${t('settings.was', { value: usual })}</span>`
+  return row(
+    html`<code>${name}</code><p class="small" ${of === lang ? '' : html`lang="${of}"`}>${marked(description)}</p>`,
+    [longCell(t('settings.value'), shown)],
+  )
+}
+
+/** What is between backticks is code; of a link the words are left, because the reference is not here. */
+function marked(sentence: string): Html {
+  const parts = sentence.replace(/\[([^\]]+)\]\([^)]*\)/g, '$1').split('`')
+  return html`${parts.map((part, n) => (n % 2 === 1 ? html`<code>${part}</code>` : part))}`
+}

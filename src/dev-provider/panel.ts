@@ -1,0 +1,105 @@
+// The control panel: GET / shows how the provider behaves and who is signed in, POST /panel changes its behaviour.
+
+import type { Context } from 'hono'
+import { html } from 'hono/html'
+import { readForm, senderOf } from './client.ts'
+import type { Words, WordsOf } from './dev-words.ts'
+import { ALWAYS, KNOBS, type Knobs, type Misbehaviour, readChange, USUAL } from './misbehaviour.ts'
+import { type Html, messagePage, page } from './page.ts'
+import type { GrantedSession, Grants } from './tokens.ts'
+
+export function panelRoute(grants: Grants, misbehaviour: Misbehaviour, wordsOf: WordsOf, now: () => number) {
+  return (c: Context) => c.html(panelPage(wordsOf(c), misbehaviour.current(), grants.sessions(now())))
+}
+
+export function panelChangeRoute(misbehaviour: Misbehaviour, wordsOf: WordsOf) {
+  return async (c: Context): Promise<Response> => {
+    const words = wordsOf(c)
+    if (senderOf(c.req.raw) !== 'own page') return c.html(messagePage(words, words.panelOnly), 403)
+    const form = await readForm(c.req.raw)
+    if (form?.has('reset')) {
+      misbehaviour.reset()
+      return c.redirect('/', 303)
+    }
+    const change = form && readChange(form)
+    if (!change) return c.html(messagePage(words, words.badValue), 400)
+    misbehaviour.change(change)
+    return c.redirect('/', 303)
+  }
+}
+
+// The control panel: what the provider does wrong at the moment, a row of choices for each way, and the sessions in brief.
+
+const SESSIONS_SHOWN = 20
+
+export function panelPage(words: Words, knobs: Knobs, sessions: readonly GrantedSession[]): Html {
+  const shown = sessions.slice(-SESSIONS_SHOWN).reverse()
+  return page(
+    words,
+    words.panel,
+    html`<section class="card">
+<h1>${words.panel}</h1>
+<p class="lead">${words.panelLead}</p>
+${summary(words, knobs)}
+${KNOBS.map(knob => knobRow(words, knob, knobs[knob.name]))}
+</section>
+<section class="card">
+<h2>${words.sessions} <span class="count">${sessions.length}</span></h2>
+${sessions.length === 0 ? html`<p class="lead">${words.nobody}</p>` : sessionTable(words, shown)}
+</section>`,
+  )
+}
+
+function summary(words: Words, knobs: Knobs): Html {
+  const odd = KNOBS.filter(knob => knobs[knob.name] !== USUAL[knob.name])
+  if (odd.length === 0) return html`<p class="summary" role="status">${words.allWell}</p>`
+  return html`<form class="summary" method="post" action="/panel">
+<p role="status">${odd.map(knob => html`<span>${words.knobs[knob.name].label}${words.colon}${amount(words, knob, knobs[knob.name])}</span> `)}</p>
+<button name="reset" value="yes">${words.backToUsual}</button>
+</form>`
+}
+
+type Knob = (typeof KNOBS)[number]
+
+function knobRow(words: Words, knob: Knob, current: number): Html {
+  const { label, hint } = words.knobs[knob.name]
+  return html`<div class="knob" role="group" aria-labelledby="${knob.name}">
+<h2 id="${knob.name}">${label}</h2>
+<p>${hint}</p>
+<form class="presets" method="post" action="/panel">
+${knob.presets.map(preset => presetButton(words, knob, preset, preset === current))}
+</form>
+<form class="exact" method="post" action="/panel">
+<label><span class="unseen">${label} (${words.units[knob.unit]})</span>
+<input type="number" name="${knob.name}" value="${current}" min="${knob.min}" max="${knob.max}" required></label>
+<button class="quiet">${words.set}</button>
+</form>
+</div>
+`
+}
+
+function presetButton(words: Words, knob: Knob, value: number, isCurrent: boolean): Html {
+  return html`<button name="${knob.name}" value="${value}" aria-pressed="${String(isCurrent)}">${amount(words, knob, value)}</button>
+`
+}
+
+function amount({ units, always, off }: Words, { unit }: Knob, value: number): string {
+  if (unit === 'times' && value === ALWAYS) return always
+  return value === 0 ? off : `${value} ${units[unit]}`
+}
+
+function sessionTable(words: Words, sessions: readonly GrantedSession[]): Html {
+  return html`<table>
+<thead><tr><th scope="col">${words.user}</th><th scope="col">${words.signedInAt}</th><th scope="col">${words.refreshes}</th></tr></thead>
+<tbody>
+${sessions.map(session => sessionRow(words, session))}
+</tbody>
+</table>`
+}
+
+function sessionRow({ lang, units }: Words, { user, since, refreshes }: GrantedSession): Html {
+  const at = new Date(since)
+  return html`<tr><td>${user.nickname} <span class="username">${user.username}</span></td>
+<td><time datetime="${at.toISOString()}">${at.toLocaleString(lang)}</time></td><td>${refreshes} ${units.times}</td></tr>
+`
+}

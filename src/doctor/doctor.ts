@@ -1,0 +1,137 @@
+// The doctor: everything that a sign-in needs, looked at without changing anything. The command and the console show what
+// it finds.
+
+import type { Config } from '../config/config-file.ts'
+import type { Settings } from '../config/settings.ts'
+import type { Misspelt } from '../config/suggestions.ts'
+import { phrase } from '../phrases.ts'
+import type { ProviderPlan } from '../provider/plan.ts'
+import { type DerivedKeys, deriveKeys } from '../session/derived-keys.ts'
+import type { Store } from '../stores/store.ts'
+import { createFresh } from '../util/fresh.ts'
+import { type Finding, good, type Probe, runProbes, warning } from './finding.ts'
+import { providerProbe } from './provider-probes.ts'
+import { type WayInOptions, wayInProbe } from './proxy-probe.ts'
+import { cookieFinding, settingsFindings, timeFinding } from './settings-probes.ts'
+import { storeProbes } from './store-probes.ts'
+import { certificateProbes, upstreamProbes } from './upstream-probes.ts'
+
+export interface Examined {
+  readonly settings: Settings
+  readonly config: Config
+  readonly plans: readonly [ProviderPlan, ...ProviderPlan[]]
+  readonly now: () => number
+  readonly misspelt?: readonly Misspelt[]
+  /** The development provider would be started: there is nothing to ask yet. */
+  readonly isDevelopment?: boolean
+  /** One that is open already. */
+  readonly store?: Store
+}
+
+const LONGEST_CALL_MS = 10_000
+/** Discovery, then the token endpoint, and what a connection takes. */
+const CALLS_IN_A_ROW = 3
+
+export async function examine(examined: Examined): Promise<Finding[]> {
+  const { settings, config, plans, now, misspelt = [], store } = examined
+  const timeoutMs = callTimeout(settings)
+  const probes: Probe[] = [
+    { name: 'settings', run: async () => settingsFindings(settings, plans, misspelt, config.roles) },
+    { name: 'cookies', run: async () => [cookieFinding(settings)] },
+    ...certificateProbes({ settings, now }),
+    ...providerProbes(examined, timeoutMs),
+    ...storeProbes({ settings, now, store, keys: keysOf(examined) }),
+    ...upstreamProbes({ settings, config, timeoutMs, now, wayIn: wayInOptions(examined) }),
+    wayInProbe(wayInOptions(examined)),
+    { name: 'time', run: async () => [timeFinding(now())] },
+  ]
+  return runProbes(probes, CALLS_IN_A_ROW * timeoutMs + 2000)
+}
+
+function callTimeout({ PROVIDER_TIMEOUT_MS }: Settings): number {
+  return Math.min(PROVIDER_TIMEOUT_MS, LONGEST_CALL_MS)
+}
+
+export function wayInOptions({
+  settings,
+  config,
+  plans,
+  now,
+}: Pick<Examined, 'settings' | 'config' | 'plans' | 'now'>): WayInOptions {
+  const { doctor } = keysOf({ settings, plans })
+  const isGateway = settings.UPSTREAM !== undefined || Object.keys(config.upstreams ?? {}).length > 0
+  return { settings, key: doctor, isGateway, timeoutMs: callTimeout(settings), now }
+}
+
+function keysOf({ settings, plans }: Pick<Examined, 'settings' | 'plans'>): DerivedKeys {
+  return deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plans[0].clientSecret })
+}
+
+function providerProbes({ settings, plans, now, isDevelopment }: Examined, timeoutMs: number): Probe[] {
+  if (isDevelopment) return [{ name: 'provider', run: async () => [good('provider', phrase('development_provider'))] }]
+  const options = { settings: { ...settings, PROVIDER_TIMEOUT_MS: timeoutMs }, now }
+  return plans.map(plan => providerProbe(plans.length === 1 ? 'provider' : `provider ${plan.id}`, plan, options))
+}
+
+/** What a question to a provider costs: whoever looks again within this time is shown the same. */
+const FRESH_MS = 10_000
+
+/** For the console: however many look at once, one examination is made. */
+export function createExamination(examined: Examined): () => Promise<Finding[]> {
+  return createFresh(() => examine(examined), FRESH_MS, examined.now).get
+}
+
+// What the doctor has found last, for pages that cannot wait for it.
+
+export interface KnownFindings {
+  /** Of the last ten minutes while somebody looks; empty before the first examination is done. */
+  latest(): readonly Finding[]
+}
+
+/** Provider and application are not bothered more often by a page that somebody leaves open. */
+const LOOK_AGAIN_MS = 600_000
+
+export function createKnownFindings(examine: () => Promise<Finding[]>, now: () => number): KnownFindings {
+  let known: readonly Finding[] = []
+  let askedAt = Number.NEGATIVE_INFINITY
+  return {
+    latest() {
+      // Also if the clock was set back.
+      if (Math.abs(now() - askedAt) >= LOOK_AGAIN_MS) {
+        askedAt = now()
+        examine().then(
+          findings => {
+            known = findings
+          },
+          // Whoever looks at the page of the doctor is told.
+          () => {},
+        )
+      }
+      return known
+    },
+  }
+}
+
+// What became of the last reload, for the console.
+
+/** Times are milliseconds since 1970. */
+export interface ReloadStatus {
+  /** When the configuration was read anew and used. */
+  reloadedAt?: number
+  /** One that was refused since then. */
+  refused?: { readonly at: number; readonly file: string; readonly detail: string } | undefined
+}
+
+/** Nothing where nothing was read since the start. */
+export function reloadFindings({ reloadedAt, refused }: ReloadStatus): Finding[] {
+  const timeOf = (at: number) => new Date(at).toISOString()
+  if (refused)
+    return [
+      warning(
+        'reload',
+        phrase('reload_refused', { time: timeOf(refused.at), file: refused.file, detail: refused.detail }),
+        phrase('correct_file'),
+      ),
+    ]
+  return reloadedAt === undefined ? [] : [good('reload', phrase('reloaded', { time: timeOf(reloadedAt) }))]
+}

@@ -1,0 +1,65 @@
+// What the probes of the doctor found, and how they are run: all at once, each with a deadline, none able to spoil another.
+import { MenshenError } from '../errors.ts'
+import { type Phrase, phrase, phraseOf, quoted } from '../phrases.ts'
+
+export interface Finding {
+  /** What was looked at: the same in every language. */
+  readonly name: string
+  readonly level: 'good' | 'warning' | 'failure'
+  readonly seen: Phrase
+  /** What to do about it; absent if nothing. */
+  readonly remedy?: Phrase
+}
+
+export interface Probe {
+  readonly name: string
+  run(): Promise<readonly Finding[]>
+}
+
+export function good(name: string, seen: Phrase): Finding {
+  return { name, level: 'good', seen }
+}
+
+export function warning(name: string, seen: Phrase, remedy: Phrase): Finding {
+  return { name, level: 'warning', seen, remedy }
+}
+
+export function failure(name: string, seen: Phrase, remedy: Phrase): Finding {
+  return { name, level: 'failure', seen, remedy }
+}
+
+/** They wait for different things, so that all run at once. */
+export async function runProbes(probes: readonly Probe[], deadlineMs: number): Promise<Finding[]> {
+  return (await Promise.all(probes.map(probe => runProbe(probe, deadlineMs)))).flat()
+}
+
+async function runProbe({ name, run }: Probe, deadlineMs: number): Promise<readonly Finding[]> {
+  const late = Promise.withResolvers<readonly Finding[]>()
+  const give = () =>
+    late.resolve([failure(name, phrase('no_answer_within', { ms: deadlineMs }), phrase('look_and_try_again'))])
+  const timer = setTimeout(give, deadlineMs)
+  try {
+    return await Promise.race([run(), late.promise])
+  } catch (error) {
+    return [failure(name, whatFailed(error), phrase('see_and_try_again'))]
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Our own sentences say nothing secret; those of others may quote an address with its password. */
+export function whatFailed(error: unknown): Phrase {
+  if (error instanceof MenshenError) return phraseOf(error) ?? quoted(error.message)
+  return phrase('failed_unexpectedly', { code: reasonOf(error) })
+}
+
+/** The code of an error for people. */
+export function reasonOf(error: unknown): Phrase {
+  const { name } = Object(error) as { name?: unknown }
+  return name === 'AbortError' || name === 'TimeoutError' ? phrase('in_no_time') : quoted(codeOf(error))
+}
+
+export function codeOf(error: unknown): string {
+  const { code, name } = Object(error) as { code?: unknown; name?: unknown }
+  return String(typeof code === 'string' ? code : (name ?? 'unknown')).slice(0, 60)
+}

@@ -1,0 +1,247 @@
+// What a sign-in needs of a provider: that it can be reached, says who it is, publishes keys, keeps time, knows us by our
+// secret, and accepts our redirect address. Nothing of this signs anybody in.
+
+import { hash, randomBytes } from 'node:crypto'
+import { z } from 'zod'
+import { MenshenError } from '../errors.ts'
+import { phrase } from '../phrases.ts'
+import { demandsOf } from '../provider/demands.ts'
+import { createMetadata, discoveryUrlOf, type Metadata, needsDiscovery } from '../provider/discovery.ts'
+import { type BoundedFetch, createBoundedFetch, readAnswer, type WholeAnswer } from '../provider/fetch.ts'
+import { TOLERANCE_SECONDS } from '../provider/id-token.ts'
+import type { ProviderPlan } from '../provider/plan.ts'
+import { createProvider, type Provider, type ProviderOptions } from '../provider/provider.ts'
+import { RefusalError } from '../provider/token.ts'
+import { newTicket } from '../session/ticket.ts'
+import { printable } from '../util/json-path.ts'
+import { type Finding, failure, good, type Probe, warning, whatFailed } from './finding.ts'
+import { probeOrigin } from './upstream-probes.ts'
+
+const CLOCK_WARNING_MS = 30_000
+/** With id_tokens, what is further apart than this is refused at every sign-in. */
+const CLOCK_FAILURE_MS = { oidc: TOLERANCE_SECONDS * 1000, oauth2: 300_000, company_token: 300_000 }
+
+type Options = Pick<ProviderOptions, 'settings' | 'now'>
+
+interface Visiting {
+  readonly name: string
+  readonly plan: ProviderPlan
+  readonly provider: Provider
+  readonly fetch: BoundedFetch
+  readonly redirectUri: string
+  readonly now: () => number
+}
+
+/** `name` is `provider`, or with several of them also which. */
+export function providerProbe(name: string, plan: ProviderPlan, options: Options): Probe {
+  return { name, run: () => (plan.missing.length > 0 ? missing(name, plan) : probeProvider(name, plan, options)) }
+}
+
+async function missing(name: string, plan: ProviderPlan): Promise<Finding[]> {
+  const seen = phrase('provider_settings_missing', { names: plan.missing.join(', ') })
+  return [failure(`${name} settings`, seen, phrase('set_provider_settings'))]
+}
+
+async function probeProvider(name: string, plan: ProviderPlan, { settings, now }: Options): Promise<Finding[]> {
+  const timeoutMs = settings.PROVIDER_TIMEOUT_MS
+  const report = () => {}
+  const { fetch, close } = createBoundedFetch(timeoutMs)
+  const provider = createProvider(plan, { settings, now, report })
+  const visiting = { name, plan, provider, fetch, redirectUri: settings.BASE_URL + plan.callbackPath, now }
+  try {
+    const planned = originsOf([plan.discoveryUrl ?? plan.issuer, ...Object.values(plan.endpoints)])
+    const reaching = Promise.all(planned.map(origin => probeOrigin(name, origin, { timeoutMs, now })))
+    const metadata = await createMetadata(plan, { fetch, now, report }).get().catch(asError)
+    if (metadata instanceof Error) return [...(await reaching).flat(), noDiscovery(name, plan, metadata)]
+    const further = originsOf(Object.values(metadata.endpoints)).filter(origin => !planned.includes(origin))
+    const found = await Promise.all([
+      reaching,
+      Promise.all(further.map(origin => probeOrigin(name, origin, { timeoutMs, now }))),
+      discovered(visiting, metadata),
+      probeKeys(visiting, metadata),
+      askForCode(visiting),
+      askAuthorization(visiting),
+    ])
+    return found.flat(2)
+  } finally {
+    await Promise.all([close(), provider.close()])
+  }
+}
+
+function originsOf(addresses: readonly (string | undefined)[]): string[] {
+  const usable = addresses.filter(url => url !== undefined && URL.canParse(url))
+  return [...new Set(usable.map(url => new URL(url ?? '').origin))]
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error('unknown')
+}
+
+function noDiscovery(name: string, plan: ProviderPlan, error: Error): Finding {
+  const isAway = error instanceof MenshenError && error.code === 'provider_unreachable'
+  const remedy = isAway ? phrase('check_provider_running') : phrase('auth_url_is_issuer', { url: discoveryUrlOf(plan) })
+  return failure(`${name} discovery`, whatFailed(error), remedy)
+}
+
+async function discovered({ name, plan }: Visiting, metadata: Metadata): Promise<Finding[]> {
+  if (plan.kind !== 'oidc') return []
+  if (!needsDiscovery(plan)) return [good(`${name} discovery`, phrase('discovery_not_needed'))]
+  const calls = good(`${name} discovery`, phrase('calls_itself', { issuer: printable(metadata.issuer ?? '', 200) }))
+  return [calls, ...demandFindings(`${name} demands`, plan, metadata)]
+}
+
+/** What the metadata says that it wants. */
+function demandFindings(what: string, plan: ProviderPlan, metadata: Metadata): Finding[] {
+  const demands = demandsOf(plan, metadata)
+  if (demands.length === 0) return [good(what, phrase('no_unmet_demands'))]
+  return demands.map(({ what: seen, remedy, isCertain }) =>
+    isCertain ? failure(what, seen, remedy) : warning(what, seen, remedy),
+  )
+}
+
+const keySet = z.object({
+  keys: z
+    .array(z.looseObject({ kty: z.string() }))
+    .min(1)
+    .max(200),
+})
+
+async function probeKeys({ name, fetch }: Visiting, { endpoints }: Metadata): Promise<Finding[]> {
+  const what = `${name} keys`
+  const remedy = phrase('check_jwks_url')
+  if (!endpoints.jwks) return []
+  try {
+    const { status, body } = await readAnswer(await fetch(endpoints.jwks))
+    const { success, data } = keySet.safeParse(body)
+    if (status !== 200 || !success) return [failure(what, phrase('no_usable_keys', { status }), remedy)]
+    return [good(what, phrase('keys_published', { count: data.keys.length }))]
+  } catch (error) {
+    return [failure(what, whatFailed(error), remedy)]
+  }
+}
+
+async function askForCode({ name, plan, provider, redirectUri }: Visiting): Promise<Finding> {
+  const code = `menshen-doctor-${randomBytes(16).toString('hex')}`
+  const verifier = plan.pkce ? newTicket() : undefined
+  const redeem = async () => {
+    const tokens = await provider.redeem({ code, state: 'menshen-doctor', verifier, nonce: newTicket() })
+    // Where there is no token endpoint for codes, user info is where they are spent.
+    return plan.kind === 'company_token' ? provider.said(tokens, code) : tokens
+  }
+  return probeClient(`${name} client`, plan, redirectUri, redeem())
+}
+
+/** The page where users sign in, as the first answer to a browser: it also tells the provider's time. */
+async function askAuthorization(visiting: Visiting): Promise<Finding[]> {
+  const { name, plan, provider, fetch, redirectUri, now } = visiting
+  const what = `${name} redirect address`
+  try {
+    const state = `${newTicket()}_idp`
+    const sent = { state, ...(plan.kind === 'oidc' && { nonce: newTicket() }), ...(plan.pkce && challenge()) }
+    const response = await fetch(await provider.authorizationUrl(sent), { headers: { accept: 'text/html' } })
+    const finding = await judgeRedirect(what, visiting, response)
+    return [finding, ...judgeClock(`${name} clock`, response, now(), CLOCK_FAILURE_MS[plan.kind])]
+  } catch (error) {
+    const seen = phrase('sign_in_page_unseen', { reason: whatFailed(error) })
+    return [warning(what, seen, phrase('browser_goes_there', { url: redirectUri }))]
+  }
+}
+
+function challenge() {
+  return { challenge: hash('sha256', newTicket(), 'base64url') }
+}
+
+const CLIENT_ERRORS = ['unauthorized_client', 'invalid_client', 'access_denied']
+
+async function judgeRedirect(
+  what: string,
+  { provider, redirectUri }: Visiting,
+  { status, headers }: WholeAnswer,
+): Promise<Finding> {
+  const location = headers.get('location') ?? ''
+  const isBack = location.startsWith(redirectUri) && URL.canParse(location)
+  const params = isBack ? new URL(location).searchParams : undefined
+  const error = params?.get('error') ?? null
+  if (error !== null) {
+    const cause = await provider.explain({ error, description: params?.get('error_description') ?? undefined })
+    const seen = phrase('accepted_but_error', { url: redirectUri, error: printable(error) })
+    if (cause) return failure(what, phrase('with_cause', { seen, cause: cause.what }), cause.remedy)
+    if (CLIENT_ERRORS.includes(error)) return failure(what, seen, phrase('check_client_id_allowed'))
+    if (/_required$/.test(error)) return good(what, phrase('redirect_accepted', { url: redirectUri }))
+    return warning(what, seen, phrase('check_scope_and_registration'))
+  }
+  if (status >= 500) return failure(what, phrase('sign_in_page_broken', { status }), phrase('ask_provider_admin'))
+  if (status >= 400)
+    return failure(
+      what,
+      phrase('redirect_answered', { status, url: redirectUri }),
+      phrase('register_redirect_and_check', { url: redirectUri }),
+    )
+  return good(what, phrase('redirect_accepted_so_far', { url: redirectUri }))
+}
+
+function judgeClock(what: string, { headers }: WholeAnswer, now: number, failureMs: number): Finding[] {
+  const theirs = Date.parse(headers.get('date') ?? '')
+  if (Number.isNaN(theirs)) return []
+  const apart = Math.abs(theirs - now)
+  const seconds = Math.round(apart / 1000)
+  const seen = now > theirs ? phrase('clock_ahead', { seconds }) : phrase('clock_behind', { seconds })
+  const remedy = phrase('set_clocks')
+  if (apart > failureMs) return [failure(what, seen, remedy)]
+  return [apart > CLOCK_WARNING_MS ? warning(what, seen, remedy) : good(what, seen)]
+}
+
+// How the provider answers a made-up code: it is refused to everybody, and the way it is refused tells whether it knows us,
+// our secret and our redirect address.
+
+/** The error codes of RFC 6749, and of those who have their own. */
+const CODE_REFUSED = ['invalid_grant', 'invalid_token', 'bad_verification_code', 'invalid_code']
+const CLIENT_REFUSED = ['invalid_client', 'unauthorized_client', 'incorrect_client_credentials']
+const REDIRECT_REFUSED = ['redirect_uri_mismatch', 'invalid_redirect_uri', 'redirect_mismatch']
+/** WeCom: a wrong code; a wrong secret, id or company. */
+const COMPANY_CODE_REFUSED = ['40029', '40163', '42003']
+const COMPANY_CLIENT_REFUSED = ['40001', '40013', '40056', '40091']
+const NO_SUCH_PLACE = [404, 405, 410]
+
+/** `attempt` is the redemption of a code that the provider never gave. */
+export async function probeClient(
+  what: string,
+  plan: ProviderPlan,
+  redirectUri: string,
+  attempt: Promise<unknown>,
+): Promise<Finding> {
+  try {
+    await attempt
+  } catch (error) {
+    return error instanceof RefusalError ? judge(what, plan, redirectUri, error) : unusable(what, error)
+  }
+  return failure(what, phrase('made_up_code_accepted'), phrase('do_not_use_provider'))
+}
+
+function judge(what: string, plan: ProviderPlan, redirectUri: string, error: RefusalError): Finding {
+  const { status, said = '' } = error
+  const isCompany = plan.kind === 'company_token'
+  const answer = `${status}${said && ` ${said}`}`
+  const codeRefused = [...CODE_REFUSED, ...plan.refreshEnds, ...(isCompany ? COMPANY_CODE_REFUSED : [])]
+  const clientRefused = [...CLIENT_REFUSED, ...(isCompany ? COMPANY_CLIENT_REFUSED : [])]
+  if (codeRefused.includes(said)) return good(what, phrase('client_known', { answer }))
+  if (REDIRECT_REFUSED.includes(said))
+    return failure(
+      what,
+      phrase('redirect_not_registered', { answer }),
+      phrase('register_redirect', { url: redirectUri }),
+    )
+  if (error.remedy) return failure(what, whatFailed(error), error.remedy)
+  if (clientRefused.includes(said) || status === 401)
+    return failure(what, phrase('client_refused', { answer }), phrase('check_client_credentials'))
+  if (NO_SUCH_PLACE.includes(status))
+    return failure(what, phrase('no_token_endpoint', { answer }), phrase('check_provider_addresses'))
+  if (status >= 500) return failure(what, phrase('token_endpoint_broken', { answer }), phrase('ask_provider_admin'))
+  return warning(what, phrase('code_answer_unclear', { answer }), phrase('sign_in_will_tell'))
+}
+
+function unusable(what: string, error: unknown): Finding {
+  if (!(error instanceof MenshenError)) return failure(what, whatFailed(error), phrase('check_client_key'))
+  const remedy = error.code === 'provider_unreachable' ? phrase('check_way_to_provider') : phrase('no_token_answer')
+  return failure(what, whatFailed(error), remedy)
+}

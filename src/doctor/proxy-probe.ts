@@ -1,0 +1,230 @@
+// The way from a browser to the running Menshen: asks BASE_URL as a browser on this machine would, and looks at what has
+// arrived at the other end of the proxies in between.
+
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { request as requestPlain } from 'node:http'
+import { request as requestSecure } from 'node:https'
+import { z } from 'zod'
+import { isLoopback, portIn } from '../config/deployment.ts'
+import { isSecure } from '../config/read.ts'
+import type { Settings } from '../config/settings.ts'
+import { OWN_PATHS } from '../paths.ts'
+import { type Phrase, phrase } from '../phrases.ts'
+import type { KeyList } from '../session/derived-keys.ts'
+import { printable } from '../util/json-path.ts'
+import { codeOf, type Finding, failure, good, type Probe, reasonOf, warning } from './finding.ts'
+
+/** Of the addresses that belong to nobody: whoever believes it believes anybody. */
+const MADE_UP_ADDRESS = '192.0.2.1'
+const ANSWER_LIMIT = 16 * 1024
+/** The resolver knows no such name, or knows nothing for now. */
+const UNKNOWN_NAME = ['ENOTFOUND', 'EAI_AGAIN']
+const NOTHING_BEHIND = [502, 503, 504]
+
+const arrival = z.object({
+  proof: z.string(),
+  host: z.string(),
+  proto: z.string(),
+  /** Who sent it, as Menshen sees it. */
+  client: z.string(),
+  /** At the other end of the connection. */
+  peer: z.string(),
+  isTrusted: z.boolean(),
+  hasUpgrade: z.boolean(),
+})
+export type Arrival = z.infer<typeof arrival>
+
+export interface WayInOptions {
+  readonly settings: Pick<Settings, 'BASE_URL' | 'PORT' | 'TLS_CERT_FILE' | 'TRUSTED_PROXIES'>
+  readonly key: KeyList
+  /** Whether requests of an application pass through Menshen, and so its WebSockets. */
+  readonly isGateway: boolean
+  readonly timeoutMs: number
+  readonly now: () => number
+}
+
+export function wayInProbe(options: WayInOptions): Probe {
+  return { name: 'proxy', run: () => probeWayIn(options) }
+}
+
+async function probeWayIn(options: WayInOptions): Promise<Finding[]> {
+  const plain = await ask(options, {})
+  if (!('proof' in plain)) return [noArrival(options.settings.BASE_URL, plain)]
+  const socket = await ask(options, SOCKET_HEADERS)
+  const findings = [judgeHost(plain, options), judgeProto(plain, options), judgeClient(plain, options)]
+  return [...findings, judgeUpgrade(socket, options)]
+}
+
+/** Whether the Menshen of these settings answers there: what it forwards there would come back to it. */
+export async function isOurselves(origin: string, options: WayInOptions, ca: string | undefined): Promise<boolean> {
+  return 'proof' in (await ask({ ...options, settings: { ...options.settings, BASE_URL: origin } }, {}, ca))
+}
+
+/** Whether the Menshen of these settings is the one that answers at BASE_URL. */
+export async function isRunning(options: WayInOptions): Promise<boolean> {
+  return 'proof' in (await ask(options, {}))
+}
+
+type Missed = { readonly code: string; readonly reason: Phrase } | { readonly status: number }
+
+const SOCKET_HEADERS = {
+  connection: 'Upgrade',
+  upgrade: 'websocket',
+  'sec-websocket-version': '13',
+  'sec-websocket-key': Buffer.alloc(16).toString('base64'),
+}
+
+async function ask(
+  { settings, key, timeoutMs, now }: WayInOptions,
+  more: object,
+  ca?: string,
+): Promise<Arrival | Missed> {
+  const question = newQuestion(key, now())
+  const headers = {
+    [QUESTION_HEADER]: question,
+    'x-forwarded-for': MADE_UP_ADDRESS,
+    accept: 'application/json',
+    ...more,
+  }
+  try {
+    const { status, text } = await get(settings.BASE_URL + OWN_PATHS.doctor, headers, timeoutMs, ca)
+    const found = arrival.safeParse(parse(text))
+    return found.success && isProof(found.data.proof, question, key) ? found.data : { status }
+  } catch (error) {
+    return { code: codeOf(error), reason: reasonOf(error) }
+  }
+}
+
+/** Not by fetch, which sends no Upgrade. */
+function get(
+  url: string,
+  headers: Record<string, string>,
+  timeoutMs: number,
+  ca: string | undefined,
+): Promise<{ status: number; text: string }> {
+  const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>()
+  const request = url.startsWith('https:') ? requestSecure : requestPlain
+  const asked = request(url, { headers, agent: false, signal: AbortSignal.timeout(timeoutMs), ...(ca && { ca }) })
+  asked.on('error', reject)
+  asked.on('upgrade', (_response, socket) => {
+    socket.destroy()
+    resolve({ status: 101, text: '' })
+  })
+  asked.on('response', response => {
+    let text = ''
+    response.setEncoding('utf8').on('error', reject)
+    response.on('end', () => resolve({ status: response.statusCode ?? 0, text }))
+    response.on('data', (chunk: string) => {
+      text += chunk
+      if (text.length <= ANSWER_LIMIT) return
+      response.destroy()
+      resolve({ status: response.statusCode ?? 0, text: '' })
+    })
+  })
+  asked.end()
+  return promise
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function noArrival(url: string, missed: Missed): Finding {
+  if ('code' in missed) {
+    const { code, reason } = missed
+    const isCertificate = /CERT|SIGNED|ISSUER|VERIFY/.test(code)
+    if (isCertificate)
+      return failure('proxy', phrase('base_url_certificate', { url, code }), phrase('browsers_refuse_it'))
+    if (UNKNOWN_NAME.includes(code))
+      return warning(
+        'proxy',
+        phrase('base_url_unknown', { host: new URL(url).hostname, code }),
+        phrase('enter_into_dns'),
+      )
+    if (code === 'EPROTO' || code === 'ERR_SSL_WRONG_VERSION_NUMBER')
+      return failure('proxy', phrase('base_url_plain_http', { url, code }), phrase('check_base_url_port'))
+    if (code.startsWith('HPE_'))
+      return failure('proxy', phrase('base_url_not_http', { url, code }), phrase('check_base_url_port'))
+    return warning('proxy', phrase('nothing_at_base_url', { url, code: reason }), phrase('start_and_ask_again'))
+  }
+  const { status } = missed
+  if (NOTHING_BEHIND.includes(status))
+    return warning('proxy', phrase('nothing_behind_proxy', { url, status }), phrase('start_and_check_proxy'))
+  return failure('proxy', phrase('something_else_answers', { url, status }), phrase('check_base_url_and_secrets'))
+}
+
+function judgeHost({ host }: Arrival, { settings }: WayInOptions): Finding {
+  const expected = new URL(settings.BASE_URL).host
+  if (host.toLowerCase() === expected) return good('proxy host', phrase('host_arrives', { host: expected }))
+  const seen = phrase('host_arrives_wrong', { host: printable(host, 100), expected })
+  return warning('proxy host', seen, phrase('pass_host'))
+}
+
+/** Without a proxy in between there is nothing to pass on. */
+function isDirect({ BASE_URL, PORT, TLS_CERT_FILE }: WayInOptions['settings']): boolean {
+  return portIn(BASE_URL) === PORT && (isLoopback(BASE_URL) || TLS_CERT_FILE !== undefined)
+}
+
+function judgeProto({ proto }: Arrival, { settings }: WayInOptions): Finding {
+  const what = 'proxy proto'
+  const expected = isSecure(settings) ? 'https' : 'http'
+  if (isDirect(settings) || settings.TLS_CERT_FILE)
+    return good(what, phrase('without_proxy_proto', { proto: expected }))
+  // Menshen takes the scheme from BASE_URL, so that a proxy need not say it.
+  if (proto === '') return good(what, phrase('proto_by_base_url', { proto: expected }))
+  if (proto === expected) return good(what, phrase('proto_arrives', { proto: expected }))
+  return warning(what, phrase('proto_arrives_wrong', { proto: printable(proto), expected }), phrase('check_proto'))
+}
+
+function judgeClient({ client, peer, isTrusted }: Arrival, { settings }: WayInOptions): Finding {
+  const what = 'proxy client address'
+  if (isDirect(settings)) return good(what, phrase('without_proxy'))
+  if (client === MADE_UP_ADDRESS) return failure(what, phrase('forged_address_passes'), phrase('add_client_address'))
+  const address = printable(peer)
+  if (!isTrusted) return warning(what, phrase('proxy_not_trusted', { address }), phrase('trust_proxy', { address }))
+  return good(what, phrase('client_address_arrives'))
+}
+
+function judgeUpgrade(socket: Arrival | Missed, { isGateway }: WayInOptions): Finding {
+  const what = 'proxy upgrade'
+  if (!isGateway) return good(what, phrase('upgrade_not_needed'))
+  if ('proof' in socket && socket.hasUpgrade) return good(what, phrase('upgrade_passes'))
+  return warning(what, phrase('upgrade_lost'), phrase('pass_upgrade'))
+}
+
+// The doctor's question to the Menshen that runs at BASE_URL: what of my request has arrived at you? Only whoever has our
+// secret can ask it, and only we can answer it.
+
+export const QUESTION_HEADER = 'x-menshen-doctor'
+/** Clocks of the machines behind one address may be a little apart. */
+const VALID_MS = 60_000
+
+export function newQuestion([key]: KeyList, now: number): string {
+  const said = `${now}.${randomBytes(16).toString('base64url')}`
+  return `${said}.${sign(key, 'question', said)}`
+}
+
+/** The proof that goes with the answer; `undefined` if nobody with our secret asked this, or not just now. */
+export function proofFor(question: string, keys: KeyList, now: number): string | undefined {
+  const [, said, askedAt, signature] = /^((\d{1,15})\.[\w-]{22})\.([\w-]{43})$/.exec(question) ?? []
+  if (said === undefined || signature === undefined || Math.abs(now - Number(askedAt)) > VALID_MS) return undefined
+  const key = keys.find(one => isSame(signature, sign(one, 'question', said)))
+  return key && sign(key, 'answer', question)
+}
+
+export function isProof(proof: string, question: string, [key]: KeyList): boolean {
+  return isSame(proof, sign(key, 'answer', question))
+}
+
+function sign(key: Uint8Array, purpose: 'question' | 'answer', said: string): string {
+  return createHmac('sha256', key).update(`${purpose} ${said}`).digest('base64url')
+}
+
+function isSame(given: string, right: string): boolean {
+  const [one, other] = [Buffer.from(given), Buffer.from(right)]
+  return one.length === other.length && timingSafeEqual(one, other)
+}

@@ -1,0 +1,52 @@
+// What can be said of the settings by themselves: what is risky, misspelt or contradicts itself, and which cookies they mean.
+
+import { adviceFor } from '../config/advice.ts'
+import type { Config } from '../config/config-file.ts'
+import { isLoopback } from '../config/deployment.ts'
+import { isSecure } from '../config/read.ts'
+import type { Settings } from '../config/settings.ts'
+import type { Misspelt } from '../config/suggestions.ts'
+import { phrase, quoted } from '../phrases.ts'
+import type { ProviderPlan } from '../provider/plan.ts'
+import { secretProblem } from '../session/derived-keys.ts'
+import { printable } from '../util/json-path.ts'
+import { type Finding, failure, good, warning } from './finding.ts'
+
+/** Before this program was made: the clock was never set. */
+const EARLIEST = Date.UTC(2026, 0, 1)
+
+export function settingsFindings(
+  settings: Settings,
+  plans: readonly [ProviderPlan, ...ProviderPlan[]],
+  misspelt: readonly Misspelt[],
+  roles: Config['roles'],
+): Finding[] {
+  const secret = secretProblem(settings, plans[0])
+  const found = [
+    ...(secret ? [failure('settings', quoted(secret), phrase('set_secret'))] : []),
+    ...misspelt.map(misspeltFinding),
+    ...adviceFor(settings, plans, roles).map(({ code, remedy }) =>
+      warning('settings', phrase(`advice_${code}`), remedy),
+    ),
+  ]
+  return found.length > 0 ? found : [good('settings', phrase('settings_good'))]
+}
+
+export function misspeltFinding({ name, likely }: Misspelt): Finding {
+  const remedy = likely ? phrase('did_you_mean', { name: likely }) : phrase('see_settings_page')
+  return warning('settings', phrase('no_such_setting', { name: printable(name, 100) }), remedy)
+}
+
+export function cookieFinding(settings: Settings): Finding {
+  const { BASE_URL: url } = settings
+  if (isSecure(settings)) return good('cookies', phrase('cookies_secure', { url }))
+  if (isLoopback(url)) return good('cookies', phrase('cookies_loopback', { url }))
+  return warning('cookies', phrase('cookies_plain', { url }), phrase('use_https'))
+}
+
+export function timeFinding(now: number): Finding {
+  const time = new Date(now).toISOString()
+  return now < EARLIEST
+    ? failure('time', phrase('clock_never_set', { time }), phrase('set_time_by_ntp'))
+    : good('time', quoted(time))
+}

@@ -1,0 +1,197 @@
+// Whether the store keeps, finds and forgets what it is given, and how fast. What it is given is the doctor's own, under its
+// own key and label, and removed again.
+import { randomBytes } from 'node:crypto'
+import { existsSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { isProduction } from '../config/deployment.ts'
+import { hidePassword } from '../config/secret.ts'
+import type { Settings } from '../config/settings.ts'
+import { type Phrase, phrase, quoted } from '../phrases.ts'
+import { inspectDataKeys } from '../session/data-keys.ts'
+import type { DerivedKeys } from '../session/derived-keys.ts'
+import { type DataKeys, publicPartOf, SESSION_LABEL } from '../session/session-record.ts'
+import { folderProblem, isEmptyStore } from '../stores/lmdb/lmdb-files.ts'
+import { openStore } from '../stores/open-store.ts'
+import type { Store } from '../stores/store.ts'
+import { printable } from '../util/json-path.ts'
+import { type Finding, failure, good, type Probe, reasonOf, warning, whatFailed } from './finding.ts'
+
+const SLOW_MS = 50
+const LIFETIME_MS = 60_000
+const SHORT_LIFETIME_MS = 100
+const OLDEST_REDIS = [6, 2] as const
+
+interface Options {
+  readonly settings: Pick<Settings, 'STORE' | 'NODE_ENV'>
+  readonly now: () => number
+  /** One that is open already. */
+  readonly store?: Store | undefined
+  /** Of our secrets, where they are known. */
+  readonly keys?: Pick<DerivedKeys, 'wrapping' | 'formerWrapping'> | undefined
+}
+
+export function storeProbes(options: Options): Probe[] {
+  const { STORE } = options.settings
+  const probes = [{ name: 'store', run: () => probeStore(options) }]
+  return STORE.startsWith('redis') ? [...probes, { name: 'redis', run: () => probeRedis(STORE) }] : probes
+}
+
+async function probeStore({ settings, now, store: open, keys }: Options): Promise<Finding[]> {
+  const { STORE } = settings
+  const look = async (store: Store) => [
+    ...memory(settings),
+    ...(await tryOut(store, now)),
+    ...(keys ? await probeKeys(store, keys) : []),
+  ]
+  if (open) return look(open)
+  const directory = STORE.startsWith('lmdb:') ? STORE.slice('lmdb:'.length) : undefined
+  // To open it would make it, or make its files for another account than the one that serves.
+  if (directory !== undefined && (!existsSync(directory) || isForAnother(directory)))
+    return [await judgeMissing(directory)]
+  const reasons: unknown[] = []
+  try {
+    const store = await openStore(STORE, now, (_code, facts) => reasons.push(facts?.reason))
+    try {
+      return await look(store)
+    } finally {
+      await store.close()
+    }
+  } catch (error) {
+    const problem = whatFailed(error)
+    const reason = printable(hidePassword(String(reasons[0])), 200)
+    const seen = reasons.length > 0 ? phrase('store_failed', { problem, reason }) : problem
+    return [failure('store', seen, remedyFor(STORE))]
+  }
+}
+
+async function judgeMissing(directory: string): Promise<Finding> {
+  const store = `lmdb:${directory}`
+  const problem = await folderProblem(resolve(directory))
+  if (problem) return failure('store', phrase('store_cannot_be_made', { store, problem }), remedyFor(store))
+  return good('store', phrase('store_will_be_made', { store }))
+}
+
+/** An empty folder of another account, such as one that a service manager has made. */
+function isForAnother(directory: string): boolean {
+  const { uid } = statSync(directory)
+  return isEmptyStore(directory) && uid !== (process.getuid?.() ?? uid)
+}
+
+function remedyFor(address: string): Phrase {
+  return address.startsWith('lmdb:') ? phrase('make_store_folder') : phrase('check_store_server')
+}
+
+function memory({ STORE, NODE_ENV }: Options['settings']): Finding[] {
+  if (STORE !== 'memory:') return []
+  const remedy = phrase('use_lasting_store')
+  const seen = phrase('store_forgets')
+  return [isProduction({ NODE_ENV }) ? warning('store kind', seen, remedy) : good('store kind', seen)]
+}
+
+async function tryOut(store: Store, now: () => number): Promise<Finding[]> {
+  const name = `doctor:${randomBytes(16).toString('hex')}`
+  const short = `${name}-short`
+  const value = randomBytes(64)
+  const entry = (ms: number) => ({ value, expiresAt: now() + ms, labels: [name] })
+  const faults: Phrase[] = []
+  try {
+    const shortEntry = entry(SHORT_LIFETIME_MS)
+    await store.create(short, shortEntry)
+    const written = await timed(() => store.create(name, entry(LIFETIME_MS)))
+    const read = await timed(() => store.read(name))
+    if (!read.result || !value.equals(read.result.value)) faults.push(phrase('store_cannot_read'))
+    const listed = await store.list({ label: name, limit: 10 })
+    if (!listed.entries.some(({ key }) => key === name)) faults.push(phrase('store_cannot_list'))
+    await pause(2 * SHORT_LIFETIME_MS)
+    if (now() >= shortEntry.expiresAt && (await store.read(short))) faults.push(phrase('store_does_not_expire'))
+    if (!(await store.remove(name))) faults.push(phrase('store_cannot_remove'))
+    const [fault, ...others] = faults
+    if (fault) {
+      const seen = others.reduce((one, other) => phrase('two', { one, other }), fault)
+      return [failure('store', seen, phrase('look_at_store_log'))]
+    }
+    return [good('store', phrase('store_works')), latency(written.ms, read.ms)]
+  } finally {
+    await Promise.allSettled([store.remove(name), store.remove(short)])
+  }
+}
+
+/** Of so many sessions, if keys of another secret are there at all. */
+const MOST_LOOKED_AT = 10_000
+const PAGE = 100
+
+/** A session under other data keys lives on, but is not found by its user: no sign-out of theirs reaches it. */
+async function probeKeys(store: Store, keys: NonNullable<Options['keys']>): Promise<Finding[]> {
+  const state = await inspectDataKeys(store, keys)
+  const what = 'store keys'
+  if (state.kind === 'unknown') return []
+  if (state.kind === 'closed') return [failure(what, phrase('store_keys_closed'), phrase('put_former_secret_behind'))]
+  if (state.hasOthers && (await hasUnreadable(store, state.keys)))
+    return [warning(what, phrase('store_keys_of_others'), phrase('put_former_secret_behind'))]
+  return [good(what, phrase('store_keys_open'))]
+}
+
+async function hasUnreadable(store: Store, keys: readonly DataKeys[]): Promise<boolean> {
+  let after: string | undefined
+  for (let seen = 0; seen < MOST_LOOKED_AT; seen += PAGE) {
+    const page = await store.list({ label: SESSION_LABEL, limit: PAGE, ...(after === undefined ? {} : { after }) })
+    if (page.entries.some(entry => !keys.some(each => publicPartOf(entry, entry.key, each)))) return true
+    after = page.next
+    if (after === undefined) return false
+  }
+  return false
+}
+
+async function timed<T>(work: () => Promise<T>): Promise<{ result: T; ms: number }> {
+  const start = performance.now()
+  const result = await work()
+  return { result, ms: performance.now() - start }
+}
+
+function latency(writeMs: number, readMs: number): Finding {
+  const seen = phrase('store_takes', { write: writeMs.toFixed(1), read: readMs.toFixed(1) })
+  const remedy = phrase('bring_store_nearer')
+  return Math.max(writeMs, readMs) > SLOW_MS ? warning('store latency', seen, remedy) : good('store latency', seen)
+}
+
+async function probeRedis(address: string): Promise<Finding[]> {
+  try {
+    const { readServerFacts } = await import('../stores/redis/redis-server-info.ts')
+    return judgeServer(await readServerFacts(address))
+  } catch (error) {
+    return [warning('redis', phrase('redis_says_nothing', { code: reasonOf(error) }), phrase('see_store_line'))]
+  }
+}
+
+type ServerFacts = Awaited<ReturnType<typeof import('../stores/redis/redis-server-info.ts').readServerFacts>>
+
+function judgeServer(facts: ServerFacts): Finding[] {
+  const { software, version, redisVersion, evictionPolicy, appendOnly, snapshots, lastWriteFailed } = facts
+  const seen = quoted(`${software} ${printable(version)}`)
+  const [major = 0, minor = 0] = redisVersion.split('.').map(Number)
+  const isOld = major < OLDEST_REDIS[0] || (major === OLDEST_REDIS[0] && minor < OLDEST_REDIS[1])
+  return [
+    isOld
+      ? failure('redis version', seen, phrase('use_newer_redis', { version: OLDEST_REDIS.join('.') }))
+      : good('redis version', seen),
+    judgeEviction(evictionPolicy),
+    judgePersistence(appendOnly, snapshots, lastWriteFailed),
+  ]
+}
+
+function judgeEviction(policy: string | undefined): Finding {
+  const what = 'redis eviction policy'
+  if (policy === undefined) return warning(what, phrase('does_not_say'), phrase('make_sure_noeviction'))
+  if (policy === 'noeviction') return good(what, quoted(policy))
+  return failure(what, phrase('evicts_sessions', { policy: printable(policy) }), phrase('set_noeviction'))
+}
+
+function judgePersistence(appendOnly: boolean, snapshots: boolean | undefined, failed: boolean): Finding {
+  const what = 'redis persistence'
+  if (failed) return failure(what, phrase('last_write_failed'), phrase('look_at_redis_disk'))
+  if (appendOnly) return good(what, quoted('appendonly'))
+  const remedy = phrase('set_appendonly')
+  if (snapshots) return warning(what, phrase('snapshots_only'), remedy)
+  return warning(what, phrase(snapshots === undefined ? 'no_persistence_known' : 'no_persistence'), remedy)
+}

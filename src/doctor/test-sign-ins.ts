@@ -1,0 +1,194 @@
+// Trial sign-ins: the doctor announces one, whoever opens its address begins it, once, and what came of it goes back to
+// the doctor and to nobody else. All that the store holds of it is sealed with the ticket in that address.
+
+import { z } from 'zod'
+import { roleOf } from '../access/roles.ts'
+import type { RoleConfig } from '../config/config-file.ts'
+import type { Field } from '../config/provider-config.ts'
+import { MenshenError } from '../errors.ts'
+import { isPhraseCode, type Phrase } from '../phrases.ts'
+import { ONLY_PROVIDER, type ProviderPlan, type UserInfoSource } from '../provider/plan.ts'
+import { type Said, userFacts, vouchedAnswers } from '../provider/user.ts'
+import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
+import { isTicket, newTicket, recordKey, sealingKey } from '../session/ticket.ts'
+import type { Store } from '../stores/store.ts'
+import { atPlace, findText, namesFrom, printable, shapeOf } from '../util/json-path.ts'
+import { whatFailed } from './finding.ts'
+import { UNUSABLE_USER } from './sign-in-remedy.ts'
+
+export interface Trial {
+  readonly provider: string
+  /** Whether values may be shown, and not only names. */
+  readonly show: boolean
+}
+
+export interface Trials {
+  /** The ticket that begins it. */
+  announce(trial: Trial): Promise<string>
+  /** `undefined` if none was announced, or it has begun already. */
+  begin(ticket: string): Promise<Trial | undefined>
+  /** Whether somebody has opened its address. */
+  isBegun(ticket: string): Promise<boolean>
+  finish(ticket: string, mapping: Mapping): Promise<void>
+  /** What came of it, once; `undefined` while nothing has. */
+  result(ticket: string): Promise<Mapping | undefined>
+  /** Nobody can begin it any more. */
+  withdraw(ticket: string): Promise<void>
+}
+
+export const TRIAL_SECONDS = 600
+
+const trialSchema: z.ZodType<Trial> = z.object({ provider: z.string(), show: z.boolean() })
+
+export function createTrials({ store, now }: { readonly store: Store; readonly now: () => number }): Trials {
+  async function put(place: string, ticket: string, value: object): Promise<void> {
+    const key = keyOf(place, ticket)
+    const sealed = sealValue(sealingKey(ticket), encodeJson(value), key)
+    await store.create(key, { value: sealed, expiresAt: now() + TRIAL_SECONDS * 1000, labels: [] })
+  }
+
+  async function take<T>(place: string, ticket: string, schema: z.ZodType<T>): Promise<T | undefined> {
+    const key = keyOf(place, ticket)
+    const entry = isTicket(ticket) ? await store.take(key) : undefined
+    return entry && decodeJson(schema, unsealValue(sealingKey(ticket), entry.value, key))
+  }
+
+  return {
+    async announce(trial) {
+      const ticket = newTicket()
+      await put('trial', ticket, trial)
+      return ticket
+    },
+    begin: ticket => take('trial', ticket, trialSchema),
+    isBegun: async ticket => (await store.read(keyOf('trial', ticket))) === undefined,
+    finish: (ticket, mapping) => put('trial-result', ticket, mapping),
+    result: ticket => take('trial-result', ticket, mappingSchema),
+    async withdraw(ticket) {
+      await store.remove(keyOf('trial', ticket))
+    },
+  }
+}
+
+function keyOf(place: string, ticket: string): string {
+  return `${place}:${recordKey(ticket)}`
+}
+
+// What a sign-in brought and what we made of it: which fields came from where, how each of ours was filled, which role came
+// out. Names and types; values only for whoever asks to see them.
+
+const phraseSchema: z.ZodType<Phrase> = z.object({
+  code: z.string().refine(isPhraseCode),
+  values: z.record(z.string(), z.union([z.string(), z.number(), z.lazy(() => phraseSchema)])),
+}) as z.ZodType<Phrase>
+const cameSchema = z.object({ source: z.string(), name: z.string(), type: z.string(), value: z.string().optional() })
+const filledSchema = z.object({
+  field: z.string(),
+  /** Absent: it stays empty. */
+  source: z.string().optional(),
+  place: z.string().optional(),
+  value: z.string().optional(),
+})
+export const mappingSchema = z.object({
+  provider: z.string(),
+  came: z.array(cameSchema),
+  fields: z.array(filledSchema),
+  role: z.string().optional(),
+  groups: z.array(z.string()).optional(),
+  /** Why nobody would be signed in, and what to do about it. */
+  problem: phraseSchema.optional(),
+  remedy: phraseSchema.optional(),
+  /** What works, but not as well as it could. */
+  notes: z.array(z.object({ seen: phraseSchema, remedy: phraseSchema })).optional(),
+})
+export type Mapping = z.infer<typeof mappingSchema>
+
+type Plan = Pick<ProviderPlan, 'id' | 'userInfoFrom' | 'fields' | 'fieldTypes' | 'require' | 'emailVerified'>
+
+const MOST_SHOWN = 200
+const DEEPEST = 3
+const LONGEST_VALUE = 200
+const SOURCES: readonly UserInfoSource[] = ['userinfo', 'id_token', 'token', 'access_token']
+
+export function explainMapping(said: Said, plan: Plan, roles: readonly RoleConfig[], show: boolean): Mapping {
+  const came = SOURCES.flatMap(source => fieldsIn(said[source]).map(field => ({ source, ...field }))).slice(
+    0,
+    MOST_SHOWN,
+  )
+  return {
+    provider: plan.id,
+    came: came.map(({ source, name, value }) => ({ source, name, type: shapeOf(value, 1), ...shown(value, show) })),
+    fields: filled(said, plan, show),
+    ...outcome(said, plan, roles),
+  }
+}
+
+/** A sign-in that came to nothing before there was anything to explain. */
+export function failedMapping(provider: string, problem: Phrase, remedy: Phrase): Mapping {
+  return { provider, came: [], fields: [], problem, remedy }
+}
+
+interface NamedValue {
+  readonly name: string
+  readonly value: unknown
+}
+
+/** With the names by which a configuration would find them. */
+function fieldsIn(answer: unknown, prefix = '', depth = 1): NamedValue[] {
+  if (typeof answer !== 'object' || answer === null || Array.isArray(answer)) return []
+  return Object.entries(answer)
+    .slice(0, MOST_SHOWN)
+    .flatMap(([name, value]) => {
+      const place = prefix + printable(name)
+      const inner = Array.isArray(value) ? value[0] : value
+      const deeper = depth < DEEPEST ? fieldsIn(inner, `${place}.`, depth + 1) : []
+      return deeper.length > 0 ? deeper : [{ name: place, value }]
+    })
+}
+
+function filled(said: Said, plan: Plan, show: boolean): Mapping['fields'] {
+  const { fields, userInfoFrom } = plan
+  const sources = userInfoFrom.filter(source => said[source] !== undefined)
+  const { answers } = vouchedAnswers(
+    sources.map(source => said[source]),
+    plan,
+  )
+  return (Object.keys(fields) as Field[]).map(field => {
+    if (field === 'groups') return { field, ...filledGroups(said, sources, fields.groups, show) }
+    const found = findText(answers, fields[field])
+    if (!found) return { field }
+    const place = [found.source].flat().join(' with ')
+    return { field, source: sources[found.answer], place, ...shown(found.text, show) }
+  })
+}
+
+function filledGroups(
+  said: Said,
+  sources: readonly UserInfoSource[],
+  places: ProviderPlan['fields']['groups'],
+  show: boolean,
+) {
+  const answers = sources.map(source => said[source])
+  const filling = places.flat().filter(place => namesFrom(answers, [place]).length > 0)
+  const source = sources.find(one => filling.some(place => atPlace(said[one], place) !== undefined))
+  return source ? { source, place: filling.join(', '), ...shown(namesFrom(answers, places), show) } : {}
+}
+
+function outcome(
+  said: Said,
+  plan: Plan,
+  roles: readonly RoleConfig[],
+): Pick<Mapping, 'role' | 'groups' | 'problem' | 'remedy'> {
+  try {
+    const { userInfo, groups, claims } = userFacts(said, plan)
+    const provider = plan.id === ONLY_PROVIDER ? undefined : plan.id
+    const role = roleOf({ provider, username: userInfo.username, groups, claims }, roles)
+    return { role, groups: groups.slice(0, MOST_SHOWN).map(group => printable(group, LONGEST_VALUE)) }
+  } catch (error) {
+    if (!(error instanceof MenshenError)) throw error
+    return { problem: whatFailed(error), remedy: UNUSABLE_USER }
+  }
+}
+
+function shown(value: unknown, show: boolean): { value?: string } {
+  return show ? { value: printable(JSON.stringify(value) ?? '', LONGEST_VALUE) } : {}
+}

@@ -1,0 +1,222 @@
+// Whether each application behind can be connected to, and answers.
+
+import { X509Certificate } from 'node:crypto'
+import { lookup } from 'node:dns/promises'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { connect as connectPlain, isIP, type Socket } from 'node:net'
+import { connect as connectSecure, type DetailedPeerCertificate, type TLSSocket } from 'node:tls'
+import { Agent, request } from 'undici'
+import type { Config } from '../config/config-file.ts'
+import { portIn } from '../config/deployment.ts'
+import type { Settings } from '../config/settings.ts'
+import { type Phrase, phrase } from '../phrases.ts'
+import { printable } from '../util/json-path.ts'
+import { codeOf, type Finding, failure, good, type Probe, reasonOf, warning } from './finding.ts'
+import { isOurselves, type WayInOptions } from './proxy-probe.ts'
+
+const USER_AGENT = { 'user-agent': 'menshen doctor' }
+/** From here on an answer to HEAD is no answer. */
+const NO_HEAD = 400
+
+interface Options {
+  readonly settings: Pick<Settings, 'UPSTREAM' | 'UPSTREAM_CA_FILE' | 'UPSTREAM_CONNECT_TIMEOUT_MS'>
+  readonly config: Config
+  readonly timeoutMs: number
+  readonly now: () => number
+  /** How the Menshen of these settings is asked. */
+  readonly wayIn: WayInOptions
+}
+
+export function upstreamProbes(options: Options): Probe[] {
+  const { UPSTREAM } = options.settings
+  const places: Config['upstreams'] = { ...(UPSTREAM && { '/': UPSTREAM }), ...options.config.upstreams }
+  if (Object.keys(places).length === 0)
+    return [{ name: 'upstream', run: async () => [good('upstream', phrase('no_upstream'))] }]
+  return Object.entries(places).map(([prefix, place]) => {
+    const name = `upstream ${prefix}`
+    const url = typeof place === 'string' ? place : place.url
+    return { name, run: () => probeUpstream(name, prefix, url, options) }
+  })
+}
+
+async function probeUpstream(name: string, prefix: string, url: string, options: Options): Promise<Finding[]> {
+  const { settings, timeoutMs, now } = options
+  const ca = settings.UPSTREAM_CA_FILE && readFileSync(settings.UPSTREAM_CA_FILE, 'utf8')
+  const socketPath = url.startsWith('unix:') ? url.slice('unix:'.length) : undefined
+  const reached = socketPath ? [] : await probeOrigin(name, url, { timeoutMs, now, ca })
+  if (reached.some(({ level }) => level === 'failure')) return reached
+  const isOwn = socketPath ? false : isOurselves(url, options.wayIn, ca)
+  const connect = { timeout: timeoutMs, ...(socketPath && { socketPath }), ...(ca && { ca }) }
+  const dispatcher = new Agent({ connect })
+  const target = new URL(prefix, socketPath ? 'http://localhost' : url)
+  // Only the head of an answer: any will do. The rest ends with the connection.
+  const ask = async (method: 'HEAD' | 'GET') => {
+    const signal = AbortSignal.timeout(timeoutMs)
+    const { statusCode, body } = await request(target, { method, headers: USER_AGENT, dispatcher, signal })
+    body.on('error', () => {})
+    return statusCode
+  }
+  try {
+    const status = await ask('HEAD').catch(() => NO_HEAD)
+    // Many applications know GET alone, and answer anything else with an error, or not at all.
+    const last = status < NO_HEAD ? status : await ask('GET')
+    if (await isOwn)
+      return [...reached, failure(name, phrase('upstream_is_ourselves', { url }), phrase('name_application'))]
+    return [...reached, judge(name, last)]
+  } catch (error) {
+    const seen = phrase('upstream_no_answer', { code: reasonOf(error) })
+    return [...reached, failure(name, seen, phrase('check_application_running'))]
+  } finally {
+    await dispatcher.destroy()
+  }
+}
+
+function judge(name: string, status: number): Finding {
+  const seen = phrase('upstream_answers', { status })
+  return status >= 500 ? warning(name, seen, phrase('look_at_application_log')) : good(name, seen)
+}
+
+// Whether the certificate that this server itself shows can be read, and for how long it is good.
+
+interface CertificateOptions {
+  readonly settings: Pick<Settings, 'TLS_CERT_FILE'>
+  readonly now: () => number
+}
+
+export function certificateProbes({ settings, now }: CertificateOptions): Probe[] {
+  const file = settings.TLS_CERT_FILE
+  return file === undefined ? [] : [{ name: 'certificate', run: async () => [await probeFile(file, now())] }]
+}
+
+async function probeFile(file: string, now: number): Promise<Finding> {
+  try {
+    // The first of the file is the server's own.
+    const { subject, validTo } = new X509Certificate(await readFile(file))
+    const days = Math.floor((Date.parse(validTo) - now) / DAY_MS)
+    const name = printable(subject.replaceAll('\n', ', '), 200)
+    const until = new Date(validTo).toISOString()
+    const seen =
+      days < 0
+        ? phrase('certificate_expired', { subject: name, days: -days, until })
+        : phrase('certificate_valid', { subject: name, days, until })
+    const remedy = phrase('renew_own_certificate')
+    if (days < 0) return failure('certificate', seen, remedy)
+    return days < RENEW_DAYS ? warning('certificate', seen, remedy) : good('certificate', seen)
+  } catch (error) {
+    const seen = phrase('certificate_unreadable', { code: reasonOf(error) })
+    return failure('certificate', seen, phrase('make_certificate_readable'))
+  }
+}
+
+// Whether an address can be reached at all: its name resolves, a connection opens, and its certificate is good and will be
+// for a while.
+
+export const DAY_MS = 24 * 3_600_000
+/** Within so many days before its end, a certificate should be renewed. */
+export const RENEW_DAYS = 14
+/** No chain is longer; one that leads in a circle ends here. */
+const LONGEST_CHAIN = 10
+
+export interface Reach {
+  readonly timeoutMs: number
+  readonly now: () => number
+  /** A certificate authority besides those that Node knows. */
+  readonly ca?: string | undefined
+}
+
+export async function probeOrigin(name: string, origin: string, reach: Reach): Promise<Finding[]> {
+  const host = new URL(origin).hostname.replace(/^\[|\]$/g, '')
+  const found = await lookup(host, { all: true }).catch(() => [])
+  if (found.length === 0)
+    return [failure(`${name} dns`, phrase('has_no_address', { host }), phrase('check_spelling_and_dns'))]
+  const addresses = found.map(({ address }) => address).join(', ')
+  const resolved = good(`${name} dns`, phrase('resolves_to', { host, addresses }))
+  const isSecure = origin.startsWith('https:')
+  return [resolved, isSecure ? await probeTls(name, host, origin, reach) : await probePlain(name, host, origin, reach)]
+}
+
+async function probePlain(name: string, host: string, origin: string, reach: Reach): Promise<Finding> {
+  const what = `${name} connection`
+  const port = portIn(origin)
+  try {
+    const socket = await opened(connectPlain({ host, port }), 'connect', reach.timeoutMs)
+    socket.destroy()
+    return good(what, phrase('accepts_connections', { place: `${host}:${port}` }))
+  } catch (error) {
+    return unreachable(what, `${host}:${port}`, error)
+  }
+}
+
+async function probeTls(name: string, host: string, origin: string, { timeoutMs, now, ca }: Reach): Promise<Finding> {
+  const what = `${name} tls`
+  const port = portIn(origin)
+  const servername = isIP(host) ? '' : host
+  // Judged below, where it can also be said what is wrong with it. Nothing is sent over this connection.
+  const options = { host, port, servername, rejectUnauthorized: false, ...(ca ? { ca } : {}) }
+  try {
+    const socket = await opened(connectSecure(options), 'secureConnect', timeoutMs)
+    const finding = judgeCertificate(what, socket, now())
+    socket.destroy()
+    return finding
+  } catch (error) {
+    return unreachable(what, `${host}:${port}`, error)
+  }
+}
+
+async function opened<S extends Socket>(socket: S, event: string, timeoutMs: number): Promise<S> {
+  // What breaks later is of no interest any more, and must not end the process.
+  socket.on('error', () => {})
+  try {
+    await once(socket, event, { signal: AbortSignal.timeout(timeoutMs) })
+    return socket
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
+}
+
+function judgeCertificate(what: string, socket: TLSSocket, now: number): Finding {
+  const { days, subject, issuer } = firstToExpire(socket.getPeerCertificate(true), now)
+  const protocol = String(socket.getProtocol())
+  const seen =
+    days < 0
+      ? phrase('tls_expired', { protocol, issuer, days: -days })
+      : phrase('tls_valid', { protocol, issuer, days })
+  if (!socket.authorized)
+    return failure(
+      what,
+      phrase('tls_not_accepted', { certificate: seen, code: String(socket.authorizationError) }),
+      phrase('send_whole_chain'),
+    )
+  return days < RENEW_DAYS ? warning(what, seen, phrase('renew_their_certificate', { subject })) : good(what, seen)
+}
+
+/** A chain ends with the first of its certificates. */
+function firstToExpire(leaf: DetailedPeerCertificate, now: number) {
+  const chain: DetailedPeerCertificate[] = []
+  for (let next = leaf; next && !chain.includes(next) && chain.length < LONGEST_CHAIN; next = next.issuerCertificate)
+    chain.push(next)
+  const ends = chain.map(({ subject, valid_to }) => ({ subject, end: Date.parse(valid_to) }))
+  const [first] = ends.filter(({ end }) => !Number.isNaN(end)).sort((one, other) => one.end - other.end)
+  const { O, CN } = leaf.issuer ?? {}
+  return {
+    days: Math.floor(((first?.end ?? now) - now) / DAY_MS),
+    subject: first?.subject?.CN === undefined ? phrase('the_server') : printable(String(first.subject.CN)),
+    issuer: (O ?? CN) === undefined ? phrase('unknown_authority') : printable(String(O ?? CN)),
+  }
+}
+
+function unreachable(what: string, where: string, error: unknown): Finding {
+  const seen = phrase('no_connection', { place: where, code: reasonOf(error) })
+  return failure(what, seen, remedyFor(codeOf(error)))
+}
+
+const TLS_FAULTS = ['EPROTO', 'ECONNRESET', 'ERR_SSL_WRONG_VERSION_NUMBER']
+
+function remedyFor(code: string): Phrase {
+  if (code === 'ECONNREFUSED') return phrase('nothing_listens')
+  if (TLS_FAULTS.includes(code)) return phrase('may_not_speak_https')
+  return phrase('check_address_and_firewall')
+}

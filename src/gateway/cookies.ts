@@ -1,0 +1,135 @@
+// Cookies of ours: their names, attributes, reading and writing.
+
+import { z } from 'zod'
+import { isSecure } from '../config/read.ts'
+import type { Settings } from '../config/settings.ts'
+
+export interface CookieNames {
+  /** The ticket of the session. */
+  readonly session: string
+  /** The signed return path. */
+  readonly returnPath: string
+  /** The secret that binds attempts to this browser. */
+  readonly attempt: string
+  /** For the login page: a sign-out has just happened. */
+  readonly signedOut: string
+  /** This browser was just sent here from another name of this machine. */
+  readonly moved: string
+  /** The language that somebody has chosen on one of our pages. */
+  readonly language: string
+  /** For the next page: sessions have just been ended. */
+  readonly ended: string
+}
+
+/** Set by the login page itself, for the callback alone. */
+export const FRAGMENT_COOKIE = 'menshen_fragment'
+
+export function cookieNames(settings: Pick<Settings, 'BASE_URL'>): CookieNames {
+  // Browsers refuse a `__Host-` cookie that another host, a path or plain http tries to plant.
+  const prefix = isSecure(settings) ? '__Host-' : ''
+  return {
+    session: `${prefix}menshen_session`,
+    returnPath: `${prefix}menshen_return`,
+    attempt: `${prefix}menshen_attempt`,
+    signedOut: `${prefix}menshen_signed_out`,
+    moved: `${prefix}menshen_moved`,
+    language: `${prefix}menshen_language`,
+    ended: `${prefix}menshen_ended`,
+  }
+}
+
+/**
+ * What neither reaches an application nor may be set by one: both forms of each, because a browser still has the other one
+ * after BASE_URL became https. In lower case: browsers compare prefixes without it.
+ */
+export function ourCookies(names: CookieNames): ReadonlySet<string> {
+  const plain = [...Object.values(names), FRAGMENT_COOKIE].map(name => name.toLowerCase().replace(/^__host-/, ''))
+  return new Set(plain.flatMap(name => [name, `__host-${name}`]))
+}
+
+/** Two different values under one name: somebody planted one of them, and it cannot be told which. Neither counts. */
+export function readCookie(header: string | undefined, name: string): string | undefined {
+  if (header === undefined) return undefined
+  let found: string | undefined
+  // From one cookie that has the name in it to the next: taking all of them apart costs more than finding the session.
+  for (let end = 0, at = header.indexOf(name); at >= 0; at = header.indexOf(name, end)) {
+    end = endOfCookie(header, at)
+    if (header[at + name.length] !== '=' || !beginsCookie(header, at)) continue
+    const value = header.slice(at + name.length + 1, end).trimEnd()
+    if (found !== undefined && found !== value) return undefined
+    found = value
+  }
+  return found || undefined
+}
+
+function endOfCookie(header: string, at: number): number {
+  const end = header.indexOf(';', at)
+  return end < 0 ? header.length : end
+}
+
+/** Only spaces are between it and the end of the cookie before; one, as browsers write it. */
+function beginsCookie(header: string, at: number): boolean {
+  if (at === 0 || (header[at - 1] === ' ' && header[at - 2] === ';')) return true
+  return header.slice(header.lastIndexOf(';', at) + 1, at).trim() === ''
+}
+
+export function setCookie(name: string, value: string, maxAgeSeconds: number): string {
+  // `__Host-` demands Secure, Path=/ and no Domain.
+  const secure = name.startsWith('__Host-') ? '; Secure' : ''
+  return `${name}=${value}; Path=/; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Lax${secure}`
+}
+
+export function clearCookie(name: string): string {
+  return setCookie(name, '', 0)
+}
+
+export const CLEAR_FRAGMENT = `${FRAGMENT_COOKIE}=; Path=/callback; Max-Age=0; SameSite=Lax`
+
+// What a sign-out leaves in the browser for the login page: where it counted, and the state with which the browser went to
+// the provider, if it did.
+
+export interface SignedOut {
+  readonly where: 'here' | 'everywhere'
+  readonly state?: string | undefined
+}
+
+/** Long enough for the way through the provider. */
+const CONFIRMED_SECONDS = 120
+
+export function signedOutCookie({ signedOut }: CookieNames, { where, state }: SignedOut): string {
+  return setCookie(signedOut, state === undefined ? where : `${where}.${state}`, CONFIRMED_SECONDS)
+}
+
+export function readSignedOut({ signedOut }: CookieNames, header: string | undefined): SignedOut | undefined {
+  const [where, state] = readCookie(header, signedOut)?.split('.') ?? []
+  return where === 'here' || where === 'everywhere' ? { where, state } : undefined
+}
+
+// What the next page says of sessions that were just ended: how many and, in the console, whose.
+
+export interface Ended {
+  readonly ended: number
+  readonly user?: string
+}
+
+const SHOWN_WITHIN_SECONDS = 60
+/** A cookie has its bounds, and a name may have none. */
+const LONGEST_NAME = 100
+
+const endedSchema: z.ZodType<Ended> = z.object({ ended: z.int().min(0), user: z.string().exactOptional() })
+
+export function endedCookie({ ended: name }: CookieNames, { ended, user }: Ended): string {
+  const said = user === undefined ? { ended } : { ended, user: user.slice(0, LONGEST_NAME).toWellFormed() }
+  return setCookie(name, Buffer.from(JSON.stringify(said)).toString('base64url'), SHOWN_WITHIN_SECONDS)
+}
+
+/** `undefined` if nothing was ended, or somebody else made the cookie. */
+export function readEnded({ ended: name }: CookieNames, header: string | undefined): Ended | undefined {
+  const cookie = readCookie(header, name)
+  if (cookie === undefined) return undefined
+  try {
+    return endedSchema.safeParse(JSON.parse(Buffer.from(cookie, 'base64url').toString())).data
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,97 @@
+// Reads the form that a request brings, up to a limit and within a deadline.
+
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { bringsBody } from './request.ts'
+
+/** Why there is no form: too much of it, too slow, or somebody in front of us has read it already. */
+export type NoForm = 'too_large' | 'too_slow' | 'already_read'
+
+const BODY_LIMIT = 16 * 1024
+
+/** Whoever takes longer on a connection of its own is cut off. */
+export function readForm(
+  request: IncomingMessage | Request,
+  deadlineMs: number,
+  onCutOff: () => void,
+): Promise<URLSearchParams | NoForm> {
+  return isRequest(request) ? readRequest(request, deadlineMs, onCutOff) : readMessage(request, deadlineMs, onCutOff)
+}
+
+export function isRequest(request: IncomingMessage | Request): request is Request {
+  return areOfTheWeb(request.headers)
+}
+
+/** By what they can do: frameworks bring classes of their own. */
+export function areOfTheWeb(headers: IncomingHttpHeaders | Headers | undefined): headers is Headers {
+  return typeof headers?.get === 'function'
+}
+
+async function readMessage(
+  request: IncomingMessage,
+  deadlineMs: number,
+  onCutOff: () => void,
+): Promise<URLSearchParams | NoForm> {
+  if (request.readableDidRead) return alreadyRead(request)
+  if (!bringsBody(request)) return new URLSearchParams()
+  const deadline = setTimeout(() => {
+    onCutOff()
+    request.destroy()
+  }, deadlineMs)
+  try {
+    // Leaving the loop must not destroy the connection: the answer still has to go out.
+    return await gather(request.iterator({ destroyOnReturn: false }))
+  } finally {
+    clearTimeout(deadline)
+  }
+}
+
+async function readRequest(
+  { body, bodyUsed }: Request,
+  deadlineMs: number,
+  onCutOff: () => void,
+): Promise<URLSearchParams | NoForm> {
+  if (bodyUsed || body?.locked) return 'already_read'
+  if (!body) return new URLSearchParams()
+  const { promise: tooSlow, resolve } = Promise.withResolvers<NoForm>()
+  const deadline = setTimeout(() => {
+    onCutOff()
+    resolve('too_slow')
+  }, deadlineMs)
+  const reader = body.getReader()
+  try {
+    return await Promise.race([gather(chunksOf(reader)), tooSlow])
+  } finally {
+    clearTimeout(deadline)
+    reader.cancel().catch(() => {})
+  }
+}
+
+async function* chunksOf(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncGenerator<Uint8Array> {
+  for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value
+}
+
+async function gather(chunks: AsyncIterable<Uint8Array>): Promise<URLSearchParams | NoForm> {
+  const kept: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of chunks) {
+    size += chunk.length
+    if (size > BODY_LIMIT) return 'too_large'
+    kept.push(chunk)
+  }
+  return new URLSearchParams(Buffer.concat(kept).toString())
+}
+
+/** A framework's parser leaves what it has made of the body beside it. */
+function alreadyRead(request: IncomingMessage & { body?: unknown }): URLSearchParams | NoForm {
+  const form = formIn(request.body)
+  if (form === undefined) return request.headers['content-length'] === '0' ? new URLSearchParams() : 'already_read'
+  return form.toString().length > BODY_LIMIT ? 'too_large' : form
+}
+
+function formIn(body: unknown): URLSearchParams | undefined {
+  if (typeof body === 'string' || body instanceof URLSearchParams) return new URLSearchParams(body)
+  if (Buffer.isBuffer(body)) return new URLSearchParams(body.toString())
+  if (typeof body !== 'object' || body === null) return undefined
+  const texts = Object.entries(body).filter((field): field is [string, string] => typeof field[1] === 'string')
+  return new URLSearchParams(texts)
+}

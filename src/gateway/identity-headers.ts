@@ -1,0 +1,139 @@
+// What tells an application who is there: plain headers, and a signed assertion that proves they came through us.
+
+import type { Settings } from '../config/settings.ts'
+import { ASSERTION_HEADER } from '../config/settings.ts'
+import type { Report } from '../events.ts'
+import { during, type ObservedRequest } from '../observe/observed-request.ts'
+import type { CachedHeaders } from '../session/session-cache.ts'
+import { knownFacts } from '../session/session-facts.ts'
+import type { SigningKeys } from '../session/signing-keys.ts'
+import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
+import type { Identified } from './assertions.ts'
+import { type Assertion, createAssertions, createPublishedKeys, type KeySet } from './assertions.ts'
+
+export type IdentityHeaders = Readonly<Record<string, string>>
+
+export interface Identities {
+  /** The headers' names: whatever a client sends under them is a lie. */
+  readonly names: ReadonlySet<string>
+  /** Every header, so that a forged one cannot survive; all empty for a visitor. `audience` is the application's. */
+  headersFor(
+    identified: Identified | undefined,
+    audience: string,
+    observed: ObservedRequest,
+  ): MaybePromise<IdentityHeaders>
+  publicKeys(): Promise<KeySet>
+}
+
+interface IdentityParts {
+  readonly settings: Settings
+  readonly keys: SigningKeys
+  readonly now: () => number
+  readonly report: Report
+}
+
+/** An assertion lives for five minutes. It is used for four, so that the last request still has time to be judged. */
+const REUSED_MS = 240_000
+/** With hundreds of applications behind, what one session was told must not take more memory than all sessions may. */
+const MOST_APPLICATIONS = 4
+const UNSIGNED: Assertion = { token: '', leftOut: [] }
+
+export function createIdentities({ settings, keys, now, report }: IdentityParts): Identities {
+  const { IDENTITY_USER, IDENTITY_EMAIL, IDENTITY_NAME, IDENTITY_ROLE, IDENTITY_ASSERTION } = settings
+  const isSigned = IDENTITY_ASSERTION !== 'none'
+  const assertionName = isSigned ? IDENTITY_ASSERTION : ASSERTION_HEADER
+  const names = new Set([IDENTITY_USER, IDENTITY_EMAIL, IDENTITY_NAME, IDENTITY_ROLE, assertionName])
+  const nobody: IdentityHeaders = Object.fromEntries([...names].map(name => [name, '']))
+  const assertions = createAssertions(settings.BASE_URL, keys, now)
+
+  function make(identified: Identified, audience: string): MaybePromise<IdentityHeaders> {
+    return andThen(isSigned ? assertions.sign(identified, audience) : UNSIGNED, ({ token, leftOut }) => {
+      for (const claim of leftOut) report('identity_cut', { ...knownFacts(identified), header: assertionName, claim })
+      const headers = { [assertionName]: token, ...plainHeaders(identified) }
+      const others = (identified.identityHeaders ?? []).filter(cached => cached.audience !== audience)
+      const latest = { audience, names, headers, until: now() + REUSED_MS }
+      identified.identityHeaders = [latest, ...others.slice(0, MOST_APPLICATIONS - 1)]
+      return headers
+    })
+  }
+
+  function plainHeaders(identified: Identified): IdentityHeaders {
+    const { userInfo } = identified.session
+    const { username, role, groups } = identified.who
+    const header = (name: string, { value, isCut }: Encoded) => {
+      if (isCut) report('identity_cut', { ...knownFacts(identified), header: name })
+      return [name, value] as const
+    }
+    return Object.fromEntries([
+      header(IDENTITY_USER, encodeBounded(username, printable)),
+      header(IDENTITY_EMAIL, encodeBounded(userInfo.email, printable)),
+      header(IDENTITY_NAME, encodeBounded(userInfo.nickname, encodeURIComponent)),
+      header(IDENTITY_ROLE, encodeNames([role, ...groups])),
+    ])
+  }
+
+  return {
+    names,
+    headersFor(identified, audience, observed) {
+      if (!identified) return nobody
+      const cached = cachedFor(identified, audience, names)
+      return cached && now() < cached.until ? cached.headers : during(observed, () => make(identified, audience))
+    },
+    publicKeys: createPublishedKeys(keys, now),
+  }
+}
+
+/** A request that began with another configuration may have left some under other names. */
+function cachedFor(
+  { identityHeaders = [] }: Identified,
+  audience: string,
+  names: ReadonlySet<string>,
+): CachedHeaders | undefined {
+  return identityHeaders.find(cached => cached.audience === audience && cached.names === names)
+}
+
+/** With forward-auth there is one application, and the proxy in front serves it. */
+export function forwardAuthAudience({ ASSERTION_AUDIENCE }: Settings, { clientId }: { clientId: string }): string {
+  return ASSERTION_AUDIENCE ?? clientId
+}
+
+// Text as the value of a header: what it cannot carry is percent-encoded, and what is too long for applications is cut.
+
+/** Many applications refuse a request whose headers are over 8 KiB; four of these have to fit into it. */
+const LONGEST_VALUE = 2048
+
+/** What a header cannot carry is percent-encoded; so is the percent sign, or `%61dmin` could be taken for somebody else. */
+export function printable(text: string): string {
+  return text.replace(/[^\x21-\x7e]|%/gu, encodeURIComponent)
+}
+
+export interface Encoded {
+  readonly value: string
+  readonly isCut: boolean
+}
+
+/** Cut between two characters, so that what is left can still be decoded. */
+export function encodeBounded(text: string, encode: (text: string) => string): Encoded {
+  const whole = encode(text.toWellFormed())
+  if (whole.length <= LONGEST_VALUE) return { value: whole, isCut: false }
+  let value = ''
+  for (const character of text.toWellFormed()) {
+    const encoded = encode(character)
+    if (value.length + encoded.length > LONGEST_VALUE) break
+    value += encoded
+  }
+  return { value, isCut: true }
+}
+
+/** Separated by commas, which no name can bring in; cut between two names, for half of one could be another. */
+export function encodeNames(names: readonly string[]): Encoded {
+  const kept: string[] = []
+  let length = 0
+  for (const name of names) {
+    const encoded = printable(name.toWellFormed()).replaceAll(',', '%2C')
+    length += encoded.length + 1
+    if (length > LONGEST_VALUE + 1) return { value: kept.join(','), isCut: true }
+    kept.push(encoded)
+  }
+  return { value: kept.join(','), isCut: false }
+}

@@ -1,0 +1,57 @@
+// POST /_menshen/language: our pages in another language, in this browser. No session is needed, and no script.
+
+import { readTarget } from '../access/request-path.ts'
+import { LANGUAGE_FIELDS } from '../pages/layout.ts'
+import type { Words } from '../pages/words/words.ts'
+import { isOwnPath, OWN_PATHS } from '../paths.ts'
+import { ownPath } from '../session/attempts.ts'
+import type { GatewayContext } from './context.ts'
+import { readCookie, setCookie } from './cookies.ts'
+import { isFromOwnOrigin, type Visit } from './request.ts'
+import { errorAnswer, foreignAnswer, redirectAnswer } from './respond.ts'
+import { ASK_FIRST } from './routes/logout.ts'
+
+const YEAR_SECONDS = 365 * 86_400
+
+export async function chooseLanguage(context: GatewayContext, visit: Visit, form: URLSearchParams): Promise<Response> {
+  const { settings, languages } = context
+  if (!isFromOwnOrigin(visit, settings.BASE_URL)) return foreignAnswer(context, visit)
+  const chosen = languages.get(form.get(LANGUAGE_FIELDS.language) ?? '')
+  if (!chosen) return errorAnswer(context, visit, 'bad_request')
+  const kept = setCookie(context.cookies.language, chosen.lang, YEAR_SECONDS)
+  // With forward-auth only the browser knows the address under which it sees a page of ours.
+  const shown = form.get(LANGUAGE_FIELDS.returnTo) ?? visit.headers.referer ?? ''
+  return redirectAnswer(context, visit.method, pageToShow(shown, settings.BASE_URL, context.providers.callbackPaths), [
+    kept,
+  ])
+}
+
+/** The page that the switch was on. Only ever a path of our own origin, and of our own routes only those that just show. */
+function pageToShow(shown: string, ownOrigin: string, callbackPaths: ReadonlySet<string>): string {
+  const url = URL.parse(shown, ownOrigin)
+  if (url?.origin !== ownOrigin) return HOME
+  if (url.pathname === OWN_PATHS.login)
+    return url.search.length <= LONGEST_QUERY ? url.pathname + url.search : url.pathname
+  if (url.pathname === OWN_PATHS.logout) return ASK_FIRST
+  const wanted = ownPath(shown, ownOrigin, callbackPaths)
+  const path = wanted && readTarget(wanted)?.path
+  return path && (!isOwnPath(path, callbackPaths) || isShown(path)) ? wanted : HOME
+}
+
+const HOME = '/'
+const LONGEST_QUERY = 2048
+const SHOWN_BELOW = [OWN_PATHS.console, OWN_PATHS.account]
+
+function isShown(path: string): boolean {
+  return SHOWN_BELOW.some(own => path === own || path.startsWith(`${own}/`))
+}
+
+// The language of an answer: what this browser has chosen on one of our pages, else as PAGE_LANGUAGE says.
+
+export function languageOf(
+  { languages, cookies }: Pick<GatewayContext, 'languages' | 'cookies'>,
+  { headers }: Pick<Visit, 'headers'>,
+): Words {
+  const chosen = readCookie(headers.cookie, cookies.language)
+  return (chosen && languages.get(chosen)) || languages.preferred(headers['accept-language'])
+}

@@ -1,0 +1,100 @@
+// How many sign-in requests, and how many tickets that lead nowhere, one address may send in a minute.
+import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
+import { type Networks, network } from '../config/networks.ts'
+import type { Report } from '../events.ts'
+import { requestFacts } from '../observe/observed-request.ts'
+import { clientAddress, type Visit } from './request.ts'
+
+const SHARED_DEADLINE_MS = 1000
+
+export interface RateLimit {
+  /** Whether one more of this kind is within the limit. */
+  admits(kind: LimitKind, visit: Visit): Promise<boolean>
+  /** The same; if it is, what gives it back, for what turns out to count for nothing. */
+  take(kind: LimitKind, visit: Visit): Promise<GiveBack | undefined>
+}
+
+type LimitKind = 'sign-in' | 'ticket' | 'logout'
+type GiveBack = () => void
+
+interface Counted {
+  /** `above again`: not the first of its minute that is above the limit. */
+  readonly result: 'within' | 'above' | 'above again'
+  readonly giveBack: GiveBack
+}
+
+const NOTHING_TO_GIVE_BACK: GiveBack = () => {}
+
+interface Limit {
+  readonly points: number
+  readonly duration: number
+  readonly keyPrefix: string
+}
+
+interface RateLimitOptions {
+  readonly perMinute: number
+  readonly proxies: Networks | undefined
+  /** A Redis client and the prefix of its keys, where all instances count together. */
+  readonly shared: { readonly client: object; readonly prefix: string } | undefined
+  readonly report: Report
+}
+
+export function createRateLimit({ perMinute, proxies, shared, report }: RateLimitOptions): RateLimit {
+  if (perMinute === 0) return { admits: async () => true, take: async () => NOTHING_TO_GIVE_BACK }
+  const limit: Limit = { points: perMinute, duration: 60, keyPrefix: `${shared?.prefix ?? 'menshen'}:limit` }
+  const own = new RateLimiterMemory(limit)
+  const count = shared ? countTogether(shared.client, limit, own) : (who: string) => countOne(own, who)
+  let told = false
+  function tellOfUnknown(): GiveBack {
+    if (!told) report('address_unknown', { remedy: 'hand over { address }, of whoever is at the other end' })
+    told = true
+    return NOTHING_TO_GIVE_BACK
+  }
+
+  async function take(kind: LimitKind, visit: Visit): Promise<GiveBack | undefined> {
+    const address = clientAddress(proxies, visit)
+    // All of them together would let one client use up what every other needs.
+    if (address === '') return tellOfUnknown()
+    const { result, giveBack } = await count(`${kind} ${network(address)}`)
+    if (result === 'within') return giveBack
+    const facts = { ...requestFacts(visit.observed), address, kind }
+    report('rate_limited', result === 'above again' ? { ...facts, again: true } : facts)
+    return undefined
+  }
+
+  return { take, admits: async (kind, visit) => (await take(kind, visit)) !== undefined }
+}
+
+/** A Redis that hangs must not hold up a sign-in: then this process counts for itself, and each request once. */
+function countTogether(shared: object, limit: Limit, own: RateLimiterMemory): (who: string) => Promise<Counted> {
+  const limiter = new RateLimiterRedis({
+    ...limit,
+    storeClient: shared,
+    useRedisPackage: true,
+    rejectIfRedisNotReady: true,
+  })
+  return who =>
+    new Promise(resolve => {
+      let ownCount: Promise<Counted> | undefined
+      const countHere = () => {
+        ownCount ??= countOne(own, who)
+        ownCount.then(resolve)
+      }
+      const late = setTimeout(countHere, SHARED_DEADLINE_MS).unref()
+      countOne(limiter, who)
+        .then(resolve, countHere)
+        .finally(() => clearTimeout(late))
+    })
+}
+
+/** Rejects if it could not be counted. */
+async function countOne(limiter: RateLimiterAbstract, who: string): Promise<Counted> {
+  try {
+    await limiter.consume(who)
+    return { result: 'within', giveBack: () => void limiter.reward(who).catch(() => {}) }
+  } catch (error) {
+    if (!(error instanceof RateLimiterRes)) throw error
+    const result = error.consumedPoints > limiter.points + 1 ? 'above again' : 'above'
+    return { result, giveBack: NOTHING_TO_GIVE_BACK }
+  }
+}

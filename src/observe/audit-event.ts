@@ -1,0 +1,134 @@
+// An event of the audit trail: what is kept of it, how it is sealed for the store, and how it is found there unopened.
+
+import { createHmac } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { z } from 'zod'
+import { EVENTS, type EventCode } from '../events.ts'
+import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
+import type { DataKeys } from '../session/session-record.ts'
+import type { TrailEvent } from '../stores/trail.ts'
+
+type Plain = string | number | boolean
+
+export interface AuditEvent {
+  /** No other event has it: one that was written twice is shown once. */
+  readonly id: string
+  /** Milliseconds since the epoch. */
+  readonly time: number
+  readonly event: string
+  /** Named as in the log. */
+  readonly facts: Readonly<Record<string, Plain>>
+}
+
+/** What events can be looked for by, from the rarest to the most frequent. */
+export const TAG_KINDS = ['requestId', 'session', 'sub', 'user', 'event'] as const
+export type TagKind = (typeof TAG_KINDS)[number]
+
+const PLACE = 'audit trail'
+/** 72 bits: what is found is looked at once more when it is open. */
+const TAG_LENGTH = 12
+/** Whoever sends longer texts wants to fill the trail. */
+const LONGEST_TEXT = 500
+const MOST_REMEMBERED = 1000
+
+const eventSchema: z.ZodType<AuditEvent> = z.object({
+  id: z.string(),
+  time: z.number(),
+  event: z.string(),
+  facts: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+})
+
+export type AuditedCode = {
+  [Code in EventCode]: (typeof EVENTS)[Code] extends { audited: true } ? Code : never
+}[EventCode]
+
+export function isAudited(code: EventCode): code is AuditedCode {
+  return 'audited' in EVENTS[code]
+}
+
+export const AUDITED: readonly AuditedCode[] = (Object.keys(EVENTS) as EventCode[]).filter(isAudited)
+
+/** What is plain and short of the facts. An error of somebody else is its code or its name: its text may tell too much. */
+export function plainFacts(facts: Readonly<Record<string, unknown>>): Record<string, Plain> {
+  const plain: Record<string, Plain> = {}
+  for (const [name, fact] of Object.entries(facts)) {
+    const value = fact instanceof Error ? codeOf(fact) : fact
+    if (typeof value === 'string') plain[name] = value.slice(0, LONGEST_TEXT).toWellFormed()
+    else if (typeof value === 'boolean' || Number.isFinite(value)) plain[name] = value as boolean | number
+  }
+  return plain
+}
+
+function codeOf(error: Error): string {
+  const { code } = error as NodeJS.ErrnoException
+  return typeof code === 'string' ? code : error.name
+}
+
+/** Somebody who causes events by the thousand causes them under few names: their tags are remembered. */
+export function createSealer(keys: DataKeys): (event: AuditEvent) => TrailEvent {
+  const known = new LRUCache<string, string>({
+    max: MOST_REMEMBERED,
+    memoMethod: name => hashOf(name, keys),
+  })
+  const tagsOf = (event: AuditEvent, kind: TagKind) =>
+    valuesOf(event, kind).map(value => known.memo(nameOf(kind, value)))
+  return event => ({
+    value: sealValue(keys.publicPart, encodeJson(event), PLACE),
+    tags: TAG_KINDS.flatMap(kind => tagsOf(event, kind)),
+    // Events of one code make room for each other; which code it is, the store need not know.
+    kind: known.memo(nameOf('event', event.event)),
+  })
+}
+
+/** `undefined` if it was sealed with other keys. */
+export function openEvent({ value }: TrailEvent, keys: DataKeys): AuditEvent | undefined {
+  return decodeJson(eventSchema, unsealValue(keys.publicPart, value, PLACE))
+}
+
+export function tagOf(kind: TagKind, value: string, keys: DataKeys): string {
+  return hashOf(nameOf(kind, value), keys)
+}
+
+function nameOf(kind: TagKind, value: string): string {
+  return `audit ${kind} ${value}`
+}
+
+function hashOf(name: string, keys: DataKeys): string {
+  return createHmac('sha256', keys.labels).update(name).digest('base64url').slice(0, TAG_LENGTH)
+}
+
+/** A user is found by what they did, and by what was done to them. */
+export function valuesOf({ event, facts }: AuditEvent, kind: TagKind): string[] {
+  const values = kind === 'event' ? [event] : kind === 'user' ? [facts.user, facts.byUser] : [facts[kind]]
+  return values.filter(value => typeof value === 'string')
+}
+
+/** As a line of AUDIT_FILE and of `menshen audit --json`. */
+export function jsonLine({ time, event, facts }: AuditEvent): string {
+  const row = Object.hasOwn(EVENTS, event) ? EVENTS[event as EventCode] : undefined
+  return `${safeJson({ time: new Date(time).toISOString(), level: row?.level, event, ...facts })}\n`
+}
+
+// What others have written, for a terminal: nothing in it moves the cursor, changes colours or turns the direction.
+
+const UNSAFE = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
+/** Of those, what JSON.stringify leaves as it is. */
+const LEFT_BY_JSON = /[\u007f-\u009f\p{Bidi_Control}\u2028\u2029]/u
+
+/** The same JSON, with those characters escaped. */
+export function safeJson(value: object): string {
+  return JSON.stringify(value).replace(UNSAFE, escaped)
+}
+
+/** A line of JSON, with its line break at the end: the same JSON, as safe as `safeJson`. */
+export function withoutControls(line: string): string {
+  return LEFT_BY_JSON.test(line) ? `${line.trimEnd().replace(UNSAFE, escaped)}\n` : line
+}
+
+export function safeText(text: string): string {
+  return text.replace(UNSAFE, '�')
+}
+
+function escaped(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+}

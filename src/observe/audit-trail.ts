@@ -1,0 +1,183 @@
+// Reads the audit trail: a page of it, the newest first, for the console; or all of it, the oldest first, for the command.
+
+import type { DataKeyring } from '../session/data-keys.ts'
+import type { DataKeys } from '../session/session-record.ts'
+import type { Store } from '../stores/store.ts'
+import type { PlacedEvent, TrailQuery } from '../stores/trail.ts'
+import { type AuditEvent, openEvent, TAG_KINDS, type TagKind, tagOf, valuesOf } from './audit-event.ts'
+
+/** All of them have to fit. `user` is a username, of whoever it happened to or who did it. */
+export type AuditFilter = Partial<Readonly<Record<TagKind, string>>> & {
+  /** Milliseconds since the epoch. */
+  readonly since?: number
+  readonly until?: number
+}
+
+export interface FindQuery extends AuditFilter {
+  /** A position or a `next`. */
+  readonly before?: string
+  readonly limit: number
+}
+
+export interface FoundEvent extends AuditEvent {
+  readonly position: string
+}
+
+export interface FoundPage {
+  readonly events: readonly FoundEvent[]
+  /**
+   * What to give as `before` for the next page; absent if there is nothing beyond. With fewer events than the limit it says
+   * how far was looked: that takes its time, and a page does not take longer.
+   */
+  readonly next?: string
+  /** How many do not open: their secret is gone. */
+  readonly unreadable: number
+}
+
+export interface TrailReader {
+  find(query: FindQuery): Promise<FoundPage>
+  /** Whatever fits, the oldest first. */
+  walk(filter: AuditFilter): AsyncGenerator<FoundEvent | 'unreadable'>
+}
+
+interface TrailReaderOptions {
+  readonly store: Pick<Store, 'trail'>
+  readonly keyring: Pick<DataKeyring, 'current'>
+}
+
+const MOST_LOOKED_AT = 10_000
+/** Whole pages are read to skip them, and opening takes longer than looking. */
+const MOST_SKIPPED = 5000
+const MOST_OPENED = 2000
+const PAGE = 500
+/** An instance whose store was away writes late: among what is older than `since` there may be something newer. */
+const LATE_MS = 3_600_000
+
+export function createTrailReader({ store, keyring }: TrailReaderOptions): TrailReader {
+  return {
+    async find({ before, limit, ...filter }) {
+      const opener = createOpener(filter, await keyring.current())
+      const events: FoundEvent[] = []
+      let unreadable = 0
+      const { until } = filter
+      const start: Start = until === undefined ? { next: before } : await skipNewer(store, opener, until, before)
+      if (start.isFar) return { events, next: start.next, unreadable }
+      let left = until === undefined ? MOST_LOOKED_AT : MOST_OPENED
+      let { next } = start
+      while (left > 0 && events.length < limit) {
+        const wanted = Math.min(limit - events.length, left)
+        const query: TrailQuery = { ...opener.tag, limit: wanted, scan: left }
+        const page = await store.trail.read(next === undefined ? query : { ...query, before: next })
+        for (const placed of page.events) {
+          const event = opener.open(placed)
+          if (event === 'unreadable') unreadable++
+          else if (event === 'too old') return { events, unreadable }
+          else if (event) events.push(event)
+        }
+        // A page that is not full has looked at everything that it might.
+        left -= page.events.length < wanted ? left : wanted
+        next = page.next
+        if (next === undefined) return { events, unreadable }
+      }
+      return next === undefined ? { events, unreadable } : { events, next, unreadable }
+    },
+
+    async *walk(filter) {
+      const opener = createOpener(filter, await keyring.current())
+      let after: string | undefined = ''
+      while (after !== undefined) {
+        const page = await store.trail.read({ ...opener.tag, after, limit: PAGE, scan: MOST_LOOKED_AT })
+        for (const placed of page.events) {
+          const event = opener.open(placed)
+          if (event && event !== 'too old') yield event
+        }
+        after = page.next
+      }
+    },
+  }
+}
+
+type Start =
+  | { readonly next: string | undefined; readonly isFar?: never }
+  | { readonly next: string; readonly isFar: true }
+
+/**
+ * Where events begin that can be as old as `until`. Of a page that is newer only the oldest event is opened; `isFar` if that
+ * went on for as long as a page may take.
+ */
+async function skipNewer(
+  { trail }: Pick<Store, 'trail'>,
+  { tag, timeOf }: ReturnType<typeof createOpener>,
+  until: number,
+  before: string | undefined,
+): Promise<Start> {
+  let next = before
+  for (let looked = 0; looked < MOST_SKIPPED; looked += PAGE) {
+    const query = { ...tag, limit: PAGE, scan: PAGE }
+    const page = await trail.read(next === undefined ? query : { ...query, before: next })
+    const oldest = page.events.at(-1)
+    const isNewer = oldest === undefined || (timeOf(oldest) ?? 0) > until + LATE_MS
+    if (page.next === undefined || !isNewer) return { next }
+    next = page.next
+  }
+  return next === undefined ? { next } : { next, isFar: true }
+}
+
+/** Opens what fits a filter, each event once. */
+function createOpener({ since = 0, until = Number.POSITIVE_INFINITY, ...wanted }: AuditFilter, keys: DataKeys) {
+  const kinds = TAG_KINDS.filter(kind => wanted[kind] !== undefined)
+  // The store looks for the rarest, and the others are looked for in what it finds.
+  const tags = kinds.map(kind => tagOf(kind, wanted[kind] ?? '', keys))
+  const [tag] = tags
+  const seen = new Set<string>()
+  const fits = (event: AuditEvent) => kinds.every(kind => valuesOf(event, kind).includes(wanted[kind] ?? ''))
+
+  return {
+    tag: tag === undefined ? {} : { tag },
+
+    timeOf: (placed: PlacedEvent): number | undefined => openEvent(placed, keys)?.time,
+
+    open(placed: PlacedEvent): FoundEvent | 'unreadable' | 'too old' | undefined {
+      if (!tags.every(each => placed.tags.includes(each))) return undefined
+      const event = openEvent(placed, keys)
+      if (!event) return 'unreadable'
+      if (event.time < since - LATE_MS) return 'too old'
+      if (event.time < since || event.time > until || !fits(event) || seen.has(event.id)) return undefined
+      if (seen.size >= MOST_LOOKED_AT) seen.clear()
+      seen.add(event.id)
+      return { ...event, position: placed.position }
+    },
+  }
+}
+
+// Events of the audit trail as CSV (RFC 4180), for a spreadsheet.
+
+/** Those that most events have; whatever else one says stands in the last column, as JSON. */
+const COLUMNS = ['user', 'sub', 'session', 'provider', 'address', 'userAgent', 'reason', 'requestId', 'worker'] as const
+
+/** Spreadsheets in Chinese take a file without it for another encoding. */
+const BYTE_ORDER_MARK = '\uFEFF'
+/** A spreadsheet takes what begins so for a formula, and runs it; some of them also the wide signs of Chinese keyboards. */
+const FORMULA = /^[=+\-@＝＋－＠\t\r\n]/
+
+export const CSV_HEAD = BYTE_ORDER_MARK + line(['time', 'event', ...COLUMNS, 'more'])
+
+export function csvLine({ time, event, facts }: AuditEvent): string {
+  const common: Readonly<Record<string, unknown>> = facts
+  const more = Object.entries(facts).filter(([name]) => !COLUMNS.some(column => column === name))
+  return line([
+    new Date(time).toISOString(),
+    event,
+    ...COLUMNS.map(name => String(common[name] ?? '')),
+    more.length === 0 ? '' : JSON.stringify(Object.fromEntries(more)),
+  ])
+}
+
+function line(cells: readonly string[]): string {
+  return `${cells.map(quoted).join(',')}\r\n`
+}
+
+function quoted(cell: string): string {
+  const harmless = FORMULA.test(cell) ? `'${cell}` : cell
+  return `"${harmless.replaceAll('"', '""')}"`
+}

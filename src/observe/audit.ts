@@ -1,0 +1,334 @@
+// The audit trail: takes every event whose row says so, and writes it to the store and to AUDIT_FILE without holding
+// anybody up.
+
+import { randomBytes } from 'node:crypto'
+import { constants } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
+import { network } from '../config/networks.ts'
+import type { Settings } from '../config/settings.ts'
+import { factsOf } from '../errors.ts'
+import type { Report } from '../events.ts'
+import type { DataKeyring } from '../session/data-keys.ts'
+import type { DataKeys } from '../session/session-record.ts'
+import type { Store } from '../stores/store.ts'
+import { createRepeats } from '../util/repeats.ts'
+import { type AuditEvent, type AuditedCode, createSealer, isAudited, jsonLine, plainFacts } from './audit-event.ts'
+import type { Observer } from './observed-request.ts'
+
+export interface Audit extends Observer {
+  onEvent: NonNullable<Observer['onEvent']>
+  /** After its file was moved away. */
+  reopenFile(): void
+  /** Writes what is left, for so long at most. */
+  close(patienceMs: number): Promise<void>
+}
+
+export interface AuditOptions {
+  readonly settings: Pick<Settings, 'AUDIT_KEEP' | 'AUDIT_FILE'>
+  readonly store: Pick<Store, 'trail'>
+  readonly keyring: Pick<DataKeyring, 'current'>
+  readonly now: () => number
+  readonly report: Report
+  /** Which of several processes this is. */
+  readonly worker?: number | undefined
+}
+
+/** Usually it takes a few milliseconds. It gets them even if others have used up all patience, and never much more. */
+const [SHORTEST_END_MS, LONGEST_END_MS] = [500, 3000]
+
+export function createAudit(options: AuditOptions): Audit {
+  const { settings, now, worker } = options
+  const trail = settings.AUDIT_KEEP > 0 ? trailWriter(options) : undefined
+  const file = settings.AUDIT_FILE === undefined ? undefined : fileWriter(settings.AUDIT_FILE, options.report)
+  const own = randomBytes(6).toString('base64url')
+  let count = 0
+  const failures = createRepeats<Facts>(now, (facts, count) =>
+    trail?.add(eventOf('sign_in_failed', { ...facts, count })),
+  )
+
+  function eventOf(code: AuditedCode, facts: Facts): AuditEvent {
+    const all = worker === undefined ? facts : { ...facts, worker }
+    return { id: `${own}${count++}`, time: now(), event: code, facts: plainFacts(all) }
+  }
+
+  return {
+    onEvent(code, facts) {
+      if (!isAudited(code) || isLoggedOnly(code, facts)) return
+      const event = eventOf(code, facts)
+      file?.add(event)
+      if (code !== 'sign_in_failed' || failures.isNew(...repeatOf(facts))) trail?.add(event)
+    },
+    reopenFile: () => file?.reopen(),
+    async close(patienceMs) {
+      failures.close()
+      const patience = Math.min(Math.max(patienceMs, SHORTEST_END_MS), LONGEST_END_MS)
+      await Promise.all([trail?.close(patience), file?.close(patience)])
+    },
+  }
+}
+
+type Facts = Readonly<Record<string, unknown>>
+
+/** Whoever sends thousands that are turned away would fill the trail; every SIGHUP for the files of the log would stand in it. */
+function isLoggedOnly(code: AuditedCode, { again, changed }: Facts): boolean {
+  return (code === 'rate_limited' && again === true) || (code === 'config_reloaded' && changed === 'nothing')
+}
+
+/** Anybody can make a sign-in fail, under any code that they make up: those of one network for one reason are repeats. */
+function repeatOf({ address, reason, provider }: Facts): [key: string, facts: Facts] {
+  return [`${network(String(address))} ${reason}`, { address, reason, provider }]
+}
+
+function trailWriter({ settings, store, keyring, report }: AuditOptions): BatchWriter<AuditEvent> {
+  let current: { readonly keys: DataKeys; readonly seal: ReturnType<typeof createSealer> } | undefined
+  return createBatchWriter<AuditEvent>({
+    to: 'store',
+    report,
+    kindOf: ({ event }) => event,
+    async write(events) {
+      const keys = await keyring.current()
+      if (current?.keys !== keys) current = { keys, seal: createSealer(keys) }
+      await store.trail.append(events.map(current.seal), settings.AUDIT_KEEP)
+      return events.length
+    },
+  })
+}
+
+function fileWriter(path: string, report: Report) {
+  const file = createAuditFile(path)
+  const write = (events: readonly AuditEvent[]) => file.write(events.map(jsonLine))
+  const writer = createBatchWriter<AuditEvent>({ to: 'file', report, write, kindOf: ({ event }) => event })
+  // Opened at once: what is wrong with it should be said before it is needed.
+  writer.wake()
+  return {
+    ...writer,
+    reopen() {
+      file.reopen()
+      writer.wake()
+    },
+    async close(patienceMs: number) {
+      await writer.close(patienceMs)
+      await file.close()
+    },
+  }
+}
+
+// AUDIT_FILE: every event as a line of JSON. Several processes may write to the same file, so that whole lines go there in
+// one write, to wherever its end is then.
+
+export interface AuditFile {
+  /** Says how many of the lines, from the first on, were written as a whole. */
+  write(lines: readonly string[]): Promise<number>
+  /** The next write is to whatever has this name then. */
+  reopen(): void
+  close(): Promise<void>
+}
+
+/** A pipe that nobody reads is an error, and nothing to wait for. */
+const FLAGS = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
+const OWNER_ALONE = 0o600
+const NEWLINE = 0x0a
+
+export function createAuditFile(path: string): AuditFile {
+  let handle: FileHandle | undefined
+  let isStale = false
+  /** A line was cut off by a full disk: what follows it must begin anew. */
+  let isCut = false
+
+  async function close(): Promise<void> {
+    const old = handle
+    handle = undefined
+    // What it could not write it has said already.
+    await old?.close().catch(() => {})
+  }
+
+  async function opened(): Promise<FileHandle> {
+    if (isStale) await close()
+    isStale = false
+    handle ??= await open(path, FLAGS, OWNER_ALONE)
+    return handle
+  }
+
+  return {
+    close,
+
+    reopen() {
+      isStale = true
+    },
+
+    async write(lines) {
+      try {
+        const file = await opened()
+        if (lines.length === 0) return 0
+        const bytes = Buffer.from((isCut ? '\n' : '') + lines.join(''))
+        const { bytesWritten } = await file.write(bytes)
+        if (bytesWritten === bytes.length) {
+          isCut = false
+          return lines.length
+        }
+        const written = bytes.subarray(0, bytesWritten)
+        const ends = written.filter(byte => byte === NEWLINE).length
+        const whole = isCut && bytesWritten > 0 ? ends - 1 : ends
+        if (bytesWritten > 0) isCut = written.at(-1) !== NEWLINE
+        return whole
+      } catch (error) {
+        await close()
+        throw error
+      }
+    },
+  }
+}
+
+// Writes what must not hold anybody up: one write is in flight, and everything that comes meanwhile goes into the next.
+// What cannot be written is kept, within a bound, and tried again.
+
+export interface BatchWriter<Item> {
+  add(item: Item): void
+  /** Calls `write` soon, also if there is nothing to write. */
+  wake(): void
+  /** Writes what is left, for so long at most. */
+  close(patienceMs: number): Promise<void>
+}
+
+interface BatchWriterOptions<Item> {
+  /** Says how many of them, from the first on, were written. */
+  readonly write: (items: readonly Item[]) => Promise<number>
+  /** Where to, for the log. */
+  readonly to: 'store' | 'file'
+  readonly report: Report
+  /** When there is no room, the kind that has most makes some. */
+  readonly kindOf: (item: Item) => string
+}
+
+const MOST_WAITING = 10_000
+/** Sealed within a few milliseconds, so that requests do not wait for it. */
+const MOST_IN_A_BATCH = 256
+/** The embedded store proves every session anew after a write: somebody who is refused all the time must not cause many. */
+const GATHER_MS = 50
+const FIRST_PAUSE_MS = 250
+const LONGEST_PAUSE_MS = 30_000
+const TELL_AGAIN_MS = 60_000
+
+export function createBatchWriter<Item>(options: BatchWriterOptions<Item>): BatchWriter<Item> {
+  const { write, to, report, kindOf } = options
+  const waiting: Item[] = []
+  /** How many of each kind wait. */
+  const counts = new Map<string, number>()
+  const closing = new AbortController()
+  let isRunning = false
+  let isAskedFor = false
+  let isOver = false
+  const trouble = createTrouble(to, report)
+  let idle = Promise.resolve()
+
+  function start(): void {
+    if (isRunning || isOver) return
+    isRunning = true
+    idle = run()
+  }
+
+  async function run(): Promise<void> {
+    let failures = 0
+    while ((waiting.length > 0 || isAskedFor) && !isOver) {
+      await gather()
+      isAskedFor = false
+      try {
+        for (const item of waiting.splice(0, await write(waiting.slice(0, MOST_IN_A_BATCH)))) count(item, -1)
+        failures = 0
+      } catch (error) {
+        isAskedFor = true
+        trouble.tell(waiting.length, factsOf(error))
+        await rest(failures++)
+      }
+    }
+    if (!isOver) trouble.end()
+    isRunning = false
+  }
+
+  async function gather(): Promise<void> {
+    if (waiting.length >= MOST_IN_A_BATCH) await nextTurn()
+    else await pauseUntilClosing(GATHER_MS, true)
+  }
+
+  async function rest(failures: number): Promise<void> {
+    if (closing.signal.aborted) await pause(FIRST_PAUSE_MS)
+    else await pauseUntilClosing(Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS), false)
+  }
+
+  /** `ref`: the process does not end by itself meanwhile. */
+  async function pauseUntilClosing(ms: number, ref: boolean): Promise<void> {
+    await pause(ms, undefined, { ref, signal: closing.signal }).catch(() => {})
+  }
+
+  function count(item: Item, by: 1 | -1): void {
+    const kind = kindOf(item)
+    counts.set(kind, (counts.get(kind) ?? 0) + by)
+  }
+
+  /** Of whichever kind has most, the last one that no write is under way for. False if that is the newcomer's own. */
+  function makeRoomFor(newcomer: Item): boolean {
+    let [largest, most] = ['', (counts.get(kindOf(newcomer)) ?? 0) + 1]
+    for (const [kind, count] of counts) if (count > most) [largest, most] = [kind, count]
+    const at = largest === '' ? -1 : waiting.findLastIndex(item => kindOf(item) === largest)
+    if (at < MOST_IN_A_BATCH) return false
+    for (const item of waiting.splice(at, 1)) count(item, -1)
+    return true
+  }
+
+  return {
+    add(item) {
+      const isFull = waiting.length >= MOST_WAITING
+      if (isFull) trouble.drop(waiting.length)
+      if (!isFull || makeRoomFor(item)) {
+        waiting.push(item)
+        count(item, 1)
+      }
+      start()
+    },
+
+    wake() {
+      isAskedFor = true
+      start()
+    },
+
+    async close(patienceMs) {
+      closing.abort()
+      const idleOrLate = new AbortController()
+      const late = pause(patienceMs, undefined, { signal: idleOrLate.signal }).catch(() => {})
+      await Promise.race([idle, late])
+      idleOrLate.abort()
+      isOver = true
+      if (waiting.length > 0) trouble.giveUp(waiting.length)
+    },
+  }
+}
+
+/** Says once in a while that it does not work, and then that it works again. */
+function createTrouble(to: 'store' | 'file', report: Report) {
+  let dropped = 0
+  let toldAt: number | undefined
+
+  function tell(count: number, why: object): void {
+    const at = performance.now()
+    if (toldAt !== undefined && at - toldAt < TELL_AGAIN_MS) return
+    toldAt = at
+    report('audit_not_written', { to, count, dropped, ...why })
+  }
+
+  return {
+    tell,
+    drop(count: number): void {
+      dropped++
+      tell(count, { reason: 'too_many' })
+    },
+    giveUp(count: number): void {
+      report('audit_not_written', { to, count, dropped, reason: 'closing' })
+    },
+    end(): void {
+      if (toldAt !== undefined) report('audit_written_again', { to, dropped })
+      toldAt = undefined
+      dropped = 0
+    },
+  }
+}

@@ -1,0 +1,119 @@
+// What one or several processes have measured, as the text that Prometheus reads. Ours is written here: to sum up and write
+// a thousand numbers takes prom-client long enough to hold up requests.
+
+import { METRICS, type MetricRow, type Metrics, processMetrics, type Reading, seriesOf } from './metrics.ts'
+
+export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
+
+export interface Exposition {
+  /** `all` are of processes that have answered; `former` is what counts on from others. */
+  writeMetrics(all: readonly Reading[], former?: readonly Reading[]): Promise<string>
+  /** Of what never goes down. */
+  sumOf(all: readonly Reading[]): Reading
+}
+
+const ROWS: readonly [name: string, row: MetricRow][] = Object.entries(METRICS)
+
+/** Loaded when somebody asks for metrics: see process-metrics.ts. */
+export async function loadExposition(): Promise<Exposition> {
+  const { AggregatorRegistry } = await import('prom-client')
+  const processOf = (all: readonly Reading[]) => AggregatorRegistry.aggregate(all.map(({ process }) => process))
+  return {
+    async writeMetrics(all, former = []) {
+      const everybody = [...all, ...former]
+      return `${writeOwn(all, everybody)}\n${await processOf(everybody).metrics()}`
+    },
+    sumOf(all) {
+      const names = new Set(all.flatMap(({ counts }) => Object.keys(counts)))
+      return {
+        counts: Object.fromEntries([...names].map(name => [name, sumOfCounts(name, all)])),
+        gauges: {},
+        process: processMetrics.parse(processOf(all).getMetricsAsArray()),
+      }
+    },
+  }
+}
+
+function writeOwn(all: readonly Reading[], everybody: readonly Reading[]): string {
+  const families = ROWS.map(([name, row]) => {
+    const values = row.type === 'gauge' ? gaugeOf(name, row, all) : sumOfCounts(name, everybody)
+    const series = seriesOf(name, row)
+    const lines = values.map((value, n) => `${series[n]} ${value}\n`)
+    return `# HELP ${name} ${row.help}\n# TYPE ${name} ${row.type}\n${lines.join('')}`
+  })
+  return families.join('\n')
+}
+
+/** None if nobody knows it. */
+function gaugeOf(name: string, { aggregator }: MetricRow, all: readonly Reading[]): number[] {
+  if (name === 'menshen_workers') return [all.length]
+  const values = all.flatMap(({ gauges }) => gauges[name] ?? [])
+  if (values.length === 0) return []
+  return [aggregator === 'max' ? Math.max(...values) : values.reduce((sum, value) => sum + value)]
+}
+
+/** Only what never goes down: the queue of a process that has ended is empty. */
+export function countersOf({ counts, process }: Reading): Reading {
+  return { counts, gauges: {}, process: process.filter(({ type }) => type === 'counter' || type === 'histogram') }
+}
+
+function sumOfCounts(name: string, all: readonly Reading[]): number[] {
+  return all
+    .flatMap(({ counts }) => (counts[name] ? [counts[name]] : []))
+    .reduce<number[]>((sums, counts) => counts.map((count, n) => count + (sums[n] ?? 0)), [])
+}
+
+// What this process measured, together with what others did, if there are others.
+
+/** Gets the means to read what this process measured, and gives back what asks for the text of all. */
+export type Gathering = (read: () => Promise<Reading>) => () => Promise<string>
+
+export const gatherAlone: Gathering = read => async () => {
+  const { writeMetrics } = await loadExposition()
+  return writeMetrics([await read()])
+}
+
+interface Sources {
+  readonly metrics: Metrics
+  readonly upstreams: { readonly waiting: number; readonly streams: number }
+  /** How many sessions the store holds. */
+  readonly countSessions: () => Promise<number>
+}
+
+const COUNT_AGE_MS = 2000
+/** A store that is away must not make the rest unknown too. */
+const COUNT_DEADLINE_MS = 500
+
+export function createReader({ metrics, upstreams, countSessions }: Sources): () => Promise<Reading> {
+  const sessions = createRecent(countSessions)
+  return async () => {
+    const menshen_sessions = await sessions()
+    return metrics.read({
+      menshen_upstream_queue: upstreams.waiting,
+      menshen_open_streams: upstreams.streams,
+      ...(menshen_sessions !== undefined && { menshen_sessions }),
+    })
+  }
+}
+
+/** Asked once for all who ask within a moment; `undefined` if it fails or takes too long. */
+function createRecent(ask: () => Promise<number>): () => Promise<number | undefined> {
+  let latest: { at: number; value: Promise<number | undefined> } | undefined
+  return () => {
+    const at = performance.now()
+    if (!latest || at - latest.at > COUNT_AGE_MS) latest = { at, value: inTime(ask) }
+    return latest.value
+  }
+}
+
+async function inTime(ask: () => Promise<number>): Promise<number | undefined> {
+  const { promise: late, resolve } = Promise.withResolvers<undefined>()
+  const deadline = setTimeout(resolve, COUNT_DEADLINE_MS, undefined)
+  try {
+    return await Promise.race([ask(), late])
+  } catch {
+    return undefined
+  } finally {
+    clearTimeout(deadline)
+  }
+}

@@ -1,0 +1,156 @@
+// The history that the console plots: counts and durations of the last week, of all instances.
+
+import { LOGIN_ERRORS } from '../errors.ts'
+import { EVENTS } from '../events.ts'
+import type { Store } from '../stores/store.ts'
+import { addTime, count, createHistory, quantile, type Range, type Slot, slotsOf, type Timed } from './history-slots.ts'
+import { createInstances, type Instance, WRITE_EVERY_MS } from './instances.ts'
+import type { Observer } from './observed-request.ts'
+
+export interface Series {
+  readonly observer: Observer
+  /** Slot by slot, oldest first; `isPartial` if only this process is known, because the store is away. */
+  read(range: Range): Promise<{ readonly slots: Slot[]; readonly isPartial: boolean }>
+  /** The processes that share the store and are alive. */
+  instances(): Promise<Instance[]>
+  /** From now on it is written to the store. */
+  begin(store: Store): void
+  close(): Promise<void>
+}
+
+interface SeriesOptions {
+  readonly instance: Instance
+  readonly now: () => number
+}
+
+/** The names under which a slot counts. */
+export const COUNTED = {
+  request: {
+    admitted: 'request admitted',
+    visitor: 'request visitor',
+    refused: 'request refused',
+    own: 'request own',
+    error: 'request error',
+  },
+  signIn: 'sign_in',
+  failedSignIn: (reason: string) => `sign_in_failed ${reason}`,
+  event: (code: string) => `event ${code}`,
+} as const
+
+export function createSeries({ instance, now }: SeriesOptions): Series {
+  const history = createHistory(now)
+  let kept: ReturnType<typeof keep> | undefined
+
+  function keep(store: Store) {
+    const instances = createInstances({ store, instance, history, now })
+    // A store that is away is told of by those who cannot do without it.
+    const whileAway = () => {}
+    async function countSessions(): Promise<void> {
+      history.current().sessions = await store.count()
+    }
+    async function save(hasEnded = false): Promise<void> {
+      await countSessions()
+      await instances.write(hasEnded)
+    }
+    const begun = instances
+      .adopt()
+      .then(() => save())
+      .catch(whileAway)
+    const timer = setInterval(() => void save().catch(whileAway), WRITE_EVERY_MS).unref()
+    return {
+      instances,
+      countSessions,
+      async close() {
+        clearInterval(timer)
+        await begun
+        await save(true).catch(whileAway)
+      },
+    }
+  }
+
+  return {
+    observer: {
+      onRequest({ outcome, isStream }, _status, ms) {
+        const slot = history.current()
+        count(slot, COUNTED.request[outcome])
+        if (!isStream) addTime(slot, 'request', ms)
+      },
+      onWork(kind, _what, _result, seconds) {
+        if (kind === 'provider' || kind === 'store') addTime(history.current(), kind, seconds * 1000)
+      },
+      onEvent(code, { reason }) {
+        const slot = history.current()
+        if (EVENTS[code].level !== 'info') count(slot, COUNTED.event(code))
+        if (code === 'sign_in') count(slot, COUNTED.signIn)
+        if (code === 'sign_in_failed') count(slot, COUNTED.failedSignIn(String(reason)))
+      },
+    },
+
+    async read(range) {
+      await kept?.countSessions().catch(() => {})
+      const own = history.all()
+      const others = await kept?.instances.others().catch(() => undefined)
+      return { slots: slotsOf(range, [own, ...(others ?? [])], now()), isPartial: others === undefined }
+    },
+
+    instances: async () => (await kept?.instances.alive()) ?? [instance],
+
+    begin(store) {
+      kept = keep(store)
+    },
+
+    async close() {
+      await kept?.close()
+    },
+  }
+}
+
+// The series as the console's plots want them: columns of numbers.
+
+/** A number for each slot; `null` where there is none. */
+type Column = readonly (number | null)[]
+
+export interface Plot {
+  /** When each slot began, in seconds. */
+  readonly at: readonly number[]
+  readonly signIns: Column
+  /** By reason, those that there were. */
+  readonly failures: Readonly<Record<string, Column>>
+  readonly sessions: Column
+  readonly requests: Readonly<Record<'admitted' | 'visitor' | 'refused' | 'error', Column>>
+  /** In milliseconds. */
+  readonly times: Readonly<Record<Timed, { readonly p50: Column; readonly p99: Column }>>
+}
+
+const REASONS = [...LOGIN_ERRORS, 'unknown_error']
+
+export function plotOf(slots: readonly Slot[]): Plot {
+  const counted = (name: string) => slots.map(({ counts }) => counts[name] ?? 0)
+  const timed = (name: Timed) => ({
+    p50: slots.map(slot => rounded(quantile(slot, name, 0.5))),
+    p99: slots.map(slot => rounded(quantile(slot, name, 0.99))),
+  })
+  const failures = REASONS.map(reason => [reason, counted(COUNTED.failedSignIn(reason))] as const)
+  return {
+    at: slots.map(({ at }) => at / 1000),
+    signIns: counted(COUNTED.signIn),
+    failures: Object.fromEntries(failures.filter(([, column]) => column.some(number => number > 0))),
+    sessions: slots.map(({ sessions }) => sessions ?? null),
+    requests: {
+      admitted: counted(COUNTED.request.admitted),
+      visitor: counted(COUNTED.request.visitor),
+      refused: counted(COUNTED.request.refused),
+      error: counted(COUNTED.request.error),
+    },
+    times: { request: timed('request'), provider: timed('provider'), store: timed('store') },
+  }
+}
+
+/** The sum of a column. */
+export function sumOf(column: Column): number {
+  return column.reduce<number>((sum, number) => sum + (number ?? 0), 0)
+}
+
+function rounded(ms: number | undefined): number | null {
+  return ms === undefined ? null : Math.round(ms * 100) / 100
+}

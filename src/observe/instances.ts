@@ -1,0 +1,159 @@
+// All processes that share the store: which are alive, and what each has seen. What an ended one has left is taken over by
+// the next that starts.
+
+import cluster from 'node:cluster'
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import { promisify } from 'node:util'
+import { deflateRaw, inflateRaw } from 'node:zlib'
+import { z } from 'zod'
+import type { Store, Stored } from '../stores/store.ts'
+import { createFresh } from '../util/fresh.ts'
+import { readVersion } from '../util/version.ts'
+import { type History, type Slots, slotSchema } from './history-slots.ts'
+
+export interface Instances {
+  /** Those that are alive, this one first. */
+  alive(): Promise<Instance[]>
+  /** What all others have seen, dead or alive. */
+  others(): Promise<Slots[]>
+  /** Leaves word of what was seen so far. */
+  write(hasEnded?: boolean): Promise<void>
+  /** Takes over what those have left that are no more. */
+  adopt(): Promise<void>
+}
+
+interface InstancesOptions {
+  readonly store: Store
+  readonly instance: Instance
+  readonly history: History
+  readonly now: () => number
+}
+
+/** Written every minute; one that was missed twice is taken for dead. */
+export const WRITE_EVERY_MS = 60_000
+const DEAD_AFTER_MS = 2.5 * WRITE_EVERY_MS
+/** One that is alive and had no store for a while would write again what was taken over. Until then it is read where it is. */
+const LEFT_AFTER_MS = 30 * WRITE_EVERY_MS
+const KEPT_MS = 8 * 86_400_000
+const LABEL = 'instances'
+const MOST_READ = 200
+/** Whoever looks again within this time is shown the same. */
+const FRESH_MS = 5000
+
+/** As it was read last; without a record if it is none of ours. */
+interface Known {
+  readonly version: number
+  readonly record: InstanceRecord | undefined
+}
+
+interface Other extends InstanceRecord {
+  readonly key: string
+}
+
+export function createInstances({ store, instance, history, now }: InstancesOptions): Instances {
+  const key = `instance-${randomUUID()}`
+  const others = createFresh(readOthers, FRESH_MS, now)
+  let known = new Map<string, Known>()
+
+  /** Each is written once a minute, and read far more often: only what has changed is unpacked. */
+  async function unpack({ key, version, value }: Stored): Promise<Known> {
+    const before = known.get(key)
+    return before?.version === version ? before : { version, record: await readInstance(value) }
+  }
+
+  async function readOthers(): Promise<Other[]> {
+    const { entries } = await store.list({ label: LABEL, limit: MOST_READ })
+    const others = entries.filter(entry => entry.key !== key)
+    known = new Map(await Promise.all(others.map(async entry => [entry.key, await unpack(entry)] as const)))
+    return [...known].flatMap(([key, { record }]) => (record ? [{ ...record, key }] : []))
+  }
+
+  const isAlive = ({ hasEnded, writtenAt }: InstanceRecord) => !hasEnded && now() - writtenAt < DEAD_AFTER_MS
+  const isLeft = ({ hasEnded, writtenAt }: InstanceRecord) => hasEnded || now() - writtenAt >= LEFT_AFTER_MS
+
+  async function write(hasEnded = false): Promise<void> {
+    const record = { instance, writtenAt: now(), hasEnded, slots: history.all() }
+    const entry = { value: await packInstance(record), expiresAt: now() + KEPT_MS, labels: [LABEL] }
+    const old = await store.read(key)
+    if (old) await store.replace(key, entry, old.version)
+    else await store.create(key, entry)
+  }
+
+  return {
+    async alive() {
+      return [instance, ...(await others.get()).filter(isAlive).map(other => other.instance)]
+    },
+    async others() {
+      return (await others.get()).map(({ slots }) => slots)
+    },
+    write,
+    async adopt() {
+      const ended = (await readOthers()).filter(isLeft)
+      for (const other of ended) {
+        // Of several that start at once, one gets it.
+        const left = await store.take(other.key)
+        const record = left && (await readInstance(left.value))
+        if (record) history.add(record.slots)
+      }
+      others.forget()
+    },
+  }
+}
+
+// What a process leaves in the store about itself: that it is alive, and what it has seen.
+
+export interface Instance {
+  readonly host: string
+  readonly pid: number
+  /** Which of several on this machine. */
+  readonly worker?: number | undefined
+  readonly version: string
+  readonly startedAt: number
+}
+
+export interface InstanceRecord {
+  readonly instance: Instance
+  readonly writtenAt: number
+  /** It has ended politely. */
+  readonly hasEnded: boolean
+  readonly slots: Slots
+}
+
+const LARGEST = 8 * 1024 * 1024
+
+const recordSchema: z.ZodType<InstanceRecord> = z.object({
+  instance: z.object({
+    host: z.string(),
+    pid: z.number(),
+    worker: z.number().optional(),
+    version: z.string(),
+    startedAt: z.number(),
+  }),
+  writtenAt: z.number(),
+  hasEnded: z.boolean(),
+  slots: z.object({ hour: z.array(slotSchema), day: z.array(slotSchema), week: z.array(slotSchema) }),
+})
+
+const deflate = promisify(deflateRaw)
+const inflate = promisify(inflateRaw) as (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Buffer>
+
+export async function packInstance(record: InstanceRecord): Promise<Uint8Array> {
+  return deflate(JSON.stringify(record))
+}
+
+/** `undefined` if it is not one of ours, or of another version. */
+export async function readInstance(value: Uint8Array): Promise<InstanceRecord | undefined> {
+  try {
+    const text = (await inflate(value, { maxOutputLength: LARGEST })).toString()
+    return recordSchema.safeParse(JSON.parse(text)).data
+  } catch {
+    return undefined
+  }
+}
+
+// This process, as the others see it.
+
+export function thisInstance(startedAt: number): Instance {
+  return { host: hostname(), pid: process.pid, worker: cluster.worker?.id, version: readVersion(), startedAt }
+}

@@ -1,0 +1,485 @@
+// createMenshen: its options, their checks, the development provider, and what is said at the start.
+
+import {
+  CONFIG_NAMES,
+  type Config,
+  checkConfig,
+  type NOBODYS_ROLE,
+  type Role,
+  type UsualRole,
+} from './config/config-file.ts'
+import { isLoopback, isProduction } from './config/deployment.ts'
+import { type DevProviderConfig, subOf } from './config/dev-provider-config.ts'
+import { findConfigFile, loadConfigFile } from './config/load-config.ts'
+import { checkSettings, namesProvider, readOver, readSettings } from './config/read.ts'
+import { type Checked, type Environment, type Name, type Row, SETTINGS, type Settings } from './config/settings.ts'
+import { likelyMeantOf, settingOfAlias } from './config/suggestions.ts'
+import type { DevProvider } from './dev-provider/dev-provider.ts'
+import { MenshenError } from './errors.ts'
+import { sendAnswer } from './gateway/embedded.ts'
+import type { Hooks } from './gateway/hooks.ts'
+import { newRequestId, REQUEST_ID } from './gateway/request.ts'
+import { createEventLog, type EventLog, type Log } from './log.ts'
+import { createCore, type Menshen } from './menshen.ts'
+import { isOwnPath } from './paths.ts'
+import { planProviders } from './provider/providers.ts'
+
+/** Numbers and booleans as such; everything else is the text that the environment would have. */
+type OptionValue<T> = [T] extends [number | undefined]
+  ? number
+  : [T] extends [boolean | undefined]
+    ? boolean
+    : [T] extends [string | undefined]
+      ? NonNullable<T>
+      : string
+
+/** Those two are more than text here. */
+type PlainName = Exclude<Name, 'PROVIDER' | 'CONFIG'>
+
+/** Every setting in camelCase: `BASE_URL` is `baseUrl`. docs/settings.md says what each of them means. */
+export type SettingOptions = {
+  readonly [K in PlainName as OptionName<K>]?: OptionValue<Checked[K]> | undefined
+}
+
+export interface MenshenOptions<R extends string = string, F extends string = string>
+  extends SettingOptions,
+    Omit<Config<R, F>, 'devProvider'>,
+    Hooks {
+  /** What `readSettings` read from an environment; options beside it win. */
+  readonly settings?: Settings | undefined
+  /** The path of a configuration file, or what `defineConfig` gave. */
+  readonly config?: string | Config<R, F> | undefined
+  /**
+   * Where events are written. A pino logger is one. Without it the console is told that nobody can sign in, that the
+   * development provider is in use, or that a function of yours failed, and nothing else is written.
+   */
+  readonly log?: Log | undefined
+  /** The clock, in milliseconds since 1970. */
+  readonly now?: (() => number) | undefined
+  /**
+   * Starts the embedded development provider, on `devProviderPort` or a free port, with its own users or with yours
+   * (`{ users: [{ username: 'ann', groups: ['finance'] }] }`). It lets anybody in.
+   */
+  readonly devProvider?: boolean | DevProviderConfig | undefined
+}
+
+export interface ReadOptions {
+  readonly settings: Settings
+  readonly config: Config
+  readonly log: Log
+  /** Whether the program has given one. */
+  readonly isLogged: boolean
+  readonly now: (() => number) | undefined
+  readonly devProvider: boolean
+  /** `undefined` if any free one will do. */
+  readonly devProviderPort: number | undefined
+  readonly hooks: Hooks
+}
+
+const OWN_NAMES = ['settings', 'config', 'log', 'now', 'devProvider', 'onSignIn', 'onSignOut']
+const SILENT: Log = { info() {}, warn() {}, error() {} }
+/** The mistakes of the program that has given no log, which nobody would find otherwise. */
+const HOOKS_ALONE: Log = { info() {}, warn: tellOfHook, error: tellOfHook }
+
+function tellOfHook(facts: { hook?: unknown; user?: unknown; err?: unknown; detail?: unknown }): void {
+  const { hook, user, err, detail } = facts
+  // biome-ignore lint/suspicious/noConsole: the program has given no log, and has to know
+  if (hook !== undefined && (err ?? detail)) console.error(`Menshen: ${hook} failed for ${user}:`, err ?? detail)
+}
+
+type Given = readonly (readonly [option: string, value: unknown])[]
+
+/** One start names everything that is wrong with the settings. `nodeEnv` is the process's own. */
+export async function readOptions(options: MenshenOptions, nodeEnv: string | undefined): Promise<ReadOptions> {
+  if (typeof options !== 'object' || options === null || Array.isArray(options))
+    throw new MenshenError('bad_settings', 'createMenshen: expected an object of options.')
+  const { settings: base, config, log, now, devProvider = false, onSignIn, onSignOut, ...rest } = options
+  const hooks = { onSignIn, onSignOut }
+  const isDescribed = typeof devProvider === 'object' && devProvider !== null
+  const given: Given = Object.entries(rest).filter(([, value]) => value !== undefined)
+  const { texts, problems } = textsOf(given.filter(([name]) => !CONFIG_NAMES.includes(name)))
+  const settings = collect([...problems, ...ownProblems({ log, now, devProvider, ...hooks })], () => {
+    const environment = { NODE_ENV: base?.NODE_ENV ?? nodeEnv, ...texts }
+    return base ? readOver(checkSettings(base), environment) : readSettings(environment)
+  })
+  const isPortGiven = base !== undefined || texts.DEV_PROVIDER_PORT !== undefined
+  const fields = {
+    ...Object.fromEntries(given.filter(([name]) => CONFIG_NAMES.includes(name))),
+    ...(isDescribed && { devProvider }),
+  }
+  return {
+    settings,
+    config: await readConfig(config ?? settings.CONFIG, fields),
+    log: log ?? HOOKS_ALONE,
+    isLogged: log !== undefined,
+    now,
+    devProvider: isDescribed || devProvider,
+    hooks,
+    devProviderPort: isPortGiven ? settings.DEV_PROVIDER_PORT : undefined,
+  }
+}
+
+/** As the environment would have them. */
+function textsOf(given: Given): { texts: Record<string, string>; problems: string[] } {
+  const texts: Record<string, string> = {}
+  const problems: string[] = []
+  for (const [option, value] of given) {
+    const setting = settingOf(option)
+    if (setting === undefined) problems.push(unknownOption(option, [...OWN_NAMES, ...CONFIG_NAMES]))
+    else if (typeof value === typeIn(setting) && value !== '') texts[setting] = String(value)
+    else problems.push(wrongType(option, value, ROWS[setting]))
+  }
+  return { texts, problems }
+}
+
+const ROWS: Readonly<Record<string, Row<unknown> | undefined>> = SETTINGS
+
+/** What a program gives it as: the row's own example says so. */
+function typeIn(setting: string): string {
+  const row = ROWS[setting]
+  const type = typeof row?.check.safeParse(row.example).data
+  return type === 'number' || type === 'boolean' ? type : 'string'
+}
+
+function wrongType(option: string, value: unknown, row: Row<unknown> | undefined): string {
+  const shown = row?.secret ? 'not usable' : shownAs(value)
+  return `${option} is ${shown}; expected ${row?.expected}, for example ${row?.example}.`
+}
+
+function shownAs(value: unknown): string {
+  if (typeof value === 'string') return `the text ${JSON.stringify(value.slice(0, LONGEST_SHOWN))}`
+  if (typeof value === 'number' || typeof value === 'boolean') return `the ${typeof value} ${value}`
+  return value === null ? 'null' : `of the type ${Array.isArray(value) ? 'array' : typeof value}`
+}
+
+const LONGEST_SHOWN = 100
+
+function ownProblems({ log = SILENT, now, devProvider, ...hooks }: Record<string, unknown>): string[] {
+  const problems: string[] = []
+  const isLog = ['info', 'warn', 'error'].every(level => typeof Object(log)[level] === 'function')
+  if (!isLog)
+    problems.push('log cannot be written to; expected an object with info, warn and error, for example pino().')
+  if (now !== undefined && typeof now !== 'function')
+    problems.push(`now is ${shownAs(now)}; expected a function that gives the milliseconds since 1970.`)
+  if (typeof devProvider !== 'boolean' && (typeof devProvider !== 'object' || devProvider === null))
+    problems.push(
+      `devProvider is ${shownAs(devProvider)}; expected true or false, or an object, for example { users: [{ username: 'ann' }] }.`,
+    )
+  for (const [name, hook] of Object.entries(hooks))
+    if (hook !== undefined && typeof hook !== 'function')
+      problems.push(`${name} is ${shownAs(hook)}; expected a function that takes the user.`)
+  return problems
+}
+
+/** Reads if it can; throws with everything that is wrong. */
+function collect(problems: readonly string[], read: () => Settings): Settings {
+  try {
+    const settings = read()
+    if (problems.length === 0) return settings
+  } catch (error) {
+    if (!(error instanceof MenshenError) || problems.length === 0) throw error
+    throw new MenshenError(error.code, [...problems, error.message].join('\n'))
+  }
+  throw new MenshenError('bad_settings', problems.join('\n'))
+}
+
+async function readConfig(config: string | Config | undefined, fields: Config): Promise<Config> {
+  const whole = typeof config === 'string' ? await loadConfigFile(findConfigFile(process.cwd(), config)) : config
+  const twice = Object.keys(fields).filter(name => Object.hasOwn(Object(whole), name))
+  if (twice.length > 0)
+    throw new MenshenError('bad_settings', `createMenshen: ${twice.join(', ')} stand in config and beside it.`)
+  // Told apart, so that what is wrong with `config` as a whole is said as that.
+  const checked = checkConfig(whole ?? {}, 'createMenshen', 'config')
+  return checkConfig({ ...checked, ...fields }, 'createMenshen', 'options')
+}
+
+// The settings as options of the library: the same rows, named the way of JavaScript.
+
+/** `BASE_URL` is `baseUrl`. */
+export type OptionName<S extends string> = S extends `${infer Word}_${infer Rest}`
+  ? `${Lowercase<Word>}${Capitalize<OptionName<Rest>>}`
+  : Lowercase<S>
+
+const SETTING_BY_OPTION = new Map(Object.keys(SETTINGS).map(setting => [optionName(setting), setting]))
+
+export function optionName(setting: string): string {
+  return setting.toLowerCase().replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
+}
+
+const LONGEST_SHOWN_NAME = 60
+
+/** `undefined` if there is no such option. */
+export function settingOf(option: string): string | undefined {
+  return SETTING_BY_OPTION.get(option)
+}
+
+/** A sentence about settings, for whoever knows them as options. What stands in quotes is a value. */
+export function inOptionNames(sentence: string): string {
+  return sentence.replace(/("[^"\n]*")|\b([A-Z][A-Z_]+)\b(=)?/g, (all, quoted?: string, word = '', equals = '') => {
+    if (quoted !== undefined || !Object.hasOwn(SETTINGS, word)) return all
+    return optionName(word) + (equals ? ': ' : '')
+  })
+}
+
+/** The sentence about an option that there is not, with the name that was probably meant. */
+export function unknownOption(given: string, others: readonly string[]): string {
+  const names = [...SETTING_BY_OPTION.keys(), ...others]
+  const likely = likelyOption(given) ?? likelyMeantOf(given, names)
+  const remedy = likely ? `did you mean ${likely}?` : 'the type MenshenOptions has them all.'
+  return `${JSON.stringify(given.slice(0, LONGEST_SHOWN_NAME))} is not an option; ${remedy}`
+}
+
+/** What others call `upstreamUrl`. */
+function likelyOption(given: string): string | undefined {
+  const setting = settingOfAlias(given.replace(/[A-Z]/g, letter => `_${letter}`).toUpperCase())
+  return setting && optionName(setting)
+}
+
+// The library's own start: options in, the whole sign-in out. Like the command it hands on the clock, and of the environment
+// it reads NODE_ENV alone: whether others rely on this place is for the process to say.
+
+/** Starts Menshen inside this program. Rejects with a MenshenError that says what to change. */
+export async function createMenshen<R extends Role = UsualRole, F extends string = never>(
+  options: MenshenOptions<R, F> = {},
+): Promise<Menshen<R | typeof NOBODYS_ROLE, F>> {
+  try {
+    // Its roles and fields are those that the options name.
+    return (await start(options as MenshenOptions)) as unknown as Menshen<R | typeof NOBODYS_ROLE, F>
+  } catch (error) {
+    // Whoever gives settings of the environment knows them by those names.
+    if (!(error instanceof MenshenError) || options?.settings) throw error
+    throw new MenshenError(error.code, inOptionNames(error.message), error.cause)
+  }
+}
+
+async function start(options: MenshenOptions): Promise<Menshen> {
+  demandSettings(Object(options).settings)
+  const read = await readOptions(options, process.env.NODE_ENV || undefined)
+  const { config, log, isLogged, now = Date.now, devProvider, devProviderPort = 0, hooks } = read
+  if (devProvider) {
+    demandDevelopment(read.settings, config)
+    demandNoBearer(config)
+  }
+  await using opened = new AsyncDisposableStack()
+  const development = devProvider ? await startDevelopment(read.settings, config, devProviderPort, now) : undefined
+  if (development) opened.defer(() => development.close())
+  const settings = development ? readOver(read.settings, development.settings) : read.settings
+  // An application that wants other settings makes another one.
+  const { prepare: _, noteRefused: __, ...core } = await createCore({ settings, config, log, now, hooks })
+  tellOfStart({
+    settings,
+    config,
+    users: development?.users,
+    log: isLogged ? log : undefined,
+    now,
+    byOptions: options.settings === undefined,
+  })
+  const provider = opened.move()
+  let closed: Promise<void> | undefined
+  return {
+    ...core,
+    session: async (...args) => (closed ? refuseClosed() : core.session(...args)),
+    accessToken: async (...args) => (closed ? refuseClosed() : core.accessToken(...args)),
+    fetch: async (request, source) => {
+      if (!closed) return core.fetch(request, source)
+      return isOwnPath(new URL(request.url).pathname, core.callbackPaths) ? closedAnswer() : undefined
+    },
+    admit: async (request, source) => {
+      if (!closed) return core.admit(request, source)
+      const answer = closedAnswer()
+      return { answer, cookies: [], requestId: answer.headers.get(REQUEST_ID) ?? '', require: () => answer }
+    },
+    listener: (request, response) => {
+      if (closed) sendAnswer(response, closedAnswer()).catch(() => response.destroy())
+      else core.listener(request, response)
+    },
+    close(patienceMs) {
+      closed ??= core.close(patienceMs).finally(() => provider.disposeAsync())
+      return closed
+    },
+  }
+}
+
+/** Not an environment: that is all text, and has no default of any row. */
+function demandSettings(settings: unknown): void {
+  if (settings === undefined || typeof Object(settings).SESSION_MAX_HOURS === 'number') return
+  throw new MenshenError('bad_settings', 'settings: expected what readSettings gave, and not the environment itself.')
+}
+
+/** Its tokens are no JWTs, and it answers no questions about them. */
+function demandNoBearer({ rules = [] }: Config): void {
+  const first = rules.findIndex(({ bearer }) => bearer)
+  if (first < 0) return
+  throw new MenshenError(
+    'bad_settings',
+    `rules.${first} says bearer, and tokens of devProvider cannot be judged; leave the rule out while devProvider is in use, or use a provider with issuer and jwksUrl, or introspectionUrl.`,
+  )
+}
+
+function refuseClosed(): never {
+  throw new MenshenError('store_unavailable', 'Menshen is closed.')
+}
+
+/** A server that was not closed first may still get requests. */
+function closedAnswer(): Response {
+  const headers = { 'retry-after': '1', 'cache-control': 'no-store', connection: 'close', [REQUEST_ID]: newRequestId() }
+  return new Response(null, { status: 503, headers })
+}
+
+// Starts the embedded development provider, and the settings that lead to it.
+
+/** How Menshen is known to it. */
+export const DEVELOPMENT_CLIENT = { CLIENT_ID: 'menshen-development', CLIENT_SECRET: 'development-only' }
+
+export interface Development extends Omit<DevProvider, 'setUsers'> {
+  /** What the operator would set for it. */
+  readonly settings: Environment
+  /** After a reload. */
+  reconfigure(config: Config): void
+}
+
+/** On any free port if it is 0. */
+export async function startDevelopment(
+  { BASE_URL, PAGE_LANGUAGE }: Pick<Settings, 'BASE_URL' | 'PAGE_LANGUAGE'>,
+  { devProvider }: Config,
+  port: number,
+  now: () => number,
+): Promise<Development> {
+  // Loaded only where it is used: nothing of it belongs into an application in production.
+  const { startDevProvider } = await import('./dev-provider/dev-provider.ts')
+  const provider = await startDevProvider({
+    port,
+    clientId: DEVELOPMENT_CLIENT.CLIENT_ID,
+    clientSecret: DEVELOPMENT_CLIENT.CLIENT_SECRET,
+    redirectUri: `${BASE_URL}/callback`,
+    users: usersOf(devProvider),
+    language: PAGE_LANGUAGE,
+    now,
+  }).catch(error => refuseToListen(error, { setting: 'DEV_PROVIDER_PORT', port, host: '127.0.0.1' }))
+  return {
+    ...provider,
+    settings: { AUTH_URL: provider.url, ...DEVELOPMENT_CLIENT },
+    reconfigure: ({ devProvider }) => provider.setUsers(usersOf(devProvider)),
+  }
+}
+
+/** With every field that the provider answers with. */
+function usersOf({ users }: DevProviderConfig = {}) {
+  return users?.map(user => {
+    const { username, nickname = '', email = '', phone_number = '', ou_id = '', ou_name = '', groups = [] } = user
+    return { sub: subOf(user), username, nickname, email, phone_number, ou_id, ou_name, groups }
+  })
+}
+
+/** It lets anybody in: never beyond somebody's own machine, and never beside a real provider. */
+export function demandDevelopment(settings: Settings, { provider, providers }: Config): void {
+  const refuse = (reason: string, expected: string) => {
+    throw new MenshenError('bad_settings', `devProvider is true although ${reason}; expected ${expected}.`)
+  }
+  if (isProduction(settings)) refuse(`NODE_ENV is "${settings.NODE_ENV}"`, 'a provider: it lets anybody in')
+  if (!isLoopback(settings.BASE_URL))
+    refuse(`BASE_URL is "${settings.BASE_URL}"`, 'a BASE_URL on this machine, for example http://localhost:3000')
+  if (namesProvider(settings) || provider !== undefined || providers !== undefined)
+    refuse('there is a provider', 'one of them')
+}
+
+/** Nobody shall take it for a real one, and whoever wants to try it has to know its users. */
+export function tellOfDevelopment(log: EventLog, { BASE_URL, AUTH_URL }: Settings, users: readonly string[]): void {
+  log.report('started', { address: BASE_URL, provider: developmentNote(AUTH_URL), users })
+  log.close()
+}
+
+export function developmentNote(url: string | undefined): string {
+  return `${url} (development provider, not for production)`
+}
+
+// Says in one sentence why a server could not listen, and which setting to change.
+
+interface FailedAddress {
+  readonly setting: 'PORT' | 'DEV_PROVIDER_PORT'
+  readonly port: number
+  readonly host: string
+}
+
+export function refuseToListen({ code }: NodeJS.ErrnoException, { setting, port, host }: FailedAddress): never {
+  if (code === 'EADDRINUSE')
+    throw new MenshenError(
+      'cannot_start',
+      `${setting}: port ${port} is already in use; stop what uses it, or choose another by ${setting}${PROXY_HINT[setting]}.`,
+    )
+  if (code === 'EACCES')
+    throw new MenshenError(
+      'cannot_start',
+      `${setting}: this user may not listen on port ${port} (${code}); choose one from 1024 on by ${setting}, or let the service manager open it.`,
+    )
+  if (code?.startsWith('ERR_OSSL')) throw new MenshenError('cannot_start', certificateProblem(code))
+  throw new MenshenError(
+    'cannot_start',
+    `HOST is "${host}", where port ${port} cannot be listened on (${code}); expected an address of this machine and a port that this user may use.`,
+  )
+}
+
+export function certificateProblem(code: string | undefined): string {
+  return `TLS_CERT_FILE and TLS_KEY_FILE cannot be used (${code}); expected a certificate and its key in PEM.`
+}
+
+/** Without PORT, the port of a local BASE_URL is taken, where a proxy may well be. */
+const PROXY_HINT = { PORT: ' (behind a proxy BASE_URL has its port, and PORT is another)', DEV_PROVIDER_PORT: '' }
+
+// What a program has to know when Menshen has started inside it: that nobody can sign in, or that anybody can. It goes to the
+// log, and where the program has given none, to the console.
+
+interface Start {
+  readonly settings: Settings
+  readonly config: Config
+  /** Of the development provider, if that is in use. */
+  readonly users: readonly string[] | undefined
+  /** `undefined` if the program has given none. */
+  readonly log: Log | undefined
+  readonly now: () => number
+  /** The program knows settings as options, not by the names of the environment. */
+  readonly byOptions: boolean
+}
+
+const REMEDY = 'set them, or devProvider: true while you develop on your own machine'
+
+export function tellOfStart({ settings, config, users, log, now, byOptions }: Start): void {
+  const named = (text: string) => (byOptions ? inOptionNames(text) : text)
+  if (isProduction(settings) && isLoopback(settings.BASE_URL))
+    tellOfLocalAddress(log, now, named(`NODE_ENV is "${settings.NODE_ENV}" and BASE_URL is "${settings.BASE_URL}"`))
+  const missing = planProviders(config, settings).flatMap(plan => plan.missing.map(named))
+  if (log) {
+    if (users) tellOfDevelopment(createEventLog(log, now), settings, users)
+    if (missing.length > 0) tellOfMissing(log, now, missing)
+    return
+  }
+  if (users)
+    warn(
+      `the development provider is in use (${settings.AUTH_URL}): ${LETS_IN} ${users.join(', ')}. Not for production.`,
+    )
+  if (missing.length > 0) warn(`nobody can sign in: without a value are ${missing.join(', ')}; ${REMEDY}.`)
+}
+
+/** Nearly always a BASE_URL that was forgotten: the provider would send every browser to its own machine. */
+function tellOfLocalAddress(log: Log | undefined, now: () => number, found: string): void {
+  if (!log) {
+    warn(`${found}, an address of this machine; expected the address that browsers use.`)
+    return
+  }
+  const events = createEventLog(log, now)
+  events.report('local_base_url', { remedy: `${found}; expected the address that browsers use` })
+  events.close()
+}
+
+const LETS_IN = 'it lets anybody in, as'
+
+function warn(sentence: string): void {
+  // biome-ignore lint/suspicious/noConsole: the program has given no log, and has to know
+  console.warn(`Menshen: ${sentence}`)
+}
+
+function tellOfMissing(log: Log, now: () => number, missing: readonly string[]): void {
+  const events = createEventLog(log, now)
+  events.report('settings_missing', { missing, remedy: REMEDY })
+  events.close()
+}

@@ -1,0 +1,100 @@
+// The look of the pages: our own files for the browser, and the mark and the colour of the organisation.
+
+import { hash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { extname } from 'node:path'
+import type { Config, LoginPageConfig } from '../config/config-file.ts'
+import { readImage } from '../config/image-file.ts'
+import type { Settings } from '../config/settings.ts'
+import { type Scheme, shadesOf } from '../config/shades.ts'
+import { OWN_PATHS } from '../paths.ts'
+
+export interface Asset {
+  readonly type: string
+  readonly body: Buffer<ArrayBuffer>
+  readonly version: string
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml',
+}
+
+const FOLDER = new URL('../../browser/', import.meta.url)
+
+/** Of others, by the names under which our own scripts and pages know them. */
+const OF_OTHERS = {
+  'uplot.js': 'uplot/dist/uPlot.esm.js',
+  'uplot.css': 'uplot/dist/uPlot.min.css',
+} as const
+
+const FILES = [
+  ...readdirSync(FOLDER).map(name => [name, new URL(name, FOLDER)] as const),
+  ...Object.entries(OF_OTHERS).map(([name, file]) => [name, new URL(import.meta.resolve(file))] as const),
+]
+
+export const ASSETS: ReadonlyMap<string, Asset> = new Map(
+  FILES.flatMap(([name, file]) => {
+    const type = TYPES[extname(name)]
+    if (!type) return []
+    const body = readFileSync(file)
+    return [[name, { type, body, version: hash('sha256', body, 'base64url').slice(0, 12) }] as const]
+  }),
+)
+
+export function assetUrl(name: string): string {
+  const asset = ASSETS.get(name)
+  if (!asset) throw new Error(`browser/${name} is missing`)
+  return `${OWN_PATHS.assets}${name}?v=${asset.version}`
+}
+
+// What the pages look like: ours, or the organisation's own mark, colour, and words under the button.
+
+export interface Look {
+  /** At the top of a page, and in the browser's tab. */
+  readonly icon: { readonly url: string; readonly type: string }
+  /** Addresses of styles that come after ours. */
+  readonly styles: readonly string[]
+  readonly loginPage: LoginPageConfig
+  /** By the name in their address. */
+  readonly assets: ReadonlyMap<string, Asset>
+}
+
+export const OUR_LOOK: Look = {
+  icon: { url: assetUrl('icon.svg'), type: 'image/svg+xml' },
+  styles: [],
+  loginPage: {},
+  assets: new Map(),
+}
+
+export function createLook(settings: Pick<Settings, 'LOGO_FILE' | 'ACCENT_COLOR'>, config: Config): Look {
+  const { LOGO_FILE: logoFile, ACCENT_COLOR: accentColor } = settings
+  const logo = logoFile === undefined ? undefined : readImage(logoFile)
+  const assets = new Map<string, Asset>()
+  const add = (name: string, type: string, body: Buffer<ArrayBuffer>): string => {
+    const version = hash('sha256', body, 'base64url').slice(0, 12)
+    assets.set(name, { type, body, version })
+    return `${OWN_PATHS.assets}${name}?v=${version}`
+  }
+  return {
+    icon: logo ? { url: add(`logo.${logo.extension}`, logo.type, logo.body), type: logo.type } : OUR_LOOK.icon,
+    styles:
+      accentColor === undefined
+        ? []
+        : [add('accent.css', 'text/css; charset=utf-8', Buffer.from(accentStyle(accentColor)))],
+    loginPage: config.loginPage ?? {},
+    assets,
+  }
+}
+
+function accentStyle(color: string): string {
+  return `:root{${variables(color, 'light')}}
+@media (prefers-color-scheme: dark){:root{${variables(color, 'dark')}}}
+`
+}
+
+function variables(color: string, scheme: Scheme): string {
+  const { accent, accentStrong, onAccent, link } = shadesOf(color, scheme)
+  return `--accent:${accent};--accent-strong:${accentStrong};--on-accent:${onAccent};--link:${link}`
+}

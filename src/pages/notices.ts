@@ -1,0 +1,176 @@
+// Pages that only say something: not found, refused, out of order, do you really want to sign out.
+
+import { html } from 'hono/html'
+import { CONSOLE_ROLE, type Rule } from '../config/config-file.ts'
+import { OWN_PATHS } from '../paths.ts'
+import type { Session } from '../session/session-record.ts'
+import { roleName } from './account-page.ts'
+import { type Html, page } from './layout.ts'
+import { assetUrl } from './look.ts'
+import { displayName } from './shown-text.ts'
+import type { Words } from './words/words.ts'
+
+/** Their sentences are `notice.<name>.title`, `.text` and `.remedy`. */
+export const NOTICES = {
+  trial_done: { status: 200 },
+  bad_request: { status: 400 },
+  refused: { status: 403 },
+  foreign: { status: 403 },
+  not_found: { status: 404 },
+  method_not_allowed: { status: 405 },
+  too_large: { status: 413 },
+  uri_too_long: { status: 414 },
+  too_many: { status: 429 },
+  broken: { status: 500 },
+  bad_gateway: { status: 502 },
+  busy: { status: 503 },
+  gateway_timeout: { status: 504 },
+  unavailable: { status: 503 },
+} as const
+
+export type NoticeName = keyof typeof NOTICES
+
+interface Circumstances {
+  /** Where there is something to try again, a path of our own leads there. */
+  readonly retryPath?: string | undefined
+  /** Said to somebody who is signed in, and need not wonder whether that is why. */
+  readonly isUser?: boolean | undefined
+  /** What the user can read out to whoever looks into it. */
+  readonly requestId?: string
+}
+
+export function noticeText({ t }: Words, name: NoticeName, isUser = false): string {
+  const text = t(`notice.${name}.text`)
+  return isUser ? t('notice.signed_in', { text }) : text
+}
+
+export function noticePage(
+  words: Words,
+  name: NoticeName,
+  { retryPath, isUser, requestId }: Circumstances = {},
+): string {
+  const { t } = words
+  return noticeFrame(
+    words,
+    name,
+    html`<p class="hint">${t(`notice.${name}.remedy`)}</p>
+${retryPath === undefined ? '' : html`<a class="button" href="${retryPath}">${t('notice.retry')}</a>`}
+<a class="button quiet" href="/">${t('page.home')}</a>
+${requestId === undefined ? '' : reference(words, requestId)}`,
+    noticeText(words, name, isUser),
+  )
+}
+
+const COPY_SCRIPT = assetUrl('copy.js')
+
+/** By which the console and the log find everything about a request. The script shows the button. */
+export function reference({ rich, t }: Words, requestId: string): Html {
+  return html`<p class="small reference"><span>${rich('page.request_id', { id: html`<code>${requestId}</code>` })}</span>
+<button type="button" class="plain" data-copy="${requestId}" data-copied="${t('page.copied')}" aria-live="polite" hidden>${t('page.copy')}</button></p>
+<script type="module" src="${COPY_SCRIPT}"></script>`
+}
+
+/** The title and the text of a notice, with something else below. */
+export function noticeFrame(words: Words, name: NoticeName, rest: Html, text = noticeText(words, name)): string {
+  const title = words.t(`notice.${name}.title`)
+  return page({
+    words,
+    title,
+    body: html`
+<h1>${title}</h1>
+<p class="lead">${text}</p>
+${rest}`,
+  })
+}
+
+export function confirmSignOutPage(words: Words): string {
+  const { t } = words
+  return page({
+    words,
+    title: t('sign_out.title'),
+    body: html`
+<h1>${t('sign_out.question')}</h1>
+<p class="lead">${t('sign_out.reason')}</p>
+<form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button">${t('sign_out.title')}</button></form>
+<a class="button quiet" href="/">${t('sign_out.no')}</a>`,
+  })
+}
+
+// Shown in place of a second trip to the login page, when the browser did not keep the cookie of the first.
+
+interface LostCookieView {
+  /** The address under which signing in works. */
+  readonly baseUrl: string
+  /** The host that the browser asked for, if it is another one. */
+  readonly otherHost: string | undefined
+  readonly requestId: string
+}
+
+export function lostCookiePage(words: Words, { baseUrl, otherHost, requestId }: LostCookieView): string {
+  const secure = baseUrl.startsWith('https:')
+  const { t, rich } = words
+  return page({
+    words,
+    title: t('lost_cookie.title'),
+    body: html`
+<h1>${t('lost_cookie.heading')}</h1>
+<p class="lead">${t('lost_cookie.lead')}</p>
+<div class="notice bad"><ul>
+${otherHost ? html`<li>${rich('lost_cookie.other_host', { host: html`<code>${otherHost}</code>`, base_url: html`<code>${baseUrl}</code>` })}</li>` : ''}
+${secure ? html`<li>${t('lost_cookie.plain_http')}</li>` : ''}
+<li>${t('lost_cookie.blocked')}</li>
+</ul></div>
+<p class="hint">${rich('lost_cookie.hint', { setting: html`<code>BASE_URL</code>` })}</p>
+<a class="button" href="${baseUrl}/">${baseUrl}</a>
+${reference(words, requestId)}`,
+  })
+}
+
+// The page for somebody who is signed in and not allowed: as whom, and how to come back as somebody else.
+
+/** Of the form that signs out: where the next sign-in leads. */
+export const RETURN_FIELD = 'return'
+
+interface Refusal {
+  readonly requestId: string
+  /** Where another account would be led. */
+  readonly wanted: string | undefined
+  /** The rule that refused, if it was one. */
+  readonly rule?: Rule | undefined
+}
+
+export function refusedPage(
+  words: Words,
+  { userInfo, userRole }: Session,
+  { requestId, wanted, rule }: Refusal,
+): string {
+  const { username } = userInfo
+  const { t } = words
+  return noticeFrame(
+    words,
+    'refused',
+    html`<dl>
+<div><dt>${t('refused.account')}</dt><dd>${displayName(userInfo)} <code>${username}</code></dd></div>
+<div><dt>${t('session.role')}</dt><dd>${roleName(words, userRole)} <code>${userRole}</code></dd></div>
+${rule ? missingPart(words, rule) : ''}${rule && userRole === CONSOLE_ROLE ? rulePart(words, rule) : ''}</dl>
+<form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button">${t('refused.other_account')}</button>${wanted === undefined ? '' : html`<input type="hidden" name="${RETURN_FIELD}" value="${wanted}">`}</form>
+<a class="button quiet" href="/">${t('page.home')}</a>
+<p class="hint">${t('notice.refused.remedy')}</p>
+${reference(words, requestId)}`,
+  )
+}
+
+/** Of which kind the permission is that would admit. Its name is for those who look after the rules. */
+function missingPart({ t, lang }: Words, { roles, groups, users }: Rule): Html {
+  const kinds = [
+    ...(roles ? [t('refused.role')] : []),
+    ...(groups ? [t('refused.group')] : []),
+    ...(users ? [t('refused.user')] : []),
+  ]
+  const any = new Intl.ListFormat(lang, { type: 'disjunction' }).format(kinds)
+  return html`<div><dt>${t('refused.missing')}</dt><dd>${t('refused.only', { kinds: any })}</dd></div>`
+}
+
+function rulePart({ t }: Words, rule: Rule): Html {
+  return html`<div><dt>${t('refused.rule')}</dt><dd><a href="${OWN_PATHS.consoleRules}"><code>${JSON.stringify(rule)}</code></a></dd></div>`
+}

@@ -1,0 +1,104 @@
+// Judges where a name leads at the moment of connecting to it. Metadata is judged when it is read, but a name in it can lead
+// to the open network then and into a private one later (DNS rebinding).
+
+import dns from 'node:dns'
+import { BlockList, isIP, type LookupFunction } from 'node:net'
+import { MenshenError } from '../errors.ts'
+import type { BoundedFetch } from './fetch.ts'
+import type { ProviderPlan } from './plan.ts'
+
+export interface AddressGuard {
+  /** For every call but discovery. */
+  readonly lookup: LookupFunction
+  /** For discovery alone. */
+  readonly issuerLookup: LookupFunction
+  /** From the answer to discovery on it is known whether the issuer is in a private network, and so may lead us there. */
+  learnFrom(discovery: BoundedFetch): BoundedFetch
+}
+
+type GuardedPlan = Pick<ProviderPlan, 'issuer' | 'discoveryUrl' | 'endpoints' | 'emailStep'>
+
+export function createAddressGuard({ issuer = '', discoveryUrl, endpoints, emailStep }: GuardedPlan): AddressGuard {
+  const named = [issuer, discoveryUrl, ...Object.values(endpoints), emailStep?.url].filter(url => url !== undefined)
+  /** Where the operator sends us, we go. */
+  const ownHosts = new Set(named.map(hostOf))
+  let issuerIsPrivate = isIP(hostOf(issuer)) !== 0 && isPrivateAddress(hostOf(issuer))
+  let ledToPrivate = issuerIsPrivate
+
+  return {
+    lookup: judging((host, isPrivate) => !isPrivate || issuerIsPrivate || ownHosts.has(host)),
+
+    issuerLookup: judging((_host, isPrivate) => {
+      ledToPrivate = isPrivate
+      return true
+    }),
+
+    learnFrom: discovery => async (url, init) => {
+      const response = await discovery(url, init)
+      // Not before: whoever answers here has proved to be the issuer. A name alone proves nothing.
+      issuerIsPrivate = ledToPrivate
+      return response
+    },
+  }
+}
+
+function judging(admits: (host: string, isPrivate: boolean) => boolean): LookupFunction {
+  return (host, options, callback) => {
+    dns.lookup(host, { ...options, all: true }, (error, found) => {
+      if (error) return callback(error, '')
+      const isPrivate = found.some(({ address }) => isPrivateAddress(address))
+      if (!admits(host, isPrivate))
+        return callback(
+          new MenshenError('provider_answer', 'an address of the metadata leads into a private network'),
+          '',
+        )
+      if (options.all) return callback(null, found)
+      const [first = { address: '', family: 0 }] = found
+      callback(null, first.address, first.family)
+    })
+  }
+}
+
+// Whether an address is one of a private network or of this machine: metadata from outside must not lead us there.
+
+const PRIVATE = new BlockList()
+for (const [network, bits] of [
+  ['0.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['172.16.0.0', 12],
+  ['192.0.0.0', 24],
+  ['192.168.0.0', 16],
+  ['198.18.0.0', 15],
+  ['224.0.0.0', 3],
+] as const)
+  PRIVATE.addSubnet(network, bits, 'ipv4')
+for (const [network, bits] of [
+  ['::', 127],
+  ['fc00::', 7],
+  ['fe80::', 10],
+  ['ff00::', 8],
+  ['64:ff9b::', 96],
+] as const)
+  PRIVATE.addSubnet(network, bits, 'ipv6')
+
+export function isPrivateAddress(address: string): boolean {
+  const family = isIP(address)
+  // A BlockList sees an IPv4 address in an IPv6 one (::ffff:10.0.0.1) by itself.
+  return family === 0 || PRIVATE.check(address, family === 6 ? 'ipv6' : 'ipv4')
+}
+
+/** Whether the host of this address is, or resolves to, a private one. Throws if it does not resolve. */
+export async function leadsToPrivate(url: string): Promise<boolean> {
+  const host = hostOf(url)
+  if (isIP(host)) return isPrivateAddress(host)
+  const found = await dns.promises.lookup(host, { all: true })
+  return found.some(({ address }) => isPrivateAddress(address))
+}
+
+/** As a name server and a socket want it. */
+export function hostOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).hostname.replace(/^\[|\]$/g, '') : ''
+}

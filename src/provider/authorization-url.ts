@@ -1,0 +1,35 @@
+// Where the browser goes to sign in, with the parameters named and completed as the plan says.
+import type { ProviderPlan } from './plan.ts'
+
+export interface SentAttempt {
+  readonly state: string
+  readonly challenge?: string
+  readonly nonce?: string
+}
+
+/** Without an attempt: what is the same at each of them. */
+export function authorizationUrl(
+  endpoint: string,
+  { authorization, clientId }: Pick<ProviderPlan, 'authorization' | 'clientId'>,
+  redirectUri: string,
+  attempt?: SentAttempt,
+): string {
+  const url = new URL(endpoint)
+  const params: [name: string, value: string | undefined][] = [
+    ['response_type', 'code'],
+    ['scope', authorization.scope || undefined],
+    ['client_id', clientId],
+    ['redirect_uri', redirectUri],
+    ['state', attempt?.state],
+    ['nonce', attempt?.nonce],
+    ['code_challenge', attempt?.challenge],
+    ['code_challenge_method', attempt?.challenge && 'S256'],
+    ...Object.entries(authorization.params),
+  ]
+  for (const [name, value] of params) {
+    // A parameter that is renamed to nothing is left out.
+    const named = authorization.names[name] ?? name
+    if (named && value !== undefined) url.searchParams.set(named, value)
+  }
+  return url.href + authorization.fragment
+}

@@ -1,0 +1,220 @@
+// Access tokens that machines bring: verified by the keys of the provider or by introspection.
+
+import type { JWTPayload, JWTVerifyResult } from 'jose'
+import { z } from 'zod'
+import type { Rule } from '../config/config-file.ts'
+import { MenshenError } from '../errors.ts'
+import type { Measure } from '../events.ts'
+import type { Metadata } from './discovery.ts'
+import {
+  ALGORITHMS,
+  faultOf,
+  isAccessTokenIssuer,
+  isIssuer,
+  isNamed,
+  LONGEST_TOKEN,
+  times,
+  verifyJwt,
+} from './id-token.ts'
+import type { KeySet } from './jwks.ts'
+import type { ProviderPlan } from './plan.ts'
+import type { ProviderConnection } from './provider-connection.ts'
+import { issuerIn } from './providers.ts'
+import { introspectToken } from './token.ts'
+import { type UserFacts, userFacts } from './user.ts'
+
+export interface AccessTokenChecks {
+  readonly plan: Pick<ProviderPlan, 'alsoIssuers' | 'accessTokenIssuers' | 'accessTokenTypes'>
+  readonly keys: KeySet
+  readonly now: () => number
+}
+
+const ACCESS_TOKEN = 'at+jwt'
+/** ID tokens and logout tokens have these, access tokens never. */
+const OF_OTHER_TOKENS = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events']
+/**
+ * Access tokens have one of these, ID tokens never. A token whose header does not say `at+jwt` has to have one: nothing else
+ * tells it from an ID token, which is signed with the same keys for the same client.
+ */
+const OF_ACCESS_TOKENS = ['scope', 'scp', 'client_id', 'cid']
+
+/** Whom a token has to be for: one of these names. */
+export interface DemandedAudience {
+  readonly names: readonly string[]
+  /** Named by a rule or a setting, not only our own name. */
+  readonly isConfigured: boolean
+}
+
+/** Whether what a token says of its audience is enough for every interpretation of the path. */
+export function isFor(aud: unknown, demanded: readonly DemandedAudience[]): boolean {
+  const given = [aud].flat()
+  return demanded.every(({ names }) => names.some(name => given.includes(name)))
+}
+
+/** Its claims; throws `provider_refused` with the reason if anything is wrong with it. */
+export async function checkAccessToken(
+  { plan, keys, now }: AccessTokenChecks,
+  metadata: Metadata,
+  token: string,
+  demanded: readonly DemandedAudience[],
+): Promise<JWTPayload> {
+  if (token.length > LONGEST_TOKEN) throw refused('length')
+  const { payload, protectedHeader } = await verify(token, keys, now())
+  if (!isFor(payload.aud, demanded)) throw refused('aud')
+  if (!isIssuer(payload, metadata, plan.alsoIssuers) && !isOfTenant(payload, metadata, plan)) throw refused('iss')
+  if (!isAccessToken(payload, protectedHeader.typ, plan.accessTokenTypes)) throw refused('typ')
+  // Bound to a key that only its owner has: whoever brings it like this may have found it.
+  if (payload.cnf !== undefined) throw refused('cnf')
+  return payload
+}
+
+/** Whose token it is by a name for access tokens alone; the tenant has to be the one that the token names, too. */
+function isOfTenant({ iss, tid }: JWTPayload, metadata: Metadata, plan: AccessTokenChecks['plan']): boolean {
+  return tid !== undefined && isAccessTokenIssuer(iss, metadata, plan, tid)
+}
+
+async function verify(token: string, keys: KeySet, now: number): Promise<JWTVerifyResult<JWTPayload>> {
+  try {
+    return await verifyJwt(token, keys, {
+      algorithms: ALGORITHMS,
+      requiredClaims: ['exp', 'aud'],
+      ...times(now),
+    })
+  } catch (error) {
+    // Keys that cannot be had are no verdict on the token.
+    throw error instanceof MenshenError ? error : refused(faultOf(error))
+  }
+}
+
+/** RFC 9068, 4. Some call it `JWT`, some do not say: then its claims have to tell that it is one (RFC 8725, 3.12). */
+function isAccessToken(claims: JWTPayload, typ: string | undefined, alsoTypes: readonly string[]): boolean {
+  if (OF_OTHER_TOKENS.some(name => claims[name] !== undefined) || !saysAccess(claims)) return false
+  const type = typ?.toLowerCase().replace(/^application\//, '')
+  if (type === ACCESS_TOKEN) return true
+  if (type !== undefined && !alsoTypes.includes(type)) return false
+  return OF_ACCESS_TOKENS.some(name => claims[name] !== undefined)
+}
+
+/** Keycloak and others say inside what a token is for: `Bearer`, `ID`, `Refresh`, `Logout`. */
+export function saysAccess({ typ, token_use, token_type }: Readonly<Record<string, unknown>>): boolean {
+  return [typ, token_use, token_type].every(
+    said => said === undefined || /^(bearer|at\+jwt|access|access_token)$/i.test(String(said)),
+  )
+}
+
+/** Why a token is not valid: a code, and a sentence where the code is not enough. */
+export class TokenRefused extends MenshenError {
+  readonly detail: string | undefined
+
+  constructor(reason: string, detail?: string) {
+    super('provider_refused', reason)
+    this.detail = detail
+  }
+}
+
+export function refused(reason: string, detail?: string): TokenRefused {
+  return new TokenRefused(reason, detail)
+}
+
+// Whose access token it is that somebody brought: a JWT is verified by the provider's keys, any other token is shown to
+// the provider.
+
+export interface BearerFacts extends UserFacts {
+  /** Absent where the provider does not say. */
+  readonly expiresAt?: number
+  /** What the token is good for. */
+  readonly scopes: readonly string[]
+}
+
+/** Throws `provider_refused` if the token is not valid; any other error means that this cannot be told now. */
+export async function bearerFacts(
+  connection: ProviderConnection,
+  token: string,
+  demanded: readonly DemandedAudience[],
+  measure: Measure,
+): Promise<BearerFacts> {
+  const { plan, now } = connection
+  const known = await connection.metadata.get()
+  if (canVerify(plan) && issuerIn(token) !== undefined)
+    return factsIn(await checkAccessToken(connection, known, token, demanded), plan, ['sub'])
+  if (!known.endpoints.introspection) throw refused('opaque')
+  const body = await measure('provider', 'introspection', () => introspectToken(connection, token))
+  return factsIn(readIntrospection(body, plan, known, demanded, now()), plan, ['username', 'sub'])
+}
+
+/** A token stands for all that the provider would say. `names` are where RFC 7662 and RFC 9068 have the user's name. */
+function factsIn(claims: Introspection | object, plan: ProviderPlan, names: readonly string[]): BearerFacts {
+  const { username, sub } = plan.fields
+  const named = username.filter(place => place !== 'sub')
+  const fields = { ...plan.fields, username: [...named, ...names], sub: [...sub, 'sub'] }
+  const { exp } = claims as { exp?: number }
+  try {
+    const facts = userFacts({ userinfo: claims }, { ...plan, fields, userInfoFrom: ['userinfo'] })
+    return { ...facts, scopes: scopesIn(claims), ...(exp === undefined ? {} : { expiresAt: exp * 1000 }) }
+  } catch (error) {
+    // Which claim is missing, and which there are: the token of a client alone often names nobody.
+    throw error instanceof MenshenError ? refused('claims', error.message) : error
+  }
+}
+
+/** RFC 9068 has them in one text; Entra calls it `scp`, Okta has a list. */
+function scopesIn(claims: object): string[] {
+  const { scope, scp } = claims as Record<string, unknown>
+  return [scope, scp]
+    .flat()
+    .filter(part => typeof part === 'string')
+    .flatMap(part => part.split(' '))
+    .filter(Boolean)
+}
+
+// Reads what the provider says of a token that only it can open (RFC 7662).
+
+const introspection = z.looseObject({
+  active: z.boolean(),
+  exp: z.number().optional(),
+  nbf: z.number().optional(),
+  iss: z.string().optional(),
+  aud: z.union([z.string(), z.array(z.string())]).optional(),
+})
+
+export type Introspection = z.infer<typeof introspection>
+
+/** Throws `provider_refused` if the token is not good for us. What it does not say, the provider has judged itself. */
+export function readIntrospection(
+  body: unknown,
+  { alsoIssuers }: Pick<ProviderPlan, 'alsoIssuers'>,
+  { issuer }: Metadata,
+  demanded: readonly DemandedAudience[],
+  now: number,
+): Introspection {
+  const { success, data } = introspection.safeParse(body)
+  if (!success) throw new MenshenError('provider_answer', 'unusable in the answer of the introspection')
+  const { active, exp, nbf, iss, aud } = data
+  if (!active) throw refused('inactive')
+  if ((exp !== undefined && exp * 1000 <= now) || (nbf !== undefined && nbf * 1000 > now)) throw refused('exp')
+  if (iss !== undefined && issuer !== undefined && !isNamed(iss, issuer, alsoIssuers)) throw refused('iss')
+  // An answer may leave it out (RFC 7662, 2.2). Where an audience is configured, that is no proof that the token is for it.
+  const isDemanded = aud !== undefined || demanded.some(({ isConfigured }) => isConfigured)
+  if (isDemanded && !isFor(aud, demanded)) throw refused('aud')
+  // A refresh token is active too.
+  if (!saysAccess(data)) throw refused('typ')
+  if (data.cnf !== undefined) throw refused('cnf')
+  return data
+}
+
+// Whether tokens that machines bring can be judged at all: by keys that a provider publishes, or by asking the main one.
+
+/** Whether it publishes keys by which its signatures can be verified. */
+export function canVerify({ kind, endpoints, issuer }: ProviderPlan): boolean {
+  return kind === 'oidc' || (endpoints.jwks !== undefined && issuer !== undefined)
+}
+
+/** Otherwise a rule with `bearer` would refuse every token, and nobody would know why. */
+export function demandVerifiable(rules: readonly Rule[], plans: readonly [ProviderPlan, ...ProviderPlan[]]): void {
+  const first = rules.findIndex(({ bearer }) => bearer)
+  if (first < 0 || plans.some(canVerify) || plans[0].endpoints.introspection) return
+  throw new MenshenError(
+    'bad_settings',
+    `rules.${first} says bearer, but tokens of the provider ${plans[0].preset} cannot be judged; expected issuer and jwksUrl, or introspectionUrl.`,
+  )
+}

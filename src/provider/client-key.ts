@@ -1,0 +1,111 @@
+// The key by which a client proves itself in place of a secret (private_key_jwt), and the certificate that may go with it.
+
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { z } from 'zod'
+import { ASSERTION_ALGORITHMS } from '../config/provider-config.ts'
+import { MenshenError } from '../errors.ts'
+
+export interface ClientKey {
+  readonly key: KeyObject
+  /** Only a JWK says it. */
+  readonly kid?: string | undefined
+  /** What it can sign with; the first is what providers expect of such a key. */
+  readonly algorithms: readonly [string, ...string[]]
+}
+
+const EXPECTED =
+  'expected a key in PEM that begins with "-----BEGIN PRIVATE KEY-----", or a JWK: RSA, P-256, P-384, P-521 or Ed25519'
+
+const ALGORITHMS: Readonly<Record<string, ClientKey['algorithms']>> = {
+  rsa: ['RS256', 'PS256', 'RS384', 'PS384', 'RS512', 'PS512'],
+  prime256v1: ['ES256'],
+  secp384r1: ['ES384'],
+  secp521r1: ['ES512'],
+  ed25519: ['EdDSA', 'Ed25519'],
+}
+
+const jwk = z.looseObject({
+  kty: z.string(),
+  d: z.string(),
+  kid: z.string().min(1).optional(),
+  alg: z.enum(ASSERTION_ALGORITHMS).optional(),
+})
+/** The key file of Zitadel. */
+const namedPem = z.object({ key: z.string(), keyId: z.string().min(1) })
+
+/** Refuses a key that could not be used. */
+export function readClientKey(text: string): ClientKey {
+  if (!text.trimStart().startsWith('{')) return withAlgorithms(readPem(text))
+  const json = parseJson(text)
+  const named = namedPem.safeParse(json).data
+  if (named) return withAlgorithms(readPem(named.key), named.keyId)
+  const { data } = jwk.safeParse(json)
+  if (!data) throw refusal('no such key')
+  const { kid, alg, ...key } = data
+  const read = withAlgorithms(open({ key, format: 'jwk' }), kid)
+  return alg === undefined ? read : { ...read, algorithms: [demandAlgorithm(read, alg)] }
+}
+
+/** The operator's word, else the first that the provider takes. */
+export function algorithmFor(key: ClientKey, wanted: string | undefined, taken: readonly string[] | undefined): string {
+  if (wanted !== undefined) return demandAlgorithm(key, wanted)
+  return key.algorithms.find(name => taken?.includes(name)) ?? key.algorithms[0]
+}
+
+/** `x5t#S256` (RFC 7515, 4.1.8). The certificate has to be that of the key. */
+export function thumbprintOf(pem: string, { key }: ClientKey): string {
+  let certificate: X509Certificate
+  try {
+    certificate = new X509Certificate(pem)
+  } catch {
+    throw new MenshenError('bad_settings', 'CLIENT_CERT_FILE holds no certificate; expected one in PEM.')
+  }
+  if (!certificate.checkPrivateKey(key))
+    throw new MenshenError(
+      'bad_settings',
+      'CLIENT_CERT_FILE and CLIENT_KEY_FILE do not belong together; expected the certificate of the key.',
+    )
+  return Buffer.from(certificate.fingerprint256.replaceAll(':', ''), 'hex').toString('base64url')
+}
+
+function demandAlgorithm({ algorithms }: ClientKey, wanted: string): string {
+  if (algorithms.includes(wanted)) return wanted
+  throw new MenshenError(
+    'bad_settings',
+    `CLIENT_ASSERTION_ALGORITHM is ${wanted}, which is not of the key in CLIENT_KEY_FILE; expected ${algorithms.join(', ')}.`,
+  )
+}
+
+function withAlgorithms(key: KeyObject, kid?: string): ClientKey {
+  const { asymmetricKeyType = '', asymmetricKeyDetails } = key
+  const name = asymmetricKeyType === 'ec' ? (asymmetricKeyDetails?.namedCurve ?? '') : asymmetricKeyType
+  const algorithms = Object.hasOwn(ALGORITHMS, name) ? ALGORITHMS[name] : undefined
+  if (!algorithms) throw refusal('another key')
+  return { key, kid, algorithms }
+}
+
+function readPem(text: string): KeyObject {
+  // With a name before it, the form that OpenSSL wrote until version 3.
+  if (!/^\s*-----BEGIN (RSA |EC )?PRIVATE KEY-----/.test(text)) throw refusal('no such key')
+  return open(text)
+}
+
+function open(given: Parameters<typeof createPrivateKey>[0]): KeyObject {
+  try {
+    return createPrivateKey(given)
+  } catch {
+    throw refusal('a broken key')
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function refusal(what: string): MenshenError {
+  return new MenshenError('bad_settings', `CLIENT_KEY_FILE holds ${what}; ${EXPECTED}.`)
+}

@@ -1,0 +1,255 @@
+// Where a provider's endpoints are: what the plan says, and for OpenID Connect what its discovery document adds. The
+// document is asked for when it is first needed, kept for an hour, and used on while it cannot be had anew. Where the plan
+// has every endpoint that a sign-in needs, nothing is asked for.
+import { setTimeout as pause } from 'node:timers/promises'
+import { z } from 'zod'
+import { isPlainHttp } from '../config/conflicts.ts'
+import { factsOf } from '../errors.ts'
+import type { Report } from '../events.ts'
+import { type Phrase, phrase, phrasedError } from '../phrases.ts'
+import { printable } from '../util/json-path.ts'
+import { leadsToPrivate } from './address-guard.ts'
+import { type BoundedFetch, readAnswer, type WholeAnswer } from './fetch.ts'
+import type { Endpoints, ProviderPlan } from './plan.ts'
+
+export interface Metadata {
+  readonly endpoints: Endpoints
+  /** What `iss` has to be, in tokens and in the callback; absent where the provider does not say. */
+  readonly issuer?: string
+  /** Whether the provider promises `iss` in the callback (RFC 9207). */
+  readonly sendsIssuer: boolean
+  readonly clientAuths?: readonly string[]
+  /** By which algorithms a client may sign its proof. */
+  readonly assertionAlgorithms?: readonly string[]
+  /** Absent: any that only the provider can sign with. */
+  readonly signingAlgorithms?: readonly string[]
+  /** What else the discovery document says, for whoever looks for the cause of a failure; absent without one. */
+  readonly document?: ProviderDocument
+}
+
+/** What a provider says that it takes, or demands. */
+export interface ProviderDocument {
+  readonly demandsPushedRequests: boolean
+  readonly demandsSignedRequests: boolean
+  readonly responseTypes?: readonly string[] | undefined
+  readonly responseModes?: readonly string[] | undefined
+  readonly challengeMethods?: readonly string[] | undefined
+  readonly scopes?: readonly string[] | undefined
+  readonly signingAlgorithms?: readonly string[] | undefined
+}
+
+/** An address that has to be there. */
+export function endpointOf({ endpoints }: Metadata, name: keyof Endpoints): string {
+  const found = endpoints[name]
+  if (found === undefined) throw phrasedError('bad_settings', phrase('no_such_endpoint', { name }))
+  return found
+}
+
+export interface MetadataSource {
+  get(): Promise<Metadata>
+}
+
+const FRESH_MS = 3_600_000
+/** After a failure: whoever comes in between gets the same one, so that a provider that is down is not asked by all. */
+const RETRY_MS = 1000
+const LOOKUP_MS = 5000
+
+const address = z.url({ protocol: /^https?$/ })
+const names = z.array(z.string()).max(100)
+/** Some write nothing where others leave out. */
+const optional = <T extends z.ZodType>(kind: T) => z.preprocess(value => value || undefined, kind.optional())
+const document = z.object({
+  issuer: z.string().min(1),
+  authorization_endpoint: address,
+  token_endpoint: address,
+  userinfo_endpoint: optional(address),
+  jwks_uri: address,
+  end_session_endpoint: optional(address),
+  revocation_endpoint: optional(address),
+  introspection_endpoint: optional(address),
+  authorization_response_iss_parameter_supported: optional(z.boolean()),
+  token_endpoint_auth_methods_supported: optional(names),
+  token_endpoint_auth_signing_alg_values_supported: optional(names),
+  id_token_signing_alg_values_supported: optional(names),
+})
+type Document = z.infer<typeof document>
+
+/** Nothing depends on these, so that an odd one is as good as none. */
+const advisory = z.object({
+  require_pushed_authorization_requests: z.boolean().optional().catch(undefined),
+  require_signed_request_object: z.boolean().optional().catch(undefined),
+  response_types_supported: names.optional().catch(undefined),
+  response_modes_supported: names.optional().catch(undefined),
+  code_challenge_methods_supported: names.optional().catch(undefined),
+  scopes_supported: z.array(z.string()).optional().catch(undefined),
+})
+
+export interface MetadataOptions {
+  readonly fetch: BoundedFetch
+  readonly now: () => number
+  readonly report: Report
+  /** How long names may take to resolve. */
+  readonly timeoutMs?: number
+}
+
+export function createMetadata(plan: ProviderPlan, options: MetadataOptions): MetadataSource {
+  return needsDiscovery(plan) ? discovered(plan, options) : planned(plan)
+}
+
+/** Not where the operator has given every endpoint that a sign-in needs, and no address of metadata. */
+export function needsDiscovery({ kind, discoveryUrl, endpoints }: ProviderPlan): boolean {
+  if (kind !== 'oidc') return false
+  return discoveryUrl !== undefined || !(endpoints.authorization && endpoints.token && endpoints.jwks)
+}
+
+export function discoveryUrlOf({ discoveryUrl, issuer = '' }: ProviderPlan): string {
+  return discoveryUrl ?? `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
+}
+
+function planned(plan: ProviderPlan): MetadataSource {
+  const metadata: Metadata = {
+    endpoints: plan.endpoints,
+    sendsIssuer: plan.sendsIssuer,
+    ...(plan.issuer ? { issuer: plan.issuer } : {}),
+  }
+  return { get: async () => metadata }
+}
+
+function discovered(
+  plan: ProviderPlan,
+  { fetch, now, report, timeoutMs = LOOKUP_MS }: MetadataOptions,
+): MetadataSource {
+  let known: Metadata | undefined
+  let knownSince = 0
+  let asking: Promise<Metadata> | undefined
+  let failure: { readonly error: unknown; readonly at: number } | undefined
+
+  async function ask(): Promise<Metadata> {
+    try {
+      known = await discover(plan, fetch, timeoutMs)
+      knownSince = now()
+      failure = undefined
+      return known
+    } catch (error) {
+      failure = { error, at: now() }
+      report('metadata_unavailable', { provider: plan.id, ...factsOf(error) })
+      throw error
+    } finally {
+      asking = undefined
+    }
+  }
+
+  const start = () => {
+    asking ??= ask()
+    return asking
+  }
+
+  return {
+    async get() {
+      const failedJustNow = failure !== undefined && now() - failure.at < RETRY_MS
+      if (known) {
+        if (now() - knownSince > FRESH_MS && !failedJustNow) start().catch(() => {})
+        return known
+      }
+      if (failedJustNow) throw failure?.error
+      return start()
+    },
+  }
+}
+
+async function discover(plan: ProviderPlan, fetch: BoundedFetch, timeoutMs: number): Promise<Metadata> {
+  const issuer = (plan.issuer ?? '').replace(/\/$/, '')
+  const { url, response } = await fetchDocument(discoveryUrlOf(plan), fetch)
+  const { status, body } = await readAnswer(response)
+  if (status !== 200) throw phrasedError('provider_answer', phrase('discovery_answered', { status }))
+  if (body === undefined) throw phrasedError('provider_answer', notJson(response))
+  const found = document.safeParse(body)
+  if (!found.success) {
+    const places = found.error.issues.map(issue => issue.path.join('.') || 'the whole')
+    throw phrasedError('provider_answer', phrase('discovery_unusable', { fields: [...new Set(places)].join(', ') }))
+  }
+  const said = found.data.issuer
+  if (!isItself(plan, said, issuer))
+    throw phrasedError(
+      'provider_answer',
+      phrase('discovery_other_issuer', { said: printable(said, 200), expected: issuer }),
+    )
+  const metadata = { ...metadataOf(plan, found.data), document: documentOf(found.data, body) }
+  if (plan.httpsOnly && Object.values(metadata.endpoints).some(url => url !== undefined && isPlainHttp(url)))
+    throw phrasedError('provider_answer', phrase('discovery_plain_http'))
+  await refuseTrap(plan.discoveryUrl === undefined ? issuer : url, found.data, timeoutMs)
+  return metadata
+}
+
+const REDIRECTS = [301, 302, 303, 307, 308]
+
+/** One redirect is followed, to the same origin: some add a slash, or keep the document elsewhere. */
+async function fetchDocument(url: string, fetch: BoundedFetch): Promise<{ url: string; response: WholeAnswer }> {
+  const response = await fetch(url)
+  const location = response.headers.get('location') ?? ''
+  if (!REDIRECTS.includes(response.status) || !URL.canParse(location, url)) return { url, response }
+  const target = new URL(location, url)
+  if (target.origin !== new URL(url).origin)
+    throw phrasedError('provider_answer', phrase('discovery_other_origin', { origin: printable(target.origin, 200) }))
+  return { url: target.href, response: await fetch(target.href) }
+}
+
+function notJson({ headers }: WholeAnswer): Phrase {
+  const type = (headers.get('content-type') ?? '').split(';')[0]?.trim()
+  return type ? phrase('discovery_not_json_but', { type: printable(type) }) : phrase('discovery_not_json')
+}
+
+/** Exactly, its last slash aside; Entra writes a hole where each tenant's id belongs. */
+function isItself({ alsoIssuers }: ProviderPlan, said: string, issuer: string): boolean {
+  return said === issuer || said === `${issuer}/` || alsoIssuers.includes(said)
+}
+
+function metadataOf({ endpoints, sendsIssuer }: ProviderPlan, found: Document): Metadata {
+  const { token_endpoint_auth_methods_supported: clientAuths, id_token_signing_alg_values_supported: algorithms } =
+    found
+  const { token_endpoint_auth_signing_alg_values_supported: assertionAlgorithms } = found
+  return {
+    issuer: found.issuer,
+    endpoints: {
+      authorization: endpoints.authorization ?? found.authorization_endpoint,
+      token: endpoints.token ?? found.token_endpoint,
+      refresh: endpoints.refresh,
+      userInfo: endpoints.userInfo ?? found.userinfo_endpoint,
+      jwks: endpoints.jwks ?? found.jwks_uri,
+      logout: endpoints.logout ?? found.end_session_endpoint,
+      revocation: endpoints.revocation ?? found.revocation_endpoint,
+      introspection: endpoints.introspection ?? found.introspection_endpoint,
+    },
+    sendsIssuer: found.authorization_response_iss_parameter_supported ?? sendsIssuer,
+    ...(clientAuths ? { clientAuths } : {}),
+    ...(assertionAlgorithms ? { assertionAlgorithms } : {}),
+    signingAlgorithms: algorithms ?? ['RS256'],
+  }
+}
+
+function documentOf(found: Document, body: unknown): ProviderDocument {
+  const said = advisory.parse(body)
+  return {
+    demandsPushedRequests: said.require_pushed_authorization_requests ?? false,
+    demandsSignedRequests: said.require_signed_request_object ?? false,
+    responseTypes: said.response_types_supported,
+    responseModes: said.response_modes_supported,
+    challengeMethods: said.code_challenge_methods_supported,
+    scopes: said.scopes_supported,
+    signingAlgorithms: found.id_token_signing_alg_values_supported,
+  }
+}
+
+/** From https nothing leads to plain http, and from the open network nothing into a private one. */
+async function refuseTrap(issuer: string, found: Document, timeoutMs: number): Promise<void> {
+  const addresses = Object.values(found).filter(value => typeof value === 'string' && address.safeParse(value).success)
+  const isSecure = issuer.startsWith('https:')
+  if (isSecure && addresses.some(url => !String(url).startsWith('https:')))
+    throw phrasedError('provider_answer', phrase('discovery_plain_http'))
+  // What does not resolve now is judged when it is connected to.
+  const tooLate = pause(timeoutMs, false, { ref: false })
+  const isPrivate = (url: string) => Promise.race([leadsToPrivate(url).catch(() => false), tooLate])
+  if (await isPrivate(issuer)) return
+  const verdicts = await Promise.all([...new Set(addresses.map(String))].map(isPrivate))
+  if (verdicts.includes(true)) throw phrasedError('provider_answer', phrase('discovery_private_network'))
+}

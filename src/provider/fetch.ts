@@ -1,0 +1,387 @@
+// Calls to a provider: with a deadline, a size limit, no redirects, and a bounded number at a time.
+
+import type { LookupFunction } from 'node:net'
+import { promisify } from 'node:util'
+import { brotliDecompress, gunzip, inflate } from 'node:zlib'
+import { buildConnector, Client, type Dispatcher } from 'undici'
+import { MenshenError } from '../errors.ts'
+import { phrase, phrasedError, phraseIn } from '../phrases.ts'
+import { createWaitingLine } from '../util/waiting-line.ts'
+
+/** Some providers refuse whoever does not say who it is. */
+export const USER_AGENT = 'menshen'
+
+/** A status and what was read of the body: `undefined` where it is not JSON. */
+export interface Answer {
+  readonly status: number
+  readonly body: unknown
+}
+
+/** The request could not have arrived: sending it again cannot do anything twice. */
+export class NeverArrived extends MenshenError {
+  constructor(code: string, cause: unknown) {
+    const said = phrase('no_connection_made', { code })
+    super('provider_unreachable', phraseIn('en', said), cause, said)
+  }
+}
+
+/** Header names in small letters. */
+export interface CallInit {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: URLSearchParams | string
+}
+
+/** What it returns has been read completely and within the limits. */
+export type BoundedFetch = (url: string, init?: CallInit) => Promise<WholeAnswer>
+
+/** Calls for one user, one after the other. Nobody else's words ever pass over its connections. */
+export interface Conversation extends Disposable {
+  readonly fetch: BoundedFetch
+}
+
+export interface BoundedCalls {
+  /** Over a connection of its own. */
+  readonly fetch: BoundedFetch
+  converse(): Conversation
+  close(): void
+}
+
+/** `lookup` can refuse where a name leads, each time that a connection is opened. */
+export function createBoundedFetch(timeoutMs: number, lookup?: LookupFunction): BoundedCalls {
+  // One connector for all, so that a TLS session can be resumed. With HTTP/2, requests of several users could meet. It has a
+  // deadline of its own, because undici leaves a socket alone that is still connecting when its client is destroyed.
+  const connect = buildConnector({ timeout: timeoutMs, keepAlive: false, allowH2: false, ...(lookup && { lookup }) })
+  const open = new Set<Conversation>()
+
+  function converse(): Conversation {
+    /** By origin: another host, port or scheme has to prove itself anew. */
+    const kept = new Map<string, Client>()
+    const clients = new Set<Client>()
+
+    function connectTo(origin: string): Client {
+      const client = new Client(origin, { connect, headersTimeout: 0, bodyTimeout: 0 })
+      clients.add(client)
+      kept.set(origin, client)
+      return client
+    }
+
+    const conversation: Conversation = {
+      async fetch(url, init = {}) {
+        const { origin, pathname, search } = new URL(url)
+        const { method = 'GET', body = null } = init
+        const request = {
+          path: pathname + search,
+          method,
+          headers: { 'user-agent': USER_AGENT, accept: 'application/json', ...typeOf(body), ...init.headers },
+          body: body === null ? null : String(body),
+        }
+        const deadline = startDeadline(timeoutMs)
+        const send = (client: Client) => sendAndRead(client, request, deadline)
+        // The provider may just have closed it, and nobody can tell whether a request arrived. What changes something
+        // there, a code above all, is not sent over it.
+        const used = method === 'GET' ? kept.get(origin) : undefined
+        try {
+          const again = () => send(connectTo(origin))
+          return await (used ? send(used).catch(error => retry(error, deadline, again)) : again())
+        } catch (error) {
+          throw deadline.passed ?? asMenshenError(error)
+        } finally {
+          deadline.clear()
+        }
+      },
+
+      [Symbol.dispose]() {
+        open.delete(conversation)
+        for (const client of clients) client.destroy(OVER, () => {})
+      },
+    }
+    open.add(conversation)
+    return conversation
+  }
+
+  return {
+    converse,
+    async fetch(url, init) {
+      using conversation = converse()
+      return await conversation.fetch(url, init)
+    },
+    close() {
+      for (const conversation of open) conversation[Symbol.dispose]()
+    },
+  }
+}
+
+function typeOf(body: CallInit['body'] | null): Record<string, string> {
+  return body instanceof URLSearchParams ? { 'content-type': 'application/x-www-form-urlencoded;charset=UTF-8' } : {}
+}
+
+/** Only where the connection broke: what the provider has answered stands. */
+function retry<T>(error: unknown, { passed }: Deadline, again: () => Promise<T>): Promise<T> {
+  if (passed || error instanceof MenshenError) throw error
+  return again()
+}
+
+/** Made once: undici would make one with its stack for each connection that it closes. */
+const OVER = new Error('the conversation is over')
+
+export async function readAnswer(response: WholeAnswer): Promise<Answer> {
+  const type = response.headers.get('content-type') ?? ''
+  const text = decode(await response.bytes())
+  const body = text === undefined ? undefined : (readJson(text) ?? readForm(text, type))
+  return { status: response.status, body }
+}
+
+function decode(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+const LARGE_NUMBER = /\d{16}/
+/** No answer has so many lists and objects; one that nests them may be too deep for whoever looks at it later. */
+const MOST_OPENED = 1000
+
+/** A whole number that is too large for a number stays the text that it is: it is somebody's id. */
+export function readJson(text: string): unknown {
+  try {
+    // To look at every value takes five times as long, and hardly any answer has such a number. It throws where it is too deep.
+    if (!LARGE_NUMBER.test(text) && openedIn(text) <= MOST_OPENED) return JSON.parse(text)
+    return JSON.parse(text, keepDigits as (key: string, value: unknown) => unknown)
+  } catch {
+    return undefined
+  }
+}
+
+function openedIn(text: string): number {
+  return (text.match(/[[{]/g) ?? []).length
+}
+
+/** The types of TypeScript do not know yet that a reviver is told how the value was written. */
+function keepDigits(_key: string, value: unknown, { source = '' }: { source?: string }): unknown {
+  return typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(source) ? source : value
+}
+
+/** Some providers answer a token request as a form, and call it that or plain text. */
+function readForm(text: string, type: string): unknown {
+  if (!/^(application\/x-www-form-urlencoded|text\/(plain|html))\b/i.test(type)) return undefined
+  if (!/^[\w.-]+=[^\s<>]*$/.test(text)) return undefined
+  return Object.fromEntries(new URLSearchParams(text))
+}
+
+const BEFORE_SENDING = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+
+function asMenshenError(error: unknown): MenshenError {
+  if (error instanceof MenshenError) return error
+  // A lookup that refuses comes wrapped.
+  if (error instanceof Error && error.cause instanceof MenshenError) return error.cause
+  const code = innermostCode(error)
+  if (BEFORE_SENDING.has(code)) return new NeverArrived(code, error)
+  return phrasedError('provider_unreachable', phrase('connection_broke', { code }), error)
+}
+
+function innermostCode(error: unknown): string {
+  const { code, cause, errors } = error as { code?: unknown; cause?: unknown; errors?: unknown[] }
+  if (cause !== undefined) return innermostCode(cause)
+  if (errors?.[0] !== undefined) return innermostCode(errors[0])
+  return typeof code === 'string' ? code : 'unknown'
+}
+
+// Sends one request over a connection and reads its whole answer, uncompressed and not beyond the size limit.
+
+/** As much of a Response as anybody needs here. To make a whole one takes longer than to read it. */
+export interface WholeAnswer extends Pick<Response, 'status' | 'bytes'> {
+  readonly headers: Pick<Response['headers'], 'get'>
+}
+
+type Bytes = Uint8Array<ArrayBuffer>
+type ReceivedHeaders = Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>[2]
+
+const ANSWER_LIMIT = 1024 * 1024
+const IDENTITY = { 'accept-encoding': 'identity' }
+
+/** Rejects with what broke, or once the deadline has passed. After either, the connection is gone. */
+export async function sendAndRead(
+  client: Client,
+  { path, method, headers, body }: SentRequest,
+  deadline: Deadline,
+): Promise<WholeAnswer> {
+  const answered = Promise.withResolvers<ReceivedAnswer>()
+  deadline.onPassed = error => {
+    answered.reject(error)
+    void client.destroy(error)
+  }
+  const request = { path, method: method as Dispatcher.HttpMethod, headers: { ...IDENTITY, ...headers }, body }
+  client.dispatch(request, readingHandler(answered))
+  const { status, received, chunks } = await answered.promise
+  const whole = Buffer.concat(chunks)
+  const coding = received['content-encoding']
+  const bytes = coding === undefined ? whole : await uncompress(whole, String(coding))
+  return { status, headers: { get: name => headerOf(received, name) }, bytes: async () => bytes }
+}
+
+function headerOf(headers: ReceivedHeaders, name: string): string | null {
+  const value = headers[name]
+  return Array.isArray(value) ? value.join(', ') : (value ?? null)
+}
+
+export interface SentRequest {
+  readonly path: string
+  readonly method: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | null
+}
+
+interface ReceivedAnswer {
+  readonly status: number
+  readonly received: ReceivedHeaders
+  readonly chunks: readonly Buffer[]
+}
+
+function readingHandler({ resolve, reject }: PromiseWithResolvers<ReceivedAnswer>): Dispatcher.DispatchHandler {
+  const chunks: Buffer[] = []
+  let status = 0
+  let received: ReceivedHeaders = {}
+  let size = 0
+  return {
+    // Without it undici takes the handler for one of the former kind.
+    onRequestStart() {},
+    onResponseStart(_controller, code, headers) {
+      status = code
+      received = headers
+    },
+    onResponseData(controller, chunk) {
+      size += chunk.length
+      if (size > ANSWER_LIMIT) controller.abort(tooLarge())
+      else chunks.push(chunk)
+    },
+    onResponseEnd: () => resolve({ status, received, chunks }),
+    onResponseError: (_controller, error) => reject(status === 0 ? error : brokenOff(error)),
+  }
+}
+
+const DECODERS = new Map([
+  ['gzip', promisify(gunzip)],
+  ['x-gzip', promisify(gunzip)],
+  ['deflate', promisify(inflate)],
+  ['br', promisify(brotliDecompress)],
+])
+
+/** We ask for none, but some compress for everybody. */
+async function uncompress(bytes: Bytes, coding: string): Promise<Bytes> {
+  const name = coding.trim().toLowerCase()
+  if (name === 'identity' || name === '' || bytes.length === 0) return bytes
+  const decode = DECODERS.get(name)
+  if (!decode) throw new MenshenError('provider_answer', 'the answer is compressed in a way that nobody asked for')
+  try {
+    return await decode(bytes, { maxOutputLength: ANSWER_LIMIT })
+  } catch (error) {
+    if (Object(error).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge()
+    throw new MenshenError('provider_answer', 'the answer is not compressed as it says', error)
+  }
+}
+
+/** Whoever has begun to answer has got the request. */
+function brokenOff(error: Error): Error {
+  if (error instanceof MenshenError) return error
+  return phrasedError('provider_unreachable', phrase('answer_broke'), error)
+}
+
+function tooLarge(): MenshenError {
+  return phrasedError('provider_answer', phrase('answer_too_large', { bytes: ANSWER_LIMIT }))
+}
+
+// When a call has to be done. A timer, and no AbortSignal: one of those for every call, with a listener, takes longer than to
+// send the request, and stays in memory until its time has come.
+
+export interface Deadline {
+  /** Why there is no more time, once there is none. */
+  passed: MenshenError | undefined
+  /** Called at that moment. */
+  onPassed: (error: MenshenError) => void
+  /** The call is done. */
+  clear(): void
+}
+
+export function startDeadline(ms: number): Deadline {
+  const timer = setTimeout(() => {
+    deadline.passed = phrasedError('provider_unreachable', phrase('no_whole_answer', { ms }))
+    deadline.onPassed(deadline.passed)
+  }, ms)
+  const deadline: Deadline = { passed: undefined, onPassed() {}, clear: () => clearTimeout(timer) }
+  return deadline
+}
+
+// Slots for calls to the provider: so many at once, so many waiting, and whoever comes then is told at once. Owners, which are
+// networks of clients, are served in turn: one that sends a thousand holds up nobody else.
+
+export interface Slots {
+  /** Whether the next one has to wait. */
+  isFull(): boolean
+  withSlot<T>(work: () => Promise<T>, owner?: string): Promise<T>
+}
+
+interface Turn {
+  readonly owner: string
+  begin(): void
+  refuse(error: MenshenError): void
+}
+
+/** `share` is how many slots one owner has at most. */
+export function createSlots(parallel: number, waiting: number, share = parallel): Slots {
+  const running = new Map<string, number>()
+  const line = createWaitingLine<Turn>()
+  let taken = 0
+
+  function mayBegin(owner: string): boolean {
+    return taken < parallel && (running.get(owner) ?? 0) < share
+  }
+
+  function take(owner: string): void {
+    taken++
+    running.set(owner, (running.get(owner) ?? 0) + 1)
+  }
+
+  function giveBack(owner: string): void {
+    taken--
+    const left = (running.get(owner) ?? 0) - 1
+    if (left > 0) running.set(owner, left)
+    else running.delete(owner)
+    const next = line.take(mayBegin)
+    if (!next) return
+    take(next.owner)
+    next.begin()
+  }
+
+  /** In the place of whoever has most in the line, if it is full. */
+  function wait(owner: string): Promise<void> {
+    const busy = () => new MenshenError('provider_busy', `${parallel} calls are under way and ${waiting} are waiting`)
+    const last = line.size < waiting ? undefined : line.lastOfLargest(owner)
+    if (last) line.remove(last, last.owner)
+    last?.refuse(busy())
+    if (line.size >= waiting) throw busy()
+    return new Promise((begin, refuse) => line.add({ owner, begin, refuse }, owner))
+  }
+
+  return {
+    isFull: () => taken >= parallel,
+    async withSlot(work, owner = '') {
+      if (mayBegin(owner)) take(owner)
+      else await wait(owner)
+      try {
+        return await work()
+      } finally {
+        giveBack(owner)
+      }
+    },
+  }
+}

@@ -1,0 +1,16 @@
+// What every call to a provider needs: its plan, its metadata, its keys, and a fetch with limits.
+
+import type { Report } from '../events.ts'
+import type { MetadataSource } from './discovery.ts'
+import type { BoundedFetch } from './fetch.ts'
+import type { TokenChecks } from './id-token.ts'
+import type { ProviderPlan } from './plan.ts'
+
+export interface ProviderConnection extends TokenChecks {
+  readonly plan: ProviderPlan
+  readonly redirectUri: string
+  readonly metadata: MetadataSource
+  readonly fetch: BoundedFetch
+  readonly timeoutMs: number
+  readonly report: Report
+}

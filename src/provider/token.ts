@@ -1,0 +1,471 @@
+// Token requests to the provider (code, refresh token, introspection) and the reading of their answers.
+
+import { setTimeout as pause } from 'node:timers/promises'
+import { decodeJwt, importPKCS8, type JWTPayload } from 'jose'
+import * as oauth from 'oauth4webapi'
+import { z } from 'zod'
+import { factsOf, MenshenError } from '../errors.ts'
+import { type Phrase, phrase, phrasedError, phraseIn, phraseOf, quoted } from '../phrases.ts'
+import { atPlace, notAccepted } from '../util/json-path.ts'
+import { algorithmFor, readClientKey } from './client-key.ts'
+import { causeOf } from './demands.ts'
+import { endpointOf, type Metadata } from './discovery.ts'
+import { type Answer, type BoundedFetch, NeverArrived, readAnswer, type WholeAnswer } from './fetch.ts'
+import { checkIdToken, type ProviderSession, providerSessionIn, verifySigned } from './id-token.ts'
+import type { ProviderPlan, Texts } from './plan.ts'
+import type { ProviderConnection } from './provider-connection.ts'
+
+/** What came back from a trip to the provider, and what was remembered of its beginning. */
+export interface Redemption {
+  readonly code: string
+  readonly state: string
+  readonly verifier?: string | undefined
+  readonly nonce?: string | undefined
+  /** When it began; absent where nothing was remembered. */
+  readonly startedAt?: number | undefined
+}
+
+const RETRY_AFTER_MS = [100, 300]
+
+export async function redeemCode(
+  connection: ProviderConnection,
+  { code, state, verifier, nonce, startedAt = connection.now() }: Redemption,
+): Promise<TokenSet> {
+  const { plan, redirectUri } = connection
+  const known = await connection.metadata.get()
+  const grant = {
+    grant_type: 'authorization_code',
+    code,
+    redirect_uri: redirectUri,
+    ...(verifier !== undefined && { code_verifier: verifier }),
+  }
+  const response = await askForTokens(connection, known, endpointOf(known, 'token'), grant, state)
+  const tokens = readTokens(await readAnswer(response), connection, known)
+  if (plan.kind !== 'oidc') return withProviderSession(connection, known, tokens)
+  if (!tokens.idToken) throw phrasedError('provider_answer', phrase('answer_unusable', { fields: 'id_token' }))
+  const { idToken, accessToken } = tokens
+  const isNonce = (given: unknown) => given === nonce
+  const signedInSince = oldestSignIn(plan, startedAt)
+  const claims = await checkIdToken(connection, known, idToken, { isNonce, accessToken, signedInSince })
+  const providerSession = providerSessionIn(claims)
+  return { ...tokens, claims, ...(providerSession ? { providerSession } : {}) }
+}
+
+/** A refusal names its cause, where the metadata or the answer points to one. */
+function readTokens(answer: Answer, { plan, now }: ProviderConnection, known: Metadata): TokenSet {
+  try {
+    return readTokenSet(answer, plan, now())
+  } catch (error) {
+    if (!(error instanceof RefusalError)) throw error
+    const { code, status, said, description } = error
+    const cause = causeOf(plan, known, { error: said ?? '', description })
+    if (!cause) throw error
+    const refusalCode = code === 'provider_refused' ? code : 'provider_answer'
+    const sentence = phrase('with_cause', { seen: phraseOf(error) ?? quoted(error.message), cause: cause.what })
+    throw new RefusalError(refusalCode, sentence, status, said, { remedy: cause.remedy })
+  }
+}
+
+/** With `max_age`, the user has to have proved who they are not longer ago than that (OpenID Connect Core 3.1.2.1). */
+function oldestSignIn({ authorization }: ProviderPlan, startedAt: number): number | undefined {
+  const { max_age: maxAge = '' } = authorization.params
+  return /^\d{1,10}$/.test(maxAge) ? startedAt - Number(maxAge) * 1000 : undefined
+}
+
+/** Nobody is kept out for want of a session id: without one, the provider can only end all sessions of a user. */
+async function withProviderSession(
+  connection: ProviderConnection,
+  known: Metadata,
+  tokens: TokenSet,
+): Promise<TokenSet> {
+  if (!tokens.idToken || !known.endpoints.jwks || !known.issuer) return tokens
+  try {
+    const providerSession = providerSessionIn(await verifySigned(connection, known, tokens.idToken, ['exp']))
+    return providerSession ? { ...tokens, providerSession } : tokens
+  } catch (error) {
+    connection.report('id_token_unusable', { provider: connection.plan.id, ...factsOf(error) })
+    return tokens
+  }
+}
+
+/** `idToken` is the one of the sign-in: a refreshed one has to be about the same user. */
+export async function refreshTokens(
+  connection: ProviderConnection,
+  { refreshToken, idToken }: { readonly refreshToken: string; readonly idToken?: string | undefined },
+): Promise<TokenSet> {
+  const { plan } = connection
+  const known = await connection.metadata.get()
+  const url = known.endpoints.refresh ?? endpointOf(known, 'token')
+  const grant = { grant_type: 'refresh_token', refresh_token: refreshToken, ...refreshParams(connection) }
+  const request = () => askForTokens(connection, known, url, grant)
+  const response = await retryUnarrived(request, connection.timeoutMs)
+  const tokens = readTokens(await readAnswer(response), connection, known)
+  if (plan.kind === 'oidc' && tokens.idToken) await checkRefreshed(connection, known, tokens.idToken, tokens, idToken)
+  return tokens
+}
+
+/** `$redirect_uri` is ours: some want it at the refresh too. */
+function refreshParams({ plan, redirectUri }: ProviderConnection): Record<string, string> {
+  const entries = Object.entries(plan.refreshParams)
+  return Object.fromEntries(entries.map(([name, text]) => [name, text === '$redirect_uri' ? redirectUri : text]))
+}
+
+/** It keeps the issuer and the user, and the nonce if it has one (OpenID Connect Core 12.2). */
+async function checkRefreshed(
+  connection: ProviderConnection,
+  known: Metadata,
+  idToken: string,
+  { accessToken }: TokenSet,
+  before: string | undefined,
+): Promise<void> {
+  const old: JWTPayload = before === undefined ? {} : decodeJwt(before)
+  const isNonce = (given: unknown) => given === undefined || old.nonce === undefined || given === old.nonce
+  const isAnother = ({ sub, iss }: JWTPayload) => before !== undefined && (sub !== old.sub || iss !== old.iss)
+  try {
+    if (!isAnother(await checkIdToken(connection, known, idToken, { isNonce, accessToken }))) return
+  } catch (error) {
+    // One that is not even valid proves nothing, but what it says decides whether the session can live on.
+    if (!isAnother(claimsOf(idToken) ?? old)) throw error
+  }
+  throw new MenshenError('provider_refused', 'the refreshed id_token is of another user or issuer')
+}
+
+function claimsOf(token: string): JWTPayload | undefined {
+  try {
+    return decodeJwt(token)
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Only where the request cannot have arrived: a refresh token that rotates must not be spent twice. And only while there
+ * is time: all tries together take no longer than two calls may.
+ */
+async function retryUnarrived(request: () => Promise<WholeAnswer>, timeoutMs: number): Promise<WholeAnswer> {
+  const startedAt = performance.now()
+  for (const wait of RETRY_AFTER_MS) {
+    try {
+      return await request()
+    } catch (error) {
+      if (!(error instanceof NeverArrived) || performance.now() - startedAt > timeoutMs / 2) throw error
+      await pause(wait)
+    }
+  }
+  return request()
+}
+
+/** What the provider says of a token that somebody else was given (RFC 7662); `undefined` if it cannot be asked. */
+export async function introspectToken(
+  connection: ProviderConnection,
+  token: string,
+  fetch: BoundedFetch = connection.fetch,
+): Promise<unknown> {
+  const known = await connection.metadata.get()
+  if (!known.endpoints.introspection) return undefined
+  const response = await askAsClient({ ...connection, fetch }, known, known.endpoints.introspection, { token })
+  const { status, body } = await readAnswer(response)
+  if (status !== 200) throw new MenshenError('provider_answer', `introspection answered ${status}`)
+  return body
+}
+
+// Requests in which the client proves who it is, as the provider wants them: the names, the place of the parameters and the
+// headers are those of the plan.
+
+/** How a request is sent where it is not the standard's form. */
+interface RequestShape {
+  readonly method?: string
+  readonly as: 'form' | 'json' | 'query'
+  readonly names: Texts
+  readonly headers: Texts
+}
+
+const STANDARD: RequestShape = { as: 'form', names: {}, headers: {} }
+
+export async function askAsClient(
+  { plan, now, fetch }: Pick<ProviderConnection, 'plan' | 'now' | 'fetch'>,
+  known: Metadata,
+  url: string,
+  given: Texts,
+  shape: RequestShape = STANDARD,
+): Promise<WholeAnswer> {
+  const params = new URLSearchParams(given)
+  const proof = await proveClient(plan, known, url, now, params)
+  return sendShaped(fetch, url, params, { ...shape, headers: { ...proof, ...shape.headers } })
+}
+
+function sendShaped(
+  fetch: BoundedFetch,
+  url: string,
+  given: URLSearchParams,
+  { method = 'POST', as, names, headers }: RequestShape,
+): Promise<WholeAnswer> {
+  // As in the authorization address: what is renamed to nothing is left out.
+  const params = [...given]
+    .map(([name, value]): [string, string] => [names[name] ?? name, value])
+    .filter(([name]) => name)
+  if (as === 'form') return fetch(url, { method, headers, body: new URLSearchParams(params) })
+  if (as === 'json') {
+    const body = JSON.stringify(Object.fromEntries(params))
+    return fetch(url, { method, headers: { ...headers, 'content-type': 'application/json' }, body })
+  }
+  const target = new URL(url)
+  for (const [name, value] of params) target.searchParams.set(name, value)
+  return fetch(target.href, { method, headers })
+}
+
+/** For the two grants. `state` is the one that came back with the code. */
+export function askForTokens(
+  connection: ProviderConnection,
+  known: Metadata,
+  url: string,
+  { redirect_uri, ...grant }: Texts,
+  state?: string,
+): Promise<WholeAnswer> {
+  const { tokenRequest } = connection.plan
+  const given = {
+    ...grant,
+    ...(redirect_uri !== undefined && tokenRequest.redirectUri && { redirect_uri }),
+    ...(state !== undefined && tokenRequest.state && { state }),
+  }
+  return askAsClient(connection, known, url, given, tokenRequest)
+}
+
+/** Puts the proof into the parameters, or returns it as a header. `url` is where they go. */
+async function proveClient(
+  plan: ProviderPlan,
+  known: Metadata,
+  url: string,
+  now: () => number,
+  params: URLSearchParams,
+): Promise<Texts> {
+  const { id, clientId, clientSecret, clientKey } = plan
+  const method = plan.clientAuth ?? preferred(known.clientAuths)
+  if (method === 'private_key_jwt' && clientKey) {
+    const sign = await privateKeyJwt(plan, known, url, now)
+    await sign({ issuer: known.issuer ?? id }, { client_id: clientId }, params, new Headers())
+    return {}
+  }
+  if (method === 'none') {
+    params.set('client_id', clientId)
+    return {}
+  }
+  if (!clientSecret) throw new MenshenError('bad_settings', 'the client has no secret')
+  if (method !== 'post') return { authorization: basic(clientId, clientSecret.reveal()) }
+  params.set('client_id', clientId)
+  params.set('client_secret', clientSecret.reveal())
+  return {}
+}
+
+/** Not a sign more than has to be is encoded: providers that do not decode at all would take it for another client. */
+function basic(clientId: string, secret: string): string {
+  const credentials = `${formEncoded(clientId)}:${formEncoded(secret)}`
+  return `Basic ${Buffer.from(credentials).toString('base64')}`
+}
+
+/** RFC 6749, 2.3.1: as a value in a form. */
+function formEncoded(text: string): string {
+  return new URLSearchParams([['', text]]).toString().slice(1)
+}
+
+/** Basic is the standard's default; a provider that lists only post is asked that way. */
+function preferred(supported: readonly string[] | undefined): 'basic' | 'post' {
+  if (!supported || supported.includes('client_secret_basic')) return 'basic'
+  return supported.includes('client_secret_post') ? 'post' : 'basic'
+}
+
+async function privateKeyJwt(
+  { clientKey, assertion }: ProviderPlan,
+  known: Metadata,
+  url: string,
+  now: () => number,
+): Promise<oauth.ClientAuth> {
+  const clientsKey = readClientKey(clientKey?.reveal() ?? '')
+  const { key, kid } = clientsKey
+  const alg = algorithmFor(clientsKey, assertion.algorithm, known.assertionAlgorithms)
+  const pkcs8 = key.export({ type: 'pkcs8', format: 'pem' }).toString()
+  return oauth.PrivateKeyJwt(await importPKCS8(pkcs8, alg), {
+    [oauth.modifyAssertion](header, payload) {
+      const seconds = Math.floor(now() / 1000)
+      const named = assertion.keyId ?? kid
+      Object.assign(header, {
+        alg,
+        typ: 'JWT',
+        ...(named === undefined ? {} : { kid: named }),
+        ...(assertion.thumbprint === undefined ? {} : { 'x5t#S256': assertion.thumbprint }),
+      })
+      const times = { iat: seconds, nbf: seconds, exp: seconds + 60 }
+      Object.assign(payload, { ...times, aud: assertionAudience(assertion.audience, known, url) })
+    },
+  })
+}
+
+/** The issuer alone, as RFC 7523 is about to say, unless the provider wants its token endpoint named. */
+function assertionAudience(
+  wanted: ProviderPlan['assertion']['audience'],
+  { issuer, endpoints }: Metadata,
+  url: string,
+): string | string[] {
+  const { token = url } = endpoints
+  if (wanted === 'both' && issuer !== undefined) return [issuer, token]
+  return wanted === 'issuer' && issuer !== undefined ? issuer : token
+}
+
+// Reads the answer of the token endpoint: unknown JSON in, a token set out, or an error that says what was wrong without
+// repeating the answer (it can carry tokens and phone numbers).
+
+export interface TokenSet {
+  readonly accessToken: string
+  readonly refreshToken?: string
+  /** Seconds. */
+  readonly expiresIn: number
+  /** When the answer arrived. */
+  readonly receivedAt: number
+  readonly idToken?: string
+  /** Of the id_token, once it has been checked. */
+  readonly claims?: Readonly<Record<string, unknown>>
+  readonly providerSession?: ProviderSession
+  /** The whole answer, for providers that say in it who the user is. */
+  readonly answer?: unknown
+}
+
+/** The provider has answered, and said no. Decide by `status` and `said`. */
+export class RefusalError extends MenshenError {
+  readonly status: number
+  /** The error code of its answer, RFC 6749's or an envelope's, if it is one that can be shown. */
+  readonly said: string | undefined
+  /** The sentence that came with it: to look for a cause, never to be shown. */
+  readonly description: string | undefined
+  /** What is behind it and what to do, where that is known. */
+  readonly remedy: Phrase | undefined
+
+  constructor(code: RefusalCode, sentence: Phrase, status: number, said?: string, more: RefusalDetails = {}) {
+    super(code, phraseIn('en', sentence), undefined, sentence)
+    this.status = status
+    this.said = said
+    this.description = more.description
+    this.remedy = more.remedy
+  }
+}
+
+type RefusalCode = 'provider_refused' | 'provider_answer'
+
+interface RefusalDetails {
+  readonly description?: string | undefined
+  readonly remedy?: Phrase | undefined
+}
+
+// Ten years: far beyond any real token, and far from where milliseconds stop being exact.
+const LONGEST_LIFETIME = 10 * 365 * 24 * 3600
+
+const lifetime = z
+  .union([
+    z.int(),
+    z
+      .string()
+      .regex(/^\d{1,10}$/)
+      .transform(Number),
+  ])
+  .pipe(z.int().min(1).max(LONGEST_LIFETIME))
+
+// RFC 6749, appendix A: what a token is made of, and so what can stand in a header.
+const token = z.string().regex(/^[\x21-\x7e]+$/)
+const bearer = z.string().regex(/^bearer$/i)
+
+// Made once: to make a schema takes longer than to use it.
+const tokenAnswer = z.object({
+  access_token: token,
+  token_type: bearer.nullish(),
+  refresh_token: z.union([token, z.literal('')]).nullish(),
+  expires_in: lifetime.nullish(),
+  id_token: z.unknown(),
+})
+
+/** Verdicts on a code or a refresh token; everything else may be different in a moment. */
+const VERDICTS = ['invalid_grant', 'invalid_token']
+
+export function readTokenSet(answer: Answer, plan: ProviderPlan, now: number): TokenSet {
+  const body = readAccepted(answer, plan.tokenAnswer, [...VERDICTS, ...plan.refreshEnds])
+  const { names, lifetimeSeconds, tokenType } = plan.tokenAnswer
+  const named = (name: string) => atPlace(body, names[name] ?? name)
+  const given = Object.fromEntries(Object.keys(tokenAnswer.shape).map(name => [name, named(name)]))
+  const demanded = [
+    ...(tokenType === 'required' ? ['token_type'] : []),
+    ...(lifetimeSeconds === undefined ? ['expires_in'] : []),
+  ]
+  const { access_token, refresh_token, expires_in, id_token } = read(given, demanded, plan.kind === 'oidc')
+  return {
+    accessToken: access_token,
+    expiresIn: expires_in ?? lifetimeSeconds ?? 0,
+    receivedAt: now,
+    ...(refresh_token && plan.refreshes ? { refreshToken: refresh_token } : {}),
+    ...(id_token ? { idToken: id_token } : {}),
+    answer: body,
+  }
+}
+
+interface Expected {
+  readonly at: string | undefined
+  readonly success: ProviderPlan['tokenAnswer']['success']
+}
+
+/** The answer proper, once its status and its body have said that it is one: status 200 alone does not. */
+export function readAccepted({ status, body }: Answer, { at, success }: Expected, verdicts: readonly string[]): object {
+  const codes = errorCodes(body)
+  const description = descriptionIn(body)
+  const verdict = codes.find(code => verdicts.includes(code))
+  if (verdict !== undefined)
+    throw new RefusalError('provider_refused', answered(status, verdict), status, verdict, { description })
+  const said = errorCodeIn(body)
+  const isError = status !== 200 || (!Object.hasOwn(success, 'error') && saysError(body))
+  if (isError) throw new RefusalError('provider_answer', answered(status, said), status, said, { description })
+  if (body === undefined) throw phrasedError('provider_answer', phrase('answer_not_json'))
+  const wrong = notAccepted(body, success)
+  if (wrong !== undefined)
+    throw new RefusalError('provider_answer', phrase('answer_no_success', { wrong }), status, said)
+  const proper = at === undefined ? body : atPlace(body, at)
+  if (typeof proper !== 'object' || proper === null || Array.isArray(proper))
+    throw phrasedError('provider_answer', phrase('answer_unusable', { fields: at ?? phrase('the_whole') }))
+  return proper
+}
+
+function answered(status: number, error: string | undefined): Phrase {
+  return error ? phrase('provider_answered_with', { status, error }) : phrase('provider_answered', { status })
+}
+
+/** The error code of an answer, if it is one that can be shown. */
+export function errorCodeIn(body: unknown): string | undefined {
+  return errorCodes(body).find(code => /^([a-z_]{1,40}|\d{1,10})$/.test(code))
+}
+
+/** RFC 6749's `error`, and the codes of envelopes. */
+function errorCodes(body: unknown): string[] {
+  return ['error', 'errcode', 'code']
+    .map(name => atPlace(body, name))
+    .filter(found => typeof found === 'string' || typeof found === 'number')
+    .map(String)
+}
+
+function descriptionIn(body: unknown): string | undefined {
+  const found = atPlace(body, 'error_description')
+  return typeof found === 'string' ? found.slice(0, 1000) : undefined
+}
+
+/** `code` and `errcode` can mean anything, so they are errors only where `success` says what they have to be. */
+function saysError(body: unknown): boolean {
+  return !Array.isArray(body) && Boolean(atPlace(body, 'error'))
+}
+
+function read(given: Record<string, unknown>, demanded: readonly string[], isOidc: boolean) {
+  const result = tokenAnswer.safeParse(given)
+  const odd = result.error?.issues.map(issue => issue.path.join('.') || 'the whole') ?? []
+  const missing = demanded.filter(name => given[name] === undefined || given[name] === null)
+  const idToken = typeof given.id_token === 'string' ? given.id_token : undefined
+  // Where it is not asked for, an odd one is none.
+  const oddIdToken = isOidc && idToken === undefined && (given.id_token ?? undefined) !== undefined ? ['id_token'] : []
+  if (/^dpop$/i.test(String(given.token_type))) throw phrasedError('provider_answer', phrase('tokens_bound_to_key'))
+  const places = new Set([...odd, ...missing, ...oddIdToken])
+  if (!result.success || places.size > 0)
+    throw phrasedError('provider_answer', phrase('answer_unusable', { fields: [...places].join(', ') }))
+  return { ...result.data, id_token: idToken }
+}

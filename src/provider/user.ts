@@ -1,0 +1,266 @@
+// User info: the request, and the mapping of its answer to our fields.
+
+import { FIELDS, type Field } from '../config/provider-config.ts'
+import { factsOf, MenshenError } from '../errors.ts'
+import { phrase, phrasedError } from '../phrases.ts'
+import {
+  atPlace,
+  namesFrom,
+  notAccepted,
+  notAmong,
+  shapeOf,
+  textFrom,
+  textsAt,
+  withoutPlace,
+} from '../util/json-path.ts'
+import type { Metadata } from './discovery.ts'
+import { type Answer, readAnswer, type WholeAnswer } from './fetch.ts'
+import { verifySigned } from './id-token.ts'
+import type { ProviderPlan, UserInfoSource } from './plan.ts'
+import type { ProviderConnection } from './provider-connection.ts'
+import { readAccepted, type TokenSet } from './token.ts'
+
+/** No interface: those are not assigned to a type with an index, which `UserInfo<string>` is. */
+type SpecifiedUserInfo = {
+  readonly sub: string
+  readonly ou_id: string
+  readonly nickname: string
+  readonly phone_number: string
+  readonly ou_name: string
+  readonly email: string
+  readonly username: string
+}
+
+/** The specification's fields, and with `F` whatever else the configuration maps. What the provider did not say is empty. */
+export type UserInfo<F extends string = never> = SpecifiedUserInfo & { readonly [K in Exclude<F, 'groups'>]: string }
+
+export interface UserFacts {
+  readonly userInfo: UserInfo
+  readonly groups: readonly string[]
+  /** Everything that was said, the first source's word first. */
+  readonly claims: Readonly<Record<string, unknown>>
+  /** An address came, and the provider does not vouch for it. */
+  readonly hasUnverifiedEmail?: true
+}
+
+export type Said = Readonly<Partial<Record<UserInfoSource, unknown>>>
+
+type Mapping = Pick<ProviderPlan, 'userInfoFrom' | 'fields' | 'fieldTypes' | 'require' | 'emailVerified'>
+
+const DEMANDED = ['sub', 'username'] as const
+
+/** Throws if somebody has no `sub` or `username`, or is not one of those whom `require` lets in. */
+export function userFacts(said: Said, plan: Mapping): UserFacts {
+  const given = plan.userInfoFrom.map(source => said[source]).filter(answer => answer !== undefined)
+  if (plan.fieldTypes === 'text') demandTexts(given, plan)
+  const { answers, hasUnverified, denied } = vouchedAnswers(given, plan)
+  const text = (field: Field) => textFrom(answers, plan.fields[field])
+  const userInfo: UserInfo = {
+    ...furtherFields(answers, plan),
+    sub: text('sub'),
+    ou_id: text('ou_id'),
+    nickname: text('nickname'),
+    phone_number: text('phone_number'),
+    ou_name: text('ou_name'),
+    email: text('email'),
+    username: unlessDenied(text('username'), denied),
+  }
+  for (const field of DEMANDED)
+    if (userInfo[field] === '') throw missing(field, given, plan, hasUnverified && field === 'username')
+  const claims: Record<string, unknown> = Object.fromEntries(
+    answers.toReversed().flatMap(one => Object.entries(Object(one))),
+  )
+  const unmet = notAmong(claims, plan.require)
+  if (unmet !== undefined) throw phrasedError('provider_answer', phrase('not_required', { name: unmet }))
+  const groups = namesFrom(answers, plan.fields.groups)
+  return { userInfo, groups, claims, ...(hasUnverified && { hasUnverifiedEmail: true as const }) }
+}
+
+interface VouchedAnswers {
+  readonly answers: readonly unknown[]
+  /** An address was taken out. */
+  readonly hasUnverified: boolean
+  /** Addresses that are not verified, as `alike` writes them: nobody is called by one of them. */
+  readonly denied: ReadonlySet<string>
+}
+
+/**
+ * The answers without the e-mail addresses that nobody has verified, and without other fields that repeat one that is denied:
+ * otherwise somebody could take the name of another by writing their address into a profile.
+ */
+export function vouchedAnswers(
+  given: readonly unknown[],
+  plan: Pick<Mapping, 'fields' | 'emailVerified'>,
+): VouchedAnswers {
+  const { fields, emailVerified } = plan
+  const verdictPlaces = Object.keys(emailVerified)
+  const places = new Set(Object.values(fields).flat(2))
+  const emailPlaces = new Set(
+    [...places, 'email'].filter(place => fields.email.flat().includes(place) || IS_EMAIL.test(place)),
+  )
+  const isAccepted = (answer: unknown) => notAccepted(answer, emailVerified) === undefined
+  const isSilent = (answer: unknown) => verdictPlaces.every(place => (atPlace(answer, place) ?? null) === null)
+  const isDenying = (answer: unknown) => !isSilent(answer) && !isAccepted(answer)
+  // The address can be in one answer, and what is said of it in another.
+  const isAnyDenying = given.some(isDenying)
+  const isVerified = (answer: unknown) => isAccepted(answer) && !(isAnyDenying && isSilent(answer))
+  const textsIn = (answer: unknown, places: Iterable<string>) =>
+    [...places].flatMap(place => textsAt(answer, place)).map(alike)
+  const has = (answer: unknown, place: string) => !['', null, undefined].includes(atPlace(answer, place) as '')
+  const hasAddress = (answer: unknown) => [...emailPlaces].some(place => has(answer, place))
+
+  // Without any other address, what an answer denies can only be this one.
+  if (isAnyDenying && !given.some(hasAddress))
+    for (const place of places) if (IS_ADDRESS_LIKE.test(place)) emailPlaces.add(place)
+  const unverified = given.filter(answer => !isVerified(answer) && hasAddress(answer))
+  if (unverified.length === 0) return { answers: given, hasUnverified: false, denied: new Set() }
+
+  const verified = new Set(given.filter(isVerified).flatMap(answer => textsIn(answer, emailPlaces)))
+  const denied = new Set(
+    unverified.flatMap(answer => {
+      const addresses = textsIn(answer, emailPlaces)
+      if (isAnyDenying) return addresses
+      return verdictPlaces.some(place => NAMES_ARE_VERIFIED.has(place))
+        ? []
+        : addresses.filter(address => !verified.has(address))
+    }),
+  )
+
+  function vouched(answer: unknown): unknown {
+    const isOut = (place: string) =>
+      (!isVerified(answer) && emailPlaces.has(place)) || textsIn(answer, [place]).some(text => denied.has(text))
+    // The subject is the provider's own name for the user, whatever it looks like.
+    return [...new Set([...places, ...emailPlaces, ...Object.keys(Object(answer))])]
+      .filter(place => place !== 'sub' && isOut(place))
+      .reduce(withoutPlace, answer)
+  }
+  return { answers: given.map(vouched), hasUnverified: true, denied }
+}
+
+const IS_EMAIL = /e-?mail([._-]?addr(ess)?)?$|(^|[._-])mail$/i
+/** The name of a user in a directory: an address, or written like one. */
+const IS_ADDRESS_LIKE = /(^|[._-])(upn|user_?principal_?name)$/i
+/** Entra says nothing of most addresses, and gives nobody a name in a domain that their directory has not proven to have. */
+const NAMES_ARE_VERIFIED: ReadonlySet<string> = new Set(['xms_edov'])
+
+/** What people and other programs would take for the same address. */
+function alike(text: string): string {
+  return text
+    .normalize('NFKC')
+    .replace(/[\p{Default_Ignorable_Code_Point}\p{C}\s]/gu, '')
+    .toLowerCase()
+}
+
+function unlessDenied(text: string, denied: ReadonlySet<string>): string {
+  return denied.has(alike(text)) ? '' : text
+}
+
+function furtherFields(answers: readonly unknown[], { fields }: Mapping): Record<string, string> {
+  const further = Object.entries(fields).filter(([field]) => !OURS.has(field))
+  return Object.fromEntries(further.map(([field, sources]) => [field, textFrom(answers, sources)]))
+}
+
+const OURS: ReadonlySet<string> = new Set(FIELDS)
+
+function demandTexts(answers: readonly unknown[], { fields }: Mapping): void {
+  for (const [field, sources] of Object.entries(fields)) {
+    // The specification knows no groups: whoever sends some sends a list.
+    if (field === 'groups') continue
+    for (const place of sources.flat()) {
+      const odd = answers.map(answer => atPlace(answer, place) ?? '').find(value => typeof value !== 'string')
+      if (odd !== undefined) throw phrasedError('provider_answer', phrase('answer_unusable', { fields: field }))
+    }
+  }
+}
+
+/** Names and types, never values: they are about a person. */
+function missing(
+  field: Field,
+  answers: readonly unknown[],
+  { fields, emailVerified }: Mapping,
+  isUnverified: boolean,
+): MenshenError {
+  const places = fields[field].map(source => [source].flat().join(' with ')).join(', ') || phrase('nowhere')
+  const seen = answers.map(answer => shapeOf(answer)).join(' and ') || phrase('nothing')
+  const claims = Object.keys(emailVerified).join(', ')
+  const problem = isUnverified
+    ? phrase('field_unverified', { field, places, claims, seen })
+    : phrase('field_missing', { field, places, seen })
+  return phrasedError('provider_answer', problem)
+}
+
+// Asks the provider who the user is: the token and the parameters where the plan wants them.
+
+/** What user info says, read and accepted; `undefined` if the provider has no such endpoint, or nobody wants it. */
+export async function askUserInfo(connection: ProviderConnection, tokens: TokenSet): Promise<object | undefined> {
+  const { plan } = connection
+  const known = await connection.metadata.get()
+  const { userInfo } = known.endpoints
+  if (!userInfo || !plan.userInfoFrom.includes('userinfo')) return undefined
+  const answer = await readUserInfo(connection, known, await ask(connection, userInfo, tokens))
+  const said = readAccepted(answer, plan.userInfoAnswer, [])
+  if (tokens.claims && atPlace(said, 'sub') !== tokens.claims.sub)
+    throw phrasedError('provider_answer', phrase('user_info_of_another'))
+  return plan.emailStep ? { ...said, email: await emailOrNone(connection, plan.emailStep, tokens) } : said
+}
+
+/** Nobody is kept out for want of an address. */
+async function emailOrNone(
+  connection: ProviderConnection,
+  step: NonNullable<ProviderPlan['emailStep']>,
+  tokens: TokenSet,
+): Promise<unknown> {
+  try {
+    return await askForEmail(connection, step, tokens)
+  } catch (error) {
+    if (!(error instanceof MenshenError)) throw error
+    connection.report('email_step_failed', { provider: connection.plan.id, ...factsOf(error) })
+    return undefined
+  }
+}
+
+/** OpenID Connect Core 5.3.2: some sign it. Then it has to be signed by one of their keys, and for us. */
+async function readUserInfo(connection: ProviderConnection, known: Metadata, response: WholeAnswer): Promise<Answer> {
+  const isSigned = /^application\/jwt\b/i.test(response.headers.get('content-type') ?? '')
+  if (!isSigned || connection.plan.kind !== 'oidc' || response.status !== 200) return readAnswer(response)
+  // What the metadata promises is for id_tokens.
+  const { signingAlgorithms: _, ...anyAlgorithm } = known
+  const signed = new TextDecoder().decode(await response.bytes()).trim()
+  return { status: 200, body: await verifySigned(connection, anyAlgorithm, signed, ['sub'], { name: 'user info' }) }
+}
+
+async function ask({ fetch, plan }: ProviderConnection, url: string, tokens: TokenSet): Promise<WholeAnswer> {
+  const { method, token, params, headers } = plan.userInfoRequest
+  const target = new URL(url)
+  const sent: Record<string, string> = { ...headers }
+  if (token === 'bearer') sent.authorization = `Bearer ${tokens.accessToken}`
+  else if ('header' in token) sent[token.header] = tokens.accessToken
+  else target.searchParams.set(token.query, tokens.accessToken)
+  const fields = Object.entries(params).map(([name, text]): [string, string] => [name, filled(text, plan, tokens)])
+  if (method === 'POST') return fetch(target.href, { method, headers: sent, body: new URLSearchParams(fields) })
+  for (const [name, value] of fields) target.searchParams.set(name, value)
+  return fetch(target.href, { method, headers: sent })
+}
+
+/** `$client_id`, or `$openid`: what the token answer has under that name. Anything else is the text itself. */
+function filled(text: string, { clientId }: ProviderPlan, { answer }: TokenSet): string {
+  if (!text.startsWith('$')) return text
+  if (text === '$client_id') return clientId
+  const found = atPlace(answer, text.slice(1))
+  return typeof found === 'string' || typeof found === 'number' ? String(found) : ''
+}
+
+/** An address that nobody else can have claimed; without one the user has none. */
+async function askForEmail(
+  connection: ProviderConnection,
+  { url, where, take }: NonNullable<ProviderPlan['emailStep']>,
+  tokens: TokenSet,
+): Promise<unknown> {
+  const { status, body } = await readAnswer(await ask(connection, url, tokens))
+  if (status !== 200 || !Array.isArray(body))
+    throw new MenshenError('provider_answer', `no list of e-mail addresses was answered (status ${status})`)
+  return atPlace(
+    body.find(element => notAccepted(element, where) === undefined),
+    take,
+  )
+}

@@ -1,0 +1,405 @@
+// Forwards an admitted request to the application behind it.
+
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import type { Client, Dispatcher } from 'undici'
+import { type Admission, identified } from '../gateway/admission.ts'
+import type { GatewayContext } from '../gateway/context.ts'
+import { mayBePartOfPage, type Visit, whoAsks } from '../gateway/request.ts'
+import { busyAnswer, errorAnswer, sayContinue, send } from '../gateway/respond.ts'
+import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
+import { type Occupant, ownerOf } from './capacity.ts'
+import { watchCaller } from './open-streams.ts'
+import { type HeaderList, keptTrailers } from './response-headers.ts'
+import type { Upstream } from './upstreams.ts'
+
+/** A promise only of the request's own beginning: the answer comes when it comes. */
+export function forward(
+  context: GatewayContext,
+  upstream: Upstream,
+  visit: Visit,
+  admission: Admission,
+  request: IncomingMessage,
+  response: ServerResponse,
+): MaybePromise<void> {
+  visit.observed.upstream = upstream.destination.origin
+  const headers = context.requestHeaders(upstream, request, visit, admission)
+  return andThen(headers, headers =>
+    relay(new ForwardedRequest(context, upstream, visit, admission, headers, response)),
+  )
+}
+
+/** What servers read a body of. Of any other method many do not, and leave it on the connection. */
+const EXPECTS_BODY = new Set(['POST', 'PUT', 'PATCH'])
+
+/**
+ * What is ours to do about one request while the application answers it. A class, because this is made for every request:
+ * a literal would bring a function for each of these, and one with a getter also a hidden class that keeps the whole request
+ * in memory until the next full collection.
+ */
+class ForwardedRequest implements ExchangeOptions {
+  readonly upstream: Upstream
+  readonly method: string
+  readonly path: string
+  readonly headers: string[]
+  readonly request: IncomingMessage
+  readonly body: AsyncIterableIterator<Buffer> | null
+  readonly isBodyUnusual: boolean
+  readonly response: ServerResponse
+  readonly #context: GatewayContext
+  readonly #visit: Visit
+  readonly #admission: Admission
+  #isAnswered = false
+  #forget: (() => void) | undefined
+
+  constructor(
+    context: GatewayContext,
+    upstream: Upstream,
+    visit: Visit,
+    admission: Admission,
+    headers: string[],
+    response: ServerResponse,
+  ) {
+    const { 'content-length': length, 'transfer-encoding': coding } = visit.headers
+    const hasBody = length !== undefined || coding !== undefined
+    this.upstream = upstream
+    this.method = visit.method
+    this.path = visit.path + visit.search
+    this.headers = headers
+    this.request = response.req
+    this.body = hasBody ? response.req.iterator({ destroyOnReturn: false }) : null
+    this.isBodyUnusual = hasBody && length !== '0' && !EXPECTS_BODY.has(visit.method)
+    // Whoever reads it may have stopped when it breaks off.
+    if (hasBody) response.req.on('error', () => {})
+    this.response = response
+    this.#context = context
+    this.#visit = visit
+    this.#admission = admission
+  }
+
+  /** Asked for only by what lasts, and while slots are short. */
+  get owner(): string {
+    return ownerOf(this.#context, this.#visit, this.#admission)
+  }
+
+  onStart(): void {
+    const { observed, headers } = this.#visit
+    observed.askedAt = performance.now()
+    observed.trace?.asked(this.headers)
+    if (headers.expect && this.request.httpVersion !== '1.0') sayContinue(this.response)
+  }
+
+  onAnswer(status: number, isEndless: boolean): void {
+    const { observed } = this.#visit
+    this.#isAnswered = true
+    if (isEndless) observed.isStream = true
+    this.#context.observation.answered(observed, status)
+  }
+
+  onLasting(): void {
+    this.#forget = watchCaller(this.#context, this.#visit, this.#admission, () => this.response.destroy())
+  }
+
+  answerHeaders(received: IncomingHttpHeaders): HeaderList {
+    const context = this.#context
+    const { cookies } = this.#admission
+    if (context.lifecycle.closing) this.response.shouldKeepAlive = false
+    return context.responseHeaders(received, {
+      requestId: this.#visit.observed.requestId,
+      signedIn: identified(this.#admission) !== undefined,
+      cookies,
+      cookiesCanWait: cookies.length > 0 && mayBePartOfPage(this.#visit),
+    })
+  }
+
+  onDone(error?: Error): void {
+    this.#forget?.()
+    if (this.body) throwRestAway(this.request, this.body)
+    if (!error) return
+    if (!this.#isAnswered) this.#context.observation.answered(this.#visit.observed, 0)
+    answerError(this.#context, this.#visit, this.#admission, this.response, error)
+  }
+}
+
+/** An application that answered early has left the rest: while it can still ask for it, nothing is thrown away. */
+function throwRestAway(request: IncomingMessage, body: AsyncIterator<Buffer>): void {
+  body.return?.().then(
+    () => request.resume(),
+    () => {},
+  )
+}
+
+const TOO_SLOW = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT'])
+
+function answerError(
+  context: GatewayContext,
+  visit: Visit,
+  admission: Admission,
+  response: ServerResponse,
+  error: Error,
+): void {
+  const { method, path } = visit
+  const { upstream } = visit.observed
+  const reason = codeOf(error)
+  const isBusy = error instanceof TurnedAway
+  const facts = { ...whoAsks(context, visit, identified(admission)), reason, method, path, upstream }
+  context.report(isBusy ? 'upstream_busy' : 'upstream_failed', facts)
+  visit.observed.outcome = 'error'
+  // Nothing can be added to an answer that broke off.
+  if (response.destroyed) return
+  const answer = isBusy
+    ? busyAnswer(context, visit)
+    : errorAnswer(context, visit, TOO_SLOW.has(reason) ? 'gateway_timeout' : 'bad_gateway', {
+        isUser: admission.loaded !== undefined,
+      })
+  send(response, answer, visit.observed.requestId).catch(() => response.destroy())
+}
+
+function codeOf(error: Error & { code?: unknown }): string {
+  return String(error.code ?? error)
+}
+
+// One request to an application and its answer, streamed both ways at the speed of the slower side.
+
+export interface ExchangeOptions {
+  readonly upstream: Upstream
+  /** Who answers for its place. */
+  readonly owner: string
+  readonly method: string
+  readonly path: string
+  readonly headers: string[]
+  readonly request: IncomingMessage
+  readonly body: AsyncIterable<Buffer> | null
+  /** An application may not read this body, and take it for the next request on the connection. */
+  readonly isBodyUnusual: boolean
+  readonly response: ServerResponse
+  /** The application is about to be asked. */
+  onStart(): void
+  /** The head of its answer is here. */
+  onAnswer(status: number, isEndless: boolean): void
+  /** It has been open for more than a moment: whoever opened it may sign out meanwhile. */
+  onLasting(): void
+  /** What of the application's headers goes to the browser. */
+  answerHeaders(headers: IncomingHttpHeaders): HeaderList
+  /** Called once. An error means that the answer is missing or not whole; none if it is the client who left. */
+  onDone(error?: Error): void
+}
+
+/** There was no room for an exchange, and `code` says where. */
+export class TurnedAway extends Error {
+  readonly code: Parameters<Occupant['turnAway']>[0]
+
+  constructor(code: TurnedAway['code']) {
+    super('no room')
+    this.code = code
+  }
+}
+
+const STALE = new Set<unknown>(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
+
+export function relay(options: ExchangeOptions): void {
+  const { response, upstream } = options
+  const exchange = new Exchange(options)
+  response.on('close', () => exchange.clientHasGone())
+  // It may have gone while we looked who it is.
+  if (response.destroyed) exchange.clientHasGone()
+  else upstream.capacity.enter(exchange)
+}
+
+/** One object for each request, which is also what undici tells of its progress. */
+class Exchange implements Occupant, Dispatcher.DispatchHandler {
+  place = 0
+  stage: Occupant['stage'] = 'outside'
+  isEndless = false
+  readonly #options: ExchangeOptions
+  #connection: Client | undefined
+  #controller: Dispatcher.DispatchController | undefined
+  #owner: string | undefined
+  #isDone = false
+  #wasRepeated = false
+  /** At how many looks in a row it waited for its client, or for more of an answer that has begun. */
+  #looks = 0
+  #isLasting = false
+  /** What is still to come of the answer; not a number where the application has not said it. */
+  #bodyLeft = Number.NaN
+
+  constructor(options: ExchangeOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    this.#connection = this.#options.upstream.connections.take()
+    this.#options.onStart()
+    this.#dispatch(this.#connection)
+  }
+
+  #dispatch(connection: Client): void {
+    const { method, path, headers, body, upstream, isBodyUnusual } = this.#options
+    const request = { method, path, headers, body, servername: upstream.servername, reset: isBodyUnusual }
+    connection.dispatch(request as Dispatcher.DispatchOptions, this)
+  }
+
+  turnAway(reason: TurnedAway['code']): void {
+    this.#fail(new TurnedAway(reason))
+  }
+
+  cutOff(): void {
+    this.#options.response.destroy()
+  }
+
+  get owner(): string {
+    this.#owner ??= this.#options.owner
+    return this.#owner
+  }
+
+  waitsForClient(): boolean {
+    const { request, response } = this.#options
+    return response.headersSent ? response.writableNeedDrain : !request.complete && request.readableLength === 0
+  }
+
+  isSlow(): boolean {
+    this.#last()
+    const { request, response } = this.#options
+    const waitsForBody = !request.complete && request.readableLength === 0
+    this.#looks = response.headersSent || waitsForBody ? this.#looks + 1 : 0
+    return this.#looks > 1
+  }
+
+  #last(): void {
+    if (this.#isLasting) return
+    this.#isLasting = true
+    this.#options.onLasting()
+  }
+
+  /** A browser that has gone away ends the request to the application too, or leaves the queue. */
+  clientHasGone(): void {
+    if (this.#isDone) return
+    if (!this.#connection) this.#done()
+    else this.#controller?.abort(new Error('the browser has gone'))
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#isDone || this.#options.response.destroyed) controller.abort(new Error('the browser has gone'))
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    received: IncomingHttpHeaders,
+    statusMessage?: string,
+  ): void {
+    const { response, upstream } = this.#options
+    if (status < 200) {
+      inform(response, status, received)
+      return
+    }
+    this.isEndless = isEventStream(received)
+    this.#options.onAnswer(status, this.isEndless)
+    if (this.isEndless) {
+      this.#last()
+      upstream.capacity.becomeStream(this)
+      if (this.#isDone) return
+    }
+    this.#bodyLeft = Number(received['content-length'])
+    const headers = hasTrailers(response, status, received) ? received : { ...received, trailer: undefined }
+    response.writeHead(status, plainReason(statusMessage), this.#options.answerHeaders(headers))
+    // An event stream may have nothing to say yet, but its reader waits for the head. A page is here by then.
+    process.nextTick(flush, response)
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    const { response } = this.#options
+    if (this.#isDone) return
+    this.#bodyLeft -= chunk.length
+    if (this.#bodyLeft === 0) {
+      // In one go with the end, and a page that came in one piece also with its head.
+      response.end(chunk)
+    } else if (!response.write(chunk)) {
+      controller.pause()
+      response.once('drain', () => controller.resume())
+    }
+  }
+
+  onResponseEnd(_controller: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
+    const { response } = this.#options
+    if (!this.#isDone && !response.writableEnded) {
+      response.addTrailers(keptTrailers(trailers))
+      response.end()
+    }
+    this.#done()
+    this.#leave()
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+    if (this.#mayRepeat(error)) process.nextTick(() => this.#repeat())
+    else {
+      this.#fail(error)
+      this.#leave()
+    }
+  }
+
+  /** A kept connection may have been closed by the application just now: what changes nothing is simply asked again. */
+  #mayRepeat(error: Error & { code?: unknown }): boolean {
+    const { method, body, response } = this.#options
+    const isHarmless = (method === 'GET' || method === 'HEAD') && !body
+    if (this.#wasRepeated || this.#isDone || !isHarmless || !STALE.has(error.code)) return false
+    return !response.headersSent && !response.destroyed
+  }
+
+  #repeat(): void {
+    this.#wasRepeated = true
+    if (this.#connection) this.#dispatch(this.#connection)
+  }
+
+  #fail(error: Error): void {
+    if (this.#isDone) return
+    const { response } = this.#options
+    const hasLeft = response.destroyed
+    if (response.headersSent) response.destroy()
+    this.#done(hasLeft ? undefined : error)
+    this.#controller?.abort(error)
+  }
+
+  #done(error?: Error): void {
+    if (this.#isDone) return
+    this.#isDone = true
+    this.#options.onDone(error)
+    if (!this.#connection) this.#leave()
+  }
+
+  /** Only when the connection is free: what was given up may still be on it for a moment. */
+  #leave(): void {
+    const { capacity, connections } = this.#options.upstream
+    if (this.#connection) connections.giveBack(this.#connection)
+    this.#connection = undefined
+    capacity.leave(this)
+  }
+}
+
+function isEventStream({ 'content-type': type }: IncomingHttpHeaders): boolean {
+  return type !== undefined && /^text\/event-stream\b/i.test(type)
+}
+
+function flush(response: ServerResponse): void {
+  if (!response.writableEnded && !response.destroyed) response.flushHeaders()
+}
+
+/** Any interim answer but `100`, which is ours to give. Browsers use the links of `103`, and no other header of these. */
+function inform(response: ServerResponse, status: number, { link }: IncomingHttpHeaders): void {
+  // While an earlier answer of the same connection is still on its way, Node would put the words between head and body.
+  if (response.req.httpVersion === '1.0' || !response.socket || response.headersSent) return
+  // Newer than the oldest Node that we run on; there an application's hints get lost.
+  response.writeInformation?.(status, link ? { link } : {})
+}
+
+/** Node refuses to announce trailers where none can follow: without a body, or after one of a known length. */
+function hasTrailers({ req }: ServerResponse, status: number, received: IncomingHttpHeaders): boolean {
+  if (received.trailer === undefined) return true
+  const hasBody = req.method !== 'HEAD' && status !== 204 && status !== 304
+  return hasBody && received['content-length'] === undefined && req.httpVersion !== '1.0'
+}
+
+/** Some applications put words of any encoding here, which Node would refuse to send. Nobody has to read them. */
+function plainReason(reason = ''): string {
+  return /^[\x20-\x7e]*$/.test(reason) ? reason : ''
+}

@@ -1,0 +1,308 @@
+// What an application is told with a forwarded request: the browser's own headers less everything that is only for the
+// connection, that could be a lie about who is there, or that is ours.
+
+import type { IncomingMessage } from 'node:http'
+import type { Settings } from '../config/settings.ts'
+import { type Caller, identified } from '../gateway/admission.ts'
+import type { GatewayContext } from '../gateway/context.ts'
+import { ourCookies } from '../gateway/cookies.ts'
+import { isTrusted, plainAddress, REQUEST_ID, type Visit } from '../gateway/request.ts'
+import { matchHeaders, NEVER_KEPT, plainName } from '../util/header-names.ts'
+import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
+import { splitList } from './response-headers.ts'
+import type { Upstream } from './upstreams.ts'
+
+/** Names and values in turn. */
+export type RequestHeaders = (
+  upstream: Pick<Upstream, 'host' | 'audience'>,
+  request: IncomingMessage,
+  visit: Visit,
+  caller: Caller,
+) => MaybePromise<string[]>
+
+export function createRequestHeaders(
+  context: Pick<GatewayContext, 'settings' | 'identities' | 'cookies'>,
+): RequestHeaders {
+  const { settings, identities } = context
+  const { protocol, host: ownHost } = new URL(settings.BASE_URL)
+  const scheme = protocol.slice(0, -1)
+  const withoutOurs = createCookieFilter(ourCookies(context.cookies))
+  const headerOf = createHeaderPolicies(settings, identities.names)
+
+  return (upstream, { rawHeaders }, visit, caller) => {
+    const { loaded, bearer } = caller
+    const { host, connection, te } = visit.headers
+    const named = namedBy(connection)?.map(plainName)
+    const headers = ['host', settings.UPSTREAM_HOST_HEADER === 'browser' && host ? host : upstream.host]
+    for (let i = 0; i < rawHeaders.length; i += 2) {
+      const { name, plain, policy } = headerOf(rawHeaders[i] as string, i / 2)
+      if (policy === 'dropped' || named?.includes(plain)) continue
+      // The token was for us.
+      if (bearer && plain === 'authorization') continue
+      const value = rawHeaders[i + 1] as string
+      const kept = policy === 'filtered' ? withoutOurs(value) : value
+      if (kept || policy === 'kept') headers.push(name, kept)
+    }
+    if (te !== undefined && splitList(te).includes('trailers')) headers.push('te', 'trailers')
+    headers.push('x-forwarded-for', forwardedFor(context, visit))
+    headers.push('x-forwarded-proto', scheme, 'x-forwarded-host', ownHost, REQUEST_ID, visit.observed.requestId)
+    const who = identified(caller)
+    if (!who) return headers
+    return andThen(identities.headersFor(who, upstream.audience, visit.observed), identity => {
+      for (const name in identity) headers.push(name, identity[name] as string)
+      const token = loaded ? bearerOf(loaded.session.accessToken) : visit.headers.authorization
+      if (settings.FORWARD_ACCESS_TOKEN && token) headers.push('authorization', token)
+      return headers
+    })
+  }
+}
+
+/** Of a Cookie header, what is not ours, in one piece as it was sent: most of a browser's cookies are the application's. */
+export function createCookieFilter(ours: ReadonlySet<string>): (header: string) => string {
+  const shortest = Math.min(...[...ours].map(name => name.length))
+
+  return header => {
+    let kept: string | undefined
+    let keptFrom = 0
+    let equals = -1
+    for (let start = 0, end = 0; start <= header.length; start = end + 1) {
+      end = indexOrEnd(header, ';', start)
+      // Not for each anew: in a header without any, this would look through all of it again and again.
+      if (equals < start) equals = indexOrEnd(header, '=', start)
+      const nameEnd = Math.min(equals, end)
+      // Most names are too short to be one of ours: they need not be cut out and looked up.
+      if (nameEnd - start < shortest || !ours.has(header.slice(start, nameEnd).trim().toLowerCase())) continue
+      if (start > keptFrom) kept = joined(kept, header.slice(keptFrom, start - 1))
+      keptFrom = end + 1
+    }
+    if (keptFrom <= header.length) kept = joined(kept, header.slice(keptFrom))
+    return kept?.trim() ?? ''
+  }
+}
+
+function joined(before: string | undefined, piece: string): string {
+  return before === undefined ? piece : `${before};${piece}`
+}
+
+function indexOrEnd(text: string, sign: string, from: number): number {
+  const index = text.indexOf(sign, from)
+  return index < 0 ? text.length : index
+}
+
+function forwardedFor({ settings }: Pick<GatewayContext, 'settings'>, { address, headers }: Visit): string {
+  const peer = plainAddress(address)
+  const before = headers['x-forwarded-for']
+  if (before === undefined || !isTrusted(settings.TRUSTED_PROXIES, address)) return peer
+  return [...splitList(before), peer].join(', ')
+}
+
+/** At some providers (WeCom) there is no token of the user's. */
+function bearerOf(accessToken: string): string | undefined {
+  return accessToken ? `Bearer ${accessToken}` : undefined
+}
+
+// Headers by which some application believes a client about who it is, where it comes from or what it asks for. None of
+// them reaches the application behind: what is true of them we say ourselves, under our own names.
+
+interface Claims {
+  /** What somebody could do with them. */
+  readonly reason: string
+  /** In their plain form (see plainName); one that ends in `*` stands for all that begin so. */
+  readonly names: readonly string[]
+}
+
+export const CLAIMS: readonly Claims[] = [
+  {
+    reason: 'the method: a request that the rules saw as one would be carried out as another',
+    names: ['x-http-method*', 'x-method*', 'http-method*', 'method-override'],
+  },
+  {
+    reason: 'the path or the whole address: a page that the rules never saw would be served',
+    names: [
+      ...[
+        'x-original*',
+        'x-rewrite*',
+        'x-override-*',
+        'x-request-uri',
+        'x-request-url',
+        'x-path-info',
+        'x-script-name',
+      ],
+      ...['request-uri', 'base-url', 'uri', 'url', 'script-name', 'path-info', 'x-waws-unencoded-url'],
+      'x-ms-original-url',
+    ],
+  },
+  {
+    reason: 'the path, said by the routing of one framework to itself (Next.js; files that Rack lets the server send)',
+    names: ['x-middleware-*', 'x-invoke-*', 'x-matched-path', 'x-now-route-matches', 'x-accel-*', 'x-sendfile*'],
+  },
+  {
+    reason: 'the host: links in mails for a new password would lead elsewhere, and caches keep such pages',
+    names: ['x-host*', 'x-http-*', 'x-backend-host', 'disguised-host', 'was-default-hostname', 'x-server-name'],
+  },
+  {
+    reason: 'the proxy that an application uses for its own calls (httpoxy), or what a proxy of some maker knows',
+    names: ['proxy', 'proxy-*', 'x-proxy*', 'x-proxied-*', 'x-proxiedentities*', 'wl-proxy-*', '-ws*', 'http-*'],
+  },
+  {
+    reason: 'the scheme: cookies and forms would count as safe, or redirects go round in circles',
+    names: [
+      ...['https', 'ssl', 'x-https', 'x-ssl', 'front-end-https', 'x-front-end-https', 'x-scheme', 'x-url-scheme'],
+      ...['url-scheme', 'cf-visitor', 'x-client-scheme', 'x-client-proto*', 'clientprotocol'],
+    ],
+  },
+  {
+    reason: 'what a proxy says of the request before it: the address, the host, the scheme, the path, the user',
+    names: ['forwarded*', 'x-forwarded*', 'x-forward', 'x-forward-*', 'x-envoy-*', 'x-ms-proxy', 'x-ms-forwarded-*'],
+  },
+  {
+    reason: 'the address: limits, logs and pages for the own network would be stepped around',
+    names: [
+      ...['x-real-*', 'real-ip', 'true-*', 'x-true-*', 'client-ip', 'x-client-ip', 'x-clientip', 'x-client-addr*'],
+      ...['cluster-client-ip', 'x-cluster-client-ip', 'x-source-ip', 'source-ip', 'x-trusted-ip', 'x-originating*'],
+      ...['x-custom-ip-authorization', 'x-coming-from', 'coming-from', 'x-ip', 'x-ip-address', 'x-client-port'],
+    ],
+  },
+  {
+    reason: 'the address or the country, as a network for content delivery names them',
+    names: [
+      ...['cf-connecting-*', 'cf-pseudo-ipv4', 'cf-ip*', 'fastly-*', 'akamai-*', 'x-akamai-*', 'cloudfront-*'],
+      ...['fly-*', 'x-vercel-*', 'x-nf-*', 'do-connecting-ip', 'x-sucuri-*', 'incap-*', 'x-azure-*', 'ali-cdn-*'],
+      ...['cdn-src-ip', 'cdn-real-ip', 'x-cdn-src-ip', 'eo-connecting-ip', 'eo-client-*'],
+    ],
+  },
+  {
+    reason: 'the user, as servers and single sign-on in front of applications name them (REMOTE_USER and its kin)',
+    names: [
+      ...['remote-*', 'x-remote*', 'x-webauth-*', 'webauth-*', 'auth-user', 'auth-type', 'logon-user', 'x-sso-*'],
+      ...['sso-*', 'iv-*', 'sm-*', 'smuser', 'oam-*', 'osso-*', 'shib-*', 'x-shib-*', 'eppn', 'persistent-id'],
+      ...['targeted-id', 'affiliation', 'unscoped-affiliation', 'entitlement', 'cas-*', 'x-cas-*', 'mellon-*'],
+      ...['oidc-*', 'x-oidc-*', 'saml-*', 'x-saml-*', 'ldap-*', 'x-ldap-*', 'x-iisnode-*', 'ms-aspnetcore-*'],
+    ],
+  },
+  {
+    reason: 'the user, as forward-auth and gateways of other makers name them',
+    names: [
+      ...['x-auth-*', 'x-authenticated*', 'x-authorized-*', 'x-authentik-*', 'x-authelia-*', 'x-vouch-*'],
+      ...['x-pomerium-*', 'x-keycloak-*', 'x-token-*', 'x-consumer-*', 'x-credential-*', 'x-anonymous-consumer'],
+      ...['x-jwt-payload*', 'x-jwt-claim*', 'x-jwt-assertion', 'x-claim*', 'x-endpoint-api-userinfo'],
+      ...['x-apigateway-api-userinfo', 'x-rstudio-*', 'x-trino-user', 'x-presto-user', 'es-security-runas-user'],
+      ...['impersonate-*', 'x-scope-orgid', 'x-grafana-user', 'x-alfresco-remote-user', 'x-menshen-*'],
+    ],
+  },
+  {
+    reason: 'the user, as the front door of a cloud names them',
+    names: [
+      ...['x-ms-client-principal*', 'x-ms-token-*', 'x-goog-authenticated-user-*', 'x-goog-iap-*', 'x-appengine-*'],
+      ...['x-cloudtasks-*', 'x-cloudscheduler*', 'x-amzn-oidc-*', 'x-amzn-mtls-*', 'cf-access-*', 'cf-worker'],
+      ...['tailscale-*', 'x-arr-*', 'x-ambassador-*', 'x-wx-*'],
+    ],
+  },
+  {
+    reason: 'the user, under the plain names that home-made gateways and services behind them use',
+    names: [
+      ...[
+        'x-user',
+        'x-user-*',
+        'x-username',
+        'x-userid',
+        'x-userinfo',
+        'x-login',
+        'x-login-*',
+        'x-logged-in-*',
+        'x-principal*',
+      ],
+      ...['x-subject*', 'x-identity*', 'x-email', 'x-role', 'x-roles', 'x-group', 'x-groups', 'x-admin', 'x-is-admin'],
+      ...['x-admin-user', 'x-on-behalf-of'],
+      ...['user', 'user-id', 'user-key', 'user-name', 'userid', 'username', 'login-user', 'from-source'],
+    ],
+  },
+  {
+    reason: "the client's certificate, as whoever ends TLS names it",
+    names: [
+      ...['ssl-*', 'x-ssl-*', 'tls-client-*', 'x-tls-*', 'client-cert*', 'x-client-cert*', 'x-client-dn'],
+      ...['x-client-s-dn', 'x-client-i-dn', 'x-client-verify', 'x-sap-webdisp-*'],
+    ],
+  },
+]
+
+/** They look alike, but pages send them to their own applications: credentials, which are checked, and preferences. */
+export const NO_CLAIMS: readonly string[] = [
+  ...['x-auth-token', 'x-auth-key', 'x-auth-csrf*', 'x-login-token', 'x-user-token', 'x-user-agent', 'x-user-language'],
+  ...['x-user-locale', 'x-user-timezone', 'x-user-time-zone', 'x-middleware-prefetch'],
+]
+
+const isListed = matchHeaders(CLAIMS.flatMap(({ names }) => names))
+const isExempt = matchHeaders(NO_CLAIMS)
+
+/** For a name in its plain form. */
+export function isClaim(plain: string): boolean {
+  return isListed(plain) && !isExempt(plain)
+}
+
+// The header Connection: it names other headers that are meant for this connection only (RFC 9110, 7.6.1).
+
+/** In lower case; `undefined` if it names none. */
+export function namedBy(connection: string | undefined): string[] | undefined {
+  if (connection === undefined || /^(keep-alive|close)$/i.test(connection)) return undefined
+  return splitList(connection).map(name => name.toLowerCase())
+}
+
+// Which of a browser's headers reach the application behind.
+
+export interface KnownHeader {
+  /** As it was sent. One text for all requests that bring it: whoever looks it up again need not read it again. */
+  readonly name: string
+  /** See plainName. */
+  readonly plain: string
+  readonly policy: 'dropped' | 'kept' | 'filtered'
+}
+
+/** Browsers use a few dozen names; somebody who makes up new ones must not fill our memory. */
+const MOST_HEADERS = 1000
+/** No browser sends as many. */
+const MOST_PLACES = 64
+
+/** By the name as it was sent. `place` is how many were before it. */
+export type HeaderOf = (name: string, place: number) => KnownHeader
+
+/** `identityNames` are the headers that tell the application who is there. */
+export function createHeaderPolicies(
+  settings: Pick<Settings, 'DROP_HEADERS' | 'KEEP_HEADERS' | 'FORWARD_ACCESS_TOKEN'>,
+  identityNames: ReadonlySet<string>,
+): HeaderOf {
+  const isNeverKept = matchHeaders([
+    ...NEVER_KEPT,
+    ...identityNames,
+    ...(settings.FORWARD_ACCESS_TOKEN ? ['authorization'] : []),
+    ...(settings.DROP_HEADERS ?? []),
+  ])
+  const isKept = matchHeaders(settings.KEEP_HEADERS ?? [])
+  const headers = new Map<string, KnownHeader>()
+
+  function decide(plain: string): KnownHeader['policy'] {
+    if (isNeverKept(plain) || (isClaim(plain) && !isKept(plain))) return 'dropped'
+    return plain === 'cookie' ? 'filtered' : 'kept'
+  }
+
+  function find(name: string): KnownHeader {
+    const known = headers.get(name)
+    if (known) return known
+    const plain = plainName(name)
+    const header = { name, plain, policy: decide(plain) }
+    if (headers.size >= MOST_HEADERS) headers.clear()
+    headers.set(name, header)
+    return header
+  }
+
+  // Most requests bring the names of the one before, in the same order. To compare two texts takes a fraction of a lookup,
+  // for which V8 first enters every new text into a table of its own.
+  const latest: KnownHeader[] = []
+  return (name, place) => {
+    const guess = latest[place]
+    if (guess !== undefined && guess.name === name) return guess
+    const header = find(name)
+    if (place < MOST_PLACES) latest[place] = header
+    return header
+  }
+}

@@ -1,0 +1,90 @@
+// Keys derived from our secrets, which every instance has and the store has not, so that a stolen store stays closed.
+// The first secret seals and signs; what any of them sealed can be opened.
+import { createHash, hkdfSync, randomBytes } from 'node:crypto'
+import { Secret } from '../config/secret.ts'
+import type { Settings } from '../config/settings.ts'
+import type { ProviderPlan } from '../provider/plan.ts'
+import type { DataKeys } from './session-record.ts'
+
+/** The first one seals and signs, all of them open. */
+export type KeyList = readonly [Uint8Array, ...Uint8Array[]]
+
+/** Wraps the data keys. */
+export interface WrappingKey {
+  /** Tells the wrappers of several secrets apart, and nothing of the secret. */
+  readonly id: string
+  readonly key: Uint8Array
+}
+
+export interface DerivedKeys {
+  /** One for each secret in use; none if there is no secret at all. */
+  readonly wrapping: readonly WrappingKey[]
+  /** What may also open a wrapper, though nothing is wrapped with it any more. */
+  readonly formerWrapping: readonly WrappingKey[]
+  /** What labels and public parts were made with before there were data keys. */
+  readonly formerDataKeys: DataKeys | undefined
+  /** For the keys that sign assertions. */
+  readonly signing: KeyList
+  /** For the return path in its cookie. */
+  readonly returnPath: KeyList
+  /** For the questions of the doctor. */
+  readonly doctor: KeyList
+}
+
+/** Without SECRET, the client secret takes its place. With it, what the client secret sealed before can still be opened. */
+export function deriveKeys({ SECRET, CLIENT_SECRET }: Pick<Settings, 'SECRET' | 'CLIENT_SECRET'>): DerivedKeys {
+  const clientSecrets = CLIENT_SECRET ? [CLIENT_SECRET] : []
+  const secrets = SECRET ?? clientSecrets
+  const former = SECRET ? clientSecrets : []
+  // While settings are missing there may be none; nobody can sign in then.
+  const [first = new Secret(randomBytes(32).toString('hex')), ...rest] = secrets
+  const deriveAll = (purpose: string, others: readonly Secret[]): KeyList => [
+    derive(first, purpose),
+    ...others.map(secret => derive(secret, purpose)),
+  ]
+  return {
+    wrapping: secrets.map(wrappingKey),
+    formerWrapping: former.map(wrappingKey),
+    formerDataKeys: CLIENT_SECRET && {
+      labels: derive(CLIENT_SECRET, 'labels'),
+      publicPart: derive(CLIENT_SECRET, 'cards'),
+    },
+    signing: deriveAll('signing keys', [...rest, ...former]),
+    // A cookie comes from outside: no secret that is out of use counts there.
+    returnPath: deriveAll('return path', rest),
+    doctor: deriveAll('doctor', rest),
+  }
+}
+
+export function sameSecrets(one: DerivedKeys, other: DerivedKeys): boolean {
+  const ids = ({ wrapping, formerWrapping }: DerivedKeys) =>
+    [...wrapping, { id: '' }, ...formerWrapping].map(({ id }) => id)
+  return ids(one).join() === ids(other).join()
+}
+
+/** While secrets change, what those sealed that were in use until now can still be opened, and so be sealed anew. */
+export function withFormer(keys: DerivedKeys, before: DerivedKeys): DerivedKeys {
+  return {
+    ...keys,
+    formerWrapping: [...keys.formerWrapping, ...before.wrapping],
+    signing: [...keys.signing, ...before.signing],
+  }
+}
+
+/** What is wrong if there is nothing to derive from: a client without a secret gives us none. */
+export function secretProblem(
+  { SECRET }: Pick<Settings, 'SECRET'>,
+  { clientSecret, missing }: Pick<ProviderPlan, 'clientSecret' | 'missing'>,
+): string | undefined {
+  if (SECRET || clientSecret || missing.length > 0) return undefined
+  return 'SECRET is not set, and there is no client secret to derive it from; expected any text of 32 characters or more, for example from openssl rand -hex 32.'
+}
+
+function wrappingKey(secret: Secret): WrappingKey {
+  const key = derive(secret, 'data keys')
+  return { id: createHash('sha256').update('id ').update(key).digest('base64url').slice(0, 16), key }
+}
+
+function derive(secret: Secret, purpose: string): Uint8Array {
+  return new Uint8Array(hkdfSync('sha256', secret.reveal(), '', `menshen ${purpose}`, 32))
+}

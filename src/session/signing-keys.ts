@@ -1,0 +1,109 @@
+// The keys that sign assertions: made when first needed, sealed in the store so that all instances share them, and
+// replaced every month. The one before and the one to come are published too, so that a change breaks nobody.
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { calculateJwkThumbprint, exportJWK } from 'jose'
+import type { Entry, Store, Stored } from '../stores/store.ts'
+import type { KeyList } from './derived-keys.ts'
+import { sealValue, unsealValue } from './sealing.ts'
+
+export interface SigningKey {
+  /** The thumbprint of its public key (RFC 7638): it changes when the key does, and at no other time. */
+  readonly id: string
+  readonly key: KeyObject
+}
+
+export interface SigningKeys {
+  current(): Promise<SigningKey>
+  /** What `current` would give, if it is at hand. */
+  latest(): SigningKey | undefined
+  /** Everything that a signature of today, yesterday or tomorrow may need. */
+  all(): Promise<SigningKey[]>
+  /** Seals those that there are with the first secret, so that another one can be taken away. */
+  reseal(): Promise<void>
+  /** Our secrets have changed. */
+  use(sealingKeys: KeyList): void
+}
+
+const PERIOD_MS = 30 * 24 * 3_600_000
+
+export function createSigningKeys(store: Store, keys: KeyList, now: () => number): SigningKeys {
+  let sealingKeys = keys
+  const known = new Map<number, Promise<SigningKey>>()
+  let latest: { readonly number: number; readonly key: SigningKey } | undefined
+  const period = () => Math.floor(now() / PERIOD_MS)
+
+  function keyOf(number: number): Promise<SigningKey> {
+    const found = known.get(number)
+    if (found) return found
+    for (const old of known.keys()) if (old < period() - 1) known.delete(old)
+    const loading = readOrMake(number)
+    known.set(number, loading)
+    loading.catch(() => known.delete(number))
+    return loading
+  }
+
+  async function readKey(number: number): Promise<SigningKey | undefined> {
+    const stored = await store.read(storeKey(number))
+    return stored && open(stored)
+  }
+
+  async function readOrMake(number: number): Promise<SigningKey> {
+    for (;;) {
+      const stored = await store.read(storeKey(number))
+      const key = stored && (await open(stored))
+      if (key) return key
+      const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+      const fresh = toEntry(storeKey(number), privateKey, (number + 2) * PERIOD_MS, sealingKeys)
+      // Of all instances that try, one makes it and the others read it. What none of our secrets opens is replaced.
+      if (stored) await store.replace(stored.key, fresh, stored.version)
+      else await store.create(storeKey(number), fresh)
+    }
+  }
+
+  /** What another secret than the first has sealed is sealed anew. */
+  async function open(stored: Stored): Promise<SigningKey | undefined> {
+    const { plain, isFirst } = unsealWithAny(sealingKeys, stored)
+    if (!plain) return undefined
+    const key = createPrivateKey({ key: plain, type: 'pkcs8', format: 'der' })
+    if (!isFirst)
+      await store.replace(stored.key, toEntry(stored.key, key, stored.expiresAt, sealingKeys), stored.version)
+    return { id: await calculateJwkThumbprint(await exportJWK(createPublicKey(key))), key }
+  }
+
+  return {
+    latest: () => (latest?.number === period() ? latest.key : undefined),
+    async current() {
+      const number = period()
+      const key = await keyOf(number)
+      latest = { number, key }
+      return key
+    },
+    use(keys) {
+      sealingKeys = keys
+    },
+    async reseal() {
+      await Promise.all([-1, 0, 1].map(offset => readKey(period() + offset)))
+    },
+    async all() {
+      const previous = await readKey(period() - 1)
+      const [current, next] = await Promise.all([keyOf(period()), keyOf(period() + 1)])
+      return previous ? [previous, current, next] : [current, next]
+    },
+  }
+}
+
+function unsealWithAny(sealingKeys: KeyList, { key, value }: Stored) {
+  for (const [n, sealingKey] of sealingKeys.entries()) {
+    const plain = unsealValue(sealingKey, value, key)
+    if (plain) return { plain, isFirst: n === 0 }
+  }
+  return { plain: undefined, isFirst: false }
+}
+
+function toEntry(place: string, key: KeyObject, expiresAt: number, [sealingKey]: KeyList): Entry {
+  return { value: sealValue(sealingKey, key.export({ type: 'pkcs8', format: 'der' }), place), expiresAt, labels: [] }
+}
+
+function storeKey(number: number): string {
+  return `signing:${number}`
+}

@@ -1,0 +1,251 @@
+// The indexes that entries are listed by, one for each label. An index is a sorted set whose members are in the order of
+// their keys:
+//
+//   key, a zero byte, 16 digits of expiry, 8 characters of generation
+//
+// In a cluster no step can change a record and its indexes together. So a record is added to its indexes before it is written and
+// removed after it is gone, and a member counts only while the record has its label. A generation is new for each attempt
+// to write: whoever loses takes back its own members and nobody else's. What a crash leaves behind is dropped
+// when its expiry has passed, whatever became of the record.
+
+import { hash, randomBytes } from 'node:crypto'
+import { type Entry, type ListQuery, type NewestQuery, nextVersion } from '../store.ts'
+import type { Commands, IndexPair } from './redis-commands.ts'
+import type { Connection } from './redis-connection.ts'
+import {
+  decodeReply,
+  encodeRecord,
+  encodeVersion,
+  GENERATION_LENGTH,
+  type Indexed,
+  keptMs,
+  recordName,
+} from './redis-record.ts'
+
+export const TIME_DIGITS = 16
+const TAIL_LENGTH = TIME_DIGITS + GENERATION_LENGTH
+
+export interface Member {
+  readonly text: string
+  readonly key: string
+  readonly expiresAt: number
+  readonly generation: string
+}
+
+export function newGeneration(): string {
+  return randomBytes(6).toString('base64url')
+}
+
+/** Labels of any length and content, in names of a fixed length. */
+export function indexName(label: string): string {
+  return `menshen:label:${hash('sha256', label, 'base64url')}`
+}
+
+export function indexesOf({ labels }: Entry): string[] {
+  return [...new Set(labels.map(indexName))]
+}
+
+export function memberOf({ key, generation, expiresAt }: Pick<Indexed, 'key' | 'generation' | 'expiresAt'>): string {
+  return `${key}\0${digitsOf(expiresAt)}${generation}`
+}
+
+/** A time in texts that are in its order. */
+export function digitsOf(time: number): string {
+  return String(Math.min(Math.max(Math.ceil(time), 0), Number.MAX_SAFE_INTEGER)).padStart(TIME_DIGITS, '0')
+}
+
+export function readMember(text: string): Member {
+  const tail = text.slice(-TAIL_LENGTH)
+  return {
+    text,
+    key: text.slice(0, -TAIL_LENGTH - 1),
+    expiresAt: Number(tail.slice(0, TIME_DIGITS)),
+    generation: tail.slice(TIME_DIGITS),
+  }
+}
+
+/** The start of the members whose keys come after `key`. */
+export function startAfter(key: string | undefined): string {
+  return key === undefined ? '-' : `(${key}\x01`
+}
+
+export function isIndexedAlike(one: Entry, other: Entry): boolean {
+  const places = ({ expiresAt, since, labels }: Entry) => JSON.stringify([expiresAt, since, labels])
+  return places(one) === places(other)
+}
+
+// The index of the entries with `since`. It is a pair of sorted sets with the same members:
+//
+//   16 digits of since, and what a member of label-index.ts has
+//
+// One has them in their order, so that the newest are its last; the other by their expiry, so that those that live can be
+// counted and those that do not can be dropped. Both have their place in one slot of a cluster. For what a member counts,
+// see label-index.ts.
+
+export const NEWEST: IndexPair = ['menshen:{newest}:since', 'menshen:{newest}:expiry']
+
+/** What a page can go on behind: the beginning of a member. It may come from an address. */
+const PLACE = /^\d{16}.{1,500}$/s
+
+/** `undefined` if the record has no place there. */
+export function newestMemberOf(
+  record: Pick<Indexed, 'key' | 'generation' | 'expiresAt' | 'since'>,
+): string | undefined {
+  return record.since === undefined ? undefined : digitsOf(record.since) + memberOf(record)
+}
+
+/** Of what label-index.ts takes for the key of a member. */
+export function keyAtPlace(place: string): string {
+  return place.slice(TIME_DIGITS)
+}
+
+export function isAtPlace({ since }: Indexed, place: string): boolean {
+  return since !== undefined && place.startsWith(digitsOf(since))
+}
+
+export function startBefore(place: string | undefined): string {
+  return place !== undefined && PLACE.test(place) ? `(${place}` : '+'
+}
+
+// Keeps records in their indexes.
+
+export type IndexPlace = Entry & Pick<Indexed, 'key' | 'generation'>
+
+export async function addToIndexes(commands: Commands, place: IndexPlace, now: number): Promise<void> {
+  const kept = keptMs(place, now)
+  const newest = newestMemberOf(place)
+  await Promise.all([
+    ...indexesOf(place).map(index => commands.addMember(index, memberOf(place), now, kept)),
+    newest === undefined ? undefined : commands.addNewest(NEWEST, newest, place.expiresAt, now, kept),
+  ])
+}
+
+/** Nobody waits for it: a member too many does no harm. */
+export function removeFromIndexes(commands: Commands, place: IndexPlace): void {
+  const newest = newestMemberOf(place)
+  for (const index of indexesOf(place)) commands.removeMembers(index, [memberOf(place)]).catch(() => {})
+  if (newest !== undefined) dropNewest(commands, [newest])
+}
+
+export function dropNewest(commands: Commands, members: readonly string[]): void {
+  for (const index of NEWEST) commands.removeMembers(index, members).catch(() => {})
+}
+
+// Lists records page by page, as their indexes have them.
+
+interface IndexedPage {
+  readonly entries: Indexed[]
+  readonly next?: string
+}
+
+/** An index and the way through it. A member's place is what it has before its expiry. */
+interface Walk {
+  readonly start: string
+  members(start: string, count: number): Promise<string[]>
+  drop(members: readonly string[]): void
+  keyAt(place: string): string
+  /** Whether a record belongs where it was found. */
+  includes(record: Indexed, place: string): boolean
+}
+
+/** So many steps for one page: if expired members fill them all, the page is short, and the next one goes on. */
+const MOST_STEPS = 20
+
+export function listPage(connection: Connection, { label, after, limit }: ListQuery, now: number) {
+  const { commands } = connection
+  const index = indexName(label)
+  const walk: Walk = {
+    start: startAfter(after),
+    members: (start, count) => commands.members(index, start, count),
+    drop: members => void commands.removeMembers(index, members).catch(() => {}),
+    keyAt: place => place,
+    // By its label and not by its generation: a record that changes at this very moment has another one already.
+    includes: record => record.labels.includes(label),
+  }
+  return pageOf(connection, walk, limit, now)
+}
+
+export function newestPage(connection: Connection, { before, limit }: NewestQuery, now: number) {
+  const { commands } = connection
+  const walk: Walk = {
+    start: startBefore(before),
+    members: (start, count) => commands.membersBackwards(NEWEST[0], start, count),
+    drop: members => dropNewest(commands, members),
+    keyAt: keyAtPlace,
+    includes: isAtPlace,
+  }
+  return pageOf(connection, walk, limit, now)
+}
+
+async function pageOf({ fetch }: Connection, walk: Walk, limit: number, now: number): Promise<IndexedPage> {
+  const found = new Map<string, Indexed>()
+  let { start } = walk
+  let next: string | undefined
+  for (let step = 0; step < MOST_STEPS; step++) {
+    const members = (await walk.members(start, limit + 1)).map(readMember)
+    const expired = members.filter(({ expiresAt }) => expiresAt <= now).map(({ text }) => text)
+    if (expired.length > 0) walk.drop(expired)
+
+    const living = members.filter(({ expiresAt }) => expiresAt > now)
+    const records = await Promise.all(living.map(({ key: place }) => fetch(walk.keyAt(place))))
+    for (const [n, { key: place }] of living.entries()) {
+      const record = records[n]
+      if (record && walk.includes(record, place) && record.expiresAt > now) found.set(place, record)
+    }
+    const places = [...found.keys()].slice(0, limit)
+    const entries = [...found.values()].slice(0, limit)
+    const last = places.at(-1)
+    if (found.size > limit && last !== undefined) return { entries, next: last }
+
+    const end = members.at(-1)
+    if (!end || members.length <= limit) return { entries }
+    start = `(${end.text}`
+    next = end.key
+  }
+  return { entries: [...found.values()], ...(next === undefined ? {} : { next }) }
+}
+
+// Changes a record in Redis, and its indexes around it: see indexes/label-index.ts.
+
+interface RecordWrite {
+  readonly key: string
+  readonly entry: Entry
+  /** In whose place it is written; absent where there must be nothing. */
+  readonly old?: Indexed
+}
+
+/** Its version; `undefined` if what is there is not `old`. */
+export async function putRecord(
+  connection: Connection,
+  write: RecordWrite,
+  now: () => number,
+): Promise<number | undefined> {
+  const { key, entry, old } = write
+  const { commands } = connection
+  const generation = old && isIndexedAlike(old, entry) ? old.generation : newGeneration()
+  const next = { ...entry, key, generation, version: nextVersion(old) }
+  const record = encodeRecord(next)
+  const isMoved = generation !== old?.generation
+  if (isMoved) await addToIndexes(commands, next, now())
+  const version = old ? encodeVersion(old.version) : Buffer.alloc(0)
+  const written = await forgetting(connection, key, () =>
+    commands.put(recordName(key), version, now(), record, keptMs(entry, now())),
+  )
+  const obsolete = written ? old : next
+  if (isMoved && obsolete) removeFromIndexes(commands, obsolete)
+  return written ? next.version : undefined
+}
+
+/** What was removed, expired or not. */
+export async function takeRecord(connection: Connection, key: string): Promise<Indexed | undefined> {
+  const { commands } = connection
+  const old = decodeReply(key, await forgetting(connection, key, () => commands.getAndDelete(recordName(key))))
+  if (old) removeFromIndexes(commands, old)
+  return old
+}
+
+/** Nothing that is read before the change may be known after it. */
+async function forgetting<Result>(connection: Connection, key: string, change: () => Promise<Result>): Promise<Result> {
+  connection.forget(key)
+  return change().finally(() => connection.forget(key))
+}

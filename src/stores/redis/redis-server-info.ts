@@ -1,0 +1,62 @@
+// What a Redis says about itself that matters to sessions: its version, whether it evicts, whether it keeps anything.
+import { RedisClient } from 'redis'
+import { inTime } from '../../util/deadline.ts'
+import { type Host, parseRedisAddress, type RedisAddress } from './redis-address.ts'
+import { clientOptions, DEADLINE_MS, findPrimary, type TlsOptions, tlsOptionsOf } from './redis-connection.ts'
+
+export interface ServerFacts {
+  readonly software: 'Redis' | 'Valkey'
+  readonly version: string
+  /** Of Redis, whose commands a Valkey has: by it is known what the server can do. */
+  readonly redisVersion: string
+  readonly evictionPolicy: string | undefined
+  readonly appendOnly: boolean
+  /** Whether snapshots are made by themselves; `undefined` if it does not say. */
+  readonly snapshots: boolean | undefined
+  readonly lastWriteFailed: boolean
+}
+
+const makeClient = RedisClient.factory()
+
+export async function readServerFacts(address: string): Promise<ServerFacts> {
+  const target = parseRedisAddress(address)
+  const client = makeClient(clientOptions(target, await hostOf(target)))
+  client.on('error', () => {}) // connect() says it too
+  try {
+    await inTime(client.connect(), DEADLINE_MS)
+    const facts = readInfo(String(await inTime(client.sendCommand(['INFO']), DEADLINE_MS)))
+    // Often not allowed where Redis is rented.
+    const save = await inTime(client.sendCommand(['CONFIG', 'GET', 'save']), DEADLINE_MS).catch(() => undefined)
+    return factsIn(facts, save)
+  } finally {
+    client.destroy()
+  }
+}
+
+/** Of a cluster one node speaks for all. */
+async function hostOf(target: RedisAddress): Promise<Partial<Host & TlsOptions>> {
+  const tlsTo = tlsOptionsOf(target)
+  if (target.kind === 'single') return { ...target.host, ...tlsTo(target.host) }
+  const host = target.kind === 'sentinel' ? await findPrimary(target, tlsTo) : target.hosts[0]
+  return { ...host, ...tlsTo(host) }
+}
+
+function readInfo(text: string): ReadonlyMap<string, string> {
+  const lines = text.split(/\r?\n/).filter(line => line.includes(':'))
+  return new Map(lines.map(line => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]))
+}
+
+function factsIn(info: ReadonlyMap<string, string>, save: unknown): ServerFacts {
+  const redisVersion = info.get('redis_version') ?? ''
+  const valkeyVersion = info.get('valkey_version')
+  const schedule = Array.isArray(save) ? save[1] : Object(save).save
+  return {
+    software: valkeyVersion === undefined ? 'Redis' : 'Valkey',
+    version: valkeyVersion ?? redisVersion,
+    redisVersion,
+    evictionPolicy: info.get('maxmemory_policy'),
+    appendOnly: info.get('aof_enabled') === '1',
+    snapshots: typeof schedule === 'string' ? schedule !== '' : undefined,
+    lastWriteFailed: info.get('rdb_last_bgsave_status') === 'err' || info.get('aof_last_write_status') === 'err',
+  }
+}

@@ -1,0 +1,16 @@
+// What a value is like, to tell whether it has changed: a hash, so that no secret can be read from it.
+
+import { hash } from 'node:crypto'
+import { Networks } from '../config/networks.ts'
+import { Secret } from '../config/secret.ts'
+
+export function fingerprintOf(value: unknown): string {
+  return hash('sha256', JSON.stringify(value, unveil) ?? '', 'base64url')
+}
+
+/** A Secret hides itself from JSON before a replacer sees it, so that it is taken from where it stands. */
+function unveil(this: unknown, key: string, shown: unknown): unknown {
+  const value: unknown = Object(this)[key]
+  if (value instanceof Secret) return { secret: value.reveal() }
+  return value instanceof Networks ? value.rules : shown
+}
