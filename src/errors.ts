@@ -16,7 +16,7 @@ export class MenshenError extends Error {
 }
 
 /** For the log, without the cause: it can carry what came from outside. */
-export function factsOf(error: unknown): { error: ErrorCode; detail: string } | { err: unknown } {
+export function errorFields(error: unknown): { error: ErrorCode; detail: string } | { err: unknown } {
   return error instanceof MenshenError ? { error: error.code, detail: error.message } : { err: error }
 }
 

@@ -45,7 +45,7 @@ export const RELOAD_EVENTS = {
 
 export {
   type Measure,
-  type MeasureAtOnce,
+  type MeasureSync,
   type ProviderCall,
   type TraceCall,
   unmeasured,

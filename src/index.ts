@@ -2,11 +2,11 @@
 
 export {
   type Config,
+  type DefaultRole,
   defineConfig,
   type Role,
   type RoleConfig,
   type Rule,
-  type UsualRole,
 } from './config/config-file.ts'
 export type { ProviderConfig } from './config/provider-config.ts'
 export { readSettings } from './config/read.ts'

@@ -18,11 +18,7 @@ export type Measure = <Kind extends keyof Work, Result>(
 ) => Promise<Result>
 
 /** The same for work that nobody has to wait for. */
-export type MeasureAtOnce = <Kind extends keyof Work, Result>(
-  kind: Kind,
-  what: Work[Kind],
-  work: () => Result,
-) => Result
+export type MeasureSync = <Kind extends keyof Work, Result>(kind: Kind, what: Work[Kind], work: () => Result) => Result
 
 export const unmeasured: Measure = (_kind, _what, work) => work()
 

@@ -1,7 +1,7 @@
 // Assembles a running instance from settings and a configuration; reloads and closes it.
 
 import type { RequestListener } from 'node:http'
-import { rolesFor, USUAL_ROLES } from './access/roles.ts'
+import { DEFAULT_ROLES, rolesFor } from './access/roles.ts'
 import { createRules, createScopedName } from './access/rules.ts'
 import { cacheShares } from './config/cache-shares.ts'
 import type { Config, Role } from './config/config-file.ts'
@@ -9,7 +9,7 @@ import { refuseBaseUrlAsUpstream } from './config/own-upstream.ts'
 import type { Settings } from './config/settings.ts'
 import { createLiveStreams } from './console/live-streams.ts'
 import { createExamination, createKnownFindings, type ReloadStatus, reloadFindings } from './doctor/doctor.ts'
-import { createTrials } from './doctor/test-sign-ins.ts'
+import { createTestSignIns } from './doctor/test-sign-ins.ts'
 import { MenshenError } from './errors.ts'
 import { createLostCookieDetector } from './gateway/admission.ts'
 import { createBearerCallers } from './gateway/bearer-callers.ts'
@@ -25,11 +25,11 @@ import { createOwnRoutes } from './gateway/routes.ts'
 import type { Log } from './log.ts'
 import { createAudit } from './observe/audit.ts'
 import { createTrailReader } from './observe/audit-trail.ts'
-import { createReader, type Gathering, gatherAlone } from './observe/exposition.ts'
+import { createMetricsReader, type Gathering, gatherAlone } from './observe/exposition.ts'
 import { type Observation, observedStore, openObservation } from './observe/observation.ts'
 import { createLook, type Look } from './pages/look.ts'
 import { createLanguages, type Languages } from './pages/words/words.ts'
-import { demandVerifiable } from './provider/bearer.ts'
+import { assertVerifiable } from './provider/bearer.ts'
 import type { ProviderOptions } from './provider/provider.ts'
 import { createProviders, type Providers, planProviders } from './provider/providers.ts'
 import { createOpenStreams } from './proxy/open-streams.ts'
@@ -102,10 +102,10 @@ const CLOSE_PATIENCE_MS = 10_000
 /** What the command and the library start alike, from settings and a configuration that were checked. */
 export async function createCore(options: CoreOptions): Promise<Core> {
   const configuration = checkWhole(options.settings, options.config)
-  const patience = createPatience()
+  const patience = createShutdownDeadline()
   await using opened = new AsyncDisposableStack()
-  const lasting = await openLastingParts(opened, patience, configuration, options)
-  let current = configure(lasting, configuration)
+  const lasting = await openProcessParts(opened, patience, configuration, options)
+  let current = buildConfigured(lasting, configuration)
   lasting.use(current)
   opened.defer(() => patience.wait(current.ownRoutes.settle()))
   const everything = opened.move()
@@ -152,11 +152,11 @@ export async function createCore(options: CoreOptions): Promise<Core> {
 // What follows from the configuration: who may see what, where it leads, and how it looks. Made anew as a whole, on top of
 // what lasts.
 
-export type ConfiguredParts = ReturnType<typeof configure>
+export type ConfiguredParts = ReturnType<typeof buildConfigured>
 
 /** Changes nothing of what lasts. */
-export function configure(
-  lasting: LastingParts,
+export function buildConfigured(
+  lasting: ProcessParts,
   configuration: Configuration,
   directory: Directory = lasting.directory,
   keys: DerivedKeys = lasting.keys,
@@ -206,18 +206,18 @@ export function configure(
 // it goes on with them.
 
 type Basics = Pick<GatewayContext, 'settings' | 'now' | 'report' | 'measure'> &
-  Pick<Observation, 'measureAtOnce' | 'traceCall'>
+  Pick<Observation, 'measureSync' | 'traceCall'>
 type Options = Pick<CoreOptions, 'log' | 'now' | 'worker' | 'gatherMetrics' | 'hooks'>
 
 /** What requests that were begun under a former configuration ask for. */
 type InUse = ReturnType<GatewayContext['inUse']>
 
-export type LastingParts = Awaited<ReturnType<typeof openLastingParts>>
+export type ProcessParts = Awaited<ReturnType<typeof openProcessParts>>
 
 /** Closed in reverse order with the rest of `opened`: at the end, or at once if something that follows fails. */
-export async function openLastingParts(
+export async function openProcessParts(
   opened: AsyncDisposableStack,
-  patience: Patience,
+  patience: ShutdownDeadline,
   configuration: Configuration,
   { log, now, worker, gatherMetrics = gatherAlone, hooks = NO_HOOKS }: Options,
 ) {
@@ -225,8 +225,8 @@ export async function openLastingParts(
   let mainProvider = plans[0].id
   const observed = await openObservation(opened, { settings, log, now, mainProvider: () => mainProvider })
   const { observation, metrics, series, shadowRefusals } = observed
-  const { report, measure, measureAtOnce, traceCall } = observation
-  const basics: Basics = { settings, now, report, measure, measureAtOnce, traceCall }
+  const { report, measure, measureSync, traceCall } = observation
+  const basics: Basics = { settings, now, report, measure, measureSync, traceCall }
   const records = await openRecords(opened, patience, configuration, basics)
   const { store, keyring } = records
   const audit = opened.adopt(createAudit({ settings, store, keyring, now, report, worker }), audit =>
@@ -243,7 +243,8 @@ export async function openLastingParts(
   opened.defer(() => patience.wait(series.close()))
   const rulesNow = () => directory.rules
   let inUse: InUse | undefined
-  const readMetrics = metrics && createReader({ metrics, upstreams: upstreamPool, countSessions: () => store.count() })
+  const readMetrics =
+    metrics && createMetricsReader({ metrics, upstreams: upstreamPool, countSessions: () => store.count() })
   return {
     ...records,
     /** That of the first configuration. */
@@ -291,7 +292,7 @@ export async function openLastingParts(
     liveStreams: createLiveStreams(),
     auditTrail: createTrailReader({ store, keyring }),
     attempts: createAttempts({ store, now }),
-    trials: createTrials({ store, now }),
+    trials: createTestSignIns({ store, now }),
     failedRequests: createFailedRequests({ settings }),
     lostCookies: createLostCookieDetector({ settings, now }),
     streams: opened.adopt(createOpenStreams(sessions, rulesNow, report), streams => streams.stop()),
@@ -302,13 +303,13 @@ export async function openLastingParts(
 /** What is kept, and the keys that open it. */
 async function openRecords(
   opened: AsyncDisposableStack,
-  patience: Patience,
+  patience: ShutdownDeadline,
   { plans: [plan] }: Configuration,
-  { settings, now, report, measure, measureAtOnce }: Basics,
+  { settings, now, report, measure, measureSync }: Basics,
 ) {
   const cache = { size: settings.SESSION_CACHE_SIZE, bytes: cacheShares(settings).recordBytes }
   const opening = await openStore(settings.STORE, now, report, cache)
-  const store = opened.adopt(observedStore(opening, measure, measureAtOnce), store => patience.wait(store.close()))
+  const store = opened.adopt(observedStore(opening, measure, measureSync), store => patience.wait(store.close()))
   const keys = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plan.clientSecret })
   const keyring = createDataKeyring({ store, keys, now, report })
   const signingKeys = createSigningKeys(store, keys.signing, now)
@@ -354,7 +355,7 @@ export function checkWhole(settings: Settings, config: Config): Configuration {
   const look = createLook(settings, config)
   const languages = createLanguages(settings, config, look)
   const plans = planProviders(config, settings)
-  demandVerifiable(config.rules ?? [], plans)
+  assertVerifiable(config.rules ?? [], plans)
   const problem = secretProblem(settings, plans[0])
   if (problem) throw new MenshenError('bad_settings', problem)
   return { settings, config, plans, languages, look }
@@ -373,7 +374,7 @@ export function createDirectory(
   const ids = Object.keys(config.providers ?? {})
   return {
     providers,
-    roles: rolesFor(config.roles ?? USUAL_ROLES, ids),
+    roles: rolesFor(config.roles ?? DEFAULT_ROLES, ids),
     scopedName: createScopedName(ids),
     rules: createRules(config.rules ?? []),
   }
@@ -383,14 +384,14 @@ export function createDirectory(
 // flight finish with what they began with.
 
 /** What follows from the configuration, where nothing has changed the very same. Throws if it cannot be used. */
-export function prepareReload(lasting: LastingParts, now: ConfiguredParts, next: Configuration): ConfiguredParts {
-  demandCompleteProviders(now.configuration, next)
+export function prepareReload(lasting: ProcessParts, now: ConfiguredParts, next: Configuration): ConfiguredParts {
+  assertCompleteProviders(now.configuration, next)
   const directory = directoryFor(lasting, now, next)
-  return configure(lasting, next, directory, keysFor(now, next))
+  return buildConfigured(lasting, next, directory, keysFor(now, next))
 }
 
 /** Nobody could sign in any more. Who starts like that is told by the login page; who runs already goes on. */
-function demandCompleteProviders(now: Configuration, next: Configuration): void {
+function assertCompleteProviders(now: Configuration, next: Configuration): void {
   const missingIn = ({ plans }: Configuration) => plans.flatMap(({ missing }) => missing)
   const missing = missingIn(next)
   if (missing.length === 0 || missingIn(now).length > 0) return
@@ -401,7 +402,7 @@ function demandCompleteProviders(now: Configuration, next: Configuration): void 
 }
 
 /** Providers that are as they were keep what they have learnt: metadata, keys. */
-function directoryFor(lasting: LastingParts, now: ConfiguredParts, next: Configuration): Directory {
+function directoryFor(lasting: ProcessParts, now: ConfiguredParts, next: Configuration): Directory {
   const before = now.configuration
   const isSame = (part: (configuration: Configuration) => unknown) =>
     fingerprintOf(part(before)) === fingerprintOf(part(next))
@@ -420,7 +421,7 @@ function keysFor({ configuration, keys: before }: ConfiguredParts, { settings, p
 }
 
 /** What is sealed under the former secrets is sealed anew, and then they count no more. */
-export async function changeSecrets(lasting: LastingParts, before: DerivedKeys, next: DerivedKeys): Promise<void> {
+export async function changeSecrets(lasting: ProcessParts, before: DerivedKeys, next: DerivedKeys): Promise<void> {
   if (before === next) return
   const { keyring, signingKeys } = lasting
   const both = withFormer(next, before)
@@ -433,7 +434,7 @@ export async function changeSecrets(lasting: LastingParts, before: DerivedKeys, 
 
 // How long what is under way may still take once somebody wants to end. After that the rest is closed without it.
 
-export interface Patience {
+export interface ShutdownDeadline {
   start(patienceMs: number): void
   /** What is left of it. */
   leftMs(): number
@@ -442,7 +443,7 @@ export interface Patience {
   stop(): void
 }
 
-export function createPatience(): Patience {
+export function createShutdownDeadline(): ShutdownDeadline {
   const { promise: over, resolve: end } = Promise.withResolvers<void>()
   let timer: NodeJS.Timeout | undefined
   let endsAt = Number.POSITIVE_INFINITY

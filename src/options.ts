@@ -4,9 +4,9 @@ import {
   CONFIG_NAMES,
   type Config,
   checkConfig,
-  type NOBODYS_ROLE,
+  type DEFAULT_ROLE,
+  type DefaultRole,
   type Role,
-  type UsualRole,
 } from './config/config-file.ts'
 import { isLoopback, isProduction } from './config/deployment.ts'
 import { type DevProviderConfig, subOf } from './config/dev-provider-config.ts'
@@ -239,12 +239,12 @@ function likelyOption(given: string): string | undefined {
 // it reads NODE_ENV alone: whether others rely on this place is for the process to say.
 
 /** Starts Menshen inside this program. Rejects with a MenshenError that says what to change. */
-export async function createMenshen<R extends Role = UsualRole, F extends string = never>(
+export async function createMenshen<R extends Role = DefaultRole, F extends string = never>(
   options: MenshenOptions<R, F> = {},
-): Promise<Menshen<R | typeof NOBODYS_ROLE, F>> {
+): Promise<Menshen<R | typeof DEFAULT_ROLE, F>> {
   try {
     // Its roles and fields are those that the options name.
-    return (await start(options as MenshenOptions)) as unknown as Menshen<R | typeof NOBODYS_ROLE, F>
+    return (await start(options as MenshenOptions)) as unknown as Menshen<R | typeof DEFAULT_ROLE, F>
   } catch (error) {
     // Whoever gives settings of the environment knows them by those names.
     if (!(error instanceof MenshenError) || options?.settings) throw error
@@ -253,12 +253,12 @@ export async function createMenshen<R extends Role = UsualRole, F extends string
 }
 
 async function start(options: MenshenOptions): Promise<Menshen> {
-  demandSettings(Object(options).settings)
+  assertSettings(Object(options).settings)
   const read = await readOptions(options, process.env.NODE_ENV || undefined)
   const { config, log, isLogged, now = Date.now, devProvider, devProviderPort = 0, hooks } = read
   if (devProvider) {
-    demandDevelopment(read.settings, config)
-    demandNoBearer(config)
+    assertDevelopment(read.settings, config)
+    assertNoBearer(config)
   }
   await using opened = new AsyncDisposableStack()
   const development = devProvider ? await startDevelopment(read.settings, config, devProviderPort, now) : undefined
@@ -301,13 +301,13 @@ async function start(options: MenshenOptions): Promise<Menshen> {
 }
 
 /** Not an environment: that is all text, and has no default of any row. */
-function demandSettings(settings: unknown): void {
+function assertSettings(settings: unknown): void {
   if (settings === undefined || typeof Object(settings).SESSION_MAX_HOURS === 'number') return
   throw new MenshenError('bad_settings', 'settings: expected what readSettings gave, and not the environment itself.')
 }
 
 /** Its tokens are no JWTs, and it answers no questions about them. */
-function demandNoBearer({ rules = [] }: Config): void {
+function assertNoBearer({ rules = [] }: Config): void {
   const first = rules.findIndex(({ bearer }) => bearer)
   if (first < 0) return
   throw new MenshenError(
@@ -372,7 +372,7 @@ function usersOf({ users }: DevProviderConfig = {}) {
 }
 
 /** It lets anybody in: never beyond somebody's own machine, and never beside a real provider. */
-export function demandDevelopment(settings: Settings, { provider, providers }: Config): void {
+export function assertDevelopment(settings: Settings, { provider, providers }: Config): void {
   const refuse = (reason: string, expected: string) => {
     throw new MenshenError('bad_settings', `devProvider is true although ${reason}; expected ${expected}.`)
   }

@@ -4,7 +4,7 @@
 // is measured. The only part of the benchmarks that knows how Menshen is made inside: a million sign-ins take too long.
 
 import { writeFileSync } from 'node:fs'
-import { roleOf, USUAL_ROLES } from '../../src/access/roles.ts'
+import { DEFAULT_ROLES, roleOf } from '../../src/access/roles.ts'
 import { Secret } from '../../src/config/secret.ts'
 import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
@@ -84,7 +84,7 @@ function newRecord(number: number): { ticket: string; entry: Entry } {
   }
   const session = newSession(
     { tokens, facts: { userInfo: userInfoOf(username), groups: [], claims: {} }, provider: undefined },
-    roleOf({ username, groups: [], claims: {} }, USUAL_ROLES),
+    roleOf({ username, groups: [], claims: {} }, DEFAULT_ROLES),
   )
   const { nickname } = session.userInfo
   const card = { username, nickname, userRole: session.userRole, signedInAt: receivedAt, seenAt: receivedAt }

@@ -4,7 +4,7 @@
 import type { Rule } from '../config/config-file.ts'
 import { below, decidingRules, type Naming, type RuleNode } from './rule-tree.ts'
 
-export interface Reading {
+export interface Interpretation {
   path(): string
   readonly rules: readonly Rule[]
 }
@@ -41,7 +41,7 @@ const TAKEN_OUT = [
   /[/\\]\((?:(?![/\\]\().){0,256}?\)(?=[/\\]|$)/gs,
 ]
 
-export const LENIENTLY: Naming = {
+export const LENIENT_NAMING: Naming = {
   /** A number is the same number with zeros in front. */
   keyOf(segment) {
     const folded = fold(segment)
@@ -59,14 +59,15 @@ export function isPlain(path: string): boolean {
 /** A plain path meets such a rule only where it is spelled like it. */
 export function isPlainRule({ path }: Rule): boolean {
   return path.split('/').every(segment => {
-    const key = LENIENTLY.keyOf(segment)
-    const isOneOfMany = LENIENTLY.aliasOf(key) !== undefined || LENIENTLY.isIndexPage(key) || /^\d+$/.test(key)
+    const key = LENIENT_NAMING.keyOf(segment)
+    const isOneOfMany =
+      LENIENT_NAMING.aliasOf(key) !== undefined || LENIENT_NAMING.isIndexPage(key) || /^\d+$/.test(key)
     return !isOneOfMany && (key === segment || !isPlain(`/${key}`))
   })
 }
 
 /** `rest` is what follows the path of `start`. */
-export function* readingsOf(start: RuleNode, rest: string, method: string): Generator<Reading> {
+export function* interpretationsOf(start: RuleNode, rest: string, method: string): Generator<Interpretation> {
   for (const spelling of [rest, ...otherSpellings(rest)]) {
     const segments = spelling.split(/[/\\]/)
     // It begins with the slash that ends the path of the node.
@@ -85,7 +86,7 @@ export function pathsWithoutSession(path: string): readonly string[] {
   return [...new Set(taken.map(left => (/^[/\\]/.test(left) ? left : `/${left}`)))].filter(left => left !== path)
 }
 
-function* walk(start: RuleNode, segments: readonly string[], method: string): Generator<Reading> {
+function* walk(start: RuleNode, segments: readonly string[], method: string): Generator<Interpretation> {
   let nodes: ReadonlySet<RuleNode> = new Set([start])
   for (const [i, segment] of segments.entries()) {
     const next = new Set<RuleNode>()
@@ -117,7 +118,7 @@ interface Meaning {
 }
 
 function meaningOf(segment: string): Meaning {
-  const key = LENIENTLY.keyOf(segment)
+  const key = LENIENT_NAMING.keyOf(segment)
   if (PLAIN.test(key)) return { key, mayEndBefore: INDEX_PAGE.test(key) }
   const isScript = SCRIPT.test(key)
   const isCut = CUT.test(key)
@@ -143,7 +144,7 @@ function childrenFor({ children, aliases, longestKey }: RuleNode, { key }: Meani
   add(children.get(name))
   for (const { index } of name.matchAll(SIGN)) {
     if (index > longestKey) break
-    add(children.get(LENIENTLY.keyOf(name.slice(0, index))))
+    add(children.get(LENIENT_NAMING.keyOf(name.slice(0, index))))
   }
   const short = SHORT_NAME.exec(name)?.[1]
   if (short !== undefined) for (const [other, child] of children) if (isShortFor(short, other)) add(child)
@@ -166,16 +167,16 @@ function withoutTrailingSigns(name: string): string {
 }
 
 /** Of a path that an exact rule names: whoever wrote it knows what is served there. */
-export function readingAt(node: RuleNode, method: string): Reading {
+export function interpretationAt(node: RuleNode, method: string): Interpretation {
   return { path: () => node.path, rules: decidingRules(node, method, true) }
 }
 
-function* endsAt(node: RuleNode, method: string): Generator<Reading> {
-  yield readingAt(node, method)
+function* endsAt(node: RuleNode, method: string): Generator<Interpretation> {
+  yield interpretationAt(node, method)
   for (const page of node.indexPages) yield* endsAt(page, method)
 }
 
-function goesOn(node: RuleNode, segments: readonly string[], i: number, method: string): Reading {
+function goesOn(node: RuleNode, segments: readonly string[], i: number, method: string): Interpretation {
   return { path: () => below(node, segments.slice(i).join('/')), rules: decidingRules(node, method, false) }
 }
 

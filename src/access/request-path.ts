@@ -18,7 +18,7 @@ export function canonicalPath(path: string): string | undefined {
 }
 
 /** As people write it in rules and prefixes: to an application `/%40me` is `/@me`, so it has to be to them. */
-export function readablePath(canonical: string): string {
+export function decodedPath(canonical: string): string {
   return canonical.includes('%') ? decodeURIComponent(canonical) : canonical
 }
 
@@ -40,7 +40,7 @@ function isAmbiguous(path: string): boolean {
   // whoever decodes twice see something else.
   if (/%(?:2F|5C|3B|7F|[01][0-9A-F])|%25[0-9A-Fa-f]{2}/.test(path)) return true
   if (path.includes('//')) return true
-  const readable = readablePath(path)
+  const readable = decodedPath(path)
   const others = otherSpellings(readable)
   return [readable, ...(others.length > 0 ? others : [fold(readable)])].some(hasDotSegment)
 }

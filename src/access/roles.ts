@@ -1,10 +1,10 @@
 // Which role a user has: that of the first row that fits, and `common` if none does.
-import { CONSOLE_ROLE, NOBODYS_ROLE, type RoleConfig, USUAL_ROLE_NAMES } from '../config/config-file.ts'
+import { CONSOLE_ROLE, DEFAULT_ROLE, DEFAULT_ROLE_NAMES, type RoleConfig } from '../config/config-file.ts'
 
 import { notAmong } from '../util/json-path.ts'
 
 /** What a rule can look at; names as scoped-name.ts writes them. */
-export interface Who {
+export interface Subject {
   readonly role: string
   readonly username: string
   readonly groups: readonly string[]
@@ -27,7 +27,7 @@ export interface Known {
 }
 
 /** The specification's rule. */
-export const USUAL_ROLES: readonly RoleConfig[] = [{ role: CONSOLE_ROLE, username: ['admin'] }]
+export const DEFAULT_ROLES: readonly RoleConfig[] = [{ role: CONSOLE_ROLE, username: ['admin'] }]
 
 /**
  * A row by a claim that is lost fits nobody, and neither does a row behind it: the first row that fits may be the one that
@@ -35,7 +35,7 @@ export const USUAL_ROLES: readonly RoleConfig[] = [{ role: CONSOLE_ROLE, usernam
  */
 export function roleOf(known: Known, roles: readonly RoleConfig[]): string {
   const row = roles.find(row => fits(row, known))
-  return row && !isUndecided(row, known) ? row.role : NOBODYS_ROLE
+  return row && !isUndecided(row, known) ? row.role : DEFAULT_ROLE
 }
 
 /** A row that names no provider is about the users of the main one: names mean nothing beyond their provider. */
@@ -45,7 +45,7 @@ export function rolesFor(roles: readonly RoleConfig[], [main]: readonly string[]
 
 /** All roles that there are. */
 export function roleNamesIn(roles: readonly RoleConfig[]): string[] {
-  return [...new Set([...USUAL_ROLE_NAMES, ...roles.map(row => row.role)])]
+  return [...new Set([...DEFAULT_ROLE_NAMES, ...roles.map(row => row.role)])]
 }
 
 /** Everything that the row names has to fit; what is undecided could. A row that names nothing fits nobody. */

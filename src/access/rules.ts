@@ -1,20 +1,20 @@
 // Which role may see which pages: rules as data, the most specific one first, and nothing that no rule admits. Applications
 // read paths in more ways than one, so a request is admitted only if the rule of every reading admits it.
 
-import { ANY_ROLE, CONSOLE_ROLE, NOBODYS_ROLE, type Rule } from '../config/config-file.ts'
+import { ANY_ROLE, CONSOLE_ROLE, DEFAULT_ROLE, type Rule } from '../config/config-file.ts'
 import { isOwnPath, OWN_PATHS, OWN_PREFIX } from '../paths.ts'
 import { createRecent } from '../util/recent.ts'
 import {
+  type Interpretation,
+  interpretationAt,
+  interpretationsOf,
   isPlain,
   isPlainRule,
-  LENIENTLY,
+  LENIENT_NAMING,
   pathsWithoutSession,
-  type Reading,
-  readingAt,
-  readingsOf,
 } from './interpretations.ts'
-import { canonicalPath, isTooLong, readablePath } from './request-path.ts'
-import type { Who } from './roles.ts'
+import { canonicalPath, decodedPath, isTooLong } from './request-path.ts'
+import type { Subject } from './roles.ts'
 import { decidingRules, follow, growTree, inOrder, LAST_RULE, LITERALLY, type RuleNode } from './rule-tree.ts'
 
 export interface Decision {
@@ -28,13 +28,13 @@ export interface Rules {
   readonly inOrder: readonly Rule[]
   /** Whether any rule lets machines in. */
   readonly hasBearer: boolean
-  decide(method: string, path: string, who: Who | undefined): Decision
+  decide(method: string, path: string, who: Subject | undefined): Decision
   /** The rule that decides. */
-  ruleFor(method: string, path: string, who: Who | undefined): Rule
+  ruleFor(method: string, path: string, who: Subject | undefined): Rule
   /** The rules of every reading of a path, that of the path as it is first. */
   rulesFor(method: string, path: string): readonly Rule[]
   /** A rule on trial that would decide instead, if there is one. */
-  shadowRuleFor(method: string, path: string, who: Who | undefined): Rule | undefined
+  shadowRuleFor(method: string, path: string, who: Subject | undefined): Rule | undefined
 }
 
 /** Our own pages are for every signed-in user, whatever the rules say of the application. */
@@ -75,7 +75,7 @@ const LONGEST_REMEMBERED = 256
 function createDecide(given: readonly Rule[]): Pick<Rules, 'decide' | 'rulesFor'> {
   const rules = [CONSOLE_RULE, OWN_RULE, ...given]
   const literal = growTree(rules, LITERALLY)
-  const lenient = growTree(rules, LENIENTLY)
+  const lenient = growTree(rules, LENIENT_NAMING)
   const rulesArePlain = given.every(isPlainRule)
 
   function literalRule(method: string, path: string): Rule {
@@ -83,17 +83,17 @@ function createDecide(given: readonly Rule[]): Pick<Rules, 'decide' | 'rulesFor'
     return decidingRules(node, method, path === node.path)[0] ?? LAST_RULE
   }
 
-  function readings(rule: Rule, method: string, path: string): Iterable<Reading> {
+  function readings(rule: Rule, method: string, path: string): Iterable<Interpretation> {
     if (rulesArePlain && isPlain(path)) return []
     // What the rule names as it was asked for, nobody reads differently: the operator knows the application.
     const rest = rule.path === '/' ? path : path.slice(rule.path.length)
     const node = lenient.nodeOf(rule)
-    return rule.exact ? [readingAt(node, method)] : readingsFrom(node, rest, method, path)
+    return rule.exact ? [interpretationAt(node, method)] : readingsFrom(node, rest, method, path)
   }
 
-  function* readingsFrom(node: RuleNode, rest: string, method: string, path: string): Generator<Reading> {
-    yield* readingsOf(node, rest, method)
-    for (const other of pathsWithoutSession(path)) yield* readingsOf(lenient.root, other, method)
+  function* readingsFrom(node: RuleNode, rest: string, method: string, path: string): Generator<Interpretation> {
+    yield* interpretationsOf(node, rest, method)
+    for (const other of pathsWithoutSession(path)) yield* interpretationsOf(lenient.root, other, method)
   }
 
   /** By path, for a few methods each. */
@@ -122,7 +122,7 @@ function createDecide(given: readonly Rule[]): Pick<Rules, 'decide' | 'rulesFor'
     return [rule, ...deciding.others]
   }
 
-  function decide(method: string, path: string, who: Who | undefined): Decision {
+  function decide(method: string, path: string, who: Subject | undefined): Decision {
     const deciding = decidingFor(method, path)
     const { decision } = deciding
     const { rule } = decision
@@ -145,7 +145,7 @@ export function isBuiltIn(rule: Rule): boolean {
 }
 
 /** Whether the rule lets somebody in; a visitor is nobody. */
-export function admits(rule: Rule, who: Who | undefined): boolean {
+export function admits(rule: Rule, who: Subject | undefined): boolean {
   const { public: everybody, roles, groups, users } = rule
   if (everybody) return true
   if (!who || (who.isBearer && !admitsToken(rule, who))) return false
@@ -157,12 +157,12 @@ export function admits(rule: Rule, who: Who | undefined): boolean {
   )
 }
 
-function admitsToken(rule: Rule, who: Who): boolean {
+function admitsToken(rule: Rule, who: Subject): boolean {
   return rule.bearer === true && !lacksScopes(rule, who)
 }
 
 /** Whether the rule wants a scope that the token of this machine does not have. */
-export function lacksScopes({ scopes }: Rule, who: Who): boolean {
+export function lacksScopes({ scopes }: Rule, who: Subject): boolean {
   return scopes?.every(scope => who.scopes?.includes(scope)) === false
 }
 
@@ -171,7 +171,7 @@ export function lacksScopes({ scopes }: Rule, who: Who): boolean {
 /** Nobody is signed in. */
 export const VISITOR = 'visitor'
 
-export interface Question {
+export interface RuleQuery {
   readonly method: string
   /** As it is typed in; the rules see nothing of its query. */
   readonly path: string
@@ -200,7 +200,7 @@ export type Verdict =
     }
 
 /** `callbackPaths` are those of the providers. */
-export function judge(rules: Rules, question: Question, callbackPaths?: ReadonlySet<string>): Verdict {
+export function judge(rules: Rules, question: RuleQuery, callbackPaths?: ReadonlySet<string>): Verdict {
   const { method, path: target } = question
   // A browser encodes what is typed in.
   const [path = ''] = target.replace(/[^\x21-\x7e]/gu, encoded).split('?', 1)
@@ -208,7 +208,7 @@ export function judge(rules: Rules, question: Question, callbackPaths?: Readonly
   const canonical = canonicalPath(path)
   if (canonical === undefined) return { outcome: 'bad_request' }
   const who = whoIsMeant(question)
-  const readable = readablePath(canonical)
+  const readable = decodedPath(canonical)
   const { rule, reading } = rules.decide(method, readable, who)
   if (isOwnPath(canonical, callbackPaths) && rule.path !== OWN_PATHS.console) return { outcome: 'own' }
   const shadow = rules.shadowRuleFor(method, readable, who)
@@ -221,9 +221,9 @@ export function judge(rules: Rules, question: Question, callbackPaths?: Readonly
 }
 
 /** Whoever has a group or a name is signed in. */
-export function whoIsMeant({ role, groups, user }: Question): Who | undefined {
+export function whoIsMeant({ role, groups, user }: RuleQuery): Subject | undefined {
   if (role === VISITOR && groups.length === 0 && user === '') return undefined
-  return { role: role === VISITOR ? NOBODYS_ROLE : role, groups, username: user }
+  return { role: role === VISITOR ? DEFAULT_ROLE : role, groups, username: user }
 }
 
 /** Half of a character has no encoding. */
@@ -231,7 +231,7 @@ function encoded(character: string): string {
   return encodeURIComponent(character.toWellFormed())
 }
 
-function outcomeOf(rule: Rule, who: Who | undefined): Judgement {
+function outcomeOf(rule: Rule, who: Subject | undefined): Judgement {
   if (admits(rule, who)) return 'admitted'
   return who === undefined ? 'login' : 'refused'
 }

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Request, RequestHandler } from 'express'
 import { type Admitted, addCookies, MenshenError, type Role, sendAnswer } from '../index.ts'
-import { type AnyMenshen, demandInstance, demandRoles, notInFront, type SessionOf } from './registered.ts'
+import { type AnyMenshen, assertInstance, assertRoles, notInFront, type SessionOf } from './registered.ts'
 
 /**
  * Tells the compiler the roles and fields of `req.user`:
@@ -29,10 +29,10 @@ type WithAdmitted = IncomingMessage & { [ADMITTED]?: Admitted<Role, never> }
 
 /** In front of every other middleware and route: our own pages, the rules, and `req.user`. */
 export function menshen(auth: AnyMenshen): RequestHandler {
-  demandInstance(auth, 'app.use(menshen(auth))')
+  assertInstance(auth, 'app.use(menshen(auth))')
   let isFound = false
   const middleware: RequestHandler = async (request, response, next) => {
-    if (!isFound && request.baseUrl !== '') demandOwnPaths(request, middleware)
+    if (!isFound && request.baseUrl !== '') assertOwnPaths(request, middleware)
     isFound ||= request.baseUrl !== ''
     // The whole address, however deep the middleware stands, and the sender as the socket says: `trust proxy` is Express’s
     // alone.
@@ -46,7 +46,7 @@ export function menshen(auth: AnyMenshen): RequestHandler {
 }
 
 /** Below a path of its own, without our own paths beside it, visitors would be led to a login page that is not there. */
-function demandOwnPaths({ app, baseUrl }: Request, middleware: RequestHandler): void {
+function assertOwnPaths({ app, baseUrl }: Request, middleware: RequestHandler): void {
   let root: Application = app
   while (root.parent) root = root.parent
   const lost = SOME_OWN_PATHS.find(path => !leadsTo(root.router, path, middleware))
@@ -92,7 +92,7 @@ export function requireUser(): RequestHandler {
 
 /** For a route: whoever has none of these roles is refused. */
 export function requireRole(...roles: [UserRole, ...UserRole[]]): RequestHandler {
-  demandRoles(roles)
+  assertRoles(roles)
   return require('requireRole', roles)
 }
 

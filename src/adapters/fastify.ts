@@ -1,7 +1,7 @@
 // menshen/fastify: sign-in for a Fastify application, as a plugin for the scope that registers it.
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, preHandlerAsyncHookHandler } from 'fastify'
 import { type Admitted, addCookies, isOwnPath, MenshenError, type Role } from '../index.ts'
-import { type AnyMenshen, demandInstance, demandRoles, notInFront, type SessionOf } from './registered.ts'
+import { type AnyMenshen, assertInstance, assertRoles, notInFront, type SessionOf } from './registered.ts'
 
 /**
  * Tells the compiler the roles and fields of `request.user`:
@@ -56,7 +56,7 @@ async function plugin(app: FastifyInstance, options: MenshenPluginOptions & { pr
 }
 
 function checkPlace(app: FastifyInstance, auth: unknown, prefix: string): void {
-  demandInstance(auth, 'app.register(menshen, { auth })')
+  assertInstance(auth, 'app.register(menshen, { auth })')
   if (app.prefix !== '')
     throw new MenshenError(
       'bad_settings',
@@ -102,7 +102,7 @@ export function requireUser(): preHandlerAsyncHookHandler {
 
 /** For a route's `preHandler`: whoever has none of these roles is refused. */
 export function requireRole(...roles: [UserRole, ...UserRole[]]): preHandlerAsyncHookHandler {
-  demandRoles(roles)
+  assertRoles(roles)
   return require('requireRole', roles)
 }
 

@@ -5,7 +5,7 @@ import type { Context, MiddlewareHandler } from 'hono'
 import { cloneRawRequest } from 'hono/request'
 import type { StatusCode } from 'hono/utils/http-status'
 import { type Admitted, addCookies, isOwnPath, type Menshen, MenshenError, type Role, type Session } from '../index.ts'
-import { demandInstance, demandRoles, notInFront } from './registered.ts'
+import { assertInstance, assertRoles, notInFront } from './registered.ts'
 
 /** What `menshen(auth)` leaves for the routes: `c.get('user')`. */
 export interface MenshenVariables<R extends Role = Role, F extends string = string> {
@@ -31,10 +31,10 @@ const ADMITTED = new WeakMap<AnyContext, Admitted>()
 export function menshen<R extends Role, F extends string>(
   auth: Pick<Menshen<R, F>, 'admit'>,
 ): AnyMiddleware & MiddlewareHandler<{ Variables: MenshenVariables<R, F> }> {
-  demandInstance(auth, 'app.use(menshen(auth))')
+  assertInstance(auth, 'app.use(menshen(auth))')
   return handler(async (c, next) => {
     // Deprecated for a helper that reads a symbol of its own copy.
-    demandRoot(c.req.routePath)
+    assertRoot(c.req.routePath)
     const admitted = await auth.admit(await wholeRequest(c), { socket: socketOf(c) })
     if (admitted.answer) return toHono(c, admitted.answer)
     c.set('user', admitted.user)
@@ -56,7 +56,7 @@ function handler<H extends MiddlewareHandler>(middleware: (c: Context, next: Nex
 type Next = () => Promise<void>
 
 /** Below a path, visitors would be led to a login page that is not there. */
-function demandRoot(path: string): void {
+function assertRoot(path: string): void {
   if (path === '*' || path === '/*' || isOwnPath(path.replace(/\*$/, ''))) return
   throw new MenshenError(
     'bad_settings',
@@ -71,7 +71,7 @@ export function requireUser(): AnyMiddleware & MiddlewareHandler {
 
 /** For a route: whoever has none of these roles is refused. */
 export function requireRole<R extends Role>(...roles: [R, ...R[]]): AnyMiddleware & MiddlewareHandler {
-  demandRoles(roles)
+  assertRoles(roles)
   return require('requireRole', roles)
 }
 

@@ -5,7 +5,7 @@ import { headers } from 'next/headers.js'
 import { notFound, redirect } from 'next/navigation.js'
 import { NextResponse } from 'next/server.js'
 import { addCookies, type Menshen, MenshenError, type Role, type Session } from '../index.ts'
-import { demandInstance, demandRoles } from './registered.ts'
+import { assertInstance, assertRoles } from './registered.ts'
 
 /** `R` are the roles, and `F` the further fields of the user info, that the options of `createMenshen` name. */
 export interface NextMenshen<R extends Role = Role, F extends string = string> {
@@ -71,12 +71,12 @@ function createAdapter(create: () => Promise<Menshen>, { address }: NextMenshenO
       return (await start()).accessToken(asked)
     },
     async requireRole(...roles) {
-      demandRoles(roles)
+      assertRoles(roles)
       const user = await requireUser()
       return roles.includes(user.userRole) ? user : notFound()
     },
     async proxy(request) {
-      demandNoBasePath(request)
+      assertNoBasePath(request)
       const running = await start()
       const { user, answer, cookies, requestId } = await running.admit(request, { address: address?.(request) })
       if (answer) return withWholeLocation(answer, request.url)
@@ -93,7 +93,7 @@ function createAdapter(create: () => Promise<Menshen>, { address }: NextMenshenO
 
 async function checked(create: () => Promise<Menshen>): Promise<Menshen> {
   const created = await create()
-  demandInstance(created, 'menshen(() => createMenshen({ … }))')
+  assertInstance(created, 'menshen(() => createMenshen({ … }))')
   return created
 }
 
@@ -105,7 +105,7 @@ function withWholeLocation(answer: Response, url: string): Response {
 }
 
 /** Our own pages have no other address than `/login` and the like. */
-function demandNoBasePath(request: Request & { readonly nextUrl?: { readonly basePath?: string } }): void {
+function assertNoBasePath(request: Request & { readonly nextUrl?: { readonly basePath?: string } }): void {
   const basePath = request.nextUrl?.basePath
   if (basePath)
     throw new MenshenError(

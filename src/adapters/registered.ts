@@ -10,7 +10,7 @@ export type SessionOf<Registered> = Registered extends { readonly auth: Menshen<
   : Session
 
 /** An `await` that is missing would otherwise fail with the first request. */
-export function demandInstance(auth: unknown, expected: string): void {
+export function assertInstance(auth: unknown, expected: string): void {
   if (typeof Object(auth).admit === 'function') return
   const isPromise = typeof Object(auth).then === 'function'
   throw new MenshenError(
@@ -20,7 +20,7 @@ export function demandInstance(auth: unknown, expected: string): void {
 }
 
 /** A list by mistake, or nothing, would refuse everybody: said at the start, not to the first user. */
-export function demandRoles(roles: readonly unknown[]): void {
+export function assertRoles(roles: readonly unknown[]): void {
   const areNames = roles.length > 0 && roles.every(role => typeof role === 'string' && role !== '')
   if (!areNames)
     throw new MenshenError(

@@ -12,11 +12,11 @@ import { checkWhole } from '../menshen.ts'
 import { createLanguages } from '../pages/words/words.ts'
 import { type Phrase, phrase, phraseIn, phraseOf, quoted } from '../phrases.ts'
 import { planNamedProvider } from '../provider/plan.ts'
-import { printable } from '../util/json-path.ts'
+import { sanitize } from '../util/json-path.ts'
 import { factLines, factsOfStart } from './announce.ts'
 import { COMMANDS } from './command-table.ts'
 import { settingsInUse } from './kept-records.ts'
-import { demandAuthority, demandCertificate, demandStoreAddress } from './named-files.ts'
+import { assertAuthority, assertCertificate, assertStoreAddress } from './named-files.ts'
 import { operatorLanguage } from './operator-language.ts'
 import { type Paint, terminalLines } from './terminal.ts'
 import { readCommandArguments, refuseArgument } from './usage.ts'
@@ -100,9 +100,9 @@ export async function inspect(given: Environment, now: () => number): Promise<In
     await attempt(() => planNamedProvider(id, provider))
   const inUse = await attempt(() => settingsInUse(read ? environment : {}, { settings, config }))
   await attempt(() => createLanguages(settings, config))
-  await attempt(() => demandStoreAddress(settings))
-  await attempt(() => demandAuthority(settings))
-  if (await attempt(() => demandCertificate(settings) ?? true)) await lookAtCertificate()
+  await attempt(() => assertStoreAddress(settings))
+  await attempt(() => assertAuthority(settings))
+  if (await attempt(() => assertCertificate(settings) ?? true)) await lookAtCertificate()
   if (isWhole && inUse) {
     await attempt(() => refuseListenerAsUpstream(settings, config))
     for (const missing of missingIn(inUse)) add(missing)
@@ -154,7 +154,7 @@ function otherWay(name: string): string | undefined {
 }
 
 function misspeltPhrase({ name, likely }: Misspelt): Phrase {
-  const one = phrase('no_such_setting', { name: printable(name, 100) })
+  const one = phrase('no_such_setting', { name: sanitize(name, 100) })
   const other = likely ? phrase('did_you_mean_inside', { name: likely }) : phrase('see_settings_page')
   return phrase('two', { one, other })
 }

@@ -16,7 +16,7 @@ import { type Finding, failure, good, runProbes, warning } from '../doctor/findi
 import { isRunning } from '../doctor/proxy-probe.ts'
 import { misspeltFinding } from '../doctor/settings-probes.ts'
 import { storeProbes } from '../doctor/store-probes.ts'
-import { createTrials, type Mapping, TRIAL_SECONDS, type Trials } from '../doctor/test-sign-ins.ts'
+import { createTestSignIns, type Mapping, type TestSignIns, TRIAL_SECONDS } from '../doctor/test-sign-ins.ts'
 import { MenshenError } from '../errors.ts'
 import { createCore, type Menshen } from '../menshen.ts'
 import { safeText } from '../observe/audit-event.ts'
@@ -251,7 +251,7 @@ export async function trySignIn(
     ? sharedStore(settings.STORE)
     : await startHere(examined, opened)
   const store = opened.adopt(await openStore(address, now, () => {}), store => store.close())
-  const trials = createTrials({ store, now })
+  const trials = createTestSignIns({ store, now })
   const tickets: string[] = []
   opened.defer(async () => void (await Promise.allSettled(tickets.map(ticket => trials.withdraw(ticket)))))
   for (const { id } of plans) {
@@ -283,7 +283,7 @@ interface Waiting extends Pick<TrialOptions, 'signal'> {
 }
 
 async function firstResult(
-  trials: Trials,
+  trials: TestSignIns,
   tickets: readonly string[],
   { now, signal, tellBegun }: Waiting,
 ): Promise<TrialResult> {

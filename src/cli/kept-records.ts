@@ -27,7 +27,7 @@ export type KeptRecords = Awaited<ReturnType<typeof openKeptRecords>>
 export async function openKeptRecords({ environment, now }: Pick<CommandRun, 'environment' | 'now'>) {
   const given = { settings: readSettings(environment), config: await loadConfig(environment) }
   const { settings, plans } = settingsInUse(environment, given)
-  demandReadable(settings.STORE)
+  assertReadable(settings.STORE)
   const store = await openStore(settings.STORE, now, () => {})
   try {
     const derived = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plans[0].clientSecret })
@@ -40,7 +40,7 @@ export async function openKeptRecords({ environment, now }: Pick<CommandRun, 'en
   }
 }
 
-function demandReadable(address: string): void {
+function assertReadable(address: string): void {
   if (address === 'memory:')
     throw new MenshenError(
       'cannot_start',

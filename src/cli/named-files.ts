@@ -6,7 +6,7 @@ import type { Settings } from '../config/settings.ts'
 import { MenshenError } from '../errors.ts'
 import { certificateProblem } from '../options.ts'
 
-export function demandCertificate({ TLS_CERT_FILE, TLS_KEY_FILE }: Settings): void {
+export function assertCertificate({ TLS_CERT_FILE, TLS_KEY_FILE }: Settings): void {
   if (TLS_CERT_FILE === undefined || TLS_KEY_FILE === undefined) return
   try {
     createSecureContext({ cert: readFileSync(TLS_CERT_FILE), key: readFileSync(TLS_KEY_FILE) })
@@ -15,7 +15,7 @@ export function demandCertificate({ TLS_CERT_FILE, TLS_KEY_FILE }: Settings): vo
   }
 }
 
-export function demandAuthority({ UPSTREAM_CA_FILE }: Settings): void {
+export function assertAuthority({ UPSTREAM_CA_FILE }: Settings): void {
   if (UPSTREAM_CA_FILE === undefined) return
   try {
     new X509Certificate(readFileSync(UPSTREAM_CA_FILE))
@@ -28,8 +28,8 @@ export function demandAuthority({ UPSTREAM_CA_FILE }: Settings): void {
 }
 
 /** Without opening anything: whether STORE can be what it says. */
-export async function demandStoreAddress({ STORE }: Settings): Promise<void> {
-  if (STORE.startsWith('lmdb:')) return demandFolder(STORE.slice('lmdb:'.length))
+export async function assertStoreAddress({ STORE }: Settings): Promise<void> {
+  if (STORE.startsWith('lmdb:')) return assertFolder(STORE.slice('lmdb:'.length))
   if (!STORE.startsWith('redis')) return
   const [{ parseRedisAddress }, { tlsOptionsOf }] = await Promise.all([
     import('../stores/redis/redis-address.ts'),
@@ -38,7 +38,7 @@ export async function demandStoreAddress({ STORE }: Settings): Promise<void> {
   tlsOptionsOf(parseRedisAddress(STORE))
 }
 
-function demandFolder(folder: string): void {
+function assertFolder(folder: string): void {
   if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() === false)
     throw new MenshenError(
       'bad_settings',

@@ -11,7 +11,7 @@ import { type Environment, type Name, SETTINGS, type Settings } from '../config/
 import { MenshenError } from '../errors.ts'
 import { planProviders } from '../provider/providers.ts'
 import { fingerprintOf } from '../util/fingerprint.ts'
-import { demandAuthority, demandCertificate } from './named-files.ts'
+import { assertAuthority, assertCertificate } from './named-files.ts'
 
 export interface ReadAgain {
   readonly sources: Sources
@@ -30,11 +30,11 @@ export interface Rereading {
 }
 
 /** What can be read and not used. */
-function demandCertificates(sources: Sources): void {
+function assertCertificates(sources: Sources): void {
   const { settings, config } = sources
   const { TLS_CERT_FILE: certificate = ENV_FILE, UPSTREAM_CA_FILE: authority = ENV_FILE } = settings
-  blaming(certificate, () => demandCertificate(settings))
-  blaming(authority, () => demandAuthority(settings))
+  blaming(certificate, () => assertCertificate(settings))
+  blaming(authority, () => assertAuthority(settings))
   blamingWhole(sources, () => planProviders(config, settings))
 }
 
@@ -55,7 +55,7 @@ export async function readAgain(before: Sources, rereading: Rereading): Promise<
     )
   if (sources.wantsDevelopment !== (development !== undefined))
     throw refusal(configFile ?? ENV_FILE, 'The development provider starts and ends only with a restart.')
-  demandCertificates(sources)
+  assertCertificates(sources)
   if (listens) blamingWhole(sources, () => refuseListenerAsUpstream(sources.settings, sources.config))
   return { sources, changed }
 }

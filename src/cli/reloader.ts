@@ -1,6 +1,6 @@
 // One reload after the other: on a signal, and when a file has changed. A signal during a reload means one more after it.
 
-import { factsOf } from '../errors.ts'
+import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { Core, ReloadFacts } from '../menshen.ts'
 import {
@@ -12,7 +12,7 @@ import {
   type Sources,
   watchFiles,
 } from './reload-sources.ts'
-import type { Serving } from './serve.ts'
+import type { RunningServer } from './serve.ts'
 
 /** Made and checked, and not in use yet. */
 export interface PreparedReload {
@@ -59,7 +59,7 @@ export function createReloader(reloading: Reloading, { files }: Sources, report:
       const { file, files } = error instanceof SourceProblem ? error : { file: ENV_FILE, files: [] }
       // Also what only the new files name: it may be mended there.
       await watch.watch([...new Set([...inUse, ...files])])
-      report('config_refused', { file, ...factsOf(error) })
+      report('config_refused', { file, ...errorFields(error) })
       reloading.noteRefused({ file, detail: error instanceof Error ? error.message : String(error) })
     }
   }
@@ -93,7 +93,7 @@ export function createReloader(reloading: Reloading, { files }: Sources, report:
 /** `before` is what it has started with. */
 export function reloadOne(
   menshen: Pick<Core, 'prepare' | 'noteRefused'>,
-  serving: Pick<Serving, 'renewCertificate'>,
+  serving: Pick<RunningServer, 'renewCertificate'>,
   before: Sources,
   rereading: Rereading,
 ): Reloading {

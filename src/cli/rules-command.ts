@@ -3,8 +3,8 @@
 import { readFileSync } from 'node:fs'
 import { METHODS } from 'node:http'
 import { z } from 'zod'
-import { roleNamesIn, roleOf, rolesFor, USUAL_ROLES } from '../access/roles.ts'
-import { createRules, judge, type Question, type Verdict, VISITOR, whoIsMeant } from '../access/rules.ts'
+import { DEFAULT_ROLES, roleNamesIn, roleOf, rolesFor } from '../access/roles.ts'
+import { createRules, judge, type RuleQuery, type Verdict, VISITOR, whoIsMeant } from '../access/rules.ts'
 import { problemsIn, type RoleConfig, type Rule, sentenceOf } from '../config/config-file.ts'
 import { MenshenError } from '../errors.ts'
 import { safeText } from '../observe/audit-event.ts'
@@ -51,7 +51,7 @@ const expectations = z.array(
 export function runRulesCommand(
   args: readonly string[],
   given: readonly Rule[],
-  roles: readonly RoleConfig[] = USUAL_ROLES,
+  roles: readonly RoleConfig[] = DEFAULT_ROLES,
   paint: Paint = (_colour, text) => text,
   callbackPaths?: ReadonlySet<string>,
   mainProvider?: string,
@@ -75,10 +75,10 @@ export function runRulesCommand(
   return { lines: [describe(ask, question, paint)], ok: true }
 }
 
-type Ask = (question: Question) => Verdict
+type Ask = (question: RuleQuery) => Verdict
 /** `isDerived` if the role is not what was said but what `roles` give to this user. */
-type Asked = Question & { readonly isDerived?: true }
-type Derive = (asked: Omit<Question, 'role'> & { readonly role?: string | undefined }) => Asked
+type Asked = RuleQuery & { readonly isDerived?: true }
+type Derive = (asked: Omit<RuleQuery, 'role'> & { readonly role?: string | undefined }) => Asked
 
 /** A user of the main provider. Claims are not known here: a row that wants them gives its role to nobody. */
 function withRole(

@@ -64,7 +64,7 @@ function lowerCased(name: string, place: number): string {
 // An http or https server that ends politely: it stops accepting, finishes what is in flight, and gives up on what takes
 // too long.
 
-export interface Serving {
+export interface RunningServer {
   /** Reads the certificate anew, if there is one. */
   renewCertificate(): void
   close(patienceMs: number): Promise<void>
@@ -97,7 +97,7 @@ export function listenAddress(settings: Settings, fd?: number): ListenAddress {
 }
 
 /** Rejects with the error of `listen`, for example EADDRINUSE; ENOTSUP for a socket whose clients have no addresses. */
-export async function serve(menshen: Menshen, address: ListenAddress, report: Report): Promise<Serving> {
+export async function serve(menshen: Menshen, address: ListenAddress, report: Report): Promise<RunningServer> {
   const { port, host, fd, tls, keepAliveTimeoutMs } = address
   const options = { ...OPTIONS, ...(keepAliveTimeoutMs && { keepAliveTimeout: keepAliveTimeoutMs }) }
   const server = tls

@@ -111,7 +111,7 @@ async function* sessionsOf(sessions: Listings, username: string): AsyncGenerator
 }
 
 /** Named as in the log. Of one that was opened under a secret that is gone, little is known. */
-function factsOf({ key, expiresAt, publicPart }: Listed) {
+function listedFields({ key, expiresAt, publicPart }: Listed) {
   const { username, userRole, provider, address, userAgent, signedInAt, seenAt } = publicPart ?? {}
   return {
     user: username,
@@ -131,11 +131,11 @@ function timeOf(milliseconds: number | undefined): string | undefined {
 }
 
 function jsonOf(listed: Listed): string {
-  return `${safeJson(factsOf(listed))}\n`
+  return `${safeJson(listedFields(listed))}\n`
 }
 
 function plainOf(listed: Listed, paint: Paint): string {
-  const { user, since: _, ...facts } = factsOf(listed)
+  const { user, since: _, ...facts } = listedFields(listed)
   return plainLine(listed.publicPart?.signedInAt, [user === undefined ? '-' : word(user)], facts, paint)
 }
 

@@ -4,12 +4,12 @@ import cluster from 'node:cluster'
 import { isatty } from 'node:tty'
 import type { Report } from '../events.ts'
 
-export interface Reopening {
+export interface Reopenable {
   reopenFiles(): void
 }
 
 /** Listens from the beginning of a start on, and hands on what came once there is somebody to hand it to. */
-export function listenForHangUps(): { hand(to: Reopening): void } {
+export function listenForHangUps(): { hand(to: Reopenable): void } {
   let reopen = () => {
     isOwed = true
   }
@@ -25,7 +25,7 @@ export function listenForHangUps(): { hand(to: Reopening): void } {
 
 // Ends the process politely when it is asked to: by a signal, or by the end of the npm that started it.
 
-export interface Closing {
+export interface Closable {
   close(): Promise<void>
 }
 
@@ -34,7 +34,7 @@ const PARENT_CHECK_MS = 250
 const SAME_WISH_MS = 1000
 
 /** Closes them one after the other. `npmParent` is the process between npm and us, if npm started us. */
-export function closeWhenAsked(running: readonly Closing[], report: Report, npmParent: number | undefined): void {
+export function closeWhenAsked(running: readonly Closable[], report: Report, npmParent: number | undefined): void {
   let closing = false
   let firstAt = 0
   const close = (why: { signal: string } | { reason: string }) => {
@@ -56,7 +56,7 @@ export function closeWhenAsked(running: readonly Closing[], report: Report, npmP
     whenEnded(npmParent, () => closing || close({ reason: 'npm has ended' }))
 }
 
-async function closeAll(running: readonly Closing[], report: Report): Promise<void> {
+async function closeAll(running: readonly Closable[], report: Report): Promise<void> {
   try {
     for (const part of running) await part.close()
     report('stopped')

@@ -16,7 +16,7 @@ import { ENV_FILE, type Rereading, readSources, type Sources } from './reload-so
 import { followFirst, readLikeOthers, reloadWorkers } from './reload-workers.ts'
 import { createReloader, type Reloading, reloadOne } from './reloader.ts'
 import { listenAddress, serve } from './serve.ts'
-import { type Closing, closeWhenAsked, listenForHangUps, type Reopening } from './signals.ts'
+import { type Closable, closeWhenAsked, listenForHangUps, type Reopenable } from './signals.ts'
 import { isForPeople, openLog } from './terminal.ts'
 import { gatherFromWorkers } from './worker-metrics.ts'
 import { startWorkers } from './workers.ts'
@@ -116,7 +116,7 @@ interface Starting {
   readonly report: Report
 }
 
-interface Running extends Closing, Reopening {
+interface Running extends Closable, Reopenable {
   readonly reloading: Reloading
 }
 

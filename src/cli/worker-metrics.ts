@@ -4,7 +4,7 @@ import cluster, { type Worker } from 'node:cluster'
 import { z } from 'zod'
 import { countersOf, type Exposition, type Gathering, gatherAlone, loadExposition } from '../observe/exposition.ts'
 
-import { type Reading, reading } from '../observe/metrics.ts'
+import { type MetricsSnapshot, reading } from '../observe/metrics.ts'
 
 /** For one that hangs. */
 const WORKER_DEADLINE_MS = 1000
@@ -52,10 +52,10 @@ interface Question {
 
 /** In the first process. */
 export function sumUpWorkers(): void {
-  const latest = new Map<number, Reading>()
+  const latest = new Map<number, MetricsSnapshot>()
   const questions = new Map<number, Question>()
   let asked = 0
-  let ended: Reading = { counts: {}, gauges: {}, process: [] }
+  let ended: MetricsSnapshot = { counts: {}, gauges: {}, process: [] }
   let exposition: Exposition | undefined
 
   /** Gives those who have answered in time. */
@@ -76,7 +76,7 @@ export function sumUpWorkers(): void {
   async function writeAll(): Promise<string> {
     exposition ??= await loadExposition()
     const answered = await askAll()
-    const [here, silent] = [...latest].reduce<[Reading[], Reading[]]>(
+    const [here, silent] = [...latest].reduce<[MetricsSnapshot[], MetricsSnapshot[]]>(
       (both, [id, reading]) => {
         both[answered.has(id) ? 0 : 1].push(reading)
         return both

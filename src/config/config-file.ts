@@ -191,18 +191,18 @@ function isHarmless(href: string): boolean {
 /** The role that sees the console. */
 export const CONSOLE_ROLE = 'developer'
 /** Of whoever no row of `roles` fits. */
-export const NOBODYS_ROLE = 'common'
+export const DEFAULT_ROLE = 'common'
 /** Stands for every role, and so for every signed-in user. */
 export const ANY_ROLE = '*'
 /** Those that are there without a word in the configuration. */
-export const USUAL_ROLE_NAMES: readonly string[] = [CONSOLE_ROLE, NOBODYS_ROLE]
+export const DEFAULT_ROLE_NAMES: readonly string[] = [CONSOLE_ROLE, DEFAULT_ROLE]
 
 // The structured settings: what does not fit into an environment variable. What they may say, and the check of it.
 
 export type Role = string
 
 /** Those that are there where the configuration names none. */
-export type UsualRole = typeof CONSOLE_ROLE | typeof NOBODYS_ROLE
+export type DefaultRole = typeof CONSOLE_ROLE | typeof DEFAULT_ROLE
 
 export interface Rule<R extends Role = Role> {
   /** A path and everything below it. */
@@ -246,7 +246,7 @@ export interface Config<R extends Role = Role, F extends string = string> {
   readonly providers?: Readonly<Record<string, ProviderConfig<F>>> | undefined
   /** The first that fits gives the role; nobody's is `common`. */
   readonly roles?: readonly RoleConfig<R>[] | undefined
-  readonly rules?: readonly Rule<NoInfer<R> | UsualRole | typeof ANY_ROLE>[] | undefined
+  readonly rules?: readonly Rule<NoInfer<R> | DefaultRole | typeof ANY_ROLE>[] | undefined
   /** Applications by path prefix, for what does not go to UPSTREAM. */
   readonly upstreams?: Readonly<Record<string, string | UpstreamConfig>> | undefined
   /** Sentences of the pages, in place of ours: `{ 'login.title': '员工登录' }`. */
@@ -269,7 +269,9 @@ export interface UpstreamConfig {
 }
 
 /** Gives the file its types: the roles that it names, and no others, are those of its rules. */
-export function defineConfig<R extends Role = UsualRole, F extends string = never>(config: Config<R, F>): Config<R, F> {
+export function defineConfig<R extends Role = DefaultRole, F extends string = never>(
+  config: Config<R, F>,
+): Config<R, F> {
   return config
 }
 
@@ -449,7 +451,7 @@ export function refuseUnknownNames(config: Config, context: z.RefinementCtx): vo
       if (!ids.includes(id))
         refuse(['roles', i, 'provider', j], `expected a name of providers${listed(ids)}${meant(id, ids)}`)
   refuseCallbacks(config, refuse)
-  const known = [...new Set([...USUAL_ROLE_NAMES, ...roles.map(({ role }) => role), ANY_ROLE])]
+  const known = [...new Set([...DEFAULT_ROLE_NAMES, ...roles.map(({ role }) => role), ANY_ROLE])]
   for (const [i, rule] of rules.entries())
     for (const [j, role] of (rule.roles ?? []).entries())
       if (!known.includes(role))

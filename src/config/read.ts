@@ -5,8 +5,7 @@ import { conflictsIn, plainHttpIn } from './conflicts.ts'
 import { isLoopback, isProduction, portIn } from './deployment.ts'
 import { fileProblem, isLongEnough } from './kinds.ts'
 import { hidePassword, Secret } from './secret.ts'
-import type { Checked, Environment, Name, Settings } from './settings.ts'
-import { type Row, SETTINGS } from './settings.ts'
+import { type Checked, type Environment, type Name, type Row, SETTINGS, type Settings } from './settings.ts'
 
 const ROWS = Object.entries(SETTINGS) as [Name, Row<unknown>][]
 const LONGEST_SHOWN = 100

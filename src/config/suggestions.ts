@@ -1,7 +1,6 @@
 // Names that are probably misspelt: settings of ours in the environment, options, keys of the configuration.
 
-import type { Environment } from './settings.ts'
-import { SETTINGS } from './settings.ts'
+import { type Environment, SETTINGS } from './settings.ts'
 
 export interface Misspelt {
   readonly name: string

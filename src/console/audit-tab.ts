@@ -4,7 +4,7 @@ import { html } from 'hono/html'
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { languageOf } from '../gateway/language.ts'
-import type { Visit } from '../gateway/request.ts'
+import type { GatewayRequest } from '../gateway/request.ts'
 import { pageAnswer, safetyHeaders } from '../gateway/respond.ts'
 import { ifReachable } from '../gateway/routes/account.ts'
 import { AUDITED, type AuditEvent, jsonLine } from '../observe/audit-event.ts'
@@ -20,7 +20,11 @@ import { viewerOf } from './viewer.ts'
 
 const PAGE_SIZE = 50
 
-export async function showAudit(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+export async function showAudit(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  caller: SignedInCaller,
+): Promise<Response> {
   const question = readQuestion(visit)
   const { before } = question
   const query = { ...filterOf(question), ...(before && { before }), limit: PAGE_SIZE }
@@ -46,7 +50,7 @@ const DAY_MS = 1440 * MINUTE_MS
 const DAY = /^\d{4}-\d\d-\d\d$/
 const LOCAL_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/
 
-export function readQuestion({ search }: Pick<Visit, 'search'>): AuditQuestion {
+export function readQuestion({ search }: Pick<GatewayRequest, 'search'>): AuditQuestion {
   const query = new URLSearchParams(search)
   const given = (name: string) => query.get(name)?.trim() ?? ''
   return {
@@ -88,7 +92,11 @@ function timeIn(text: string, zone: string): number | undefined {
 /** Whoever lets more happen between two looks reads the page anew. */
 const MOST_AT_ONCE = 50
 
-export async function streamAudit(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+export async function streamAudit(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  caller: SignedInCaller,
+): Promise<Response> {
   const { auditTrail, providers } = context
   const words = languageOf(context, visit)
   const filter = filterOf(readQuestion(visit))
@@ -122,17 +130,25 @@ const JSON_LINES: Format = { type: 'application/jsonl; charset=utf-8', extension
 /** So many go out at once. */
 const IN_A_PART = 200
 
-export function sendAuditCsv(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+export function sendAuditCsv(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  caller: SignedInCaller,
+): Promise<Response> {
   return send(context, visit, caller, CSV)
 }
 
-export function sendAuditJson(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+export function sendAuditJson(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  caller: SignedInCaller,
+): Promise<Response> {
   return send(context, visit, caller, JSON_LINES)
 }
 
 async function send(
   context: GatewayContext,
-  visit: Visit,
+  visit: GatewayRequest,
   { cookies }: SignedInCaller,
   format: Format,
 ): Promise<Response> {
@@ -151,7 +167,7 @@ async function send(
 
 async function* partsOf(
   { auditTrail, settings }: Pick<GatewayContext, 'auditTrail' | 'settings'>,
-  visit: Visit,
+  visit: GatewayRequest,
   { head, line }: Format,
 ): AsyncGenerator<string, void, void> {
   let lines = head

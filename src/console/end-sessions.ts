@@ -5,7 +5,7 @@ import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { type Ended, endedCookie } from '../gateway/cookies.ts'
 import { languageOf } from '../gateway/language.ts'
-import { isFromOwnOrigin, type Visit, whoAsks } from '../gateway/request.ts'
+import { type GatewayRequest, isFromOwnOrigin, requestFields } from '../gateway/request.ts'
 import { foreignAnswer, pageAnswer, redirectAnswer } from '../gateway/respond.ts'
 import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
 import { icon } from '../pages/icon.ts'
@@ -17,7 +17,11 @@ import type { Listed } from '../session/session-listing.ts'
 import { consoleFrame, type Viewer } from './console-frame.ts'
 import { viewerOf } from './viewer.ts'
 
-export async function askToEnd(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+export async function askToEnd(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  caller: SignedInCaller,
+): Promise<Response> {
   const { loaded, cookies } = caller
   const query = new URLSearchParams(visit.search)
   const session = await getListed(context, query.get('session'))
@@ -35,7 +39,7 @@ export async function askToEnd(context: GatewayContext, visit: Visit, caller: Si
 
 export async function endSession(
   context: GatewayContext,
-  visit: Visit,
+  visit: GatewayRequest,
   { loaded, cookies }: SignedInCaller,
   form: URLSearchParams,
 ): Promise<Response> {
@@ -47,7 +51,7 @@ export async function endSession(
   const ended = form.has('all') ? (await sessions.endAllLike(key)).count : Number(await sessions.end(key))
   if (ended > 0)
     report('session_ended', {
-      ...whoAsks(context, visit),
+      ...requestFields(context, visit),
       session: shortKey(key),
       ...(publicPart && { user: publicPart.username, provider: publicPart.provider ?? providers.main.plan.id }),
       by: 'developer',
@@ -69,7 +73,12 @@ async function getListed(
   return key && isSessionKey(key) ? sessions.getListed(key) : undefined
 }
 
-function backToList(context: GatewayContext, visit: Visit, cookies: readonly string[], ended: Ended): Response {
+function backToList(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  cookies: readonly string[],
+  ended: Ended,
+): Response {
   const said = endedCookie(context.cookies, ended)
   return redirectAnswer(context, visit.method, OWN_PATHS.consoleSessions, [...cookies, said])
 }

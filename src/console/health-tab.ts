@@ -5,7 +5,7 @@ import type { Finding } from '../doctor/finding.ts'
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { languageOf } from '../gateway/language.ts'
-import type { Visit } from '../gateway/request.ts'
+import type { GatewayRequest } from '../gateway/request.ts'
 import { pageAnswer } from '../gateway/respond.ts'
 import { ifReachable } from '../gateway/routes/account.ts'
 import { addSlot, emptySlot, quantile, TIMED, type Timed } from '../observe/history-slots.ts'
@@ -15,7 +15,11 @@ import type { Words } from '../pages/words/words.ts'
 import { cell, consoleFrame, longCell, row, table, type Viewer } from './console-frame.ts'
 import { viewerOf } from './viewer.ts'
 
-export async function showHealth(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+export async function showHealth(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  caller: SignedInCaller,
+): Promise<Response> {
   const [findings, times, instances] = await Promise.all([
     context.examine(),
     lastHour(context),

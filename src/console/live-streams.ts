@@ -2,7 +2,7 @@
 // session of whoever looks at it live.
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
-import type { Visit } from '../gateway/request.ts'
+import type { GatewayRequest } from '../gateway/request.ts'
 import { busyAnswer, safetyHeaders } from '../gateway/respond.ts'
 import { watchCaller } from '../proxy/open-streams.ts'
 import { createWatchList, type Watched } from '../util/watch-list.ts'
@@ -12,7 +12,12 @@ export type Message = readonly [name: string, data: unknown]
 
 export interface LiveStreams {
   /** `news` is asked at once and then again and again; nothing is said where there is none. */
-  open(context: GatewayContext, visit: Visit, caller: SignedInCaller, news: () => Promise<readonly Message[]>): Response
+  open(
+    context: GatewayContext,
+    visit: GatewayRequest,
+    caller: SignedInCaller,
+    news: () => Promise<readonly Message[]>,
+  ): Response
   end(): void
 }
 
@@ -46,7 +51,7 @@ export function createLiveStreams(): LiveStreams {
 
 function stream(
   context: GatewayContext,
-  visit: Visit,
+  visit: GatewayRequest,
   caller: SignedInCaller,
   news: () => Promise<readonly Message[]>,
   lives: OpenLives,

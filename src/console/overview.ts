@@ -7,7 +7,7 @@ import { MenshenError } from '../errors.ts'
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { languageOf } from '../gateway/language.ts'
-import type { Visit } from '../gateway/request.ts'
+import type { GatewayRequest } from '../gateway/request.ts'
 import { pageAnswer, redirectAnswer } from '../gateway/respond.ts'
 import type { AuditedCode } from '../observe/audit-event.ts'
 import { type Plot, plotOf, sumOf } from '../observe/history.ts'
@@ -21,7 +21,11 @@ import { auditUrl } from './audit-tab.ts'
 import { cell, consoleFrame, row, table, type Viewer } from './console-frame.ts'
 import { viewerOf } from './viewer.ts'
 
-export async function showOverview(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+export async function showOverview(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  caller: SignedInCaller,
+): Promise<Response> {
   const { cookies } = caller
   // The list of sessions was here once, and may be among somebody's bookmarks.
   if (new URLSearchParams(visit.search).has('username'))
@@ -38,7 +42,7 @@ const TELLING = ['sign_in', 'sign_in_failed', 'session_refresh_failed']
 /** As many of each are looked at. */
 const MOST_EVENTS = 1000
 
-export function rangeOf({ search }: Visit): Range {
+export function rangeOf({ search }: GatewayRequest): Range {
   const wanted = new URLSearchParams(search).get('range') ?? ''
   return Object.hasOwn(RANGES, wanted) ? (wanted as Range) : 'hour'
 }
@@ -96,7 +100,11 @@ async function recentEvents({ auditTrail, now }: Pick<GatewayContext, 'auditTrai
 
 // GET /_menshen/console/live: the overview's sentences and plots, as they change.
 
-export async function streamOverview(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+export async function streamOverview(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  caller: SignedInCaller,
+): Promise<Response> {
   const words = languageOf(context, visit)
   const range = rangeOf(visit)
   return context.liveStreams.open(context, visit, caller, async () => {

@@ -3,12 +3,12 @@
 
 import { html } from 'hono/html'
 import { roleNamesIn } from '../access/roles.ts'
-import { isBuiltIn, judge, type Question, type Verdict, VISITOR } from '../access/rules.ts'
+import { isBuiltIn, judge, type RuleQuery, type Verdict, VISITOR } from '../access/rules.ts'
 import { ANY_ROLE, type Rule } from '../config/config-file.ts'
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { languageOf } from '../gateway/language.ts'
-import type { Visit } from '../gateway/request.ts'
+import type { GatewayRequest } from '../gateway/request.ts'
 import { pageAnswer } from '../gateway/respond.ts'
 import type { RefusalsOfRule, ShadowRefusal } from '../observe/shadow-refusals.ts'
 import { roleName } from '../pages/account-page.ts'
@@ -17,7 +17,11 @@ import type { Words } from '../pages/words/words.ts'
 import { cell, consoleFrame, longCell, row, table, type Viewer } from './console-frame.ts'
 import { viewerOf } from './viewer.ts'
 
-export async function showRules(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+export async function showRules(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  caller: SignedInCaller,
+): Promise<Response> {
   const { rules, shadowRefusals } = context
   const roles = [VISITOR, ...roleNamesIn(context.roles)]
   const question = questionIn(new URLSearchParams(visit.search), roles)
@@ -32,7 +36,7 @@ export async function showRules(context: GatewayContext, visit: Visit, caller: S
   return pageAnswer(context, rulesPage(languageOf(context, visit), view), { cookies: caller.cookies })
 }
 
-function questionIn(query: URLSearchParams, roles: readonly string[]): Question {
+function questionIn(query: URLSearchParams, roles: readonly string[]): RuleQuery {
   const given = (name: string) => query.get(name)?.trim() ?? ''
   const [path, role, groups] = [given('path'), given('role'), given('groups')]
   return {
@@ -53,7 +57,7 @@ export interface RulesView {
   readonly rules: readonly Rule[]
   /** Those that one can ask about. */
   readonly roles: readonly string[]
-  readonly question: Question
+  readonly question: RuleQuery
   /** Absent if nothing was asked. */
   readonly verdict: Verdict | undefined
   readonly onTrial: readonly { readonly rule: Rule; readonly refusals: RefusalsOfRule }[]

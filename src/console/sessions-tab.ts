@@ -5,7 +5,7 @@ import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { clearCookie, readEnded } from '../gateway/cookies.ts'
 import { languageOf } from '../gateway/language.ts'
-import type { Visit } from '../gateway/request.ts'
+import type { GatewayRequest } from '../gateway/request.ts'
 import { errorAnswer, pageAnswer } from '../gateway/respond.ts'
 import { ifReachable } from '../gateway/routes/account.ts'
 import type { AuditEvent } from '../observe/audit-event.ts'
@@ -24,7 +24,11 @@ import { viewerOf } from './viewer.ts'
 
 const PAGE_SIZE = 50
 
-export async function showSessions(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+export async function showSessions(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  caller: SignedInCaller,
+): Promise<Response> {
   const { loaded, cookies } = caller
   const words = languageOf(context, visit)
   const query = new URLSearchParams(visit.search)
@@ -174,7 +178,11 @@ function pageUrl(username: string, after?: string): string {
 
 const MOST_EVENTS = 50
 
-export async function showSession(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+export async function showSession(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  caller: SignedInCaller,
+): Promise<Response> {
   const { loaded, cookies } = caller
   const key = new URLSearchParams(visit.search).get('key') ?? ''
   if (!isSessionKey(key)) return errorAnswer(context, visit, 'not_found', { cookies })

@@ -8,14 +8,18 @@ import { type Name, type Row, type Settings, TOPIC_NAMES, TOPICS, type Topic } f
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { languageOf } from '../gateway/language.ts'
-import type { Visit } from '../gateway/request.ts'
+import type { GatewayRequest } from '../gateway/request.ts'
 import { pageAnswer } from '../gateway/respond.ts'
 import type { Html } from '../pages/layout.ts'
 import type { Words } from '../pages/words/words.ts'
 import { consoleFrame, longCell, row, table, type Viewer } from './console-frame.ts'
 import { viewerOf } from './viewer.ts'
 
-export async function showSettings(context: GatewayContext, visit: Visit, caller: SignedInCaller): Promise<Response> {
+export async function showSettings(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  caller: SignedInCaller,
+): Promise<Response> {
   return pageAnswer(
     context,
     settingsPage(languageOf(context, visit), viewerOf(caller), shownTopics(context.settings)),

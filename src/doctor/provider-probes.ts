@@ -13,7 +13,7 @@ import type { ProviderPlan } from '../provider/plan.ts'
 import { createProvider, type Provider, type ProviderOptions } from '../provider/provider.ts'
 import { RefusalError } from '../provider/token.ts'
 import { newTicket } from '../session/ticket.ts'
-import { printable } from '../util/json-path.ts'
+import { sanitize } from '../util/json-path.ts'
 import { type Finding, failure, good, type Probe, warning, whatFailed } from './finding.ts'
 import { probeOrigin } from './upstream-probes.ts'
 
@@ -86,12 +86,12 @@ function noDiscovery(name: string, plan: ProviderPlan, error: Error): Finding {
 async function discovered({ name, plan }: Visiting, metadata: Metadata): Promise<Finding[]> {
   if (plan.kind !== 'oidc') return []
   if (!needsDiscovery(plan)) return [good(`${name} discovery`, phrase('discovery_not_needed'))]
-  const calls = good(`${name} discovery`, phrase('calls_itself', { issuer: printable(metadata.issuer ?? '', 200) }))
-  return [calls, ...demandFindings(`${name} demands`, plan, metadata)]
+  const calls = good(`${name} discovery`, phrase('calls_itself', { issuer: sanitize(metadata.issuer ?? '', 200) }))
+  return [calls, ...assertFindings(`${name} demands`, plan, metadata)]
 }
 
 /** What the metadata says that it wants. */
-function demandFindings(what: string, plan: ProviderPlan, metadata: Metadata): Finding[] {
+function assertFindings(what: string, plan: ProviderPlan, metadata: Metadata): Finding[] {
   const demands = demandsOf(plan, metadata)
   if (demands.length === 0) return [good(what, phrase('no_unmet_demands'))]
   return demands.map(({ what: seen, remedy, isCertain }) =>
@@ -126,7 +126,7 @@ async function askForCode({ name, plan, provider, redirectUri }: Visiting): Prom
   const redeem = async () => {
     const tokens = await provider.redeem({ code, state: 'menshen-doctor', verifier, nonce: newTicket() })
     // Where there is no token endpoint for codes, user info is where they are spent.
-    return plan.kind === 'company_token' ? provider.said(tokens, code) : tokens
+    return plan.kind === 'company_token' ? provider.fetchClaims(tokens, code) : tokens
   }
   return probeClient(`${name} client`, plan, redirectUri, redeem())
 }
@@ -164,7 +164,7 @@ async function judgeRedirect(
   const error = params?.get('error') ?? null
   if (error !== null) {
     const cause = await provider.explain({ error, description: params?.get('error_description') ?? undefined })
-    const seen = phrase('accepted_but_error', { url: redirectUri, error: printable(error) })
+    const seen = phrase('accepted_but_error', { url: redirectUri, error: sanitize(error) })
     if (cause) return failure(what, phrase('with_cause', { seen, cause: cause.what }), cause.remedy)
     if (CLIENT_ERRORS.includes(error)) return failure(what, seen, phrase('check_client_id_allowed'))
     if (/_required$/.test(error)) return good(what, phrase('redirect_accepted', { url: redirectUri }))

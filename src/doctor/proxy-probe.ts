@@ -11,7 +11,7 @@ import type { Settings } from '../config/settings.ts'
 import { OWN_PATHS } from '../paths.ts'
 import { type Phrase, phrase } from '../phrases.ts'
 import type { KeyList } from '../session/derived-keys.ts'
-import { printable } from '../util/json-path.ts'
+import { sanitize } from '../util/json-path.ts'
 import { codeOf, type Finding, failure, good, type Probe, reasonOf, warning } from './finding.ts'
 
 /** Of the addresses that belong to nobody: whoever believes it believes anybody. */
@@ -160,7 +160,7 @@ function noArrival(url: string, missed: Missed): Finding {
 function judgeHost({ host }: Arrival, { settings }: WayInOptions): Finding {
   const expected = new URL(settings.BASE_URL).host
   if (host.toLowerCase() === expected) return good('proxy host', phrase('host_arrives', { host: expected }))
-  const seen = phrase('host_arrives_wrong', { host: printable(host, 100), expected })
+  const seen = phrase('host_arrives_wrong', { host: sanitize(host, 100), expected })
   return warning('proxy host', seen, phrase('pass_host'))
 }
 
@@ -177,14 +177,14 @@ function judgeProto({ proto }: Arrival, { settings }: WayInOptions): Finding {
   // Menshen takes the scheme from BASE_URL, so that a proxy need not say it.
   if (proto === '') return good(what, phrase('proto_by_base_url', { proto: expected }))
   if (proto === expected) return good(what, phrase('proto_arrives', { proto: expected }))
-  return warning(what, phrase('proto_arrives_wrong', { proto: printable(proto), expected }), phrase('check_proto'))
+  return warning(what, phrase('proto_arrives_wrong', { proto: sanitize(proto), expected }), phrase('check_proto'))
 }
 
 function judgeClient({ client, peer, isTrusted }: Arrival, { settings }: WayInOptions): Finding {
   const what = 'proxy client address'
   if (isDirect(settings)) return good(what, phrase('without_proxy'))
   if (client === MADE_UP_ADDRESS) return failure(what, phrase('forged_address_passes'), phrase('add_client_address'))
-  const address = printable(peer)
+  const address = sanitize(peer)
   if (!isTrusted) return warning(what, phrase('proxy_not_trusted', { address }), phrase('trust_proxy', { address }))
   return good(what, phrase('client_address_arrives'))
 }

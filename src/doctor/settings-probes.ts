@@ -9,7 +9,7 @@ import type { Misspelt } from '../config/suggestions.ts'
 import { phrase, quoted } from '../phrases.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import { secretProblem } from '../session/derived-keys.ts'
-import { printable } from '../util/json-path.ts'
+import { sanitize } from '../util/json-path.ts'
 import { type Finding, failure, good, warning } from './finding.ts'
 
 /** Before this program was made: the clock was never set. */
@@ -34,7 +34,7 @@ export function settingsFindings(
 
 export function misspeltFinding({ name, likely }: Misspelt): Finding {
   const remedy = likely ? phrase('did_you_mean', { name: likely }) : phrase('see_settings_page')
-  return warning('settings', phrase('no_such_setting', { name: printable(name, 100) }), remedy)
+  return warning('settings', phrase('no_such_setting', { name: sanitize(name, 100) }), remedy)
 }
 
 export function cookieFinding(settings: Settings): Finding {

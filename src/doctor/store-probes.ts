@@ -14,7 +14,7 @@ import { type DataKeys, publicPartOf, SESSION_LABEL } from '../session/session-r
 import { folderProblem, isEmptyStore } from '../stores/lmdb/lmdb-files.ts'
 import { openStore } from '../stores/open-store.ts'
 import type { Store } from '../stores/store.ts'
-import { printable } from '../util/json-path.ts'
+import { sanitize } from '../util/json-path.ts'
 import { type Finding, failure, good, type Probe, reasonOf, warning, whatFailed } from './finding.ts'
 
 const SLOW_MS = 50
@@ -59,7 +59,7 @@ async function probeStore({ settings, now, store: open, keys }: Options): Promis
     }
   } catch (error) {
     const problem = whatFailed(error)
-    const reason = printable(hidePassword(String(reasons[0])), 200)
+    const reason = sanitize(hidePassword(String(reasons[0])), 200)
     const seen = reasons.length > 0 ? phrase('store_failed', { problem, reason }) : problem
     return [failure('store', seen, remedyFor(STORE))]
   }
@@ -168,7 +168,7 @@ type ServerFacts = Awaited<ReturnType<typeof import('../stores/redis/redis-serve
 
 function judgeServer(facts: ServerFacts): Finding[] {
   const { software, version, redisVersion, evictionPolicy, appendOnly, snapshots, lastWriteFailed } = facts
-  const seen = quoted(`${software} ${printable(version)}`)
+  const seen = quoted(`${software} ${sanitize(version)}`)
   const [major = 0, minor = 0] = redisVersion.split('.').map(Number)
   const isOld = major < OLDEST_REDIS[0] || (major === OLDEST_REDIS[0] && minor < OLDEST_REDIS[1])
   return [
@@ -184,7 +184,7 @@ function judgeEviction(policy: string | undefined): Finding {
   const what = 'redis eviction policy'
   if (policy === undefined) return warning(what, phrase('does_not_say'), phrase('make_sure_noeviction'))
   if (policy === 'noeviction') return good(what, quoted(policy))
-  return failure(what, phrase('evicts_sessions', { policy: printable(policy) }), phrase('set_noeviction'))
+  return failure(what, phrase('evicts_sessions', { policy: sanitize(policy) }), phrase('set_noeviction'))
 }
 
 function judgePersistence(appendOnly: boolean, snapshots: boolean | undefined, failed: boolean): Finding {

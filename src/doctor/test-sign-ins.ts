@@ -8,25 +8,25 @@ import type { Field } from '../config/provider-config.ts'
 import { MenshenError } from '../errors.ts'
 import { isPhraseCode, type Phrase } from '../phrases.ts'
 import { ONLY_PROVIDER, type ProviderPlan, type UserInfoSource } from '../provider/plan.ts'
-import { type Said, userFacts, vouchedAnswers } from '../provider/user.ts'
+import { mapUser, type ProviderClaims, vouchedAnswers } from '../provider/user.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
 import { isTicket, newTicket, recordKey, sealingKey } from '../session/ticket.ts'
 import type { Store } from '../stores/store.ts'
-import { atPlace, findText, namesFrom, printable, shapeOf } from '../util/json-path.ts'
+import { findText, getPath, namesFrom, sanitize, shapeOf } from '../util/json-path.ts'
 import { whatFailed } from './finding.ts'
 import { UNUSABLE_USER } from './sign-in-remedy.ts'
 
-export interface Trial {
+export interface TestSignIn {
   readonly provider: string
   /** Whether values may be shown, and not only names. */
   readonly show: boolean
 }
 
-export interface Trials {
+export interface TestSignIns {
   /** The ticket that begins it. */
-  announce(trial: Trial): Promise<string>
+  announce(trial: TestSignIn): Promise<string>
   /** `undefined` if none was announced, or it has begun already. */
-  begin(ticket: string): Promise<Trial | undefined>
+  begin(ticket: string): Promise<TestSignIn | undefined>
   /** Whether somebody has opened its address. */
   isBegun(ticket: string): Promise<boolean>
   finish(ticket: string, mapping: Mapping): Promise<void>
@@ -38,9 +38,9 @@ export interface Trials {
 
 export const TRIAL_SECONDS = 600
 
-const trialSchema: z.ZodType<Trial> = z.object({ provider: z.string(), show: z.boolean() })
+const trialSchema: z.ZodType<TestSignIn> = z.object({ provider: z.string(), show: z.boolean() })
 
-export function createTrials({ store, now }: { readonly store: Store; readonly now: () => number }): Trials {
+export function createTestSignIns({ store, now }: { readonly store: Store; readonly now: () => number }): TestSignIns {
   async function put(place: string, ticket: string, value: object): Promise<void> {
     const key = keyOf(place, ticket)
     const sealed = sealValue(sealingKey(ticket), encodeJson(value), key)
@@ -109,7 +109,7 @@ const DEEPEST = 3
 const LONGEST_VALUE = 200
 const SOURCES: readonly UserInfoSource[] = ['userinfo', 'id_token', 'token', 'access_token']
 
-export function explainMapping(said: Said, plan: Plan, roles: readonly RoleConfig[], show: boolean): Mapping {
+export function explainMapping(said: ProviderClaims, plan: Plan, roles: readonly RoleConfig[], show: boolean): Mapping {
   const came = SOURCES.flatMap(source => fieldsIn(said[source]).map(field => ({ source, ...field }))).slice(
     0,
     MOST_SHOWN,
@@ -138,14 +138,14 @@ function fieldsIn(answer: unknown, prefix = '', depth = 1): NamedValue[] {
   return Object.entries(answer)
     .slice(0, MOST_SHOWN)
     .flatMap(([name, value]) => {
-      const place = prefix + printable(name)
+      const place = prefix + sanitize(name)
       const inner = Array.isArray(value) ? value[0] : value
       const deeper = depth < DEEPEST ? fieldsIn(inner, `${place}.`, depth + 1) : []
       return deeper.length > 0 ? deeper : [{ name: place, value }]
     })
 }
 
-function filled(said: Said, plan: Plan, show: boolean): Mapping['fields'] {
+function filled(said: ProviderClaims, plan: Plan, show: boolean): Mapping['fields'] {
   const { fields, userInfoFrom } = plan
   const sources = userInfoFrom.filter(source => said[source] !== undefined)
   const { answers } = vouchedAnswers(
@@ -162,27 +162,27 @@ function filled(said: Said, plan: Plan, show: boolean): Mapping['fields'] {
 }
 
 function filledGroups(
-  said: Said,
+  said: ProviderClaims,
   sources: readonly UserInfoSource[],
   places: ProviderPlan['fields']['groups'],
   show: boolean,
 ) {
   const answers = sources.map(source => said[source])
   const filling = places.flat().filter(place => namesFrom(answers, [place]).length > 0)
-  const source = sources.find(one => filling.some(place => atPlace(said[one], place) !== undefined))
+  const source = sources.find(one => filling.some(place => getPath(said[one], place) !== undefined))
   return source ? { source, place: filling.join(', '), ...shown(namesFrom(answers, places), show) } : {}
 }
 
 function outcome(
-  said: Said,
+  said: ProviderClaims,
   plan: Plan,
   roles: readonly RoleConfig[],
 ): Pick<Mapping, 'role' | 'groups' | 'problem' | 'remedy'> {
   try {
-    const { userInfo, groups, claims } = userFacts(said, plan)
+    const { userInfo, groups, claims } = mapUser(said, plan)
     const provider = plan.id === ONLY_PROVIDER ? undefined : plan.id
     const role = roleOf({ provider, username: userInfo.username, groups, claims }, roles)
-    return { role, groups: groups.slice(0, MOST_SHOWN).map(group => printable(group, LONGEST_VALUE)) }
+    return { role, groups: groups.slice(0, MOST_SHOWN).map(group => sanitize(group, LONGEST_VALUE)) }
   } catch (error) {
     if (!(error instanceof MenshenError)) throw error
     return { problem: whatFailed(error), remedy: UNUSABLE_USER }
@@ -190,5 +190,5 @@ function outcome(
 }
 
 function shown(value: unknown, show: boolean): { value?: string } {
-  return show ? { value: printable(JSON.stringify(value) ?? '', LONGEST_VALUE) } : {}
+  return show ? { value: sanitize(JSON.stringify(value) ?? '', LONGEST_VALUE) } : {}
 }

@@ -12,7 +12,7 @@ import type { Config } from '../config/config-file.ts'
 import { portIn } from '../config/deployment.ts'
 import type { Settings } from '../config/settings.ts'
 import { type Phrase, phrase } from '../phrases.ts'
-import { printable } from '../util/json-path.ts'
+import { sanitize } from '../util/json-path.ts'
 import { codeOf, type Finding, failure, good, type Probe, reasonOf, warning } from './finding.ts'
 import { isOurselves, type WayInOptions } from './proxy-probe.ts'
 
@@ -95,7 +95,7 @@ async function probeFile(file: string, now: number): Promise<Finding> {
     // The first of the file is the server's own.
     const { subject, validTo } = new X509Certificate(await readFile(file))
     const days = Math.floor((Date.parse(validTo) - now) / DAY_MS)
-    const name = printable(subject.replaceAll('\n', ', '), 200)
+    const name = sanitize(subject.replaceAll('\n', ', '), 200)
     const until = new Date(validTo).toISOString()
     const seen =
       days < 0
@@ -203,8 +203,8 @@ function firstToExpire(leaf: DetailedPeerCertificate, now: number) {
   const { O, CN } = leaf.issuer ?? {}
   return {
     days: Math.floor(((first?.end ?? now) - now) / DAY_MS),
-    subject: first?.subject?.CN === undefined ? phrase('the_server') : printable(String(first.subject.CN)),
-    issuer: (O ?? CN) === undefined ? phrase('unknown_authority') : printable(String(O ?? CN)),
+    subject: first?.subject?.CN === undefined ? phrase('the_server') : sanitize(String(first.subject.CN)),
+    issuer: (O ?? CN) === undefined ? phrase('unknown_authority') : sanitize(String(O ?? CN)),
   }
 }
 

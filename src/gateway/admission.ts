@@ -1,11 +1,11 @@
 // Who is asking, and may they: session or token, refreshed if due, then the rules; and the answer if not.
 
-import { readablePath } from '../access/request-path.ts'
-import type { Who } from '../access/roles.ts'
+import { decodedPath } from '../access/request-path.ts'
+import type { Subject } from '../access/roles.ts'
 import { admits, lacksScopes } from '../access/rules.ts'
 import type { Role, Rule } from '../config/config-file.ts'
 import { isLoopback } from '../config/deployment.ts'
-import { during } from '../observe/observed-request.ts'
+import { runInRequest } from '../observe/observed-request.ts'
 import { lostCookiePage, refusedPage } from '../pages/notices.ts'
 import { OWN_PATHS } from '../paths.ts'
 import { ownPath, signReturnPath } from '../session/attempts.ts'
@@ -18,14 +18,14 @@ import { clearCookie, readCookie, setCookie } from './cookies.ts'
 import { languageOf } from './language.ts'
 import {
   bringsToken,
+  type GatewayRequest,
   isByScript,
   isForPage,
   isNavigation,
   isPartOfPage,
   isTrusted,
   REQUEST_ID,
-  type Visit,
-  whoAsks,
+  requestFields,
 } from './request.ts'
 import { errorAnswer, jsonAnswer, pageAnswer, redirectAnswer, tooMany } from './respond.ts'
 
@@ -63,32 +63,46 @@ const NOBODY: Caller = { cookies: NO_COOKIES }
 const FAILED: Caller = { cookies: NO_COOKIES, failedTicket: true }
 
 /** Every way in passes here. What is asked for is another request where a proxy asks about it. */
-export function admit(context: GatewayContext, visit: Visit, asked: Visit = visit): MaybePromise<Admission> {
+export function admit(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  asked: GatewayRequest = visit,
+): MaybePromise<Admission> {
   const caller = identify(context, visit)
   return caller instanceof Promise
     ? caller.then(known => admitCaller(context, visit, asked, known))
     : admitCaller(context, visit, asked, caller)
 }
 
-function admitCaller(context: GatewayContext, visit: Visit, asked: Visit, caller: Caller): MaybePromise<Admission> {
+function admitCaller(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  asked: GatewayRequest,
+  caller: Caller,
+): MaybePromise<Admission> {
   if (caller.loaded) return note(context, asked, judge(context, asked, caller))
   return andThen(admitOther(context, visit, asked, caller), admission => note(context, asked, admission))
 }
 
 /** For those who observe. */
-export function note(context: GatewayContext, visit: Visit, admission: Admission): Admission {
+export function note(context: GatewayContext, visit: GatewayRequest, admission: Admission): Admission {
   const { outcome } = admission
   const { observed, method, path } = visit
   observed.outcome = outcome === 'limited' ? 'refused' : outcome
   const known = identified(admission)
   if (known) observed.user = known.session.userInfo.username
   if (outcome === 'refused')
-    context.report('refused', { ...whoAsks(context, visit, known), method, path, role: known?.who.role })
+    context.report('refused', { ...requestFields(context, visit, known), method, path, role: known?.who.role })
   return admission
 }
 
 /** A machine or a visitor. */
-function admitOther(context: GatewayContext, visit: Visit, asked: Visit, caller: Caller): MaybePromise<Admission> {
+function admitOther(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  asked: GatewayRequest,
+  caller: Caller,
+): MaybePromise<Admission> {
   return andThen(withBearer(context, visit, asked, caller), caller =>
     limitFailures(context, asked, judge(context, asked, caller)),
   )
@@ -101,7 +115,7 @@ function admitOther(context: GatewayContext, visit: Visit, asked: Visit, caller:
  */
 function limitFailures(
   { rateLimit }: Pick<GatewayContext, 'rateLimit'>,
-  visit: Visit,
+  visit: GatewayRequest,
   admission: Admission,
 ): MaybePromise<Admission> {
   const { failedTicket, failedToken, isLimited, outcome } = admission
@@ -115,29 +129,37 @@ function limitFailures(
 }
 
 /** Whose session it is, refreshed if due, wherever the request wants to go. */
-export function identify(context: GatewayContext, visit: Pick<Visit, 'headers' | 'observed'>): MaybePromise<Caller> {
+export function identify(
+  context: GatewayContext,
+  visit: Pick<GatewayRequest, 'headers' | 'observed'>,
+): MaybePromise<Caller> {
   const { headers, observed } = visit
   const ticket = readCookie(headers.cookie, context.cookies.session)
   if (!ticket) return NOBODY
   const cached = context.sessions.getCached(ticket)
   observed.isAtHand = cached !== undefined
-  const loaded = cached ?? context.sessions.openAtOnce(ticket)
+  const loaded = cached ?? context.sessions.openSync(ticket)
   return loaded ? signedIn(context, headers, ticket, loaded) : identifyAnew(context, visit, ticket)
 }
 
 async function identifyAnew(
   context: GatewayContext,
-  { headers, observed }: Pick<Visit, 'headers' | 'observed'>,
+  { headers, observed }: Pick<GatewayRequest, 'headers' | 'observed'>,
   ticket: string,
 ): Promise<Caller> {
   const { sessions, measure } = context
-  const current = await during(observed, () => measure('session', 'find', () => sessions.getFresh(ticket)))
+  const current = await runInRequest(observed, () => measure('session', 'find', () => sessions.getFresh(ticket)))
   if (!current) return FAILED
   if (current === 'ended') return { cookies: [clearCookie(context.cookies.session)] }
   return signedIn(context, headers, ticket, current)
 }
 
-function signedIn(context: GatewayContext, headers: Visit['headers'], ticket: string, loaded: LoadedSession): Caller {
+function signedIn(
+  context: GatewayContext,
+  headers: GatewayRequest['headers'],
+  ticket: string,
+  loaded: LoadedSession,
+): Caller {
   context.lostCookies.sessionSeen(loaded.key)
   const cookies =
     isRenewed(context, loaded) && !isPartOfPage(headers) ? [sessionCookie(context, ticket, loaded)] : NO_COOKIES
@@ -145,15 +167,15 @@ function signedIn(context: GatewayContext, headers: Visit['headers'], ticket: st
 }
 
 /** Public pages admit visitors too, and know who is there if somebody is signed in. */
-function judge(context: GatewayContext, visit: Visit, caller: Caller): Admission {
+function judge(context: GatewayContext, visit: GatewayRequest, caller: Caller): Admission {
   const { rules, report } = context
   const { method } = visit
-  const path = readablePath(visit.path)
+  const path = decodedPath(visit.path)
   const known = identified(caller)
   const who = known?.who
   const shadow = rules.shadowRuleFor(method, path, who)
   if (shadow && !admits(shadow, who))
-    report('shadow_refused', { ...whoAsks(context, visit, known), rule: shadow, method, path, role: who?.role })
+    report('shadow_refused', { ...requestFields(context, visit, known), rule: shadow, method, path, role: who?.role })
   const rule = rules.ruleFor(method, path, who)
   if (admits(rule, who)) return { ...caller, outcome: 'admitted' }
   if (!who) return { ...caller, outcome: 'visitor' }
@@ -161,7 +183,7 @@ function judge(context: GatewayContext, visit: Visit, caller: Caller): Admission
   return { ...caller, outcome: 'refused', refusedBy: rule, ...(missing.length > 0 && { missingScopes: missing }) }
 }
 
-function missingScopes(rules: readonly Rule[], who: Who): string[] {
+function missingScopes(rules: readonly Rule[], who: Subject): string[] {
   if (!rules.some(rule => lacksScopes(rule, who))) return []
   return [...new Set(rules.flatMap(({ scopes = [] }) => scopes))]
 }
@@ -195,7 +217,7 @@ function isRenewed(
 
 const RETURN_SECONDS = 600
 
-export function toLogin(context: GatewayContext, visit: Visit, caller: Caller): Response {
+export function toLogin(context: GatewayContext, visit: GatewayRequest, caller: Caller): Response {
   const { cookies } = caller
   const canFollow = visit.method === 'GET' || visit.method === 'HEAD'
   if (isByScript(visit) || !canFollow) return unauthenticated(context, visit, caller)
@@ -205,17 +227,22 @@ export function toLogin(context: GatewayContext, visit: Visit, caller: Caller): 
   return redirectAnswer(context, visit.method, OWN_PATHS.login, [...cookies, ...returnCookie(context, visit)])
 }
 
-function lostCookie(context: GatewayContext, visit: Visit): Response {
+function lostCookie(context: GatewayContext, visit: GatewayRequest): Response {
   const { headers } = visit
   const { BASE_URL } = context.settings
   const otherHost = headers.host === new URL(BASE_URL).host ? undefined : headers.host
-  context.report('cookie_lost', { ...whoAsks(context, visit), baseUrl: BASE_URL, host: headers.host })
+  context.report('cookie_lost', { ...requestFields(context, visit), baseUrl: BASE_URL, host: headers.host })
   const { requestId } = visit.observed
   const html = lostCookiePage(languageOf(context, visit), { baseUrl: BASE_URL, otherHost, requestId })
   return pageAnswer(context, html, { status: 400 })
 }
 
-export function unauthenticated(context: GatewayContext, visit: Visit, caller: Caller, more: object = {}): Response {
+export function unauthenticated(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  caller: Caller,
+  more: object = {},
+): Response {
   return jsonAnswer(
     context,
     {
@@ -230,12 +257,12 @@ export function unauthenticated(context: GatewayContext, visit: Visit, caller: C
 }
 
 /** RFC 9110 wants one with every 401. There is no registered name for cookies; browsers do not ask for a password by this one. */
-export function challengeFor({ headers }: Visit, { failedToken }: Caller): string {
+export function challengeFor({ headers }: GatewayRequest, { failedToken }: Caller): string {
   if (failedToken) return INVALID_TOKEN
   return bringsToken(headers) ? 'Bearer' : 'Cookie realm="menshen"'
 }
 
-function returnCookie(context: GatewayContext, visit: Visit): string[] {
+function returnCookie(context: GatewayContext, visit: GatewayRequest): string[] {
   return isNavigation(visit) ? [returnCookieFor(context, visit.path + visit.search)] : []
 }
 
@@ -253,7 +280,11 @@ export function returnCookieFor(
 // What somebody gets whom the rules do not admit.
 
 /** `undefined` for whoever is admitted. */
-export function turnedAway(context: GatewayContext, visit: Visit, admission: Admission): Response | undefined {
+export function denialResponse(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  admission: Admission,
+): Response | undefined {
   const { outcome } = admission
   if (outcome === 'visitor') return toLogin(context, visit, admission)
   if (outcome === 'limited') return tooMany(context, visit)
@@ -262,7 +293,7 @@ export function turnedAway(context: GatewayContext, visit: Visit, admission: Adm
 
 // What somebody who is signed in and not allowed gets: who they are, and the way to another account.
 
-export function refusedAnswer(context: GatewayContext, visit: Visit, admission: Admission): Response {
+export function refusedAnswer(context: GatewayContext, visit: GatewayRequest, admission: Admission): Response {
   const { loaded, bearer, cookies, refusedBy } = admission
   if (bearer)
     return errorAnswer(context, visit, 'refused', { headers: { 'www-authenticate': insufficient(admission) } })
@@ -278,12 +309,12 @@ export function refusedAnswer(context: GatewayContext, visit: Visit, admission: 
 // What a single page of an application wants beyond the rules: somebody who is signed in, or one of a few roles.
 
 /** Of a request that the rules have admitted. Whoever does not have what the page wants gets what the rules would say. */
-export function createRequire(context: GatewayContext, visit: Visit, admission: Admission) {
+export function createRequire(context: GatewayContext, visit: GatewayRequest, admission: Admission) {
   return (roles?: readonly Role[]): Response | undefined => {
     const role = identified(admission)?.who.role
     if (role !== undefined && (!roles || roles.includes(role))) return undefined
     const outcome = role === undefined ? 'visitor' : 'refused'
-    const answer = turnedAway(
+    const answer = denialResponse(
       context,
       visit,
       note(context, visit, { ...admission, outcome, ...(roles && { refusedBy: { path: visit.path, roles } }) }),
@@ -300,7 +331,7 @@ export function createRequire(context: GatewayContext, visit: Visit, admission: 
 const CIRCLE_SECONDS = 5
 
 /** `undefined` if it is at the right place, or is no browser that looks at a page. */
-export function toOwnHost(context: GatewayContext, visit: Visit): Response | undefined {
+export function toOwnHost(context: GatewayContext, visit: GatewayRequest): Response | undefined {
   const { settings, cookies } = context
   const { method, path, search, headers } = visit
   if (method !== 'GET' || headers['sec-fetch-dest'] !== 'document') return undefined
@@ -323,11 +354,11 @@ function isOtherNameOf(baseUrl: string, host: string | undefined): boolean {
 
 export interface LostCookieDetector {
   /** This browser was just given the cookie of this session, and sent to this location. */
-  expect(visit: Visit, location: string, sessionKey: string): void
+  expect(visit: GatewayRequest, location: string, sessionKey: string): void
   /** A request has shown this session. */
   sessionSeen(sessionKey: string): void
   /** Whether this visit is such a landing, and the cookie is not there. */
-  cookieWasLost(visit: Visit): boolean
+  cookieWasLost(visit: GatewayRequest): boolean
 }
 
 /** A browser follows a redirect at once; this is ample for a slow line. */

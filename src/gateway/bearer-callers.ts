@@ -3,13 +3,13 @@
 
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { readablePath } from '../access/request-path.ts'
+import { decodedPath } from '../access/request-path.ts'
 import { roleOf } from '../access/roles.ts'
 import type { ScopedName } from '../access/rules.ts'
 import type { RoleConfig, Rule } from '../config/config-file.ts'
 import { network } from '../config/networks.ts'
 import { MenshenError } from '../errors.ts'
-import { during } from '../observe/observed-request.ts'
+import { runInRequest } from '../observe/observed-request.ts'
 import { type BearerFacts, TokenRefused } from '../provider/bearer.ts'
 import type { Audiences, Provider } from '../provider/provider.ts'
 import { mayBeShown, type Providers, providerOfToken, scopeOf } from '../provider/providers.ts'
@@ -18,7 +18,7 @@ import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Admission, Caller } from './admission.ts'
 import type { Identified } from './assertions.ts'
 import type { GatewayContext } from './context.ts'
-import { bringsToken, clientAddress, type Visit, whoAsks } from './request.ts'
+import { bringsToken, clientAddress, type GatewayRequest, requestFields } from './request.ts'
 
 /** Whose token it is. */
 export interface BearerCaller extends Identified {
@@ -184,12 +184,12 @@ const CREDENTIALS = /^bearer +([\w.~+/-]+=*)$/i
 /** A session counts before a token: then `Authorization` is the application's own business, as it is without such a rule. */
 export function withBearer(
   context: GatewayContext,
-  visit: Visit,
-  { method, path }: Visit,
+  visit: GatewayRequest,
+  { method, path }: GatewayRequest,
   caller: Caller,
 ): MaybePromise<Caller> {
   if (!context.rules.hasBearer || !bringsToken(visit.headers)) return caller
-  const [rule, ...others] = context.rules.rulesFor(method, readablePath(path))
+  const [rule, ...others] = context.rules.rulesFor(method, decodedPath(path))
   if (!rule?.bearer) return caller
   return identify(context, visit, { method, path }, caller, audiencesOf(context, [rule, ...others]))
 }
@@ -205,8 +205,8 @@ function audiencesOf({ settings }: Pick<GatewayContext, 'settings'>, rules: read
 
 async function identify(
   context: Pick<GatewayContext, 'bearers' | 'report' | 'settings' | 'inUse' | 'rateLimit'>,
-  visit: Visit,
-  { method, path }: Pick<Visit, 'method' | 'path'>,
+  visit: GatewayRequest,
+  { method, path }: Pick<GatewayRequest, 'method' | 'path'>,
   { cookies }: Caller,
   audiences: Audiences,
 ): Promise<Caller> {
@@ -216,12 +216,12 @@ async function identify(
   const found =
     token === undefined
       ? await refuseForm(bringer)
-      : await during(visit.observed, () => bearers.identify(token, audiences, bringer))
+      : await runInRequest(visit.observed, () => bearers.identify(token, audiences, bringer))
   if (found === 'limited') return { cookies, failedToken: true, isLimited: true }
   if ('who' in found) {
     const identifyAgain = async () => {
       const { bearers, rules, settings } = context.inUse()
-      const [rule, ...others] = rules.rulesFor(method, readablePath(path))
+      const [rule, ...others] = rules.rulesFor(method, decodedPath(path))
       if (token === undefined || !rule?.bearer) return undefined
       const again = await bearers.identifyAgain(token, audiencesOf({ settings }, [rule, ...others]))
       return 'who' in again ? again : undefined
@@ -229,12 +229,15 @@ async function identify(
     return { bearer: found, identifyAgain, cookies }
   }
   const { refused: reason, detail } = found
-  report('token_refused', { ...whoAsks(context, visit), reason, ...(detail !== undefined && { detail }) })
+  report('token_refused', { ...requestFields(context, visit), reason, ...(detail !== undefined && { detail }) })
   return { cookies, failedToken: true }
 }
 
 /** Made-up tokens must not reach the provider without a limit. */
-function bringerOf({ settings, rateLimit }: Pick<GatewayContext, 'settings' | 'rateLimit'>, visit: Visit): Bringer {
+function bringerOf(
+  { settings, rateLimit }: Pick<GatewayContext, 'settings' | 'rateLimit'>,
+  visit: GatewayRequest,
+): Bringer {
   return {
     owner: network(clientAddress(settings.TRUSTED_PROXIES, visit)),
     count: () => rateLimit.take('ticket', visit),

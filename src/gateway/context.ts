@@ -6,10 +6,10 @@ import type { Settings } from '../config/settings.ts'
 import type { LiveStreams } from '../console/live-streams.ts'
 import type { KnownFindings } from '../doctor/doctor.ts'
 import type { Finding } from '../doctor/finding.ts'
-import type { Trials } from '../doctor/test-sign-ins.ts'
+import type { TestSignIns } from '../doctor/test-sign-ins.ts'
 import type { Measure, Report } from '../events.ts'
 import type { TrailReader } from '../observe/audit-trail.ts'
-import type { Series } from '../observe/history.ts'
+import type { History } from '../observe/history.ts'
 import type { Observation } from '../observe/observation.ts'
 import type { ShadowRefusals } from '../observe/shadow-refusals.ts'
 import type { Look } from '../pages/look.ts'
@@ -40,7 +40,7 @@ export interface GatewayContext {
   readonly providers: Providers
   readonly sessions: Sessions
   readonly attempts: Attempts
-  readonly trials: Trials
+  readonly trials: TestSignIns
   readonly roles: readonly RoleConfig[]
   readonly rules: Rules
   readonly shadowRefusals: Pick<ShadowRefusals, 'of'>
@@ -64,7 +64,7 @@ export interface GatewayContext {
   /** What the doctor finds. */
   readonly examine: () => Promise<Finding[]>
   readonly findings: KnownFindings
-  readonly series: Series
+  readonly series: History
   readonly liveStreams: LiveStreams
   readonly report: Report
   readonly measure: Measure

@@ -3,26 +3,26 @@
 import { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Role } from '../config/config-file.ts'
-import type { ObservedRequest } from '../observe/observed-request.ts'
-import { CLIENT_LEFT } from '../observe/observed-request.ts'
+import { CLIENT_LEFT, type ObservedRequest } from '../observe/observed-request.ts'
+
 import { isOwnPath } from '../paths.ts'
 import type { UserInfo } from '../provider/user.ts'
-import { announcesBody, destroyAfter, isQuestion } from '../proxy/upgrade.ts'
+import { announcesBody, destroyAfter, isAuthCheck } from '../proxy/upgrade.ts'
 import type { Claimed } from '../session/session-facts.ts'
 import { type SessionData, tokenExpiresAt } from '../session/session-record.ts'
-import { type Admission, admit, createRequire, identify, turnedAway } from './admission.ts'
+import { type Admission, admit, createRequire, denialResponse, identify } from './admission.ts'
 import type { GatewayContext } from './context.ts'
 import { areOfTheWeb, isRequest } from './form.ts'
 import { ALLOWED } from './listener.ts'
 import {
   beginRequest,
+  type GatewayRequest,
   isForeignSocket,
   newRequestId,
   type Peer,
   REQUEST_ID,
   type RequestHead,
-  readVisit,
-  type Visit,
+  readGatewayRequest,
   wasReset,
 } from './request.ts'
 import { errorAnswer, failureAnswer, foreignAnswer, type OwnAnswer, send, unreadableAnswer } from './respond.ts'
@@ -74,10 +74,10 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
   function begin(request: IncomingMessage | Request, source: RequestSource) {
     const head = headOf(request, source)
     const observed = beginRequest(context, head)
-    return { head, observed, visit: readVisit(head, observed), isGone: wasReset(head.socket) }
+    return { head, observed, visit: readGatewayRequest(head, observed), isGone: wasReset(head.socket) }
   }
 
-  async function answerOwn(visit: Visit, request: IncomingMessage | Request): Promise<Response> {
+  async function answerOwn(visit: GatewayRequest, request: IncomingMessage | Request): Promise<Response> {
     try {
       return toResponse(await ownRoutes.answer(visit, request))
     } catch (error) {
@@ -94,7 +94,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
     return answer
   }
 
-  async function judge(visit: Visit): Promise<Admission | Response> {
+  async function judge(visit: GatewayRequest): Promise<Admission | Response> {
     if (visit.method === 'TRACE')
       return errorAnswer(context, visit, 'method_not_allowed', { headers: { allow: ALLOWED } })
     if (isForeignSocket(visit, context.settings.BASE_URL)) return foreignAnswer(context, visit)
@@ -151,12 +151,12 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       }
       if (isOwnPath(visit.path, callbackPaths)) {
         // Our pages and streams need a response; a proxy's question is answered in the browser's own words.
-        if (isUpgrade && !isQuestion(head)) return instead(errorAnswer(context, visit, 'not_found'))
+        if (isUpgrade && !isAuthCheck(head)) return instead(errorAnswer(context, visit, 'not_found'))
         return instead(await answerOwn(visit, request))
       }
       const admission = await judge(visit)
       if ('body' in admission) return instead(admission)
-      const answer = turnedAway(context, visit, admission)
+      const answer = denialResponse(context, visit, admission)
       if (answer) return instead(answer)
       // What the application answers is its own business.
       context.observation.ended(observed, 0)

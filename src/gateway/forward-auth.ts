@@ -4,11 +4,18 @@
 import { readTarget } from '../access/request-path.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
-import { type Admission, admit, challengeFor, identified, turnedAway } from './admission.ts'
+import { type Admission, admit, challengeFor, denialResponse, identified } from './admission.ts'
 import { insufficient } from './bearer-callers.ts'
 import type { GatewayContext } from './context.ts'
 import { forwardAuthAudience, type IdentityHeaders } from './identity-headers.ts'
-import { commonHeaders, isForeignSocket, isTrusted, type Visit, whoAsks, withRequestId } from './request.ts'
+import {
+  commonHeaders,
+  type GatewayRequest,
+  isForeignSocket,
+  isTrusted,
+  requestFields,
+  withRequestId,
+} from './request.ts'
 import {
   errorAnswer,
   type OwnAnswer,
@@ -18,7 +25,7 @@ import {
   unreadableName,
 } from './respond.ts'
 
-export type Check = (visit: Visit) => MaybePromise<OwnAnswer>
+export type Check = (visit: GatewayRequest) => MaybePromise<OwnAnswer>
 
 const STATUS = { admitted: 200, refused: 403, visitor: 401, limited: 429 } as const
 const NO_IDENTITY: IdentityHeaders = {}
@@ -46,14 +53,14 @@ export function createCheck(context: GatewayContext): Check {
   }
 
   /** Who is there is for a proxy to pass on. Anybody else, such as a script of a page, is only told yes or no. */
-  function answerByStatus(byProxy: boolean, visit: Visit, admission: Admission): MaybePromise<StatusAnswer> {
+  function answerByStatus(byProxy: boolean, visit: GatewayRequest, admission: Admission): MaybePromise<StatusAnswer> {
     const told = byProxy ? context.identities.headersFor(identified(admission), audience, visit.observed) : NO_IDENTITY
     return told instanceof Promise
       ? told.then(identity => statusAnswer(visit, admission, identity))
       : statusAnswer(visit, admission, told)
   }
 
-  function statusAnswer(visit: Visit, admission: Admission, identity: IdentityHeaders): StatusAnswer {
+  function statusAnswer(visit: GatewayRequest, admission: Admission, identity: IdentityHeaders): StatusAnswer {
     const { outcome, cookies } = admission
     const headers = withRequestId(headersFor(identity), visit.observed.requestId)
     const challenge = challengeOf(visit, admission)
@@ -62,12 +69,12 @@ export function createCheck(context: GatewayContext): Check {
     return { status: STATUS[outcome], headers }
   }
 
-  function answer(byProxy: boolean, visit: Visit, original: Visit, admitted: Admission) {
+  function answer(byProxy: boolean, visit: GatewayRequest, original: GatewayRequest, admitted: Admission) {
     const { cookies } = admitted
     const isForeign = isForeignSocket(visit, context.settings.BASE_URL)
     if (isForeign) tellOfForeign(context, original)
     const admission: Admission = isForeign ? { outcome: 'refused', cookies } : admitted
-    const page = visit.path === OWN_PATHS.check ? undefined : turnedAway(context, original, admission)
+    const page = visit.path === OWN_PATHS.check ? undefined : denialResponse(context, original, admission)
     return page ?? answerByStatus(byProxy, visit, admission)
   }
 
@@ -76,7 +83,7 @@ export function createCheck(context: GatewayContext): Check {
     const original = originalVisit(visit, byProxy)
     if ('reason' in original) {
       const { reason, name = 'bad_request' } = original
-      context.report('check_refused', { ...whoAsks(context, visit), reason })
+      context.report('check_refused', { ...requestFields(context, visit), reason })
       return errorAnswer(context, visit, name)
     }
     const admitted = admit(context, visit, original)
@@ -86,7 +93,7 @@ export function createCheck(context: GatewayContext): Check {
   }
 }
 
-function challengeOf(visit: Visit, admission: Admission): string | undefined {
+function challengeOf(visit: GatewayRequest, admission: Admission): string | undefined {
   if (admission.outcome === 'visitor') return challengeFor(visit, admission)
   return admission.outcome === 'refused' && admission.bearer ? insufficient(admission) : undefined
 }
@@ -98,7 +105,7 @@ interface Unusable {
 }
 
 /** The request that the proxy asks about; without one, the check is about the session alone. */
-function originalVisit(visit: Visit, byProxy: boolean): Visit | Unusable {
+function originalVisit(visit: GatewayRequest, byProxy: boolean): GatewayRequest | Unusable {
   const names = isCheck(visit.path) ? ORIGINAL[visit.path] : ORIGINAL[OWN_PATHS.check]
   const uri = visit.headers[names.uri]
   if (uri === undefined && visit.path === OWN_PATHS.check) return visit

@@ -1,10 +1,10 @@
 // The functions of an application that are called when somebody signs in or out.
-import { factsOf, MenshenError } from '../errors.ts'
+import { errorFields, MenshenError } from '../errors.ts'
 import { type Session, type SessionData, sessionEndsAt } from '../session/session-record.ts'
 import type { ClosedSession } from '../session/sessions.ts'
 import type { GatewayContext } from './context.ts'
 import { createToUserSession, type UserSession } from './embedded.ts'
-import { type Visit, whoAsks } from './request.ts'
+import { type GatewayRequest, requestFields } from './request.ts'
 
 export interface Hooks {
   /**
@@ -47,7 +47,7 @@ export class HookFailed extends Error {
 /** What the application wants to be kept with a session. Throws `SignInRefused` or `HookFailed`. */
 export async function dataAtSignIn(
   context: Pick<GatewayContext, 'hooks' | 'providers' | 'settings' | 'report'>,
-  visit: Visit,
+  visit: GatewayRequest,
   session: Session,
 ): Promise<SessionData | undefined> {
   const { onSignIn } = context.hooks
@@ -60,7 +60,7 @@ export async function dataAtSignIn(
   } catch (error) {
     if (error instanceof SignInRefused) throw error
     if (error instanceof HookTooLate)
-      context.report('hook_failed', { ...factsOf(error), ...whoAsks(context, visit), hook: 'onSignIn' })
+      context.report('hook_failed', { ...errorFields(error), ...requestFields(context, visit), hook: 'onSignIn' })
     throw new HookFailed(session.userInfo.username, error)
   }
 }
@@ -107,7 +107,11 @@ function notKept(expected: string): MenshenError {
 }
 
 /** It never stands in the way of a sign-out: what fails or takes too long is told in the log. */
-export async function tellOfSignOut(context: GatewayContext, visit: Visit, closed: ClosedSession): Promise<void> {
+export async function tellOfSignOut(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  closed: ClosedSession,
+): Promise<void> {
   const { onSignOut } = context.hooks
   if (!onSignOut) return
   const { session } = closed
@@ -115,6 +119,10 @@ export async function tellOfSignOut(context: GatewayContext, visit: Visit, close
   try {
     await inTime('onSignOut', () => onSignOut(createToUserSession(context)({ session, expiresAt })))
   } catch (error) {
-    context.report('hook_failed', { ...factsOf(error), ...whoAsks(context, visit, closed), hook: 'onSignOut' })
+    context.report('hook_failed', {
+      ...errorFields(error),
+      ...requestFields(context, visit, closed),
+      hook: 'onSignOut',
+    })
   }
 }

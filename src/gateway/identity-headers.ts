@@ -1,15 +1,14 @@
 // What tells an application who is there: plain headers, and a signed assertion that proves they came through us.
 
-import type { Settings } from '../config/settings.ts'
-import { ASSERTION_HEADER } from '../config/settings.ts'
+import { ASSERTION_HEADER, type Settings } from '../config/settings.ts'
+
 import type { Report } from '../events.ts'
-import { during, type ObservedRequest } from '../observe/observed-request.ts'
+import { type ObservedRequest, runInRequest } from '../observe/observed-request.ts'
 import type { CachedHeaders } from '../session/session-cache.ts'
-import { knownFacts } from '../session/session-facts.ts'
+import { identityFields } from '../session/session-facts.ts'
 import type { SigningKeys } from '../session/signing-keys.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
-import type { Identified } from './assertions.ts'
-import { type Assertion, createAssertions, createPublishedKeys, type KeySet } from './assertions.ts'
+import { type Assertion, createAssertions, createPublishedKeys, type Identified, type KeySet } from './assertions.ts'
 
 export type IdentityHeaders = Readonly<Record<string, string>>
 
@@ -48,7 +47,8 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
 
   function make(identified: Identified, audience: string): MaybePromise<IdentityHeaders> {
     return andThen(isSigned ? assertions.sign(identified, audience) : UNSIGNED, ({ token, leftOut }) => {
-      for (const claim of leftOut) report('identity_cut', { ...knownFacts(identified), header: assertionName, claim })
+      for (const claim of leftOut)
+        report('identity_cut', { ...identityFields(identified), header: assertionName, claim })
       const headers = { [assertionName]: token, ...plainHeaders(identified) }
       const others = (identified.identityHeaders ?? []).filter(cached => cached.audience !== audience)
       const latest = { audience, names, headers, until: now() + REUSED_MS }
@@ -61,12 +61,12 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
     const { userInfo } = identified.session
     const { username, role, groups } = identified.who
     const header = (name: string, { value, isCut }: Encoded) => {
-      if (isCut) report('identity_cut', { ...knownFacts(identified), header: name })
+      if (isCut) report('identity_cut', { ...identityFields(identified), header: name })
       return [name, value] as const
     }
     return Object.fromEntries([
-      header(IDENTITY_USER, encodeBounded(username, printable)),
-      header(IDENTITY_EMAIL, encodeBounded(userInfo.email, printable)),
+      header(IDENTITY_USER, encodeBounded(username, encodeHeaderValue)),
+      header(IDENTITY_EMAIL, encodeBounded(userInfo.email, encodeHeaderValue)),
       header(IDENTITY_NAME, encodeBounded(userInfo.nickname, encodeURIComponent)),
       header(IDENTITY_ROLE, encodeNames([role, ...groups])),
     ])
@@ -77,7 +77,7 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
     headersFor(identified, audience, observed) {
       if (!identified) return nobody
       const cached = cachedFor(identified, audience, names)
-      return cached && now() < cached.until ? cached.headers : during(observed, () => make(identified, audience))
+      return cached && now() < cached.until ? cached.headers : runInRequest(observed, () => make(identified, audience))
     },
     publicKeys: createPublishedKeys(keys, now),
   }
@@ -103,7 +103,7 @@ export function forwardAuthAudience({ ASSERTION_AUDIENCE }: Settings, { clientId
 const LONGEST_VALUE = 2048
 
 /** What a header cannot carry is percent-encoded; so is the percent sign, or `%61dmin` could be taken for somebody else. */
-export function printable(text: string): string {
+export function encodeHeaderValue(text: string): string {
   return text.replace(/[^\x21-\x7e]|%/gu, encodeURIComponent)
 }
 
@@ -130,7 +130,7 @@ export function encodeNames(names: readonly string[]): Encoded {
   const kept: string[] = []
   let length = 0
   for (const name of names) {
-    const encoded = printable(name.toWellFormed()).replaceAll(',', '%2C')
+    const encoded = encodeHeaderValue(name.toWellFormed()).replaceAll(',', '%2C')
     length += encoded.length + 1
     if (length > LONGEST_VALUE + 1) return { value: kept.join(','), isCut: true }
     kept.push(encoded)

@@ -7,13 +7,17 @@ import { isOwnPath, OWN_PATHS } from '../paths.ts'
 import { ownPath } from '../session/attempts.ts'
 import type { GatewayContext } from './context.ts'
 import { readCookie, setCookie } from './cookies.ts'
-import { isFromOwnOrigin, type Visit } from './request.ts'
+import { type GatewayRequest, isFromOwnOrigin } from './request.ts'
 import { errorAnswer, foreignAnswer, redirectAnswer } from './respond.ts'
 import { ASK_FIRST } from './routes/logout.ts'
 
 const YEAR_SECONDS = 365 * 86_400
 
-export async function chooseLanguage(context: GatewayContext, visit: Visit, form: URLSearchParams): Promise<Response> {
+export async function chooseLanguage(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  form: URLSearchParams,
+): Promise<Response> {
   const { settings, languages } = context
   if (!isFromOwnOrigin(visit, settings.BASE_URL)) return foreignAnswer(context, visit)
   const chosen = languages.get(form.get(LANGUAGE_FIELDS.language) ?? '')
@@ -50,7 +54,7 @@ function isShown(path: string): boolean {
 
 export function languageOf(
   { languages, cookies }: Pick<GatewayContext, 'languages' | 'cookies'>,
-  { headers }: Pick<Visit, 'headers'>,
+  { headers }: Pick<GatewayRequest, 'headers'>,
 ): Words {
   const chosen = readCookie(headers.cookie, cookies.language)
   return (chosen && languages.get(chosen)) || languages.preferred(headers['accept-language'])

@@ -1,14 +1,14 @@
 // The node:http side: our own routes go to their table; every other request is a visit to the application behind.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { factsOf } from '../errors.ts'
-import type { ObservedRequest } from '../observe/observed-request.ts'
-import { CLIENT_LEFT } from '../observe/observed-request.ts'
+import { errorFields } from '../errors.ts'
+import { CLIENT_LEFT, type ObservedRequest } from '../observe/observed-request.ts'
+
 import { isOwnPath } from '../paths.ts'
 import { forward } from '../proxy/forward.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
-import { type Admission, admit, turnedAway } from './admission.ts'
+import { type Admission, admit, denialResponse } from './admission.ts'
 import type { GatewayContext } from './context.ts'
-import { beginRequest, bringsBody, readVisit, type Visit, wasReset } from './request.ts'
+import { beginRequest, bringsBody, type GatewayRequest, readGatewayRequest, wasReset } from './request.ts'
 import { errorAnswer, failureAnswer, type OwnAnswer, sayContinue, send, unreadableAnswer } from './respond.ts'
 import { createHome } from './routes/home.ts'
 import type { OwnRoutes } from './routes.ts'
@@ -20,14 +20,14 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
   const home = createHome(context)
   const { callbackPaths } = context.providers
 
-  function answer(visit: Visit, request: IncomingMessage, response: ServerResponse): MaybePromise<void> {
+  function answer(visit: GatewayRequest, request: IncomingMessage, response: ServerResponse): MaybePromise<void> {
     if (isOwnPath(visit.path, callbackPaths)) return answerOwn(visit, request, response)
     if (visit.method === 'TRACE')
       return reply(visit, response, errorAnswer(context, visit, 'method_not_allowed', { headers: { allow: ALLOWED } }))
     return andThen(admit(context, visit), admission => answerVisit(visit, admission, request, response))
   }
 
-  function answerOwn(visit: Visit, request: IncomingMessage, response: ServerResponse): MaybePromise<void> {
+  function answerOwn(visit: GatewayRequest, request: IncomingMessage, response: ServerResponse): MaybePromise<void> {
     if (visit.headers.expect) sayContinue(response)
     const answer = ownRoutes.answer(visit, request)
     return answer instanceof Promise
@@ -35,7 +35,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
       : sendOwn(visit, response, answer)
   }
 
-  function sendOwn(visit: Visit, response: ServerResponse, answer: OwnAnswer): MaybePromise<void> {
+  function sendOwn(visit: GatewayRequest, response: ServerResponse, answer: OwnAnswer): MaybePromise<void> {
     if (context.lifecycle.closing) response.shouldKeepAlive = false
     if ('body' in answer) return reply(visit, response, answer)
     response.writeHead(answer.status, answer.headers)
@@ -43,18 +43,18 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
   }
 
   function answerVisit(
-    visit: Visit,
+    visit: GatewayRequest,
     admission: Admission,
     request: IncomingMessage,
     response: ServerResponse,
   ): MaybePromise<void> {
-    const answer = turnedAway(context, visit, admission)
+    const answer = denialResponse(context, visit, admission)
     if (answer) return reply(visit, response, answer)
     const upstream = context.upstreams.for(visit.path)
     return upstream ? forward(context, upstream, visit, admission, request, response) : home(visit, admission, response)
   }
 
-  function answerWhole(visit: Visit, request: IncomingMessage, response: ServerResponse): void {
+  function answerWhole(visit: GatewayRequest, request: IncomingMessage, response: ServerResponse): void {
     try {
       const answered = answer(visit, request, response)
       if (answered instanceof Promise) answered.catch(error => answerFailure(context, visit, response, error))
@@ -71,7 +71,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
       return
     }
     if (context.lifecycle.closing) response.shouldKeepAlive = false
-    const visit = readVisit(request, observed)
+    const visit = readGatewayRequest(request, observed)
     context.observation.begun?.(observed, request.headers)
     if (visit) answerWhole(visit, request, response)
     else refuseUnreadable(context, observed, response)
@@ -84,7 +84,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
       handle(request, response)
     } catch (error) {
       // What is thrown from here ends the process.
-      context.report('request_failed', { ...factsOf(error), method: request.method ?? '', path: '' })
+      context.report('request_failed', { ...errorFields(error), method: request.method ?? '', path: '' })
       response.destroy()
     }
   }
@@ -111,7 +111,7 @@ function seeToEnd(context: GatewayContext, observed: ObservedRequest, response: 
   })
 }
 
-function answerFailure(context: GatewayContext, visit: Visit, response: ServerResponse, error: unknown): void {
+function answerFailure(context: GatewayContext, visit: GatewayRequest, response: ServerResponse, error: unknown): void {
   // Nobody is left to be told, and nothing of ours failed, if the connection is gone.
   if (response.headersSent || response.destroyed || response.req.socket.destroyed) response.destroy()
   else reply(visit, response, failureAnswer(context, visit, error)).catch(() => response.destroy())
@@ -123,6 +123,6 @@ function refuseUnreadable(context: GatewayContext, observed: ObservedRequest, re
   send(response, unreadableAnswer(context, response.req, requestId), requestId).catch(() => response.destroy())
 }
 
-function reply({ observed }: Visit, response: ServerResponse, answer: Response): Promise<void> {
+function reply({ observed }: GatewayRequest, response: ServerResponse, answer: Response): Promise<void> {
   return send(response, answer, observed.requestId)
 }

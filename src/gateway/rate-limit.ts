@@ -2,16 +2,16 @@
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import { type Networks, network } from '../config/networks.ts'
 import type { Report } from '../events.ts'
-import { requestFacts } from '../observe/observed-request.ts'
-import { clientAddress, type Visit } from './request.ts'
+import { observedFields } from '../observe/observed-request.ts'
+import { clientAddress, type GatewayRequest } from './request.ts'
 
 const SHARED_DEADLINE_MS = 1000
 
 export interface RateLimit {
   /** Whether one more of this kind is within the limit. */
-  admits(kind: LimitKind, visit: Visit): Promise<boolean>
+  admits(kind: LimitKind, visit: GatewayRequest): Promise<boolean>
   /** The same; if it is, what gives it back, for what turns out to count for nothing. */
-  take(kind: LimitKind, visit: Visit): Promise<GiveBack | undefined>
+  take(kind: LimitKind, visit: GatewayRequest): Promise<GiveBack | undefined>
 }
 
 type LimitKind = 'sign-in' | 'ticket' | 'logout'
@@ -51,13 +51,13 @@ export function createRateLimit({ perMinute, proxies, shared, report }: RateLimi
     return NOTHING_TO_GIVE_BACK
   }
 
-  async function take(kind: LimitKind, visit: Visit): Promise<GiveBack | undefined> {
+  async function take(kind: LimitKind, visit: GatewayRequest): Promise<GiveBack | undefined> {
     const address = clientAddress(proxies, visit)
     // All of them together would let one client use up what every other needs.
     if (address === '') return tellOfUnknown()
     const { result, giveBack } = await count(`${kind} ${network(address)}`)
     if (result === 'within') return giveBack
-    const facts = { ...requestFacts(visit.observed), address, kind }
+    const facts = { ...observedFields(visit.observed), address, kind }
     report('rate_limited', result === 'above again' ? { ...facts, again: true } : facts)
     return undefined
   }

@@ -5,12 +5,12 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { performance } from 'node:perf_hooks'
 import { readTarget } from '../access/request-path.ts'
 import { type Networks, plainAddress, withoutPort } from '../config/networks.ts'
-import { type ObservedRequest, type Outcome, type RequestTrace, requestFacts } from '../observe/observed-request.ts'
+import { type ObservedRequest, type Outcome, observedFields, type RequestTrace } from '../observe/observed-request.ts'
 import { splitList } from '../proxy/response-headers.ts'
-import { knownFacts } from '../session/session-facts.ts'
+import { identityFields } from '../session/session-facts.ts'
 import type { GatewayContext } from './context.ts'
 
-export interface Visit {
+export interface GatewayRequest {
   readonly method: string
   /** In its canonical form. */
   readonly path: string
@@ -30,10 +30,10 @@ export interface RequestHead extends Pick<IncomingMessage, 'method' | 'url' | 'h
 }
 
 /** `undefined` if the path is one that two parsers could read differently. */
-export function readVisit(
+export function readGatewayRequest(
   { method = 'GET', url = '', headers, socket }: RequestHead,
   observed: ObservedRequest,
-): Visit | undefined {
+): GatewayRequest | undefined {
   const target = readTarget(url)
   if (!target) return undefined
   const { path, search } = target
@@ -101,7 +101,7 @@ export function bringsBody({ headers, rawHeaders, httpVersionMajor }: IncomingMe
 }
 
 /** Scripts cannot follow a redirect to a login page: they are told by a status instead. */
-export function isByScript({ headers }: Visit): boolean {
+export function isByScript({ headers }: GatewayRequest): boolean {
   const accept = (headers.accept ?? '').toLowerCase()
   return (
     headers['sec-fetch-dest'] === 'empty' ||
@@ -118,7 +118,7 @@ export function bringsToken({ authorization = '' }: IncomingHttpHeaders): boolea
 }
 
 /** On plain http browsers do not say what a request is for. Then it may be a part of a page, unless it wants HTML or JSON. */
-export function mayBePartOfPage(visit: Visit): boolean {
+export function mayBePartOfPage(visit: GatewayRequest): boolean {
   const { accept = '', 'sec-fetch-dest': destination } = visit.headers
   if (destination !== undefined) return isPartOfPage(visit.headers)
   return !accept.toLowerCase().includes('text/html') && !isByScript(visit)
@@ -132,13 +132,13 @@ export function isPartOfPage(headers: IncomingHttpHeaders): boolean {
 }
 
 /** A browser shows the answer as a page: it says so, or asks for HTML where browsers do not say what a request is for. */
-export function isForPage({ headers }: Visit): boolean {
+export function isForPage({ headers }: GatewayRequest): boolean {
   const { accept = '', 'sec-fetch-dest': destination } = headers
   return destination === undefined ? accept.toLowerCase().includes('text/html') : destination === 'document'
 }
 
 /** Somebody looks at a page: not an icon, an image or a script that the page asks for. */
-export function isNavigation({ method, path, headers }: Visit): boolean {
+export function isNavigation({ method, path, headers }: GatewayRequest): boolean {
   if (method !== 'GET' || path === '/favicon.ico') return false
   const destination = headers['sec-fetch-dest']
   if (destination !== undefined) return destination === 'document'
@@ -150,7 +150,7 @@ export function isNavigation({ method, path, headers }: Visit): boolean {
  * A page of another site opens a WebSocket: browsers send our cookies along, and only Origin tells. A proxy that asks
  * about it may have kept Upgrade to itself.
  */
-export function isForeignSocket({ headers }: Visit, ownOrigin: string): boolean {
+export function isForeignSocket({ headers }: GatewayRequest, ownOrigin: string): boolean {
   return isSocket(headers) && headers.origin !== undefined && headers.origin !== ownOrigin
 }
 
@@ -241,7 +241,7 @@ export function isTrusted(proxies: Networks | undefined, address: string): boole
 /** Whoever the nearest proxy that is not ours saw. */
 export function clientAddress(
   proxies: Networks | undefined,
-  { address, headers }: Pick<Visit, 'address' | 'headers'>,
+  { address, headers }: Pick<GatewayRequest, 'address' | 'headers'>,
 ): string {
   const chain = [...splitList(headers['x-forwarded-for']).map(withoutPort), address]
   for (const hop of chain.reverse()) if (!isTrusted(proxies, hop)) return plainAddress(hop)
@@ -255,7 +255,7 @@ export function clientAddress(
 const PREFETCH_HEADERS = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
 
 /** Of a POST: sent by one of our own pages, or by something that is no browser (those name the origin of every POST). */
-export function isFromOwnOrigin(visit: Pick<Visit, 'headers'>, ownOrigin: string): boolean {
+export function isFromOwnOrigin(visit: Pick<GatewayRequest, 'headers'>, ownOrigin: string): boolean {
   const { origin, referer, 'sec-fetch-site': site } = visit.headers
   if (isPrefetch(visit)) return false
   if (origin !== undefined && origin !== 'null' && origin !== ownOrigin) return false
@@ -268,19 +268,19 @@ export function isFromOwnOrigin(visit: Pick<Visit, 'headers'>, ownOrigin: string
  * Of a GET: typed in, or a link of one of our own pages, and opened as a page. Without the browser's word it could come
  * from anywhere: an image of the application sends the same referrer as its links, and another site can send none.
  */
-export function isOwnNavigation(visit: Pick<Visit, 'headers'>, ownOrigin: string): boolean {
+export function isOwnNavigation(visit: Pick<GatewayRequest, 'headers'>, ownOrigin: string): boolean {
   const { 'sec-fetch-site': site, 'sec-fetch-dest': destination, 'sec-fetch-mode': mode = 'navigate' } = visit.headers
   const isPage = destination === 'document' && mode === 'navigate'
   return isPage && isOwnSite(site) && isFromOwnOrigin(visit, ownOrigin)
 }
 
 /** An image, a frame, a script, or a page that nobody looks at yet. Where the browser says nothing, it may be a page. */
-export function isNoPage(visit: Pick<Visit, 'headers'>): boolean {
+export function isNoPage(visit: Pick<GatewayRequest, 'headers'>): boolean {
   const { 'sec-fetch-dest': destination = 'document' } = visit.headers
   return destination !== 'document' || isPrefetch(visit)
 }
 
-function isPrefetch({ headers }: Pick<Visit, 'headers'>): boolean {
+function isPrefetch({ headers }: Pick<GatewayRequest, 'headers'>): boolean {
   return PREFETCH_HEADERS.some(name => headers[name] !== undefined)
 }
 
@@ -290,14 +290,14 @@ function isOwnSite(site: string | string[] | undefined): boolean {
 
 // Who is behind a request, for reports: without it, one client's repeats would hide another's first.
 
-export function whoAsks(
+export function requestFields(
   { settings }: Pick<GatewayContext, 'settings'>,
-  { observed, ...visit }: Pick<Visit, 'address' | 'headers' | 'observed'>,
-  known?: Parameters<typeof knownFacts>[0],
+  { observed, ...visit }: Pick<GatewayRequest, 'address' | 'headers' | 'observed'>,
+  known?: Parameters<typeof identityFields>[0],
 ) {
   return {
-    ...requestFacts(observed),
+    ...observedFields(observed),
     address: clientAddress(settings.TRUSTED_PROXIES, visit),
-    ...(known && knownFacts(known)),
+    ...(known && identityFields(known)),
   }
 }

@@ -7,7 +7,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { isTooLong } from '../access/request-path.ts'
 import { isSecure } from '../config/read.ts'
-import { type ErrorCode, factsOf, MenshenError } from '../errors.ts'
+import { type ErrorCode, errorFields, MenshenError } from '../errors.ts'
 import { NOTICES, type NoticeName, noticePage, noticeText } from '../pages/notices.ts'
 import { OWN_PATHS } from '../paths.ts'
 import { ownPath } from '../session/attempts.ts'
@@ -16,11 +16,11 @@ import { languageOf } from './language.ts'
 import {
   clientAddress,
   commonHeaders,
+  type GatewayRequest,
   isByScript,
   REQUEST_ID,
   type RequestHead,
-  type Visit,
-  whoAsks,
+  requestFields,
   withRequestId,
 } from './request.ts'
 
@@ -55,7 +55,12 @@ export function textAnswer(context: GatewayContext, body: string, extra: Extra =
   return answer(context, body, { ...extra, headers: { 'content-type': 'text/plain; charset=utf-8', ...extra.headers } })
 }
 
-export function noticeAnswer(context: GatewayContext, visit: Visit, name: NoticeName, extra: Extra = {}): Response {
+export function noticeAnswer(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  name: NoticeName,
+  extra: Extra = {},
+): Response {
   return pageAnswer(context, noticePage(languageOf(context, visit), name), { status: NOTICES[name].status, ...extra })
 }
 
@@ -76,12 +81,16 @@ export function unreadableName(url = ''): 'uri_too_long' | 'bad_request' {
 }
 
 /** Something that only our own pages may ask for came from another site. */
-export function foreignAnswer(context: GatewayContext, visit: Visit, cookies: readonly string[] = []): Response {
+export function foreignAnswer(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  cookies: readonly string[] = [],
+): Response {
   tellOfForeign(context, visit)
   return errorAnswer(context, visit, 'foreign', { cookies })
 }
 
-export function tooMany(context: GatewayContext, visit: Visit): Response {
+export function tooMany(context: GatewayContext, visit: GatewayRequest): Response {
   visit.observed.outcome = 'refused'
   return errorAnswer(context, visit, 'too_many', { headers: { 'retry-after': '60' } })
 }
@@ -89,11 +98,11 @@ export function tooMany(context: GatewayContext, visit: Visit): Response {
 /** A name of a host has 253 letters; whoever sends more wants to fill our log. */
 const LONGEST_ORIGIN = 300
 
-export function tellOfForeign(context: Pick<GatewayContext, 'settings' | 'report'>, visit: Visit): void {
+export function tellOfForeign(context: Pick<GatewayContext, 'settings' | 'report'>, visit: GatewayRequest): void {
   const { method, path, headers, observed } = visit
   const { origin } = headers
   context.report('foreign_origin', {
-    ...whoAsks(context, visit),
+    ...requestFields(context, visit),
     method,
     path,
     ...(origin && { origin: origin.slice(0, LONGEST_ORIGIN) }),
@@ -102,14 +111,14 @@ export function tellOfForeign(context: Pick<GatewayContext, 'settings' | 'report
 }
 
 /** The application has no room for this request now. */
-export function busyAnswer(context: GatewayContext, visit: Visit): Response {
+export function busyAnswer(context: GatewayContext, visit: GatewayRequest): Response {
   return errorAnswer(context, visit, 'busy', { headers: { 'retry-after': '5' } })
 }
 
 /** The same in whichever form the request can use; `isUser` if that somebody is signed in is worth a word. */
 export function errorAnswer(
   context: GatewayContext,
-  visit: Visit,
+  visit: GatewayRequest,
   name: NoticeName,
   { isUser, ...extra }: Extra & { isUser?: boolean } = {},
 ): Response {
@@ -128,7 +137,7 @@ const PASSING = new Set<number>([502, 503, 504])
 
 /** Only what changes nothing is tried again; a proxy's question is not what the browser has asked for. */
 function retryPathOf(
-  { method, path, search }: Visit,
+  { method, path, search }: GatewayRequest,
   ownOrigin: string,
   callbackPaths: ReadonlySet<string>,
 ): string | undefined {
@@ -147,7 +156,7 @@ export type OwnAnswer = StatusAnswer | Response
 /** The end of a sign-in: 302 without the objects of a Response, which take longer than anything else in that answer. */
 export function signedInAnswer(
   context: Pick<GatewayContext, 'settings'>,
-  { observed }: Pick<Visit, 'observed'>,
+  { observed }: Pick<GatewayRequest, 'observed'>,
   location: string,
   cookies: readonly string[],
 ): StatusAnswer {
@@ -291,12 +300,12 @@ const PASSING_FAILURES = new Set<ErrorCode>([
 ])
 const RETRY_AFTER = { 'retry-after': '5' }
 
-export function failureAnswer(context: GatewayContext, visit: Visit, error: unknown): Response {
+export function failureAnswer(context: GatewayContext, visit: GatewayRequest, error: unknown): Response {
   const { method, path, observed } = visit
   const { user } = observed
   context.report('request_failed', {
-    ...factsOf(error),
-    ...whoAsks(context, visit),
+    ...errorFields(error),
+    ...requestFields(context, visit),
     ...(user === undefined ? {} : { user }),
     method,
     path,
@@ -312,9 +321,9 @@ export function failureAnswer(context: GatewayContext, visit: Visit, error: unkn
 // nowhere. It is told by what the browser shows of itself; whoever shares that at the same moment has the same trouble.
 
 export interface FailedRequests {
-  remember(visit: Visit, error: string): void
+  remember(visit: GatewayRequest, error: string): void
   /** The id of the request that led to this page, or of the page where that is not known. */
-  idFor(visit: Visit, error: string): string
+  idFor(visit: GatewayRequest, error: string): string
 }
 
 const KEPT_MS = 60_000
@@ -323,7 +332,7 @@ const MOST_KEPT = 10_000
 export function createFailedRequests({ settings }: Pick<GatewayContext, 'settings'>): FailedRequests {
   const ids = new LRUCache<string, string>({ max: MOST_KEPT, ttl: KEPT_MS })
 
-  function browserOf(visit: Visit, error: string): string {
+  function browserOf(visit: GatewayRequest, error: string): string {
     const { 'user-agent': userAgent = '' } = visit.headers
     return JSON.stringify([clientAddress(settings.TRUSTED_PROXIES, visit), userAgent.slice(0, 256), error])
   }

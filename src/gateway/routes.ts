@@ -8,7 +8,7 @@ import { showOverview, streamOverview } from '../console/overview.ts'
 import { showRules } from '../console/rules-tab.ts'
 import { showSession, showSessions } from '../console/sessions-tab.ts'
 import { showSettings } from '../console/settings-tab.ts'
-import { during } from '../observe/observed-request.ts'
+import { runInRequest } from '../observe/observed-request.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { admit, refusedAnswer, type SignedInCaller, toLogin } from './admission.ts'
@@ -16,7 +16,7 @@ import type { GatewayContext } from './context.ts'
 import { type NoForm, readForm } from './form.ts'
 import { createCheck, isCheck } from './forward-auth.ts'
 import { chooseLanguage } from './language.ts'
-import { isByScript, isForPage, isFromOwnOrigin, type Visit, whoAsks } from './request.ts'
+import { type GatewayRequest, isByScript, isForPage, isFromOwnOrigin, requestFields } from './request.ts'
 import { errorAnswer, type OwnAnswer, redirectAnswer, tooMany } from './respond.ts'
 import { endDevices, showAccount } from './routes/account.ts'
 import { sendAsset } from './routes/assets.ts'
@@ -27,10 +27,10 @@ import { signOut, signOutEverywhere } from './routes/logout.ts'
 import { answerDoctor, health, me, publicKeys, ready, sendMetrics } from './routes/status.ts'
 import { startTrial } from './routes/test-sign-in.ts'
 
-type Handler = (context: GatewayContext, visit: Visit, form: URLSearchParams) => Promise<OwnAnswer>
+type Handler = (context: GatewayContext, visit: GatewayRequest, form: URLSearchParams) => Promise<OwnAnswer>
 type GuardedHandler = (
   context: GatewayContext,
-  visit: Visit,
+  visit: GatewayRequest,
   caller: SignedInCaller,
   form: URLSearchParams,
 ) => Promise<Response>
@@ -69,7 +69,7 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
 
 export async function answerOwnRoute(
   context: GatewayContext,
-  visit: Visit,
+  visit: GatewayRequest,
   request: IncomingMessage | Request,
 ): Promise<OwnAnswer> {
   const name = routeName(context, visit)
@@ -81,7 +81,8 @@ export async function answerOwnRoute(
     if (name === OWN_PATHS.callback) await tellOfFormPost(context, visit)
     return errorAnswer(context, visit, 'method_not_allowed', { headers: { allow } })
   }
-  const onCutOff = () => context.report('client_cut_off', { ...whoAsks(context, visit), reason: 'form_takes_too_long' })
+  const onCutOff = () =>
+    context.report('client_cut_off', { ...requestFields(context, visit), reason: 'form_takes_too_long' })
   const form =
     visit.method === 'POST'
       ? await readForm(request, context.settings.CLIENT_TIMEOUT_MS, onCutOff)
@@ -89,15 +90,15 @@ export async function answerOwnRoute(
   return form instanceof URLSearchParams ? handler(context, visit, form) : withoutForm(context, visit, form)
 }
 
-function routeName({ providers }: Pick<GatewayContext, 'providers'>, { path }: Visit): string {
+function routeName({ providers }: Pick<GatewayContext, 'providers'>, { path }: GatewayRequest): string {
   if (path.startsWith(OWN_PATHS.assets)) return OWN_PATHS.assets
   return providers.callbackPaths.has(path) ? OWN_PATHS.callback : path
 }
 
-function withoutForm(context: GatewayContext, visit: Visit, reason: NoForm): Response {
+function withoutForm(context: GatewayContext, visit: GatewayRequest, reason: NoForm): Response {
   if (reason === 'already_read')
     context.report('form_already_read', {
-      ...whoAsks(context, visit),
+      ...requestFields(context, visit),
       path: visit.path,
       remedy: 'put Menshen in front of what reads the bodies of requests',
     })
@@ -121,7 +122,7 @@ function guarded(handler: GuardedHandler): Handler {
 }
 
 /** A person pressed a button on one of our pages, and their session has ended meanwhile. */
-function isOwnForm({ settings }: Pick<GatewayContext, 'settings'>, visit: Visit): boolean {
+function isOwnForm({ settings }: Pick<GatewayContext, 'settings'>, visit: GatewayRequest): boolean {
   return visit.method === 'POST' && isForPage(visit) && !isByScript(visit) && isFromOwnOrigin(visit, settings.BASE_URL)
 }
 
@@ -129,7 +130,7 @@ function isOwnForm({ settings }: Pick<GatewayContext, 'settings'>, visit: Visit)
 
 export interface OwnRoutes {
   /** Of a visit to one of our own paths. A proxy's question is answered at once, where it can be. */
-  answer(visit: Visit, request: IncomingMessage | Request): MaybePromise<OwnAnswer>
+  answer(visit: GatewayRequest, request: IncomingMessage | Request): MaybePromise<OwnAnswer>
   /** Resolves when what they have begun is done, even for browsers that have gone: a sign-in, a sign-out. */
   settle(): Promise<void>
 }
@@ -138,8 +139,8 @@ export interface OwnRoutes {
 export function createOwnRoutes(context: GatewayContext, underway = new Set<Promise<OwnAnswer>>()): OwnRoutes {
   const check = createCheck(context)
 
-  async function answerRoute(visit: Visit, request: IncomingMessage | Request): Promise<OwnAnswer> {
-    const answer = during(visit.observed, () => answerOwnRoute(context, visit, request))
+  async function answerRoute(visit: GatewayRequest, request: IncomingMessage | Request): Promise<OwnAnswer> {
+    const answer = runInRequest(visit.observed, () => answerOwnRoute(context, visit, request))
     underway.add(answer)
     return answer.finally(() => underway.delete(answer))
   }

@@ -1,7 +1,6 @@
 // One line for each request, when it has ended.
 import type { Report } from '../events.ts'
-import type { Connection, Observer } from './observed-request.ts'
-import { requestFacts } from './observed-request.ts'
+import { type Connection, type Observer, observedFields } from './observed-request.ts'
 
 export function createAccessLog(write: Report): Observer {
   /** How much of what a connection has sent was written down already, with its earlier requests. */
@@ -17,7 +16,7 @@ export function createAccessLog(write: Report): Observer {
     onRequest(request, status, ms, connection) {
       const { method, path, user, upstream } = request
       write('request', {
-        ...requestFacts(request),
+        ...observedFields(request),
         method,
         path,
         ...(status === 0 ? {} : { status }),

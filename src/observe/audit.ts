@@ -7,7 +7,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { network } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
-import { factsOf } from '../errors.ts'
+import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { DataKeyring } from '../session/data-keys.ts'
 import type { DataKeys } from '../session/session-record.ts'
@@ -238,7 +238,7 @@ export function createBatchWriter<Item>(options: BatchWriterOptions<Item>): Batc
         failures = 0
       } catch (error) {
         isAskedFor = true
-        trouble.tell(waiting.length, factsOf(error))
+        trouble.tell(waiting.length, errorFields(error))
         await rest(failures++)
       }
     }

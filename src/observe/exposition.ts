@@ -1,15 +1,15 @@
 // What one or several processes have measured, as the text that Prometheus reads. Ours is written here: to sum up and write
 // a thousand numbers takes prom-client long enough to hold up requests.
 
-import { METRICS, type MetricRow, type Metrics, processMetrics, type Reading, seriesOf } from './metrics.ts'
+import { METRICS, type MetricRow, type Metrics, type MetricsSnapshot, processMetrics, seriesOf } from './metrics.ts'
 
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
 export interface Exposition {
   /** `all` are of processes that have answered; `former` is what counts on from others. */
-  writeMetrics(all: readonly Reading[], former?: readonly Reading[]): Promise<string>
+  writeMetrics(all: readonly MetricsSnapshot[], former?: readonly MetricsSnapshot[]): Promise<string>
   /** Of what never goes down. */
-  sumOf(all: readonly Reading[]): Reading
+  sumOf(all: readonly MetricsSnapshot[]): MetricsSnapshot
 }
 
 const ROWS: readonly [name: string, row: MetricRow][] = Object.entries(METRICS)
@@ -17,7 +17,7 @@ const ROWS: readonly [name: string, row: MetricRow][] = Object.entries(METRICS)
 /** Loaded when somebody asks for metrics: see process-metrics.ts. */
 export async function loadExposition(): Promise<Exposition> {
   const { AggregatorRegistry } = await import('prom-client')
-  const processOf = (all: readonly Reading[]) => AggregatorRegistry.aggregate(all.map(({ process }) => process))
+  const processOf = (all: readonly MetricsSnapshot[]) => AggregatorRegistry.aggregate(all.map(({ process }) => process))
   return {
     async writeMetrics(all, former = []) {
       const everybody = [...all, ...former]
@@ -34,7 +34,7 @@ export async function loadExposition(): Promise<Exposition> {
   }
 }
 
-function writeOwn(all: readonly Reading[], everybody: readonly Reading[]): string {
+function writeOwn(all: readonly MetricsSnapshot[], everybody: readonly MetricsSnapshot[]): string {
   const families = ROWS.map(([name, row]) => {
     const values = row.type === 'gauge' ? gaugeOf(name, row, all) : sumOfCounts(name, everybody)
     const series = seriesOf(name, row)
@@ -45,7 +45,7 @@ function writeOwn(all: readonly Reading[], everybody: readonly Reading[]): strin
 }
 
 /** None if nobody knows it. */
-function gaugeOf(name: string, { aggregator }: MetricRow, all: readonly Reading[]): number[] {
+function gaugeOf(name: string, { aggregator }: MetricRow, all: readonly MetricsSnapshot[]): number[] {
   if (name === 'menshen_workers') return [all.length]
   const values = all.flatMap(({ gauges }) => gauges[name] ?? [])
   if (values.length === 0) return []
@@ -53,11 +53,11 @@ function gaugeOf(name: string, { aggregator }: MetricRow, all: readonly Reading[
 }
 
 /** Only what never goes down: the queue of a process that has ended is empty. */
-export function countersOf({ counts, process }: Reading): Reading {
+export function countersOf({ counts, process }: MetricsSnapshot): MetricsSnapshot {
   return { counts, gauges: {}, process: process.filter(({ type }) => type === 'counter' || type === 'histogram') }
 }
 
-function sumOfCounts(name: string, all: readonly Reading[]): number[] {
+function sumOfCounts(name: string, all: readonly MetricsSnapshot[]): number[] {
   return all
     .flatMap(({ counts }) => (counts[name] ? [counts[name]] : []))
     .reduce<number[]>((sums, counts) => counts.map((count, n) => count + (sums[n] ?? 0)), [])
@@ -66,7 +66,7 @@ function sumOfCounts(name: string, all: readonly Reading[]): number[] {
 // What this process measured, together with what others did, if there are others.
 
 /** Gets the means to read what this process measured, and gives back what asks for the text of all. */
-export type Gathering = (read: () => Promise<Reading>) => () => Promise<string>
+export type Gathering = (read: () => Promise<MetricsSnapshot>) => () => Promise<string>
 
 export const gatherAlone: Gathering = read => async () => {
   const { writeMetrics } = await loadExposition()
@@ -84,7 +84,7 @@ const COUNT_AGE_MS = 2000
 /** A store that is away must not make the rest unknown too. */
 const COUNT_DEADLINE_MS = 500
 
-export function createReader({ metrics, upstreams, countSessions }: Sources): () => Promise<Reading> {
+export function createMetricsReader({ metrics, upstreams, countSessions }: Sources): () => Promise<MetricsSnapshot> {
   const sessions = createRecent(countSessions)
   return async () => {
     const menshen_sessions = await sessions()

@@ -93,7 +93,7 @@ export type Range = keyof typeof RANGES
 /** Oldest first. */
 export type Slots = Readonly<Record<Range, readonly Slot[]>>
 
-export interface History {
+export interface SlotHistory {
   /** The slot of this very minute. */
   current(): Slot
   /** All that there is, this minute included. */
@@ -104,7 +104,7 @@ export interface History {
 
 const NAMES = Object.keys(RANGES) as Range[]
 
-export function createHistory(now: () => number): History {
+export function createSlotHistory(now: () => number): SlotHistory {
   const levels: Record<Range, Map<number, Slot>> = { hour: new Map(), day: new Map(), week: new Map() }
   let minute = emptySlot(startOf('hour', now()))
 

@@ -3,11 +3,20 @@
 import { LOGIN_ERRORS } from '../errors.ts'
 import { EVENTS } from '../events.ts'
 import type { Store } from '../stores/store.ts'
-import { addTime, count, createHistory, quantile, type Range, type Slot, slotsOf, type Timed } from './history-slots.ts'
+import {
+  addTime,
+  count,
+  createSlotHistory,
+  quantile,
+  type Range,
+  type Slot,
+  slotsOf,
+  type Timed,
+} from './history-slots.ts'
 import { createInstances, type Instance, WRITE_EVERY_MS } from './instances.ts'
 import type { Observer } from './observed-request.ts'
 
-export interface Series {
+export interface History {
   readonly observer: Observer
   /** Slot by slot, oldest first; `isPartial` if only this process is known, because the store is away. */
   read(range: Range): Promise<{ readonly slots: Slot[]; readonly isPartial: boolean }>
@@ -37,8 +46,8 @@ export const COUNTED = {
   event: (code: string) => `event ${code}`,
 } as const
 
-export function createSeries({ instance, now }: SeriesOptions): Series {
-  const history = createHistory(now)
+export function createHistory({ instance, now }: SeriesOptions): History {
+  const history = createSlotHistory(now)
   let kept: ReturnType<typeof keep> | undefined
 
   function keep(store: Store) {

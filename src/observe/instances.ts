@@ -10,7 +10,7 @@ import { z } from 'zod'
 import type { Store, Stored } from '../stores/store.ts'
 import { createFresh } from '../util/fresh.ts'
 import { readVersion } from '../util/version.ts'
-import { type History, type Slots, slotSchema } from './history-slots.ts'
+import { type SlotHistory, type Slots, slotSchema } from './history-slots.ts'
 
 export interface Instances {
   /** Those that are alive, this one first. */
@@ -26,7 +26,7 @@ export interface Instances {
 interface InstancesOptions {
   readonly store: Store
   readonly instance: Instance
-  readonly history: History
+  readonly history: SlotHistory
   readonly now: () => number
 }
 

@@ -15,11 +15,11 @@ export interface Gauges {
 
 export interface Metrics {
   readonly observer: Observer
-  read(gauges: Gauges): Promise<Reading>
+  read(gauges: Gauges): Promise<MetricsSnapshot>
 }
 
 export function createMetrics(): Metrics {
-  const all = new Map<MetricName, Series>()
+  const all = new Map<MetricName, Counters>()
   const counter = (name: MetricName) => kept(all, name, createCounter(METRICS[name]))
   const histogram = (name: MetricName) => kept(all, name, createHistogram(METRICS[name]))
   const requests = counter('menshen_requests_total')
@@ -74,7 +74,7 @@ export function createMetrics(): Metrics {
   }
 }
 
-function kept<Kind extends Series>(all: Map<MetricName, Series>, name: MetricName, series: Kind): Kind {
+function kept<Kind extends Counters>(all: Map<MetricName, Counters>, name: MetricName, series: Kind): Kind {
   all.set(name, series)
   return series
 }
@@ -207,17 +207,17 @@ export const BUCKETS = [
 
 // Plain numbers, counted where requests pass: prom-client's own would take about a microsecond each.
 
-export interface Series {
+export interface Counters {
   /** In the order of `seriesOf`. */
   read(): number[]
 }
 
-export interface Counter extends Series {
+export interface Counter extends Counters {
   /** The values of its labels, in their order. */
   add(first?: string, second?: string): void
 }
 
-export interface Histogram extends Series {
+export interface Histogram extends Counters {
   observe(seconds: number, first?: string, second?: string): void
 }
 
@@ -333,7 +333,7 @@ export const reading = z.object({
   process: processMetrics,
 })
 
-export type Reading = z.infer<typeof reading>
+export type MetricsSnapshot = z.infer<typeof reading>
 
 // What the process says about itself: memory, processor, event loop, garbage collection. There is one process, whatever
 // number of gateways it has, and so there is one of these, from the first time that somebody asks: prom-client brings along all of
@@ -352,7 +352,7 @@ async function watchProcess(): Promise<Registry> {
   return registry
 }
 
-export async function readProcess(): Promise<Reading['process']> {
+export async function readProcess(): Promise<MetricsSnapshot['process']> {
   watched ??= watchProcess()
   const registry = await watched
   const read: { name: string; values: { value: number }[] }[] = await registry.getMetricsAsJSON()

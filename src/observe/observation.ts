@@ -3,15 +3,22 @@
 import { performance } from 'node:perf_hooks'
 import type { Settings } from '../config/settings.ts'
 import { MenshenError } from '../errors.ts'
-import type { Measure, MeasureAtOnce, Report, TraceCall, Work } from '../events.ts'
+import type { Measure, MeasureSync, Report, TraceCall, Work } from '../events.ts'
 import { createEventLog, type Log } from '../log.ts'
 import type { Store } from '../stores/store.ts'
 import { createAccessLog } from './access-log.ts'
-import { createSeries } from './history.ts'
+import { createHistory } from './history.ts'
 import { thisInstance } from './instances.ts'
 import { createMetrics } from './metrics.ts'
-import type { Connection, Observer } from './observed-request.ts'
-import { currentRequest, type ObservedRequest, requestFacts, type Tracing } from './observed-request.ts'
+import {
+  type Connection,
+  currentRequest,
+  type ObservedRequest,
+  type Observer,
+  observedFields,
+  type Tracing,
+} from './observed-request.ts'
+
 import { createShadowRefusals } from './shadow-refusals.ts'
 import { openTracing } from './tracing.ts'
 
@@ -19,7 +26,7 @@ export interface Observation {
   readonly report: Report
   readonly measure: Measure
   /** Absent where somebody traces: a trace shows whatever a request has to wait for, however short. */
-  readonly measureAtOnce: MeasureAtOnce | undefined
+  readonly measureSync: MeasureSync | undefined
   /** For each call to a provider. Absent where nobody traces. */
   readonly traceCall: TraceCall | undefined
   /** A request has arrived. Absent where nobody traces. */
@@ -44,7 +51,7 @@ export function createObservation(
     for (const observer of observers) observer.onWork?.(kind, what, result, seconds)
   }
 
-  const measureAtOnce: MeasureAtOnce = (kind, what, work) => {
+  const measureSync: MeasureSync = (kind, what, work) => {
     const startedAt = performance.now()
     try {
       const result = work()
@@ -81,7 +88,7 @@ export function createObservation(
       }
     },
 
-    measureAtOnce: tracing ? undefined : measureAtOnce,
+    measureSync: tracing ? undefined : measureSync,
 
     ended(request, status, connection) {
       const ms = performance.now() - request.startedAt
@@ -100,7 +107,7 @@ type Facts = Readonly<Record<string, unknown>>
 function withRequest(facts: Facts): Facts {
   const request = currentRequest()
   const isAnother = facts.requestId !== undefined && facts.requestId !== request?.requestId
-  return !request || isAnother ? facts : { ...requestFacts(request), ...facts }
+  return !request || isAnother ? facts : { ...observedFields(request), ...facts }
 }
 
 // Opens everything that observes: the log, the metrics, what the console plots, traces.
@@ -120,7 +127,7 @@ export async function openObservation(
 ) {
   const eventLog = opened.adopt(createEventLog(log, now), events => events.close())
   const metrics = settings.METRICS_FROM === 'none' ? undefined : createMetrics()
-  const series = createSeries({ instance: thisInstance(now()), now })
+  const series = createHistory({ instance: thisInstance(now()), now })
   const shadowRefusals = createShadowRefusals(now)
   const tracing = await openTracing({ baseUrl: settings.BASE_URL, store: settings.STORE })
   opened.defer(() => tracing?.flush())
@@ -140,11 +147,11 @@ export async function openObservation(
 
 // A store whose every answer is measured.
 
-/** Without `measureAtOnce`, nothing is read at once. */
-export function observedStore(store: Store, measure: Measure, measureAtOnce?: MeasureAtOnce): Store {
-  const { readAtOnce } = store
+/** Without `measureSync`, nothing is read at once. */
+export function observedStore(store: Store, measure: Measure, measureSync?: MeasureSync): Store {
+  const { readSync } = store
   return {
-    ...(readAtOnce && measureAtOnce && { readAtOnce: key => measureAtOnce('store', 'read', () => readAtOnce(key)) }),
+    ...(readSync && measureSync && { readSync: key => measureSync('store', 'read', () => readSync(key)) }),
     create: (key, entry) => measure('store', 'create', () => store.create(key, entry)),
     read: key => measure('store', 'read', () => store.read(key)),
     ...(store.beginTurn && { beginTurn: store.beginTurn }),

@@ -35,14 +35,14 @@ export interface ObservedRequest {
 }
 
 /** What every report about it carries. */
-export function requestFacts({ requestId, address, userAgent }: ObservedRequest) {
+export function observedFields({ requestId, address, userAgent }: ObservedRequest) {
   return { requestId, address, ...(userAgent === undefined ? {} : { userAgent }) }
 }
 
 const current = new AsyncLocalStorage<ObservedRequest>()
 
 /** Whatever is reported in there belongs to this request. Not for what is answered at once: it would only cost time. */
-export function during<Result>(request: ObservedRequest, work: () => Result): Result {
+export function runInRequest<Result>(request: ObservedRequest, work: () => Result): Result {
   const { trace } = request
   return current.run(request, trace ? () => trace.within(work) : work)
 }

@@ -10,7 +10,7 @@ import { shownPath } from './shown-text.ts'
 import type { Words } from './words/words.ts'
 
 /** One provider that users can sign in through. */
-export interface WayIn {
+export interface SignInOption {
   readonly id: string
   readonly name: string | undefined
   /** Whether the server has to know of an attempt before the browser leaves. */
@@ -22,7 +22,7 @@ export interface WayIn {
 interface LoginView {
   /** The settings without which nobody can sign in. */
   readonly missing: readonly string[]
-  readonly ways: readonly WayIn[]
+  readonly ways: readonly SignInOption[]
   readonly error: string | undefined
   /** Of the request that failed, if one did. */
   readonly requestId: string
@@ -71,7 +71,7 @@ function textIn(text: TextConfig, lang: string): string {
 
 function signInForm(
   { t }: Words,
-  way: WayIn,
+  way: SignInOption,
   { isMain, isOnly, quiet, unusable }: Record<'isMain' | 'isOnly' | 'quiet' | 'unusable', boolean>,
 ) {
   const { id, name = t('login.provider'), authorizationUrl, remembered } = way

@@ -10,9 +10,9 @@ import {
   ALGORITHMS,
   faultOf,
   isAccessTokenIssuer,
-  isIssuer,
-  isNamed,
+  isTokenIssuer,
   LONGEST_TOKEN,
+  matchesIssuer,
   times,
   verifyJwt,
 } from './id-token.ts'
@@ -21,7 +21,7 @@ import type { ProviderPlan } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
 import { issuerIn } from './providers.ts'
 import { introspectToken } from './token.ts'
-import { type UserFacts, userFacts } from './user.ts'
+import { type MappedUser, mapUser } from './user.ts'
 
 export interface AccessTokenChecks {
   readonly plan: Pick<ProviderPlan, 'alsoIssuers' | 'accessTokenIssuers' | 'accessTokenTypes'>
@@ -61,7 +61,7 @@ export async function checkAccessToken(
   if (token.length > LONGEST_TOKEN) throw refused('length')
   const { payload, protectedHeader } = await verify(token, keys, now())
   if (!isFor(payload.aud, demanded)) throw refused('aud')
-  if (!isIssuer(payload, metadata, plan.alsoIssuers) && !isOfTenant(payload, metadata, plan)) throw refused('iss')
+  if (!isTokenIssuer(payload, metadata, plan.alsoIssuers) && !isOfTenant(payload, metadata, plan)) throw refused('iss')
   if (!isAccessToken(payload, protectedHeader.typ, plan.accessTokenTypes)) throw refused('typ')
   // Bound to a key that only its owner has: whoever brings it like this may have found it.
   if (payload.cnf !== undefined) throw refused('cnf')
@@ -119,7 +119,7 @@ export function refused(reason: string, detail?: string): TokenRefused {
 // Whose access token it is that somebody brought: a JWT is verified by the provider's keys, any other token is shown to
 // the provider.
 
-export interface BearerFacts extends UserFacts {
+export interface BearerFacts extends MappedUser {
   /** Absent where the provider does not say. */
   readonly expiresAt?: number
   /** What the token is good for. */
@@ -149,7 +149,7 @@ function factsIn(claims: Introspection | object, plan: ProviderPlan, names: read
   const fields = { ...plan.fields, username: [...named, ...names], sub: [...sub, 'sub'] }
   const { exp } = claims as { exp?: number }
   try {
-    const facts = userFacts({ userinfo: claims }, { ...plan, fields, userInfoFrom: ['userinfo'] })
+    const facts = mapUser({ userinfo: claims }, { ...plan, fields, userInfoFrom: ['userinfo'] })
     return { ...facts, scopes: scopesIn(claims), ...(exp === undefined ? {} : { expiresAt: exp * 1000 }) }
   } catch (error) {
     // Which claim is missing, and which there are: the token of a client alone often names nobody.
@@ -192,7 +192,7 @@ export function readIntrospection(
   const { active, exp, nbf, iss, aud } = data
   if (!active) throw refused('inactive')
   if ((exp !== undefined && exp * 1000 <= now) || (nbf !== undefined && nbf * 1000 > now)) throw refused('exp')
-  if (iss !== undefined && issuer !== undefined && !isNamed(iss, issuer, alsoIssuers)) throw refused('iss')
+  if (iss !== undefined && issuer !== undefined && !matchesIssuer(iss, issuer, alsoIssuers)) throw refused('iss')
   // An answer may leave it out (RFC 7662, 2.2). Where an audience is configured, that is no proof that the token is for it.
   const isDemanded = aud !== undefined || demanded.some(({ isConfigured }) => isConfigured)
   if (isDemanded && !isFor(aud, demanded)) throw refused('aud')
@@ -210,7 +210,7 @@ export function canVerify({ kind, endpoints, issuer }: ProviderPlan): boolean {
 }
 
 /** Otherwise a rule with `bearer` would refuse every token, and nobody would know why. */
-export function demandVerifiable(rules: readonly Rule[], plans: readonly [ProviderPlan, ...ProviderPlan[]]): void {
+export function assertVerifiable(rules: readonly Rule[], plans: readonly [ProviderPlan, ...ProviderPlan[]]): void {
   const first = rules.findIndex(({ bearer }) => bearer)
   if (first < 0 || plans.some(canVerify) || plans[0].endpoints.introspection) return
   throw new MenshenError(

@@ -43,12 +43,12 @@ export function readClientKey(text: string): ClientKey {
   if (!data) throw refusal('no such key')
   const { kid, alg, ...key } = data
   const read = withAlgorithms(open({ key, format: 'jwk' }), kid)
-  return alg === undefined ? read : { ...read, algorithms: [demandAlgorithm(read, alg)] }
+  return alg === undefined ? read : { ...read, algorithms: [assertAlgorithm(read, alg)] }
 }
 
 /** The operator's word, else the first that the provider takes. */
 export function algorithmFor(key: ClientKey, wanted: string | undefined, taken: readonly string[] | undefined): string {
-  if (wanted !== undefined) return demandAlgorithm(key, wanted)
+  if (wanted !== undefined) return assertAlgorithm(key, wanted)
   return key.algorithms.find(name => taken?.includes(name)) ?? key.algorithms[0]
 }
 
@@ -68,7 +68,7 @@ export function thumbprintOf(pem: string, { key }: ClientKey): string {
   return Buffer.from(certificate.fingerprint256.replaceAll(':', ''), 'hex').toString('base64url')
 }
 
-function demandAlgorithm({ algorithms }: ClientKey, wanted: string): string {
+function assertAlgorithm({ algorithms }: ClientKey, wanted: string): string {
   if (algorithms.includes(wanted)) return wanted
   throw new MenshenError(
     'bad_settings',

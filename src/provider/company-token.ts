@@ -1,7 +1,7 @@
 // The one flow of its own (WeCom): a token of the company, kept until it expires, asks who brought the code. There is no
 // token of the user's, and so nothing to refresh.
 import { phrase, phrasedError } from '../phrases.ts'
-import { atPlace } from '../util/json-path.ts'
+import { getPath } from '../util/json-path.ts'
 import { endpointOf } from './discovery.ts'
 import { type Answer, readAnswer } from './fetch.ts'
 import type { Texts } from './plan.ts'
@@ -58,7 +58,7 @@ export function createCompanyToken(connection: ProviderConnection): CompanyToken
   async function ask(url: string, params: Texts): Promise<object> {
     const token = companyToken()
     let answer = await call(url, params, token)
-    if (STALE.some(code => code === atPlace(answer.body, 'errcode'))) {
+    if (STALE.some(code => code === getPath(answer.body, 'errcode'))) {
       // With a withdrawn token nothing has been done yet: the code is still good.
       forget(token)
       answer = await call(url, params, companyToken())
@@ -75,7 +75,7 @@ export function createCompanyToken(connection: ProviderConnection): CompanyToken
 
     async userInfo(code) {
       const url = endpointOf(await connection.metadata.get(), 'userInfo')
-      const userid = atPlace(await ask(url, { code }), 'userid')
+      const userid = getPath(await ask(url, { code }), 'userid')
       // Somebody who is not a member has an openid instead.
       if (typeof userid !== 'string' || userid === '') throw phrasedError('provider_answer', phrase('not_a_member'))
       return ask(new URL('../user/get', url).href, { userid })

@@ -1,7 +1,7 @@
 // What a provider demands that Menshen, or these settings, do not do: read from its metadata before anybody signs in, and
 // named as the cause when a sign-in fails.
 import { type Phrase, phrase, phraseIn } from '../phrases.ts'
-import { printable } from '../util/json-path.ts'
+import { sanitize } from '../util/json-path.ts'
 import { algorithmFor, readClientKey } from './client-key.ts'
 import type { Metadata, ProviderDocument } from './discovery.ts'
 import { ALGORITHMS } from './id-token.ts'
@@ -85,7 +85,7 @@ function demandsOfClient(plan: ProviderPlan, { clientAuths, assertionAlgorithms 
 }
 
 function listOf(names: readonly string[]): string {
-  return printable(names.slice(0, 10).join(', '), 200)
+  return sanitize(names.slice(0, 10).join(', '), 200)
 }
 
 /** An answer by which a provider refuses: its code, and the sentence that came with it, which is read and not repeated. */

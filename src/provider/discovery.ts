@@ -4,10 +4,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
 import { isPlainHttp } from '../config/conflicts.ts'
-import { factsOf } from '../errors.ts'
+import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
 import { type Phrase, phrase, phrasedError } from '../phrases.ts'
-import { printable } from '../util/json-path.ts'
+import { sanitize } from '../util/json-path.ts'
 import { leadsToPrivate } from './address-guard.ts'
 import { type BoundedFetch, readAnswer, type WholeAnswer } from './fetch.ts'
 import type { Endpoints, ProviderPlan } from './plan.ts'
@@ -132,7 +132,7 @@ function discovered(
       return known
     } catch (error) {
       failure = { error, at: now() }
-      report('metadata_unavailable', { provider: plan.id, ...factsOf(error) })
+      report('metadata_unavailable', { provider: plan.id, ...errorFields(error) })
       throw error
     } finally {
       asking = undefined
@@ -172,7 +172,7 @@ async function discover(plan: ProviderPlan, fetch: BoundedFetch, timeoutMs: numb
   if (!isItself(plan, said, issuer))
     throw phrasedError(
       'provider_answer',
-      phrase('discovery_other_issuer', { said: printable(said, 200), expected: issuer }),
+      phrase('discovery_other_issuer', { said: sanitize(said, 200), expected: issuer }),
     )
   const metadata = { ...metadataOf(plan, found.data), document: documentOf(found.data, body) }
   if (plan.httpsOnly && Object.values(metadata.endpoints).some(url => url !== undefined && isPlainHttp(url)))
@@ -190,13 +190,13 @@ async function fetchDocument(url: string, fetch: BoundedFetch): Promise<{ url: s
   if (!REDIRECTS.includes(response.status) || !URL.canParse(location, url)) return { url, response }
   const target = new URL(location, url)
   if (target.origin !== new URL(url).origin)
-    throw phrasedError('provider_answer', phrase('discovery_other_origin', { origin: printable(target.origin, 200) }))
+    throw phrasedError('provider_answer', phrase('discovery_other_origin', { origin: sanitize(target.origin, 200) }))
   return { url: target.href, response: await fetch(target.href) }
 }
 
 function notJson({ headers }: WholeAnswer): Phrase {
   const type = (headers.get('content-type') ?? '').split(';')[0]?.trim()
-  return type ? phrase('discovery_not_json_but', { type: printable(type) }) : phrase('discovery_not_json')
+  return type ? phrase('discovery_not_json_but', { type: sanitize(type) }) : phrase('discovery_not_json')
 }
 
 /** Exactly, its last slash aside; Entra writes a hole where each tenant's id belongs. */

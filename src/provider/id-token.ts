@@ -110,7 +110,7 @@ export async function verifySigned(
   const refuse = (error: unknown) => invalid(name, token, error, now())
   const options = { algorithms, audience: [...audience], requiredClaims, ...times(now()) }
   const { payload } = await verifyJwt(token, keys, options).catch(error => Promise.reject(refuse(error)))
-  if (!isIssuer(payload, metadata, plan.alsoIssuers)) throw new InvalidToken(name, 'iss')
+  if (!isTokenIssuer(payload, metadata, plan.alsoIssuers)) throw new InvalidToken(name, 'iss')
   return payload
 }
 
@@ -191,14 +191,14 @@ function notCompact(name: TokenName, token: string): InvalidToken {
 }
 
 /** Exactly the one that the metadata names. Where that has a hole, the tenant of the verified token fills it. */
-export function isIssuer({ iss, tid }: JWTPayload, { issuer }: Metadata, also: readonly string[]): boolean {
+export function isTokenIssuer({ iss, tid }: JWTPayload, { issuer }: Metadata, also: readonly string[]): boolean {
   if (issuer === undefined || typeof iss !== 'string') return false
   if (issuer.includes(HOLE)) return typeof tid === 'string' && TENANT.test(tid) && iss === issuer.replace(HOLE, tid)
-  return isNamed(iss, issuer, also)
+  return matchesIssuer(iss, issuer, also)
 }
 
 /** Whether this is the issuer's name, or one of its others. A hole may be filled by any tenant. */
-export function isNamed(name: string, issuer: string, also: readonly string[]): boolean {
+export function matchesIssuer(name: string, issuer: string, also: readonly string[]): boolean {
   const [before = '', after] = issuer.split(HOLE)
   if (after === undefined) return name === issuer || also.includes(name)
   return name.startsWith(before) && name.endsWith(after) && TENANT.test(name.slice(before.length, -after.length))

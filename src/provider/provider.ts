@@ -12,21 +12,21 @@ import { createCompanyToken } from './company-token.ts'
 import { causeOf, type Demand, type Refusal } from './demands.ts'
 import { createMetadata, endpointOf } from './discovery.ts'
 import { type BoundedFetch, createBoundedFetch, createSlots } from './fetch.ts'
-import { isAccessTokenIssuer, isNamed, type TokenName, verifySigned } from './id-token.ts'
+import { isAccessTokenIssuer, matchesIssuer, type TokenName, verifySigned } from './id-token.ts'
 import { createKeySet } from './jwks.ts'
 import type { ProviderPlan } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
-import { type HeldTokens, makeSignOutCalls, signOutCalls, signOutUrl } from './sign-out.ts'
+import { makeSignOutCalls, type SessionTokens, signOutCalls, signOutUrl } from './sign-out.ts'
 import { introspectToken, type Redemption, redeemCode, refreshTokens, type TokenSet } from './token.ts'
-import { askUserInfo, type Said, type UserFacts, userFacts } from './user.ts'
+import { askUserInfo, type MappedUser, mapUser, type ProviderClaims } from './user.ts'
 
 /** What a sign-in asks the provider. */
 export interface SignInCalls {
   redeem(redemption: Redemption): Promise<TokenSet>
   /** All that it says of the user, source by source. `code` counts for providers that spend it here. */
-  said(tokens: TokenSet, code: string): Promise<Said>
+  fetchClaims(tokens: TokenSet, code: string): Promise<ProviderClaims>
   /** Who the user is, by what it says. */
-  userFacts(tokens: TokenSet, code: string): Promise<UserFacts>
+  userFacts(tokens: TokenSet, code: string): Promise<MappedUser>
 }
 
 /** Whom a token has to be for, by each interpretation of the path; `undefined` where neither a rule nor a setting says. */
@@ -38,21 +38,21 @@ export interface Provider extends SignInCalls {
   /** Where the browser goes to sign in. Throws while the provider's metadata cannot be had. */
   authorizationUrl(attempt?: SentAttempt): Promise<string>
   /** Whether `iss` in a callback (each value that came) is this provider's, or may be missing. */
-  isIssuer(given: readonly string[]): Promise<boolean>
+  acceptsCallbackIssuer(given: readonly string[]): Promise<boolean>
   /** What is behind an error that it sent to the callback, and what to do; `undefined` if nothing points to it. */
   explain(refusal: Refusal): Promise<Demand | undefined>
   /** Whether this is a name of the issuer of its tokens. */
-  isNamed(issuer: string): Promise<boolean>
+  hasIssuer(issuer: string): Promise<boolean>
   /**
    * Runs a sign-in when there is a slot: waits if there are many under way, and is refused if there are too many. Its calls
    * share a connection that nobody else uses. Owners, which are the networks of those who sign in, are served in turn.
    */
   withSlot<T>(signIn: (calls: SignInCalls) => Promise<T>, owner?: string): Promise<T>
-  refresh(held: HeldTokens & { readonly refreshToken: string }): Promise<TokenSet>
+  refresh(held: SessionTokens & { readonly refreshToken: string }): Promise<TokenSet>
   /** Tells the provider, from server to server, that a session has ended. */
-  signOut(held: HeldTokens): Promise<void>
+  signOut(held: SessionTokens): Promise<void>
   /** Where the browser goes to sign out there, and from there to /login; `undefined` if it need not. */
-  signOutUrl(held: HeldTokens, state: string): Promise<string | undefined>
+  signOutUrl(held: SessionTokens, state: string): Promise<string | undefined>
   /** Whether it publishes keys by which its signatures can be verified. */
   readonly canVerify: boolean
   /** The claims of something that it signed for us, called `name`. Throws if anything is wrong with it. */
@@ -126,7 +126,7 @@ export function createProvider(
   const slots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
 
   function signInCalls(connection: ProviderConnection): SignInCalls {
-    async function said(tokens: TokenSet, code: string): Promise<Said> {
+    async function fetchClaims(tokens: TokenSet, code: string): Promise<ProviderClaims> {
       const ask = () => (company ? company.userInfo(code) : askUserInfo(asking('user_info', connection), tokens))
       const userinfo = await measure('provider', 'user_info', ask)
       return { userinfo, id_token: tokens.claims, token: tokens.answer, access_token: inside(tokens.accessToken) }
@@ -136,8 +136,8 @@ export function createProvider(
         measure('provider', 'token', async () =>
           company ? company.tokenSet() : redeemCode(asking('token', connection), redemption),
         ),
-      said,
-      userFacts: async (tokens, code) => userFacts(await said(tokens, code), plan),
+      fetchClaims,
+      userFacts: async (tokens, code) => mapUser(await fetchClaims(tokens, code), plan),
     }
   }
 
@@ -152,22 +152,22 @@ export function createProvider(
       return authorizationUrl(endpointOf(await metadata.get(), 'authorization'), plan, redirectUri, attempt)
     },
 
-    async isIssuer([first, ...more]) {
+    async acceptsCallbackIssuer([first, ...more]) {
       const { issuer, sendsIssuer } = await metadata.get()
       if (issuer === undefined) return true
       if (first === undefined) return !sendsIssuer
-      return more.length === 0 && isNamed(first, issuer, plan.alsoIssuers)
+      return more.length === 0 && matchesIssuer(first, issuer, plan.alsoIssuers)
     },
 
     async explain(refusal) {
       return causeOf(plan, await metadata.get().catch(() => undefined), refusal)
     },
 
-    async isNamed(name) {
+    async hasIssuer(name) {
       const known = await metadata.get()
       const { issuer } = known
       if (issuer === undefined) return false
-      return isNamed(name, issuer, plan.alsoIssuers) || isAccessTokenIssuer(name, known, plan)
+      return matchesIssuer(name, issuer, plan.alsoIssuers) || isAccessTokenIssuer(name, known, plan)
     },
 
     withSlot: (signIn, owner) =>
@@ -226,13 +226,13 @@ export function unconfiguredProvider(plan: ProviderPlan): Provider {
   const refuse = async (): Promise<never> => {
     throw new MenshenError('bad_settings', `settings of the provider are missing: ${plan.missing.join(', ')}`)
   }
-  const calls = { redeem: refuse, said: refuse, userFacts: refuse }
+  const calls = { redeem: refuse, fetchClaims: refuse, userFacts: refuse }
   return {
     ...calls,
     plan,
     authorizationUrl: async () => '',
-    isIssuer: async () => true,
-    isNamed: async () => false,
+    acceptsCallbackIssuer: async () => true,
+    hasIssuer: async () => false,
     explain: async () => undefined,
     withSlot: signIn => signIn(calls),
     refresh: refuse,

@@ -139,7 +139,7 @@ export async function providerOfToken({ all, main }: Providers, token: string): 
   let trouble: unknown
   for (const provider of issuer === undefined ? [] : all) {
     try {
-      if (provider.canVerify && (await provider.isNamed(issuer ?? ''))) return provider
+      if (provider.canVerify && (await provider.hasIssuer(issuer ?? ''))) return provider
     } catch (error) {
       trouble = error
     }

@@ -3,7 +3,7 @@
 import { MenshenError } from '../errors.ts'
 import { OWN_PATHS } from '../paths.ts'
 import { quoted } from '../phrases.ts'
-import { atPlace, notAccepted } from '../util/json-path.ts'
+import { getPath, notAccepted } from '../util/json-path.ts'
 import type { Metadata } from './discovery.ts'
 import { type BoundedFetch, readAnswer, type WholeAnswer } from './fetch.ts'
 import type { ProviderPlan } from './plan.ts'
@@ -14,7 +14,7 @@ import { askAsClient, errorCodeIn, RefusalError } from './token.ts'
 const LONGEST_HINT = 3000
 
 /** What a session still has of the provider's. */
-export interface HeldTokens {
+export interface SessionTokens {
   readonly accessToken: string
   readonly refreshToken?: string | undefined
   readonly idToken?: string | undefined
@@ -25,7 +25,7 @@ type SignOutCall = () => Promise<void>
 /** What is to be called from server to server; nothing, at most providers. */
 export async function signOutCalls(
   connection: ProviderConnection,
-  held: HeldTokens,
+  held: SessionTokens,
   fetch: BoundedFetch,
 ): Promise<SignOutCall[]> {
   const { plan } = connection
@@ -47,14 +47,14 @@ export async function makeSignOutCalls(calls: readonly SignOutCall[]): Promise<v
 }
 
 /** A status alone says little: some answer 200 and say in the body that they refuse. */
-async function demandDone(
+async function assertDone(
   what: string,
   { success }: ProviderPlan['tokenAnswer'],
   response: WholeAnswer,
 ): Promise<void> {
   const { status, body } = await readAnswer(response)
-  const isEnvelope = Object.keys(success).some(place => atPlace(body, place) !== undefined)
-  const isRefused = isEnvelope ? notAccepted(body, success) !== undefined : Boolean(atPlace(body, 'error'))
+  const isEnvelope = Object.keys(success).some(place => getPath(body, place) !== undefined)
+  const isRefused = isEnvelope ? notAccepted(body, success) !== undefined : Boolean(getPath(body, 'error'))
   if (status < 400 && !isRefused) return
   const said = errorCodeIn(body)
   throw new RefusalError(
@@ -69,18 +69,18 @@ async function demandDone(
 async function tell(
   url: string,
   { clientId, tokenAnswer }: ProviderPlan,
-  { refreshToken }: HeldTokens,
+  { refreshToken }: SessionTokens,
   fetch: BoundedFetch,
 ): Promise<void> {
   const body = new URLSearchParams({ client_id: clientId, ...(refreshToken ? { refresh_token: refreshToken } : {}) })
-  await demandDone('the sign-out', tokenAnswer, await fetch(url, { method: 'POST', body }))
+  await assertDone('the sign-out', tokenAnswer, await fetch(url, { method: 'POST', body }))
 }
 
 async function revoke(
   connection: ProviderConnection,
   known: Metadata,
   url: string,
-  { refreshToken, accessToken }: HeldTokens,
+  { refreshToken, accessToken }: SessionTokens,
   fetch: BoundedFetch,
 ): Promise<void> {
   const { revocationRequest, tokenRequest, tokenAnswer } = connection.plan
@@ -88,14 +88,14 @@ async function revoke(
   const revoked = token === 'access_token' ? accessToken : (refreshToken ?? accessToken)
   const { headers } = tokenRequest
   const request = askAsClient({ ...connection, fetch }, known, url, { token: revoked }, { ...shape, headers })
-  await demandDone('the revocation', tokenAnswer, await request)
+  await assertDone('the revocation', tokenAnswer, await request)
 }
 
 /** Where the browser goes to sign out at the provider, and from there to /login; `undefined` if it need not. */
 export async function signOutUrl(
   { plan, metadata }: ProviderConnection,
   baseUrl: string,
-  { idToken }: HeldTokens,
+  { idToken }: SessionTokens,
   state: string,
 ): Promise<string | undefined> {
   const { logout } = (await metadata.get()).endpoints

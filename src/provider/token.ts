@@ -4,9 +4,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { decodeJwt, importPKCS8, type JWTPayload } from 'jose'
 import * as oauth from 'oauth4webapi'
 import { z } from 'zod'
-import { factsOf, MenshenError } from '../errors.ts'
+import { errorFields, MenshenError } from '../errors.ts'
 import { type Phrase, phrase, phrasedError, phraseIn, phraseOf, quoted } from '../phrases.ts'
-import { atPlace, notAccepted } from '../util/json-path.ts'
+import { getPath, notAccepted } from '../util/json-path.ts'
 import { algorithmFor, readClientKey } from './client-key.ts'
 import { causeOf } from './demands.ts'
 import { endpointOf, type Metadata } from './discovery.ts'
@@ -83,7 +83,7 @@ async function withProviderSession(
     const providerSession = providerSessionIn(await verifySigned(connection, known, tokens.idToken, ['exp']))
     return providerSession ? { ...tokens, providerSession } : tokens
   } catch (error) {
-    connection.report('id_token_unusable', { provider: connection.plan.id, ...factsOf(error) })
+    connection.report('id_token_unusable', { provider: connection.plan.id, ...errorFields(error) })
     return tokens
   }
 }
@@ -387,7 +387,7 @@ const VERDICTS = ['invalid_grant', 'invalid_token']
 export function readTokenSet(answer: Answer, plan: ProviderPlan, now: number): TokenSet {
   const body = readAccepted(answer, plan.tokenAnswer, [...VERDICTS, ...plan.refreshEnds])
   const { names, lifetimeSeconds, tokenType } = plan.tokenAnswer
-  const named = (name: string) => atPlace(body, names[name] ?? name)
+  const named = (name: string) => getPath(body, names[name] ?? name)
   const given = Object.fromEntries(Object.keys(tokenAnswer.shape).map(name => [name, named(name)]))
   const demanded = [
     ...(tokenType === 'required' ? ['token_type'] : []),
@@ -423,7 +423,7 @@ export function readAccepted({ status, body }: Answer, { at, success }: Expected
   const wrong = notAccepted(body, success)
   if (wrong !== undefined)
     throw new RefusalError('provider_answer', phrase('answer_no_success', { wrong }), status, said)
-  const proper = at === undefined ? body : atPlace(body, at)
+  const proper = at === undefined ? body : getPath(body, at)
   if (typeof proper !== 'object' || proper === null || Array.isArray(proper))
     throw phrasedError('provider_answer', phrase('answer_unusable', { fields: at ?? phrase('the_whole') }))
   return proper
@@ -441,19 +441,19 @@ export function errorCodeIn(body: unknown): string | undefined {
 /** RFC 6749's `error`, and the codes of envelopes. */
 function errorCodes(body: unknown): string[] {
   return ['error', 'errcode', 'code']
-    .map(name => atPlace(body, name))
+    .map(name => getPath(body, name))
     .filter(found => typeof found === 'string' || typeof found === 'number')
     .map(String)
 }
 
 function descriptionIn(body: unknown): string | undefined {
-  const found = atPlace(body, 'error_description')
+  const found = getPath(body, 'error_description')
   return typeof found === 'string' ? found.slice(0, 1000) : undefined
 }
 
 /** `code` and `errcode` can mean anything, so they are errors only where `success` says what they have to be. */
 function saysError(body: unknown): boolean {
-  return !Array.isArray(body) && Boolean(atPlace(body, 'error'))
+  return !Array.isArray(body) && Boolean(getPath(body, 'error'))
 }
 
 function read(given: Record<string, unknown>, demanded: readonly string[], isOidc: boolean) {

@@ -1,10 +1,10 @@
 // User info: the request, and the mapping of its answer to our fields.
 
 import { FIELDS, type Field } from '../config/provider-config.ts'
-import { factsOf, MenshenError } from '../errors.ts'
+import { errorFields, MenshenError } from '../errors.ts'
 import { phrase, phrasedError } from '../phrases.ts'
 import {
-  atPlace,
+  getPath,
   namesFrom,
   notAccepted,
   notAmong,
@@ -34,7 +34,7 @@ type SpecifiedUserInfo = {
 /** The specification's fields, and with `F` whatever else the configuration maps. What the provider did not say is empty. */
 export type UserInfo<F extends string = never> = SpecifiedUserInfo & { readonly [K in Exclude<F, 'groups'>]: string }
 
-export interface UserFacts {
+export interface MappedUser {
   readonly userInfo: UserInfo
   readonly groups: readonly string[]
   /** Everything that was said, the first source's word first. */
@@ -43,16 +43,16 @@ export interface UserFacts {
   readonly hasUnverifiedEmail?: true
 }
 
-export type Said = Readonly<Partial<Record<UserInfoSource, unknown>>>
+export type ProviderClaims = Readonly<Partial<Record<UserInfoSource, unknown>>>
 
 type Mapping = Pick<ProviderPlan, 'userInfoFrom' | 'fields' | 'fieldTypes' | 'require' | 'emailVerified'>
 
 const DEMANDED = ['sub', 'username'] as const
 
 /** Throws if somebody has no `sub` or `username`, or is not one of those whom `require` lets in. */
-export function userFacts(said: Said, plan: Mapping): UserFacts {
+export function mapUser(said: ProviderClaims, plan: Mapping): MappedUser {
   const given = plan.userInfoFrom.map(source => said[source]).filter(answer => answer !== undefined)
-  if (plan.fieldTypes === 'text') demandTexts(given, plan)
+  if (plan.fieldTypes === 'text') assertTexts(given, plan)
   const { answers, hasUnverified, denied } = vouchedAnswers(given, plan)
   const text = (field: Field) => textFrom(answers, plan.fields[field])
   const userInfo: UserInfo = {
@@ -99,14 +99,14 @@ export function vouchedAnswers(
     [...places, 'email'].filter(place => fields.email.flat().includes(place) || IS_EMAIL.test(place)),
   )
   const isAccepted = (answer: unknown) => notAccepted(answer, emailVerified) === undefined
-  const isSilent = (answer: unknown) => verdictPlaces.every(place => (atPlace(answer, place) ?? null) === null)
+  const isSilent = (answer: unknown) => verdictPlaces.every(place => (getPath(answer, place) ?? null) === null)
   const isDenying = (answer: unknown) => !isSilent(answer) && !isAccepted(answer)
   // The address can be in one answer, and what is said of it in another.
   const isAnyDenying = given.some(isDenying)
   const isVerified = (answer: unknown) => isAccepted(answer) && !(isAnyDenying && isSilent(answer))
   const textsIn = (answer: unknown, places: Iterable<string>) =>
     [...places].flatMap(place => textsAt(answer, place)).map(alike)
-  const has = (answer: unknown, place: string) => !['', null, undefined].includes(atPlace(answer, place) as '')
+  const has = (answer: unknown, place: string) => !['', null, undefined].includes(getPath(answer, place) as '')
   const hasAddress = (answer: unknown) => [...emailPlaces].some(place => has(answer, place))
 
   // Without any other address, what an answer denies can only be this one.
@@ -162,12 +162,12 @@ function furtherFields(answers: readonly unknown[], { fields }: Mapping): Record
 
 const OURS: ReadonlySet<string> = new Set(FIELDS)
 
-function demandTexts(answers: readonly unknown[], { fields }: Mapping): void {
+function assertTexts(answers: readonly unknown[], { fields }: Mapping): void {
   for (const [field, sources] of Object.entries(fields)) {
     // The specification knows no groups: whoever sends some sends a list.
     if (field === 'groups') continue
     for (const place of sources.flat()) {
-      const odd = answers.map(answer => atPlace(answer, place) ?? '').find(value => typeof value !== 'string')
+      const odd = answers.map(answer => getPath(answer, place) ?? '').find(value => typeof value !== 'string')
       if (odd !== undefined) throw phrasedError('provider_answer', phrase('answer_unusable', { fields: field }))
     }
   }
@@ -199,7 +199,7 @@ export async function askUserInfo(connection: ProviderConnection, tokens: TokenS
   if (!userInfo || !plan.userInfoFrom.includes('userinfo')) return undefined
   const answer = await readUserInfo(connection, known, await ask(connection, userInfo, tokens))
   const said = readAccepted(answer, plan.userInfoAnswer, [])
-  if (tokens.claims && atPlace(said, 'sub') !== tokens.claims.sub)
+  if (tokens.claims && getPath(said, 'sub') !== tokens.claims.sub)
     throw phrasedError('provider_answer', phrase('user_info_of_another'))
   return plan.emailStep ? { ...said, email: await emailOrNone(connection, plan.emailStep, tokens) } : said
 }
@@ -214,7 +214,7 @@ async function emailOrNone(
     return await askForEmail(connection, step, tokens)
   } catch (error) {
     if (!(error instanceof MenshenError)) throw error
-    connection.report('email_step_failed', { provider: connection.plan.id, ...factsOf(error) })
+    connection.report('email_step_failed', { provider: connection.plan.id, ...errorFields(error) })
     return undefined
   }
 }
@@ -246,7 +246,7 @@ async function ask({ fetch, plan }: ProviderConnection, url: string, tokens: Tok
 function filled(text: string, { clientId }: ProviderPlan, { answer }: TokenSet): string {
   if (!text.startsWith('$')) return text
   if (text === '$client_id') return clientId
-  const found = atPlace(answer, text.slice(1))
+  const found = getPath(answer, text.slice(1))
   return typeof found === 'string' || typeof found === 'number' ? String(found) : ''
 }
 
@@ -259,7 +259,7 @@ async function askForEmail(
   const { status, body } = await readAnswer(await ask(connection, url, tokens))
   if (status !== 200 || !Array.isArray(body))
     throw new MenshenError('provider_answer', `no list of e-mail addresses was answered (status ${status})`)
-  return atPlace(
+  return getPath(
     body.find(element => notAccepted(element, where) === undefined),
     take,
   )

@@ -9,12 +9,12 @@
 import { network } from '../config/networks.ts'
 import type { Admission } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
-import { clientAddress, type Visit } from '../gateway/request.ts'
+import { clientAddress, type GatewayRequest } from '../gateway/request.ts'
 import { createWaitingLine } from '../util/waiting-line.ts'
 import { createWatchList, type Watched } from '../util/watch-list.ts'
 
 /** Something that uses the application, or waits to. */
-export interface Occupant extends Watched, Lasting {
+export interface SlotHolder extends Watched, Lasting {
   /** The capacity's own. */
   stage: 'outside' | 'waiting' | 'slot' | 'stream' | 'ending'
   /** It has a slot. */
@@ -28,13 +28,13 @@ export interface Occupant extends Watched, Lasting {
 
 export interface Capacity {
   /** Starts it now, or when its turn has come, or turns it away. */
-  enter(occupant: Occupant): void
+  enter(occupant: SlotHolder): void
   /** The same for what never is an ordinary exchange. */
-  enterAsStream(occupant: Occupant): void
+  enterAsStream(occupant: SlotHolder): void
   /** Gives its slot to somebody else; an endless one without a place is turned away, any other keeps its slot. */
-  becomeStream(occupant: Occupant): void
+  becomeStream(occupant: SlotHolder): void
   /** Does nothing if it has left already. */
-  leave(occupant: Occupant): void
+  leave(occupant: SlotHolder): void
   /** How many wait for a slot. */
   readonly waiting: number
   /** How many are there that would not end by themselves. */
@@ -65,22 +65,22 @@ const FEW_SHARE = 1 / 8
 
 export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capacity {
   const reserve = Math.floor(slots * RESERVE_SHARE)
-  const waiting = createWaitingLine<Occupant>()
-  const deadlines = new Map<Occupant, NodeJS.Timeout>()
+  const waiting = createWaitingLine<SlotHolder>()
+  const deadlines = new Map<SlotHolder, NodeJS.Timeout>()
   const shares = createSlotShares({
     many: Math.max(2, Math.ceil(slots * MANY_SHARE)),
     few: Math.max(1, Math.floor(reserve * FEW_SHARE)),
   })
-  const present = createWatchList<Occupant>(LOOK_EVERY_MS, look)
+  const present = createWatchList<SlotHolder>(LOOK_EVERY_MS, look)
   let slotsTaken = 0
-  const places = createStreamPlaces<Occupant>(streams)
+  const places = createStreamPlaces<SlotHolder>(streams)
   let emptied: (() => void) | undefined
 
-  function look(occupant: Occupant): void {
+  function look(occupant: SlotHolder): void {
     if (occupant.stage === 'slot' && occupant.isSlow()) becomeStream(occupant)
   }
 
-  function takeSlot(occupant: Occupant): void {
+  function takeSlot(occupant: SlotHolder): void {
     slotsTaken++
     shares.add(occupant)
     occupant.stage = 'slot'
@@ -96,26 +96,26 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
     for (const { stage, owner } of present.items) if (stage === 'slot') yield owner
   }
 
-  function wait(occupant: Occupant): void {
+  function wait(occupant: SlotHolder): void {
     occupant.stage = 'waiting'
     waiting.add(occupant, occupant.owner)
     deadlines.set(occupant, setTimeout(runOutOfTime, queueMs, occupant))
   }
 
-  function leaveQueue(occupant: Occupant): void {
+  function leaveQueue(occupant: SlotHolder): void {
     waiting.remove(occupant, occupant.owner)
     clearTimeout(deadlines.get(occupant))
     deadlines.delete(occupant)
     occupant.stage = 'outside'
   }
 
-  function runOutOfTime(occupant: Occupant): void {
+  function runOutOfTime(occupant: SlotHolder): void {
     leaveQueue(occupant)
     occupant.turnAway('no_slot_in_time')
   }
 
   /** In the place of whoever has most in the queue, if it is full. */
-  function waitOrTurnAway(occupant: Occupant): void {
+  function waitOrTurnAway(occupant: SlotHolder): void {
     const last = waiting.size < queue ? undefined : waiting.lastOfLargest(occupant.owner)
     if (last) leaveQueue(last)
     if (waiting.size < queue) wait(occupant)
@@ -124,13 +124,13 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
   }
 
   /** Who holds many comes last. */
-  function nextWaiting(): Occupant | undefined {
+  function nextWaiting(): SlotHolder | undefined {
     if (waiting.size === 0) return undefined
     if (slotsTaken >= slots) return waiting.take(mayHaveReserve)
     return waiting.take(owner => !shares.isHog(owner)) ?? waiting.take(() => true)
   }
 
-  function giveSlotBack(occupant: Occupant): void {
+  function giveSlotBack(occupant: SlotHolder): void {
     slotsTaken--
     shares.remove(occupant)
     const next = nextWaiting()
@@ -142,7 +142,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
     } else if (slotsTaken < slots / 2) shares.end()
   }
 
-  function takePlace(occupant: Occupant): boolean {
+  function takePlace(occupant: SlotHolder): boolean {
     if (places.take(occupant)) return true
     const victim = places.victimFor(occupant)
     if (!victim) return false
@@ -152,7 +152,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
     return places.take(occupant)
   }
 
-  function becomeStream(occupant: Occupant): void {
+  function becomeStream(occupant: SlotHolder): void {
     if (occupant.stage !== 'slot') return
     if (takePlace(occupant)) {
       occupant.stage = 'stream'
@@ -216,7 +216,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
   }
 }
 
-function startIfThere(occupant: Occupant): void {
+function startIfThere(occupant: SlotHolder): void {
   if (occupant.stage === 'slot') occupant.start()
 }
 
@@ -290,7 +290,7 @@ export function createSlotShares({ many, few }: Share): SlotShares {
 
 export function ownerOf(
   { settings }: Pick<GatewayContext, 'settings'>,
-  visit: Visit,
+  visit: GatewayRequest,
   admission: Pick<Admission, 'loaded' | 'bearer'>,
 ): string {
   const known = admission.loaded ?? admission.bearer
@@ -343,13 +343,13 @@ export function createStreamPlaces<Item extends Lasting>(most: number): StreamPl
       const own = byOwner.get(newcomer.owner)?.size ?? 0
       let largest: Set<Item> | undefined
       for (const held of byOwner.values()) if (held.size > (largest?.size ?? own + 1)) largest = held
-      return largest && leastMissed(largest)
+      return largest && pickEviction(largest)
     },
   }
 }
 
 /** An ordinary answer that flows is never ended. */
-function leastMissed<Item extends Lasting>(held: Iterable<Item>): Item | undefined {
+function pickEviction<Item extends Lasting>(held: Iterable<Item>): Item | undefined {
   let endless: Item | undefined
   for (const item of held) {
     if (!item.isEndless && item.waitsForClient()) return item

@@ -4,10 +4,10 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { Client, Dispatcher } from 'undici'
 import { type Admission, identified } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
-import { mayBePartOfPage, type Visit, whoAsks } from '../gateway/request.ts'
+import { type GatewayRequest, mayBePartOfPage, requestFields } from '../gateway/request.ts'
 import { busyAnswer, errorAnswer, sayContinue, send } from '../gateway/respond.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
-import { type Occupant, ownerOf } from './capacity.ts'
+import { ownerOf, type SlotHolder } from './capacity.ts'
 import { watchCaller } from './open-streams.ts'
 import { type HeaderList, keptTrailers } from './response-headers.ts'
 import type { Upstream } from './upstreams.ts'
@@ -16,7 +16,7 @@ import type { Upstream } from './upstreams.ts'
 export function forward(
   context: GatewayContext,
   upstream: Upstream,
-  visit: Visit,
+  visit: GatewayRequest,
   admission: Admission,
   request: IncomingMessage,
   response: ServerResponse,
@@ -46,7 +46,7 @@ class ForwardedRequest implements ExchangeOptions {
   readonly isBodyUnusual: boolean
   readonly response: ServerResponse
   readonly #context: GatewayContext
-  readonly #visit: Visit
+  readonly #visit: GatewayRequest
   readonly #admission: Admission
   #isAnswered = false
   #forget: (() => void) | undefined
@@ -54,7 +54,7 @@ class ForwardedRequest implements ExchangeOptions {
   constructor(
     context: GatewayContext,
     upstream: Upstream,
-    visit: Visit,
+    visit: GatewayRequest,
     admission: Admission,
     headers: string[],
     response: ServerResponse,
@@ -132,7 +132,7 @@ const TOO_SLOW = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT', 
 
 function answerError(
   context: GatewayContext,
-  visit: Visit,
+  visit: GatewayRequest,
   admission: Admission,
   response: ServerResponse,
   error: Error,
@@ -140,8 +140,8 @@ function answerError(
   const { method, path } = visit
   const { upstream } = visit.observed
   const reason = codeOf(error)
-  const isBusy = error instanceof TurnedAway
-  const facts = { ...whoAsks(context, visit, identified(admission)), reason, method, path, upstream }
+  const isBusy = error instanceof UpstreamBusy
+  const facts = { ...requestFields(context, visit, identified(admission)), reason, method, path, upstream }
   context.report(isBusy ? 'upstream_busy' : 'upstream_failed', facts)
   visit.observed.outcome = 'error'
   // Nothing can be added to an answer that broke off.
@@ -185,10 +185,10 @@ export interface ExchangeOptions {
 }
 
 /** There was no room for an exchange, and `code` says where. */
-export class TurnedAway extends Error {
-  readonly code: Parameters<Occupant['turnAway']>[0]
+export class UpstreamBusy extends Error {
+  readonly code: Parameters<SlotHolder['turnAway']>[0]
 
-  constructor(code: TurnedAway['code']) {
+  constructor(code: UpstreamBusy['code']) {
     super('no room')
     this.code = code
   }
@@ -206,9 +206,9 @@ export function relay(options: ExchangeOptions): void {
 }
 
 /** One object for each request, which is also what undici tells of its progress. */
-class Exchange implements Occupant, Dispatcher.DispatchHandler {
+class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
   place = 0
-  stage: Occupant['stage'] = 'outside'
+  stage: SlotHolder['stage'] = 'outside'
   isEndless = false
   readonly #options: ExchangeOptions
   #connection: Client | undefined
@@ -238,8 +238,8 @@ class Exchange implements Occupant, Dispatcher.DispatchHandler {
     connection.dispatch(request as Dispatcher.DispatchOptions, this)
   }
 
-  turnAway(reason: TurnedAway['code']): void {
-    this.#fail(new TurnedAway(reason))
+  turnAway(reason: UpstreamBusy['code']): void {
+    this.#fail(new UpstreamBusy(reason))
   }
 
   cutOff(): void {

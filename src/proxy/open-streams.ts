@@ -1,15 +1,15 @@
 // Answers that stay open: sockets and event streams. They end with the session that opened them, wherever it ended, and when
 // other rules count by now that would not admit whoever opened them.
-import { readablePath } from '../access/request-path.ts'
-import type { Who } from '../access/roles.ts'
+import { decodedPath } from '../access/request-path.ts'
+import type { Subject } from '../access/roles.ts'
 import { admits, type Rules } from '../access/rules.ts'
-import { factsOf } from '../errors.ts'
+import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { Caller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { readCookie } from '../gateway/cookies.ts'
-import type { Visit } from '../gateway/request.ts'
-import { during } from '../observe/observed-request.ts'
+import type { GatewayRequest } from '../gateway/request.ts'
+import { runInRequest } from '../observe/observed-request.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { createWatchList, type Watched } from '../util/watch-list.ts'
@@ -18,30 +18,30 @@ export interface OpenStreams {
   /** Watches the stream that a user has opened, until the returned function is called. */
   add(admitted: Admitted, ticket: string, loaded: LoadedSession, close: () => void): () => void
   /** The same for whoever has no session. */
-  addHeld(admitted: Admitted, held: Held, close: () => void): () => void
+  addHeld(admitted: Admitted, held: StreamOwner, close: () => void): () => void
   stop(): void
 }
 
 /** What was asked for, and the rules that have admitted it. */
 interface Admitted {
-  readonly visit: Visit
+  readonly visit: GatewayRequest
   readonly rules: Rules
 }
 
 /** By whom a stream is open. */
-interface Held {
+interface StreamOwner {
   /** Whether it is known without asking anybody; most are, as long as nothing has changed. */
   isCurrent?(): boolean
   /** Who they are; `undefined` if what let them in has ended. */
-  holder(): Promise<{ readonly who: Who | undefined } | undefined>
+  holder(): Promise<{ readonly who: Subject | undefined } | undefined>
 }
 
-const VISITOR: Held = { isCurrent: () => true, holder: async () => ({ who: undefined }) }
+const VISITOR: StreamOwner = { isCurrent: () => true, holder: async () => ({ who: undefined }) }
 
 /** Of a user, of a machine, or of a visitor on a public page. */
 export function watchCaller(
   { streams, cookies, rules }: Pick<GatewayContext, 'streams' | 'cookies' | 'rules'>,
-  visit: Visit,
+  visit: GatewayRequest,
   { loaded, identifyAgain }: Caller,
   close: () => void,
 ): () => void {
@@ -51,8 +51,8 @@ export function watchCaller(
   return ticket ? streams.add(admitted, ticket, loaded, close) : streams.addHeld(admitted, VISITOR, close)
 }
 
-interface Stream extends Watched, Held {
-  readonly visit: Visit
+interface Stream extends Watched, StreamOwner {
+  readonly visit: GatewayRequest
   close(): void
   isWatched: boolean
   /** Those that have admitted it last. */
@@ -87,7 +87,7 @@ export function createOpenStreams(
   /** Each by itself: a refresh that takes its time must not keep the streams of others open. */
   async function watch(stream: Stream): Promise<void> {
     stream.isWatched = true
-    if (!(await during(stream.visit.observed, () => isOpen(stream)))) stream.close()
+    if (!(await runInRequest(stream.visit.observed, () => isOpen(stream)))) stream.close()
     stream.isWatched = false
   }
 
@@ -105,7 +105,7 @@ export function createOpenStreams(
 
   /** Once for an outage, not for each stream and second of it. */
   function noteUnchecked(stream: Stream, error: unknown): void {
-    if (unchecked.size === 0) report('streams_unchecked', factsOf(error))
+    if (unchecked.size === 0) report('streams_unchecked', errorFields(error))
     unchecked.add(stream)
   }
 
@@ -114,13 +114,13 @@ export function createOpenStreams(
     return streams.items[stream.place] === stream
   }
 
-  function mayStay(stream: Stream, who: Who | undefined): boolean {
+  function mayStay(stream: Stream, who: Subject | undefined): boolean {
     const { method, path } = stream.visit
     stream.rules = rulesNow()
-    return admits(stream.rules.ruleFor(method, readablePath(path), who), who)
+    return admits(stream.rules.ruleFor(method, decodedPath(path), who), who)
   }
 
-  function addHeld(admitted: Admitted, { isCurrent, holder }: Held, close: () => void): () => void {
+  function addHeld(admitted: Admitted, { isCurrent, holder }: StreamOwner, close: () => void): () => void {
     const rest = { ...admitted, holder, close, isWatched: false, place: 0 }
     const stream: Stream = isCurrent ? { isCurrent, ...rest } : rest
     streams.add(stream)
@@ -131,7 +131,7 @@ export function createOpenStreams(
   }
 
   /** An open stream keeps its session refreshed, and in the memory of this process, whatever else the cache has to hold. */
-  function heldBy(ticket: string, opened: LoadedSession): Held {
+  function heldBy(ticket: string, opened: LoadedSession): StreamOwner {
     let loaded = opened
     return {
       isCurrent: () => sessions.isCurrent(loaded),

@@ -6,7 +6,7 @@ import type { Settings } from '../config/settings.ts'
 import { type Caller, identified } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { ourCookies } from '../gateway/cookies.ts'
-import { isTrusted, plainAddress, REQUEST_ID, type Visit } from '../gateway/request.ts'
+import { type GatewayRequest, isTrusted, plainAddress, REQUEST_ID } from '../gateway/request.ts'
 import { matchHeaders, NEVER_KEPT, plainName } from '../util/header-names.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import { splitList } from './response-headers.ts'
@@ -16,7 +16,7 @@ import type { Upstream } from './upstreams.ts'
 export type RequestHeaders = (
   upstream: Pick<Upstream, 'host' | 'audience'>,
   request: IncomingMessage,
-  visit: Visit,
+  visit: GatewayRequest,
   caller: Caller,
 ) => MaybePromise<string[]>
 
@@ -89,7 +89,7 @@ function indexOrEnd(text: string, sign: string, from: number): number {
   return index < 0 ? text.length : index
 }
 
-function forwardedFor({ settings }: Pick<GatewayContext, 'settings'>, { address, headers }: Visit): string {
+function forwardedFor({ settings }: Pick<GatewayContext, 'settings'>, { address, headers }: GatewayRequest): string {
   const peer = plainAddress(address)
   const before = headers['x-forwarded-for']
   if (before === undefined || !isTrusted(settings.TRUSTED_PROXIES, address)) return peer

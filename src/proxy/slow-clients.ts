@@ -7,7 +7,7 @@ import { type Socket, SocketAddress } from 'node:net'
 import { endianness } from 'node:os'
 import type { GatewayContext } from '../gateway/context.ts'
 import { isTrusted, plainAddress } from '../gateway/request.ts'
-import { type ObservedRequest, requestFacts } from '../observe/observed-request.ts'
+import { type ObservedRequest, observedFields } from '../observe/observed-request.ts'
 import { createWatchList, type Watched } from '../util/watch-list.ts'
 
 export interface SlowClients {
@@ -82,7 +82,7 @@ export function createSlowClients({ settings, report }: Pick<GatewayContext, 'se
   function cutOff({ socket, observed }: ClientConnection, reason: string): void {
     if (socket.destroyed) return
     const { user } = observed ?? {}
-    const who = observed ? requestFacts(observed) : { address: plainAddress(socket.remoteAddress ?? '') }
+    const who = observed ? observedFields(observed) : { address: plainAddress(socket.remoteAddress ?? '') }
     report('client_cut_off', { ...who, ...(user === undefined ? {} : { user }), reason })
     socket.destroy()
   }

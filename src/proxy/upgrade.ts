@@ -11,27 +11,27 @@ import {
 import { request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { factsOf } from '../errors.ts'
+import { errorFields } from '../errors.ts'
 import { type Admission, admit, challengeFor, identified } from '../gateway/admission.ts'
 import { insufficient } from '../gateway/bearer-callers.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { isCheck } from '../gateway/forward-auth.ts'
 import {
   beginRequest,
+  type GatewayRequest,
   isForeignSocket,
   REQUEST_ID,
+  readGatewayRequest,
   readPath,
-  readVisit,
-  type Visit,
+  requestFields,
   wasReset,
-  whoAsks,
 } from '../gateway/request.ts'
 import { tellOfForeign, unreadableName } from '../gateway/respond.ts'
-import type { ObservedRequest } from '../observe/observed-request.ts'
-import { CLIENT_LEFT } from '../observe/observed-request.ts'
+import { CLIENT_LEFT, type ObservedRequest } from '../observe/observed-request.ts'
+
 import { NOTICES } from '../pages/notices.ts'
 import { isOwnPath, OWN_PATHS } from '../paths.ts'
-import { type Occupant, ownerOf } from './capacity.ts'
+import { ownerOf, type SlotHolder } from './capacity.ts'
 import { watchCaller } from './open-streams.ts'
 import { type HeaderList, isOurCookie, type Ours } from './response-headers.ts'
 import type { Upstream } from './upstreams.ts'
@@ -42,13 +42,13 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
   function answer(request: IncomingMessage, head: Buffer) {
     const { socket } = request
     const hasBody = announcesBody(request)
-    if (isQuestion(request) && !hasBody) return answerQuestion(listener, request)
+    if (isAuthCheck(request) && !hasBody) return answerQuestion(listener, request)
     const observed = beginRequest(context, request)
     if (wasReset(socket)) return drop(context, observed, socket)
     context.slowClients.watchSocket(observed, socket)
     observed.isStream = true
     socket.once('close', () => context.observation.ended(observed, observed.status ?? CLIENT_LEFT, socket))
-    const visit = readVisit(request, observed)
+    const visit = readGatewayRequest(request, observed)
     context.observation.begun?.(observed, request.headers)
     if (!visit || hasBody) {
       observed.outcome = 'refused'
@@ -56,7 +56,7 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
     }
     upgrade(context, request, visit, head).catch(error => {
       observed.outcome = 'error'
-      context.report('upgrade_failed', { ...factsOf(error), ...whoAsks(context, visit), path: visit.path })
+      context.report('upgrade_failed', { ...errorFields(error), ...requestFields(context, visit), path: visit.path })
       refuse(socket, 503, { observed })
     })
   }
@@ -70,7 +70,7 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
     try {
       answer(request, head)
     } catch (error) {
-      context.report('upgrade_failed', factsOf(error))
+      context.report('upgrade_failed', errorFields(error))
       socket.destroy()
     }
   }
@@ -91,7 +91,7 @@ function drop(context: GatewayContext, observed: ObservedRequest, socket: Duplex
 
 /** Anything else that asks for an upgrade, such as h2c or a proxy's question, is answered as if it had not. */
 export function wantsSocket(request: IncomingMessage): boolean {
-  return isWebSocket(request) && !isQuestion(request)
+  return isWebSocket(request) && !isAuthCheck(request)
 }
 
 function isWebSocket({ headers }: IncomingMessage): boolean {
@@ -99,7 +99,7 @@ function isWebSocket({ headers }: IncomingMessage): boolean {
 }
 
 /** A proxy asks about a request for a socket, in the browser's own words; or the doctor, whether one would get here. */
-export function isQuestion(request: Pick<IncomingMessage, 'url'>): boolean {
+export function isAuthCheck(request: Pick<IncomingMessage, 'url'>): boolean {
   const path = readPath(request)
   return path !== undefined && (isCheck(path) || path === OWN_PATHS.doctor)
 }
@@ -115,7 +115,12 @@ function answerQuestion(listener: RequestListener, request: IncomingMessage): vo
   listener(request, response)
 }
 
-async function upgrade(context: GatewayContext, request: IncomingMessage, visit: Visit, head: Buffer): Promise<void> {
+async function upgrade(
+  context: GatewayContext,
+  request: IncomingMessage,
+  visit: GatewayRequest,
+  head: Buffer,
+): Promise<void> {
   const { socket } = request
   const { observed } = visit
   if (context.lifecycle.closing) return refuseWhileClosing(socket, observed)
@@ -225,7 +230,7 @@ function headOf(lines: readonly string[]): string {
 
 interface Wanted {
   readonly upstream: Upstream
-  readonly visit: Visit
+  readonly visit: GatewayRequest
   readonly admission: Admission
   readonly socket: Socket
   /** What the browser has sent already. */
@@ -239,7 +244,7 @@ export function openTunnel(context: GatewayContext, wanted: Wanted): void {
   const { upstream, visit, admission, socket } = wanted
   const { observed } = visit
   observed.upstream = upstream.destination.origin
-  const occupant: Occupant = {
+  const occupant: SlotHolder = {
     place: 0,
     stage: 'outside',
     isEndless: true,
@@ -267,7 +272,12 @@ export function openTunnel(context: GatewayContext, wanted: Wanted): void {
 
 function tunnelFacts(context: GatewayContext, { upstream, visit, admission }: Wanted) {
   const { method, path } = visit
-  return { ...whoAsks(context, visit, identified(admission)), method, path, upstream: upstream.destination.origin }
+  return {
+    ...requestFields(context, visit, identified(admission)),
+    method,
+    path,
+    upstream: upstream.destination.origin,
+  }
 }
 
 function connect(context: GatewayContext, wanted: Wanted): void {

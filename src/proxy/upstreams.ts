@@ -1,7 +1,7 @@
 // The applications behind: chosen by the path alone, each with its own capacity and connections.
 
 import { readFileSync } from 'node:fs'
-import { readablePath } from '../access/request-path.ts'
+import { decodedPath } from '../access/request-path.ts'
 import type { Config, UpstreamConfig } from '../config/config-file.ts'
 import type { Settings } from '../config/settings.ts'
 import { type Capacity, createCapacity } from './capacity.ts'
@@ -46,7 +46,7 @@ export function openUpstreams(settings: Settings, config: Config, known: readonl
   const upstreamOf = createLongestPrefix(new Map(all.map(upstream => [upstream.prefix, upstream])))
   return {
     all,
-    for: path => upstreamOf(readablePath(path)),
+    for: path => upstreamOf(decodedPath(path)),
     authorities: new Set(all.map(({ destination }) => authorityOf(new URL(destination.origin)))),
   }
 }

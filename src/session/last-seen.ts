@@ -1,7 +1,7 @@
 // When a session was last seen, for the console: noted now and then, without holding anybody up.
-import { factsOf } from '../errors.ts'
+import { errorFields } from '../errors.ts'
 import type { LoadedSession } from './session-cache.ts'
-import { sessionFacts } from './session-facts.ts'
+import { sessionFields } from './session-facts.ts'
 import { newPublicPart, publicPartOf, withSeenAt } from './session-record.ts'
 import type { StoredSessionsOptions } from './stored-sessions.ts'
 
@@ -37,7 +37,7 @@ export function createLastSeen({
 
   /** Once for an outage, not for everybody who comes meanwhile: the log may be on the same disk that is full. */
   function tell(error: unknown, loaded: LoadedSession): void {
-    if (!isFailing) report('last_seen_not_saved', { ...factsOf(error), ...sessionFacts(loaded) })
+    if (!isFailing) report('last_seen_not_saved', { ...errorFields(error), ...sessionFields(loaded) })
     isFailing = true
   }
 

@@ -4,16 +4,16 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Settings } from '../config/settings.ts'
-import { factsOf, MenshenError } from '../errors.ts'
+import { errorFields, MenshenError } from '../errors.ts'
 import { type Measure, type Report, unmeasured } from '../events.ts'
 import { createSlots, type Slots } from '../provider/fetch.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import type { Provider } from '../provider/provider.ts'
-import type { HeldTokens } from '../provider/sign-out.ts'
+import type { SessionTokens } from '../provider/sign-out.ts'
 import type { TokenSet } from '../provider/token.ts'
 import type { Store } from '../stores/store.ts'
 import type { LoadedSession } from './session-cache.ts'
-import { sessionFacts, shortKey } from './session-facts.ts'
+import { sessionFields, shortKey } from './session-facts.ts'
 import { type Session, sameTokens, tokenExpiresAt } from './session-record.ts'
 
 /** The session as it is now; `ended` if the refresh failed and closed it; `undefined` if it was gone already. */
@@ -228,7 +228,7 @@ async function refreshAsHolder(context: RefreshContext, refresh: Refresh, lease:
     const tokens = await provider.refresh({ ...session, refreshToken })
     const saved = await saveTokens(context, refresh, latest, tokens)
     backoffs.forget(seen.key)
-    if (saved) report('session_refreshed', sessionFacts(seen))
+    if (saved) report('session_refreshed', sessionFields(seen))
     else await revokeTokens(context, provider, latest, { refreshToken, ...tokens })
     return saved
   } catch (error) {
@@ -253,7 +253,7 @@ async function failRefresh(
   const { store, load, backoffs, report } = context
   const latest = await load(ticket)
   if (!latest || !sameTokens(latest.session, seen.session)) return latest
-  const facts = { ...sessionFacts(seen), ...factsOf(error), reason: error.code }
+  const facts = { ...sessionFields(seen), ...errorFields(error), reason: error.code }
   // Only a refusal is a verdict on the session. Everything else may be over in a moment, or be the operator's to mend.
   if (error.code !== 'provider_refused' && mayKeep(context, latest)) {
     report('session_refresh_failed', { ...facts, outcome: 'kept' })
@@ -301,7 +301,7 @@ export async function saveTokens(
       return await save(ticket, latest, { tokens })
     } catch (error) {
       if (now() > worthless) throw error
-      report('tokens_not_saved', { ...sessionFacts(latest), ...factsOf(error) })
+      report('tokens_not_saved', { ...sessionFields(latest), ...errorFields(error) })
       if (failures === PATIENT_SAVINGS) inTrouble(error)
       await pause(wait)
       wait = Math.min(wait * 2, LONGEST_SAVE_WAIT_MS)
@@ -314,12 +314,12 @@ export async function revokeTokens(
   { report }: Pick<RefreshContext, 'report'>,
   provider: SessionProvider,
   ended: LoadedSession,
-  held: HeldTokens,
+  held: SessionTokens,
 ): Promise<void> {
   try {
     await provider.signOut(held)
   } catch (error) {
-    report('provider_not_told', { ...factsOf(error), ...sessionFacts(ended) })
+    report('provider_not_told', { ...errorFields(error), ...sessionFields(ended) })
   }
 }
 
@@ -355,7 +355,7 @@ export function createLeases(store: Store, lifeMs: number, now: () => number, re
       const version = await latest
       await store.replace(keyOf(name), { value: NOTHING, expiresAt: now(), labels: [] }, version)
     } catch (error) {
-      report('lease_not_released', { ...factsOf(error), session: shortKey(name) })
+      report('lease_not_released', { ...errorFields(error), session: shortKey(name) })
     }
   }
 

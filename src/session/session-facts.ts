@@ -1,6 +1,6 @@
 // What a report says of a session: which one, and whose it is.
 
-import type { Who } from '../access/roles.ts'
+import type { Subject } from '../access/roles.ts'
 import type { ScopedName } from '../access/rules.ts'
 import type { Session } from './session-record.ts'
 
@@ -11,7 +11,7 @@ export function shortKey(key: string): string {
   return key.slice(0, SHORT)
 }
 
-export function userFacts({ userInfo, provider }: Pick<Session, 'userInfo' | 'provider'>): {
+export function userFields({ userInfo, provider }: Pick<Session, 'userInfo' | 'provider'>): {
   user: string
   sub: string
   provider?: string
@@ -21,17 +21,17 @@ export function userFacts({ userInfo, provider }: Pick<Session, 'userInfo' | 'pr
 }
 
 /** A machine has no session, and so no key of one. */
-export function knownFacts({ key, session }: { key?: string; session: Pick<Session, 'userInfo' | 'provider'> }) {
-  return key === undefined ? userFacts(session) : sessionFacts({ key, session })
+export function identityFields({ key, session }: { key?: string; session: Pick<Session, 'userInfo' | 'provider'> }) {
+  return key === undefined ? userFields(session) : sessionFields({ key, session })
 }
 
-export function sessionFacts({ key, session }: { key: string; session: Pick<Session, 'userInfo' | 'provider'> }) {
-  return { session: shortKey(key), ...userFacts(session) }
+export function sessionFields({ key, session }: { key: string; session: Pick<Session, 'userInfo' | 'provider'> }) {
+  return { session: shortKey(key), ...userFields(session) }
 }
 
 // Somebody as rules and applications know them: nobody of another provider can be taken for them.
 
-export interface Identity extends Who {
+export interface Identity extends Subject {
   readonly sub: string
   /** Which of several providers. */
   readonly provider?: string

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import type { Role } from '../config/config-file.ts'
 import type { ProviderSession } from '../provider/id-token.ts'
 import type { TokenSet } from '../provider/token.ts'
-import type { UserFacts, UserInfo } from '../provider/user.ts'
+import type { MappedUser, UserInfo } from '../provider/user.ts'
 import type { Entry } from '../stores/store.ts'
 import { decodeJson, encodeJson, packRecord, type RecordParts, seal, unpackRecord, unseal } from './sealing.ts'
 import { recordKey, sealingKey } from './ticket.ts'
@@ -52,7 +52,7 @@ const SUBJECT_PREFIX = 'subject.'
 /** `provider` is absent where there is one only. */
 export interface SignedIn {
   readonly tokens: TokenSet
-  readonly facts: UserFacts
+  readonly facts: MappedUser
   readonly provider: string | undefined
   readonly origin?: SignInOrigin
 }

@@ -8,7 +8,7 @@ import { createLastSeen } from './last-seen.ts'
 import { createRefresher, type Refreshed, type RefresherOptions } from './refresh.ts'
 import type { LoadedSession } from './session-cache.ts'
 import { claimsToKeep, isLost, type KeptClaims } from './session-claims.ts'
-import { identityOf, sessionFacts, userFacts } from './session-facts.ts'
+import { identityOf, sessionFields, userFields } from './session-facts.ts'
 import { createSessionListing, type SessionListing } from './session-listing.ts'
 import { isDue, newSession, type Session, type SessionData, type SignedIn } from './session-record.ts'
 import { createStoredSessions, type StoredSessionsOptions } from './stored-sessions.ts'
@@ -19,7 +19,7 @@ export interface Sessions extends SessionListing {
   /** The session of a ticket if it is at hand, proven and not due: the way of nearly every request, without waiting. */
   getCached(ticket: string): LoadedSession | undefined
   /** The session of a ticket that is not at hand, if its store can be read without waiting, and if it is not due. */
-  openAtOnce(ticket: string): LoadedSession | undefined
+  openSync(ticket: string): LoadedSession | undefined
   /** Whether a session that was loaded earlier still is as it was, proven and not due, without waiting. */
   isCurrent(loaded: LoadedSession): boolean
   /** The session of a ticket, its tokens refreshed if they were due. */
@@ -86,7 +86,7 @@ export function createSessions(options: SessionsOptions): Sessions {
   /** A provider that was taken out of the configuration vouches for nobody any more. */
   async function endAbandoned(ticket: string, loaded: LoadedSession): Promise<'ended'> {
     await stored.take(ticket)
-    options.report('session_ended', { ...sessionFacts(loaded), by: 'configuration', ended: 1 })
+    options.report('session_ended', { ...sessionFields(loaded), by: 'configuration', ended: 1 })
     return 'ended'
   }
 
@@ -109,13 +109,13 @@ export function createSessions(options: SessionsOptions): Sessions {
       const known = knownOf({ provider, username: facts.userInfo.username, groups: facts.groups }, () => kept)
       const session = newSession(signedIn, roleOf(known, directory.roles))
       warnOfShortLife(session.tokenExpiresIn, leadOf(session))
-      if (left.length > 0) options.report('claims_left_out', { ...userFacts(session), claims: left.slice(0, 20) })
+      if (left.length > 0) options.report('claims_left_out', { ...userFields(session), claims: left.slice(0, 20) })
       const data = await addData?.(session)
       return stored.create(data ? { ...session, data } : session, origin, kept)
     },
 
     getCached: ticket => visited(stored.getCached(ticket)),
-    openAtOnce: ticket => visited(stored.loadAtOnce(ticket)),
+    openSync: ticket => visited(stored.loadSync(ticket)),
     isCurrent: loaded => stored.isHeld(loaded) && visited(loaded) !== undefined,
 
     async getFresh(ticket) {

@@ -40,7 +40,7 @@ interface StoredSessions {
   /** From the cache, if the store provably still holds it. */
   getCached(ticket: string): LoadedSession | undefined
   /** From the store, without waiting, where that can be. `undefined` says nothing. */
-  loadAtOnce(ticket: string): LoadedSession | undefined
+  loadSync(ticket: string): LoadedSession | undefined
   /** From the cache or from the store. */
   get(ticket: string): Promise<LoadedSession | undefined>
   /** From the store. */
@@ -75,7 +75,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   const { store, keyring, settings, identify, now } = options
   const maxHours = settings.SESSION_MAX_HOURS
   const cache = createSessionCache(settings)
-  const read = createReader(options)
+  const read = createSessionReader(options)
 
   function isHeld({ key, version, expiresAt }: LoadedSession): boolean {
     return expiresAt > now() && store.holds(key, version)
@@ -95,9 +95,9 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
     return undefined
   }
 
-  function loadAtOnce(ticket: string): LoadedSession | undefined {
-    const stored = store.readAtOnce && isTicket(ticket) ? store.readAtOnce(recordKey(ticket)) : undefined
-    const opened = stored && read.sessionAtOnce(stored, ticket)
+  function loadSync(ticket: string): LoadedSession | undefined {
+    const stored = store.readSync && isTicket(ticket) ? store.readSync(recordKey(ticket)) : undefined
+    const opened = stored && read.sessionSync(stored, ticket)
     return opened && opened.expiresAt > now() ? keep(ticket, opened) : undefined
   }
 
@@ -133,7 +133,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   return {
     isHeld,
     getCached,
-    loadAtOnce,
+    loadSync,
     load,
     reload: async (ticket, seen) => (isHeld(seen) ? seen : load(ticket)),
     forget: () => cache?.clear(),
@@ -208,12 +208,12 @@ type ReadSession = Omit<LoadedSession, 'who' | 'identityHeaders'> & {
 
 interface Reader {
   /** `undefined` also for one that cannot be read without waiting. */
-  sessionAtOnce(stored: StoredValue, ticket: string): ReadSession | undefined
+  sessionSync(stored: StoredValue, ticket: string): ReadSession | undefined
   session(stored: Stored, ticket: string): Promise<ReadSession | undefined>
   publicPart(stored: Stored): Promise<PublicPart | undefined>
 }
 
-function createReader({ keyring, settings, report }: StoredSessionsOptions): Reader {
+function createSessionReader({ keyring, settings, report }: StoredSessionsOptions): Reader {
   let told = false
 
   function tell(stored: Stored): void {
@@ -246,7 +246,7 @@ function createReader({ keyring, settings, report }: StoredSessionsOptions): Rea
   return {
     publicPart,
 
-    sessionAtOnce(stored, ticket) {
+    sessionSync(stored, ticket) {
       const parts = unpackRecord(stored.value)
       if (parts?.seenAt === undefined) return undefined
       const opened = openSession(parts, ticket, stored.key)

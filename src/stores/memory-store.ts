@@ -22,7 +22,7 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
   const { living } = entries
   const trail = createMemoryTrail()
 
-  function readAtOnce(key: string): Stored | undefined {
+  function readSync(key: string): Stored | undefined {
     const stored = living(key)
     return stored && handOut(stored)
   }
@@ -36,10 +36,10 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
     },
 
     async read(key) {
-      return readAtOnce(key)
+      return readSync(key)
     },
 
-    readAtOnce,
+    readSync,
 
     holds(key, version) {
       return living(key)?.version === version

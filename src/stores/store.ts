@@ -52,7 +52,7 @@ export interface Store {
   create(key: string, entry: Entry): Promise<number | undefined>
   read(key: string): Promise<Stored | undefined>
   /** The same without waiting; absent where that cannot be. What counts is when the turn began, as for `holds`. */
-  readAtOnce?(key: string): StoredValue | undefined
+  readSync?(key: string): StoredValue | undefined
   /**
    * A request has just been heard: until the event turn is over, one look may serve all that are. Not for timers, after which
    * requests are heard that arrived later than the look.

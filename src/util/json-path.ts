@@ -3,7 +3,7 @@
 import type { Accepted, Sources } from '../config/provider-config.ts'
 
 /** What is there; `undefined` if nothing is. */
-export function atPlace(value: unknown, place: string): unknown {
+export function getPath(value: unknown, place: string): unknown {
   if (Array.isArray(value)) return inEach(value, place)
   if (typeof value !== 'object' || value === null) return undefined
   // A name may have dots of its own: `https://example.com/roles`.
@@ -11,7 +11,7 @@ export function atPlace(value: unknown, place: string): unknown {
   for (let dot = place.indexOf('.'); dot > 0; dot = place.indexOf('.', dot + 1)) {
     const name = place.slice(0, dot)
     if (!Object.hasOwn(value, name)) continue
-    const found = atPlace((value as Record<string, unknown>)[name], place.slice(dot + 1))
+    const found = getPath((value as Record<string, unknown>)[name], place.slice(dot + 1))
     if (found !== undefined) return found
   }
   return undefined
@@ -22,7 +22,7 @@ function inEach(list: readonly unknown[], place: string): unknown {
   if (place === 'only') return list.length === 1 ? list[0] : undefined
   const found = list
     .filter(element => !Array.isArray(element))
-    .map(element => atPlace(element, place))
+    .map(element => getPath(element, place))
     .filter(element => element !== undefined)
   return found.length > 0 ? found.flat() : undefined
 }
@@ -48,12 +48,12 @@ function withoutInEach(list: readonly unknown[], place: string): unknown[] {
 
 /** The first place that does not have one of its accepted values. A list is none of them. */
 export function notAccepted(value: unknown, accepted: Accepted): string | undefined {
-  return placeWithout(accepted, (place, values) => isOneOf(values, atPlace(value, place)))
+  return placeWithout(accepted, (place, values) => isOneOf(values, getPath(value, place)))
 }
 
 /** The same for what is said of a user, who may have several groups: one of them is enough. */
 export function notAmong(value: unknown, accepted: Accepted): string | undefined {
-  return placeWithout(accepted, (place, values) => [atPlace(value, place)].flat().some(one => isOneOf(values, one)))
+  return placeWithout(accepted, (place, values) => [getPath(value, place)].flat().some(one => isOneOf(values, one)))
 }
 
 type Values = Accepted[string]
@@ -81,7 +81,7 @@ export interface FoundText {
 export function findText(answers: readonly unknown[], sources: Sources): FoundText | undefined {
   for (const source of sources) {
     for (const [answer, given] of answers.entries()) {
-      const parts = [source].flat().map(place => asText(atPlace(given, place)))
+      const parts = [source].flat().map(place => asText(getPath(given, place)))
       if (parts.every(part => part !== '')) return { text: parts.join('-'), source, answer }
     }
   }
@@ -91,7 +91,7 @@ export function findText(answers: readonly unknown[], sources: Sources): FoundTe
 /** Groups come as a list of names, as an object with names as keys, or as one name; each place adds its own. */
 export function namesFrom(answers: readonly unknown[], sources: Sources): string[] {
   const found = sources.flat().flatMap(place => {
-    const values = answers.map(answer => atPlace(answer, place))
+    const values = answers.map(answer => getPath(answer, place))
     return asNames(values.find(value => value !== undefined))
   })
   return [...new Set(found)]
@@ -99,7 +99,7 @@ export function namesFrom(answers: readonly unknown[], sources: Sources): string
 
 /** All texts that are there: of a list each. */
 export function textsAt(answer: unknown, place: string): string[] {
-  return [atPlace(answer, place)].flat().map(asText).filter(Boolean)
+  return [getPath(answer, place)].flat().map(asText).filter(Boolean)
 }
 
 /** A number becomes text without loss: readJson keeps those whose digits a number cannot hold. */
@@ -127,10 +127,10 @@ export function shapeOf(value: unknown, depth = 2): string {
   if (depth <= 0) return Array.isArray(value) ? 'list' : 'object'
   if (Array.isArray(value)) return `list of ${shapeOf(value[0], depth - 1)}`
   const shown = Object.entries(value).slice(0, MOST_SHOWN)
-  return `{ ${shown.map(([name, one]) => `${printable(name)}: ${shapeOf(one, depth - 1)}`).join(', ')} }`
+  return `{ ${shown.map(([name, one]) => `${sanitize(name)}: ${shapeOf(one, depth - 1)}`).join(', ')} }`
 }
 
 /** A name comes from outside too: it must not paint the terminal, nor begin a line. */
-export function printable(name: string, longest = 40): string {
+export function sanitize(name: string, longest = 40): string {
   return name.slice(0, longest).replace(/[\p{C}\u2028\u2029]+/gu, '?')
 }

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { EventEmitter, once } from 'node:events'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
-import { USUAL_ROLES } from '../../src/access/roles.ts'
+import { DEFAULT_ROLES } from '../../src/access/roles.ts'
 import { Secret } from '../../src/config/secret.ts'
 import { MenshenError } from '../../src/errors.ts'
 import type { TokenSet } from '../../src/provider/token.ts'
@@ -65,7 +65,7 @@ export function createScene({ keep = false, parallel = 64, through = store => st
     return createSessions({
       store: through(store, name),
       providers: { get: () => provider },
-      roles: USUAL_ROLES,
+      roles: DEFAULT_ROLES,
       keyring: createDataKeyring({ store, keys, now, report }),
       settings: {
         REFRESH_LEAD_SECONDS: 300,

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { suite, test } from 'node:test'
-import { createReader, gatherAlone } from '../../src/observe/exposition.ts'
+import { createMetricsReader, gatherAlone } from '../../src/observe/exposition.ts'
 import { createMetrics, METRICS } from '../../src/observe/metrics.ts'
 
 import { recordKey } from '../../src/session/ticket.ts'
@@ -253,7 +253,7 @@ for (const [name, countSessions] of [
   ['hangs', () => new Promise<number>(() => {})],
 ] as const)
   test(`how many sessions a store holds that ${name} is not known, and all else is`, async () => {
-    const read = createReader({ metrics: createMetrics(), upstreams: { waiting: 3, streams: 0 }, countSessions })
+    const read = createMetricsReader({ metrics: createMetrics(), upstreams: { waiting: 3, streams: 0 }, countSessions })
     const { samples, value } = readMetrics(await gatherAlone(read)())
     assert.ok(!samples.has('menshen_sessions'))
     assert.equal(value('menshen_upstream_queue'), 3)

@@ -1,8 +1,8 @@
 // What the console plots: slots of time, kept for a week, over restarts and for all processes.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { COUNTED, createSeries, plotOf, sumOf } from '../../src/observe/history.ts'
-import { addTime, createHistory, emptySlot, quantile, RANGES, slotsOf } from '../../src/observe/history-slots.ts'
+import { COUNTED, createHistory, plotOf, sumOf } from '../../src/observe/history.ts'
+import { addTime, createSlotHistory, emptySlot, quantile, RANGES, slotsOf } from '../../src/observe/history-slots.ts'
 import { createInstances, packInstance } from '../../src/observe/instances.ts'
 
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
@@ -23,12 +23,12 @@ async function nextWrite(store: Store, count = 1): Promise<void> {
 }
 
 function seriesOf(now: () => number, pid: number) {
-  return createSeries({ now, instance: { host: 'a', pid, version: '1', startedAt: now() } })
+  return createHistory({ now, instance: { host: 'a', pid, version: '1', startedAt: now() } })
 }
 
 test('what happens is found in the slot of its minute, and in those of its quarter and its pair of hours', () => {
   const { clock, now } = clockAt(START)
-  const history = createHistory(now)
+  const history = createSlotHistory(now)
   for (const minutes of [0, 0, 1, 20]) {
     clock.now = START + minutes * MINUTE
     const { counts } = history.current()
@@ -52,7 +52,7 @@ test('what happens is found in the slot of its minute, and in those of its quart
 
 test('what is older than its range is forgotten, and memory does not grow with time', () => {
   const { clock, now } = clockAt(START)
-  const history = createHistory(now)
+  const history = createSlotHistory(now)
   for (let minute = 0; minute < 30 * 24 * 60; minute += 7) {
     clock.now = START + minute * MINUTE
     history.current().counts.seen = 1
@@ -145,7 +145,7 @@ test('a record is unpacked once, however often it is looked at', async t => {
   await one.close()
   const instances = createInstances({
     store,
-    history: createHistory(now),
+    history: createSlotHistory(now),
     now,
     instance: { host: 'a', pid: 2, version: '1', startedAt: now() },
   })

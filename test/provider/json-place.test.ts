@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readJson } from '../../src/provider/fetch.ts'
-import { atPlace, namesFrom, notAccepted, notAmong, shapeOf, textFrom } from '../../src/util/json-path.ts'
+import { getPath, namesFrom, notAccepted, notAmong, shapeOf, textFrom } from '../../src/util/json-path.ts'
 
 test('a place leads through names, lists, and names that have dots of their own', () => {
   const answer = {
@@ -28,28 +28,28 @@ test('a place leads through names, lists, and names that have dots of their own'
     ['dept.', undefined],
     ['', undefined],
   ] as const)
-    assert.deepEqual(atPlace(answer, place), found, place)
+    assert.deepEqual(getPath(answer, place), found, place)
 })
 
 test('only is the element of a list that has no other', () => {
-  assert.equal(atPlace({ list: ['a'] }, 'list.only'), 'a')
-  for (const list of [[], ['a', 'b'], 'a', null, { length: 1 }]) assert.equal(atPlace({ list }, 'list.only'), undefined)
+  assert.equal(getPath({ list: ['a'] }, 'list.only'), 'a')
+  for (const list of [[], ['a', 'b'], 'a', null, { length: 1 }]) assert.equal(getPath({ list }, 'list.only'), undefined)
 })
 
 test('what an object inherits is nowhere', () => {
   for (const place of ['__proto__', 'constructor', 'toString', '__proto__.toString', 'constructor.name', 'length'])
-    assert.equal(atPlace({}, place), undefined, place)
+    assert.equal(getPath({}, place), undefined, place)
   const poisoned = readJson('{"__proto__":{"username":"admin"},"a":{"constructor":{"name":"evil"}}}')
-  assert.equal(atPlace(poisoned, 'username'), undefined)
-  assert.equal(atPlace(poisoned, 'a.constructor.name'), 'evil')
+  assert.equal(getPath(poisoned, 'username'), undefined)
+  assert.equal(getPath(poisoned, 'a.constructor.name'), 'evil')
   assert.equal(({} as { username?: string }).username, undefined)
 })
 
 test('lists in lists lead nowhere, however deep', () => {
   let deep: unknown = { sub: 's' }
   for (let n = 0; n < 100_000; n++) deep = [deep]
-  assert.equal(atPlace(deep, 'sub'), undefined)
-  assert.equal(atPlace({ deep }, 'deep.sub'), undefined)
+  assert.equal(getPath(deep, 'sub'), undefined)
+  assert.equal(getPath({ deep }, 'deep.sub'), undefined)
   assert.equal(shapeOf(deep), 'list of list of list')
   assert.equal(readJson('['.repeat(100_000) + ']'.repeat(100_000)), undefined)
 })

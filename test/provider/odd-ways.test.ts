@@ -147,10 +147,10 @@ test('iss in a callback is the one of the metadata, where a hole is filled by an
   const start = await provider.authorizationUrl({ state: STATE })
   const host = start.slice(0, start.indexOf('/organizations'))
   assert.equal(asWritten(host), 'https://login.microsoftonline.com')
-  assert.equal(await provider.isIssuer([]), true)
-  assert.equal(await provider.isIssuer([`${host}/some-tenant/v2.0`]), true)
+  assert.equal(await provider.acceptsCallbackIssuer([]), true)
+  assert.equal(await provider.acceptsCallbackIssuer([`${host}/some-tenant/v2.0`]), true)
   for (const given of [['https://other.example.com'], [`${host}/a/b/v2.0`], [`${host}/t/v2.0`, `${host}/t/v2.0`]])
-    assert.equal(await provider.isIssuer(given), false, String(given))
+    assert.equal(await provider.acceptsCallbackIssuer(given), false, String(given))
 })
 
 test('feishu: a refresh token that is not valid, late, revoked or spent is dead', async t => {

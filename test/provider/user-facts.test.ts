@@ -7,10 +7,10 @@ import { readSettings } from '../../src/config/read.ts'
 import { MenshenError } from '../../src/errors.ts'
 import { planNamedProvider } from '../../src/provider/plan.ts'
 import { planProviders } from '../../src/provider/providers.ts'
-import { type Said, userFacts } from '../../src/provider/user.ts'
+import { mapUser, type ProviderClaims } from '../../src/provider/user.ts'
 
-const facts = (said: Said, config: ProviderConfig = { preset: 'oidc' }) =>
-  userFacts(said, planNamedProvider('p', config))
+const facts = (said: ProviderClaims, config: ProviderConfig = { preset: 'oidc' }) =>
+  mapUser(said, planNamedProvider('p', config))
 
 function messageOf(attempt: () => unknown): string {
   try {
@@ -158,7 +158,7 @@ test('where nothing is said of an address it counts at providers that are known 
 })
 
 test('the verdict counts for the answer that has the address, and one answer that denies it is enough', () => {
-  const username = (said: Said) => facts(said).userInfo.username
+  const username = (said: ProviderClaims) => facts(said).userInfo.username
   const id_token = { sub: 's', email: MAIL, email_verified: true }
   assert.equal(username({ userinfo: { sub: 's', email: MAIL }, id_token }), MAIL, 'gitea: only the id_token says it')
   assert.equal(username({ userinfo: { sub: 's', email: 'other@corp.example' }, id_token }), MAIL)
@@ -190,13 +190,13 @@ test('what counts as verified can be said, and a whole refusal says why there is
   )
   const settings = readSettings({ ALLOW_UNVERIFIED_EMAIL: 'true' })
   const [allowed] = planProviders({ provider: { preset: 'oidc' } }, settings)
-  assert.equal(userFacts(said, allowed).userInfo.username, MAIL)
+  assert.equal(mapUser(said, allowed).userInfo.username, MAIL)
   const [one] = planProviders({ providers: { one: { preset: 'google' } } }, settings)
-  assert.equal(userFacts(said, one).userInfo.username, MAIL)
+  assert.equal(mapUser(said, one).userInfo.username, MAIL)
 })
 
 test('what is denied in one answer is denied in all of them, however it is written and under whatever name', () => {
-  const rows: [name: string, said: Said, fields?: object][] = [
+  const rows: [name: string, said: ProviderClaims, fields?: object][] = [
     [
       'the verdict in the other answer',
       { userinfo: { email: MAIL, preferred_username: MAIL }, id_token: { email_verified: false } },

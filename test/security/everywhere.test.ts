@@ -4,7 +4,7 @@ import { generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { exportJWK, SignJWT } from 'jose'
-import { USUAL_ROLES } from '../../src/access/roles.ts'
+import { DEFAULT_ROLES } from '../../src/access/roles.ts'
 import { Secret } from '../../src/config/secret.ts'
 import { readSettings } from '../../src/index.ts'
 import { createDataKeyring } from '../../src/session/data-keys.ts'
@@ -80,7 +80,7 @@ test('every page of a user’s sessions is ended, one behind an empty page too',
   const keyring = createDataKeyring({ store, keys, now: Date.now, report() {} })
   const nobody = () => Promise.reject(new Error('nobody asked'))
   const providers = { get: () => ({ plan: { refreshLead: 'fixed' as const }, refresh: nobody, signOut: nobody }) }
-  const sessions = createSessions({ store, providers, roles: USUAL_ROLES, keyring, settings, now, report() {} })
+  const sessions = createSessions({ store, providers, roles: DEFAULT_ROLES, keyring, settings, now, report() {} })
   const tokens = { accessToken: 'a', refreshToken: 'r', expiresIn: 7200, receivedAt: now() }
   const userInfo = { sub: 's', ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '', username: 'zhangsan' }
   const opened = []

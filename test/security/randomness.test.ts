@@ -1,7 +1,7 @@
 // S02, S22: nobody guesses a state or a ticket.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { USUAL_ROLES } from '../../src/access/roles.ts'
+import { DEFAULT_ROLES } from '../../src/access/roles.ts'
 import { Secret } from '../../src/config/secret.ts'
 import { readSettings } from '../../src/index.ts'
 import { createDataKeyring } from '../../src/session/data-keys.ts'
@@ -86,7 +86,7 @@ test('5,000 tickets are 43 characters of base64url, distinct, and look like chan
   const sessions = createSessions({
     store,
     providers,
-    roles: USUAL_ROLES,
+    roles: DEFAULT_ROLES,
     keyring,
     settings: readSettings({}),
     now: Date.now,

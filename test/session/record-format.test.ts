@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import test, { type TestContext } from 'node:test'
 import { exportJWK } from 'jose'
 import { z } from 'zod'
-import { USUAL_ROLES } from '../../src/access/roles.ts'
+import { DEFAULT_ROLES } from '../../src/access/roles.ts'
 import { readSettings } from '../../src/config/read.ts'
 import { Secret } from '../../src/config/secret.ts'
 import { createAttempts } from '../../src/session/attempts.ts'
@@ -47,7 +47,7 @@ async function openFormer(t: TestContext, secret: string | undefined = undefined
   const keyring = createDataKeyring({ store, keys, now, report })
   const nobody = () => Promise.reject(new Error('nothing is due'))
   const providers = { get: () => ({ plan: { refreshLead: 'fixed' as const }, refresh: nobody, signOut: nobody }) }
-  const sessions = createSessions({ store, providers, roles: USUAL_ROLES, keyring, settings, now, report })
+  const sessions = createSessions({ store, providers, roles: DEFAULT_ROLES, keyring, settings, now, report })
   return { clock, now, store, events, settings, keys, sessions }
 }
 

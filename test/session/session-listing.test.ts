@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import test from 'node:test'
-import { USUAL_ROLES } from '../../src/access/roles.ts'
+import { DEFAULT_ROLES } from '../../src/access/roles.ts'
 import { readSettings } from '../../src/config/read.ts'
 import { Secret } from '../../src/config/secret.ts'
 import { createDataKeyring } from '../../src/session/data-keys.ts'
@@ -109,7 +109,7 @@ test('a sign-in through the gateway is listed with the address and the browser t
   const common = { store, now: Date.now, report() {} }
   const providers = { get: () => undefined }
   const keyring = createDataKeyring({ ...common, keys })
-  const sessions = createSessions({ ...common, keyring, providers, roles: USUAL_ROLES, settings: readSettings({}) })
+  const sessions = createSessions({ ...common, keyring, providers, roles: DEFAULT_ROLES, settings: readSettings({}) })
   const [listed, ...others] = (await sessions.newest({ limit: 10 })).sessions
   assert.deepEqual(others, [])
   assert.deepEqual({ ...listed?.publicPart, ...ORIGIN }, listed?.publicPart)

@@ -111,20 +111,20 @@ test('a session is loaded without waiting as it is with it, by its own ticket al
   const { sessions, options } = open(t)
   const { ticket } = await sessions.create(MOST, ORIGIN)
   const another = createStoredSessions(options)
-  assert.deepEqual(another.loadAtOnce(ticket), await sessions.get(ticket))
+  assert.deepEqual(another.loadSync(ticket), await sessions.get(ticket))
   assert.ok(another.getCached(ticket), 'it is at hand from then on')
-  for (const wrong of [newTicket(), '', `${ticket}x`]) assert.equal(another.loadAtOnce(wrong), undefined)
+  for (const wrong of [newTicket(), '', `${ticket}x`]) assert.equal(another.loadSync(wrong), undefined)
   await sessions.take(ticket)
-  assert.equal(another.loadAtOnce(ticket), undefined)
+  assert.equal(another.loadSync(ticket), undefined)
 })
 
 test('a session that can only be read by waiting, or not at all, is not loaded without', async t => {
   const { sessions, store, events } = await openFormer(t)
-  assert.equal(sessions.loadAtOnce(former.ticket), undefined)
+  assert.equal(sessions.loadSync(former.ticket), undefined)
   assert.ok(await sessions.get(former.ticket))
   const ticket = newTicket()
   await store.create(recordKey(ticket), { value: Buffer.of(2, 1, 2, 3), expiresAt: former.writtenAt + 1, labels: [] })
-  assert.equal(sessions.loadAtOnce(ticket), undefined)
+  assert.equal(sessions.loadSync(ticket), undefined)
   assert.deepEqual(events, [])
 })
 
@@ -137,7 +137,7 @@ test('a session ends when SESSION_MAX_HOURS says now, however long its record wa
   clock.now += 1000
   assert.equal(await shorter.get(ticket), undefined)
   assert.equal(await shorter.load(ticket), undefined)
-  assert.equal(shorter.loadAtOnce(ticket), undefined)
+  assert.equal(shorter.loadSync(ticket), undefined)
   assert.ok(await sessions.get(ticket))
 })
 

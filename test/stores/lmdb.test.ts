@@ -46,7 +46,7 @@ describe('The embedded store, shared by processes:', () => {
       await neighbour.call(['remove', 'theirs'])
       assert.equal(await store.holds('theirs', found.version), false)
       await nextTurn()
-      assert.equal(store.readAtOnce?.('theirs'), undefined)
+      assert.equal(store.readSync?.('theirs'), undefined)
 
       await store.create('mine', entry('a'))
       assert.deepEqual(await neighbour.call(['remove', 'mine']), [{ result: true }])

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createRateLimit } from '../../src/gateway/rate-limit.ts'
-import type { Visit } from '../../src/gateway/request.ts'
+import type { GatewayRequest } from '../../src/gateway/request.ts'
 import { openLimitClient } from '../../src/stores/redis/limit-client.ts'
 import { until } from '../forward/scene.ts'
 import { openMenshen } from '../kit/menshen.ts'
@@ -43,7 +43,7 @@ test('while Redis is away each instance counts for itself', async t => {
   assert.deepEqual(statuses, [303, 303, 303, 429, 429])
 })
 
-const visit = (address: string): Visit => ({
+const visit = (address: string): GatewayRequest => ({
   method: 'GET',
   path: '/',
   search: '',

@@ -1,6 +1,6 @@
 // GET /_menshen/account: who is signed in, on which devices, and how they got there.
 
-import { factsOf, MenshenError } from '../../errors.ts'
+import { errorFields, MenshenError } from '../../errors.ts'
 import { type AccountView, accountPage, type Device } from '../../pages/account-page.ts'
 import { type DeviceNames, deviceKind, loadDeviceNames } from '../../pages/device-name.ts'
 import { OWN_PATHS } from '../../paths.ts'
@@ -11,7 +11,7 @@ import type { SignedInCaller } from '../admission.ts'
 import type { GatewayContext } from '../context.ts'
 import { clearCookie, endedCookie, readEnded } from '../cookies.ts'
 import { languageOf } from '../language.ts'
-import { isFromOwnOrigin, type Visit, whoAsks } from '../request.ts'
+import { type GatewayRequest, isFromOwnOrigin, requestFields } from '../request.ts'
 import { foreignAnswer, pageAnswer, redirectAnswer } from '../respond.ts'
 
 const MOST_DEVICES = 50
@@ -20,7 +20,7 @@ const MOST_READ = 200
 
 export async function showAccount(
   context: GatewayContext,
-  visit: Visit,
+  visit: GatewayRequest,
   { loaded, cookies }: SignedInCaller,
 ): Promise<Response> {
   const words = languageOf(context, visit)
@@ -83,7 +83,7 @@ export function providerNameOf(
 
 export async function endDevices(
   context: GatewayContext,
-  visit: Visit,
+  visit: GatewayRequest,
   { loaded, cookies }: SignedInCaller,
   form: URLSearchParams,
 ): Promise<Response> {
@@ -92,7 +92,7 @@ export async function endDevices(
   const key = form.get('session') ?? ''
   const ended = form.has('others') ? await endOthers(context, loaded) : await endOne(context, loaded, key)
   // Whose they were is the user; which one it was is not the session that asks.
-  const whose = whoAsks(context, visit, { session: loaded.session })
+  const whose = requestFields(context, visit, { session: loaded.session })
   if (ended > 0)
     report('session_ended', { ...whose, ...(form.has('others') ? {} : { session: shortKey(key) }), by: 'user', ended })
   // The same whether there was no such session or it is somebody else's.
@@ -167,7 +167,7 @@ function textOf(fact: unknown): string | undefined {
 /** What was asked of the store; `undefined`, and a line in the log, if it is away. */
 export async function ifReachable<T>(
   context: Pick<GatewayContext, 'settings' | 'report'>,
-  visit: Visit,
+  visit: GatewayRequest,
   asked: Promise<T>,
 ): Promise<T | undefined> {
   try {
@@ -175,7 +175,7 @@ export async function ifReachable<T>(
   } catch (error) {
     if (!(error instanceof MenshenError) || error.code !== 'store_unavailable') throw error
     const { method, path } = visit
-    context.report('request_failed', { ...factsOf(error), ...whoAsks(context, visit), method, path })
+    context.report('request_failed', { ...errorFields(error), ...requestFields(context, visit), method, path })
     return undefined
   }
 }

@@ -3,13 +3,13 @@
 import { ASSETS } from '../../pages/look.ts'
 import { OWN_PATHS } from '../../paths.ts'
 import type { GatewayContext } from '../context.ts'
-import type { Visit } from '../request.ts'
+import type { GatewayRequest } from '../request.ts'
 import { errorAnswer, safetyHeaders } from '../respond.ts'
 
 /** Whoever opens an image by its own address sees it, and nothing in it acts. */
 const INERT = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
-export async function sendAsset(context: GatewayContext, visit: Visit): Promise<Response> {
+export async function sendAsset(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
   const { path, search } = visit
   const name = path.slice(OWN_PATHS.assets.length)
   const asset = ASSETS.get(name) ?? context.look.assets.get(name)

@@ -9,7 +9,7 @@ import type { Provider } from '../../provider/provider.ts'
 import { scopeOf } from '../../provider/providers.ts'
 import type { Ended } from '../../session/session-listing.ts'
 import type { GatewayContext } from '../context.ts'
-import { type Visit, whoAsks } from '../request.ts'
+import { type GatewayRequest, requestFields } from '../request.ts'
 import { errorAnswer, jsonAnswer, tooMany } from '../respond.ts'
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
@@ -41,7 +41,7 @@ type LogoutClaims = z.infer<typeof logoutToken>['claims']
 
 export async function backchannelLogout(
   context: GatewayContext,
-  visit: Visit,
+  visit: GatewayRequest,
   form: URLSearchParams,
 ): Promise<Response> {
   if (!context.providers.all.some(({ canVerify }) => canVerify)) return errorAnswer(context, visit, 'not_found')
@@ -60,7 +60,7 @@ export async function backchannelLogout(
   }
   // After a sign-out here the provider tells us of it, too.
   const code = ended.count > 0 ? 'session_ended' : 'no_session_to_end'
-  context.report(code, { ...whoAsks(context, visit), ...whoseOf(claims), ...facts })
+  context.report(code, { ...requestFields(context, visit), ...whoseOf(claims), ...facts })
   return jsonAnswer(context, {})
 }
 
@@ -85,22 +85,26 @@ function whoseOf({ sub, sid = '' }: LogoutClaims): { sub: string } | { session: 
 }
 
 /** Only what is refused is counted: of a thousand users whom the provider signs out at once, each has to be heard. */
-async function refusal(context: GatewayContext, visit: Visit): Promise<Response> {
+async function refusal(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
   if (!(await context.rateLimit.admits('logout', visit))) return tooMany(context, visit)
   return jsonAnswer(context, { error: 'invalid_request' }, { status: 400 })
 }
 
-function repeated(context: GatewayContext, visit: Visit): Promise<Response> {
+function repeated(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
   reportRefused(context, visit, new InvalidToken('logout token', 'jti', quoted('it was used before')))
   return refusal(context, visit)
 }
 
 /** With the claim that is wrong. */
-function reportRefused(context: Pick<GatewayContext, 'report' | 'settings'>, visit: Visit, error: unknown): void {
+function reportRefused(
+  context: Pick<GatewayContext, 'report' | 'settings'>,
+  visit: GatewayRequest,
+  error: unknown,
+): void {
   const { code = 'unreadable' } = error as { code?: string }
   const claim = error instanceof InvalidToken ? { claim: error.claim } : {}
   const detail = error instanceof MenshenError ? { detail: error.message } : {}
-  context.report('logout_token_refused', { ...whoAsks(context, visit), reason: code, ...claim, ...detail })
+  context.report('logout_token_refused', { ...requestFields(context, visit), reason: code, ...claim, ...detail })
 }
 
 interface Logout {
@@ -111,7 +115,7 @@ interface Logout {
 /** `iss` says whose token it is; the signature has to prove it. */
 async function readLogout(
   context: Pick<GatewayContext, 'providers' | 'report' | 'settings' | 'now'>,
-  visit: Visit,
+  visit: GatewayRequest,
   token: string,
 ): Promise<Logout | undefined> {
   try {
@@ -144,7 +148,7 @@ function wrongIn({ issues }: z.ZodError): string {
 async function signerOf({ all }: GatewayContext['providers'], issuer: string): Promise<Provider> {
   for (const provider of all) {
     // One whose metadata cannot be had does not stand in the way of the others.
-    if (provider.canVerify && (await provider.isNamed(issuer).catch(() => false))) return provider
+    if (provider.canVerify && (await provider.hasIssuer(issuer).catch(() => false))) return provider
   }
   throw new InvalidToken('logout token', 'iss', quoted('it is of an issuer that is none of our providers'))
 }

@@ -2,7 +2,7 @@
 // have passed, and no answer leaves before the session is safely stored.
 
 import { network } from '../../config/networks.ts'
-import { factsOf, isLoginError, MenshenError } from '../../errors.ts'
+import { errorFields, isLoginError, MenshenError } from '../../errors.ts'
 import { OWN_PATHS } from '../../paths.ts'
 import { FORM_POST_SENTENCE, type Refusal, sentenceOf } from '../../provider/demands.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
@@ -14,7 +14,7 @@ import { sessionCookie } from '../admission.ts'
 import type { GatewayContext } from '../context.ts'
 import { CLEAR_FRAGMENT, clearCookie, FRAGMENT_COOKIE, readCookie } from '../cookies.ts'
 import { dataAtSignIn, HookFailed, SignInRefused } from '../hooks.ts'
-import { clientAddress, isNoPage, type Visit, whoAsks } from '../request.ts'
+import { clientAddress, type GatewayRequest, isNoPage, requestFields } from '../request.ts'
 import { foreignAnswer, type OwnAnswer, redirectAnswer, signedInAnswer, tooMany } from '../respond.ts'
 
 import { returnPathOf } from './login.ts'
@@ -24,7 +24,7 @@ const HOME = '/'
 /** Longer than any real code, short enough for a header. */
 const LONGEST_ERROR = 1024
 
-export async function finishSignIn(context: GatewayContext, visit: Visit): Promise<OwnAnswer> {
+export async function finishSignIn(context: GatewayContext, visit: GatewayRequest): Promise<OwnAnswer> {
   // Before it is counted: an image or a frame of another site must not use up what the whole office shares.
   if (isNoPage(visit)) return foreignAnswer(context, visit)
   if (!(await context.rateLimit.admits('sign-in', visit))) return tooMany(context, visit)
@@ -40,14 +40,14 @@ export async function finishSignIn(context: GatewayContext, visit: Visit): Promi
 }
 
 /** Those that send their answers here; at an address that is none of theirs all, so that the mistake can be named. */
-function plansAt({ providers }: Pick<GatewayContext, 'providers'>, { path }: Visit): readonly ProviderPlan[] {
+function plansAt({ providers }: Pick<GatewayContext, 'providers'>, { path }: GatewayRequest): readonly ProviderPlan[] {
   const plans = providers.all.map(({ plan }) => plan)
   const here = plans.filter(({ callbackPath }) => callbackPath === path)
   return here.length > 0 ? here : plans
 }
 
 /** A form at /callback is refused like every method but GET. It is how a provider answers by `response_mode=form_post`. */
-export async function tellOfFormPost(context: GatewayContext, visit: Visit): Promise<void> {
+export async function tellOfFormPost(context: GatewayContext, visit: GatewayRequest): Promise<void> {
   const isForm = /^application\/x-www-form-urlencoded\b/i.test(visit.headers['content-type'] ?? '')
   if (visit.method !== 'POST' || !isForm || !(await context.rateLimit.admits('sign-in', visit))) return
   fail(context, visit, 'callback_error', { detail: FORM_POST_SENTENCE })
@@ -55,7 +55,7 @@ export async function tellOfFormPost(context: GatewayContext, visit: Visit): Pro
 
 async function causeOfError(
   { providers }: Pick<GatewayContext, 'providers'>,
-  { path }: Visit,
+  { path }: GatewayRequest,
   { error, description }: Refusal,
 ): Promise<{ detail?: string }> {
   const provider = providers.all.find(({ plan }) => plan.callbackPath === path)
@@ -72,7 +72,7 @@ function isProtocolError(error: string): boolean {
 /** What the provider calls an error is somebody else's text: only a code of the usual form is written down. */
 function fail(
   context: Pick<GatewayContext, 'report' | 'settings' | 'providers'>,
-  visit: Visit,
+  visit: GatewayRequest,
   error: string,
   facts: { provider?: string; detail?: string } = {},
 ): string {
@@ -83,7 +83,7 @@ function fail(
   const { all, main } = context.providers
   // Which of several it was, an answer that is no use does not say.
   const only = all.length === 1 ? { provider: main.plan.id } : {}
-  context.report('sign_in_failed', { ...whoAsks(context, visit), ...only, ...facts, ...reason })
+  context.report('sign_in_failed', { ...requestFields(context, visit), ...only, ...facts, ...reason })
   return error
 }
 
@@ -117,7 +117,7 @@ function readAuthorizationAnswer(
 
 async function signInOnce(
   context: GatewayContext,
-  visit: Visit,
+  visit: GatewayRequest,
   answer: AuthorizationAnswer,
 ): Promise<OwnAnswer | string> {
   const { attempts, providers, cookies } = context
@@ -132,7 +132,13 @@ async function signInOnce(
     if (visit.path !== asked.callbackPath)
       return fail(context, visit, 'callback_error', { provider: asked.id, detail: AT_ANOTHER })
     // RFC 9207: an answer that another provider sent is refused before it spends anything.
-    const isIssuer = await orFailure(context, visit, provider, 'token_error', provider.isIssuer(answer.issuers))
+    const isIssuer = await orFailure(
+      context,
+      visit,
+      provider,
+      'token_error',
+      provider.acceptsCallbackIssuer(answer.issuers),
+    )
     const { id } = provider.plan
     if (typeof isIssuer === 'string') return isIssuer
     if (!isIssuer || (await isOfAnother(context, provider, answer)))
@@ -152,10 +158,10 @@ async function signInOnce(
   } catch (cause) {
     if (cause instanceof SignInRefused)
       return fail(context, visit, 'access_denied', { ...(asked && { provider: asked.id }), detail: REFUSED_BY_HOOK })
-    const facts = { ...whoAsks(context, visit), provider: asked?.id, reason: 'callback_error' }
+    const facts = { ...requestFields(context, visit), provider: asked?.id, reason: 'callback_error' }
     if (cause instanceof HookFailed)
-      context.report('sign_in_failed', { ...factsOf(cause.cause), ...facts, ...cause.facts })
-    else context.report('sign_in_failed', { ...factsOf(cause), ...facts })
+      context.report('sign_in_failed', { ...errorFields(cause.cause), ...facts, ...cause.facts })
+    else context.report('sign_in_failed', { ...errorFields(cause), ...facts })
     return 'callback_error'
   }
 }
@@ -169,7 +175,7 @@ async function isOfAnother(
   if (provider.plan.issuer !== undefined || issuers.length === 0) return false
   const named = providers.all
     .filter(other => other !== provider)
-    .flatMap(other => issuers.map(issuer => other.isNamed(issuer)))
+    .flatMap(other => issuers.map(issuer => other.hasIssuer(issuer)))
   const results = await Promise.allSettled(named)
   return results.some(result => result.status === 'fulfilled' && result.value)
 }
@@ -183,7 +189,7 @@ type Failure = 'token_error' | 'userinfo_error'
 /** The code is not spent before there is room for all that follows. */
 async function withSlot<Result>(
   context: Pick<GatewayContext, 'report' | 'settings'>,
-  visit: Visit,
+  visit: GatewayRequest,
   provider: Provider,
   work: (calls: SignInCalls) => Promise<Result | Failure>,
 ): Promise<Result | Failure> {
@@ -191,8 +197,8 @@ async function withSlot<Result>(
     return await provider.withSlot(work, network(clientAddress(context.settings.TRUSTED_PROXIES, visit)))
   } catch (error) {
     if (!(error instanceof MenshenError) || error.code !== 'provider_busy') throw error
-    const facts = { ...whoAsks(context, visit), provider: provider.plan.id, reason: 'token_error' }
-    context.report('sign_in_failed', { ...factsOf(error), ...facts })
+    const facts = { ...requestFields(context, visit), provider: provider.plan.id, reason: 'token_error' }
+    context.report('sign_in_failed', { ...errorFields(error), ...facts })
     return 'token_error'
   }
 }
@@ -202,7 +208,7 @@ type VouchedUser = Pick<SignedIn, 'tokens' | 'facts'>
 /** The steps that ask the provider. */
 async function whoIs(
   context: GatewayContext,
-  visit: Visit,
+  visit: GatewayRequest,
   provider: Provider,
   calls: SignInCalls,
   { code, state }: AuthorizationAnswer,
@@ -218,23 +224,23 @@ async function whoIs(
 
 async function signIn(
   context: GatewayContext,
-  visit: Visit,
+  visit: GatewayRequest,
   provider: Provider,
   { tokens, facts }: VouchedUser,
   attempt?: Attempt,
 ): Promise<OwnAnswer> {
-  const origin = whoAsks(context, visit)
+  const origin = requestFields(context, visit)
   const signedIn = { tokens, facts, provider: scopeOf(provider), origin }
   const { ticket, loaded } = await context.sessions.open(signedIn, session => dataAtSignIn(context, visit, session))
   await closePrevious(context, visit)
   const { userRole } = loaded.session
   context.report('sign_in', {
-    ...whoAsks(context, visit, loaded),
+    ...requestFields(context, visit, loaded),
     provider: provider.plan.id,
     role: userRole,
   })
   if (facts.hasUnverifiedEmail)
-    context.report('email_unverified', { ...whoAsks(context, visit, loaded), provider: provider.plan.id })
+    context.report('email_unverified', { ...requestFields(context, visit, loaded), provider: provider.plan.id })
   const location = target(context, visit, attempt)
   context.lostCookies.expect(visit, location, loaded.key)
   return signedInAnswer(context, visit, location, [
@@ -247,17 +253,18 @@ async function signIn(
 /** Whatever happens to it, the new session is good. */
 async function closePrevious(
   context: Pick<GatewayContext, 'cookies' | 'sessions' | 'report' | 'settings'>,
-  visit: Visit,
+  visit: GatewayRequest,
 ): Promise<void> {
   const { cookies, sessions, report } = context
   const ticket = readCookie(visit.headers.cookie, cookies.session)
-  const tell = (error: unknown) => report('previous_session_left', { ...factsOf(error), ...whoAsks(context, visit) })
+  const tell = (error: unknown) =>
+    report('previous_session_left', { ...errorFields(error), ...requestFields(context, visit) })
   if (ticket) await sessions.close(ticket).catch(tell)
 }
 
 async function orFailure<T>(
   context: Pick<GatewayContext, 'report' | 'settings'>,
-  visit: Visit,
+  visit: GatewayRequest,
   { plan }: Provider,
   failure: Failure,
   call: Promise<T>,
@@ -265,14 +272,14 @@ async function orFailure<T>(
   try {
     return await call
   } catch (error) {
-    const facts = { ...whoAsks(context, visit), provider: plan.id, reason: failure }
-    context.report('sign_in_failed', { ...factsOf(error), ...facts })
+    const facts = { ...requestFields(context, visit), provider: plan.id, reason: failure }
+    context.report('sign_in_failed', { ...errorFields(error), ...facts })
     return failure
   }
 }
 
 /** The return path, with the fragment that the login page kept in the browser. */
-function target(context: GatewayContext, visit: Visit, attempt?: Attempt): string {
+function target(context: GatewayContext, visit: GatewayRequest, attempt?: Attempt): string {
   const path = attempt?.returnPath ?? returnPathOf(context, visit) ?? HOME
   const url = new URL(path, context.settings.BASE_URL)
   url.hash = decode(readCookie(visit.headers.cookie, FRAGMENT_COOKIE) ?? '')

@@ -9,11 +9,11 @@ import type { MaybePromise } from '../../util/maybe-promise.ts'
 import type { Admission } from '../admission.ts'
 import type { GatewayContext } from '../context.ts'
 import { languageOf } from '../language.ts'
-import { commonHeaders, type Visit, withRequestId } from '../request.ts'
+import { commonHeaders, type GatewayRequest, withRequestId } from '../request.ts'
 import { errorAnswer, pageHeaders, send } from '../respond.ts'
 import { providerNameOf } from './account.ts'
 
-export type Home = (visit: Visit, admission: Admission, response: ServerResponse) => MaybePromise<void>
+export type Home = (visit: GatewayRequest, admission: Admission, response: ServerResponse) => MaybePromise<void>
 
 interface Made {
   readonly headers: readonly string[]

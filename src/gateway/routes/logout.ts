@@ -1,6 +1,6 @@
 // GET and POST /logout: the local session ends first and always, then the provider is told.
 
-import { factsOf } from '../../errors.ts'
+import { errorFields } from '../../errors.ts'
 import { confirmSignOutPage, RETURN_FIELD } from '../../pages/notices.ts'
 import { OWN_PATHS } from '../../paths.ts'
 
@@ -13,13 +13,17 @@ import type { GatewayContext } from '../context.ts'
 import { clearCookie, readCookie, type SignedOut, signedOutCookie } from '../cookies.ts'
 import { tellOfSignOut } from '../hooks.ts'
 import { languageOf } from '../language.ts'
-import { isFromOwnOrigin, isOwnNavigation, type Visit, whoAsks } from '../request.ts'
+import { type GatewayRequest, isFromOwnOrigin, isOwnNavigation, requestFields } from '../request.ts'
 import { foreignAnswer, pageAnswer, redirectAnswer } from '../respond.ts'
 
 /** Asks first, whoever comes: for a redirect back to the question, which would count as our own. */
 export const ASK_FIRST = `${OWN_PATHS.logout}?ask`
 
-export async function signOut(context: GatewayContext, visit: Visit, form: URLSearchParams): Promise<Response> {
+export async function signOut(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  form: URLSearchParams,
+): Promise<Response> {
   const { cookies, sessions, report } = context
   const ticket = readCookie(visit.headers.cookie, cookies.session)
   if (!isDeliberate(context, visit)) return askFirst(context, visit, ticket)
@@ -27,7 +31,7 @@ export async function signOut(context: GatewayContext, visit: Visit, form: URLSe
   const wanted = form.get(RETURN_FIELD)
   const kept = wanted ? [returnCookieFor(context, wanted)] : []
   if (!closed) return signedOut(context, visit, { location: OWN_PATHS.login }, 'here', kept)
-  report('sign_out', whoAsks(context, visit, closed))
+  report('sign_out', requestFields(context, visit, closed))
   await tellOfSignOut(context, visit, closed)
   return signedOut(context, visit, await leaveProvider(context, visit, closed), 'here', kept)
 }
@@ -35,25 +39,25 @@ export async function signOut(context: GatewayContext, visit: Visit, form: URLSe
 /** Every session of this user, on every device. */
 export async function signOutEverywhere(
   context: GatewayContext,
-  visit: Visit,
+  visit: GatewayRequest,
   { loaded }: SignedInCaller,
 ): Promise<Response> {
   const { settings, sessions, report } = context
   if (!isFromOwnOrigin(visit, settings.BASE_URL)) return foreignAnswer(context, visit)
   const { count: ended } = await sessions.endAllOf(userIdOf(loaded.session))
-  report('sign_out', { ...whoAsks(context, visit, loaded), ended })
+  report('sign_out', { ...requestFields(context, visit, loaded), ended })
   await tellOfSignOut(context, visit, loaded)
   return signedOut(context, visit, await leaveProvider(context, visit, loaded), 'everywhere')
 }
 
 /** No image, frame, look ahead or link of another site. */
-function isDeliberate({ settings }: Pick<GatewayContext, 'settings'>, visit: Visit): boolean {
+function isDeliberate({ settings }: Pick<GatewayContext, 'settings'>, visit: GatewayRequest): boolean {
   const { BASE_URL } = settings
   if (visit.path + visit.search === ASK_FIRST) return false
   return visit.method === 'POST' ? isFromOwnOrigin(visit, BASE_URL) : isOwnNavigation(visit, BASE_URL)
 }
 
-async function askFirst(context: GatewayContext, visit: Visit, ticket: string | undefined): Promise<Response> {
+async function askFirst(context: GatewayContext, visit: GatewayRequest, ticket: string | undefined): Promise<Response> {
   // Browsers keep our cookie from a POST of another site: then only the next page can tell.
   const maySignOut = visit.method === 'POST' || (ticket && (await context.sessions.get(ticket)))
   if (!maySignOut) return redirectAnswer(context, visit.method, OWN_PATHS.login)
@@ -71,7 +75,7 @@ const FORGET_PAGES = { 'clear-site-data': '"cache"' }
 
 function signedOut(
   context: GatewayContext,
-  visit: Visit,
+  visit: GatewayRequest,
   way: WayOut,
   where: SignedOut['where'],
   kept: readonly string[] = [],
@@ -82,15 +86,15 @@ function signedOut(
 }
 
 /** Tells the provider, or says where the browser does. It never stands in the way of a sign-out. */
-async function leaveProvider(context: GatewayContext, visit: Visit, closed: ClosedSession): Promise<WayOut> {
+async function leaveProvider(context: GatewayContext, visit: GatewayRequest, closed: ClosedSession): Promise<WayOut> {
   const { session } = closed
   const provider = context.providers.get(session.provider)
   if (!provider) return { location: OWN_PATHS.login }
   const state = newTicket()
   const tell = (error: unknown) =>
     context.report('provider_not_told', {
-      ...factsOf(error),
-      ...whoAsks(context, visit, closed),
+      ...errorFields(error),
+      ...requestFields(context, visit, closed),
       provider: provider.plan.id,
     })
   const [location] = await Promise.all([

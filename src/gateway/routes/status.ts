@@ -2,21 +2,21 @@
 
 import { isProduction } from '../../config/deployment.ts'
 import { type Arrival, proofFor, QUESTION_HEADER } from '../../doctor/proxy-probe.ts'
-import { factsOf } from '../../errors.ts'
+import { errorFields } from '../../errors.ts'
 import { CONTENT_TYPE } from '../../observe/exposition.ts'
-import { requestFacts } from '../../observe/observed-request.ts'
+import { observedFields } from '../../observe/observed-request.ts'
 import type { Words } from '../../pages/words/words.ts'
 import { admit, unauthenticated } from '../admission.ts'
 import type { GatewayContext } from '../context.ts'
 import { languageOf } from '../language.ts'
-import { clientAddress, isTrusted, plainAddress, type Visit, whoAsks } from '../request.ts'
+import { clientAddress, type GatewayRequest, isTrusted, plainAddress, requestFields } from '../request.ts'
 import { errorAnswer, jsonAnswer, textAnswer, tooMany } from '../respond.ts'
 
 export async function health(context: GatewayContext): Promise<Response> {
   return jsonAnswer(context, { status: 'ok' })
 }
 
-export async function ready(context: GatewayContext, visit: Visit): Promise<Response> {
+export async function ready(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
   // Whoever asks sends the next requests elsewhere.
   if (context.lifecycle.closing) return notReady(context, 'closing')
   // While it is being set up, a page that names what is missing helps more than none.
@@ -24,7 +24,7 @@ export async function ready(context: GatewayContext, visit: Visit): Promise<Resp
   try {
     await context.store.ready()
   } catch (error) {
-    context.report('not_ready', { ...factsOf(error), ...whoAsks(context, visit) })
+    context.report('not_ready', { ...errorFields(error), ...requestFields(context, visit) })
     return notReady(context, 'store')
   }
   // Not whether an application is busy: signing in and every other application still work, here as well as elsewhere.
@@ -40,7 +40,7 @@ export async function publicKeys(context: GatewayContext): Promise<Response> {
   return jsonAnswer(context, await context.identities.publicKeys(), { headers })
 }
 
-export async function me(context: GatewayContext, visit: Visit): Promise<Response> {
+export async function me(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
   const admission = await admit(context, visit)
   const { outcome, loaded, cookies } = admission
   if (outcome === 'limited') return tooMany(context, visit)
@@ -73,27 +73,30 @@ const REMEDIES = {
     'ask directly, from an address that is not in TRUSTED_PROXIES and without headers of a proxy; if Prometheus is on the same machine as the proxy, let the proxy come from 127.0.0.2 (nginx: proxy_bind 127.0.0.2) and set TRUSTED_PROXIES=127.0.0.2',
 }
 
-export async function sendMetrics(context: GatewayContext, visit: Visit): Promise<Response> {
+export async function sendMetrics(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
   const { METRICS_FROM: from } = context.settings
   if (from === 'none' || !context.metrics) return errorAnswer(context, visit, 'not_found')
   const reason = !isTrusted(from, visit.address) ? 'address' : cameThroughProxy(context, visit) ? 'proxy' : undefined
   if (reason) {
     visit.observed.outcome = 'refused'
     // The address of the connection: that is what counts here, whatever a proxy says of it.
-    const facts = { ...requestFacts(visit.observed), address: visit.address }
+    const facts = { ...observedFields(visit.observed), address: visit.address }
     context.report('metrics_refused', { ...facts, reason, remedy: REMEDIES[reason] })
     return textAnswer(context, '', { status: 403 })
   }
   return textAnswer(context, await context.metrics(), { headers: { 'content-type': CONTENT_TYPE } })
 }
 
-function cameThroughProxy({ settings }: Pick<GatewayContext, 'settings'>, { address, headers }: Visit): boolean {
+function cameThroughProxy(
+  { settings }: Pick<GatewayContext, 'settings'>,
+  { address, headers }: GatewayRequest,
+): boolean {
   return isTrusted(settings.TRUSTED_PROXIES, address) || Object.keys(headers).some(name => FORWARDED.test(name))
 }
 
 // GET /_menshen/doctor: tells the doctor what of its request has arrived here. Nobody else learns that there is such a page.
 
-export async function answerDoctor(context: GatewayContext, visit: Visit): Promise<Response> {
+export async function answerDoctor(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
   const { headers, address } = visit
   const { TRUSTED_PROXIES: proxies } = context.settings
   const proof = proofFor(String(headers[QUESTION_HEADER] ?? ''), context.keys.doctor, context.now())

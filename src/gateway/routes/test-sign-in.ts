@@ -4,7 +4,7 @@
 import { whatFailed } from '../../doctor/finding.ts'
 import { refreshNote, remedyForError, remedyForFailure } from '../../doctor/sign-in-remedy.ts'
 import { explainMapping, failedMapping, type Mapping } from '../../doctor/test-sign-ins.ts'
-import { factsOf, MenshenError } from '../../errors.ts'
+import { errorFields, MenshenError } from '../../errors.ts'
 import { phrase } from '../../phrases.ts'
 import type { Refusal } from '../../provider/demands.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
@@ -12,11 +12,11 @@ import type { Provider, SignInCalls } from '../../provider/provider.ts'
 import { ATTEMPT_SECONDS, type Attempt } from '../../session/attempts.ts'
 import type { GatewayContext } from '../context.ts'
 import { readCookie, setCookie } from '../cookies.ts'
-import { isNoPage, type Visit, whoAsks } from '../request.ts'
+import { type GatewayRequest, isNoPage, requestFields } from '../request.ts'
 import { errorAnswer, foreignAnswer, noticeAnswer, redirectAnswer, tooMany } from '../respond.ts'
 
 /** GET /_menshen/doctor/sign-in?ticket=…: the address that the doctor has printed. */
-export async function startTrial(context: GatewayContext, visit: Visit): Promise<Response> {
+export async function startTrial(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
   const { trials, providers, attempts, cookies } = context
   if (isNoPage(visit)) return foreignAnswer(context, visit)
   const ticket = new URLSearchParams(visit.search).get('ticket') ?? ''
@@ -48,7 +48,7 @@ type AskedProvider = SignInCalls & Pick<Provider, 'plan'>
 /** Back from the provider. */
 export async function finishTrial(
   context: GatewayContext,
-  visit: Visit,
+  visit: GatewayRequest,
   provider: AskedProvider,
   returned: Returned,
   { trial, ...attempt }: Attempt & { readonly trial: NonNullable<Attempt['trial']> },
@@ -57,7 +57,7 @@ export async function finishTrial(
 }
 
 /** The provider came back with an error: if that was the end of a trial, the doctor wants to know. */
-export async function failTrial(context: GatewayContext, visit: Visit, refusal: Refusal): Promise<void> {
+export async function failTrial(context: GatewayContext, visit: GatewayRequest, refusal: Refusal): Promise<void> {
   const { error } = refusal
   const browser = readCookie(visit.headers.cookie, context.cookies.attempt)
   const state = new URLSearchParams(visit.search).get('state')
@@ -71,7 +71,11 @@ export async function failTrial(context: GatewayContext, visit: Visit, refusal: 
     const remedy = remedyForError(error, cause)
     await context.trials.finish(begun.trial.ticket, failedMapping(begun.provider ?? '', seen, remedy))
   } catch (failure) {
-    context.report('sign_in_failed', { ...factsOf(failure), ...whoAsks(context, visit), reason: 'callback_error' })
+    context.report('sign_in_failed', {
+      ...errorFields(failure),
+      ...requestFields(context, visit),
+      reason: 'callback_error',
+    })
   }
 }
 
@@ -84,7 +88,7 @@ async function tryMapping(
 ): Promise<Mapping> {
   try {
     const tokens = await provider.redeem({ code, state, verifier, nonce, startedAt })
-    const mapping = explainMapping(await provider.said(tokens, code), provider.plan, context.roles, show)
+    const mapping = explainMapping(await provider.fetchClaims(tokens, code), provider.plan, context.roles, show)
     const isShort = provider.plan.refreshes && tokens.refreshToken === undefined
     return isShort ? { ...mapping, notes: [refreshNote(provider.plan, tokens.expiresIn)] } : mapping
   } catch (error) {
@@ -97,7 +101,12 @@ function failureOf({ settings }: Pick<GatewayContext, 'settings'>, plan: Provide
   return failedMapping(plan.id, whatFailed(error), remedyForFailure(error, plan, settings.BASE_URL + plan.callbackPath))
 }
 
-async function endTrial(context: GatewayContext, visit: Visit, ticket: string, mapping: Mapping): Promise<Response> {
+async function endTrial(
+  context: GatewayContext,
+  visit: GatewayRequest,
+  ticket: string,
+  mapping: Mapping,
+): Promise<Response> {
   await context.trials.finish(ticket, mapping)
   return noticeAnswer(context, visit, 'trial_done')
 }

@@ -3,8 +3,8 @@
 import { html } from 'hono/html'
 import { parseAccept } from 'hono/utils/accept'
 import { AUTO_LANGUAGE, type Config } from '../../config/config-file.ts'
-import type { Settings } from '../../config/settings.ts'
-import { SETTINGS } from '../../config/settings.ts'
+import { SETTINGS, type Settings } from '../../config/settings.ts'
+
 import { nearest } from '../../config/suggestions.ts'
 import { MenshenError } from '../../errors.ts'
 import { checkLabel, type Phrase, type PhraseCode, renderPhrase } from '../../phrases.ts'

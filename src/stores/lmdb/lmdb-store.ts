@@ -44,7 +44,7 @@ export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Lmd
       return reader.living(key)
     },
 
-    readAtOnce: reader.livingValue,
+    readSync: reader.livingValue,
 
     beginTurn: reader.beginTurn,
     holds: reader.holds,
