@@ -93,7 +93,7 @@ function isOurs(url: string): boolean {
 
 /** Lets the file say `import { defineConfig } from 'menshen'` wherever it lies, with or without node_modules. */
 function resolveOurselves() {
-  const url = import.meta.url.replace(/settings\/config\/load-config(\.\w+)$/, 'index$1')
+  const url = import.meta.url.replace(/config\/load-config(\.\w+)$/, 'index$1')
   return { url, shortCircuit: true }
 }
 
