@@ -2,6 +2,9 @@
 import { MenshenError } from '../errors.ts'
 import { type Phrase, phrase, phraseOf, quoted } from '../phrases.ts'
 
+/** How the doctor names itself to whatever it asks. */
+export const DOCTOR_AGENT = 'menshen doctor'
+
 export interface Finding {
   /** What was looked at: the same in every language. */
   readonly name: string

@@ -12,7 +12,7 @@ import { OWN_PATHS } from '../paths.ts'
 import { type Phrase, phrase } from '../phrases.ts'
 import type { KeyList } from '../session/derived-keys.ts'
 import { sanitize } from '../util/json-path.ts'
-import { codeOf, type Finding, failure, good, type Probe, reasonOf, warning } from './finding.ts'
+import { codeOf, DOCTOR_AGENT, type Finding, failure, good, type Probe, reasonOf, warning } from './finding.ts'
 
 /** Of the addresses that belong to nobody: whoever believes it believes anybody. */
 const MADE_UP_ADDRESS = '192.0.2.1'
@@ -81,6 +81,7 @@ async function ask(
 ): Promise<Arrival | Missed> {
   const question = newQuestion(key, now())
   const headers = {
+    'user-agent': DOCTOR_AGENT,
     [QUESTION_HEADER]: question,
     'x-forwarded-for': MADE_UP_ADDRESS,
     accept: 'application/json',

@@ -13,10 +13,9 @@ import { portIn } from '../config/deployment.ts'
 import type { Settings } from '../config/settings.ts'
 import { type Phrase, phrase } from '../phrases.ts'
 import { sanitize } from '../util/json-path.ts'
-import { codeOf, type Finding, failure, good, type Probe, reasonOf, warning } from './finding.ts'
+import { codeOf, DOCTOR_AGENT, type Finding, failure, good, type Probe, reasonOf, warning } from './finding.ts'
 import { isOurselves, type WayInOptions } from './proxy-probe.ts'
 
-const USER_AGENT = { 'user-agent': 'menshen doctor' }
 /** From here on an answer to HEAD is no answer. */
 const NO_HEAD = 400
 
@@ -54,7 +53,12 @@ async function probeUpstream(name: string, prefix: string, url: string, options:
   // Only the head of an answer: any will do. The rest ends with the connection.
   const ask = async (method: 'HEAD' | 'GET') => {
     const signal = AbortSignal.timeout(timeoutMs)
-    const { statusCode, body } = await request(target, { method, headers: USER_AGENT, dispatcher, signal })
+    const { statusCode, body } = await request(target, {
+      method,
+      headers: { 'user-agent': DOCTOR_AGENT },
+      dispatcher,
+      signal,
+    })
     body.on('error', () => {})
     return statusCode
   }

@@ -122,7 +122,7 @@ export function vouchedAnswers(
       if (isAnyDenying) return addresses
       return verdictPlaces.some(place => NAMES_ARE_VERIFIED.has(place))
         ? []
-        : addresses.filter(address => !verified.has(address))
+        : addresses.filter(address => address.includes('@') && !verified.has(address))
     }),
   )
 

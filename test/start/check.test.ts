@@ -63,7 +63,7 @@ suite('what is wrong', () => {
         { CLIENT_SECRET: '', CLIENT_SECRET_FILE: '/dev/null' },
         /^CLIENT_SECRET_FILE is "\/dev\/null", which is not a file; /,
       ],
-      [{ SECRET_FILE: '/' }, /^SECRET_FILE is "\/", which cannot be read \(EISDIR\); /],
+      [{ SECRET_FILE: '/' }, /^SECRET_FILE is "\/", which is not a file; /],
       [{ SECRET_FILE: 'CANARY' }, /^SECRET_FILE is not usable; /],
       [
         { STORE: 'redis://:pass-CANARY@127.0.0.1?prefx=x' },

@@ -73,16 +73,18 @@ suite('a path that looks like a pattern', () => {
   test('is refused in a rule and in an upstream, with the prefix to write instead', () => {
     for (const [path, instead] of PATTERNS) {
       const shown = JSON.stringify(path instanceof RegExp ? path.source.replaceAll('\\/', '/') : path)
-      const sentence = `covers its path and everything below; write \`${instead}\`.`
+      const covers = 'covers its path and everything below; write'
+      const ofRule = `a rule ${covers} ${instead === '/' ? 'a rule for each path' : `\`${instead}\``}.`
+      const ofPrefix = `a prefix ${covers} ${instead === '/' ? 'a prefix for each path' : `\`${instead}\``}.`
       assert.deepEqual(problems({ rules: [{ path, roles: ['developer'] }] }), [
-        `test: rules.0.path: ${shown} looks like a pattern; a rule ${sentence}`,
+        `test: rules.0.path: ${shown} looks like a pattern; ${ofRule}`,
       ])
       assert.deepEqual(problems({ rules: [{ path, roles: ['developer'], exact: true, shadow: true }] }), [
-        `test: rules.0.path: ${shown} looks like a pattern; a rule ${sentence}`,
+        `test: rules.0.path: ${shown} looks like a pattern; ${ofRule}`,
       ])
       if (typeof path === 'string')
         assert.deepEqual(problems({ upstreams: { [path]: 'http://127.0.0.1:1' } }), [
-          `test: upstreams.${path}: ${shown} looks like a pattern; a prefix ${sentence}`,
+          `test: upstreams.${path}: ${shown} looks like a pattern; ${ofPrefix}`,
         ])
     }
   })
