@@ -4,12 +4,12 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
-import { openGateway } from '../test/forward/scene.ts'
-import { startUpstream } from '../test/forward/upstream.ts'
 import { startBrowser } from '../test/kit/browser.ts'
 import { createClient } from '../test/kit/client.ts'
 import { startScriptedProvider } from '../test/kit/scripted-provider.ts'
 import { tempFolder } from '../test/kit/temp.ts'
+import { openGateway } from '../test/proxy/scene.ts'
+import { startUpstream } from '../test/proxy/upstream.ts'
 
 interface Size {
   readonly width: number

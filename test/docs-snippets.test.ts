@@ -9,7 +9,7 @@ import { parser as goParser } from '@lezer/go'
 import { parser as javaParser } from '@lezer/java'
 import { type Row, SETTINGS } from '../src/config/settings.ts'
 
-import { makeAuthority } from './forward/certificates.ts'
+import { makeAuthority } from './gateway/certificates.ts'
 import { freePort } from './kit/free-port.ts'
 import { findProgram, PYTHON } from './kit/packages.ts'
 import { pages, readPage, readSnippets, type Snippet, snippetsIn } from './kit/snippets.ts'
@@ -34,7 +34,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   json: (_t, { text }) => JSON.parse(text),
   html: checkHtml,
   ini: checkUnit,
-  // test/library/assertion-python.test.ts runs it too.
+  // test/adapters/assertion-python.test.ts runs it too.
   python: (_t, { text }) => run(PYTHON, ['-c', 'import ast, sys; ast.parse(sys.stdin.read())'], text),
   // No further than the syntax: their compilers and libraries would be hundreds of megabytes.
   go: (_t, { text }) => assertParsed(goParser, text),

@@ -4,10 +4,10 @@ import assert from 'node:assert/strict'
 import type { RequestListener } from 'node:http'
 import { after, before, type TestContext, test } from 'node:test'
 import type { Browser, Page, Request, Response } from 'playwright-core'
-import { openScene } from '../forward/scene.ts'
-import { startUpstream } from '../forward/upstream.ts'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { freePort } from '../kit/free-port.ts'
+import { openScene } from '../proxy/scene.ts'
+import { startUpstream } from '../proxy/upstream.ts'
 
 let browser: Browser
 

@@ -5,12 +5,12 @@ import type { RequestListener } from 'node:http'
 import { after, before, type TestContext, test } from 'node:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { zhCN } from '../../src/pages/words/zh-CN.ts'
-import { startUpstream } from '../forward/upstream.ts'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { type Environment, type Menshen, startMenshen } from '../kit/process.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { startUpstream } from '../proxy/upstream.ts'
 
 const SIGN_IN = '统一身份认证登录'
 const AUTHORIZATION_PARAMETERS = ['client_id', 'redirect_uri', 'response_type', 'scope', 'state']

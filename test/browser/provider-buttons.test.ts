@@ -1,9 +1,9 @@
 // Several providers on the login page: each button signs in through its own, with and without scripts.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openGateway } from '../forward/scene.ts'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
+import { openGateway } from '../proxy/scene.ts'
 
 test('each button signs in through its own provider, with and without scripts, on a phone and by night', async t => {
   const browser = await startBrowser()

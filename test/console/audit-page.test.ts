@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { csvLine } from '../../src/observe/audit-trail.ts'
-import { cookieOf, openScene, type Scene, until } from '../forward/scene.ts'
 import type { Client } from '../kit/client.ts'
+import { cookieOf, openScene, type Scene, until } from '../proxy/scene.ts'
 
 const PATH = '/_menshen/console/audit'
 const HOSTILE = "=cmd|'/c calc'!A1\"<script>alert(1)</script>\u202e"

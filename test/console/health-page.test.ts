@@ -1,9 +1,9 @@
 // The console's page of health: findings, times, versions, certificates, processes.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { makeAuthority, makeCertificate } from '../forward/certificates.ts'
-import { openScene } from '../forward/scene.ts'
+import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { openScene } from '../proxy/scene.ts'
 
 const PATH = '/_menshen/console/health'
 

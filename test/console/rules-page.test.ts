@@ -1,7 +1,7 @@
 // The console's page of rules: the table in effect, who may see what, and what rules on trial would have refused.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { openScene } from '../forward/scene.ts'
+import { openScene } from '../proxy/scene.ts'
 
 const PATH = '/_menshen/console/rules'
 const HOSTILE = '"><script>alert(1)</script>'

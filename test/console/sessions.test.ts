@@ -1,10 +1,10 @@
 // The console's list of sessions, from outside: who, where from, page by page, and a question before anything ends.
 import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
-import { until } from '../forward/scene.ts'
 import { type Client, signIn } from '../kit/client.ts'
 import { openMenshen } from '../kit/menshen.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { until } from '../proxy/scene.ts'
 
 const LIST = '/_menshen/console/sessions'
 const ASK = '/_menshen/console/sessions/end'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { SETTINGS, TOPIC_NAMES } from '../../src/config/settings.ts'
-import { openScene } from '../forward/scene.ts'
+import { openScene } from '../proxy/scene.ts'
 
 const PATH = '/_menshen/console/settings'
 

@@ -5,7 +5,7 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { get } from 'node:http'
 import { join } from 'node:path'
 import test from 'node:test'
-import { startUpstream } from '../forward/upstream.ts'
+import { startUpstream } from '../proxy/upstream.ts'
 import { isAlive, isReady, prepare, signedIn, until } from './instance.ts'
 import { load } from './wrk.ts'
 

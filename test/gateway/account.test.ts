@@ -1,11 +1,11 @@
 // The account page, from outside: one's own devices and sign-ins, and nobody else's; what ends there is one's own.
 import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
-import { until } from '../forward/scene.ts'
 import type { Client } from '../kit/client.ts'
 import { openMenshen } from '../kit/menshen.ts'
 import { startRedis } from '../kit/redis-server.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { until } from '../proxy/scene.ts'
 
 const ACCOUNT = '/_menshen/account'
 const END = '/_menshen/account/end'

@@ -4,11 +4,11 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { JWTPayload } from 'jose'
 import type { Config } from '../../src/index.ts'
-import { openGateway } from '../forward/scene.ts'
-import { startUpstream } from '../forward/upstream.ts'
 import { createClient } from '../kit/client.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
 import { scrape } from '../kit/scrape.ts'
+import { openGateway } from '../proxy/scene.ts'
+import { startUpstream } from '../proxy/upstream.ts'
 
 const AT = { typ: 'at+jwt' }
 const OUTER = 'https://api.example'

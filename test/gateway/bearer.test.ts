@@ -9,13 +9,13 @@ import { decodeJwt, exportSPKI, importJWK, type JWTPayload, SignJWT, UnsecuredJW
 import { WebSocket } from 'ws'
 import { type Config, readSettings } from '../../src/index.ts'
 import { createCore } from '../../src/menshen.ts'
-import { openWire, raw, request } from '../forward/raw.ts'
-import { cookieOf, openGateway } from '../forward/scene.ts'
-import { startUpstream } from '../forward/upstream.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { signedInAt, startOidcServer } from '../kit/oidc-server.ts'
 import { createTestLog } from '../kit/test-log.ts'
+import { openWire, raw, request } from '../proxy/raw.ts'
+import { cookieOf, openGateway } from '../proxy/scene.ts'
+import { startUpstream } from '../proxy/upstream.ts'
 
 const AT = { typ: 'at+jwt' }
 const INVALID = 'Bearer error="invalid_token"'

@@ -1,7 +1,7 @@
 // This machine under another name than BASE_URL's: a browser is sent to the right one, with the page that it wanted.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openScene } from '../forward/scene.ts'
+import { openScene } from '../proxy/scene.ts'
 
 const PAGE = {
   accept: 'text/html',

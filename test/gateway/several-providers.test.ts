@@ -5,13 +5,13 @@ import { type TestContext, test } from 'node:test'
 import { decodeJwt } from 'jose'
 import { checkConfig } from '../../src/config/config-file.ts'
 import { type Config, createMenshen, MenshenError, readSettings } from '../../src/index.ts'
-import { openGateway, until } from '../forward/scene.ts'
-import { startUpstream } from '../forward/upstream.ts'
 import { type Client, createClient } from '../kit/client.ts'
 import { answerOf, type OidcServer, signedInAt, startOidcServer } from '../kit/oidc-server.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { createTestLog } from '../kit/test-log.ts'
+import { openGateway, until } from '../proxy/scene.ts'
+import { startUpstream } from '../proxy/upstream.ts'
 
 async function openStage(
   t: TestContext,

@@ -4,11 +4,11 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import test from 'node:test'
-import { until } from '../forward/scene.ts'
 import { freePort } from '../kit/free-port.ts'
 import { ALICE, CLIENTS, startOidcProvider } from '../kit/live/oidc-provider.ts'
 import { createPerson } from '../kit/live/person.ts'
 import { startMenshen } from '../kit/process.ts'
+import { until } from '../proxy/scene.ts'
 
 const UNAVAILABLE = '/login?error=temporarily_unavailable'
 

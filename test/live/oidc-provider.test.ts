@@ -3,10 +3,10 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
-import { until } from '../forward/scene.ts'
 import { type LiveWishes, OFFLINE, openLiveScene } from '../kit/live/live-scene.ts'
 import { BOB, CLIENT_KEY_PEM, CLIENTS, DUE_SECONDS } from '../kit/live/oidc-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { until } from '../proxy/scene.ts'
 
 const SECRET = 'a text of thirty-two characters or more'
 

@@ -9,10 +9,10 @@ import { after, before, suite, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { until } from '../faults/instance.ts'
-import { raw, request } from '../forward/raw.ts'
 import { createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { type ScriptedProvider, startScriptedProvider } from '../kit/scripted-provider.ts'
+import { raw, request } from '../proxy/raw.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const LIFE = 7200

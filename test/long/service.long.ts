@@ -8,11 +8,11 @@ import { dirname, join } from 'node:path'
 import test from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { parseEnv } from 'node:util'
+import { readCommands, runBelow } from '../cli/systemd-page.ts'
 import { isReady, isServed, signedIn, until } from '../faults/instance.ts'
 import { freePort } from '../kit/free-port.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { readCommands, runBelow } from '../start/systemd-page.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 

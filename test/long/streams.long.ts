@@ -13,9 +13,9 @@ import { WebSocket, WebSocketServer } from 'ws'
 import { inParallel } from '../../bench/in-parallel.ts'
 import { memoryOf } from '../../bench/process-memory.ts'
 import { type Instance, prepare, signedIn, type User } from '../faults/instance.ts'
-import { until } from '../forward/scene.ts'
-import { startUpstream } from '../forward/upstream.ts'
 import { createClient } from '../kit/client.ts'
+import { until } from '../proxy/scene.ts'
+import { startUpstream } from '../proxy/upstream.ts'
 
 const GIBIBYTE = 2 ** 30
 const WARM_UP = 2 ** 28

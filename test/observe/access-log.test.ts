@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import test from 'node:test'
-import { openWire, raw, request } from '../forward/raw.ts'
-import { openScene, type Scene, until } from '../forward/scene.ts'
-import { dial, openSocketScene, refusal } from '../forward/websocket.ts'
 import { startMenshen } from '../kit/process.ts'
+import { openWire, raw, request } from '../proxy/raw.ts'
+import { openScene, type Scene, until } from '../proxy/scene.ts'
+import { dial, openSocketScene, refusal } from '../proxy/websocket.ts'
 
 const ON = { env: { ACCESS_LOG: 'true' } }
 const BEHIND_PROXY = { env: { ...ON.env, TRUSTED_PROXIES: '127.0.0.1' } }

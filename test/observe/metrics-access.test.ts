@@ -4,9 +4,9 @@ import { once } from 'node:events'
 import { get, type OutgoingHttpHeaders } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
-import { openScene } from '../forward/scene.ts'
 import { freePort } from '../kit/free-port.ts'
 import { startMenshen } from '../kit/process.ts'
+import { openScene } from '../proxy/scene.ts'
 
 interface Asking {
   /** The address that it comes from. */

@@ -8,11 +8,11 @@ import { createMetricsReader, gatherAlone } from '../../src/observe/exposition.t
 import { createMetrics, METRICS } from '../../src/observe/metrics.ts'
 
 import { recordKey } from '../../src/session/ticket.ts'
-import { raw, request } from '../forward/raw.ts'
-import { cookieOf, openScene, type Scene, until } from '../forward/scene.ts'
-import { dial, openSocketScene } from '../forward/websocket.ts'
 import { createClient, signIn } from '../kit/client.ts'
 import { readMetrics, scrape } from '../kit/scrape.ts'
+import { raw, request } from '../proxy/raw.ts'
+import { cookieOf, openScene, type Scene, until } from '../proxy/scene.ts'
+import { dial, openSocketScene } from '../proxy/websocket.ts'
 
 /** What an act adds to the series. */
 async function added(scene: Pick<Scene, 'url'>, series: string, act: () => Promise<unknown>): Promise<number> {

@@ -6,10 +6,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { openScene, until } from '../forward/scene.ts'
 import { freePort } from '../kit/free-port.ts'
 import { scrape } from '../kit/scrape.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { openScene, until } from '../proxy/scene.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../examples/', import.meta.url))
 const example = (path: string) => readFileSync(join(EXAMPLES, path), 'utf8')

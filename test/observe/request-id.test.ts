@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import test from 'node:test'
-import { raw, request } from '../forward/raw.ts'
-import { openScene, type Scene } from '../forward/scene.ts'
-import { dial, openSocketScene } from '../forward/websocket.ts'
 import type { Response } from '../kit/client.ts'
+import { raw, request } from '../proxy/raw.ts'
+import { openScene, type Scene } from '../proxy/scene.ts'
+import { dial, openSocketScene } from '../proxy/websocket.ts'
 
 const MADE = /^[2-9a-km-np-z]{12}$/
 const BEHIND_PROXY = { env: { TRUSTED_PROXIES: '127.0.0.1' } }

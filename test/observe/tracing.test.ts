@@ -10,14 +10,14 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-node'
 import { readVersion } from '../../src/util/version.ts'
-import { openGateway, openScene, until } from '../forward/scene.ts'
-import { startUpstream } from '../forward/upstream.ts'
-import { dial, openSocketScene } from '../forward/websocket.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { openMenshen } from '../kit/menshen.ts'
 import { startOidcServer as startScriptedOidcServer } from '../kit/oidc/oidc-server.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
+import { openGateway, openScene, until } from '../proxy/scene.ts'
+import { startUpstream } from '../proxy/upstream.ts'
+import { dial, openSocketScene } from '../proxy/websocket.ts'
 
 const exporter = new InMemorySpanExporter()
 const sdk = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })

@@ -6,10 +6,10 @@ import test from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { createObservation } from '../../src/observe/observation.ts'
 import { openTracing } from '../../src/observe/tracing.ts'
-import { openScene, until } from '../forward/scene.ts'
 import { createClient } from '../kit/client.ts'
 import { startMenshen } from '../kit/process.ts'
 import { readPage, snippetsIn } from '../kit/snippets.ts'
+import { openScene, until } from '../proxy/scene.ts'
 
 const OPTIONS = { baseUrl: 'http://localhost:3000', store: 'memory:' }
 

@@ -17,7 +17,7 @@ import { readSettings } from '../../src/config/read.ts'
 import type { Metadata } from '../../src/provider/discovery.ts'
 import { planNamedProvider, planProvider } from '../../src/provider/plan.ts'
 import { askAsClient } from '../../src/provider/token.ts'
-import { makeAuthority } from '../forward/certificates.ts'
+import { makeAuthority } from '../gateway/certificates.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 const ISSUER = 'https://idp.example.com'

@@ -6,10 +6,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { cookieOf, openScene, until } from '../forward/scene.ts'
 import { createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { findProgram } from '../kit/packages.ts'
+import { cookieOf, openScene, until } from '../proxy/scene.ts'
 
 const varnishd = findProgram('varnishd')
 const skip = varnishd ? false : 'varnishd is not installed (Debian: varnish)'

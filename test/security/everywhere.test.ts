@@ -12,12 +12,12 @@ import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { createSessions } from '../../src/session/sessions.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import type { Store } from '../../src/stores/store.ts'
-import { openGateway, openScene, until } from '../forward/scene.ts'
-import { startUpstream } from '../forward/upstream.ts'
 import { type Client, createClient, signIn } from '../kit/client.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { CLIENT_ID } from '../kit/strict-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { openGateway, openScene, until } from '../proxy/scene.ts'
+import { startUpstream } from '../proxy/upstream.ts'
 
 const isIn = async (client: Client) => (await client.get('/_menshen/me')).status === 200
 

@@ -9,10 +9,10 @@ import { type TestContext, test } from 'node:test'
 import { WebSocketServer } from 'ws'
 import { inParallel } from '../../bench/in-parallel.ts'
 import { type Instance, prepare, signedIn, type User } from '../faults/instance.ts'
-import { sendLarge } from '../forward/large-answer.ts'
-import { until } from '../forward/scene.ts'
-import { startUpstream } from '../forward/upstream.ts'
 import { scrape } from '../kit/scrape.ts'
+import { sendLarge } from '../proxy/large-answer.ts'
+import { until } from '../proxy/scene.ts'
+import { startUpstream } from '../proxy/upstream.ts'
 
 /** More than UPSTREAM_CONNECTIONS is by default. */
 const EACH = 300

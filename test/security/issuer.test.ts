@@ -2,7 +2,7 @@
 // where the provider is known to say it.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openScene } from '../forward/scene.ts'
+import { openScene } from '../proxy/scene.ts'
 
 const ISSUER = 'https://idp.example.com'
 const RIGHT = encodeURIComponent(ISSUER)

@@ -4,8 +4,8 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { RequestListener, Server } from 'node:http'
 import { test } from 'node:test'
 import { network } from '../../src/config/networks.ts'
-import { openWire, raw, statusOf } from '../forward/raw.ts'
-import { cookieOf, openScene, until } from '../forward/scene.ts'
+import { openWire, raw, statusOf } from '../proxy/raw.ts'
+import { cookieOf, openScene, until } from '../proxy/scene.ts'
 import { readResponses } from './fuzz-responses.ts'
 
 const KB = 1024

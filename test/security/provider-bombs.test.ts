@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { openScene, type Scene } from '../forward/scene.ts'
 import type { Answer } from '../kit/answers.ts'
 import { signIn } from '../kit/client.ts'
+import { openScene, type Scene } from '../proxy/scene.ts'
 
 const BOMB_BYTES = 100 * 1024 * 1024
 const MEMORY_LIMIT = 64 * 1024 * 1024

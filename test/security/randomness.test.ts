@@ -8,8 +8,8 @@ import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { createSessions } from '../../src/session/sessions.ts'
 import { openStore } from '../../src/stores/open-store.ts'
-import { openScene } from '../forward/scene.ts'
 import { signIn } from '../kit/client.ts'
+import { openScene } from '../proxy/scene.ts'
 import { bitBias, byteBias } from './random.ts'
 
 const AT_ONCE = 20

@@ -11,11 +11,11 @@ import { Hono } from 'hono'
 import { menshen as forExpress } from '../../src/adapters/express.ts'
 import { menshen as forHono } from '../../src/adapters/hono.ts'
 import { createMenshen } from '../../src/index.ts'
-import { makeAuthority, makeCertificate } from '../forward/certificates.ts'
-import { openScene } from '../forward/scene.ts'
+import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 import { createClient } from '../kit/client.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { openScene } from '../proxy/scene.ts'
 
 const LIMIT = 20
 const RESETS = 200

@@ -8,9 +8,9 @@ import { readSettings } from '../../src/config/read.ts'
 import { planProvider } from '../../src/provider/plan.ts'
 import { createProvider } from '../../src/provider/provider.ts'
 import { createScene, START, signedIn, tokens } from '../faults/doubles.ts'
-import { startUpstream } from '../forward/upstream.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { CLIENT_ID, CLIENT_SECRET } from '../kit/strict-provider.ts'
+import { startUpstream } from '../proxy/upstream.ts'
 
 const ISSUER = 'https://idp.example.com'
 const SECONDS = START / 1000

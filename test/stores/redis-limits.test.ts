@@ -5,10 +5,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { createRateLimit } from '../../src/gateway/rate-limit.ts'
 import type { GatewayRequest } from '../../src/gateway/request.ts'
 import { openLimitClient } from '../../src/stores/redis/limit-client.ts'
-import { until } from '../forward/scene.ts'
 import { openMenshen } from '../kit/menshen.ts'
 import { startRedis } from '../kit/redis-server.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { until } from '../proxy/scene.ts'
 
 test('two instances on one Redis count sign-in requests together', async t => {
   const redis = await startRedis()

@@ -1,0 +1,80 @@
+// S60: a rule for an index page holds for the folder that is served by it.
+import assert from 'node:assert/strict'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import test from 'node:test'
+import express from 'express'
+import { admits, createRules } from '../../src/access/rules.ts'
+import type { Rule } from '../../src/index.ts'
+import { tempFolder } from '../kit/temp.ts'
+import { openScene } from '../proxy/scene.ts'
+
+const EVERYBODY = ['developer', 'common'] as const
+
+const COMMON = { role: 'common', username: 'zhangsan', groups: [] }
+
+function isAdmitted(rules: Rule[], path: string, method = 'GET'): boolean {
+  return admits(createRules(rules).ruleFor(method, path, COMMON), COMMON)
+}
+
+const guarded = (path: string): Rule => ({ path, roles: ['developer'] })
+
+test('behind a server of files, a guarded index page is not served by its folder', async t => {
+  const folder = tempFolder(t)
+  for (const page of ['index.html', 'secret/index.html', 'open/index.html', 'deep/er/index.html']) {
+    mkdirSync(dirname(join(folder, page)), { recursive: true })
+    writeFileSync(join(folder, page), `the page ${page}`)
+  }
+  const answer = express().use(express.static(folder, { extensions: ['html'] }))
+  const rules = [guarded('/secret/index.html'), guarded('/deep/er/index.html'), guarded('/index.html')]
+  const scene = await openScene(t, { config: { rules }, answer })
+  const [user, admin] = [await scene.user(), await scene.user('admin')]
+  const spellings = [
+    '/secret/',
+    '/secret',
+    '/SECRET/',
+    '/secret/index.html',
+    '/secret/index',
+    '/secret/%20',
+    '/secret/.',
+  ]
+  for (const path of [...spellings, '/deep/er/', '/deep/er', '/', '/index.html', '/?x']) {
+    const { status, text } = await user.get(path)
+    assert.ok(status === 403 || status === 400, `${path}: ${status}`)
+    assert.doesNotMatch(text, /the page/, path)
+  }
+  for (const path of ['/secret/', '/deep/er/', '/']) assert.match((await admin.get(path)).text, /the page/, path)
+  assert.match((await user.get('/open/')).text, /the page open/)
+})
+
+test('every name of an index page counts, with any suffix of a page or none, and at the root too', () => {
+  const names = ['index', 'Index.HTML', 'index.php', 'index.html.en', 'default.aspx', 'default', 'home.html']
+  for (const name of [...names, 'welcome.jsp', 'iisstart.htm'])
+    for (const folder of ['', '/secret', '/secret/deep']) {
+      const rules = [guarded(`${folder}/${name}`)]
+      assert.equal(isAdmitted(rules, `${folder}/`), false, `${folder}/ is ${name}`)
+      assert.equal(isAdmitted(rules, folder || '/'), false, `${folder} is ${name}`)
+    }
+})
+
+test('an index page of an index page counts too', () => {
+  assert.equal(isAdmitted([guarded('/default/index')], '/'), false)
+})
+
+test('what is beside an index page, or only begins like one, stays open', () => {
+  const rules = [guarded('/secret/index.html'), guarded('/home-office'), guarded('/indexes'), guarded('/welcome')]
+  for (const path of ['/', '/secret/other.html', '/secret/deep/', '/secrets/', '/home'])
+    assert.equal(isAdmitted(rules, path), true, path)
+})
+
+test('a rule for the folder alone decides for it: whoever writes one knows what it serves', () => {
+  const rules: Rule[] = [{ path: '/', exact: true, roles: EVERYBODY }, guarded('/index.html')]
+  assert.equal(isAdmitted(rules, '/'), true)
+  assert.equal(isAdmitted(rules, '/index.html'), false)
+})
+
+test('a rule for a method of an index page holds for that method of its folder', () => {
+  const rules: Rule[] = [{ path: '/secret/index.php', methods: ['POST'], roles: ['developer'] }]
+  assert.equal(isAdmitted(rules, '/secret/', 'POST'), false)
+  assert.equal(isAdmitted(rules, '/secret/', 'GET'), true)
+})

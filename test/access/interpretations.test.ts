@@ -1,0 +1,363 @@
+// S60: a rule holds for whatever a lenient application would take for its path, and for nothing else.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { canonicalPath, decodedPath } from '../../src/access/request-path.ts'
+import { admits, createRules } from '../../src/access/rules.ts'
+import type { Rule } from '../../src/index.ts'
+import { raw, request } from '../proxy/raw.ts'
+import { cookieOf, openScene } from '../proxy/scene.ts'
+import { createRandom } from '../security/random.ts'
+import { pagesFor } from './lenient-app.ts'
+
+const EVERYBODY = ['developer', 'common'] as const
+const RULES: Rule[] = [
+  { path: '/', roles: EVERYBODY },
+  { path: '/admin', roles: ['developer'] },
+  { path: '/report', exact: true, roles: ['developer'] },
+  { path: '/open', public: true },
+  { path: '/open/admin', roles: ['developer'] },
+  { path: '/users/7', roles: ['developer'] },
+  { path: '/old.php', exact: true, roles: ['developer'] },
+]
+const GUARDED = /^\/(?:open\/)?admin(?:\/|$)|^\/report$|^\/users\/7(?:\/|$)|^\/old\.php$/
+
+/** Whether this user gets in, as the gateway asks the rules. */
+function isAdmitted(rules: Rule[], target: string, who: 'developer' | 'common' | 'visitor' = 'common'): boolean {
+  const somebody = who === 'visitor' ? undefined : { role: who, username: 'zhangsan', groups: [] }
+  const path = canonicalPath(target)
+  return path !== undefined && admits(createRules(rules).ruleFor('GET', decodedPath(path), somebody), somebody)
+}
+
+const SUFFIXES = [
+  ...['/', '.', '..', '~', '!', '*', "'", '$', '&x', '=x', ',v', ':x', '::$DATA', '@x', '+', '(1)', '|'],
+  ...['.json', '.html', '.php', '.bak', '.json/', '.json.bak', '.tar.gz', '.json~', '.%20', '.JSON', '.json%20'],
+  ...['%20', '%20%20', '%20.', '%20x', '%25', '%25x', '%23', '%23x', '%23/x', '%3F', '%3Fx', '%3Fx/y', '%3f.json'],
+  ...['%7C', '%22', '%2B', '%C2%A0', '%E2%80%8B', '%EF%BB%BF', '%C2%AD', '%EF%B8%8F', '%CC%81', '%E3%80%80'],
+  ...['%EF%BC%8E', '%EF%BC%9Bx', '%EF%BC%9Fx', '%EF%BC%83', '%EF%BC%85', '%EF%BC%85%EF%BC%92%EF%BC%90', '%EF%BC%8F'],
+  ...['/(S(x))', '(S(x))', '%C2%A5', '%C2%A5x', '%E2%82%A9'],
+  ...['/index.html', '/index', '/Default.aspx', '/index.php', '/%20', '/%E2%80%8B', '/%3Fx', '/%23'],
+]
+const PREFIXES = [
+  '/%20',
+  '/+',
+  '/%E2%80%8B',
+  '/%C2%A0',
+  '/index.php/',
+  '/%20/',
+  '/%EF%BB%BF',
+  '/index.php/%20',
+  '/(S(x))/',
+  '/(S(x))',
+  '/%C2%A5',
+]
+
+function spellingsOf(path: string): string[] {
+  const inner = path.slice(1)
+  const middle = inner.replace('/', '.d/')
+  return [
+    ...SUFFIXES.flatMap(suffix => [path + suffix, path.toUpperCase() + suffix, inner.replace(/^/, '/%20') + suffix]),
+    ...PREFIXES.map(prefix => prefix + inner),
+    ...['.json', '%20', '.', '~', '%23'].flatMap(suffix => [
+      `/${inner.replace('/', `${suffix}/`)}`,
+      `/${middle}${suffix}`,
+    ]),
+    path.replace('a', '%EF%BD%81').replace('u', '%EF%BD%95'),
+    path.replace('i', '%C4%B1').replace('s', '%C5%BF'),
+    path.replace('i', '%C4%B0').replace('e', '%C3%A9'),
+    path.replace('o', 'o%CC%81').replace('m', 'm%E2%80%8B'),
+    path.replace('/7', '/007').replace('7', '%D9%A7'),
+    path.replace('.php', '.php/x').replace('.php', '.PHP'),
+    path.replace(/(?<=.)\//, '%EF%BC%8F'),
+    path.replace(/(?<=.)\//, '%E2%88%95'),
+    path.replace(/(?<=.)\//, '%EF%BC%BC'),
+    `/open/%EF%BC%8E%EF%BC%8E${path}`,
+    `/open/..%20${path}`,
+    `/open/..+${path}`,
+    `/open/.%E2%80%8B.${path}`,
+    `/open/..%3F${path}`,
+    `/open%EF%BC%8F..%EF%BC%8F${inner}`,
+    `/open/%E2%80%A5${path}`,
+    `/open/%EF%BC%852e%EF%BC%852e${path}`,
+  ]
+}
+
+const PATHS = ['/admin', '/admin/x', '/report', '/open/admin', '/users/7', '/old.php']
+
+test('no spelling of a guarded page reaches an application that reads it leniently', async t => {
+  const scene = await openScene(t, { config: { rules: RULES } })
+  const common = await scene.user()
+  for (const target of PATHS.flatMap(spellingsOf))
+    for (const cookie of [[], [`cookie: ${cookieOf(common)}`]])
+      await raw(scene.url, request(`GET ${target} HTTP/1.1`, ...cookie))
+  const isGuarded = (target: string) => [...pagesFor(target)].some(page => GUARDED.test(page))
+  const reached = scene.upstream.received.map(({ target }) => target)
+  assert.deepEqual(reached.filter(isGuarded), [])
+  assert.ok(isGuarded('/admin%3Fx/y') && isGuarded('/%EF%BD%81dmin') && !isGuarded('/administration'))
+  // The way has to be open, or it proves nothing.
+  await common.get('/administration')
+  assert.equal(scene.upstream.last().target, '/administration')
+})
+
+test('no random spelling of a guarded page is admitted', () => {
+  const random = createRandom(60)
+  const pieces = [
+    ...SUFFIXES,
+    ...PREFIXES,
+    ...PATHS,
+    'admin',
+    'Admin',
+    'ADMIN',
+    'open',
+    'report',
+    'x',
+    '/',
+    '/x',
+    '%EF%BD%81',
+  ]
+  const found = new Set<string>()
+  let admitted = 0
+  for (let round = 0; round < 5000; round++) {
+    const target = `/${Array.from({ length: 1 + random.below(4) }, () => random.pick(pieces)).join('')}`
+    if (!isAdmitted(RULES, target.replace('//', '/'))) continue
+    admitted++
+    for (const page of pagesFor(target.replace('//', '/'))) if (GUARDED.test(page)) found.add(`${target} as ${page}`)
+  }
+  assert.deepEqual([...found], [])
+  assert.ok(admitted > 100, `${admitted} were admitted`)
+})
+
+test('every character that collations take for a letter or a digit of ours is guarded like it', () => {
+  const rules = createRules([
+    { path: '/', roles: EVERYBODY },
+    ...[...'abcdefghijklmnopqrstuvwxyz0123456789'].map((sign): Rule => ({ path: `/x${sign}`, roles: ['developer'] })),
+  ])
+  const alike = new Intl.Collator('en', { sensitivity: 'base' })
+  const signs = [...'abcdefghijklmnopqrstuvwxyz0123456789']
+  const common = { role: 'common', username: 'zhangsan', groups: [] }
+  const open: string[] = []
+  for (let code = 0x80; code < 0x20000; code++) {
+    const character = String.fromCodePoint(code)
+    if (/\p{Cs}|\p{Cn}|\p{M}|\p{No}|\p{Nl}|\p{So}/u.test(character)) continue
+    if (!signs.some(sign => alike.compare(`x${character}`, `x${sign}`) === 0)) continue
+    const path = canonicalPath(encodeURI(`/x${character}`))
+    if (path !== undefined && admits(rules.ruleFor('GET', decodedPath(path), common), common)) open.push(character)
+  }
+  assert.deepEqual(open, [])
+})
+
+test('ordinary pages are not refused by accident', () => {
+  const admitted = [
+    '/',
+    '/index.html',
+    '/reports',
+    '/report/2026',
+    '/report/q3.pdf',
+    '/reports/q3.pdf',
+    '/administration',
+    '/admin-guide',
+    '/admin_notes',
+    '/myadmin',
+    '/my.admin',
+    '/x/admin',
+    '/open',
+    '/open/',
+    '/open/x.json',
+    '/open/administration',
+    '/users/70',
+    '/users/8',
+    '/users/7a',
+    '/old',
+    '/old.html',
+    '/old-php',
+    '/a.b.c/d.e',
+    '/.well-known/acme',
+    '/~lisi/x',
+    '/c%23.pdf',
+    '/100%25',
+    '/a%20b',
+    '/what%3F',
+    '/caf%C3%A9',
+    '/%E7%AE%A1%E7%90%86',
+    '/%E4%BA%A7%E5%93%81A%EF%BC%8FB.pdf',
+    '/assets/App-3f2A.js',
+    '/%E5%A2%9E%E9%95%BF50%EF%BC%852024.pdf',
+    '/api/users:batchGet',
+    '/x@2x.png',
+    '/v1.2/items',
+  ]
+  // Its page is what `/old` serves where servers look for scripts by themselves.
+  const notOld = admitted.filter(path => path !== '/old')
+  for (const path of notOld) assert.ok(isAdmitted(RULES, path), path)
+  for (const path of [...notOld, '/admin', '/report/', '/open/admin.json', '/old'])
+    assert.ok(isAdmitted(RULES, path, 'developer'), path)
+  assert.ok(!isAdmitted(RULES, '/old'))
+})
+
+/** The paths of which each is another name of a guarded one to some server; `/x` and `/open` are anybody's. */
+const OF_SERVERS: Readonly<Record<string, readonly string[]>> = {
+  'ASP.NET takes session identifiers out': [
+    ...['/(S(x))/admin', '/(X(1)A(y))/admin', '/open/(S(x))/admin', '/(s(x))/ADMIN/x', '/open/(S(x))/(F(y))/admin'],
+    ...['/(S(x))admin', '/ad/(S(x))min', '/open/ad/(S(x))min/x', '/op/(S(x))en/(S(x))/admin', '/(S(x))/report'],
+    ...[
+      '/%28S%28x%29%29/admin',
+      '/%EF%BC%88S(x)%EF%BC%89/admin',
+      '/report/(S(x))',
+      '/(S(x/y))/admin',
+      '/(S(x))/files/data.json',
+    ],
+  ],
+  'code pages have the signs of yen and won in the place of the backslash': [
+    ...[
+      '/x%C2%A5..%C2%A5admin',
+      '/open%C2%A5admin',
+      '/open%E2%82%A9admin',
+      '/open%EF%BF%A5admin',
+      '/open%EF%BF%A6admin',
+    ],
+    ...['/%C2%A5admin', '/admin%C2%A5x', '/open/..%C2%A5admin', '/open%E2%88%96admin'],
+  ],
+  'Windows has short names': [
+    ...[
+      '/files/DATA~1.JSO',
+      '/files/data~1',
+      '/files/DATA~12.JSO',
+      '/files/QUARTE~1',
+      '/files/QU3A4F~1',
+      '/files/AB~1.JSO',
+    ],
+    ...['/files/DATA~1.JSO/', '/files/data%7E1.jso'],
+  ],
+  'what follows a page is an argument of it': [
+    ...[
+      '/files/exact.html/foo',
+      '/files/exact.html/foo/bar',
+      '/files/EXACT.HTML/foo',
+
+      '/old.php/x',
+    ],
+    ...['/files/data.json/x'],
+  ],
+}
+
+test('no name that a server has for a guarded page is admitted', () => {
+  const rules: Rule[] = [
+    ...RULES,
+    { path: '/files/data.json', roles: ['developer'], exact: true },
+    { path: '/files/a.b.json', roles: ['developer'] },
+    { path: '/files/quarterly report', roles: ['developer'] },
+    { path: '/files/exact.html', roles: ['developer'], exact: true },
+    { path: '/files/exact', roles: EVERYBODY },
+  ]
+  for (const [reason, paths] of Object.entries(OF_SERVERS))
+    for (const path of paths) {
+      assert.ok(!isAdmitted(rules, path), `${path}: ${reason}`)
+      const isRefused = canonicalPath(path) === undefined
+      assert.ok(isRefused || isAdmitted(rules, path, 'developer'), `${path} for a developer`)
+    }
+  const ordinary = [
+    ...['/x/(S(x))/y', '/wiki/Foo_(bar)', '/(album)', '/price/%C2%A5100', '/files/photo~1.jpg', '/files/x.html/foo'],
+    ...['/files/exact/foo', '/odata/Products(1)', '/files/~1', '/%E2%82%A9'],
+  ]
+  for (const path of ordinary) assert.ok(isAdmitted(rules, path), path)
+})
+
+test('a path full of parentheses costs no time to speak of', () => {
+  const rules = createRules(RULES)
+  const common = { role: 'common', username: 'zhangsan', groups: [] }
+  for (const part of ['/(', '/((', '/(a', '/()', '(/)', '/(S(x))'])
+    assert.ok(rules.ruleFor('GET', part.repeat(2000), common))
+})
+
+test('a rule for one page alone is a rule for that page alone', () => {
+  const rules: Rule[] = [
+    { path: '/', exact: true, roles: ['developer'] },
+    { path: '/a', exact: true, roles: ['developer'] },
+  ]
+  const others = [
+    '/x',
+    '/x.php',
+    '/x/index.html',
+    '/.well-known/x',
+    '/.env',
+    '/~lisi',
+    '/@me',
+    '/报告.pdf',
+    '/a/x',
+    '/a/x.php',
+  ]
+  for (const path of others) assert.ok(isAdmitted(rules, encodeURI(path)), path)
+  const same = [
+    '/',
+    '/index.html',
+    '/INDEX.php',
+    '/index.php/',
+    '/%20',
+    '/%3Fx',
+    '/a/',
+    '/a.php/x',
+    '/a/index',
+    '/a/%E2%80%8B',
+  ]
+  for (const path of same) assert.ok(!isAdmitted(rules, path), path)
+})
+
+test('what a rule names as it is asked for is not read differently', () => {
+  const rules: Rule[] = [
+    { path: '/internal', roles: ['developer'] },
+    { path: '/internal/logo.png', exact: true, public: true },
+    { path: '/internal/v1.0', public: true },
+    { path: '/internal/door', exact: true, public: true },
+    { path: '/open', public: true },
+    { path: '/open/data', roles: ['developer'] },
+    { path: '/open/data.json', public: true },
+    { path: '/guide', public: true },
+    { path: '/guide.html', roles: ['developer'] },
+  ]
+  const yes = [
+    '/internal/logo.png',
+    '/internal/v1.0/x',
+    '/internal/door',
+    '/open/data.json',
+    '/open/data.json/',
+    '/guide',
+  ]
+  const no = [
+    '/internal/logo',
+    '/internal/logo.png/',
+    '/internal/logo.PNG',
+    '/internal/logo.png.bak',
+    '/internal/v1',
+    '/INTERNAL/door',
+  ]
+  const alsoNo = [
+    '/internal/door/',
+    '/internal/door.json',
+    '/internal',
+    '/open/data',
+    '/open/data.xml',
+    '/OPEN/x',
+    '/guide.html',
+  ]
+  for (const path of yes) assert.ok(isAdmitted(rules, path, 'visitor'), path)
+  for (const path of [...no, ...alsoNo]) assert.ok(!isAdmitted(rules, path, 'visitor'), path)
+})
+
+test('rules that write one path differently are all asked', () => {
+  const rules: Rule[] = [
+    { path: '/reports', roles: EVERYBODY },
+    { path: '/REPORTS/secret', roles: ['developer'] },
+    { path: '/Notes', roles: ['developer'] },
+    { path: '/notes', roles: EVERYBODY },
+  ]
+  for (const path of [
+    '/reports/secret',
+    '/Reports/Secret',
+    '/REPORTS/secret',
+    '/notes',
+    '/Notes',
+    '/NOTES',
+    '/notes/x',
+  ])
+    assert.ok(!isAdmitted(rules, path), path)
+  assert.ok(isAdmitted(rules, '/reports/other'))
+})

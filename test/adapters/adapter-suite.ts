@@ -1,0 +1,266 @@
+// What every adapter has to hold to, whichever framework it is for: one suite of statements, run by the test of each.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { suite, type TestContext, test } from 'node:test'
+import { createMenshen, type Menshen, type MenshenOptions } from '../../src/index.ts'
+import { createClient, signIn } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
+import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { createTestLog } from '../kit/test-log.ts'
+import { cookieOf } from '../proxy/scene.ts'
+
+type Auth = Pick<Menshen, 'admit'>
+/**
+ * Serves the application on the port of 127.0.0.1, and resolves with what ends it. Its routes: `/page`, `/public/page`,
+ * `/finance/page` (the user as JSON), `/public/members` (`requireUser()`), `/public/reports` (`requireRole('developer')`),
+ * `/public/bare` (`requireUser()`, in front of Menshen or beside it), `/cookies` (sets `theirs=1`, `cache-control: public` and
+ * `cdn-cache-control`), `/head` (the same, by whatever in the framework has the last word), `/throws`, and a POST to `/echo`. Its own handler of errors answers 500 with `{ failed: message }`.
+ */
+export type ServeApplication = (auth: Auth, port: number) => Promise<() => unknown>
+
+export const LIFE = 7200
+const PAGE = { accept: 'text/html' }
+const JSON_PLEASE = { accept: 'application/json' }
+export const THEIRS = { 'set-cookie': 'theirs=1', 'cache-control': 'public', 'cdn-cache-control': 'max-age=60' }
+const RULES = [
+  { path: '/public', public: true as const },
+  { path: '/finance', roles: ['developer'] },
+]
+
+export async function openApplication(t: TestContext, serve: ServeApplication, options: MenshenOptions = {}) {
+  const provider = await startScriptedProvider({ expiresIn: LIFE })
+  t.after(() => provider.close())
+  const clock = { now: Date.parse('2026-03-01T08:00:00Z') }
+  const { log, lines } = createTestLog()
+  const { AUTH_URL: authUrl, CLIENT_ID: clientId, CLIENT_SECRET: clientSecret } = provider.settings
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const now = () => clock.now
+  const usual = { baseUrl: url, store: 'memory:', authUrl, clientId, clientSecret, rules: RULES, log, now }
+  const auth = await createMenshen({ ...usual, ...options } as MenshenOptions)
+  t.after(() => auth.close())
+  const end = await serve(auth, port)
+  t.after(() => end())
+  const visitor = () => createClient(url, now)
+  const user = async (username: string) => {
+    const client = visitor()
+    assert.equal((await signIn(client, provider, { username })).headers.location, '/')
+    return client
+  }
+  return { auth, provider, clock, lines, url, port, visitor, user }
+}
+
+/** An application in front of which something else stands than Menshen. */
+async function openWith(t: TestContext, serve: ServeApplication, auth: Auth) {
+  const port = await freePort()
+  const end = await serve(auth, port)
+  t.after(() => end())
+  return `http://127.0.0.1:${port}`
+}
+
+export function adapterSuite(name: string, serve: ServeApplication): void {
+  suite(`every adapter: ${name}`, () => {
+    test('serves our pages: sign-in from the wanted page and back to it, and sign-out', async t => {
+      const { visitor, provider, clock, url } = await openApplication(t, serve)
+      const client = visitor()
+      const turned = await client.get('/page?x=1', { headers: PAGE })
+      assert.deepEqual([turned.status, turned.headers.location], [302, '/login'])
+      const login = await client.follow(turned)
+      assert.equal(login.status, 200)
+      assert.match(String(login.headers['content-type']), /^text\/html/)
+      assert.match(String(login.headers['content-security-policy']), /default-src 'none'/)
+      const back = await signIn(client, provider, { username: 'lisi' })
+      assert.equal(back.headers.location, '/page?x=1')
+      const { user } = (await client.follow(back)).json<{ user: Record<string, unknown> }>()
+      assert.deepEqual(Object.keys(user), ['userInfo', 'userRole', 'groups', 'expiresAt'])
+      assert.equal(user.expiresAt, clock.now + LIFE * 1000)
+      assert.equal((await client.get('/_menshen/me', { headers: JSON_PLEASE })).status, 200)
+      assert.equal((await client.get('/nothing')).status, 404)
+      const out = await client.post('/logout', {}, { headers: { origin: url } })
+      assert.deepEqual([out.status, out.headers.location], [303, '/login'])
+      assert.equal((await client.get('/page', { headers: JSON_PLEASE })).status, 401)
+    })
+
+    test('knows nobody by a forged cookie or by two, and keeps visitors from what is not there too', async t => {
+      const { visitor, user } = await openApplication(t, serve)
+      const ticket = (await user('lisi')).cookies.get('menshen_session')
+      const cookies = [
+        'menshen_session=forged',
+        `menshen_session=${ticket}; menshen_session=x`,
+        `menshen_session=${ticket}x`,
+      ]
+      for (const cookie of cookies) {
+        assert.equal((await visitor().get('/page', { headers: { ...JSON_PLEASE, cookie } })).status, 401, cookie)
+        assert.deepEqual((await visitor().get('/public/page', { headers: { cookie } })).json(), { user: null }, cookie)
+      }
+      for (const path of ['/nothing', '/PAGE', '/page/'])
+        assert.equal((await visitor().get(path, { headers: PAGE })).headers.location, '/login', path)
+    })
+
+    test('applies the rules, however the address is written', async t => {
+      const { visitor, user } = await openApplication(t, serve)
+      const [lisi, admin] = [await user('lisi'), await user('admin')]
+      assert.deepEqual((await visitor().get('/public/page')).json(), { user: null })
+      assert.equal((await lisi.get('/public/page')).json<Shown>().user?.userInfo.username, 'lisi')
+      assert.equal((await admin.get('/finance/page')).json<Shown>().user?.userRole, 'developer')
+      const refused = await lisi.get('/finance/page', { headers: PAGE })
+      assert.equal(refused.status, 403)
+      assert.ok(refused.text.includes(String(refused.headers['x-request-id'])))
+      assert.equal((await lisi.get('/finance/page', { headers: JSON_PLEASE })).json<Refusal>().error, 'refused')
+      const ways = ['/f%69nance/page', '/FINANCE/page', '/finance/page/', '/public/../finance/page', '//finance/page']
+      const odd = [
+        'http://evil.example/finance/page',
+        '/public/%2e%2e/finance/page',
+        '/public/..;/finance/page',
+        '/finance\\page',
+      ]
+      const headers = { ...PAGE, cookie: cookieOf(lisi) }
+      for (const way of [...ways, ...odd, '/public%2f..%2ffinance/page', '/./finance/page', '/finance/page%00'])
+        assert.ok([400, 403, 404].includes((await visitor().get(way, { headers })).status), way)
+    })
+
+    test('keeps single routes for users and for roles', async t => {
+      const { visitor, user, lines } = await openApplication(t, serve)
+      const [lisi, admin] = [await user('lisi'), await user('admin')]
+      const turned = await visitor().get('/public/members?y=2', { headers: PAGE })
+      assert.equal(turned.headers.location, '/login')
+      assert.match(turned.setCookies.join(), /^menshen_return=/)
+      assert.equal((await visitor().get('/public/reports', { headers: JSON_PLEASE })).status, 401)
+      assert.equal((await lisi.get('/public/members')).status, 200)
+      assert.equal((await admin.get('/public/reports')).status, 200)
+      const refused = await lisi.get('/public/reports', { headers: PAGE })
+      assert.equal(refused.status, 403)
+      assert.match(refused.text, /lisi/)
+      assert.ok(refused.text.includes(String(refused.headers['x-request-id'])))
+      const answer = await lisi.get('/public/reports', { headers: JSON_PLEASE })
+      assert.equal(answer.json<Refusal>().requestId, answer.headers['x-request-id'])
+      assert.ok(lines.some(({ event }) => event === 'refused'))
+    })
+
+    test('brings a renewed cookie beside those of the application, and from no cache', async t => {
+      const { user, clock, provider } = await openApplication(t, serve)
+      const lisi = await user('lisi')
+      clock.now += (LIFE - 60) * 1000
+      for (const path of ['/cookies', '/head']) {
+        const { status, setCookies, headers, text } = await lisi.get(path)
+        assert.deepEqual([status, text], [200, 'cookies'], path)
+        assert.equal(provider.callsTo('refresh').length, 1)
+        assert.equal(setCookies.length, 2, path)
+        assert.equal(setCookies.filter(cookie => cookie.startsWith('theirs=1')).length, 1, path)
+        assert.equal(setCookies.filter(cookie => cookie.startsWith('menshen_session=')).length, 1, path)
+        assert.equal(headers['cache-control'], 'no-store', path)
+        assert.equal(headers['cdn-cache-control'], undefined, path)
+      }
+      clock.now += 3600_000
+      for (const path of ['/cookies', '/head']) {
+        const { headers, setCookies } = await lisi.get(path)
+        assert.deepEqual(setCookies, ['theirs=1'], path)
+        assert.equal(headers['cache-control'], 'public', path)
+        assert.equal(headers['cdn-cache-control'], 'max-age=60', path)
+      }
+    })
+
+    test('leaves errors to the application: its own, ours, and a route that Menshen does not stand before', async t => {
+      const { user } = await openApplication(t, serve)
+      const lisi = await user('lisi')
+      const thrown = await lisi.get('/throws')
+      assert.deepEqual([thrown.status, thrown.json()], [500, { failed: 'by the handler' }])
+      const { failed } = (await lisi.get('/public/bare')).json<{ failed: string }>()
+      assert.match(failed, /^requireUser: Menshen does not stand in front of this route; .* first\.$/)
+      const broken = await openWith(t, serve, { admit: () => Promise.reject(new Error('by us')) })
+      const answer = await createClient(broken).get('/page')
+      assert.deepEqual([answer.status, answer.json()], [500, { failed: 'by us' }])
+    })
+
+    test('answers for a store that is away, as the gateway does', async t => {
+      const { visitor } = await openApplication(t, serve, { store: `redis://127.0.0.1:${await freePort()}` })
+      const headers = { ...PAGE, cookie: `menshen_session=${'A'.repeat(43)}` }
+      assert.equal((await visitor().get('/page', { headers })).status, 503)
+    })
+
+    test('refuses posts and sockets of other sites', async t => {
+      const { user, lines } = await openApplication(t, serve)
+      const lisi = await user('lisi')
+      const origin = 'https://evil.example'
+      assert.equal((await lisi.post('/_menshen/sign-out-everywhere', {}, { headers: { origin } })).status, 403)
+      assert.equal((await lisi.get('/page')).status, 200)
+      const socket = { origin, 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==', 'sec-websocket-version': '13' }
+      assert.equal((await lisi.get('/page', { headers: socket })).status, 403)
+      assert.equal(lines.filter(({ event }) => event === 'foreign_origin').length, 2)
+    })
+
+    test('answers HEAD without a body, ours and the application’s', async t => {
+      const { visitor, user } = await openApplication(t, serve)
+      const login = await visitor().request({ method: 'HEAD', path: '/login' })
+      assert.deepEqual([login.status, login.text], [200, ''])
+      assert.equal((await visitor().request({ method: 'HEAD', path: '/page' })).status, 302)
+      const page = await (await user('lisi')).request({ method: 'HEAD', path: '/page' })
+      assert.deepEqual([page.status, page.text], [200, ''])
+    })
+
+    test('leaves the bodies of the application as they are, and reads the forms of our own pages', async t => {
+      const { visitor, url } = await openApplication(t, serve, { stateCheck: 'bound' })
+      const body = `{ "odd" :  ${'é'.repeat(50_000)} `
+      const headers = { 'content-type': 'text/plain' }
+      const client = visitor()
+      const form = await client.post('/login', { provider: 'default' }, { headers: { origin: url } })
+      assert.equal(form.status, 303)
+      assert.equal((await client.post('/login', 'x'.repeat(20_000), { headers: { origin: url } })).status, 413)
+      assert.equal((await client.post('/public/echo', body, { headers })).text, body)
+    })
+
+    test('counts by the socket’s address, unless our own trustedProxies say otherwise', async t => {
+      const wrong = '/callback?code=x&state=abc_idp'
+      const asked = async (options: MenshenOptions, from: string[]) => {
+        const { visitor } = await openApplication(t, serve, { rateLimitPerMinute: 1, ...options })
+        const statuses: number[] = []
+        for (const address of from)
+          statuses.push((await visitor().get(wrong, { headers: { 'x-forwarded-for': address } })).status)
+        return statuses
+      }
+      assert.deepEqual(await asked({}, ['192.0.2.1', '192.0.2.2']), [302, 429])
+      const trusted = { trustedProxies: '127.0.0.1' }
+      assert.deepEqual(await asked(trusted, ['192.0.2.1', '192.0.2.2', '192.0.2.2']), [302, 302, 429])
+    })
+
+    test('goes on when a client leaves in the middle of a form, and calls it no failure', async t => {
+      const { visitor, port, lines } = await openApplication(t, serve, { stateCheck: 'bound' })
+      const leaving = connect(port, '127.0.0.1')
+      await once(leaving, 'connect')
+      const head = `POST /login HTTP/1.1\r\nHost: a\r\nOrigin: http://127.0.0.1:${port}\r\nContent-Length: 100\r\n\r\n`
+      leaving.write(`${head}prov`)
+      assert.equal((await visitor().get('/public/page')).status, 200)
+      leaving.destroy()
+      assert.equal((await visitor().get('/public/page')).status, 200)
+      assert.ok(!lines.some(({ event }) => event === 'request_failed'))
+    })
+
+    test('sends a stream of ours as it comes, and stops it when its reader has gone', async t => {
+      const cancelled = Promise.withResolvers<void>()
+      const body = new ReadableStream({
+        start: controller => controller.enqueue(Buffer.from('data: 1\n\n')),
+        cancel: () => cancelled.resolve(),
+      })
+      const answer = new Response(body, { headers: { 'content-type': 'text/event-stream' } })
+      const url = await openWith(t, serve, {
+        admit: async () => ({ answer, cookies: [], requestId: 'of-this-test', require: () => answer }),
+      })
+      const leaving = new AbortController()
+      const response = await fetch(`${url}/page`, { signal: leaving.signal })
+      assert.equal(response.headers.get('content-type'), 'text/event-stream')
+      assert.equal(Buffer.from((await response.body?.getReader().read())?.value ?? []).toString(), 'data: 1\n\n')
+      leaving.abort()
+      await cancelled.promise
+    })
+  })
+}
+
+interface Shown {
+  user?: { userInfo: { username: string }; userRole: string }
+}
+
+interface Refusal {
+  error: string
+  requestId: string
+}

@@ -1,0 +1,293 @@
+// Files are read anew while it runs: on SIGHUP, and when they change. What cannot be used changes nothing.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { get, type IncomingMessage } from 'node:http'
+import { join } from 'node:path'
+import test, { type TestContext } from 'node:test'
+import { type Instance, type Line, prepare, signedIn, until } from '../faults/instance.ts'
+import { createClient } from '../kit/client.ts'
+import type { Environment } from '../kit/process.ts'
+import { CLIENT_SECRET } from '../kit/strict-provider.ts'
+import { startUpstream } from '../proxy/upstream.ts'
+
+const OUTCOMES = ['config_reloaded', 'config_refused']
+
+function outcomes({ lines }: Instance): Line[] {
+  return lines.filter(({ event }) => OUTCOMES.includes(event))
+}
+
+/** Resolves with what became of the next reload. */
+async function nextOutcome(instance: Instance, act: () => void): Promise<Line> {
+  const before = outcomes(instance).length
+  act()
+  await until(() => outcomes(instance).length > before)
+  return outcomes(instance).at(before) ?? assert.fail()
+}
+
+const hangUp = (instance: Instance) => nextOutcome(instance, () => process.kill(instance.pid, 'SIGHUP'))
+
+/** A gateway with a configuration and secrets in files. */
+async function openFiles(t: TestContext, env: Environment = {}) {
+  const scene = await prepare(t)
+  const write = (name: string, text: string) => writeFileSync(join(scene.folder, name), text)
+  const configure = (config: object) => write('menshen.config.ts', `export default ${JSON.stringify(config)}\n`)
+  configure({})
+  const { CLIENT_SECRET: _, ...settings } = scene.provider.settings
+  write('client-secret', CLIENT_SECRET)
+  const start = () => scene.start({ ...settings, CLIENT_SECRET: '', CLIENT_SECRET_FILE: './client-secret', ...env })
+  return { ...scene, write, configure, start }
+}
+
+test('a reload refuses an application that is Menshen itself', async t => {
+  const { configure, start } = await openFiles(t)
+  const instance = await start()
+  configure({ upstreams: { '/': instance.url.replace('localhost', '127.0.0.1') } })
+  const line = await hangUp(instance)
+  assert.equal(line.event, 'config_refused')
+  assert.match(String(line.detail ?? line.reason), /^upstreams\.\/ is ".*", which is Menshen itself;/)
+})
+
+test('on SIGHUP rules, roles, upstreams and words count at once for whoever is signed in', async t => {
+  const [first, second] = [await startUpstream(t), await startUpstream(t)]
+  const { provider, folder, configure, write, start } = await openFiles(t)
+  configure({ upstreams: { '/': first.url } })
+  const instance = await start()
+  const user = await signedIn(instance, provider)
+  const boss = await signedIn(instance, provider, 'boss')
+  assert.equal((await user.get(instance, '/reports')).status, 200)
+  assert.equal(first.received.length, 1)
+  assert.equal((await boss.get(instance, '/_menshen/console')).status, 403)
+
+  configure({
+    upstreams: { '/': second.url },
+    roles: [{ role: 'developer', username: ['boss'] }],
+    rules: [{ path: '/reports', roles: ['developer'] }],
+    words: { 'login.title': '员工登录' },
+  })
+  const line = await hangUp(instance)
+  assert.deepEqual(
+    [line.event, line.changed, line.rules, line.upstreams],
+    ['config_reloaded', 'upstreams, roles, rules, words', 1, 1],
+  )
+  assert.equal((await user.get(instance, '/reports')).status, 403)
+  assert.equal((await user.get(instance, '/other')).status, 200)
+  assert.equal((await boss.get(instance, '/reports')).status, 200)
+  assert.deepEqual([first.received.length, second.received.length], [1, 2])
+  assert.match((await createClient(instance.url).get('/login')).text, /员工登录/)
+  await until(async () => {
+    const trail = await boss.get(instance, '/_menshen/console/audit?event=config_reloaded')
+    return /<strong>重新加载了设置<[\s\S]*<code>upstreams, roles, rules, words</.test(trail.text)
+  })
+
+  await t.test('what cannot be used changes nothing, and says why', async () => {
+    const bad: [text: string, reason: RegExp][] = [
+      ['export default {', /cannot be loaded/],
+      ["export default { rules: [{ path: 'reports', public: true }] }", /rules\.0\.path: expected a plain path/],
+      [
+        "export default { rules: [{ path: '/admin/*', roles: ['developer'] }] }",
+        /rules\.0\.path: .*; a rule covers its path and everything below; write `\/admin`/,
+      ],
+      ["export default { words: { 'no.such': 'x' } }", /no\.such/],
+      ["export default { upstreams: { '/': 'ftp://x' } }", /upstreams/],
+      ["import './missing.ts'\nexport default {}", /missing\.ts/],
+      ['\n', /is empty/],
+    ]
+    for (const [text, reason] of bad) {
+      write('menshen.config.ts', text)
+      const { event, file, detail } = await hangUp(instance)
+      assert.equal(event, 'config_refused')
+      assert.match(String(file), /menshen\.config\.ts$/)
+      assert.match(String(detail), reason)
+    }
+    assert.equal((await user.get(instance, '/reports')).status, 403)
+    assert.match((await boss.get(instance, '/_menshen/console/health')).text, /文件与正在运行的不一致/)
+  })
+
+  await t.test('a configuration that is gone, or settings that need a restart, change nothing', async () => {
+    rmSync(join(folder, 'menshen.config.ts'))
+    const gone = await hangUp(instance)
+    assert.deepEqual([gone.event, /is gone/.test(String(gone.detail))], ['config_refused', true])
+    configure({})
+    write('.env', 'WORKERS=2\nAPP_NAME=采购平台\n')
+    const { event, detail, file } = await hangUp(instance)
+    assert.deepEqual([event, file], ['config_refused', '.env'])
+    assert.match(String(detail), /^WORKERS: changed, which counts only after a restart/)
+    assert.equal((await user.get(instance, '/reports')).status, 403)
+  })
+})
+
+test('a file that changes is enough: written, replaced, or behind the links of a volume', async t => {
+  const { provider, folder, configure, start } = await openFiles(t, { CONFIG: 'volume/menshen.config.ts' })
+  // As Kubernetes does: the file is a link into a folder that is a link.
+  const put = (name: string, config: object) => {
+    mkdirSync(join(folder, 'volume', name), { recursive: true })
+    writeFileSync(join(folder, 'volume', name, 'menshen.config.ts'), `export default ${JSON.stringify(config)}\n`)
+    symlinkSync(name, join(folder, 'volume', 'new'))
+    renameSync(join(folder, 'volume', 'new'), join(folder, 'volume', '..data'))
+  }
+  configure({})
+  put('one', {})
+  symlinkSync('..data/menshen.config.ts', join(folder, 'volume', 'menshen.config.ts'))
+  const instance = await start()
+  const user = await signedIn(instance, provider)
+  const line = await nextOutcome(instance, () => put('two', { rules: [{ path: '/', roles: ['developer'] }] }))
+  assert.deepEqual([line.event, line.changed], ['config_reloaded', 'rules'])
+  assert.equal((await user.get(instance)).status, 403)
+
+  const secret = await nextOutcome(instance, () => {
+    writeFileSync(join(folder, 'client-secret.new'), 'brand-new-secret')
+    renameSync(join(folder, 'client-secret.new'), join(folder, 'client-secret'))
+  })
+  assert.deepEqual([secret.event, secret.changed], ['config_reloaded', 'content of CLIENT_SECRET_FILE'])
+  assert.ok(!JSON.stringify(instance.lines).includes('brand-new-secret'))
+})
+
+test('secrets change while users are signed in, and in the middle of a sign-in', async t => {
+  const { write, start } = await openFiles(t, {
+    SECRET_FILE: './secret',
+    STATE_CHECK: 'bound',
+    PKCE: 'S256',
+  })
+  const [old, fresh] = ['o'.repeat(40), 'n'.repeat(40)]
+  write('secret', old)
+  const instance = await start()
+  const arrive = async () => {
+    const client = createClient(instance.url)
+    await client.get('/somewhere?x=1', { headers: { 'sec-fetch-dest': 'document' } })
+    const leaving = await client.post('/login', {}, { headers: { origin: instance.url } })
+    const back = await client.follow(leaving)
+    return { client, back }
+  }
+  const before = await arrive()
+  const early = (await before.client.follow(before.back)).headers.location
+  assert.equal(early, '/somewhere?x=1')
+
+  const middle = await arrive()
+  write('secret', `${fresh}\n${old}\n`)
+  assert.equal((await hangUp(instance)).changed, 'content of SECRET_FILE')
+  assert.equal((await middle.client.follow(middle.back)).headers.location, '/somewhere?x=1')
+  write('secret', fresh)
+  assert.equal((await hangUp(instance)).event, 'config_reloaded')
+  for (const { client } of [before, middle]) {
+    assert.equal((await client.get('/_menshen/me')).status, 200)
+    assert.match((await client.get('/_menshen/account')).text, /下线/)
+  }
+  // A start with the new one alone knows them, too: everything was sealed anew.
+  await instance.signalAll('SIGTERM')
+  const restarted = await start()
+  assert.ok(!restarted.lines.some(({ event }) => event === 'data_keys_closed'))
+
+  write('client-secret', 'not-yet-known')
+  const wrong = await hangUp(restarted)
+  assert.equal(wrong.event, 'config_reloaded')
+  write('client-secret', '')
+  const empty = await hangUp(restarted)
+  assert.deepEqual([empty.event, empty.file], ['config_refused', './client-secret'])
+  write('client-secret', CLIENT_SECRET)
+  await hangUp(restarted)
+})
+
+test('what is in flight finishes with what it began with; a stream that the new rules would not admit ends', async t => {
+  const held = Promise.withResolvers<void>()
+  const streams: IncomingMessage[] = []
+  const first = await startUpstream(t, async (request, response) => {
+    if (request.url === '/slow') {
+      await held.promise
+      response.end('of before')
+    } else {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write('data: 1\n\n')
+      streams.push(request)
+    }
+  })
+  const { provider, configure, start } = await openFiles(t)
+  configure({ upstreams: { '/': first.url }, rules: [{ path: '/open', public: true }] })
+  const instance = await start()
+  const user = await signedIn(instance, provider)
+  const openStream = async (path: string, cookie: string) => {
+    const request = get(instance.url + path, { headers: { cookie } })
+    const [response] = (await once(request, 'response')) as [IncomingMessage]
+    const ended = new Promise(resolve => response.on('error', () => {}).on('close', resolve))
+    response.resume()
+    return { response, ended }
+  }
+  const slow = user.get(instance, '/slow')
+  const kept = await openStream('/kept', user.cookie)
+  const closed = await openStream('/closed', user.cookie)
+  const visitors = await openStream('/open', '')
+  await until(() => first.received.some(({ target }) => target === '/slow'))
+
+  const second = await startUpstream(t)
+  configure({ upstreams: { '/': second.url }, rules: [{ path: '/closed', roles: ['developer'] }] })
+  await hangUp(instance)
+  await Promise.all([closed.ended, visitors.ended])
+  assert.equal(kept.response.destroyed, false)
+  assert.equal((await user.get(instance, '/now')).text, 'hello')
+  held.resolve()
+  assert.equal((await slow).text, 'of before')
+  streams[0]?.socket.destroy()
+  await kept.ended
+})
+
+test('scripts that the configuration imports are read anew, whatever they are', async t => {
+  const { folder, write, start } = await openFiles(t)
+  const rules = (count: number) => Array.from({ length: count }, (_, n) => ({ path: `/${n}`, public: true }))
+  write('more.cjs', `module.exports = ${JSON.stringify(rules(1))}\n`)
+  write('menshen.config.ts', "import rules from './more.cjs'\nexport default { rules }\n")
+  const instance = await start()
+  write('more.cjs', `module.exports = ${JSON.stringify(rules(2))}\n`)
+  assert.equal((await hangUp(instance)).rules, 2)
+
+  await t.test('one that is mended is noticed, even if it was never in use', async () => {
+    rmSync(join(folder, 'more.cjs'))
+    write('menshen.config.ts', "import rules from './new.ts'\nexport default { rules }\n")
+    assert.match(String((await hangUp(instance)).detail), /new\.ts/)
+    const broken = await nextOutcome(instance, () => write('new.ts', 'export default [\n'))
+    assert.equal(broken.event, 'config_refused')
+    const mended = await nextOutcome(instance, () => write('new.ts', `export default ${JSON.stringify(rules(4))}\n`))
+    assert.deepEqual([mended.event, mended.rules], ['config_reloaded', 4])
+  })
+})
+
+test('what changes while it starts is noticed', async t => {
+  const { write, start } = await openFiles(t)
+  // Once it was loaded, it and the secret are others.
+  write(
+    'menshen.config.ts',
+    `import { existsSync, renameSync } from 'node:fs'
+if (existsSync('next')) {
+  renameSync('next', 'menshen.config.ts')
+  renameSync('next-secret', 'client-secret')
+}
+export default {}
+`,
+  )
+  write('next', "export default { rules: [{ path: '/x', public: true }] }\n")
+  write('next-secret', 'brand-new-secret')
+  const instance = await start()
+  const { changed, rules } = await instance.said(({ event }) => event === 'config_reloaded')
+  assert.deepEqual([changed, rules], ['content of CLIENT_SECRET_FILE, rules', 1])
+})
+
+test('signals during a reload are one more after it', async t => {
+  const { configure, write, start } = await openFiles(t)
+  // It takes its time to be loaded.
+  write('menshen.config.ts', 'await new Promise(done => setTimeout(done, 300))\nexport default {}\n')
+  const instance = await start()
+  await nextOutcome(instance, () => {
+    for (let n = 0; n < 5; n++) process.kill(instance.pid, 'SIGHUP')
+  })
+  configure({ rules: [{ path: '/x', public: true }] })
+  process.kill(instance.pid, 'SIGHUP')
+  await until(() => outcomes(instance).at(-1)?.rules === 1)
+  assert.ok(outcomes(instance).length <= 3, `${outcomes(instance).length} reloads`)
+
+  await t.test('one that would never end is refused, and does not hold up the next', async () => {
+    write('menshen.config.ts', 'await new Promise(() => {})\nexport default {}\n')
+    assert.match(String((await hangUp(instance)).detail), /is not loaded after 5 seconds/)
+    configure({})
+    process.kill(instance.pid, 'SIGHUP')
+    await until(() => outcomes(instance).at(-1)?.rules === 0)
+  })
+})

@@ -1,0 +1,124 @@
+// What does not fit together is said at the start and in the console, each with its remedy.
+import assert from 'node:assert/strict'
+import { suite, type TestContext, test } from 'node:test'
+import { adviceFor } from '../../src/config/advice.ts'
+import { readSettings } from '../../src/config/read.ts'
+import { EVENTS } from '../../src/events.ts'
+import { zhCN } from '../../src/pages/words/zh-CN.ts'
+import { phraseIn } from '../../src/phrases.ts'
+import { planProvider } from '../../src/provider/plan.ts'
+import { makeAuthority } from '../gateway/certificates.ts'
+import { createClient } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
+import { type Environment, startMenshen } from '../kit/process.ts'
+import { tempFolder } from '../kit/temp.ts'
+import { openScene } from '../proxy/scene.ts'
+
+const GOOD = { STATE_CHECK: 'bound' }
+const PROVIDER = {
+  AUTH_URL: 'http://127.0.0.1:9',
+  CLIENT_ID: 'menshen-test',
+  CLIENT_SECRET: 'secret',
+  STORE: 'memory:',
+}
+/** Any file is readable enough for the settings. */
+const TLS = { TLS_CERT_FILE: '/dev/null', TLS_KEY_FILE: '/dev/null' }
+const HTTPS = { BASE_URL: 'https://app.example.com' }
+
+/** As the start and the console give it. */
+function adviceOf(env: Environment) {
+  const settings = readSettings(env)
+  return adviceFor(settings, [planProvider(undefined, settings)])
+}
+
+suite('advice', () => {
+  const ROWS: [env: Environment, codes: string[]][] = [
+    [{}, []],
+    [{ STATE_CHECK: 'suffix' }, ['weak_state_check']],
+    [{ STATE_CHECK: 'suffix', PKCE: 'S256' }, []],
+    [HTTPS, ['https_without_tls']],
+    [{ ...HTTPS, TRUSTED_PROXIES: '10.0.0.1' }, []],
+    [{ ...HTTPS, ...TLS }, []],
+    [TLS, []],
+    [{ ...TLS, BASE_URL: 'http://app.example.com' }, ['tls_without_https']],
+    [{ BASE_URL: 'https://localhost:8443' }, ['https_without_tls']],
+    [{ BASE_URL: 'https://localhost:8443', PORT: '8443' }, ['https_without_tls', 'port_of_proxy']],
+    [{ BASE_URL: 'https://localhost:8443', PORT: '8443', TRUSTED_PROXIES: '127.0.0.1' }, ['port_of_proxy']],
+    [{ BASE_URL: 'https://localhost:8443', TRUSTED_PROXIES: '127.0.0.1', PORT: '3000' }, []],
+    [{ BASE_URL: 'https://localhost:8443', ...TLS }, []],
+    [{ TRUSTED_PROXIES: '127.0.0.1' }, ['port_of_proxy']],
+    [{ BASE_URL: 'http://localhost:8080', TRUSTED_PROXIES: '127.0.0.1', PORT: '3000' }, []],
+    ...['0.0.0.0/0', '::/0', '127.0.0.1,0.0.0.0/1', '2000::/3'].map((TRUSTED_PROXIES): [Environment, string[]] => [
+      { ...HTTPS, TRUSTED_PROXIES },
+      ['trusts_everybody'],
+    ]),
+    [{ ...HTTPS, TRUSTED_PROXIES: '10.0.0.0/8,fc00::/7,172.16.0.0/12' }, []],
+    [{ NODE_ENV: 'production' }, []],
+    [{ NODE_ENV: 'dev' }, []],
+    [{ NODE_ENV: 'prod' }, ['unknown_node_env']],
+    [{ NODE_ENV: 'production', ALLOW_PLAIN_HTTP: 'true' }, ['plain_http_allowed']],
+    [{ ALLOW_PLAIN_HTTP: 'true' }, []],
+  ]
+  for (const [env, codes] of ROWS)
+    test(`for ${JSON.stringify(env)} is ${codes.join(' and ') || 'not needed'}`, () => {
+      const advice = adviceOf({ ...GOOD, ...env })
+      assert.deepEqual(
+        advice.map(({ code }) => code),
+        codes,
+      )
+      for (const { code, remedy } of advice) {
+        assert.equal(EVENTS[code].level, 'warn')
+        assert.ok(phraseIn('en', remedy).length > 0)
+        assert.match(zhCN[`advice.${code}`], /\p{Script=Han}.*。$/u)
+      }
+    })
+
+  test('for roles that give nobody the console is to give it to somebody', () => {
+    const settings = readSettings(GOOD)
+    const codes = (roles?: { role: string }[]) => adviceFor(settings, [], roles).map(({ code }) => code)
+    assert.deepEqual(codes(), [], 'without roles it is the user admin')
+    assert.deepEqual(codes([{ role: 'auditor' }]), ['console_for_nobody'])
+    assert.deepEqual(codes([]), ['console_for_nobody'])
+    assert.deepEqual(codes([{ role: 'auditor' }, { role: 'developer' }]), [])
+  })
+
+  test('is given by the start, each with its remedy', async t => {
+    const env = { ...PROVIDER, BASE_URL: 'https://app.example.com', PORT: String(await freePort()), NODE_ENV: 'test' }
+    const advised = await warningsOfStart(t, env)
+    assert.deepEqual(
+      advised.map(({ event }) => event),
+      ['weak_state_check', 'https_without_tls'],
+    )
+    for (const { remedy } of advised) assert.ok(remedy)
+    assert.deepEqual(await warningsOfStart(t, { ...PROVIDER, STATE_CHECK: 'bound' }), [])
+  })
+
+  test('is given by the console in Chinese', async t => {
+    const env = { NODE_ENV: 'test', TRUSTED_PROXIES: '10.0.0.1' }
+    const { user } = await openScene(t, { env })
+    const { text } = await (await user('admin')).get('/_menshen/console')
+    for (const { code } of adviceOf(env)) assert.ok(text.includes(zhCN[`advice.${code}`].slice(0, 20)), code)
+  })
+})
+
+suite('a connection', () => {
+  test('outlives the one that a proxy in front keeps, or as long as it is told to', async t => {
+    const keptFor = async (env: Environment) => {
+      const { url, stop } = await startMenshen({ ...PROVIDER, ...env })
+      t.after(stop)
+      const { headers } = await createClient(url).get('/_menshen/health', { headers: { connection: 'keep-alive' } })
+      return Number(/^timeout=(\d+)$/.exec(String(headers['keep-alive']))?.[1])
+    }
+    assert.ok((await keptFor({})) > 75)
+    assert.equal(await keptFor({ KEEP_ALIVE_TIMEOUT_MS: '620000' }), 620)
+    const tls = makeAuthority(tempFolder(t))
+    assert.ok((await keptFor({ TLS_CERT_FILE: tls.certFile, TLS_KEY_FILE: tls.keyFile })) > 75)
+  })
+})
+
+async function warningsOfStart(t: TestContext, env: Environment): Promise<Record<string, unknown>[]> {
+  const { lines, stop } = await startMenshen(env)
+  t.after(stop)
+  await stop()
+  return lines.map(line => JSON.parse(line)).filter(({ level }) => level === 'warn')
+}

@@ -1,0 +1,593 @@
+// `menshen doctor` as operators run it: what it says of a provider, a store, an application and a proxy that are right, wrong,
+// slow, away, or full of garbage.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { existsSync, writeFileSync } from 'node:fs'
+import { createServer, type RequestListener } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
+import { type AddressInfo, createServer as createNetServer, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { pipeline, Readable } from 'node:stream'
+import { suite, type TestContext, test } from 'node:test'
+import { exportJWK, generateKeyPair } from 'jose'
+import { runDoctorCommand } from '../../src/cli/doctor-command.ts'
+import { createPaint } from '../../src/cli/terminal.ts'
+import { filesOf, makeAuthority, makeCertificate } from '../gateway/certificates.ts'
+import { openCommandRoom } from '../kit/command-room.ts'
+import { freePort } from '../kit/free-port.ts'
+import { openMenshen } from '../kit/menshen.ts'
+import { type Environment, runMenshen, startMenshen } from '../kit/process.ts'
+import { startRedis } from '../kit/redis-server.ts'
+import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+interface Check {
+  name: string
+  ok: boolean
+  level: 'good' | 'warning' | 'failure'
+  seen: string
+  remedy: string
+}
+
+interface Diagnosis {
+  code: number | null
+  output: string
+  checks: Check[]
+  /** The only check of this name. */
+  check(name: string): Check
+}
+
+const commands = openCommandRoom()
+
+/** As operators run it, where its folder matters. */
+async function runDoctorIn(cwd: string, env: Environment): Promise<Diagnosis> {
+  const { code, output } = await commands.run(env, { args: ['doctor', '--json'], cwd })
+  return readDiagnosis(code, output)
+}
+
+/** In a process of its own, where that matters: the variables of Node, its end in spite of all that hangs. */
+async function runDoctor(env: Environment): Promise<Diagnosis> {
+  const { code, output } = await runMenshen(env, { args: ['doctor', '--json'] })
+  return readDiagnosis(code, output)
+}
+
+/** What the command does, without a process of its own. */
+async function doctor(environment: Environment): Promise<Diagnosis> {
+  const { ok, text } = await runDoctorCommand(['--json'], { environment, now: Date.now, paint: createPaint(false) })
+  return readDiagnosis(ok ? 0 : 1, text)
+}
+
+function readDiagnosis(code: number | null, output: string): Diagnosis {
+  // Nothing but the document may be there.
+  const { checks } = JSON.parse(output) as { checks: Check[] }
+  const check = (name: string) => {
+    const found = checks.filter(one => one.name === name)
+    assert.equal(found.length, 1, `${name}: ${output}`)
+    return found[0] as Check
+  }
+  assert.equal(code, checks.some(({ ok }) => !ok) ? 1 : 0, output)
+  return { code, output, checks, check }
+}
+
+async function provider(t: TestContext) {
+  const started = await startScriptedProvider()
+  t.after(() => started.close())
+  return started
+}
+
+async function listen(t: TestContext, listener: RequestListener): Promise<string> {
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+const ALONE = { BASE_URL: 'http://localhost:9', STORE: 'memory:' }
+
+suite('menshen doctor', { concurrency: 2 }, () => {
+  test('with nothing configured says that the development provider would be used, and makes no store', async t => {
+    const cwd = tempFolder(t)
+    const { code, check } = await runDoctorIn(cwd, { PORT: String(await freePort()) })
+    assert.equal(code, 0)
+    assert.match(check('provider').seen, /development provider/)
+    assert.match(check('store').seen, /not there yet/)
+    assert.equal(check('proxy').level, 'warning')
+    assert.ok(!existsSync(join(cwd, 'data')))
+  })
+
+  test('prints one line a probe with a mark, what was seen and the remedy, without colours in a pipe', async () => {
+    const { code, output } = await runMenshen(ALONE, { args: ['doctor'] })
+    assert.equal(code, 0)
+    const lines = output.split('\n')
+    assert.match(lines.pop() ?? '', /^\d+ good, (1 warning|\d+ warnings), 0 failures$/)
+    for (const line of lines) assert.match(line, /^[✔!✖] [\w /-]+: .+/)
+    assert.match(output, /^! settings: the state is checked by its suffix only.* → STATE_CHECK=bound$/m)
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what must not be there
+    assert.doesNotMatch(output, /\x1b/)
+  })
+
+  test('refuses options that it does not know, in one sentence and the usage', async () => {
+    const run = { environment: {}, now: Date.now, paint: createPaint(false) }
+    const refused = (argument: string, says: RegExp) => assert.rejects(runDoctorCommand([argument], run), says)
+    await refused(
+      '--jsn',
+      /^UsageError: Unknown option '--jsn'; did you mean --json\? Expected menshen doctor \[--json\]/,
+    )
+    await refused('all', /^UsageError: Unexpected argument "all"; expected menshen doctor/)
+  })
+
+  test('with a broken configuration names every problem at once', async t => {
+    const cwd = tempFolder(t)
+    writeFileSync(join(cwd, 'menshen.config.mjs'), 'export default { rules: 1, colour: "red" }\n')
+    const { code, checks } = await runDoctorIn(cwd, { PORT: 'x', STORE: 'nowhere', CLIENT_SECRTE: 'hush-hush' })
+    assert.equal(code, 1)
+    const seen = checks.map(check => check.seen).join('\n')
+    for (const wrong of [/PORT is "x"/, /STORE is "nowhere"/, /CLIENT_SECRTE/, /rules/, /colour/])
+      assert.match(seen, wrong)
+    assert.doesNotMatch(seen, /hush/)
+  })
+
+  test('names the settings of the provider that are missing', async () => {
+    const { code, check } = await doctor({ ...ALONE, AUTH_URL: 'http://127.0.0.1:9' })
+    assert.equal(code, 1)
+    assert.match(check('provider settings').seen, /CLIENT_ID, CLIENT_SECRET/)
+  })
+})
+
+suite('menshen doctor and the provider', { concurrency: 2 }, () => {
+  test('a good one is good in every respect, and nobody is signed in by it', async t => {
+    const { settings, callsTo } = await provider(t)
+    const { code, check, output } = await doctor({ ...ALONE, ...settings })
+    assert.equal(code, 0, output)
+    assert.match(check('provider client').seen, /invalid_grant/)
+    assert.match(check('provider redirect address').seen, /^http:\/\/localhost:9\/callback is accepted/)
+    for (const name of ['dns', 'connection', 'clock']) assert.equal(check(`provider ${name}`).level, 'good')
+    assert.deepEqual([callsTo('token').length, callsTo('userinfo').length], [1, 0])
+    assert.doesNotMatch(output, /CANARY/)
+  })
+
+  test('a wrong secret is told from a wrong redirect address', async t => {
+    const { settings, answer } = await provider(t)
+    const wrong = await doctor({ ...ALONE, ...settings, CLIENT_SECRET: 'another-CANARY' })
+    assert.match(wrong.check('provider client').remedy, /CLIENT_SECRET/)
+    assert.doesNotMatch(wrong.output, /CANARY/)
+    answer('token', {
+      kind: 'json',
+      status: 400,
+      body: { error: 'redirect_uri_mismatch', error_description: 'CANARY' },
+    })
+    answer('authorize', { kind: 'bytes', status: 400, body: 'Invalid redirect_uri CANARY' })
+    const { code, check, output } = await doctor({ ...ALONE, ...settings })
+    assert.equal(code, 1)
+    for (const name of ['provider client', 'provider redirect address']) {
+      assert.equal(check(name).ok, false)
+      assert.match(check(name).remedy, /Register exactly http:\/\/localhost:9\/callback/)
+    }
+    assert.doesNotMatch(output, /CANARY/)
+  })
+
+  test('one that is away, hangs, or answers garbage is told within the deadline', async t => {
+    const { settings, answer, close } = await provider(t)
+    const env = { ...ALONE, ...settings, PROVIDER_TIMEOUT_MS: '500' }
+    for (const kind of ['hang', 'endless', 'drip'] as const) {
+      for (const endpoint of ['token', 'authorize'] as const) answer(endpoint, { kind })
+      // Its process has to end in spite of it.
+      const { check } = kind === 'hang' ? await runDoctor(env) : await doctor(env)
+      assert.equal(check('provider client').ok, false, kind)
+    }
+    const esc = '\u001b[31mred'
+    answer('token', { kind: 'bytes', body: `<html>${esc}`, headers: { 'content-type': 'text/html' } })
+    answer('authorize', {
+      kind: 'redirect',
+      to: `http://localhost:9/callback?error=${encodeURIComponent(`${esc}\nforged`)}`,
+    })
+    const garbage = await doctor(env)
+    assert.match(garbage.check('provider client').seen, /not JSON/)
+    assert.doesNotMatch(garbage.check('provider redirect address').seen, /\p{Cc}/u)
+    await close()
+    const away = await doctor(env)
+    assert.match(away.check('provider connection').seen, /ECONNREFUSED/)
+    assert.equal(away.code, 1)
+  })
+
+  test('a name that does not resolve is said', async () => {
+    const env = { ...ALONE, AUTH_URL: 'https://idp.invalid', CLIENT_ID: 'a', CLIENT_SECRET: 'b' }
+    const { check } = await doctor(env)
+    assert.match(check('provider dns').seen, /idp\.invalid has no address/)
+  })
+
+  test('OpenID Connect: discovery, keys, and a clock that is wrong', async t => {
+    const { publicKey } = await generateKeyPair('RS256')
+    const jwk = await exportJWK(publicKey)
+    let keys: object[] = [{ ...jwk, kid: 'k' }]
+    let issuer: string | undefined
+    const url = await listen(t, (request, response) => {
+      const path = (request.url ?? '').split('?')[0]
+      const json = (body: object, status = 200) =>
+        response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+      const at = (name: string) => `${url}/${name}`
+      if (path === '/.well-known/openid-configuration')
+        return json({
+          issuer: issuer ?? url,
+          authorization_endpoint: at('auth'),
+          token_endpoint: at('token'),
+          jwks_uri: at('jwks'),
+        })
+      if (path === '/jwks') return json({ keys })
+      if (path === '/token') return json({ error: 'invalid_client' }, 401)
+      response.setHeader('date', new Date(Date.now() - 600_000).toUTCString())
+      return json({})
+    })
+    const env = { ...ALONE, PROVIDER: 'oidc', AUTH_URL: url, CLIENT_ID: 'a', CLIENT_SECRET: 'b' }
+    const { check } = await doctor(env)
+    assert.equal(check('provider discovery').level, 'good')
+    assert.equal(check('provider keys').seen, '1 published')
+    assert.match(check('provider client').seen, /401 invalid_client/)
+    assert.equal(check('provider clock').level, 'failure')
+    assert.match(check('provider clock').seen, /^this machine is (599|600|601) s ahead of the provider$/)
+    keys = []
+    assert.equal((await doctor(env)).check('provider keys').ok, false)
+    issuer = 'https://somebody.else'
+    assert.match((await doctor(env)).check('provider discovery').seen, /another issuer/)
+  })
+
+  test('says what the metadata demands that we or these settings do not do', async t => {
+    let said: object = {}
+    const url = await listen(t, (request, response) => {
+      const path = (request.url ?? '').split('?')[0]
+      const json = (body: object, status = 200) =>
+        response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+      if (path === '/.well-known/openid-configuration')
+        return json({
+          issuer: url,
+          authorization_endpoint: `${url}/auth`,
+          token_endpoint: `${url}/token`,
+          jwks_uri: `${url}/jwks`,
+          ...said,
+        })
+      if (path === '/jwks') return json({ keys: [{ kty: 'RSA' }] })
+      if (path === '/token') return json({ error: 'invalid_grant' }, 400)
+      return response.end()
+    })
+    const env = { ...ALONE, PROVIDER: 'oidc', AUTH_URL: url, CLIENT_ID: 'a', CLIENT_SECRET: 'b' }
+    const cases: [said: object, level: Check['level'], seen: RegExp, remedy: RegExp, env?: Environment][] = [
+      [{}, 'good', /nothing/, /^$/],
+      [{ require_pushed_authorization_requests: true }, 'failure', /\(PAR\)/, /Turn that off/],
+      [{ require_signed_request_object: true }, 'failure', /\(JAR\)/, /Turn that off/],
+      [{ response_modes_supported: ['form_post'] }, 'failure', /form_post/, /"query"/],
+      [{ response_types_supported: ['id_token'] }, 'failure', /response type code/, /authorization code/],
+      [{ id_token_signing_alg_values_supported: ['HS256'] }, 'failure', /by HS256 only/, /RS256 or ES256/],
+      [
+        { token_endpoint_auth_methods_supported: ['client_secret_jwt'] },
+        'failure',
+        /only by client_secret_jwt/,
+        /private_key_jwt/,
+      ],
+      [
+        { token_endpoint_auth_methods_supported: ['client_secret_post'] },
+        'warning',
+        /only by client_secret_post, and not by client_secret_basic/,
+        /CLIENT_AUTH to one of: post/,
+        { CLIENT_AUTH: 'basic' },
+      ],
+      [
+        { code_challenge_methods_supported: ['S256'] },
+        'warning',
+        /PKCE \(S256\), which is off/,
+        /PKCE=S256/,
+        { PKCE: 'off' },
+      ],
+      [{ scopes_supported: ['openid', 'email'] }, 'warning', /does not list the scope profile$/, /SCOPE/],
+    ]
+    for (const [document, level, seen, remedy, more = {}] of cases) {
+      said = document
+      const { check } = await doctor({ ...env, ...more })
+      const found = check('provider demands')
+      assert.equal(found.level, level, JSON.stringify(document))
+      assert.match(found.seen, seen)
+      assert.match(found.remedy, remedy)
+    }
+    said = { issuer: 'https://somebody.else' }
+    assert.match((await doctor(env)).check('provider discovery').seen, /it says https:\/\/somebody\.else, expected/)
+  })
+
+  test('a page in place of the discovery document is not JSON', async t => {
+    const url = await listen(t, (_request, response) =>
+      response
+        .writeHead(200, { 'content-type': 'text/html; charset=utf-8' })
+        .end('<!doctype html><title>Hello</title>'),
+    )
+    const env = { ...ALONE, PROVIDER: 'oidc', AUTH_URL: url, CLIENT_ID: 'a', CLIENT_SECRET: 'b' }
+    assert.match((await doctor(env)).check('provider discovery').seen, /not JSON but text\/html/)
+  })
+
+  test('an invalid_request where PKCE is off says that the provider may demand it', async t => {
+    const { settings, answer } = await provider(t)
+    const to = 'http://localhost:9/callback?error=invalid_request&error_description=code_challenge+CANARY&state=x'
+    answer('authorize', { kind: 'redirect', to })
+    const { check, output } = await doctor({ ...ALONE, ...settings })
+    assert.match(check('provider redirect address').seen, /invalid_request: the provider may demand PKCE/)
+    assert.match(check('provider redirect address').remedy, /PKCE=S256/)
+    assert.doesNotMatch(output, /CANARY/)
+  })
+
+  test('fails wherever `menshen check` would', async t => {
+    const cwd = tempFolder(t)
+    writeFileSync(join(cwd, 'ca.pem'), 'no certificate')
+    const config = "export default { provider: { preset: 'oauth2', authorizationParams: { state: 'x' } } }\n"
+    for (const [env, file, says] of [
+      [{ UPSTREAM_CA_FILE: join(cwd, 'ca.pem') }, 'export default {}\n', /UPSTREAM_CA_FILE/],
+      [{ PAGE_LANGUAGE: 'xx' }, 'export default {}\n', /PAGE_LANGUAGE/],
+      [{}, config, /authorizationParams\.state/],
+    ] as const) {
+      writeFileSync(join(cwd, 'menshen.config.mjs'), file)
+      const checked = await commands.run({ ...ALONE, ...env }, { args: ['check'], cwd })
+      assert.equal(checked.code, 1, checked.output)
+      const { code, checks } = await runDoctorIn(cwd, { ...ALONE, ...env })
+      assert.equal(code, 1)
+      assert.equal(checks.filter(({ ok, seen }) => !ok && says.test(seen)).length, 1, JSON.stringify(checks))
+    }
+  })
+
+  test('a certificate that nobody knows, and one that expires soon', async t => {
+    const folder = tempFolder(t)
+    const ca = makeAuthority(folder)
+    const server = createSecureServer(filesOf(makeCertificate(folder, 'idp', ca)), (_request, response) =>
+      response.end(),
+    )
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.after(() => server.close())
+    const AUTH_URL = `https://localhost:${(server.address() as AddressInfo).port}`
+    const env = { ...ALONE, AUTH_URL, CLIENT_ID: 'a', CLIENT_SECRET: 'b' }
+    const unknown = await doctor(env)
+    assert.equal(unknown.check('provider tls').ok, false)
+    assert.match(unknown.check('provider tls').remedy, /NODE_EXTRA_CA_CERTS/)
+    const known = await runDoctor({ ...env, NODE_EXTRA_CA_CERTS: ca.certFile })
+    assert.equal(known.check('provider tls').level, 'warning')
+    assert.match(known.check('provider tls').seen, /valid for [12] more days/)
+  })
+
+  test('each of several is named', async t => {
+    const { url } = await provider(t)
+    const cwd = tempFolder(t)
+    const one = `{ preset: 'oauth2', authorizationUrl: '${url}/oauth/authorize', tokenUrl: '${url}/oauth/token', clientId: 'x', clientSecret: 'y' }`
+    writeFileSync(join(cwd, 'menshen.config.mjs'), `export default { providers: { staff: ${one}, guests: {} } }\n`)
+    const { check } = await runDoctorIn(cwd, ALONE)
+    assert.equal(check('provider staff client').ok, false)
+    const { seen, remedy } = check('provider staff redirect address')
+    assert.match(`${seen} ${remedy}`, /\/callback\/staff /, 'the address to register is its own')
+    assert.match(check('provider guests settings').seen, /providers\.guests\.clientId/)
+  })
+})
+
+suite('menshen doctor and the store', { concurrency: 2 }, () => {
+  test('a Redis that evicts is a failure, without persistence a warning, and nothing is left in it', async t => {
+    const redis = await startRedis({ settings: ['--maxmemory-policy', 'allkeys-lru'] })
+    t.after(() => redis.stop())
+    const { code, check } = await doctor({ ...ALONE, STORE: `redis://${redis.host}` })
+    assert.equal(code, 1)
+    assert.match(check('redis eviction policy').remedy, /noeviction/)
+    assert.equal(check('redis persistence').level, 'warning')
+    assert.equal(check('redis version').level, 'good')
+    for (const name of ['store', 'store latency']) assert.notEqual(check(name).level, 'failure')
+    assert.equal(await redis.command('DBSIZE'), '0')
+  })
+
+  test('one that is away or wants another password is said, never the password', async t => {
+    const redis = await startRedis({ password: 'right-CANARY' })
+    t.after(() => redis.stop())
+    for (const STORE of [`redis://127.0.0.1:${await freePort()}`, `redis://:wrong-CANARY@${redis.host}`]) {
+      const { code, check, output } = await doctor({ ...ALONE, STORE })
+      assert.equal(code, 1)
+      assert.equal(check('store').ok, false)
+      assert.doesNotMatch(output, /CANARY/)
+    }
+  })
+
+  test('files of this machine are tried out, and what cannot be one is said', async t => {
+    const folder = tempFolder(t)
+    const good = await doctor({ ...ALONE, STORE: `lmdb:${folder}` })
+    assert.match(good.check('store').seen, /writes, reads, lists, expires and removes/)
+    writeFileSync(join(folder, 'file'), '')
+    const bad = await doctor({ ...ALONE, STORE: `lmdb:${join(folder, 'file')}` })
+    assert.equal(bad.check('store').ok, false)
+  })
+
+  test('one that cannot be made is a failure, and one that can is not made', async t => {
+    const folder = tempFolder(t)
+    writeFileSync(join(folder, 'file'), '')
+    for (const place of [join(folder, 'file', 'data'), '/proc/menshen/data']) {
+      const { check, code } = await doctor({ ...ALONE, STORE: `lmdb:${place}` })
+      assert.equal(code, 1, place)
+      assert.match(check('store').seen, /cannot be made: /)
+    }
+    const { check } = await doctor({ ...ALONE, STORE: `lmdb:${join(folder, 'one', 'two')}` })
+    assert.match(check('store').seen, /the start will make it/)
+    assert.ok(!existsSync(join(folder, 'one')))
+  })
+})
+
+suite('menshen doctor and the application', { concurrency: 2 }, () => {
+  test('garbage, silence and an answer without end from everybody are told, and none of it reaches the terminal', async t => {
+    const ways: Record<string, (socket: Socket) => void> = {
+      garbage: socket => socket.write('\u001b[31mnot HTTP\r\n\r\n\0'),
+      silence: () => {},
+      endless: socket => void pipeline(Readable.from(endless()), socket, () => {}),
+    }
+    for (const [name, answer] of Object.entries(ways)) {
+      const server = createNetServer(socket => {
+        socket.on('error', () => {})
+        answer(socket)
+      }).listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      t.after(() => server.close())
+      const where = `127.0.0.1:${(server.address() as AddressInfo).port}`
+      const url = `http://${where}`
+      const provider = {
+        PROVIDER: 'oidc',
+        AUTH_URL: url,
+        CLIENT_ID: 'a',
+        CLIENT_SECRET: 'CANARY',
+        PROVIDER_TIMEOUT_MS: '500',
+      }
+      const places = { BASE_URL: url, PORT: '9', STORE: `redis://${where}`, UPSTREAM: url }
+      const env = { ...provider, ...places }
+      const { check, checks, output } = name === 'endless' ? await runDoctor(env) : await doctor(env)
+      for (const failed of ['provider discovery', 'store']) assert.equal(check(failed).ok, false, name)
+      assert.notEqual(check('proxy').level, 'good', name)
+      if (name !== 'endless')
+        assert.ok(
+          checks.some(one => one.name.startsWith('upstream /') && !one.ok),
+          output,
+        )
+      assert.doesNotMatch(output, /CANARY|\\u001b|not HTTP\r/)
+    }
+  })
+
+  test('one that is down, one that answers, and one that is broken', async t => {
+    const url = await listen(t, (request, response) => {
+      response.writeHead(request.url?.startsWith('/broken') ? 500 : 404).end()
+    })
+    const cwd = tempFolder(t)
+    writeFileSync(
+      join(cwd, 'menshen.config.mjs'),
+      `export default { upstreams: { '/broken': '${url}', '/fine': '${url}' } }\n`,
+    )
+    const { check, code } = await runDoctorIn(cwd, { ...ALONE, UPSTREAM: `http://127.0.0.1:${await freePort()}` })
+    assert.equal(code, 1)
+    assert.match(check('upstream / connection').seen, /ECONNREFUSED/)
+    assert.deepEqual([check('upstream /broken').level, check('upstream /fine').level], ['warning', 'good'])
+  })
+})
+
+suite('menshen doctor and applications that know GET alone', { concurrency: 2 }, () => {
+  test('are asked with GET', async t => {
+    const refusing = await listen(t, (request, response) => {
+      response.writeHead(request.method === 'GET' ? 200 : 501).end()
+    })
+    const dropping = await listen(t, (request, response) => {
+      if (request.method === 'GET') response.end('ok')
+      else request.socket.destroy()
+    })
+    for (const UPSTREAM of [refusing, dropping]) {
+      const { check } = await doctor({ ...ALONE, UPSTREAM })
+      assert.deepEqual([check('upstream /').level, check('upstream /').seen], ['good', 'answers 200'])
+    }
+  })
+})
+
+suite('menshen doctor and the way in', { concurrency: 2 }, () => {
+  test('sees what arrives at the Menshen that runs at BASE_URL', async t => {
+    const { settings } = await provider(t)
+    const port = String(await freePort())
+    const env = { ...settings, BASE_URL: `http://localhost:${port}`, PORT: port, STORE: 'memory:' }
+    const { stop, url } = await startMenshen(env)
+    t.after(stop)
+    const { check } = await doctor(env)
+    for (const part of ['host', 'proto', 'client address', 'upgrade'])
+      assert.equal(check(`proxy ${part}`).level, 'good', part)
+    // Whoever has not our secret learns nothing, not even that there is such a page.
+    for (const headers of [{}, { 'x-menshen-doctor': `${Date.now()}.${'a'.repeat(22)}.${'b'.repeat(43)}` }]) {
+      const response = await fetch(`${url}/_menshen/doctor`, { headers })
+      assert.equal(response.status, 404)
+    }
+    const stranger = await doctor({ ...env, CLIENT_SECRET: 'another' })
+    assert.match(stranger.check('proxy').seen, /something else .*status 404/)
+  })
+
+  test('a name that is unknown, and a port that speaks http, are told as what they are', async t => {
+    const port = await freePort()
+    const unknown = await doctor({ ...ALONE, BASE_URL: 'http://menshen.invalid', PORT: String(port) })
+    assert.match(unknown.check('proxy').seen, /^this machine does not know the name menshen\.invalid \(E/)
+    assert.match(unknown.check('proxy').remedy, /DNS/)
+    const url = await listen(t, (_request, response) => void response.end('ok'))
+    const BASE_URL = url.replace('http:', 'https:')
+    const plain = await doctor({ ...ALONE, BASE_URL, PORT: String(port) })
+    assert.match(plain.check('proxy').seen, /speaks http there, not https/)
+    assert.equal(plain.check('proxy').level, 'failure')
+    const nothing = await doctor({ ...ALONE, BASE_URL: `http://localhost:${port}`, PORT: '9' })
+    assert.match(nothing.check('proxy').remedy, /^Start Menshen/)
+  })
+
+  test('an application that is Menshen itself under another name', async t => {
+    const { settings } = await provider(t)
+    const port = await freePort()
+    const front = await listen(t, async (request, response) => {
+      const passed = { 'x-menshen-doctor': String(request.headers['x-menshen-doctor']) }
+      const answer = await fetch(`http://127.0.0.1:${port}${request.url}`, { headers: passed, redirect: 'manual' })
+      response.writeHead(answer.status).end(await answer.text())
+    })
+    const env = { ...settings, BASE_URL: `http://localhost:${port}`, PORT: String(port), STORE: 'memory:' }
+    const { stop } = await startMenshen(env)
+    t.after(stop)
+    const { check } = await doctor({ ...env, UPSTREAM: front })
+    assert.match(check('upstream /').seen, /^this very Menshen answers at /)
+    assert.equal(check('upstream /').level, 'failure')
+  })
+
+  test('a proxy that passes on made-up addresses, another Host, and no Upgrade', async t => {
+    const { settings } = await provider(t)
+    const port = await freePort()
+    const front = await listen(t, async (request, response) => {
+      const passed = {
+        'x-menshen-doctor': String(request.headers['x-menshen-doctor']),
+        'x-forwarded-for': String(request.headers['x-forwarded-for']),
+      }
+      const answer = await fetch(`http://127.0.0.1:${port}${request.url}`, { headers: passed })
+      response.writeHead(answer.status).end(await answer.text())
+    })
+    const BASE_URL = front.replace('127.0.0.1', 'localhost')
+    const env = { ...settings, BASE_URL, PORT: String(port), STORE: 'memory:', UPSTREAM: 'http://127.0.0.1:9' }
+    const first = await startMenshen(env)
+    t.after(first.stop)
+    const untrusted = await doctor(env)
+    assert.equal(untrusted.check('proxy client address').remedy, 'TRUSTED_PROXIES=127.0.0.1')
+    for (const part of ['host', 'upgrade']) assert.equal(untrusted.check(`proxy ${part}`).level, 'warning', part)
+    // It says nothing of the scheme, which Menshen knows from BASE_URL.
+    assert.equal(untrusted.check('proxy proto').level, 'good')
+    await first.stop()
+    const second = await openMenshen({ ...env, TRUSTED_PROXIES: '127.0.0.1' }, { now: Date.now() })
+    t.after(second.close)
+    const trusting = await doctor({ ...env, TRUSTED_PROXIES: '127.0.0.1' })
+    assert.match(trusting.check('proxy client address').seen, /anybody can make up/)
+    assert.equal(trusting.code, 1)
+  })
+})
+
+suite('the console', () => {
+  test('shows developers the same findings, and others nothing', async t => {
+    const { settings, callsTo, codeFor } = await provider(t)
+    const { visitor, close } = await openMenshen({ ...settings, UPSTREAM: `http://127.0.0.1:${await freePort()}` })
+    t.after(close)
+    const developer = visitor()
+    await developer.get(`/callback?code=${codeFor({ username: 'admin' })}&state=abc_idp`)
+    assert.match((await developer.get('/_menshen/console')).text, /<nav [^>]*>.*href="\/_menshen\/console\/health"/)
+    const before = callsTo('token').length
+    const [page] = await Promise.all([1, 2, 3].map(() => developer.get('/_menshen/console/health')))
+    assert.equal(page?.status, 200)
+    for (const part of [
+      '故障',
+      'upstream / connection',
+      'ECONNREFUSED',
+      'provider client',
+      'invalid_grant',
+      'STATE_CHECK=bound',
+    ])
+      assert.ok(page.text.includes(part), part)
+    assert.equal(callsTo('token').length - before, 1, 'however many look, the provider is asked once')
+    assert.doesNotMatch(page.text, /CANARY/)
+    const common = visitor()
+    await common.get(`/callback?code=${codeFor({ username: 'lisi' })}&state=abc_idp`)
+    assert.equal((await common.get('/_menshen/console/health')).status, 403)
+    assert.equal((await visitor().get('/_menshen/console/health')).status, 302)
+  })
+})
+
+function* endless(): Generator<string> {
+  yield 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n'
+  for (;;) yield ' '.repeat(65_536)
+}

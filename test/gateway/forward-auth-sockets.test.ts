@@ -1,0 +1,86 @@
+// A proxy's question about a WebSocket: it may carry the browser's own Upgrade headers, and is a question all the same.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import test, { type TestContext } from 'node:test'
+import { createMenshen, readSettings } from '../../src/index.ts'
+import { createClient, signIn } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
+import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { createTestLog } from '../kit/test-log.ts'
+import { raw, statusOf } from '../proxy/raw.ts'
+import { cookieOf, openScene, until } from '../proxy/scene.ts'
+
+const SOCKET = ['connection: upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: abcd']
+const QUESTIONS = [
+  ['/_menshen/check', 'x-original-uri'],
+  ['/_menshen/forward', 'x-forwarded-uri'],
+] as const
+
+function ask(url: string, path: string, ...headers: string[]): Promise<string> {
+  return raw(url, `${[`GET ${path} HTTP/1.1`, 'host: a', ...SOCKET, ...headers].join('\r\n')}\r\n\r\n`)
+}
+
+/** The library in a server of the application's own, which knows nothing about which upgrades we want. */
+async function openLibrary(t: TestContext) {
+  const provider = await startScriptedProvider()
+  t.after(() => provider.close())
+  const port = await freePort()
+  const env = { STORE: 'memory:', TRUSTED_PROXIES: '127.0.0.1', BASE_URL: `http://127.0.0.1:${port}` }
+  const settings = readSettings({ ...provider.settings, ...env, PORT: String(port) })
+  const menshen = await createMenshen({ settings, log: createTestLog().log })
+  const server = createServer(menshen.listener).on('upgrade', menshen.upgradeListener).listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(async () => {
+    server.close()
+    server.closeAllConnections()
+    await menshen.close()
+  })
+  const user = createClient(env.BASE_URL)
+  await signIn(user, provider)
+  return { url: env.BASE_URL, baseUrl: env.BASE_URL, user, server }
+}
+
+async function openCommand(t: TestContext) {
+  const scene = await openScene(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
+  return { url: scene.url, baseUrl: scene.baseUrl, user: await scene.user() }
+}
+
+for (const [name, open] of [
+  ['the command', openCommand],
+  ['the library', openLibrary],
+] as const)
+  test(`${name} answers a question that carries Upgrade headers as any other`, async t => {
+    const { url, baseUrl, user } = await open(t)
+    const cookie = `cookie: ${cookieOf(user)}`
+    for (const [path, uri] of QUESTIONS) {
+      const close = 'connection: close'
+      const admitted = await ask(url, path, `${uri}: /chat`, cookie, close)
+      assert.equal(statusOf(admitted), 200, path)
+      assert.match(admitted, /x-forwarded-user: zhangsan/i)
+      assert.equal(statusOf(await ask(url, path, `${uri}: /chat`, cookie, `origin: ${baseUrl}`, close)), 200)
+      assert.equal(statusOf(await ask(url, path, `${uri}: /chat`, 'accept: application/json', close)), 401)
+    }
+  })
+
+test('another site cannot open a socket in the user’s name, through a proxy neither', async t => {
+  const { url, user } = await openCommand(t)
+  const cookie = `cookie: ${cookieOf(user)}`
+  for (const [path, uri] of QUESTIONS)
+    for (const origin of ['https://evil.example', 'null', `${url}.evil.example`]) {
+      const close = 'connection: close'
+      assert.equal(statusOf(await ask(url, path, `${uri}: /chat`, cookie, `origin: ${origin}`, close)), 403, path)
+      // nginx does not pass Upgrade on to the one that it asks.
+      const bare = `GET ${path} HTTP/1.1\r\nhost: a\r\nsec-websocket-key: abcd\r\n${uri}: /chat\r\n${cookie}\r\n`
+      assert.equal(statusOf(await raw(url, `${bare}origin: ${origin}\r\n${close}\r\n\r\n`)), 403, path)
+    }
+})
+
+test('a question to the library leaves no connection behind', async t => {
+  const { url, user, server } = await openLibrary(t)
+  const connections = () => new Promise<number>(resolve => server.getConnections((_error, count) => resolve(count)))
+  await Promise.all(
+    Array.from({ length: 20 }, () => ask(url, '/_menshen/forward', 'x-forwarded-uri: /', `cookie: ${cookieOf(user)}`)),
+  )
+  await until(async () => (await connections()) === 0)
+})

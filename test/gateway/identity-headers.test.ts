@@ -1,0 +1,193 @@
+// Who the application is told is there: the truth, whatever a client claims.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { createLocalJWKSet, createRemoteJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
+import { createClient } from '../kit/client.ts'
+import { tempFolder } from '../kit/temp.ts'
+import { raw, request } from '../proxy/raw.ts'
+import { cookieOf, openGateway, openScene, type Scene } from '../proxy/scene.ts'
+
+const NAMES = [
+  'X-Forwarded-User',
+  'X-Forwarded-Email',
+  'X-Forwarded-Preferred-Username',
+  'X-Forwarded-Groups',
+  'X-Menshen-Assertion',
+]
+const VARIANTS: ((name: string) => string)[] = [
+  name => name,
+  name => name.toLowerCase(),
+  name => name.toUpperCase(),
+  name => name.replaceAll('-', '_'),
+  name => name.toUpperCase().replaceAll('-', '_'),
+  name => name.replace('-', '_'),
+  name => name.replaceAll('-', '.'),
+  name => name.replaceAll('-', '~'),
+]
+/** Each name, forged in each way, twice. */
+const FORGED = NAMES.flatMap(name => VARIANTS.map(vary => `${vary(name)}: forged`)).flatMap(line => [line, line])
+
+test('the application is told who is there', async t => {
+  const scene = await openScene(t)
+  const user = await scene.user('zhangsan')
+  await user.get('/')
+  const { headers } = scene.upstream.last()
+  assert.equal(headers['x-forwarded-user'], 'zhangsan')
+  assert.equal(headers['x-forwarded-email'], 'zhangsan@example.com')
+  assert.equal(decodeURIComponent(String(headers['x-forwarded-preferred-username'])), '张三')
+  assert.equal(headers['x-forwarded-groups'], 'common')
+  await (await scene.user('admin')).get('/')
+  assert.equal(scene.upstream.last().headers['x-forwarded-groups'], 'developer')
+})
+
+test('what a client says under our names never reaches the application', async t => {
+  const scene = await openScene(t, { config: { rules: [{ path: '/public', public: true }] } })
+  const user = await scene.user()
+  const signedIn = `cookie: ${cookieOf(user)}`
+  const named = `connection: close, ${NAMES.join(', ')}, ${NAMES.join(', ').replaceAll('-', '_').toLowerCase()}`
+  for (const [line, ...more] of [
+    ['GET / HTTP/1.1', signedIn],
+    ['GET / HTTP/1.1', signedIn, named],
+    ['OPTIONS / HTTP/1.1', signedIn],
+    ['GET /public HTTP/1.1', signedIn],
+    ['GET /public HTTP/1.1'],
+    ['GET /public HTTP/1.1', named],
+    ['OPTIONS /public HTTP/1.1'],
+  ] as const) {
+    scene.upstream.received.length = 0
+    await raw(scene.url, request(line, ...more, ...FORGED))
+    assertTruth(scene, more[0] === signedIn, [line, ...more].join('; '))
+  }
+})
+
+test('an upgrade cannot carry a forged identity either', async t => {
+  const scene = await openScene(t)
+  const user = await scene.user()
+  const upgrade = ['connection: upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: abc']
+  scene.upstream.server.on('upgrade', (_request, socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
+  await raw(
+    scene.url,
+    `${['GET / HTTP/1.1', 'host: a', `cookie: ${cookieOf(user)}`, ...upgrade, ...FORGED].join('\r\n')}\r\n\r\n`,
+  )
+  assertTruth(scene, true, 'upgrade')
+})
+
+function assertTruth({ upstream }: Scene, isSignedIn: boolean, what: string): void {
+  const { lines } = upstream.last()
+  assert.deepEqual(
+    lines.filter(([, value]) => value === 'forged'),
+    [],
+    what,
+  )
+  for (const name of NAMES) {
+    const values = lines.filter(([given]) => given === name.toLowerCase())
+    assert.equal(values.length, isSignedIn ? 1 : 0, `${name}: ${what}`)
+  }
+}
+
+test('names of your own are protected just the same', async t => {
+  const scene = await openScene(t, { env: { IDENTITY_USER: 'X-Remote-User' } })
+  const user = await scene.user()
+  await raw(scene.url, request('GET / HTTP/1.1', `cookie: ${cookieOf(user)}`, 'x_remote_user: forged', ...FORGED))
+  const { lines } = scene.upstream.last()
+  assert.deepEqual(
+    lines.filter(([name]) => name.includes('remote')),
+    [['x-remote-user', 'zhangsan']],
+  )
+})
+
+test('any name fits into a header, and no two look the same', async t => {
+  const scene = await openScene(t)
+  for (const username of ['张 三', 'a\r\nx-forwarded-groups: developer', '%61dmin', 'a,b', '\ud800', 'ÿ']) {
+    const user = await scene.user(username, { nickname: username })
+    assert.equal((await user.get('/')).status, 200)
+    const { headers } = scene.upstream.last()
+    assert.equal(decodeURIComponent(String(headers['x-forwarded-user'])), username.toWellFormed())
+    assert.equal(decodeURIComponent(String(headers['x-forwarded-preferred-username'])), username.toWellFormed())
+    assert.equal(headers['x-forwarded-groups'], 'common')
+  }
+})
+
+test('the assertion proves who is there, to whoever fetches our keys', async t => {
+  const scene = await openScene(t)
+  const user = await scene.user()
+  await user.get('/')
+  const keys = createRemoteJWKSet(new URL(`${scene.url}/_menshen/jwks.json`))
+  const assertion = String(scene.upstream.last().headers['x-menshen-assertion'])
+  const { payload, protectedHeader } = await jwtVerify(assertion, keys, {
+    issuer: scene.baseUrl,
+    audience: scene.upstream.url,
+    algorithms: ['ES256'],
+    currentDate: new Date(scene.now()),
+  })
+  assert.equal(protectedHeader.alg, 'ES256')
+  const { sub, username, role, iat = 0, exp = 0 } = payload
+  assert.deepEqual({ sub, username, role }, { sub: 'sub-zhangsan', username: 'zhangsan', role: 'common' })
+  assert.ok(exp - iat <= 300)
+  assert.doesNotMatch(JSON.stringify(payload), /CANARY/)
+  const published = await user.get('/_menshen/jwks.json')
+  assert.doesNotMatch(published.text, /"d"/)
+})
+
+test('keys change, and an assertion of any moment verifies with keys fetched minutes before or after', async t => {
+  const scene = await openScene(t)
+  const admin = await scene.user()
+  const published = async () => createLocalJWKSet((await admin.get('/_menshen/jwks.json')).json<JSONWebKeySet>())
+  const ids = new Set<string>()
+  const day = 24 * 3600
+  let before = await published()
+  for (let days = 0; days <= 70; days += 2) {
+    scene.passSeconds(2 * day)
+    const user = await scene.user()
+    await user.get('/')
+    const assertion = String(scene.upstream.last().headers['x-menshen-assertion'])
+    const at = { currentDate: new Date(scene.now()) }
+    const after = await published()
+    for (const keys of [before, after]) ids.add((await jwtVerify(assertion, keys, at)).protectedHeader.kid ?? '')
+    before = after
+  }
+  assert.ok(ids.size >= 3, `${ids.size} keys in 70 days`)
+})
+
+test('a restart keeps the keys, and a new client secret does not lock everybody out', async t => {
+  const STORE = `lmdb:${tempFolder(t)}`
+  const scene = await openScene(t, { env: { STORE } })
+  const user = await scene.user()
+  const keysOf = async ({ url }: { url: string }): Promise<JSONWebKeySet> =>
+    createClient(url)
+      .get('/_menshen/jwks.json')
+      .then(answer => answer.json())
+  const env = { ...scene.provider.settings, UPSTREAM: scene.upstream.url, STORE }
+  const again = await openGateway(t, env)
+  const before = await keysOf(scene)
+  assert.deepEqual(await keysOf(again), before)
+
+  const other = await openGateway(t, { ...env, CLIENT_SECRET: 'another' })
+  const page = await createClient(other.url).get('/', { headers: { cookie: cookieOf(user) } })
+  assert.equal(page.status, 200)
+  const assertion = String(scene.upstream.last().headers['x-menshen-assertion'])
+  const { protectedHeader } = await jwtVerify(assertion, createLocalJWKSet(await keysOf(other)), {
+    currentDate: new Date(other.now()),
+  })
+  // Whoever kept the keys of before must not take this one for one of them.
+  assert.ok(!before.keys.some(({ kid }) => kid === protectedHeader.kid))
+})
+
+test("the access token is the application's only if you say so", async t => {
+  const off = await openScene(t)
+  await (await off.user()).get('/', { headers: { authorization: 'Basic abc' } })
+  assert.equal(off.upstream.last().headers.authorization, 'Basic abc')
+  assert.doesNotMatch(JSON.stringify(off.upstream.last()), /CANARY/)
+
+  const on = await openScene(t, {
+    env: { FORWARD_ACCESS_TOKEN: 'true' },
+    config: { rules: [{ path: '/public', public: true }] },
+  })
+  const user = await on.user()
+  const forged = { authorization: 'Bearer forged' }
+  await user.get('/', { headers: forged })
+  assert.match(String(on.upstream.last().headers.authorization), /^Bearer at-CANARY-/)
+  assert.equal(on.upstream.last().lines.filter(([name]) => name === 'authorization').length, 1)
+  await on.visitor().get('/public', { headers: forged })
+  assert.equal(on.upstream.last().headers.authorization, undefined)
+})

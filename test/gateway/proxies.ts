@@ -1,0 +1,154 @@
+// A real proxy with Menshen and an application: started from its example file, with the ports of a test in place of the
+// example's.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import type { TestContext } from 'node:test'
+import type { Rule } from '../../src/index.ts'
+import { createClient, signIn } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
+import { findProgram } from '../kit/packages.ts'
+import { openScene, until } from '../proxy/scene.ts'
+
+export interface FrontProxy {
+  program: string
+  /** In the titles of the tests, if not the program's. */
+  name?: string
+  /** Whether it asks Menshen and serves the application itself, or sends everything through Menshen. */
+  mode: 'forward-auth' | 'gateway'
+  /** Where it connects to Menshen from. */
+  address?: string
+  /** Drop headers by a pattern of their names, or by one that has exceptions; take single cookies out of an answer. */
+  cannot?: readonly ('patterns' | 'exceptions' | 'set-cookie')[]
+  /** As the example or the documentation has it. */
+  config: string
+  /** The folder of the example: its other files stand beside the configuration. */
+  beside?: string
+  /** What takes the place of what, in it. */
+  replace(ports: Ports): [from: string, to: string][]
+  /** Writes whatever else it needs, and gives its arguments. */
+  prepare(folder: string, config: string): string[]
+}
+
+interface Ports {
+  proxy: number
+  menshen: number
+  application: number
+}
+
+const RULES: Rule[] = [
+  { path: '/internal', roles: ['developer'] },
+  { path: '/public', public: true },
+]
+
+/** What the application sets at /hostile: somebody else's session, besides a cookie of its own. */
+const HOSTILE_COOKIES = [
+  ...[
+    'menshen_session=evil',
+    '__Host-menshen_session=evil; Path=/; Secure',
+    'Menshen_Return=evil',
+    '=menshen_session=evil',
+  ],
+  'app=1; Path=/',
+]
+
+/** What the application lets everybody keep, at /cached. */
+const CACHED: [name: string, value: string | string[]][] = [
+  ['cache-control', ['public', 'max-age=600']],
+  ['expires', 'Thu, 01 Jan 2099 00:00:00 GMT'],
+  ['cdn-cache-control', 'max-age=600'],
+  ['surrogate-control', 'max-age=600'],
+]
+
+export type Behind = Awaited<ReturnType<typeof openBehind>>
+
+/** The proxy looks for Menshen where it is, or at the given port. */
+export async function openBehind(t: TestContext, proxy: FrontProxy, menshenAt?: number) {
+  const port = await freePort()
+  const env = {
+    TRUSTED_PROXIES: proxy.address ?? '127.0.0.1',
+    BASE_URL: `http://127.0.0.1:${port}`,
+    PORT: String(await freePort()),
+    // Whatever reaches the application then went there by the proxy's own way.
+    ...(proxy.mode === 'forward-auth' && { UPSTREAM: '' }),
+  }
+  const scene = await openScene(t, {
+    env,
+    config: { rules: RULES },
+    answer: async (request, response) => {
+      const body = await text(request)
+      if (request.url === '/hostile') response.setHeader('clear-site-data', '"cookies"')
+      if (request.url?.startsWith('/cached')) for (const [name, value] of CACHED) response.setHeader(name, value)
+      if (request.url === '/cached/missing') response.statusCode = 404
+      response.setHeader('set-cookie', request.url === '/hostile' ? HOSTILE_COOKIES : 'app=1; Path=/')
+      response.end(`page ${request.url}${body}`)
+    },
+  })
+  const ports = {
+    proxy: port,
+    menshen: menshenAt ?? Number(env.PORT),
+    application: Number(new URL(scene.upstream.url).port),
+  }
+  await startProxy(t, proxy, ports)
+  const client = () => createClient(env.BASE_URL, scene.now)
+  return {
+    scene,
+    url: env.BASE_URL,
+    /** Menshen itself, past the proxy. */
+    directUrl: `http://127.0.0.1:${env.PORT}`,
+    client,
+    async user(username = 'zhangsan', more = {}) {
+      const user = client()
+      await signIn(user, scene.provider, { username, ...more })
+      return user
+    },
+  }
+}
+
+async function startProxy(
+  t: TestContext,
+  { program, config, beside, replace, prepare }: FrontProxy,
+  ports: Ports,
+): Promise<void> {
+  const path = findProgram(program) ?? assert.fail(`${program} is not installed`)
+  const folder = mkdtempSync(join(tmpdir(), 'menshen-'))
+  if (beside) cpSync(new URL(`../../examples/${beside}`, import.meta.url), folder, { recursive: true })
+  writeFileSync(join(folder, 'example'), withReplaced(config, replace(ports)))
+  const args = prepare(folder, join(folder, 'example'))
+  const env = { PATH: process.env.PATH, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder }
+  const child = spawn(path, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  let said = ''
+  for (const output of [child.stdout, child.stderr]) output.setEncoding('utf8').on('data', text => (said += text))
+  const ended = once(child, 'exit')
+  t.after(async () => {
+    child.kill('SIGTERM')
+    await ended
+    rmSync(folder, { recursive: true, force: true })
+  })
+  await until(() => {
+    assert.equal(child.exitCode, null, said)
+    return listens(ports.proxy)
+  })
+}
+
+async function listens(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
+  return once(socket, 'connect')
+    .then(
+      () => true,
+      () => false,
+    )
+    .finally(() => socket.destroy())
+}
+
+function withReplaced(config: string, replacements: readonly (readonly [from: string, to: string])[]): string {
+  return replacements.reduce((replaced, [from, to]) => {
+    assert.ok(replaced.includes(from), `the example has no ${from}`)
+    return replaced.replaceAll(from, to)
+  }, config)
+}

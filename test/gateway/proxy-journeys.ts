@@ -1,0 +1,148 @@
+// What users and visitors can do behind a proxy, the same behind each.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { signIn } from '../kit/client.ts'
+import { raw, request } from '../proxy/raw.ts'
+import { cookieOf, type Scene } from '../proxy/scene.ts'
+import { type FrontProxy, openBehind } from './proxies.ts'
+
+const HTML = { accept: 'text/html', 'sec-fetch-dest': 'document' }
+const NAMES = ['User', 'Email', 'Preferred-Username', 'Groups'].map(name => `X-Forwarded-${name}`)
+
+function truth({ upstream }: Scene): Record<string, unknown> {
+  return Object.fromEntries(NAMES.map(name => [name, upstream.last().headers[name.toLowerCase()] || undefined]))
+}
+
+export function testJourneys(proxy: FrontProxy): void {
+  const { program, name = program } = proxy
+
+  test(`behind ${name} a visitor signs in and comes back to the page that was asked for`, async t => {
+    const { scene, client } = await openBehind(t, proxy)
+    const visitor = client()
+    const away = await visitor.get('/reports/%E4%B8%AD?a=1&b=%2F', { headers: HTML })
+    assert.equal(away.status, 302)
+    const login = await visitor.follow(away)
+    assert.match(login.text, /登录/)
+    assert.equal(login.url, `${scene.baseUrl}/login`)
+    const back = await signIn(visitor, scene.provider)
+    const page = await visitor.follow(back)
+    assert.equal(page.text, 'page /reports/%E4%B8%AD?a=1&b=%2F')
+    assert.deepEqual(truth(scene), {
+      'X-Forwarded-User': 'zhangsan',
+      'X-Forwarded-Email': 'zhangsan@example.com',
+      'X-Forwarded-Preferred-Username': encodeURIComponent('张三'),
+      'X-Forwarded-Groups': 'common',
+    })
+    assert.match(String(scene.upstream.last().headers['x-menshen-assertion']), /^eyJ/)
+    const { cookies } = visitor
+    assert.ok(cookies.has('menshen_session') && cookies.has('app'))
+    await visitor.get('/')
+    assert.equal(scene.upstream.last().headers.cookie, 'app=1')
+    const form = 'x'.repeat(300_000)
+    assert.equal((await visitor.post('/', form)).text, `page /${form}`)
+    assert.equal((await client().get('/', { headers: { accept: 'application/json' } })).status, 401)
+    assert.equal((await client().post('/', 'x')).status, 401)
+  })
+
+  test(`behind ${name} no name is too long for its user to pass`, async t => {
+    const { scene, user } = await openBehind(t, proxy)
+    const long = '龘'.repeat(2000)
+    const fit = 'a'.repeat(500)
+    const more = { email: long, nickname: long, phone_number: fit, ou_id: fit, ou_name: fit }
+    assert.equal((await (await user('lisi', more)).get('/x')).text, 'page /x')
+    assert.equal(truth(scene)['X-Forwarded-User'], 'lisi')
+    assert.equal(truth(scene)['X-Forwarded-Preferred-Username'], encodeURIComponent('龘'.repeat(227)))
+  })
+
+  test(`behind ${name} the rules hold, for every spelling of a path`, async t => {
+    const { scene, url, user, client } = await openBehind(t, proxy)
+    const [common, admin] = [await user(), await user('admin')]
+    const refused = await common.get('/internal/x', { headers: HTML })
+    assert.equal(refused.status, 403)
+    assert.match(refused.text, /没有访问权限/)
+    assert.equal((await admin.get('/internal/x')).text, 'page /internal/x')
+    assert.equal((await client().get('/public')).text, 'page /public')
+    scene.upstream.received.length = 0
+    for (const trick of [
+      ...[
+        '/x/../internal',
+        '/x/%2e%2e/internal',
+        '//internal',
+        '/%2finternal',
+        '/internal%2fx',
+        '/internal;x',
+        '/internal/',
+      ],
+      ...[
+        '/public/..%2finternal',
+        '/public/..;/internal',
+        '/x/..%5cinternal',
+        '/%69nternal',
+        '/%2569nternal',
+        '/internal%00',
+      ],
+    ])
+      await raw(
+        url,
+        request(`GET ${trick} HTTP/1.1`, `cookie: ${cookieOf(common)}`).replace('app.test', new URL(url).host),
+      )
+    assert.deepEqual(scene.upstream.received, [])
+    assert.equal((await common.get('/fine')).text, 'page /fine')
+  })
+
+  test(`behind ${name} a refresh during a check reaches the browser`, async t => {
+    const { scene, user } = await openBehind(t, proxy)
+    const client = await user()
+    assert.deepEqual((await client.get('/')).setCookies, ['app=1; Path=/'])
+    scene.passSeconds(7200 - 200)
+    const page = await client.get('/')
+    assert.equal(page.text, 'page /')
+    assert.equal(page.setCookies.length, 2)
+    assert.match(page.setCookies.join('\n'), /menshen_session=.*Max-Age=7200/)
+    scene.passSeconds(300)
+    assert.equal((await client.get('/')).text, 'page /')
+    assert.equal(scene.provider.callsTo('refresh').length, 1)
+  })
+
+  test(`behind ${name} no cache may keep an answer that brings our cookie, whatever the application says`, async t => {
+    const { scene, user } = await openBehind(t, proxy)
+    const client = await user()
+    const directives = (value: unknown) => [value ?? []].flat().join(', ').split(/, */)
+    const before = await client.get('/cached')
+    assert.ok(directives(before.headers['cache-control']).includes('max-age=600'))
+    assert.equal(before.headers['cache-control']?.includes('no-store'), false)
+    const missing = await client.get('/cached/missing')
+    assert.deepEqual(
+      [missing.status, directives(missing.headers['cache-control']).includes('max-age=600')],
+      [404, true],
+    )
+    scene.passSeconds(7200 - 200)
+    for (const path of ['/cached', '/cached/missing']) {
+      const { headers, setCookies, status } = await client.get(path)
+      assert.equal(status, path === '/cached' ? 200 : 404)
+      assert.match(setCookies.join('\n'), /menshen_session=.*Max-Age=/)
+      assert.ok(directives(headers['cache-control']).includes('no-store'), path)
+      // Beside it, nginx leaves what the application says with an error; no-store counts more than that (RFC 9111, 5.2.2.5).
+      if (status === 200 || name !== 'nginx')
+        assert.doesNotMatch(String(headers['cache-control']), /public|max-age/, path)
+      for (const other of ['cdn-cache-control', 'surrogate-control'])
+        assert.ok(headers[other] === undefined || directives(headers[other]).includes('no-store'), `${path} ${other}`)
+    }
+  })
+
+  test(`behind ${name} a client does not choose the id of a request, in the audit trail or at the application`, async t => {
+    const { scene, user } = await openBehind(t, proxy)
+    const chosen = 'chosen-by-the-client'
+    const headers = { ...HTML, 'x-request-id': chosen }
+    const common = await user()
+    const refused = await common.get('/internal', { headers })
+    assert.equal(refused.status, 403)
+    await common.get('/page', { headers })
+    await common.get('/login', { headers })
+    await common.post('/logout', {}, { headers: { ...headers, origin: scene.baseUrl } })
+    assert.notEqual(scene.upstream.last().headers['x-request-id'], chosen)
+    assert.doesNotMatch(refused.text, new RegExp(chosen))
+    assert.ok(scene.lines.some(({ event }) => event === 'sign_out'))
+    assert.doesNotMatch(JSON.stringify(scene.lines), new RegExp(chosen))
+  })
+}

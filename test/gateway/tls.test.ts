@@ -1,0 +1,93 @@
+// Https without a proxy in front.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { cpSync, readFileSync, writeFileSync } from 'node:fs'
+import test from 'node:test'
+import { type ConnectionOptions, connect } from 'node:tls'
+import { WebSocket } from 'ws'
+import { tempFolder } from '../kit/temp.ts'
+import { cookieOf, openScene, until } from '../proxy/scene.ts'
+import { openSocketScene } from '../proxy/websocket.ts'
+import { makeAuthority, makeCertificate } from './certificates.ts'
+
+/** More than a connection takes when nobody reads it. */
+const LARGE = Buffer.alloc(32 * 1024 * 1024)
+
+/** The name on the certificate there, if anybody answers in this way. */
+async function greet(url: string, options: ConnectionOptions): Promise<unknown> {
+  const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', ...options })
+  await once(socket, 'secureConnect')
+  const { subject } = socket.getPeerCertificate()
+  socket.destroy()
+  return subject.CN
+}
+
+function prepare(t: Parameters<typeof tempFolder>[0]) {
+  const folder = tempFolder(t)
+  const ca = makeAuthority(folder)
+  const first = makeCertificate(folder, 'first', ca)
+  return { folder, ca, first, env: { TLS_CERT_FILE: first.certFile, TLS_KEY_FILE: first.keyFile } }
+}
+
+test('pages and sockets are served over https, which browsers are told to keep to', async t => {
+  const { env, ca } = prepare(t)
+  const scene = await openSocketScene(t, { env })
+  assert.match(scene.baseUrl, /^https:/)
+  const login = await scene.visitor().get('/login')
+  assert.match(String(login.headers['strict-transport-security']), /^max-age=\d{7,}/)
+  const user = await scene.user()
+  assert.match(cookieOf(user), /^__Host-menshen_session=/)
+  const page = await user.get('/')
+  assert.equal(page.text, 'hello')
+  assert.match(String(page.headers['strict-transport-security']), /^max-age=\d{7,}/)
+  assert.equal(scene.upstream.last().headers['x-forwarded-proto'], 'https')
+  const socket = new WebSocket(scene.url.replace('https', 'wss'), {
+    headers: { cookie: cookieOf(user) },
+    ca: readFileSync(ca.certFile),
+  })
+  await once(socket, 'open')
+  socket.send('hello')
+  assert.equal(String((await once(socket, 'message'))[0]), 'hello')
+  socket.terminate()
+})
+
+test('TLS 1.2 and 1.3 are spoken, and nothing older', async t => {
+  const { env, ca } = prepare(t)
+  const scene = await openScene(t, { env })
+  const trust = { ca: readFileSync(ca.certFile) }
+  for (const version of ['TLSv1.2', 'TLSv1.3'] as const)
+    assert.equal(await greet(scene.url, { ...trust, minVersion: version, maxVersion: version }), 'first')
+  const old = { ...trust, minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const
+  await assert.rejects(greet(scene.url, old), /protocol version|no protocols available/i)
+})
+
+test('a changed certificate is used without a restart, and a broken one changes nothing', async t => {
+  const { folder, env, ca, first } = prepare(t)
+  const scene = await openScene(t, { env })
+  const shown = () => greet(scene.url, { ca: readFileSync(ca.certFile) })
+  assert.equal(await shown(), 'first')
+  writeFileSync(first.certFile, 'broken')
+  await until(() => scene.lines.some(({ level }) => level === 'error'))
+  assert.equal(await shown(), 'first')
+  const second = makeCertificate(folder, 'second', ca)
+  cpSync(second.keyFile, first.keyFile)
+  cpSync(second.certFile, first.certFile)
+  await until(async () => (await shown()) === 'second')
+})
+
+test('who reads nothing of an answer over https is cut off too', async t => {
+  const { env } = prepare(t)
+  const scene = await openScene(t, {
+    env: { ...env, CLIENT_TIMEOUT_MS: '600' },
+    answer: (_request, response) => void response.end(LARGE),
+  })
+  const cookie = cookieOf(await scene.user())
+  const socket = connect({ port: Number(new URL(scene.url).port), host: '127.0.0.1', rejectUnauthorized: false })
+  t.after(() => socket.destroy())
+  socket.on('error', () => {})
+  await once(socket, 'secureConnect')
+  socket.write(`GET / HTTP/1.1\r\nhost: a\r\ncookie: ${cookie}\r\n\r\n`)
+  await until(() => scene.upstream.sockets.size === 1)
+  await until(() => scene.upstream.sockets.size === 0)
+  await until(() => scene.lines.some(({ event }) => event === 'client_cut_off'))
+})

@@ -1,0 +1,166 @@
+// Whoever reads the log at night finds who it was, from where, through which provider and why, in every line about a request.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { EVENTS, type EventCode } from '../../src/events.ts'
+import type { Options } from '../kit/client.ts'
+import { openScene, type Scene, until } from '../proxy/scene.ts'
+
+const ADDRESS = '10.0.0.7'
+const PROVIDER = 'default'
+/** What every line has that is about a request of this browser. */
+const BROWSER = { address: ADDRESS, userAgent: 'a browser' }
+const USER = { user: 'zhangsan', sub: 'sub-zhangsan', provider: PROVIDER }
+const SHORT_KEY = /^[\w-]{10}$/
+
+const from = (requestId: string, scene?: Pick<Scene, 'baseUrl'>): Options => ({
+  headers: {
+    'x-request-id': requestId,
+    'x-forwarded-for': ADDRESS,
+    'user-agent': BROWSER.userAgent,
+    ...(scene && { origin: scene.baseUrl }),
+  },
+})
+
+interface Case {
+  readonly env?: Record<string, string>
+  /** Makes it happen, in a request of this name. */
+  happen(scene: Scene, name: string): Promise<unknown>
+  readonly facts: Readonly<Record<string, unknown>>
+  /** The short key of a session. */
+  readonly hasSession?: true
+}
+
+const rules = [{ path: '/secret', roles: ['developer' as const] }]
+
+/** One for each audited event at least. */
+const CASES: readonly (readonly [EventCode, Case])[] = [
+  [
+    'sign_in',
+    {
+      happen: async (scene, name) => scene.visitor().get(await callback(scene), from(name)),
+      facts: { ...USER, role: 'common' },
+      hasSession: true,
+    },
+  ],
+  [
+    'sign_in_failed',
+    {
+      happen: (scene, name) => scene.visitor().get('/callback?error=access_denied', from(name)),
+      facts: { provider: PROVIDER, reason: 'access_denied' },
+    },
+  ],
+  [
+    'sign_in_failed',
+    {
+      happen: (scene, name) => scene.visitor().get('/callback?code=wrong&state=a_idp', from(name)),
+      facts: { provider: PROVIDER, reason: 'token_error', error: 'provider_refused' },
+    },
+  ],
+  [
+    'sign_out',
+    {
+      happen: async (scene, name) => (await scene.user()).post('/logout', '', from(name, scene)),
+      facts: USER,
+      hasSession: true,
+    },
+  ],
+  [
+    'session_ended',
+    {
+      async happen(scene, name) {
+        const developer = await scene.user('admin')
+        await scene.user()
+        const { text } = await developer.get('/_menshen/console/sessions?username=zhangsan')
+        const [, session = ''] = /name="session" value="([\w-]+)"/.exec(text) ?? []
+        await developer.post('/_menshen/console/end', { session }, from(name, scene))
+      },
+      facts: { user: 'zhangsan', provider: PROVIDER, by: 'developer', byUser: 'admin', ended: 1 },
+      hasSession: true,
+    },
+  ],
+  [
+    'session_refresh_failed',
+    {
+      async happen(scene, name) {
+        const user = await scene.user()
+        scene.passSeconds(7000)
+        scene.provider.answer('refresh', { kind: 'json', status: 500, body: {} })
+        await user.get('/', from(name))
+      },
+      facts: { ...USER, reason: 'provider_answer', outcome: 'ended' },
+      hasSession: true,
+    },
+  ],
+  [
+    'refused',
+    {
+      happen: async (scene, name) => (await scene.user()).get('/secret', from(name)),
+      facts: { ...USER, role: 'common', method: 'GET', path: '/secret' },
+      hasSession: true,
+    },
+  ],
+  [
+    'rate_limited',
+    {
+      env: { RATE_LIMIT_PER_MINUTE: '1' },
+      async happen(scene, name) {
+        await scene.visitor().get('/callback?error=access_denied', from('the-first-one'))
+        await scene.visitor().get('/callback?error=access_denied', from(name))
+      },
+      facts: { kind: 'sign-in' },
+    },
+  ],
+  [
+    'identity_cut',
+    {
+      async happen(scene, name) {
+        const user = await scene.user('zhangsan', { nickname: '长'.repeat(1000) })
+        await user.get('/', from(name))
+      },
+      facts: { ...USER, header: 'x-menshen-assertion', claim: 'nickname' },
+      hasSession: true,
+    },
+  ],
+  [
+    'provider_not_told',
+    {
+      async happen(scene, name) {
+        const user = await scene.user()
+        scene.provider.answer('logout', { kind: 'cut', when: 'at once' })
+        await user.post('/logout', '', from(name, scene))
+      },
+      facts: { ...USER, error: 'provider_unreachable' },
+      hasSession: true,
+    },
+  ],
+]
+
+async function callback({ provider }: Scene): Promise<string> {
+  return `/callback?code=${provider.codeFor({ username: 'zhangsan' })}&state=any_idp`
+}
+
+for (const [n, [code, { env, happen, facts, hasSession }]] of CASES.entries())
+  test(`${code} says which request it was, whose, from where and why (${n + 1})`, async t => {
+    const scene = await openScene(t, { env: { TRUSTED_PROXIES: '127.0.0.1', ...env }, config: { rules } })
+    const name = `request-of-${code}`
+    await happen(scene, name)
+    const told = () => scene.lines.map(({ event, facts }) => ({ event, ...facts }) as Record<string, unknown>)
+    const find = () => told().find(line => line.event === code && line.requestId === name)
+    await until(() => find() !== undefined)
+    const line = find() ?? {}
+    const expected = { ...BROWSER, requestId: name, ...facts }
+    assert.deepEqual(Object.fromEntries(Object.keys(expected).map(field => [field, line[field]])), expected)
+    if (hasSession) assert.match(String(line.session), SHORT_KEY)
+  })
+
+/** Of the command, not of somebody's request. */
+const OF_NO_REQUEST = new Set(['config_reloaded'])
+
+test('there is a case for every audited event', () => {
+  const audited = Object.entries(EVENTS).filter(([code, row]) => 'audited' in row && !OF_NO_REQUEST.has(code))
+  const covered = new Set<string>(CASES.map(([code]) => code))
+  assert.deepEqual(
+    audited.map(([code]) => code).filter(code => !covered.has(code)),
+    [],
+  )
+})
