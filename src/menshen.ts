@@ -376,7 +376,7 @@ export function createDirectory(
     providers,
     roles: rolesFor(config.roles ?? DEFAULT_ROLES, ids),
     scopedName: createScopedName(ids),
-    rules: createRules(config.rules ?? []),
+    rules: createRules(config.rules ?? [], Object.keys(config.upstreams ?? {})),
   }
 }
 

@@ -1,8 +1,10 @@
-// Every way in which an application could read a path: it may take a suffix for a format, trim signs and spaces, cut at a
-// question mark, fold letters, or serve a folder by its index page. Each reading leads to rules of its own.
+// Every interpretation that an application could give a path: it may decode it twice, take an encoded slash for a separator,
+// drop parameters and empty segments, take a suffix for a format, trim signs and spaces, cut at a question mark, fold letters,
+// or serve a folder by its index page. Each interpretation leads to rules of its own.
 
 import type { Rule } from '../config/config-file.ts'
-import { below, decidingRules, type Naming, type RuleNode } from './rule-tree.ts'
+import { below, CLOSED_RULE, decidingRules, type Naming, type RuleNode } from './rule-tree.ts'
+import { fold, shownPath, spellingsOf } from './spellings.ts'
 
 export interface Interpretation {
   path(): string
@@ -14,8 +16,8 @@ const NONE: readonly RuleNode[] = []
 const PLAIN = /^[a-z\d_-]+$/
 /** Names are letters, digits, dashes and underscores. Whatever else follows a name may be no part of it. */
 const SIGN = /[^\p{L}\p{N}\p{M}_-]/gu
-/** Whoever decodes before parsing finds the end of the path there. */
-const CUT = /[?#]/
+/** The path ends there for servers that decode before they parse; a parameter is the rest of the path for some. */
+const CUT = /[;?#]/
 /** What follows a script in a path is its argument, or the page that it gives. */
 const SCRIPT = /\.(?:php\d?|phtml|aspx?|ashx|asmx|jspx?|cgi|fcgi|pl|py|rb|cfm|do|action)(?![\w-])/
 /** What servers look for, or give, when a path has no extension. */
@@ -35,11 +37,7 @@ const HASHED_NAME = /^(.{1,2})[\da-f]{4}$/
  * ASP.NET takes `/(S(…))`, and its like with other letters, out of a path wherever it stands, once or more: what is left on
  * both sides may become one segment.
  */
-const TAKEN_OUT = [
-  /[/\\]\([^/\\]*\)(?=[/\\]|$)/g,
-  /[/\\]\([^/\\]*\)/g,
-  /[/\\]\((?:(?![/\\]\().){0,256}?\)(?=[/\\]|$)/gs,
-]
+const TAKEN_OUT = [/\/\([^/]*\)(?=\/|$)/g, /\/\([^/]*\)/g, /\/\((?:(?!\/\().){0,256}?\)(?=\/|$)/gs]
 
 export const LENIENT_NAMING: Naming = {
   /** A number is the same number with zeros in front. */
@@ -66,24 +64,22 @@ export function isPlainRule({ path }: Rule): boolean {
   })
 }
 
-/** `rest` is what follows the path of `start`. */
+/** `rest` is what follows the path of `start`, decoded. */
 export function* interpretationsOf(start: RuleNode, rest: string, method: string): Generator<Interpretation> {
-  for (const spelling of [rest, ...otherSpellings(rest)]) {
-    const segments = spelling.split(/[/\\]/)
-    // It begins with the slash that ends the path of the node.
-    yield* walk(start, segments.slice(1), method)
-  }
+  const spellings = spellingsOf(rest)
+  if (!spellings) yield { path: () => below(start, shownPath(rest)), rules: [CLOSED_RULE] }
+  // It begins with the slash that ends the path of the node.
+  for (const spelling of spellings ?? []) yield* walk(start, spelling.split('/').slice(1), method)
 }
 
-/** Those that an application sees which takes session identifiers out of paths; none for any other path. */
-export function pathsWithoutSession(path: string): readonly string[] {
-  const spellings = otherSpellings(path)
-  if (!path.includes('/(') && !spellings.some(spelling => /[/\\]\(/.test(spelling))) return []
-  const taken = [path, ...spellings].flatMap(spelling =>
+/** What an application sees that takes session identifiers out of paths; nothing for any other path. */
+export function pathsWithoutSession(decoded: string): readonly string[] {
+  const spellings = (spellingsOf(decoded) ?? []).filter(spelling => spelling.includes('/('))
+  const taken = spellings.flatMap(spelling =>
     // With the slash before it, or without.
     TAKEN_OUT.flatMap(part => [spelling.replace(part, ''), spelling.replace(part, '/')]),
   )
-  return [...new Set(taken.map(left => (/^[/\\]/.test(left) ? left : `/${left}`)))].filter(left => left !== path)
+  return [...new Set(taken.map(left => (left.startsWith('/') ? left : `/${left}`)))].filter(left => left !== decoded)
 }
 
 function* walk(start: RuleNode, segments: readonly string[], method: string): Generator<Interpretation> {
@@ -177,73 +173,5 @@ function* endsAt(node: RuleNode, method: string): Generator<Interpretation> {
 }
 
 function goesOn(node: RuleNode, segments: readonly string[], i: number, method: string): Interpretation {
-  return { path: () => below(node, segments.slice(i).join('/')), rules: decidingRules(node, method, false) }
-}
-
-// What lenient applications, databases and file systems take for the same text: capitals, compatibility forms (fullwidth,
-// ligatures), accents, invisible characters, the digits of other scripts, and a plus for a space.
-
-const ASCII = /^[\x20-\x7e]*$/
-/** Letters that do not decompose, although collations take them for ours: those with a stroke, and medieval ones. */
-const LETTERS: Readonly<Record<string, string>> = {
-  ...{ đ: 'd', ð: 'd', ħ: 'h', ł: 'l', ø: 'o', ꞡ: 'g', ꞣ: 'k', ꞥ: 'n', ꞧ: 'r', ꞩ: 's' },
-  ...{ ꞛ: 'a', ꞝ: 'o', ꞟ: 'u', ꝺ: 'd', ꝼ: 'f', ᵹ: 'g', ꟁ: 'o', ꝛ: 'r', ꞃ: 'r', ꞅ: 's', ꟙ: 's', ꞇ: 't', ꟃ: 'w' },
-}
-const OTHER_LETTERS = new RegExp(`[${Object.keys(LETTERS).join('')}]`, 'g')
-/** Normalisation leaves these as they are, best-fit conversions do not. */
-const SLASHES = /[\u2044\u2215]/g
-/** The same; the signs of yen and won stand in the place of the backslash in Japanese and Korean code pages. */
-const BACKSLASHES = /[\u00a5\u20a9\u2216\u29f5\u29f9]/g
-
-export function fold(text: string): string {
-  const folded = ASCII.test(text) ? text.toLowerCase() : foldLetters(text)
-  return folded.replaceAll('+', ' ')
-}
-
-function foldLetters(text: string): string {
-  return (
-    text
-      .normalize('NFKD')
-      // Through the capital: the dotless i and the long s have one of ours.
-      .toUpperCase()
-      .toLowerCase()
-      .normalize('NFKD')
-      .replace(/\p{Default_Ignorable_Code_Point}/gu, '')
-      .replace(OTHER_LETTERS, letter => LETTERS[letter] ?? letter)
-      .replace(/(?![0-9])\p{Nd}/gu, digitOf)
-      // Only of our letters: in other scripts a mark makes another one.
-      .replace(/(^|[ -~])[\p{M}·]+/gu, '$1')
-      .replace(SLASHES, '/')
-      .replace(BACKSLASHES, '\\')
-  )
-}
-
-/** Each digit of Unicode that was met, a few hundred at most: to find its value out again would cost a long path milliseconds. */
-const DIGITS = new Map<string, string>()
-
-function digitOf(digit: string): string {
-  const known = DIGITS.get(digit)
-  if (known !== undefined) return known
-  const value = digitValue(digit)
-  DIGITS.set(digit, value)
-  return value
-}
-
-/** The digits of a script stand side by side, from zero to nine. */
-function digitValue(digit: string): string {
-  const code = digit.codePointAt(0) ?? 0
-  let value = 0
-  while (value < 9 && /\p{Nd}/u.test(String.fromCodePoint(code - value - 1))) value++
-  return String(value)
-}
-
-/** The whole text as others may see it, where folding makes a separator or an escape of a character. */
-export function otherSpellings(path: string): readonly string[] {
-  if (ASCII.test(path)) return []
-  const folded = fold(path)
-  return folded.includes('%') ? [folded, decodeAgain(folded)] : [folded]
-}
-
-function decodeAgain(text: string): string {
-  return text.replace(/%([0-9a-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+  return { path: () => shownPath(below(node, segments.slice(i).join('/'))), rules: decidingRules(node, method, false) }
 }

@@ -1,76 +1,87 @@
-// One canonical form of a path: it decides the rule and is what is forwarded. A path that two parsers could read
-// differently has none.
+// The path of a request: which paths are refused as unreadable, and the form in which all others are judged.
 
 import { createRecent } from '../util/recent.ts'
-import { fold, otherSpellings } from './interpretations.ts'
+import { pathsWithoutSession } from './interpretations.ts'
+import { decodedPath, fold, spellingsOf } from './spellings.ts'
 
-/** Nothing to think about: no escape, no empty or dot segment, no parameter. */
-const PLAIN = /^(?:\/(?![.+])[\w\-.~!$&'()*+,=:@]+)*\/?$/
+/** Nothing to check: no escape, no empty or dot segment, no parameter, no session identifier. */
+const PLAIN = /^(?:\/(?![.+(])[\w\-.~!$&'()*+,=:@]+)*\/?$/
 
-/** `undefined` if the path is ambiguous or broken: it must be refused, never guessed. */
-export function canonicalPath(path: string): string | undefined {
-  if (PLAIN.test(path) && path !== '') return path
-  if (!path.startsWith('/') || /[^\x21-\x7e]|[\\;"<>^`{}#]/.test(path)) return undefined
-  // Browsers leave this one as it is.
-  const canonical = decodeUnreserved(path.replaceAll('|', '%7C'))
-  if (canonical === undefined || isAmbiguous(canonical)) return undefined
-  return canonical
+/** Why a path is refused, whatever the rules say. */
+export type PathProblem =
+  | 'no_single_slash_at_start'
+  | 'forbidden_character'
+  | 'broken_encoding'
+  | 'dot_segment'
+  | 'too_many_interpretations'
+
+/** `undefined` for a path that the rules judge. */
+export function pathProblem(path: string): PathProblem | undefined {
+  if (PLAIN.test(path) && path !== '') return undefined
+  if (!/^\/(?!\/)/.test(path)) return 'no_single_slash_at_start'
+  // Raw or encoded; a browser encodes all of the raw ones.
+  if (/[^\x21-\x7e]|[\\"<>^`{}#]|%(?:[01][\da-f]|7f)/i.test(path)) return 'forbidden_character'
+  const decoded = tryDecode(path)
+  if (decoded === undefined) return 'broken_encoding'
+  const texts = [decoded, ...pathsWithoutSession(decoded)].map(spellingsOf)
+  for (const spellings of texts) {
+    if (!spellings || spellings.some(hasManySegments)) return 'too_many_interpretations'
+    if (spellings.some(hasDotSegment)) return 'dot_segment'
+  }
+  return undefined
 }
 
-/** As people write it in rules and prefixes: to an application `/%40me` is `/@me`, so it has to be to them. */
-export function decodedPath(canonical: string): string {
-  return canonical.includes('%') ? decodeURIComponent(canonical) : canonical
-}
-
-/** RFC 3986, 6.2.2: an escaped letter is the letter; what stays escaped is written in capitals. */
-function decodeUnreserved(path: string): string | undefined {
+function tryDecode(path: string): string | undefined {
   try {
-    decodeURIComponent(path)
+    return decodedPath(path)
   } catch {
     return undefined
   }
+}
+
+function hasManySegments(text: string): boolean {
+  return text.split('/').length > MOST_SEGMENTS + 1
+}
+
+/**
+ * In any encoding, and before a parameter or whatever else servers cut off. Three dots and more are a name; one dot with
+ * signs after it is at most an empty segment, and the rules judge it as that.
+ */
+const DOT_SEGMENT = /^\s*(?:\.\.(?![.\p{L}\p{N}_-])|\.(?:[\s;]|$))/u
+
+function hasDotSegment(text: string): boolean {
+  return [text, fold(text)].some(one => one.split(/[/\\\0]/).some(segment => DOT_SEGMENT.test(segment)))
+}
+
+/** RFC 3986, 6.2.2: an escaped letter is the letter; what stays escaped is written in capitals. */
+export function canonicalPath(path: string): string {
+  if (!path.includes('%')) return path
   return path.replace(/%([0-9a-f]{2})/gi, (escaped, hex: string) => {
     const character = String.fromCharCode(Number.parseInt(hex, 16))
     return /[\w\-.~]/.test(character) ? character : escaped.toUpperCase()
   })
 }
 
-function isAmbiguous(path: string): boolean {
-  // Slash, backslash, semicolon, control characters; and a percent sign in front of two more digits, which would make
-  // whoever decodes twice see something else.
-  if (/%(?:2F|5C|3B|7F|[01][0-9A-F])|%25[0-9A-Fa-f]{2}/.test(path)) return true
-  if (path.includes('//')) return true
-  const readable = decodedPath(path)
-  const others = otherSpellings(readable)
-  return [readable, ...(others.length > 0 ? others : [fold(readable)])].some(hasDotSegment)
-}
-
-/** Also one that is left when spaces and dots are trimmed, as Windows does, or when the segment is cut at a sign. */
-function hasDotSegment(path: string): boolean {
-  return path.split(/[/\\]/).some(segment => /^\s*\.(?:[^\p{L}\p{N}_-]|$)/u.test(segment))
-}
-
-// What a request asks for: a path in its canonical form, and a query.
+// What a request asks for: a path and a query.
 
 export interface Target {
-  /** In its canonical form. */
+  /** In its canonical form, which is judged. */
   readonly path: string
+  /** As it came, which is forwarded. */
+  readonly rawPath: string
   /** With its `?`, or empty. */
   readonly search: string
 }
 
-/**
- * Most requests ask for what was asked for a moment ago, and the very same text finds its rule faster, too. Without queries:
- * those can have secrets in them.
- */
+/** Most requests ask for a recent path, and the same string finds its rule faster. Without queries: those can contain secrets. */
 const remembered = createRecent<Target>(1000)
-/** Nobody can fill the memory with what is no address of any page. */
+/** A bound for the memory: longer paths are no addresses of pages. */
 const LONGEST_REMEMBERED = 256
 
-/** More than any page has. Every way in which an application could read a path is looked at, and a long one has many. */
+/** More than any page has. Every interpretation of a path is judged, and a long path has many. */
 const [LONGEST_PATH, MOST_SEGMENTS] = [4096, 100]
 
-/** Whether the path of a target is so long that nobody tries to read it. */
+/** Whether the path of a target is too long to be read. */
 export function isTooLong(target: string): boolean {
   const queryStart = target.indexOf('?')
   const length = queryStart < 0 ? target.length : queryStart
@@ -80,21 +91,20 @@ export function isTooLong(target: string): boolean {
   return segments > MOST_SEGMENTS
 }
 
-/** `undefined` if the path is one that two parsers could read differently, or too long. */
+/** `undefined` if the path is refused or too long. */
 export function readTarget(text: string): Target | undefined {
   const queryStart = text.indexOf('?')
   if (queryStart < 0) return readPath(text)
   const target = readPath(text.slice(0, queryStart))
-  return target && { path: target.path, search: text.slice(queryStart) }
+  return target && { path: target.path, rawPath: target.rawPath, search: text.slice(queryStart) }
 }
 
 function readPath(text: string): Target | undefined {
   const known = remembered.get(text)
   if (known) return known
   if (isTooLong(text)) return undefined
-  const path = canonicalPath(text)
-  if (path === undefined) return undefined
-  const target = { path, search: '' }
+  if (pathProblem(text)) return undefined
+  const target = { path: canonicalPath(text), rawPath: text, search: '' }
   if (text.length <= LONGEST_REMEMBERED) remembered.set(text, target)
   return target
 }

@@ -21,6 +21,9 @@ export interface RuleNode {
 /** Whatever no other rule covers. */
 export const LAST_RULE: Rule = { path: '/', roles: [ANY_ROLE] }
 
+/** Admits no one: of interpretations that no rule of the configuration may decide about. */
+export const CLOSED_RULE: Rule = { path: '/', roles: [] }
+
 export interface Naming {
   /** Segments with the same key are the same to the tree. */
   keyOf(segment: string): string

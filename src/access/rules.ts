@@ -1,8 +1,9 @@
 // Which role may see which pages: rules as data, the most specific one first, and nothing that no rule admits. Applications
-// read paths in more ways than one, so a request is admitted only if the rule of every reading admits it.
+// interpret paths in different ways, so a request is admitted only if the rule of every interpretation admits it.
 
 import { ANY_ROLE, CONSOLE_ROLE, DEFAULT_ROLE, type Rule } from '../config/config-file.ts'
 import { isOwnPath, OWN_PATHS, OWN_PREFIX } from '../paths.ts'
+import { createLongestPrefix } from '../util/longest-prefix.ts'
 import { createRecent } from '../util/recent.ts'
 import {
   type Interpretation,
@@ -13,16 +14,27 @@ import {
   LENIENT_NAMING,
   pathsWithoutSession,
 } from './interpretations.ts'
-import { canonicalPath, decodedPath, isTooLong } from './request-path.ts'
+import { canonicalPath, isTooLong, type PathProblem, pathProblem } from './request-path.ts'
 import type { Subject } from './roles.ts'
-import { decidingRules, follow, growTree, inOrder, LAST_RULE, LITERALLY, type RuleNode } from './rule-tree.ts'
+import {
+  CLOSED_RULE,
+  decidingRules,
+  follow,
+  growTree,
+  inOrder,
+  LAST_RULE,
+  LITERALLY,
+  type RuleNode,
+} from './rule-tree.ts'
+import { decodedPath, shownPath, spellingsOf } from './spellings.ts'
 
 export interface Decision {
   readonly rule: Rule
-  /** The path as an application could read it, if it was not the path as it is that decided. */
+  /** The interpretation that decided, if it was another one than the path as it is. */
   readonly reading?: string
 }
 
+/** Paths are in their canonical form, as they are written in a URL. */
 export interface Rules {
   /** All of them with our own, each before those that it takes precedence over. */
   readonly inOrder: readonly Rule[]
@@ -31,9 +43,9 @@ export interface Rules {
   decide(method: string, path: string, who: Subject | undefined): Decision
   /** The rule that decides. */
   ruleFor(method: string, path: string, who: Subject | undefined): Rule
-  /** The rules of every reading of a path, that of the path as it is first. */
+  /** The rules of every interpretation of a path, that of the path as it is first. */
   rulesFor(method: string, path: string): readonly Rule[]
-  /** A rule on trial that would decide instead, if there is one. */
+  /** A shadow rule that would decide instead, if there is one. */
   shadowRuleFor(method: string, path: string, who: Subject | undefined): Rule | undefined
 }
 
@@ -41,9 +53,12 @@ export interface Rules {
 const OWN_RULE: Rule = { path: OWN_PREFIX, roles: [ANY_ROLE] }
 const CONSOLE_RULE: Rule = { path: OWN_PATHS.console, roles: [CONSOLE_ROLE] }
 
-export function createRules(given: readonly Rule[]): Rules {
-  const { decide, rulesFor } = createDecide(given.filter(({ shadow }) => !shadow))
-  const decideOnTrial = given.some(({ shadow }) => shadow) ? createDecide(given).decide : undefined
+/** `prefixes` are those of the upstreams: a path that applications of two of them could claim is for no one. */
+export function createRules(given: readonly Rule[], prefixes: readonly string[] = []): Rules {
+  const otherUpstreams = createOtherUpstreams(prefixes)
+  const effective = given.filter(({ shadow }) => !shadow)
+  const { decide, rulesFor } = createDecide(effective, otherUpstreams)
+  const decideOnTrial = given.some(({ shadow }) => shadow) ? createDecide(given, otherUpstreams).decide : undefined
   return {
     inOrder: inOrder(growTree([CONSOLE_RULE, OWN_RULE, ...given], LITERALLY).root),
     hasBearer: given.some(({ bearer, shadow }) => bearer && !shadow),
@@ -57,43 +72,71 @@ export function createRules(given: readonly Rule[]): Rules {
   }
 }
 
-/** Which rules decide about a path and a method, whoever asks for it. */
+type OtherUpstreams = (decoded: string) => Iterable<Interpretation>
+
+/** The interpretations of a path that lead to another upstream than the path as it is, or to our own pages. */
+function createOtherUpstreams(prefixes: readonly string[]): OtherUpstreams {
+  const prefixOf = createLongestPrefix(new Map([OWN_PREFIX, ...prefixes].map(prefix => [prefix, prefix])))
+  return function* (decoded) {
+    const chosen = prefixOf(decoded)
+    for (const path of [decoded, ...pathsWithoutSession(decoded)])
+      for (const spelling of spellingsOf(path) ?? [])
+        for (const routed of routedPaths(spelling))
+          if (prefixOf(routed) !== chosen) yield { path: () => shownPath(routed), rules: [CLOSED_RULE] }
+  }
+}
+
+/** The path by which a server chooses: as it is, without its parameters, or cut; and without empty segments. */
+function routedPaths(spelling: string): string[] {
+  const paths = [spelling, spelling.replace(/;[^/]*/g, ''), spelling.replace(/[;?#].*$/s, '')]
+  return paths.flatMap(path => [path, path.replace(/\/{2,}/g, '/')])
+}
+
+/** Which rules decide about a path and a method, for all users. */
 interface Deciding {
   readonly method: string
   /** Of the rule for the path as it is. */
   readonly decision: Decision
-  /** What the other readings of the path lead to as well; looked for only if somebody is admitted. */
+  /** The rules of the other interpretations; computed only if the rule for the path as it is admits a user. */
   others?: readonly Rule[]
 }
 
-/** Most requests ask for what was asked for a moment ago. */
+/** Most requests ask for a recent path. */
 const MOST_REMEMBERED = 1000
 const MOST_METHODS = 4
-/** Nobody can fill the memory with what is no address of any page. */
+/** A bound for the memory: longer paths are no addresses of pages. */
 const LONGEST_REMEMBERED = 256
 
-function createDecide(given: readonly Rule[]): Pick<Rules, 'decide' | 'rulesFor'> {
+function createDecide(given: readonly Rule[], otherUpstreams: OtherUpstreams): Pick<Rules, 'decide' | 'rulesFor'> {
   const rules = [CONSOLE_RULE, OWN_RULE, ...given]
   const literal = growTree(rules, LITERALLY)
   const lenient = growTree(rules, LENIENT_NAMING)
   const rulesArePlain = given.every(isPlainRule)
 
   function literalRule(method: string, path: string): Rule {
-    const node = follow(literal, path)
-    return decidingRules(node, method, path === node.path)[0] ?? LAST_RULE
+    const decoded = decodedPath(path)
+    const node = follow(literal, decoded)
+    return decidingRules(node, method, decoded === node.path)[0] ?? LAST_RULE
   }
 
-  function readings(rule: Rule, method: string, path: string): Iterable<Interpretation> {
+  function interpretations(rule: Rule, method: string, path: string): Iterable<Interpretation> {
     if (rulesArePlain && isPlain(path)) return []
-    // What the rule names as it was asked for, nobody reads differently: the operator knows the application.
-    const rest = rule.path === '/' ? path : path.slice(rule.path.length)
+    const decoded = decodedPath(path)
+    // The part of the path that the rule names has no other interpretation: the operator knows the application.
+    const rest = rule.path === '/' ? decoded : decoded.slice(rule.path.length)
     const node = lenient.nodeOf(rule)
-    return rule.exact ? [interpretationAt(node, method)] : readingsFrom(node, rest, method, path)
+    return rule.exact ? [interpretationAt(node, method)] : interpretationsFrom(node, rest, method, decoded)
   }
 
-  function* readingsFrom(node: RuleNode, rest: string, method: string, path: string): Generator<Interpretation> {
+  function* interpretationsFrom(
+    node: RuleNode,
+    rest: string,
+    method: string,
+    decoded: string,
+  ): Generator<Interpretation> {
     yield* interpretationsOf(node, rest, method)
-    for (const other of pathsWithoutSession(path)) yield* interpretationsOf(lenient.root, other, method)
+    for (const other of pathsWithoutSession(decoded)) yield* interpretationsOf(lenient.root, other, method)
+    yield* otherUpstreams(decoded)
   }
 
   /** By path, for a few methods each. */
@@ -110,7 +153,7 @@ function createDecide(given: readonly Rule[]): Pick<Rules, 'decide' | 'rulesFor'
   }
 
   function otherRules(rule: Rule, method: string, path: string): readonly Rule[] {
-    const others = new Set([...readings(rule, method, path)].flatMap(({ rules }) => rules))
+    const others = new Set([...interpretations(rule, method, path)].flatMap(({ rules }) => rules))
     others.delete(rule)
     return [...others]
   }
@@ -129,9 +172,9 @@ function createDecide(given: readonly Rule[]): Pick<Rules, 'decide' | 'rulesFor'
     if (!admits(rule, who)) return decision
     deciding.others ??= otherRules(rule, method, path)
     if (deciding.others.length === 0 || deciding.others.every(other => admits(other, who))) return decision
-    for (const reading of readings(rule, method, path)) {
-      const stricter = reading.rules.find(other => !admits(other, who))
-      if (stricter) return { rule: stricter, reading: reading.path() }
+    for (const interpretation of interpretations(rule, method, path)) {
+      const stricter = interpretation.rules.find(other => !admits(other, who))
+      if (stricter) return { rule: stricter, reading: interpretation.path() }
     }
     return decision
   }
@@ -139,9 +182,14 @@ function createDecide(given: readonly Rule[]): Pick<Rules, 'decide' | 'rulesFor'
   return { decide, rulesFor }
 }
 
-/** Nobody wrote it into a configuration. */
+/** It is not in the configuration. */
 export function isBuiltIn(rule: Rule): boolean {
-  return rule === CONSOLE_RULE || rule === OWN_RULE || rule === LAST_RULE
+  return rule === CONSOLE_RULE || rule === OWN_RULE || rule === LAST_RULE || isClosed(rule)
+}
+
+/** The rule of a path that leads to several upstreams. */
+export function isClosed(rule: Rule): boolean {
+  return rule === CLOSED_RULE
 }
 
 /** Whether the rule lets somebody in; a visitor is nobody. */
@@ -184,16 +232,16 @@ export interface RuleQuery {
 type Judgement = 'admitted' | 'refused' | 'login'
 
 export type Verdict =
-  /** The path is ambiguous. */
-  | { readonly outcome: 'bad_request' }
-  /** Nobody tries to read it. */
+  /** The path is refused, whatever the rules say. */
+  | { readonly outcome: 'bad_request'; readonly problem: PathProblem }
+  /** The path is not read. */
   | { readonly outcome: 'uri_too_long' }
   /** Menshen answers it itself. */
   | { readonly outcome: 'own' }
   | {
       readonly outcome: Judgement
       readonly rule: Rule
-      /** The path as an application could read it, if it was not the path as it is that decided. */
+      /** The interpretation that decided, if it was another one than the path as it is. */
       readonly reading?: string | undefined
       /** What a shadow rule would do. */
       readonly onTrial?: { readonly outcome: Judgement; readonly rule: Rule }
@@ -205,13 +253,13 @@ export function judge(rules: Rules, question: RuleQuery, callbackPaths?: Readonl
   // A browser encodes what is typed in.
   const [path = ''] = target.replace(/[^\x21-\x7e]/gu, encoded).split('?', 1)
   if (isTooLong(path)) return { outcome: 'uri_too_long' }
+  const problem = pathProblem(path)
+  if (problem) return { outcome: 'bad_request', problem }
   const canonical = canonicalPath(path)
-  if (canonical === undefined) return { outcome: 'bad_request' }
   const who = whoIsMeant(question)
-  const readable = decodedPath(canonical)
-  const { rule, reading } = rules.decide(method, readable, who)
+  const { rule, reading } = rules.decide(method, canonical, who)
   if (isOwnPath(canonical, callbackPaths) && rule.path !== OWN_PATHS.console) return { outcome: 'own' }
-  const shadow = rules.shadowRuleFor(method, readable, who)
+  const shadow = rules.shadowRuleFor(method, canonical, who)
   return {
     outcome: outcomeOf(rule, who),
     rule,

@@ -63,9 +63,10 @@ const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promis
     const { environment, paint } = commandRun()
     // Rules can be checked where the other settings, with their files and secrets, are not at hand.
     const config = await loadConfigFile(findConfigFile(process.cwd(), environment.CONFIG || undefined))
-    const { rules = [], roles, providers } = config
+    const { rules = [], roles, providers, upstreams = {} } = config
     const [main] = Object.keys(providers ?? {})
-    const { lines, ok } = runRulesCommand(args, rules, roles, paint, callbackPathsOf(providers), main)
+    const prefixes = Object.keys(upstreams)
+    const { lines, ok } = runRulesCommand(args, rules, roles, paint, callbackPathsOf(providers), main, prefixes)
     process.exitCode = ok ? 0 : 1
     await say(lines.map(line => `${line}\n`))
   },

@@ -3,8 +3,9 @@
 import { readFileSync } from 'node:fs'
 import { METHODS } from 'node:http'
 import { z } from 'zod'
+import type { PathProblem } from '../access/request-path.ts'
 import { DEFAULT_ROLES, roleNamesIn, roleOf, rolesFor } from '../access/roles.ts'
-import { createRules, judge, type RuleQuery, type Verdict, VISITOR, whoIsMeant } from '../access/rules.ts'
+import { createRules, isClosed, judge, type RuleQuery, type Verdict, VISITOR, whoIsMeant } from '../access/rules.ts'
 import { problemsIn, type RoleConfig, type Rule, sentenceOf } from '../config/config-file.ts'
 import { MenshenError } from '../errors.ts'
 import { safeText } from '../observe/audit-event.ts'
@@ -55,8 +56,9 @@ export function runRulesCommand(
   paint: Paint = (_colour, text) => text,
   callbackPaths?: ReadonlySet<string>,
   mainProvider?: string,
+  upstreamPrefixes?: readonly string[],
 ): Outcome {
-  const rules = createRules(given)
+  const rules = createRules(given, upstreamPrefixes)
   const ask: Ask = question => judge(rules, question, callbackPaths)
   const derive: Derive = asked => withRole(asked, roles, mainProvider)
   const known = [VISITOR, ...roleNamesIn(roles)]
@@ -170,13 +172,22 @@ function describeAsker(question: Asked): string {
   ].join(', ')
 }
 
+const PROBLEMS: Readonly<Record<PathProblem, string>> = {
+  no_single_slash_at_start: 'it does not begin with one slash',
+  forbidden_character: 'it has a backslash, a control character or a character that has to be encoded',
+  broken_encoding: 'its percent-encoding is broken',
+  dot_segment: 'it has a dot segment',
+  too_many_interpretations: 'it has too many interpretations, or a control character that is encoded twice',
+}
+
 function reasonOf(verdict: Verdict): string {
-  if (verdict.outcome === 'bad_request') return 'because the path is ambiguous'
+  if (verdict.outcome === 'bad_request') return `because the path is ambiguous: ${PROBLEMS[verdict.problem]}`
   if (verdict.outcome === 'uri_too_long')
     return 'because the path is longer than 4096 bytes or has more than 100 segments'
   if (verdict.outcome === 'own') return 'because Menshen answers it itself'
   const { rule, reading, onTrial } = verdict
   const read = reading === undefined ? '' : `, as an application could read it as ${reading}`
   const trial = onTrial ? `; on trial: ${onTrial.outcome}, by the rule ${JSON.stringify(onTrial.rule)}` : ''
+  if (isClosed(rule)) return `because an application could read it as ${reading}, which is for another upstream${trial}`
   return `by the rule ${JSON.stringify(rule)}${read}${trial}`
 }

@@ -3,7 +3,7 @@
 
 import { html } from 'hono/html'
 import { roleNamesIn } from '../access/roles.ts'
-import { isBuiltIn, judge, type RuleQuery, type Verdict, VISITOR } from '../access/rules.ts'
+import { isBuiltIn, isClosed, judge, type RuleQuery, type Verdict, VISITOR } from '../access/rules.ts'
 import { ANY_ROLE, type Rule } from '../config/config-file.ts'
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
@@ -116,7 +116,7 @@ function verdictPart(words: Words, { rules, question }: RulesView, verdict: Verd
   if (!('rule' in verdict)) return html`<div class="notice ${kind}">${sentence}</div>`
   const { rule, reading, onTrial } = verdict
   return html`<div class="notice ${kind}">${sentence}
-<p>${rich('rules.by', { rule: ruleLink(words, rules, rule) })}${reading === undefined ? '' : html` ${rich('rules.reading', { reading: html`<code>${reading}</code>` })}`}</p>
+<p>${isClosed(rule) ? '' : rich('rules.by', { rule: ruleLink(words, rules, rule) })}${reading === undefined ? '' : html` ${rich('rules.reading', { reading: html`<code>${reading}</code>` })}`}</p>
 ${onTrial ? html`<p>${rich('rules.would', { rule: ruleLink(words, rules, onTrial.rule), outcome: html`${t(`rules.${onTrial.outcome}`)}` })}</p>` : ''}</div>`
 }
 

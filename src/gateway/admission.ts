@@ -1,8 +1,8 @@
 // Who is asking, and may they: session or token, refreshed if due, then the rules; and the answer if not.
 
-import { decodedPath } from '../access/request-path.ts'
 import type { Subject } from '../access/roles.ts'
 import { admits, lacksScopes } from '../access/rules.ts'
+import { decodedPath, shownPath } from '../access/spellings.ts'
 import type { Role, Rule } from '../config/config-file.ts'
 import { isLoopback } from '../config/deployment.ts'
 import { runInRequest } from '../observe/observed-request.ts'
@@ -169,13 +169,18 @@ function signedIn(
 /** Public pages admit visitors too, and know who is there if somebody is signed in. */
 function judge(context: GatewayContext, visit: GatewayRequest, caller: Caller): Admission {
   const { rules, report } = context
-  const { method } = visit
-  const path = decodedPath(visit.path)
+  const { method, path } = visit
   const known = identified(caller)
   const who = known?.who
   const shadow = rules.shadowRuleFor(method, path, who)
   if (shadow && !admits(shadow, who))
-    report('shadow_refused', { ...requestFields(context, visit, known), rule: shadow, method, path, role: who?.role })
+    report('shadow_refused', {
+      ...requestFields(context, visit, known),
+      rule: shadow,
+      method,
+      path: shownPath(decodedPath(path)),
+      role: who?.role,
+    })
   const rule = rules.ruleFor(method, path, who)
   if (admits(rule, who)) return { ...caller, outcome: 'admitted' }
   if (!who) return { ...caller, outcome: 'visitor' }
@@ -263,7 +268,7 @@ export function challengeFor({ headers }: GatewayRequest, { failedToken }: Calle
 }
 
 function returnCookie(context: GatewayContext, visit: GatewayRequest): string[] {
-  return isNavigation(visit) ? [returnCookieFor(context, visit.path + visit.search)] : []
+  return isNavigation(visit) ? [returnCookieFor(context, visit.rawPath + visit.search)] : []
 }
 
 export function returnCookieFor(
@@ -299,7 +304,7 @@ export function refusedAnswer(context: GatewayContext, visit: GatewayRequest, ad
     return errorAnswer(context, visit, 'refused', { headers: { 'www-authenticate': insufficient(admission) } })
   if (!loaded || isByScript(visit)) return errorAnswer(context, visit, 'refused', { cookies })
   const { settings, providers } = context
-  const path = visit.path + visit.search
+  const path = visit.rawPath + visit.search
   const wanted = isNavigation(visit) ? ownPath(path, settings.BASE_URL, providers.callbackPaths) : undefined
   const { requestId } = visit.observed
   const html = refusedPage(languageOf(context, visit), loaded.session, { wanted, requestId, rule: refusedBy })
@@ -333,11 +338,11 @@ const CIRCLE_SECONDS = 5
 /** `undefined` if it is at the right place, or is no browser that looks at a page. */
 export function toOwnHost(context: GatewayContext, visit: GatewayRequest): Response | undefined {
   const { settings, cookies } = context
-  const { method, path, search, headers } = visit
+  const { method, rawPath, search, headers } = visit
   if (method !== 'GET' || headers['sec-fetch-dest'] !== 'document') return undefined
   if (!isOtherNameOf(settings.BASE_URL, headers.host)) return undefined
   if (isTrusted(settings.TRUSTED_PROXIES, visit.address) || readCookie(headers.cookie, cookies.moved)) return undefined
-  return redirectAnswer(context, method, settings.BASE_URL + path + search, [
+  return redirectAnswer(context, method, settings.BASE_URL + rawPath + search, [
     setCookie(cookies.moved, 'yes', CIRCLE_SECONDS),
   ])
 }
@@ -396,7 +401,7 @@ export function createLostCookieDetector({
       // Every request of a user comes here, and nearly always nobody has just signed in.
       if (unseen.size > 0) unseen.delete(sessionKey)
     },
-    cookieWasLost({ connection, path, search, headers }) {
+    cookieWasLost({ connection, rawPath, search, headers }) {
       const landing = expected.get(connection)
       if (!landing) return false
       expected.delete(connection)
@@ -405,7 +410,7 @@ export function createLostCookieDetector({
       // What somebody types in, or follows within a page, is no landing.
       const site = headers['sec-fetch-site']
       const fromProvider = site === 'cross-site' || site === 'same-site'
-      return isUnseen && landing.location === path + search && fromProvider && headers.cookie === undefined
+      return isUnseen && landing.location === rawPath + search && fromProvider && headers.cookie === undefined
     },
   }
 }

@@ -3,7 +3,6 @@
 
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { decodedPath } from '../access/request-path.ts'
 import { roleOf } from '../access/roles.ts'
 import type { ScopedName } from '../access/rules.ts'
 import type { RoleConfig, Rule } from '../config/config-file.ts'
@@ -189,7 +188,7 @@ export function withBearer(
   caller: Caller,
 ): MaybePromise<Caller> {
   if (!context.rules.hasBearer || !bringsToken(visit.headers)) return caller
-  const [rule, ...others] = context.rules.rulesFor(method, decodedPath(path))
+  const [rule, ...others] = context.rules.rulesFor(method, path)
   if (!rule?.bearer) return caller
   return identify(context, visit, { method, path }, caller, audiencesOf(context, [rule, ...others]))
 }
@@ -221,7 +220,7 @@ async function identify(
   if ('who' in found) {
     const identifyAgain = async () => {
       const { bearers, rules, settings } = context.inUse()
-      const [rule, ...others] = rules.rulesFor(method, decodedPath(path))
+      const [rule, ...others] = rules.rulesFor(method, path)
       if (token === undefined || !rule?.bearer) return undefined
       const again = await bearers.identifyAgain(token, audiencesOf({ settings }, [rule, ...others]))
       return 'who' in again ? again : undefined

@@ -12,8 +12,10 @@ import type { GatewayContext } from './context.ts'
 
 export interface GatewayRequest {
   readonly method: string
-  /** In its canonical form. */
+  /** In its canonical form, which is judged. */
   readonly path: string
+  /** As it came, which is forwarded. */
+  readonly rawPath: string
   /** With its `?`, or empty. */
   readonly search: string
   readonly headers: IncomingHttpHeaders
@@ -29,16 +31,16 @@ export interface RequestHead extends Pick<IncomingMessage, 'method' | 'url' | 'h
   readonly socket: Peer
 }
 
-/** `undefined` if the path is one that two parsers could read differently. */
+/** `undefined` if the path is refused. */
 export function readGatewayRequest(
   { method = 'GET', url = '', headers, socket }: RequestHead,
   observed: ObservedRequest,
 ): GatewayRequest | undefined {
   const target = readTarget(url)
   if (!target) return undefined
-  const { path, search } = target
+  const { path, rawPath, search } = target
   observed.path = path
-  return { method, path, search, headers, connection: socket, address: socket.remoteAddress ?? '', observed }
+  return { method, path, rawPath, search, headers, connection: socket, address: socket.remoteAddress ?? '', observed }
 }
 
 export function readPath({ url = '' }: Pick<RequestHead, 'url'>): string | undefined {

@@ -1,6 +1,5 @@
 // Answers that stay open: sockets and event streams. They end with the session that opened them, wherever it ended, and when
 // other rules count by now that would not admit whoever opened them.
-import { decodedPath } from '../access/request-path.ts'
 import type { Subject } from '../access/roles.ts'
 import { admits, type Rules } from '../access/rules.ts'
 import { errorFields } from '../errors.ts'
@@ -117,7 +116,7 @@ export function createOpenStreams(
   function mayStay(stream: Stream, who: Subject | undefined): boolean {
     const { method, path } = stream.visit
     stream.rules = rulesNow()
-    return admits(stream.rules.ruleFor(method, decodedPath(path), who), who)
+    return admits(stream.rules.ruleFor(method, path, who), who)
   }
 
   function addHeld(admitted: Admitted, { isCurrent, holder }: StreamOwner, close: () => void): () => void {

@@ -1,9 +1,10 @@
 // The applications behind: chosen by the path alone, each with its own capacity and connections.
 
 import { readFileSync } from 'node:fs'
-import { decodedPath } from '../access/request-path.ts'
+import { decodedPath } from '../access/spellings.ts'
 import type { Config, UpstreamConfig } from '../config/config-file.ts'
 import type { Settings } from '../config/settings.ts'
+import { createLongestPrefix } from '../util/longest-prefix.ts'
 import { type Capacity, createCapacity } from './capacity.ts'
 import { authorityOf } from './response-headers.ts'
 import { type Connections, createConnections, type Destination } from './upstream-pool.ts'
@@ -75,20 +76,4 @@ function openUpstream(prefix: string, place: Place, settings: Settings, ca: stri
   })
   const connections = createConnections(destination, servername, settings)
   return { prefix, likeness, capacity, connections, host, audience, servername, destination }
-}
-
-// What the longest of many prefixes says about a path. However many there are, only as many places of the path are looked
-// at as the longest of them has segments.
-
-/** A prefix ends where a segment does; `/` covers everything. */
-export function createLongestPrefix<Value>(byPrefix: ReadonlyMap<string, Value>): (path: string) => Value | undefined {
-  const longest = Math.max(0, ...Array.from(byPrefix.keys(), prefix => prefix.length))
-  return path => {
-    let end = path.length <= longest ? path.length : path.lastIndexOf('/', longest)
-    for (; end > 0; end = path.lastIndexOf('/', end - 1)) {
-      const value = byPrefix.get(path.slice(0, end))
-      if (value !== undefined) return value
-    }
-    return byPrefix.get('/')
-  }
 }

@@ -6,7 +6,7 @@ import { createRules } from '../../src/access/rules.ts'
 import { Networks, readNetworks } from '../../src/config/networks.ts'
 import { readCookie } from '../../src/gateway/cookies.ts'
 import type { Rule } from '../../src/index.ts'
-import { createLongestPrefix } from '../../src/proxy/upstreams.ts'
+import { createLongestPrefix } from '../../src/util/longest-prefix.ts'
 import { createRecent } from '../../src/util/recent.ts'
 import { createRandom, type Random } from '../security/random.ts'
 

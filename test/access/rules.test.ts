@@ -222,12 +222,12 @@ test('no spelling of a path gets around its rule', async t => {
   assert.equal(scene.upstream.last().target, '/public/x')
 })
 
-test('what is forwarded is the path that was judged', async t => {
+test('a path is forwarded byte for byte as it came', async t => {
   const scene = await openScene(t, { config: CONFIG })
   const user = await scene.user()
   for (const [asked, forwarded] of [
-    ['/a%2Db%7ec', '/a-b~c'],
-    ['/%e4%b8%ad', '/%E4%B8%AD'],
+    ['/a%2Db%7ec', '/a%2Db%7ec'],
+    ['/%e4%b8%ad', '/%e4%b8%ad'],
     ['/a%20b?c=%2e%2e/%2f//;', '/a%20b?c=%2e%2e/%2f//;'],
     ['/a+b%2Bc', '/a+b%2Bc'],
     ['/a/?', '/a/?'],

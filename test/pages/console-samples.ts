@@ -41,7 +41,7 @@ function rulesSamples(words: Words): string[] {
   }))
   const verdicts: (Verdict | undefined)[] = [
     undefined,
-    { outcome: 'bad_request' },
+    { outcome: 'bad_request', problem: 'dot_segment' },
     { outcome: 'uri_too_long' },
     { outcome: 'own' },
     ...judged,

@@ -1,0 +1,151 @@
+// The texts that applications make of a path before they look at its segments. They decode it once or more, take an encoded
+// slash for a separator or for a part of a name, take backslashes for slashes, and convert characters to similar ones.
+
+/** An encoded slash that is part of a name. No path contains this character: control characters are refused. */
+export const SLASH_IN_NAME = '\0'
+
+/** More than a path has that is encoded twice. A path with more is refused, not judged by some of them. */
+const MOST_SPELLINGS = 32
+
+/** Nothing to decode a second time, nothing to convert, no separator but slashes. */
+const ONE_SPELLING = /^[\x20-\x24\x26-\x5b\x5d-\x7e]*$/
+const ASCII = /^[\0\x20-\x7e]*$/
+const ESCAPE = /(?:%[\da-f]{2})+|%u[\da-f]{4}/gi
+
+/** The path as most applications read it: split at its slashes, then decoded once. */
+export function decodedPath(path: string): string {
+  if (!path.includes('%')) return path
+  return path
+    .split(/%2f/i)
+    .map(part => decodeURIComponent(part))
+    .join(SLASH_IN_NAME)
+}
+
+/** A decoded path for people. */
+export function shownPath(decoded: string): string {
+  return decoded.replaceAll(SLASH_IN_NAME, '%2F')
+}
+
+/**
+ * All texts that a decoded path, or a part of it, is read as, beginning with the given one. `undefined` if there are too many,
+ * or if one of them has a control character.
+ */
+export function spellingsOf(decoded: string): readonly string[] | undefined {
+  if (ONE_SPELLING.test(decoded)) return [decoded]
+  const found = new Set([decoded])
+  // The loop also visits what it adds.
+  for (const text of found) {
+    for (const other of nextSpellings(text)) {
+      if (other === undefined) return undefined
+      found.add(other)
+    }
+    if (found.size > MOST_SPELLINGS) return undefined
+  }
+  return [...found]
+}
+
+function* nextSpellings(text: string): Generator<string | undefined> {
+  if (text.includes(SLASH_IN_NAME)) yield text.replaceAll(SLASH_IN_NAME, '/')
+  if (text.includes('\\')) yield text.replaceAll('\\', '/')
+  if (text.includes('%')) {
+    yield decodeAgain(text, decodeLeniently)
+    // Others leave out bytes that are no UTF-8.
+    yield decodeAgain(text, bytes => bytes.toString().replaceAll('\ufffd', ''))
+  }
+  if (ASCII.test(text)) return
+  const folded = fold(text)
+  // Segments are compared without regard to capitals anyway.
+  if (folded !== foldAscii(text)) yield folded
+}
+
+/** Also the escapes of old IIS (`%u002f`). */
+function decodeAgain(text: string, decodeBytes: (bytes: Buffer) => string): string | undefined {
+  let hasControl = false
+  const decoded = text.replace(ESCAPE, escaped => {
+    const characters = /^%u/i.test(escaped)
+      ? String.fromCharCode(Number.parseInt(escaped.slice(2), 16))
+      : decodeBytes(Buffer.from(escaped.replaceAll('%', ''), 'hex'))
+    hasControl ||= hasControlCharacter(characters)
+    return characters.replaceAll('/', SLASH_IN_NAME)
+  })
+  return hasControl ? undefined : decoded
+}
+
+function hasControlCharacter(text: string): boolean {
+  for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) < 0x20 || text[at] === '\x7f') return true
+  return false
+}
+
+/** As a decoder does it that accepts UTF-8 which is longer than necessary, and checks nothing. */
+function decodeLeniently(bytes: Buffer): string {
+  let text = ''
+  for (let at = 0; at < bytes.length; ) {
+    const first = bytes[at] ?? 0
+    const more = first < 0xc0 ? 0 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3
+    let code = more === 0 ? first : first & (0x3f >> more)
+    for (const next of bytes.subarray(at + 1, at + 1 + more)) code = (code << 6) | (next & 0x3f)
+    const isCharacter = at + more < bytes.length && code <= 0x10ffff
+    text += String.fromCodePoint(isCharacter ? code : first)
+    at += isCharacter ? 1 + more : 1
+  }
+  return text
+}
+
+// What lenient applications, databases and file systems take for the same text: capitals, compatibility forms (fullwidth,
+// ligatures), accents, invisible characters, the digits of other scripts, and a plus for a space.
+
+/** Letters that do not decompose, although collations take them for ours: those with a stroke, and medieval ones. */
+const LETTERS: Readonly<Record<string, string>> = {
+  ...{ đ: 'd', ð: 'd', ħ: 'h', ł: 'l', ø: 'o', ꞡ: 'g', ꞣ: 'k', ꞥ: 'n', ꞧ: 'r', ꞩ: 's' },
+  ...{ ꞛ: 'a', ꞝ: 'o', ꞟ: 'u', ꝺ: 'd', ꝼ: 'f', ᵹ: 'g', ꟁ: 'o', ꝛ: 'r', ꞃ: 'r', ꞅ: 's', ꟙ: 's', ꞇ: 't', ꟃ: 'w' },
+}
+const OTHER_LETTERS = new RegExp(`[${Object.keys(LETTERS).join('')}]`, 'g')
+/** Normalisation leaves these as they are, best-fit conversions do not. */
+const SLASHES = /[\u2044\u2215]/g
+/** The same; Japanese and Korean code pages have the signs of yen and won instead of the backslash. */
+const BACKSLASHES = /[\u00a5\u20a9\u2216\u29f5\u29f9]/g
+
+export function fold(text: string): string {
+  return ASCII.test(text) ? foldAscii(text) : foldAscii(foldLetters(text))
+}
+
+function foldAscii(text: string): string {
+  return text.toLowerCase().replaceAll('+', ' ')
+}
+
+function foldLetters(text: string): string {
+  return (
+    text
+      .normalize('NFKD')
+      // Through the capital: the dotless i and the long s have one of ours.
+      .toUpperCase()
+      .toLowerCase()
+      .normalize('NFKD')
+      .replace(/\p{Default_Ignorable_Code_Point}/gu, '')
+      .replace(OTHER_LETTERS, letter => LETTERS[letter] ?? letter)
+      .replace(/(?![0-9])\p{Nd}/gu, digitOf)
+      // Only of our letters: in other scripts a mark makes another one.
+      .replace(/(^|[ -~])[\p{M}·]+/gu, '$1')
+      .replace(SLASHES, '/')
+      .replace(BACKSLASHES, '\\')
+  )
+}
+
+/** Each digit of Unicode that was met, a few hundred at most: to compute its value again would cost a long path milliseconds. */
+const DIGITS = new Map<string, string>()
+
+function digitOf(digit: string): string {
+  const known = DIGITS.get(digit)
+  if (known !== undefined) return known
+  const value = digitValue(digit)
+  DIGITS.set(digit, value)
+  return value
+}
+
+/** The digits of a script follow each other, from zero to nine. */
+function digitValue(digit: string): string {
+  const code = digit.codePointAt(0) ?? 0
+  let value = 0
+  while (value < 9 && /\p{Nd}/u.test(String.fromCodePoint(code - value - 1))) value++
+  return String(value)
+}
