@@ -1,4 +1,4 @@
-// The path of a request: which paths are refused as unreadable, and the form in which all others are judged.
+// The path of a request: which paths are refused as unreadable. The rules judge all others.
 
 import { createRecent } from '../util/recent.ts'
 import { pathsWithoutSession } from './interpretations.ts'
@@ -53,22 +53,11 @@ function hasDotSegment(text: string): boolean {
   return [text, fold(text)].some(one => one.split(/[/\\\0]/).some(segment => DOT_SEGMENT.test(segment)))
 }
 
-/** RFC 3986, 6.2.2: an escaped letter is the letter; what stays escaped is written in capitals. */
-export function canonicalPath(path: string): string {
-  if (!path.includes('%')) return path
-  return path.replace(/%([0-9a-f]{2})/gi, (escaped, hex: string) => {
-    const character = String.fromCharCode(Number.parseInt(hex, 16))
-    return /[\w\-.~]/.test(character) ? character : escaped.toUpperCase()
-  })
-}
-
 // What a request asks for: a path and a query.
 
 export interface Target {
-  /** In its canonical form, which is judged. */
+  /** As it came. */
   readonly path: string
-  /** As it came, which is forwarded. */
-  readonly rawPath: string
   /** With its `?`, or empty. */
   readonly search: string
 }
@@ -96,7 +85,7 @@ export function readTarget(text: string): Target | undefined {
   const queryStart = text.indexOf('?')
   if (queryStart < 0) return readPath(text)
   const target = readPath(text.slice(0, queryStart))
-  return target && { path: target.path, rawPath: target.rawPath, search: text.slice(queryStart) }
+  return target && { path: target.path, search: text.slice(queryStart) }
 }
 
 function readPath(text: string): Target | undefined {
@@ -104,7 +93,7 @@ function readPath(text: string): Target | undefined {
   if (known) return known
   if (isTooLong(text)) return undefined
   if (pathProblem(text)) return undefined
-  const target = { path: canonicalPath(text), rawPath: text, search: '' }
+  const target = { path: text, search: '' }
   if (text.length <= LONGEST_REMEMBERED) remembered.set(text, target)
   return target
 }

@@ -14,7 +14,7 @@ import {
   LENIENT_NAMING,
   pathsWithoutSession,
 } from './interpretations.ts'
-import { canonicalPath, isTooLong, type PathProblem, pathProblem } from './request-path.ts'
+import { isTooLong, type PathProblem, pathProblem } from './request-path.ts'
 import type { Subject } from './roles.ts'
 import {
   CLOSED_RULE,
@@ -26,7 +26,7 @@ import {
   LITERALLY,
   type RuleNode,
 } from './rule-tree.ts'
-import { decodedPath, shownPath, spellingsOf } from './spellings.ts'
+import { decodedPath, shownPath, spellingsOf, withoutKeptEscapes } from './spellings.ts'
 
 export interface Decision {
   readonly rule: Rule
@@ -34,7 +34,7 @@ export interface Decision {
   readonly reading?: string
 }
 
-/** Paths are in their canonical form, as they are written in a URL. */
+/** Paths are as they came, not decoded. */
 export interface Rules {
   /** All of them with our own, each before those that it takes precedence over. */
   readonly inOrder: readonly Rule[]
@@ -78,9 +78,12 @@ type OtherUpstreams = (decoded: string) => Iterable<Interpretation>
 function createOtherUpstreams(prefixes: readonly string[]): OtherUpstreams {
   const prefixOf = createLongestPrefix(new Map([OWN_PREFIX, ...prefixes].map(prefix => [prefix, prefix])))
   return function* (decoded) {
-    const chosen = prefixOf(decoded)
-    for (const path of [decoded, ...pathsWithoutSession(decoded)])
-      for (const spelling of spellingsOf(path) ?? [])
+    const path = withoutKeptEscapes(decoded)
+    const chosen = prefixOf(path)
+    // Our own pages have one spelling.
+    if (chosen === OWN_PREFIX && prefixOf(decoded) !== chosen) yield { path: () => path, rules: [CLOSED_RULE] }
+    for (const other of [path, ...pathsWithoutSession(path)])
+      for (const spelling of spellingsOf(other) ?? [])
         for (const routed of routedPaths(spelling))
           if (prefixOf(routed) !== chosen) yield { path: () => shownPath(routed), rules: [CLOSED_RULE] }
   }
@@ -255,11 +258,10 @@ export function judge(rules: Rules, question: RuleQuery, callbackPaths?: Readonl
   if (isTooLong(path)) return { outcome: 'uri_too_long' }
   const problem = pathProblem(path)
   if (problem) return { outcome: 'bad_request', problem }
-  const canonical = canonicalPath(path)
   const who = whoIsMeant(question)
-  const { rule, reading } = rules.decide(method, canonical, who)
-  if (isOwnPath(canonical, callbackPaths) && rule.path !== OWN_PATHS.console) return { outcome: 'own' }
-  const shadow = rules.shadowRuleFor(method, canonical, who)
+  const { rule, reading } = rules.decide(method, path, who)
+  if (isOwnPath(path, callbackPaths) && rule.path !== OWN_PATHS.console) return { outcome: 'own' }
+  const shadow = rules.shadowRuleFor(method, path, who)
   return {
     outcome: outcomeOf(rule, who),
     rule,

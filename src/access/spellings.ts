@@ -2,28 +2,49 @@
 // slash for a separator or for a part of a name, take backslashes for slashes, and convert characters to similar ones.
 
 /** An encoded slash that is part of a name. No path contains this character: control characters are refused. */
-export const SLASH_IN_NAME = '\0'
+const SLASH_IN_NAME = '\0'
+/** Begins the escape of a character that needs none: some servers compare paths as they came, and `%61` is not `a` to them. */
+const KEPT_ESCAPE = '\x01'
+const KEPT_ESCAPES = new RegExp(`${KEPT_ESCAPE}(..)`, 'g')
 
 /** More than a path has that is encoded twice. A path with more is refused, not judged by some of them. */
 const MOST_SPELLINGS = 32
 
 /** Nothing to decode a second time, nothing to convert, no separator but slashes. */
 const ONE_SPELLING = /^[\x20-\x24\x26-\x5b\x5d-\x7e]*$/
-const ASCII = /^[\0\x20-\x7e]*$/
+const ASCII = new RegExp(`^[${SLASH_IN_NAME}${KEPT_ESCAPE}\\x20-\\x7e]*$`)
 const ESCAPE = /(?:%[\da-f]{2})+|%u[\da-f]{4}/gi
 
-/** The path as most applications read it: split at its slashes, then decoded once. */
+/** The escapes of the slash, and of letters, digits, `-`, `.`, `_` and `~`. */
+const SPECIAL_ESCAPE = /%(2[def]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)/i
+
+/**
+ * The path split at its slashes and decoded once, but for the escapes that two servers treat differently: this text says
+ * which characters were escaped of those that need no escape, and which slashes. It throws if the encoding is broken.
+ */
 export function decodedPath(path: string): string {
   if (!path.includes('%')) return path
-  return path
-    .split(/%2f/i)
-    .map(part => decodeURIComponent(part))
-    .join(SLASH_IN_NAME)
+  const parts = path.split(SPECIAL_ESCAPE)
+  return parts.map((part, n) => (n % 2 === 0 ? decodeURIComponent(part) : keptEscape(part))).join('')
+}
+
+function keptEscape(hex: string): string {
+  return hex.toLowerCase() === '2f' ? SLASH_IN_NAME : KEPT_ESCAPE + hex
+}
+
+/** The text as most servers read it: `%61` is `a`. */
+export function withoutKeptEscapes(decoded: string): string {
+  return decoded.replace(KEPT_ESCAPES, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+}
+
+/** By which the application is chosen. */
+export function decodedOnce(path: string): string {
+  return path.includes('%') ? withoutKeptEscapes(decodedPath(path)) : path
 }
 
 /** A decoded path for people. */
 export function shownPath(decoded: string): string {
-  return decoded.replaceAll(SLASH_IN_NAME, '%2F')
+  return decoded.replaceAll(SLASH_IN_NAME, '%2F').replaceAll(KEPT_ESCAPE, '%')
 }
 
 /**
@@ -45,6 +66,8 @@ export function spellingsOf(decoded: string): readonly string[] | undefined {
 }
 
 function* nextSpellings(text: string): Generator<string | undefined> {
+  // A server that compares paths as they came does nothing else with them.
+  if (text.includes(KEPT_ESCAPE)) return yield withoutKeptEscapes(text)
   if (text.includes(SLASH_IN_NAME)) yield text.replaceAll(SLASH_IN_NAME, '/')
   if (text.includes('\\')) yield text.replaceAll('\\', '/')
   if (text.includes('%')) {

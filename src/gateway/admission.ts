@@ -268,7 +268,7 @@ export function challengeFor({ headers }: GatewayRequest, { failedToken }: Calle
 }
 
 function returnCookie(context: GatewayContext, visit: GatewayRequest): string[] {
-  return isNavigation(visit) ? [returnCookieFor(context, visit.rawPath + visit.search)] : []
+  return isNavigation(visit) ? [returnCookieFor(context, visit.path + visit.search)] : []
 }
 
 export function returnCookieFor(
@@ -304,7 +304,7 @@ export function refusedAnswer(context: GatewayContext, visit: GatewayRequest, ad
     return errorAnswer(context, visit, 'refused', { headers: { 'www-authenticate': insufficient(admission) } })
   if (!loaded || isByScript(visit)) return errorAnswer(context, visit, 'refused', { cookies })
   const { settings, providers } = context
-  const path = visit.rawPath + visit.search
+  const path = visit.path + visit.search
   const wanted = isNavigation(visit) ? ownPath(path, settings.BASE_URL, providers.callbackPaths) : undefined
   const { requestId } = visit.observed
   const html = refusedPage(languageOf(context, visit), loaded.session, { wanted, requestId, rule: refusedBy })
@@ -338,11 +338,11 @@ const CIRCLE_SECONDS = 5
 /** `undefined` if it is at the right place, or is no browser that looks at a page. */
 export function toOwnHost(context: GatewayContext, visit: GatewayRequest): Response | undefined {
   const { settings, cookies } = context
-  const { method, rawPath, search, headers } = visit
+  const { method, path, search, headers } = visit
   if (method !== 'GET' || headers['sec-fetch-dest'] !== 'document') return undefined
   if (!isOtherNameOf(settings.BASE_URL, headers.host)) return undefined
   if (isTrusted(settings.TRUSTED_PROXIES, visit.address) || readCookie(headers.cookie, cookies.moved)) return undefined
-  return redirectAnswer(context, method, settings.BASE_URL + rawPath + search, [
+  return redirectAnswer(context, method, settings.BASE_URL + path + search, [
     setCookie(cookies.moved, 'yes', CIRCLE_SECONDS),
   ])
 }
@@ -401,7 +401,7 @@ export function createLostCookieDetector({
       // Every request of a user comes here, and nearly always nobody has just signed in.
       if (unseen.size > 0) unseen.delete(sessionKey)
     },
-    cookieWasLost({ connection, rawPath, search, headers }) {
+    cookieWasLost({ connection, path, search, headers }) {
       const landing = expected.get(connection)
       if (!landing) return false
       expected.delete(connection)
@@ -410,7 +410,7 @@ export function createLostCookieDetector({
       // What somebody types in, or follows within a page, is no landing.
       const site = headers['sec-fetch-site']
       const fromProvider = site === 'cross-site' || site === 'same-site'
-      return isUnseen && landing.location === rawPath + search && fromProvider && headers.cookie === undefined
+      return isUnseen && landing.location === path + search && fromProvider && headers.cookie === undefined
     },
   }
 }

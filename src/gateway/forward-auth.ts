@@ -119,7 +119,7 @@ function originalVisit(visit: GatewayRequest, byProxy: boolean): GatewayRequest 
   const method = String(visit.headers[names.method] ?? 'GET')
   // Sent twice, it would be no method of any rule, and fall to a wider one.
   if (!/^[A-Z-]+$/.test(method)) return { reason: `${names.method} is not one method` }
-  const { path, rawPath, search } = target
+  const { path, search } = target
   const { headers, connection, address, observed } = visit
-  return { method, path, rawPath, search, headers, connection, address, observed }
+  return { method, path, search, headers, connection, address, observed }
 }

@@ -12,10 +12,8 @@ import type { GatewayContext } from './context.ts'
 
 export interface GatewayRequest {
   readonly method: string
-  /** In its canonical form, which is judged. */
+  /** As it came: it is forwarded byte for byte. */
   readonly path: string
-  /** As it came, which is forwarded. */
-  readonly rawPath: string
   /** With its `?`, or empty. */
   readonly search: string
   readonly headers: IncomingHttpHeaders
@@ -38,9 +36,9 @@ export function readGatewayRequest(
 ): GatewayRequest | undefined {
   const target = readTarget(url)
   if (!target) return undefined
-  const { path, rawPath, search } = target
+  const { path, search } = target
   observed.path = path
-  return { method, path, rawPath, search, headers, connection: socket, address: socket.remoteAddress ?? '', observed }
+  return { method, path, search, headers, connection: socket, address: socket.remoteAddress ?? '', observed }
 }
 
 export function readPath({ url = '' }: Pick<RequestHead, 'url'>): string | undefined {

@@ -137,12 +137,12 @@ const PASSING = new Set<number>([502, 503, 504])
 
 /** Only what changes nothing is tried again; a proxy's question is not what the browser has asked for. */
 function retryPathOf(
-  { method, path, rawPath, search }: GatewayRequest,
+  { method, path, search }: GatewayRequest,
   ownOrigin: string,
   callbackPaths: ReadonlySet<string>,
 ): string | undefined {
   const isQuestion = path === OWN_PATHS.check || path === OWN_PATHS.forward
-  return method === 'GET' && !isQuestion ? ownPath(rawPath + search, ownOrigin, callbackPaths) : undefined
+  return method === 'GET' && !isQuestion ? ownPath(path + search, ownOrigin, callbackPaths) : undefined
 }
 
 /** A status and headers, without a body: names and values in turn, which node:http sends as they are. */

@@ -63,7 +63,7 @@ class ForwardedRequest implements ExchangeOptions {
     const hasBody = length !== undefined || coding !== undefined
     this.upstream = upstream
     this.method = visit.method
-    this.path = visit.rawPath + visit.search
+    this.path = visit.path + visit.search
     this.headers = headers
     this.request = response.req
     this.body = hasBody ? response.req.iterator({ destroyOnReturn: false }) : null

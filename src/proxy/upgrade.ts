@@ -329,7 +329,7 @@ function dial({ upstream, visit, headers }: Wanted): ClientRequest {
   const { origin, ...how } = destination
   return request(origin, {
     ...how,
-    path: visit.rawPath + visit.search,
+    path: visit.path + visit.search,
     headers: [...headers, ...upgradeHeaders],
     agent: false,
   })

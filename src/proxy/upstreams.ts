@@ -1,7 +1,7 @@
 // The applications behind: chosen by the path alone, each with its own capacity and connections.
 
 import { readFileSync } from 'node:fs'
-import { decodedPath } from '../access/spellings.ts'
+import { decodedOnce } from '../access/spellings.ts'
 import type { Config, UpstreamConfig } from '../config/config-file.ts'
 import type { Settings } from '../config/settings.ts'
 import { createLongestPrefix } from '../util/longest-prefix.ts'
@@ -47,7 +47,7 @@ export function openUpstreams(settings: Settings, config: Config, known: readonl
   const upstreamOf = createLongestPrefix(new Map(all.map(upstream => [upstream.prefix, upstream])))
   return {
     all,
-    for: path => upstreamOf(decodedPath(path)),
+    for: path => upstreamOf(decodedOnce(path)),
     authorities: new Set(all.map(({ destination }) => authorityOf(new URL(destination.origin)))),
   }
 }

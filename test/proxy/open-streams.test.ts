@@ -16,7 +16,7 @@ const OBSERVED = {
   outcome: 'admitted' as const,
   address: '127.0.0.1',
 }
-const VISIT = { ...OBSERVED, rawPath: '/', search: '', headers: {}, connection: {}, observed: OBSERVED }
+const VISIT = { ...OBSERVED, search: '', headers: {}, connection: {}, observed: OBSERVED }
 const RULES = createRules([])
 const MACHINE = { role: 'common', username: 'robot', groups: [] }
 const ADMITTED = { visit: VISIT, rules: RULES }

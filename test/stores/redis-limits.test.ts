@@ -46,7 +46,6 @@ test('while Redis is away each instance counts for itself', async t => {
 const visit = (address: string): GatewayRequest => ({
   method: 'GET',
   path: '/',
-  rawPath: '/login',
   search: '',
   headers: {},
   connection: {},

@@ -1,0 +1,388 @@
+// Addresses of real applications pass unchanged, and no server routes one of them to a page that its user may not see.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { isTooLong, pathProblem } from '../../src/access/request-path.ts'
+import { admits, createRules, judge, type Rules } from '../../src/access/rules.ts'
+import type { Rule } from '../../src/index.ts'
+import { corpusStrings } from '../kit/corpora.ts'
+import { raw, request, statusOf } from '../proxy/raw.ts'
+import { cookieOf, openScene } from '../proxy/scene.ts'
+import { startUpstream } from '../proxy/upstream.ts'
+import { createRandom, type Random } from '../security/random.ts'
+import { routedBy, SERVERS } from './servers.ts'
+
+const EVERYBODY = ['developer', 'common'] as const
+/** What is guarded lies below what is open, and the other way round. */
+const RULE_SETS: readonly (readonly Rule[])[] = [
+  [
+    { path: '/', roles: EVERYBODY },
+    { path: '/admin', roles: ['developer'] },
+    { path: '/open', public: true },
+    { path: '/open/admin', roles: ['developer'] },
+    { path: '/vault', exact: true, roles: ['developer'] },
+    { path: '/管理', roles: ['developer'] },
+  ],
+  [
+    { path: '/', roles: ['developer'] },
+    { path: '/open', public: true },
+    { path: '/open/vault', roles: ['developer'] },
+    { path: '/open/vault/admin', roles: EVERYBODY },
+    { path: '/admin', exact: true, roles: EVERYBODY },
+    { path: '/管理', roles: EVERYBODY },
+  ],
+]
+const COMMON = { role: 'common', username: 'zhangsan', groups: [] }
+const SEED = Number(process.env.ADDRESS_SEED ?? 20_263)
+const ROUNDS = 110_000
+
+const NAMES = ['admin', 'open', 'vault', 'x', 'queues', 'a b', '管理', 'index.php', 'v1.2']
+const SEPARATORS = [
+  '/',
+  '/',
+  '/',
+  '/',
+  '//',
+  '%2F',
+  '%2f',
+  '%5C',
+  '%252F',
+  '%255c',
+  '/;a=b/',
+  '/%20/',
+  '///',
+  '%EF%BC%8F',
+]
+const DECORATIONS = [
+  ...[
+    ';jsessionid=1A',
+    ';',
+    '%3Bx',
+    '%3bx=%2Fopen',
+    ';a=/',
+    '.json',
+    '.',
+    '..',
+    '...',
+    '%20',
+    '%2e',
+    '%2E',
+    '+',
+    '~',
+    '%25',
+  ],
+  ...['%23x', '%3Fx', '%253F', '%253B', '.php', '%00', '%2500', '%c0%af', '%25c0%25af', '%u002f', '%25u002f', '(S(x))'],
+  ...['/(S(x))', ':x', '@x', '=x', '%E2%80%8B', '/', '/index.html', '/..', '/%2e%2e', '%2F..', '/.', '\\', '%7C', '*'],
+]
+
+function randomAddress(random: Random): string {
+  let path = ''
+  for (let n = 1 + random.below(4); n > 0; n--) {
+    path += path === '' ? '/' : random.pick(SEPARATORS)
+    path += spelled(random, random.pick(NAMES))
+    if (random.chance(0.3)) path += random.pick(DECORATIONS)
+  }
+  return random.chance(0.05) ? path.slice(0, random.below(path.length) + 1) : path
+}
+
+/** The name as it is, in capitals, or with some of its letters escaped once or twice. */
+function spelled(random: Random, name: string): string {
+  if (random.chance(0.6)) return encodeURIComponent(name)
+  if (random.chance(0.3)) return encodeURIComponent(name.toUpperCase())
+  return [...name]
+    .map(letter => {
+      if (random.chance(0.6)) return encodeURIComponent(letter)
+      const escaped = encodeURIComponent(letter).replace(/^.$/, one => `%${one.charCodeAt(0).toString(16)}`)
+      return random.chance(0.3) ? escaped.replaceAll('%', '%25') : escaped
+    })
+    .join('')
+}
+
+function isAdmitted(rules: Rules, path: string, who: typeof COMMON | undefined): boolean {
+  return !isTooLong(path) && !pathProblem(path) && admits(rules.ruleFor('GET', path, who), who)
+}
+
+/** The plain meaning of the rules: the longest that covers the path decides. */
+function mayHave(rules: readonly Rule[], segments: readonly string[], who: typeof COMMON | undefined): boolean {
+  const path = segments.at(-1) === '' ? segments.slice(0, -1) : segments
+  const covering = rules.filter(rule => {
+    const names = rule.path === '/' ? [] : rule.path.slice(1).split('/')
+    const begins = names.every((name, n) => name === path[n])
+    return begins && (!rule.exact || names.length === path.length)
+  })
+  const deciding = covering.sort((one, other) => other.path.length - one.path.length)[0]
+  return deciding !== undefined && admits(deciding, who)
+}
+
+/** The servers that would show this user a page that the rules do not give them. */
+function waysPast(rules: Rules, given: readonly Rule[], path: string, who: typeof COMMON | undefined): string[] {
+  if (!isAdmitted(rules, path, who)) return []
+  return Object.entries(SERVERS).flatMap(([name, server]) => {
+    const segments = routedBy(server, path)
+    return segments && !mayHave(given, segments, who) ? [`${path}: ${name} routes by /${segments.join('/')}`] : []
+  })
+}
+
+test('whatever path a server makes of an address, a user without permission for it does not pass', () => {
+  const random = createRandom(SEED)
+  const judged = RULE_SETS.map(given => ({ given, rules: createRules(given) }))
+  const found: string[] = []
+  let admitted = 0
+  for (let round = 0; round < ROUNDS; round++) {
+    const path = randomAddress(random)
+    for (const { given, rules } of judged)
+      for (const who of [COMMON, undefined]) {
+        if (!isAdmitted(rules, path, who)) continue
+        admitted++
+        found.push(...waysPast(rules, given, path, who))
+      }
+  }
+  assert.deepEqual(found.slice(0, 10), [], `ADDRESS_SEED=${SEED}: ${found.length} ways past a rule`)
+  assert.ok(admitted > ROUNDS / 10, `${admitted} were admitted`)
+})
+
+test('a user without permission does not pass with any line of the corpora', () => {
+  const lines = ['open-redirects.txt', 'naughty-strings.json', 'crlf.txt', 'xss.txt'].flatMap(corpusStrings)
+  for (const given of RULE_SETS) {
+    const rules = createRules(given)
+    for (const line of lines)
+      for (const text of [line, encodeURI(line.toWellFormed()), encodeURIComponent(line.toWellFormed())])
+        for (const path of [text, `/open/${text}`, `/open${text}`, `/open/${text}/admin`, `/${text}/vault`])
+          for (const who of [COMMON, undefined]) assert.deepEqual(waysPast(rules, given, path, who), [])
+  }
+})
+
+/** Each works at the application directly. */
+const ORDINARY = [
+  ...['/api/queues/%2F/q', '/api/queues/%2f/my%20queue/bindings', '/api/exchanges/%2F/amq.topic', '/api/vhosts/%2F'],
+  ...['/@acme%2fpkg', '/@acme%2Fpkg/-/pkg-1.0.0.tgz', '/%40acme%2fpkg', '/-/package/@acme%2fpkg/dist-tags'],
+  ...[
+    '/page;jsessionid=1A',
+    '/examples/servlets;jsessionid=0A1B2C.node1/index.html',
+    '/a;v=1/b;w=2',
+    '/a;/b',
+    '/cars;color=red',
+  ],
+  ...[
+    '/wiki/a//b',
+    '/wiki/AC%2FDC',
+    '/wiki/C%2B%2B',
+    '/wiki/100%25',
+    '/wiki/50%25_off',
+    '/wiki/%2525',
+    '/wiki/...',
+    '/wiki/..._baby',
+  ],
+  ...[
+    '/wiki/%E2%80%A6',
+    '/wiki/Who%3F',
+    '/wiki/C%23',
+    '/wiki/a%5Cb',
+    '/wiki/Special:Log/move',
+    '/wiki/%3B',
+    '/wiki/;)',
+    '/wiki/%25_(x)',
+  ],
+  ...[
+    '/key/a%3Bb',
+    '/key/a%2Fb%3Ac',
+    '/key/user:1;x/y',
+    '/keys/a%2525b',
+    '/key/%7B%22a%22%3A1%7D',
+    '/key/a%252Fb',
+    '/key/http%3A%2F%2Fx',
+  ],
+  ...[
+    '/files/%E6%8A%A5%E5%91%8A.pdf',
+    '/files/%25E6%258A%25A5%25E5%2591%258A.pdf',
+    '/files/a|b',
+    '/files/.~lock.a.odt%23',
+    '/dav/%7Euser/x',
+  ],
+  ...[
+    '/projects/group%2Fsub%2Frepo/issues',
+    '/proxy/https://example.com/x',
+    '/v2/a/b/manifests/sha256:0a',
+    '/odata/Items(1)',
+  ],
+  ...[
+    '/static/%5Fnext/app.js',
+    '/%61bc/d%2De',
+    '/.well-known/x',
+    '/a//',
+    '/a///b',
+    '/tree/node_modules/@types%2fnode',
+    '/x%3D%3D',
+  ],
+]
+
+test('addresses of real applications are forwarded byte for byte', async t => {
+  const scene = await openScene(t, { config: { rules: [{ path: '/secret', roles: ['developer'] }] } })
+  const user = await scene.user()
+  for (const path of ORDINARY)
+    for (const target of [path, `${path}?a=%2F;b`]) {
+      const answer = await raw(scene.url, request(`GET ${target} HTTP/1.1`, `cookie: ${cookieOf(user)}`))
+      assert.equal(statusOf(answer), 200, target)
+      assert.equal(scene.upstream.last().target, target)
+    }
+})
+
+test('a public page stays public with parameters, empty segments and encoded characters below it', () => {
+  const rules = createRules([{ path: '/docs', public: true }])
+  for (const path of ['/docs/a%2Fb', '/docs/a;v=1', '/docs//a', '/docs/%25', '/docs/a%3Bb/%5C', '/docs/...'])
+    assert.ok(isAdmitted(rules, path, undefined), path)
+  for (const path of ['/docs%2Fa', '/docs;v=1', '/%64ocs/a', '/docs%5Ca', '/%2Fdocs', '/;/docs', '/docs%252Fa'])
+    assert.ok(!isAdmitted(rules, path, undefined) && isAdmitted(rules, path, COMMON), path)
+})
+
+test('what stays a bad request: dot segments, two slashes at the beginning, characters and encodings of no URL', () => {
+  const dots = ['/..', '/a/..', '/a/../b', '/./a', '/a/.', '/%2e%2e/a', '/a/%2E/b', '/a/.%2e', '/..;/a', '/a/..;x=1/b']
+  const encoded = [
+    '/..%2fa',
+    '/a%2F..%2Fb',
+    '/a/..%5Cb',
+    '/%252e%252e/a',
+    '/%25252e%25252e/a',
+    '/a/..%252fb',
+    '/a%5C..',
+  ]
+  const hidden = [
+    '/..%20/a',
+    '/a/..+',
+    '/..%3Fa',
+    '/..%23',
+    '/.%20',
+    '/.;x',
+    '/.%3Bx',
+    '/%EF%BC%8E%EF%BC%8E/a',
+    '/.%E2%80%8B./a',
+  ]
+  const broken = ['/%', '/a%2', '/%zz', '/%u002f', '/a%ff', '/%c0%af', '/%c0%ae%c0%ae/a', '/%ed%a0%80']
+  const characters = [
+    '/a\\b',
+    '/\\a',
+    '/a%00',
+    '/a%0d%0a',
+    '/a%7F',
+    '/a\tb',
+    '/a#b',
+    '/a%2500',
+    '/"',
+    '/<a>',
+    '/{a}',
+    '/\u00e9',
+  ]
+  for (const path of [
+    ...dots,
+    ...encoded,
+    ...hidden,
+    ...broken,
+    ...characters,
+    '//',
+    '//a',
+    '///',
+    '',
+    'a',
+    'http://a/b',
+    '*',
+  ])
+    assert.ok(pathProblem(path), path)
+})
+
+test('a path of many interpretations is refused, and costs no time to speak of', () => {
+  const rules = createRules([{ path: '/admin', roles: ['developer'] }])
+  const many = `/%25${'25'.repeat(40)}2F`
+  assert.equal(pathProblem(many), 'too_many_interpretations')
+  assert.equal(pathProblem(`/${'%2F'.repeat(101)}`), 'too_many_interpretations')
+  assert.equal(pathProblem(`/${'a%2F'.repeat(99)}`), undefined)
+  const costly = [
+    '%2F%5C',
+    'a%252F',
+    '%EF%BC%8F',
+    '%25EF%25BC%258F',
+    '(%2F',
+    '/(a)',
+    '%C2%A5%2F',
+    ';%3B',
+    '..a%2F',
+    '%EF%B7%BA',
+  ]
+  for (const part of costly) {
+    const path = `/${part.repeat(1000)}`.slice(0, 4096).replace(/%[\da-f]?$/i, '')
+    if (!pathProblem(path)) assert.ok(rules.ruleFor('GET', path, COMMON))
+  }
+})
+
+test('a path that could belong to two upstreams, or to our own pages, goes to none', async t => {
+  const api = await startUpstream(t)
+  const upstreams = { '/api': api.url }
+  const scene = await openScene(t, { config: { upstreams, rules: [{ path: '/open', public: true }] } })
+  const [user, visitor] = [await scene.user(), scene.visitor()]
+  const mixed = [
+    '/api%2Fx',
+    '/api;v=1/x',
+    '/api%5Cx',
+    '/x%2F%2Fy/../api',
+    '/;/api/x',
+    '/%2Fapi',
+    '/api%252Fx',
+    '/api%3Fx',
+  ]
+  const own = ['/_menshen%2Fconsole', '/%5Fmenshen/me', '/_menshen;x/me', '/;/_menshen/me', '/_menshen%252Fme']
+  for (const path of [...mixed, ...own]) {
+    const { status } = await user.get(path)
+    assert.ok(status === 403 || (status === 400 && path.includes('..')), `${path}: ${status}`)
+    assert.notEqual((await visitor.get(path)).status, 200, path)
+  }
+  assert.deepEqual([api.received, scene.upstream.received], [[], []])
+  for (const path of ['/api/a%2Fb', '/api/a;v=1', '/%61pi/x', '/api//x']) {
+    assert.equal((await user.get(path)).status, 200, path)
+    assert.equal(api.last().target, path)
+  }
+  for (const path of ['/x%2Fapi', '/apix;v=1', '/open/api%2Fx', '/x//api']) {
+    assert.equal((await user.get(path)).status, 200, path)
+    assert.equal(scene.upstream.last().target, path)
+  }
+})
+
+test('a socket, a proxy that asks and an application that imports Menshen get the same decision', async t => {
+  const rules: Rule[] = [
+    { path: '/admin', roles: ['developer'] },
+    { path: '/open', public: true },
+  ]
+  const scene = await openScene(t, { env: { TRUSTED_PROXIES: '127.0.0.1' }, config: { rules } })
+  const [user, admin] = [await scene.user(), await scene.user('admin')]
+  const check = async (who: typeof user, uri: string) =>
+    (await who.get('/_menshen/check', { headers: { 'x-original-uri': uri } })).status
+  for (const path of ['/x%2Fy', '/x;v=1', '/x//y', '/x%255C']) assert.equal(await check(user, path), 200, path)
+  for (const path of ['/admin%2Fx', '/admin;v=1', '/;/admin', '/x%2F..%2Fadmin', '/%2561dmin', '/%2Fadmin']) {
+    const expected = path.includes('..') ? [400, 400] : [403, 200]
+    assert.deepEqual([await check(user, path), await check(admin, path)], expected, path)
+    const lines = [`cookie: ${cookieOf(user)}`, 'upgrade: websocket', 'sec-websocket-version: 13']
+    const socket = request(`GET ${path} HTTP/1.1`, ...lines, 'sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==')
+    const refused = await raw(scene.url, socket.replace('connection: close', 'connection: upgrade'))
+    assert.equal(statusOf(refused), expected[0], path)
+  }
+})
+
+test('rules check says what happens and why', () => {
+  const rules = createRules(
+    [
+      { path: '/admin', roles: ['developer'] },
+      { path: '/open', public: true },
+    ],
+    ['/api'],
+  )
+  const asked = { method: 'GET', role: 'common', groups: [], user: '' }
+  const outcome = (path: string, role = 'common') => judge(rules, { ...asked, role, path }).outcome
+  for (const path of ORDINARY.filter(path => !path.startsWith('/api'))) assert.equal(outcome(path), 'admitted', path)
+  assert.deepEqual(
+    [outcome('/admin%2Fx'), outcome('/admin%2Fx', 'visitor'), outcome('/admin%2Fx', 'developer')],
+    ['refused', 'login', 'admitted'],
+  )
+  assert.deepEqual([outcome('/open;v=1', 'visitor'), outcome('/open/a;v=1', 'visitor')], ['login', 'admitted'])
+  assert.deepEqual(
+    [outcome('/api%2Fx'), outcome('/api%2Fx', 'developer'), outcome('/api/queues/%2F/q')],
+    ['refused', 'refused', 'admitted'],
+  )
+  assert.deepEqual(judge(rules, { ...asked, path: '/a/..%2fb' }), { outcome: 'bad_request', problem: 'dot_segment' })
+})
