@@ -3,8 +3,8 @@
 // or serve a folder by its index page. Each interpretation leads to rules of its own.
 
 import type { Rule } from '../config/config-file.ts'
-import { below, CLOSED_RULE, decidingRules, type Naming, type RuleNode } from './rule-tree.ts'
-import { fold, shownPath, spellingsOf } from './spellings.ts'
+import { below, decidingRules, type Naming, type RuleNode } from './rule-tree.ts'
+import { fold, shownPath } from './spellings.ts'
 
 export interface Interpretation {
   path(): string
@@ -12,6 +12,7 @@ export interface Interpretation {
 }
 
 const NONE: readonly RuleNode[] = []
+const NO_PATHS: readonly string[] = []
 /** The usual segment. */
 const PLAIN = /^[a-z\d_-]+$/
 /** Names are letters, digits, dashes and underscores. Whatever else follows a name may be no part of it. */
@@ -64,22 +65,24 @@ export function isPlainRule({ path }: Rule): boolean {
   })
 }
 
-/** `rest` is what follows the path of `start`, decoded. */
-export function* interpretationsOf(start: RuleNode, rest: string, method: string): Generator<Interpretation> {
-  const spellings = spellingsOf(rest)
-  if (!spellings) yield { path: () => below(start, shownPath(rest)), rules: [CLOSED_RULE] }
-  // It begins with the slash that ends the path of the node.
-  for (const spelling of spellings ?? []) yield* walk(start, spelling.split('/').slice(1), method)
+/** `spellings` are those of what follows the path of `start`; each begins with the slash that ends that path. */
+export function* interpretationsOf(
+  start: RuleNode,
+  spellings: readonly string[],
+  method: string,
+): Generator<Interpretation> {
+  for (const spelling of spellings) yield* walk(start, spelling.split('/').slice(1), method)
 }
 
 /** What an application sees that takes session identifiers out of paths; nothing for any other path. */
-export function pathsWithoutSession(decoded: string): readonly string[] {
-  const spellings = (spellingsOf(decoded) ?? []).filter(spelling => spelling.includes('/('))
+export function pathsWithoutSession(spellings: readonly string[]): readonly string[] {
+  if (!spellings.some(spelling => spelling.includes('/('))) return NO_PATHS
   const taken = spellings.flatMap(spelling =>
     // With the slash before it, or without.
     TAKEN_OUT.flatMap(part => [spelling.replace(part, ''), spelling.replace(part, '/')]),
   )
-  return [...new Set(taken.map(left => (left.startsWith('/') ? left : `/${left}`)))].filter(left => left !== decoded)
+  const others = new Set(taken.map(left => (left.startsWith('/') ? left : `/${left}`)))
+  return [...others].filter(left => !spellings.includes(left))
 }
 
 function* walk(start: RuleNode, segments: readonly string[], method: string): Generator<Interpretation> {

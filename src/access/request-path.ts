@@ -2,7 +2,7 @@
 
 import { createRecent } from '../util/recent.ts'
 import { pathsWithoutSession } from './interpretations.ts'
-import { decodedPath, fold, spellingsOf } from './spellings.ts'
+import { allSpellings, decodedPath, fold, spellingsOf } from './spellings.ts'
 
 /** Nothing to check: no escape, no empty or dot segment, no parameter, no session identifier. */
 const PLAIN = /^(?:\/(?![.+(])[\w\-.~!$&'()*+,=:@]+)*\/?$/
@@ -23,10 +23,16 @@ export function pathProblem(path: string): PathProblem | undefined {
   if (/[^\x21-\x7e]|[\\"<>^`{}#]|%(?:[01][\da-f]|7f)/i.test(path)) return 'forbidden_character'
   const decoded = tryDecode(path)
   if (decoded === undefined) return 'broken_encoding'
-  const texts = [decoded, ...pathsWithoutSession(decoded)].map(spellingsOf)
-  for (const spellings of texts) {
-    if (!spellings || spellings.some(hasManySegments)) return 'too_many_interpretations'
-    if (spellings.some(hasDotSegment)) return 'dot_segment'
+  const spellings = spellingsOf(decoded)
+  if (!spellings) return 'too_many_interpretations'
+  const others = allSpellings(pathsWithoutSession(spellings))
+  return others ? (textProblem(spellings) ?? textProblem(others)) : 'too_many_interpretations'
+}
+
+function textProblem(texts: readonly string[]): PathProblem | undefined {
+  for (const text of texts) {
+    if (text.split('/').length > MOST_SEGMENTS + 1) return 'too_many_interpretations'
+    if (hasDotSegment(text) || hasDotSegment(fold(text))) return 'dot_segment'
   }
   return undefined
 }
@@ -39,10 +45,6 @@ function tryDecode(path: string): string | undefined {
   }
 }
 
-function hasManySegments(text: string): boolean {
-  return text.split('/').length > MOST_SEGMENTS + 1
-}
-
 /**
  * In any encoding, and before a parameter or whatever else servers cut off. Three dots and more are a name; one dot with
  * signs after it is at most an empty segment, and the rules judge it as that.
@@ -50,7 +52,7 @@ function hasManySegments(text: string): boolean {
 const DOT_SEGMENT = /^\s*(?:\.\.(?![.\p{L}\p{N}_-])|\.(?:[\s;]|$))/u
 
 function hasDotSegment(text: string): boolean {
-  return [text, fold(text)].some(one => one.split(/[/\\\0]/).some(segment => DOT_SEGMENT.test(segment)))
+  return text.includes('.') && text.split(/[/\\\0]/).some(segment => DOT_SEGMENT.test(segment))
 }
 
 // What a request asks for: a path and a query.

@@ -26,7 +26,7 @@ import {
   LITERALLY,
   type RuleNode,
 } from './rule-tree.ts'
-import { decodedPath, shownPath, spellingsOf, withoutKeptEscapes } from './spellings.ts'
+import { allSpellings, decodedPath, shownPath, spellingsOf, withoutKeptEscapes } from './spellings.ts'
 
 export interface Decision {
   readonly rule: Rule
@@ -72,20 +72,20 @@ export function createRules(given: readonly Rule[], prefixes: readonly string[] 
   }
 }
 
-type OtherUpstreams = (decoded: string) => Iterable<Interpretation>
+type OtherUpstreams = (decoded: string, spellings: readonly string[]) => Iterable<Interpretation>
 
 /** The interpretations of a path that lead to another upstream than the path as it is, or to our own pages. */
 function createOtherUpstreams(prefixes: readonly string[]): OtherUpstreams {
   const prefixOf = createLongestPrefix(new Map([OWN_PREFIX, ...prefixes].map(prefix => [prefix, prefix])))
-  return function* (decoded) {
+  return function* (decoded, spellings) {
+    if (spellings.length === 1 && !/[;?#]|\/\//.test(decoded)) return
     const path = withoutKeptEscapes(decoded)
     const chosen = prefixOf(path)
     // Our own pages have one spelling.
     if (chosen === OWN_PREFIX && prefixOf(decoded) !== chosen) yield { path: () => path, rules: [CLOSED_RULE] }
-    for (const other of [path, ...pathsWithoutSession(path)])
-      for (const spelling of spellingsOf(other) ?? [])
-        for (const routed of routedPaths(spelling))
-          if (prefixOf(routed) !== chosen) yield { path: () => shownPath(routed), rules: [CLOSED_RULE] }
+    for (const spelling of spellings)
+      for (const routed of routedPaths(withoutKeptEscapes(spelling)))
+        if (prefixOf(routed) !== chosen) yield { path: () => shownPath(routed), rules: [CLOSED_RULE] }
   }
 }
 
@@ -137,9 +137,14 @@ function createDecide(given: readonly Rule[], otherUpstreams: OtherUpstreams): P
     method: string,
     decoded: string,
   ): Generator<Interpretation> {
-    yield* interpretationsOf(node, rest, method)
-    for (const other of pathsWithoutSession(decoded)) yield* interpretationsOf(lenient.root, other, method)
-    yield* otherUpstreams(decoded)
+    const spellings = spellingsOf(decoded)
+    const ofRest = rest === decoded ? spellings : spellingsOf(rest)
+    const others = spellings && allSpellings(pathsWithoutSession(spellings))
+    // Such a path is refused before the rules are asked.
+    if (!spellings || !ofRest || !others) return yield { path: () => shownPath(decoded), rules: [CLOSED_RULE] }
+    yield* interpretationsOf(node, ofRest, method)
+    yield* interpretationsOf(lenient.root, others, method)
+    yield* otherUpstreams(decoded, others.length === 0 ? spellings : [...spellings, ...others])
   }
 
   /** By path, for a few methods each. */

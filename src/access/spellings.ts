@@ -65,6 +65,18 @@ export function spellingsOf(decoded: string): readonly string[] | undefined {
   return [...found]
 }
 
+/** The same for what a path becomes in different ways. */
+export function allSpellings(paths: readonly string[]): readonly string[] | undefined {
+  if (paths.length === 0) return paths
+  const found = new Set<string>()
+  for (const path of paths) {
+    const spellings = spellingsOf(path)
+    for (const spelling of spellings ?? []) found.add(spelling)
+    if (!spellings || found.size > 2 * MOST_SPELLINGS) return undefined
+  }
+  return [...found]
+}
+
 function* nextSpellings(text: string): Generator<string | undefined> {
   // A server that compares paths as they came does nothing else with them.
   if (text.includes(KEPT_ESCAPE)) return yield withoutKeptEscapes(text)
