@@ -35,7 +35,9 @@ const ROWS: Row[] = [
   ['/x/../internal', 'GET', 400, 400, 400],
   ['/x/%2e%2e/internal', 'GET', 400, 400, 400],
   ['//internal', 'GET', 400, 400, 400],
-  ['/internal;x', 'GET', 400, 400, 400],
+  ['/internal;x', 'GET', 401, 403, 200],
+  ['/internal%2Fx', 'GET', 401, 403, 200],
+  ['/x%2Fy;z//', 'GET', 401, 200, 200],
   ['http://evil.example/public', 'GET', 400, 400, 400],
 ]
 
