@@ -85,7 +85,7 @@ function* nextSpellings(text: string): Generator<string | undefined> {
   if (text.includes('%')) {
     yield decodeAgain(text, decodeLeniently)
     // Others leave out bytes that are no UTF-8.
-    yield decodeAgain(text, bytes => bytes.toString().replaceAll('\ufffd', ''))
+    if (/%[89a-f]/i.test(text)) yield decodeAgain(text, bytes => bytes.toString().replaceAll('\ufffd', ''))
   }
   if (ASCII.test(text)) return
   const folded = fold(text)

@@ -72,7 +72,7 @@ export const COMMANDS = {
     ],
     verbs: ['check', 'test'],
     details:
-      'FILE is a JSON array of { "path", "role"?, "groups"?, "user"?, "method"?, "expect" }, where "expect" is "admitted", "refused" (403), "login" (nobody is signed in, and somebody has to be), "bad_request" (a path that two programs could read differently), "uri_too_long" (a path of more than 4096 bytes or 100 segments) or "own" (Menshen answers it itself). Without a role, NAME and GROUP have the one that `roles` give them; rows by a claim are not looked at. Only the configuration is read, and no other setting.',
+      'FILE is a JSON array of { "path", "role"?, "groups"?, "user"?, "method"?, "expect" }, where "expect" is "admitted", "refused" (403), "login" (nobody is signed in, and somebody has to be), "bad_request" (a path with a dot segment, a control character or a broken encoding), "uri_too_long" (a path of more than 4096 bytes or 100 segments) or "own" (Menshen answers it itself). Without a role, NAME and GROUP have the one that `roles` give them; rows by a claim are not looked at. Only the configuration is read, and no other setting.',
     options: {
       role: {
         type: 'string',

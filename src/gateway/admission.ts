@@ -1,7 +1,7 @@
 // Who is asking, and may they: session or token, refreshed if due, then the rules; and the answer if not.
 
 import type { Subject } from '../access/roles.ts'
-import { admits, lacksScopes } from '../access/rules.ts'
+import { admits, isClosed, lacksScopes } from '../access/rules.ts'
 import { decodedPath, shownPath } from '../access/spellings.ts'
 import type { Role, Rule } from '../config/config-file.ts'
 import { isLoopback } from '../config/deployment.ts'
@@ -185,7 +185,12 @@ function judge(context: GatewayContext, visit: GatewayRequest, caller: Caller): 
   if (admits(rule, who)) return { ...caller, outcome: 'admitted' }
   if (!who) return { ...caller, outcome: 'visitor' }
   const missing = who.isBearer ? missingScopes(rules.rulesFor(method, path), who) : []
-  return { ...caller, outcome: 'refused', refusedBy: rule, ...(missing.length > 0 && { missingScopes: missing }) }
+  return {
+    ...caller,
+    outcome: 'refused',
+    ...(!isClosed(rule) && { refusedBy: rule }),
+    ...(missing.length > 0 && { missingScopes: missing }),
+  }
 }
 
 function missingScopes(rules: readonly Rule[], who: Subject): string[] {

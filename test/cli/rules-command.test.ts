@@ -43,7 +43,15 @@ test('rules check says what happens, and by which rule', async t => {
     ['/forms --role common', /: admitted, by the rule \{"path":"\/"/],
     ['/forms --role common --method post', /^POST .*: refused, by the rule \{"path":"\/forms"/],
     ['/管理 --role common', /: refused, by the rule \{"path":"\/管理"/],
-    ['/x/%2e%2e/internal --role common', /: bad_request, because the path is ambiguous/],
+    ['/x/%2e%2e/internal --role common', /: bad_request, because the path is ambiguous: it has a dot segment$/],
+    ['/x/%zz --role common', /: bad_request, because the path is ambiguous: its percent-encoding is broken$/],
+    ['/x%2Fy;z//%5C%252F --role common', /: admitted, by the rule \{"path":"\/"/],
+    [
+      '/internal%2Fx --role common',
+      /: refused, by the rule \{"path":"\/internal".*, as an application could read it as/,
+    ],
+    ['/public;v=1', /: login, by the rule \{"path":"\/","roles":\["\*"\]\}$/],
+    ['/public/a%2Fb;v=1', /as visitor: admitted, by the rule \{"path":"\/public"/],
     ['/login', /: own, because Menshen answers it itself/],
     ['/_menshen/console --role common', /: refused, by the rule/],
     ['/x --role common', /^[^;]*: admitted, by the rule \{"path":"\/","roles":\["\*"\]\}$/],
@@ -273,4 +281,12 @@ test('rules check and rules test ask for groups, users and roles of the operator
   const odd = await runMenshen({}, { cwd, args: ['rules', 'check', '/finance', '--role', 'auditer'] })
   assert.equal(odd.code, 2)
   assert.match(odd.output, /^There is no role "auditer"; expected one of visitor, developer, common, auditor\./)
+})
+
+test('rules check refuses a path that could belong to two upstreams', () => {
+  const check = (path: string) =>
+    runRulesCommand(['check', path, '--role', 'developer'], [], undefined, undefined, undefined, undefined, ['/api'])
+  const [line = ''] = check('/api%2Fx').lines
+  assert.match(line, /: refused, because an application could read it as \/api\/x, which is for another upstream$/)
+  assert.match(check('/api/a%2Fx').lines.join(), /: admitted, /)
 })
