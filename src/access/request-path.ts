@@ -20,7 +20,7 @@ export function pathProblem(path: string): PathProblem | undefined {
   if (PLAIN.test(path) && path !== '') return undefined
   if (!/^\/(?!\/)/.test(path)) return 'no_single_slash_at_start'
   // Raw or encoded; a browser encodes all of the raw ones.
-  if (/[^\x21-\x7e]|[\\"<>^`{}#]|%(?:[01][\da-f]|7f)/i.test(path)) return 'forbidden_character'
+  if (/[^\x21-\x7e]|[\\"<>^`{}#]|%(?:[01][\da-f]|7f|c2%[89][\da-f])/i.test(path)) return 'forbidden_character'
   const decoded = tryDecode(path)
   if (decoded === undefined) return 'broken_encoding'
   const spellings = spellingsOf(decoded)

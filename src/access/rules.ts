@@ -26,7 +26,7 @@ import {
   LITERALLY,
   type RuleNode,
 } from './rule-tree.ts'
-import { allSpellings, decodedPath, shownPath, spellingsOf, withoutKeptEscapes } from './spellings.ts'
+import { allSpellings, decodedPath, fold, shownPath, spellingsOf, withoutKeptEscapes } from './spellings.ts'
 
 export interface Decision {
   readonly rule: Rule
@@ -76,7 +76,9 @@ type OtherUpstreams = (decoded: string, spellings: readonly string[]) => Iterabl
 
 /** The interpretations of a path that lead to another upstream than the path as it is, or to our own pages. */
 function createOtherUpstreams(prefixes: readonly string[]): OtherUpstreams {
-  const prefixOf = createLongestPrefix(new Map([OWN_PREFIX, ...prefixes].map(prefix => [prefix, prefix])))
+  const longestPrefix = createLongestPrefix(new Map([OWN_PREFIX, ...prefixes].map(prefix => [fold(prefix), prefix])))
+  // Some spellings have no capitals any more, so they count for none.
+  const prefixOf = (path: string) => longestPrefix(fold(path))
   return function* (decoded, spellings) {
     if (spellings.length === 1 && !/[;?#]|\/\//.test(decoded)) return
     const path = withoutKeptEscapes(decoded)
