@@ -307,7 +307,8 @@ export function refusedAnswer(context: GatewayContext, visit: GatewayRequest, ad
   const { loaded, bearer, cookies, refusedBy } = admission
   if (bearer)
     return errorAnswer(context, visit, 'refused', { headers: { 'www-authenticate': insufficient(admission) } })
-  if (!loaded || isByScript(visit)) return errorAnswer(context, visit, 'refused', { cookies })
+  // Without a rule, no other account would be admitted either.
+  if (!loaded || !refusedBy || isByScript(visit)) return errorAnswer(context, visit, 'refused', { cookies })
   const { settings, providers } = context
   const path = visit.path + visit.search
   const wanted = isNavigation(visit) ? ownPath(path, settings.BASE_URL, providers.callbackPaths) : undefined
