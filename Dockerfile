@@ -1,4 +1,4 @@
-# Menshen in a container: docs/containers.md. Nothing of it needs root, a writable root file system or a development dependency.
+# Menshen in a container: docs/deploying.md. Nothing of it needs root, a writable root file system or a development dependency.
 FROM node:26-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./

@@ -1,5 +1,5 @@
-// Makes docs/api.md from the types of everything that can be imported: `npm run docs`. A test fails when the two differ, so
-// a change of the library's surface shows in the diff.
+// Writes test/package/api.md from the types of everything that can be imported: `npm run docs`. A test fails when the two
+// differ, so a change of the library's surface shows in the diff.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { API } from 'typescript/unstable/sync'
 import { type Door, type Entry, readSurface, type Surface } from './api/surface.ts'
 
-export const API_PAGE = new URL('api.md', import.meta.url)
+export const API_PAGE = new URL('../test/package/api.md', import.meta.url)
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const TSC = join(ROOT, 'node_modules/.bin/tsc')
@@ -53,8 +53,7 @@ function page({ doors, inner }: Surface): string {
   const chapters = doors.map(({ name, entries }) => `## ${name}\n\n${entries.map(entry).join('\n')}`)
   return `# API reference
 
-Everything that can be imported, with its types. This page is made from them by \`npm run docs\`; the pages that explain it are
-[the library](library.md), [the assertion](assertion.md) and [in the browser](browser.md).
+Every export with its types, written by \`npm run docs\`. [library.md](../../docs/library.md) and [assertion.md](../../docs/assertion.md) explain how to use it.
 
 ${chapters.join('\n')}
 ## What these are made of

@@ -10,9 +10,9 @@ import {
   GLOBAL_OPTIONS,
   START,
 } from '../src/cli/command-table.ts'
-import { exitCodesOf, optionForm } from '../src/cli/usage.ts'
+import { optionForm } from '../src/cli/usage.ts'
 
-export const COMMANDS_PAGE = new URL('commands.md', import.meta.url)
+export const COMMANDS_PAGE = new URL('../docs/commands.md', import.meta.url)
 
 type Pair = readonly [name: string, sentence: string]
 
@@ -24,10 +24,8 @@ export function commandsPage(): string {
   ]
   return `# Commands
 
-\`npx menshen\` where the package is installed, and in a clone after \`npm ci\`. Settings come from the environment, from \`.env\` and
-from \`menshen.config.ts\` in the folder where it is called: [settings](settings.md). What a command has to say goes to stdout, and
-why it could not to stderr, one sentence a line. A command or an option that there is not names the nearest one. This page is made from
-\`src/cli/command-table.ts\` by \`npm run docs\`, and so is \`--help\`.
+Run \`npx menshen\` where the package is installed, or in a clone after \`npm ci\`. Commands read the environment, \`.env\` and \`menshen.config.ts\` of
+the working directory ([configuring](configuring.md)). Results go to stdout, errors to stderr.
 
 ${table('command', 'does', overview)}
 
@@ -36,10 +34,8 @@ ${table('code', 'means', Object.entries(EXIT_CODES))}
 
 A start ends with 1 if ${START.fails}; a second signal while it is ending makes it end at once, with 1 too.
 
-## The log
-A start writes its [events](events.md) to stdout: with \`LOG_FORMAT=auto\` as lines for people on a terminal and as lines of JSON everywhere
-else; \`pretty\` and \`json\` are the same everywhere. No name, path or address in them can move the cursor or forge a line. Colours are
-for terminals: \`NO_COLOR=1\` and \`TERM=dumb\` turn them off, \`FORCE_COLOR=1\` has them in a pipe too.
+\`NO_COLOR=1\` and \`TERM=dumb\` turn colours off, \`FORCE_COLOR=1\` turns them on in a pipe. \`npm run docs\` writes this page from
+\`src/cli/command-table.ts\`.
 
 ${COMMAND_NAMES.map(commandPart).join('\n')}`
 }
@@ -52,7 +48,7 @@ function commandPart(name: CommandName): string {
     `\`\`\`sh\n${usage.join('\n')}\n\`\`\``,
     ...(rows.length > 0 ? [table('option', 'means', rows)] : []),
     `\`\`\`sh\n${examples.map(([line, meaning]) => `${line}   # ${meaning}`).join('\n')}\n\`\`\``,
-    table('exit code', 'means', exitCodesOf(fails)),
+    ...(fails === undefined ? [] : [`Exit code 1: ${fails}.`]),
   ]
   return `${parts.join('\n\n')}\n`
 }

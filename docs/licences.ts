@@ -1,8 +1,10 @@
-// Makes docs/licences.md from the lockfile: `npm run docs`. It has the packages of every platform, whichever this one is.
+// Writes the table of licences into docs/releasing.md, from the lockfile: `npm run docs`. It has the packages of all platforms.
+// A test fails when the two differ.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { withTable } from '../scripts/generated-table.ts'
 
-export const LICENCES_PAGE = new URL('licences.md', import.meta.url)
+export const LICENCES_PAGE = new URL('../docs/releasing.md', import.meta.url)
 
 /** Those that ask for no more than that their text stays with the code. Another one is a decision, not an upgrade. */
 export const ALLOWED = ['0BSD', 'Apache-2.0', 'BlueOak-1.0.0', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', 'MIT']
@@ -36,20 +38,13 @@ export function productionDependencies(): Dependency[] {
     })
 }
 
-export function licencesPage(): string {
-  const dependencies = productionDependencies()
-  const rows = dependencies.map(({ name, version, licence }) => `| \`${name}\` | ${version} | ${licence} |`)
-  return `# Licences
-
-Menshen is under [Apache-2.0](../LICENSE). These ${rows.length} packages come with it, some of them on one platform only. None of their code is
-in Menshen's own package: npm installs each with the text of its licence. A test allows ${ALLOWED.join(', ')} and
-nothing else. This page is made from the lockfile by \`npm run docs\`; the SBOM of a release has the same packages with their
-hashes ([releasing](releasing.md)).
-
-| package | version | licence |
-|---|---|---|
-${rows.join('\n')}
-`
+export function withLicences(page: string): string {
+  const byLicence = Map.groupBy(productionDependencies(), ({ licence }) => licence)
+  const rows = [...byLicence]
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([licence, packages]) => [licence, packages.map(({ name, version }) => `${name}@${version}`).join(', ')])
+  return withTable(page, ['licence', 'packages'], rows)
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(LICENCES_PAGE, licencesPage())
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  writeFileSync(LICENCES_PAGE, withLicences(readFileSync(LICENCES_PAGE, 'utf8')))

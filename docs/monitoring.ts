@@ -2,22 +2,18 @@
 // A test fails when the two differ.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { withTable } from '../scripts/generated-table.ts'
 import { METRICS, type MetricRow } from '../src/observe/metrics.ts'
 
-export const MONITORING_PAGE = new URL('monitoring.md', import.meta.url)
+export const MONITORING_PAGE = new URL('../docs/monitoring.md', import.meta.url)
 
-const BEGIN = '| metric | type | labels | meaning |\n|---|---|---|---|\n'
-
-/** The page with the table as the rows say it. */
 export function withMetrics(page: string): string {
-  const [before = '', after = ''] = page.split(BEGIN)
-  const rest = after.slice(after.indexOf('\n\n'))
-  return before + BEGIN + Object.entries(METRICS).map(metricRow).join('\n') + rest
+  return withTable(page, ['metric', 'type', 'labels', 'meaning'], Object.entries(METRICS).map(metricRow))
 }
 
-function metricRow([name, { type, labels = {}, help }]: [string, MetricRow]): string {
+function metricRow([name, { type, labels = {}, help }]: [string, MetricRow]): string[] {
   const shown = Object.entries(labels).map(([label, values]) => `\`${label}\`: ${values.join(', ')}`)
-  return `| \`${name}\` | ${type} | ${shown.join('; ') || '–'} | ${help} |`
+  return [`\`${name}\``, type, shown.join('; ') || '–', help]
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url))

@@ -106,7 +106,7 @@ async function comeBy(n: number): Promise<void> {
     await client.get(path, { headers })
 }
 
-/** As docs/look.md has it. */
+/** As docs/customizing.md has it. */
 async function takeOwnLook(): Promise<void> {
   const LOGO_FILE = join(tempFolder(atTheEnd), 'logo.svg')
   await writeFile(LOGO_FILE, MARK)

@@ -1,4 +1,4 @@
-// Every event: one row each with its code, level, sentence and fields. docs/events.md is made from these rows.
+// Every event: one row each with its code, level, sentence and fields. `npm run docs` writes the table of docs/logging.md from them.
 
 export const COMMON_FIELDS = {
   requestId: 'the request that it happened for; the same as `X-Request-Id` of its answer and 编号 on its page',

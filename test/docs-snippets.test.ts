@@ -39,8 +39,6 @@ const CHECKS: Readonly<Record<string, Check>> = {
   // No further than the syntax: their compilers and libraries would be hundreds of megabytes.
   go: (_t, { text }) => assertParsed(goParser, text),
   java: (_t, { text }) => assertParsed(javaParser, text),
-  // Of docs/api.md: declarations as the compiler has written them, no programs.
-  typescript: () => {},
   // A drawing.
   '': () => {},
 }

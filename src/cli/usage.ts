@@ -168,7 +168,7 @@ export function commandHelpText(name: CommandName): string {
 }
 
 /** Those of one command. */
-export function exitCodesOf(fails: string | undefined): Pair[] {
+function exitCodesOf(fails: string | undefined): Pair[] {
   return [['0', 'all is well'], ...(fails === undefined ? [] : [['1', fails] as const]), ['2', EXIT_CODES[2]]]
 }
 

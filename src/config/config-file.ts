@@ -259,7 +259,7 @@ export interface Config<R extends Role = Role, F extends string = string> {
   readonly devProvider?: DevProviderConfig | undefined
 }
 
-/** By name, as docs/words.md lists them. */
+/** By name, as in src/pages/words/en.ts. */
 export type SentenceConfig = Readonly<Record<string, string>>
 
 export interface UpstreamConfig {

@@ -1,4 +1,4 @@
-// The service of docs/systemd.md: what systemd and logrotate themselves say of its files, and the commands of the page.
+// The service of docs/deploying.md: what systemd and logrotate themselves say of its files, and the commands of the page.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -46,7 +46,7 @@ test(`systemd-analyze security gives the service less than ${MOST_EXPOSED}, as t
   )
   const [, exposure = '10'] = /Overall exposure level for menshen\.service: ([\d.]+)/.exec(stdout) ?? []
   assert.ok(Number(exposure) < MOST_EXPOSED, stdout + stderr)
-  assert.ok(readPage('docs/systemd.md').includes(`gives it ${exposure}`))
+  assert.ok(readPage('docs/deploying.md').includes(`gives it ${exposure}`))
 })
 
 test('the settings of the unit and of its file are settings, and Menshen takes them together', t => {

@@ -1,4 +1,4 @@
-// The page docs/systemd.md from its first command to the one before the last, and then what systemd would start: the very program, as the
+// The page docs/deploying.md from its first command to the one before the last, and then what systemd would start: the very program, as the
 // very user, with the environment of the unit.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
@@ -16,7 +16,7 @@ import { tempFolder } from '../kit/temp.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-test('the commands of docs/systemd.md make a service that runs', async t => {
+test('the commands of docs/deploying.md make a service that runs', async t => {
   if (process.getuid?.() !== 0) return t.skip('they are commands for root')
   const folder = tempFolder(t)
   const PATH = `${dirname(process.execPath)}:${process.env.PATH}`

@@ -46,8 +46,8 @@ registerHooks({ resolve(name, context, next) {
   assert.equal((await createClient(menshen.url).get('/login')).status, 200)
 })
 
-test('the snippet of docs/tracing.md switches it on', async t => {
-  const snippet = snippetsIn('docs/tracing.md', readPage('docs/tracing.md')).find(({ language }) => language === 'js')
+test('the snippet of docs/monitoring.md switches it on', async t => {
+  const snippet = snippetsIn('docs/monitoring.md', readPage('docs/monitoring.md')).find(({ language }) => language === 'js')
   // Where the packages are found.
   const folder = mkdtempSync(fileURLToPath(new URL('../../node_modules/.traced-', import.meta.url)))
   t.after(() => rmSync(folder, { recursive: true }))

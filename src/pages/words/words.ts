@@ -194,7 +194,7 @@ export function checkPageLanguage(given: string, names: readonly string[]): stri
 
 function unknownKey(place: string, key: string, known: SentenceTable): string[] {
   const likely = nearest(key, Object.keys(known), letters => letters <= Math.max(2, key.length / 4))
-  const meant = likely ? `did you mean '${likely}'?` : 'expected a name of docs/words.md.'
+  const meant = likely ? `did you mean '${likely}'?` : 'expected a name of docs/customizing.md.'
   return [`${place} is no sentence of ours; ${meant}`]
 }
 

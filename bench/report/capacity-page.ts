@@ -1,14 +1,18 @@
-// The part of docs/scaling.md that is made of measured figures.
+// Writes bench/capacity.md: what one core and one Redis carry, and the simulation of larger installations.
 
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import type { Table } from './findings.ts'
 import { toMarkdown } from './markdown.ts'
 import type { Results } from './results.ts'
 import { kilobytes, megabytes, microseconds, whole } from './words.ts'
 
-const PAGE = new URL('../../docs/scaling.md', import.meta.url)
-const BEGIN = '<!-- Made by npm run bench: begin -->'
-const END = '<!-- Made by npm run bench: end -->'
+const PAGE = new URL('../capacity.md', import.meta.url)
+const INTRODUCTION = `# Capacity
+
+The first three tables are measured, the others are a simulation with these costs; its assumptions are in
+\`bench/scale/installation.ts\`. Where [results.md](results.md) says that a run proves nothing, its cost is a rough one.
+\`npm run bench\` writes this page; [operating.md](../docs/operating.md#capacity) says how to use it.
+`
 
 /** What is said of a core, by the name of its cost. */
 const ON_A_CORE = [
@@ -35,15 +39,12 @@ const IN_MEMORY = [
   ['a session in Redis', 'session in Redis, bytes', kilobytes],
 ] as const
 
-export function writeScalingPage(results: Results): void {
-  const page = readFileSync(PAGE, 'utf8')
-  const [before = '', rest = ''] = page.split(BEGIN)
-  const [, after = ''] = rest.split(END)
-  writeFileSync(PAGE, `${before}${BEGIN}\n${toScalingSection(results)}${END}${after}`)
+export function writeCapacityPage(results: Results): void {
+  writeFileSync(PAGE, `${INTRODUCTION}${toCapacityTables(results)}`)
 }
 
 /** Only what was measured is said. */
-export function toScalingSection({ machine, parts }: Results): string {
+function toCapacityTables({ machine, parts }: Results): string {
   const costs: Record<string, number> = Object.assign(
     {},
     ...Object.values(parts).map(({ findings }) => findings?.costs),
@@ -61,5 +62,5 @@ export function toScalingSection({ machine, parts }: Results): string {
   ]
   const simulated = parts.scale?.findings?.tables ?? []
   const tables = [...measured, ...simulated].filter(({ rows }) => rows.length > 0)
-  return `\nMeasured on ${machine}.\n\n${tables.map(table => toMarkdown(table, '###')).join('\n')}\n`
+  return `\nMeasured on ${machine}.\n\n${tables.map(table => toMarkdown(table, '##')).join('\n')}`
 }
