@@ -41,10 +41,10 @@ ${COMMAND_NAMES.map(commandPart).join('\n')}`
 }
 
 function commandPart(name: CommandName): string {
-  const { sentence, usage, details, options, examples, fails }: CommandRow = COMMANDS[name]
+  const { usage, details, options, examples, fails }: CommandRow = COMMANDS[name]
   const rows = Object.entries(options).map(([option, row]): Pair => [`\`${optionForm(option, row)}\``, row.sentence])
   const parts = [
-    `## menshen ${name}\n${capital(sentence)}.${details === undefined ? '' : ` ${details}`}`,
+    `## menshen ${name}${details === undefined ? '' : `\n${details}`}`,
     `\`\`\`sh\n${usage.join('\n')}\n\`\`\``,
     ...(rows.length > 0 ? [table('option', 'means', rows)] : []),
     `\`\`\`sh\n${examples.map(([line, meaning]) => `${line}   # ${meaning}`).join('\n')}\n\`\`\``,
@@ -57,10 +57,6 @@ function table(left: string, right: string, pairs: readonly Pair[]): string {
   const cell = (text: string) => text.replaceAll('|', '\\|')
   const rows = pairs.map(([name, sentence]) => `| ${cell(name)} | ${cell(sentence)} |`)
   return [`| ${left} | ${right} |`, '|---|---|', ...rows].join('\n')
-}
-
-function capital(sentence: string): string {
-  return sentence.charAt(0).toUpperCase() + sentence.slice(1)
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(COMMANDS_PAGE, commandsPage())

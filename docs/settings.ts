@@ -38,7 +38,8 @@ ${rows.join('\n')}
 
 function settingRow(name: string, row: Row<unknown>): string {
   const standard = row.defaultNote ?? (row.default === undefined ? 'none' : `\`${row.default}\``)
-  const example = row.example === String(row.default) ? '' : `, e.g. \`${row.example}\``
+  const isKnown = row.example === String(row.default) || row.expected.split(/[ ,]+/).includes(row.example)
+  const example = isKnown ? '' : `, e.g. \`${row.example}\``
   return `| \`${name}\` | ${standard} | ${row.expected}${example} | ${row.reloads ? '↻ ' : ''}${row.sentence} |`
 }
 

@@ -96,6 +96,18 @@ test('every file that a page names is there', () => {
   assert.deepEqual(missing, [])
 })
 
+test('every link of a page leads to a file, and to a heading of it', () => {
+  const linked = readdirSync(new URL('../docs', import.meta.url), { recursive: true })
+    .map(name => `docs/${name}`)
+    .filter(isPage)
+  const broken = [...linked, 'examples/README.md'].flatMap(page =>
+    [...read(page).matchAll(/(?<!`)\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)/g)]
+      .filter(([, path = '', heading]) => !leadsSomewhere(page, path, heading))
+      .map(([link]) => `${page}: ${link}`),
+  )
+  assert.deepEqual(broken, [])
+})
+
 test('every event that docs/troubleshooting.md explains exists', () => {
   const [, table = ''] = read('docs/troubleshooting.md').split('| event | means |')
   const codes = [...(table.split('\n\n', 1)[0] ?? '').matchAll(/^\| `(\w+)` \|/gm)].map(([, code = '']) => code)
@@ -105,6 +117,22 @@ test('every event that docs/troubleshooting.md explains exists', () => {
     [],
   )
 })
+
+function leadsSomewhere(page: string, path: string, heading: string | undefined): boolean {
+  const target = path === '' ? new URL(`../${page}`, import.meta.url) : new URL(path, new URL(`../${page}`, import.meta.url))
+  if (!existsSync(target)) return false
+  if (heading === undefined) return true
+  const headings = [...readFileSync(target, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, text = '']) => headingId(text))
+  return headings.includes(decodeURIComponent(heading))
+}
+
+/** As GitHub makes it. */
+function headingId(text: string): string {
+  return text
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replaceAll(' ', '-')
+}
 
 function isPage(name: string): boolean {
   return name.endsWith('.md')

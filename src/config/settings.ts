@@ -495,15 +495,15 @@ const PAGE_ROWS = {
     ...kind.pageLanguage,
     default: 'zh-CN',
     sentence:
-      'The language of the pages: `zh-CN`, `en`, one of [`languages`](words.md), or `auto` (the browser’s, else zh-CN).',
-    sentenceZh: '页面的语言：`zh-CN`、`en`、[`languages`](words.md) 中的一种，或 `auto`（跟随浏览器，否则为 zh-CN）。',
+      'The language of the pages: `zh-CN`, `en`, one of [`languages`](customizing.md), or `auto` (the browser’s, else zh-CN).',
+    sentenceZh: '页面的语言：`zh-CN`、`en`、[`languages`](customizing.md) 中的一种，或 `auto`（跟随浏览器，否则为 zh-CN）。',
   }),
   LOGO_FILE: optional({
     reloads: true,
     ...imageFile,
     defaultNote: 'ours',
-    sentence: 'The mark at the top of the pages and in the browser’s tab ([your own look](look.md)).',
-    sentenceZh: '页面顶部和浏览器标签上的标志（[自定义外观](look.md)）。',
+    sentence: 'The mark at the top of the pages and in the browser’s tab ([your own look](customizing.md)).',
+    sentenceZh: '页面顶部和浏览器标签上的标志（[自定义外观](customizing.md)）。',
   }),
   ACCENT_COLOR: optional({
     reloads: true,
@@ -532,16 +532,16 @@ const OBSERVING_ROWS = {
   ACCESS_LOG: required({
     ...kind.yesOrNo,
     default: 'false',
-    sentence: 'One line in the log for each request, after it has ended ([its fields](events.md#the-access-log)).',
-    sentenceZh: '每个请求结束后在日志中写一行（[字段](events.md#the-access-log)）。',
+    sentence: 'One line in the log for each request, after it has ended ([its fields](logging.md#the-access-log)).',
+    sentenceZh: '每个请求结束后在日志中写一行（[字段](logging.md#the-access-log)）。',
   }),
   AUDIT_KEEP: required({
     ...kind.wholeNumber(0, 10_000_000, 'a number of events'),
     default: '10000',
     sentence:
-      'How many events of the [audit trail](audit.md) the store keeps, of all processes and machines; when there are more, the kind of event that has most lets go of its oldest. 0 keeps none.',
+      'How many events of the [audit trail](logging.md#the-audit-trail) the store keeps, of all processes and machines; when there are more, the kind of event that has most lets go of its oldest. 0 keeps none.',
     sentenceZh:
-      '存储中保留多少条[审计记录](audit.md)，所有进程和机器合计；超出时，从数量最多的一类事件中删除最早的。0 表示不保留。',
+      '存储中保留多少条[审计记录](logging.md#the-audit-trail)，所有进程和机器合计；超出时，从数量最多的一类事件中删除最早的。0 表示不保留。',
   }),
   AUDIT_FILE: optional({
     ...kind.appendableFile,
@@ -575,8 +575,8 @@ const RUNNING_ROWS = {
     ...kind.text('the path of a file', 'config/menshen.config.ts'),
     defaultNote: '`./menshen.config.{ts,mts,js,mjs}`, if there is one',
     sentence:
-      'The file of the structured settings: rules, upstreams, [words](words.md). One that is named here has to be there.',
-    sentenceZh: '结构化配置文件：访问规则、后端应用、[文字](words.md)。在这里写明的文件必须存在。',
+      'The file of the structured settings: rules, upstreams, [words](customizing.md). One that is named here has to be there.',
+    sentenceZh: '结构化配置文件：访问规则、后端应用、[文字](customizing.md)。在这里写明的文件必须存在。',
   }),
   NODE_ENV: optional({
     ...kind.text('development, dev or test; anything else means production', 'production'),
