@@ -10,11 +10,12 @@ export const EVENTS_PAGE = new URL('../docs/logging.md', import.meta.url)
 export function withEvents(page: string): string {
   const fields = Object.entries(COMMON_FIELDS).map(([name, sentence]) => [`\`${name}\``, sentence])
   const events = Object.entries(EVENTS).map(eventRow)
-  return withTable(withTable(page, ['field', 'means'], fields), ['event', 'level', 'means', 'fields'], events)
+  return withTable(withTable(page, ['field', 'means'], fields), ['event', 'level', 'means'], events)
 }
 
 function eventRow([code, { level, sentence, fields, audited }]: [string, EventRow]): string[] {
-  return [`\`${code}\`${audited ? '*' : ''}`, level, sentence, fields.map(field => `\`${field}\``).join(', ')]
+  const own = fields.map(field => `\`${field}\``).join(', ')
+  return [`\`${code}\`${audited ? '*' : ''}`, level, own ? `${sentence} (${own})` : sentence]
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url))

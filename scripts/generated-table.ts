@@ -6,8 +6,10 @@ export function withTable(page: string, columns: readonly string[], rows: readon
   const start = page.indexOf(head)
   if (start < 0) throw new Error(`no table begins with ${tableRow(columns)}`)
   const body = start + head.length
-  const end = page[body] === '\n' ? body : page.indexOf('\n\n', body) + 1
-  return `${page.slice(0, body)}${rows.map(row => `${tableRow(row)}\n`).join('')}${page.slice(end)}`
+  const rest = page.slice(body)
+  const after = /^\n|\n\n/.exec(rest)
+  const end = after ? after.index + after[0].length - 1 : rest.length
+  return `${page.slice(0, body)}${rows.map(row => `${tableRow(row)}\n`).join('')}${rest.slice(end)}`
 }
 
 function tableRow(cells: readonly string[]): string {

@@ -119,7 +119,8 @@ test('every event that docs/troubleshooting.md explains exists', () => {
 })
 
 function leadsSomewhere(page: string, path: string, heading: string | undefined): boolean {
-  const target = path === '' ? new URL(`../${page}`, import.meta.url) : new URL(path, new URL(`../${page}`, import.meta.url))
+  const target =
+    path === '' ? new URL(`../${page}`, import.meta.url) : new URL(path, new URL(`../${page}`, import.meta.url))
   if (!existsSync(target)) return false
   if (heading === undefined) return true
   const headings = [...readFileSync(target, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, text = '']) => headingId(text))

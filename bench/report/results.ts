@@ -2,8 +2,8 @@
 // and bench/capacity.md are written from it.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import type { Findings } from './findings.ts'
 import { writeCapacityPage } from './capacity-page.ts'
+import type { Findings } from './findings.ts'
 import { markTable, toMarkdown } from './markdown.ts'
 
 /** One part's, or why there is nothing. */

@@ -496,7 +496,8 @@ const PAGE_ROWS = {
     default: 'zh-CN',
     sentence:
       'The language of the pages: `zh-CN`, `en`, one of [`languages`](customizing.md), or `auto` (the browser’s, else zh-CN).',
-    sentenceZh: '页面的语言：`zh-CN`、`en`、[`languages`](customizing.md) 中的一种，或 `auto`（跟随浏览器，否则为 zh-CN）。',
+    sentenceZh:
+      '页面的语言：`zh-CN`、`en`、[`languages`](customizing.md) 中的一种，或 `auto`（跟随浏览器，否则为 zh-CN）。',
   }),
   LOGO_FILE: optional({
     reloads: true,

@@ -47,7 +47,9 @@ registerHooks({ resolve(name, context, next) {
 })
 
 test('the snippet of docs/monitoring.md switches it on', async t => {
-  const snippet = snippetsIn('docs/monitoring.md', readPage('docs/monitoring.md')).find(({ language }) => language === 'js')
+  const snippet = snippetsIn('docs/monitoring.md', readPage('docs/monitoring.md')).find(
+    ({ language }) => language === 'js',
+  )
   // Where the packages are found.
   const folder = mkdtempSync(fileURLToPath(new URL('../../node_modules/.traced-', import.meta.url)))
   t.after(() => rmSync(folder, { recursive: true }))
