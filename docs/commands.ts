@@ -14,12 +14,16 @@ import { optionForm } from '../src/cli/usage.ts'
 
 export const COMMANDS_PAGE = new URL('../docs/commands.md', import.meta.url)
 
+/** `menshen help` needs no section: the overview says it all. */
+const EXPLAINED = COMMAND_NAMES.filter(name => name !== 'help')
+
 type Pair = readonly [name: string, sentence: string]
 
 export function commandsPage(): string {
   const overview: Pair[] = [
     ['`menshen`', `${START.sentence}; \`npm start\` does the same`],
-    ...COMMAND_NAMES.map((name): Pair => [`[\`menshen ${name}\`](#menshen-${name})`, COMMANDS[name].sentence]),
+    ...EXPLAINED.map((name): Pair => [`[\`menshen ${name}\`](#menshen-${name})`, COMMANDS[name].sentence]),
+    ['`menshen help`', COMMANDS.help.sentence],
     ...GLOBAL_OPTIONS.map(({ names, sentence }): Pair => [names.map(name => `\`${name}\``).join(', '), sentence]),
   ]
   return `# Commands
@@ -37,7 +41,7 @@ A start ends with 1 if ${START.fails}; a second signal while it is ending makes 
 \`NO_COLOR=1\` and \`TERM=dumb\` turn colours off, \`FORCE_COLOR=1\` turns them on in a pipe. \`npm run docs\` writes this page from
 \`src/cli/command-table.ts\`.
 
-${COMMAND_NAMES.map(commandPart).join('\n')}`
+${EXPLAINED.map(commandPart).join('\n')}`
 }
 
 function commandPart(name: CommandName): string {

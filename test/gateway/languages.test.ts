@@ -121,7 +121,7 @@ suite('the configuration', () => {
       ],
       [
         { words: { wholly_different: 'x' } },
-        /^words\['wholly_different'\] is no sentence of ours; expected a name of docs\/words\.md\.$/,
+        /^words\['wholly_different'\] is no sentence of ours; expected a name of docs\/customizing\.md\.$/,
       ],
       [{ words: { constructor: 'x' } }, /^words\['constructor'\] is no sentence of ours/],
       [{ words: { 'login.title': 5 } }, /words\.login\.title: expected text\.$/],
