@@ -1,6 +1,6 @@
 // Started by npm, as most people do: it ends when npm is told to end, and an old Node gets one sentence.
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
@@ -35,35 +35,35 @@ suite('npm start', { concurrency: 2 }, () => {
   })
 })
 
-suite('an old Node', () => {
+suite('an old Node', { concurrency: 2 }, () => {
   test('that is really old gets one sentence', async t => {
     const node = await oldNode()
     if (!node) return t.skip('Node 20 cannot be installed: there is no way to the npm registry.')
-    assertOneSentence(spawnSync(node, [binAlone(t)], { encoding: 'utf8' }))
-    const { status, stdout } = spawnSync(node, [BIN, 'rules', 'check', '/'], { encoding: 'utf8' })
+    assertOneSentence(await run(node, [binAlone(t)]))
+    const { status, stdout } = await run(node, [BIN, 'rules', 'check', '/'])
     assert.equal(status, 0, 'in a clone it leaves the work to the Node that npm ci has brought')
     assert.match(stdout, /^GET \/ as visitor: login/)
   })
 
   for (const version of ['18.20.0', '22.99.1', '24.8.9']) {
-    test(`of version ${version} gets one sentence`, t => {
-      assertOneSentence(runAs(t, version, binAlone(t)))
+    test(`of version ${version} gets one sentence`, async t => {
+      assertOneSentence(await runAs(t, version, binAlone(t)))
     })
 
-    test(`of version ${version} leaves the work to the Node that npm ci has brought to a clone`, t => {
-      const { status, stdout, stderr } = runAs(t, version)
+    test(`of version ${version} leaves the work to the Node that npm ci has brought to a clone`, async t => {
+      const { status, stdout, stderr } = await runAs(t, version)
       assert.deepEqual({ status, stderr }, { status: 0, stderr: '' })
       assert.match(stdout, /^GET \/ as visitor: login/)
-      assert.equal(runAs(t, version, BIN, ['nonsense']).status, 2)
+      assert.equal((await runAs(t, version, BIN, ['nonsense'])).status, 2)
     })
   }
 
-  test('gets one sentence where what npm ci has brought is too old as well', t => {
+  test('gets one sentence where what npm ci has brought is too old as well', async t => {
     const bin = binAlone(t)
     const own = join(dirname(bin), '../node_modules/node')
     mkdirSync(own, { recursive: true })
     writeFileSync(join(own, 'package.json'), JSON.stringify({ version: '24.8.0' }))
-    assertOneSentence(runAs(t, '20.0.0', bin))
+    assertOneSentence(await runAs(t, '20.0.0', bin))
   })
 
   test('passes SIGTERM on to the other one, and ends when that has ended', async t => {
@@ -85,9 +85,9 @@ suite('an old Node', () => {
     assert.match(output, /"event":"stopped"/)
   })
 
-  test('is not one that is new enough', t => {
+  test('is not one that is new enough', async t => {
     for (const version of ['24.9.0', '25.0.0', '100.1.0']) {
-      const { status, stdout, stderr } = runAs(t, version)
+      const { status, stdout, stderr } = await runAs(t, version)
       assert.deepEqual({ status, stderr }, { status: 0, stderr: '' })
       assert.match(stdout, /^GET \/ as visitor: login/)
     }
@@ -155,19 +155,25 @@ function pretend(t: TestContext, version: string): string {
   return script
 }
 
-function runAs(t: TestContext, version: string, bin = BIN, args = ['rules', 'check', '/']) {
-  return spawnSync(process.execPath, ['--import', pretend(t, version), bin, ...args], { encoding: 'utf8' })
+function runAs(t: TestContext, version: string, bin = BIN, args = ['rules', 'check', '/']): Promise<Result> {
+  return run(process.execPath, ['--import', pretend(t, version), bin, ...args])
 }
 
-function assertOneSentence({
-  status,
-  stdout,
-  stderr,
-}: {
-  status: number | null
-  stdout: string
-  stderr: string
-}): void {
+interface Result {
+  readonly status: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+function run(program: string, args: readonly string[]): Promise<Result> {
+  const { promise, resolve } = Promise.withResolvers<Result>()
+  const child = execFile(program, args, (_error, stdout, stderr) =>
+    resolve({ status: child.exitCode, stdout, stderr }),
+  )
+  return promise
+}
+
+function assertOneSentence({ status, stdout, stderr }: Result): void {
   assert.equal(status, 1)
   assert.equal(stdout, '')
   assert.match(stderr, /^Menshen needs Node 24\.9 or newer, and this is [\d.]+; .*\.\n$/)
