@@ -1,23 +1,24 @@
 // A user with a real browser signs in at a real provider, whose pages are its own.
+
 import assert from 'node:assert/strict'
 import { after, before, type TestContext, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { freePort } from '../kit/free-port.ts'
+import { type Instance, startInstance } from '../kit/instance.ts'
 import { CLIENTS, type OidcProvider, startOidcProvider } from '../kit/live/oidc-provider.ts'
-import { type Menshen, startMenshen } from '../kit/process.ts'
 
 const SIGN_IN = '统一身份认证登录'
 
 let browser: Browser
 let provider: OidcProvider
-let menshen: Menshen
+let menshen: Instance
 
 before(async () => {
   const port = String(await freePort())
   browser = await startBrowser()
   provider = await startOidcProvider({ gateway: `http://localhost:${port}` })
-  menshen = await startMenshen({
+  menshen = await startInstance({
     PORT: port,
     STORE: 'memory:',
     PROVIDER: 'oidc',

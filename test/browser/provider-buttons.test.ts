@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
-import { openGateway } from '../proxy/scene.ts'
+import { openGateway } from '../kit/set-up.ts'
 
 test('each button signs in through its own provider, with and without scripts, on a phone and by night', async t => {
   const browser = await startBrowser()
@@ -13,7 +13,7 @@ test('each button signs in through its own provider, with and without scripts, o
     staff: { ...staff.config, name: '企业账号' },
     partners: { ...partners.config, name: '合作伙伴' },
   }
-  const gateway = await openGateway(t, {}, { providers })
+  const gateway = await openGateway(t, {}, { config: { providers } })
   for (const provider of [staff, partners]) provider.now = gateway.now
   for (const javaScriptEnabled of [true, false])
     for (const name of ['企业账号', '合作伙伴']) {

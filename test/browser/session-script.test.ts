@@ -12,7 +12,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Browser, Page } from 'playwright-core'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { createClient, signIn } from '../kit/client.ts'
-import { type Menshen, startMenshen } from '../kit/process.ts'
+import { type Instance, startInstance } from '../kit/instance.ts'
 import { type ScriptedProvider, startScriptedProvider } from '../kit/scripted-provider.ts'
 import type { Behaviour } from '../kit/strict-provider.ts'
 
@@ -36,7 +36,7 @@ const FORM = `<!doctype html><html lang="zh-CN"><title>form</title><link rel="ic
 
 let browser: Browser
 let provider: ScriptedProvider
-let menshen: Menshen
+let menshen: Instance
 const folder = mkdtempSync(join(tmpdir(), 'menshen-'))
 const application = createServer((_request, response) => {
   response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(FORM)
@@ -48,7 +48,7 @@ before(async () => {
   await once(application.listen(0, '127.0.0.1'), 'listening')
   const UPSTREAM = `http://127.0.0.1:${(application.address() as AddressInfo).port}`
   writeFileSync(join(folder, 'menshen.config.ts'), "export default { rules: [{ path: '/public', public: true }] }")
-  menshen = await startMenshen({ ...provider.settings, UPSTREAM, STORE: 'memory:' }, { cwd: folder })
+  menshen = await startInstance({ ...provider.settings, UPSTREAM, STORE: 'memory:' }, { cwd: folder })
 })
 
 after(async () => {

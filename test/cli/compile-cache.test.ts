@@ -1,11 +1,12 @@
 // The compile cache of the command is in a folder that only its user can write to: what is in it runs as code.
+
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
-import { type Environment, runMenshen } from '../kit/process.ts'
+import { type Environment, runMenshen } from '../kit/instance.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 /** Another account on this machine. */

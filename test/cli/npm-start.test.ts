@@ -1,4 +1,5 @@
 // Started by npm, as most people do: it ends when npm is told to end, and an old Node gets one sentence.
+
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,8 +9,8 @@ import { suite, type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
+import type { Environment } from '../kit/instance.ts'
 import { npmPackages } from '../kit/live/cached-folder.ts'
-import type { Environment } from '../kit/process.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -18,25 +19,25 @@ const PATH = [dirname(process.execPath), process.env.PATH].join(delimiter)
 
 suite('npm start', { concurrency: 2 }, () => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const)
-    test(`with ${signal} to npm ends the server politely`, async t => {
+    test(`npm start with ${signal} to npm ends the server politely`, async t => {
       await endsWith(t, signal, ['start'], ROOT, { STORE: 'memory:' })
     })
 
-  test('with SIGTERM to npm ends all of several processes', async t => {
+  test('npm start with SIGTERM to npm ends all of several processes', async t => {
     await endsWith(t, 'SIGTERM', ['start'], ROOT, { STORE: `lmdb:${tempFolder(t)}`, WORKERS: '2' })
   })
 
-  test('of an application that only says "menshen" ends it too', async t => {
+  test('npm start of an application that only says "menshen" ends it too', async t => {
     await endsWith(t, 'SIGTERM', ['start'], application(t), { STORE: 'memory:' })
   })
 
-  test('is the same as npx menshen', async t => {
+  test('npm start is the same as npx menshen', async t => {
     await endsWith(t, 'SIGTERM', ['exec', 'menshen'], application(t), { STORE: 'memory:' })
   })
 })
 
 suite('an old Node', { concurrency: 2 }, () => {
-  test('that is really old gets one sentence', async t => {
+  test('Node 20 gets one sentence', async t => {
     const node = await oldNode()
     if (!node) return t.skip('Node 20 cannot be installed: there is no way to the npm registry.')
     assertOneSentence(await run(node, [binAlone(t)]))
@@ -46,11 +47,11 @@ suite('an old Node', { concurrency: 2 }, () => {
   })
 
   for (const version of ['18.20.0', '22.99.1', '24.8.9']) {
-    test(`of version ${version} gets one sentence`, async t => {
+    test(`Node ${version} gets one sentence`, async t => {
       assertOneSentence(await runAs(t, version, binAlone(t)))
     })
 
-    test(`of version ${version} leaves the work to the Node that npm ci has brought to a clone`, async t => {
+    test(`Node ${version} leaves the work to the Node that npm ci has brought to a clone`, async t => {
       const { status, stdout, stderr } = await runAs(t, version)
       assert.deepEqual({ status, stderr }, { status: 0, stderr: '' })
       assert.match(stdout, /^GET \/ as visitor: login/)
@@ -58,7 +59,7 @@ suite('an old Node', { concurrency: 2 }, () => {
     })
   }
 
-  test('gets one sentence where what npm ci has brought is too old as well', async t => {
+  test('an old Node gets one sentence where what npm ci has brought is too old as well', async t => {
     const bin = binAlone(t)
     const own = join(dirname(bin), '../node_modules/node')
     mkdirSync(own, { recursive: true })
@@ -66,7 +67,7 @@ suite('an old Node', { concurrency: 2 }, () => {
     assertOneSentence(await runAs(t, '20.0.0', bin))
   })
 
-  test('passes SIGTERM on to the other one, and ends when that has ended', async t => {
+  test('an old Node passes SIGTERM on to the other one, and ends when that has ended', async t => {
     const env = { PATH, STORE: 'memory:', PORT: String(await freePort()), DEV_PROVIDER_PORT: String(await freePort()) }
     const command = spawn(process.execPath, ['--import', pretend(t, '20.0.0'), BIN], {
       env,
@@ -85,7 +86,7 @@ suite('an old Node', { concurrency: 2 }, () => {
     assert.match(output, /"event":"stopped"/)
   })
 
-  test('is not one that is new enough', async t => {
+  test('a Node that is new enough is used', async t => {
     for (const version of ['24.9.0', '25.0.0', '100.1.0']) {
       const { status, stdout, stderr } = await runAs(t, version)
       assert.deepEqual({ status, stderr }, { status: 0, stderr: '' })
@@ -167,9 +168,7 @@ interface Result {
 
 function run(program: string, args: readonly string[]): Promise<Result> {
   const { promise, resolve } = Promise.withResolvers<Result>()
-  const child = execFile(program, args, (_error, stdout, stderr) =>
-    resolve({ status: child.exitCode, stdout, stderr }),
-  )
+  const child = execFile(program, args, (_error, stdout, stderr) => resolve({ status: child.exitCode, stdout, stderr }))
   return promise
 }
 

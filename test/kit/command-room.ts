@@ -1,12 +1,13 @@
 // Commands that end by themselves, one after the other in one process: for tests of what they say and not of their process.
 // The first second of a process is the loading of its modules, so that many commands cost little more than one.
+
 import { type ChildProcess, fork } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import type { Environment, Options } from './process.ts'
+import type { Environment, ProcessOptions } from './instance.ts'
 
 const HOST = fileURLToPath(new URL('./command-host.ts', import.meta.url))
 
@@ -33,13 +34,21 @@ export function openCommandRoom() {
   let last: Promise<unknown> = Promise.resolve()
   after(() => void child?.kill('SIGKILL'))
 
-  function run(env: Environment, options: Options = {}, heard: (text: string) => void = () => {}): Promise<Spoken> {
+  function run(
+    env: Environment,
+    options: ProcessOptions = {},
+    heard: (text: string) => void = () => {},
+  ): Promise<Spoken> {
     const spoken = last.then(() => runNow(env, options, heard))
     last = spoken.catch(() => {})
     return spoken
   }
 
-  async function runNow(env: Environment, { cwd, args = [] }: Options, heard: (text: string) => void): Promise<Spoken> {
+  async function runNow(
+    env: Environment,
+    { cwd, args = [] }: ProcessOptions,
+    heard: (text: string) => void,
+  ): Promise<Spoken> {
     child ??= fork(HOST, { execArgv: ['--import=./test/kit/keep-compiled.ts'], env: { PATH: process.env.PATH } })
     const host = child
     const folder = cwd ?? mkdtempSync(join(tmpdir(), 'menshen-'))

@@ -1,4 +1,5 @@
 // oidc-provider, the certified one: sign-in, sign-out, and what the provider says by itself, through the whole gateway.
+
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +7,7 @@ import test, { type TestContext } from 'node:test'
 import { type LiveWishes, OFFLINE, openLiveScene } from '../kit/live/live-scene.ts'
 import { BOB, CLIENT_KEY_PEM, CLIENTS, DUE_SECONDS } from '../kit/live/oidc-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { until } from '../proxy/scene.ts'
+import { until } from '../kit/until.ts'
 
 const SECRET = 'a text of thirty-two characters or more'
 
@@ -35,7 +36,7 @@ const WAYS: Record<string, (t: TestContext) => LiveWishes> = {
 }
 
 for (const [way, wishes] of Object.entries(WAYS))
-  test(`sign-in, refresh and sign-out by ${way}`, async t => {
+  test(`sign-in, refresh and sign-out work by ${way}`, async t => {
     const { env, ...rest } = wishes(t)
     const scene = await openLiveScene(t, { ...OFFLINE, ...rest, env: { ...OFFLINE.env, ...env } })
     const { provider, person, passSeconds } = scene

@@ -1,7 +1,8 @@
 // What `menshen audit --json` prints, and what is in AUDIT_FILE.
+
 import assert from 'node:assert/strict'
 import { openCommandRoom } from '../kit/command-room.ts'
-import type { Environment } from '../kit/process.ts'
+import type { Environment } from '../kit/instance.ts'
 
 const commands = openCommandRoom()
 

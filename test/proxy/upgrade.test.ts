@@ -1,11 +1,14 @@
 // WebSocket upgrades: the same checks as for pages, and the same truth about who is there.
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import test from 'node:test'
+import { cookieOf } from '../kit/client.ts'
+import { setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
+import { dial, openSocketScene, refusal } from '../kit/websocket.ts'
 import { openWire, raw, startRawUpstream, statusOf } from './raw.ts'
-import { cookieOf, openScene, until } from './scene.ts'
-import { dial, openSocketScene, refusal } from './websocket.ts'
 
 function upgrade(line: string, ...headers: string[]): string {
   const lines = ['connection: upgrade', 'upgrade: websocket', 'sec-websocket-version: 13']
@@ -70,7 +73,7 @@ test('an upgrade is a GET, to the rules and to the application', async t => {
 })
 
 test('what is no WebSocket is answered as if it had not asked for an upgrade', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const lines = ['host: a', `cookie: ${cookieOf(await scene.user())}`, 'connection: upgrade, http2-settings, close']
   const head = ['GET / HTTP/1.1', ...lines, 'upgrade: h2c', 'http2-settings: AAMAAABkAAQAAP__'].join('\r\n')
   assert.equal(statusOf(await raw(scene.url, `${head}\r\n\r\n`)), 200)
@@ -82,11 +85,11 @@ test('an application that is down, slow or unwilling is told apart', async t => 
   const unwilling = await startRawUpstream(t, (socket, head) => {
     if (!head.includes(' /slow ')) socket.end('HTTP/1.1 426 Upgrade Required\r\ncontent-length: 0\r\n\r\n')
   })
-  const scene = await openScene(t, { env: { UPSTREAM: unwilling.url, UPSTREAM_HEADERS_TIMEOUT_MS: '300' } })
+  const scene = await setUp(t, { env: { UPSTREAM: unwilling.url, UPSTREAM_HEADERS_TIMEOUT_MS: '300' } })
   const user = await scene.user()
   assert.equal(await refusal(dial(scene, user)), 426)
   assert.equal(await refusal(dial(scene, user, '/slow')), 504)
-  const down = await openScene(t, { env: { UPSTREAM: 'http://127.0.0.1:1' } })
+  const down = await setUp(t, { env: { UPSTREAM: 'http://127.0.0.1:1' } })
   assert.equal(await refusal(dial(down, await down.user())), 502)
   assert.match(JSON.stringify(down.lines), /ECONNREFUSED/)
 })
@@ -118,7 +121,7 @@ test('a side that goes away takes the other with it', async t => {
 
 test('a browser that goes away before the application answers leaves nothing behind', async t => {
   const silent = await startRawUpstream(t, () => {})
-  const scene = await openScene(t, { env: { UPSTREAM: silent.url } })
+  const scene = await setUp(t, { env: { UPSTREAM: silent.url } })
   const wire = await openWire(scene.url)
   wire.socket.write(upgrade('GET / HTTP/1.1', `cookie: ${cookieOf(await scene.user())}`))
   await until(() => silent.heads.length === 1)

@@ -1,9 +1,10 @@
 // The gateway in front of a real provider, with nothing configured but what a new operator would.
+
 import type { TestContext } from 'node:test'
 import type { Config } from '../../../src/index.ts'
 import { freePort } from '../free-port.ts'
-import { openMenshen } from '../menshen.ts'
-import type { Environment } from '../process.ts'
+import type { Environment } from '../instance.ts'
+import { openGateway } from '../set-up.ts'
 import { ALICE, CLIENTS, type LiveOptions, startOidcProvider } from './oidc-provider.ts'
 import { type Account, createPerson } from './person.ts'
 
@@ -51,8 +52,7 @@ export async function openLiveGateway(t: TestContext, { port, issuer, client, en
     ...env,
   }
   let ahead = 0
-  const gateway = await openMenshen(settings, { config, now: Date.now() })
-  t.after(() => gateway.close())
+  const gateway = await openGateway(t, settings, { config, now: Date.now() })
   return {
     ...gateway,
     passSeconds(seconds: number): void {
