@@ -1,14 +1,26 @@
-// oidc-provider, the certified one: sign-in, sign-out, and what the provider says by itself, through the whole gateway.
+// oidc-provider, the certified one, through the whole gateway: sign-in, refresh and sign-out, and what happens when the
+// provider is away or comes back with other keys.
 
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
-import { type LiveWishes, OFFLINE, openLiveScene } from '../kit/live/live-scene.ts'
-import { BOB, CLIENT_KEY_PEM, CLIENTS, DUE_SECONDS } from '../kit/live/oidc-provider.ts'
+import { freePort } from '../kit/free-port.ts'
+import { type LiveWishes, OFFLINE, openLiveGateway, openLiveScene } from '../kit/live/live-scene.ts'
+import {
+  BOB,
+  CLIENT_KEY_PEM,
+  CLIENTS,
+  DUE_SECONDS,
+  newSigningKey,
+  startOidcProvider,
+  TOKEN_SECONDS,
+} from '../kit/live/oidc-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 
+/** At the moment of a refresh. */
+const REQUESTS = 100
 const SECRET = 'a text of thirty-two characters or more'
 
 test('a provider from nothing takes three settings, and a sign-in two calls', async t => {
@@ -134,6 +146,76 @@ test('a wrong secret is token_error, and no session', async t => {
   )
   assert.equal((await alice.get('/')).headers.location, '/login')
   assert.deepEqual(provider.failures, [])
+})
+
+test('a hundred requests at the due moment are one refresh, again and again, and nobody is signed out', async t => {
+  const { provider, person, passSeconds } = await openLiveScene(t, OFFLINE)
+  const alice = person()
+  await alice.signIn()
+  for (const round of ['with the first refresh token', 'with the one that took its place', 'and with the third']) {
+    provider.calls.take()
+    passSeconds(DUE_SECONDS)
+    const pages = await Promise.all(Array.from({ length: REQUESTS }, () => alice.get('/')))
+    assert.deepEqual(new Set(pages.map(({ status }) => status)), new Set([200]), round)
+    assert.deepEqual(provider.calls.take(), ['POST /token'], round)
+  }
+  assert.deepEqual(provider.revoked, [])
+  assert.deepEqual(provider.failures, [])
+})
+
+test('whose consent was withdrawn at the provider is signed out when the next refresh is due', async t => {
+  const { provider, person, passSeconds, lines } = await openLiveScene(t, OFFLINE)
+  const alice = person()
+  await alice.signIn()
+  await provider.withdrawGrants()
+  assert.equal((await alice.get('/')).status, 200)
+  passSeconds(DUE_SECONDS)
+  assert.equal((await alice.get('/')).headers.location, '/login')
+  assert.ok(lines.some(({ event, facts }) => event === 'session_refresh_failed' && 'outcome' in facts))
+})
+
+test('without a refresh token a session lasts as long as its access token', async t => {
+  const { provider, person, passSeconds } = await openLiveScene(t)
+  const alice = person()
+  await alice.signIn()
+  provider.calls.take()
+  passSeconds(TOKEN_SECONDS - 1)
+  assert.equal((await alice.get('/')).status, 200)
+  passSeconds(2)
+  assert.equal((await alice.get('/')).headers.location, '/login')
+  assert.deepEqual(provider.calls.take(), [])
+})
+
+test('a provider that comes back with new keys is believed at once', async t => {
+  const [port, providerPort] = [await freePort(), await freePort()]
+  const gateway = `http://localhost:${port}`
+  const before = await startOidcProvider({ gateway, port: providerPort })
+  const { person } = await openLiveGateway(t, { port, issuer: before.issuer, client: CLIENTS.basic })
+  assert.match((await person().signIn()).text, /Alice Example/)
+  await before.close()
+  const keys = [newSigningKey('RS256', 'new')]
+  const after = await startOidcProvider({ gateway, port: providerPort, configuration: { jwks: { keys } } })
+  t.after(() => after.close())
+  assert.match((await person().signIn()).text, /Alice Example/)
+  assert.deepEqual(after.calls.take(), ['POST /token', 'GET /jwks', 'GET /me'])
+})
+
+test('while the provider is away, who is signed in stays so until the token ends, and can sign out', async t => {
+  const { provider, person, passSeconds } = await openLiveScene(t, {
+    ...OFFLINE,
+    env: { ...OFFLINE.env, REFRESH_FAILURE: 'keep' },
+  })
+  const [alice, again] = [person(), person()]
+  await alice.signIn()
+  await again.signIn()
+  await provider.close()
+  passSeconds(DUE_SECONDS)
+  assert.equal((await alice.get('/')).status, 200)
+  const out = await alice.pressSignOut()
+  assert.ok(out.headers.location?.startsWith(`${provider.issuer}/session/end?`))
+  assert.equal((await alice.get('/')).headers.location, '/login')
+  passSeconds(TOKEN_SECONDS)
+  assert.equal((await again.get('/')).headers.location, '/login')
 })
 
 function keyFile(t: TestContext): string {
