@@ -9,7 +9,7 @@ import { runSessionsCommand } from '../../src/cli/sessions-command.ts'
 import { createPaint } from '../../src/cli/terminal.ts'
 import { readSince, UsageError } from '../../src/cli/usage.ts'
 import { createClient } from '../kit/client.ts'
-import { openCommandRoom } from '../kit/command-room.ts'
+import { createCommandRunner } from '../kit/command-runner.ts'
 import { freePort } from '../kit/free-port.ts'
 import {
   type Environment,
@@ -24,7 +24,7 @@ import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 import { auditLines } from '../observe/audit-lines.ts'
 
-const commands = openCommandRoom()
+const commands = createCommandRunner()
 const ESCAPES = 'li\u001b[2J\u009b31m\u202e\r\nsi'
 const SAFE = /^[^\p{Cc}\p{Bidi_Control}\u2028\u2029]*$/u
 const AGENT = 'Mozilla/5.0 (X11; Linux x86_64)'

@@ -7,12 +7,12 @@ import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { findConfigFile, loadConfigFile } from '../../src/config/load-config.ts'
 import type { MenshenError } from '../../src/errors.ts'
-import { openCommandRoom } from '../kit/command-room.ts'
+import { createCommandRunner } from '../kit/command-runner.ts'
 import { freePort } from '../kit/free-port.ts'
 import { type Environment, runMenshen, startInstance } from '../kit/instance.ts'
 import { tempFolder } from '../kit/temp.ts'
 
-const commands = openCommandRoom()
+const commands = createCommandRunner()
 const RULES = "{ rules: [{ path: '/internal', roles: ['developer'] }] }"
 const MODULE = `import { defineConfig } from 'menshen'\nexport default defineConfig(${RULES})\n`
 const TYPED = `import { type Config, defineConfig } from 'menshen'\nconst config: Config = ${RULES}\nexport default defineConfig(config)\n`

@@ -7,10 +7,10 @@ import { suite, type TestContext, test } from 'node:test'
 import { checkConfig } from '../../src/config/config-file.ts'
 import { findMisspelt } from '../../src/config/suggestions.ts'
 import { createMenshen, type MenshenError, type MenshenOptions } from '../../src/index.ts'
-import { openCommandRoom } from '../kit/command-room.ts'
+import { createCommandRunner } from '../kit/command-runner.ts'
 import { tempFolder } from '../kit/temp.ts'
 
-const commands = openCommandRoom()
+const commands = createCommandRunner()
 
 /** Each with the path to write instead. */
 const PATTERNS: [path: unknown, instead: string][] = [

@@ -14,7 +14,7 @@ import { exportJWK, generateKeyPair } from 'jose'
 import { runDoctorCommand } from '../../src/cli/doctor-command.ts'
 import { createPaint } from '../../src/cli/terminal.ts'
 import { filesOf, makeAuthority, makeCertificate } from '../gateway/certificates.ts'
-import { openCommandRoom } from '../kit/command-room.ts'
+import { createCommandRunner } from '../kit/command-runner.ts'
 import { freePort } from '../kit/free-port.ts'
 import { type Environment, runMenshen, startInstance } from '../kit/instance.ts'
 import { startRedis } from '../kit/redis-server.ts'
@@ -38,7 +38,7 @@ interface Diagnosis {
   check(name: string): Check
 }
 
-const commands = openCommandRoom()
+const commands = createCommandRunner()
 
 /** As operators run it, where its folder matters. */
 async function runDoctorIn(cwd: string, env: Environment): Promise<Diagnosis> {

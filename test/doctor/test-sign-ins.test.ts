@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { type Client, createClient, type Response, signIn } from '../kit/client.ts'
-import { openCommandRoom } from '../kit/command-room.ts'
+import { createCommandRunner } from '../kit/command-runner.ts'
 import { freePort } from '../kit/free-port.ts'
 import type { Environment } from '../kit/instance.ts'
 import { startStrictOidcServer } from '../kit/oidc/strict-oidc-server.ts'
@@ -21,7 +21,7 @@ import { until } from '../kit/until.ts'
 const MAIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
 const USER = { username: 'lisi', nickname: 'CANARY-nickname', phone_number: 'CANARY-phone' }
 
-const commands = openCommandRoom()
+const commands = createCommandRunner()
 const ADDRESS = /http:\S+\?ticket=[\w-]{43}/
 
 /** The command, with the address that it has printed. */

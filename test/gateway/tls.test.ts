@@ -10,7 +10,7 @@ import { cookieOf } from '../kit/client.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
-import { openSocketScene } from '../kit/websocket.ts'
+import { setUpSockets } from '../kit/websocket.ts'
 import { makeAuthority, makeCertificate } from './certificates.ts'
 
 /** More than a connection takes when nobody reads it. */
@@ -34,7 +34,7 @@ function prepare(t: Parameters<typeof tempFolder>[0]) {
 
 test('pages and sockets are served over https, which browsers are told to keep to', async t => {
   const { env, ca } = prepare(t)
-  const scene = await openSocketScene(t, { env })
+  const scene = await setUpSockets(t, { env })
   assert.match(scene.baseUrl, /^https:/)
   const login = await scene.visitor().get('/login')
   assert.match(String(login.headers['strict-transport-security']), /^max-age=\d{7,}/)

@@ -8,7 +8,7 @@ import { type Client, cookieOf } from './client.ts'
 import { type SetUpOptions, setUp } from './set-up.ts'
 
 /** An application that echoes what it hears. */
-export async function openSocketScene(t: TestContext, wishes: SetUpOptions = {}) {
+export async function setUpSockets(t: TestContext, wishes: SetUpOptions = {}) {
   const scene = await setUp(t, wishes)
   const sockets = new WebSocketServer({ server: scene.upstream.server })
   sockets.on('connection', socket => socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary })))

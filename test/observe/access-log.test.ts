@@ -6,7 +6,7 @@ import test from 'node:test'
 import { startInstance } from '../kit/instance.ts'
 import { type Scene, setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
-import { dial, openSocketScene, refusal } from '../kit/websocket.ts'
+import { dial, refusal, setUpSockets } from '../kit/websocket.ts'
 import { openWire, raw, request } from '../proxy/raw.ts'
 
 const ON = { env: { ACCESS_LOG: 'true' } }
@@ -118,7 +118,7 @@ test('a client that left before the answer is 499; one that left in the middle h
 })
 
 test('a socket is one line when it closes, and a refused one at once', async t => {
-  const scene = await openSocketScene(t, ON)
+  const scene = await setUpSockets(t, ON)
   const user = await scene.user()
   assert.equal(await refusal(dial(scene, scene.visitor(), '/refused')), 401)
   assert.equal((await requestTo(scene, '/refused')).status, 401)

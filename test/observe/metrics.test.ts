@@ -12,7 +12,7 @@ import { cookieOf, createClient, signIn } from '../kit/client.ts'
 import { readMetrics, scrape } from '../kit/scrape.ts'
 import { type Scene, setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
-import { dial, openSocketScene } from '../kit/websocket.ts'
+import { dial, setUpSockets } from '../kit/websocket.ts'
 import { raw, request } from '../proxy/raw.ts'
 
 /** What an act adds to the series. */
@@ -124,7 +124,7 @@ test('a request whose client has gone counts too, and as what it was', async t =
 })
 
 test('streams and sockets are open while they are, and no measure of how long requests take', async t => {
-  const scene = await openSocketScene(t, {
+  const scene = await setUpSockets(t, {
     answer: (_request, response) =>
       response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n'),
   })

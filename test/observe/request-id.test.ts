@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import test from 'node:test'
 import type { Response } from '../kit/client.ts'
 import { type Scene, setUp } from '../kit/set-up.ts'
-import { dial, openSocketScene } from '../kit/websocket.ts'
+import { dial, setUpSockets } from '../kit/websocket.ts'
 import { raw, request } from '../proxy/raw.ts'
 
 const MADE = /^[2-9a-km-np-z]{12}$/
@@ -100,7 +100,7 @@ test('what happens deep inside has the id of the request that it happened for', 
 })
 
 test('a refused socket and an opened one have one too', async t => {
-  const scene = await openSocketScene(t)
+  const scene = await setUpSockets(t)
   const words = [
     'connection: upgrade',
     'upgrade: websocket',

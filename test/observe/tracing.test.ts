@@ -18,7 +18,7 @@ import { startOidcServer } from '../kit/oidc-server.ts'
 import { openGateway, setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
-import { dial, openSocketScene } from '../kit/websocket.ts'
+import { dial, setUpSockets } from '../kit/websocket.ts'
 
 const exporter = new InMemorySpanExporter()
 const sdk = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
@@ -201,7 +201,7 @@ test('a traceparent that is none begins a new trace, and never reaches the appli
 
 test('a refusal is an event on its request, and a socket has its spans too', async t => {
   const rules = [{ path: '/secret', roles: ['developer' as const] }]
-  const scene = await openSocketScene(t, { config: { rules } })
+  const scene = await setUpSockets(t, { config: { rules } })
   const user = await scene.user()
   await user.get('/secret')
   const refused = await requestSpan('/secret')

@@ -16,10 +16,10 @@ import { tempFolder } from '../kit/temp.ts'
 import { createTestLog } from '../kit/test-log.ts'
 import { until } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
-import { dial, openSocketScene } from '../kit/websocket.ts'
+import { dial, setUpSockets } from '../kit/websocket.ts'
 import { openWire, request, type Wire } from './raw.ts'
 
-type SocketScene = Awaited<ReturnType<typeof openSocketScene>>
+type SocketScene = Awaited<ReturnType<typeof setUpSockets>>
 
 async function openStreams(t: TestContext, scene: SocketScene, client: Client) {
   const socket = dial(scene, client)
@@ -44,7 +44,7 @@ const sendEvent: RequestListener = (_request, response) => {
 }
 
 function openEnding(t: TestContext) {
-  return openSocketScene(t, { answer: sendEvent })
+  return setUpSockets(t, { answer: sendEvent })
 }
 
 test('at the end open connections are still answered, ready by 503, and each answer is the last of its connection', async t => {

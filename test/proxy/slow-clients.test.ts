@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { cookieOf } from '../kit/client.ts'
 import { type Scene, setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
-import { dial, openSocketScene } from '../kit/websocket.ts'
+import { dial, setUpSockets } from '../kit/websocket.ts'
 import { sendLarge } from './large-answer.ts'
 import { openWire, request, type Wire } from './raw.ts'
 
@@ -43,7 +43,7 @@ async function ask(t: TestContext, scene: Scene, line: string, ...headers: strin
 const signedIn = async (scene: Scene) => `cookie: ${cookieOf(await scene.user())}`
 
 test('UPSTREAM_CONNECTIONS stay for ordinary requests, whatever slow ones there are', async t => {
-  const scene = await openSocketScene(t, { env: { UPSTREAM_CONNECTIONS: '2' }, answer: application })
+  const scene = await setUpSockets(t, { env: { UPSTREAM_CONNECTIONS: '2' }, answer: application })
   const user = await scene.user()
   const cookie = `cookie: ${cookieOf(user)}`
   for (let n = 0; n < 8; n++) {
@@ -64,7 +64,7 @@ test('UPSTREAM_CONNECTIONS stay for ordinary requests, whatever slow ones there 
 
 test('without a place among UPSTREAM_STREAMS a stream is turned away, and a slow request keeps its slot', async t => {
   const env = { UPSTREAM_CONNECTIONS: '2', UPSTREAM_STREAMS: '2' }
-  const scene = await openSocketScene(t, { env, answer: application })
+  const scene = await setUpSockets(t, { env, answer: application })
   const user = await scene.user()
   const cookie = `cookie: ${cookieOf(user)}`
   const kept = await ask(t, scene, 'GET /events HTTP/1.1', cookie)
@@ -157,7 +157,7 @@ test('a client that sends nothing of the body that it announced is cut off', asy
 })
 
 test('who reads or writes slowly, or waits for an application that has nothing to say, is not cut off', async t => {
-  const scene = await openSocketScene(t, { env: SOON, answer: application })
+  const scene = await setUpSockets(t, { env: SOON, answer: application })
   const user = await scene.user()
   const cookie = `cookie: ${cookieOf(user)}`
   const events = await ask(t, scene, 'GET /events HTTP/1.1', cookie)
@@ -176,7 +176,7 @@ test('who reads or writes slowly, or waits for an application that has nothing t
 })
 
 test('a socket whose browser reads nothing is cut off', async t => {
-  const scene = await openSocketScene(t, { env: SOON })
+  const scene = await setUpSockets(t, { env: SOON })
   scene.sockets.on('connection', socket => socket.send(Buffer.alloc(LARGE)))
   const socket = dial(scene, await scene.user())
   t.after(() => socket.terminate())

@@ -7,7 +7,7 @@ import test from 'node:test'
 import { cookieOf } from '../kit/client.ts'
 import { setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
-import { dial, openSocketScene, refusal } from '../kit/websocket.ts'
+import { dial, refusal, setUpSockets } from '../kit/websocket.ts'
 import { openWire, raw, startRawUpstream, statusOf } from './raw.ts'
 
 function upgrade(line: string, ...headers: string[]): string {
@@ -16,7 +16,7 @@ function upgrade(line: string, ...headers: string[]): string {
 }
 
 test('a signed-in user talks with the application, in text and in bytes of any size', async t => {
-  const scene = await openSocketScene(t)
+  const scene = await setUpSockets(t)
   const user = await scene.user()
   const socket = dial(scene, user, '/chat?room=1', { origin: scene.baseUrl })
   await once(socket, 'open')
@@ -39,7 +39,7 @@ test('who may not see a page may not open a socket there', async t => {
     { path: '/internal', roles: ['developer'] as const },
     { path: '/open', public: true as const },
   ]
-  const scene = await openSocketScene(t, { config: { rules } })
+  const scene = await setUpSockets(t, { config: { rules } })
   const [common, admin, visitor] = [await scene.user(), await scene.user('admin'), scene.visitor()]
   const foreign = { origin: 'https://evil.example' }
   assert.equal(await refusal(dial(scene, visitor)), 401)
@@ -63,7 +63,7 @@ test('who may not see a page may not open a socket there', async t => {
 })
 
 test('an upgrade is a GET, to the rules and to the application', async t => {
-  const scene = await openSocketScene(t, {
+  const scene = await setUpSockets(t, {
     config: { rules: [{ path: '/', methods: ['GET'], roles: ['developer'] }] },
   })
   const cookie = `cookie: ${cookieOf(await scene.user())}`
@@ -95,7 +95,7 @@ test('an application that is down, slow or unwilling is told apart', async t => 
 })
 
 test('a socket outlives the time that the application has for its answer', async t => {
-  const scene = await openSocketScene(t, { env: { UPSTREAM_HEADERS_TIMEOUT_MS: '100' } })
+  const scene = await setUpSockets(t, { env: { UPSTREAM_HEADERS_TIMEOUT_MS: '100' } })
   const socket = dial(scene, await scene.user())
   await once(socket, 'open')
   const silence = setTimeout(() => socket.send('still here'), 400)
@@ -105,7 +105,7 @@ test('a socket outlives the time that the application has for its answer', async
 })
 
 test('a side that goes away takes the other with it', async t => {
-  const scene = await openSocketScene(t)
+  const scene = await setUpSockets(t)
   const user = await scene.user()
   const leaving = dial(scene, user)
   await once(leaving, 'open')
@@ -134,7 +134,7 @@ test('a browser that goes away before the application answers leaves nothing beh
 })
 
 test('an upgrade brings the cookie of a refresh, and none that the application makes up', async t => {
-  const scene = await openSocketScene(t)
+  const scene = await setUpSockets(t)
   scene.sockets.on('headers', lines => lines.push('set-cookie: menshen_session=evil', 'set-cookie: a=1'))
   const user = await scene.user()
   scene.passSeconds(7200 - 200)

@@ -8,7 +8,7 @@ import { openGateway } from '../set-up.ts'
 import { ALICE, CLIENTS, type LiveOptions, startOidcProvider } from './oidc-provider.ts'
 import { type Account, createPerson } from './person.ts'
 
-export interface LiveWishes {
+export interface LiveSetUpOptions {
   client?: { readonly id: string; readonly secret?: string | undefined }
   env?: Environment
   config?: Config
@@ -21,9 +21,9 @@ export const OFFLINE = {
   config: { provider: { authorizationParams: { prompt: 'consent' } } },
 }
 
-export type LiveScene = Awaited<ReturnType<typeof openLiveScene>>
+export type LiveSetUp = Awaited<ReturnType<typeof setUpLive>>
 
-export async function openLiveScene(t: TestContext, wishes: LiveWishes = {}) {
+export async function setUpLive(t: TestContext, wishes: LiveSetUpOptions = {}) {
   const { client = CLIENTS.basic, env = {}, config = {}, configuration = {} } = wishes
   const port = await freePort()
   const provider = await startOidcProvider({ gateway: `http://localhost:${port}`, configuration })
