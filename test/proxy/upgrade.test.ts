@@ -95,10 +95,10 @@ test('an application that is down, slow or unwilling is told apart', async t => 
 })
 
 test('a socket outlives the time that the application has for its answer', async t => {
-  const scene = await setUpSockets(t, { env: { UPSTREAM_HEADERS_TIMEOUT_MS: '100' } })
+  const scene = await setUpSockets(t, { env: { UPSTREAM_HEADERS_TIMEOUT_MS: '300' } })
   const socket = dial(scene, await scene.user())
   await once(socket, 'open')
-  const silence = setTimeout(() => socket.send('still here'), 400)
+  const silence = setTimeout(() => socket.send('still here'), 700)
   assert.equal(String((await once(socket, 'message'))[0]), 'still here')
   clearTimeout(silence)
   socket.terminate()
