@@ -118,8 +118,8 @@ suite('a connection', () => {
 })
 
 async function warningsOfStart(t: TestContext, env: Environment): Promise<Record<string, unknown>[]> {
-  const { lines, stop } = await startInstance(env)
+  const { output, stop } = await startInstance(env)
   t.after(stop)
   await stop()
-  return lines.filter(({ level }) => level === 'warn')
+  return output.map(line => JSON.parse(line)).filter(({ level }) => level === 'warn')
 }

@@ -148,10 +148,10 @@ async function ask(cwd: string, env: Environment = {}): Promise<string> {
 }
 
 async function startedLine(t: TestContext, env: Environment, cwd: string): Promise<Record<string, unknown>> {
-  const { lines, output, stop } = await startInstance({ PORT: String(await freePort()), ...env }, { cwd })
+  const { output, stop } = await startInstance({ PORT: String(await freePort()), ...env }, { cwd })
   t.after(stop)
   await stop()
   const odd = output.filter(line => !line.startsWith('{'))
   assert.deepEqual(odd, [])
-  return lines.find(({ event }) => event === 'started') ?? assert.fail(output.join('\n'))
+  return output.map(line => JSON.parse(line)).find(({ event }) => event === 'started') ?? assert.fail(output.join('\n'))
 }

@@ -61,7 +61,8 @@ export async function startInstance(env: Environment, options: InstanceOptions =
     options,
   )
   const lines: Line[] = []
-  written.on('line', (text: string) => lines.push(text.startsWith('{') ? JSON.parse(text) : { event: text }))
+  // A line of the log that is not whole is an error; an exporter of traces in the process may write other lines.
+  written.on('line', (text: string) => lines.push(text.startsWith('{"') ? JSON.parse(text) : { event: text }))
 
   function kill(signal: NodeJS.Signals): Promise<Exit> {
     child.kill(signal)
