@@ -38,12 +38,13 @@ function readDoors(): Door[] {
   )
 }
 
+/** Without a check, which `npm test` and `npm run build` make. */
 function emitTypes(folder: string): void {
   for (const [config, out] of [
     ['tsconfig.build.json', 'dist'],
     ['tsconfig.browser.json', 'dist/browser'],
   ] as const) {
-    const args = [TSC, '-p', config, '--emitDeclarationOnly', '--outDir', join(folder, out)]
+    const args = [TSC, '-p', config, '--emitDeclarationOnly', '--noCheck', '--outDir', join(folder, out)]
     const { status, stdout } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' })
     if (status !== 0) throw new Error(stdout)
   }

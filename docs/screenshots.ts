@@ -7,9 +7,9 @@ import type { Page } from 'playwright-core'
 import { startBrowser } from '../test/kit/browser.ts'
 import { createClient } from '../test/kit/client.ts'
 import { startScriptedProvider } from '../test/kit/scripted-provider.ts'
+import { openGateway } from '../test/kit/set-up.ts'
 import { tempFolder } from '../test/kit/temp.ts'
-import { openGateway } from '../test/proxy/scene.ts'
-import { startUpstream } from '../test/proxy/upstream.ts'
+import { startUpstream } from '../test/kit/upstream.ts'
 
 interface Size {
   readonly width: number
@@ -62,7 +62,7 @@ const rules = [
   { path: '/finance', roles: ['developer' as const] },
   { path: '/beta', roles: ['developer' as const], shadow: true },
 ]
-const gateway = await openGateway(atTheEnd, env, { rules })
+const gateway = await openGateway(atTheEnd, env, { config: { rules } })
 // The provider's clock is that of this machine: at the end of the hour the gateway's shows the same.
 gateway.passSeconds((Date.now() - gateway.now()) / 1000 - MINUTES * 60)
 const developer = createClient(gateway.url, gateway.now)
@@ -113,7 +113,7 @@ async function takeOwnLook(): Promise<void> {
   const own = { ...provider.settings, APP_NAME: '采购平台', LOGO_FILE, ACCENT_COLOR: '#1f5fbf' }
   const links = ['隐私政策', '使用帮助', 'IT 服务台'].map(text => ({ text, href: '/help' }))
   const note = '仅限远山科技员工使用。登录即表示您同意信息安全守则。'
-  const { url } = await openGateway(atTheEnd, own, { loginPage: { note, links } })
+  const { url } = await openGateway(atTheEnd, own, { config: { loginPage: { note, links } } })
   await take(page, 'look', '/login', { width: 560, height: 640 }, url)
 }
 

@@ -33,8 +33,8 @@ runNode('tests', [
   '--import=./test/kit/keep-compiled.ts',
   '--test',
   '--test-reporter=spec',
-  // One more than there are cores: half of the time a test waits for a process, a browser or a deadline.
-  `--test-concurrency=${availableParallelism() + 1}`,
+  // More than there are cores: half of the time a test waits for a process, a browser or a deadline.
+  `--test-concurrency=${availableParallelism() + 2}`,
   // A test that hangs fails, instead of hanging all.
   '--test-timeout=300000',
   ...files,

@@ -4,8 +4,8 @@ import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import test from 'node:test'
 import { PYTHON } from '../kit/packages.ts'
+import { setUp } from '../kit/set-up.ts'
 import { readSnippets } from '../kit/snippets.ts'
-import { openScene } from '../proxy/scene.ts'
 
 const DRIVER = `
 import json, sys
@@ -17,7 +17,7 @@ for assertion in sys.argv[1:]:
 `
 
 test('Python believes the assertion of the gateway, and no other', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   // PyJWT looks at the machine's clock.
   scene.passSeconds(Math.floor((Date.now() - scene.now()) / 1000))
   await (await scene.user('zhangsan')).get('/')

@@ -34,7 +34,7 @@ function written(to: typeof jsonTo | typeof prettyTo, facts: object, colours = f
 }
 
 suite('a line for people', () => {
-  test('has the local time, the level, the sentence, and what else is known', () => {
+  test('a line for people has the local time, the level, the sentence, and what else is known', () => {
     process.env.TZ = 'Asia/Shanghai'
     const line = JSON.stringify({
       level: 'warn',
@@ -54,7 +54,7 @@ suite('a line for people', () => {
     )
   })
 
-  test('of an error has its stack below it, and what is no line of ours is shown as it is', () => {
+  test('a line for people about an error has its stack below it, and what is no line of ours is shown as it is', () => {
     const err = { type: 'Error', message: 'lost', stack: 'Error: lost\n    at place (file.ts:1:1)' }
     const line = { level: 'error', time: '2026-03-01T00:00:00Z', msg: 'broken', err }
     const lines = prettyLine(JSON.stringify(line), createPaint(false)).split('\n')

@@ -1,4 +1,5 @@
 // `menshen rules`, and a configuration file that stops the start with what is wrong and how to put it right.
+
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +9,7 @@ import { commandHelpText } from '../../src/cli/usage.ts'
 import { findConfigFile, loadConfigFile } from '../../src/config/load-config.ts'
 import { MenshenError } from '../../src/index.ts'
 import { freePort } from '../kit/free-port.ts'
-import { runMenshen } from '../kit/process.ts'
+import { runMenshen } from '../kit/instance.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 const CONFIG = `import { defineConfig } from 'menshen'

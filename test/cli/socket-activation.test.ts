@@ -1,5 +1,6 @@
 // A socket that a service manager hands over: served by one process or several, restarted without a refused connection, and
 // refused in one sentence if it is none.
+
 import assert from 'node:assert/strict'
 import { type SpawnOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,12 +12,13 @@ import { suite, type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { takeInheritedSocket } from '../../src/cli/inherited-socket.ts'
-import { isReady, signedIn, until } from '../faults/instance.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
+import { isReady, signedIn } from '../kit/instance.ts'
 import { findProgram } from '../kit/packages.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { until } from '../kit/until.ts'
 import { startServiceManager } from './service-manager.ts'
 
 const MAIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))

@@ -7,11 +7,12 @@ import test from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { readSettings } from '../../src/config/read.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
-import { prepare, signedIn, until } from '../faults/instance.ts'
+import { setUpInstances, signedIn } from '../kit/instance.ts'
 import { findProgram } from '../kit/packages.ts'
 import { readPage } from '../kit/snippets.ts'
 import { CLIENT_SECRET } from '../kit/strict-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { until } from '../kit/until.ts'
 import { readCommands, runBelow } from './systemd-page.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -69,7 +70,7 @@ test('the settings of the unit and of its file are settings, and Menshen takes t
 })
 
 test('logrotate moves the audit trail away, and no event is lost', async t => {
-  const { provider, folder, start } = await prepare(t, { AUDIT_FILE: 'audit.jsonl' })
+  const { provider, folder, start } = await setUpInstances(t, { AUDIT_FILE: 'audit.jsonl' })
   const instance = await start()
   await signedIn(instance, provider)
   const file = join(folder, 'audit.jsonl')
@@ -90,7 +91,7 @@ test('logrotate moves the audit trail away, and no event is lost', async t => {
     await signedIn(instance, provider)
     return statSync(file, { throwIfNoEntry: false }) !== undefined
   })
-  await instance.signal('SIGTERM')
+  await instance.kill('SIGTERM')
   const signIns = instance.lines.filter(({ event }) => event === 'sign_in').length
   assert.equal(signInsOf(file) + signInsOf(`${file}.1`), signIns)
 })
@@ -128,7 +129,7 @@ test('the commands of the page, from the third to the one before the last, make 
 })
 
 test('the command beside the service has the service’s settings, secrets and store, and nothing of the caller’s', async t => {
-  const { provider, folder, start } = await prepare(t)
+  const { provider, folder, start } = await setUpInstances(t)
   const instance = await start()
   await signedIn(instance, provider)
   const { CLIENT_SECRET: clientSecret = '', ...settings } = provider.settings

@@ -1,5 +1,6 @@
 // A real proxy with Menshen and an application: started from its example file, with the ports of a test in place of the
 // example's.
+
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,7 +14,8 @@ import type { Rule } from '../../src/index.ts'
 import { createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { findProgram } from '../kit/packages.ts'
-import { openScene, until } from '../proxy/scene.ts'
+import { setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
 
 export interface FrontProxy {
   program: string
@@ -77,7 +79,7 @@ export async function openBehind(t: TestContext, proxy: FrontProxy, menshenAt?: 
     // Whatever reaches the application then went there by the proxy's own way.
     ...(proxy.mode === 'forward-auth' && { UPSTREAM: '' }),
   }
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     env,
     config: { rules: RULES },
     answer: async (request, response) => {

@@ -1,5 +1,6 @@
 // The page docs/deploying.md from its first command to the one before the last, and then what systemd would start: the very program, as the
 // very user, with the environment of the unit.
+
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -9,10 +10,11 @@ import test from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { parseEnv } from 'node:util'
 import { readCommands, runBelow } from '../cli/systemd-page.ts'
-import { isReady, isServed, signedIn, until } from '../faults/instance.ts'
 import { freePort } from '../kit/free-port.ts'
+import { isReady, isServed, signedIn } from '../kit/instance.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { until } from '../kit/until.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 

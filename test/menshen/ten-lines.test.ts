@@ -1,4 +1,5 @@
 // The first lines of docs/library.md are an application that signs people in.
+
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -9,7 +10,7 @@ import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { readPage, snippetsIn } from '../kit/snippets.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { until } from '../proxy/scene.ts'
+import { until } from '../kit/until.ts'
 
 const DOOR = new URL('../../src/index.ts', import.meta.url).href
 

@@ -1,13 +1,13 @@
 // What the console plots: slots of time, kept for a week, over restarts and for all processes.
+
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { COUNTED, createHistory, plotOf, sumOf } from '../../src/observe/history.ts'
 import { addTime, createSlotHistory, emptySlot, quantile, RANGES, slotsOf } from '../../src/observe/history-slots.ts'
 import { createInstances, packInstance } from '../../src/observe/instances.ts'
-
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import type { Store } from '../../src/stores/store.ts'
-import { until } from '../proxy/scene.ts'
+import { until } from '../kit/until.ts'
 
 const MINUTE = 60_000
 const START = Date.parse('2026-03-01T08:00:00Z')

@@ -1,4 +1,5 @@
 // A real Prometheus reads /_menshen/metrics, and what the examples ask it for exists.
+
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,14 +9,15 @@ import { suite, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../kit/free-port.ts'
 import { scrape } from '../kit/scrape.ts'
+import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { openScene, until } from '../proxy/scene.ts'
+import { until } from '../kit/until.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../examples/', import.meta.url))
 const example = (path: string) => readFileSync(join(EXAMPLES, path), 'utf8')
 
 test('with the configuration of the example, Prometheus finds a sign-in and no alert', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const folder = tempFolder(t)
   // As it is, but for the port and for how long a test can wait.
   const config = example('prometheus/prometheus.yml')
@@ -69,7 +71,7 @@ suite('the examples', () => {
   })
 
   test('every metric that the alerts and the dashboard ask for exists', async t => {
-    const scene = await openScene(t)
+    const scene = await setUp(t)
     const { samples } = await scrape(scene.url)
     const names = new Set([...samples.keys()].map(series => series.replace(/\{.*/, '')))
     const dashboard = JSON.stringify(JSON.parse(example('grafana/menshen.json')))

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JWTPayload } from 'jose'
-import { OIDC_SECRETS_OF_USER } from '../kit/oidc/oidc-server.ts'
+import { OIDC_SECRETS_OF_USER } from '../kit/oidc/strict-oidc-server.ts'
 import { isIn, openRelyingParty } from './relying-party.ts'
 
 test('oidcc-client-test-refresh-token', async t => {

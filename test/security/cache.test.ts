@@ -1,4 +1,5 @@
 // S48: a shared cache in front, even a careless one, never gives one user what another was given.
+
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -6,10 +7,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { createClient, signIn } from '../kit/client.ts'
+import { cookieOf, createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { findProgram } from '../kit/packages.ts'
-import { cookieOf, openScene, until } from '../proxy/scene.ts'
+import { setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
 
 const varnishd = findProgram('varnishd')
 const skip = varnishd ? false : 'varnishd is not installed (Debian: varnish)'
@@ -49,7 +51,7 @@ const INVITING: Record<string, Record<string, string>> = {
 async function openBehindCache(t: TestContext, vcl: string) {
   const [port, menshenPort] = [await freePort(), await freePort()]
   const url = `http://127.0.0.1:${port}`
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     env: { BASE_URL: url, PORT: String(menshenPort), TRUSTED_PROXIES: '127.0.0.1' },
     config: { rules: [{ path: '/public', public: true }] },
     answer(request, response) {

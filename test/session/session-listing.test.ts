@@ -12,8 +12,8 @@ import { createSessions, type Sessions } from '../../src/session/sessions.ts'
 import { recordKey } from '../../src/session/ticket.ts'
 import { openLmdbStore } from '../../src/stores/lmdb/lmdb-store.ts'
 import { createScene, settle, signedIn, tokens } from '../faults/doubles.ts'
-import { openMenshen } from '../kit/menshen.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openGateway } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 const ORIGIN = { address: '192.0.2.7', userAgent: 'Mozilla/5.0 (X11)' }
@@ -92,11 +92,11 @@ test('a sign-in through the gateway is listed with the address and the browser t
   const provider = await startScriptedProvider()
   t.after(() => provider.close())
   const directory = join(await tempFolder(t), 'data')
-  const gateway = await openMenshen(
+  const gateway = await openGateway(
+    t,
     { ...provider.settings, STORE: `lmdb:${directory}`, TRUSTED_PROXIES: '127.0.0.1' },
     { now: Date.now() },
   )
-  t.after(() => gateway.close())
   const visitor = gateway.visitor()
   const back = new URL((await visitor.follow(await visitor.post('/login'))).headers.location ?? '')
   const headers = { 'user-agent': ORIGIN.userAgent, 'x-forwarded-for': ORIGIN.address }

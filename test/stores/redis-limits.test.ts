@@ -1,14 +1,15 @@
 // Rate limits on Redis: all instances count together, and a Redis that is away blocks nobody.
+
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createRateLimit } from '../../src/gateway/rate-limit.ts'
 import type { GatewayRequest } from '../../src/gateway/request.ts'
 import { openLimitClient } from '../../src/stores/redis/limit-client.ts'
-import { openMenshen } from '../kit/menshen.ts'
 import { startRedis } from '../kit/redis-server.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
-import { until } from '../proxy/scene.ts'
+import { openGateway, setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
 
 test('two instances on one Redis count sign-in requests together', async t => {
   const redis = await startRedis()
@@ -16,8 +17,7 @@ test('two instances on one Redis count sign-in requests together', async t => {
   const provider = await startScriptedProvider()
   t.after(() => provider.close())
   const env = { ...provider.settings, STORE: `redis://${redis.host}`, RATE_LIMIT_PER_MINUTE: '10' }
-  const gateways = await Promise.all([openMenshen(env), openMenshen(env)])
-  t.after(() => Promise.all(gateways.map(gateway => gateway.close())))
+  const gateways = await Promise.all([openGateway(t, env), openGateway(t, env)])
   const statuses: number[] = []
   for (let n = 0; n < 12; n++) {
     const gateway = gateways[n % 2]
@@ -29,17 +29,11 @@ test('two instances on one Redis count sign-in requests together', async t => {
 test('while Redis is away each instance counts for itself', async t => {
   const redis = await startRedis()
   t.after(() => redis.stop())
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
-  const gateway = await openMenshen({
-    ...provider.settings,
-    STORE: `redis://${redis.host}`,
-    RATE_LIMIT_PER_MINUTE: '3',
-  })
-  t.after(() => gateway.close())
+  const env = { STORE: `redis://${redis.host}`, RATE_LIMIT_PER_MINUTE: '3' }
+  const { visitor } = await setUp(t, { env, application: false })
   await redis.kill()
   const statuses: number[] = []
-  for (let n = 0; n < 5; n++) statuses.push((await gateway.visitor().post('/login')).status)
+  for (let n = 0; n < 5; n++) statuses.push((await visitor().post('/login')).status)
   assert.deepEqual(statuses, [303, 303, 303, 429, 429])
 })
 

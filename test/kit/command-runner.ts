@@ -1,25 +1,26 @@
-// Commands that end by themselves, one after the other in one process: for tests of what they say and not of their process.
-// The first second of a process is the loading of its modules, so that many commands cost little more than one.
+// Runs commands that end, one after the other in one process: for tests of what they print, not of their process. The modules
+// are loaded once, so that many commands cost little more than one.
+
 import { type ChildProcess, fork } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import type { Environment, Options } from './process.ts'
+import type { Environment, ProcessOptions } from './instance.ts'
 
 const HOST = fileURLToPath(new URL('./command-host.ts', import.meta.url))
 
-export interface Order {
+export interface CommandRequest {
   readonly args: readonly string[]
   readonly env: Environment
   readonly cwd: string
 }
 
 /** What it writes, and at last its exit code. */
-export type Said = { readonly to: 'stdout' | 'stderr'; readonly text: string } | { readonly code: number }
+export type CommandMessage = { readonly to: 'stdout' | 'stderr'; readonly text: string } | { readonly code: number }
 
-export interface Spoken {
+export interface CommandResult {
   code: number
   /** All that it wrote, without the end of the last line. */
   output: string
@@ -27,30 +28,38 @@ export interface Spoken {
   err: string
 }
 
-/** For one file of tests: the process is started when it is first needed, and ends with the file. */
-export function openCommandRoom() {
+/** For one test file: the process starts with the first command, and ends with the file. */
+export function createCommandRunner() {
   let child: ChildProcess | undefined
   let last: Promise<unknown> = Promise.resolve()
   after(() => void child?.kill('SIGKILL'))
 
-  function run(env: Environment, options: Options = {}, heard: (text: string) => void = () => {}): Promise<Spoken> {
-    const spoken = last.then(() => runNow(env, options, heard))
-    last = spoken.catch(() => {})
-    return spoken
+  function run(
+    env: Environment,
+    options: ProcessOptions = {},
+    onOutput: (text: string) => void = () => {},
+  ): Promise<CommandResult> {
+    const result = last.then(() => runNow(env, options, onOutput))
+    last = result.catch(() => {})
+    return result
   }
 
-  async function runNow(env: Environment, { cwd, args = [] }: Options, heard: (text: string) => void): Promise<Spoken> {
+  async function runNow(
+    env: Environment,
+    { cwd, args = [] }: ProcessOptions,
+    onOutput: (text: string) => void,
+  ): Promise<CommandResult> {
     child ??= fork(HOST, { execArgv: ['--import=./test/kit/keep-compiled.ts'], env: { PATH: process.env.PATH } })
     const host = child
     const folder = cwd ?? mkdtempSync(join(tmpdir(), 'menshen-'))
     const { PATH, HOME } = process.env
     const written = { output: '', stdout: '', stderr: '' }
     const { promise: ended, resolve, reject } = Promise.withResolvers<number>()
-    const onMessage = (said: Said) => {
-      if ('code' in said) return resolve(said.code)
-      written[said.to] += said.text
-      written.output += said.text
-      heard(written.output)
+    const onMessage = (message: CommandMessage) => {
+      if ('code' in message) return resolve(message.code)
+      written[message.to] += message.text
+      written.output += message.text
+      onOutput(written.output)
     }
     const onExit = () => reject(new Error(`the process of the commands has ended: ${written.output}`))
     host.on('message', onMessage).once('exit', onExit)

@@ -1,13 +1,14 @@
 // The gateway in front of a real provider, with nothing configured but what a new operator would.
+
 import type { TestContext } from 'node:test'
 import type { Config } from '../../../src/index.ts'
 import { freePort } from '../free-port.ts'
-import { openMenshen } from '../menshen.ts'
-import type { Environment } from '../process.ts'
+import type { Environment } from '../instance.ts'
+import { openGateway } from '../set-up.ts'
 import { ALICE, CLIENTS, type LiveOptions, startOidcProvider } from './oidc-provider.ts'
 import { type Account, createPerson } from './person.ts'
 
-export interface LiveWishes {
+export interface LiveSetUpOptions {
   client?: { readonly id: string; readonly secret?: string | undefined }
   env?: Environment
   config?: Config
@@ -20,9 +21,9 @@ export const OFFLINE = {
   config: { provider: { authorizationParams: { prompt: 'consent' } } },
 }
 
-export type LiveScene = Awaited<ReturnType<typeof openLiveScene>>
+export type LiveSetUp = Awaited<ReturnType<typeof setUpLive>>
 
-export async function openLiveScene(t: TestContext, wishes: LiveWishes = {}) {
+export async function setUpLive(t: TestContext, wishes: LiveSetUpOptions = {}) {
   const { client = CLIENTS.basic, env = {}, config = {}, configuration = {} } = wishes
   const port = await freePort()
   const provider = await startOidcProvider({ gateway: `http://localhost:${port}`, configuration })
@@ -51,8 +52,7 @@ export async function openLiveGateway(t: TestContext, { port, issuer, client, en
     ...env,
   }
   let ahead = 0
-  const gateway = await openMenshen(settings, { config, now: Date.now() })
-  t.after(() => gateway.close())
+  const gateway = await openGateway(t, settings, { config, now: Date.now() })
   return {
     ...gateway,
     passSeconds(seconds: number): void {

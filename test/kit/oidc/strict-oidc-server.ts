@@ -1,5 +1,5 @@
-// An OpenID provider for tests: it answers at once and rightly, unless a test bends one of its answers; it writes down every
-// call, and whatever is wrong with one.
+// A strict OpenID provider: it answers correctly unless a test bends one of its answers, and records every call and what is
+// wrong with it. ../oidc-server.ts is the lenient one, of which a test can have several.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -46,7 +46,7 @@ export const OIDC_SECRETS_OF_USER = OIDC_SECRETS.filter(
 
 const FIRST_KEY = await newSigningKey('key-1')
 
-export type OidcServer = Awaited<ReturnType<typeof startOidcServer>>
+export type StrictOidcServer = Awaited<ReturnType<typeof startStrictOidcServer>>
 
 /** It listens at `host`, a loopback address, and may call itself by a `name` that leads there. */
 export interface OidcPlace {
@@ -62,7 +62,7 @@ interface OidcClient {
   readonly callbackPath?: string
 }
 
-export async function startOidcServer(t: TestContext, { host = '127.0.0.1', name = host, tls }: OidcPlace = {}) {
+export async function startStrictOidcServer(t: TestContext, { host = '127.0.0.1', name = host, tls }: OidcPlace = {}) {
   const calls: OidcCall[] = []
   const complaints: string[] = []
   const answers = new Map<OidcEndpoint, Answer>()

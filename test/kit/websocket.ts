@@ -1,14 +1,15 @@
 // WebSockets in front of the gateway and behind it.
+
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import type { TestContext } from 'node:test'
 import { WebSocket, WebSocketServer } from 'ws'
-import type { Client } from '../kit/client.ts'
-import { cookieOf, openScene, type Wishes } from './scene.ts'
+import { type Client, cookieOf } from './client.ts'
+import { type SetUpOptions, setUp } from './set-up.ts'
 
 /** An application that echoes what it hears. */
-export async function openSocketScene(t: TestContext, wishes: Wishes = {}) {
-  const scene = await openScene(t, wishes)
+export async function setUpSockets(t: TestContext, wishes: SetUpOptions = {}) {
+  const scene = await setUp(t, wishes)
   const sockets = new WebSocketServer({ server: scene.upstream.server })
   sockets.on('connection', socket => socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary })))
   return { ...scene, sockets }
