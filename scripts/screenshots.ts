@@ -16,7 +16,7 @@ interface Size {
   readonly height: number
 }
 
-const FOLDER = new URL('images/', import.meta.url)
+const FOLDER = new URL('../docs/images/', import.meta.url)
 const MINUTES = 60
 const STOPS_AT = 42
 const PEOPLE = [

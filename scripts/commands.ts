@@ -12,7 +12,7 @@ import {
 } from '../src/cli/command-table.ts'
 import { exitCodesOf, optionForm } from '../src/cli/usage.ts'
 
-export const COMMANDS_PAGE = new URL('commands.md', import.meta.url)
+export const COMMANDS_PAGE = new URL('../docs/commands.md', import.meta.url)
 
 type Pair = readonly [name: string, sentence: string]
 

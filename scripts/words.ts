@@ -5,7 +5,7 @@ import { en } from '../src/pages/words/en.ts'
 import type { Key } from '../src/pages/words/sentences.ts'
 import { zhCN } from '../src/pages/words/zh-CN.ts'
 
-export const WORDS_PAGE = new URL('words.md', import.meta.url)
+export const WORDS_PAGE = new URL('../docs/words.md', import.meta.url)
 
 export function wordsPage(): string {
   const keys = Object.keys(zhCN).sort() as Key[]

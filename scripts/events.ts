@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { COMMON_FIELDS, EVENTS, type EventRow } from '../src/events.ts'
 
-export const EVENTS_PAGE = new URL('events.md', import.meta.url)
+export const EVENTS_PAGE = new URL('../docs/events.md', import.meta.url)
 
 export function eventsPage(): string {
   const fields = Object.entries(COMMON_FIELDS).map(([name, sentence]) => `| \`${name}\` | ${sentence} |`)

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { type Row, TOPIC_NAMES, TOPICS, type Topic } from '../src/config/settings.ts'
 import { en } from '../src/pages/words/en.ts'
 
-export const SETTINGS_PAGE = new URL('settings.md', import.meta.url)
+export const SETTINGS_PAGE = new URL('../docs/settings.md', import.meta.url)
 
 export function settingsPage(): string {
   const topics = TOPIC_NAMES.map(topicPart)

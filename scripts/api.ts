@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { API } from 'typescript/unstable/sync'
 import { type Door, type Entry, readSurface, type Surface } from './api/surface.ts'
 
-export const API_PAGE = new URL('api.md', import.meta.url)
+export const API_PAGE = new URL('../docs/api.md', import.meta.url)
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const TSC = join(ROOT, 'node_modules/.bin/tsc')

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { METRICS, type MetricRow } from '../src/observe/metrics.ts'
 
-export const MONITORING_PAGE = new URL('monitoring.md', import.meta.url)
+export const MONITORING_PAGE = new URL('../docs/monitoring.md', import.meta.url)
 
 const BEGIN = '| metric | type | labels | meaning |\n|---|---|---|---|\n'
 

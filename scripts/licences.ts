@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-export const LICENCES_PAGE = new URL('licences.md', import.meta.url)
+export const LICENCES_PAGE = new URL('../docs/licences.md', import.meta.url)
 
 /** Those that ask for no more than that their text stays with the code. Another one is a decision, not an upgrade. */
 export const ALLOWED = ['0BSD', 'Apache-2.0', 'BlueOak-1.0.0', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', 'MIT']
