@@ -8,8 +8,8 @@ import { createInterface } from 'node:readline'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { type Line, until } from '../faults/instance.ts'
-import { PYTHON } from '../kit/packages.ts'
 import type { Environment } from '../kit/process.ts'
+import { requireLinux, requirePython } from '../kit/requirements.ts'
 
 const MAIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
 
@@ -43,8 +43,9 @@ export interface Options {
 }
 
 export function startServiceManager(t: TestContext, { kind = 'tcp', place, cwd, env }: Options) {
+  requireLinux('/proc')
   const { PATH, HOME } = process.env
-  const child = spawn(PYTHON, ['-c', MANAGER, kind, place, process.execPath, MAIN], {
+  const child = spawn(requirePython(), ['-c', MANAGER, kind, place, process.execPath, MAIN], {
     cwd,
     env: { PATH, HOME, LISTEN_FDS: '1', ...env },
     detached: true,

@@ -12,6 +12,7 @@ import { fileURLToPath } from 'node:url'
 import { type Client, createClient, type Response, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import type { Environment, Exit } from '../kit/process.ts'
+import { requireLinux } from '../kit/requirements.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import type { Behaviour } from '../kit/strict-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
@@ -81,6 +82,7 @@ export async function startInstance(t: TestContext, cwd: string, given: Environm
     },
     /** The processes that it started. */
     workers(): number[] {
+      requireLinux('/proc')
       const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
       return text.trim().split(' ').filter(Boolean).map(Number)
     },
@@ -191,7 +193,7 @@ export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
     // A process that has ended and whose parent has not looked yet is still there, in name.
-    return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ')
+    return process.platform !== 'linux' || !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ')
   } catch {
     return false
   }

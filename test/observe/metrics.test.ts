@@ -6,9 +6,9 @@ import { request as httpRequest } from 'node:http'
 import { suite, test } from 'node:test'
 import { createMetricsReader, gatherAlone } from '../../src/observe/exposition.ts'
 import { createMetrics, METRICS } from '../../src/observe/metrics.ts'
-
 import { recordKey } from '../../src/session/ticket.ts'
 import { createClient, signIn } from '../kit/client.ts'
+import { requireProgram } from '../kit/requirements.ts'
 import { readMetrics, scrape } from '../kit/scrape.ts'
 import { raw, request } from '../proxy/raw.ts'
 import { cookieOf, openScene, type Scene, until } from '../proxy/scene.ts'
@@ -65,7 +65,9 @@ test('every series is there from the start, and promtool finds nothing to compla
   for (const series of PROMISED) assert.ok(scraped.samples.has(series), series)
   assert.equal(scraped.value('menshen_sign_ins_total{result="ok"}'), 0)
   assert.equal(scraped.value('menshen_workers'), 1)
-  const { stdout, stderr, status } = spawnSync('promtool', ['check', 'metrics'], { input: scraped.text })
+  const { stdout, stderr, status } = spawnSync(requireProgram('promtool'), ['check', 'metrics'], {
+    input: scraped.text,
+  })
   assert.deepEqual([String(stdout), String(stderr), status], ['', '', 0])
 })
 

@@ -24,6 +24,7 @@ import { formatMessage } from 'publint/utils'
 import { productionDependencies } from '../../scripts/licences.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
+import { requireProgram } from '../kit/requirements.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -102,7 +103,7 @@ suite('the package', () => {
     const { stdout } = await run('sh', ['-c', strict], { cwd: copy, env })
     const files = join(copy, 'release/files')
     assert.equal(readFileSync(join(files, 'SHA256SUMS'), 'utf8'), stdout)
-    await run('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: files })
+    await run(requireProgram('sha256sum'), ['--check', '--strict', 'SHA256SUMS'], { cwd: files })
     const [sums, sbom = '', packed = ''] = readdirSync(files).sort()
     assert.deepEqual([sums, sbom, packed], ['SHA256SUMS', `menshen-${version}.cdx.json`, `menshen-${version}.tgz`])
     assert.ok(readFileSync(join(files, packed)).equals(tarball))

@@ -10,6 +10,7 @@ import test, { type TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createClient, signIn } from '../kit/client.ts'
 import { startMenshen } from '../kit/process.ts'
+import { requireLinux } from '../kit/requirements.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { openWire, request, statusOf } from './raw.ts'
 import { cookieOf, openScene, until } from './scene.ts'
@@ -242,6 +243,7 @@ async function startGateway(t: TestContext, answer: RequestListener) {
 }
 
 function childProcesses(): string[] {
+  requireLinux('/proc')
   return readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ')
 }
 
