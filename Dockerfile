@@ -10,7 +10,7 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY . .
-RUN node build.ts
+RUN node scripts/build.ts
 
 FROM node:26-slim
 WORKDIR /app

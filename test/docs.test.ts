@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import test from 'node:test'
-import { COMMANDS_PAGE, commandsPage } from '../docs/commands.ts'
-import { EVENTS_PAGE, withEvents } from '../docs/events.ts'
-import { ALLOWED, LICENCES_PAGE, productionDependencies, withLicences } from '../docs/licences.ts'
-import { MONITORING_PAGE, withMetrics } from '../docs/monitoring.ts'
-import { SETTINGS_PAGE, settingsPage } from '../docs/settings.ts'
-import { WORDS_PAGE, withWords } from '../docs/words.ts'
+import { COMMANDS_PAGE, commandsPage } from '../scripts/commands.ts'
+import { EVENTS_PAGE, withEvents } from '../scripts/events.ts'
+import { ALLOWED, LICENCES_PAGE, productionDependencies, withLicences } from '../scripts/licences.ts'
+import { MONITORING_PAGE, withMetrics } from '../scripts/monitoring.ts'
+import { SETTINGS_PAGE, settingsPage } from '../scripts/settings.ts'
+import { WORDS_PAGE, withWords } from '../scripts/words.ts'
 import { SETTINGS } from '../src/config/settings.ts'
 import { ERRORS } from '../src/errors.ts'
 import { EVENTS } from '../src/events.ts'
@@ -88,7 +88,7 @@ test('every file that a page names is there', () => {
       .map(name => `docs/${name}`),
   ]
   const missing = pages.flatMap(page => {
-    const named = read(page).match(/(?<![\w/])(?:src|test|browser|examples|bench)\/[\w./-]*\w/g) ?? []
+    const named = read(page).match(/(?<![\w/])(?:src|test|browser|examples|bench|scripts)\/[\w./-]*\w/g) ?? []
     return [...new Set(named)]
       .filter(path => !existsSync(new URL(`../${path}`, import.meta.url)))
       .map(path => `${page}: ${path}`)

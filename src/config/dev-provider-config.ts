@@ -5,7 +5,7 @@ export interface DevProviderConfig {
   readonly users?: readonly DevUserConfig[] | undefined
 }
 
-/** The specification's fields, and groups. What is left out is empty. */
+/** The fields of specification 5.4, and groups. A field that is left out is empty. */
 export interface DevUserConfig {
   readonly username: string
   /** Otherwise made of the username, always the same. */

@@ -41,7 +41,7 @@ export type Field = (typeof FIELDS)[number]
 /** Claims of the assertion that say something else. */
 const TAKEN_NAMES = ['role', 'provider', 'iss', 'aud', 'exp', 'nbf', 'iat', 'jti']
 
-/** Those of the specification, and any others that the operator wants to know of a user. */
+/** Those of specification 5.4, and others that the operator maps. */
 const fields = z
   .object(Object.fromEntries(FIELDS.map(field => [field, sources.optional()])) as FieldShape)
   .catchall(sources)
@@ -144,7 +144,7 @@ export const providerObject = z.strictObject({
       token: z.enum(['refresh_token', 'access_token']).optional(),
     })
     .optional(),
-  /** The five minutes of the specification to the letter, or at most half of a token's life. */
+  /** The five minutes of specification 7.1, or at most half of a token's life. */
   refreshLead: z.enum(['fixed', 'half']).optional(),
 
   userInfoRequest: z

@@ -1,6 +1,6 @@
 // The people that anyone can sign in as with one click. Their phone numbers and addresses can belong to nobody.
 
-/** The `data` of a user info answer: the specification's seven strings, and groups for rules to be tried with. */
+/** The `data` of a user info answer: the seven strings of specification 5.4, and groups to try rules with. */
 export interface UserInfo {
   readonly sub: string
   readonly ou_id: string

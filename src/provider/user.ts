@@ -31,7 +31,7 @@ type SpecifiedUserInfo = {
   readonly username: string
 }
 
-/** The specification's fields, and with `F` whatever else the configuration maps. What the provider did not say is empty. */
+/** The fields of specification 5.4, and with `F` those that the configuration maps. A field that the provider does not send is empty. */
 export type UserInfo<F extends string = never> = SpecifiedUserInfo & { readonly [K in Exclude<F, 'groups'>]: string }
 
 export interface MappedUser {
@@ -164,7 +164,7 @@ const OURS: ReadonlySet<string> = new Set(FIELDS)
 
 function assertTexts(answers: readonly unknown[], { fields }: Mapping): void {
   for (const [field, sources] of Object.entries(fields)) {
-    // The specification knows no groups: whoever sends some sends a list.
+    // Specification 5.4 has no groups: a provider that sends some sends a list.
     if (field === 'groups') continue
     for (const place of sources.flat()) {
       const odd = answers.map(answer => getPath(answer, place) ?? '').find(value => typeof value !== 'string')

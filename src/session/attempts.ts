@@ -109,7 +109,7 @@ function newState({ state }: AttemptPlan): string {
   return state === 'plain' ? random.toString('hex') : random.toString('base64url') + STATE_SUFFIX
 }
 
-/** Whether a state looks like one of ours. For the specification's provider that is all there is to it. */
+/** Whether a state looks like one of ours. With STATE_CHECK=suffix nothing else is checked: specification 3.4. */
 export function looksLikeState(state: string, plans: readonly AttemptPlan[]): boolean {
   if (state.endsWith(STATE_SUFFIX)) return true
   return plans.some(plan => plan.state === 'plain') && /^[\da-f]{64}$/.test(state)

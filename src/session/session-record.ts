@@ -1,4 +1,4 @@
-// What a session is: the record of the specification, and the entry that holds it together with its public part.
+// What a session is: the record of specification 6.1, and the entry that holds it together with its public part.
 
 import { createHmac } from 'node:crypto'
 import { decodeJwt } from 'jose'
@@ -11,7 +11,7 @@ import type { Entry } from '../stores/store.ts'
 import { decodeJson, encodeJson, packRecord, type RecordParts, seal, unpackRecord, unseal } from './sealing.ts'
 import { recordKey, sealingKey } from './ticket.ts'
 
-/** The specification's session record, key by key, and below them what is our own. */
+/** The record of specification 6.1, key by key, followed by our own fields. */
 export interface Session {
   readonly isAuthenticated: true
   readonly accessToken: string
@@ -291,7 +291,7 @@ type Writable<T> = { -readonly [Field in keyof T]: T[Field] }
 /** Among the mapped fields: the data of the application. No mapped field has this name. */
 const DATA = ''
 
-/** Of the specification's fields, before those that the configuration maps: their names and values in turn. */
+/** Of the fields of specification 5.4, before those that the configuration maps: their names and values in turn. */
 const FIXED_FIELDS = 18
 
 export function sealSession(session: Session, signedInAt: number, ticket: string, key: string): Buffer {

@@ -69,7 +69,7 @@ export function createSessions(options: SessionsOptions): Sessions {
   const providerOf = ({ provider }: Session) => directory.providers.get(provider)
   const mustRefresh = ({ session }: LoadedSession) => isDueAt(session, now())
 
-  /** Except for the specification's provider, a token is used for half of its life at least. */
+  /** Except for `idaas` (specification 7.1), a token is used for half of its life at least. */
   function leadOf(session: Session): number {
     const lead = settings.REFRESH_LEAD_SECONDS
     const isFixed = providerOf(session)?.plan.refreshLead !== 'half'

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import test from 'node:test'
-import { PYTHON } from '../kit/packages.ts'
+import { requirePython } from '../kit/requirements.ts'
 import { setUp } from '../kit/set-up.ts'
 import { readSnippets } from '../kit/snippets.ts'
 
@@ -45,7 +45,9 @@ async function runPython(issuer: string, audience: string, assertions: string[])
     .replace('http://127.0.0.1:8080', audience)
     .concat(DRIVER)
   // Not waited for synchronously: it asks the gateway, which is in this process.
-  const python = spawn(PYTHON, ['-c', script, ...assertions], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const python = spawn(requirePython('jwt', 'cryptography'), ['-c', script, ...assertions], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const lines = (await text(python.stdout)).trim().split('\n')
   return lines.map(line => JSON.parse(line))
 }

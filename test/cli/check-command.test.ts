@@ -10,7 +10,7 @@ import { runCheckCommand } from '../../src/cli/check-command.ts'
 import { createPaint } from '../../src/cli/terminal.ts'
 import { createMenshen, refuseToListen } from '../../src/options.ts'
 import { type Environment, runMenshen } from '../kit/instance.ts'
-
+import { requireProgram } from '../kit/requirements.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 const PROVIDER = { AUTH_URL: 'https://idp.example.com', CLIENT_ID: 'menshen', CLIENT_SECRET: 'secret-CANARY' }
@@ -190,7 +190,7 @@ suite('what is wrong', () => {
     const pair = (name: string, days: string) => {
       const [key, cert] = [join(other, `${name}.key`), join(other, `${name}.pem`)]
       const args = `req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=localhost -days ${days}`
-      execFileSync('openssl', [...args.split(' '), '-keyout', key, '-out', cert], { stdio: 'ignore' })
+      execFileSync(requireProgram('openssl'), [...args.split(' '), '-keyout', key, '-out', cert], { stdio: 'ignore' })
       return { TLS_CERT_FILE: cert, TLS_KEY_FILE: key }
     }
     const [good, another] = [pair('good', '90'), pair('other', '3')]

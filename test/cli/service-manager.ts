@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { Environment, Line } from '../kit/instance.ts'
-import { PYTHON } from '../kit/packages.ts'
+import { requireLinux, requirePython } from '../kit/requirements.ts'
 import { until } from '../kit/until.ts'
 
 const MAIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
@@ -44,8 +44,9 @@ export interface Options {
 }
 
 export function startServiceManager(t: TestContext, { kind = 'tcp', place, cwd, env }: Options) {
+  requireLinux('/proc')
   const { PATH, HOME } = process.env
-  const child = spawn(PYTHON, ['-c', MANAGER, kind, place, process.execPath, MAIN], {
+  const child = spawn(requirePython(), ['-c', MANAGER, kind, place, process.execPath, MAIN], {
     cwd,
     env: { PATH, HOME, LISTEN_FDS: '1', ...env },
     detached: true,

@@ -8,6 +8,7 @@ import test from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../kit/free-port.ts'
 import { isAlive, isReady, setUpInstances } from '../kit/instance.ts'
+import { requireUtilLinux } from '../kit/requirements.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 
@@ -32,7 +33,11 @@ test('on a terminal it ends, as usual', async t => {
   const env = { PATH, HOME, PORT, DEV_PROVIDER_PORT, STORE: 'memory:', SHELL: '/bin/sh' }
   const command = `exec ${process.execPath} ${MAIN}`
   const stdio = ['pipe', 'ignore', 'ignore'] as const
-  const terminal = spawn('script', ['-qec', command, '/dev/null'], { cwd: tempFolder(t), env, stdio: [...stdio] })
+  const terminal = spawn(requireUtilLinux('script'), ['-qec', command, '/dev/null'], {
+    cwd: tempFolder(t),
+    env,
+    stdio: [...stdio],
+  })
   t.after(() => terminal.kill('SIGKILL'))
   const exited = once(terminal, 'exit')
   await until(() => isReady(`http://localhost:${PORT}`))

@@ -15,7 +15,7 @@ import { takeInheritedSocket } from '../../src/cli/inherited-socket.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { isReady, signedIn } from '../kit/instance.ts'
-import { findProgram } from '../kit/packages.ts'
+import { requireProgram } from '../kit/requirements.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
@@ -83,7 +83,7 @@ test('when all workers die at once, it ends and is started anew, and whoever cam
 })
 
 test('systemd-socket-activate: the first visitor starts it, and is served', async t => {
-  const program = findProgram('systemd-socket-activate') ?? assert.fail('systemd is not installed')
+  const program = requireProgram('systemd-socket-activate')
   const port = await freePort()
   const [folder, providerPort] = [tempFolder(t), await freePort()]
   const env = [`BASE_URL=http://localhost:${port}`, `DEV_PROVIDER_PORT=${providerPort}`, 'STORE=memory:']

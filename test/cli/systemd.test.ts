@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { readSettings } from '../../src/config/read.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
 import { setUpInstances, signedIn } from '../kit/instance.ts'
-import { findProgram } from '../kit/packages.ts'
+import { requireProgram } from '../kit/requirements.ts'
 import { readPage } from '../kit/snippets.ts'
 import { CLIENT_SECRET } from '../kit/strict-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
@@ -20,8 +20,7 @@ const UNITS = join(ROOT, 'examples/systemd')
 const MOST_EXPOSED = 2
 const read = (name: string) => readFileSync(join(UNITS, name), 'utf8')
 /** As any user can look at a unit: nothing here needs a running systemd. */
-const run = (program: string, ...args: string[]) =>
-  spawnSync(findProgram(program) ?? assert.fail(`${program} is not installed`), args, { encoding: 'utf8' })
+const run = (program: string, ...args: string[]) => spawnSync(requireProgram(program), args, { encoding: 'utf8' })
 
 test('systemd-analyze verify has nothing to say about the units', t => {
   const folder = tempFolder(t)

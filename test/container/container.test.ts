@@ -15,7 +15,7 @@ import { openStore } from '../../src/stores/open-store.ts'
 import { makeAuthority } from '../gateway/certificates.ts'
 import { prepareNginx } from '../gateway/nginx.ts'
 import { freePort } from '../kit/free-port.ts'
-import { findProgram } from '../kit/packages.ts'
+import { requireProgram } from '../kit/requirements.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 import { composeFile } from './compose-file.ts'
@@ -108,7 +108,7 @@ suite('compose', () => {
     const file = join(folder, 'default.conf')
     writeFileSync(file, own)
     const args = prepareNginx(folder, file)
-    const { status, stderr } = spawnSync(findProgram('nginx') ?? '', ['-t', '-q', ...args], { encoding: 'utf8' })
+    const { status, stderr } = spawnSync(requireProgram('nginx'), ['-t', '-q', ...args], { encoding: 'utf8' })
     assert.equal(status, 0, stderr)
   })
 })
@@ -154,7 +154,7 @@ suite('Kubernetes', () => {
     const [folder, port] = [tempFolder(t), String(await freePort())]
     writeFileSync(join(folder, 'redis.conf'), conf.replace('dir /data', `dir ${folder}`))
     const args = [join(folder, 'redis.conf'), '--port', port, '--bind', '127.0.0.1']
-    const redis = spawn(findProgram('redis-server') ?? '', args, { stdio: 'ignore' })
+    const redis = spawn(requireProgram('redis-server'), args, { stdio: 'ignore' })
     const closed = once(redis, 'close')
     t.after(() => {
       redis.kill('SIGKILL')
@@ -163,7 +163,7 @@ suite('Kubernetes', () => {
     const address = new URL(store)
     const ask = (password: string, ...command: string[]) => {
       const env = { PATH: process.env.PATH, REDISCLI_AUTH: password }
-      return spawnSync('redis-cli', ['-p', port, ...command], { env, encoding: 'utf8' }).stdout
+      return spawnSync(requireProgram('redis-cli'), ['-p', port, ...command], { env, encoding: 'utf8' }).stdout
     }
     await until(() => ask(address.password, 'ping') === 'PONG\n')
     assert.match(ask('another', 'ping'), /NOAUTH|WRONGPASS/)

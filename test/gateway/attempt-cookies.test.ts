@@ -73,7 +73,7 @@ test('a state that nobody started, or that another browser started, is refused',
   assert.deepEqual([...visitor.cookies.keys()], [ATTEMPT], 'nobody is signed in')
 })
 
-test('the checks of the specification still come first', async t => {
+test('the checks of specification 3.1 to 3.4 still come first', async t => {
   const { visitor, exchanges } = await openAttempts(t)
   const { searchParams } = await start(visitor)
   const state = searchParams.get('state') ?? ''

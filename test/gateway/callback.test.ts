@@ -1,4 +1,4 @@
-// GET /callback: the eight steps of the specification, in its order.
+// GET /callback: the steps of specification 3.1 to 3.8, in this order.
 
 import assert from 'node:assert/strict'
 import test from 'node:test'
@@ -123,7 +123,7 @@ test('repeated parameters are refused before anything is sent', async t => {
   assert.equal(provider.calls.length, 0)
 })
 
-test('the code is exchanged with exactly the five fields of the specification, in the body alone', async t => {
+test('the code is exchanged with exactly the five fields of specification 3.5, in the body alone', async t => {
   const { client, provider, baseUrl } = await setUp(t, { application: false })
   const code = provider.codeFor()
   const asked = `/callback?code=${code}&state=abc_idp&extra=1`

@@ -97,7 +97,7 @@ test('the button leads to the authorization endpoint with the four fixed paramet
   )
 })
 
-test('an AUTH_URL with a path or a slash at its end keeps the path shapes of the specification', async t => {
+test('an AUTH_URL with a path or a slash at its end keeps the paths of specification 2.5', async t => {
   for (const tail of ['/', '/idp', '/idp/']) {
     const { client } = await setUp(t, { env: { AUTH_URL: `https://idp.example.com${tail}` }, application: false })
     const { origin, pathname } = authorizeAddress(await client.get('/login'))

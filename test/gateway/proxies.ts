@@ -13,7 +13,7 @@ import type { TestContext } from 'node:test'
 import type { Rule } from '../../src/index.ts'
 import { createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
-import { findProgram } from '../kit/packages.ts'
+import { requireProgram } from '../kit/requirements.ts'
 import { setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
 
@@ -117,7 +117,7 @@ async function startProxy(
   { program, config, beside, replace, prepare }: FrontProxy,
   ports: Ports,
 ): Promise<void> {
-  const path = findProgram(program) ?? assert.fail(`${program} is not installed`)
+  const path = requireProgram(program)
   const folder = mkdtempSync(join(tmpdir(), 'menshen-'))
   if (beside) cpSync(new URL(`../../examples/${beside}`, import.meta.url), folder, { recursive: true })
   writeFileSync(join(folder, 'example'), withReplaced(config, replace(ports)))

@@ -12,6 +12,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Client, createClient, type Response, signIn } from './client.ts'
 import { freePort } from './free-port.ts'
+import { requireLinux } from './requirements.ts'
 import { startScriptedProvider } from './scripted-provider.ts'
 import type { Behaviour } from './strict-provider.ts'
 import { tempFolder } from './temp.ts'
@@ -106,6 +107,7 @@ export async function startInstance(env: Environment, options: InstanceOptions =
     },
     /** The processes that it started. */
     workers(): number[] {
+      requireLinux('/proc')
       const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
       return text.trim().split(' ').filter(Boolean).map(Number)
     },
@@ -262,7 +264,7 @@ export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
     // A process that has ended and whose parent has not looked yet is still there, in name.
-    return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ')
+    return process.platform !== 'linux' || !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ')
   } catch {
     return false
   }

@@ -11,6 +11,7 @@ import { createMenshen, type MenshenError, type MenshenOptions, readSettings, ty
 import { createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { startRedis } from '../kit/redis-server.ts'
+import { requireLinux } from '../kit/requirements.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { createTestLog } from '../kit/test-log.ts'
@@ -205,6 +206,7 @@ async function quiet(): Promise<void> {
 }
 
 function whatIsOpen() {
+  requireLinux('/proc')
   return {
     descriptors: readdirSync('/proc/self/fd').length,
     resources: process.getActiveResourcesInfo().filter(name => name !== 'Immediate').length,
@@ -213,6 +215,7 @@ function whatIsOpen() {
 }
 
 function openFilesIn(folder: string): string[] {
+  requireLinux('/proc')
   return readdirSync('/proc/self/fd').flatMap(number => {
     try {
       const file = readlinkSync(`/proc/self/fd/${number}`)

@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { freePort } from '../kit/free-port.ts'
 import { startInstance } from '../kit/instance.ts'
+import { requireLinux } from '../kit/requirements.ts'
 import { setUp } from '../kit/set-up.ts'
 
 interface Asking {
@@ -16,6 +17,7 @@ interface Asking {
 }
 
 async function ask(url: string, { from = '127.0.0.1', headers = {} }: Asking = {}) {
+  if (from !== '127.0.0.1') requireLinux(from)
   const [answer] = await once(get(`${url}/_menshen/metrics`, { localAddress: from, headers, agent: false }), 'response')
   return { status: answer.statusCode as number, text: await text(answer) }
 }

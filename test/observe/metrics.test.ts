@@ -9,6 +9,7 @@ import { createMetricsReader, gatherAlone } from '../../src/observe/exposition.t
 import { createMetrics, METRICS } from '../../src/observe/metrics.ts'
 import { recordKey } from '../../src/session/ticket.ts'
 import { cookieOf, createClient, signIn } from '../kit/client.ts'
+import { requireProgram } from '../kit/requirements.ts'
 import { readMetrics, scrape } from '../kit/scrape.ts'
 import { type Scene, setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
@@ -66,7 +67,9 @@ test('every series is there from the start, and promtool finds nothing to compla
   for (const series of PROMISED) assert.ok(scraped.samples.has(series), series)
   assert.equal(scraped.value('menshen_sign_ins_total{result="ok"}'), 0)
   assert.equal(scraped.value('menshen_workers'), 1)
-  const { stdout, stderr, status } = spawnSync('promtool', ['check', 'metrics'], { input: scraped.text })
+  const { stdout, stderr, status } = spawnSync(requireProgram('promtool'), ['check', 'metrics'], {
+    input: scraped.text,
+  })
   assert.deepEqual([String(stdout), String(stderr), status], ['', '', 0])
 })
 

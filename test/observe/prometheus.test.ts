@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../kit/free-port.ts'
+import { requireProgram } from '../kit/requirements.ts'
 import { scrape } from '../kit/scrape.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
@@ -32,7 +33,7 @@ test('with the configuration of the example, Prometheus finds a sign-in and no a
     `--web.listen-address=${address}`,
     '--log.level=error',
   ]
-  const prometheus = spawn('prometheus', options, { stdio: 'ignore' })
+  const prometheus = spawn(requireProgram('prometheus'), options, { stdio: 'ignore' })
   t.after(async () => {
     prometheus.kill('SIGKILL')
     if (prometheus.exitCode === null && prometheus.signalCode === null) await once(prometheus, 'exit')
@@ -59,7 +60,9 @@ suite('the examples', () => {
       ['check', 'config', 'prometheus.yml'],
       ['test', 'rules', 'alerts-test.yml'],
     ]) {
-      const { status, stdout, stderr } = spawnSync('promtool', args, { cwd: join(EXAMPLES, 'prometheus') })
+      const { status, stdout, stderr } = spawnSync(requireProgram('promtool'), args, {
+        cwd: join(EXAMPLES, 'prometheus'),
+      })
       assert.equal(status, 0, `${stdout}${stderr}`)
     }
     const alerts = [...example('prometheus/alerts.yml').matchAll(/- alert: (\w+)/g)].map(([, name]) => name)
@@ -101,7 +104,7 @@ suite('the examples', () => {
     const file = join(tempFolder(t), 'rules.yml')
     // JSON is YAML too.
     writeFileSync(file, JSON.stringify({ groups: [{ name: 'dashboard', rules }] }))
-    const { status, stdout, stderr } = spawnSync('promtool', ['check', 'rules', file])
+    const { status, stdout, stderr } = spawnSync(requireProgram('promtool'), ['check', 'rules', file])
     assert.equal(status, 0, `${stdout}${stderr}`)
   })
 })

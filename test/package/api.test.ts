@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import test from 'node:test'
-import { API_PAGE, apiPage } from '../../docs/api.ts'
+import { API_PAGE, apiPage } from '../../scripts/api.ts'
 
 test('test/package/api.md is what `npm run docs` makes of the types, and nothing in it is `any`', () => {
   const page = apiPage()

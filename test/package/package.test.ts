@@ -21,9 +21,10 @@ import { promisify } from 'node:util'
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
-import { productionDependencies } from '../../docs/licences.ts'
+import { productionDependencies } from '../../scripts/licences.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
+import { requireProgram } from '../kit/requirements.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -116,7 +117,7 @@ suite('the package', () => {
   test('the package is made again, byte for byte, in another folder by another user, with an SBOM and checksums', async () => {
     const { stdout, files } = await released
     assert.equal(readFileSync(join(files, 'SHA256SUMS'), 'utf8'), stdout)
-    await run('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: files })
+    await run(requireProgram('sha256sum'), ['--check', '--strict', 'SHA256SUMS'], { cwd: files })
     const [sums, sbom = '', packed = ''] = readdirSync(files).sort()
     assert.deepEqual([sums, sbom, packed], ['SHA256SUMS', `menshen-${version}.cdx.json`, `menshen-${version}.tgz`])
     assert.ok(readFileSync(join(files, packed)).equals(tarball))

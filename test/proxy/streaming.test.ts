@@ -11,6 +11,7 @@ import test, { type TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { cookieOf, createClient, signIn } from '../kit/client.ts'
 import { startInstance } from '../kit/instance.ts'
+import { requireLinux } from '../kit/requirements.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
@@ -244,6 +245,7 @@ async function startGateway(t: TestContext, answer: RequestListener) {
 }
 
 function childProcesses(): string[] {
+  requireLinux('/proc')
   return readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ')
 }
 

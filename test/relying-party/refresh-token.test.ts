@@ -1,5 +1,5 @@
 // The tests of the OpenID Foundation for relying parties, plan for refresh tokens (oidcc-client-refreshtoken-test-plan); and
-// when a token is due with a provider that is not the specification's.
+// when a token is due with a provider other than the one of specification 7.1.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JWTPayload } from 'jose'

@@ -9,12 +9,9 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { cookieOf, createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
-import { findProgram } from '../kit/packages.ts'
+import { requireProgram } from '../kit/requirements.ts'
 import { setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
-
-const varnishd = findProgram('varnishd')
-const skip = varnishd ? false : 'varnishd is not installed (Debian: varnish)'
 
 const backend = (port: number) => `vcl 4.1;\nbackend default { .host = "127.0.0.1"; .port = "${port}"; }\n`
 const VCLS: Record<string, string> = {
@@ -66,7 +63,7 @@ async function openBehindCache(t: TestContext, vcl: string) {
   writeFileSync(join(folder, 'test.vcl'), backend(menshenPort) + vcl)
   const where = ['-n', join(folder, 'work'), '-f', join(folder, 'test.vcl'), '-a', `127.0.0.1:${port}`]
   const small = ['-s', 'malloc,16m', '-p', 'thread_pools=1', '-p', 'thread_pool_min=10', '-p', 'thread_pool_max=50']
-  const child = spawn(varnishd ?? '', ['-F', '-j', 'none', '-T', 'none', ...where, ...small], {
+  const child = spawn(requireProgram('varnishd'), ['-F', '-j', 'none', '-T', 'none', ...where, ...small], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let said = ''
@@ -96,7 +93,7 @@ async function openBehindCache(t: TestContext, vcl: string) {
 }
 
 for (const [kind, vcl] of Object.entries(VCLS)) {
-  test(`behind a Varnish ${kind} nobody gets another user’s page or cookie`, { skip }, async t => {
+  test(`behind a Varnish ${kind} nobody gets another user’s page or cookie`, async t => {
     const { scene, client, user } = await openBehindCache(t, vcl)
     const [first, second] = [await user('zhangsan'), await user('lisi')]
     assert.notEqual(cookieOf(first), cookieOf(second))
@@ -121,7 +118,7 @@ for (const [kind, vcl] of Object.entries(VCLS)) {
     assert.ok(scene.upstream.received.length > 0)
   })
 
-  test(`behind a Varnish ${kind} nothing of our own routes is kept for the next`, { skip }, async t => {
+  test(`behind a Varnish ${kind} nothing of our own routes is kept for the next`, async t => {
     const { scene, client, user } = await openBehindCache(t, vcl)
     const first = await user('zhangsan')
     const second = await user('lisi')
@@ -154,7 +151,7 @@ for (const [kind, vcl] of Object.entries(VCLS)) {
     assert.equal((await second.get('/s-maxage')).text, 'page of lisi', 'nor is a sign-out given to somebody else')
   })
 
-  test(`a Varnish ${kind} does keep what is for everybody`, { skip }, async t => {
+  test(`a Varnish ${kind} does keep what is for everybody`, async t => {
     const { scene, client } = await openBehindCache(t, vcl)
     for (let n = 0; n < 3; n++) assert.equal((await client().get('/public/s-maxage')).text, 'page of nobody')
     assert.equal(scene.upstream.received.length, 1, 'or these tests prove nothing')

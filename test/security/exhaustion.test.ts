@@ -10,6 +10,7 @@ import { type TestContext, test } from 'node:test'
 import { WebSocketServer } from 'ws'
 import { inParallel } from '../../bench/in-parallel.ts'
 import { type Instance, type SignedInUser, setUpInstances, signedIn } from '../kit/instance.ts'
+import { requireLinux } from '../kit/requirements.ts'
 import { scrape } from '../kit/scrape.ts'
 import { until } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
@@ -117,6 +118,7 @@ test(`${LEAVING} requests that wait and are left leave no memory and no descript
     NODE_OPTIONS: '--max-old-space-size=96',
   }
   const { menshen, upstream, slow, other, send } = await open(t, env)
+  requireLinux('/proc')
   const descriptors = () => readdirSync(`/proc/${menshen.pid}/fd`).length
   const before = descriptors()
   const holding = await send(head('GET /hung', slow))

@@ -10,6 +10,7 @@ import type { TestContext } from 'node:test'
 import { decodeJwt } from 'jose'
 import { createClient, signIn } from '../kit/client.ts'
 import { startInstance } from '../kit/instance.ts'
+import { requireLinux } from '../kit/requirements.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { type Blob, createGenerator } from './fuzz-requests.ts'
@@ -241,5 +242,6 @@ function isOurs(location: string, own: string, provider: string): boolean {
 }
 
 function residentMb(pid: number): number {
+  requireLinux('/proc')
   return Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024)
 }

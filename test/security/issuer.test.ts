@@ -63,7 +63,7 @@ test('with ISSUER, the right iss signs in', async t => {
   assert.ok(client.cookies.has('menshen_session'))
 })
 
-test('with ISSUER, the checks of the specification still come first', async t => {
+test('with ISSUER, the checks of specification 3.1 to 3.4 still come first', async t => {
   const { provider, visitor } = await setUp(t, { env: { ISSUER } })
   for (const [query, error] of [
     ['error=access_denied&iss=evil', 'access_denied'],

@@ -1,4 +1,4 @@
-// GET /callback, or with several providers GET /callback/<id>: the eight steps of the specification, in its order. Nothing is sent to the provider before the checks
+// GET /callback, or with several providers GET /callback/<id>: the steps of specification 3.1 to 3.8, in this order. Nothing is sent to the provider before the checks
 // have passed, and no answer leaves before the session is safely stored.
 
 import { network } from '../../config/networks.ts'

@@ -90,7 +90,7 @@ export interface Languages {
 
 type Table = Sentences<typeof zhCN>
 
-/** The language of the specification. */
+/** Specification 2.6 asks for Chinese. */
 const USUAL = 'zh-CN'
 const OURS: Readonly<Record<string, Table>> = { [USUAL]: zhCN, en }
 

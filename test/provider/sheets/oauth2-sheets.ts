@@ -1,4 +1,4 @@
-// The specification's provider, the one of everything by configuration, and others of plain OAuth 2.0, one sheet each.
+// The provider of docs/specification.md, the one of everything by configuration, and others of plain OAuth 2.0, one sheet each.
 import {
   ASKED,
   BAD_CLIENT,

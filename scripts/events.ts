@@ -2,8 +2,8 @@
 // A test fails when the two differ.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { withTable } from '../scripts/generated-table.ts'
 import { COMMON_FIELDS, EVENTS, type EventRow } from '../src/events.ts'
+import { withTable } from './generated-table.ts'
 
 export const EVENTS_PAGE = new URL('../docs/logging.md', import.meta.url)
 

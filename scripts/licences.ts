@@ -2,7 +2,7 @@
 // A test fails when the two differ.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { withTable } from '../scripts/generated-table.ts'
+import { withTable } from './generated-table.ts'
 
 export const LICENCES_PAGE = new URL('../docs/releasing.md', import.meta.url)
 

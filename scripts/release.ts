@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { productionSbom } from './sbom.ts'
 
 const ROOT = join(import.meta.dirname, '..')
-const FILES = join(import.meta.dirname, 'files')
+const FILES = join(ROOT, 'release/files')
 /** npm's SBOM of everything is larger than what Node takes by itself. */
 const MOST_BYTES = 64 * 1024 * 1024
 
@@ -17,7 +17,7 @@ if (changed) {
   process.exit(1)
 }
 rmSync(FILES, { recursive: true, force: true })
-mkdirSync(FILES)
+mkdirSync(FILES, { recursive: true })
 npm('inherit', 'pack', '--pack-destination', FILES)
 const [tarball = ''] = readdirSync(FILES)
 const sbom = npm('pipe', 'sbom', '--package-lock-only', '--sbom-format=cyclonedx', '--sbom-type=application')

@@ -2,8 +2,8 @@
 // A test fails when the two differ.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { withTable } from '../scripts/generated-table.ts'
 import { METRICS, type MetricRow } from '../src/observe/metrics.ts'
+import { withTable } from './generated-table.ts'
 
 export const MONITORING_PAGE = new URL('../docs/monitoring.md', import.meta.url)
 

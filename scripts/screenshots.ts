@@ -1,11 +1,13 @@
-// `npm run screenshots` makes the pictures of docs/images anew, from the pages as they are: an hour in which the provider
-// stops, as the console shows it.
+// `npm run screenshots` makes the pictures of docs/images from the pages. The console shows an hour in which the provider fails.
+import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
+import { createServer, type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { startBrowser } from '../test/kit/browser.ts'
 import { createClient } from '../test/kit/client.ts'
+import { freePort } from '../test/kit/free-port.ts'
 import { startScriptedProvider } from '../test/kit/scripted-provider.ts'
 import { openGateway } from '../test/kit/set-up.ts'
 import { tempFolder } from '../test/kit/temp.ts'
@@ -16,7 +18,7 @@ interface Size {
   readonly height: number
 }
 
-const FOLDER = new URL('images/', import.meta.url)
+const FOLDER = new URL('../docs/images/', import.meta.url)
 const MINUTES = 60
 const STOPS_AT = 42
 const PEOPLE = [
@@ -41,7 +43,7 @@ const PAGES = {
   'console-settings': '/_menshen/console/settings',
   account: '/_menshen/account',
 }
-/** Where it is three in the morning now. Etc/GMT+5 is five hours behind. */
+/** A time zone in which it is three in the morning now. Etc/GMT+5 is five hours behind. */
 const behind = (new Date().getUTCHours() + 21) % 24
 const TIME_ZONE = behind <= 12 ? `Etc/GMT+${behind}` : `Etc/GMT-${24 - behind}`
 
@@ -51,9 +53,11 @@ const atTheEnd = { after: (close: () => void) => opened.defer(async () => close(
 const provider = await startScriptedProvider()
 opened.defer(() => provider.close())
 const upstream = await startUpstream(atTheEnd)
+const proxyPort = await freePort()
 const env = {
   ...provider.settings,
   UPSTREAM: upstream.url,
+  BASE_URL: `http://localhost:${proxyPort}`,
   PROVIDER_NAME: '统一认证平台',
   TRUSTED_PROXIES: '127.0.0.1',
 }
@@ -63,14 +67,16 @@ const rules = [
   { path: '/beta', roles: ['developer' as const], shadow: true },
 ]
 const gateway = await openGateway(atTheEnd, env, { config: { rules } })
-// The provider's clock is that of this machine: at the end of the hour the gateway's shows the same.
-gateway.passSeconds((Date.now() - gateway.now()) / 1000 - MINUTES * 60)
+await startProxy()
+// The provider uses the clock of this machine: at the end of the hour the gateway's clock shows the same time.
+gateway.passSeconds(Math.round((Date.now() - gateway.now()) / 1000) - MINUTES * 60)
 const developer = createClient(gateway.url, gateway.now)
 const admin = { username: 'admin', nickname: '管理员' }
 for (const client of [createClient(gateway.url, gateway.now), developer])
   await client.get(`/callback?code=${provider.codeFor(admin)}&state=abc_idp`, {
     headers: { 'user-agent': AGENTS[client === developer ? 0 : 1], 'x-forwarded-for': '10.20.1.7' },
   })
+await look()
 await spendTheHour()
 
 const browser = await startBrowser()
@@ -81,9 +87,8 @@ await take(page, 'login', '/login', { width: 560, height: 640 })
 await takeOwnLook()
 const ticket = developer.cookies.get('menshen_session') ?? ''
 await context.addCookies([{ name: 'menshen_session', value: ticket, url: gateway.url }])
-// What the doctor has found while the hour flew by counts for nothing.
-await developer.get(PAGES['console-health'])
-gateway.passSeconds(5)
+// The overview is cached for a moment: this one shows the last checks.
+gateway.passSeconds(10)
 for (const [name, path] of Object.entries(PAGES)) await take(page, name, path)
 
 async function spendTheHour(): Promise<void> {
@@ -92,9 +97,37 @@ async function spendTheHour(): Promise<void> {
     if (minute === STOPS_AT) provider.answer('token', { kind: 'json', status: 503, body: {} })
     const visitors = 1 + Math.round(2 + 2 * Math.sin(minute / 6))
     for (let n = 0; n < visitors; n++) await comeBy(minute + n)
-    // Sessions are counted when somebody looks.
-    await developer.get(PAGES['console-overview'])
+    await look(minute)
   }
+}
+
+/** The overview counts the sessions. It starts the checks every ten minutes; the health page waits until they are done. */
+async function look(minute = 9): Promise<void> {
+  await developer.get(PAGES['console-overview'])
+  if (minute % 10 === 9) await developer.get(PAGES['console-health'])
+}
+
+/** In front of the gateway, as the settings say. */
+async function startProxy(): Promise<void> {
+  const forwarded = ({ headers, socket }: IncomingMessage) => ({
+    ...headers,
+    'x-forwarded-for': socket.remoteAddress,
+    'x-forwarded-host': headers.host,
+    'x-forwarded-proto': 'http',
+  })
+  const ask = (incoming: IncomingMessage) =>
+    request(gateway.url + incoming.url, { method: incoming.method, headers: forwarded(incoming) })
+  const proxy = createServer((incoming, outgoing) =>
+    incoming.pipe(
+      ask(incoming).on('response', answer => {
+        outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
+        answer.pipe(outgoing)
+      }),
+    ),
+  )
+  proxy.listen(proxyPort, 'localhost')
+  opened.defer(() => void proxy.close())
+  await once(proxy, 'listening')
 }
 
 async function comeBy(n: number): Promise<void> {

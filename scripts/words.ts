@@ -2,10 +2,10 @@
 // A test fails when the two differ.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { withTable } from '../scripts/generated-table.ts'
 import { en } from '../src/pages/words/en.ts'
 import type { Key } from '../src/pages/words/sentences.ts'
 import { zhCN } from '../src/pages/words/zh-CN.ts'
+import { withTable } from './generated-table.ts'
 
 export const WORDS_PAGE = new URL('../docs/customizing.md', import.meta.url)
 

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { cpSync, globSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-const ROOT = import.meta.dirname
+const ROOT = join(import.meta.dirname, '..')
 const DIST = join(ROOT, 'dist')
 
 // The package keeps the modes of its files: they must not depend on who builds it.
