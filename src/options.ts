@@ -12,10 +12,28 @@ import { isLoopback, isProduction } from './config/deployment.ts'
 import { type DevProviderConfig, subOf } from './config/dev-provider-config.ts'
 import { findConfigFile, loadConfigFile } from './config/load-config.ts'
 import { checkSettings, namesProvider, readOver, readSettings } from './config/read.ts'
-import { type Checked, type Environment, type Name, type Row, SETTINGS, type Settings } from './config/settings.ts'
+import {
+  type Checked,
+  type Environment,
+  isSetting,
+  type Name,
+  type Row,
+  SETTINGS,
+  type Settings,
+} from './config/settings.ts'
 import { likelyMeantOf, settingOfAlias } from './config/suggestions.ts'
 import type { DevProvider } from './dev-provider/dev-provider.ts'
-import { MenshenError } from './errors.ts'
+import {
+  draftsOf,
+  MenshenError,
+  type NameSetting,
+  type ProblemDraft,
+  type Sentence,
+  sentence,
+  setting,
+  textOf,
+  withSettingNames,
+} from './errors.ts'
 import { sendAnswer } from './gateway/embedded.ts'
 import type { Hooks } from './gateway/hooks.ts'
 import { newRequestId, REQUEST_ID } from './gateway/request.ts'
@@ -120,30 +138,22 @@ export async function readOptions(options: MenshenOptions, nodeEnv: string | und
 }
 
 /** As the environment would have them. */
-function textsOf(given: Given): { texts: Record<string, string>; problems: string[] } {
+function textsOf(given: Given): { texts: Record<string, string>; problems: ProblemDraft[] } {
   const texts: Record<string, string> = {}
-  const problems: string[] = []
+  const problems: ProblemDraft[] = []
   for (const [option, value] of given) {
-    const setting = settingOf(option)
-    if (setting === undefined) problems.push(unknownOption(option, [...OWN_NAMES, ...CONFIG_NAMES]))
-    else if (typeof value === typeIn(setting) && value !== '') texts[setting] = String(value)
-    else problems.push(wrongType(option, value, ROWS[setting]))
+    const setting = SETTING_BY_OPTION.get(option)
+    if (setting === undefined) problems.push({ message: unknownOption(option, [...OWN_NAMES, ...CONFIG_NAMES]) })
+    else if (typeof value === SETTINGS[setting].type && value !== '') texts[setting] = String(value)
+    else problems.push(wrongType(option, value, setting))
   }
   return { texts, problems }
 }
 
-const ROWS: Readonly<Record<string, Row<unknown> | undefined>> = SETTINGS
-
-/** What a program gives it as: the row's own example says so. */
-function typeIn(setting: string): string {
-  const row = ROWS[setting]
-  const type = typeof row?.check.safeParse(row.example).data
-  return type === 'number' || type === 'boolean' ? type : 'string'
-}
-
-function wrongType(option: string, value: unknown, row: Row<unknown> | undefined): string {
-  const shown = row?.secret ? 'not usable' : shownAs(value)
-  return `${option} is ${shown}; expected ${row?.expected}, for example ${row?.example}.`
+function wrongType(option: string, value: unknown, setting: Name): ProblemDraft {
+  const { secret, expected, example }: Row<unknown> = SETTINGS[setting]
+  const shown = secret ? 'not usable' : shownAs(value)
+  return { setting, message: `${option} is ${shown}; expected ${expected}, for example ${example}.`, example }
 }
 
 function shownAs(value: unknown): string {
@@ -154,7 +164,7 @@ function shownAs(value: unknown): string {
 
 const LONGEST_SHOWN = 100
 
-function ownProblems({ log = SILENT, now, devProvider, ...hooks }: Record<string, unknown>): string[] {
+function ownProblems({ log = SILENT, now, devProvider, ...hooks }: Record<string, unknown>): ProblemDraft[] {
   const problems: string[] = []
   const isLog = ['info', 'warn', 'error'].every(level => typeof Object(log)[level] === 'function')
   if (!isLog)
@@ -168,19 +178,19 @@ function ownProblems({ log = SILENT, now, devProvider, ...hooks }: Record<string
   for (const [name, hook] of Object.entries(hooks))
     if (hook !== undefined && typeof hook !== 'function')
       problems.push(`${name} is ${shownAs(hook)}; expected a function that takes the user.`)
-  return problems
+  return problems.map(message => ({ message }))
 }
 
 /** Reads if it can; throws with everything that is wrong. */
-function collect(problems: readonly string[], read: () => Settings): Settings {
+function collect(problems: readonly ProblemDraft[], read: () => Settings): Settings {
   try {
     const settings = read()
     if (problems.length === 0) return settings
   } catch (error) {
     if (!(error instanceof MenshenError) || problems.length === 0) throw error
-    throw new MenshenError(error.code, [...problems, error.message].join('\n'))
+    throw new MenshenError(error.code, [...problems, ...draftsOf(error)])
   }
-  throw new MenshenError('bad_settings', problems.join('\n'))
+  throw new MenshenError('bad_settings', problems)
 }
 
 async function readConfig(config: string | Config | undefined, fields: Config): Promise<Config> {
@@ -200,7 +210,7 @@ export type OptionName<S extends string> = S extends `${infer Word}_${infer Rest
   ? `${Lowercase<Word>}${Capitalize<OptionName<Rest>>}`
   : Lowercase<S>
 
-const SETTING_BY_OPTION = new Map(Object.keys(SETTINGS).map(setting => [optionName(setting), setting]))
+const SETTING_BY_OPTION = new Map((Object.keys(SETTINGS) as Name[]).map(setting => [optionName(setting), setting]))
 
 export function optionName(setting: string): string {
   return setting.toLowerCase().replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
@@ -208,18 +218,9 @@ export function optionName(setting: string): string {
 
 const LONGEST_SHOWN_NAME = 60
 
-/** `undefined` if there is no such option. */
-export function settingOf(option: string): string | undefined {
-  return SETTING_BY_OPTION.get(option)
-}
-
-/** A sentence about settings, for whoever knows them as options. What stands in quotes is a value. */
-export function inOptionNames(sentence: string): string {
-  return sentence.replace(/("[^"\n]*")|\b([A-Z][A-Z_]+)\b(=)?/g, (all, quoted?: string, word = '', equals = '') => {
-    if (quoted !== undefined || !Object.hasOwn(SETTINGS, word)) return all
-    return optionName(word) + (equals ? ': ' : '')
-  })
-}
+/** How a sentence names a setting to a program: `pkce`, `pkce: S256`. */
+const asOption: NameSetting = ({ setting, value }) =>
+  value === undefined ? optionName(setting) : `${optionName(setting)}: ${value}`
 
 /** The sentence about an option that there is not, with the name that was probably meant. */
 export function unknownOption(given: string, others: readonly string[]): string {
@@ -248,7 +249,7 @@ export async function createMenshen<R extends Role = DefaultRole, F extends stri
   } catch (error) {
     // Whoever gives settings of the environment knows them by those names.
     if (!(error instanceof MenshenError) || options?.settings) throw error
-    throw new MenshenError(error.code, inOptionNames(error.message), error.cause)
+    throw withSettingNames(error, asOption)
   }
 }
 
@@ -373,12 +374,17 @@ function usersOf({ users }: DevProviderConfig = {}) {
 
 /** It lets anybody in: never beyond somebody's own machine, and never beside a real provider. */
 export function assertDevelopment(settings: Settings, { provider, providers }: Config): void {
-  const refuse = (reason: string, expected: string) => {
-    throw new MenshenError('bad_settings', `devProvider is true although ${reason}; expected ${expected}.`)
+  const { NODE_ENV = '', BASE_URL } = settings
+  const refuse = (reason: string | Sentence, expected: string | Sentence) => {
+    throw new MenshenError('bad_settings', sentence`devProvider is true although ${reason}; expected ${expected}.`)
   }
-  if (isProduction(settings)) refuse(`NODE_ENV is "${settings.NODE_ENV}"`, 'a provider: it lets anybody in')
-  if (!isLoopback(settings.BASE_URL))
-    refuse(`BASE_URL is "${settings.BASE_URL}"`, 'a BASE_URL on this machine, for example http://localhost:3000')
+  if (isProduction(settings))
+    refuse(sentence`${setting('NODE_ENV')} is "${NODE_ENV}"`, 'a provider: it lets anybody in')
+  if (!isLoopback(BASE_URL))
+    refuse(
+      sentence`${setting('BASE_URL')} is "${BASE_URL}"`,
+      sentence`a ${setting('BASE_URL')} on this machine, for example http://localhost:3000`,
+    )
   if (namesProvider(settings) || provider !== undefined || providers !== undefined)
     refuse('there is a provider', 'one of them')
 }
@@ -401,30 +407,38 @@ interface FailedAddress {
   readonly host: string
 }
 
-export function refuseToListen({ code }: NodeJS.ErrnoException, { setting, port, host }: FailedAddress): never {
+export function refuseToListen({ code }: NodeJS.ErrnoException, failed: FailedAddress): never {
+  const { port, host } = failed
+  const name = setting(failed.setting)
+  const refuse = (about: string, message: Sentence): never => {
+    throw new MenshenError('cannot_start', [{ setting: about, message }])
+  }
   if (code === 'EADDRINUSE')
-    throw new MenshenError(
-      'cannot_start',
-      `${setting}: port ${port} is already in use; stop what uses it, or choose another by ${setting}${PROXY_HINT[setting]}.`,
+    return refuse(
+      failed.setting,
+      sentence`${name}: port ${port} is already in use; stop what uses it, or choose another by ${name}${PROXY_HINT[failed.setting]}.`,
     )
   if (code === 'EACCES')
-    throw new MenshenError(
-      'cannot_start',
-      `${setting}: this user may not listen on port ${port} (${code}); choose one from 1024 on by ${setting}, or let the service manager open it.`,
+    return refuse(
+      failed.setting,
+      sentence`${name}: this user may not listen on port ${port} (${code}); choose one from 1024 on by ${name}, or let the service manager open it.`,
     )
   if (code?.startsWith('ERR_OSSL')) throw new MenshenError('cannot_start', certificateProblem(code))
-  throw new MenshenError(
-    'cannot_start',
-    `HOST is "${host}", where port ${port} cannot be listened on (${code}); expected an address of this machine and a port that this user may use.`,
+  return refuse(
+    'HOST',
+    sentence`${setting('HOST')} is "${host}", where port ${port} cannot be listened on (${code ?? 'undefined'}); expected an address of this machine and a port that this user may use.`,
   )
 }
 
-export function certificateProblem(code: string | undefined): string {
-  return `TLS_CERT_FILE and TLS_KEY_FILE cannot be used (${code}); expected a certificate and its key in PEM.`
+export function certificateProblem(code: string | undefined): Sentence {
+  return sentence`${setting('TLS_CERT_FILE')} and ${setting('TLS_KEY_FILE')} cannot be used (${code ?? 'undefined'}); expected a certificate and its key in PEM.`
 }
 
-/** Without PORT, the port of a local BASE_URL is taken, where a proxy may well be. */
-const PROXY_HINT = { PORT: ' (behind a proxy BASE_URL has its port, and PORT is another)', DEV_PROVIDER_PORT: '' }
+/** Without PORT, the port of a local BASE_URL is taken, where a proxy may be listening. */
+const PROXY_HINT = {
+  PORT: sentence` (behind a proxy ${setting('BASE_URL')} has its port, and ${setting('PORT')} is another)`,
+  DEV_PROVIDER_PORT: '',
+}
 
 // What a program has to know when Menshen has started inside it: that nobody can sign in, or that anybody can. It goes to the
 // log, and where the program has given none, to the console.
@@ -444,10 +458,14 @@ interface Start {
 const REMEDY = 'set them, or devProvider: true while you develop on your own machine'
 
 export function tellOfStart({ settings, config, users, log, now, byOptions }: Start): void {
-  const named = (text: string) => (byOptions ? inOptionNames(text) : text)
-  if (isProduction(settings) && isLoopback(settings.BASE_URL))
-    tellOfLocalAddress(log, now, named(`NODE_ENV is "${settings.NODE_ENV}" and BASE_URL is "${settings.BASE_URL}"`))
-  const missing = planProviders(config, settings).flatMap(plan => plan.missing.map(named))
+  const { NODE_ENV = '', BASE_URL } = settings
+  if (isProduction(settings) && isLoopback(BASE_URL)) {
+    const found = sentence`${setting('NODE_ENV')} is "${NODE_ENV}" and ${setting('BASE_URL')} is "${BASE_URL}"`
+    tellOfLocalAddress(log, now, textOf(found, byOptions ? asOption : undefined))
+  }
+  const missing = planProviders(config, settings)
+    .flatMap(plan => plan.missing)
+    .map(name => (byOptions && isSetting(name) ? optionName(name) : name))
   if (log) {
     if (users) tellOfDevelopment(createEventLog(log, now), settings, users)
     if (missing.length > 0) tellOfMissing(log, now, missing)

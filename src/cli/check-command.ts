@@ -1,8 +1,8 @@
 // `menshen check`: whether the settings and the configuration can be used, for CI and before a restart.
 
 import { adviceFor } from '../config/advice.ts'
+import { refuseListenerAsUpstream } from '../config/conflicts.ts'
 import { findConfigFile, loadConfigFile, withEnvFile } from '../config/load-config.ts'
-import { refuseListenerAsUpstream } from '../config/own-upstream.ts'
 import { readSettings } from '../config/read.ts'
 import type { Environment } from '../config/settings.ts'
 import { findMisspelt, type Misspelt } from '../config/suggestions.ts'
@@ -83,7 +83,7 @@ export async function inspect(given: Environment, now: () => number): Promise<In
     } catch (error) {
       if (!(error instanceof MenshenError)) throw error
       const said = phraseOf(error)
-      for (const problem of said ? [said] : error.message.split('\n').map(quoted)) add(problem)
+      for (const problem of said ? [said] : error.problems.map(({ message }) => quoted(message))) add(problem)
       return undefined
     }
   }

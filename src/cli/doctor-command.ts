@@ -155,9 +155,7 @@ async function attempt<T>(name: string, work: () => Promise<T>): Promise<Attempt
     if (!(error instanceof MenshenError)) throw error
     const said = phraseOf(error)
     if (said) return { problems: [failure(name, said, phrase('correct_it'))] }
-    // One sentence a line, each with what is expected.
-    const problems = error.message.split('\n').map(sentence => failure(name, quoted(sentence), phrase('correct_it')))
-    return { problems }
+    return { problems: error.problems.map(({ message }) => failure(name, quoted(message), phrase('correct_it'))) }
   }
 }
 

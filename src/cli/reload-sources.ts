@@ -4,11 +4,11 @@ import { existsSync, readFileSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Config } from '../config/config-file.ts'
+import { refuseListenerAsUpstream } from '../config/conflicts.ts'
 import { configCandidates, findConfigFile, loadConfig } from '../config/load-config.ts'
-import { refuseListenerAsUpstream } from '../config/own-upstream.ts'
 import { readSettings, wantsDevProvider } from '../config/read.ts'
-import { type Environment, type Name, SETTINGS, type Settings } from '../config/settings.ts'
-import { MenshenError } from '../errors.ts'
+import { type Environment, isSetting, type Name, type Row, SETTINGS, type Settings } from '../config/settings.ts'
+import { draftsOf, MenshenError } from '../errors.ts'
 import { planProviders } from '../provider/providers.ts'
 import { fingerprintOf } from '../util/fingerprint.ts'
 import { assertAuthority, assertCertificate } from './named-files.ts'
@@ -113,8 +113,8 @@ export class SourceProblem extends MenshenError {
   /** Where a change may be the mend. */
   readonly files: readonly string[]
 
-  constructor(file: string, { code, message, cause }: MenshenError, files: Iterable<string> = []) {
-    super(code, message, cause)
+  constructor(file: string, error: MenshenError, files: Iterable<string> = []) {
+    super(error.code, draftsOf(error), error.cause)
     this.file = file
     this.files = absolute([file, ...files])
   }
@@ -146,7 +146,7 @@ export async function readSources(readEnvironment: () => Environment, developmen
     }
   } catch (error) {
     if (!(error instanceof MenshenError)) throw error
-    throw new SourceProblem(configFile ?? fileNamedIn(error.message, environment), error, files)
+    throw new SourceProblem(configFile ?? fileAtFault(error, environment), error, files)
   }
 }
 
@@ -154,10 +154,10 @@ function absolute(files: readonly string[]): string[] {
   return [...new Set(files.map(file => resolve(file)))]
 }
 
-/** A setting that cannot be used stands in .env, unless it is what stands in the file that it names. */
-function fileNamedIn(message: string, environment: Environment): string {
-  const [, setting = ''] = /^(\w+_FILE) is /m.exec(message) ?? []
-  return environment[setting] || ENV_FILE
+/** The file that a setting names, if that is what cannot be used; otherwise the setting itself is wrong, in .env. */
+function fileAtFault({ problems }: MenshenError, environment: Environment): string {
+  const named = problems.find(({ setting = '' }) => isSetting(setting) && rowOf(setting).file)
+  return environment[named?.setting ?? ''] || ENV_FILE
 }
 
 // What can change, part by part: settings, parts of the configuration, and the contents of files. Told apart by fingerprints,
@@ -170,8 +170,6 @@ interface Read {
   readonly named: ReadonlyMap<string, string>
 }
 
-/** Written to, not read. */
-const WRITTEN = 'AUDIT_FILE'
 const NAMES = Object.keys(SETTINGS) as Name[]
 
 /** Files of settings, and of providers in the configuration, by what names them. */
@@ -179,7 +177,7 @@ export function filesNamedBy(environment: Environment, { provider, providers }: 
   const files = new Map<string, string>()
   for (const name of NAMES) {
     const path = environment[name]
-    if (path && name.endsWith('_FILE') && name !== WRITTEN) files.set(name, path)
+    if (path && rowOf(name).file === 'read') files.set(name, path)
   }
   const single = typeof provider === 'object' ? { provider } : {}
   for (const [id, { clientSecretFile, clientKeyFile, clientCertFile }] of Object.entries({ ...single, ...providers })) {
@@ -207,13 +205,14 @@ function contentIn(settings: Settings, name: string, file: string): unknown {
   return isSetting(name) && isSecretFile(name) ? settings[name] : readFileSync(file, 'utf8')
 }
 
-function isSetting(name: string): name is Name {
-  return Object.hasOwn(SETTINGS, name)
-}
-
 /** The value of such a setting is the content. */
 function isSecretFile(name: Name): boolean {
-  return name.endsWith('_FILE') && 'secret' in SETTINGS[name]
+  const { file, secret } = rowOf(name)
+  return file !== undefined && secret === true
+}
+
+function rowOf(name: Name): Row<unknown> {
+  return SETTINGS[name]
 }
 
 export function contentOf(name: string): string {

@@ -5,7 +5,8 @@ import { METHODS } from 'node:http'
 import { z } from 'zod'
 import { DEFAULT_ROLES, roleNamesIn, roleOf, rolesFor } from '../access/roles.ts'
 import { createRules, judge, type RuleQuery, type Verdict, VISITOR, whoIsMeant } from '../access/rules.ts'
-import { problemsIn, type RoleConfig, type Rule, sentenceOf } from '../config/config-file.ts'
+import type { RoleConfig, Rule } from '../config/config-file.ts'
+import { checkShape } from '../config/shape-problems.ts'
 import { MenshenError } from '../errors.ts'
 import { safeText } from '../observe/audit-event.ts'
 import { COMMANDS } from './command-table.ts'
@@ -109,13 +110,15 @@ function runTable(ask: Ask, derive: Derive, file: string, known: readonly string
 }
 
 function readTable(file: string): z.infer<typeof expectations> {
-  const result = expectations.safeParse(readJson(file), { error: sentenceOf })
-  if (result.success) return result.data
-  const problems = problemsIn(result.error.issues).map(({ path, message }) => {
-    const where = path.length > 0 ? `${path.join('.')}: ` : ''
-    return cannotBeUsed(file, `${where}${message}${/[.?]$/.test(message) ? '' : '.'}`).message
-  })
-  throw new MenshenError('bad_settings', problems.join('\n'))
+  const result = checkShape(expectations, readJson(file))
+  if ('data' in result) return result.data
+  throw new MenshenError(
+    'bad_settings',
+    result.problems.map(({ path, message }) => ({
+      path,
+      message: `${file} cannot be used: ${path && `${path}: `}${message}`,
+    })),
+  )
 }
 
 function readJson(file: string): unknown {

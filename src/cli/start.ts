@@ -3,7 +3,7 @@
 import cluster from 'node:cluster'
 import { existsSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
-import { refuseListenerAsUpstream } from '../config/own-upstream.ts'
+import { refuseListenerAsUpstream } from '../config/conflicts.ts'
 import type { Environment } from '../config/settings.ts'
 import { findMisspelt } from '../config/suggestions.ts'
 import type { Report } from '../events.ts'

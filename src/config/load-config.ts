@@ -6,7 +6,7 @@ import { createRequire, type LoadHookSync, type ResolveHookSync, registerHooks }
 import { join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseEnv } from 'node:util'
-import { MenshenError } from '../errors.ts'
+import { MenshenError, sentence, setting } from '../errors.ts'
 import { type Config, checkConfig } from './config-file.ts'
 import type { Environment } from './settings.ts'
 
@@ -20,7 +20,7 @@ export function findConfigFile(folder: string, named?: string): string | undefin
   if (found.length > 1)
     throw new MenshenError(
       'bad_settings',
-      `${found.join(' and ')} are both in ${folder}; expected one of them, or CONFIG with the name of the one that counts.`,
+      sentence`${found.join(' and ')} are both in ${folder}; expected one of them, or ${setting('CONFIG')} with the name of the one that counts.`,
     )
   return found[0] && join(folder, found[0])
 }
@@ -32,10 +32,13 @@ export function configCandidates(named: string | undefined): string[] {
 
 function namedFile(file: string): string {
   if (statSync(file, { throwIfNoEntry: false })?.isFile()) return file
-  throw new MenshenError(
-    'bad_settings',
-    `CONFIG is "${file}", where there is no file; expected the path of a configuration, for example ./menshen.config.ts.`,
-  )
+  throw new MenshenError('bad_settings', [
+    {
+      setting: 'CONFIG',
+      message: sentence`${setting('CONFIG')} is "${file}", where there is no file; expected the path of a configuration, for example ./menshen.config.ts.`,
+      example: './menshen.config.ts',
+    },
+  ])
 }
 
 /** Checked; an empty configuration without a file. */

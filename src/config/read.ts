@@ -1,10 +1,10 @@
 // Reads the settings of rows.ts from an environment, and answers what follows from them together.
 
-import { MenshenError } from '../errors.ts'
+import { type ProblemDraft, refuseIf, sentence, setting } from '../errors.ts'
 import { conflictsIn, plainHttpIn } from './conflicts.ts'
 import { isLoopback, isProduction, portIn } from './deployment.ts'
-import { fileProblem, isLongEnough } from './kinds.ts'
-import { hidePassword, Secret } from './secret.ts'
+import { fileProblem } from './kinds.ts'
+import { hidePassword } from './secret.ts'
 import { type Checked, type Environment, type Name, type Row, SETTINGS, type Settings } from './settings.ts'
 
 const ROWS = Object.entries(SETTINGS) as [Name, Row<unknown>][]
@@ -44,14 +44,14 @@ function secretsIn(settings: Settings, changed: Partial<Settings>): Partial<Sett
 }
 
 function checkRows(given: (name: string) => string | undefined) {
-  const problems: string[] = []
+  const problems: ProblemDraft[] = []
   const values: Partial<Record<Name, unknown>> = {}
   for (const [name, row] of ROWS) {
     const text = given(name) ?? row.default
     if (text === undefined) continue
     const result = row.check.safeParse(text)
     if (result.success) values[name] = result.data
-    else problems.push(problem(name, text, row))
+    else problems.push(problemWith(name, text, row))
   }
   return { checked: values as Checked, problems }
 }
@@ -80,8 +80,8 @@ export function checkSettings(settings: Settings): Settings {
   const unknown = Object.keys(values).filter(name => !Object.hasOwn(SETTINGS, name))
   const bad = ROWS.filter(([name, row]) => !isOfItsKind(values[name], row))
   const problems = [
-    ...unknown.map(name => `${name} is not a setting; expected one of docs/settings.md.`),
-    ...bad.map(([name, row]) => problem(name, String(values[name]), row)),
+    ...unknown.map(name => ({ message: `${name} is not a setting; expected one of docs/settings.md.` })),
+    ...bad.map(([name, row]) => problemWith(name, String(values[name]), row)),
   ]
   refuseIf(problems)
   const isGiven = (name: Name) => settings[name] !== undefined
@@ -95,20 +95,10 @@ export function checkSettings(settings: Settings): Settings {
 }
 
 /** Whether a value is one that the row's check could have given. */
-function isOfItsKind(value: unknown, { check, default: usual, example, secret }: Row<unknown>): boolean {
-  if (value === undefined) return usual === undefined
+function isOfItsKind(value: unknown, { check, isValue, default: fallback }: Row<unknown>): boolean {
+  if (value === undefined) return fallback === undefined
   if (typeof value !== 'object') return check.safeParse(String(value)).data === value
-  if (secret) return value instanceof Secret || isSecretList(value)
-  const sample = check.safeParse(example).data
-  return typeof sample === 'object' && sample?.constructor === value?.constructor
-}
-
-function isSecretList(value: unknown): boolean {
-  return Array.isArray(value) && value.length > 0 && value.every(part => part instanceof Secret && isLongEnough(part))
-}
-
-function refuseIf(problems: readonly string[]): void {
-  if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
+  return value !== null && isValue?.(value) === true
 }
 
 /**
@@ -128,15 +118,22 @@ export function isSecure(settings: Pick<Settings, 'BASE_URL'>): boolean {
   return settings.BASE_URL.startsWith('https:')
 }
 
-function problem(name: string, text: string, row: Row<unknown>): string {
+function problemWith(name: string, text: string, row: Row<unknown>): ProblemDraft {
   // A line break or an escape sequence in the value must not forge a line or paint the terminal.
   const plain = hidePassword(text)
     .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
     .slice(0, LONGEST_SHOWN)
-  const state = name.endsWith('_FILE') ? fileProblem(text) : undefined
+  const state = row.file ? fileProblem(text) : undefined
   // What begins otherwise may be the secret itself, in the place of its path.
-  if (state && /^\.{0,2}\//.test(text))
-    return `${name} is "${plain}", which ${state}; expected ${row.expected}, for example ${row.example}.`
-  const shown = row.secret ? 'not usable' : `"${plain}"`
-  return `${name} is ${shown}; expected ${row.expected}, for example ${row.example}.`
+  if (state && /^\.{0,2}\//.test(text)) return drafted(`"${plain}", which ${state}`)
+  return drafted(row.secret ? 'not usable' : `"${plain}"`)
+
+  function drafted(shown: string): ProblemDraft {
+    const { expected, example } = row
+    return {
+      setting: name,
+      message: sentence`${setting(name)} is ${shown}; expected ${expected}, for example ${example}.`,
+      example,
+    }
+  }
 }

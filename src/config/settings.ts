@@ -637,6 +637,10 @@ export const SETTINGS = {
 
 export type Name = keyof typeof SETTINGS
 
+export function isSetting(name: string): name is Name {
+  return Object.hasOwn(SETTINGS, name)
+}
+
 export type Checked = { readonly [K in Name]: (typeof SETTINGS)[K] extends Row<infer T> ? T : never }
 
 export type Settings = Checked & { readonly PORT: number }

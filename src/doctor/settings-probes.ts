@@ -6,6 +6,7 @@ import { isLoopback } from '../config/deployment.ts'
 import { isSecure } from '../config/read.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Misspelt } from '../config/suggestions.ts'
+import { textOf } from '../errors.ts'
 import { phrase, quoted } from '../phrases.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import { secretProblem } from '../session/derived-keys.ts'
@@ -23,7 +24,7 @@ export function settingsFindings(
 ): Finding[] {
   const secret = secretProblem(settings, plans[0])
   const found = [
-    ...(secret ? [failure('settings', quoted(secret), phrase('set_secret'))] : []),
+    ...(secret ? [failure('settings', quoted(textOf(secret)), phrase('set_secret'))] : []),
     ...misspelt.map(misspeltFinding),
     ...adviceFor(settings, plans, roles).map(({ code, remedy }) =>
       warning('settings', phrase(`advice_${code}`), remedy),

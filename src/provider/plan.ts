@@ -12,7 +12,7 @@ import type {
 import { Secret } from '../config/secret.ts'
 import type { Settings } from '../config/settings.ts'
 import { likelyMeantOf } from '../config/suggestions.ts'
-import { MenshenError } from '../errors.ts'
+import { MenshenError, type ProblemDraft, refuseIf, type SettingName, sentence, setting } from '../errors.ts'
 import { callbackPathOf, OWN_PATHS } from '../paths.ts'
 import { algorithmFor, readClientKey, thumbprintOf } from './client-key.ts'
 import { dropUndefined, fillIn, mergeConfig, type Preset, type ProviderKind } from './presets/preset.ts'
@@ -51,7 +51,7 @@ export function planProvider(given: ProviderConfig | string | undefined, setting
   const config = typeof given === 'object' ? given : {}
   const name = settings.PROVIDER ?? (typeof given === 'string' ? given : config.preset)
   const inConfig = typeof given === 'string' ? 'provider' : 'provider.preset'
-  const preset = presetNamed(name ?? 'idaas', settings.PROVIDER === undefined ? inConfig : 'PROVIDER')
+  const preset = presetNamed(name ?? 'idaas', settings.PROVIDER === undefined ? inConfig : setting('PROVIDER'))
   return plan(ONLY_PROVIDER, mergeConfig(config, fromEnvironment(settings)), preset, settings)
 }
 
@@ -61,14 +61,17 @@ export function planNamedProvider(id: string, config: ProviderConfig): ProviderP
 }
 
 /** `where` the name stands. */
-function presetNamed(name: string, where: string): Preset & { readonly preset: string } {
+function presetNamed(name: string, where: string | SettingName): Preset & { readonly preset: string } {
   const preset = Object.hasOwn(PRESETS, name) ? PRESETS[name] : undefined
   if (preset) return { ...preset, preset: name }
   const names = Object.keys(PRESETS)
   const likely = likelyMeantOf(name, names)
   const expected = `expected one of ${names.join(', ')}.`
   const remedy = likely === undefined ? expected : `did you mean ${likely}? Otherwise ${expected}`
-  throw new MenshenError('bad_settings', `${where} is "${name.slice(0, 40)}"; ${remedy}`)
+  const source = typeof where === 'string' ? { path: where } : { setting: where.setting }
+  throw new MenshenError('bad_settings', [
+    { ...source, message: sentence`${where} is "${name.slice(0, 40)}"; ${remedy}`, example: likely ?? 'oidc' },
+  ])
 }
 
 function fromEnvironment(settings: ProviderSettings): ProviderConfig {
@@ -227,15 +230,18 @@ const OWN_PARAMS = [
 function refuseOwnParams(id: string, { authorizationParams = {}, authorizationNames = {} }: ProviderConfig): void {
   const where = `${id === ONLY_PROVIDER ? 'provider' : `providers.${id}`}.authorizationParams`
   const ours = new Set(OWN_PARAMS.flatMap(name => [name, authorizationNames[name] ?? name]))
-  const problems = Object.entries(authorizationParams).flatMap(([name, value]) => {
+  const problems = Object.entries(authorizationParams).flatMap(([name, value]): ProblemDraft[] => {
     const sent = authorizationNames[name] ?? name
+    const path = `${where}.${name}`
     if (ours.has(name) || ours.has(sent))
-      return [`${where}.${name} is not for you to set: Menshen sends it itself; expected other parameters.`]
-    if (sent === 'response_mode' && value !== 'query')
-      return [`${where}.response_mode is "${value}"; expected "query", which is the default.`]
+      return [{ path, message: `${path} is not for you to set: Menshen sends it itself; expected other parameters.` }]
+    if (sent === 'response_mode' && value !== 'query') {
+      const message = `${where}.response_mode is "${value}"; expected "query", which is the default.`
+      return [{ path, message, example: 'query' }]
+    }
     return []
   })
-  if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
+  refuseIf(problems)
 }
 
 /** A key that cannot be used is refused here, and not when the first user comes back from the provider. */
