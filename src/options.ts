@@ -1,4 +1,4 @@
-// createMenshen: its options, their checks, the development provider, and what is said at the start.
+// createMenshen: its options, their checks, the development provider, and what it reports at the start.
 
 import {
   CONFIG_NAMES,
@@ -9,9 +9,9 @@ import {
   type Role,
 } from './config/config-file.ts'
 import { isLoopback, isProduction } from './config/deployment.ts'
-import { type DevProviderConfig, subOf } from './config/dev-provider-config.ts'
-import { findConfigFile, loadConfigFile } from './config/load-config.ts'
-import { checkSettings, namesProvider, readOver, readSettings } from './config/read.ts'
+import { DEVELOPMENT_CLIENT, type DevProviderConfig, subOf } from './config/dev-provider-config.ts'
+import { tryConfiguration } from './config/load-configuration.ts'
+import { namesProvider, readOver } from './config/read.ts'
 import {
   type Checked,
   type Environment,
@@ -22,12 +22,14 @@ import {
   type Settings,
 } from './config/settings.ts'
 import { likelyMeantOf, settingOfAlias } from './config/suggestions.ts'
+import { certificateProblem } from './config/tls-files.ts'
 import type { DevProvider } from './dev-provider/dev-provider.ts'
 import {
   draftsOf,
   MenshenError,
   type NameSetting,
   type ProblemDraft,
+  refuseIf,
   type Sentence,
   sentence,
   setting,
@@ -105,7 +107,7 @@ function tellOfHook(facts: { hook?: unknown; user?: unknown; err?: unknown; deta
   if (hook !== undefined && (err ?? detail)) console.error(`Menshen: ${hook} failed for ${user}:`, err ?? detail)
 }
 
-type Given = readonly (readonly [option: string, value: unknown])[]
+type OptionEntries = readonly (readonly [option: string, value: unknown])[]
 
 /** One start names everything that is wrong with the settings. `nodeEnv` is the process's own. */
 export async function readOptions(options: MenshenOptions, nodeEnv: string | undefined): Promise<ReadOptions> {
@@ -114,12 +116,16 @@ export async function readOptions(options: MenshenOptions, nodeEnv: string | und
   const { settings: base, config, log, now, devProvider = false, onSignIn, onSignOut, ...rest } = options
   const hooks = { onSignIn, onSignOut }
   const isDescribed = typeof devProvider === 'object' && devProvider !== null
-  const given: Given = Object.entries(rest).filter(([, value]) => value !== undefined)
+  const given: OptionEntries = Object.entries(rest).filter(([, value]) => value !== undefined)
   const { texts, problems } = textsOf(given.filter(([name]) => !CONFIG_NAMES.includes(name)))
-  const settings = collect([...problems, ...ownProblems({ log, now, devProvider, ...hooks })], () => {
-    const environment = { NODE_ENV: base?.NODE_ENV ?? nodeEnv, ...texts }
-    return base ? readOver(checkSettings(base), environment) : readSettings(environment)
-  })
+  const environment = { NODE_ENV: base?.NODE_ENV ?? nodeEnv, ...texts }
+  const { settings, config: whole, errors } = await tryConfiguration({ environment, base, config }, 'stop')
+  refuseIf([
+    ...problems,
+    ...ownProblems({ log, now, devProvider, ...hooks }),
+    ...(errors.settings ? draftsOf(errors.settings) : []),
+  ])
+  if (!settings || errors.config) throw errors.config
   const isPortGiven = base !== undefined || texts.DEV_PROVIDER_PORT !== undefined
   const fields = {
     ...Object.fromEntries(given.filter(([name]) => CONFIG_NAMES.includes(name))),
@@ -127,7 +133,7 @@ export async function readOptions(options: MenshenOptions, nodeEnv: string | und
   }
   return {
     settings,
-    config: await readConfig(config ?? settings.CONFIG, fields),
+    config: checkWithFields(whole, fields),
     log: log ?? HOOKS_ALONE,
     isLogged: log !== undefined,
     now,
@@ -138,7 +144,7 @@ export async function readOptions(options: MenshenOptions, nodeEnv: string | und
 }
 
 /** As the environment would have them. */
-function textsOf(given: Given): { texts: Record<string, string>; problems: ProblemDraft[] } {
+function textsOf(given: OptionEntries): { texts: Record<string, string>; problems: ProblemDraft[] } {
   const texts: Record<string, string> = {}
   const problems: ProblemDraft[] = []
   for (const [option, value] of given) {
@@ -181,25 +187,12 @@ function ownProblems({ log = SILENT, now, devProvider, ...hooks }: Record<string
   return problems.map(message => ({ message }))
 }
 
-/** Reads if it can; throws with everything that is wrong. */
-function collect(problems: readonly ProblemDraft[], read: () => Settings): Settings {
-  try {
-    const settings = read()
-    if (problems.length === 0) return settings
-  } catch (error) {
-    if (!(error instanceof MenshenError) || problems.length === 0) throw error
-    throw new MenshenError(error.code, [...problems, ...draftsOf(error)])
-  }
-  throw new MenshenError('bad_settings', problems)
-}
-
-async function readConfig(config: string | Config | undefined, fields: Config): Promise<Config> {
-  const whole = typeof config === 'string' ? await loadConfigFile(findConfigFile(process.cwd(), config)) : config
-  const twice = Object.keys(fields).filter(name => Object.hasOwn(Object(whole), name))
+function checkWithFields(config: unknown, fields: Config): Config {
+  const twice = Object.keys(fields).filter(name => Object.hasOwn(Object(config), name))
   if (twice.length > 0)
     throw new MenshenError('bad_settings', `createMenshen: ${twice.join(', ')} stand in config and beside it.`)
-  // Told apart, so that what is wrong with `config` as a whole is said as that.
-  const checked = checkConfig(whole ?? {}, 'createMenshen', 'config')
+  // Checked apart, so that a problem of `config` as a whole names it.
+  const checked = checkConfig(config, 'createMenshen', 'config')
   return checkConfig({ ...checked, ...fields }, 'createMenshen', 'options')
 }
 
@@ -329,9 +322,6 @@ function closedAnswer(): Response {
 
 // Starts the embedded development provider, and the settings that lead to it.
 
-/** How Menshen is known to it. */
-export const DEVELOPMENT_CLIENT = { CLIENT_ID: 'menshen-development', CLIENT_SECRET: 'development-only' }
-
 export interface Development extends Omit<DevProvider, 'setUsers'> {
   /** What the operator would set for it. */
   readonly settings: Environment
@@ -426,12 +416,8 @@ export function refuseToListen({ code }: NodeJS.ErrnoException, failed: FailedAd
   if (code?.startsWith('ERR_OSSL')) throw new MenshenError('cannot_start', certificateProblem(code))
   return refuse(
     'HOST',
-    sentence`${setting('HOST')} is "${host}", where port ${port} cannot be listened on (${code ?? 'undefined'}); expected an address of this machine and a port that this user may use.`,
+    sentence`${setting('HOST')} is "${host}", where port ${port} cannot be listened on (${String(code)}); expected an address of this machine and a port that this user may use.`,
   )
-}
-
-export function certificateProblem(code: string | undefined): Sentence {
-  return sentence`${setting('TLS_CERT_FILE')} and ${setting('TLS_KEY_FILE')} cannot be used (${code ?? 'undefined'}); expected a certificate and its key in PEM.`
 }
 
 /** Without PORT, the port of a local BASE_URL is taken, where a proxy may be listening. */

@@ -3,7 +3,7 @@
 import { adviceFor } from '../config/advice.ts'
 import { CONSOLE_ROLE, type Config } from '../config/config-file.ts'
 import { isProduction } from '../config/deployment.ts'
-import { CONFIG_FILE, ENDINGS } from '../config/load-config.ts'
+import { CONFIG_FILE, ENDINGS } from '../config/load-configuration.ts'
 import { hidePassword } from '../config/secret.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Misspelt } from '../config/suggestions.ts'

@@ -7,8 +7,13 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { pino } from 'pino'
-import { findConfigFile } from '../config/load-config.ts'
-import { readSettings } from '../config/read.ts'
+import type { Config } from '../config/config-file.ts'
+import {
+  type ConfigurationSources,
+  loadConfiguration,
+  settingsInUse,
+  tryConfiguration,
+} from '../config/load-configuration.ts'
 import type { Environment, Settings } from '../config/settings.ts'
 import { findMisspelt } from '../config/suggestions.ts'
 import { type Examined, examine, wayInOptions } from '../doctor/doctor.ts'
@@ -32,14 +37,13 @@ import {
   phraseOf,
   quoted,
 } from '../phrases.ts'
+import { planProviders } from '../provider/providers.ts'
 import { openStore } from '../stores/open-store.ts'
 import { inspect } from './check-command.ts'
 import { COMMANDS } from './command-table.ts'
-import { type Given, loadConfig, settingsInUse } from './kept-records.ts'
-import { operatorLanguage } from './operator-language.ts'
 import { listenAddress, serve } from './serve.ts'
 import { type Paint, terminalLines } from './terminal.ts'
-import { readCommandArguments, refusal, refuseArgument } from './usage.ts'
+import { operatorLanguage, readCommandArguments, refusal, refuseArgument } from './usage.ts'
 
 export interface DoctorRun {
   readonly environment: Environment
@@ -80,9 +84,8 @@ async function runTrial(
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
   const { value: result, problems } = await attempt('sign-in', async () => {
-    const config = await loadConfig(run.environment)
-    const settings = readSettings(run.environment)
-    const examined = prepare(run.environment, run.now, { settings, config })
+    const { environment, settings, config } = await loadConfiguration(sourcesOf(run))
+    const examined = prepare(environment, run.now, settings, config)
     const ended = await trySignIn(examined, { show, language, tell: text => out.write(text), signal: stop.signal })
     return { ...ended, redirectUri: redirectUris(examined) }
   })
@@ -107,23 +110,31 @@ function trialFindings({ mapping, isBegun }: TrialResult, redirectUri: Phrase): 
   ]
 }
 
-/** With settings that cannot be used, every problem of theirs, and whatever can be looked at in spite of it. */
-async function diagnose({ environment, now }: DoctorRun): Promise<Finding[]> {
-  const settings = await attempt('settings', async () => readSettings(environment))
-  const config = await attempt('configuration', () => loadConfig(environment))
-  if (settings.value && config.value) {
-    const given = { settings: settings.value, config: config.value }
-    const examined = await attempt('configuration', async () => prepare(environment, now, given))
+/** Where settings cannot be used: all their problems, and the probes that can run without them. */
+async function diagnose(run: DoctorRun): Promise<Finding[]> {
+  const { environment, now } = run
+  const { settings, config, configFile, errors } = await tryConfiguration(sourcesOf(run))
+  if (settings && config) {
+    const examined = await attempt('configuration', async () => prepare(environment, now, settings, config))
     if (examined.value)
-      return withRefusals([...(await examine(examined.value)), configuration(environment)], environment, now)
-    return withRefusals([...examined.problems, ...(await storeAlone(given.settings, now))], environment, now)
+      return withRefusals([...(await examine(examined.value)), configFinding(configFile)], environment, now)
+    return withRefusals([...examined.problems, ...(await storeAlone(settings, now))], environment, now)
   }
-  const store = settings.value ? await storeAlone(settings.value, now) : []
+  const problems = [
+    ...(errors.settings ? failuresOf('settings', errors.settings) : []),
+    ...(errors.config ? failuresOf('configuration', errors.config) : []),
+  ]
   const misspelt = findMisspelt(environment).map(misspeltFinding)
-  return withRefusals([...settings.problems, ...config.problems, ...misspelt, ...store], environment, now)
+  const store = settings ? await storeAlone(settings, now) : []
+  return withRefusals([...problems, ...misspelt, ...store], environment, now)
 }
 
-/** What `menshen check` and a start refuse, too, unless a probe has said it already. */
+/** `.env` is in the environment already. */
+function sourcesOf({ environment }: DoctorRun): ConfigurationSources {
+  return { environment, folder: process.cwd() }
+}
+
+/** Adds what `menshen check` and a start refuse, unless a probe has reported it already. */
 async function withRefusals(
   findings: readonly Finding[],
   environment: Environment,
@@ -153,19 +164,24 @@ async function attempt<T>(name: string, work: () => Promise<T>): Promise<Attempt
     return { value: await work(), problems: [] }
   } catch (error) {
     if (!(error instanceof MenshenError)) throw error
-    const said = phraseOf(error)
-    if (said) return { problems: [failure(name, said, phrase('correct_it'))] }
-    return { problems: error.problems.map(({ message }) => failure(name, quoted(message), phrase('correct_it'))) }
+    return { problems: failuresOf(name, error) }
   }
 }
 
-function configuration({ CONFIG }: Environment): Finding {
-  const file = findConfigFile(process.cwd(), CONFIG || undefined)
+function failuresOf(name: string, error: MenshenError): Finding[] {
+  const said = phraseOf(error)
+  const problems = said ? [said] : error.problems.map(({ message }) => quoted(message))
+  return problems.map(problem => failure(name, problem, phrase('correct_it')))
+}
+
+function configFinding(file: string | undefined): Finding {
   return good('configuration', file ? phrase('config_usable', { file }) : phrase('config_none'))
 }
 
-function prepare(environment: Environment, now: () => number, given: Given): Examined {
-  return { ...settingsInUse(environment, given), now, misspelt: findMisspelt(environment) }
+function prepare(environment: Environment, now: () => number, given: Settings, config: Config): Examined {
+  const { settings, isDevelopment } = settingsInUse(environment, given, config)
+  const plans = planProviders(config, settings)
+  return { settings, config, plans, isDevelopment, now, misspelt: findMisspelt(environment) }
 }
 
 async function storeAlone(settings: Settings, now: () => number): Promise<Finding[]> {
