@@ -10,10 +10,11 @@ import {
 } from './config/config-file.ts'
 import { isLoopback, isProduction } from './config/deployment.ts'
 import { DEVELOPMENT_CLIENT, type DevProviderConfig, subOf } from './config/dev-provider-config.ts'
+import type { OptionType } from './config/kinds.ts'
 import { tryConfiguration } from './config/load-configuration.ts'
 import { namesProvider, readOver } from './config/read.ts'
 import {
-  type Checked,
+  type CheckedSettings,
   type Environment,
   isSetting,
   type Name,
@@ -44,21 +45,19 @@ import { createCore, type Menshen } from './menshen.ts'
 import { isOwnPath } from './paths.ts'
 import { planProviders } from './provider/providers.ts'
 
-/** Numbers and booleans as such; everything else is the text that the environment would have. */
-type OptionValue<T> = [T] extends [number | undefined]
-  ? number
-  : [T] extends [boolean | undefined]
-    ? boolean
-    : [T] extends [string | undefined]
-      ? NonNullable<T>
-      : string
+/** As the type of the setting's row says. What is an object to us is text here, as in the environment. */
+type OptionValue<T> = {
+  number: number
+  boolean: boolean
+  string: [T] extends [string | undefined] ? NonNullable<T> : string
+}[OptionType<T>]
 
 /** Those two are more than text here. */
 type PlainName = Exclude<Name, 'PROVIDER' | 'CONFIG'>
 
 /** Every setting in camelCase: `BASE_URL` is `baseUrl`. docs/settings.md says what each of them means. */
 export type SettingOptions = {
-  readonly [K in PlainName as OptionName<K>]?: OptionValue<Checked[K]> | undefined
+  readonly [K in PlainName as OptionName<K>]?: OptionValue<CheckedSettings[K]> | undefined
 }
 
 export interface MenshenOptions<R extends string = string, F extends string = string>
@@ -98,10 +97,10 @@ export interface ReadOptions {
 
 const OWN_NAMES = ['settings', 'config', 'log', 'now', 'devProvider', 'onSignIn', 'onSignOut']
 const SILENT: Log = { info() {}, warn() {}, error() {} }
-/** The mistakes of the program that has given no log, which nobody would find otherwise. */
-const HOOKS_ALONE: Log = { info() {}, warn: tellOfHook, error: tellOfHook }
+/** For a program without a log: the errors of its own functions go to the console. */
+const HOOKS_ALONE: Log = { info() {}, warn: warnOfHook, error: warnOfHook }
 
-function tellOfHook(facts: { hook?: unknown; user?: unknown; err?: unknown; detail?: unknown }): void {
+function warnOfHook(facts: { hook?: unknown; user?: unknown; err?: unknown; detail?: unknown }): void {
   const { hook, user, err, detail } = facts
   // biome-ignore lint/suspicious/noConsole: the program has given no log, and has to know
   if (hook !== undefined && (err ?? detail)) console.error(`Menshen: ${hook} failed for ${user}:`, err ?? detail)
@@ -229,8 +228,7 @@ function likelyOption(given: string): string | undefined {
   return setting && optionName(setting)
 }
 
-// The library's own start: options in, the whole sign-in out. Like the command it hands on the clock, and of the environment
-// it reads NODE_ENV alone: whether others rely on this place is for the process to say.
+// The start of the library. Like the command it passes the clock on; of the environment it reads NODE_ENV alone.
 
 /** Starts Menshen inside this program. Rejects with a MenshenError that says what to change. */
 export async function createMenshen<R extends Role = DefaultRole, F extends string = never>(
@@ -240,7 +238,7 @@ export async function createMenshen<R extends Role = DefaultRole, F extends stri
     // Its roles and fields are those that the options name.
     return (await start(options as MenshenOptions)) as unknown as Menshen<R | typeof DEFAULT_ROLE, F>
   } catch (error) {
-    // Whoever gives settings of the environment knows them by those names.
+    // A program that gives settings of the environment knows them by those names.
     if (!(error instanceof MenshenError) || options?.settings) throw error
     throw withSettingNames(error, asOption)
   }
@@ -260,7 +258,7 @@ async function start(options: MenshenOptions): Promise<Menshen> {
   const settings = development ? readOver(read.settings, development.settings) : read.settings
   // An application that wants other settings makes another one.
   const { prepare: _, noteRefused: __, ...core } = await createCore({ settings, config, log, now, hooks })
-  tellOfStart({
+  reportStart({
     settings,
     config,
     users: development?.users,
@@ -300,7 +298,7 @@ function assertSettings(settings: unknown): void {
   throw new MenshenError('bad_settings', 'settings: expected what readSettings gave, and not the environment itself.')
 }
 
-/** Its tokens are no JWTs, and it answers no questions about them. */
+/** Its tokens are not JWTs, and it has no introspection. */
 function assertNoBearer({ rules = [] }: Config): void {
   const first = rules.findIndex(({ bearer }) => bearer)
   if (first < 0) return
@@ -320,7 +318,7 @@ function closedAnswer(): Response {
   return new Response(null, { status: 503, headers })
 }
 
-// Starts the embedded development provider, and the settings that lead to it.
+// The embedded development provider, and the settings for it.
 
 export interface Development extends Omit<DevProvider, 'setUsers'> {
   /** What the operator would set for it. */
@@ -362,7 +360,7 @@ function usersOf({ users }: DevProviderConfig = {}) {
   })
 }
 
-/** It lets anybody in: never beyond somebody's own machine, and never beside a real provider. */
+/** It lets anybody in: only on a developer's own machine, and never beside a real provider. */
 export function assertDevelopment(settings: Settings, { provider, providers }: Config): void {
   const { NODE_ENV = '', BASE_URL } = settings
   const refuse = (reason: string | Sentence, expected: string | Sentence) => {
@@ -379,8 +377,8 @@ export function assertDevelopment(settings: Settings, { provider, providers }: C
     refuse('there is a provider', 'one of them')
 }
 
-/** Nobody shall take it for a real one, and whoever wants to try it has to know its users. */
-export function tellOfDevelopment(log: EventLog, { BASE_URL, AUTH_URL }: Settings, users: readonly string[]): void {
+/** A developer has to know that it is not a real provider, and its users. */
+export function reportDevelopment(log: EventLog, { BASE_URL, AUTH_URL }: Settings, users: readonly string[]): void {
   log.report('started', { address: BASE_URL, provider: developmentNote(AUTH_URL), users })
   log.close()
 }
@@ -389,7 +387,7 @@ export function developmentNote(url: string | undefined): string {
   return `${url} (development provider, not for production)`
 }
 
-// Says in one sentence why a server could not listen, and which setting to change.
+// Why a server could not listen, and which setting to change.
 
 interface FailedAddress {
   readonly setting: 'PORT' | 'DEV_PROVIDER_PORT'
@@ -427,9 +425,9 @@ const PROXY_HINT = {
 }
 
 // What a program has to know when Menshen has started inside it: that nobody can sign in, or that anybody can. It goes to the
-// log, and where the program has given none, to the console.
+// log, or without one to the console.
 
-interface Start {
+interface StartReport {
   readonly settings: Settings
   readonly config: Config
   /** Of the development provider, if that is in use. */
@@ -443,18 +441,18 @@ interface Start {
 
 const REMEDY = 'set them, or devProvider: true while you develop on your own machine'
 
-export function tellOfStart({ settings, config, users, log, now, byOptions }: Start): void {
+export function reportStart({ settings, config, users, log, now, byOptions }: StartReport): void {
   const { NODE_ENV = '', BASE_URL } = settings
   if (isProduction(settings) && isLoopback(BASE_URL)) {
     const found = sentence`${setting('NODE_ENV')} is "${NODE_ENV}" and ${setting('BASE_URL')} is "${BASE_URL}"`
-    tellOfLocalAddress(log, now, textOf(found, byOptions ? asOption : undefined))
+    reportLocalAddress(log, now, textOf(found, byOptions ? asOption : undefined))
   }
   const missing = planProviders(config, settings)
     .flatMap(plan => plan.missing)
     .map(name => (byOptions && isSetting(name) ? optionName(name) : name))
   if (log) {
-    if (users) tellOfDevelopment(createEventLog(log, now), settings, users)
-    if (missing.length > 0) tellOfMissing(log, now, missing)
+    if (users) reportDevelopment(createEventLog(log, now), settings, users)
+    if (missing.length > 0) reportMissing(log, now, missing)
     return
   }
   if (users)
@@ -464,8 +462,8 @@ export function tellOfStart({ settings, config, users, log, now, byOptions }: St
   if (missing.length > 0) warn(`nobody can sign in: without a value are ${missing.join(', ')}; ${REMEDY}.`)
 }
 
-/** Nearly always a BASE_URL that was forgotten: the provider would send every browser to its own machine. */
-function tellOfLocalAddress(log: Log | undefined, now: () => number, found: string): void {
+/** Usually a forgotten BASE_URL: the provider would send every browser to its own machine. */
+function reportLocalAddress(log: Log | undefined, now: () => number, found: string): void {
   if (!log) {
     warn(`${found}, an address of this machine; expected the address that browsers use.`)
     return
@@ -482,7 +480,7 @@ function warn(sentence: string): void {
   console.warn(`Menshen: ${sentence}`)
 }
 
-function tellOfMissing(log: Log, now: () => number, missing: readonly string[]): void {
+function reportMissing(log: Log, now: () => number, missing: readonly string[]): void {
   const events = createEventLog(log, now)
   events.report('settings_missing', { missing, remedy: REMEDY })
   events.close()

@@ -6,7 +6,7 @@ import { refuseListenerAsUpstream } from '../config/conflicts.ts'
 import { ENV_FILE, settingsInUse, tryConfiguration } from '../config/load-configuration.ts'
 import { readSettings } from '../config/read.ts'
 import type { Environment, Settings } from '../config/settings.ts'
-import { findMisspelt, type Misspelt } from '../config/suggestions.ts'
+import { findMisspelt, type MisspeltName } from '../config/suggestions.ts'
 import { assertCertificate, assertUpstreamAuthority } from '../config/tls-files.ts'
 import { certificateProbes } from '../doctor/upstream-probes.ts'
 import { MenshenError } from '../errors.ts'
@@ -16,7 +16,7 @@ import { type Phrase, phrase, phraseIn, phraseOf, quoted } from '../phrases.ts'
 import { type ProviderPlan, planNamedProvider } from '../provider/plan.ts'
 import { planProviders } from '../provider/providers.ts'
 import { sanitize } from '../util/json-path.ts'
-import { factLines, factsOfStart } from './announce.ts'
+import { fieldLines, startFields } from './announce.ts'
 import { COMMANDS } from './command-table.ts'
 import { type Paint, terminalLines } from './terminal.ts'
 import { operatorLanguage, readCommandArguments, refuseArgument } from './usage.ts'
@@ -39,7 +39,7 @@ export async function runCheckCommand(args: readonly string[], run: CheckRun): P
   const { values, positionals } = readCommandArguments(args, COMMANDS.check)
   if (positionals[0] !== undefined) throw refuseArgument(positionals[0], COMMANDS.check)
   const language = operatorLanguage(values.language, run.environment, COMMANDS.check)
-  const { problems, misspelt, warnings, facts } = await inspect(run.environment, run.now)
+  const { problems, misspelt, warnings, fields } = await inspect(run.environment, run.now)
   const said = (given: Phrase) => phraseIn(language, given)
   const marked = (given: readonly Phrase[]) => given.map(one => `${run.paint('yellow', '!')} ${safe(said(one))}\n`)
   // A misspelt name may be why something is missing; risks can wait.
@@ -47,7 +47,7 @@ export async function runCheckCommand(args: readonly string[], run: CheckRun): P
     return { text: marked(misspelt).join(''), problems: terminalLines(problems.map(said).join('\n')) }
   const lines = [
     `${run.paint('green', '✔')} ${said(phrase('everything_usable'))}\n`,
-    ...(facts ? factLines(facts).map(line => `  ${safe(line)}\n`) : []),
+    ...(fields ? fieldLines(fields).map(line => `  ${safe(line)}\n`) : []),
     ...marked([...misspelt, ...warnings]),
   ]
   return { text: lines.join(''), problems: '' }
@@ -67,7 +67,7 @@ export interface Inspection {
   /** What is risky, though it can be used. */
   readonly warnings: readonly Phrase[]
   /** What a start would say of itself, if nothing is wrong. */
-  readonly facts: ReturnType<typeof factsOfStart> | undefined
+  readonly fields: ReturnType<typeof startFields> | undefined
 }
 
 /** `given` is the environment without .env, which may be what is wrong. */
@@ -133,7 +133,7 @@ export async function inspect(given: Environment, now: () => number): Promise<In
     problems: [...problems.values()],
     misspelt: findMisspelt(environment).map(misspeltPhrase),
     warnings,
-    facts: inUse && factsOfStart({ settings: inUse.settings, inherited: undefined, config, configFile, users }),
+    fields: inUse && startFields({ settings: inUse.settings, inherited: undefined, config, configFile, users }),
   }
 }
 
@@ -173,7 +173,7 @@ function otherWay(name: string): string | undefined {
   return variable && `PROVIDER_VARS=${variable}=…`
 }
 
-function misspeltPhrase({ name, likely }: Misspelt): Phrase {
+function misspeltPhrase({ name, likely }: MisspeltName): Phrase {
   const one = phrase('no_such_setting', { name: sanitize(name, 100) })
   const other = likely ? phrase('did_you_mean_inside', { name: likely }) : phrase('see_settings_page')
   return phrase('two', { one, other })

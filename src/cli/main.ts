@@ -7,18 +7,18 @@ import { takeInheritedSocket } from './inherited-socket.ts'
 import { countHeldBuffers } from './start.ts'
 import { createPaint, say, terminalLines, wantsColours } from './terminal.ts'
 
-import { type Asked, readCommandLine, UsageError } from './usage.ts'
+import { type CommandLine, readCommandLine, UsageError } from './usage.ts'
 
 /** The values of npm_lifecycle_event with which npm starts us. */
 const NPM_STARTS = ['start', 'npx']
 const sources: ConfigurationSources = { environment: process.env, envFile: ENV_FILE, folder: process.cwd() }
 const npmParent = NPM_STARTS.includes(process.env.npm_lifecycle_event ?? '') ? process.ppid : undefined
 
-function run(asked: Asked): Promise<void> {
-  if (asked.kind === 'start') return runStart()
-  if (asked.kind === 'version') return sayVersion()
-  if (asked.kind === 'help') return sayHelp(asked)
-  return RUN[asked.command](asked.args)
+function run(line: CommandLine): Promise<void> {
+  if (line.kind === 'start') return runStart()
+  if (line.kind === 'version') return sayVersion()
+  if (line.kind === 'help') return sayHelp(line)
+  return RUN[line.command](line.args)
 }
 
 // Each command imports only what it needs: `rules` takes half of the time of a start.
@@ -28,7 +28,7 @@ async function sayVersion(): Promise<void> {
   await say([`${readVersion()}\n`])
 }
 
-async function sayHelp({ command }: Extract<Asked, { kind: 'help' }>): Promise<void> {
+async function sayHelp({ command }: Extract<CommandLine, { kind: 'help' }>): Promise<void> {
   const { commandHelpText, helpText } = await import('./usage.ts')
   await say([command ? commandHelpText(command) : helpText()])
 }
@@ -40,7 +40,7 @@ async function runStart(): Promise<void> {
   await start({ sources, inherited, npmParent, now: Date.now })
 }
 
-type Command = Extract<Asked, { kind: 'command' }>
+type Command = Extract<CommandLine, { kind: 'command' }>
 
 const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promise<void>>> = {
   async check(args) {

@@ -139,7 +139,7 @@ function plainOf(listed: Listed, paint: Paint): string {
   return plainLine(listed.publicPart?.signedInAt, [user === undefined ? '-' : word(user)], facts, paint)
 }
 
-/** The same name at two providers is two people: each of them is an event of its own. */
+/** The same name at two providers is two people: one event for each. */
 async function end(records: StoredRecords, sessions: Listings, user: string, { now }: CommandRun): Promise<void> {
   const ended = new Map<string | undefined, number>()
   const audit = createAudit({ ...records, now, report: tell })

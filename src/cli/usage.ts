@@ -16,7 +16,7 @@ import {
   START,
 } from './command-table.ts'
 
-export type Asked =
+export type CommandLine =
   | { readonly kind: 'start' }
   | { readonly kind: 'version' }
   /** Help for all commands, or for one. */
@@ -25,7 +25,7 @@ export type Asked =
 
 const [HELP, VERSION]: readonly (readonly string[])[] = GLOBAL_OPTIONS.map(({ names }) => names)
 
-export function readCommandLine([first, ...rest]: readonly string[]): Asked {
+export function readCommandLine([first, ...rest]: readonly string[]): CommandLine {
   if (first === undefined) return { kind: 'start' }
   if (HELP?.includes(first)) return { kind: 'help' }
   if (VERSION?.includes(first)) return { kind: 'version' }
@@ -42,7 +42,7 @@ function asksForHelp(args: readonly string[]): boolean {
   return args.slice(0, end < 0 ? args.length : end).some(argument => HELP?.includes(argument))
 }
 
-function readHelp(args: readonly string[]): Asked {
+function readHelp(args: readonly string[]): CommandLine {
   const [name, verb, ...more] = args.filter(argument => !HELP?.includes(argument))
   if (name === undefined) return { kind: 'help' }
   const command = commandNamed(name)

@@ -1,4 +1,4 @@
-// The structured settings of menshen.config.ts: what they may say, and the check of it.
+// The configuration of menshen.config.ts: its types, its schema and the check.
 
 import { METHODS } from 'node:http'
 import { z } from 'zod'
@@ -11,7 +11,7 @@ import { type Accepted, accepted, type ProviderConfig, providerObject } from './
 import { checkShape } from './shape-problems.ts'
 import { likelyMeantOf } from './suggestions.ts'
 
-// The shape of the operator's own sentences. Which sentences there are is known to the pages, who check the rest.
+// Sentences of the operator. The pages know which sentences there are, and check the rest.
 
 const LONGEST_SENTENCE = 500
 /** The value of PAGE_LANGUAGE that leaves the choice to the browser. */
@@ -42,7 +42,7 @@ function isLanguageTag(tag: string): boolean {
   }
 }
 
-// What the operator adds to the login page: a sentence under the button, and links such as privacy and help.
+// Additions to the login page: a sentence under the button, and links such as privacy and help.
 
 /** In one language for all, or by the language of the page. */
 export type TextConfig = string | Readonly<Record<string, string>>
@@ -97,18 +97,16 @@ function isHarmless(href: string): boolean {
   return URL.canParse(href) && ['https:', 'http:', 'mailto:', 'tel:'].includes(new URL(href).protocol)
 }
 
-// The names of roles that mean something to us. All others are the operator's.
+// Roles with a meaning of ours. All others are the operator's.
 
 /** The role that sees the console. */
 export const CONSOLE_ROLE = 'developer'
-/** Of whoever no row of `roles` fits. */
+/** The role of a user whom no row of `roles` fits. */
 export const DEFAULT_ROLE = 'common'
 /** Stands for every role, and so for every signed-in user. */
 export const ANY_ROLE = '*'
-/** Those that are there without a word in the configuration. */
+/** Those that exist without any configuration. */
 export const DEFAULT_ROLE_NAMES: readonly string[] = [CONSOLE_ROLE, DEFAULT_ROLE]
-
-// The structured settings: what does not fit into an environment variable. What they may say, and the check of it.
 
 export type Role = string
 
@@ -197,7 +195,7 @@ const name = z
 
 const names = z.array(name).min(1, 'expected at least one name')
 
-/** Those that Node reads at all: a rule for another one would cover nothing. */
+/** Those that Node accepts: a rule for another one would cover nothing. */
 const method = z
   .string()
   .refine(
@@ -284,8 +282,8 @@ const upstreamShape = z.union([
   z.strictObject({ url: upstream.check, audience: audience.check.optional() }),
 ])
 
-/** Of several possible shapes zod would tell what is wrong with one, and not what is expected. */
-const upstreamPlace = z.unknown().transform((given, context) => {
+/** zod would say what is wrong with one of the shapes, and not what is expected. */
+const upstreamOrObject = z.unknown().transform((given, context) => {
   const { success, data } = upstreamShape.safeParse(given)
   if (success) return data
   context.addIssue(`expected ${upstream.expected}, or { url, audience }, for example "${upstream.example}"`)
@@ -299,7 +297,7 @@ const configShape = z
     roles: z.array(role).optional(),
     rules: z.array(rule).superRefine(refuseDuplicates).optional(),
     upstreams: z
-      .record(pathPrefix('a prefix'), upstreamPlace, {
+      .record(pathPrefix('a prefix'), upstreamOrObject, {
         // Otherwise it would only say that the key is invalid.
         error: issue => (issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined),
       })
@@ -324,7 +322,7 @@ export function checkConfig(config: unknown, source: string, whole: string): Con
   )
 }
 
-// Two rules for the same requests: nobody could tell which of them decides.
+// Two rules for the same requests: it would be unclear which of them decides.
 
 export function refuseDuplicates(rules: readonly Rule[], context: z.RefinementCtx): void {
   for (const [i, rule] of rules.entries()) {
@@ -333,7 +331,7 @@ export function refuseDuplicates(rules: readonly Rule[], context: z.RefinementCt
   }
 }
 
-/** A rule and another on trial may well stand side by side. */
+/** A rule and a shadow rule for the same requests are not duplicates. */
 function isDuplicate(one: Rule, other: Rule): boolean {
   const isAlike = one.path === other.path && !one.exact === !other.exact && !one.shadow === !other.shadow
   if (!isAlike || !one.methods || !other.methods) return isAlike && one.methods === other.methods
@@ -345,8 +343,7 @@ function duplicateSentence({ path, methods }: Rule, first: number): string {
   return `rules.${first} already decides ${what}; expected one rule, or methods that differ`
 }
 
-// Names that lead nowhere: a role that nobody can have, a provider that is not there. A rule with a slip of the pen would
-// shut everybody out, or leave nobody the role that it was meant for.
+// Names that do not exist: a role that no row gives, a provider that is not configured. A misspelt rule would refuse everybody.
 
 type Refuse = (path: PropertyKey[], message: string) => void
 
@@ -376,7 +373,7 @@ function meant(given: string, names: readonly string[]): string {
   return likely === undefined ? '' : `; did you mean ${JSON.stringify(likely)}?`
 }
 
-/** Where a provider sends the browser back. */
+/** A callback path belongs to its provider. */
 function refuseCallbacks({ providers, rules = [], upstreams = {} }: Config, refuse: Refuse): void {
   const taken = callbackPathsOf(providers)
   for (const [i, { path }] of rules.entries()) if (taken.has(path)) refuse(['rules', i, 'path'], OUR_OWN)

@@ -5,7 +5,7 @@ import { joined, type ProblemDraft, refuseIf, type SettingName, sentence, settin
 import { matchHeaders, NEVER_KEPT } from '../util/header-names.ts'
 import type { Config } from './config-file.ts'
 import { isLoopback, isProduction, portIn } from './deployment.ts'
-import type { Checked, Name, Settings } from './settings.ts'
+import type { CheckedSettings, Name, Settings } from './settings.ts'
 
 const IDENTITY_SETTINGS = [
   'IDENTITY_USER',
@@ -15,7 +15,7 @@ const IDENTITY_SETTINGS = [
   'IDENTITY_ASSERTION',
 ] as const
 
-export function conflictsIn(checked: Checked, isGiven: (name: Name) => boolean): ProblemDraft[] {
+export function conflictsIn(checked: CheckedSettings, isGiven: (name: Name) => boolean): ProblemDraft[] {
   const problems: ProblemDraft[] = []
   for (const name of ['CLIENT_SECRET', 'SECRET'] as const)
     if (isGiven(name) && isGiven(`${name}_FILE`))
@@ -51,7 +51,7 @@ export function conflictsIn(checked: Checked, isGiven: (name: Name) => boolean):
 }
 
 /** In production only loopback addresses may be plain http, unless ALLOW_PLAIN_HTTP accepts the risk. */
-export function plainHttpIn(settings: Checked): ProblemDraft[] {
+export function plainHttpIn(settings: CheckedSettings): ProblemDraft[] {
   if (!demandsHttps(settings)) return []
   return (['BASE_URL', 'AUTH_URL', 'LOGOUT_URL', 'JWKS_URL'] as const)
     .filter(name => isPlainHttp(settings[name] ?? ''))
@@ -65,7 +65,7 @@ export function plainHttpIn(settings: Checked): ProblemDraft[] {
 const HTTPS_EXAMPLE = 'https://app.example.com'
 const HTTPS_EXPECTED = sentence`in production expected an https address, for example ${HTTPS_EXAMPLE} (${setting('ALLOW_PLAIN_HTTP', 'true')} accepts the risk).`
 
-export function demandsHttps(settings: Pick<Checked, 'NODE_ENV' | 'ALLOW_PLAIN_HTTP'>): boolean {
+export function demandsHttps(settings: Pick<CheckedSettings, 'NODE_ENV' | 'ALLOW_PLAIN_HTTP'>): boolean {
   return isProduction(settings) && !settings.ALLOW_PLAIN_HTTP
 }
 
@@ -77,7 +77,7 @@ export function isPlainHttp(address: string): boolean {
 /** The same for addresses of a provider, by their paths in the configuration. */
 export function addressProblems(
   addresses: Readonly<Record<string, string | undefined>>,
-  settings: Pick<Checked, 'NODE_ENV' | 'ALLOW_PLAIN_HTTP'>,
+  settings: Pick<CheckedSettings, 'NODE_ENV' | 'ALLOW_PLAIN_HTTP'>,
 ): ProblemDraft[] {
   // An address with a variable that has no value counts as missing, which is reported elsewhere.
   const complete = Object.entries(addresses).filter(([, url]) => url !== undefined && !url.includes('{'))

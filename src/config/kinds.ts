@@ -1,4 +1,4 @@
-// What kinds of values settings take: how each is checked, and how it is described to whoever got it wrong.
+// The kinds of values that settings have: how each is checked, and how an error describes it.
 import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { dirname } from 'node:path'
@@ -129,7 +129,7 @@ const fileText = z.string().transform((path, context) => {
   }
 })
 
-/** Why nothing can be read from a file; `undefined` if something can. A pipe is not read: nobody may be writing to it. */
+/** Why a file cannot be read; `undefined` if it can. A pipe is not read, because it may have no writer. */
 export function fileProblem(path: string): string | undefined {
   try {
     const stats = statSync(path)
@@ -143,7 +143,7 @@ export function fileProblem(path: string): string | undefined {
   }
 }
 
-/** What is longer is not looked at for being blank. */
+/** A longer file is not checked for being blank. */
 const MOST_BLANKS = 65_536
 
 export const secretFile = {
@@ -218,7 +218,7 @@ export const appendableFile = {
   example: '/var/log/menshen/audit.jsonl',
 }
 
-/** Without making it: whoever only looks at the settings may be another user than the one who will write. */
+/** Without creating it: the user who checks the settings may not be the one who will write. */
 function isAppendable(path: string): boolean {
   try {
     const status = statSync(path, { throwIfNoEntry: false })

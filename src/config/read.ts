@@ -1,18 +1,18 @@
-// Reads the settings of rows.ts from an environment, and answers what follows from them together.
+// Reads the settings from an environment by the rows of settings.ts, and derives what follows from them.
 
 import { type ProblemDraft, refuseIf, sentence, setting } from '../errors.ts'
 import { conflictsIn, plainHttpIn } from './conflicts.ts'
 import { isLoopback, isProduction, portIn } from './deployment.ts'
 import { fileProblem } from './kinds.ts'
 import { hidePassword } from './secret.ts'
-import { type Checked, type Environment, type Name, type Row, SETTINGS, type Settings } from './settings.ts'
+import { type CheckedSettings, type Environment, type Name, type Row, SETTINGS, type Settings } from './settings.ts'
 
 const ROWS = Object.entries(SETTINGS) as [Name, Row<unknown>][]
 const LONGEST_SHOWN = 100
 const DEFAULT_PORT = 3000
 const PROVIDER_SETTINGS = ['PROVIDER', 'AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET'] as const
 
-/** Reads all settings at once, so that one start names everything that is wrong. */
+/** Reads all settings, and refuses with everything that is wrong. */
 export function readSettings(environment: Environment): Settings {
   const given = (name: string) => environment[name] || undefined
   const { checked, problems } = checkRows(given)
@@ -20,18 +20,18 @@ export function readSettings(environment: Environment): Settings {
   return complete(checked, given('BASE_URL') !== undefined)
 }
 
-/** The same where other settings count already: what the environment does not say stays as it is. */
+/** The same over settings that were read before: what the environment does not set stays. */
 export function readOver(settings: Settings, environment: Environment): Settings {
   const given = (name: string) => environment[name] || undefined
   const { checked, problems } = checkRows(given)
   refuseIf(problems)
-  const said = ROWS.map(([name]) => name).filter(name => given(name) !== undefined)
-  if (said.length === 0) return checkSettings(settings)
-  const changed: Partial<Settings> = Object.fromEntries(said.map(name => [name, checked[name]]))
+  const names = ROWS.map(([name]) => name).filter(name => given(name) !== undefined)
+  if (names.length === 0) return checkSettings(settings)
+  const changed: Partial<Settings> = Object.fromEntries(names.map(name => [name, checked[name]]))
   return checkSettings({ ...settings, ...changed, ...secretsIn(settings, changed) })
 }
 
-/** Each secret, and the file that it was read from: one of them takes the place of both. */
+/** A secret and the file that it was read from: a new one of either replaces both. */
 function secretsIn(settings: Settings, changed: Partial<Settings>): Partial<Settings> {
   const client = changed.CLIENT_SECRET ?? changed.CLIENT_SECRET_FILE
   const own = changed.SECRET ?? changed.SECRET_FILE
@@ -53,11 +53,11 @@ function checkRows(given: (name: string) => string | undefined) {
     if (result.success) values[name] = result.data
     else problems.push(problemWith(name, text, row))
   }
-  return { checked: values as Checked, problems }
+  return { checked: values as CheckedSettings, problems }
 }
 
-/** With what follows from other settings. */
-function complete(checked: Checked, hasBaseUrl: boolean): Settings {
+/** Adds the settings that follow from others. */
+function complete(checked: CheckedSettings, hasBaseUrl: boolean): Settings {
   const scheme = checked.TLS_CERT_FILE ? 'https' : 'http'
   const baseUrl = hasBaseUrl ? checked.BASE_URL : `${scheme}://localhost:${checked.PORT ?? DEFAULT_PORT}`
   return {
@@ -69,12 +69,12 @@ function complete(checked: Checked, hasBaseUrl: boolean): Settings {
   }
 }
 
-/** Whether browsers connect to this process itself. With https and no certificate, a proxy has to be in front. */
-function isServedHere({ TLS_CERT_FILE }: Checked, baseUrl: string): boolean {
+/** Whether browsers connect to this process. With https and no certificate there is a proxy in front. */
+function isServedHere({ TLS_CERT_FILE }: CheckedSettings, baseUrl: string): boolean {
   return isLoopback(baseUrl) && (TLS_CERT_FILE !== undefined || baseUrl.startsWith('http:'))
 }
 
-/** Settings that did not come from `readSettings`, or were changed since: checked as if they had been read. */
+/** Checks settings that a program has made or changed as if they had been read. */
 export function checkSettings(settings: Settings): Settings {
   const values: Readonly<Record<string, unknown>> = { ...settings }
   const unknown = Object.keys(values).filter(name => !Object.hasOwn(SETTINGS, name))
@@ -85,7 +85,7 @@ export function checkSettings(settings: Settings): Settings {
   ]
   refuseIf(problems)
   const isGiven = (name: Name) => settings[name] !== undefined
-  // A secret that was read from its file stands under both names.
+  // A secret that was read from its file has both names.
   const isFromFile = (name: Name) =>
     (name === 'CLIENT_SECRET_FILE' && settings.CLIENT_SECRET === settings.CLIENT_SECRET_FILE) ||
     (name === 'SECRET_FILE' && settings.SECRET === settings.SECRET_FILE)
@@ -101,15 +101,12 @@ function isOfItsKind(value: unknown, { check, isValue, default: fallback }: Row<
   return value !== null && isValue?.(value) === true
 }
 
-/**
- * Nothing of the provider is set and this is somebody's own machine: the embedded provider, which lets anybody
- * in, takes its place.
- */
+/** No setting names a provider, and this is a developer's own machine: the embedded provider is used, which lets anybody in. */
 export function wantsDevProvider(settings: Settings): boolean {
   return !namesProvider(settings) && !isProduction(settings) && isLoopback(settings.BASE_URL)
 }
 
-/** Whether anything of the provider is set. */
+/** Whether a setting of the provider is set. */
 export function namesProvider(settings: Settings): boolean {
   return PROVIDER_SETTINGS.some(name => settings[name] !== undefined)
 }
@@ -119,12 +116,12 @@ export function isSecure(settings: Pick<Settings, 'BASE_URL'>): boolean {
 }
 
 function problemWith(name: string, text: string, row: Row<unknown>): ProblemDraft {
-  // A line break or an escape sequence in the value must not forge a line or paint the terminal.
+  // A line break or an escape sequence in the value must not forge a line or move the cursor.
   const plain = hidePassword(text)
     .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
     .slice(0, LONGEST_SHOWN)
   const state = row.file ? fileProblem(text) : undefined
-  // What begins otherwise may be the secret itself, in the place of its path.
+  // Any other text may be the secret itself instead of its path.
   if (state && /^\.{0,2}\//.test(text)) return drafted(`"${plain}", which ${state}`)
   return drafted(row.secret ? 'not usable' : `"${plain}"`)
 

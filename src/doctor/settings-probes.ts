@@ -5,7 +5,7 @@ import type { Config } from '../config/config-file.ts'
 import { isLoopback } from '../config/deployment.ts'
 import { isSecure } from '../config/read.ts'
 import type { Settings } from '../config/settings.ts'
-import type { Misspelt } from '../config/suggestions.ts'
+import type { MisspeltName } from '../config/suggestions.ts'
 import { textOf } from '../errors.ts'
 import { phrase, quoted } from '../phrases.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
@@ -19,7 +19,7 @@ const EARLIEST = Date.UTC(2026, 0, 1)
 export function settingsFindings(
   settings: Settings,
   plans: readonly [ProviderPlan, ...ProviderPlan[]],
-  misspelt: readonly Misspelt[],
+  misspelt: readonly MisspeltName[],
   roles: Config['roles'],
 ): Finding[] {
   const secret = secretProblem(settings, plans[0])
@@ -33,7 +33,7 @@ export function settingsFindings(
   return found.length > 0 ? found : [good('settings', phrase('settings_good'))]
 }
 
-export function misspeltFinding({ name, likely }: Misspelt): Finding {
+export function misspeltFinding({ name, likely }: MisspeltName): Finding {
   const remedy = likely ? phrase('did_you_mean', { name: likely }) : phrase('see_settings_page')
   return warning('settings', phrase('no_such_setting', { name: sanitize(name, 100) }), remedy)
 }
