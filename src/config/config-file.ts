@@ -126,24 +126,24 @@ export interface Rule<R extends Role = Role> {
   readonly users?: readonly string[] | undefined
   /** Machines too, with an access token of the provider as `Authorization: Bearer`. */
   readonly bearer?: boolean | undefined
-  /** Whom such a token has to be for; otherwise what BEARER_AUDIENCE says. */
+  /** Whom such a token has to be for; by default BEARER_AUDIENCE. */
   readonly audience?: string | readonly string[] | undefined
-  /** What such a token has to be good for: all of these scopes. */
+  /** Such a token needs all of these scopes. */
   readonly scopes?: readonly string[] | undefined
-  /** Everybody, signed in or not. Takes the place of the others. */
+  /** Everybody, signed in or not. Replaces the others. */
   readonly public?: true | undefined
   /** Only logs whom it would have refused. */
   readonly shadow?: boolean | undefined
 }
 
-/** Who gets a role: whoever fits everything that the row names. */
+/** Who gets a role: a user who matches everything that the row names. */
 export interface RoleConfig<R extends Role = Role> {
   readonly role: R
-  /** Of several providers, whose users it is about; the main one's if nothing is said. */
+  /** Of several providers, whose users it is about; by default those of the main one. */
   readonly provider?: readonly string[] | undefined
   readonly username?: readonly string[] | undefined
   readonly groups?: readonly string[] | undefined
-  /** By the place of any claim: `{ 'dept.name': ['财务部'] }`. */
+  /** By the path of any claim: `{ 'dept.name': ['财务部'] }`. */
   readonly claim?: Accepted | undefined
 }
 
@@ -153,7 +153,7 @@ export interface Config<R extends Role = Role, F extends string = string> {
   readonly provider?: ProviderConfig<F> | string | undefined
   /** Several of them, by the name that we know them by; the first is the main one. */
   readonly providers?: Readonly<Record<string, ProviderConfig<F>>> | undefined
-  /** The first that fits gives the role; nobody's is `common`. */
+  /** The first that fits gives the role; without one it is `common`. */
   readonly roles?: readonly RoleConfig<R>[] | undefined
   readonly rules?: readonly Rule<NoInfer<R> | DefaultRole | typeof ANY_ROLE>[] | undefined
   /** Applications by path prefix, for what does not go to UPSTREAM. */
@@ -173,7 +173,7 @@ export type SentenceConfig = Readonly<Record<string, string>>
 
 export interface UpstreamConfig {
   readonly url: string
-  /** Whom the signed assertion is for; the address, if nothing is said. */
+  /** Whom the signed assertion is for; by default the address. */
   readonly audience?: string | undefined
 }
 

@@ -192,8 +192,8 @@ suite('the options', () => {
     const [setting] = await problemsOf(options)
     assert.deepEqual(setting, {
       setting: 'BASE_URL',
-      message: 'baseUrl is "x"; expected an http or https address without a path, for example http://localhost:3000.',
-      example: 'http://localhost:3000',
+      message: 'baseUrl is "x"; expected an http or https address without a path, for example https://app.example.com.',
+      example: 'https://app.example.com',
     })
     const [path] = await problemsOf({ ...options, baseUrl: undefined })
     assert.equal(path?.path, 'rules.0.path')
