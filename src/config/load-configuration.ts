@@ -160,7 +160,7 @@ function namedFile(file: string): string {
     {
       setting: 'CONFIG',
       message: sentence`${setting('CONFIG')} is "${file}", where there is no file; expected the path of a configuration, for example ./menshen.config.ts.`,
-      example: './menshen.config.ts',
+      example: `${CONFIG_FILE}.ts`,
     },
   ])
 }
