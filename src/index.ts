@@ -11,7 +11,7 @@ export {
 export type { ProviderConfig } from './config/provider-config.ts'
 export { readSettings } from './config/read.ts'
 export type { Environment, Settings } from './config/settings.ts'
-export { MenshenError } from './errors.ts'
+export { MenshenError, type Problem } from './errors.ts'
 export type { Admitted, RequestSource, UserSession as Session, WithHeaders } from './gateway/embedded.ts'
 export { type AnswerWithCookies, addCookies, sendAnswer } from './gateway/embedded.ts'
 export type { Hooks } from './gateway/hooks.ts'

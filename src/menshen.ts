@@ -5,7 +5,7 @@ import { DEFAULT_ROLES, rolesFor } from './access/roles.ts'
 import { createRules, createScopedName } from './access/rules.ts'
 import { cacheShares } from './config/cache-shares.ts'
 import type { Config, Role } from './config/config-file.ts'
-import { refuseBaseUrlAsUpstream } from './config/own-upstream.ts'
+import { refuseBaseUrlAsUpstream } from './config/conflicts.ts'
 import type { Settings } from './config/settings.ts'
 import { createLiveStreams } from './console/live-streams.ts'
 import { createExamination, createKnownFindings, type ReloadStatus, reloadFindings } from './doctor/doctor.ts'
@@ -357,7 +357,7 @@ export function checkWhole(settings: Settings, config: Config): Configuration {
   const plans = planProviders(config, settings)
   assertVerifiable(config.rules ?? [], plans)
   const problem = secretProblem(settings, plans[0])
-  if (problem) throw new MenshenError('bad_settings', problem)
+  if (problem) throw new MenshenError('bad_settings', [{ setting: 'SECRET', message: problem }])
   return { settings, config, plans, languages, look }
 }
 

@@ -6,7 +6,7 @@ import { shortKey } from '../session/session-facts.ts'
 import { createSessionListing, type Listed, type SessionListing } from '../session/session-listing.ts'
 import type { DataKeys } from '../session/session-record.ts'
 import { COMMANDS } from './command-table.ts'
-import { type CommandRun, type KeptRecords, openKeptRecords } from './kept-records.ts'
+import { type CommandRun, openStoredRecords, type StoredRecords } from './stored-records.ts'
 import { type Paint, plainLine, say, word } from './terminal.ts'
 import { readCommandArguments, refusal, refuseArgument } from './usage.ts'
 
@@ -21,7 +21,7 @@ export async function runSessionsCommand(args: readonly string[], run: CommandRu
   if (more.length > 0 || (verb !== undefined && verb !== 'end')) throw refuseArgument(more[0] ?? verb ?? '', ROW)
   if (user === '' || (verb === 'end' && user === undefined)) throw refusal('There is no name of a user', ROW)
   if (verb === 'end' && json) throw refusal('Nothing is listed by "end", so that --json has no meaning', ROW)
-  const records = await openKeptRecords(run)
+  const records = await openStoredRecords(run)
   try {
     const sessions = listingsOf(records)
     if (verb === 'end' && user !== undefined) await end(records, sessions, user, run)
@@ -34,7 +34,7 @@ export async function runSessionsCommand(args: readonly string[], run: CommandRu
 /** One for each set of data keys that our secrets open: a start with another secret leaves a second one behind. */
 type Listings = readonly [SessionListing, ...SessionListing[]]
 
-function listingsOf({ store, allKeys: [first, ...others] }: KeptRecords): Listings {
+function listingsOf({ store, allKeys: [first, ...others] }: StoredRecords): Listings {
   const listing = (keys: DataKeys) => createSessionListing({ store, keyring: { current: async () => keys } })
   return [listing(first), ...others.map(listing)]
 }
@@ -139,8 +139,8 @@ function plainOf(listed: Listed, paint: Paint): string {
   return plainLine(listed.publicPart?.signedInAt, [user === undefined ? '-' : word(user)], facts, paint)
 }
 
-/** The same name at two providers is two people: each of them is an event of its own. */
-async function end(records: KeptRecords, sessions: Listings, user: string, { now }: CommandRun): Promise<void> {
+/** The same name at two providers is two people: one event for each. */
+async function end(records: StoredRecords, sessions: Listings, user: string, { now }: CommandRun): Promise<void> {
   const ended = new Map<string | undefined, number>()
   const audit = createAudit({ ...records, now, report: tell })
   try {

@@ -1,5 +1,8 @@
-// The development provider's users, in place of ours: whoever a rule is to be tried with.
+// The development provider: the client that Menshen is to it, and the users that the configuration gives it.
 import { z } from 'zod'
+
+/** The client of Menshen at the development provider. */
+export const DEVELOPMENT_CLIENT = { CLIENT_ID: 'menshen-development', CLIENT_SECRET: 'development-only' }
 
 export interface DevProviderConfig {
   readonly users?: readonly DevUserConfig[] | undefined

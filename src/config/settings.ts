@@ -1,33 +1,33 @@
-// Every setting: one row each with its name, kind, default and sentence in both languages. docs/settings.md is made from
-// these rows.
+// Every setting: one row each with its name, kind, default and sentence in both languages, topic by topic. docs/settings.md is
+// made from these rows.
 
 import { headerNames } from '../util/header-names.ts'
+import { color } from './accent-color.ts'
 import { imageFile } from './image-file.ts'
 import type { Kind } from './kinds.ts'
 import * as kind from './kinds.ts'
 import { ASSERTION_ALGORITHMS, ASSERTION_AUDIENCES, CLIENT_AUTHS, REVOKE_CHOICES } from './provider-config.ts'
-import { color } from './shades.ts'
 
 export interface Row<T> extends Kind<T> {
   /** The text that counts when nothing is set; a row without one is `undefined` then. */
   readonly default?: string
-  /** What the documentation says in place of a default that depends on other settings. */
+  /** For the documentation: a default that depends on other settings. */
   readonly defaultNote?: string
   readonly sentence: string
-  /** The same in Chinese, with the same marks. */
+  /** The same in Chinese, with the same markup. */
   readonly sentenceZh: string
-  /** Another value in a file counts as soon as it is read anew; all others wait for a restart. */
+  /** A changed value counts after a reload; without this, after a restart. */
   readonly reloads?: true
 }
 
 export const optional = <T>(row: Row<T>): Row<T | undefined> => row
-/** Always has a value. The documentation shows the default as the example, unless the row has an example of its own. */
+/** Always has a value. Without an example, the default is the example. */
 export const required = <T>(row: Omit<Row<T>, 'example'> & { default: string; example?: string }): Row<T> => ({
   ...row,
   example: row.example ?? row.default,
 })
 
-// The settings about the identity provider: rows of the one table in rows.ts.
+// The identity provider.
 
 export const PROVIDER_ROWS = {
   PROVIDER: optional({
@@ -203,7 +203,7 @@ export const PROVIDER_ROWS = {
   }),
 } satisfies Record<string, Row<unknown>>
 
-// The settings of the way between clients and the application behind: where it is, how much at once, how long.
+// The application behind: its address, limits and deadlines.
 
 export const UPSTREAM_ROWS = {
   UPSTREAM: optional({
@@ -291,9 +291,9 @@ export const UPSTREAM_ROWS = {
   }),
 } satisfies Record<string, Row<unknown>>
 
-// The settings of what an application is told about its users, and of what reaches it of a browser's headers.
+// What an application is told about its users, and which headers of the browser it gets.
 
-/** Ours also where nothing is signed: a client must not fill the gap. */
+/** Removed from requests even where nothing is signed: a client must not send it. */
 export const ASSERTION_HEADER = 'x-menshen-assertion'
 
 export const IDENTITY_ROWS = {
@@ -373,8 +373,7 @@ export const IDENTITY_ROWS = {
   }),
 } satisfies Record<string, Row<unknown>>
 
-// Every setting: one row each with its name, kind, default and sentence, topic by topic. docs/settings.md is made from these
-// rows.
+// Everything else.
 
 type Rows = Readonly<Record<string, Row<unknown>>>
 
@@ -610,7 +609,7 @@ const RUNNING_ROWS = {
   }),
 } satisfies Rows
 
-/** In the order in which people meet them. */
+/** In the order of the documentation. */
 export const TOPICS = {
   address: ADDRESS_ROWS,
   provider: PROVIDER_ROWS,
@@ -638,8 +637,12 @@ export const SETTINGS = {
 
 export type Name = keyof typeof SETTINGS
 
-export type Checked = { readonly [K in Name]: (typeof SETTINGS)[K] extends Row<infer T> ? T : never }
+export function isSetting(name: string): name is Name {
+  return Object.hasOwn(SETTINGS, name)
+}
 
-export type Settings = Checked & { readonly PORT: number }
+export type CheckedSettings = { readonly [K in Name]: (typeof SETTINGS)[K] extends Row<infer T> ? T : never }
+
+export type Settings = CheckedSettings & { readonly PORT: number }
 
 export type Environment = Readonly<Record<string, string | undefined>>

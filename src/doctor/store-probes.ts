@@ -164,9 +164,9 @@ async function probeRedis(address: string): Promise<Finding[]> {
   }
 }
 
-type ServerFacts = Awaited<ReturnType<typeof import('../stores/redis/redis-server-info.ts').readServerFacts>>
+type ServerInfo = Awaited<ReturnType<typeof import('../stores/redis/redis-server-info.ts').readServerFacts>>
 
-function judgeServer(facts: ServerFacts): Finding[] {
+function judgeServer(facts: ServerInfo): Finding[] {
   const { software, version, redisVersion, evictionPolicy, appendOnly, snapshots, lastWriteFailed } = facts
   const seen = quoted(`${software} ${sanitize(version)}`)
   const [major = 0, minor = 0] = redisVersion.split('.').map(Number)

@@ -3,7 +3,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { z } from 'zod'
 import { ASSERTION_ALGORITHMS } from '../config/provider-config.ts'
-import { MenshenError } from '../errors.ts'
+import { MenshenError, sentence, setting } from '../errors.ts'
 
 export interface ClientKey {
   readonly key: KeyObject
@@ -58,22 +58,29 @@ export function thumbprintOf(pem: string, { key }: ClientKey): string {
   try {
     certificate = new X509Certificate(pem)
   } catch {
-    throw new MenshenError('bad_settings', 'CLIENT_CERT_FILE holds no certificate; expected one in PEM.')
+    throw new MenshenError('bad_settings', [
+      {
+        setting: 'CLIENT_CERT_FILE',
+        message: sentence`${setting('CLIENT_CERT_FILE')} holds no certificate; expected one in PEM.`,
+      },
+    ])
   }
   if (!certificate.checkPrivateKey(key))
     throw new MenshenError(
       'bad_settings',
-      'CLIENT_CERT_FILE and CLIENT_KEY_FILE do not belong together; expected the certificate of the key.',
+      sentence`${setting('CLIENT_CERT_FILE')} and ${setting('CLIENT_KEY_FILE')} do not belong together; expected the certificate of the key.`,
     )
   return Buffer.from(certificate.fingerprint256.replaceAll(':', ''), 'hex').toString('base64url')
 }
 
 function assertAlgorithm({ algorithms }: ClientKey, wanted: string): string {
   if (algorithms.includes(wanted)) return wanted
-  throw new MenshenError(
-    'bad_settings',
-    `CLIENT_ASSERTION_ALGORITHM is ${wanted}, which is not of the key in CLIENT_KEY_FILE; expected ${algorithms.join(', ')}.`,
-  )
+  throw new MenshenError('bad_settings', [
+    {
+      setting: 'CLIENT_ASSERTION_ALGORITHM',
+      message: sentence`${setting('CLIENT_ASSERTION_ALGORITHM')} is ${wanted}, which is not of the key in ${setting('CLIENT_KEY_FILE')}; expected ${algorithms.join(', ')}.`,
+    },
+  ])
 }
 
 function withAlgorithms(key: KeyObject, kid?: string): ClientKey {
@@ -107,5 +114,7 @@ function parseJson(text: string): unknown {
 }
 
 function refusal(what: string): MenshenError {
-  return new MenshenError('bad_settings', `CLIENT_KEY_FILE holds ${what}; ${EXPECTED}.`)
+  return new MenshenError('bad_settings', [
+    { setting: 'CLIENT_KEY_FILE', message: sentence`${setting('CLIENT_KEY_FILE')} holds ${what}; ${EXPECTED}.` },
+  ])
 }

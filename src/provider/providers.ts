@@ -4,7 +4,7 @@ import { decodeJwt } from 'jose'
 import type { Config } from '../config/config-file.ts'
 import { addressProblems, demandsHttps } from '../config/conflicts.ts'
 import type { Settings } from '../config/settings.ts'
-import { MenshenError } from '../errors.ts'
+import { type ProblemDraft, refuseIf, type SettingName, sentence, setting } from '../errors.ts'
 import { refused } from './bearer.ts'
 import { ONLY_PROVIDER, type ProviderPlan, planNamedProvider, planProvider } from './plan.ts'
 import { createProvider, type Provider, type ProviderOptions, unconfiguredProvider } from './provider.ts'
@@ -55,7 +55,7 @@ type Plans = [ProviderPlan, ...ProviderPlan[]]
 export function planProviders(config: Config, settings: Settings): Plans {
   const [first, ...more] = planAll(config, settings)
   const problems = [first, ...more].flatMap(plan => problemsOf(plan, settings))
-  if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
+  refuseIf(problems)
   const inUse = (plan: ProviderPlan): ProviderPlan => ({
     ...plan,
     httpsOnly: demandsHttps(settings),
@@ -65,7 +65,7 @@ export function planProviders(config: Config, settings: Settings): Plans {
 }
 
 /** What would only be noticed when somebody signs in or out, or never. */
-function problemsOf(plan: ProviderPlan, settings: Settings): string[] {
+function problemsOf(plan: ProviderPlan, settings: Settings): ProblemDraft[] {
   const { id, kind, issuer, discoveryUrl, endpoints, emailStep, clientAuth, pkce, logout } = plan
   const where = id === ONLY_PROVIDER ? 'provider' : `providers.${id}`
   const problems = addressProblems(
@@ -78,15 +78,19 @@ function problemsOf(plan: ProviderPlan, settings: Settings): string[] {
     },
     settings,
   )
+  /** A setting counts for a single provider only. */
+  const or = (name: SettingName) => (id === ONLY_PROVIDER ? sentence` or ${name}` : '')
   if (clientAuth === 'none' && !pkce)
-    problems.push(
-      `${where}.clientAuth is "none" without PKCE, so that whoever gets hold of a code can redeem it; expected ${where}.pkce: true${id === ONLY_PROVIDER ? ' or PKCE=S256' : ''}.`,
-    )
+    problems.push({
+      path: `${where}.clientAuth`,
+      message: sentence`${where}.clientAuth is "none" without ${setting('PKCE')}, so that whoever gets hold of a code can redeem it; expected ${where}.pkce: true${or(setting('PKCE', 'S256'))}.`,
+    })
   // OpenID Connect: the metadata may have one.
   if (kind !== 'oidc' && (logout.style === 'browser' || logout.style === 'server') && !endpoints.logout)
-    problems.push(
-      `${where}.logout.style is "${logout.style}", but there is no address for it; expected ${where}.logoutUrl${id === ONLY_PROVIDER ? ' or LOGOUT_URL' : ''}.`,
-    )
+    problems.push({
+      path: `${where}.logout.style`,
+      message: sentence`${where}.logout.style is "${logout.style}", but there is no address for it; expected ${where}.logoutUrl${or(setting('LOGOUT_URL'))}.`,
+    })
   return problems
 }
 
@@ -96,11 +100,11 @@ function planAll({ provider, providers }: Config, settings: Settings): Plans {
   const names = Object.keys(OF_ONE_PROVIDER) as (keyof typeof OF_ONE_PROVIDER)[]
   const problems = names
     .filter(name => settings[name] !== undefined && settings[name] !== false)
-    .map(
-      name =>
-        `${name} speaks of one provider, but the configuration has providers; expected providers.${first.id}.${OF_ONE_PROVIDER[name]} instead.`,
-    )
-  if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
+    .map(name => ({
+      setting: name,
+      message: sentence`${setting(name)} speaks of one provider, but the configuration has providers; expected providers.${first.id}.${OF_ONE_PROVIDER[name]} instead.`,
+    }))
+  refuseIf(problems)
   if (more.length === 0) return [first]
   // Whose answer it is can be told only by the attempt that the same browser started.
   return [{ ...first, stateCheck: 'bound' }, ...more.map(plan => ({ ...plan, stateCheck: 'bound' as const }))]

@@ -405,7 +405,7 @@ export function readTokenSet(answer: Answer, plan: ProviderPlan, now: number): T
 }
 
 interface Expected {
-  readonly at: string | undefined
+  readonly at?: string | undefined
   readonly success: ProviderPlan['tokenAnswer']['success']
 }
 

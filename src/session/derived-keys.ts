@@ -3,6 +3,7 @@
 import { createHash, hkdfSync, randomBytes } from 'node:crypto'
 import { Secret } from '../config/secret.ts'
 import type { Settings } from '../config/settings.ts'
+import { type Sentence, sentence, setting } from '../errors.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import type { DataKeys } from './session-record.ts'
 
@@ -75,9 +76,9 @@ export function withFormer(keys: DerivedKeys, before: DerivedKeys): DerivedKeys 
 export function secretProblem(
   { SECRET }: Pick<Settings, 'SECRET'>,
   { clientSecret, missing }: Pick<ProviderPlan, 'clientSecret' | 'missing'>,
-): string | undefined {
+): Sentence | undefined {
   if (SECRET || clientSecret || missing.length > 0) return undefined
-  return 'SECRET is not set, and there is no client secret to derive it from; expected any text of 32 characters or more, for example from openssl rand -hex 32.'
+  return sentence`${setting('SECRET')} is not set, and there is no client secret to derive it from; expected any text of 32 characters or more, for example from openssl rand -hex 32.`
 }
 
 function wrappingKey(secret: Secret): WrappingKey {

@@ -28,6 +28,8 @@ export const NEVER_KEPT: readonly string[] = [...HOP_BY_HOP, ...SAID_BY_US]
 const TOKEN = /^[\w!#$%&'+.^`|~-]+\*?$/
 
 export const headerNames = {
+  type: 'string' as const,
+  isValue: (value: object) => Array.isArray(value),
   check: z
     .string()
     .transform(text => text.split(/[\s,]+/).filter(Boolean))

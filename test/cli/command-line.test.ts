@@ -5,14 +5,14 @@ import { readFileSync } from 'node:fs'
 import { suite, test } from 'node:test'
 import { COMMAND_NAMES, COMMANDS, type CommandRow } from '../../src/cli/command-table.ts'
 import { runDoctorCommand } from '../../src/cli/doctor-command.ts'
-import { type Asked, commandHelpText, helpText, readCommandLine, UsageError } from '../../src/cli/usage.ts'
+import { type CommandLine, commandHelpText, helpText, readCommandLine, UsageError } from '../../src/cli/usage.ts'
 import { runMenshen } from '../kit/instance.ts'
 
 const PACKAGE = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 
 suite('help', () => {
   test('help is asked for in every usual way', () => {
-    const rows: [line: string, asked: Asked][] = [
+    const rows: [line: string, asked: CommandLine][] = [
       ['', { kind: 'start' }],
       ['--help', { kind: 'help' }],
       ['-h', { kind: 'help' }],

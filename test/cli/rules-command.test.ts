@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
 import { runRulesCommand } from '../../src/cli/rules-command.ts'
 import { commandHelpText } from '../../src/cli/usage.ts'
-import { findConfigFile, loadConfigFile } from '../../src/config/load-config.ts'
+import { loadConfiguration } from '../../src/config/load-configuration.ts'
 import { MenshenError } from '../../src/index.ts'
 import { freePort } from '../kit/free-port.ts'
 import { runMenshen } from '../kit/instance.ts'
@@ -25,7 +25,7 @@ export default defineConfig({
 })
 `
 
-const loadConfig = (folder: string) => loadConfigFile(findConfigFile(folder))
+const loadConfig = async (folder: string) => (await loadConfiguration({ environment: {}, folder })).config
 
 function folderWith(t: TestContext, config: string): string {
   const folder = tempFolder(t)

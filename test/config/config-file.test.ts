@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
-import { findConfigFile, loadConfigFile } from '../../src/config/load-config.ts'
+import { loadConfiguration } from '../../src/config/load-configuration.ts'
 import type { MenshenError } from '../../src/errors.ts'
 import { createCommandRunner } from '../kit/command-runner.ts'
 import { freePort } from '../kit/free-port.ts'
@@ -31,7 +31,7 @@ suite('a configuration', { concurrency: 2 }, () => {
       test(`a configuration in menshen.config.${ending} is found where package.json says ${type ?? 'nothing'}`, async t => {
         const cwd = folderWith(t, { [`menshen.config.${ending}`]: ending.endsWith('ts') ? TYPED : MODULE })
         if (type) writeFileSync(join(cwd, 'package.json'), JSON.stringify({ type }))
-        const { rules } = await loadConfigFile(findConfigFile(cwd))
+        const { rules } = (await loadConfiguration({ environment: {}, folder: cwd })).config
         assert.deepEqual(rules, [{ path: '/internal', roles: ['developer'] }])
       })
 
@@ -90,7 +90,7 @@ suite('a configuration', { concurrency: 2 }, () => {
       for (const [text, line] of mistakes) {
         const cwd = folderWith(t, { [`menshen.config.${ending}`]: text, 'package.json': '{"type":"commonjs"}' })
         const file = join(cwd, `menshen.config.${ending}`)
-        const output = await loadConfigFile(file).then(
+        const output = await loadConfiguration({ environment: {}, config: file }).then(
           () => assert.fail(text),
           (error: MenshenError) => error.message,
         )
@@ -113,10 +113,13 @@ suite('a configuration', { concurrency: 2 }, () => {
       { 'menshen.config.ts': `export default { provider: { clientSecret: ['${secret}'] } }\n` },
     ]
     for (const files of folders)
-      await assert.rejects(loadConfigFile(join(folderWith(t, files), 'menshen.config.ts')), (error: MenshenError) => {
-        assert.ok(!error.message.includes('kept-for'), error.message)
-        return error.code === 'bad_settings'
-      })
+      await assert.rejects(
+        loadConfiguration({ environment: {}, folder: folderWith(t, files) }),
+        (error: MenshenError) => {
+          assert.ok(!error.message.includes('kept-for'), error.message)
+          return error.code === 'bad_settings'
+        },
+      )
   })
 
   test('a configuration is named at the start, with its rules and upstreams', async t => {

@@ -179,6 +179,27 @@ suite('the options', () => {
     )
   })
 
+  test('wrong options are problems as data, each with its setting or its path', async () => {
+    const options = { ...MEMORY, baseUrl: 'x', rules: [{ path: 'admin', public: true }] } as MenshenOptions
+    const problemsOf = (given: MenshenOptions) =>
+      createMenshen(given).then(
+        () => assert.fail('accepted'),
+        ({ problems, message }: MenshenError) => {
+          assert.equal(problems.map(problem => problem.message).join('\n'), message)
+          return problems
+        },
+      )
+    const [setting] = await problemsOf(options)
+    assert.deepEqual(setting, {
+      setting: 'BASE_URL',
+      message: 'baseUrl is "x"; expected an http or https address without a path, for example https://app.example.com.',
+      example: 'https://app.example.com',
+    })
+    const [path] = await problemsOf({ ...options, baseUrl: undefined })
+    assert.equal(path?.path, 'rules.0.path')
+    assert.match(path?.message ?? '', /did you mean "\/admin"\?$/)
+  })
+
   test('options that are undefined count as absent', async () => {
     const { settings } = await readOptions({ baseUrl: undefined, log: undefined, config: undefined }, undefined)
     assert.deepEqual(settings, readSettings({}))

@@ -5,8 +5,8 @@ import { existsSync } from 'node:fs'
 import { access, constants, mkdir, mkdtemp, open as openFile, rm, rmdir, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { open } from 'lmdb'
-import { MenshenError } from '../../errors.ts'
-import { type Phrase, phrase, phrasedError } from '../../phrases.ts'
+import { MenshenError, sentence, setting } from '../../errors.ts'
+import { type Phrase, phrase } from '../../phrases.ts'
 import { inTime } from '../../util/deadline.ts'
 
 const OPTIONS = {
@@ -52,7 +52,9 @@ export async function openFiles(directory: string) {
     }
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw phrasedError('cannot_start', phrase('store_cannot_be_opened', { directory, reason }), cause)
+    const message = sentence`The store cannot be opened in ${directory} (${reason}): make it a folder that this user can write to, on a disk with room, or name another one in ${setting('STORE')}.`
+    const said = phrase('store_cannot_be_opened', { directory, reason })
+    throw new MenshenError('cannot_start', [{ setting: 'STORE', message }], cause, said)
   }
 }
 

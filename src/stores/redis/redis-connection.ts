@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { RedisClient, RedisCluster } from 'redis'
-import { MenshenError } from '../../errors.ts'
+import { MenshenError, sentence, setting } from '../../errors.ts'
 import type { Report } from '../../events.ts'
 import { inTime } from '../../util/deadline.ts'
 import { createReadCache, type ReadCacheLimits } from './read-cache.ts'
@@ -214,7 +214,8 @@ function readAuthority(file: string): Buffer {
   try {
     return readFileSync(file)
   } catch (cause) {
-    throw new MenshenError('bad_settings', `STORE names ${file} as ca, which cannot be read.`, cause)
+    const message = sentence`${setting('STORE')} names ${file} as ca, which cannot be read.`
+    throw new MenshenError('bad_settings', [{ setting: 'STORE', message }], cause)
   }
 }
 

@@ -1,12 +1,9 @@
-// Opens what a Menshen keeps, for commands that run beside it: its store and the keys to it, and nothing else.
+// Opens the store and its keys, for commands that run beside a running Menshen.
 
 import { existsSync } from 'node:fs'
-import type { Config } from '../config/config-file.ts'
-import { findConfigFile, loadConfigFile } from '../config/load-config.ts'
-import { readSettings, wantsDevProvider } from '../config/read.ts'
-import type { Environment, Settings } from '../config/settings.ts'
+import { loadConfiguration, settingsInUse } from '../config/load-configuration.ts'
+import type { Environment } from '../config/settings.ts'
 import { MenshenError } from '../errors.ts'
-import { DEVELOPMENT_CLIENT } from '../options.ts'
 import { planProviders } from '../provider/providers.ts'
 import { readDataKeys } from '../session/data-keys.ts'
 import { deriveKeys } from '../session/derived-keys.ts'
@@ -22,15 +19,16 @@ export interface CommandRun {
   readonly paint: Paint
 }
 
-export type KeptRecords = Awaited<ReturnType<typeof openKeptRecords>>
+export type StoredRecords = Awaited<ReturnType<typeof openStoredRecords>>
 
-export async function openKeptRecords({ environment, now }: Pick<CommandRun, 'environment' | 'now'>) {
-  const given = { settings: readSettings(environment), config: await loadConfig(environment) }
-  const { settings, plans } = settingsInUse(environment, given)
+export async function openStoredRecords({ environment, now }: Pick<CommandRun, 'environment' | 'now'>) {
+  const loaded = await loadConfiguration({ environment, folder: process.cwd() })
+  const { settings } = settingsInUse(environment, loaded.settings, loaded.config)
+  const [{ clientSecret }] = planProviders(loaded.config, settings)
   assertReadable(settings.STORE)
   const store = await openStore(settings.STORE, now, () => {})
   try {
-    const derived = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plans[0].clientSecret })
+    const derived = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: clientSecret })
     const allKeys = await keysOf(store, derived)
     const [keys] = allKeys
     return { settings, store, allKeys, keyring: { current: async () => keys, latest: () => keys } }
@@ -58,24 +56,4 @@ async function keysOf(store: Store, derived: ReturnType<typeof deriveKeys>): Pro
     'bad_settings',
     'What the store keeps cannot be opened: SECRET, or without it CLIENT_SECRET, has to be the one that the running Menshen has.',
   )
-}
-
-// The settings that a start in this folder would use, for commands that look at what it keeps: with those of the development
-// provider where that would be started.
-
-export interface Given {
-  readonly settings: Settings
-  readonly config: Config
-}
-
-export async function loadConfig({ CONFIG }: Environment): Promise<Config> {
-  return loadConfigFile(findConfigFile(process.cwd(), CONFIG || undefined))
-}
-
-export function settingsInUse(environment: Environment, { settings: given, config }: Given) {
-  const isConfigured = config.provider !== undefined || config.providers !== undefined
-  const isDevelopment = !isConfigured && wantsDevProvider(given)
-  const AUTH_URL = `http://localhost:${given.DEV_PROVIDER_PORT}`
-  const settings = isDevelopment ? readSettings({ ...environment, ...DEVELOPMENT_CLIENT, AUTH_URL }) : given
-  return { settings, config, plans: planProviders(config, settings), isDevelopment }
 }

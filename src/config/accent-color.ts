@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Kind } from './kinds.ts'
 
 export const color: Kind<string> = {
+  type: 'string',
   check: z
     .string()
     .regex(/^#([\da-f]{3}|[\da-f]{6})$/i)
