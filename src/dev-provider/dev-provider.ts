@@ -13,7 +13,7 @@ import type { RegisteredClient } from './client.ts'
 import { createWords, languageRoute } from './dev-words.ts'
 import { browserLogoutRoute, serverLogoutRoute } from './end-session.ts'
 import { createMisbehaviour } from './misbehaviour.ts'
-import { createNodeListener } from './node-listener.ts'
+import { createNodeListener, MAX_BODY_BYTES } from './node-listener.ts'
 import { messagePage } from './page.ts'
 import { panelChangeRoute, panelRoute } from './panel.ts'
 import { createGrants, tokenRoute, userInfoRoute } from './tokens.ts'
@@ -79,8 +79,6 @@ function cardsOf(users: readonly UserInfo[] | undefined): readonly DevUser[] {
 }
 
 // The provider's routes on one screen, and what holds for all of them: protective headers, small bodies, known methods.
-
-export const MAX_BODY_BYTES = 16 * 1024
 
 interface AppOptions {
   readonly client: RegisteredClient

@@ -1,6 +1,6 @@
 // Access tokens that machines bring: verified by the keys of the provider or by introspection.
 
-import type { JWTPayload, JWTVerifyResult } from 'jose'
+import { decodeJwt, type JWTPayload, type JWTVerifyResult } from 'jose'
 import { z } from 'zod'
 import type { Rule } from '../config/config-file.ts'
 import { MenshenError } from '../errors.ts'
@@ -19,7 +19,6 @@ import {
 import type { KeySet } from './jwks.ts'
 import type { ProviderPlan } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
-import { issuerIn } from './providers.ts'
 import { introspectToken } from './token.ts'
 import { type MappedUser, mapUser } from './user.ts'
 
@@ -217,4 +216,13 @@ export function assertVerifiable(rules: readonly Rule[], plans: readonly [Provid
     'bad_settings',
     `rules.${first} says bearer, but tokens of the provider ${plans[0].preset} cannot be judged; expected issuer and jwksUrl, or introspectionUrl.`,
   )
+}
+
+/** `undefined` if it is not a JWT. */
+export function issuerIn(token: string): string | undefined {
+  try {
+    return decodeJwt(token).iss ?? ''
+  } catch {
+    return undefined
+  }
 }

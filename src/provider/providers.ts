@@ -1,11 +1,10 @@
 // The providers that users can sign in through: one as a rule, or several, each with its own users.
 
-import { decodeJwt } from 'jose'
 import type { Config } from '../config/config-file.ts'
 import { addressProblems, demandsHttps } from '../config/conflicts.ts'
 import type { Settings } from '../config/settings.ts'
 import { MenshenError } from '../errors.ts'
-import { refused } from './bearer.ts'
+import { issuerIn, refused } from './bearer.ts'
 import { ONLY_PROVIDER, type ProviderPlan, planNamedProvider, planProvider } from './plan.ts'
 import { createProvider, type Provider, type ProviderOptions, unconfiguredProvider } from './provider.ts'
 
@@ -152,13 +151,4 @@ export async function providerOfToken({ all, main }: Providers, token: string): 
 /** Whether the provider may have to be asked about it; any other is verified by keys that are here. */
 export function mayBeShown({ all }: Providers, token: string): boolean {
   return issuerIn(token) === undefined || !all.every(provider => provider.canVerify)
-}
-
-/** `undefined` if it is not a JWT. */
-export function issuerIn(token: string): string | undefined {
-  try {
-    return decodeJwt(token).iss ?? ''
-  } catch {
-    return undefined
-  }
 }
