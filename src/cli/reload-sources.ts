@@ -10,6 +10,7 @@ import { readSettings, wantsDevProvider } from '../config/read.ts'
 import { type Environment, type Name, SETTINGS, type Settings } from '../config/settings.ts'
 import { MenshenError } from '../errors.ts'
 import { planProviders } from '../provider/providers.ts'
+import { withDeadline } from '../util/deadline.ts'
 import { fingerprintOf } from '../util/fingerprint.ts'
 import { assertAuthority, assertCertificate } from './named-files.ts'
 
@@ -64,14 +65,10 @@ export async function readAgain(before: Sources, rereading: Rereading): Promise<
 const READ_WITHIN_MS = 5000
 
 async function inTime<T>(reading: Promise<T>, file: string): Promise<T> {
-  const late = Promise.withResolvers<never>()
-  const sentence = `${file} is not loaded after ${READ_WITHIN_MS / 1000} seconds; expected no await in it that takes so long.`
-  const timer = setTimeout(() => late.reject(refusal(file, sentence)), READ_WITHIN_MS)
-  try {
-    return await Promise.race([reading, late.promise])
-  } finally {
-    clearTimeout(timer)
-  }
+  return withDeadline(reading, READ_WITHIN_MS, () => {
+    const sentence = `${file} is not loaded after ${READ_WITHIN_MS / 1000} seconds; expected no await in it that takes so long.`
+    throw refusal(file, sentence)
+  })
 }
 
 export function refusal(file: string, sentence: string): SourceProblem {

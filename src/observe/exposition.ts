@@ -1,6 +1,8 @@
 // What one or several processes have measured, as the text that Prometheus reads. Ours is written here: to sum up and write
 // a thousand numbers takes prom-client long enough to hold up requests.
 
+import { createCachedValue } from '../util/cached-value.ts'
+import { withDeadline } from '../util/deadline.ts'
 import { METRICS, type MetricRow, type Metrics, type MetricsSnapshot, processMetrics, seriesOf } from './metrics.ts'
 
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
@@ -85,35 +87,17 @@ const COUNT_AGE_MS = 2000
 const COUNT_DEADLINE_MS = 500
 
 export function createMetricsReader({ metrics, upstreams, countSessions }: Sources): () => Promise<MetricsSnapshot> {
-  const sessions = createRecent(countSessions)
+  const sessions = createCachedValue({
+    load: () => withDeadline(countSessions(), COUNT_DEADLINE_MS, () => undefined).catch(() => undefined),
+    freshMs: COUNT_AGE_MS,
+    now: () => performance.now(),
+  })
   return async () => {
-    const menshen_sessions = await sessions()
+    const menshen_sessions = await sessions.get()
     return metrics.read({
       menshen_upstream_queue: upstreams.waiting,
       menshen_open_streams: upstreams.streams,
       ...(menshen_sessions !== undefined && { menshen_sessions }),
     })
-  }
-}
-
-/** Asked once for all who ask within a moment; `undefined` if it fails or takes too long. */
-function createRecent(ask: () => Promise<number>): () => Promise<number | undefined> {
-  let latest: { at: number; value: Promise<number | undefined> } | undefined
-  return () => {
-    const at = performance.now()
-    if (!latest || at - latest.at > COUNT_AGE_MS) latest = { at, value: inTime(ask) }
-    return latest.value
-  }
-}
-
-async function inTime(ask: () => Promise<number>): Promise<number | undefined> {
-  const { promise: late, resolve } = Promise.withResolvers<undefined>()
-  const deadline = setTimeout(resolve, COUNT_DEADLINE_MS, undefined)
-  try {
-    return await Promise.race([ask(), late])
-  } catch {
-    return undefined
-  } finally {
-    clearTimeout(deadline)
   }
 }

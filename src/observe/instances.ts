@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { deflateRaw, inflateRaw } from 'node:zlib'
 import { z } from 'zod'
 import type { Store, Stored } from '../stores/store.ts'
-import { createFresh } from '../util/fresh.ts'
+import { createCachedValue } from '../util/cached-value.ts'
 import { readVersion } from '../util/version.ts'
 import { type SlotHistory, type Slots, slotSchema } from './history-slots.ts'
 
@@ -53,7 +53,7 @@ interface Other extends InstanceRecord {
 
 export function createInstances({ store, instance, history, now }: InstancesOptions): Instances {
   const key = `instance-${randomUUID()}`
-  const others = createFresh(readOthers, FRESH_MS, now)
+  const others = createCachedValue({ load: readOthers, freshMs: FRESH_MS, now })
   let known = new Map<string, Known>()
 
   /** Each is written once a minute, and read far more often: only what has changed is unpacked. */

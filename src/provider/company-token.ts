@@ -1,6 +1,7 @@
 // The one flow of its own (WeCom): a token of the company, kept until it expires, asks who brought the code. There is no
 // token of the user's, and so nothing to refresh.
 import { phrase, phrasedError } from '../phrases.ts'
+import { createCachedValue } from '../util/cached-value.ts'
 import { getPath } from '../util/json-path.ts'
 import { endpointOf } from './discovery.ts'
 import { type Answer, readAnswer } from './fetch.ts'
@@ -22,46 +23,33 @@ const SESSION_SECONDS = 7200
 
 export function createCompanyToken(connection: ProviderConnection): CompanyToken {
   const { plan, fetch, now } = connection
-  let held: Promise<TokenSet> | undefined
-  let heldUntil = 0
+  const companyToken = createCachedValue({
+    load: askForToken,
+    freshMs: ({ expiresIn }) => expiresIn * 1000 - MARGIN_MS,
+    now,
+  })
 
   async function askForToken(): Promise<TokenSet> {
     const url = new URL(endpointOf(await connection.metadata.get(), 'token'))
     url.searchParams.set('corpid', plan.clientId)
     url.searchParams.set('corpsecret', plan.clientSecret?.reveal() ?? '')
-    const tokens = readTokenSet(await readAnswer(await fetch(url.href)), plan, now())
-    heldUntil = tokens.receivedAt + tokens.expiresIn * 1000 - MARGIN_MS
-    return tokens
+    return readTokenSet(await readAnswer(await fetch(url.href)), plan, now())
   }
 
-  /** Everybody who comes while it is asked for waits for the same answer. */
-  function companyToken(): Promise<TokenSet> {
-    if (held && now() < heldUntil) return held
-    const asked = askForToken()
-    held = asked
-    heldUntil = Number.POSITIVE_INFINITY
-    asked.catch(() => forget(asked))
-    return asked
-  }
-
-  function forget(token: Promise<TokenSet>): void {
-    if (held === token) held = undefined
-  }
-
-  async function call(url: string, params: Texts, token: Promise<TokenSet>): Promise<Answer> {
+  async function call(url: string, params: Texts, { accessToken }: TokenSet): Promise<Answer> {
     const target = new URL(url)
-    target.searchParams.set('access_token', (await token).accessToken)
+    target.searchParams.set('access_token', accessToken)
     for (const [name, value] of Object.entries(params)) target.searchParams.set(name, value)
     return readAnswer(await fetch(target.href))
   }
 
   async function ask(url: string, params: Texts): Promise<object> {
-    const token = companyToken()
+    const token = await companyToken.get()
     let answer = await call(url, params, token)
     if (STALE.some(code => code === getPath(answer.body, 'errcode'))) {
-      // With a withdrawn token nothing has been done yet: the code is still good.
-      forget(token)
-      answer = await call(url, params, companyToken())
+      // A call with a withdrawn token has no effect: the code can still be redeemed.
+      companyToken.forget(token)
+      answer = await call(url, params, await companyToken.get())
     }
     return readAccepted(answer, plan.userInfoAnswer, plan.refreshEnds)
   }

@@ -1,12 +1,13 @@
 // Where a provider's endpoints are: what the plan says, and for OpenID Connect what its discovery document adds. The
 // document is asked for when it is first needed, kept for an hour, and used on while it cannot be had anew. Where the plan
 // has every endpoint that a sign-in needs, nothing is asked for.
-import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
 import { isPlainHttp } from '../config/conflicts.ts'
 import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
 import { type Phrase, phrase, phrasedError } from '../phrases.ts'
+import { createCachedValue } from '../util/cached-value.ts'
+import { withDeadline } from '../util/deadline.ts'
 import { sanitize } from '../util/json-path.ts'
 import { leadsToPrivate } from './address-guard.ts'
 import { type BoundedFetch, readAnswer, type WholeAnswer } from './fetch.ts'
@@ -119,41 +120,17 @@ function discovered(
   plan: ProviderPlan,
   { fetch, now, report, timeoutMs = LOOKUP_MS }: MetadataOptions,
 ): MetadataSource {
-  let known: Metadata | undefined
-  let knownSince = 0
-  let asking: Promise<Metadata> | undefined
-  let failure: { readonly error: unknown; readonly at: number } | undefined
+  return createCachedValue({
+    load: () => discover(plan, fetch, timeoutMs).catch(tell),
+    freshMs: FRESH_MS,
+    retryMs: RETRY_MS,
+    staleWhileReloading: true,
+    now,
+  })
 
-  async function ask(): Promise<Metadata> {
-    try {
-      known = await discover(plan, fetch, timeoutMs)
-      knownSince = now()
-      failure = undefined
-      return known
-    } catch (error) {
-      failure = { error, at: now() }
-      report('metadata_unavailable', { provider: plan.id, ...errorFields(error) })
-      throw error
-    } finally {
-      asking = undefined
-    }
-  }
-
-  const start = () => {
-    asking ??= ask()
-    return asking
-  }
-
-  return {
-    async get() {
-      const failedJustNow = failure !== undefined && now() - failure.at < RETRY_MS
-      if (known) {
-        if (now() - knownSince > FRESH_MS && !failedJustNow) start().catch(() => {})
-        return known
-      }
-      if (failedJustNow) throw failure?.error
-      return start()
-    },
+  function tell(error: unknown): never {
+    report('metadata_unavailable', { provider: plan.id, ...errorFields(error) })
+    throw error
   }
 }
 
@@ -247,9 +224,8 @@ async function refuseTrap(issuer: string, found: Document, timeoutMs: number): P
   if (isSecure && addresses.some(url => !String(url).startsWith('https:')))
     throw phrasedError('provider_answer', phrase('discovery_plain_http'))
   // What does not resolve now is judged when it is connected to.
-  const tooLate = pause(timeoutMs, false, { ref: false })
-  const isPrivate = (url: string) => Promise.race([leadsToPrivate(url).catch(() => false), tooLate])
-  if (await isPrivate(issuer)) return
-  const verdicts = await Promise.all([...new Set(addresses.map(String))].map(isPrivate))
-  if (verdicts.includes(true)) throw phrasedError('provider_answer', phrase('discovery_private_network'))
+  const isPrivate = (url: string) => withDeadline(leadsToPrivate(url), timeoutMs, () => false).catch(() => false)
+  const [isIssuerPrivate, ...verdicts] = await Promise.all([issuer, ...new Set(addresses.map(String))].map(isPrivate))
+  if (!isIssuerPrivate && verdicts.includes(true))
+    throw phrasedError('provider_answer', phrase('discovery_private_network'))
 }

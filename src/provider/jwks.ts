@@ -3,6 +3,7 @@
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
 import { z } from 'zod'
 import { phrase, phrasedError } from '../phrases.ts'
+import { createCachedValue } from '../util/cached-value.ts'
 import { type BoundedFetch, readAnswer } from './fetch.ts'
 
 /** For jose's `jwtVerify`. */
@@ -27,44 +28,27 @@ export interface KeySetOptions {
 }
 
 export function createKeySet({ url, fetch, now }: KeySetOptions): KeySet {
-  let keys: JWTVerifyGetKey | undefined
-  let keysSince = 0
-  let asking: Promise<JWTVerifyGetKey> | undefined
+  const keys = createCachedValue({ load: fetchKeys, freshMs: FRESH_MS, retryMs: RETRY_MS, now })
   const mayLookForKey = createAllowance(now)
   // Of its own: made-up signatures must not keep a new key from being found.
   const mayLookForSignature = createAllowance(now)
-  let failure: { readonly error: unknown; readonly at: number } | undefined
 
-  async function ask(): Promise<JWTVerifyGetKey> {
-    try {
-      const { status, body } = await readAnswer(await fetch(await url()))
-      const found = keySet.safeParse(body)
-      if (status !== 200 || !found.success) throw phrasedError('provider_answer', phrase('keys_unusable', { status }))
-      keys = createLocalJWKSet(found.data)
-      keysSince = now()
-      failure = undefined
-      return keys
-    } catch (error) {
-      failure = { error, at: now() }
-      throw error
-    } finally {
-      asking = undefined
-    }
-  }
-
-  const look = () => {
-    asking ??= ask()
-    return asking
+  async function fetchKeys(): Promise<JWTVerifyGetKey> {
+    const { status, body } = await readAnswer(await fetch(await url()))
+    const found = keySet.safeParse(body)
+    if (status !== 200 || !found.success) throw phrasedError('provider_answer', phrase('keys_unusable', { status }))
+    return createLocalJWKSet(found.data)
   }
 
   async function current(): Promise<JWTVerifyGetKey> {
-    if (!keys) {
-      if (failure && now() - failure.at < RETRY_MS && !mayLookForKey()) throw failure.error
-      return look()
+    const known = keys.latest()
+    if (!known) {
+      const failure = keys.recentFailure()
+      if (failure && !mayLookForKey()) throw failure.error
+      return keys.reload()
     }
-    const old = keys
-    // Keys that were withdrawn must not count for ever; while they cannot be had anew, the old ones do.
-    return now() - keysSince > FRESH_MS && mayLookForKey() ? look().catch(() => old) : old
+    // Withdrawn keys must not count for ever. While the keys cannot be fetched, the old ones do.
+    return keys.isFresh() || !mayLookForKey() ? known : keys.reload().catch(() => known)
   }
 
   async function find(...[header, token]: Parameters<JWTVerifyGetKey>) {
@@ -73,14 +57,14 @@ export function createKeySet({ url, fetch, now }: KeySetOptions): KeySet {
       return await known(header, token)
     } catch (error) {
       if (!(error instanceof errors.JWKSNoMatchingKey) || !mayLookForKey()) throw error
-      return (await look())(header, token)
+      return (await keys.reload())(header, token)
     }
   }
 
   return Object.assign(find, {
     async lookAgain() {
       if (!mayLookForSignature()) return false
-      await look()
+      await keys.reload()
       return true
     },
   })

@@ -7,7 +7,7 @@ import { dirname, join, resolve } from 'node:path'
 import { open } from 'lmdb'
 import { MenshenError } from '../../errors.ts'
 import { type Phrase, phrase, phrasedError } from '../../phrases.ts'
-import { inTime } from '../../util/deadline.ts'
+import { withDeadline } from '../../util/deadline.ts'
 
 const OPTIONS = {
   noSubdir: false,
@@ -150,7 +150,7 @@ export function unavailable(directory: string, problem: string, cause: unknown):
 
 /** Resolves when the disk has done it. */
 export function onDisk<Result>(work: Promise<Result>): Promise<Result> {
-  return inTime(withReason(work), DISK_DEADLINE_MS)
+  return withDeadline(withReason(work), DISK_DEADLINE_MS)
 }
 
 /** lmdb-js gives the reason of a failed write in a second promise, which ends the process if nobody looks at it. */

@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { RedisClient, RedisCluster } from 'redis'
 import { MenshenError } from '../../errors.ts'
 import type { Report } from '../../events.ts'
-import { inTime } from '../../util/deadline.ts'
+import { withDeadline } from '../../util/deadline.ts'
 import { createReadCache, type ReadCacheLimits } from './read-cache.ts'
 import type { ClusterAddress, Host, RedisAddress, SentinelAddress, SingleAddress } from './redis-address.ts'
 import { type Commands, commandsOf, scripts } from './redis-commands.ts'
@@ -66,7 +66,7 @@ export function superviseConnection(
   async function listen(): Promise<void> {
     while (!isLost) {
       const askedAt = performance.now()
-      await inTime(commands.ping(), SILENCE_MS)
+      await withDeadline(commands.ping(), SILENCE_MS)
       provenAt = askedAt
       await pause(HEARTBEAT_MS, undefined, { ref: false })
     }
@@ -90,7 +90,7 @@ export function superviseConnection(
     forgetAll: () => cache?.forgetAll(),
 
     async close() {
-      await inTime(client.close(), DEADLINE_MS).catch(() => {})
+      await withDeadline(client.close(), DEADLINE_MS).catch(() => {})
       lose(new Error('The store is closed.'))
     },
   }
@@ -253,8 +253,8 @@ async function connect(
   })
   client.on('error', () => {}) // until it is supervised, connect() says it too
   try {
-    await inTime(client.connect(), DEADLINE_MS)
-    if (kind === 'sentinel') assertPrimary(await inTime(client.sendCommand(['ROLE']), DEADLINE_MS))
+    await withDeadline(client.connect(), DEADLINE_MS)
+    if (kind === 'sentinel') assertPrimary(await withDeadline(client.sendCommand(['ROLE']), DEADLINE_MS))
   } catch (error) {
     client.destroy()
     throw error
@@ -300,8 +300,8 @@ async function ask(sentinel: Host, credentials: Credentials, name: string): Prom
   const client = makeSentinelClient(clientOptions(credentials, sentinel))
   client.on('error', () => {}) // connect() says it too
   try {
-    await inTime(client.connect(), DEADLINE_MS)
-    const reply = await inTime(client.sendCommand(['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name]), DEADLINE_MS)
+    await withDeadline(client.connect(), DEADLINE_MS)
+    const reply = await withDeadline(client.sendCommand(['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name]), DEADLINE_MS)
     if (!Array.isArray(reply))
       throw new Error(`The sentinel at ${sentinel.host}:${sentinel.port} does not know ${name}.`)
     return { host: String(reply[0]), port: Number(reply[1]) }
@@ -334,7 +334,7 @@ export function toCluster(address: ClusterAddress): Connect {
       reason = error
     })
     try {
-      await inTime(cluster.connect(), DEADLINE_MS)
+      await withDeadline(cluster.connect(), DEADLINE_MS)
     } catch (error) {
       cluster.destroy()
       throw reason ?? error

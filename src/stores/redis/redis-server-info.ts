@@ -1,6 +1,6 @@
 // What a Redis says about itself that matters to sessions: its version, whether it evicts, whether it keeps anything.
 import { RedisClient } from 'redis'
-import { inTime } from '../../util/deadline.ts'
+import { withDeadline } from '../../util/deadline.ts'
 import { type Host, parseRedisAddress, type RedisAddress } from './redis-address.ts'
 import { clientOptions, DEADLINE_MS, findPrimary, type TlsOptions, tlsOptionsOf } from './redis-connection.ts'
 
@@ -23,10 +23,10 @@ export async function readServerFacts(address: string): Promise<ServerFacts> {
   const client = makeClient(clientOptions(target, await hostOf(target)))
   client.on('error', () => {}) // connect() says it too
   try {
-    await inTime(client.connect(), DEADLINE_MS)
-    const facts = readInfo(String(await inTime(client.sendCommand(['INFO']), DEADLINE_MS)))
+    await withDeadline(client.connect(), DEADLINE_MS)
+    const facts = readInfo(String(await withDeadline(client.sendCommand(['INFO']), DEADLINE_MS)))
     // Often not allowed where Redis is rented.
-    const save = await inTime(client.sendCommand(['CONFIG', 'GET', 'save']), DEADLINE_MS).catch(() => undefined)
+    const save = await withDeadline(client.sendCommand(['CONFIG', 'GET', 'save']), DEADLINE_MS).catch(() => undefined)
     return factsIn(facts, save)
   } finally {
     client.destroy()

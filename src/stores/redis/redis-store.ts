@@ -7,7 +7,7 @@
 
 import type { Report } from '../../events.ts'
 import { phrase, phrasedError } from '../../phrases.ts'
-import { inTime } from '../../util/deadline.ts'
+import { withDeadline } from '../../util/deadline.ts'
 import type { Store, Stored } from '../store.ts'
 import type { ReadCacheLimits } from './read-cache.ts'
 import { parseRedisAddress, type RedisAddress } from './redis-address.ts'
@@ -115,7 +115,7 @@ function createAsk(client: ReconnectingClient, name: string): Ask {
     const { connection } = client
     try {
       if (!connection) throw new Error('There is no connection.')
-      return await inTime(work(connection), DEADLINE_MS)
+      return await withDeadline(work(connection), DEADLINE_MS)
     } catch (cause) {
       // The server became a replica, so that the primary is elsewhere.
       if (cause instanceof Error && cause.message.startsWith('READONLY')) connection?.lose(cause)
