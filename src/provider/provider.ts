@@ -26,7 +26,7 @@ export interface SignInCalls {
   /** All that it says of the user, source by source. `code` counts for providers that spend it here. */
   fetchClaims(tokens: TokenSet, code: string): Promise<ProviderClaims>
   /** Who the user is, by what it says. */
-  userFacts(tokens: TokenSet, code: string): Promise<MappedUser>
+  fetchUser(tokens: TokenSet, code: string): Promise<MappedUser>
 }
 
 /** Whom a token has to be for, by each interpretation of the path; `undefined` where neither a rule nor a setting says. */
@@ -137,7 +137,7 @@ export function createProvider(
           company ? company.tokenSet() : redeemCode(asking('token', connection), redemption),
         ),
       fetchClaims,
-      userFacts: async (tokens, code) => mapUser(await fetchClaims(tokens, code), plan),
+      fetchUser: async (tokens, code) => mapUser(await fetchClaims(tokens, code), plan),
     }
   }
 
@@ -226,7 +226,7 @@ export function unconfiguredProvider(plan: ProviderPlan): Provider {
   const refuse = async (): Promise<never> => {
     throw new MenshenError('bad_settings', `settings of the provider are missing: ${plan.missing.join(', ')}`)
   }
-  const calls = { redeem: refuse, fetchClaims: refuse, userFacts: refuse }
+  const calls = { redeem: refuse, fetchClaims: refuse, fetchUser: refuse }
   return {
     ...calls,
     plan,

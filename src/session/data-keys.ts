@@ -7,7 +7,7 @@ import type { Report } from '../events.ts'
 import type { Store, Stored } from '../stores/store.ts'
 import type { DerivedKeys, WrappingKey } from './derived-keys.ts'
 import { decodeJson, encodeJson, isNewerFormat, sealValue, unsealValue } from './sealing.ts'
-import { type DataKeys, SESSION_LABEL } from './session-record.ts'
+import type { DataKeys } from './session-record.ts'
 
 export interface DataKeyring {
   /** The keys that all instances share, as the store has them now. */
@@ -18,7 +18,7 @@ export interface DataKeyring {
   use(keys: WrappingKeys): void
 }
 
-type WrappingKeys = Pick<DerivedKeys, 'wrapping' | 'formerWrapping' | 'formerDataKeys'>
+type WrappingKeys = Pick<DerivedKeys, 'wrapping' | 'formerWrapping'>
 
 interface DataKeyringOptions {
   readonly store: Store
@@ -65,7 +65,7 @@ const STORE_KEY = 'data-keys'
 const CENTURY_MS = 100 * 365 * 24 * 3_600_000
 
 export function createDataKeyring({ store, keys, now, report }: DataKeyringOptions): DataKeyring {
-  let { wrapping, formerWrapping, formerDataKeys } = keys
+  let { wrapping, formerWrapping } = keys
   // Without a secret there is nothing that could open them again: they are ours alone, and end with this process.
   let own = wrapping.length === 0 ? newDataKeys() : undefined
   let isRenewed = false
@@ -83,16 +83,11 @@ export function createDataKeyring({ store, keys, now, report }: DataKeyringOptio
     labels: [],
   })
 
-  /** A store that was emptied gets those that we have; one that is older than data keys, those that it was filled with. */
+  /** A store that was emptied gets the keys that this process has. */
   async function create(): Promise<void> {
-    const dataKeys = known?.dataKeys ?? (await formerKeys()) ?? newDataKeys()
+    const dataKeys = known?.dataKeys ?? newDataKeys()
     // Of all instances that try, one succeeds, and the others open what it made.
     await store.create(STORE_KEY, toEntry(renewWrappers([], wrapping, dataKeys)))
-  }
-
-  async function formerKeys(): Promise<DataKeys | undefined> {
-    const { entries, next } = await store.list({ label: SESSION_LABEL, limit: 1 })
-    return entries.length > 0 || next !== undefined ? formerDataKeys : undefined
   }
 
   /** The keys in use from now on; `undefined` if others changed the store's meanwhile. */
@@ -115,7 +110,7 @@ export function createDataKeyring({ store, keys, now, report }: DataKeyringOptio
   return {
     latest: () => own ?? known?.dataKeys,
     use(keys) {
-      ;({ wrapping, formerWrapping, formerDataKeys } = keys)
+      ;({ wrapping, formerWrapping } = keys)
       if (wrapping.length > 0) own = undefined
       isRenewed = false
     },

@@ -4,7 +4,6 @@ import { createHash, hkdfSync, randomBytes } from 'node:crypto'
 import { Secret } from '../config/secret.ts'
 import type { Settings } from '../config/settings.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
-import type { DataKeys } from './session-record.ts'
 
 /** The first one seals and signs, all of them open. */
 export type KeyList = readonly [Uint8Array, ...Uint8Array[]]
@@ -21,8 +20,6 @@ export interface DerivedKeys {
   readonly wrapping: readonly WrappingKey[]
   /** What may also open a wrapper, though nothing is wrapped with it any more. */
   readonly formerWrapping: readonly WrappingKey[]
-  /** What labels and public parts were made with before there were data keys. */
-  readonly formerDataKeys: DataKeys | undefined
   /** For the keys that sign assertions. */
   readonly signing: KeyList
   /** For the return path in its cookie. */
@@ -45,10 +42,6 @@ export function deriveKeys({ SECRET, CLIENT_SECRET }: Pick<Settings, 'SECRET' | 
   return {
     wrapping: secrets.map(wrappingKey),
     formerWrapping: former.map(wrappingKey),
-    formerDataKeys: CLIENT_SECRET && {
-      labels: derive(CLIENT_SECRET, 'labels'),
-      publicPart: derive(CLIENT_SECRET, 'cards'),
-    },
     signing: deriveAll('signing keys', [...rest, ...former]),
     // A cookie comes from outside: no secret that is out of use counts there.
     returnPath: deriveAll('return path', rest),

@@ -78,8 +78,7 @@ export function sealClaims(claims: KeptClaims, ticket: string, key: string): Buf
 }
 
 /** If there are none, or if they are not of this record, all are lost: nobody gets a role by what cannot be read. */
-export function openClaims(sealed: Uint8Array | undefined, ticket: string, key: string): KeptClaims {
-  if (!sealed) return NOTHING_KEPT
+export function openClaims(sealed: Uint8Array, ticket: string, key: string): KeptClaims {
   return decodeJson(keptSchema, unseal(sealingKey(ticket), sealed, boundTo(key))) ?? NOTHING_KEPT
 }
 

@@ -31,7 +31,7 @@ interface SessionPage {
 }
 
 export interface SessionListing {
-  /** Of all users the newest sessions first. Those from before there was such a list join it when they are seen. */
+  /** The sessions of all users, the newest first. */
   newest(query: { before?: string; limit: number }): Promise<SessionPage>
   /** Of one user or of all, in pages of any order, and on a page the newest first. */
   list(query: { username?: string; after?: string; limit: number }): Promise<SessionPage>

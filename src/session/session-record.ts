@@ -52,13 +52,13 @@ const SUBJECT_PREFIX = 'subject.'
 /** `provider` is absent where there is one only. */
 export interface SignedIn {
   readonly tokens: TokenSet
-  readonly facts: MappedUser
+  readonly user: MappedUser
   readonly provider: string | undefined
   readonly origin?: SignInOrigin
 }
 
-export function newSession({ tokens, facts, provider }: SignedIn, userRole: Role): Session {
-  const { userInfo, groups } = facts
+export function newSession({ tokens, user, provider }: SignedIn, userRole: Role): Session {
+  const { userInfo, groups } = user
   const session = {
     isAuthenticated: true as const,
     userInfo,
@@ -118,14 +118,14 @@ export function toEntry(
   publicPart: PublicPart,
   maxHours: number,
   keys: DataKeys,
-  claimsPart?: Uint8Array,
+  claimsPart: Uint8Array,
 ): Entry {
   const key = recordKey(ticket)
   return {
     value: packRecord({
       seenAt: publicPart.seenAt,
       publicPart: sealPublicPart(publicPart, key, keys),
-      ...(claimsPart && { claimsPart }),
+      claimsPart,
       sealedPart: sealSession(session, publicPart.signedInAt, ticket, key),
     }),
     expiresAt: sessionEndsAt(session, publicPart.signedInAt, maxHours),
@@ -268,9 +268,8 @@ export function withSeenAt(
 ): Entry | undefined {
   const parts = unpackRecord(entry.value)
   if (!parts) return undefined
-  const seen = { ...parts, publicPart: sealPublicPart({ ...publicPart, seenAt }, key, keys) }
-  const value = packRecord(parts.seenAt === undefined ? seen : { ...seen, seenAt })
-  return { ...entry, since: publicPart.signedInAt, value }
+  const seen = { ...parts, seenAt, publicPart: sealPublicPart({ ...publicPart, seenAt }, key, keys) }
+  return { ...entry, value: packRecord(seen) }
 }
 
 // The sealed part of a session's record: the session itself, which only its ticket opens.
@@ -280,8 +279,7 @@ export function withSeenAt(
 
 export interface SealedPart {
   readonly session: Session
-  /** Formerly in the public part alone. */
-  readonly signedInAt?: number
+  readonly signedInAt: number
   /** How long it is written down. */
   readonly bytes: number
 }
@@ -302,7 +300,7 @@ export function sealSession(session: Session, signedInAt: number, ticket: string
 export function openSession(parts: RecordParts, ticket: string, key: string): SealedPart | undefined {
   const plain = unseal(sealingKey(ticket), parts.sealedPart, key)
   if (!plain) return undefined
-  const opened = parts.seenAt === undefined ? formerSession(plain) : fromList(parseList(plain))
+  const opened = fromList(parseList(plain))
   return opened && { ...opened, bytes: plain.length }
 }
 
@@ -391,35 +389,4 @@ function isTexts(value: unknown): value is string[] {
 
 function isNumber(value: unknown): value is number {
   return typeof value === 'number'
-}
-
-const userInfoSchema: z.ZodType<UserInfo> = z
-  .object({
-    sub: z.string(),
-    ou_id: z.string(),
-    nickname: z.string(),
-    phone_number: z.string(),
-    ou_name: z.string(),
-    email: z.string(),
-    username: z.string(),
-  })
-  .catchall(z.string())
-
-const formerSchema: z.ZodType<Session> = z.object({
-  isAuthenticated: z.literal(true),
-  accessToken: z.string(),
-  refreshToken: z.string().exactOptional(),
-  tokenIssuedAt: z.number(),
-  tokenExpiresIn: z.number(),
-  userInfo: userInfoSchema,
-  userRole: z.string(),
-  provider: z.string().exactOptional(),
-  providerSession: z.object({ issuer: z.string(), sid: z.string() }).exactOptional(),
-  idToken: z.string().exactOptional(),
-  groups: z.array(z.string()).exactOptional(),
-})
-
-function formerSession(plain: Buffer): Pick<SealedPart, 'session'> | undefined {
-  const session = decodeJson(formerSchema, plain)
-  return session && { session }
 }

@@ -102,11 +102,11 @@ export function createSessions(options: SessionsOptions): Sessions {
     },
 
     async open(signedIn, addData) {
-      const { tokens, facts, origin } = signedIn
-      const { kept, left } = claimsToKeep(facts.claims, directory.roles, tokens)
+      const { tokens, user, origin } = signedIn
+      const { kept, left } = claimsToKeep(user.claims, directory.roles, tokens)
       const { provider } = signedIn
       // By what is kept, as for every later request: otherwise somebody would have another role for a moment.
-      const known = knownOf({ provider, username: facts.userInfo.username, groups: facts.groups }, () => kept)
+      const known = knownOf({ provider, username: user.userInfo.username, groups: user.groups }, () => kept)
       const session = newSession(signedIn, roleOf(known, directory.roles))
       warnOfShortLife(session.tokenExpiresIn, leadOf(session))
       if (left.length > 0) options.report('claims_left_out', { ...userFields(session), claims: left.slice(0, 20) })

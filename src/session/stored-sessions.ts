@@ -18,7 +18,6 @@ import {
   originOf,
   type PublicPart,
   publicPartOf,
-  type SealedPart,
   type Session,
   type SignInOrigin,
   sameTokens,
@@ -71,11 +70,13 @@ export interface StoredSessionsOptions {
   readonly report: Report
 }
 
+const NO_CLAIMS = new Uint8Array()
+
 export function createStoredSessions(options: StoredSessionsOptions): StoredSessions {
-  const { store, keyring, settings, identify, now } = options
+  const { store, keyring, settings, identify, now, report } = options
   const maxHours = settings.SESSION_MAX_HOURS
   const cache = createSessionCache(settings)
-  const read = createSessionReader(options)
+  const reportUnreadable = createUnreadableReport(report)
 
   function isHeld({ key, version, expiresAt }: LoadedSession): boolean {
     return expiresAt > now() && store.holds(key, version)
@@ -88,7 +89,8 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
 
   async function load(ticket: string): Promise<LoadedSession | undefined> {
     const stored = await store.read(recordKey(ticket))
-    const opened = stored && (await read.session(stored, ticket))
+    const opened = stored && readSession(stored, ticket, maxHours)
+    if (stored && !opened) reportUnreadable(stored)
     // Its record may live longer than that: SESSION_MAX_HOURS may be less now than it was.
     if (opened && latestEnd(opened.signedInAt, maxHours) > now()) return keep(ticket, opened)
     cache?.delete(ticket)
@@ -97,7 +99,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
 
   function loadSync(ticket: string): LoadedSession | undefined {
     const stored = store.readSync && isTicket(ticket) ? store.readSync(recordKey(ticket)) : undefined
-    const opened = stored && read.sessionSync(stored, ticket)
+    const opened = stored && readSession(stored, ticket, maxHours)
     return opened && opened.expiresAt > now() ? keep(ticket, opened) : undefined
   }
 
@@ -117,17 +119,25 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
     if (!store.holds(key, version)) return load(ticket)
     const { signedInAt, seenAt } = publicPart
     const expiresAt = sessionEndsAt(session, signedInAt, maxHours)
-    const parts = unpackRecord(entry.value)
-    const bytes = parts?.sealedPart.length ?? 0
-    const claimsPart = parts?.claimsPart
+    const { sealedPart, claimsPart = NO_CLAIMS } = unpackRecord(entry.value) ?? {}
+    const bytes = sealedPart?.length ?? 0
     return keep(ticket, { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart })
   }
 
   /** Where somebody signed in from, and what was said of them then, stays as it is. */
-  async function lastingIn(key: string): Promise<{ origin: SignInOrigin; claimsPart: Uint8Array | undefined }> {
+  async function lastingIn(key: string): Promise<{ origin: SignInOrigin; claimsPart: Uint8Array }> {
     const stored = await store.read(key)
-    const origin = originOf((stored && (await read.publicPart(stored))) ?? {})
-    return { origin, claimsPart: stored && unpackRecord(stored.value)?.claimsPart }
+    const origin = originOf((stored && (await publicPart(stored))) ?? {})
+    return { origin, claimsPart: (stored && unpackRecord(stored.value)?.claimsPart) ?? NO_CLAIMS }
+  }
+
+  async function publicPart(stored: Stored): Promise<PublicPart | undefined> {
+    const latest = keyring.latest()
+    return (
+      (latest && publicPartOf(stored, stored.key, latest)) ??
+      // Other instances may use other keys by now.
+      publicPartOf(stored, stored.key, await keyring.current())
+    )
   }
 
   return {
@@ -144,8 +154,10 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
 
     async create(session, origin, claims) {
       const ticket = newTicket()
-      const publicPart = newPublicPart(session, justBegun(session), origin)
-      const claimsPart = claims && sealClaims(claims, ticket, recordKey(ticket))
+      const { tokenIssuedAt } = session
+      const times = { signedInAt: tokenIssuedAt, seenAt: tokenIssuedAt }
+      const publicPart = newPublicPart(session, times, origin)
+      const claimsPart = claims ? sealClaims(claims, ticket, recordKey(ticket)) : NO_CLAIMS
       const entry = toEntry(ticket, session, publicPart, maxHours, await keyring.current(), claimsPart)
       const version = await store.create(recordKey(ticket), entry)
       if (version === undefined)
@@ -196,74 +208,30 @@ interface Written {
   readonly entry: Entry
 }
 
-function justBegun({ tokenIssuedAt }: Session) {
-  return { signedInAt: tokenIssuedAt, seenAt: tokenIssuedAt }
-}
-
-/** As it was written, and in how many bytes. Claims stay sealed: they are not for the cache. */
+/** A session as its record says, with its length in bytes. Claims stay sealed: the cache does not hold them. */
 type ReadSession = Omit<LoadedSession, 'who' | 'identityHeaders'> & {
   readonly bytes: number
-  readonly claimsPart: Uint8Array | undefined
+  readonly claimsPart: Uint8Array
 }
 
-interface Reader {
-  /** `undefined` also for one that cannot be read without waiting. */
-  sessionSync(stored: StoredValue, ticket: string): ReadSession | undefined
-  session(stored: Stored, ticket: string): Promise<ReadSession | undefined>
-  publicPart(stored: Stored): Promise<PublicPart | undefined>
+/** `undefined` if the ticket does not open the record, or if its format is unknown. */
+function readSession({ key, version, value }: StoredValue, ticket: string, maxHours: number): ReadSession | undefined {
+  const parts = unpackRecord(value)
+  const opened = parts && openSession(parts, ticket, key)
+  if (!opened) return undefined
+  const { seenAt, claimsPart } = parts
+  const { session, signedInAt, bytes } = opened
+  const expiresAt = sessionEndsAt(session, signedInAt, maxHours)
+  return { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart }
 }
 
-function createSessionReader({ keyring, settings, report }: StoredSessionsOptions): Reader {
-  let told = false
-
-  function tell(stored: Stored): void {
-    const isNewer = isNewerSession(stored.value)
-    if (!isNewer) report('record_unreadable', { session: shortKey(stored.key) })
-    else if (!told) report('newer_format', { record: 'session' })
-    told ||= isNewer
-  }
-
-  async function publicPart(stored: Stored): Promise<PublicPart | undefined> {
-    const latest = keyring.latest()
-    return (
-      (latest && publicPartOf(stored, stored.key, latest)) ??
-      // Other instances may use other keys by now.
-      publicPartOf(stored, stored.key, await keyring.current())
-    )
-  }
-
-  function withTimes(
-    { key, version }: StoredValue,
-    { session, bytes }: SealedPart,
-    claimsPart: Uint8Array | undefined,
-    times: { readonly signedInAt?: number; readonly seenAt?: number | undefined } = {},
-  ): ReadSession {
-    const { signedInAt = session.tokenIssuedAt, seenAt = session.tokenIssuedAt } = times
-    const expiresAt = sessionEndsAt(session, signedInAt, settings.SESSION_MAX_HOURS)
-    return { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart }
-  }
-
-  return {
-    publicPart,
-
-    sessionSync(stored, ticket) {
-      const parts = unpackRecord(stored.value)
-      if (parts?.seenAt === undefined) return undefined
-      const opened = openSession(parts, ticket, stored.key)
-      return opened && withTimes(stored, opened, parts.claimsPart, { ...opened, seenAt: parts.seenAt })
-    },
-
-    async session(stored, ticket) {
-      const parts = unpackRecord(stored.value)
-      const opened = parts && openSession(parts, ticket, stored.key)
-      if (!opened) {
-        tell(stored)
-        return undefined
-      }
-      // Formerly the times were in the public part alone; without keys that open it, its beginning is not known any more.
-      const isFormer = opened.signedInAt === undefined
-      const times = isFormer ? await publicPart(stored) : { ...opened, seenAt: parts.seenAt }
-      return withTimes(stored, opened, parts.claimsPart, times)
-    },
+/** Reports each record that cannot be read. Records of a later version are reported once: there may be many. */
+function createUnreadableReport(report: Report): (stored: Stored) => void {
+  let hasReportedNewer = false
+  return ({ key, value }) => {
+    const isNewer = isNewerSession(value)
+    if (!isNewer) report('record_unreadable', { session: shortKey(key) })
+    else if (!hasReportedNewer) report('newer_format', { record: 'session' })
+    hasReportedNewer ||= isNewer
   }
 }

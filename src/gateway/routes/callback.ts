@@ -203,7 +203,7 @@ async function withSlot<Result>(
   }
 }
 
-type VouchedUser = Pick<SignedIn, 'tokens' | 'facts'>
+type VouchedUser = Pick<SignedIn, 'tokens' | 'user'>
 
 /** The steps that ask the provider. */
 async function whoIs(
@@ -218,19 +218,19 @@ async function whoIs(
   const redeemed = calls.redeem({ code, state, verifier, nonce, startedAt })
   const tokens = await orFailure(context, visit, provider, 'token_error', redeemed)
   if (typeof tokens === 'string') return tokens
-  const facts = await orFailure(context, visit, provider, 'userinfo_error', calls.userFacts(tokens, code))
-  return typeof facts === 'string' ? facts : { tokens, facts }
+  const user = await orFailure(context, visit, provider, 'userinfo_error', calls.fetchUser(tokens, code))
+  return typeof user === 'string' ? user : { tokens, user }
 }
 
 async function signIn(
   context: GatewayContext,
   visit: GatewayRequest,
   provider: Provider,
-  { tokens, facts }: VouchedUser,
+  { tokens, user }: VouchedUser,
   attempt?: Attempt,
 ): Promise<OwnAnswer> {
   const origin = requestFields(context, visit)
-  const signedIn = { tokens, facts, provider: scopeOf(provider), origin }
+  const signedIn = { tokens, user, provider: scopeOf(provider), origin }
   const { ticket, loaded } = await context.sessions.open(signedIn, session => dataAtSignIn(context, visit, session))
   await closePrevious(context, visit)
   const { userRole } = loaded.session
@@ -239,7 +239,7 @@ async function signIn(
     provider: provider.plan.id,
     role: userRole,
   })
-  if (facts.hasUnverifiedEmail)
+  if (user.hasUnverifiedEmail)
     context.report('email_unverified', { ...requestFields(context, visit, loaded), provider: provider.plan.id })
   const location = target(context, visit, attempt)
   context.lostCookies.expect(visit, location, loaded.key)

@@ -43,11 +43,10 @@ export async function openFiles(directory: string) {
       root,
       records: root.openDB<Buffer, string>('records', { encoding: 'binary', useVersions: true }),
       byLabel: root.openDB<Buffer, string>('byLabel', { encoding: 'binary' }),
-      generations: root.openDB<Buffer, string>('marks', { encoding: 'binary', useVersions: true }),
+      generations: root.openDB<Buffer, string>('generations', { encoding: 'binary', useVersions: true }),
       byExpiry: root.openDB<Buffer, [expiresAt: number, key: string]>('byExpiry', { encoding: 'binary' }),
       bySince: root.openDB<Buffer, [since: number, key: string]>('bySince', { encoding: 'binary' }),
-      // Under its number, or for an event that has a kind under both.
-      trail: root.openDB<Buffer, number | [kind: string, number: number]>('trail', { encoding: 'binary' }),
+      trail: root.openDB<Buffer, [kind: string, number: number]>('trail', { encoding: 'binary' }),
       trailKinds: root.openDB<Buffer, string>('trailKinds', { encoding: 'binary' }),
     }
   } catch (cause) {

@@ -195,8 +195,8 @@ export function createProofs({ readGeneration, lookUp, now }: ProofsOptions): Pr
 
 type Generations = Pick<LmdbFiles, 'generations'>
 
-/** Its version is the generation. On the disk it has the name that it had first. */
-const GENERATION = 'mark'
+/** A record whose version is the generation. */
+const GENERATION = 'generation'
 const NOTHING = Buffer.alloc(0)
 
 export function readGeneration({ generations }: Generations): number {

@@ -40,7 +40,7 @@ export function createLmdbTrail({ files, reader, closing }: TrailOptions): Trail
     const lanes = lanesOf(files)
     let last = Math.max(0, ...[...lanes.values()].map(lane => lane.last))
     for (const { kind, record } of records) {
-      trail.put(keyOf(kind, ++last), record)
+      trail.put([kind, ++last], record)
       lanes.set(kind, { count: (lanes.get(kind)?.count ?? 0) + 1, last })
     }
     const total = [...lanes.values()].reduce((sum, { count }) => sum + count, 0)
@@ -76,14 +76,10 @@ interface KindRecord {
   readonly record: Buffer
 }
 
-type TrailKey = number | [kind: string, number: number]
+type TrailKey = [kind: string, number: number]
 
-function keyOf(kind: string, number: number): TrailKey {
-  return kind === NO_KIND ? number : [kind, number]
-}
-
-function rangeOf(kind: string, after = FIRST, before = LAST) {
-  return { start: keyOf(kind, after + 1), end: keyOf(kind, before) }
+function rangeOf(kind: string, after = FIRST, before = LAST): { start: TrailKey; end: TrailKey } {
+  return { start: [kind, after + 1], end: [kind, before] }
 }
 
 /** A name in LMDB is not empty. */
@@ -91,13 +87,10 @@ function kindName(kind: string): string {
   return `kind ${kind}`
 }
 
-/** How many events there are of each kind. Those without one were counted by nobody at first. */
-function lanesOf({ trail, trailKinds }: LmdbFiles): Map<string, Lane> {
+/** How many events there are of each kind. */
+function lanesOf({ trailKinds }: LmdbFiles): Map<string, Lane> {
   const lanes = new Map<string, Lane>()
   for (const { key, value } of trailKinds.getRange()) lanes.set(key.slice(kindName('').length), unpackLane(value))
-  if (lanes.has(NO_KIND)) return lanes
-  const [last] = trail.getKeys({ start: LAST, end: FIRST, reverse: true, limit: 1 })
-  if (typeof last === 'number') lanes.set(NO_KIND, { count: trail.getKeysCount(rangeOf(NO_KIND)), last })
   return lanes
 }
 
@@ -126,11 +119,10 @@ function* laneCandidates(
   after: string | undefined,
   read: ReturnType<typeof createEventReader>,
 ): Generator<Candidate> {
-  const forward = rangeOf(kind, numberOf(after))
-  const range =
-    after === undefined ? { start: keyOf(kind, (before ?? LAST) - 1), end: keyOf(kind, FIRST), reverse: true } : forward
+  const backward = { start: [kind, (before ?? LAST) - 1] as TrailKey, end: [kind, FIRST] as TrailKey, reverse: true }
+  const range = after === undefined ? backward : rangeOf(kind, numberOf(after))
   for (const key of trail.getKeys(range)) {
-    const position = positionOf(typeof key === 'number' ? key : key[1])
+    const position = positionOf(key[1])
     const record = trail.getBinaryFast(key)
     // It lies in a buffer of lmdb-js, which is longer than it says.
     const event = record && read(record.subarray(0, record.length))
