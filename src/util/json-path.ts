@@ -28,7 +28,7 @@ function inEach(list: readonly unknown[], place: string): unknown {
 }
 
 /** The same without what is there; what does not lead to the place is left as it is. */
-export function withoutPlace(value: unknown, place: string): unknown {
+export function withoutPath(value: unknown, place: string): unknown {
   if (Array.isArray(value)) return withoutInEach(value, place)
   if (typeof value !== 'object' || value === null) return value
   // A name with dots of its own can hide another way to the same place: each of them is gone.
@@ -36,14 +36,14 @@ export function withoutPlace(value: unknown, place: string): unknown {
   return Object.fromEntries(
     entries.map(([name, inner]) => [
       name,
-      place.startsWith(`${name}.`) ? withoutPlace(inner, place.slice(name.length + 1)) : inner,
+      place.startsWith(`${name}.`) ? withoutPath(inner, place.slice(name.length + 1)) : inner,
     ]),
   )
 }
 
 function withoutInEach(list: readonly unknown[], place: string): unknown[] {
   if (place === 'only' && list.length === 1) return []
-  return list.map(element => (Array.isArray(element) ? element : withoutPlace(element, place)))
+  return list.map(element => (Array.isArray(element) ? element : withoutPath(element, place)))
 }
 
 /** The first place that does not have one of its accepted values. A list is none of them. */
