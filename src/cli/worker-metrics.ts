@@ -4,7 +4,7 @@ import cluster, { type Worker } from 'node:cluster'
 import { z } from 'zod'
 import { countersOf, type Exposition, type Gathering, gatherAlone, loadExposition } from '../observe/exposition.ts'
 
-import { type MetricsSnapshot, reading } from '../observe/metrics.ts'
+import { type MetricsSnapshot, metricsSnapshotSchema } from '../observe/metrics.ts'
 
 /** For one that hangs. */
 const WORKER_DEADLINE_MS = 1000
@@ -13,7 +13,7 @@ const FIRST_DEADLINE_MS = 2000
 
 const toFirst = z.discriminatedUnion('metrics', [
   z.object({ metrics: z.literal('wanted'), id: z.number() }),
-  z.object({ metrics: z.literal('read'), id: z.number(), reading }),
+  z.object({ metrics: z.literal('read'), id: z.number(), reading: metricsSnapshotSchema }),
 ])
 const toWorker = z.discriminatedUnion('metrics', [
   z.object({ metrics: z.literal('asked'), id: z.number() }),

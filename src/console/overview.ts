@@ -12,7 +12,7 @@ import { pageAnswer, redirectAnswer } from '../gateway/respond.ts'
 import type { AuditedCode } from '../observe/audit-event.ts'
 import { type Plot, plotOf, sumOf } from '../observe/history.ts'
 import { RANGES, type Range } from '../observe/history-slots.ts'
-import { type AlarmingEvent, type Problem, problemsIn } from '../observe/problems.ts'
+import { type AlarmingEvent, currentProblems, type Problem } from '../observe/problems.ts'
 import { type Html, moment } from '../pages/layout.ts'
 import type { Words } from '../pages/words/words.ts'
 import { OWN_PATHS } from '../paths.ts'
@@ -75,7 +75,7 @@ async function makeView(context: GatewayContext, range: Range): Promise<Overview
     range,
     plot: plotOf(slots),
     isStoreAway: isPartial || isStoreAway,
-    problems: problemsIn(events, lastHour.slots),
+    problems: currentProblems(events, lastHour.slots),
     providerNames: new Map(providers.all.map(({ plan }) => [plan.id, plan.name])),
     advice: adviceFor(
       settings,

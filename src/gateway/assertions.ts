@@ -3,7 +3,7 @@
 import { createPublicKey, sign } from 'node:crypto'
 import { exportJWK } from 'jose'
 import type { LoadedSession } from '../session/session-cache.ts'
-import type { Claimed, Identity } from '../session/session-facts.ts'
+import type { Claimed, Identity } from '../session/session-fields.ts'
 import type { SigningKey, SigningKeys } from '../session/signing-keys.ts'
 import { createCachedValue } from '../util/cached-value.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'

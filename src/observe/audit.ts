@@ -14,7 +14,7 @@ import type { DataKeys } from '../session/session-record.ts'
 import type { Store } from '../stores/store.ts'
 import { withDeadline } from '../util/deadline.ts'
 import { createRepeats } from '../util/repeats.ts'
-import { type AuditEvent, type AuditedCode, createSealer, isAudited, jsonLine, plainFacts } from './audit-event.ts'
+import { type AuditEvent, type AuditedCode, createSealer, isAudited, jsonLine, plainFields } from './audit-event.ts'
 import type { Observer } from './observed-request.ts'
 
 export interface Audit extends Observer {
@@ -50,7 +50,7 @@ export function createAudit(options: AuditOptions): Audit {
 
   function eventOf(code: AuditedCode, facts: Facts): AuditEvent {
     const all = worker === undefined ? facts : { ...facts, worker }
-    return { id: `${own}${count++}`, time: now(), event: code, facts: plainFacts(all) }
+    return { id: `${own}${count++}`, time: now(), event: code, facts: plainFields(all) }
   }
 
   return {

@@ -27,7 +27,7 @@ export interface History {
   close(): Promise<void>
 }
 
-interface SeriesOptions {
+interface HistoryOptions {
   readonly instance: Instance
   readonly now: () => number
 }
@@ -46,7 +46,7 @@ export const COUNTED = {
   event: (code: string) => `event ${code}`,
 } as const
 
-export function createHistory({ instance, now }: SeriesOptions): History {
+export function createHistory({ instance, now }: HistoryOptions): History {
   const history = createSlotHistory(now)
   let kept: ReturnType<typeof keep> | undefined
 

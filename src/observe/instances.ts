@@ -10,13 +10,13 @@ import { z } from 'zod'
 import type { Store, Stored } from '../stores/store.ts'
 import { createCachedValue } from '../util/cached-value.ts'
 import { readVersion } from '../util/version.ts'
-import { type SlotHistory, type Slots, slotSchema } from './history-slots.ts'
+import { type SlotHistory, type SlotsByRange, slotSchema } from './history-slots.ts'
 
 export interface Instances {
   /** Those that are alive, this one first. */
   alive(): Promise<Instance[]>
   /** What all others have seen, dead or alive. */
-  others(): Promise<Slots[]>
+  others(): Promise<SlotsByRange[]>
   /** Leaves word of what was seen so far. */
   write(hasEnded?: boolean): Promise<void>
   /** Takes over what those have left that are no more. */
@@ -117,7 +117,7 @@ export interface InstanceRecord {
   readonly writtenAt: number
   /** It has ended politely. */
   readonly hasEnded: boolean
-  readonly slots: Slots
+  readonly slots: SlotsByRange
 }
 
 const LARGEST = 8 * 1024 * 1024

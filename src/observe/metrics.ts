@@ -4,6 +4,7 @@ import type { Registry } from 'prom-client'
 import { z } from 'zod'
 import { ERRORS, type ErrorCode, LOGIN_ERRORS } from '../errors.ts'
 import type { EventCode, Work } from '../events.ts'
+import { addDuration, BOUNDS, emptyBuckets } from './histogram.ts'
 import type { Observer, Outcome } from './observed-request.ts'
 
 /** What is asked for when it is read; absent if it is not known then. */
@@ -32,6 +33,7 @@ export function createMetrics(): Metrics {
   const signOuts = counter('menshen_sign_outs_total')
   const refreshes = counter('menshen_refreshes_total')
   const rateLimited = counter('menshen_rate_limited_total')
+  const readProcess = createProcessMetrics()
 
   const byEvent: Partial<Record<EventCode, (facts: Readonly<Record<string, unknown>>) => void>> = {
     sign_in: () => signIns.add('ok'),
@@ -200,11 +202,6 @@ export const METRICS = {
 
 export type MetricName = keyof typeof METRICS
 
-/** In seconds, from a session that is at hand to a provider at its deadline. */
-export const BUCKETS = [
-  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
-] as const
-
 // Plain numbers, counted where requests pass: prom-client's own would take about a microsecond each.
 
 export interface Counters {
@@ -230,7 +227,7 @@ export function seriesOf(name: string, { type, labels = {} }: MetricRow): string
       return `${name}${suffix}${all && `{${all}}`}`
     }
     if (type !== 'histogram') return written('')
-    return [...[...BUCKETS, '+Inf'].map(le => written('_bucket', `le="${le}"`)), written('_sum'), written('_count')]
+    return [...[...BOUNDS, '+Inf'].map(le => written('_bucket', `le="${le}"`)), written('_sum'), written('_count')]
   })
 }
 
@@ -245,34 +242,23 @@ export function createCounter({ labels }: MetricRow): Counter {
 }
 
 export function createHistogram({ labels }: MetricRow): Histogram {
-  // How many fell into each bucket and not into a smaller one; the last is for those above all.
-  const children = createChildren(labels, () => ({ counts: Array<number>(BUCKETS.length + 1).fill(0), sum: 0 }))
+  const children = createChildren(labels, () => ({ buckets: emptyBuckets(), sum: 0 }))
   return {
     observe(seconds, first, second) {
       const child = children.at(first, second)
-      const bucket = bucketOf(seconds)
-      child.counts[bucket] = (child.counts[bucket] ?? 0) + 1
+      addDuration(child.buckets, seconds)
       child.sum += seconds
     },
     read: () =>
-      children.all.flatMap(({ counts, sum }) => {
+      children.all.flatMap(({ buckets, sum }) => {
         let count = 0
-        const upTo = counts.map(own => {
+        const upTo = buckets.map(own => {
           count += own
           return count
         })
         return [...upTo, sum, count]
       }),
   }
-}
-
-function bucketOf(seconds: number): number {
-  let bucket = 0
-  for (const bound of BUCKETS) {
-    if (seconds <= bound) return bucket
-    bucket++
-  }
-  return bucket
 }
 
 interface Children<Child> {
@@ -325,7 +311,7 @@ const processMetric = z.object({
 
 export const processMetrics = z.array(processMetric)
 
-export const reading = z.object({
+export const metricsSnapshotSchema = z.object({
   /** Our counters and histograms by name, each with its numbers in the order of `seriesOf`. */
   counts: z.record(z.string(), z.array(z.number())),
   /** One that is not known now is absent. */
@@ -333,16 +319,30 @@ export const reading = z.object({
   process: processMetrics,
 })
 
-export type MetricsSnapshot = z.infer<typeof reading>
+export type MetricsSnapshot = z.infer<typeof metricsSnapshotSchema>
 
-// What the process says about itself: memory, processor, event loop, garbage collection. There is one process, whatever
-// number of gateways it has, and so there is one of these, from the first time that somebody asks: prom-client brings along all of
-// OpenTelemetry's interface, which a start would wait for.
+// The metrics of the process: memory, processor, event loop, garbage collection. prom-client measures them from the first read
+// on: it loads the API of OpenTelemetry, which a start would wait for.
 
 /** Numbers that go up and down under a name that promises the opposite: promtool refuses them. */
 const REFUSED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total']
 
-let watched: Promise<Registry> | undefined
+function createProcessMetrics(): () => Promise<MetricsSnapshot['process']> {
+  let registry: Promise<Registry> | undefined
+  return async () => {
+    registry ??= watchProcess()
+    const read: { name: string; values: { value: number }[] }[] = await (await registry).getMetricsAsJSON()
+    return processMetrics.parse(
+      read.map(metric => ({
+        ...metric,
+        // Of several processes, the start of the first.
+        ...(metric.name === 'process_start_time_seconds' && { aggregator: 'min' }),
+        // A mean of nothing is not a number, and JSON cannot carry it to another process.
+        values: metric.values.filter(({ value }) => Number.isFinite(value)),
+      })),
+    )
+  }
+}
 
 async function watchProcess(): Promise<Registry> {
   const { collectDefaultMetrics, Registry } = await import('prom-client')
@@ -350,19 +350,4 @@ async function watchProcess(): Promise<Registry> {
   collectDefaultMetrics({ register: registry })
   for (const name of REFUSED) registry.removeSingleMetric(name)
   return registry
-}
-
-export async function readProcess(): Promise<MetricsSnapshot['process']> {
-  watched ??= watchProcess()
-  const registry = await watched
-  const read: { name: string; values: { value: number }[] }[] = await registry.getMetricsAsJSON()
-  return processMetrics.parse(
-    read.map(metric => ({
-      ...metric,
-      // Of several processes the first one's.
-      ...(metric.name === 'process_start_time_seconds' && { aggregator: 'min' }),
-      // What has not happened yet has no mean, and nothing that is no number reaches another process.
-      values: metric.values.filter(({ value }) => Number.isFinite(value)),
-    })),
-  )
 }

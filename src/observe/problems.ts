@@ -40,7 +40,7 @@ const PROVIDER_FAILURES = new Set<unknown>([
 ] satisfies ErrorCode[])
 
 /** Events and slots of the last hour; events in any order. */
-export function problemsIn(events: readonly AuditEvent[], slots: readonly Slot[]): Problem[] {
+export function currentProblems(events: readonly AuditEvent[], slots: readonly Slot[]): Problem[] {
   const byProvider = Map.groupBy(events, ({ facts }) => String(facts.provider ?? ONLY_PROVIDER))
   const providers = [...byProvider].flatMap(([provider, seen]) => providerProblem(provider, seen) ?? [])
   return [

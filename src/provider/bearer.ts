@@ -16,7 +16,7 @@ import {
   times,
   verifyJwt,
 } from './id-token.ts'
-import type { KeySet } from './jwks.ts'
+import type { ProviderKeys } from './jwks.ts'
 import type { ProviderPlan } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
 import { introspectToken } from './token.ts'
@@ -24,7 +24,7 @@ import { type MappedUser, mapUser } from './user.ts'
 
 export interface AccessTokenChecks {
   readonly plan: Pick<ProviderPlan, 'alsoIssuers' | 'accessTokenIssuers' | 'accessTokenTypes'>
-  readonly keys: KeySet
+  readonly keys: ProviderKeys
   readonly now: () => number
 }
 
@@ -72,7 +72,7 @@ function isOfTenant({ iss, tid }: JWTPayload, metadata: Metadata, plan: AccessTo
   return tid !== undefined && isAccessTokenIssuer(iss, metadata, plan, tid)
 }
 
-async function verify(token: string, keys: KeySet, now: number): Promise<JWTVerifyResult<JWTPayload>> {
+async function verify(token: string, keys: ProviderKeys, now: number): Promise<JWTVerifyResult<JWTPayload>> {
   try {
     return await verifyJwt(token, keys, {
       algorithms: ALGORITHMS,
@@ -118,7 +118,7 @@ export function refused(reason: string, detail?: string): TokenRefused {
 // Whose access token it is that somebody brought: a JWT is verified by the provider's keys, any other token is shown to
 // the provider.
 
-export interface BearerFacts extends MappedUser {
+export interface BearerUser extends MappedUser {
   /** Absent where the provider does not say. */
   readonly expiresAt?: number
   /** What the token is good for. */
@@ -126,12 +126,12 @@ export interface BearerFacts extends MappedUser {
 }
 
 /** Throws `provider_refused` if the token is not valid; any other error means that this cannot be told now. */
-export async function bearerFacts(
+export async function verifyBearer(
   connection: ProviderConnection,
   token: string,
   demanded: readonly DemandedAudience[],
   measure: Measure,
-): Promise<BearerFacts> {
+): Promise<BearerUser> {
   const { plan, now } = connection
   const known = await connection.metadata.get()
   if (canVerify(plan) && issuerIn(token) !== undefined)
@@ -142,7 +142,7 @@ export async function bearerFacts(
 }
 
 /** A token stands for all that the provider would say. `names` are where RFC 7662 and RFC 9068 have the user's name. */
-function factsIn(claims: Introspection | object, plan: ProviderPlan, names: readonly string[]): BearerFacts {
+function factsIn(claims: Introspection | object, plan: ProviderPlan, names: readonly string[]): BearerUser {
   const { username, sub } = plan.fields
   const named = username.filter(place => place !== 'sub')
   const fields = { ...plan.fields, username: [...named, ...names], sub: [...sub, 'sub'] }

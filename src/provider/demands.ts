@@ -108,9 +108,9 @@ export function causeOf(plan: ProviderPlan, metadata: Metadata | undefined, refu
   return !plan.pkce && (isAboutChallenge || error === 'invalid_request') ? CHALLENGE : undefined
 }
 
-export const FORM_POST_SENTENCE = sentenceOf(FORM_POST)
+export const FORM_POST_SENTENCE = demandSentence(FORM_POST)
 
 /** For the log: what, and what to do. */
-export function sentenceOf({ what, remedy }: Demand): string {
+export function demandSentence({ what, remedy }: Demand): string {
   return `${phraseIn('en', what)}. ${phraseIn('en', remedy)}`
 }

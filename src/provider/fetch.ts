@@ -6,6 +6,7 @@ import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 import { buildConnector, Client, type Dispatcher } from 'undici'
 import { MenshenError } from '../errors.ts'
 import { phrase, phrasedError, phraseIn } from '../phrases.ts'
+import { withDeadline } from '../util/deadline.ts'
 import { createWaitingLine } from '../util/waiting-line.ts'
 
 /** Some providers refuse whoever does not say who it is. */
@@ -76,18 +77,28 @@ export function createBoundedFetch(timeoutMs: number, lookup?: LookupFunction): 
           headers: { 'user-agent': USER_AGENT, accept: 'application/json', ...typeOf(body), ...init.headers },
           body: body === null ? null : String(body),
         }
-        const deadline = startDeadline(timeoutMs)
-        const send = (client: Client) => sendAndRead(client, request, deadline)
-        // The provider may just have closed it, and nobody can tell whether a request arrived. What changes something
-        // there, a code above all, is not sent over it.
-        const used = method === 'GET' ? kept.get(origin) : undefined
+        // The provider may have closed this connection, and then it is unknown whether a request arrived. A request that
+        // changes something, such as redeeming a code, gets a new connection.
+        let client = method === 'GET' ? kept.get(origin) : undefined
+        const sendAgain = (error: unknown) => {
+          // What the provider has answered is final. Only a broken connection is replaced.
+          if (error instanceof MenshenError) throw error
+          return sendAnew()
+        }
+        const sendAnew = () => {
+          client = connectTo(origin)
+          return sendAndRead(client, request)
+        }
+        const late = () => {
+          const error = phrasedError('provider_unreachable', phrase('no_whole_answer', { ms: timeoutMs }))
+          client?.destroy(error, () => {})
+          throw error
+        }
         try {
-          const again = () => send(connectTo(origin))
-          return await (used ? send(used).catch(error => retry(error, deadline, again)) : again())
+          const answer = client ? sendAndRead(client, request).catch(sendAgain) : sendAnew()
+          return await withDeadline(answer, timeoutMs, late)
         } catch (error) {
-          throw deadline.passed ?? asMenshenError(error)
-        } finally {
-          deadline.clear()
+          throw asMenshenError(error)
         }
       },
 
@@ -114,12 +125,6 @@ export function createBoundedFetch(timeoutMs: number, lookup?: LookupFunction): 
 
 function typeOf(body: CallInit['body'] | null): Record<string, string> {
   return body instanceof URLSearchParams ? { 'content-type': 'application/x-www-form-urlencoded;charset=UTF-8' } : {}
-}
-
-/** Only where the connection broke: what the provider has answered stands. */
-function retry<T>(error: unknown, { passed }: Deadline, again: () => Promise<T>): Promise<T> {
-  if (passed || error instanceof MenshenError) throw error
-  return again()
 }
 
 /** Made once: undici would make one with its stack for each connection that it closes. */
@@ -209,17 +214,9 @@ type ReceivedHeaders = Parameters<NonNullable<Dispatcher.DispatchHandler['onResp
 const ANSWER_LIMIT = 1024 * 1024
 const IDENTITY = { 'accept-encoding': 'identity' }
 
-/** Rejects with what broke, or once the deadline has passed. After either, the connection is gone. */
-export async function sendAndRead(
-  client: Client,
-  { path, method, headers, body }: SentRequest,
-  deadline: Deadline,
-): Promise<WholeAnswer> {
+/** Rejects with what broke the connection. */
+async function sendAndRead(client: Client, { path, method, headers, body }: SentRequest): Promise<WholeAnswer> {
   const answered = Promise.withResolvers<ReceivedAnswer>()
-  deadline.onPassed = error => {
-    answered.reject(error)
-    void client.destroy(error)
-  }
   const request = { path, method: method as Dispatcher.HttpMethod, headers: { ...IDENTITY, ...headers }, body }
   client.dispatch(request, readingHandler(answered))
   const { status, received, chunks } = await answered.promise
@@ -234,7 +231,7 @@ function headerOf(headers: ReceivedHeaders, name: string): string | null {
   return Array.isArray(value) ? value.join(', ') : (value ?? null)
 }
 
-export interface SentRequest {
+interface SentRequest {
   readonly path: string
   readonly method: string
   readonly headers: Readonly<Record<string, string>>
@@ -298,27 +295,6 @@ function brokenOff(error: Error): Error {
 
 function tooLarge(): MenshenError {
   return phrasedError('provider_answer', phrase('answer_too_large', { bytes: ANSWER_LIMIT }))
-}
-
-// When a call has to be done. A timer, and no AbortSignal: one of those for every call, with a listener, takes longer than to
-// send the request, and stays in memory until its time has come.
-
-export interface Deadline {
-  /** Why there is no more time, once there is none. */
-  passed: MenshenError | undefined
-  /** Called at that moment. */
-  onPassed: (error: MenshenError) => void
-  /** The call is done. */
-  clear(): void
-}
-
-export function startDeadline(ms: number): Deadline {
-  const timer = setTimeout(() => {
-    deadline.passed = phrasedError('provider_unreachable', phrase('no_whole_answer', { ms }))
-    deadline.onPassed(deadline.passed)
-  }, ms)
-  const deadline: Deadline = { passed: undefined, onPassed() {}, clear: () => clearTimeout(timer) }
-  return deadline
 }
 
 // Slots for calls to the provider: so many at once, so many waiting, and whoever comes then is told at once. Owners, which are

@@ -14,7 +14,7 @@ import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
 import { type Phrase, phrase, phraseIn, quoted } from '../phrases.ts'
 import type { Metadata } from './discovery.ts'
-import type { KeySet } from './jwks.ts'
+import type { ProviderKeys } from './jwks.ts'
 import type { ProviderPlan } from './plan.ts'
 
 /** Signed with a key that only the provider has: never `none`, never a secret that we share with it. */
@@ -42,7 +42,7 @@ const TENANT = /^[\w-]+$/
 
 export interface TokenChecks {
   readonly plan: Pick<ProviderPlan, 'clientId' | 'alsoIssuers'>
-  readonly keys: KeySet
+  readonly keys: ProviderKeys
   readonly now: () => number
 }
 
@@ -119,7 +119,11 @@ export function times(now: number): Pick<JWTVerifyOptions, 'currentDate' | 'cloc
 }
 
 /** A signature that does not fit may be by a key that was replaced under its old name: the keys are fetched again, once. */
-export async function verifyJwt(token: string, keys: KeySet, options: JWTVerifyOptions): Promise<JWTVerifyResult> {
+export async function verifyJwt(
+  token: string,
+  keys: ProviderKeys,
+  options: JWTVerifyOptions,
+): Promise<JWTVerifyResult> {
   try {
     return await jwtVerify(token, keys, options)
   } catch (error) {

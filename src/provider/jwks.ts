@@ -7,7 +7,7 @@ import { createCachedValue } from '../util/cached-value.ts'
 import { type BoundedFetch, readAnswer } from './fetch.ts'
 
 /** For jose's `jwtVerify`. */
-export interface KeySet extends JWTVerifyGetKey {
+export interface ProviderKeys extends JWTVerifyGetKey {
   /** Fetches the keys again, because a signature does not fit; false if that was done often enough lately. */
   lookAgain(): Promise<boolean>
 }
@@ -21,13 +21,13 @@ const RETRY_MS = 1000
 
 const keySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).max(MOST_KEYS) })
 
-export interface KeySetOptions {
+export interface ProviderKeysOptions {
   readonly url: () => Promise<string>
   readonly fetch: BoundedFetch
   readonly now: () => number
 }
 
-export function createKeySet({ url, fetch, now }: KeySetOptions): KeySet {
+export function createProviderKeys({ url, fetch, now }: ProviderKeysOptions): ProviderKeys {
   const keys = createCachedValue({ load: fetchKeys, freshMs: FRESH_MS, retryMs: RETRY_MS, now })
   const mayLookForKey = createAllowance(now)
   // Of its own: made-up signatures must not keep a new key from being found.

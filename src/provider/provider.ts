@@ -7,13 +7,13 @@ import { MenshenError } from '../errors.ts'
 import { type Measure, type Report, type TraceCall, unmeasured, type Work } from '../events.ts'
 import { createAddressGuard } from './address-guard.ts'
 import { authorizationUrl, type SentAttempt } from './authorization-url.ts'
-import { type BearerFacts, bearerFacts, canVerify } from './bearer.ts'
+import { type BearerUser, canVerify, verifyBearer } from './bearer.ts'
 import { createCompanyToken } from './company-token.ts'
 import { causeOf, type Demand, type Refusal } from './demands.ts'
 import { createMetadata, endpointOf } from './discovery.ts'
 import { type BoundedFetch, createBoundedFetch, createSlots } from './fetch.ts'
 import { isAccessTokenIssuer, matchesIssuer, type TokenName, verifySigned } from './id-token.ts'
-import { createKeySet } from './jwks.ts'
+import { createProviderKeys } from './jwks.ts'
 import type { ProviderPlan } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
 import { makeSignOutCalls, type SessionTokens, signOutCalls, signOutUrl } from './sign-out.ts'
@@ -64,7 +64,7 @@ export interface Provider extends SignInCalls {
    * it has none. Throws `provider_refused` if not valid. `owner` is the network of whoever brought it, which has no more than
    * a share of the slots.
    */
-  bearerFacts(token: string, audiences: Audiences, owner?: string): Promise<BearerFacts>
+  verifyBearer(token: string, audiences: Audiences, owner?: string): Promise<BearerUser>
   close(): Promise<void>
 }
 
@@ -107,7 +107,7 @@ export function createProvider(
   })
   const askKeys = traced('keys', calls.fetch)
   const fetchKeys: BoundedFetch = (url, init) => measure('provider', 'keys', () => askKeys(url, init))
-  const keys = createKeySet({ url: async () => endpointOf(await metadata.get(), 'jwks'), fetch: fetchKeys, now })
+  const keys = createProviderKeys({ url: async () => endpointOf(await metadata.get(), 'jwks'), fetch: fetchKeys, now })
   const connection: ProviderConnection = {
     plan,
     redirectUri,
@@ -193,12 +193,12 @@ export function createProvider(
 
     introspect: token => measure('provider', 'introspection', () => introspectToken(asking('introspection'), token)),
 
-    bearerFacts(token, audiences, owner) {
+    verifyBearer(token, audiences, owner) {
       const demanded = audiences.map(names => ({
         names: names ?? [plan.clientId, BASE_URL],
         isConfigured: names !== undefined,
       }))
-      return bearerSlots.withSlot(() => bearerFacts(asking('introspection'), token, demanded, measure), owner)
+      return bearerSlots.withSlot(() => verifyBearer(asking('introspection'), token, demanded, measure), owner)
     },
 
     async close() {
@@ -241,7 +241,7 @@ export function unconfiguredProvider(plan: ProviderPlan): Provider {
     canVerify: false,
     verify: refuse,
     introspect: refuse,
-    bearerFacts: refuse,
+    verifyBearer: refuse,
     close: async () => {},
   }
 }

@@ -11,7 +11,7 @@ import type { KeyList } from './derived-keys.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from './sealing.ts'
 import { isTicket, newTicket, sealingKey } from './ticket.ts'
 
-interface Started {
+interface AttemptStart {
   /** What goes to the provider. */
   readonly sent: SentAttempt
   /** The browser's secret, for its cookie; absent if nothing has to be remembered. */
@@ -47,7 +47,7 @@ export interface Attempts {
     browser: string | undefined,
     returnPath: string | undefined,
     trial?: Attempt['trial'],
-  ): Promise<Started>
+  ): Promise<AttemptStart>
   /** What was remembered; `undefined` if this browser did not start it, or took it back before. */
   find(browser: string | undefined, state: string): Promise<Attempt | undefined>
   /** The same, for the last time. */

@@ -1,7 +1,7 @@
 // When a session was last seen, for the console: noted now and then, without holding anybody up.
 import { errorFields } from '../errors.ts'
 import type { LoadedSession } from './session-cache.ts'
-import { sessionFields } from './session-facts.ts'
+import { sessionFields } from './session-fields.ts'
 import { newPublicPart, publicPartOf, withSeenAt } from './session-record.ts'
 import type { StoredSessionsOptions } from './stored-sessions.ts'
 

@@ -13,14 +13,14 @@ import type { SessionTokens } from '../provider/sign-out.ts'
 import type { TokenSet } from '../provider/token.ts'
 import type { Store } from '../stores/store.ts'
 import type { LoadedSession } from './session-cache.ts'
-import { sessionFields, shortKey } from './session-facts.ts'
+import { sessionFields, shortKey } from './session-fields.ts'
 import { type Session, sameTokens, tokenExpiresAt } from './session-record.ts'
 
 /** The session as it is now; `ended` if the refresh failed and closed it; `undefined` if it was gone already. */
-export type Refreshed = LoadedSession | 'ended' | undefined
+export type RefreshResult = LoadedSession | 'ended' | undefined
 
 interface Refresher {
-  refresh(ticket: string, seen: LoadedSession): Promise<Refreshed>
+  refresh(ticket: string, seen: LoadedSession): Promise<RefreshResult>
   /** Resolves when no refresh is under way, or none gets any further. */
   settle(): Promise<void>
 }
@@ -72,7 +72,7 @@ export interface Refresh {
 }
 
 interface RefreshInFlight {
-  readonly result: Promise<Refreshed>
+  readonly result: Promise<RefreshResult>
   readonly trouble: Promise<never>
 }
 
@@ -152,7 +152,7 @@ const POLL_MS = 100
 /** How long a record is kept alive for a refresh that has to wait its turn. */
 const QUEUE_MS = 10 * 60_000
 
-export async function runRefresh(context: RefreshContext, refresh: Refresh): Promise<Refreshed> {
+export async function runRefresh(context: RefreshContext, refresh: Refresh): Promise<RefreshResult> {
   const { slots, longestMs, now, save } = context
   const { ticket, seen } = refresh
   let latest: LoadedSession | undefined = seen
@@ -196,10 +196,10 @@ async function waitForHolder(
 // its failure means.
 
 /** `taken` if somebody else is refreshing. */
-export async function attemptRefresh(context: RefreshContext, refresh: Refresh): Promise<Refreshed | 'taken'> {
+export async function attemptRefresh(context: RefreshContext, refresh: Refresh): Promise<RefreshResult | 'taken'> {
   const lease = await context.leases.take(refresh.seen.key)
   if (!lease) return 'taken'
-  let outcome: Refreshed | 'taken' = 'taken'
+  let outcome: RefreshResult | 'taken' = 'taken'
   try {
     outcome = await refreshAsHolder(context, refresh, lease)
     return outcome
@@ -210,12 +210,16 @@ export async function attemptRefresh(context: RefreshContext, refresh: Refresh):
 }
 
 /** Whether somebody may ask for the lease before it runs out by itself: to give it back costs a write. */
-function isWantedSoon({ isDueAt, leaseMs, now }: RefreshContext, outcome: Refreshed | 'taken'): boolean {
+function isWantedSoon({ isDueAt, leaseMs, now }: RefreshContext, outcome: RefreshResult | 'taken'): boolean {
   if (outcome === undefined || outcome === 'ended') return false
   return outcome === 'taken' || isDueAt(outcome.session, now() + leaseMs)
 }
 
-async function refreshAsHolder(context: RefreshContext, refresh: Refresh, lease: Lease): Promise<Refreshed | 'taken'> {
+async function refreshAsHolder(
+  context: RefreshContext,
+  refresh: Refresh,
+  lease: Lease,
+): Promise<RefreshResult | 'taken'> {
   const { reload, backoffs, report } = context
   const { ticket, seen } = refresh
   try {
@@ -249,7 +253,7 @@ async function failRefresh(
   { ticket, seen }: Refresh,
   error: MenshenError,
   lease: Lease,
-): Promise<Refreshed | 'taken'> {
+): Promise<RefreshResult | 'taken'> {
   const { store, load, backoffs, report } = context
   const latest = await load(ticket)
   if (!latest || !sameTokens(latest.session, seen.session)) return latest

@@ -7,7 +7,7 @@
 import { getHeapStatistics } from 'node:v8'
 import { cacheShares } from '../config/cache-shares.ts'
 import type { Settings } from '../config/settings.ts'
-import type { Identity } from './session-facts.ts'
+import type { Identity } from './session-fields.ts'
 import type { Session } from './session-record.ts'
 
 export interface LoadedSession {

@@ -17,7 +17,7 @@ import {
   userLabel,
 } from './session-record.ts'
 
-export interface Listed {
+export interface ListedSession {
   readonly key: string
   readonly expiresAt: number
   /** Absent if the session was opened under a secret that is gone. */
@@ -25,7 +25,7 @@ export interface Listed {
 }
 
 interface SessionPage {
-  readonly sessions: Listed[]
+  readonly sessions: ListedSession[]
   /** Where the next page begins; absent on the last one. A page can be empty and not the last. */
   readonly next?: string
 }
@@ -40,27 +40,27 @@ export interface SessionListing {
   /** How many `newest` lists. */
   count(): Promise<number>
   /** As the list shows it. */
-  getListed(key: string): Promise<Listed | undefined>
+  getListed(key: string): Promise<ListedSession | undefined>
   /** Ends a session that was listed. */
   end(key: string): Promise<boolean>
   /** Ends all sessions of the user, on every device. */
-  endAllOf(user: UserId): Promise<Ended>
+  endAllOf(user: UserId): Promise<EndedSessions>
   /** The same but for one session. */
-  endOthersOf(user: UserId, keptKey: string): Promise<Ended>
+  endOthersOf(user: UserId, keptKey: string): Promise<EndedSessions>
   /** Ends a session of this user; one of anybody else stays. */
   endOneOf(user: UserId, key: string): Promise<boolean>
   /** Ends what was opened at this session of the provider (`sid`): one device, usually. */
-  endProviderSession(providerSession: ProviderSession): Promise<Ended>
+  endProviderSession(providerSession: ProviderSession): Promise<EndedSessions>
   /** Ends all sessions of the user whom the provider knows by this `sub`, which may be another than ours. */
-  endAllOfSubject(subject: UserId): Promise<Ended>
+  endAllOfSubject(subject: UserId): Promise<EndedSessions>
   /** Of those the ones of which it is not known at which session of the provider they were opened. */
-  endUnknownDevicesOfSubject(subject: UserId): Promise<Ended>
+  endUnknownDevicesOfSubject(subject: UserId): Promise<EndedSessions>
   /** Ends all sessions of whoever has this listed one. */
-  endAllLike(key: string): Promise<Ended>
+  endAllLike(key: string): Promise<EndedSessions>
 }
 
 /** How many there were, and whose, if that could be read. */
-export interface Ended {
+export interface EndedSessions {
   readonly count: number
   readonly user?: string
 }
@@ -72,7 +72,7 @@ export function createSessionListing({
   store: Store
   keyring: Pick<DataKeyring, 'current'>
 }): SessionListing {
-  async function endAllWith(label: string, isMeant = (_entry: Stored) => true): Promise<Ended> {
+  async function endAllWith(label: string, isMeant = (_entry: Stored) => true): Promise<EndedSessions> {
     const keys = await keyring.current()
     let user: string | undefined
     let count = 0
@@ -93,12 +93,12 @@ export function createSessionListing({
   async function endAllLabelled(
     label: (keys: DataKeys) => string,
     isMeant?: (entry: Stored) => boolean,
-  ): Promise<Ended> {
+  ): Promise<EndedSessions> {
     return endAllWith(label(await keyring.current()), isMeant)
   }
 
   /** Whoever has a `sub` of the provider's besides ours is not meant by ours. */
-  async function endSubject(subject: UserId, isMeant = (_entry: Stored) => true): Promise<Ended> {
+  async function endSubject(subject: UserId, isMeant = (_entry: Stored) => true): Promise<EndedSessions> {
     const [own, other] = await Promise.all([
       endAllLabelled(
         keys => userLabel(subject, keys),
@@ -166,11 +166,11 @@ function pageOf({ entries, next }: Page, keys: DataKeys): SessionPage {
   return { sessions: entries.map(entry => listedOf(entry, keys)), ...(next === undefined ? {} : { next }) }
 }
 
-function sinceOf({ publicPart }: Listed): number {
+function sinceOf({ publicPart }: ListedSession): number {
   return publicPart?.signedInAt ?? 0
 }
 
-function listedOf(entry: Stored, keys: DataKeys): Listed {
+function listedOf(entry: Stored, keys: DataKeys): ListedSession {
   const { key, expiresAt } = entry
   const publicPart = publicPartOf(entry, key, keys)
   return { key, expiresAt, ...(publicPart ? { publicPart } : {}) }

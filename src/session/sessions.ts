@@ -5,10 +5,10 @@ import type { RoleConfig } from '../config/config-file.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Measure } from '../events.ts'
 import { createLastSeen } from './last-seen.ts'
-import { createRefresher, type Refreshed, type RefresherOptions } from './refresh.ts'
+import { createRefresher, type RefresherOptions, type RefreshResult } from './refresh.ts'
 import type { LoadedSession } from './session-cache.ts'
 import { claimsToKeep, isLost, type KeptClaims } from './session-claims.ts'
-import { identityOf, sessionFields, userFields } from './session-facts.ts'
+import { identityOf, sessionFields, userFields } from './session-fields.ts'
 import { createSessionListing, type SessionListing } from './session-listing.ts'
 import { isDue, newSession, type Session, type SessionData, type SignedIn } from './session-record.ts'
 import { createStoredSessions, type StoredSessionsOptions } from './stored-sessions.ts'
@@ -23,7 +23,7 @@ export interface Sessions extends SessionListing {
   /** Whether a session that was loaded earlier still is as it was, proven and not due, without waiting. */
   isCurrent(loaded: LoadedSession): boolean
   /** The session of a ticket, its tokens refreshed if they were due. */
-  getFresh(ticket: string): Promise<Refreshed>
+  getFresh(ticket: string): Promise<RefreshResult>
   /** The session of a ticket as it is. */
   get(ticket: string): Promise<LoadedSession | undefined>
   /** Ends it, and gives what it was. */

@@ -10,7 +10,7 @@ import type { DataKeyring } from './data-keys.ts'
 import { isNewerSession, unpackRecord } from './sealing.ts'
 import { createSessionCache, type LoadedSession } from './session-cache.ts'
 import { type KeptClaims, openClaims, sealClaims } from './session-claims.ts'
-import { type Identity, shortKey } from './session-facts.ts'
+import { type Identity, shortKey } from './session-fields.ts'
 import {
   latestEnd,
   newPublicPart,
@@ -47,14 +47,14 @@ interface StoredSessions {
   /** The same, or what was seen if the store provably still holds just that. */
   reload(ticket: string, seen: LoadedSession): Promise<LoadedSession | undefined>
   /** Saves new tokens, or without them only makes sure that the record lives until `until`; `undefined` if gone. */
-  save(ticket: string, seen: LoadedSession, change: Change): Promise<LoadedSession | undefined>
+  save(ticket: string, seen: LoadedSession, change: SessionChange): Promise<LoadedSession | undefined>
   /** Removes it, and gives what it was. */
   take(ticket: string): Promise<Pick<LoadedSession, 'key' | 'session'> | undefined>
   /** Whatever was loaded is loaded anew. */
   forget(): void
 }
 
-export type Change = { readonly tokens: TokenSet } | { readonly until: number }
+export type SessionChange = { readonly tokens: TokenSet } | { readonly until: number }
 
 export interface StoredSessionsOptions {
   readonly store: Store

@@ -2,8 +2,7 @@
 import type { Report } from '../events.ts'
 import { openLmdbStore } from './lmdb/lmdb-store.ts'
 import { createMemoryStore } from './memory-store.ts'
-import type { LimitClient } from './redis/limit-client.ts'
-import type { ReadCacheLimits } from './redis/read-cache.ts'
+import type { LimitClient, ReadCacheLimits } from './redis/redis-connection.ts'
 import type { Store } from './store.ts'
 
 export async function openStore(
@@ -22,6 +21,6 @@ export async function openStore(
 /** Where all instances count their rate limits together; `undefined` if each has to count for itself. */
 export async function openLimits(address: string): Promise<LimitClient | undefined> {
   if (!address.startsWith('redis')) return undefined
-  const { openLimitClient } = await import('./redis/limit-client.ts')
+  const { openLimitClient } = await import('./redis/redis-connection.ts')
   return openLimitClient(address)
 }

@@ -4,7 +4,7 @@
 import { network } from '../../config/networks.ts'
 import { errorFields, isLoginError, MenshenError } from '../../errors.ts'
 import { OWN_PATHS } from '../../paths.ts'
-import { FORM_POST_SENTENCE, type Refusal, sentenceOf } from '../../provider/demands.ts'
+import { demandSentence, FORM_POST_SENTENCE, type Refusal } from '../../provider/demands.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
 import type { Provider, SignInCalls } from '../../provider/provider.ts'
 import { scopeOf } from '../../provider/providers.ts'
@@ -61,7 +61,7 @@ async function causeOfError(
   const provider = providers.all.find(({ plan }) => plan.callbackPath === path)
   if (!provider || !isProtocolError(error)) return {}
   const cause = await provider.explain({ error, description })
-  return cause ? { detail: sentenceOf(cause) } : {}
+  return cause ? { detail: demandSentence(cause) } : {}
 }
 
 /** Not what a user has decided, or what we found out ourselves. */

@@ -3,16 +3,23 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { RedisClient, RedisCluster } from 'redis'
+import { LRUCache } from 'lru-cache'
+import { createClient, RedisClient, RedisCluster } from 'redis'
 import { MenshenError } from '../../errors.ts'
 import type { Report } from '../../events.ts'
 import { withDeadline } from '../../util/deadline.ts'
-import { createReadCache, type ReadCacheLimits } from './read-cache.ts'
-import type { ClusterAddress, Host, RedisAddress, SentinelAddress, SingleAddress } from './redis-address.ts'
+import {
+  type ClusterAddress,
+  type Host,
+  parseRedisAddress,
+  type RedisAddress,
+  type SentinelAddress,
+  type SingleAddress,
+} from './redis-address.ts'
 import { type Commands, commandsOf, scripts } from './redis-commands.ts'
 import { decodeReply, type Indexed, keyOf, recordName } from './redis-record.ts'
 
-export interface Connection {
+export interface RedisConnection {
   readonly commands: Commands
   /** A record that is known to be the latest without asking. */
   known(key: string): Indexed | undefined
@@ -29,7 +36,7 @@ export interface Connection {
   close(): Promise<void>
 }
 
-export type Connect = () => Promise<Connection>
+export type Connect = () => Promise<RedisConnection>
 
 /** What node-redis calls a client or a cluster. */
 interface SupervisedClient {
@@ -47,7 +54,7 @@ export function superviseConnection(
   client: SupervisedClient,
   commands: Commands,
   limits: ReadCacheLimits | undefined,
-): Connection {
+): RedisConnection {
   const fetch = async (key: string) => decodeReply(key, await commands.get(recordName(key)))
   const cache = limits && limits.size > 0 && limits.bytes >= 1 ? createReadCache(limits, fetch) : undefined
   const { promise: lost, resolve } = Promise.withResolvers<unknown>()
@@ -100,7 +107,7 @@ export function superviseConnection(
 
 export interface ReconnectingClient {
   /** Absent while Redis cannot be reached. */
-  readonly connection: Connection | undefined
+  readonly connection: RedisConnection | undefined
   close(): Promise<void>
 }
 
@@ -115,7 +122,7 @@ export async function openReconnectingClient(
 ): Promise<ReconnectingClient> {
   const closing = new AbortController()
   const tried = Promise.withResolvers<void>()
-  let connection: Connection | undefined
+  let connection: RedisConnection | undefined
   let told: string | undefined
 
   function tell(error: unknown): void {
@@ -243,7 +250,7 @@ async function connect(
   address: SingleAddress | SentinelAddress,
   socket: Host & Partial<TlsOptions>,
   cache: ReadCacheLimits,
-): Promise<Connection> {
+): Promise<RedisConnection> {
   const { kind, database } = address
   const client = makeClient({
     ...clientOptions(address, socket),
@@ -347,4 +354,98 @@ export function toCluster(address: ClusterAddress): Connect {
     cluster.on('node-error', connection.lose)
     return connection
   }
+}
+
+// The records that one connection has read. They are valid while the server promises to say when they change. The promise ends
+// with the connection, and so does its cache.
+
+interface ReadCache {
+  get(key: string): Indexed | undefined
+  /** Reads a record and keeps it, unless it is forgotten before the answer is here. */
+  load(key: string): Promise<Indexed | undefined>
+  forget(key: string): void
+  forgetAll(): void
+}
+
+export interface ReadCacheLimits {
+  /** How many records at most. */
+  readonly size: number
+  /** How much memory they may take together. */
+  readonly bytes: number
+}
+
+/** Beside the bytes that came from the server: the objects around them and their places in the cache, as measured. */
+const OVERHEAD_BYTES = 900
+
+export function createReadCache(
+  { size, bytes }: ReadCacheLimits,
+  fetch: (key: string) => Promise<Indexed | undefined>,
+): ReadCache {
+  // Not by `max`: lru-cache makes room for that many ahead, which takes 100 ms for 100,000. A record that takes at least its
+  // share of all bytes keeps both limits.
+  const least = Math.ceil(bytes / size)
+  const records = new LRUCache<string, Indexed>({
+    maxSize: Math.floor(bytes),
+    sizeCalculation: ({ value }) => Math.max(least, OVERHEAD_BYTES + value.buffer.byteLength),
+  })
+  const underway = new Map<string, Promise<Indexed | undefined>>()
+
+  async function start(key: string): Promise<Indexed | undefined> {
+    const reading = fetch(key)
+    underway.set(key, reading)
+    try {
+      const record = await reading
+      if (record && underway.get(key) === reading) records.set(key, record)
+      return record
+    } finally {
+      if (underway.get(key) === reading) underway.delete(key)
+    }
+  }
+
+  return {
+    get: key => records.get(key),
+
+    load: key => underway.get(key) ?? start(key),
+
+    forget(key) {
+      records.delete(key)
+      underway.delete(key)
+    },
+
+    forgetAll() {
+      records.clear()
+      underway.clear()
+    },
+  }
+}
+
+// A separate connection for the rate limits, which all instances count together. It may come and go: without it each process
+// counts in its own memory.
+
+export interface LimitClient {
+  readonly client: object
+  /** What the names of its keys begin with. */
+  readonly prefix: string
+  close(): void
+}
+
+const LONGEST_WAIT_MS = 2000
+
+/** `undefined` where there is no one server to count at: with sentinels or a cluster. */
+export function openLimitClient(address: string): LimitClient | undefined {
+  const target = parseRedisAddress(address)
+  if (target.kind !== 'single') return undefined
+  const { host, database } = target
+  const { socket, ...options } = clientOptions(target, { ...host, ...tlsOptionsOf(target)(host) })
+  const reconnectStrategy = (retries: number) => Math.min(50 * 2 ** retries, LONGEST_WAIT_MS)
+  const client = createClient({
+    ...options,
+    commandsQueueMaxLength: 1000,
+    database,
+    socket: { ...socket, reconnectStrategy },
+  })
+  // The store's own connection says what is wrong.
+  client.on('error', () => {})
+  client.connect().catch(() => {})
+  return { client, prefix: target.prefix, close: () => client.destroy() }
 }

@@ -11,7 +11,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import { type Entry, type ListQuery, type NewestQuery, nextVersion } from '../store.ts'
 import type { Commands, IndexPair } from './redis-commands.ts'
-import type { Connection } from './redis-connection.ts'
+import type { RedisConnection } from './redis-connection.ts'
 import {
   decodeReply,
   encodeRecord,
@@ -151,7 +151,7 @@ interface Walk {
 /** So many steps for one page: if expired members fill them all, the page is short, and the next one goes on. */
 const MOST_STEPS = 20
 
-export function listPage(connection: Connection, { label, after, limit }: ListQuery, now: number) {
+export function readLabelPage(connection: RedisConnection, { label, after, limit }: ListQuery, now: number) {
   const { commands } = connection
   const index = indexName(label)
   const walk: Walk = {
@@ -165,7 +165,7 @@ export function listPage(connection: Connection, { label, after, limit }: ListQu
   return pageOf(connection, walk, limit, now)
 }
 
-export function newestPage(connection: Connection, { before, limit }: NewestQuery, now: number) {
+export function readNewestPage(connection: RedisConnection, { before, limit }: NewestQuery, now: number) {
   const { commands } = connection
   const walk: Walk = {
     start: startBefore(before),
@@ -177,7 +177,7 @@ export function newestPage(connection: Connection, { before, limit }: NewestQuer
   return pageOf(connection, walk, limit, now)
 }
 
-async function pageOf({ fetch }: Connection, walk: Walk, limit: number, now: number): Promise<IndexedPage> {
+async function pageOf({ fetch }: RedisConnection, walk: Walk, limit: number, now: number): Promise<IndexedPage> {
   const found = new Map<string, Indexed>()
   let { start } = walk
   let next: string | undefined
@@ -216,7 +216,7 @@ interface RecordWrite {
 
 /** Its version; `undefined` if what is there is not `old`. */
 export async function putRecord(
-  connection: Connection,
+  connection: RedisConnection,
   write: RecordWrite,
   now: () => number,
 ): Promise<number | undefined> {
@@ -237,7 +237,7 @@ export async function putRecord(
 }
 
 /** What was removed, expired or not. */
-export async function takeRecord(connection: Connection, key: string): Promise<Indexed | undefined> {
+export async function takeRecord(connection: RedisConnection, key: string): Promise<Indexed | undefined> {
   const { commands } = connection
   const old = decodeReply(key, await forgetting(connection, key, () => commands.getAndDelete(recordName(key))))
   if (old) removeFromIndexes(commands, old)
@@ -245,7 +245,11 @@ export async function takeRecord(connection: Connection, key: string): Promise<I
 }
 
 /** Nothing that is read before the change may be known after it. */
-async function forgetting<Result>(connection: Connection, key: string, change: () => Promise<Result>): Promise<Result> {
+async function forgetting<Result>(
+  connection: RedisConnection,
+  key: string,
+  change: () => Promise<Result>,
+): Promise<Result> {
   connection.forget(key)
   return change().finally(() => connection.forget(key))
 }

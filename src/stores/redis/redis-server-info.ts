@@ -4,7 +4,7 @@ import { withDeadline } from '../../util/deadline.ts'
 import { type Host, parseRedisAddress, type RedisAddress } from './redis-address.ts'
 import { clientOptions, DEADLINE_MS, findPrimary, type TlsOptions, tlsOptionsOf } from './redis-connection.ts'
 
-export interface ServerFacts {
+export interface RedisServerInfo {
   readonly software: 'Redis' | 'Valkey'
   readonly version: string
   /** Of Redis, whose commands a Valkey has: by it is known what the server can do. */
@@ -18,7 +18,7 @@ export interface ServerFacts {
 
 const makeClient = RedisClient.factory()
 
-export async function readServerFacts(address: string): Promise<ServerFacts> {
+export async function readServerInfo(address: string): Promise<RedisServerInfo> {
   const target = parseRedisAddress(address)
   const client = makeClient(clientOptions(target, await hostOf(target)))
   client.on('error', () => {}) // connect() says it too
@@ -27,7 +27,7 @@ export async function readServerFacts(address: string): Promise<ServerFacts> {
     const facts = readInfo(String(await withDeadline(client.sendCommand(['INFO']), DEADLINE_MS)))
     // Often not allowed where Redis is rented.
     const save = await withDeadline(client.sendCommand(['CONFIG', 'GET', 'save']), DEADLINE_MS).catch(() => undefined)
-    return factsIn(facts, save)
+    return infoFrom(facts, save)
   } finally {
     client.destroy()
   }
@@ -46,7 +46,7 @@ function readInfo(text: string): ReadonlyMap<string, string> {
   return new Map(lines.map(line => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]))
 }
 
-function factsIn(info: ReadonlyMap<string, string>, save: unknown): ServerFacts {
+function infoFrom(info: ReadonlyMap<string, string>, save: unknown): RedisServerInfo {
   const redisVersion = info.get('redis_version') ?? ''
   const valkeyVersion = info.get('valkey_version')
   const schedule = Array.isArray(save) ? save[1] : Object(save).save

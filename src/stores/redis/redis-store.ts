@@ -9,19 +9,19 @@ import type { Report } from '../../events.ts'
 import { phrase, phrasedError } from '../../phrases.ts'
 import { withDeadline } from '../../util/deadline.ts'
 import type { Store, Stored } from '../store.ts'
-import type { ReadCacheLimits } from './read-cache.ts'
 import { parseRedisAddress, type RedisAddress } from './redis-address.ts'
+import type { ReadCacheLimits } from './redis-connection.ts'
 import {
   type Connect,
-  type Connection,
   DEADLINE_MS,
   openReconnectingClient,
   type ReconnectingClient,
+  type RedisConnection,
   toCluster,
   toPrimary,
   toServer,
 } from './redis-connection.ts'
-import { listPage, NEWEST, newestPage, putRecord, takeRecord } from './redis-indexes.ts'
+import { NEWEST, putRecord, readLabelPage, readNewestPage, takeRecord } from './redis-indexes.ts'
 import type { Indexed } from './redis-record.ts'
 import { createRedisTrail } from './redis-trail.ts'
 
@@ -88,12 +88,12 @@ export async function openRedisStore({ address, now, report, cache = SMALL_CACHE
     },
 
     async list(query) {
-      const { entries, ...rest } = await ask(connection => listPage(connection, query, now()))
+      const { entries, ...rest } = await ask(connection => readLabelPage(connection, query, now()))
       return { entries: entries.map(handOut), ...rest }
     },
 
     async newest(query) {
-      const { entries, ...rest } = await ask(connection => newestPage(connection, query, now()))
+      const { entries, ...rest } = await ask(connection => readNewestPage(connection, query, now()))
       return { entries: entries.map(handOut), ...rest }
     },
 
@@ -107,7 +107,7 @@ export async function openRedisStore({ address, now, report, cache = SMALL_CACHE
   }
 }
 
-type Ask = <Result>(work: (connection: Connection) => Promise<Result>) => Promise<Result>
+type Ask = <Result>(work: (connection: RedisConnection) => Promise<Result>) => Promise<Result>
 
 /** Does something with the connection that there is, in time or not at all. */
 function createAsk(client: ReconnectingClient, name: string): Ask {
