@@ -1,4 +1,4 @@
-// Sessions without their tickets: listed for the console, and ended one by one or all that a user or a provider means.
+// Sessions without their tickets: listed for the console, and ended one by one, by user or by provider session.
 import type { ProviderSession } from '../provider/id-token.ts'
 import type { Page, Store, Stored } from '../stores/store.ts'
 import type { DataKeyring } from './data-keys.ts'
@@ -20,7 +20,7 @@ import {
 export interface ListedSession {
   readonly key: string
   readonly expiresAt: number
-  /** Absent if the session was opened under a secret that is gone. */
+  /** Absent if it was sealed under a secret that is gone. */
   readonly publicPart?: PublicPart
 }
 
@@ -33,33 +33,33 @@ interface SessionPage {
 export interface SessionListing {
   /** The sessions of all users, the newest first. */
   newest(query: { before?: string; limit: number }): Promise<SessionPage>
-  /** Of one user or of all, in pages of any order, and on a page the newest first. */
+  /** The sessions of one username or of all, in pages of any order, each with the newest first. */
   list(query: { username?: string; after?: string; limit: number }): Promise<SessionPage>
-  /** Of one person, in pages of any order, and on a page the newest first. */
+  /** The sessions of one user, in pages of any order, each with the newest first. */
   listOf(user: UserId, query: { after?: string; limit: number }): Promise<SessionPage>
   /** How many `newest` lists. */
   count(): Promise<number>
-  /** As the list shows it. */
+  /** One session as the list shows it. */
   getListed(key: string): Promise<ListedSession | undefined>
   /** Ends a session that was listed. */
   end(key: string): Promise<boolean>
   /** Ends all sessions of the user, on every device. */
   endAllOf(user: UserId): Promise<EndedSessions>
-  /** The same but for one session. */
+  /** The same except for one session. */
   endOthersOf(user: UserId, keptKey: string): Promise<EndedSessions>
-  /** Ends a session of this user; one of anybody else stays. */
+  /** Ends a session if it belongs to this user. */
   endOneOf(user: UserId, key: string): Promise<boolean>
-  /** Ends what was opened at this session of the provider (`sid`): one device, usually. */
+  /** Ends the sessions that were opened in this session of the provider (`sid`), usually one device. */
   endProviderSession(providerSession: ProviderSession): Promise<EndedSessions>
-  /** Ends all sessions of the user whom the provider knows by this `sub`, which may be another than ours. */
+  /** Ends all sessions of the user with this `sub` at the provider, which may differ from ours. */
   endAllOfSubject(subject: UserId): Promise<EndedSessions>
-  /** Of those the ones of which it is not known at which session of the provider they were opened. */
+  /** Of those, ends the ones without a known session of the provider. */
   endUnknownDevicesOfSubject(subject: UserId): Promise<EndedSessions>
-  /** Ends all sessions of whoever has this listed one. */
+  /** Ends all sessions of the user of this listed one. */
   endAllLike(key: string): Promise<EndedSessions>
 }
 
-/** How many there were, and whose, if that could be read. */
+/** How many were ended, and whose, if that could be read. */
 export interface EndedSessions {
   readonly count: number
   readonly user?: string
@@ -77,7 +77,7 @@ export function createSessionListing({
     let user: string | undefined
     let count = 0
     let after: string | undefined
-    // A page can be empty and still not be the last: only `next` says.
+    // An empty page is not the last one unless `next` is absent.
     do {
       const page = await store.list({ label, limit: 100, ...(after === undefined ? {} : { after }) })
       const meant = page.entries.filter(isMeant)
@@ -97,7 +97,7 @@ export function createSessionListing({
     return endAllWith(label(await keyring.current()), isMeant)
   }
 
-  /** Whoever has a `sub` of the provider's besides ours is not meant by ours. */
+  /** A user with a separate `sub` at the provider is found by that, not by ours. */
   async function endSubject(subject: UserId, isMeant = (_entry: Stored) => true): Promise<EndedSessions> {
     const [own, other] = await Promise.all([
       endAllLabelled(

@@ -1,5 +1,5 @@
-// Sessions in the store: made, loaded, and saved with new tokens. What was loaded stays in a cache, and counts
-// as long as the store still holds that very version.
+// Sessions in the store: created, loaded, and saved with new tokens. Loaded sessions stay in a cache, and are valid while the
+// store holds the same version.
 
 import type { Settings } from '../config/settings.ts'
 import { MenshenError } from '../errors.ts'
@@ -34,23 +34,23 @@ interface StoredSessions {
     origin?: SignInOrigin,
     claims?: KeptClaims,
   ): Promise<{ ticket: string; loaded: LoadedSession }>
-  /** Whether the store provably still holds it, without waiting. */
-  isHeld(loaded: LoadedSession): boolean
-  /** From the cache, if the store provably still holds it. */
+  /** Whether the store provably still holds this version, without waiting. */
+  isCurrent(loaded: LoadedSession): boolean
+  /** From the cache, if it is current. */
   getCached(ticket: string): LoadedSession | undefined
-  /** From the store, without waiting, where that can be. `undefined` says nothing. */
+  /** From the store without waiting, where that is possible. `undefined` does not prove that there is none. */
   loadSync(ticket: string): LoadedSession | undefined
   /** From the cache or from the store. */
   get(ticket: string): Promise<LoadedSession | undefined>
   /** From the store. */
   load(ticket: string): Promise<LoadedSession | undefined>
-  /** The same, or what was seen if the store provably still holds just that. */
+  /** The same, or `seen` if that is current. */
   reload(ticket: string, seen: LoadedSession): Promise<LoadedSession | undefined>
-  /** Saves new tokens, or without them only makes sure that the record lives until `until`; `undefined` if gone. */
+  /** Saves new tokens, or keeps the record at least until `until`; `undefined` if the session is gone. */
   save(ticket: string, seen: LoadedSession, change: SessionChange): Promise<LoadedSession | undefined>
-  /** Removes it, and gives what it was. */
+  /** Removes the session and returns it. */
   take(ticket: string): Promise<Pick<LoadedSession, 'key' | 'session'> | undefined>
-  /** Whatever was loaded is loaded anew. */
+  /** Empties the cache. */
   forget(): void
 }
 
@@ -61,7 +61,7 @@ export interface StoredSessionsOptions {
   readonly keyring: Pick<DataKeyring, 'current' | 'latest'>
   readonly settings: Pick<Settings, 'SESSION_MAX_HOURS' | 'SESSION_CACHE_SIZE' | 'SESSION_CACHE_MB'> &
     Partial<Pick<Settings, 'STORE'>>
-  /** Who it is by the configuration of now, and the session with that role. Claims are opened only if a role asks for them. */
+  /** The user by the current configuration, and the session with that role. Claims are opened only if a role needs them. */
   readonly identify: (
     session: Session,
     claims: () => KeptClaims,
@@ -78,20 +78,20 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   const cache = createSessionCache(settings)
   const reportUnreadable = createUnreadableReport(report)
 
-  function isHeld({ key, version, expiresAt }: LoadedSession): boolean {
+  function isCurrent({ key, version, expiresAt }: LoadedSession): boolean {
     return expiresAt > now() && store.holds(key, version)
   }
 
   function getCached(ticket: string): LoadedSession | undefined {
     const loaded = cache?.get(ticket)
-    return loaded && isHeld(loaded) ? loaded : undefined
+    return loaded && isCurrent(loaded) ? loaded : undefined
   }
 
   async function load(ticket: string): Promise<LoadedSession | undefined> {
     const stored = await store.read(recordKey(ticket))
     const opened = stored && readSession(stored, ticket, maxHours)
     if (stored && !opened) reportUnreadable(stored)
-    // Its record may live longer than that: SESSION_MAX_HOURS may be less now than it was.
+    // SESSION_MAX_HOURS may have become shorter than the life of the record.
     if (opened && latestEnd(opened.signedInAt, maxHours) > now()) return keep(ticket, opened)
     cache?.delete(ticket)
     return undefined
@@ -103,7 +103,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
     return opened && opened.expiresAt > now() ? keep(ticket, opened) : undefined
   }
 
-  /** No wait in here: a change of the configuration meanwhile would leave who it was before in the cache. */
+  /** Synchronous: a change of the configuration during a wait would leave a user of the old one in the cache. */
   function keep(ticket: string, opened: ReadSession): LoadedSession {
     const { key, version, expiresAt, signedInAt, seenAt, bytes } = opened
     const { session, who } = identify(opened.session, () => openClaims(opened.claimsPart, ticket, key))
@@ -112,8 +112,8 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
     return loaded
   }
 
-  /** What was just written. It is not read again where the store can prove without that that it is there. */
-  async function loadWritten(ticket: string, { version, ...written }: Written): Promise<LoadedSession | undefined> {
+  /** A session that was just written. It is read again only if the store cannot prove that it holds it. */
+  async function loadWritten(ticket: string, { version, ...written }: WrittenSession): Promise<LoadedSession | undefined> {
     const { session, publicPart, entry } = written
     const key = recordKey(ticket)
     if (!store.holds(key, version)) return load(ticket)
@@ -124,7 +124,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
     return keep(ticket, { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart })
   }
 
-  /** Where somebody signed in from, and what was said of them then, stays as it is. */
+  /** The parts of a record that a refresh keeps: origin and claims. */
   async function lastingIn(key: string): Promise<{ origin: SignInOrigin; claimsPart: Uint8Array }> {
     const stored = await store.read(key)
     const origin = originOf((stored && (await publicPart(stored))) ?? {})
@@ -141,11 +141,11 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   }
 
   return {
-    isHeld,
+    isCurrent,
     getCached,
     loadSync,
     load,
-    reload: async (ticket, seen) => (isHeld(seen) ? seen : load(ticket)),
+    reload: async (ticket, seen) => (isCurrent(seen) ? seen : load(ticket)),
     forget: () => cache?.clear(),
 
     async get(ticket) {
@@ -201,7 +201,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   }
 }
 
-interface Written {
+interface WrittenSession {
   readonly version: number
   readonly session: Session
   readonly publicPart: PublicPart
