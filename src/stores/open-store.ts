@@ -13,12 +13,12 @@ export async function openStore(
 ): Promise<Store> {
   if (address === 'memory:') return createMemoryStore({ now })
   if (address.startsWith('lmdb:')) return openLmdbStore({ directory: address.slice('lmdb:'.length), now })
-  // Loaded only where it is used: the client takes its time.
+  // Loaded only where it is used: the client is slow to load.
   const { openRedisStore } = await import('./redis/redis-store.ts')
   return openRedisStore({ address, now, report, ...(cache && { cache }) })
 }
 
-/** Where all instances count their rate limits together; `undefined` if each has to count for itself. */
+/** The connection over which all instances count rate limits together; `undefined` if each process counts alone. */
 export async function openLimits(address: string): Promise<LimitClient | undefined> {
   if (!address.startsWith('redis')) return undefined
   const { openLimitClient } = await import('./redis/redis-connection.ts')

@@ -1,5 +1,5 @@
-// The trail of the embedded store: its events under numbers that only go up, whichever process adds them. Those of a kind
-// stand together, and how many they are beside them.
+// The trail of the embedded store. Its keys are a kind and a number that only goes up, whichever process appends. The number of
+// events of each kind is kept in a table beside it.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createEventReader, packEvent } from '../entry-bytes.ts'
@@ -16,26 +16,25 @@ import {
   type TrailQuery,
 } from '../trail.ts'
 import { type LmdbFiles, onDisk, unavailable } from './lmdb-files.ts'
-
 import type { LmdbReader } from './lmdb-reader.ts'
 
-/** In front of all of them, and behind. */
+/** Before all numbers, and after them. */
 const [FIRST, LAST] = [0, Number.MAX_SAFE_INTEGER]
 const NO_KIND = ''
-/** So many more than were added are let go of at once: after `keep` became smaller nobody waits long. */
+/** How many events more than were added one append drops: after `keep` became smaller no caller waits long. */
 const MOST_TRIMMED = 1000
 
 interface TrailOptions {
   readonly files: LmdbFiles
   readonly reader: LmdbReader
-  /** Once it is aborted, nothing is written any more: lmdb-js would end the process. */
+  /** After an abort nothing is written: lmdb-js would end the process. */
   readonly closing: AbortSignal
 }
 
 export function createLmdbTrail({ files, reader, closing }: TrailOptions): Trail {
   const { trail, directory } = files
 
-  /** In a transaction of its own: nobody else counts on meanwhile. */
+  /** Runs in a transaction: no other process appends at the same time. */
   function write(records: readonly KindRecord[], keep: number): void {
     const lanes = lanesOf(files)
     let last = Math.max(0, ...[...lanes.values()].map(lane => lane.last))
@@ -124,7 +123,7 @@ function* laneCandidates(
   for (const key of trail.getKeys(range)) {
     const position = positionOf(key[1])
     const record = trail.getBinaryFast(key)
-    // It lies in a buffer of lmdb-js, which is longer than it says.
+    // The buffer of lmdb-js is longer than the record.
     const event = record && read(record.subarray(0, record.length))
     yield { position, event: event && { position, ...event } }
   }

@@ -1,4 +1,4 @@
-// What a Redis says about itself that matters to sessions: its version, whether it evicts, whether it keeps anything.
+// The properties of a Redis server that matter to sessions: version, eviction, persistence.
 import { RedisClient } from 'redis'
 import { withDeadline } from '../../util/deadline.ts'
 import { type Host, parseRedisAddress, type RedisAddress } from './redis-address.ts'
@@ -7,11 +7,11 @@ import { clientOptions, DEADLINE_MS, findPrimary, type TlsOptions, tlsOptionsOf 
 export interface RedisServerInfo {
   readonly software: 'Redis' | 'Valkey'
   readonly version: string
-  /** Of Redis, whose commands a Valkey has: by it is known what the server can do. */
+  /** The version of Redis whose commands the server has; a Valkey reports one, too. */
   readonly redisVersion: string
   readonly evictionPolicy: string | undefined
   readonly appendOnly: boolean
-  /** Whether snapshots are made by themselves; `undefined` if it does not say. */
+  /** Whether snapshots are made automatically; `undefined` if the server does not say. */
   readonly snapshots: boolean | undefined
   readonly lastWriteFailed: boolean
 }
@@ -25,7 +25,7 @@ export async function readServerInfo(address: string): Promise<RedisServerInfo> 
   try {
     await withDeadline(client.connect(), DEADLINE_MS)
     const facts = readInfo(String(await withDeadline(client.sendCommand(['INFO']), DEADLINE_MS)))
-    // Often not allowed where Redis is rented.
+    // Hosted servers often refuse it.
     const save = await withDeadline(client.sendCommand(['CONFIG', 'GET', 'save']), DEADLINE_MS).catch(() => undefined)
     return infoFrom(facts, save)
   } finally {
@@ -33,7 +33,7 @@ export async function readServerInfo(address: string): Promise<RedisServerInfo> 
   }
 }
 
-/** Of a cluster one node speaks for all. */
+/** The first node of a cluster stands for all. */
 async function hostOf(target: RedisAddress): Promise<Partial<Host & TlsOptions>> {
   const tlsTo = tlsOptionsOf(target)
   if (target.kind === 'single') return { ...target.host, ...tlsTo(target.host) }

@@ -1,9 +1,8 @@
-// The store of many machines: Redis from 6.2 on, or Valkey.
+// The store for several machines: Redis from 6.2 on, or Valkey.
 //
-// A change is resolved when the primary has acknowledged it. What that survives is for its configuration to say: with
-// `appendfsync always` a crash of the machine, with `everysec` all but the last second. Replicas follow a moment later,
-// so a failover can lose what was acknowledged in that moment. And it must not evict (`maxmemory-policy noeviction`):
-// that would sign users out.
+// A change resolves when the primary has acknowledged it. What survives a crash depends on the configuration of Redis: with
+// `appendfsync always` everything, with `everysec` all but the last second. Replicas are a moment behind, so that a failover can
+// lose the changes of that moment. Redis must not evict (`maxmemory-policy noeviction`): that would sign users out.
 
 import type { Report } from '../../events.ts'
 import { phrase, phrasedError } from '../../phrases.ts'
@@ -29,13 +28,13 @@ interface RedisStoreOptions {
   readonly address: string
   readonly now: () => number
   readonly report: Report
-  /** What is kept at hand. */
+  /** The limits of the read cache. */
   readonly cache?: ReadCacheLimits
 }
 
 const SMALL_CACHE: ReadCacheLimits = { size: 10_000, bytes: 16 * 1024 * 1024 }
 
-/** Resolves even if Redis cannot be reached yet: its verbs say so until it can. */
+/** Resolves even if Redis cannot be reached yet: until then every operation fails. */
 export async function openRedisStore({ address, now, report, cache = SMALL_CACHE }: RedisStoreOptions): Promise<Store> {
   const target = parseRedisAddress(address)
   const client = await openReconnectingClient(connectorOf(target, cache), target.name, report)
@@ -109,7 +108,7 @@ export async function openRedisStore({ address, now, report, cache = SMALL_CACHE
 
 type Ask = <Result>(work: (connection: RedisConnection) => Promise<Result>) => Promise<Result>
 
-/** Does something with the connection that there is, in time or not at all. */
+/** Runs an operation on the current connection, with a deadline. */
 function createAsk(client: ReconnectingClient, name: string): Ask {
   return async work => {
     const { connection } = client
@@ -117,7 +116,7 @@ function createAsk(client: ReconnectingClient, name: string): Ask {
       if (!connection) throw new Error('There is no connection.')
       return await withDeadline(work(connection), DEADLINE_MS)
     } catch (cause) {
-      // The server became a replica, so that the primary is elsewhere.
+      // The server became a replica: another one is the primary.
       if (cause instanceof Error && cause.message.startsWith('READONLY')) connection?.lose(cause)
       throw phrasedError('store_unavailable', phrase('store_is_away', { name }), cause)
     }
@@ -135,7 +134,7 @@ function connectorOf(address: RedisAddress, cache: ReadCacheLimits): Connect {
   }
 }
 
-/** Neither side sees what the other does to its bytes. */
+/** A copy, so that neither side sees changes of the other. */
 function handOut({ generation: _, value, ...stored }: Indexed): Stored {
   return { ...stored, value: new Uint8Array(value) }
 }
