@@ -1,5 +1,5 @@
-// The one flow of its own (WeCom): a token of the company, kept until it expires, asks who brought the code. There is no
-// token of the user's, and so nothing to refresh.
+// The flow of WeCom: with a token of the company, which is cached until it expires, the gateway asks which user has the code. There
+// is no token of the user, and so nothing to refresh.
 import { phrase, phrasedError } from '../phrases.ts'
 import { createCachedValue } from '../util/cached-value.ts'
 import { getPath } from '../util/json-path.ts'
@@ -10,14 +10,14 @@ import type { ProviderConnection } from './provider-connection.ts'
 import { readAccepted, readTokenSet, type TokenSet } from './token.ts'
 
 export interface CompanyToken {
-  /** For the session: it lasts as long as the plan says, and holds no token of anybody. */
+  /** For the session: its lifetime is that of the plan, and its access token is empty. */
   tokenSet(): TokenSet
   userInfo(code: string): Promise<object>
 }
 
-/** Not until the last moment: a call takes its time. */
+/** A token is not used in its last minute: a call takes some time. */
 const MARGIN_MS = 60_000
-/** What WeCom says of a token that it has withdrawn before its time. */
+/** WeCom's error codes for a token that was revoked early. */
 const STALE = [40001, 40014, 42001]
 const SESSION_SECONDS = 7200
 
@@ -64,7 +64,7 @@ export function createCompanyToken(connection: ProviderConnection): CompanyToken
     async userInfo(code) {
       const url = endpointOf(await connection.metadata.get(), 'userInfo')
       const userid = getPath(await ask(url, { code }), 'userid')
-      // Somebody who is not a member has an openid instead.
+      // A visitor who is not a member has an openid instead.
       if (typeof userid !== 'string' || userid === '') throw phrasedError('provider_answer', phrase('not_a_member'))
       return ask(new URL('../user/get', url).href, { userid })
     },

@@ -1,5 +1,6 @@
-// The keys that a provider publishes. A key that is not known, or that does not fit a signature (it may have been replaced
-// under its old name), is looked for at once, but not for everybody who makes one up: a few looks, then one each half minute.
+// The keys that a provider publishes. They are fetched again for an unknown key id, or for a signature that does not match (a key
+// may have been replaced under the same id). Made-up tokens could cause many fetches, so there are a few at once, then one every
+// 30 seconds.
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
 import { z } from 'zod'
 import { phrase, phrasedError } from '../phrases.ts'
@@ -8,7 +9,7 @@ import { type BoundedFetch, readAnswer } from './fetch.ts'
 
 /** For jose's `jwtVerify`. */
 export interface ProviderKeys extends JWTVerifyGetKey {
-  /** Fetches the keys again, because a signature does not fit; false if that was done often enough lately. */
+  /** Fetches the keys again because a signature does not match; false if the allowance is used up. */
   lookAgain(): Promise<boolean>
 }
 
@@ -16,7 +17,7 @@ const FRESH_MS = 3_600_000
 const LOOKS_AT_ONCE = 5
 const LOOK_AGAIN_MS = 30_000
 const MOST_KEYS = 200
-/** While there are no keys at all: after a few looks, whoever comes within this time gets the same failure. */
+/** Without any keys and without allowance, callers within this time after a failure get the same failure. */
 const RETRY_MS = 1000
 
 const keySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).max(MOST_KEYS) })
@@ -30,7 +31,7 @@ export interface ProviderKeysOptions {
 export function createProviderKeys({ url, fetch, now }: ProviderKeysOptions): ProviderKeys {
   const keys = createCachedValue({ load: fetchKeys, freshMs: FRESH_MS, retryMs: RETRY_MS, now })
   const mayLookForKey = createAllowance(now)
-  // Of its own: made-up signatures must not keep a new key from being found.
+  // Separate: made-up signatures must not use up the allowance for new keys.
   const mayLookForSignature = createAllowance(now)
 
   async function fetchKeys(): Promise<JWTVerifyGetKey> {
@@ -70,7 +71,7 @@ export function createProviderKeys({ url, fetch, now }: ProviderKeysOptions): Pr
   })
 }
 
-/** A few at once, then one each half minute. */
+/** A few at once, then one every 30 seconds. */
 function createAllowance(now: () => number): () => boolean {
   let looks = LOOKS_AT_ONCE
   let countedAt = 0
