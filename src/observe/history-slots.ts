@@ -1,9 +1,9 @@
-// What the history of the console counts in each slot of time, and how slots are kept.
+// The slots of time in which the history of the console counts, and how they are kept.
 
 import { z } from 'zod'
 import { addDuration, BUCKET_COUNT, emptyBuckets, quantileOf } from './histogram.ts'
 
-/** Of which the times are kept. */
+/** The kinds of work whose durations are kept. */
 export const TIMED = ['request', 'provider', 'store'] as const
 export type Timed = (typeof TIMED)[number]
 
@@ -40,17 +40,17 @@ export function addTime({ times }: Slot, timed: Timed, ms: number): void {
   addDuration(times[timed], ms / 1000)
 }
 
-/** The names can be anybody's who writes to the store: `constructor` is one that every object knows. */
+/** Names come from the store and may be anything, such as `constructor`, which every object has. */
 function countOf({ counts }: Slot, name: string): number {
   return Object.hasOwn(counts, name) ? (counts[name] ?? 0) : 0
 }
 
-/** Of several processes sessions are the same ones, and of several times those at the end count. */
+/** The number of sessions is not summed: all processes count the same ones, and the last count is the current one. */
 export function addSlot(into: Slot, from: Slot): void {
   for (const [name, number] of Object.entries(from.counts)) into.counts[name] = countOf(into, name) + number
   for (const timed of TIMED)
-    for (const [place, number] of from.times[timed].entries())
-      into.times[timed][place] = (into.times[timed][place] ?? 0) + number
+    for (const [bucket, number] of from.times[timed].entries())
+      into.times[timed][bucket] = (into.times[timed][bucket] ?? 0) + number
   if (from.sessions !== undefined) into.sessions = from.sessions
 }
 
@@ -77,11 +77,11 @@ export type Range = keyof typeof RANGES
 export type SlotsByRange = Readonly<Record<Range, readonly Slot[]>>
 
 export interface SlotHistory {
-  /** The slot of this very minute. */
+  /** The slot of the current minute. */
   current(): Slot
-  /** All that there is, this minute included. */
+  /** All slots, including the current minute. */
   all(): SlotsByRange
-  /** What somebody else has seen. */
+  /** Adds the slots of another process. */
   add(slots: SlotsByRange): void
 }
 
@@ -129,7 +129,7 @@ export function createSlotHistory(now: () => number): SlotHistory {
   }
 }
 
-/** Those of several histories in one, with nothing where nothing was seen. */
+/** Several histories as one, with empty slots where nothing was counted. */
 export function slotsOf(range: Range, histories: readonly SlotsByRange[], now: number): Slot[] {
   const { stepMs, slots } = RANGES[range]
   const last = startOf(range, now)
@@ -137,8 +137,8 @@ export function slotsOf(range: Range, histories: readonly SlotsByRange[], now: n
   const byStart = new Map(whole.map(slot => [slot.at, slot]))
   for (const history of histories)
     for (const slot of history[range]) {
-      const place = byStart.get(slot.at)
-      if (place) addSlot(place, slot)
+      const into = byStart.get(slot.at)
+      if (into) addSlot(into, slot)
     }
   return whole
 }

@@ -52,7 +52,7 @@ export function createHistory({ instance, now }: HistoryOptions): History {
 
   function keep(store: Store) {
     const instances = createInstances({ store, instance, history, now })
-    // A store that is away is told of by those who cannot do without it.
+    // Other parts report a store that is away.
     const whileAway = () => {}
     async function countSessions(): Promise<void> {
       history.current().sessions = await store.count()
@@ -114,7 +114,7 @@ export function createHistory({ instance, now }: HistoryOptions): History {
   }
 }
 
-// The series as the console's plots want them: columns of numbers.
+// The history as columns of numbers, for the plots of the console.
 
 /** A number for each slot; `null` where there is none. */
 type Column = readonly (number | null)[]

@@ -47,11 +47,11 @@ export interface Provider extends SignInCalls {
    * connection that no other sign-in uses. Owners, which are networks of clients, are served in turn.
    */
   withSlot<T>(signIn: (calls: SignInCalls) => Promise<T>, owner?: string): Promise<T>
-  refresh(held: SessionTokens & { readonly refreshToken: string }): Promise<TokenSet>
+  refresh(tokens: SessionTokens & { readonly refreshToken: string }): Promise<TokenSet>
   /** Tells the provider by a direct call that a session has ended. */
-  signOut(held: SessionTokens): Promise<void>
+  signOut(tokens: SessionTokens): Promise<void>
   /** The URL at which the browser signs out, which leads back to /login; `undefined` if there is none. */
-  signOutUrl(held: SessionTokens, state: string): Promise<string | undefined>
+  signOutUrl(tokens: SessionTokens, state: string): Promise<string | undefined>
   /** Whether it publishes keys that verify its signatures. */
   readonly canVerify: boolean
   /** The claims of a token that it signed for us; `name` is for messages. Throws if it is not valid. */
@@ -127,7 +127,12 @@ export function createProvider(
     async function fetchClaims(tokens: TokenSet, code: string): Promise<ProviderClaims> {
       const ask = () => (company ? company.userInfo(code) : askUserInfo(asking('user_info', connection), tokens))
       const userinfo = await measure('provider', 'user_info', ask)
-      return { userinfo, id_token: tokens.claims, token: tokens.answer, access_token: claimsInToken(tokens.accessToken) }
+      return {
+        userinfo,
+        id_token: tokens.claims,
+        token: tokens.answer,
+        access_token: claimsInToken(tokens.accessToken),
+      }
     }
     return {
       redeem: redemption =>
@@ -176,12 +181,12 @@ export function createProvider(
 
     ...signInCalls(connection),
 
-    refresh: held => measure('provider', 'refresh', () => refreshTokens(asking('refresh'), held)),
-    async signOut(held) {
-      const due = await signOutCalls(connection, held, traced('sign_out', signOutFetch.fetch))
+    refresh: tokens => measure('provider', 'refresh', () => refreshTokens(asking('refresh'), tokens)),
+    async signOut(tokens) {
+      const due = await signOutCalls(connection, tokens, traced('sign_out', signOutFetch.fetch))
       if (due.length > 0) await measure('provider', 'sign_out', () => makeSignOutCalls(due))
     },
-    signOutUrl: (held, state) => signOutUrl(connection, BASE_URL, held, state),
+    signOutUrl: (tokens, state) => signOutUrl(connection, BASE_URL, tokens, state),
 
     canVerify: canVerify(plan),
 

@@ -113,7 +113,10 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   }
 
   /** A session that was just written. It is read again only if the store cannot prove that it holds it. */
-  async function loadWritten(ticket: string, { version, ...written }: WrittenSession): Promise<LoadedSession | undefined> {
+  async function loadWritten(
+    ticket: string,
+    { version, ...written }: WrittenSession,
+  ): Promise<LoadedSession | undefined> {
     const { session, publicPart, entry } = written
     const key = recordKey(ticket)
     if (!store.holds(key, version)) return load(ticket)
