@@ -16,6 +16,7 @@ import { type Environment, isSetting, type Name, type Row, SETTINGS, type Settin
 import { assertCertificate, assertUpstreamAuthority } from '../config/tls-files.ts'
 import { MenshenError } from '../errors.ts'
 import { planProviders } from '../provider/providers.ts'
+import { withDeadline } from '../util/deadline.ts'
 import { fingerprintOf } from '../util/fingerprint.ts'
 
 /** What was loaded, and what is needed to notice a change of it. */
@@ -54,7 +55,7 @@ export async function takeSnapshot(sources: ConfigurationSources): Promise<Snaps
 export async function readChanges(before: Snapshot, { sources, hadEnvFile, listens }: ReloadOptions): Promise<Changes> {
   // A file that is being replaced, or a volume that is away for a moment, must not remove all rules.
   if (hadEnvFile && !existsSync(ENV_FILE)) throw refusal(ENV_FILE, `${ENV_FILE} is gone; expected it where it was.`)
-  const snapshot = await inTime(takeSnapshot(sources), before.configFile ?? ENV_FILE)
+  const snapshot = await loadInTime(takeSnapshot(sources), before.configFile ?? ENV_FILE)
   const { configFile } = snapshot
   if (before.configFile && !configFile)
     throw refusal(before.configFile, `${before.configFile} is gone; expected it where it was.`)
@@ -74,15 +75,11 @@ export async function readChanges(before: Snapshot, { sources, hadEnvFile, liste
 /** Less than a worker has for its answer. A script that waits for something must not delay all later reloads. */
 const READ_WITHIN_MS = 5000
 
-async function inTime<T>(reading: Promise<T>, file: string): Promise<T> {
-  const late = Promise.withResolvers<never>()
-  const sentence = `${file} is not loaded after ${READ_WITHIN_MS / 1000} seconds; expected no await in it that takes so long.`
-  const timer = setTimeout(() => late.reject(refusal(file, sentence)), READ_WITHIN_MS)
-  try {
-    return await Promise.race([reading, late.promise])
-  } finally {
-    clearTimeout(timer)
-  }
+async function loadInTime<T>(loading: Promise<T>, file: string): Promise<T> {
+  return withDeadline(loading, READ_WITHIN_MS, () => {
+    const sentence = `${file} is not loaded after ${READ_WITHIN_MS / 1000} seconds; expected no await in it that takes so long.`
+    throw refusal(file, sentence)
+  })
 }
 
 export function refusal(file: string, sentence: string): ConfigurationError {

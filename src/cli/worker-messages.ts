@@ -2,7 +2,7 @@
 
 import cluster, { type Worker } from 'node:cluster'
 import { z } from 'zod'
-import { reading as metricsSnapshot } from '../observe/metrics.ts'
+import { metricsSnapshotSchema } from '../observe/metrics.ts'
 
 const refusal = { file: z.string(), detail: z.string() }
 
@@ -23,7 +23,7 @@ const workerMessage = z.discriminatedUnion('type', [
   z.object({ type: z.literal('write_metrics') }),
   z.object({ type: z.literal('metrics_written'), text: z.string() }),
   z.object({ type: z.literal('read_metrics') }),
-  z.object({ type: z.literal('metrics_read'), snapshot: metricsSnapshot }),
+  z.object({ type: z.literal('metrics_read'), snapshot: metricsSnapshotSchema }),
 ])
 
 export type WorkerMessage = z.infer<typeof workerMessage>

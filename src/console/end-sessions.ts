@@ -12,8 +12,8 @@ import { icon } from '../pages/icon.ts'
 import { type Html, moment } from '../pages/layout.ts'
 import type { Words } from '../pages/words/words.ts'
 import { OWN_PATHS } from '../paths.ts'
-import { shortKey } from '../session/session-facts.ts'
-import type { Listed } from '../session/session-listing.ts'
+import { shortKey } from '../session/session-fields.ts'
+import type { ListedSession } from '../session/session-listing.ts'
 import { consoleFrame, type Viewer } from './console-frame.ts'
 import { viewerOf } from './viewer.ts'
 
@@ -69,7 +69,7 @@ export function isSessionKey(key: string): boolean {
 async function getListed(
   { sessions }: Pick<GatewayContext, 'sessions'>,
   key: string | null,
-): Promise<Listed | undefined> {
+): Promise<ListedSession | undefined> {
   return key && isSessionKey(key) ? sessions.getListed(key) : undefined
 }
 
@@ -87,7 +87,7 @@ function backToList(
 
 interface EndQuestion {
   readonly viewer: Viewer
-  readonly session: Listed
+  readonly session: ListedSession
   readonly deviceName: DeviceNames
   /** The session that looks at the page is among those that would end. */
   readonly isOwn: boolean

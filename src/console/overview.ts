@@ -12,11 +12,11 @@ import { pageAnswer, redirectAnswer } from '../gateway/respond.ts'
 import type { AuditedCode } from '../observe/audit-event.ts'
 import { type Plot, plotOf, sumOf } from '../observe/history.ts'
 import { RANGES, type Range } from '../observe/history-slots.ts'
-import { type AlarmingEvent, type Problem, problemsIn } from '../observe/problems.ts'
+import { type AlarmingEvent, currentProblems, type Problem } from '../observe/problems.ts'
 import { type Html, moment } from '../pages/layout.ts'
 import type { Words } from '../pages/words/words.ts'
 import { OWN_PATHS } from '../paths.ts'
-import { createFresh, type Fresh } from '../util/fresh.ts'
+import { type CachedValue, createCachedValue } from '../util/cached-value.ts'
 import { auditUrl } from './audit-tab.ts'
 import { cell, consoleFrame, row, table, type Viewer } from './console-frame.ts'
 import { viewerOf } from './viewer.ts'
@@ -50,7 +50,7 @@ export function rangeOf({ search }: GatewayRequest): Range {
 /** However many look, the trail is read once within this time. */
 const FRESH_MS = 4000
 
-const views = new WeakMap<GatewayContext, Record<Range, Fresh<OverviewView>>>()
+const views = new WeakMap<GatewayContext, Record<Range, CachedValue<OverviewView>>>()
 
 export function overviewView(context: GatewayContext, range: Range): Promise<OverviewView> {
   const known = views.get(context) ?? freshViews(context)
@@ -58,8 +58,9 @@ export function overviewView(context: GatewayContext, range: Range): Promise<Ove
   return known[range].get()
 }
 
-function freshViews(context: GatewayContext): Record<Range, Fresh<OverviewView>> {
-  const fresh = (range: Range) => createFresh(() => makeView(context, range), FRESH_MS, context.now)
+function freshViews(context: GatewayContext): Record<Range, CachedValue<OverviewView>> {
+  const fresh = (range: Range) =>
+    createCachedValue({ load: () => makeView(context, range), freshMs: FRESH_MS, now: context.now })
   return { hour: fresh('hour'), day: fresh('day'), week: fresh('week') }
 }
 
@@ -74,7 +75,7 @@ async function makeView(context: GatewayContext, range: Range): Promise<Overview
     range,
     plot: plotOf(slots),
     isStoreAway: isPartial || isStoreAway,
-    problems: problemsIn(events, lastHour.slots),
+    problems: currentProblems(events, lastHour.slots),
     providerNames: new Map(providers.all.map(({ plan }) => [plan.id, plan.name])),
     advice: adviceFor(
       settings,

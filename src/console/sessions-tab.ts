@@ -15,8 +15,8 @@ import { deviceIcon } from '../pages/icon.ts'
 import { moment, relativeMoment } from '../pages/layout.ts'
 import type { Words } from '../pages/words/words.ts'
 import { OWN_PATHS } from '../paths.ts'
-import { shortKey } from '../session/session-facts.ts'
-import type { Listed } from '../session/session-listing.ts'
+import { shortKey } from '../session/session-fields.ts'
+import type { ListedSession } from '../session/session-listing.ts'
 import { type AuditNames, auditColumns, auditRow, auditUrl } from './audit-tab.ts'
 import { cell, consoleFrame, plainCell, row, storeAwayPage, table, type Viewer } from './console-frame.ts'
 import { endButtons, isSessionKey, sessionMenu } from './end-sessions.ts'
@@ -70,7 +70,7 @@ interface SessionsView {
   readonly viewer: Viewer
   /** What times are relative to. */
   readonly now: number
-  readonly sessions: readonly Listed[]
+  readonly sessions: readonly ListedSession[]
   /** The session that looks at the page. */
   readonly ownKey: string
   /** What each of several providers is called, by its id; absent where there is one. */
@@ -137,14 +137,19 @@ function sessionTable(words: Words, view: SessionsView) {
 }
 
 /** Those of one user together, whoever came last first. The same name at two providers is two people. */
-function byUser(sessions: readonly Listed[]): Listed[][] {
-  const userOf = ({ key, publicPart }: Listed) =>
+function byUser(sessions: readonly ListedSession[]): ListedSession[][] {
+  const userOf = ({ key, publicPart }: ListedSession) =>
     publicPart ? JSON.stringify([publicPart.provider, publicPart.username]) : key
   return [...Map.groupBy(sessions, userOf).values()]
 }
 
 /** `isRepeated`: the row above is of the same user. */
-function sessionRow(words: Words, { key, publicPart, expiresAt }: Listed, view: SessionsView, isRepeated: boolean) {
+function sessionRow(
+  words: Words,
+  { key, publicPart, expiresAt }: ListedSession,
+  view: SessionsView,
+  isRepeated: boolean,
+) {
   const { t } = words
   const { ownKey, providerNames, now } = view
   const { provider = '' } = publicPart ?? {}
@@ -164,7 +169,7 @@ function sessionRow(words: Words, { key, publicPart, expiresAt }: Listed, view: 
   )
 }
 
-function deviceOf(words: Words, { userAgent, address }: NonNullable<Listed['publicPart']>, view: SessionsView) {
+function deviceOf(words: Words, { userAgent, address }: NonNullable<ListedSession['publicPart']>, view: SessionsView) {
   const device = view.deviceName(words, userAgent)
   return html`${deviceIcon(userAgent)} ${device}<br><span class="dim">${address ?? words.t('device.address_unknown')}</span>`
 }
@@ -214,7 +219,7 @@ export interface SessionView {
   readonly viewer: Viewer
   readonly key: string
   /** Absent if it has ended. */
-  readonly session: Listed | undefined
+  readonly session: ListedSession | undefined
   readonly isOwn: boolean
   /** The newest first. */
   readonly events: readonly AuditEvent[]
@@ -239,7 +244,7 @@ ${areMore ? html`<p><a href="${auditUrl({ session: shortKey(key) }, OWN_PATHS.co
   })
 }
 
-function facts(words: Words, { key, publicPart, expiresAt }: Listed, { isOwn, names }: SessionView) {
+function facts(words: Words, { key, publicPart, expiresAt }: ListedSession, { isOwn, names }: SessionView) {
   const { t } = words
   const own = isOwn ? html` <span class="tag">${t('console.own_session')}</span>` : ''
   if (!publicPart) return html`<p>${t('console.unreadable')}</p>${endButtons(words, key, '')}`

@@ -8,7 +8,7 @@ import { phrase } from '../phrases.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import { type DerivedKeys, deriveKeys } from '../session/derived-keys.ts'
 import type { Store } from '../stores/store.ts'
-import { createFresh } from '../util/fresh.ts'
+import { createCachedValue } from '../util/cached-value.ts'
 import { type Finding, good, type Probe, runProbes, warning } from './finding.ts'
 import { providerProbe } from './provider-probes.ts'
 import { type ProxyProbeOptions, proxyProbe } from './proxy-probe.ts'
@@ -78,7 +78,7 @@ const FRESH_MS = 10_000
 
 /** For the console: however many look at once, one examination is made. */
 export function createExamination(examined: ExamineOptions): () => Promise<Finding[]> {
-  return createFresh(() => examine(examined), FRESH_MS, examined.now).get
+  return createCachedValue({ load: () => examine(examined), freshMs: FRESH_MS, now: examined.now }).get
 }
 
 // What the doctor has found last, for pages that cannot wait for it.
@@ -92,22 +92,18 @@ export interface KnownFindings {
 const LOOK_AGAIN_MS = 600_000
 
 export function createKnownFindings(examine: () => Promise<Finding[]>, now: () => number): KnownFindings {
-  let known: readonly Finding[] = []
-  let askedAt = Number.NEGATIVE_INFINITY
+  const findings = createCachedValue({
+    load: examine,
+    freshMs: LOOK_AGAIN_MS,
+    retryMs: LOOK_AGAIN_MS,
+    staleWhileReloading: true,
+    now,
+  })
   return {
     latest() {
-      // Also if the clock was set back.
-      if (Math.abs(now() - askedAt) >= LOOK_AGAIN_MS) {
-        askedAt = now()
-        examine().then(
-          findings => {
-            known = findings
-          },
-          // Whoever looks at the page of the doctor is told.
-          () => {},
-        )
-      }
-      return known
+      // The page of the doctor shows what failed.
+      findings.get().catch(() => {})
+      return findings.latest() ?? []
     },
   }
 }

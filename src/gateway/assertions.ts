@@ -3,8 +3,9 @@
 import { createPublicKey, sign } from 'node:crypto'
 import { exportJWK } from 'jose'
 import type { LoadedSession } from '../session/session-cache.ts'
-import type { Claimed, Identity } from '../session/session-facts.ts'
+import type { Claimed, Identity } from '../session/session-fields.ts'
 import type { SigningKey, SigningKeys } from '../session/signing-keys.ts'
+import { createCachedValue } from '../util/cached-value.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 
 interface Assertions {
@@ -89,8 +90,6 @@ const KEPT_MS = 60_000
 
 /** Anybody may ask, as often as they like: the store is asked once in a while only. */
 export function createPublishedKeys(keys: SigningKeys, now: () => number): () => Promise<KeySet> {
-  let kept: { readonly set: Promise<KeySet>; readonly until: number } | undefined
-
   async function load(): Promise<KeySet> {
     const jwks = (await keys.all()).map(async ({ id, key }) => ({
       ...(await exportJWK(createPublicKey(key))),
@@ -101,16 +100,7 @@ export function createPublishedKeys(keys: SigningKeys, now: () => number): () =>
     return { keys: await Promise.all(jwks) }
   }
 
-  return () => {
-    if (kept && now() < kept.until) return kept.set
-    const loading = { set: load(), until: now() + KEPT_MS }
-    kept = loading
-    // A failure is not kept.
-    loading.set.catch(() => {
-      if (kept === loading) kept = undefined
-    })
-    return loading.set
-  }
+  return createCachedValue({ load, freshMs: KEPT_MS, now }).get
 }
 
 /** Whoever a request is for: a user with a session, or a machine with a token. */

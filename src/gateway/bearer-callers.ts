@@ -10,10 +10,10 @@ import type { RoleConfig, Rule } from '../config/config-file.ts'
 import { network } from '../config/networks.ts'
 import { MenshenError } from '../errors.ts'
 import { runInRequest } from '../observe/observed-request.ts'
-import { type BearerFacts, TokenRefused } from '../provider/bearer.ts'
+import { type BearerUser, TokenRefused } from '../provider/bearer.ts'
 import type { Audiences, Provider } from '../provider/provider.ts'
 import { mayBeShown, type Providers, providerOfToken, scopeOf } from '../provider/providers.ts'
-import { identityOf } from '../session/session-facts.ts'
+import { identityOf } from '../session/session-fields.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Admission, Caller } from './admission.ts'
 import type { Identified } from './assertions.ts'
@@ -75,7 +75,7 @@ const MOST_KEPT = 10_000
 export function createBearerCallers({ providers, roles, scopedName, now }: BearerCallersOptions): BearerCallers {
   const kept = new LRUCache<string, Kept>({ max: MOST_KEPT })
 
-  function identified(provider: Provider, { userInfo, groups, claims, scopes, expiresAt }: BearerFacts): BearerCaller {
+  function identified(provider: Provider, { userInfo, groups, claims, scopes, expiresAt }: BearerUser): BearerCaller {
     const scope = scopeOf(provider)
     const userRole = roleOf({ provider: scope, username: userInfo.username, groups, claims }, roles)
     const session = { userInfo, userRole, groups, ...(scope === undefined ? {} : { provider: scope }) }
@@ -87,7 +87,7 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
   async function judge(token: string, audiences: Audiences, owner: string | undefined): Promise<Judged<Verdict>> {
     try {
       const provider = await providerOfToken(providers, token)
-      const facts = await provider.bearerFacts(token, audiences, owner)
+      const facts = await provider.verifyBearer(token, audiences, owner)
       return [identified(provider, facts), facts.expiresAt ?? Number.POSITIVE_INFINITY]
     } catch (error) {
       if (!(error instanceof MenshenError) || error.code !== 'provider_refused') throw error

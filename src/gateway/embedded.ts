@@ -8,7 +8,7 @@ import { CLIENT_LEFT, type ObservedRequest } from '../observe/observed-request.t
 import { isOwnPath } from '../paths.ts'
 import type { UserInfo } from '../provider/user.ts'
 import { announcesBody, destroyAfter, isAuthCheck } from '../proxy/upgrade.ts'
-import type { Claimed } from '../session/session-facts.ts'
+import type { Claimed } from '../session/session-fields.ts'
 import { type SessionData, tokenExpiresAt } from '../session/session-record.ts'
 import { type Admission, admit, createRequire, denialResponse, identify } from './admission.ts'
 import type { GatewayContext } from './context.ts'

@@ -1,6 +1,7 @@
 // Reads the form that a request brings, up to a limit and within a deadline.
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { withDeadline } from '../util/deadline.ts'
 import { bringsBody } from './request.ts'
 
 /** Why there is no form: too much of it, too slow, or somebody in front of us has read it already. */
@@ -52,16 +53,14 @@ async function readRequest(
 ): Promise<URLSearchParams | NoForm> {
   if (bodyUsed || body?.locked) return 'already_read'
   if (!body) return new URLSearchParams()
-  const { promise: tooSlow, resolve } = Promise.withResolvers<NoForm>()
-  const deadline = setTimeout(() => {
-    onCutOff()
-    resolve('too_slow')
-  }, deadlineMs)
   const reader = body.getReader()
+  const cutOff = (): NoForm => {
+    onCutOff()
+    return 'too_slow'
+  }
   try {
-    return await Promise.race([gather(chunksOf(reader)), tooSlow])
+    return await withDeadline(gather(chunksOf(reader)), deadlineMs, cutOff)
   } finally {
-    clearTimeout(deadline)
     reader.cancel().catch(() => {})
   }
 }

@@ -2,6 +2,7 @@
 import { errorFields, MenshenError } from '../errors.ts'
 import { type Session, type SessionData, sessionEndsAt } from '../session/session-record.ts'
 import type { ClosedSession } from '../session/sessions.ts'
+import { withDeadline } from '../util/deadline.ts'
 import type { GatewayContext } from './context.ts'
 import { createToUserSession, type UserSession } from './embedded.ts'
 import { type GatewayRequest, requestFields } from './request.ts'
@@ -71,16 +72,11 @@ class HookTooLate extends MenshenError {
   }
 }
 
-/** One that never ends must not hold up anybody for good. */
+/** A hook that never ends must not hold up a sign-in or sign-out for good. */
 async function inTime<Result>(hook: keyof Hooks, call: () => Result): Promise<Awaited<Result>> {
-  const result = call()
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(new HookTooLate(hook)), DEADLINE_MS)
-  try {
-    return await Promise.race([result, late.promise])
-  } finally {
-    clearTimeout(timer)
-  }
+  return withDeadline(Promise.resolve(call()), DEADLINE_MS, () => {
+    throw new HookTooLate(hook)
+  })
 }
 
 /** As it will be read again. */

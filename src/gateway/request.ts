@@ -7,7 +7,7 @@ import { readTarget } from '../access/request-path.ts'
 import { type Networks, plainAddress, withoutPort } from '../config/networks.ts'
 import { type ObservedRequest, type Outcome, observedFields, type RequestTrace } from '../observe/observed-request.ts'
 import { splitList } from '../proxy/response-headers.ts'
-import { identityFields } from '../session/session-facts.ts'
+import { identityFields } from '../session/session-fields.ts'
 import type { GatewayContext } from './context.ts'
 
 export interface GatewayRequest {

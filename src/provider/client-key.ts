@@ -1,4 +1,4 @@
-// The key by which a client proves itself in place of a secret (private_key_jwt), and the certificate that may go with it.
+// The key with which a client authenticates instead of a secret (private_key_jwt), and its optional certificate.
 
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { z } from 'zod'
@@ -7,9 +7,9 @@ import { MenshenError, sentence, setting } from '../errors.ts'
 
 export interface ClientKey {
   readonly key: KeyObject
-  /** Only a JWK says it. */
+  /** Only a JWK has one. */
   readonly kid?: string | undefined
-  /** What it can sign with; the first is what providers expect of such a key. */
+  /** The algorithms of this kind of key; the first is the one that providers expect. */
   readonly algorithms: readonly [string, ...string[]]
 }
 
@@ -33,7 +33,7 @@ const jwk = z.looseObject({
 /** The key file of Zitadel. */
 const namedPem = z.object({ key: z.string(), keyId: z.string().min(1) })
 
-/** Refuses a key that could not be used. */
+/** Throws if the key cannot be used. */
 export function readClientKey(text: string): ClientKey {
   if (!text.trimStart().startsWith('{')) return withAlgorithms(readPem(text))
   const json = parseJson(text)
@@ -46,13 +46,13 @@ export function readClientKey(text: string): ClientKey {
   return alg === undefined ? read : { ...read, algorithms: [assertAlgorithm(read, alg)] }
 }
 
-/** The operator's word, else the first that the provider takes. */
+/** The configured algorithm, otherwise the first that the provider accepts. */
 export function algorithmFor(key: ClientKey, wanted: string | undefined, taken: readonly string[] | undefined): string {
   if (wanted !== undefined) return assertAlgorithm(key, wanted)
   return key.algorithms.find(name => taken?.includes(name)) ?? key.algorithms[0]
 }
 
-/** `x5t#S256` (RFC 7515, 4.1.8). The certificate has to be that of the key. */
+/** `x5t#S256` (RFC 7515, 4.1.8). The certificate has to belong to the key. */
 export function thumbprintOf(pem: string, { key }: ClientKey): string {
   let certificate: X509Certificate
   try {
@@ -92,7 +92,7 @@ function withAlgorithms(key: KeyObject, kid?: string): ClientKey {
 }
 
 function readPem(text: string): KeyObject {
-  // With a name before it, the form that OpenSSL wrote until version 3.
+  // With `RSA` or `EC`: the form that OpenSSL wrote until version 3.
   if (!/^\s*-----BEGIN (RSA |EC )?PRIVATE KEY-----/.test(text)) throw refusal('no such key')
   return open(text)
 }

@@ -11,7 +11,7 @@ import {
   shapeOf,
   textFrom,
   textsAt,
-  withoutPlace,
+  withoutPath,
 } from '../util/json-path.ts'
 import type { Metadata } from './discovery.ts'
 import { type Answer, readAnswer, type WholeAnswer } from './fetch.ts'
@@ -132,7 +132,7 @@ export function vouchedAnswers(
     // The subject is the provider's own name for the user, whatever it looks like.
     return [...new Set([...places, ...emailPlaces, ...Object.keys(Object(answer))])]
       .filter(place => place !== 'sub' && isOut(place))
-      .reduce(withoutPlace, answer)
+      .reduce(withoutPath, answer)
   }
   return { answers: given.map(vouched), hasUnverified: true, denied }
 }

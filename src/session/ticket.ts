@@ -11,12 +11,12 @@ export function isTicket(text: string): boolean {
   return /^[\w-]{43}$/.test(text)
 }
 
-/** Where the ticket's record is: a one-way street. */
+/** The key of the ticket's record, from which the ticket cannot be derived. */
 export function recordKey(ticket: string): string {
   return hash('sha256', `menshen record ${ticket}`, 'base64url')
 }
 
-/** What opens the ticket's record. A ticket is random through and through, so one hash makes a key of it. */
+/** The key that opens the ticket's record. A ticket is fully random, so one hash is enough to derive it. */
 export function sealingKey(ticket: string): Uint8Array {
   return hash('sha256', `menshen seal ${ticket}`, 'buffer')
 }

@@ -1,7 +1,7 @@
-// What is open for longer than a moment is looked at now and then: one timer for all, instead of one for each.
+// Checks open connections and streams at intervals, with one timer for all of them.
 
 export interface Watched {
-  /** Where it is in the list; the list's own. */
+  /** Its index in the list, set by the list. */
   place: number
 }
 
@@ -13,14 +13,14 @@ interface WatchList<Item extends Watched> {
   stop(): void
 }
 
-/** `look` may take its item out of the list. */
+/** `look` may remove its item from the list. */
 export function createWatchList<Item extends Watched>(everyMs: number, look: (item: Item) => void): WatchList<Item> {
-  // A Set would leave behind old tables that keep what it has forgotten in memory.
+  // Not a Set: its old tables keep removed items in memory.
   const items: Item[] = []
   let timer: NodeJS.Timeout | undefined
 
   function lookAtAll(): void {
-    // From the end: what is taken out meanwhile makes room for one that was looked at already.
+    // From the end: an item that is removed during the loop is replaced by one that was checked already.
     for (let place = items.length - 1; place >= 0; place--) {
       const item = items[place]
       if (item) look(item)
@@ -40,7 +40,7 @@ export function createWatchList<Item extends Watched>(everyMs: number, look: (it
       items.push(item)
       timer ??= setInterval(lookAtAll, everyMs).unref()
     },
-    /** The last one takes its place. */
+    /** The last item moves to its index. */
     remove(item) {
       if (items[item.place] !== item) return
       const last = items.pop()

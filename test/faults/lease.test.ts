@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { MenshenError } from '../../src/errors.ts'
-import { createLeases, type Refreshed } from '../../src/session/refresh.ts'
+import { createLeases, type RefreshResult } from '../../src/session/refresh.ts'
 
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import type { Store } from '../../src/stores/store.ts'
@@ -486,7 +486,7 @@ for (const awayMs of [500, 4500])
     assert.equal(accessToken(await next), 'access-second')
   })
 
-function accessToken(refreshed: Refreshed): string | undefined {
+function accessToken(refreshed: RefreshResult): string | undefined {
   return typeof refreshed === 'object' ? refreshed.session.accessToken : refreshed
 }
 

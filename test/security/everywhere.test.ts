@@ -87,7 +87,7 @@ test('every page of a user’s sessions is ended, one behind an empty page too',
   const userInfo = { sub: 's', ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '', username: 'zhangsan' }
   const opened = []
   for (let device = 0; device < 5; device++)
-    opened.push(await sessions.open({ tokens, facts: { userInfo, groups: [], claims: {} }, provider: undefined }))
+    opened.push(await sessions.open({ tokens, user: { userInfo, groups: [], claims: {} }, provider: undefined }))
   assert.equal((await sessions.endAllOf({ sub: 's' })).count, 5)
   for (const { ticket } of opened) assert.equal(await sessions.get(ticket), undefined)
 })

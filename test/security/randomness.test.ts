@@ -97,7 +97,7 @@ test('5,000 tickets are 43 characters of base64url, distinct, and look like chan
   const others = await collect(4800, () =>
     sessions.open({
       tokens: { accessToken: 'at', expiresIn: 7200, receivedAt: Date.now() },
-      facts: { userInfo: user, groups: [], claims: {} },
+      user: { userInfo: user, groups: [], claims: {} },
       provider: undefined,
     }),
   )

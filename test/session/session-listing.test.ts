@@ -72,22 +72,6 @@ test('a browser that sends a very long name of itself is listed by its beginning
   assert.ok(!Object.hasOwn(listed?.publicPart ?? {}, 'address'))
 })
 
-test('a session from before sessions were listed like that joins the others when it is seen', async t => {
-  const { scene, sessions } = open()
-  t.after(() => scene.store.close())
-  const { ticket } = await sessions.open(signedIn(tokens('first')))
-  const stored = await scene.store.read(recordKey(ticket))
-  assert.ok(stored)
-  const { since: _, ...former } = stored
-  await scene.store.replace(recordKey(ticket), former, stored.version)
-  assert.deepEqual([await sessions.count(), (await sessions.newest({ limit: 1 })).sessions], [0, []])
-  assert.equal((await sessions.list({ username: 'zhangsan', limit: 1 })).sessions.length, 1)
-  scene.pass(6 * 60_000)
-  await sessions.getFresh(ticket)
-  await settle()
-  assert.deepEqual(keysOf((await sessions.newest({ limit: 1 })).sessions), [recordKey(ticket)])
-})
-
 test('a sign-in through the gateway is listed with the address and the browser that it came from', async t => {
   const provider = await startScriptedProvider()
   t.after(() => provider.close())

@@ -100,7 +100,7 @@ test('a damaged event says nothing and stands in nobody’s way', async context 
   await store.trail.append([event('a'), event('b'), event('c')], KEEP)
   const files = await openFiles(directory)
   context.after(() => files.root.close())
-  await files.trail.put(2, Buffer.from('?'))
+  await files.trail.put(['', 2], Buffer.from('?'))
   assert.deepEqual(await textsOf(store.trail), ['a', 'c'])
 })
 

@@ -5,7 +5,7 @@ import { type AccountView, accountPage, type Device } from '../../pages/account-
 import { type DeviceNames, deviceKind, loadDeviceNames } from '../../pages/device-name.ts'
 import { OWN_PATHS } from '../../paths.ts'
 import type { LoadedSession } from '../../session/session-cache.ts'
-import { shortKey } from '../../session/session-facts.ts'
+import { shortKey } from '../../session/session-fields.ts'
 import { userIdOf } from '../../session/session-record.ts'
 import type { SignedInCaller } from '../admission.ts'
 import type { GatewayContext } from '../context.ts'

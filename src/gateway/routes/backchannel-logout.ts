@@ -7,7 +7,7 @@ import { quoted } from '../../phrases.ts'
 import { InvalidToken, TOLERANCE_SECONDS } from '../../provider/id-token.ts'
 import type { Provider } from '../../provider/provider.ts'
 import { scopeOf } from '../../provider/providers.ts'
-import type { Ended } from '../../session/session-listing.ts'
+import type { EndedSessions } from '../../session/session-listing.ts'
 import type { GatewayContext } from '../context.ts'
 import { type GatewayRequest, requestFields } from '../request.ts'
 import { errorAnswer, jsonAnswer, tooMany } from '../respond.ts'
@@ -72,7 +72,7 @@ async function endSessions(
   { sessions }: Pick<GatewayContext, 'sessions'>,
   provider: Provider,
   { iss, sub, sid }: LogoutClaims,
-): Promise<Ended> {
+): Promise<EndedSessions> {
   const user = sub === undefined ? undefined : { sub, provider: scopeOf(provider) }
   if (sid === undefined) return user ? sessions.endAllOfSubject(user) : { count: 0 }
   const ended = await sessions.endProviderSession({ issuer: iss, sid })

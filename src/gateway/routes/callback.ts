@@ -4,7 +4,7 @@
 import { network } from '../../config/networks.ts'
 import { errorFields, isLoginError, MenshenError } from '../../errors.ts'
 import { OWN_PATHS } from '../../paths.ts'
-import { FORM_POST_SENTENCE, type Refusal, sentenceOf } from '../../provider/demands.ts'
+import { demandSentence, FORM_POST_SENTENCE, type Refusal } from '../../provider/demands.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
 import type { Provider, SignInCalls } from '../../provider/provider.ts'
 import { scopeOf } from '../../provider/providers.ts'
@@ -61,7 +61,7 @@ async function causeOfError(
   const provider = providers.all.find(({ plan }) => plan.callbackPath === path)
   if (!provider || !isProtocolError(error)) return {}
   const cause = await provider.explain({ error, description })
-  return cause ? { detail: sentenceOf(cause) } : {}
+  return cause ? { detail: demandSentence(cause) } : {}
 }
 
 /** Not what a user has decided, or what we found out ourselves. */
@@ -203,7 +203,7 @@ async function withSlot<Result>(
   }
 }
 
-type VouchedUser = Pick<SignedIn, 'tokens' | 'facts'>
+type VouchedUser = Pick<SignedIn, 'tokens' | 'user'>
 
 /** The steps that ask the provider. */
 async function whoIs(
@@ -218,19 +218,19 @@ async function whoIs(
   const redeemed = calls.redeem({ code, state, verifier, nonce, startedAt })
   const tokens = await orFailure(context, visit, provider, 'token_error', redeemed)
   if (typeof tokens === 'string') return tokens
-  const facts = await orFailure(context, visit, provider, 'userinfo_error', calls.userFacts(tokens, code))
-  return typeof facts === 'string' ? facts : { tokens, facts }
+  const user = await orFailure(context, visit, provider, 'userinfo_error', calls.fetchUser(tokens, code))
+  return typeof user === 'string' ? user : { tokens, user }
 }
 
 async function signIn(
   context: GatewayContext,
   visit: GatewayRequest,
   provider: Provider,
-  { tokens, facts }: VouchedUser,
+  { tokens, user }: VouchedUser,
   attempt?: Attempt,
 ): Promise<OwnAnswer> {
   const origin = requestFields(context, visit)
-  const signedIn = { tokens, facts, provider: scopeOf(provider), origin }
+  const signedIn = { tokens, user, provider: scopeOf(provider), origin }
   const { ticket, loaded } = await context.sessions.open(signedIn, session => dataAtSignIn(context, visit, session))
   await closePrevious(context, visit)
   const { userRole } = loaded.session
@@ -239,7 +239,7 @@ async function signIn(
     provider: provider.plan.id,
     role: userRole,
   })
-  if (facts.hasUnverifiedEmail)
+  if (user.hasUnverifiedEmail)
     context.report('email_unverified', { ...requestFields(context, visit, loaded), provider: provider.plan.id })
   const location = target(context, visit, attempt)
   context.lostCookies.expect(visit, location, loaded.key)

@@ -1,10 +1,10 @@
-// What a report says of a session: which one, and whose it is.
+// The fields of a session in reports (which session, which user), and the user as rules and applications see them.
 
 import type { Subject } from '../access/roles.ts'
 import type { ScopedName } from '../access/rules.ts'
 import type { Session } from './session-record.ts'
 
-/** Enough to tell sessions apart in a log. */
+/** Enough to distinguish sessions in a log. */
 const SHORT = 10
 
 export function shortKey(key: string): string {
@@ -20,7 +20,7 @@ export function userFields({ userInfo, provider }: Pick<Session, 'userInfo' | 'p
   return provider === undefined ? { user, sub } : { user, sub, provider }
 }
 
-/** A machine has no session, and so no key of one. */
+/** A machine has no session, and so no key. */
 export function identityFields({ key, session }: { key?: string; session: Pick<Session, 'userInfo' | 'provider'> }) {
   return key === undefined ? userFields(session) : sessionFields({ key, session })
 }
@@ -29,15 +29,15 @@ export function sessionFields({ key, session }: { key: string; session: Pick<Ses
   return { session: shortKey(key), ...userFields(session) }
 }
 
-// Somebody as rules and applications know them: nobody of another provider can be taken for them.
+// With several providers, names carry the provider's id, so that users of different providers cannot be confused.
 
 export interface Identity extends Subject {
   readonly sub: string
-  /** Which of several providers. */
+  /** The provider's id where there are several. */
   readonly provider?: string
 }
 
-/** What of a session says who it is. */
+/** The part of a session that identifies its user. */
 export type Claimed = Pick<Session, 'userInfo' | 'userRole' | 'groups' | 'provider'>
 
 const NO_GROUPS: readonly string[] = []

@@ -1,11 +1,11 @@
 // The frame of every page: a banner that nobody can mistake for a real sign-in, and the page's own content.
 
 import { html } from 'hono/html'
-import type { Words } from './dev-words.ts'
+import type { DevWords } from './dev-words.ts'
 
-export type Html = ReturnType<typeof html>
+export type DevHtml = ReturnType<typeof html>
 
-export function page(words: Words, title: string, content: Html): Html {
+export function devPage(words: DevWords, title: string, content: DevHtml): DevHtml {
   const { lang, other, provider, warning } = words
   return html`<!doctype html>
 <html lang="${lang}">
@@ -30,8 +30,8 @@ ${content}
 
 // A page that says one thing: something was refused, or it is done.
 
-export function messagePage(words: Words, [title, sentence]: readonly [string, string]): Html {
-  return page(
+export function messagePage(words: DevWords, [title, sentence]: readonly [string, string]): DevHtml {
+  return devPage(
     words,
     title,
     html`<section class="card notice">
