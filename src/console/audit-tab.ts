@@ -22,13 +22,13 @@ const PAGE_SIZE = 50
 
 export async function showAudit(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<Response> {
-  const question = readQuestion(visit)
+  const question = readQuestion(request)
   const { before } = question
   const query = { ...filterOf(question), ...(before && { before }), limit: PAGE_SIZE }
-  const page = await ifReachable(context, visit, context.auditTrail.find(query))
+  const page = await ifReachable(context, request, context.auditTrail.find(query))
   const view = {
     viewer: viewerOf(caller),
     question,
@@ -37,7 +37,7 @@ export async function showAudit(
     keep: context.settings.AUDIT_KEEP,
     names: { providers: context.providers.names, deviceName: await loadDeviceNames() },
   }
-  return pageAnswer(context, auditPage(languageOf(context, visit), view), {
+  return pageAnswer(context, auditPage(languageOf(context, request), view), {
     cookies: caller.cookies,
     ...(page === undefined && { status: 503 }),
   })
@@ -94,16 +94,16 @@ const MOST_AT_ONCE = 50
 
 export async function streamAudit(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<Response> {
   const { auditTrail, providers } = context
-  const words = languageOf(context, visit)
-  const filter = filterOf(readQuestion(visit))
+  const words = languageOf(context, request)
+  const filter = filterOf(readQuestion(request))
   const names = { providers: providers.names, deviceName: await loadDeviceNames() }
-  let newest = new URLSearchParams(visit.search).get('after') ?? ''
+  let newest = new URLSearchParams(request.search).get('after') ?? ''
   let count = 0
-  return context.liveStreams.open(context, visit, caller, async () => {
+  return context.liveStreams.open(context, request, caller, async () => {
     const { events } = await auditTrail.find({ ...filter, limit: MOST_AT_ONCE })
     const fresh = events.filter(({ position }: FoundEvent) => position > newest)
     const [latest] = fresh
@@ -132,27 +132,27 @@ const IN_A_PART = 200
 
 export function sendAuditCsv(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<Response> {
-  return send(context, visit, caller, CSV)
+  return send(context, request, caller, CSV)
 }
 
 export function sendAuditJson(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<Response> {
-  return send(context, visit, caller, JSON_LINES)
+  return send(context, request, caller, JSON_LINES)
 }
 
 async function send(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   { cookies }: SignedInCaller,
   format: Format,
 ): Promise<Response> {
-  const parts = partsOf(context, visit, format)
+  const parts = partsOf(context, request, format)
   // A store that is away is told of by a page; once the file has begun, only by breaking it off.
   const first = await parts.next()
   const day = new Date(context.now()).toISOString().slice(0, 10)
@@ -167,12 +167,12 @@ async function send(
 
 async function* partsOf(
   { auditTrail, settings }: Pick<GatewayContext, 'auditTrail' | 'settings'>,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   { head, line }: Format,
 ): AsyncGenerator<string, void, void> {
   let lines = head
   let count = 0
-  const events: AsyncIterable<FoundEvent | 'unreadable'> = auditTrail.walk(filterOf(readQuestion(visit)))
+  const events: AsyncIterable<FoundEvent | 'unreadable'> = auditTrail.walk(filterOf(readQuestion(request)))
   for await (const event of events) {
     if (event === 'unreadable') continue
     lines += line(event)

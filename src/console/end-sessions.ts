@@ -19,15 +19,15 @@ import { viewerOf } from './viewer.ts'
 
 export async function askToEnd(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<Response> {
   const { loaded, cookies } = caller
-  const query = new URLSearchParams(visit.search)
+  const query = new URLSearchParams(request.search)
   const session = await getListed(context, query.get('session'))
-  if (!session) return backToList(context, visit, cookies, { ended: 0 })
+  if (!session) return backToList(context, request, cookies, { ended: 0 })
   const deviceName = await loadDeviceNames()
-  const page = endQuestionPage(languageOf(context, visit), {
+  const page = endQuestionPage(languageOf(context, request), {
     viewer: viewerOf(caller),
     session,
     deviceName,
@@ -39,26 +39,26 @@ export async function askToEnd(
 
 export async function endSession(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   { loaded, cookies }: SignedInCaller,
   form: URLSearchParams,
 ): Promise<Response> {
   const { sessions, settings, providers, report } = context
-  if (!isFromOwnOrigin(visit, settings.BASE_URL)) return foreignAnswer(context, visit, cookies)
+  if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
   const listed = await getListed(context, form.get('session'))
-  if (!listed) return backToList(context, visit, cookies, { ended: 0 })
+  if (!listed) return backToList(context, request, cookies, { ended: 0 })
   const { key, publicPart } = listed
   const ended = form.has('all') ? (await sessions.endAllLike(key)).count : Number(await sessions.end(key))
   if (ended > 0)
     report('session_ended', {
-      ...requestFields(context, visit),
+      ...requestFields(context, request),
       session: shortKey(key),
       ...(publicPart && { user: publicPart.username, provider: publicPart.provider ?? providers.main.plan.id }),
       by: 'developer',
       byUser: loaded.session.userInfo.username,
       ended,
     })
-  return backToList(context, visit, cookies, { ended, ...(publicPart && { user: publicPart.username }) })
+  return backToList(context, request, cookies, { ended, ...(publicPart && { user: publicPart.username }) })
 }
 
 /** Leases and attempts live in the same store, and have other keys. */
@@ -75,12 +75,12 @@ async function getListed(
 
 function backToList(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   cookies: readonly string[],
   ended: Ended,
 ): Response {
   const said = endedCookie(context.cookies, ended)
-  return redirectAnswer(context, visit.method, OWN_PATHS.consoleSessions, [...cookies, said])
+  return redirectAnswer(context, request.method, OWN_PATHS.consoleSessions, [...cookies, said])
 }
 
 // Asks before a session, or all of its user, is ended.

@@ -17,13 +17,13 @@ import { viewerOf } from './viewer.ts'
 
 export async function showHealth(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<Response> {
   const [findings, times, instances] = await Promise.all([
     context.examine(),
     lastHour(context),
-    ifReachable(context, visit, context.series.instances()),
+    ifReachable(context, request, context.series.instances()),
   ])
   const view = {
     viewer: viewerOf(caller),
@@ -33,7 +33,7 @@ export async function showHealth(
     node: process.versions.node,
     store: storeOf(context),
   }
-  return pageAnswer(context, healthPage(languageOf(context, visit), view), { cookies: caller.cookies })
+  return pageAnswer(context, healthPage(languageOf(context, request), view), { cookies: caller.cookies })
 }
 
 async function lastHour({ series }: Pick<GatewayContext, 'series'>): Promise<HealthView['times']> {

@@ -14,7 +14,7 @@ export interface LiveStreams {
   /** `news` is asked at once and then again and again; nothing is said where there is none. */
   open(
     context: GatewayContext,
-    visit: GatewayRequest,
+    request: GatewayRequest,
     caller: SignedInCaller,
     news: () => Promise<readonly Message[]>,
   ): Response
@@ -35,12 +35,12 @@ type OpenLives = ReturnType<typeof createWatchList<Live>>
 export function createLiveStreams(): LiveStreams {
   const lives = createWatchList<Live>(EVERY_MS, live => live.tell())
   return {
-    open(context, visit, caller, news) {
-      if (lives.items.length >= MOST_OPEN) return busyAnswer(context, visit)
-      visit.observed.isStream = true
+    open(context, request, caller, news) {
+      if (lives.items.length >= MOST_OPEN) return busyAnswer(context, request)
+      request.observed.isStream = true
       const headers = new Headers({ ...safetyHeaders(context), 'content-type': 'text/event-stream; charset=utf-8' })
       for (const cookie of caller.cookies) headers.append('set-cookie', cookie)
-      return new Response(stream(context, visit, caller, news, lives), { headers })
+      return new Response(stream(context, request, caller, news, lives), { headers })
     },
     end() {
       for (const live of [...lives.items]) live.close()
@@ -51,7 +51,7 @@ export function createLiveStreams(): LiveStreams {
 
 function stream(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
   news: () => Promise<readonly Message[]>,
   lives: OpenLives,
@@ -73,7 +73,7 @@ function stream(
         if (isOpen) controller.enqueue(encoder.encode(text || ': nothing new\n\n'))
       }
       const live = { tell: () => void tell().catch(close), close, place: 0 }
-      const forget = watchCaller(context, visit, caller, close)
+      const forget = watchCaller(context, request, caller, close)
       end = () => {
         isOpen = false
         forget()

@@ -23,15 +23,15 @@ import { viewerOf } from './viewer.ts'
 
 export async function showOverview(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<Response> {
   const { cookies } = caller
   // The list of sessions was here once, and may be among somebody's bookmarks.
-  if (new URLSearchParams(visit.search).has('username'))
-    return redirectAnswer(context, visit.method, OWN_PATHS.consoleSessions + visit.search, cookies)
-  const view = await overviewView(context, rangeOf(visit))
-  return pageAnswer(context, overviewPage(languageOf(context, visit), viewerOf(caller), view), { cookies })
+  if (new URLSearchParams(request.search).has('username'))
+    return redirectAnswer(context, request.method, OWN_PATHS.consoleSessions + request.search, cookies)
+  const view = await overviewView(context, rangeOf(request))
+  return pageAnswer(context, overviewPage(languageOf(context, request), viewerOf(caller), view), { cookies })
 }
 
 // What the overview shows at this moment: what is wrong, and the plots.
@@ -102,12 +102,12 @@ async function recentEvents({ auditTrail, now }: Pick<GatewayContext, 'auditTrai
 
 export async function streamOverview(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<Response> {
-  const words = languageOf(context, visit)
-  const range = rangeOf(visit)
-  return context.liveStreams.open(context, visit, caller, async () => {
+  const words = languageOf(context, request)
+  const range = rangeOf(request)
+  return context.liveStreams.open(context, request, caller, async () => {
     const view = await overviewView(context, range)
     return [
       ['problems', String(problemList(words, view))],

@@ -19,12 +19,12 @@ import { viewerOf } from './viewer.ts'
 
 export async function showRules(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<Response> {
   const { rules, shadowRefusals } = context
   const roles = [VISITOR, ...roleNamesIn(context.roles)]
-  const question = questionIn(new URLSearchParams(visit.search), roles)
+  const question = questionIn(new URLSearchParams(request.search), roles)
   const view = {
     viewer: viewerOf(caller),
     rules: rules.inOrder,
@@ -33,7 +33,7 @@ export async function showRules(
     verdict: question.path === '' ? undefined : judge(rules, question, context.providers.callbackPaths),
     onTrial: rules.inOrder.filter(({ shadow }) => shadow).map(rule => ({ rule, refusals: shadowRefusals.of(rule) })),
   }
-  return pageAnswer(context, rulesPage(languageOf(context, visit), view), { cookies: caller.cookies })
+  return pageAnswer(context, rulesPage(languageOf(context, request), view), { cookies: caller.cookies })
 }
 
 function questionIn(query: URLSearchParams, roles: readonly string[]): RuleQuery {

@@ -26,20 +26,20 @@ const PAGE_SIZE = 50
 
 export async function showSessions(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<Response> {
   const { loaded, cookies } = caller
-  const words = languageOf(context, visit)
-  const query = new URLSearchParams(visit.search)
+  const words = languageOf(context, request)
+  const query = new URLSearchParams(request.search)
   const username = query.get('username')?.trim() ?? ''
   const after = query.get('after') ?? ''
   const [found, deviceName] = await Promise.all([
-    ifReachable(context, visit, find(context, username, after)),
+    ifReachable(context, request, find(context, username, after)),
     loadDeviceNames(),
   ])
   if (!found) return pageAnswer(context, storeAwayPage(words, viewerOf(caller), 'sessions'), { status: 503, cookies })
-  const ended = readEnded(context.cookies, visit.headers.cookie)
+  const ended = readEnded(context.cookies, request.headers.cookie)
   const page = sessionsPage(words, {
     ...found,
     viewer: viewerOf(caller),
@@ -180,17 +180,17 @@ const MOST_EVENTS = 50
 
 export async function showSession(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<Response> {
   const { loaded, cookies } = caller
-  const key = new URLSearchParams(visit.search).get('key') ?? ''
-  if (!isSessionKey(key)) return errorAnswer(context, visit, 'not_found', { cookies })
-  const words = languageOf(context, visit)
-  const found = await ifReachable(context, visit, findSession(context, key))
+  const key = new URLSearchParams(request.search).get('key') ?? ''
+  if (!isSessionKey(key)) return errorAnswer(context, request, 'not_found', { cookies })
+  const words = languageOf(context, request)
+  const found = await ifReachable(context, request, findSession(context, key))
   if (!found) return pageAnswer(context, storeAwayPage(words, viewerOf(caller), 'sessions'), { status: 503, cookies })
   // Of a session that nobody ever had there is nothing to tell.
-  if (!found.session && found.events.length === 0) return errorAnswer(context, visit, 'not_found', { cookies })
+  if (!found.session && found.events.length === 0) return errorAnswer(context, request, 'not_found', { cookies })
   const names = { providers: context.providers.names, deviceName: await loadDeviceNames() }
   const page = sessionPage(words, { ...found, viewer: viewerOf(caller), key, isOwn: key === loaded.key, names })
   return pageAnswer(context, page, { cookies })

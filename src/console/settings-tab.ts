@@ -17,12 +17,12 @@ import { viewerOf } from './viewer.ts'
 
 export async function showSettings(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<Response> {
   return pageAnswer(
     context,
-    settingsPage(languageOf(context, visit), viewerOf(caller), shownTopics(context.settings)),
+    settingsPage(languageOf(context, request), viewerOf(caller), shownTopics(context.settings)),
     { cookies: caller.cookies },
   )
 }

@@ -65,45 +65,45 @@ const FAILED: Caller = { cookies: NO_COOKIES, failedTicket: true }
 /** Every way in passes here. What is asked for is another request where a proxy asks about it. */
 export function admit(
   context: GatewayContext,
-  visit: GatewayRequest,
-  asked: GatewayRequest = visit,
+  request: GatewayRequest,
+  asked: GatewayRequest = request,
 ): MaybePromise<Admission> {
-  const caller = identify(context, visit)
+  const caller = identify(context, request)
   return caller instanceof Promise
-    ? caller.then(known => admitCaller(context, visit, asked, known))
-    : admitCaller(context, visit, asked, caller)
+    ? caller.then(known => admitCaller(context, request, asked, known))
+    : admitCaller(context, request, asked, caller)
 }
 
 function admitCaller(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   asked: GatewayRequest,
   caller: Caller,
 ): MaybePromise<Admission> {
   if (caller.loaded) return note(context, asked, judge(context, asked, caller))
-  return andThen(admitOther(context, visit, asked, caller), admission => note(context, asked, admission))
+  return andThen(admitOther(context, request, asked, caller), admission => note(context, asked, admission))
 }
 
 /** For those who observe. */
-export function note(context: GatewayContext, visit: GatewayRequest, admission: Admission): Admission {
+export function note(context: GatewayContext, request: GatewayRequest, admission: Admission): Admission {
   const { outcome } = admission
-  const { observed, method, path } = visit
+  const { observed, method, path } = request
   observed.outcome = outcome === 'limited' ? 'refused' : outcome
   const known = identified(admission)
   if (known) observed.user = known.session.userInfo.username
   if (outcome === 'refused')
-    context.report('refused', { ...requestFields(context, visit, known), method, path, role: known?.who.role })
+    context.report('refused', { ...requestFields(context, request, known), method, path, role: known?.who.role })
   return admission
 }
 
 /** A machine or a visitor. */
 function admitOther(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   asked: GatewayRequest,
   caller: Caller,
 ): MaybePromise<Admission> {
-  return andThen(withBearer(context, visit, asked, caller), caller =>
+  return andThen(withBearer(context, request, asked, caller), caller =>
     limitFailures(context, asked, judge(context, asked, caller)),
   )
 }
@@ -115,15 +115,15 @@ function admitOther(
  */
 function limitFailures(
   { rateLimit }: Pick<GatewayContext, 'rateLimit'>,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   admission: Admission,
 ): MaybePromise<Admission> {
   const { failedTicket, failedToken, isLimited, outcome } = admission
   if (outcome !== 'visitor') return admission
   if (isLimited) return { ...admission, outcome: 'limited' }
-  const isPageView = visit.method === 'GET' && isForPage(visit)
-  if (!failedTicket || failedToken || isPageView || isPartOfPage(visit.headers)) return admission
-  return andThen(rateLimit.admits('ticket', visit), isWithinLimit =>
+  const isPageView = request.method === 'GET' && isForPage(request)
+  if (!failedTicket || failedToken || isPageView || isPartOfPage(request.headers)) return admission
+  return andThen(rateLimit.admits('ticket', request), isWithinLimit =>
     isWithinLimit ? admission : { ...admission, outcome: 'limited' },
   )
 }
@@ -131,15 +131,15 @@ function limitFailures(
 /** Whose session it is, refreshed if due, wherever the request wants to go. */
 export function identify(
   context: GatewayContext,
-  visit: Pick<GatewayRequest, 'headers' | 'observed'>,
+  request: Pick<GatewayRequest, 'headers' | 'observed'>,
 ): MaybePromise<Caller> {
-  const { headers, observed } = visit
+  const { headers, observed } = request
   const ticket = readCookie(headers.cookie, context.cookies.session)
   if (!ticket) return NOBODY
   const cached = context.sessions.getCached(ticket)
   observed.isAtHand = cached !== undefined
   const loaded = cached ?? context.sessions.openSync(ticket)
-  return loaded ? signedIn(context, headers, ticket, loaded) : identifyAnew(context, visit, ticket)
+  return loaded ? signedIn(context, headers, ticket, loaded) : identifyAnew(context, request, ticket)
 }
 
 async function identifyAnew(
@@ -167,15 +167,15 @@ function signedIn(
 }
 
 /** Public pages admit visitors too, and know who is there if somebody is signed in. */
-function judge(context: GatewayContext, visit: GatewayRequest, caller: Caller): Admission {
+function judge(context: GatewayContext, request: GatewayRequest, caller: Caller): Admission {
   const { rules, report } = context
-  const { method } = visit
-  const path = decodedPath(visit.path)
+  const { method } = request
+  const path = decodedPath(request.path)
   const known = identified(caller)
   const who = known?.who
   const shadow = rules.shadowRuleFor(method, path, who)
   if (shadow && !admits(shadow, who))
-    report('shadow_refused', { ...requestFields(context, visit, known), rule: shadow, method, path, role: who?.role })
+    report('shadow_refused', { ...requestFields(context, request, known), rule: shadow, method, path, role: who?.role })
   const rule = rules.ruleFor(method, path, who)
   if (admits(rule, who)) return { ...caller, outcome: 'admitted' }
   if (!who) return { ...caller, outcome: 'visitor' }
@@ -217,29 +217,29 @@ function isRenewed(
 
 const RETURN_SECONDS = 600
 
-export function toLogin(context: GatewayContext, visit: GatewayRequest, caller: Caller): Response {
+export function toLogin(context: GatewayContext, request: GatewayRequest, caller: Caller): Response {
   const { cookies } = caller
-  const canFollow = visit.method === 'GET' || visit.method === 'HEAD'
-  if (isByScript(visit) || !canFollow) return unauthenticated(context, visit, caller)
-  const moved = toOwnHost(context, visit)
+  const canFollow = request.method === 'GET' || request.method === 'HEAD'
+  if (isByScript(request) || !canFollow) return unauthenticated(context, request, caller)
+  const moved = toOwnHost(context, request)
   if (moved) return moved
-  if (context.lostCookies.cookieWasLost(visit)) return lostCookie(context, visit)
-  return redirectAnswer(context, visit.method, OWN_PATHS.login, [...cookies, ...returnCookie(context, visit)])
+  if (context.lostCookies.cookieWasLost(request)) return lostCookie(context, request)
+  return redirectAnswer(context, request.method, OWN_PATHS.login, [...cookies, ...returnCookie(context, request)])
 }
 
-function lostCookie(context: GatewayContext, visit: GatewayRequest): Response {
-  const { headers } = visit
+function lostCookie(context: GatewayContext, request: GatewayRequest): Response {
+  const { headers } = request
   const { BASE_URL } = context.settings
   const otherHost = headers.host === new URL(BASE_URL).host ? undefined : headers.host
-  context.report('cookie_lost', { ...requestFields(context, visit), baseUrl: BASE_URL, host: headers.host })
-  const { requestId } = visit.observed
-  const html = lostCookiePage(languageOf(context, visit), { baseUrl: BASE_URL, otherHost, requestId })
+  context.report('cookie_lost', { ...requestFields(context, request), baseUrl: BASE_URL, host: headers.host })
+  const { requestId } = request.observed
+  const html = lostCookiePage(languageOf(context, request), { baseUrl: BASE_URL, otherHost, requestId })
   return pageAnswer(context, html, { status: 400 })
 }
 
 export function unauthenticated(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: Caller,
   more: object = {},
 ): Response {
@@ -247,12 +247,12 @@ export function unauthenticated(
     context,
     {
       error: 'unauthenticated',
-      message: languageOf(context, visit).t('session.unauthenticated'),
+      message: languageOf(context, request).t('session.unauthenticated'),
       login: OWN_PATHS.login,
-      requestId: visit.observed.requestId,
+      requestId: request.observed.requestId,
       ...more,
     },
-    { status: 401, cookies: caller.cookies, headers: { 'www-authenticate': challengeFor(visit, caller) } },
+    { status: 401, cookies: caller.cookies, headers: { 'www-authenticate': challengeFor(request, caller) } },
   )
 }
 
@@ -262,8 +262,8 @@ export function challengeFor({ headers }: GatewayRequest, { failedToken }: Calle
   return bringsToken(headers) ? 'Bearer' : 'Cookie realm="menshen"'
 }
 
-function returnCookie(context: GatewayContext, visit: GatewayRequest): string[] {
-  return isNavigation(visit) ? [returnCookieFor(context, visit.path + visit.search)] : []
+function returnCookie(context: GatewayContext, request: GatewayRequest): string[] {
+  return isNavigation(request) ? [returnCookieFor(context, request.path + request.search)] : []
 }
 
 export function returnCookieFor(
@@ -282,44 +282,44 @@ export function returnCookieFor(
 /** `undefined` for whoever is admitted. */
 export function denialResponse(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   admission: Admission,
 ): Response | undefined {
   const { outcome } = admission
-  if (outcome === 'visitor') return toLogin(context, visit, admission)
-  if (outcome === 'limited') return tooMany(context, visit)
-  return outcome === 'refused' ? refusedAnswer(context, visit, admission) : undefined
+  if (outcome === 'visitor') return toLogin(context, request, admission)
+  if (outcome === 'limited') return tooMany(context, request)
+  return outcome === 'refused' ? refusedAnswer(context, request, admission) : undefined
 }
 
 // What somebody who is signed in and not allowed gets: who they are, and the way to another account.
 
-export function refusedAnswer(context: GatewayContext, visit: GatewayRequest, admission: Admission): Response {
+export function refusedAnswer(context: GatewayContext, request: GatewayRequest, admission: Admission): Response {
   const { loaded, bearer, cookies, refusedBy } = admission
   if (bearer)
-    return errorAnswer(context, visit, 'refused', { headers: { 'www-authenticate': insufficient(admission) } })
-  if (!loaded || isByScript(visit)) return errorAnswer(context, visit, 'refused', { cookies })
+    return errorAnswer(context, request, 'refused', { headers: { 'www-authenticate': insufficient(admission) } })
+  if (!loaded || isByScript(request)) return errorAnswer(context, request, 'refused', { cookies })
   const { settings, providers } = context
-  const path = visit.path + visit.search
-  const wanted = isNavigation(visit) ? ownPath(path, settings.BASE_URL, providers.callbackPaths) : undefined
-  const { requestId } = visit.observed
-  const html = refusedPage(languageOf(context, visit), loaded.session, { wanted, requestId, rule: refusedBy })
+  const path = request.path + request.search
+  const wanted = isNavigation(request) ? ownPath(path, settings.BASE_URL, providers.callbackPaths) : undefined
+  const { requestId } = request.observed
+  const html = refusedPage(languageOf(context, request), loaded.session, { wanted, requestId, rule: refusedBy })
   return pageAnswer(context, html, { status: 403, cookies })
 }
 
 // What a single page of an application wants beyond the rules: somebody who is signed in, or one of a few roles.
 
 /** Of a request that the rules have admitted. Whoever does not have what the page wants gets what the rules would say. */
-export function createRequire(context: GatewayContext, visit: GatewayRequest, admission: Admission) {
+export function createRequire(context: GatewayContext, request: GatewayRequest, admission: Admission) {
   return (roles?: readonly Role[]): Response | undefined => {
     const role = identified(admission)?.who.role
     if (role !== undefined && (!roles || roles.includes(role))) return undefined
     const outcome = role === undefined ? 'visitor' : 'refused'
     const answer = denialResponse(
       context,
-      visit,
-      note(context, visit, { ...admission, outcome, ...(roles && { refusedBy: { path: visit.path, roles } }) }),
+      request,
+      note(context, request, { ...admission, outcome, ...(roles && { refusedBy: { path: request.path, roles } }) }),
     )
-    answer?.headers.set(REQUEST_ID, visit.observed.requestId)
+    answer?.headers.set(REQUEST_ID, request.observed.requestId)
     return answer
   }
 }
@@ -331,12 +331,13 @@ export function createRequire(context: GatewayContext, visit: GatewayRequest, ad
 const CIRCLE_SECONDS = 5
 
 /** `undefined` if it is at the right place, or is no browser that looks at a page. */
-export function toOwnHost(context: GatewayContext, visit: GatewayRequest): Response | undefined {
+export function toOwnHost(context: GatewayContext, request: GatewayRequest): Response | undefined {
   const { settings, cookies } = context
-  const { method, path, search, headers } = visit
+  const { method, path, search, headers } = request
   if (method !== 'GET' || headers['sec-fetch-dest'] !== 'document') return undefined
   if (!isOtherNameOf(settings.BASE_URL, headers.host)) return undefined
-  if (isTrusted(settings.TRUSTED_PROXIES, visit.address) || readCookie(headers.cookie, cookies.moved)) return undefined
+  if (isTrusted(settings.TRUSTED_PROXIES, request.address) || readCookie(headers.cookie, cookies.moved))
+    return undefined
   return redirectAnswer(context, method, settings.BASE_URL + path + search, [
     setCookie(cookies.moved, 'yes', CIRCLE_SECONDS),
   ])
@@ -354,11 +355,11 @@ function isOtherNameOf(baseUrl: string, host: string | undefined): boolean {
 
 export interface LostCookieDetector {
   /** This browser was just given the cookie of this session, and sent to this location. */
-  expect(visit: GatewayRequest, location: string, sessionKey: string): void
+  expect(request: GatewayRequest, location: string, sessionKey: string): void
   /** A request has shown this session. */
   sessionSeen(sessionKey: string): void
   /** Whether this visit is such a landing, and the cookie is not there. */
-  cookieWasLost(visit: GatewayRequest): boolean
+  cookieWasLost(request: GatewayRequest): boolean
 }
 
 /** A browser follows a redirect at once; this is ample for a slow line. */
@@ -385,12 +386,12 @@ export function createLostCookieDetector({
   }
 
   return {
-    expect(visit, location, sessionKey) {
+    expect(request, location, sessionKey) {
       // A proxy's connection belongs to many browsers.
-      if (isTrusted(settings.TRUSTED_PROXIES, visit.address)) return
+      if (isTrusted(settings.TRUSTED_PROXIES, request.address)) return
       forgetLate()
       unseen.set(sessionKey, now() + LANDS_WITHIN_MS)
-      expected.set(visit.connection, { location: location.replace(/#.*$/, ''), sessionKey })
+      expected.set(request.connection, { location: location.replace(/#.*$/, ''), sessionKey })
     },
     sessionSeen(sessionKey) {
       // Every request of a user comes here, and nearly always nobody has just signed in.

@@ -184,14 +184,14 @@ const CREDENTIALS = /^bearer +([\w.~+/-]+=*)$/i
 /** A session counts before a token: then `Authorization` is the application's own business, as it is without such a rule. */
 export function withBearer(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   { method, path }: GatewayRequest,
   caller: Caller,
 ): MaybePromise<Caller> {
-  if (!context.rules.hasBearer || !bringsToken(visit.headers)) return caller
+  if (!context.rules.hasBearer || !bringsToken(request.headers)) return caller
   const [rule, ...others] = context.rules.rulesFor(method, decodedPath(path))
   if (!rule?.bearer) return caller
-  return identify(context, visit, { method, path }, caller, audiencesOf(context, [rule, ...others]))
+  return identify(context, request, { method, path }, caller, audiencesOf(context, [rule, ...others]))
 }
 
 /** An application may read the path in more ways than one: the token has to be for each of them. */
@@ -205,18 +205,18 @@ function audiencesOf({ settings }: Pick<GatewayContext, 'settings'>, rules: read
 
 async function identify(
   context: Pick<GatewayContext, 'bearers' | 'report' | 'settings' | 'inUse' | 'rateLimit'>,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   { method, path }: Pick<GatewayRequest, 'method' | 'path'>,
   { cookies }: Caller,
   audiences: Audiences,
 ): Promise<Caller> {
   const { bearers, report } = context
-  const token = CREDENTIALS.exec(visit.headers.authorization ?? '')?.[1]
-  const bringer = bringerOf(context, visit)
+  const token = CREDENTIALS.exec(request.headers.authorization ?? '')?.[1]
+  const bringer = bringerOf(context, request)
   const found =
     token === undefined
       ? await refuseForm(bringer)
-      : await runInRequest(visit.observed, () => bearers.identify(token, audiences, bringer))
+      : await runInRequest(request.observed, () => bearers.identify(token, audiences, bringer))
   if (found === 'limited') return { cookies, failedToken: true, isLimited: true }
   if ('who' in found) {
     const identifyAgain = async () => {
@@ -229,18 +229,18 @@ async function identify(
     return { bearer: found, identifyAgain, cookies }
   }
   const { refused: reason, detail } = found
-  report('token_refused', { ...requestFields(context, visit), reason, ...(detail !== undefined && { detail }) })
+  report('token_refused', { ...requestFields(context, request), reason, ...(detail !== undefined && { detail }) })
   return { cookies, failedToken: true }
 }
 
 /** Made-up tokens must not reach the provider without a limit. */
 function bringerOf(
   { settings, rateLimit }: Pick<GatewayContext, 'settings' | 'rateLimit'>,
-  visit: GatewayRequest,
+  request: GatewayRequest,
 ): Bringer {
   return {
-    owner: network(clientAddress(settings.TRUSTED_PROXIES, visit)),
-    count: () => rateLimit.take('ticket', visit),
+    owner: network(clientAddress(settings.TRUSTED_PROXIES, request)),
+    count: () => rateLimit.take('ticket', request),
   }
 }
 

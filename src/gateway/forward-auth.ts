@@ -25,7 +25,7 @@ import {
   unreadableName,
 } from './respond.ts'
 
-export type Check = (visit: GatewayRequest) => MaybePromise<OwnAnswer>
+export type Check = (request: GatewayRequest) => MaybePromise<OwnAnswer>
 
 const STATUS = { admitted: 200, refused: 403, visitor: 401, limited: 429 } as const
 const NO_IDENTITY: IdentityHeaders = {}
@@ -53,48 +53,50 @@ export function createCheck(context: GatewayContext): Check {
   }
 
   /** Who is there is for a proxy to pass on. Anybody else, such as a script of a page, is only told yes or no. */
-  function answerByStatus(byProxy: boolean, visit: GatewayRequest, admission: Admission): MaybePromise<StatusAnswer> {
-    const told = byProxy ? context.identities.headersFor(identified(admission), audience, visit.observed) : NO_IDENTITY
+  function answerByStatus(byProxy: boolean, request: GatewayRequest, admission: Admission): MaybePromise<StatusAnswer> {
+    const told = byProxy
+      ? context.identities.headersFor(identified(admission), audience, request.observed)
+      : NO_IDENTITY
     return told instanceof Promise
-      ? told.then(identity => statusAnswer(visit, admission, identity))
-      : statusAnswer(visit, admission, told)
+      ? told.then(identity => statusAnswer(request, admission, identity))
+      : statusAnswer(request, admission, told)
   }
 
-  function statusAnswer(visit: GatewayRequest, admission: Admission, identity: IdentityHeaders): StatusAnswer {
+  function statusAnswer(request: GatewayRequest, admission: Admission, identity: IdentityHeaders): StatusAnswer {
     const { outcome, cookies } = admission
-    const headers = withRequestId(headersFor(identity), visit.observed.requestId)
-    const challenge = challengeOf(visit, admission)
+    const headers = withRequestId(headersFor(identity), request.observed.requestId)
+    const challenge = challengeOf(request, admission)
     if (challenge) headers.push('www-authenticate', challenge)
     for (const cookie of cookies) headers.push('set-cookie', cookie)
     return { status: STATUS[outcome], headers }
   }
 
-  function answer(byProxy: boolean, visit: GatewayRequest, original: GatewayRequest, admitted: Admission) {
+  function answer(byProxy: boolean, request: GatewayRequest, original: GatewayRequest, admitted: Admission) {
     const { cookies } = admitted
-    const isForeign = isForeignSocket(visit, context.settings.BASE_URL)
+    const isForeign = isForeignSocket(request, context.settings.BASE_URL)
     if (isForeign) tellOfForeign(context, original)
     const admission: Admission = isForeign ? { outcome: 'refused', cookies } : admitted
-    const page = visit.path === OWN_PATHS.check ? undefined : denialResponse(context, original, admission)
-    return page ?? answerByStatus(byProxy, visit, admission)
+    const page = request.path === OWN_PATHS.check ? undefined : denialResponse(context, original, admission)
+    return page ?? answerByStatus(byProxy, request, admission)
   }
 
-  return visit => {
-    const byProxy = isTrusted(context.settings.TRUSTED_PROXIES, visit.address)
-    const original = originalVisit(visit, byProxy)
+  return request => {
+    const byProxy = isTrusted(context.settings.TRUSTED_PROXIES, request.address)
+    const original = originalVisit(request, byProxy)
     if ('reason' in original) {
       const { reason, name = 'bad_request' } = original
-      context.report('check_refused', { ...requestFields(context, visit), reason })
-      return errorAnswer(context, visit, name)
+      context.report('check_refused', { ...requestFields(context, request), reason })
+      return errorAnswer(context, request, name)
     }
-    const admitted = admit(context, visit, original)
+    const admitted = admit(context, request, original)
     return admitted instanceof Promise
-      ? admitted.then(admission => answer(byProxy, visit, original, admission))
-      : answer(byProxy, visit, original, admitted)
+      ? admitted.then(admission => answer(byProxy, request, original, admission))
+      : answer(byProxy, request, original, admitted)
   }
 }
 
-function challengeOf(visit: GatewayRequest, admission: Admission): string | undefined {
-  if (admission.outcome === 'visitor') return challengeFor(visit, admission)
+function challengeOf(request: GatewayRequest, admission: Admission): string | undefined {
+  if (admission.outcome === 'visitor') return challengeFor(request, admission)
   return admission.outcome === 'refused' && admission.bearer ? insufficient(admission) : undefined
 }
 
@@ -105,10 +107,10 @@ interface Unusable {
 }
 
 /** The request that the proxy asks about; without one, the check is about the session alone. */
-function originalVisit(visit: GatewayRequest, byProxy: boolean): GatewayRequest | Unusable {
-  const names = isCheck(visit.path) ? ORIGINAL[visit.path] : ORIGINAL[OWN_PATHS.check]
-  const uri = visit.headers[names.uri]
-  if (uri === undefined && visit.path === OWN_PATHS.check) return visit
+function originalVisit(request: GatewayRequest, byProxy: boolean): GatewayRequest | Unusable {
+  const names = isCheck(request.path) ? ORIGINAL[request.path] : ORIGINAL[OWN_PATHS.check]
+  const uri = request.headers[names.uri]
+  if (uri === undefined && request.path === OWN_PATHS.check) return request
   if (!byProxy) return { reason: `${names.uri} counts only from TRUSTED_PROXIES` }
   const target = readTarget(String(uri))
   if (!target)
@@ -116,10 +118,10 @@ function originalVisit(visit: GatewayRequest, byProxy: boolean): GatewayRequest 
       reason: `${names.uri} is missing, or its path is ambiguous or too long`,
       name: unreadableName(String(uri)),
     }
-  const method = String(visit.headers[names.method] ?? 'GET')
+  const method = String(request.headers[names.method] ?? 'GET')
   // Sent twice, it would be no method of any rule, and fall to a wider one.
   if (!/^[A-Z-]+$/.test(method)) return { reason: `${names.method} is not one method` }
   const { path, search } = target
-  const { headers, connection, address, observed } = visit
+  const { headers, connection, address, observed } = request
   return { method, path, search, headers, connection, address, observed }
 }

@@ -47,7 +47,7 @@ export class HookFailed extends Error {
 /** What the application wants to be kept with a session. Throws `SignInRefused` or `HookFailed`. */
 export async function dataAtSignIn(
   context: Pick<GatewayContext, 'hooks' | 'providers' | 'settings' | 'report'>,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   session: Session,
 ): Promise<SessionData | undefined> {
   const { onSignIn } = context.hooks
@@ -60,7 +60,7 @@ export async function dataAtSignIn(
   } catch (error) {
     if (error instanceof SignInRefused) throw error
     if (error instanceof HookTooLate)
-      context.report('hook_failed', { ...errorFields(error), ...requestFields(context, visit), hook: 'onSignIn' })
+      context.report('hook_failed', { ...errorFields(error), ...requestFields(context, request), hook: 'onSignIn' })
     throw new HookFailed(session.userInfo.username, error)
   }
 }
@@ -109,7 +109,7 @@ function notKept(expected: string): MenshenError {
 /** It never stands in the way of a sign-out: what fails or takes too long is told in the log. */
 export async function tellOfSignOut(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   closed: ClosedSession,
 ): Promise<void> {
   const { onSignOut } = context.hooks
@@ -121,7 +121,7 @@ export async function tellOfSignOut(
   } catch (error) {
     context.report('hook_failed', {
       ...errorFields(error),
-      ...requestFields(context, visit, closed),
+      ...requestFields(context, request, closed),
       hook: 'onSignOut',
     })
   }

@@ -15,19 +15,22 @@ const YEAR_SECONDS = 365 * 86_400
 
 export async function chooseLanguage(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   form: URLSearchParams,
 ): Promise<Response> {
   const { settings, languages } = context
-  if (!isFromOwnOrigin(visit, settings.BASE_URL)) return foreignAnswer(context, visit)
+  if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request)
   const chosen = languages.get(form.get(LANGUAGE_FIELDS.language) ?? '')
-  if (!chosen) return errorAnswer(context, visit, 'bad_request')
+  if (!chosen) return errorAnswer(context, request, 'bad_request')
   const kept = setCookie(context.cookies.language, chosen.lang, YEAR_SECONDS)
   // With forward-auth only the browser knows the address under which it sees a page of ours.
-  const shown = form.get(LANGUAGE_FIELDS.returnTo) ?? visit.headers.referer ?? ''
-  return redirectAnswer(context, visit.method, pageToShow(shown, settings.BASE_URL, context.providers.callbackPaths), [
-    kept,
-  ])
+  const shown = form.get(LANGUAGE_FIELDS.returnTo) ?? request.headers.referer ?? ''
+  return redirectAnswer(
+    context,
+    request.method,
+    pageToShow(shown, settings.BASE_URL, context.providers.callbackPaths),
+    [kept],
+  )
 }
 
 /** The page that the switch was on. Only ever a path of our own origin, and of our own routes only those that just show. */

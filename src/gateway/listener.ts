@@ -20,71 +20,77 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
   const home = createHome(context)
   const { callbackPaths } = context.providers
 
-  function answer(visit: GatewayRequest, request: IncomingMessage, response: ServerResponse): MaybePromise<void> {
-    if (isOwnPath(visit.path, callbackPaths)) return answerOwn(visit, request, response)
-    if (visit.method === 'TRACE')
-      return reply(visit, response, errorAnswer(context, visit, 'method_not_allowed', { headers: { allow: ALLOWED } }))
-    return andThen(admit(context, visit), admission => answerVisit(visit, admission, request, response))
+  function answer(request: GatewayRequest, incoming: IncomingMessage, response: ServerResponse): MaybePromise<void> {
+    if (isOwnPath(request.path, callbackPaths)) return answerOwn(request, incoming, response)
+    if (request.method === 'TRACE')
+      return reply(
+        request,
+        response,
+        errorAnswer(context, request, 'method_not_allowed', { headers: { allow: ALLOWED } }),
+      )
+    return andThen(admit(context, request), admission => answerVisit(request, admission, incoming, response))
   }
 
-  function answerOwn(visit: GatewayRequest, request: IncomingMessage, response: ServerResponse): MaybePromise<void> {
-    if (visit.headers.expect) sayContinue(response)
-    const answer = ownRoutes.answer(visit, request)
+  function answerOwn(request: GatewayRequest, incoming: IncomingMessage, response: ServerResponse): MaybePromise<void> {
+    if (request.headers.expect) sayContinue(response)
+    const answer = ownRoutes.answer(request, incoming)
     return answer instanceof Promise
-      ? answer.then(answer => sendOwn(visit, response, answer))
-      : sendOwn(visit, response, answer)
+      ? answer.then(answer => sendOwn(request, response, answer))
+      : sendOwn(request, response, answer)
   }
 
-  function sendOwn(visit: GatewayRequest, response: ServerResponse, answer: OwnAnswer): MaybePromise<void> {
+  function sendOwn(request: GatewayRequest, response: ServerResponse, answer: OwnAnswer): MaybePromise<void> {
     if (context.lifecycle.closing) response.shouldKeepAlive = false
-    if ('body' in answer) return reply(visit, response, answer)
+    if ('body' in answer) return reply(request, response, answer)
     response.writeHead(answer.status, answer.headers)
     response.end()
   }
 
   function answerVisit(
-    visit: GatewayRequest,
+    request: GatewayRequest,
     admission: Admission,
-    request: IncomingMessage,
+    incoming: IncomingMessage,
     response: ServerResponse,
   ): MaybePromise<void> {
-    const answer = denialResponse(context, visit, admission)
-    if (answer) return reply(visit, response, answer)
-    const upstream = context.upstreams.for(visit.path)
-    return upstream ? forward(context, upstream, visit, admission, request, response) : home(visit, admission, response)
+    const answer = denialResponse(context, request, admission)
+    if (answer) return reply(request, response, answer)
+    const upstream = context.upstreams.for(request.path)
+    return upstream
+      ? forward(context, upstream, request, admission, incoming, response)
+      : home(request, admission, response)
   }
 
-  function answerWhole(visit: GatewayRequest, request: IncomingMessage, response: ServerResponse): void {
+  function answerWhole(request: GatewayRequest, incoming: IncomingMessage, response: ServerResponse): void {
     try {
-      const answered = answer(visit, request, response)
-      if (answered instanceof Promise) answered.catch(error => answerFailure(context, visit, response, error))
+      const answered = answer(request, incoming, response)
+      if (answered instanceof Promise) answered.catch(error => answerFailure(context, request, response, error))
     } catch (error) {
-      answerFailure(context, visit, response, error)
+      answerFailure(context, request, response, error)
     }
   }
 
-  function handle(request: IncomingMessage, response: ServerResponse): void {
+  function handle(incoming: IncomingMessage, response: ServerResponse): void {
     context.store.beginTurn?.()
-    const observed = beginRequest(context, request)
-    if (wasReset(request.socket)) {
+    const observed = beginRequest(context, incoming)
+    if (wasReset(incoming.socket)) {
       drop(context, observed, response)
       return
     }
     if (context.lifecycle.closing) response.shouldKeepAlive = false
-    const visit = readGatewayRequest(request, observed)
-    context.observation.begun?.(observed, request.headers)
-    if (visit) answerWhole(visit, request, response)
+    const request = readGatewayRequest(incoming, observed)
+    context.observation.begun?.(observed, incoming.headers)
+    if (request) answerWhole(request, incoming, response)
     else refuseUnreadable(context, observed, response)
-    if (isOver(response)) context.observation.ended(observed, response.statusCode, request.socket)
+    if (isOver(response)) context.observation.ended(observed, response.statusCode, incoming.socket)
     else seeToEnd(context, observed, response)
   }
 
-  return (request, response) => {
+  return (incoming, response) => {
     try {
-      handle(request, response)
+      handle(incoming, response)
     } catch (error) {
       // What is thrown from here ends the process.
-      context.report('request_failed', { ...errorFields(error), method: request.method ?? '', path: '' })
+      context.report('request_failed', { ...errorFields(error), method: incoming.method ?? '', path: '' })
       response.destroy()
     }
   }
@@ -111,10 +117,15 @@ function seeToEnd(context: GatewayContext, observed: ObservedRequest, response: 
   })
 }
 
-function answerFailure(context: GatewayContext, visit: GatewayRequest, response: ServerResponse, error: unknown): void {
+function answerFailure(
+  context: GatewayContext,
+  request: GatewayRequest,
+  response: ServerResponse,
+  error: unknown,
+): void {
   // Nobody is left to be told, and nothing of ours failed, if the connection is gone.
   if (response.headersSent || response.destroyed || response.req.socket.destroyed) response.destroy()
-  else reply(visit, response, failureAnswer(context, visit, error)).catch(() => response.destroy())
+  else reply(request, response, failureAnswer(context, request, error)).catch(() => response.destroy())
 }
 
 function refuseUnreadable(context: GatewayContext, observed: ObservedRequest, response: ServerResponse): void {

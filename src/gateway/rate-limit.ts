@@ -9,9 +9,9 @@ const SHARED_DEADLINE_MS = 1000
 
 export interface RateLimit {
   /** Whether one more of this kind is within the limit. */
-  admits(kind: LimitKind, visit: GatewayRequest): Promise<boolean>
+  admits(kind: LimitKind, request: GatewayRequest): Promise<boolean>
   /** The same; if it is, what gives it back, for what turns out to count for nothing. */
-  take(kind: LimitKind, visit: GatewayRequest): Promise<GiveBack | undefined>
+  take(kind: LimitKind, request: GatewayRequest): Promise<GiveBack | undefined>
 }
 
 type LimitKind = 'sign-in' | 'ticket' | 'logout'
@@ -51,18 +51,18 @@ export function createRateLimit({ perMinute, proxies, shared, report }: RateLimi
     return NOTHING_TO_GIVE_BACK
   }
 
-  async function take(kind: LimitKind, visit: GatewayRequest): Promise<GiveBack | undefined> {
-    const address = clientAddress(proxies, visit)
+  async function take(kind: LimitKind, request: GatewayRequest): Promise<GiveBack | undefined> {
+    const address = clientAddress(proxies, request)
     // All of them together would let one client use up what every other needs.
     if (address === '') return tellOfUnknown()
     const { result, giveBack } = await count(`${kind} ${network(address)}`)
     if (result === 'within') return giveBack
-    const facts = { ...observedFields(visit.observed), address, kind }
+    const facts = { ...observedFields(request.observed), address, kind }
     report('rate_limited', result === 'above again' ? { ...facts, again: true } : facts)
     return undefined
   }
 
-  return { take, admits: async (kind, visit) => (await take(kind, visit)) !== undefined }
+  return { take, admits: async (kind, request) => (await take(kind, request)) !== undefined }
 }
 
 /** A Redis that hangs must not hold up a sign-in: then this process counts for itself, and each request once. */

@@ -118,10 +118,10 @@ export function bringsToken({ authorization = '' }: IncomingHttpHeaders): boolea
 }
 
 /** On plain http browsers do not say what a request is for. Then it may be a part of a page, unless it wants HTML or JSON. */
-export function mayBePartOfPage(visit: GatewayRequest): boolean {
-  const { accept = '', 'sec-fetch-dest': destination } = visit.headers
-  if (destination !== undefined) return isPartOfPage(visit.headers)
-  return !accept.toLowerCase().includes('text/html') && !isByScript(visit)
+export function mayBePartOfPage(request: GatewayRequest): boolean {
+  const { accept = '', 'sec-fetch-dest': destination } = request.headers
+  if (destination !== undefined) return isPartOfPage(request.headers)
+  return !accept.toLowerCase().includes('text/html') && !isByScript(request)
 }
 
 const PAGES_AND_SCRIPTS = new Set<unknown>(['document', 'empty', 'iframe', 'frame', undefined])
@@ -255,9 +255,9 @@ export function clientAddress(
 const PREFETCH_HEADERS = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
 
 /** Of a POST: sent by one of our own pages, or by something that is no browser (those name the origin of every POST). */
-export function isFromOwnOrigin(visit: Pick<GatewayRequest, 'headers'>, ownOrigin: string): boolean {
-  const { origin, referer, 'sec-fetch-site': site } = visit.headers
-  if (isPrefetch(visit)) return false
+export function isFromOwnOrigin(request: Pick<GatewayRequest, 'headers'>, ownOrigin: string): boolean {
+  const { origin, referer, 'sec-fetch-site': site } = request.headers
+  if (isPrefetch(request)) return false
   if (origin !== undefined && origin !== 'null' && origin !== ownOrigin) return false
   if (site !== undefined) return isOwnSite(site)
   if (origin !== undefined) return origin === ownOrigin
@@ -268,16 +268,16 @@ export function isFromOwnOrigin(visit: Pick<GatewayRequest, 'headers'>, ownOrigi
  * Of a GET: typed in, or a link of one of our own pages, and opened as a page. Without the browser's word it could come
  * from anywhere: an image of the application sends the same referrer as its links, and another site can send none.
  */
-export function isOwnNavigation(visit: Pick<GatewayRequest, 'headers'>, ownOrigin: string): boolean {
-  const { 'sec-fetch-site': site, 'sec-fetch-dest': destination, 'sec-fetch-mode': mode = 'navigate' } = visit.headers
+export function isOwnNavigation(request: Pick<GatewayRequest, 'headers'>, ownOrigin: string): boolean {
+  const { 'sec-fetch-site': site, 'sec-fetch-dest': destination, 'sec-fetch-mode': mode = 'navigate' } = request.headers
   const isPage = destination === 'document' && mode === 'navigate'
-  return isPage && isOwnSite(site) && isFromOwnOrigin(visit, ownOrigin)
+  return isPage && isOwnSite(site) && isFromOwnOrigin(request, ownOrigin)
 }
 
 /** An image, a frame, a script, or a page that nobody looks at yet. Where the browser says nothing, it may be a page. */
-export function isNoPage(visit: Pick<GatewayRequest, 'headers'>): boolean {
-  const { 'sec-fetch-dest': destination = 'document' } = visit.headers
-  return destination !== 'document' || isPrefetch(visit)
+export function isNoPage(request: Pick<GatewayRequest, 'headers'>): boolean {
+  const { 'sec-fetch-dest': destination = 'document' } = request.headers
+  return destination !== 'document' || isPrefetch(request)
 }
 
 function isPrefetch({ headers }: Pick<GatewayRequest, 'headers'>): boolean {
@@ -292,12 +292,12 @@ function isOwnSite(site: string | string[] | undefined): boolean {
 
 export function requestFields(
   { settings }: Pick<GatewayContext, 'settings'>,
-  { observed, ...visit }: Pick<GatewayRequest, 'address' | 'headers' | 'observed'>,
+  { observed, ...request }: Pick<GatewayRequest, 'address' | 'headers' | 'observed'>,
   known?: Parameters<typeof identityFields>[0],
 ) {
   return {
     ...observedFields(observed),
-    address: clientAddress(settings.TRUSTED_PROXIES, visit),
+    address: clientAddress(settings.TRUSTED_PROXIES, request),
     ...(known && identityFields(known)),
   }
 }

@@ -57,11 +57,11 @@ export function textAnswer(context: GatewayContext, body: string, extra: Extra =
 
 export function noticeAnswer(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   name: NoticeName,
   extra: Extra = {},
 ): Response {
-  return pageAnswer(context, noticePage(languageOf(context, visit), name), { status: NOTICES[name].status, ...extra })
+  return pageAnswer(context, noticePage(languageOf(context, request), name), { status: NOTICES[name].status, ...extra })
 }
 
 /** The address could not be read, so nothing else is known of the request. */
@@ -83,26 +83,26 @@ export function unreadableName(url = ''): 'uri_too_long' | 'bad_request' {
 /** Something that only our own pages may ask for came from another site. */
 export function foreignAnswer(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   cookies: readonly string[] = [],
 ): Response {
-  tellOfForeign(context, visit)
-  return errorAnswer(context, visit, 'foreign', { cookies })
+  tellOfForeign(context, request)
+  return errorAnswer(context, request, 'foreign', { cookies })
 }
 
-export function tooMany(context: GatewayContext, visit: GatewayRequest): Response {
-  visit.observed.outcome = 'refused'
-  return errorAnswer(context, visit, 'too_many', { headers: { 'retry-after': '60' } })
+export function tooMany(context: GatewayContext, request: GatewayRequest): Response {
+  request.observed.outcome = 'refused'
+  return errorAnswer(context, request, 'too_many', { headers: { 'retry-after': '60' } })
 }
 
 /** A name of a host has 253 letters; whoever sends more wants to fill our log. */
 const LONGEST_ORIGIN = 300
 
-export function tellOfForeign(context: Pick<GatewayContext, 'settings' | 'report'>, visit: GatewayRequest): void {
-  const { method, path, headers, observed } = visit
+export function tellOfForeign(context: Pick<GatewayContext, 'settings' | 'report'>, request: GatewayRequest): void {
+  const { method, path, headers, observed } = request
   const { origin } = headers
   context.report('foreign_origin', {
-    ...requestFields(context, visit),
+    ...requestFields(context, request),
     method,
     path,
     ...(origin && { origin: origin.slice(0, LONGEST_ORIGIN) }),
@@ -111,24 +111,24 @@ export function tellOfForeign(context: Pick<GatewayContext, 'settings' | 'report
 }
 
 /** The application has no room for this request now. */
-export function busyAnswer(context: GatewayContext, visit: GatewayRequest): Response {
-  return errorAnswer(context, visit, 'busy', { headers: { 'retry-after': '5' } })
+export function busyAnswer(context: GatewayContext, request: GatewayRequest): Response {
+  return errorAnswer(context, request, 'busy', { headers: { 'retry-after': '5' } })
 }
 
 /** The same in whichever form the request can use; `isUser` if that somebody is signed in is worth a word. */
 export function errorAnswer(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   name: NoticeName,
   { isUser, ...extra }: Extra & { isUser?: boolean } = {},
 ): Response {
   const { status } = NOTICES[name]
-  const words = languageOf(context, visit)
+  const words = languageOf(context, request)
   const message = noticeText(words, name, isUser)
-  const { requestId } = visit.observed
-  if (isByScript(visit)) return jsonAnswer(context, { error: name, message, requestId }, { status, ...extra })
+  const { requestId } = request.observed
+  if (isByScript(request)) return jsonAnswer(context, { error: name, message, requestId }, { status, ...extra })
   const { BASE_URL } = context.settings
-  const retryPath = PASSING.has(status) ? retryPathOf(visit, BASE_URL, context.providers.callbackPaths) : undefined
+  const retryPath = PASSING.has(status) ? retryPathOf(request, BASE_URL, context.providers.callbackPaths) : undefined
   return pageAnswer(context, noticePage(words, name, { retryPath, isUser, requestId }), { status, ...extra })
 }
 
@@ -300,12 +300,12 @@ const PASSING_FAILURES = new Set<ErrorCode>([
 ])
 const RETRY_AFTER = { 'retry-after': '5' }
 
-export function failureAnswer(context: GatewayContext, visit: GatewayRequest, error: unknown): Response {
-  const { method, path, observed } = visit
+export function failureAnswer(context: GatewayContext, request: GatewayRequest, error: unknown): Response {
+  const { method, path, observed } = request
   const { user } = observed
   context.report('request_failed', {
     ...errorFields(error),
-    ...requestFields(context, visit),
+    ...requestFields(context, request),
     ...(user === undefined ? {} : { user }),
     method,
     path,
@@ -313,17 +313,17 @@ export function failureAnswer(context: GatewayContext, visit: GatewayRequest, er
   observed.outcome = 'error'
   const unavailable = error instanceof MenshenError && PASSING_FAILURES.has(error.code)
   return unavailable
-    ? errorAnswer(context, visit, 'unavailable', { headers: RETRY_AFTER })
-    : errorAnswer(context, visit, 'broken')
+    ? errorAnswer(context, request, 'unavailable', { headers: RETRY_AFTER })
+    : errorAnswer(context, request, 'broken')
 }
 
 // Which request it was that failed when /login says so: a redirect has led there, and the id of the page itself would lead
 // nowhere. It is told by what the browser shows of itself; whoever shares that at the same moment has the same trouble.
 
 export interface FailedRequests {
-  remember(visit: GatewayRequest, error: string): void
+  remember(request: GatewayRequest, error: string): void
   /** The id of the request that led to this page, or of the page where that is not known. */
-  idFor(visit: GatewayRequest, error: string): string
+  idFor(request: GatewayRequest, error: string): string
 }
 
 const KEPT_MS = 60_000
@@ -332,14 +332,14 @@ const MOST_KEPT = 10_000
 export function createFailedRequests({ settings }: Pick<GatewayContext, 'settings'>): FailedRequests {
   const ids = new LRUCache<string, string>({ max: MOST_KEPT, ttl: KEPT_MS })
 
-  function browserOf(visit: GatewayRequest, error: string): string {
-    const { 'user-agent': userAgent = '' } = visit.headers
-    return JSON.stringify([clientAddress(settings.TRUSTED_PROXIES, visit), userAgent.slice(0, 256), error])
+  function browserOf(request: GatewayRequest, error: string): string {
+    const { 'user-agent': userAgent = '' } = request.headers
+    return JSON.stringify([clientAddress(settings.TRUSTED_PROXIES, request), userAgent.slice(0, 256), error])
   }
 
   return {
-    remember: (visit, error) => void ids.set(browserOf(visit, error), visit.observed.requestId),
-    idFor: (visit, error) => ids.get(browserOf(visit, error)) ?? visit.observed.requestId,
+    remember: (request, error) => void ids.set(browserOf(request, error), request.observed.requestId),
+    idFor: (request, error) => ids.get(browserOf(request, error)) ?? request.observed.requestId,
   }
 }
 

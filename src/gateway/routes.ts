@@ -27,10 +27,10 @@ import { signOut, signOutEverywhere } from './routes/logout.ts'
 import { answerDoctor, health, me, publicKeys, ready, sendMetrics } from './routes/status.ts'
 import { startTrial } from './routes/test-sign-in.ts'
 
-type Handler = (context: GatewayContext, visit: GatewayRequest, form: URLSearchParams) => Promise<OwnAnswer>
+type Handler = (context: GatewayContext, request: GatewayRequest, form: URLSearchParams) => Promise<OwnAnswer>
 type GuardedHandler = (
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
   form: URLSearchParams,
 ) => Promise<Response>
@@ -69,25 +69,25 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
 
 export async function answerOwnRoute(
   context: GatewayContext,
-  visit: GatewayRequest,
-  request: IncomingMessage | Request,
+  request: GatewayRequest,
+  incoming: IncomingMessage | Request,
 ): Promise<OwnAnswer> {
-  const name = routeName(context, visit)
+  const name = routeName(context, request)
   const route = Object.hasOwn(ROUTES, name) && ROUTES[name]
-  if (!route) return errorAnswer(context, visit, 'not_found')
-  const handler = Object.hasOwn(route, visit.method) && route[visit.method]
+  if (!route) return errorAnswer(context, request, 'not_found')
+  const handler = Object.hasOwn(route, request.method) && route[request.method]
   if (!handler) {
     const allow = Object.keys(route).join(', ')
-    if (name === OWN_PATHS.callback) await tellOfFormPost(context, visit)
-    return errorAnswer(context, visit, 'method_not_allowed', { headers: { allow } })
+    if (name === OWN_PATHS.callback) await tellOfFormPost(context, request)
+    return errorAnswer(context, request, 'method_not_allowed', { headers: { allow } })
   }
   const onCutOff = () =>
-    context.report('client_cut_off', { ...requestFields(context, visit), reason: 'form_takes_too_long' })
+    context.report('client_cut_off', { ...requestFields(context, request), reason: 'form_takes_too_long' })
   const form =
-    visit.method === 'POST'
-      ? await readForm(request, context.settings.CLIENT_TIMEOUT_MS, onCutOff)
+    request.method === 'POST'
+      ? await readForm(incoming, context.settings.CLIENT_TIMEOUT_MS, onCutOff)
       : new URLSearchParams()
-  return form instanceof URLSearchParams ? handler(context, visit, form) : withoutForm(context, visit, form)
+  return form instanceof URLSearchParams ? handler(context, request, form) : withoutForm(context, request, form)
 }
 
 function routeName({ providers }: Pick<GatewayContext, 'providers'>, { path }: GatewayRequest): string {
@@ -95,42 +95,47 @@ function routeName({ providers }: Pick<GatewayContext, 'providers'>, { path }: G
   return providers.callbackPaths.has(path) ? OWN_PATHS.callback : path
 }
 
-function withoutForm(context: GatewayContext, visit: GatewayRequest, reason: NoForm): Response {
+function withoutForm(context: GatewayContext, request: GatewayRequest, reason: NoForm): Response {
   if (reason === 'already_read')
     context.report('form_already_read', {
-      ...requestFields(context, visit),
-      path: visit.path,
+      ...requestFields(context, request),
+      path: request.path,
       remedy: 'put Menshen in front of what reads the bodies of requests',
     })
   // The rest of the body is not waited for: the connection ends with the answer.
   const headers = { connection: 'close' }
-  return errorAnswer(context, visit, reason === 'too_large' ? 'too_large' : 'bad_request', { headers })
+  return errorAnswer(context, request, reason === 'too_large' ? 'too_large' : 'bad_request', { headers })
 }
 
 /** For signed-in users whom the rules admit. */
 function guarded(handler: GuardedHandler): Handler {
-  return async (context, visit, form) => {
-    const admission = await admit(context, visit)
+  return async (context, request, form) => {
+    const admission = await admit(context, request)
     const { outcome, loaded, cookies } = admission
-    if (outcome === 'limited') return tooMany(context, visit)
-    if (!loaded && isOwnForm(context, visit)) return redirectAnswer(context, visit.method, OWN_PATHS.login, cookies)
-    if (!loaded) return toLogin(context, visit, admission)
-    if (outcome === 'refused') return refusedAnswer(context, visit, admission)
-    visit.observed.outcome = 'own'
-    return handler(context, visit, { loaded, cookies }, form)
+    if (outcome === 'limited') return tooMany(context, request)
+    if (!loaded && isOwnForm(context, request)) return redirectAnswer(context, request.method, OWN_PATHS.login, cookies)
+    if (!loaded) return toLogin(context, request, admission)
+    if (outcome === 'refused') return refusedAnswer(context, request, admission)
+    request.observed.outcome = 'own'
+    return handler(context, request, { loaded, cookies }, form)
   }
 }
 
 /** A person pressed a button on one of our pages, and their session has ended meanwhile. */
-function isOwnForm({ settings }: Pick<GatewayContext, 'settings'>, visit: GatewayRequest): boolean {
-  return visit.method === 'POST' && isForPage(visit) && !isByScript(visit) && isFromOwnOrigin(visit, settings.BASE_URL)
+function isOwnForm({ settings }: Pick<GatewayContext, 'settings'>, request: GatewayRequest): boolean {
+  return (
+    request.method === 'POST' &&
+    isForPage(request) &&
+    !isByScript(request) &&
+    isFromOwnOrigin(request, settings.BASE_URL)
+  )
 }
 
 // Our own routes as Request in, Response out, whichever way the request came; and what they have begun is finished.
 
 export interface OwnRoutes {
   /** Of a visit to one of our own paths. A proxy's question is answered at once, where it can be. */
-  answer(visit: GatewayRequest, request: IncomingMessage | Request): MaybePromise<OwnAnswer>
+  answer(request: GatewayRequest, incoming: IncomingMessage | Request): MaybePromise<OwnAnswer>
   /** Resolves when what they have begun is done, even for browsers that have gone: a sign-in, a sign-out. */
   settle(): Promise<void>
 }
@@ -139,14 +144,14 @@ export interface OwnRoutes {
 export function createOwnRoutes(context: GatewayContext, underway = new Set<Promise<OwnAnswer>>()): OwnRoutes {
   const check = createCheck(context)
 
-  async function answerRoute(visit: GatewayRequest, request: IncomingMessage | Request): Promise<OwnAnswer> {
-    const answer = runInRequest(visit.observed, () => answerOwnRoute(context, visit, request))
+  async function answerRoute(request: GatewayRequest, incoming: IncomingMessage | Request): Promise<OwnAnswer> {
+    const answer = runInRequest(request.observed, () => answerOwnRoute(context, request, incoming))
     underway.add(answer)
     return answer.finally(() => underway.delete(answer))
   }
 
   return {
-    answer: (visit, request) => (isCheck(visit.path) ? check(visit) : answerRoute(visit, request)),
+    answer: (request, incoming) => (isCheck(request.path) ? check(request) : answerRoute(request, incoming)),
     async settle() {
       await Promise.allSettled(underway)
     },

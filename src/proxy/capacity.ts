@@ -290,11 +290,11 @@ export function createSlotShares({ many, few }: Share): SlotShares {
 
 export function ownerOf(
   { settings }: Pick<GatewayContext, 'settings'>,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   admission: Pick<Admission, 'loaded' | 'bearer'>,
 ): string {
   const known = admission.loaded ?? admission.bearer
-  if (!known) return `address ${network(clientAddress(settings.TRUSTED_PROXIES, visit))}`
+  if (!known) return `address ${network(clientAddress(settings.TRUSTED_PROXIES, request))}`
   const { provider = '', userInfo } = known.session
   return `user ${provider} ${userInfo.sub}`
 }

@@ -16,15 +16,15 @@ import type { Upstream } from './upstreams.ts'
 export function forward(
   context: GatewayContext,
   upstream: Upstream,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   admission: Admission,
-  request: IncomingMessage,
+  incoming: IncomingMessage,
   response: ServerResponse,
 ): MaybePromise<void> {
-  visit.observed.upstream = upstream.destination.origin
-  const headers = context.requestHeaders(upstream, request, visit, admission)
+  request.observed.upstream = upstream.destination.origin
+  const headers = context.requestHeaders(upstream, incoming, request, admission)
   return andThen(headers, headers =>
-    relay(new ForwardedRequest(context, upstream, visit, admission, headers, response)),
+    relay(new ForwardedRequest(context, upstream, request, admission, headers, response)),
   )
 }
 
@@ -41,12 +41,12 @@ class ForwardedRequest implements ExchangeOptions {
   readonly method: string
   readonly path: string
   readonly headers: string[]
-  readonly request: IncomingMessage
+  readonly incoming: IncomingMessage
   readonly body: AsyncIterableIterator<Buffer> | null
   readonly isBodyUnusual: boolean
   readonly response: ServerResponse
   readonly #context: GatewayContext
-  readonly #visit: GatewayRequest
+  readonly #request: GatewayRequest
   readonly #admission: Admission
   #isAnswered = false
   #forget: (() => void) | undefined
@@ -54,49 +54,49 @@ class ForwardedRequest implements ExchangeOptions {
   constructor(
     context: GatewayContext,
     upstream: Upstream,
-    visit: GatewayRequest,
+    request: GatewayRequest,
     admission: Admission,
     headers: string[],
     response: ServerResponse,
   ) {
-    const { 'content-length': length, 'transfer-encoding': coding } = visit.headers
+    const { 'content-length': length, 'transfer-encoding': coding } = request.headers
     const hasBody = length !== undefined || coding !== undefined
     this.upstream = upstream
-    this.method = visit.method
-    this.path = visit.path + visit.search
+    this.method = request.method
+    this.path = request.path + request.search
     this.headers = headers
-    this.request = response.req
+    this.incoming = response.req
     this.body = hasBody ? response.req.iterator({ destroyOnReturn: false }) : null
-    this.isBodyUnusual = hasBody && length !== '0' && !EXPECTS_BODY.has(visit.method)
+    this.isBodyUnusual = hasBody && length !== '0' && !EXPECTS_BODY.has(request.method)
     // Whoever reads it may have stopped when it breaks off.
     if (hasBody) response.req.on('error', () => {})
     this.response = response
     this.#context = context
-    this.#visit = visit
+    this.#request = request
     this.#admission = admission
   }
 
   /** Asked for only by what lasts, and while slots are short. */
   get owner(): string {
-    return ownerOf(this.#context, this.#visit, this.#admission)
+    return ownerOf(this.#context, this.#request, this.#admission)
   }
 
   onStart(): void {
-    const { observed, headers } = this.#visit
+    const { observed, headers } = this.#request
     observed.askedAt = performance.now()
     observed.trace?.asked(this.headers)
-    if (headers.expect && this.request.httpVersion !== '1.0') sayContinue(this.response)
+    if (headers.expect && this.incoming.httpVersion !== '1.0') sayContinue(this.response)
   }
 
   onAnswer(status: number, isEndless: boolean): void {
-    const { observed } = this.#visit
+    const { observed } = this.#request
     this.#isAnswered = true
     if (isEndless) observed.isStream = true
     this.#context.observation.answered(observed, status)
   }
 
   onLasting(): void {
-    this.#forget = watchCaller(this.#context, this.#visit, this.#admission, () => this.response.destroy())
+    this.#forget = watchCaller(this.#context, this.#request, this.#admission, () => this.response.destroy())
   }
 
   answerHeaders(received: IncomingHttpHeaders): HeaderList {
@@ -104,26 +104,26 @@ class ForwardedRequest implements ExchangeOptions {
     const { cookies } = this.#admission
     if (context.lifecycle.closing) this.response.shouldKeepAlive = false
     return context.responseHeaders(received, {
-      requestId: this.#visit.observed.requestId,
+      requestId: this.#request.observed.requestId,
       signedIn: identified(this.#admission) !== undefined,
       cookies,
-      cookiesCanWait: cookies.length > 0 && mayBePartOfPage(this.#visit),
+      cookiesCanWait: cookies.length > 0 && mayBePartOfPage(this.#request),
     })
   }
 
   onDone(error?: Error): void {
     this.#forget?.()
-    if (this.body) throwRestAway(this.request, this.body)
+    if (this.body) throwRestAway(this.incoming, this.body)
     if (!error) return
-    if (!this.#isAnswered) this.#context.observation.answered(this.#visit.observed, 0)
-    answerError(this.#context, this.#visit, this.#admission, this.response, error)
+    if (!this.#isAnswered) this.#context.observation.answered(this.#request.observed, 0)
+    answerError(this.#context, this.#request, this.#admission, this.response, error)
   }
 }
 
 /** An application that answered early has left the rest: while it can still ask for it, nothing is thrown away. */
-function throwRestAway(request: IncomingMessage, body: AsyncIterator<Buffer>): void {
+function throwRestAway(incoming: IncomingMessage, body: AsyncIterator<Buffer>): void {
   body.return?.().then(
-    () => request.resume(),
+    () => incoming.resume(),
     () => {},
   )
 }
@@ -132,26 +132,26 @@ const TOO_SLOW = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT', 
 
 function answerError(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   admission: Admission,
   response: ServerResponse,
   error: Error,
 ): void {
-  const { method, path } = visit
-  const { upstream } = visit.observed
+  const { method, path } = request
+  const { upstream } = request.observed
   const reason = codeOf(error)
   const isBusy = error instanceof UpstreamBusy
-  const facts = { ...requestFields(context, visit, identified(admission)), reason, method, path, upstream }
+  const facts = { ...requestFields(context, request, identified(admission)), reason, method, path, upstream }
   context.report(isBusy ? 'upstream_busy' : 'upstream_failed', facts)
-  visit.observed.outcome = 'error'
+  request.observed.outcome = 'error'
   // Nothing can be added to an answer that broke off.
   if (response.destroyed) return
   const answer = isBusy
-    ? busyAnswer(context, visit)
-    : errorAnswer(context, visit, TOO_SLOW.has(reason) ? 'gateway_timeout' : 'bad_gateway', {
+    ? busyAnswer(context, request)
+    : errorAnswer(context, request, TOO_SLOW.has(reason) ? 'gateway_timeout' : 'bad_gateway', {
         isUser: admission.loaded !== undefined,
       })
-  send(response, answer, visit.observed.requestId).catch(() => response.destroy())
+  send(response, answer, request.observed.requestId).catch(() => response.destroy())
 }
 
 function codeOf(error: Error & { code?: unknown }): string {
@@ -167,7 +167,7 @@ export interface ExchangeOptions {
   readonly method: string
   readonly path: string
   readonly headers: string[]
-  readonly request: IncomingMessage
+  readonly incoming: IncomingMessage
   readonly body: AsyncIterable<Buffer> | null
   /** An application may not read this body, and take it for the next request on the connection. */
   readonly isBodyUnusual: boolean
@@ -252,14 +252,14 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
   }
 
   waitsForClient(): boolean {
-    const { request, response } = this.#options
-    return response.headersSent ? response.writableNeedDrain : !request.complete && request.readableLength === 0
+    const { incoming, response } = this.#options
+    return response.headersSent ? response.writableNeedDrain : !incoming.complete && incoming.readableLength === 0
   }
 
   isSlow(): boolean {
     this.#last()
-    const { request, response } = this.#options
-    const waitsForBody = !request.complete && request.readableLength === 0
+    const { incoming, response } = this.#options
+    const waitsForBody = !incoming.complete && incoming.readableLength === 0
     this.#looks = response.headersSent || waitsForBody ? this.#looks + 1 : 0
     return this.#looks > 1
   }

@@ -24,7 +24,7 @@ export interface OpenStreams {
 
 /** What was asked for, and the rules that have admitted it. */
 interface Admitted {
-  readonly visit: GatewayRequest
+  readonly request: GatewayRequest
   readonly rules: Rules
 }
 
@@ -41,18 +41,18 @@ const VISITOR: StreamOwner = { isCurrent: () => true, holder: async () => ({ who
 /** Of a user, of a machine, or of a visitor on a public page. */
 export function watchCaller(
   { streams, cookies, rules }: Pick<GatewayContext, 'streams' | 'cookies' | 'rules'>,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   { loaded, identifyAgain }: Caller,
   close: () => void,
 ): () => void {
-  const admitted = { visit, rules }
+  const admitted = { request, rules }
   if (identifyAgain) return streams.addHeld(admitted, { holder: identifyAgain }, close)
-  const ticket = loaded && readCookie(visit.headers.cookie, cookies.session)
+  const ticket = loaded && readCookie(request.headers.cookie, cookies.session)
   return ticket ? streams.add(admitted, ticket, loaded, close) : streams.addHeld(admitted, VISITOR, close)
 }
 
 interface Stream extends Watched, StreamOwner {
-  readonly visit: GatewayRequest
+  readonly request: GatewayRequest
   close(): void
   isWatched: boolean
   /** Those that have admitted it last. */
@@ -87,7 +87,7 @@ export function createOpenStreams(
   /** Each by itself: a refresh that takes its time must not keep the streams of others open. */
   async function watch(stream: Stream): Promise<void> {
     stream.isWatched = true
-    if (!(await runInRequest(stream.visit.observed, () => isOpen(stream)))) stream.close()
+    if (!(await runInRequest(stream.request.observed, () => isOpen(stream)))) stream.close()
     stream.isWatched = false
   }
 
@@ -115,7 +115,7 @@ export function createOpenStreams(
   }
 
   function mayStay(stream: Stream, who: Subject | undefined): boolean {
-    const { method, path } = stream.visit
+    const { method, path } = stream.request
     stream.rules = rulesNow()
     return admits(stream.rules.ruleFor(method, decodedPath(path), who), who)
   }

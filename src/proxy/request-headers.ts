@@ -15,8 +15,8 @@ import type { Upstream } from './upstreams.ts'
 /** Names and values in turn. */
 export type RequestHeaders = (
   upstream: Pick<Upstream, 'host' | 'audience'>,
-  request: IncomingMessage,
-  visit: GatewayRequest,
+  incoming: IncomingMessage,
+  request: GatewayRequest,
   caller: Caller,
 ) => MaybePromise<string[]>
 
@@ -29,9 +29,9 @@ export function createRequestHeaders(
   const withoutOurs = createCookieFilter(ourCookies(context.cookies))
   const headerOf = createHeaderPolicies(settings, identities.names)
 
-  return (upstream, { rawHeaders }, visit, caller) => {
+  return (upstream, { rawHeaders }, request, caller) => {
     const { loaded, bearer } = caller
-    const { host, connection, te } = visit.headers
+    const { host, connection, te } = request.headers
     const named = namedBy(connection)?.map(plainName)
     const headers = ['host', settings.UPSTREAM_HOST_HEADER === 'browser' && host ? host : upstream.host]
     for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -44,13 +44,13 @@ export function createRequestHeaders(
       if (kept || policy === 'kept') headers.push(name, kept)
     }
     if (te !== undefined && splitList(te).includes('trailers')) headers.push('te', 'trailers')
-    headers.push('x-forwarded-for', forwardedFor(context, visit))
-    headers.push('x-forwarded-proto', scheme, 'x-forwarded-host', ownHost, REQUEST_ID, visit.observed.requestId)
+    headers.push('x-forwarded-for', forwardedFor(context, request))
+    headers.push('x-forwarded-proto', scheme, 'x-forwarded-host', ownHost, REQUEST_ID, request.observed.requestId)
     const who = identified(caller)
     if (!who) return headers
-    return andThen(identities.headersFor(who, upstream.audience, visit.observed), identity => {
+    return andThen(identities.headersFor(who, upstream.audience, request.observed), identity => {
       for (const name in identity) headers.push(name, identity[name] as string)
-      const token = loaded ? bearerOf(loaded.session.accessToken) : visit.headers.authorization
+      const token = loaded ? bearerOf(loaded.session.accessToken) : request.headers.authorization
       if (settings.FORWARD_ACCESS_TOKEN && token) headers.push('authorization', token)
       return headers
     })

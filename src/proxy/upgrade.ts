@@ -36,39 +36,43 @@ import { watchCaller } from './open-streams.ts'
 import { type HeaderList, isOurCookie, type Ours } from './response-headers.ts'
 import type { Upstream } from './upstreams.ts'
 
-export type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
+export type UpgradeListener = (incoming: IncomingMessage, socket: Duplex, head: Buffer) => void
 
 export function createUpgradeListener(context: GatewayContext, listener: RequestListener): UpgradeListener {
-  function answer(request: IncomingMessage, head: Buffer) {
-    const { socket } = request
-    const hasBody = announcesBody(request)
-    if (isAuthCheck(request) && !hasBody) return answerQuestion(listener, request)
-    const observed = beginRequest(context, request)
+  function answer(incoming: IncomingMessage, head: Buffer) {
+    const { socket } = incoming
+    const hasBody = announcesBody(incoming)
+    if (isAuthCheck(incoming) && !hasBody) return answerQuestion(listener, incoming)
+    const observed = beginRequest(context, incoming)
     if (wasReset(socket)) return drop(context, observed, socket)
     context.slowClients.watchSocket(observed, socket)
     observed.isStream = true
     socket.once('close', () => context.observation.ended(observed, observed.status ?? CLIENT_LEFT, socket))
-    const visit = readGatewayRequest(request, observed)
-    context.observation.begun?.(observed, request.headers)
-    if (!visit || hasBody) {
+    const request = readGatewayRequest(incoming, observed)
+    context.observation.begun?.(observed, incoming.headers)
+    if (!request || hasBody) {
       observed.outcome = 'refused'
-      return refuse(socket, NOTICES[unreadableName(request.url)].status, { observed })
+      return refuse(socket, NOTICES[unreadableName(incoming.url)].status, { observed })
     }
-    upgrade(context, request, visit, head).catch(error => {
+    upgrade(context, incoming, request, head).catch(error => {
       observed.outcome = 'error'
-      context.report('upgrade_failed', { ...errorFields(error), ...requestFields(context, visit), path: visit.path })
+      context.report('upgrade_failed', {
+        ...errorFields(error),
+        ...requestFields(context, request),
+        path: request.path,
+      })
       refuse(socket, 503, { observed })
     })
   }
 
-  return (request, stream, head) => {
-    const { socket } = request
+  return (incoming, stream, head) => {
+    const { socket } = incoming
     // First of all: an error that nobody listens to ends the process. Where a body is announced, Node has made a stream of its
     // own beside the socket, and the error of one becomes the error of the other.
     socket.on('error', () => socket.destroy())
     if (stream !== socket) stream.on('error', () => socket.destroy()).resume()
     try {
-      answer(request, head)
+      answer(incoming, head)
     } catch (error) {
       context.report('upgrade_failed', errorFields(error))
       socket.destroy()
@@ -90,8 +94,8 @@ function drop(context: GatewayContext, observed: ObservedRequest, socket: Duplex
 }
 
 /** Anything else that asks for an upgrade, such as h2c or a proxy's question, is answered as if it had not. */
-export function wantsSocket(request: IncomingMessage): boolean {
-  return isWebSocket(request) && !isAuthCheck(request)
+export function wantsSocket(incoming: IncomingMessage): boolean {
+  return isWebSocket(incoming) && !isAuthCheck(incoming)
 }
 
 function isWebSocket({ headers }: IncomingMessage): boolean {
@@ -99,55 +103,55 @@ function isWebSocket({ headers }: IncomingMessage): boolean {
 }
 
 /** A proxy asks about a request for a socket, in the browser's own words; or the doctor, whether one would get here. */
-export function isAuthCheck(request: Pick<IncomingMessage, 'url'>): boolean {
-  const path = readPath(request)
+export function isAuthCheck(incoming: Pick<IncomingMessage, 'url'>): boolean {
+  const path = readPath(incoming)
   return path !== undefined && (isCheck(path) || path === OWN_PATHS.doctor)
 }
 
 /** Node has let go of a connection that asks for an upgrade: it is good for this one answer. */
-function answerQuestion(listener: RequestListener, request: IncomingMessage): void {
-  const { socket } = request
-  const response = new ServerResponse(request)
+function answerQuestion(listener: RequestListener, incoming: IncomingMessage): void {
+  const { socket } = incoming
+  const response = new ServerResponse(incoming)
   response.shouldKeepAlive = false
   response.assignSocket(socket)
   response.once('finish', () => socket.destroySoon())
   socket.resume()
-  listener(request, response)
+  listener(incoming, response)
 }
 
 async function upgrade(
   context: GatewayContext,
-  request: IncomingMessage,
-  visit: GatewayRequest,
+  incoming: IncomingMessage,
+  request: GatewayRequest,
   head: Buffer,
 ): Promise<void> {
-  const { socket } = request
-  const { observed } = visit
+  const { socket } = incoming
+  const { observed } = request
   if (context.lifecycle.closing) return refuseWhileClosing(socket, observed)
   // Whoever listens to `upgrade` without our check gets here with anything: h2c would be a tunnel past every rule.
-  if (!isWebSocket(request)) return refuse(socket, 400, { observed })
+  if (!isWebSocket(incoming)) return refuse(socket, 400, { observed })
   // What is judged by one method must not arrive under another.
-  if (visit.method !== 'GET') return refuse(socket, 405, { observed })
-  const upstream = isOwnPath(visit.path, context.providers.callbackPaths)
+  if (request.method !== 'GET') return refuse(socket, 405, { observed })
+  const upstream = isOwnPath(request.path, context.providers.callbackPaths)
     ? undefined
-    : context.upstreams.for(visit.path)
+    : context.upstreams.for(request.path)
   if (!upstream) return refuse(socket, 404, { observed })
-  if (isForeignSocket(visit, context.settings.BASE_URL)) {
-    tellOfForeign(context, visit)
+  if (isForeignSocket(request, context.settings.BASE_URL)) {
+    tellOfForeign(context, request)
     return refuse(socket, 403, { observed })
   }
-  const admission = await admit(context, visit)
+  const admission = await admit(context, request)
   const { outcome, bearer, cookies } = admission
   const ours = { observed, cookies }
   if (outcome === 'visitor')
-    return refuse(socket, 401, { ...ours, lines: [`www-authenticate: ${challengeFor(visit, admission)}`] })
+    return refuse(socket, 401, { ...ours, lines: [`www-authenticate: ${challengeFor(request, admission)}`] })
   if (outcome === 'refused')
     return refuse(socket, 403, { ...ours, lines: bearer ? [`www-authenticate: ${insufficient(admission)}`] : [] })
   if (outcome === 'limited') return refuse(socket, 429, ours)
-  const headers = await context.requestHeaders(upstream, request, visit, admission)
+  const headers = await context.requestHeaders(upstream, incoming, request, admission)
   // The sockets that were open have been ended meanwhile.
   if (context.lifecycle.closing) return refuseWhileClosing(socket, observed)
-  if (!socket.destroyed) openTunnel(context, { upstream, visit, admission, socket, head, headers })
+  if (!socket.destroyed) openTunnel(context, { upstream, request, admission, socket, head, headers })
 }
 
 /** It would keep a process from its end. Whoever asks again gets to one that stays. */
@@ -230,7 +234,7 @@ function headOf(lines: readonly string[]): string {
 
 interface Wanted {
   readonly upstream: Upstream
-  readonly visit: GatewayRequest
+  readonly request: GatewayRequest
   readonly admission: Admission
   readonly socket: Socket
   /** What the browser has sent already. */
@@ -241,14 +245,14 @@ interface Wanted {
 
 /** Counts among the streams for as long as it is open. */
 export function openTunnel(context: GatewayContext, wanted: Wanted): void {
-  const { upstream, visit, admission, socket } = wanted
-  const { observed } = visit
+  const { upstream, request, admission, socket } = wanted
+  const { observed } = request
   observed.upstream = upstream.destination.origin
   const occupant: SlotHolder = {
     place: 0,
     stage: 'outside',
     isEndless: true,
-    owner: ownerOf(context, visit, admission),
+    owner: ownerOf(context, request, admission),
     isSlow: () => false,
     waitsForClient: () => socket.writableNeedDrain,
     cutOff: () => void socket.destroy(),
@@ -259,7 +263,7 @@ export function openTunnel(context: GatewayContext, wanted: Wanted): void {
       refuse(socket, 503, { observed, cookies: admission.cookies, lines: ['retry-after: 5'] })
     },
     start() {
-      const forget = watchCaller(context, visit, admission, () => socket.destroy())
+      const forget = watchCaller(context, request, admission, () => socket.destroy())
       socket.once('close', () => {
         forget()
         upstream.capacity.leave(occupant)
@@ -270,10 +274,10 @@ export function openTunnel(context: GatewayContext, wanted: Wanted): void {
   upstream.capacity.enterAsStream(occupant)
 }
 
-function tunnelFacts(context: GatewayContext, { upstream, visit, admission }: Wanted) {
-  const { method, path } = visit
+function tunnelFacts(context: GatewayContext, { upstream, request, admission }: Wanted) {
+  const { method, path } = request
   return {
-    ...requestFields(context, visit, identified(admission)),
+    ...requestFields(context, request, identified(admission)),
     method,
     path,
     upstream: upstream.destination.origin,
@@ -283,7 +287,7 @@ function tunnelFacts(context: GatewayContext, { upstream, visit, admission }: Wa
 function connect(context: GatewayContext, wanted: Wanted): void {
   const { socket, head } = wanted
   const { cookies } = wanted.admission
-  const { observed } = wanted.visit
+  const { observed } = wanted.request
   const { requestId } = observed
   observed.askedAt = performance.now()
   observed.trace?.asked(wanted.headers)
@@ -322,14 +326,14 @@ function connect(context: GatewayContext, wanted: Wanted): void {
 
 const TOO_SLOW = new Error('no answer within UPSTREAM_HEADERS_TIMEOUT_MS')
 
-function dial({ upstream, visit, headers }: Wanted): ClientRequest {
+function dial({ upstream, request, headers }: Wanted): ClientRequest {
   const { destination } = upstream
-  const request = destination.origin.startsWith('https:') ? httpsRequest : httpRequest
+  const open = destination.origin.startsWith('https:') ? httpsRequest : httpRequest
   const upgradeHeaders = ['connection', 'Upgrade', 'upgrade', 'websocket']
   const { origin, ...how } = destination
-  return request(origin, {
+  return open(origin, {
     ...how,
-    path: visit.path + visit.search,
+    path: request.path + request.search,
     headers: [...headers, ...upgradeHeaders],
     agent: false,
   })

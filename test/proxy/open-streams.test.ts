@@ -16,10 +16,10 @@ const OBSERVED = {
   outcome: 'admitted' as const,
   address: '127.0.0.1',
 }
-const VISIT = { ...OBSERVED, search: '', headers: {}, connection: {}, observed: OBSERVED }
+const REQUEST = { ...OBSERVED, search: '', headers: {}, connection: {}, observed: OBSERVED }
 const RULES = createRules([])
 const MACHINE = { role: 'common', username: 'robot', groups: [] }
-const ADMITTED = { visit: VISIT, rules: RULES }
+const ADMITTED = { request: REQUEST, rules: RULES }
 
 test('100 open streams write one warning for an outage of the store, and one for the next, whatever else is open', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] })

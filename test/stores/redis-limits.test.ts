@@ -43,7 +43,7 @@ test('while Redis is away each instance counts for itself', async t => {
   assert.deepEqual(statuses, [303, 303, 303, 429, 429])
 })
 
-const visit = (address: string): GatewayRequest => ({
+const requestFrom = (address: string): GatewayRequest => ({
   method: 'GET',
   path: '/',
   search: '',
@@ -61,15 +61,17 @@ test('what Redis has counted is not counted a second time, neither at once nor a
   const limit = createRateLimit({ perMinute: 3, proxies: undefined, shared: limits, report() {} })
   const counts = async (address: string) => (await redis.command('get', `menshen:limit:sign-in ${address}`)) || '0'
   // Until the connection stands, this process counts for itself.
-  await until(async () => (await limit.admits('sign-in', visit('192.0.2.1'))) && (await counts('192.0.2.1')) !== '0')
+  await until(
+    async () => (await limit.admits('sign-in', requestFrom('192.0.2.1'))) && (await counts('192.0.2.1')) !== '0',
+  )
 
-  for (let n = 0; n < 3; n++) assert.equal(await limit.admits('sign-in', visit('192.0.2.2')), true)
+  for (let n = 0; n < 3; n++) assert.equal(await limit.admits('sign-in', requestFrom('192.0.2.2')), true)
   assert.equal(await counts('192.0.2.2'), '3')
   // Longer than Redis may take to answer.
   await pause(1200)
   await redis.kill()
   const answers = []
-  for (let n = 0; n < 4; n++) answers.push(await limit.admits('sign-in', visit('192.0.2.2')))
+  for (let n = 0; n < 4; n++) answers.push(await limit.admits('sign-in', requestFrom('192.0.2.2')))
   assert.deepEqual(answers, [true, true, true, false], 'this process had counted none of them')
 })
 
@@ -86,7 +88,7 @@ test('a Redis that hangs and then breaks off counts no request twice', async () 
     shared: { client: hanging, prefix: 'menshen' },
     report() {},
   })
-  const ask = () => limit.admits('sign-in', visit('192.0.2.3'))
+  const ask = () => limit.admits('sign-in', requestFrom('192.0.2.3'))
   assert.deepEqual(await Promise.all([ask(), ask()]), [true, true], 'by this process, when Redis is late')
   for (const end of breakOff) end()
   await new Promise(setImmediate)

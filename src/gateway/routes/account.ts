@@ -20,18 +20,18 @@ const MOST_READ = 200
 
 export async function showAccount(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   { loaded, cookies }: SignedInCaller,
 ): Promise<Response> {
-  const words = languageOf(context, visit)
+  const words = languageOf(context, request)
   const names = await loadDeviceNames()
   const nameOf = (userAgent: string | undefined) => names(words, userAgent)
   const [listed, others, signIns] = await Promise.all([
-    ifReachable(context, visit, context.sessions.getListed(loaded.key)),
-    ifReachable(context, visit, otherDevices(context, loaded, nameOf)),
-    ifReachable(context, visit, recentSignIns(context, loaded, nameOf)),
+    ifReachable(context, request, context.sessions.getListed(loaded.key)),
+    ifReachable(context, request, otherDevices(context, loaded, nameOf)),
+    ifReachable(context, request, recentSignIns(context, loaded, nameOf)),
   ])
-  const ended = readEnded(context.cookies, visit.headers.cookie)
+  const ended = readEnded(context.cookies, request.headers.cookie)
   const page = accountPage(words, loaded, {
     providerName: providerNameOf(context, loaded),
     own: deviceOf({ ...loaded, ...listed?.publicPart }, nameOf),
@@ -83,20 +83,23 @@ export function providerNameOf(
 
 export async function endDevices(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   { loaded, cookies }: SignedInCaller,
   form: URLSearchParams,
 ): Promise<Response> {
   const { settings, report } = context
-  if (!isFromOwnOrigin(visit, settings.BASE_URL)) return foreignAnswer(context, visit, cookies)
+  if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
   const key = form.get('session') ?? ''
   const ended = form.has('others') ? await endOthers(context, loaded) : await endOne(context, loaded, key)
   // Whose they were is the user; which one it was is not the session that asks.
-  const whose = requestFields(context, visit, { session: loaded.session })
+  const whose = requestFields(context, request, { session: loaded.session })
   if (ended > 0)
     report('session_ended', { ...whose, ...(form.has('others') ? {} : { session: shortKey(key) }), by: 'user', ended })
   // The same whether there was no such session or it is somebody else's.
-  return redirectAnswer(context, visit.method, OWN_PATHS.account, [...cookies, endedCookie(context.cookies, { ended })])
+  return redirectAnswer(context, request.method, OWN_PATHS.account, [
+    ...cookies,
+    endedCookie(context.cookies, { ended }),
+  ])
 }
 
 async function endOthers({ sessions }: Pick<GatewayContext, 'sessions'>, loaded: LoadedSession): Promise<number> {
@@ -167,15 +170,15 @@ function textOf(fact: unknown): string | undefined {
 /** What was asked of the store; `undefined`, and a line in the log, if it is away. */
 export async function ifReachable<T>(
   context: Pick<GatewayContext, 'settings' | 'report'>,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   asked: Promise<T>,
 ): Promise<T | undefined> {
   try {
     return await asked
   } catch (error) {
     if (!(error instanceof MenshenError) || error.code !== 'store_unavailable') throw error
-    const { method, path } = visit
-    context.report('request_failed', { ...errorFields(error), ...requestFields(context, visit), method, path })
+    const { method, path } = request
+    context.report('request_failed', { ...errorFields(error), ...requestFields(context, request), method, path })
     return undefined
   }
 }

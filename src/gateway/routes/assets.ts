@@ -9,11 +9,11 @@ import { errorAnswer, safetyHeaders } from '../respond.ts'
 /** Whoever opens an image by its own address sees it, and nothing in it acts. */
 const INERT = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
-export async function sendAsset(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
-  const { path, search } = visit
+export async function sendAsset(context: GatewayContext, request: GatewayRequest): Promise<Response> {
+  const { path, search } = request
   const name = path.slice(OWN_PATHS.assets.length)
   const asset = ASSETS.get(name) ?? context.look.assets.get(name)
-  if (!asset) return errorAnswer(context, visit, 'not_found')
+  if (!asset) return errorAnswer(context, request, 'not_found')
   const versioned = new URLSearchParams(search).get('v') === asset.version
   const caching = versioned ? 'public, max-age=31536000, immutable' : 'public, max-age=300'
   return new Response(asset.body, {

@@ -41,17 +41,17 @@ type LogoutClaims = z.infer<typeof logoutToken>['claims']
 
 export async function backchannelLogout(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   form: URLSearchParams,
 ): Promise<Response> {
-  if (!context.providers.all.some(({ canVerify }) => canVerify)) return errorAnswer(context, visit, 'not_found')
-  const logout = await readLogout(context, visit, form.get('logout_token') ?? '')
-  if (!logout) return refusal(context, visit)
+  if (!context.providers.all.some(({ canVerify }) => canVerify)) return errorAnswer(context, request, 'not_found')
+  const logout = await readLogout(context, request, form.get('logout_token') ?? '')
+  if (!logout) return refusal(context, request)
   const { provider, claims } = logout
-  if (await isRepeated(context, claims)) return repeated(context, visit)
+  if (await isRepeated(context, claims)) return repeated(context, request)
   const ended = await endSessions(context, provider, claims)
   // Only now: a provider whose token we could not carry out may send it again.
-  if (!(await remember(context, claims))) return repeated(context, visit)
+  if (!(await remember(context, claims))) return repeated(context, request)
   const facts = {
     by: 'provider',
     provider: provider.plan.id,
@@ -60,7 +60,7 @@ export async function backchannelLogout(
   }
   // After a sign-out here the provider tells us of it, too.
   const code = ended.count > 0 ? 'session_ended' : 'no_session_to_end'
-  context.report(code, { ...requestFields(context, visit), ...whoseOf(claims), ...facts })
+  context.report(code, { ...requestFields(context, request), ...whoseOf(claims), ...facts })
   return jsonAnswer(context, {})
 }
 
@@ -85,26 +85,26 @@ function whoseOf({ sub, sid = '' }: LogoutClaims): { sub: string } | { session: 
 }
 
 /** Only what is refused is counted: of a thousand users whom the provider signs out at once, each has to be heard. */
-async function refusal(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
-  if (!(await context.rateLimit.admits('logout', visit))) return tooMany(context, visit)
+async function refusal(context: GatewayContext, request: GatewayRequest): Promise<Response> {
+  if (!(await context.rateLimit.admits('logout', request))) return tooMany(context, request)
   return jsonAnswer(context, { error: 'invalid_request' }, { status: 400 })
 }
 
-function repeated(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
-  reportRefused(context, visit, new InvalidToken('logout token', 'jti', quoted('it was used before')))
-  return refusal(context, visit)
+function repeated(context: GatewayContext, request: GatewayRequest): Promise<Response> {
+  reportRefused(context, request, new InvalidToken('logout token', 'jti', quoted('it was used before')))
+  return refusal(context, request)
 }
 
 /** With the claim that is wrong. */
 function reportRefused(
   context: Pick<GatewayContext, 'report' | 'settings'>,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   error: unknown,
 ): void {
   const { code = 'unreadable' } = error as { code?: string }
   const claim = error instanceof InvalidToken ? { claim: error.claim } : {}
   const detail = error instanceof MenshenError ? { detail: error.message } : {}
-  context.report('logout_token_refused', { ...requestFields(context, visit), reason: code, ...claim, ...detail })
+  context.report('logout_token_refused', { ...requestFields(context, request), reason: code, ...claim, ...detail })
 }
 
 interface Logout {
@@ -115,7 +115,7 @@ interface Logout {
 /** `iss` says whose token it is; the signature has to prove it. */
 async function readLogout(
   context: Pick<GatewayContext, 'providers' | 'report' | 'settings' | 'now'>,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   token: string,
 ): Promise<Logout | undefined> {
   try {
@@ -135,7 +135,7 @@ async function readLogout(
       )
     return { provider, claims }
   } catch (error) {
-    reportRefused(context, visit, error)
+    reportRefused(context, request, error)
     return undefined
   }
 }

@@ -24,19 +24,19 @@ const HOME = '/'
 /** Longer than any real code, short enough for a header. */
 const LONGEST_ERROR = 1024
 
-export async function finishSignIn(context: GatewayContext, visit: GatewayRequest): Promise<OwnAnswer> {
+export async function finishSignIn(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
   // Before it is counted: an image or a frame of another site must not use up what the whole office shares.
-  if (isNoPage(visit)) return foreignAnswer(context, visit)
-  if (!(await context.rateLimit.admits('sign-in', visit))) return tooMany(context, visit)
-  const answer = readAuthorizationAnswer(plansAt(context, visit), new URLSearchParams(visit.search))
+  if (isNoPage(request)) return foreignAnswer(context, request)
+  if (!(await context.rateLimit.admits('sign-in', request))) return tooMany(context, request)
+  const answer = readAuthorizationAnswer(plansAt(context, request), new URLSearchParams(request.search))
   const outcome =
     'error' in answer
-      ? fail(context, visit, answer.error, await causeOfError(context, visit, answer))
-      : await signInOnce(context, visit, answer)
+      ? fail(context, request, answer.error, await causeOfError(context, request, answer))
+      : await signInOnce(context, request, answer)
   if (typeof outcome !== 'string') return outcome
-  if ('error' in answer) await failTrial(context, visit, answer)
-  context.failedRequests.remember(visit, outcome)
-  return redirectAnswer(context, visit.method, `${OWN_PATHS.login}?${new URLSearchParams({ error: outcome })}`)
+  if ('error' in answer) await failTrial(context, request, answer)
+  context.failedRequests.remember(request, outcome)
+  return redirectAnswer(context, request.method, `${OWN_PATHS.login}?${new URLSearchParams({ error: outcome })}`)
 }
 
 /** Those that send their answers here; at an address that is none of theirs all, so that the mistake can be named. */
@@ -47,10 +47,10 @@ function plansAt({ providers }: Pick<GatewayContext, 'providers'>, { path }: Gat
 }
 
 /** A form at /callback is refused like every method but GET. It is how a provider answers by `response_mode=form_post`. */
-export async function tellOfFormPost(context: GatewayContext, visit: GatewayRequest): Promise<void> {
-  const isForm = /^application\/x-www-form-urlencoded\b/i.test(visit.headers['content-type'] ?? '')
-  if (visit.method !== 'POST' || !isForm || !(await context.rateLimit.admits('sign-in', visit))) return
-  fail(context, visit, 'callback_error', { detail: FORM_POST_SENTENCE })
+export async function tellOfFormPost(context: GatewayContext, request: GatewayRequest): Promise<void> {
+  const isForm = /^application\/x-www-form-urlencoded\b/i.test(request.headers['content-type'] ?? '')
+  if (request.method !== 'POST' || !isForm || !(await context.rateLimit.admits('sign-in', request))) return
+  fail(context, request, 'callback_error', { detail: FORM_POST_SENTENCE })
 }
 
 async function causeOfError(
@@ -72,7 +72,7 @@ function isProtocolError(error: string): boolean {
 /** What the provider calls an error is somebody else's text: only a code of the usual form is written down. */
 function fail(
   context: Pick<GatewayContext, 'report' | 'settings' | 'providers'>,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   error: string,
   facts: { provider?: string; detail?: string } = {},
 ): string {
@@ -83,7 +83,7 @@ function fail(
   const { all, main } = context.providers
   // Which of several it was, an answer that is no use does not say.
   const only = all.length === 1 ? { provider: main.plan.id } : {}
-  context.report('sign_in_failed', { ...requestFields(context, visit), ...only, ...facts, ...reason })
+  context.report('sign_in_failed', { ...requestFields(context, request), ...only, ...facts, ...reason })
   return error
 }
 
@@ -117,24 +117,24 @@ function readAuthorizationAnswer(
 
 async function signInOnce(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   answer: AuthorizationAnswer,
 ): Promise<OwnAnswer | string> {
   const { attempts, providers, cookies } = context
   let asked: ProviderPlan | undefined
   try {
-    const browser = readCookie(visit.headers.cookie, cookies.attempt)
+    const browser = readCookie(request.headers.cookie, cookies.attempt)
     const begun = await attempts.find(browser, answer.state)
     const provider = begun ? providers.get(begun.provider) : providers.main
-    if (!provider || (!begun && isRemembered(provider.plan))) return fail(context, visit, 'invalid_state')
+    if (!provider || (!begun && isRemembered(provider.plan))) return fail(context, request, 'invalid_state')
     asked = provider.plan
     // RFC 9700, 4.4.2.2: where another provider sends its answers, no answer of this one is taken. Nothing is spent yet.
-    if (visit.path !== asked.callbackPath)
-      return fail(context, visit, 'callback_error', { provider: asked.id, detail: AT_ANOTHER })
+    if (request.path !== asked.callbackPath)
+      return fail(context, request, 'callback_error', { provider: asked.id, detail: AT_ANOTHER })
     // RFC 9207: an answer that another provider sent is refused before it spends anything.
     const isIssuer = await orFailure(
       context,
-      visit,
+      request,
       provider,
       'token_error',
       provider.acceptsCallbackIssuer(answer.issuers),
@@ -142,23 +142,23 @@ async function signInOnce(
     const { id } = provider.plan
     if (typeof isIssuer === 'string') return isIssuer
     if (!isIssuer || (await isOfAnother(context, provider, answer)))
-      return fail(context, visit, 'callback_error', { provider: id, detail: OF_ANOTHER })
+      return fail(context, request, 'callback_error', { provider: id, detail: OF_ANOTHER })
     const attempt = begun && (await attempts.take(browser, answer.state))
-    if (begun && !attempt) return fail(context, visit, 'invalid_state', { provider: id })
+    if (begun && !attempt) return fail(context, request, 'invalid_state', { provider: id })
     const { trial } = attempt ?? {}
     if (trial)
-      return await withSlot(context, visit, provider, calls =>
-        finishTrial(context, visit, { ...calls, plan: provider.plan }, answer, { ...attempt, trial }),
+      return await withSlot(context, request, provider, calls =>
+        finishTrial(context, request, { ...calls, plan: provider.plan }, answer, { ...attempt, trial }),
       )
-    const user = await withSlot(context, visit, provider, calls =>
-      whoIs(context, visit, provider, calls, answer, attempt),
+    const user = await withSlot(context, request, provider, calls =>
+      whoIs(context, request, provider, calls, answer, attempt),
     )
     // The slot is free again: what the application does with the user takes nothing from those who sign in next.
-    return typeof user === 'string' ? user : await signIn(context, visit, provider, user, attempt)
+    return typeof user === 'string' ? user : await signIn(context, request, provider, user, attempt)
   } catch (cause) {
     if (cause instanceof SignInRefused)
-      return fail(context, visit, 'access_denied', { ...(asked && { provider: asked.id }), detail: REFUSED_BY_HOOK })
-    const facts = { ...requestFields(context, visit), provider: asked?.id, reason: 'callback_error' }
+      return fail(context, request, 'access_denied', { ...(asked && { provider: asked.id }), detail: REFUSED_BY_HOOK })
+    const facts = { ...requestFields(context, request), provider: asked?.id, reason: 'callback_error' }
     if (cause instanceof HookFailed)
       context.report('sign_in_failed', { ...errorFields(cause.cause), ...facts, ...cause.facts })
     else context.report('sign_in_failed', { ...errorFields(cause), ...facts })
@@ -189,15 +189,15 @@ type Failure = 'token_error' | 'userinfo_error'
 /** The code is not spent before there is room for all that follows. */
 async function withSlot<Result>(
   context: Pick<GatewayContext, 'report' | 'settings'>,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   provider: Provider,
   work: (calls: SignInCalls) => Promise<Result | Failure>,
 ): Promise<Result | Failure> {
   try {
-    return await provider.withSlot(work, network(clientAddress(context.settings.TRUSTED_PROXIES, visit)))
+    return await provider.withSlot(work, network(clientAddress(context.settings.TRUSTED_PROXIES, request)))
   } catch (error) {
     if (!(error instanceof MenshenError) || error.code !== 'provider_busy') throw error
-    const facts = { ...requestFields(context, visit), provider: provider.plan.id, reason: 'token_error' }
+    const facts = { ...requestFields(context, request), provider: provider.plan.id, reason: 'token_error' }
     context.report('sign_in_failed', { ...errorFields(error), ...facts })
     return 'token_error'
   }
@@ -208,7 +208,7 @@ type VouchedUser = Pick<SignedIn, 'tokens' | 'facts'>
 /** The steps that ask the provider. */
 async function whoIs(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   provider: Provider,
   calls: SignInCalls,
   { code, state }: AuthorizationAnswer,
@@ -216,34 +216,34 @@ async function whoIs(
 ): Promise<VouchedUser | Failure> {
   const { verifier, nonce, startedAt } = attempt ?? {}
   const redeemed = calls.redeem({ code, state, verifier, nonce, startedAt })
-  const tokens = await orFailure(context, visit, provider, 'token_error', redeemed)
+  const tokens = await orFailure(context, request, provider, 'token_error', redeemed)
   if (typeof tokens === 'string') return tokens
-  const facts = await orFailure(context, visit, provider, 'userinfo_error', calls.userFacts(tokens, code))
+  const facts = await orFailure(context, request, provider, 'userinfo_error', calls.userFacts(tokens, code))
   return typeof facts === 'string' ? facts : { tokens, facts }
 }
 
 async function signIn(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   provider: Provider,
   { tokens, facts }: VouchedUser,
   attempt?: Attempt,
 ): Promise<OwnAnswer> {
-  const origin = requestFields(context, visit)
+  const origin = requestFields(context, request)
   const signedIn = { tokens, facts, provider: scopeOf(provider), origin }
-  const { ticket, loaded } = await context.sessions.open(signedIn, session => dataAtSignIn(context, visit, session))
-  await closePrevious(context, visit)
+  const { ticket, loaded } = await context.sessions.open(signedIn, session => dataAtSignIn(context, request, session))
+  await closePrevious(context, request)
   const { userRole } = loaded.session
   context.report('sign_in', {
-    ...requestFields(context, visit, loaded),
+    ...requestFields(context, request, loaded),
     provider: provider.plan.id,
     role: userRole,
   })
   if (facts.hasUnverifiedEmail)
-    context.report('email_unverified', { ...requestFields(context, visit, loaded), provider: provider.plan.id })
-  const location = target(context, visit, attempt)
-  context.lostCookies.expect(visit, location, loaded.key)
-  return signedInAnswer(context, visit, location, [
+    context.report('email_unverified', { ...requestFields(context, request, loaded), provider: provider.plan.id })
+  const location = target(context, request, attempt)
+  context.lostCookies.expect(request, location, loaded.key)
+  return signedInAnswer(context, request, location, [
     sessionCookie(context, ticket, loaded),
     clearCookie(context.cookies.returnPath),
     CLEAR_FRAGMENT,
@@ -253,18 +253,18 @@ async function signIn(
 /** Whatever happens to it, the new session is good. */
 async function closePrevious(
   context: Pick<GatewayContext, 'cookies' | 'sessions' | 'report' | 'settings'>,
-  visit: GatewayRequest,
+  request: GatewayRequest,
 ): Promise<void> {
   const { cookies, sessions, report } = context
-  const ticket = readCookie(visit.headers.cookie, cookies.session)
+  const ticket = readCookie(request.headers.cookie, cookies.session)
   const tell = (error: unknown) =>
-    report('previous_session_left', { ...errorFields(error), ...requestFields(context, visit) })
+    report('previous_session_left', { ...errorFields(error), ...requestFields(context, request) })
   if (ticket) await sessions.close(ticket).catch(tell)
 }
 
 async function orFailure<T>(
   context: Pick<GatewayContext, 'report' | 'settings'>,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   { plan }: Provider,
   failure: Failure,
   call: Promise<T>,
@@ -272,17 +272,17 @@ async function orFailure<T>(
   try {
     return await call
   } catch (error) {
-    const facts = { ...requestFields(context, visit), provider: plan.id, reason: failure }
+    const facts = { ...requestFields(context, request), provider: plan.id, reason: failure }
     context.report('sign_in_failed', { ...errorFields(error), ...facts })
     return failure
   }
 }
 
 /** The return path, with the fragment that the login page kept in the browser. */
-function target(context: GatewayContext, visit: GatewayRequest, attempt?: Attempt): string {
-  const path = attempt?.returnPath ?? returnPathOf(context, visit) ?? HOME
+function target(context: GatewayContext, request: GatewayRequest, attempt?: Attempt): string {
+  const path = attempt?.returnPath ?? returnPathOf(context, request) ?? HOME
   const url = new URL(path, context.settings.BASE_URL)
-  url.hash = decode(readCookie(visit.headers.cookie, FRAGMENT_COOKIE) ?? '')
+  url.hash = decode(readCookie(request.headers.cookie, FRAGMENT_COOKIE) ?? '')
   return url.pathname + url.search + url.hash
 }
 

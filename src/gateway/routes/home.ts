@@ -13,7 +13,7 @@ import { commonHeaders, type GatewayRequest, withRequestId } from '../request.ts
 import { errorAnswer, pageHeaders, send } from '../respond.ts'
 import { providerNameOf } from './account.ts'
 
-export type Home = (visit: GatewayRequest, admission: Admission, response: ServerResponse) => MaybePromise<void>
+export type Home = (request: GatewayRequest, admission: Admission, response: ServerResponse) => MaybePromise<void>
 
 interface Made {
   readonly headers: readonly string[]
@@ -39,17 +39,18 @@ export function createHome(context: GatewayContext): Home {
     return page
   }
 
-  return (visit, { loaded, cookies }, response) => {
-    const { method, path, observed } = visit
+  return (request, { loaded, cookies }, response) => {
+    const { method, path, observed } = request
     const { requestId } = observed
-    if (path !== '/' || !loaded) return send(response, errorAnswer(context, visit, 'not_found', { cookies }), requestId)
+    if (path !== '/' || !loaded)
+      return send(response, errorAnswer(context, request, 'not_found', { cookies }), requestId)
     if (method !== 'GET' && method !== 'HEAD')
       return send(
         response,
-        errorAnswer(context, visit, 'method_not_allowed', { cookies, headers: { allow: 'GET, HEAD' } }),
+        errorAnswer(context, request, 'method_not_allowed', { cookies, headers: { allow: 'GET, HEAD' } }),
         requestId,
       )
-    const words = languageOf(context, visit)
+    const words = languageOf(context, request)
     const known = made.get(loaded.key)
     const isLatest = known?.words === words && known.version === loaded.version
     const page = isLatest ? known : make(words, loaded)

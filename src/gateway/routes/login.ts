@@ -16,48 +16,48 @@ import { languageOf } from '../language.ts'
 import { type GatewayRequest, isByScript, isFromOwnOrigin, isOwnNavigation, requestFields } from '../request.ts'
 import { foreignAnswer, jsonAnswer, pageAnswer, redirectAnswer, tooMany } from '../respond.ts'
 
-export async function showLogin(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
-  const moved = toOwnHost(context, visit)
+export async function showLogin(context: GatewayContext, request: GatewayRequest): Promise<Response> {
+  const moved = toOwnHost(context, request)
   if (moved) return moved
   const { missing } = context.providers
-  const query = new URLSearchParams(visit.search)
+  const query = new URLSearchParams(request.search)
   const error = query.get('error') || undefined
-  const signedOut = readSignedOut(context.cookies, visit.headers.cookie)
-  const html = loginPage(languageOf(context, visit), {
+  const signedOut = readSignedOut(context.cookies, request.headers.cookie)
+  const html = loginPage(languageOf(context, request), {
     missing,
     ways: await waysIn(context.providers),
     error,
-    requestId: error === undefined ? visit.observed.requestId : context.failedRequests.idFor(visit, error),
-    signedIn: await signedIn(context, visit),
+    requestId: error === undefined ? request.observed.requestId : context.failedRequests.idFor(request, error),
+    signedIn: await signedIn(context, request),
     signedOut: signedOut?.where,
-    wanted: pageWanted(context, visit, query),
+    wanted: pageWanted(context, request, query),
   })
-  const kept = returnCookies(context, visit, query)
+  const kept = returnCookies(context, request, query)
   // Said once, and only by the page itself: HEAD has not shown it.
-  if (!signedOut || visit.method !== 'GET') return pageAnswer(context, html, { cookies: kept })
+  if (!signedOut || request.method !== 'GET') return pageAnswer(context, html, { cookies: kept })
   // What happened here is true in any case.
   if (signedOut.state !== undefined && query.getAll('state').join() !== signedOut.state)
-    context.report('sign_out_unconfirmed', requestFields(context, visit))
+    context.report('sign_out_unconfirmed', requestFields(context, request))
   return pageAnswer(context, html, { cookies: [...kept, clearCookie(context.cookies.signedOut)] })
 }
 
 /** A public page of the application offers to sign in, and wants its visitor back. Another site has no say in it. */
-function askedToReturn(context: GatewayContext, visit: GatewayRequest, query: URLSearchParams): string | undefined {
-  const isOwn = visit.method === 'GET' && isOwnNavigation(visit, context.settings.BASE_URL)
+function askedToReturn(context: GatewayContext, request: GatewayRequest, query: URLSearchParams): string | undefined {
+  const isOwn = request.method === 'GET' && isOwnNavigation(request, context.settings.BASE_URL)
   return (isOwn && query.get(RETURN_FIELD)) || undefined
 }
 
-function returnCookies(context: GatewayContext, visit: GatewayRequest, query: URLSearchParams): string[] {
-  const wanted = askedToReturn(context, visit, query)
+function returnCookies(context: GatewayContext, request: GatewayRequest, query: URLSearchParams): string[] {
+  const wanted = askedToReturn(context, request, query)
   return wanted === undefined ? [] : [returnCookieFor(context, wanted)]
 }
 
 /** Where the sign-in leads; nothing is said of the home page, where everybody begins. */
-function pageWanted(context: GatewayContext, visit: GatewayRequest, query: URLSearchParams): string | undefined {
-  const asked = askedToReturn(context, visit, query)
+function pageWanted(context: GatewayContext, request: GatewayRequest, query: URLSearchParams): string | undefined {
+  const asked = askedToReturn(context, request, query)
   const { settings, providers } = context
   const wanted =
-    asked === undefined ? returnPathOf(context, visit) : ownPath(asked, settings.BASE_URL, providers.callbackPaths)
+    asked === undefined ? returnPathOf(context, request) : ownPath(asked, settings.BASE_URL, providers.callbackPaths)
   return wanted === '/' ? undefined : wanted
 }
 
@@ -74,30 +74,30 @@ async function waysIn({ all, missing }: GatewayContext['providers']): Promise<Si
 
 export async function startAttempt(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   form: URLSearchParams,
 ): Promise<Response> {
   const { settings, attempts, providers, cookies } = context
   // Before it is counted: another site must not use up what the whole office shares.
-  if (!isFromOwnOrigin(visit, settings.BASE_URL)) return foreignAnswer(context, visit)
-  if (!(await context.rateLimit.admits('sign-in', visit))) return tooMany(context, visit)
+  if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request)
+  if (!(await context.rateLimit.admits('sign-in', request))) return tooMany(context, request)
   const wanted = form.get('provider')
   const provider = wanted ? providers.get(wanted) : providers.main
-  if (!provider || providers.missing.length > 0) return redirectAnswer(context, visit.method, OWN_PATHS.login)
-  const known = readCookie(visit.headers.cookie, cookies.attempt)
-  const { browser, sent } = await attempts.start(provider.plan, known, returnPathOf(context, visit))
+  if (!provider || providers.missing.length > 0) return redirectAnswer(context, request.method, OWN_PATHS.login)
+  const known = readCookie(request.headers.cookie, cookies.attempt)
+  const { browser, sent } = await attempts.start(provider.plan, known, returnPathOf(context, request))
   const location = await provider
     .authorizationUrl(sent)
-    .catch(error => whileUnavailable(context, visit, provider, error))
+    .catch(error => whileUnavailable(context, request, provider, error))
   const kept = browser ? [setCookie(cookies.attempt, browser, ATTEMPT_SECONDS)] : []
-  if (isByScript(visit)) return jsonAnswer(context, { state: sent.state, location }, { cookies: kept })
-  return redirectAnswer(context, visit.method, location, kept)
+  if (isByScript(request)) return jsonAnswer(context, { state: sent.state, location }, { cookies: kept })
+  return redirectAnswer(context, request.method, location, kept)
 }
 
 /** Until the provider has said where its own page is, nobody can go there. */
 function whileUnavailable(
   context: Pick<GatewayContext, 'report' | 'settings' | 'failedRequests'>,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   { plan }: Provider,
   error: unknown,
 ): string {
@@ -105,11 +105,11 @@ function whileUnavailable(
   const reason = 'temporarily_unavailable'
   context.report('sign_in_failed', {
     ...errorFields(error),
-    ...requestFields(context, visit),
+    ...requestFields(context, request),
     provider: plan.id,
     reason,
   })
-  context.failedRequests.remember(visit, reason)
+  context.failedRequests.remember(request, reason)
   return `${OWN_PATHS.login}?error=${reason}`
 }
 
@@ -120,15 +120,15 @@ export function returnPathOf(context: GatewayContext, { headers }: GatewayReques
 }
 
 /** The page has to come up even when the store does not. */
-async function signedIn(context: GatewayContext, visit: GatewayRequest) {
-  const ticket = readCookie(visit.headers.cookie, context.cookies.session)
+async function signedIn(context: GatewayContext, request: GatewayRequest) {
+  const ticket = readCookie(request.headers.cookie, context.cookies.session)
   if (!ticket) return undefined
   try {
     const loaded = await context.sessions.get(ticket)
     if (!loaded) return undefined
-    return { name: displayName(loaded.session.userInfo), continueTo: returnPathOf(context, visit) ?? '/' }
+    return { name: displayName(loaded.session.userInfo), continueTo: returnPathOf(context, request) ?? '/' }
   } catch (error) {
-    context.report('login_without_store', { ...errorFields(error), ...requestFields(context, visit) })
+    context.report('login_without_store', { ...errorFields(error), ...requestFields(context, request) })
     return undefined
   }
 }

@@ -21,47 +21,51 @@ export const ASK_FIRST = `${OWN_PATHS.logout}?ask`
 
 export async function signOut(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   form: URLSearchParams,
 ): Promise<Response> {
   const { cookies, sessions, report } = context
-  const ticket = readCookie(visit.headers.cookie, cookies.session)
-  if (!isDeliberate(context, visit)) return askFirst(context, visit, ticket)
+  const ticket = readCookie(request.headers.cookie, cookies.session)
+  if (!isDeliberate(context, request)) return askFirst(context, request, ticket)
   const closed = ticket && (await sessions.close(ticket))
   const wanted = form.get(RETURN_FIELD)
   const kept = wanted ? [returnCookieFor(context, wanted)] : []
-  if (!closed) return signedOut(context, visit, { location: OWN_PATHS.login }, 'here', kept)
-  report('sign_out', requestFields(context, visit, closed))
-  await tellOfSignOut(context, visit, closed)
-  return signedOut(context, visit, await leaveProvider(context, visit, closed), 'here', kept)
+  if (!closed) return signedOut(context, request, { location: OWN_PATHS.login }, 'here', kept)
+  report('sign_out', requestFields(context, request, closed))
+  await tellOfSignOut(context, request, closed)
+  return signedOut(context, request, await leaveProvider(context, request, closed), 'here', kept)
 }
 
 /** Every session of this user, on every device. */
 export async function signOutEverywhere(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   { loaded }: SignedInCaller,
 ): Promise<Response> {
   const { settings, sessions, report } = context
-  if (!isFromOwnOrigin(visit, settings.BASE_URL)) return foreignAnswer(context, visit)
+  if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request)
   const { count: ended } = await sessions.endAllOf(userIdOf(loaded.session))
-  report('sign_out', { ...requestFields(context, visit, loaded), ended })
-  await tellOfSignOut(context, visit, loaded)
-  return signedOut(context, visit, await leaveProvider(context, visit, loaded), 'everywhere')
+  report('sign_out', { ...requestFields(context, request, loaded), ended })
+  await tellOfSignOut(context, request, loaded)
+  return signedOut(context, request, await leaveProvider(context, request, loaded), 'everywhere')
 }
 
 /** No image, frame, look ahead or link of another site. */
-function isDeliberate({ settings }: Pick<GatewayContext, 'settings'>, visit: GatewayRequest): boolean {
+function isDeliberate({ settings }: Pick<GatewayContext, 'settings'>, request: GatewayRequest): boolean {
   const { BASE_URL } = settings
-  if (visit.path + visit.search === ASK_FIRST) return false
-  return visit.method === 'POST' ? isFromOwnOrigin(visit, BASE_URL) : isOwnNavigation(visit, BASE_URL)
+  if (request.path + request.search === ASK_FIRST) return false
+  return request.method === 'POST' ? isFromOwnOrigin(request, BASE_URL) : isOwnNavigation(request, BASE_URL)
 }
 
-async function askFirst(context: GatewayContext, visit: GatewayRequest, ticket: string | undefined): Promise<Response> {
+async function askFirst(
+  context: GatewayContext,
+  request: GatewayRequest,
+  ticket: string | undefined,
+): Promise<Response> {
   // Browsers keep our cookie from a POST of another site: then only the next page can tell.
-  const maySignOut = visit.method === 'POST' || (ticket && (await context.sessions.get(ticket)))
-  if (!maySignOut) return redirectAnswer(context, visit.method, OWN_PATHS.login)
-  return pageAnswer(context, confirmSignOutPage(languageOf(context, visit)))
+  const maySignOut = request.method === 'POST' || (ticket && (await context.sessions.get(ticket)))
+  if (!maySignOut) return redirectAnswer(context, request.method, OWN_PATHS.login)
+  return pageAnswer(context, confirmSignOutPage(languageOf(context, request)))
 }
 
 /** Where the browser goes, and with which state if that is through the provider. */
@@ -75,18 +79,18 @@ const FORGET_PAGES = { 'clear-site-data': '"cache"' }
 
 function signedOut(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   way: WayOut,
   where: SignedOut['where'],
   kept: readonly string[] = [],
 ): Response {
   const { cookies } = context
   const all = [clearCookie(cookies.session), signedOutCookie(cookies, { where, state: way.state }), ...kept]
-  return redirectAnswer(context, visit.method, way.location, all, FORGET_PAGES)
+  return redirectAnswer(context, request.method, way.location, all, FORGET_PAGES)
 }
 
 /** Tells the provider, or says where the browser does. It never stands in the way of a sign-out. */
-async function leaveProvider(context: GatewayContext, visit: GatewayRequest, closed: ClosedSession): Promise<WayOut> {
+async function leaveProvider(context: GatewayContext, request: GatewayRequest, closed: ClosedSession): Promise<WayOut> {
   const { session } = closed
   const provider = context.providers.get(session.provider)
   if (!provider) return { location: OWN_PATHS.login }
@@ -94,7 +98,7 @@ async function leaveProvider(context: GatewayContext, visit: GatewayRequest, clo
   const tell = (error: unknown) =>
     context.report('provider_not_told', {
       ...errorFields(error),
-      ...requestFields(context, visit, closed),
+      ...requestFields(context, request, closed),
       provider: provider.plan.id,
     })
   const [location] = await Promise.all([

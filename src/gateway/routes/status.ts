@@ -16,7 +16,7 @@ export async function health(context: GatewayContext): Promise<Response> {
   return jsonAnswer(context, { status: 'ok' })
 }
 
-export async function ready(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
+export async function ready(context: GatewayContext, request: GatewayRequest): Promise<Response> {
   // Whoever asks sends the next requests elsewhere.
   if (context.lifecycle.closing) return notReady(context, 'closing')
   // While it is being set up, a page that names what is missing helps more than none.
@@ -24,7 +24,7 @@ export async function ready(context: GatewayContext, visit: GatewayRequest): Pro
   try {
     await context.store.ready()
   } catch (error) {
-    context.report('not_ready', { ...errorFields(error), ...requestFields(context, visit) })
+    context.report('not_ready', { ...errorFields(error), ...requestFields(context, request) })
     return notReady(context, 'store')
   }
   // Not whether an application is busy: signing in and every other application still work, here as well as elsewhere.
@@ -40,12 +40,12 @@ export async function publicKeys(context: GatewayContext): Promise<Response> {
   return jsonAnswer(context, await context.identities.publicKeys(), { headers })
 }
 
-export async function me(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
-  const admission = await admit(context, visit)
+export async function me(context: GatewayContext, request: GatewayRequest): Promise<Response> {
+  const admission = await admit(context, request)
   const { outcome, loaded, cookies } = admission
-  if (outcome === 'limited') return tooMany(context, visit)
-  if (!loaded) return unauthenticated(context, visit, admission, { ended: endedDialog(languageOf(context, visit)) })
-  visit.observed.outcome = 'own'
+  if (outcome === 'limited') return tooMany(context, request)
+  if (!loaded) return unauthenticated(context, request, admission, { ended: endedDialog(languageOf(context, request)) })
+  request.observed.outcome = 'own'
   const { userInfo, userRole, groups, provider } = loaded.session
   const shown = {
     userInfo,
@@ -73,14 +73,18 @@ const REMEDIES = {
     'ask directly, from an address that is not in TRUSTED_PROXIES and without headers of a proxy; if Prometheus is on the same machine as the proxy, let the proxy come from 127.0.0.2 (nginx: proxy_bind 127.0.0.2) and set TRUSTED_PROXIES=127.0.0.2',
 }
 
-export async function sendMetrics(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
+export async function sendMetrics(context: GatewayContext, request: GatewayRequest): Promise<Response> {
   const { METRICS_FROM: from } = context.settings
-  if (from === 'none' || !context.metrics) return errorAnswer(context, visit, 'not_found')
-  const reason = !isTrusted(from, visit.address) ? 'address' : cameThroughProxy(context, visit) ? 'proxy' : undefined
+  if (from === 'none' || !context.metrics) return errorAnswer(context, request, 'not_found')
+  const reason = !isTrusted(from, request.address)
+    ? 'address'
+    : cameThroughProxy(context, request)
+      ? 'proxy'
+      : undefined
   if (reason) {
-    visit.observed.outcome = 'refused'
+    request.observed.outcome = 'refused'
     // The address of the connection: that is what counts here, whatever a proxy says of it.
-    const facts = { ...observedFields(visit.observed), address: visit.address }
+    const facts = { ...observedFields(request.observed), address: request.address }
     context.report('metrics_refused', { ...facts, reason, remedy: REMEDIES[reason] })
     return textAnswer(context, '', { status: 403 })
   }
@@ -96,16 +100,16 @@ function cameThroughProxy(
 
 // GET /_menshen/doctor: tells the doctor what of its request has arrived here. Nobody else learns that there is such a page.
 
-export async function answerDoctor(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
-  const { headers, address } = visit
+export async function answerDoctor(context: GatewayContext, request: GatewayRequest): Promise<Response> {
+  const { headers, address } = request
   const { TRUSTED_PROXIES: proxies } = context.settings
   const proof = proofFor(String(headers[QUESTION_HEADER] ?? ''), context.keys.doctor, context.now())
-  if (proof === undefined) return errorAnswer(context, visit, 'not_found')
+  if (proof === undefined) return errorAnswer(context, request, 'not_found')
   const arrived: Arrival = {
     proof,
     host: headers.host ?? '',
     proto: String(headers['x-forwarded-proto'] ?? ''),
-    client: clientAddress(proxies, visit),
+    client: clientAddress(proxies, request),
     peer: plainAddress(address),
     isTrusted: isTrusted(proxies, address),
     hasUpgrade: headers.upgrade?.toLowerCase() === 'websocket',

@@ -16,25 +16,25 @@ import { type GatewayRequest, isNoPage, requestFields } from '../request.ts'
 import { errorAnswer, foreignAnswer, noticeAnswer, redirectAnswer, tooMany } from '../respond.ts'
 
 /** GET /_menshen/doctor/sign-in?ticket=…: the address that the doctor has printed. */
-export async function startTrial(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
+export async function startTrial(context: GatewayContext, request: GatewayRequest): Promise<Response> {
   const { trials, providers, attempts, cookies } = context
-  if (isNoPage(visit)) return foreignAnswer(context, visit)
-  const ticket = new URLSearchParams(visit.search).get('ticket') ?? ''
+  if (isNoPage(request)) return foreignAnswer(context, request)
+  const ticket = new URLSearchParams(request.search).get('ticket') ?? ''
   const trial = await trials.begin(ticket)
   const provider = trial && providers.get(trial.provider)
   if (!provider) {
-    const isWithinLimit = await context.rateLimit.admits('ticket', visit)
-    return isWithinLimit ? errorAnswer(context, visit, 'not_found') : tooMany(context, visit)
+    const isWithinLimit = await context.rateLimit.admits('ticket', request)
+    return isWithinLimit ? errorAnswer(context, request, 'not_found') : tooMany(context, request)
   }
-  const known = readCookie(visit.headers.cookie, cookies.attempt)
+  const known = readCookie(request.headers.cookie, cookies.attempt)
   // Whatever is enough for others: nobody but this browser may end what it began.
   const plan = { ...provider.plan, stateCheck: 'bound' as const }
   const { browser = '', sent } = await attempts.start(plan, known, undefined, { ticket, show: trial.show })
   try {
     const location = await provider.authorizationUrl(sent)
-    return redirectAnswer(context, visit.method, location, [setCookie(cookies.attempt, browser, ATTEMPT_SECONDS)])
+    return redirectAnswer(context, request.method, location, [setCookie(cookies.attempt, browser, ATTEMPT_SECONDS)])
   } catch (error) {
-    return endTrial(context, visit, ticket, failureOf(context, provider.plan, error))
+    return endTrial(context, request, ticket, failureOf(context, provider.plan, error))
   }
 }
 
@@ -48,19 +48,19 @@ type AskedProvider = SignInCalls & Pick<Provider, 'plan'>
 /** Back from the provider. */
 export async function finishTrial(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   provider: AskedProvider,
   returned: Returned,
   { trial, ...attempt }: Attempt & { readonly trial: NonNullable<Attempt['trial']> },
 ): Promise<Response> {
-  return endTrial(context, visit, trial.ticket, await tryMapping(context, provider, returned, attempt, trial.show))
+  return endTrial(context, request, trial.ticket, await tryMapping(context, provider, returned, attempt, trial.show))
 }
 
 /** The provider came back with an error: if that was the end of a trial, the doctor wants to know. */
-export async function failTrial(context: GatewayContext, visit: GatewayRequest, refusal: Refusal): Promise<void> {
+export async function failTrial(context: GatewayContext, request: GatewayRequest, refusal: Refusal): Promise<void> {
   const { error } = refusal
-  const browser = readCookie(visit.headers.cookie, context.cookies.attempt)
-  const state = new URLSearchParams(visit.search).get('state')
+  const browser = readCookie(request.headers.cookie, context.cookies.attempt)
+  const state = new URLSearchParams(request.search).get('state')
   if (!browser || !state) return
   try {
     const begun = await context.attempts.find(browser, state)
@@ -73,7 +73,7 @@ export async function failTrial(context: GatewayContext, visit: GatewayRequest, 
   } catch (failure) {
     context.report('sign_in_failed', {
       ...errorFields(failure),
-      ...requestFields(context, visit),
+      ...requestFields(context, request),
       reason: 'callback_error',
     })
   }
@@ -103,10 +103,10 @@ function failureOf({ settings }: Pick<GatewayContext, 'settings'>, plan: Provide
 
 async function endTrial(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   ticket: string,
   mapping: Mapping,
 ): Promise<Response> {
   await context.trials.finish(ticket, mapping)
-  return noticeAnswer(context, visit, 'trial_done')
+  return noticeAnswer(context, request, 'trial_done')
 }
