@@ -3,10 +3,9 @@
 import { html } from 'hono/html'
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
-import { languageOf } from '../gateway/language.ts'
 import type { GatewayRequest } from '../gateway/request.ts'
-import { pageAnswer, safetyHeaders } from '../gateway/respond.ts'
-import { ifReachable } from '../gateway/routes/account.ts'
+import { ifReachable, languageOf, type OwnAnswer, pageAnswer, safetyHeaders } from '../gateway/respond.ts'
+import type { GuardedHandler } from '../gateway/routes.ts'
 import { AUDITED, type AuditEvent, jsonLine } from '../observe/audit-event.ts'
 import { type AuditFilter, CSV_HEAD, csvLine, type FoundEvent, type FoundPage } from '../observe/audit-trail.ts'
 import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
@@ -16,6 +15,7 @@ import type { Words } from '../pages/words/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 import { factLines } from './audit-facts.ts'
 import { consoleFrame, longCell, row, table, type Viewer } from './console-frame.ts'
+import type { LiveStreams } from './live-streams.ts'
 import { viewerOf } from './viewer.ts'
 
 const PAGE_SIZE = 50
@@ -24,20 +24,20 @@ export async function showAudit(
   context: GatewayContext,
   request: GatewayRequest,
   caller: SignedInCaller,
-): Promise<Response> {
+): Promise<OwnAnswer> {
   const question = readQuestion(request)
   const { before } = question
   const query = { ...filterOf(question), ...(before && { before }), limit: PAGE_SIZE }
-  const page = await ifReachable(context, request, context.auditTrail.find(query))
+  const page = await ifReachable(context.observe.report, request, context.observe.auditTrail.find(query))
   const view = {
     viewer: viewerOf(caller),
     question,
     page,
     pageSize: PAGE_SIZE,
     keep: context.settings.AUDIT_KEEP,
-    names: { providers: context.providers.names, deviceName: await loadDeviceNames() },
+    names: { providers: context.auth.providers.names, deviceName: await loadDeviceNames() },
   }
-  return pageAnswer(context, auditPage(languageOf(context, request), view), {
+  return pageAnswer(context.pages, auditPage(languageOf(context.pages, request), view), {
     cookies: caller.cookies,
     ...(page === undefined && { status: 503 }),
   })
@@ -92,18 +92,24 @@ function timeIn(text: string, zone: string): number | undefined {
 /** Whoever lets more happen between two looks reads the page anew. */
 const MOST_AT_ONCE = 50
 
-export async function streamAudit(
+export function createAuditStream(liveStreams: LiveStreams): GuardedHandler {
+  return (context, request, caller) => streamAudit(liveStreams, context, request, caller)
+}
+
+async function streamAudit(
+  liveStreams: LiveStreams,
   context: GatewayContext,
   request: GatewayRequest,
   caller: SignedInCaller,
-): Promise<Response> {
-  const { auditTrail, providers } = context
-  const words = languageOf(context, request)
+): Promise<OwnAnswer> {
+  const { providers } = context.auth
+  const { auditTrail } = context.observe
+  const words = languageOf(context.pages, request)
   const filter = filterOf(readQuestion(request))
   const names = { providers: providers.names, deviceName: await loadDeviceNames() }
   let newest = new URLSearchParams(request.search).get('after') ?? ''
   let count = 0
-  return context.liveStreams.open(context, request, caller, async () => {
+  return liveStreams.open(context, request, caller, async () => {
     const { events } = await auditTrail.find({ ...filter, limit: MOST_AT_ONCE })
     const fresh = events.filter(({ position }: FoundEvent) => position > newest)
     const [latest] = fresh
@@ -134,7 +140,7 @@ export function sendAuditCsv(
   context: GatewayContext,
   request: GatewayRequest,
   caller: SignedInCaller,
-): Promise<Response> {
+): Promise<OwnAnswer> {
   return send(context, request, caller, CSV)
 }
 
@@ -142,7 +148,7 @@ export function sendAuditJson(
   context: GatewayContext,
   request: GatewayRequest,
   caller: SignedInCaller,
-): Promise<Response> {
+): Promise<OwnAnswer> {
   return send(context, request, caller, JSON_LINES)
 }
 
@@ -151,28 +157,28 @@ async function send(
   request: GatewayRequest,
   { cookies }: SignedInCaller,
   format: Format,
-): Promise<Response> {
+): Promise<OwnAnswer> {
   const parts = partsOf(context, request, format)
   // A store that is away is told of by a page; once the file has begun, only by breaking it off.
   const first = await parts.next()
   const day = new Date(context.now()).toISOString().slice(0, 10)
   const headers = new Headers({
-    ...safetyHeaders(context),
+    ...safetyHeaders(context.settings),
     'content-type': format.type,
     'content-disposition': `attachment; filename="audit-${day}.${format.extension}"`,
   })
   for (const cookie of cookies) headers.append('set-cookie', cookie)
-  return new Response(streamOf(first, parts), { headers })
+  return { outcome: 'own', response: new Response(streamOf(first, parts), { headers }) }
 }
 
 async function* partsOf(
-  { auditTrail, settings }: Pick<GatewayContext, 'auditTrail' | 'settings'>,
+  { settings, observe }: GatewayContext,
   request: GatewayRequest,
   { head, line }: Format,
 ): AsyncGenerator<string, void, void> {
   let lines = head
   let count = 0
-  const events: AsyncIterable<FoundEvent | 'unreadable'> = auditTrail.walk(filterOf(readQuestion(request)))
+  const events: AsyncIterable<FoundEvent | 'unreadable'> = observe.auditTrail.walk(filterOf(readQuestion(request)))
   for await (const event of events) {
     if (event === 'unreadable') continue
     lines += line(event)

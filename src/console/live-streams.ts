@@ -3,8 +3,7 @@
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import type { GatewayRequest } from '../gateway/request.ts'
-import { busyAnswer, safetyHeaders } from '../gateway/respond.ts'
-import { watchCaller } from '../proxy/open-streams.ts'
+import { busyAnswer, type OwnAnswer, safetyHeaders } from '../gateway/respond.ts'
 import { createWatchList, type Watched } from '../util/watch-list.ts'
 
 /** What a page is told: the name of the event, and its content. */
@@ -17,7 +16,7 @@ export interface LiveStreams {
     request: GatewayRequest,
     caller: SignedInCaller,
     news: () => Promise<readonly Message[]>,
-  ): Response
+  ): OwnAnswer
   end(): void
 }
 
@@ -36,11 +35,14 @@ export function createLiveStreams(): LiveStreams {
   const lives = createWatchList<Live>(EVERY_MS, live => live.tell())
   return {
     open(context, request, caller, news) {
-      if (lives.items.length >= MOST_OPEN) return busyAnswer(context, request)
+      if (lives.items.length >= MOST_OPEN) return busyAnswer(context.pages, request)
       request.observed.isStream = true
-      const headers = new Headers({ ...safetyHeaders(context), 'content-type': 'text/event-stream; charset=utf-8' })
+      const headers = new Headers({
+        ...safetyHeaders(context.settings),
+        'content-type': 'text/event-stream; charset=utf-8',
+      })
       for (const cookie of caller.cookies) headers.append('set-cookie', cookie)
-      return new Response(stream(context, request, caller, news, lives), { headers })
+      return { outcome: 'own', response: new Response(stream(context, request, caller, news, lives), { headers }) }
     },
     end() {
       for (const live of [...lives.items]) live.close()
@@ -73,7 +75,7 @@ function stream(
         if (isOpen) controller.enqueue(encoder.encode(text || ': nothing new\n\n'))
       }
       const live = { tell: () => void tell().catch(close), close, place: 0 }
-      const forget = watchCaller(context, request, caller, close)
+      const forget = context.proxy.watch(request, caller, close)
       end = () => {
         isOpen = false
         forget()

@@ -4,11 +4,10 @@ import { html } from 'hono/html'
 import { type AdviceCode, adviceFor } from '../config/advice.ts'
 import type { Finding } from '../doctor/finding.ts'
 import { MenshenError } from '../errors.ts'
-import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
-import { languageOf } from '../gateway/language.ts'
 import type { GatewayRequest } from '../gateway/request.ts'
-import { pageAnswer, redirectAnswer } from '../gateway/respond.ts'
+import { languageOf, pageAnswer, redirectAnswer } from '../gateway/respond.ts'
+import type { GuardedHandler } from '../gateway/routes.ts'
 import type { AuditedCode } from '../observe/audit-event.ts'
 import { type Plot, plotOf, sumOf } from '../observe/history.ts'
 import { RANGES, type Range } from '../observe/history-slots.ts'
@@ -19,19 +18,45 @@ import { OWN_PATHS } from '../paths.ts'
 import { createFresh, type Fresh } from '../util/fresh.ts'
 import { auditUrl } from './audit-tab.ts'
 import { cell, consoleFrame, row, table, type Viewer } from './console-frame.ts'
+import type { LiveStreams } from './live-streams.ts'
 import { viewerOf } from './viewer.ts'
 
-export async function showOverview(
-  context: GatewayContext,
-  request: GatewayRequest,
-  caller: SignedInCaller,
-): Promise<Response> {
-  const { cookies } = caller
-  // The list of sessions was here once, and may be among somebody's bookmarks.
-  if (new URLSearchParams(request.search).has('username'))
-    return redirectAnswer(context, request.method, OWN_PATHS.consoleSessions + request.search, cookies)
-  const view = await overviewView(context, rangeOf(request))
-  return pageAnswer(context, overviewPage(languageOf(context, request), viewerOf(caller), view), { cookies })
+export interface Overview {
+  readonly show: GuardedHandler
+  /** GET /_menshen/console/live: the sentences and plots, as they change. */
+  readonly stream: GuardedHandler
+}
+
+/** However many users look, the trail is read once within this time. */
+const FRESH_MS = 4000
+
+export function createOverview(context: GatewayContext, liveStreams: LiveStreams): Overview {
+  const fresh = (range: Range) => createFresh(() => makeView(context, range), FRESH_MS, context.now)
+  const views: Record<Range, Fresh<OverviewView>> = { hour: fresh('hour'), day: fresh('day'), week: fresh('week') }
+
+  return {
+    async show({ pages }, request, caller) {
+      const { cookies } = caller
+      // The list of sessions had this address once, and may be in a bookmark.
+      if (new URLSearchParams(request.search).has('username'))
+        return redirectAnswer(pages, request.method, OWN_PATHS.consoleSessions + request.search, { cookies })
+      const view = await views[rangeOf(request)].get()
+      return pageAnswer(pages, overviewPage(languageOf(pages, request), viewerOf(caller), view), { cookies })
+    },
+
+    async stream(context, request, caller) {
+      const words = languageOf(context.pages, request)
+      const range = rangeOf(request)
+      return liveStreams.open(context, request, caller, async () => {
+        const view = await views[range].get()
+        return [
+          ['problems', String(problemList(words, view))],
+          ['figures', String(figures(words, view.plot))],
+          ['plot', view.plot],
+        ]
+      })
+    },
+  }
 }
 
 // What the overview shows at this moment: what is wrong, and the plots.
@@ -42,32 +67,17 @@ const TELLING = ['sign_in', 'sign_in_failed', 'session_refresh_failed']
 /** As many of each are looked at. */
 const MOST_EVENTS = 1000
 
-export function rangeOf({ search }: GatewayRequest): Range {
+function rangeOf({ search }: GatewayRequest): Range {
   const wanted = new URLSearchParams(search).get('range') ?? ''
   return Object.hasOwn(RANGES, wanted) ? (wanted as Range) : 'hour'
 }
 
-/** However many look, the trail is read once within this time. */
-const FRESH_MS = 4000
-
-const views = new WeakMap<GatewayContext, Record<Range, Fresh<OverviewView>>>()
-
-export function overviewView(context: GatewayContext, range: Range): Promise<OverviewView> {
-  const known = views.get(context) ?? freshViews(context)
-  views.set(context, known)
-  return known[range].get()
-}
-
-function freshViews(context: GatewayContext): Record<Range, Fresh<OverviewView>> {
-  const fresh = (range: Range) => createFresh(() => makeView(context, range), FRESH_MS, context.now)
-  return { hour: fresh('hour'), day: fresh('day'), week: fresh('week') }
-}
-
 async function makeView(context: GatewayContext, range: Range): Promise<OverviewView> {
-  const { series, providers, settings, findings } = context
+  const { settings, auth, observe, doctor } = context
+  const { providers, roles } = auth
   const [{ slots, isPartial }, lastHour, { events, isStoreAway }] = await Promise.all([
-    series.read(range),
-    series.read('hour'),
+    observe.history.read(range),
+    observe.history.read('hour'),
     recentEvents(context),
   ])
   return {
@@ -79,42 +89,23 @@ async function makeView(context: GatewayContext, range: Range): Promise<Overview
     advice: adviceFor(
       settings,
       providers.all.map(({ plan }) => plan),
-      context.roles,
+      roles,
     ).map(({ code }) => code),
-    failures: findings.latest().filter(({ level }) => level === 'failure'),
+    failures: doctor.findings.latest().filter(({ level }) => level === 'failure'),
   }
 }
 
 /** Whatever else is wrong is shown without the store, too. */
-async function recentEvents({ auditTrail, now }: Pick<GatewayContext, 'auditTrail' | 'now'>) {
+async function recentEvents({ observe, now }: GatewayContext) {
   try {
     const since = now() - HOUR_MS
     // Each by itself: a flood of refusals must not hide that nobody can sign in.
-    const pages = await Promise.all(TELLING.map(event => auditTrail.find({ event, since, limit: MOST_EVENTS })))
+    const pages = await Promise.all(TELLING.map(event => observe.auditTrail.find({ event, since, limit: MOST_EVENTS })))
     return { events: pages.flatMap(({ events }) => events), isStoreAway: false }
   } catch (error) {
     if (!(error instanceof MenshenError)) throw error
     return { events: [], isStoreAway: true }
   }
-}
-
-// GET /_menshen/console/live: the overview's sentences and plots, as they change.
-
-export async function streamOverview(
-  context: GatewayContext,
-  request: GatewayRequest,
-  caller: SignedInCaller,
-): Promise<Response> {
-  const words = languageOf(context, request)
-  const range = rangeOf(request)
-  return context.liveStreams.open(context, request, caller, async () => {
-    const view = await overviewView(context, range)
-    return [
-      ['problems', String(problemList(words, view))],
-      ['figures', String(figures(words, view.plot))],
-      ['plot', view.plot],
-    ]
-  })
 }
 
 // The console's first page: what is wrong now, in sentences, and then the plots.

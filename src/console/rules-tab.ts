@@ -7,9 +7,8 @@ import { isBuiltIn, judge, type RuleQuery, type Verdict, VISITOR } from '../acce
 import { ANY_ROLE, type Rule } from '../config/config-file.ts'
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
-import { languageOf } from '../gateway/language.ts'
 import type { GatewayRequest } from '../gateway/request.ts'
-import { pageAnswer } from '../gateway/respond.ts'
+import { languageOf, type OwnAnswer, pageAnswer } from '../gateway/respond.ts'
 import type { RefusalsOfRule, ShadowRefusal } from '../observe/shadow-refusals.ts'
 import { roleName } from '../pages/account-page.ts'
 import { type Html, moment } from '../pages/layout.ts'
@@ -21,19 +20,20 @@ export async function showRules(
   context: GatewayContext,
   request: GatewayRequest,
   caller: SignedInCaller,
-): Promise<Response> {
-  const { rules, shadowRefusals } = context
-  const roles = [VISITOR, ...roleNamesIn(context.roles)]
+): Promise<OwnAnswer> {
+  const { rules } = context.auth
+  const { shadowRefusals } = context.observe
+  const roles = [VISITOR, ...roleNamesIn(context.auth.roles)]
   const question = questionIn(new URLSearchParams(request.search), roles)
   const view = {
     viewer: viewerOf(caller),
     rules: rules.inOrder,
     roles,
     question,
-    verdict: question.path === '' ? undefined : judge(rules, question, context.providers.callbackPaths),
+    verdict: question.path === '' ? undefined : judge(rules, question, context.auth.providers.callbackPaths),
     onTrial: rules.inOrder.filter(({ shadow }) => shadow).map(rule => ({ rule, refusals: shadowRefusals.of(rule) })),
   }
-  return pageAnswer(context, rulesPage(languageOf(context, request), view), { cookies: caller.cookies })
+  return pageAnswer(context.pages, rulesPage(languageOf(context.pages, request), view), { cookies: caller.cookies })
 }
 
 function questionIn(query: URLSearchParams, roles: readonly string[]): RuleQuery {

@@ -4,10 +4,8 @@ import { html } from 'hono/html'
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { clearCookie, readEnded } from '../gateway/cookies.ts'
-import { languageOf } from '../gateway/language.ts'
 import type { GatewayRequest } from '../gateway/request.ts'
-import { errorAnswer, pageAnswer } from '../gateway/respond.ts'
-import { ifReachable } from '../gateway/routes/account.ts'
+import { errorAnswer, ifReachable, languageOf, type OwnAnswer, pageAnswer } from '../gateway/respond.ts'
 import type { AuditEvent } from '../observe/audit-event.ts'
 import { roleName } from '../pages/account-page.ts'
 import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
@@ -17,9 +15,11 @@ import type { Words } from '../pages/words/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 import { shortKey } from '../session/session-facts.ts'
 import type { Listed } from '../session/session-listing.ts'
+import type { Sessions } from '../session/sessions.ts'
+import { isRecordKey } from '../session/ticket.ts'
 import { type AuditNames, auditColumns, auditRow, auditUrl } from './audit-tab.ts'
 import { cell, consoleFrame, plainCell, row, storeAwayPage, table, type Viewer } from './console-frame.ts'
-import { endButtons, isSessionKey, sessionMenu } from './end-sessions.ts'
+import { endButtons, sessionMenu } from './end-sessions.ts'
 import { viewerOf } from './viewer.ts'
 
 const PAGE_SIZE = 50
@@ -28,33 +28,36 @@ export async function showSessions(
   context: GatewayContext,
   request: GatewayRequest,
   caller: SignedInCaller,
-): Promise<Response> {
+): Promise<OwnAnswer> {
   const { loaded, cookies } = caller
-  const words = languageOf(context, request)
+  const words = languageOf(context.pages, request)
   const query = new URLSearchParams(request.search)
   const username = query.get('username')?.trim() ?? ''
   const after = query.get('after') ?? ''
   const [found, deviceName] = await Promise.all([
-    ifReachable(context, request, find(context, username, after)),
+    ifReachable(context.observe.report, request, find(context.auth.sessions, username, after)),
     loadDeviceNames(),
   ])
-  if (!found) return pageAnswer(context, storeAwayPage(words, viewerOf(caller), 'sessions'), { status: 503, cookies })
-  const ended = readEnded(context.cookies, request.headers.cookie)
+  if (!found)
+    return pageAnswer(context.pages, storeAwayPage(words, viewerOf(caller), 'sessions'), { status: 503, cookies })
+  const ended = readEnded(context.auth.cookies, request.headers.cookie)
   const page = sessionsPage(words, {
     ...found,
     viewer: viewerOf(caller),
     now: context.now(),
     ownKey: loaded.key,
-    providerNames: context.providers.names,
+    providerNames: context.auth.providers.names,
     deviceName,
     username,
     isFirst: after === '',
     ended,
   })
-  return pageAnswer(context, page, { cookies: ended ? [...cookies, clearCookie(context.cookies.ended)] : cookies })
+  return pageAnswer(context.pages, page, {
+    cookies: ended ? [...cookies, clearCookie(context.auth.cookies.ended)] : cookies,
+  })
 }
 
-async function find({ sessions }: Pick<GatewayContext, 'sessions'>, username: string, after: string) {
+async function find(sessions: Sessions, username: string, after: string) {
   const limit = PAGE_SIZE
   if (username) return sessions.list({ username, limit, ...(after && { after }) })
   const [page, count] = await Promise.all([
@@ -182,28 +185,29 @@ export async function showSession(
   context: GatewayContext,
   request: GatewayRequest,
   caller: SignedInCaller,
-): Promise<Response> {
+): Promise<OwnAnswer> {
   const { loaded, cookies } = caller
   const key = new URLSearchParams(request.search).get('key') ?? ''
-  if (!isSessionKey(key)) return errorAnswer(context, request, 'not_found', { cookies })
-  const words = languageOf(context, request)
-  const found = await ifReachable(context, request, findSession(context, key))
-  if (!found) return pageAnswer(context, storeAwayPage(words, viewerOf(caller), 'sessions'), { status: 503, cookies })
+  if (!isRecordKey(key)) return errorAnswer(context.pages, request, 'not_found', { cookies })
+  const words = languageOf(context.pages, request)
+  const found = await ifReachable(context.observe.report, request, findSession(context, key))
+  if (!found)
+    return pageAnswer(context.pages, storeAwayPage(words, viewerOf(caller), 'sessions'), { status: 503, cookies })
   // Of a session that nobody ever had there is nothing to tell.
-  if (!found.session && found.events.length === 0) return errorAnswer(context, request, 'not_found', { cookies })
-  const names = { providers: context.providers.names, deviceName: await loadDeviceNames() }
+  if (!found.session && found.events.length === 0) return errorAnswer(context.pages, request, 'not_found', { cookies })
+  const names = { providers: context.auth.providers.names, deviceName: await loadDeviceNames() }
   const page = sessionPage(words, { ...found, viewer: viewerOf(caller), key, isOwn: key === loaded.key, names })
-  return pageAnswer(context, page, { cookies })
+  return pageAnswer(context.pages, page, { cookies })
 }
 
 /** The trail knows a session by its short key. */
 async function findSession(
-  { sessions, auditTrail }: Pick<GatewayContext, 'sessions' | 'auditTrail'>,
+  { auth, observe }: GatewayContext,
   key: string,
 ): Promise<Pick<SessionView, 'session' | 'events' | 'areMore'>> {
   const [session, { events, next }] = await Promise.all([
-    sessions.getListed(key),
-    auditTrail.find({ session: shortKey(key), limit: MOST_EVENTS }),
+    auth.sessions.getListed(key),
+    observe.auditTrail.find({ session: shortKey(key), limit: MOST_EVENTS }),
   ])
   return { session, events, areMore: next !== undefined && events.length === MOST_EVENTS }
 }

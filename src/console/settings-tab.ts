@@ -7,9 +7,8 @@ import { hidePassword } from '../config/secret.ts'
 import { type Name, type Row, type Settings, TOPIC_NAMES, TOPICS, type Topic } from '../config/settings.ts'
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
-import { languageOf } from '../gateway/language.ts'
 import type { GatewayRequest } from '../gateway/request.ts'
-import { pageAnswer } from '../gateway/respond.ts'
+import { languageOf, type OwnAnswer, pageAnswer } from '../gateway/respond.ts'
 import type { Html } from '../pages/layout.ts'
 import type { Words } from '../pages/words/words.ts'
 import { consoleFrame, longCell, row, table, type Viewer } from './console-frame.ts'
@@ -19,10 +18,10 @@ export async function showSettings(
   context: GatewayContext,
   request: GatewayRequest,
   caller: SignedInCaller,
-): Promise<Response> {
+): Promise<OwnAnswer> {
   return pageAnswer(
-    context,
-    settingsPage(languageOf(context, request), viewerOf(caller), shownTopics(context.settings)),
+    context.pages,
+    settingsPage(languageOf(context.pages, request), viewerOf(caller), shownTopics(context.settings)),
     { cookies: caller.cookies },
   )
 }

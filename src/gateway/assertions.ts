@@ -2,13 +2,13 @@
 
 import { createPublicKey, sign } from 'node:crypto'
 import { exportJWK } from 'jose'
-import type { LoadedSession } from '../session/session-cache.ts'
-import type { Claimed, Identity } from '../session/session-facts.ts'
+import type { Caller } from '../proxy/proxy-request.ts'
+import type { Identity } from '../session/session-facts.ts'
 import type { SigningKey, SigningKeys } from '../session/signing-keys.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 
 interface Assertions {
-  sign(identified: Identified, audience: string): MaybePromise<Assertion>
+  sign(caller: Caller, audience: string): MaybePromise<Assertion>
 }
 
 export interface Assertion {
@@ -111,11 +111,4 @@ export function createPublishedKeys(keys: SigningKeys, now: () => number): () =>
     })
     return loading.set
   }
-}
-
-/** Whoever a request is for: a user with a session, or a machine with a token. */
-export interface Identified
-  extends Pick<LoadedSession, 'who' | 'identityHeaders'>,
-    Partial<Pick<LoadedSession, 'key'>> {
-  readonly session: Claimed
 }

@@ -3,25 +3,19 @@
 
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { decodedPath } from '../access/request-path.ts'
 import { roleOf } from '../access/roles.ts'
-import type { ScopedName } from '../access/rules.ts'
+import type { Rules, ScopedName } from '../access/rules.ts'
 import type { RoleConfig, Rule } from '../config/config-file.ts'
-import { network } from '../config/networks.ts'
+import type { Settings } from '../config/settings.ts'
 import { MenshenError } from '../errors.ts'
-import { runInRequest } from '../observe/observed-request.ts'
 import { type BearerFacts, TokenRefused } from '../provider/bearer.ts'
 import type { Audiences, Provider } from '../provider/provider.ts'
 import { mayBeShown, type Providers, providerOfToken, scopeOf } from '../provider/providers.ts'
+import type { Caller } from '../proxy/proxy-request.ts'
 import { identityOf } from '../session/session-facts.ts'
-import type { MaybePromise } from '../util/maybe-promise.ts'
-import type { Admission, Caller } from './admission.ts'
-import type { Identified } from './assertions.ts'
-import type { GatewayContext } from './context.ts'
-import { bringsToken, clientAddress, type GatewayRequest, requestFields } from './request.ts'
 
-/** Whose token it is. */
-export interface BearerCaller extends Identified {
+/** The machine that a token belongs to. */
+export interface BearerCaller extends Caller {
   /** Until when that counts at least. */
   readonly expiresAt: number
 }
@@ -47,7 +41,7 @@ export interface BearerCallers {
   /** Whose token it is, if it is for each of `audiences`. Throws while that cannot be told. */
   identify(token: string, audiences: Audiences, bringer: Bringer): Promise<BearerCaller | RefusedToken | 'limited'>
   /** The same for a token that was valid before; nothing is counted. */
-  identifyAgain(token: string, audiences: Audiences): Promise<BearerCaller | RefusedToken>
+  reidentify(token: string, audiences: Audiences): Promise<BearerCaller | RefusedToken>
 }
 
 export interface BearerCallersOptions {
@@ -75,7 +69,7 @@ const MOST_KEPT = 10_000
 export function createBearerCallers({ providers, roles, scopedName, now }: BearerCallersOptions): BearerCallers {
   const kept = new LRUCache<string, Kept>({ max: MOST_KEPT })
 
-  function identified(provider: Provider, { userInfo, groups, claims, scopes, expiresAt }: BearerFacts): BearerCaller {
+  function toCaller(provider: Provider, { userInfo, groups, claims, scopes, expiresAt }: BearerFacts): BearerCaller {
     const scope = scopeOf(provider)
     const userRole = roleOf({ provider: scope, username: userInfo.username, groups, claims }, roles)
     const session = { userInfo, userRole, groups, ...(scope === undefined ? {} : { provider: scope }) }
@@ -88,7 +82,7 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
     try {
       const provider = await providerOfToken(providers, token)
       const facts = await provider.bearerFacts(token, audiences, owner)
-      return [identified(provider, facts), facts.expiresAt ?? Number.POSITIVE_INFINITY]
+      return [toCaller(provider, facts), facts.expiresAt ?? Number.POSITIVE_INFINITY]
     } catch (error) {
       if (!(error instanceof MenshenError) || error.code !== 'provider_refused') throw error
       const detail = error instanceof TokenRefused ? error.detail : undefined
@@ -172,87 +166,22 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
       return own
     },
 
-    identifyAgain: (token, audiences) => ask(keyOf(token, audiences), token, audiences),
+    reidentify: (token, audiences) => ask(keyOf(token, audiences), token, audiences),
   }
 }
 
-// A request with a token in place of a session: whose it is, if the rule for its path lets machines in at all.
-
-/** RFC 6750, 2.1. */
-const CREDENTIALS = /^bearer +([\w.~+/-]+=*)$/i
-
-/** A session counts before a token: then `Authorization` is the application's own business, as it is without such a rule. */
-export function withBearer(
-  context: GatewayContext,
-  request: GatewayRequest,
-  { method, path }: GatewayRequest,
-  caller: Caller,
-): MaybePromise<Caller> {
-  if (!context.rules.hasBearer || !bringsToken(request.headers)) return caller
-  const [rule, ...others] = context.rules.rulesFor(method, decodedPath(path))
-  if (!rule?.bearer) return caller
-  return identify(context, request, { method, path }, caller, audiencesOf(context, [rule, ...others]))
+/** What decides about a token. A reload replaces it. */
+export interface BearerPolicy {
+  readonly settings: Pick<Settings, 'BEARER_AUDIENCE'>
+  readonly rules: Rules
+  readonly bearers: BearerCallers
 }
 
-/** An application may read the path in more ways than one: the token has to be for each of them. */
-function audiencesOf({ settings }: Pick<GatewayContext, 'settings'>, rules: readonly Rule[]): Audiences {
+/** An application may interpret the path in several ways: the token has to be for the audience of each rule that applies. */
+export function audiencesOf({ BEARER_AUDIENCE }: Pick<Settings, 'BEARER_AUDIENCE'>, rules: readonly Rule[]): Audiences {
   const named = rules
     .filter(({ bearer }) => bearer)
-    .map(({ audience }) => (audience === undefined ? settings.BEARER_AUDIENCE : [audience].flat()))
+    .map(({ audience }) => (audience === undefined ? BEARER_AUDIENCE : [audience].flat()))
   const byText = new Map(named.map(names => [JSON.stringify(names), names]))
   return [...byText.values()]
-}
-
-async function identify(
-  context: Pick<GatewayContext, 'bearers' | 'report' | 'settings' | 'inUse' | 'rateLimit'>,
-  request: GatewayRequest,
-  { method, path }: Pick<GatewayRequest, 'method' | 'path'>,
-  { cookies }: Caller,
-  audiences: Audiences,
-): Promise<Caller> {
-  const { bearers, report } = context
-  const token = CREDENTIALS.exec(request.headers.authorization ?? '')?.[1]
-  const bringer = bringerOf(context, request)
-  const found =
-    token === undefined
-      ? await refuseForm(bringer)
-      : await runInRequest(request.observed, () => bearers.identify(token, audiences, bringer))
-  if (found === 'limited') return { cookies, failedToken: true, isLimited: true }
-  if ('who' in found) {
-    const identifyAgain = async () => {
-      const { bearers, rules, settings } = context.inUse()
-      const [rule, ...others] = rules.rulesFor(method, decodedPath(path))
-      if (token === undefined || !rule?.bearer) return undefined
-      const again = await bearers.identifyAgain(token, audiencesOf({ settings }, [rule, ...others]))
-      return 'who' in again ? again : undefined
-    }
-    return { bearer: found, identifyAgain, cookies }
-  }
-  const { refused: reason, detail } = found
-  report('token_refused', { ...requestFields(context, request), reason, ...(detail !== undefined && { detail }) })
-  return { cookies, failedToken: true }
-}
-
-/** Made-up tokens must not reach the provider without a limit. */
-function bringerOf(
-  { settings, rateLimit }: Pick<GatewayContext, 'settings' | 'rateLimit'>,
-  request: GatewayRequest,
-): Bringer {
-  return {
-    owner: network(clientAddress(settings.TRUSTED_PROXIES, request)),
-    count: () => rateLimit.take('ticket', request),
-  }
-}
-
-async function refuseForm({ count }: Bringer): Promise<RefusedToken | 'limited'> {
-  return (await count()) ? { refused: 'form' } : 'limited'
-}
-
-/** RFC 6750, 3: what is wrong with it. */
-export const INVALID_TOKEN = 'Bearer error="invalid_token"'
-const INSUFFICIENT = 'Bearer error="insufficient_scope"'
-
-/** That it is not enough, and what would be, if it is the scopes that are missing. */
-export function insufficient({ missingScopes }: Pick<Admission, 'missingScopes'>): string {
-  return missingScopes ? `${INSUFFICIENT}, scope="${missingScopes.join(' ')}"` : INSUFFICIENT
 }

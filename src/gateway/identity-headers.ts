@@ -3,24 +3,19 @@
 import { ASSERTION_HEADER, type Settings } from '../config/settings.ts'
 
 import type { Report } from '../events.ts'
-import { type ObservedRequest, runInRequest } from '../observe/observed-request.ts'
+import { runInRequest } from '../observe/observed-request.ts'
+import type { Caller } from '../proxy/proxy-request.ts'
+import type { IdentitySource } from '../proxy/request-headers.ts'
 import type { CachedHeaders } from '../session/session-cache.ts'
 import { identityFields } from '../session/session-facts.ts'
 import type { SigningKeys } from '../session/signing-keys.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
-import { type Assertion, createAssertions, createPublishedKeys, type Identified, type KeySet } from './assertions.ts'
+import { type Assertion, createAssertions, createPublishedKeys, type KeySet } from './assertions.ts'
 
 export type IdentityHeaders = Readonly<Record<string, string>>
 
-export interface Identities {
-  /** The headers' names: whatever a client sends under them is a lie. */
-  readonly names: ReadonlySet<string>
-  /** Every header, so that a forged one cannot survive; all empty for a visitor. `audience` is the application's. */
-  headersFor(
-    identified: Identified | undefined,
-    audience: string,
-    observed: ObservedRequest,
-  ): MaybePromise<IdentityHeaders>
+/** `headersFor` gives every header, so that a forged one cannot survive; all empty for a visitor. */
+export interface Identities extends IdentitySource {
   publicKeys(): Promise<KeySet>
 }
 
@@ -45,23 +40,22 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
   const nobody: IdentityHeaders = Object.fromEntries([...names].map(name => [name, '']))
   const assertions = createAssertions(settings.BASE_URL, keys, now)
 
-  function make(identified: Identified, audience: string): MaybePromise<IdentityHeaders> {
-    return andThen(isSigned ? assertions.sign(identified, audience) : UNSIGNED, ({ token, leftOut }) => {
-      for (const claim of leftOut)
-        report('identity_cut', { ...identityFields(identified), header: assertionName, claim })
-      const headers = { [assertionName]: token, ...plainHeaders(identified) }
-      const others = (identified.identityHeaders ?? []).filter(cached => cached.audience !== audience)
+  function make(caller: Caller, audience: string): MaybePromise<IdentityHeaders> {
+    return andThen(isSigned ? assertions.sign(caller, audience) : UNSIGNED, ({ token, leftOut }) => {
+      for (const claim of leftOut) report('identity_cut', { ...identityFields(caller), header: assertionName, claim })
+      const headers = { [assertionName]: token, ...plainHeaders(caller) }
+      const others = (caller.identityHeaders ?? []).filter(cached => cached.audience !== audience)
       const latest = { audience, names, headers, until: now() + REUSED_MS }
-      identified.identityHeaders = [latest, ...others.slice(0, MOST_APPLICATIONS - 1)]
+      caller.identityHeaders = [latest, ...others.slice(0, MOST_APPLICATIONS - 1)]
       return headers
     })
   }
 
-  function plainHeaders(identified: Identified): IdentityHeaders {
-    const { userInfo } = identified.session
-    const { username, role, groups } = identified.who
+  function plainHeaders(caller: Caller): IdentityHeaders {
+    const { userInfo } = caller.session
+    const { username, role, groups } = caller.who
     const header = (name: string, { value, isCut }: Encoded) => {
-      if (isCut) report('identity_cut', { ...identityFields(identified), header: name })
+      if (isCut) report('identity_cut', { ...identityFields(caller), header: name })
       return [name, value] as const
     }
     return Object.fromEntries([
@@ -74,10 +68,10 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
 
   return {
     names,
-    headersFor(identified, audience, observed) {
-      if (!identified) return nobody
-      const cached = cachedFor(identified, audience, names)
-      return cached && now() < cached.until ? cached.headers : runInRequest(observed, () => make(identified, audience))
+    headersFor(caller, audience, observed) {
+      if (!caller) return nobody
+      const cached = cachedFor(caller, audience, names)
+      return cached && now() < cached.until ? cached.headers : runInRequest(observed, () => make(caller, audience))
     },
     publicKeys: createPublishedKeys(keys, now),
   }
@@ -85,7 +79,7 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
 
 /** A request that began with another configuration may have left some under other names. */
 function cachedFor(
-  { identityHeaders = [] }: Identified,
+  { identityHeaders = [] }: Caller,
   audience: string,
   names: ReadonlySet<string>,
 ): CachedHeaders | undefined {

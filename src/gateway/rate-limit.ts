@@ -1,17 +1,17 @@
 // How many sign-in requests, and how many tickets that lead nowhere, one address may send in a minute.
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
-import { type Networks, network } from '../config/networks.ts'
+import { network } from '../config/networks.ts'
 import type { Report } from '../events.ts'
 import { observedFields } from '../observe/observed-request.ts'
-import { clientAddress, type GatewayRequest } from './request.ts'
+import type { ProxyRequest } from '../proxy/proxy-request.ts'
 
 const SHARED_DEADLINE_MS = 1000
 
 export interface RateLimit {
   /** Whether one more of this kind is within the limit. */
-  admits(kind: LimitKind, request: GatewayRequest): Promise<boolean>
+  admits(kind: LimitKind, request: ProxyRequest): Promise<boolean>
   /** The same; if it is, what gives it back, for what turns out to count for nothing. */
-  take(kind: LimitKind, request: GatewayRequest): Promise<GiveBack | undefined>
+  take(kind: LimitKind, request: ProxyRequest): Promise<GiveBack | undefined>
 }
 
 type LimitKind = 'sign-in' | 'ticket' | 'logout'
@@ -33,13 +33,12 @@ interface Limit {
 
 interface RateLimitOptions {
   readonly perMinute: number
-  readonly proxies: Networks | undefined
   /** A Redis client and the prefix of its keys, where all instances count together. */
   readonly shared: { readonly client: object; readonly prefix: string } | undefined
   readonly report: Report
 }
 
-export function createRateLimit({ perMinute, proxies, shared, report }: RateLimitOptions): RateLimit {
+export function createRateLimit({ perMinute, shared, report }: RateLimitOptions): RateLimit {
   if (perMinute === 0) return { admits: async () => true, take: async () => NOTHING_TO_GIVE_BACK }
   const limit: Limit = { points: perMinute, duration: 60, keyPrefix: `${shared?.prefix ?? 'menshen'}:limit` }
   const own = new RateLimiterMemory(limit)
@@ -51,8 +50,8 @@ export function createRateLimit({ perMinute, proxies, shared, report }: RateLimi
     return NOTHING_TO_GIVE_BACK
   }
 
-  async function take(kind: LimitKind, request: GatewayRequest): Promise<GiveBack | undefined> {
-    const address = clientAddress(proxies, request)
+  async function take(kind: LimitKind, request: ProxyRequest): Promise<GiveBack | undefined> {
+    const { address } = request.observed
     // All of them together would let one client use up what every other needs.
     if (address === '') return tellOfUnknown()
     const { result, giveBack } = await count(`${kind} ${network(address)}`)

@@ -6,10 +6,6 @@
 // most in it loses the last. And where one owner holds so many slots that others would wait for the end of a slow page, a
 // quarter more of them are there for those who hold few.
 
-import { network } from '../config/networks.ts'
-import type { Admission } from '../gateway/admission.ts'
-import type { GatewayContext } from '../gateway/context.ts'
-import { clientAddress, type GatewayRequest } from '../gateway/request.ts'
 import { createWaitingLine } from '../util/waiting-line.ts'
 import { createWatchList, type Watched } from '../util/watch-list.ts'
 
@@ -283,20 +279,6 @@ export function createSlotShares({ many, few }: Share): SlotShares {
     isHog: owner => (held?.get(owner) ?? 0) >= many,
     hasFew: owner => (held?.get(owner) ?? 0) < few,
   }
-}
-
-// Who answers for a place with the application: a user with all sessions, a machine with all its tokens, or a visitor's
-// network.
-
-export function ownerOf(
-  { settings }: Pick<GatewayContext, 'settings'>,
-  request: GatewayRequest,
-  admission: Pick<Admission, 'loaded' | 'bearer'>,
-): string {
-  const known = admission.loaded ?? admission.bearer
-  if (!known) return `address ${network(clientAddress(settings.TRUSTED_PROXIES, request))}`
-  const { provider = '', userInfo } = known.session
-  return `user ${provider} ${userInfo.sub}`
 }
 
 // The places of what lasts: sockets, streams, and answers or bodies that wait for their client. When they are all taken, whoever

@@ -2,39 +2,59 @@
 
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Client, Dispatcher } from 'undici'
-import { type Admission, identified } from '../gateway/admission.ts'
-import type { GatewayContext } from '../gateway/context.ts'
-import { type GatewayRequest, mayBePartOfPage, requestFields } from '../gateway/request.ts'
-import { busyAnswer, errorAnswer, sayContinue, send } from '../gateway/respond.ts'
+import type { Report } from '../events.ts'
+import { type ObservedRequest, requestFields } from '../observe/observed-request.ts'
+import { mayBePartOfPage } from '../util/fetch-metadata.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
-import { ownerOf, type SlotHolder } from './capacity.ts'
-import { watchCaller } from './open-streams.ts'
-import { type HeaderList, keptTrailers } from './response-headers.ts'
+import type { SlotHolder } from './capacity.ts'
+import { callerOf, type Identification, ownerOf, type ProxyRequest, type UpstreamFailure } from './proxy-request.ts'
+import type { RequestHeaders } from './request-headers.ts'
+import { type HeaderList, keptTrailers, type ResponseHeaders } from './response-headers.ts'
 import type { Upstream } from './upstreams.ts'
 
-/** A promise only of the request's own beginning: the answer comes when it comes. */
-export function forward(
-  context: GatewayContext,
+/** Sends a request to an application. A promise only until the request has left: the answer comes when it comes. */
+export type Forward = (
   upstream: Upstream,
-  request: GatewayRequest,
-  admission: Admission,
-  incoming: IncomingMessage,
+  request: ProxyRequest,
+  identification: Identification,
   response: ServerResponse,
-): MaybePromise<void> {
-  request.observed.upstream = upstream.destination.origin
-  const headers = context.requestHeaders(upstream, incoming, request, admission)
-  return andThen(headers, headers =>
-    relay(new ForwardedRequest(context, upstream, request, admission, headers, response)),
-  )
+) => MaybePromise<void>
+
+export interface ForwardOptions {
+  readonly requestHeaders: RequestHeaders
+  readonly responseHeaders: ResponseHeaders
+  watch(request: ProxyRequest, identification: Identification, close: () => void): () => void
+  /** Once the process is about to end, every answer closes its connection. */
+  readonly lifecycle: { readonly closing: boolean }
+  readonly report: Report
+  /** The head of the application's answer is here; with 0 there is none. */
+  answered(observed: ObservedRequest, status: number): void
+  /** Answers in place of an application that failed. The response is destroyed if a part of the answer was sent. */
+  answerFailure(
+    failure: UpstreamFailure,
+    request: ProxyRequest,
+    identification: Identification,
+    response: ServerResponse,
+  ): void
 }
 
-/** What servers read a body of. Of any other method many do not, and leave it on the connection. */
+export function createForward(options: ForwardOptions): Forward {
+  return (upstream, request, identification, response) => {
+    request.observed.upstream = upstream.destination.origin
+    const headers = options.requestHeaders(upstream, response.req, request, identification)
+    return andThen(headers, headers =>
+      relay(new ForwardedRequest(options, upstream, request, identification, headers, response)),
+    )
+  }
+}
+
+/** The methods whose body servers read. With any other many do not, and leave the body on the connection. */
 const EXPECTS_BODY = new Set(['POST', 'PUT', 'PATCH'])
 
 /**
- * What is ours to do about one request while the application answers it. A class, because this is made for every request:
- * a literal would bring a function for each of these, and one with a getter also a hidden class that keeps the whole request
- * in memory until the next full collection.
+ * One request while the application answers it. A class, because this is made for every request: a literal would bring a
+ * function for each method, and one with a getter also a hidden class that keeps the whole request in memory until the next
+ * full collection.
  */
 class ForwardedRequest implements ExchangeOptions {
   readonly upstream: Upstream
@@ -45,17 +65,17 @@ class ForwardedRequest implements ExchangeOptions {
   readonly body: AsyncIterableIterator<Buffer> | null
   readonly isBodyUnusual: boolean
   readonly response: ServerResponse
-  readonly #context: GatewayContext
-  readonly #request: GatewayRequest
-  readonly #admission: Admission
+  readonly #options: ForwardOptions
+  readonly #request: ProxyRequest
+  readonly #identification: Identification
   #isAnswered = false
   #forget: (() => void) | undefined
 
   constructor(
-    context: GatewayContext,
+    options: ForwardOptions,
     upstream: Upstream,
-    request: GatewayRequest,
-    admission: Admission,
+    request: ProxyRequest,
+    identification: Identification,
     headers: string[],
     response: ServerResponse,
   ) {
@@ -68,17 +88,17 @@ class ForwardedRequest implements ExchangeOptions {
     this.incoming = response.req
     this.body = hasBody ? response.req.iterator({ destroyOnReturn: false }) : null
     this.isBodyUnusual = hasBody && length !== '0' && !EXPECTS_BODY.has(request.method)
-    // Whoever reads it may have stopped when it breaks off.
+    // The application may have stopped reading the body when it breaks off.
     if (hasBody) response.req.on('error', () => {})
     this.response = response
-    this.#context = context
+    this.#options = options
     this.#request = request
-    this.#admission = admission
+    this.#identification = identification
   }
 
-  /** Asked for only by what lasts, and while slots are short. */
+  /** Needed only for long requests, and while slots are short. */
   get owner(): string {
-    return ownerOf(this.#context, this.#request, this.#admission)
+    return ownerOf(this.#request, this.#identification)
   }
 
   onStart(): void {
@@ -92,20 +112,19 @@ class ForwardedRequest implements ExchangeOptions {
     const { observed } = this.#request
     this.#isAnswered = true
     if (isEndless) observed.isStream = true
-    this.#context.observation.answered(observed, status)
+    this.#options.answered(observed, status)
   }
 
   onLasting(): void {
-    this.#forget = watchCaller(this.#context, this.#request, this.#admission, () => this.response.destroy())
+    this.#forget = this.#options.watch(this.#request, this.#identification, () => this.response.destroy())
   }
 
   answerHeaders(received: IncomingHttpHeaders): HeaderList {
-    const context = this.#context
-    const { cookies } = this.#admission
-    if (context.lifecycle.closing) this.response.shouldKeepAlive = false
-    return context.responseHeaders(received, {
+    const { cookies } = this.#identification
+    if (this.#options.lifecycle.closing) this.response.shouldKeepAlive = false
+    return this.#options.responseHeaders(received, {
       requestId: this.#request.observed.requestId,
-      signedIn: identified(this.#admission) !== undefined,
+      signedIn: callerOf(this.#identification) !== undefined,
       cookies,
       cookiesCanWait: cookies.length > 0 && mayBePartOfPage(this.#request),
     })
@@ -113,15 +132,39 @@ class ForwardedRequest implements ExchangeOptions {
 
   onDone(error?: Error): void {
     this.#forget?.()
-    if (this.body) throwRestAway(this.incoming, this.body)
+    if (this.body) discardRest(this.incoming, this.body)
     if (!error) return
-    if (!this.#isAnswered) this.#context.observation.answered(this.#request.observed, 0)
-    answerError(this.#context, this.#request, this.#admission, this.response, error)
+    if (!this.#isAnswered) this.#options.answered(this.#request.observed, 0)
+    this.#fail(error)
+  }
+
+  #fail(error: Error): void {
+    const { report, answerFailure } = this.#options
+    const { method, path, observed } = this.#request
+    const reason = codeOf(error)
+    const isBusy = error instanceof UpstreamBusy
+    report(isBusy ? 'upstream_busy' : 'upstream_failed', {
+      ...requestFields(this.#request, callerOf(this.#identification)),
+      reason,
+      method,
+      path,
+      upstream: observed.upstream,
+    })
+    const failure = isBusy ? 'busy' : TOO_SLOW.has(reason) ? 'timeout' : 'unreachable'
+    answerFailure(failure, this.#request, this.#identification, this.response)
   }
 }
 
-/** An application that answered early has left the rest: while it can still ask for it, nothing is thrown away. */
-function throwRestAway(incoming: IncomingMessage, body: AsyncIterator<Buffer>): void {
+/**
+ * Asks for the body. Not while an earlier answer of the same connection is still on its way: Node would put the words
+ * between the head and the body of that answer.
+ */
+export function sayContinue(response: ServerResponse): void {
+  if (response.socket) response.writeContinue()
+}
+
+/** An application that answered early has left the rest of the body. Nothing is discarded while it can still read it. */
+function discardRest(incoming: IncomingMessage, body: AsyncIterator<Buffer>): void {
   body.return?.().then(
     () => incoming.resume(),
     () => {},
@@ -129,30 +172,6 @@ function throwRestAway(incoming: IncomingMessage, body: AsyncIterator<Buffer>): 
 }
 
 const TOO_SLOW = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT'])
-
-function answerError(
-  context: GatewayContext,
-  request: GatewayRequest,
-  admission: Admission,
-  response: ServerResponse,
-  error: Error,
-): void {
-  const { method, path } = request
-  const { upstream } = request.observed
-  const reason = codeOf(error)
-  const isBusy = error instanceof UpstreamBusy
-  const facts = { ...requestFields(context, request, identified(admission)), reason, method, path, upstream }
-  context.report(isBusy ? 'upstream_busy' : 'upstream_failed', facts)
-  request.observed.outcome = 'error'
-  // Nothing can be added to an answer that broke off.
-  if (response.destroyed) return
-  const answer = isBusy
-    ? busyAnswer(context, request)
-    : errorAnswer(context, request, TOO_SLOW.has(reason) ? 'gateway_timeout' : 'bad_gateway', {
-        isUser: admission.loaded !== undefined,
-      })
-  send(response, answer, request.observed.requestId).catch(() => response.destroy())
-}
 
 function codeOf(error: Error & { code?: unknown }): string {
   return String(error.code ?? error)

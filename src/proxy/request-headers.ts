@@ -2,37 +2,51 @@
 // connection, that could be a lie about who is there, or that is ours.
 
 import type { IncomingMessage } from 'node:http'
+import { isTrusted, type Networks, plainAddress } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
-import { type Caller, identified } from '../gateway/admission.ts'
-import type { GatewayContext } from '../gateway/context.ts'
-import { ourCookies } from '../gateway/cookies.ts'
-import { type GatewayRequest, isTrusted, plainAddress, REQUEST_ID } from '../gateway/request.ts'
+import { type ObservedRequest, REQUEST_ID } from '../observe/observed-request.ts'
+import { connectionHeaders, splitList } from '../util/header-list.ts'
 import { matchHeaders, NEVER_KEPT, plainName } from '../util/header-names.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
-import { splitList } from './response-headers.ts'
+import type { Caller, Identification, ProxyRequest } from './proxy-request.ts'
 import type { Upstream } from './upstreams.ts'
 
 /** Names and values in turn. */
 export type RequestHeaders = (
   upstream: Pick<Upstream, 'host' | 'audience'>,
-  incoming: IncomingMessage,
-  request: GatewayRequest,
-  caller: Caller,
+  incoming: Pick<IncomingMessage, 'rawHeaders'>,
+  request: ProxyRequest,
+  identification: Identification,
 ) => MaybePromise<string[]>
 
-export function createRequestHeaders(
-  context: Pick<GatewayContext, 'settings' | 'identities' | 'cookies'>,
-): RequestHeaders {
-  const { settings, identities } = context
+/** The headers that tell an application who the caller is. */
+export interface IdentitySource {
+  /** Their names: a client's own header of such a name is a lie. */
+  readonly names: ReadonlySet<string>
+  headersFor(
+    caller: Caller | undefined,
+    audience: string,
+    observed: ObservedRequest,
+  ): MaybePromise<Readonly<Record<string, string>>>
+}
+
+interface RequestHeadersOptions {
+  readonly settings: Settings
+  readonly identities: IdentitySource
+  readonly ownCookies: ReadonlySet<string>
+}
+
+export function createRequestHeaders({ settings, identities, ownCookies }: RequestHeadersOptions): RequestHeaders {
+  const { TRUSTED_PROXIES, FORWARD_ACCESS_TOKEN } = settings
   const { protocol, host: ownHost } = new URL(settings.BASE_URL)
   const scheme = protocol.slice(0, -1)
-  const withoutOurs = createCookieFilter(ourCookies(context.cookies))
+  const withoutOurs = createCookieFilter(ownCookies)
   const headerOf = createHeaderPolicies(settings, identities.names)
 
-  return (upstream, { rawHeaders }, request, caller) => {
-    const { loaded, bearer } = caller
+  return (upstream, { rawHeaders }, request, identification) => {
+    const { loaded, bearer } = identification
     const { host, connection, te } = request.headers
-    const named = namedBy(connection)?.map(plainName)
+    const named = connectionHeaders(connection)?.map(plainName)
     const headers = ['host', settings.UPSTREAM_HOST_HEADER === 'browser' && host ? host : upstream.host]
     for (let i = 0; i < rawHeaders.length; i += 2) {
       const { name, plain, policy } = headerOf(rawHeaders[i] as string, i / 2)
@@ -44,14 +58,14 @@ export function createRequestHeaders(
       if (kept || policy === 'kept') headers.push(name, kept)
     }
     if (te !== undefined && splitList(te).includes('trailers')) headers.push('te', 'trailers')
-    headers.push('x-forwarded-for', forwardedFor(context, request))
+    headers.push('x-forwarded-for', forwardedFor(TRUSTED_PROXIES, request))
     headers.push('x-forwarded-proto', scheme, 'x-forwarded-host', ownHost, REQUEST_ID, request.observed.requestId)
-    const who = identified(caller)
-    if (!who) return headers
-    return andThen(identities.headersFor(who, upstream.audience, request.observed), identity => {
+    const caller = loaded ?? bearer
+    if (!caller) return headers
+    return andThen(identities.headersFor(caller, upstream.audience, request.observed), identity => {
       for (const name in identity) headers.push(name, identity[name] as string)
       const token = loaded ? bearerOf(loaded.session.accessToken) : request.headers.authorization
-      if (settings.FORWARD_ACCESS_TOKEN && token) headers.push('authorization', token)
+      if (FORWARD_ACCESS_TOKEN && token) headers.push('authorization', token)
       return headers
     })
   }
@@ -89,10 +103,10 @@ function indexOrEnd(text: string, sign: string, from: number): number {
   return index < 0 ? text.length : index
 }
 
-function forwardedFor({ settings }: Pick<GatewayContext, 'settings'>, { address, headers }: GatewayRequest): string {
+function forwardedFor(proxies: Networks | undefined, { address, headers }: ProxyRequest): string {
   const peer = plainAddress(address)
   const before = headers['x-forwarded-for']
-  if (before === undefined || !isTrusted(settings.TRUSTED_PROXIES, address)) return peer
+  if (before === undefined || !isTrusted(proxies, address)) return peer
   return [...splitList(before), peer].join(', ')
 }
 
@@ -238,14 +252,6 @@ const isExempt = matchHeaders(NO_CLAIMS)
 /** For a name in its plain form. */
 export function isClaim(plain: string): boolean {
   return isListed(plain) && !isExempt(plain)
-}
-
-// The header Connection: it names other headers that are meant for this connection only (RFC 9110, 7.6.1).
-
-/** In lower case; `undefined` if it names none. */
-export function namedBy(connection: string | undefined): string[] | undefined {
-  if (connection === undefined || /^(keep-alive|close)$/i.test(connection)) return undefined
-  return splitList(connection).map(name => name.toLowerCase())
 }
 
 // Which of a browser's headers reach the application behind.

@@ -2,12 +2,24 @@
 // touch our session or let a shared cache keep one user's page for another.
 
 import type { IncomingHttpHeaders } from 'node:http'
-import type { GatewayContext } from '../gateway/context.ts'
-import { ourCookies } from '../gateway/cookies.ts'
-import { REQUEST_ID } from '../gateway/request.ts'
-import { safetyHeaders } from '../gateway/respond.ts'
-import { CACHE_HEADERS } from '../gateway/shared-caches.ts'
-import { namedBy } from './request-headers.ts'
+import { REQUEST_ID } from '../observe/observed-request.ts'
+import { connectionHeaders, splitList } from '../util/header-list.ts'
+
+// Headers that tell shared caches what they may keep. An answer for one user carries none of them but our own Cache-Control.
+
+/** Besides Cache-Control. Caches of several makers prefer these to it (RFC 9213 and its predecessors). */
+export const FOR_SHARED_CACHES: readonly string[] = [
+  'cdn-cache-control',
+  'cloudflare-cdn-cache-control',
+  'edge-control',
+  'netlify-cdn-cache-control',
+  'surrogate-control',
+  'vercel-cdn-cache-control',
+  'x-accel-expires',
+]
+
+/** All of them, in lower case. */
+export const CACHE_HEADERS: ReadonlySet<string> = new Set(['cache-control', ...FOR_SHARED_CACHES])
 
 const HOP_BY_HOP = new Set([
   'connection',
@@ -43,16 +55,28 @@ export type HeaderList = (string | string[])[]
 
 export type ResponseHeaders = (headers: IncomingHttpHeaders, ours: Ours) => HeaderList
 
-export function createResponseHeaders(
-  context: Pick<GatewayContext, 'settings' | 'cookies' | 'upstreams'>,
-): ResponseHeaders {
-  const transportSecurity = safetyHeaders(context)[TRANSPORT_SECURITY]
+export interface ResponseHeadersOptions {
+  readonly baseUrl: string
+  /** The hosts and ports of all applications. */
+  readonly authorities: ReadonlySet<string>
+  isOwnCookie(setCookie: string): boolean
+  readonly transportSecurity: string | undefined
+}
+
+export function createResponseHeaders({
+  baseUrl,
+  authorities,
+  isOwnCookie,
+  transportSecurity,
+}: ResponseHeadersOptions): ResponseHeaders {
+  const ownLocations = (value: string | string[]) =>
+    [value].flat().map(location => ownLocation(location, authorities, baseUrl))
   const forOneUser = createPrivateCaching()
 
   return (headers, { requestId, signedIn, cookies: wanted, cookiesCanWait }) => {
     const cookies = cookiesCanWait && wanted.length > 0 && isAsset(headers) ? [] : wanted
     const isPersonal = signedIn || cookies.length > 0
-    const named = namedBy(oneText(headers.connection))
+    const named = connectionHeaders(oneText(headers.connection))
     const kept: HeaderList = []
     let hasId = false
     let hasSecurity = transportSecurity === undefined
@@ -63,11 +87,11 @@ export function createResponseHeaders(
       if (name === 'clear-site-data' && clearsCookies(value)) continue
       if (name === REQUEST_ID) hasId = true
       else if (name === TRANSPORT_SECURITY) hasSecurity = true
-      kept.push(name, LOCATIONS.has(name) ? ownLocations(context, value) : value)
+      kept.push(name, LOCATIONS.has(name) ? ownLocations(value) : value)
     }
     const theirs = headers['set-cookie']
     if (theirs || cookies.length > 0) {
-      const setCookies = [theirs ?? []].flat().filter(cookie => !isOurCookie(context, cookie))
+      const setCookies = [theirs ?? []].flat().filter(cookie => !isOwnCookie(cookie))
       setCookies.push(...cookies)
       if (setCookies.length > 0) kept.push('set-cookie', setCookies)
     }
@@ -86,17 +110,12 @@ export function keptTrailers(trailers: IncomingHttpHeaders): [name: string, valu
   )
 }
 
-function ownLocations(
-  { upstreams, settings }: Pick<GatewayContext, 'settings' | 'upstreams'>,
-  value: string | string[],
-): string[] {
-  return [value].flat().map(location => ownLocation(location, upstreams.authorities, settings.BASE_URL))
-}
-
 /** Browsers keep what follows an empty name as a cookie without one, and send it back as if that were its name. */
-export function isOurCookie(context: Pick<GatewayContext, 'cookies'>, setCookie: string): boolean {
-  const [name = ''] = setCookie.replace(/^[\s=]+/, '').split(/[=;]/, 1)
-  return ourCookies(context.cookies).has(name.trim().toLowerCase())
+export function createOwnCookieTest(ownCookies: ReadonlySet<string>): (setCookie: string) => boolean {
+  return setCookie => {
+    const [name = ''] = setCookie.replace(/^[\s=]+/, '').split(/[=;]/, 1)
+    return ownCookies.has(name.trim().toLowerCase())
+  }
 }
 
 function clearsCookies(header: string | string[]): boolean {
@@ -157,13 +176,4 @@ export function ownLocation(location: string, authorities: ReadonlySet<string>, 
 /** Host and port without the scheme: one port is one application, and it may have been told that the browser uses https. */
 export function authorityOf({ hostname, port, protocol }: URL): string {
   return `${hostname.replace(/\.$/, '')}:${port || (protocol === 'https:' ? 443 : 80)}`
-}
-
-// Headers whose value is a list, separated by commas.
-
-export function splitList(header: string | string[] | undefined): string[] {
-  return String(header ?? '')
-    .split(',')
-    .map(part => part.trim())
-    .filter(Boolean)
 }

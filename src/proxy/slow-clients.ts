@@ -5,8 +5,9 @@ import { readFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
 import { type Socket, SocketAddress } from 'node:net'
 import { endianness } from 'node:os'
-import type { GatewayContext } from '../gateway/context.ts'
-import { isTrusted, plainAddress } from '../gateway/request.ts'
+import { isTrusted, plainAddress } from '../config/networks.ts'
+import type { Settings } from '../config/settings.ts'
+import type { Report } from '../events.ts'
 import { type ObservedRequest, observedFields } from '../observe/observed-request.ts'
 import { createWatchList, type Watched } from '../util/watch-list.ts'
 
@@ -41,7 +42,12 @@ const LOOKS = 30
 /** Where reading comes in steps that say nothing about the one who reads, the deadline is this many times longer. */
 const UNSEEN_READING = 10
 
-export function createSlowClients({ settings, report }: Pick<GatewayContext, 'settings' | 'report'>): SlowClients {
+interface SlowClientsOptions {
+  readonly settings: Pick<Settings, 'CLIENT_TIMEOUT_MS' | 'TRUSTED_PROXIES'>
+  readonly report: Report
+}
+
+export function createSlowClients({ settings, report }: SlowClientsOptions): SlowClients {
   const connections = new WeakMap<Socket, ClientConnection>()
   const watched = createWatchList<ClientConnection>(Math.ceil(settings.CLIENT_TIMEOUT_MS / LOOKS), look)
 

@@ -5,8 +5,8 @@ import { decodedPath } from '../access/request-path.ts'
 import type { Config, UpstreamConfig } from '../config/config-file.ts'
 import type { Settings } from '../config/settings.ts'
 import { type Capacity, createCapacity } from './capacity.ts'
+import { type Connections, createConnections, type Destination } from './connections.ts'
 import { authorityOf } from './response-headers.ts'
-import { type Connections, createConnections, type Destination } from './upstream-pool.ts'
 
 export interface Upstream {
   readonly prefix: string

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createRateLimit } from '../../src/gateway/rate-limit.ts'
-import type { GatewayRequest } from '../../src/gateway/request.ts'
+import type { ProxyRequest } from '../../src/proxy/proxy-request.ts'
 import { openLimitClient } from '../../src/stores/redis/limit-client.ts'
 import { openMenshen } from '../kit/menshen.ts'
 import { startRedis } from '../kit/redis-server.ts'
@@ -43,14 +43,13 @@ test('while Redis is away each instance counts for itself', async t => {
   assert.deepEqual(statuses, [303, 303, 303, 429, 429])
 })
 
-const requestFrom = (address: string): GatewayRequest => ({
+const requestFrom = (address: string): ProxyRequest => ({
   method: 'GET',
   path: '/',
   search: '',
   headers: {},
-  connection: {},
   address,
-  observed: { requestId: 'a-request', startedAt: 0, method: 'GET', path: '/', outcome: 'own', address: '127.0.0.1' },
+  observed: { requestId: 'a-request', startedAt: 0, method: 'GET', path: '/', outcome: 'own', address },
 })
 
 test('what Redis has counted is not counted a second time, neither at once nor a second later', async t => {
@@ -58,7 +57,7 @@ test('what Redis has counted is not counted a second time, neither at once nor a
   t.after(() => redis.stop())
   const limits = openLimitClient(`redis://${redis.host}`)
   t.after(() => limits?.close())
-  const limit = createRateLimit({ perMinute: 3, proxies: undefined, shared: limits, report() {} })
+  const limit = createRateLimit({ perMinute: 3, shared: limits, report() {} })
   const counts = async (address: string) => (await redis.command('get', `menshen:limit:sign-in ${address}`)) || '0'
   // Until the connection stands, this process counts for itself.
   await until(
@@ -84,7 +83,6 @@ test('a Redis that hangs and then breaks off counts no request twice', async () 
   }
   const limit = createRateLimit({
     perMinute: 4,
-    proxies: undefined,
     shared: { client: hanging, prefix: 'menshen' },
     report() {},
   })

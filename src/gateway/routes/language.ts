@@ -1,15 +1,15 @@
 // POST /_menshen/language: our pages in another language, in this browser. No session is needed, and no script.
 
-import { readTarget } from '../access/request-path.ts'
-import { LANGUAGE_FIELDS } from '../pages/layout.ts'
-import type { Words } from '../pages/words/words.ts'
-import { isOwnPath, OWN_PATHS } from '../paths.ts'
-import { ownPath } from '../session/attempts.ts'
-import type { GatewayContext } from './context.ts'
-import { readCookie, setCookie } from './cookies.ts'
-import { type GatewayRequest, isFromOwnOrigin } from './request.ts'
-import { errorAnswer, foreignAnswer, redirectAnswer } from './respond.ts'
-import { ASK_FIRST } from './routes/logout.ts'
+import { readTarget } from '../../access/request-path.ts'
+import { LANGUAGE_FIELDS } from '../../pages/layout.ts'
+import { isOwnPath, OWN_PATHS } from '../../paths.ts'
+import { ownPath } from '../../session/attempts.ts'
+import { isFromOwnOrigin } from '../../util/fetch-metadata.ts'
+import type { GatewayContext } from '../context.ts'
+import { setCookie } from '../cookies.ts'
+import type { GatewayRequest } from '../request.ts'
+import { errorAnswer, foreignAnswer, type OwnAnswer, redirectAnswer } from '../respond.ts'
+import { ASK_FIRST } from './logout.ts'
 
 const YEAR_SECONDS = 365 * 86_400
 
@@ -17,20 +17,16 @@ export async function chooseLanguage(
   context: GatewayContext,
   request: GatewayRequest,
   form: URLSearchParams,
-): Promise<Response> {
-  const { settings, languages } = context
+): Promise<OwnAnswer> {
+  const { settings, auth, pages } = context
   if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request)
-  const chosen = languages.get(form.get(LANGUAGE_FIELDS.language) ?? '')
-  if (!chosen) return errorAnswer(context, request, 'bad_request')
-  const kept = setCookie(context.cookies.language, chosen.lang, YEAR_SECONDS)
+  const chosen = pages.languages.get(form.get(LANGUAGE_FIELDS.language) ?? '')
+  if (!chosen) return errorAnswer(pages, request, 'bad_request')
+  const cookie = setCookie(auth.cookies.language, chosen.lang, YEAR_SECONDS)
   // With forward-auth only the browser knows the address under which it sees a page of ours.
   const shown = form.get(LANGUAGE_FIELDS.returnTo) ?? request.headers.referer ?? ''
-  return redirectAnswer(
-    context,
-    request.method,
-    pageToShow(shown, settings.BASE_URL, context.providers.callbackPaths),
-    [kept],
-  )
+  const location = pageToShow(shown, settings.BASE_URL, pages.callbackPaths)
+  return redirectAnswer(pages, request.method, location, { cookies: [cookie] })
 }
 
 /** The page that the switch was on. Only ever a path of our own origin, and of our own routes only those that just show. */
@@ -51,14 +47,4 @@ const SHOWN_BELOW = [OWN_PATHS.console, OWN_PATHS.account]
 
 function isShown(path: string): boolean {
   return SHOWN_BELOW.some(own => path === own || path.startsWith(`${own}/`))
-}
-
-// The language of an answer: what this browser has chosen on one of our pages, else as PAGE_LANGUAGE says.
-
-export function languageOf(
-  { languages, cookies }: Pick<GatewayContext, 'languages' | 'cookies'>,
-  { headers }: Pick<GatewayRequest, 'headers'>,
-): Words {
-  const chosen = readCookie(headers.cookie, cookies.language)
-  return (chosen && languages.get(chosen)) || languages.preferred(headers['accept-language'])
 }
