@@ -74,7 +74,7 @@ function stream(
         const text = messages.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join('')
         if (isOpen) controller.enqueue(encoder.encode(text || ': nothing new\n\n'))
       }
-      const live = { tell: () => void tell().catch(close), close, place: 0 }
+      const live = { tell: () => void tell().catch(close), close, index: 0 }
       const forget = context.proxy.watch(request, caller, close)
       end = () => {
         isOpen = false

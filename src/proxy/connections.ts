@@ -1,4 +1,4 @@
-// The connections to an application. Each serves one exchange at a time, so that nothing waits in a queue that is not ours.
+// The connections to an application. Each serves one exchange at a time, so that no request waits in undici's queue.
 
 import { isIP } from 'node:net'
 import { buildConnector, Client } from 'undici'
@@ -7,9 +7,9 @@ import type { Settings } from '../config/settings.ts'
 export interface Connections {
   take(): Client
   giveBack(connection: Client): void
-  /** From now on whatever is not in use is closed. Whoever still comes gets one of its own. */
+  /** From now on idle connections are closed. A request that still comes opens a new one. */
   keepNone(): void
-  /** Cuts off whatever still uses one. */
+  /** Cuts off exchanges that still use one. */
   close(): Promise<void>
 }
 
@@ -34,7 +34,7 @@ export function createConnections(
   const options: Client.Options = {
     headersTimeout: settings.UPSTREAM_HEADERS_TIMEOUT_MS,
     bodyTimeout: settings.UPSTREAM_IDLE_TIMEOUT_MS,
-    // TLS wants a name to be no address; without one the address itself is checked.
+    // A TLS server name must not be an address; without a name the address itself is checked.
     connect: (how, callback) => connect(isIP(servername) ? { ...how, servername: '' } : how, callback),
   }
   const all = new Set<Client>()
@@ -50,7 +50,7 @@ export function createConnections(
 
   function leave(connection: Client): void {
     all.delete(connection)
-    // One that was cut off meanwhile cannot be closed any more.
+    // A connection that was cut off cannot be closed any more.
     connection.close().catch(() => {})
   }
 
@@ -58,7 +58,7 @@ export function createConnections(
     take: () => idle.pop() ?? open(),
     giveBack(connection) {
       if (idle.length < mostIdle) idle.push(connection)
-      // Of those that streams had on top.
+      // Streams had opened more than the limit.
       else leave(connection)
     },
     keepNone() {

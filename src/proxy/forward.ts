@@ -181,7 +181,7 @@ function codeOf(error: Error & { code?: unknown }): string {
 
 export interface ExchangeOptions {
   readonly upstream: Upstream
-  /** Who answers for its place. */
+  /** Whose share of the capacity it uses. */
   readonly owner: string
   readonly method: string
   readonly path: string
@@ -195,15 +195,15 @@ export interface ExchangeOptions {
   onStart(): void
   /** The head of its answer is here. */
   onAnswer(status: number, isEndless: boolean): void
-  /** It has been open for more than a moment: whoever opened it may sign out meanwhile. */
+  /** It has been open for more than a moment, in which its caller may sign out. */
   onLasting(): void
-  /** What of the application's headers goes to the browser. */
+  /** The headers for the browser. */
   answerHeaders(headers: IncomingHttpHeaders): HeaderList
-  /** Called once. An error means that the answer is missing or not whole; none if it is the client who left. */
+  /** Called once. With an error the answer is missing or incomplete; without one it is complete, or the client has left. */
   onDone(error?: Error): void
 }
 
-/** There was no room for an exchange, and `code` says where. */
+/** There was no room for an exchange; `code` says where. */
 export class UpstreamBusy extends Error {
   readonly code: Parameters<SlotHolder['turnAway']>[0]
 
@@ -218,15 +218,15 @@ const STALE = new Set<unknown>(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
 export function relay(options: ExchangeOptions): void {
   const { response, upstream } = options
   const exchange = new Exchange(options)
-  response.on('close', () => exchange.clientHasGone())
-  // It may have gone while we looked who it is.
-  if (response.destroyed) exchange.clientHasGone()
+  response.on('close', () => exchange.clientHasLeft())
+  // The client may have left while its session was loaded.
+  if (response.destroyed) exchange.clientHasLeft()
   else upstream.capacity.enter(exchange)
 }
 
-/** One object for each request, which is also what undici tells of its progress. */
+/** One object for each request, which is also undici's handler. */
 class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
-  place = 0
+  index = 0
   stage: SlotHolder['stage'] = 'outside'
   isEndless = false
   readonly #options: ExchangeOptions
@@ -235,10 +235,10 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
   #owner: string | undefined
   #isDone = false
   #wasRepeated = false
-  /** At how many looks in a row it waited for its client, or for more of an answer that has begun. */
+  /** How many checks in a row found it waiting for its client, or for more of an answer that has begun. */
   #looks = 0
   #isLasting = false
-  /** What is still to come of the answer; not a number where the application has not said it. */
+  /** The rest of the answer, in bytes; not a number if the application has not said its length. */
   #bodyLeft = Number.NaN
 
   constructor(options: ExchangeOptions) {
@@ -289,8 +289,8 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     this.#options.onLasting()
   }
 
-  /** A browser that has gone away ends the request to the application too, or leaves the queue. */
-  clientHasGone(): void {
+  /** A client that has left ends the request to the application too, or leaves the queue. */
+  clientHasLeft(): void {
     if (this.#isDone) return
     if (!this.#connection) this.#done()
     else this.#controller?.abort(new Error('the browser has gone'))
@@ -322,7 +322,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     this.#bodyLeft = Number(received['content-length'])
     const headers = hasTrailers(response, status, received) ? received : { ...received, trailer: undefined }
     response.writeHead(status, plainReason(statusMessage), this.#options.answerHeaders(headers))
-    // An event stream may have nothing to say yet, but its reader waits for the head. A page is here by then.
+    // The reader of an event stream waits for the head, even if there is no event yet. A page has arrived by then.
     process.nextTick(flush, response)
   }
 
@@ -331,7 +331,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     if (this.#isDone) return
     this.#bodyLeft -= chunk.length
     if (this.#bodyLeft === 0) {
-      // In one go with the end, and a page that came in one piece also with its head.
+      // Together with the end; a page that came in one chunk goes together with its head, too.
       response.end(chunk)
     } else if (!response.write(chunk)) {
       controller.pause()
@@ -357,7 +357,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     }
   }
 
-  /** A kept connection may have been closed by the application just now: what changes nothing is simply asked again. */
+  /** The application may have closed an idle connection just now: a request that changes nothing is sent again. */
   #mayRepeat(error: Error & { code?: unknown }): boolean {
     const { method, body, response } = this.#options
     const isHarmless = (method === 'GET' || method === 'HEAD') && !body
@@ -386,7 +386,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     if (!this.#connection) this.#leave()
   }
 
-  /** Only when the connection is free: what was given up may still be on it for a moment. */
+  /** Only when the connection is free: an aborted exchange may still use it for a moment. */
   #leave(): void {
     const { capacity, connections } = this.#options.upstream
     if (this.#connection) connections.giveBack(this.#connection)
@@ -403,11 +403,11 @@ function flush(response: ServerResponse): void {
   if (!response.writableEnded && !response.destroyed) response.flushHeaders()
 }
 
-/** Any interim answer but `100`, which is ours to give. Browsers use the links of `103`, and no other header of these. */
+/** Passes on interim answers except `100`, which we send. Browsers use only the links of `103`. */
 function inform(response: ServerResponse, status: number, { link }: IncomingHttpHeaders): void {
-  // While an earlier answer of the same connection is still on its way, Node would put the words between head and body.
+  // While an earlier answer of the same connection is still on its way, Node would write it between that answer's head and body.
   if (response.req.httpVersion === '1.0' || !response.socket || response.headersSent) return
-  // Newer than the oldest Node that we run on; there an application's hints get lost.
+  // The oldest supported Node does not have it: there the hints of an application get lost.
   response.writeInformation?.(status, link ? { link } : {})
 }
 
@@ -418,7 +418,7 @@ function hasTrailers({ req }: ServerResponse, status: number, received: Incoming
   return hasBody && received['content-length'] === undefined && req.httpVersion !== '1.0'
 }
 
-/** Some applications put words of any encoding here, which Node would refuse to send. Nobody has to read them. */
+/** Some applications use an encoding that Node refuses to send. Clients need not read the reason phrase. */
 function plainReason(reason = ''): string {
   return /^[\x20-\x7e]*$/.test(reason) ? reason : ''
 }

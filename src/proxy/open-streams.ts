@@ -1,5 +1,5 @@
-// Answers that stay open: sockets and event streams. They end with the session that opened them, wherever it ended, and when
-// other rules count by now that would not admit whoever opened them.
+// Answers that stay open: sockets and event streams. They end with the session that opened them, wherever that ended, and after
+// a reload if the new rules do not admit their caller.
 import { decodedPath } from '../access/request-path.ts'
 import type { Subject } from '../access/roles.ts'
 import { admits, type Rules } from '../access/rules.ts'
@@ -52,7 +52,7 @@ interface Stream extends Watched, StreamOwner {
   readonly request: ProxyRequest
   close(): void
   isWatched: boolean
-  /** Those that have admitted it last. */
+  /** The rules that admitted it last. */
   rules: Rules
 }
 
@@ -66,7 +66,7 @@ export function createOpenStreams(
   const streams = createWatchList<Stream>(LOOK_EVERY_MS, stream => {
     if (!stream.isWatched && !isAsItWas(stream)) void watch(stream)
   })
-  /** Those that could not be looked at last time. An outage is over when there is none left. */
+  /** Streams that could not be checked last time. An outage is over when none is left. */
   const unchecked = new Set<Stream>()
 
   function isAsItWas(stream: Stream): boolean {
@@ -76,12 +76,12 @@ export function createOpenStreams(
       if (isCurrent) unchecked.delete(stream)
       return isCurrent
     } catch {
-      // The store fails: `watch` tells of it.
+      // The store fails: `watch` reports it.
       return false
     }
   }
 
-  /** Each by itself: a refresh that takes its time must not keep the streams of others open. */
+  /** Each separately: a slow refresh must not keep the streams of others open. */
   async function watch(stream: Stream): Promise<void> {
     stream.isWatched = true
     if (!(await runInRequest(stream.request.observed, () => isOpen(stream)))) stream.close()
@@ -106,9 +106,9 @@ export function createOpenStreams(
     unchecked.add(stream)
   }
 
-  /** Not if it has ended while it was looked at. */
+  /** False if it has ended while it was checked. */
   function isListed(stream: Stream): boolean {
-    return streams.items[stream.place] === stream
+    return streams.items[stream.index] === stream
   }
 
   function mayStay(stream: Stream, who: Subject | undefined): boolean {
@@ -118,7 +118,7 @@ export function createOpenStreams(
   }
 
   function add(opened: OpenedRequest, { isCurrent, identify }: StreamOwner, close: () => void): () => void {
-    const rest = { ...opened, identify, close, isWatched: false, place: 0 }
+    const rest = { ...opened, identify, close, isWatched: false, index: 0 }
     const stream: Stream = isCurrent ? { isCurrent, ...rest } : rest
     streams.add(stream)
     return () => {

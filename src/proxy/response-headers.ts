@@ -1,5 +1,5 @@
-// What of an application's answer reaches the browser: everything but what is only for the connection, and what would
-// touch our session or let a shared cache keep one user's page for another.
+// Which headers of an application's answer reach the browser: all but those that are only for the connection, would touch
+// our session, or would let a shared cache give one user's page to another.
 
 import type { IncomingHttpHeaders } from 'node:http'
 import { REQUEST_ID } from '../observe/observed-request.ts'
@@ -42,18 +42,19 @@ const NOT_IN_TRAILERS = new Set([
   ...['set-cookie', 'clear-site-data', 'content-length', TRANSPORT_SECURITY],
 ])
 
-export interface Ours {
+/** What we add to an answer. */
+export interface AnswerAdditions {
   readonly requestId: string
   readonly signedIn: boolean
   readonly cookies: readonly string[]
-  /** A browser keeps an image or a script; our cookies, which would forbid it, come with the next page. */
+  /** The request may be for an image or a script, which browsers cache. Our cookies would prevent that, and can come with the next page. */
   readonly cookiesCanWait?: boolean
 }
 
-/** Names and values in turn. A value may be several, each of which is sent as a header of its own. */
+/** Names and values in turn. A list of values is sent as several headers. */
 export type HeaderList = (string | string[])[]
 
-export type ResponseHeaders = (headers: IncomingHttpHeaders, ours: Ours) => HeaderList
+export type ResponseHeaders = (headers: IncomingHttpHeaders, ours: AnswerAdditions) => HeaderList
 
 export interface ResponseHeadersOptions {
   readonly baseUrl: string
@@ -103,14 +104,14 @@ export function createResponseHeaders({
   }
 }
 
-/** A proxy in front may count them among the headers: what is not passed on as it is there is not passed on here. */
+/** A proxy in front may treat trailers as headers, so the same names are left out. */
 export function keptTrailers(trailers: IncomingHttpHeaders): [name: string, value: string][] {
   return Object.entries(trailers).flatMap(([name, value]) =>
     NOT_IN_TRAILERS.has(name) ? [] : [value ?? []].flat().map((one): [string, string] => [name, one]),
   )
 }
 
-/** Browsers keep what follows an empty name as a cookie without one, and send it back as if that were its name. */
+/** Browsers keep `=name` as a cookie without a name, and send it back as `name`. */
 export function createOwnCookieTest(ownCookies: ReadonlySet<string>): (setCookie: string) => boolean {
   return setCookie => {
     const [name = ''] = setCookie.replace(/^[\s=]+/, '').split(/[=;]/, 1)
@@ -122,19 +123,19 @@ function clearsCookies(header: string | string[]): boolean {
   return /"cookies"|"\*"/.test(String(header))
 }
 
-/** A header may come in several lines, whatever its type says: then undici gives a list. */
+/** For a header that comes in several lines undici gives a list, whatever its type says. */
 function oneText(value: string | readonly string[] | undefined): string | undefined {
   return typeof value === 'object' ? value.join(', ') : value
 }
 
-/** What the application lets browsers keep, and is neither a page nor made for one user. */
+/** The application lets browsers cache it, and it is neither a page nor made for one user. */
 function isAsset(headers: IncomingHttpHeaders): boolean {
   const [cacheControl, type] = [oneText(headers['cache-control']) ?? '', oneText(headers['content-type']) ?? '']
   if (headers['set-cookie'] || type.toLowerCase().includes('text/html')) return false
   return /\bmax-age="?0*[1-9]|\bimmutable\b/i.test(cacheControl) && !/\bno-(store|cache)\b/i.test(cacheControl)
 }
 
-/** An application uses a few values again and again; one that makes up new ones must not fill our memory. */
+/** Applications use few values; one that makes up new ones must not fill the memory. */
 const MOST_REMEMBERED = 100
 
 function createPrivateCaching(): (cacheControl: string | undefined) => string {
@@ -149,7 +150,7 @@ function createPrivateCaching(): (cacheControl: string | undefined) => string {
   }
 }
 
-/** Without what invites shared caches. */
+/** Without the directives for shared caches. */
 function withoutSharing(cacheControl: string): string {
   const directives = splitList(cacheControl).filter(directive => !/^(public|s-maxage|private)\b/i.test(directive))
   return directives.some(directive => /^no-store\b/i.test(directive))
@@ -157,19 +158,19 @@ function withoutSharing(cacheControl: string): string {
     : ['private', ...directives].join(', ')
 }
 
-// An application that redirects to its own address means ours: nobody but the gateway can reach that one.
+// A redirect of an application to its own address becomes one to ours: browsers cannot reach the application.
 
-/** An absolute address, or one without its scheme: who is addressed, and what follows. */
+/** An absolute address, with or without its scheme: the authority, and the rest. */
 const ABSOLUTE = /^(?:https?:)?\/\/([^/\\?#]+)(.*)$/is
 
-/** The same place under `baseUrl`, if the address is one of `authorities`; what leads elsewhere stays as it is. */
+/** The same path below `baseUrl`, if the address is one of `authorities`; any other stays as it is. */
 export function ownLocation(location: string, authorities: ReadonlySet<string>, baseUrl: string): string {
   const [, authority, rest = ''] = ABSOLUTE.exec(location) ?? []
-  // Whoever names a user means more than the address.
+  // An address with a user name is not simply ours.
   if (authority === undefined || authority.includes('@')) return location
   const url = URL.parse(location, baseUrl)
   if (!url || !authorities.has(authorityOf(url))) return location
-  // The rest as it was sent: in which encoding, only the application knows.
+  // The rest as it was sent: only the application knows its encoding.
   return baseUrl + (rest.startsWith('/') ? rest : `/${rest}`)
 }
 

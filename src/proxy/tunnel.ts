@@ -66,7 +66,7 @@ function enter(options: TunnelOptions, tunnel: Tunnel): void {
   const { upstream, request, identification, socket } = tunnel
   request.observed.upstream = upstream.destination.origin
   const holder: SlotHolder = {
-    place: 0,
+    index: 0,
     stage: 'outside',
     isEndless: true,
     owner: ownerOf(request, identification),

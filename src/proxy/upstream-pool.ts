@@ -1,37 +1,36 @@
-// All applications that there are connections to: those of the configuration in use, and those of former ones for as long as
-// somebody is still there.
+// All applications with connections: those of the configuration in use, and those of former ones while they have requests.
 
 import type { Config } from '../config/config-file.ts'
 import type { Settings } from '../config/settings.ts'
 import { openUpstreams, type Upstream, type Upstreams } from './upstreams.ts'
 
 export interface UpstreamPool {
-  /** What a configuration names. It counts from `use` on. */
+  /** The applications of a configuration, which `use` then puts in use. */
   choose(settings: Settings, config: Config): Upstreams
-  /** From now on requests go to these. Whoever is with another one, or on the way there, finishes. */
+  /** From now on requests go to these. Requests to others finish. */
   use(upstreams: Upstreams): void
   /** How many requests wait for one of them. */
   readonly waiting: number
   /** How many sockets and event streams are open. */
   readonly streams: number
-  /** Sockets and event streams: they would never end by themselves, and open anew elsewhere. */
+  /** Ends sockets and event streams, which would not end on their own. Clients open them again, at another process. */
   endStreams(): void
-  /** Everything else has this long to end by itself. */
+  /** Everything else has this long to finish. */
   close(patienceMs: number): Promise<void>
 }
 
 export function createUpstreamPool(): UpstreamPool {
-  let inUse: readonly Upstream[] = []
+  let current: readonly Upstream[] = []
   let former: readonly Upstream[] = []
-  const all = () => [...inUse, ...former]
+  const all = () => [...current, ...former]
 
   return {
-    choose: (settings, config) => openUpstreams(settings, config, inUse),
+    choose: (settings, config) => openUpstreams(settings, config, current),
     use({ all: chosen }) {
-      const left = inUse.filter(upstream => !chosen.includes(upstream))
+      const left = current.filter(upstream => !chosen.includes(upstream))
       for (const { connections } of left) connections.keepNone()
       former = [...former, ...left].filter(({ capacity }) => !capacity.isEmpty)
-      inUse = chosen
+      current = chosen
     },
     get waiting() {
       return all().reduce((sum, { capacity }) => sum + capacity.waiting, 0)
