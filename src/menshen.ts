@@ -57,7 +57,7 @@ export interface Menshen<R extends Role = Role, F extends string = string> exten
   readonly upgradeListener: UpgradeListener
   /** From now on every answer closes its connection, so that the next request goes to another process. */
   prepareToClose(): void
-  /** Sockets and event streams: they would never end by themselves, and open anew elsewhere. */
+  /** Ends sockets and event streams, which would not end on their own. Clients open them again, at another process. */
   endStreams(): void
   /** After the file of AUDIT_FILE was moved away. */
   reopenFiles(): void

@@ -3,7 +3,7 @@
 import { html } from 'hono/html'
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
-import { type Ended, endedCookie } from '../gateway/cookies.ts'
+import { type EndedNotice, endedCookie } from '../gateway/cookies.ts'
 import type { GatewayRequest } from '../gateway/request.ts'
 import { foreignAnswer, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../gateway/respond.ts'
 import { requestFields } from '../observe/observed-request.ts'
@@ -17,8 +17,7 @@ import type { Listed } from '../session/session-listing.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { isRecordKey } from '../session/ticket.ts'
 import { isFromOwnOrigin } from '../util/fetch-metadata.ts'
-import { consoleFrame, type Viewer } from './console-frame.ts'
-import { viewerOf } from './viewer.ts'
+import { consoleFrame, type Viewer, viewerOf } from './console-frame.ts'
 
 export async function askToEnd(
   context: GatewayContext,
@@ -73,7 +72,7 @@ function backToList(
   context: GatewayContext,
   request: GatewayRequest,
   cookies: readonly string[],
-  ended: Ended,
+  ended: EndedNotice,
 ): OwnAnswer {
   return redirectAnswer(context.pages, request.method, OWN_PATHS.consoleSessions, {
     cookies: [...cookies, endedCookie(context.auth.cookies, ended)],

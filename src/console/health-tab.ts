@@ -1,4 +1,4 @@
-// GET /_menshen/console/health: what the doctor finds, how long others let us wait, and which processes there are.
+// GET /_menshen/console/health: the doctor's findings, response times of provider and store, and the running processes.
 
 import { html } from 'hono/html'
 import type { Settings } from '../config/settings.ts'
@@ -12,8 +12,7 @@ import { addSlot, emptySlot, quantile, TIMED, type Timed } from '../observe/hist
 import type { Instance } from '../observe/instances.ts'
 import { type Html, moment } from '../pages/layout.ts'
 import type { Words } from '../pages/words/words.ts'
-import { cell, consoleFrame, longCell, row, table, type Viewer } from './console-frame.ts'
-import { viewerOf } from './viewer.ts'
+import { cell, consoleFrame, longCell, row, table, type Viewer, viewerOf } from './console-frame.ts'
 
 export async function showHealth(
   context: GatewayContext,
@@ -43,12 +42,10 @@ async function lastHour(history: History): Promise<HealthView['times']> {
   return TIMED.map(what => ({ what, p50: quantile(all, what, 0.5), p99: quantile(all, what, 0.99) }))
 }
 
-/** What kind it is; its version, where it is a server, is among the findings. */
+/** The kind of store; the version of a server is among the findings. */
 function storeOf({ STORE }: Settings): string {
   return STORE.slice(0, STORE.indexOf(':'))
 }
-
-// The console's page of health: what the doctor has found, how long others let us wait, and which processes there are.
 
 export interface HealthView {
   readonly viewer: Viewer
@@ -67,7 +64,7 @@ export interface HealthView {
   readonly store: string
 }
 
-/** What needs attention stands first. */
+/** Failures first. */
 const ORDER = ['failure', 'warning', 'good'] as const
 const SHOWN_TIMES = {
   request: 'overview.of_requests',

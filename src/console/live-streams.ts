@@ -1,5 +1,5 @@
-// The event streams of the console: each tells its page what is new, every few seconds, for as long as the page and the
-// session of whoever looks at it live.
+// The event streams of the console: each sends its page what is new, every few seconds, until the page is closed or the session
+// of its user ends.
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import type { GatewayRequest } from '../gateway/request.ts'
@@ -10,7 +10,7 @@ import { createWatchList, type Watched } from '../util/watch-list.ts'
 export type Message = readonly [name: string, data: unknown]
 
 export interface LiveStreams {
-  /** `news` is asked at once and then again and again; nothing is said where there is none. */
+  /** `news` is called immediately and then every few seconds. */
   open(
     context: GatewayContext,
     request: GatewayRequest,
@@ -21,7 +21,7 @@ export interface LiveStreams {
 }
 
 const EVERY_MS = 5000
-/** Beyond this somebody has forgotten to close something. */
+/** More would be a leak. */
 const MOST_OPEN = 100
 
 interface Live extends Watched {
@@ -65,10 +65,10 @@ function stream(
       let isTelling = false
       let isOpen = true
       async function tell(): Promise<void> {
-        // A reader that is slower than the news gets the next ones only.
+        // A slow reader misses some messages.
         if (isTelling || (controller.desiredSize ?? 0) <= -1) return
         isTelling = true
-        // A store that is away has no news; the page says so by itself when it is loaded.
+        // Nothing is sent while the store is unavailable; a page that is loaded then says so.
         const messages = await news().catch(() => [])
         isTelling = false
         const text = messages.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join('')

@@ -17,9 +17,8 @@ import type { Words } from '../pages/words/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 import { createFresh, type Fresh } from '../util/fresh.ts'
 import { auditUrl } from './audit-tab.ts'
-import { cell, consoleFrame, row, table, type Viewer } from './console-frame.ts'
+import { cell, consoleFrame, row, table, type Viewer, viewerOf } from './console-frame.ts'
 import type { LiveStreams } from './live-streams.ts'
-import { viewerOf } from './viewer.ts'
 
 export interface Overview {
   readonly show: GuardedHandler
@@ -59,12 +58,10 @@ export function createOverview(context: GatewayContext, liveStreams: LiveStreams
   }
 }
 
-// What the overview shows at this moment: what is wrong, and the plots.
-
 const HOUR_MS = 3_600_000
-/** What says whether users can sign in and stay so. */
+/** Events that show whether users can sign in and stay signed in. */
 const TELLING = ['sign_in', 'sign_in_failed', 'session_refresh_failed']
-/** As many of each are looked at. */
+/** How many of each are read. */
 const MOST_EVENTS = 1000
 
 function rangeOf({ search }: GatewayRequest): Range {
@@ -95,11 +92,11 @@ async function makeView(context: GatewayContext, range: Range): Promise<Overview
   }
 }
 
-/** Whatever else is wrong is shown without the store, too. */
+/** Other problems are shown while the store is unavailable, too. */
 async function recentEvents({ observe, now }: GatewayContext) {
   try {
     const since = now() - HOUR_MS
-    // Each by itself: a flood of refusals must not hide that nobody can sign in.
+    // Each code separately: a flood of one must not hide another.
     const pages = await Promise.all(TELLING.map(event => observe.auditTrail.find({ event, since, limit: MOST_EVENTS })))
     return { events: pages.flatMap(({ events }) => events), isStoreAway: false }
   } catch (error) {
@@ -108,7 +105,7 @@ async function recentEvents({ observe, now }: GatewayContext) {
   }
 }
 
-// The console's first page: what is wrong now, in sentences, and then the plots.
+// The page: current problems in sentences, then the plots.
 
 export interface OverviewView {
   readonly range: Range
@@ -142,7 +139,7 @@ ${PLOTS.map(name => html`<figure><figcaption>${t(`overview.plot_${name}`)}</figc
   })
 }
 
-/** The worst first; whatever is only advice stands last. One thing that fails is one notice, however many have noticed it. */
+/** The worst first, advice last. One failure is one notice, however many checks have found it. */
 export function problemList(words: Words, view: OverviewView): Html {
   const { t } = words
   const { advice } = view
@@ -153,7 +150,7 @@ ${advice.map(code => html`<div class="notice"><p>${t(`advice.${code}`)}</p></div
 }
 
 interface Trouble {
-  /** What it is about, as the names of the doctor's checks begin. */
+  /** What it is about: the beginning of the names of the doctor's checks. */
   readonly about: string | undefined
   readonly sentence: Html
   /** What the doctor has found of it. */
@@ -210,7 +207,7 @@ function areaOf(name: string, { providerNames }: OverviewView): string {
   return area === 'upstream' || (area === 'provider' && providerNames.has(which)) ? `${area} ${which}` : area
 }
 
-/** Those that were noticed first are the reason of the others. */
+/** The first finding is the cause of the others. */
 function cause(words: Words, { findings: [first, ...others] }: Trouble): Html | string {
   const { rich } = words
   if (!first) return ''
@@ -233,7 +230,7 @@ function problemSentence(words: Words, problem: Problem, { providerNames }: Over
   return rich('problem.provider', { provider, failures, people, since: moment(words, problem.since) })
 }
 
-/** The sums of what is plotted, each with the way to what it counts. */
+/** The sums of the plots, each with a link to what it counts. */
 export function figures({ t }: Words, plot: Plot): Html {
   const failed = Object.values(plot.failures).reduce((sum, column) => sum + sumOf(column), 0)
   const eventsOf = (event: AuditedCode) => auditUrl({ event, ...sinceOf(plot) }, OWN_PATHS.consoleAudit)
@@ -295,7 +292,7 @@ function numbers(words: Words, plot: Plot): Html {
   const rows = plot.at.map((at, n) =>
     row(
       moment(words, at * 1000),
-      cells(n).map((number, place) => cell(columns[place + 1] ?? '', number)),
+      cells(n).map((number, index) => cell(columns[index + 1] ?? '', number)),
     ),
   )
   return table({ label: { text: t('overview.numbers') }, columns, rows: rows.reverse() })

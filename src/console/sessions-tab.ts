@@ -18,9 +18,8 @@ import type { Listed } from '../session/session-listing.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { isRecordKey } from '../session/ticket.ts'
 import { type AuditNames, auditColumns, auditRow, auditUrl } from './audit-tab.ts'
-import { cell, consoleFrame, plainCell, row, storeAwayPage, table, type Viewer } from './console-frame.ts'
+import { cell, consoleFrame, plainCell, row, storeAwayPage, table, type Viewer, viewerOf } from './console-frame.ts'
 import { endButtons, sessionMenu } from './end-sessions.ts'
-import { viewerOf } from './viewer.ts'
 
 const PAGE_SIZE = 50
 
@@ -67,7 +66,7 @@ async function find(sessions: Sessions, username: string, after: string) {
   return { ...page, count }
 }
 
-// Who is signed in, and the way to end a session.
+// The page: who is signed in, and how to end a session.
 
 interface SessionsView {
   readonly viewer: Viewer
@@ -79,7 +78,7 @@ interface SessionsView {
   /** What each of several providers is called, by its id; absent where there is one. */
   readonly providerNames: ReadonlyMap<string, string> | undefined
   readonly deviceName: DeviceNames
-  /** Whose sessions; empty for everybody's. */
+  /** Whose sessions; empty for all users. */
   readonly username: string
   /** How many there are of everybody. */
   readonly count?: number
@@ -139,7 +138,7 @@ function sessionTable(words: Words, view: SessionsView) {
   return table({ label: { text: t('console.sessions') }, columns, groups })
 }
 
-/** Those of one user together, whoever came last first. The same name at two providers is two people. */
+/** Sessions of one user together, the latest user first. The same name at two providers is two users. */
 function byUser(sessions: readonly Listed[]): Listed[][] {
   const userOf = ({ key, publicPart }: Listed) =>
     publicPart ? JSON.stringify([publicPart.provider, publicPart.username]) : key
@@ -193,7 +192,7 @@ export async function showSession(
   const found = await ifReachable(context.observe.report, request, findSession(context, key))
   if (!found)
     return pageAnswer(context.pages, storeAwayPage(words, viewerOf(caller), 'sessions'), { status: 503, cookies })
-  // Of a session that nobody ever had there is nothing to tell.
+  // The session has never existed.
   if (!found.session && found.events.length === 0) return errorAnswer(context.pages, request, 'not_found', { cookies })
   const names = { providers: context.auth.providers.names, deviceName: await loadDeviceNames() }
   const page = sessionPage(words, { ...found, viewer: viewerOf(caller), key, isOwn: key === loaded.key, names })
@@ -212,7 +211,7 @@ async function findSession(
   return { session, events, areMore: next !== undefined && events.length === MOST_EVENTS }
 }
 
-// One session: its facts while it lives, the way to end it, and its own timeline.
+// The page of one session: its fields while it lives, how to end it, and its timeline.
 
 export interface SessionView {
   readonly viewer: Viewer

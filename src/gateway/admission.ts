@@ -166,7 +166,7 @@ async function refuseMalformed({ count }: Bringer): Promise<RefusedToken | 'limi
 // The rules.
 
 /** Public pages admit visitors too. A signed-in user is known there as well. */
-export function judge(
+export function applyRules(
   { auth, observe }: AdmissionContext,
   request: GatewayRequest,
   identification: CallerIdentification,

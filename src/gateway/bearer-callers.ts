@@ -1,5 +1,5 @@
-// Machines that bring an access token of the provider. What was found out about a token is kept for a moment, under its
-// hash: the token itself stays nowhere.
+// Machines that bring an access token of the provider. The verdict about a token is cached for a moment, under its hash: the
+// token itself is not cache.
 
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -20,25 +20,25 @@ export interface BearerCaller extends Caller {
   readonly expiresAt: number
 }
 
-/** Why a token is not valid, in our own words. */
+/** Why a token is not valid. */
 export interface RefusedToken {
   readonly refused: string
   readonly detail?: string | undefined
 }
 
-/** Whoever brings a token that is not known to be valid. */
+/** The client that brings a token that is not known to be valid. */
 export interface Bringer {
   /** Its network, which has a share of the slots at the provider. */
   readonly owner: string
   /**
-   * Counts one token: before it is shown to the provider, or when its signature turns out to be none. `undefined` if there
-   * were too many. Otherwise what to call if the token is valid, and so counts for nothing.
+   * Counts one token: before it is shown to the provider, or when its signature is not valid. `undefined` if there were too
+   * many. Otherwise a function that takes the count back, for a token that is valid.
    */
   count(): Promise<(() => void) | undefined>
 }
 
 export interface BearerCallers {
-  /** Whose token it is, if it is for each of `audiences`. Throws while that cannot be told. */
+  /** Whose token it is, if it is for each of `audiences`. Throws while that cannot be decided. */
   identify(token: string, audiences: Audiences, bringer: Bringer): Promise<BearerCaller | RefusedToken | 'limited'>
   /** The same for a token that was valid before; nothing is counted. */
   reidentify(token: string, audiences: Audiences): Promise<BearerCaller | RefusedToken>
@@ -54,12 +54,12 @@ export interface BearerCallersOptions {
 type Verdict = BearerCaller | RefusedToken
 type Judged<V> = readonly [verdict: V, until: number]
 
-interface Kept {
-  /** `limited` if whoever brought it first was; that is not kept. */
+interface CachedVerdict {
+  /** `limited` if the client that brought it first was; that is not cache. */
   readonly verdict: Promise<Verdict | 'limited'>
   /** Not known while the provider is being asked. */
   until: number
-  /** It was when it was asked about last: then asking again counts for nothing, also if the provider does not answer. */
+  /** It was valid at the last verdict: then the next one is not counted, even if the provider does not answer. */
   isValid: boolean
 }
 
@@ -67,7 +67,7 @@ const KEPT_MS = 30_000
 const MOST_KEPT = 10_000
 
 export function createBearerCallers({ providers, roles, scopedName, now }: BearerCallersOptions): BearerCallers {
-  const kept = new LRUCache<string, Kept>({ max: MOST_KEPT })
+  const cache = new LRUCache<string, CachedVerdict>({ max: MOST_KEPT })
 
   function toCaller(provider: Provider, { userInfo, groups, claims, scopes, expiresAt }: BearerFacts): BearerCaller {
     const scope = scopeOf(provider)
@@ -90,7 +90,7 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
     }
   }
 
-  /** A token that turns out to be valid counts for nothing. */
+  /** A token that is valid is not counted. */
   async function countAndJudge(
     token: string,
     audiences: Audiences,
@@ -104,20 +104,20 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
   }
 
   /** From now on others that bring the same token wait for this verdict. */
-  function start(key: string, judged: Promise<Judged<Verdict | 'limited'>>): Kept {
+  function start(key: string, judged: Promise<Judged<Verdict | 'limited'>>): CachedVerdict {
     const verdict = judged.then(([verdict]) => verdict)
-    const entry: Kept = { verdict, until: Number.POSITIVE_INFINITY, isValid: kept.get(key)?.isValid ?? false }
+    const entry: CachedVerdict = { verdict, until: Number.POSITIVE_INFINITY, isValid: cache.get(key)?.isValid ?? false }
     const forget = () => {
-      if (kept.get(key) === entry) kept.delete(key)
+      if (cache.get(key) === entry) cache.delete(key)
     }
-    kept.set(key, entry)
+    cache.set(key, entry)
     judged.then(
       ([verdict, until]) => {
         if (verdict === 'limited') return forget()
         entry.until = Math.min(until, now() + KEPT_MS)
         entry.isValid = 'who' in verdict
       },
-      // What could not be told is asked again.
+      // A verdict that failed is asked for again.
       () => {
         entry.until = 0
         if (!entry.isValid) forget()
@@ -139,9 +139,9 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
     return hash('sha256', JSON.stringify([audiences, token]), 'base64url')
   }
 
-  /** What is known and counts now. */
-  function current(key: string): Kept | undefined {
-    const known = kept.get(key)
+  /** The cached verdict, if it still counts. */
+  function current(key: string): CachedVerdict | undefined {
+    const known = cache.get(key)
     return known && now() < known.until ? known : undefined
   }
 
@@ -150,7 +150,7 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
       const { owner, count } = bringer
       const key = keyOf(token, audiences)
       const known = current(key)
-      const isCounted = !known && !kept.get(key)?.isValid && mayBeShown(providers, token)
+      const isCounted = !known && !cache.get(key)?.isValid && mayBeShown(providers, token)
       const begin = () =>
         start(key, isCounted ? countAndJudge(token, audiences, bringer) : judge(token, audiences, owner))
       const verdict = await (known ?? begin()).verdict
@@ -160,7 +160,7 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
       }
       const giveBack = isCounted ? undefined : await count()
       if (!giveBack) return 'limited'
-      // It was another network that was above its limit.
+      // Another network was above its limit.
       const own = await ask(key, token, audiences, owner)
       if ('who' in own) giveBack()
       return own

@@ -29,9 +29,9 @@ import type { OwnRoutes } from './routes.ts'
 import { announcesBody, isAuthCheck } from './upgrade.ts'
 import { createToUserSession, type UserSession } from './user-session.ts'
 
-/** What is to be done with a request of the application. */
+/** What to do with a request of the application. */
 export interface Admitted<R extends Role = Role, F extends string = string> {
-  /** Whoever is signed in; absent for a visitor of a public page. */
+  /** The signed-in user; absent for a visitor of a public page. */
   readonly user?: UserSession<R, F> | undefined
   /** To be sent in place of the application's own: one of our pages, the way to the login page, or a refusal. */
   readonly answer?: Response | undefined
@@ -40,8 +40,8 @@ export interface Admitted<R extends Role = Role, F extends string = string> {
   /** By which our log lines are found; for the application's own, and for `X-Request-Id` of its answer. */
   readonly requestId: string
   /**
-   * For a page that wants more than the rules say: that somebody is signed in, with one of these roles if any are named.
-   * `undefined` if so; otherwise what is to be sent in its place.
+   * For a page that wants more than the rules say: a signed-in user, with one of these roles if any are named. `undefined` if
+   * the caller is one; otherwise the answer to send.
    */
   require(roles?: readonly R[]): Response | undefined
 }
@@ -85,7 +85,10 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
   const entrance: Entrance<EmbeddedRequest, OwnAnswer, Admitted> = {
     isTraced: false,
 
-    gone: observed => send(observed, leftAnswer(observed)),
+    gone(observed, { upgrade, hasBody }) {
+      if (upgrade && hasBody) cutOff(upgrade)
+      return send(observed, leftAnswer(observed))
+    },
 
     begin(_observed, { upgrade, hasBody }) {
       if (upgrade && hasBody) cutOff(upgrade)
@@ -215,9 +218,9 @@ function toResponse(answer: OwnAnswer): Response {
   return new Response(null, { status: answer.status, headers })
 }
 
-// What an application has of a request, in the one form that the gateway reads: node:http's, or a Request of the web.
+// A request of an application, from node:http or as a Request, in the form that the gateway reads.
 
-/** What only the program knows of a request. */
+/** What only the program knows about a request. */
 export interface RequestSource {
   /**
    * The address at the other end of the connection. Without one (a Request has none) nobody is a trusted proxy, and nothing
@@ -246,7 +249,7 @@ export function headOf(request: IncomingMessage | Request, source: RequestSource
   }
 }
 
-/** Below a path of its own, Express cuts that path off `url` and keeps the whole. */
+/** Below a mount path, Express removes that path from `url`, and keeps the whole in `originalUrl`. */
 function headOfMessage(
   request: IncomingMessage & { readonly originalUrl?: unknown },
   headers: IncomingHttpHeaders,
@@ -257,7 +260,7 @@ function headOfMessage(
   return { method, url, headers, socket: given ?? request.socket ?? {} }
 }
 
-/** A header that stands there several times is one text everywhere but in what was put together by hand. */
+/** A repeated header is one string everywhere but in headers that a program has made by hand. */
 export function headersOf({ headers = {} }: Partial<WithHeaders>): IncomingHttpHeaders {
   if (areOfTheWeb(headers)) return Object.fromEntries(headers)
   for (const name in headers) if (Array.isArray(headers[name]) && name !== 'set-cookie') return withoutLists(headers)
@@ -273,10 +276,10 @@ function joined(name: string, value: string | string[] | undefined): string | st
   return value.join(name === 'cookie' ? '; ' : ', ')
 }
 
-// Puts an answer of ours in the place of the application's.
+// Sends an answer of ours in place of the application's.
 
 /** How long a refused client may take to read the answer and to close. */
-const FAREWELL_MS = 1000
+const CLOSE_MS = 1000
 
 /**
  * Writes it to a response of node:http, as a stream where it is one. Cookies that the application has set stay there. Or to the
@@ -297,7 +300,7 @@ function sendToResponse(response: ServerResponse, answer: Response): Promise<voi
   return send(response, answer, answer.headers.get(REQUEST_ID) ?? newRequestId())
 }
 
-/** Whatever still comes is thrown away: unread bytes would make the system drop our answer. */
+/** Discards what still comes: unread bytes would make the system drop our answer. */
 async function sendToSocket(socket: Duplex, answer: Response): Promise<void> {
   socket.on('error', () => socket.destroy()).resume()
   const body = Buffer.from(await answer.arrayBuffer())
@@ -306,7 +309,7 @@ async function sendToSocket(socket: Duplex, answer: Response): Promise<void> {
   for (const [name, value] of answer.headers) if (!OF_THE_WIRE.has(name)) lines.push(`${name}: ${value}`)
   const head = Buffer.from(`${[...lines, `content-length: ${body.length}`].join('\r\n')}\r\n\r\n`, 'latin1')
   socket.end(Buffer.concat([head, body]))
-  destroyAfter(socket, FAREWELL_MS)
+  destroyAfter(socket, CLOSE_MS)
 }
 
 const OF_THE_WIRE = new Set(['connection', 'content-length', 'transfer-encoding'])

@@ -1,4 +1,4 @@
-// The functions of an application that are called when somebody signs in or out.
+// The functions of an application that are called when a user signs in or out.
 
 import type { Settings } from '../config/settings.ts'
 import { errorFields, MenshenError } from '../errors.ts'
@@ -31,13 +31,13 @@ export type SignInResult = object | boolean | null | undefined | void
 
 export const NO_HOOKS: Hooks = {}
 const MOST_DATA_BYTES = 16 * 1024
-/** Longer than any call to a database takes, and shorter than browsers and proxies wait. */
+/** Longer than a call to a database takes, shorter than browsers and proxies wait. */
 const DEADLINE_MS = 10_000
 
 /** The application does not want this user. */
 export class SignInRefused extends Error {}
 
-/** A function of the application failed, or gave something that cannot be kept. */
+/** A function of the application failed, or returned data that cannot be stored. */
 export class HookFailed extends Error {
   /** For the log. */
   readonly fields: { readonly hook: 'onSignIn'; readonly user: string }
@@ -104,7 +104,7 @@ class HookTooLate extends MenshenError {
   }
 }
 
-/** One that never ends must not hold up anybody for good. */
+/** A function that never ends must not block a sign-in for ever. */
 async function inTime<Result>(hook: keyof Hooks, call: () => Result): Promise<Awaited<Result>> {
   const result = call()
   const late = Promise.withResolvers<never>()
@@ -116,7 +116,7 @@ async function inTime<Result>(hook: keyof Hooks, call: () => Result): Promise<Aw
   }
 }
 
-/** As it will be read again. */
+/** The data as it will be read back. */
 function checkedData(data: unknown): SessionData {
   if (typeof data !== 'object' || data === null || Array.isArray(data))
     throw notKept('expected an object, true, false or nothing')
@@ -127,7 +127,7 @@ function checkedData(data: unknown): SessionData {
   return JSON.parse(written)
 }
 
-/** JSON would keep nothing, or not all, of a Map or of an object with a class. */
+/** JSON loses a Map, or an object of a class, in whole or in part. */
 function plain(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   const prototype = Object.getPrototypeOf(value)

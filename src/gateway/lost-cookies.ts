@@ -15,7 +15,7 @@ export interface LostCookieDetector {
   cookieWasLost(request: GatewayRequest): boolean
 }
 
-/** A browser follows a redirect at once; this is ample for a slow line. */
+/** A browser follows a redirect immediately; this is enough for a slow line. */
 const LANDS_WITHIN_MS = 60_000
 
 interface LostCookieOptions {
@@ -49,7 +49,7 @@ export function createLostCookieDetector({ settings, now }: LostCookieOptions): 
       expected.set(request.connection, { location: location.replace(/#.*$/, ''), sessionKey })
     },
     sessionSeen(sessionKey) {
-      // Every request of a user comes here, and nearly always nobody has just signed in.
+      // Every signed-in request comes here, and there is rarely a new session.
       if (unseen.size > 0) unseen.delete(sessionKey)
     },
     cookieWasLost({ connection, path, search, headers }) {
@@ -58,7 +58,7 @@ export function createLostCookieDetector({ settings, now }: LostCookieOptions): 
       expected.delete(connection)
       forgetLate()
       const isUnseen = unseen.delete(landing.sessionKey)
-      // What somebody types in, or follows within a page, is no landing.
+      // An address that is typed in, or a link within a page, is no landing.
       const site = headers['sec-fetch-site']
       const fromProvider = site === 'cross-site' || site === 'same-site'
       return isUnseen && landing.location === path + search && fromProvider && headers.cookie === undefined

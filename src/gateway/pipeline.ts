@@ -20,26 +20,26 @@ import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import {
   type Admission,
   type AdmissionContext,
+  applyRules,
   type CallerIdentification,
   identify,
   identifyByToken,
-  judge,
   limitFailures,
 } from './admission.ts'
 import { type GatewayRequest, type RequestHead, readGatewayRequest, wasReset } from './request.ts'
 
-/** Every answer says how the request is counted. */
-interface Counted {
+/** Every answer says how the metrics count the request. */
+interface WithOutcome {
   readonly outcome: Outcome
 }
 
 /** `Target` is where an answer goes to. */
-interface Sender<Target, Answer extends Counted, Result> {
+interface Sender<Target, Answer extends WithOutcome, Result> {
   send(observed: ObservedRequest, answer: Answer, target: Target): MaybePromise<Result>
 }
 
 /** The steps after our own routes. */
-export interface Gate<Target, Answer extends Counted, Result> extends Sender<Target, Answer, Result> {
+export interface Gate<Target, Answer extends WithOutcome, Result> extends Sender<Target, Answer, Result> {
   /** The answer to a request that is refused whatever the rules say. */
   screen(request: GatewayRequest, target: Target): MaybePromise<Answer> | undefined
   /** The answer to a request that the rules do not admit. */
@@ -48,7 +48,7 @@ export interface Gate<Target, Answer extends Counted, Result> extends Sender<Tar
 }
 
 /** A way in. */
-export interface Entrance<Target, Answer extends Counted, Result> extends Gate<Target, Answer, Result> {
+export interface Entrance<Target, Answer extends WithOutcome, Result> extends Gate<Target, Answer, Result> {
   /** Traces begin with the request. In an embedding application they begin with its own. */
   readonly isTraced: boolean
   /** The connection was reset before its request was read. */
@@ -65,7 +65,7 @@ export interface Entrance<Target, Answer extends Counted, Result> extends Gate<T
   end?(observed: ObservedRequest, target: Target): void
 }
 
-export function handle<Target, Answer extends Counted, Result>(
+export function handle<Target, Answer extends WithOutcome, Result>(
   context: AdmissionContext,
   entrance: Entrance<Target, Answer, Result>,
   head: RequestHead,
@@ -88,7 +88,7 @@ export function handle<Target, Answer extends Counted, Result>(
   return result
 }
 
-function answer<Target, Answer extends Counted, Result>(
+function answer<Target, Answer extends WithOutcome, Result>(
   context: AdmissionContext,
   entrance: Entrance<Target, Answer, Result>,
   request: GatewayRequest,
@@ -104,7 +104,7 @@ function answer<Target, Answer extends Counted, Result>(
   }
 }
 
-function route<Target, Answer extends Counted, Result>(
+function route<Target, Answer extends WithOutcome, Result>(
   context: AdmissionContext,
   entrance: Entrance<Target, Answer, Result>,
   request: GatewayRequest,
@@ -116,7 +116,7 @@ function route<Target, Answer extends Counted, Result>(
 }
 
 /** `asked` is the request that the rules judge: another than `request` where a proxy asks about it. */
-export function pass<Target, Answer extends Counted, Result>(
+export function pass<Target, Answer extends WithOutcome, Result>(
   context: AdmissionContext,
   gate: Gate<Target, Answer, Result>,
   request: GatewayRequest,
@@ -149,9 +149,9 @@ function admitCaller(
   asked: GatewayRequest,
   identification: CallerIdentification,
 ): MaybePromise<Admission> {
-  if (identification.loaded) return observeVerdict(context, asked, judge(context, asked, identification))
+  if (identification.loaded) return observeVerdict(context, asked, applyRules(context, asked, identification))
   return andThen(identifyByToken(context, request, asked, identification), identification =>
-    andThen(limitFailures(context, asked, judge(context, asked, identification)), admission =>
+    andThen(limitFailures(context, asked, applyRules(context, asked, identification)), admission =>
       observeVerdict(context, asked, admission),
     ),
   )
@@ -170,7 +170,7 @@ export function observeVerdict(
   return admission
 }
 
-function decide<Target, Answer extends Counted, Result>(
+function decide<Target, Answer extends WithOutcome, Result>(
   gate: Gate<Target, Answer, Result>,
   request: GatewayRequest,
   admission: Admission,
@@ -185,7 +185,7 @@ function decide<Target, Answer extends Counted, Result>(
 }
 
 /** Also for a request that was forwarded, if the application fails. */
-export function reply<Target, Answer extends Counted, Result>(
+export function reply<Target, Answer extends WithOutcome, Result>(
   sender: Sender<Target, Answer, Result>,
   observed: ObservedRequest,
   answer: MaybePromise<Answer>,

@@ -17,7 +17,7 @@ export interface ReverseProxy {
   readonly forward: Forward
   readonly openTunnel: OpenTunnel
   /**
-   * Calls `close` when the session or token of whoever opened a stream has ended, or the rules do not admit them any more.
+   * Calls `close` when the session or token that opened a stream has ended, or the rules do not admit its caller any more.
    * Until the returned function is called.
    */
   watch(request: ProxyRequest, identification: Identification, close: () => void): () => void

@@ -18,7 +18,7 @@ import type { GatewayRequest } from '../request.ts'
 import { foreignAnswer, ifReachable, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../respond.ts'
 
 const MOST_DEVICES = 50
-/** Somebody with more has a program that signs in. */
+/** A user with more has a program that signs in. */
 const MOST_READ = 200
 
 export async function showAccount(
@@ -80,7 +80,7 @@ export function providerNameOf(providers: Providers, { session }: LoadedSession)
   return providers.names?.get(session.provider ?? '')
 }
 
-// POST /_menshen/account/end: a user ends another device of their own, or all others. Nobody else's session can be meant.
+// POST /_menshen/account/end: a user ends the session of another device, or of all others; never that of another user.
 
 export async function endDevices(
   context: GatewayContext,
@@ -93,7 +93,7 @@ export async function endDevices(
   if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
   const key = form.get('session') ?? ''
   const ended = form.has('others') ? await endOthers(sessions, loaded) : await endOne(sessions, loaded, key)
-  // Whose they were is the user; which one it was is not the session that asks.
+  // The user is that of this request, the session is another.
   const whose = requestFields(request, { session: loaded.session })
   if (ended > 0)
     observe.report('session_ended', {
@@ -102,7 +102,7 @@ export async function endDevices(
       by: 'user',
       ended,
     })
-  // The same whether there was no such session or it is somebody else's.
+  // The same answer whether there is no such session or it is another user's.
   return redirectAnswer(pages, request.method, OWN_PATHS.account, {
     cookies: [...cookies, endedCookie(auth.cookies, { ended })],
   })
@@ -118,20 +118,20 @@ async function endOne(sessions: Sessions, loaded: LoadedSession, key: string): P
   return isOther ? Number(await sessions.endOneOf(userIdOf(loaded.session), key)) : 0
 }
 
-// The last sign-ins of one person, as the audit trail tells them, and which of them came from a device that was new.
+// The last sign-ins of a user in the audit trail, and which of them came from a new device.
 
 export interface RecentSignIn {
   readonly time: number
   readonly device: string
   readonly address: string | undefined
-  /** No earlier one that is known came from this device and this address. */
+  /** No earlier known sign-in came from this device and this address. */
   readonly isNew: boolean
 }
 
 const SHOWN = 10
-/** So many are compared. */
+/** How many are compared. */
 const COMPARED = 50
-/** Others may have the same `sub` at another provider: theirs are passed over. */
+/** Users of other providers may have the same `sub`: their events are skipped. */
 const MOST_PAGES = 4
 
 export async function recentSignIns(
@@ -155,7 +155,7 @@ export async function recentSignIns(
   return marked.slice(0, SHOWN)
 }
 
-/** The first of all is nobody's new device. */
+/** The very first sign-in has no new device. */
 function isNew(
   { device, address }: Omit<RecentSignIn, 'isNew'>,
   earlier: readonly Omit<RecentSignIn, 'isNew'>[],

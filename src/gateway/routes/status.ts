@@ -1,4 +1,4 @@
-// Small answers for machines: alive, able to serve, who am I.
+// Small answers for machines: liveness, readiness, keys, the current user, metrics, the doctor.
 
 import { isProduction } from '../../config/deployment.ts'
 import { isTrusted, plainAddress } from '../../config/networks.ts'
@@ -19,7 +19,7 @@ export async function health(context: GatewayContext): Promise<OwnAnswer> {
 }
 
 export async function ready(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
-  // Whoever asks sends the next requests elsewhere.
+  // The load balancer sends the next requests to another process.
   if (context.lifecycle.closing) return notReady(context, 'closing')
   // While it is being set up, a page that names what is missing helps more than none.
   if (isProduction(context.settings) && context.auth.providers.missing.length > 0) return notReady(context, 'settings')
@@ -59,14 +59,14 @@ export async function me(context: GatewayContext, request: GatewayRequest): Prom
   return jsonAnswer(pages, shown, { cookies })
 }
 
-/** What session.js tells users on a page of the application. */
+/** The dialog that session.js shows on a page of the application. */
 function endedDialog({ lang, t }: Words) {
   return { lang, text: t('session.ended'), link: t('session.sign_in_again') }
 }
 
 // GET /_menshen/metrics: for Prometheus on an address that METRICS_FROM names, and never through a proxy.
 
-/** What proxies add: whoever is behind one is somebody else than the connection shows. */
+/** Headers that proxies add: the client of a proxy is not the one that the connection shows. */
 const FORWARDED = /^(x-forwarded-.*|x-original-.*|forwarded|x-real-ip|via)$/
 
 const REMEDIES = {
@@ -84,9 +84,9 @@ export async function sendMetrics(context: GatewayContext, request: GatewayReque
       ? 'proxy'
       : undefined
   if (reason) {
-    // The address of the connection: that is what counts here, whatever a proxy says of it.
-    const facts = { ...observedFields(request.observed), address: request.address }
-    context.observe.report('metrics_refused', { ...facts, reason, remedy: REMEDIES[reason] })
+    // METRICS_FROM is about the address of the connection, whatever a proxy says.
+    const fields = { ...observedFields(request.observed), address: request.address }
+    context.observe.report('metrics_refused', { ...fields, reason, remedy: REMEDIES[reason] })
     return textAnswer(context.pages, '', { status: 403, outcome: 'refused' })
   }
   return textAnswer(context.pages, await context.observe.metrics(), { headers: { 'content-type': CONTENT_TYPE } })
@@ -96,7 +96,7 @@ function cameThroughProxy({ TRUSTED_PROXIES }: Settings, { address, headers }: G
   return isTrusted(TRUSTED_PROXIES, address) || Object.keys(headers).some(name => FORWARDED.test(name))
 }
 
-// GET /_menshen/doctor: tells the doctor what of its request has arrived here. Nobody else learns that there is such a page.
+// GET /_menshen/doctor: tells the doctor how its request arrived. For any other client there is no such page.
 
 export async function answerDoctor(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { headers, address } = request
