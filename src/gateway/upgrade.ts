@@ -87,8 +87,9 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
     socket.on('error', () => socket.destroy())
     if (stream !== socket) stream.on('error', () => socket.destroy()).resume()
     try {
-      if (isAuthCheck(incoming) && !announcesBody(incoming)) answerCheck(listener, incoming)
-      else handle(context, entrance, incoming, { incoming, head })
+      if (isAuthCheck(incoming) && !announcesBody(incoming)) return answerCheck(listener, incoming)
+      const result = handle(context, entrance, incoming, { incoming, head })
+      if (result instanceof Promise) result.catch(() => socket.destroy())
     } catch (error) {
       observe.report('upgrade_failed', errorFields(error))
       socket.destroy()
