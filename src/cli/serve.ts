@@ -10,8 +10,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Settings } from '../config/settings.ts'
 import type { Report } from '../events.ts'
 import { rememberAddress } from '../gateway/request.ts'
+import { wantsSocket } from '../gateway/upgrade.ts'
 import type { Menshen } from '../menshen.ts'
-import { wantsSocket } from '../proxy/upgrade.ts'
 
 interface HeaderName {
   readonly asSent: string

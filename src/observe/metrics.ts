@@ -63,10 +63,10 @@ export function createMetrics(): Metrics {
         upstreamSeconds.observe((performance.now() - askedAt) / 1000, statusClass(status))
       },
 
-      onRequest({ outcome, isStream, isAtHand }, _status, ms) {
+      onRequest({ outcome, isStream, cacheHit }, _status, ms) {
         requests.add(outcome)
         if (!isStream) requestSeconds.observe(ms / 1000)
-        if (isAtHand !== undefined) cache.add(isAtHand ? 'hit' : 'miss')
+        if (cacheHit !== undefined) cache.add(cacheHit ? 'hit' : 'miss')
       },
     },
 

@@ -7,8 +7,16 @@ export function newTicket(): string {
   return randomBytes(TICKET_BYTES).toString('base64url')
 }
 
+/** 32 bytes in base64url: a ticket, or the hash of one. */
+const TICKET_FORM = /^[\w-]{43}$/
+
 export function isTicket(text: string): boolean {
-  return /^[\w-]{43}$/.test(text)
+  return TICKET_FORM.test(text)
+}
+
+/** The key of a session. Leases and attempts are in the same store under other keys. */
+export function isRecordKey(text: string): boolean {
+  return TICKET_FORM.test(text)
 }
 
 /** The key of the ticket's record, from which the ticket cannot be derived. */

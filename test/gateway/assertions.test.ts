@@ -7,8 +7,8 @@ import test from 'node:test'
 import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, jwtVerify } from 'jose'
 import { checkConfig } from '../../src/config/config-file.ts'
 import { readSettings } from '../../src/config/read.ts'
-import type { Identified } from '../../src/gateway/assertions.ts'
 import { createIdentities, type Identities } from '../../src/gateway/identity-headers.ts'
+import type { Caller } from '../../src/proxy/proxy-request.ts'
 import { createSigningKeys } from '../../src/session/signing-keys.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import type { Environment } from '../kit/instance.ts'
@@ -68,7 +68,7 @@ function openIdentities() {
   const now = () => Date.parse('2026-03-01T08:00:00Z')
   const keys = createSigningKeys(createMemoryStore({ now }), [new Uint8Array(32)], now)
   const userInfo = { sub: '1', ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '', username: 'lisi' }
-  const user: Identified = {
+  const user: Caller = {
     session: { userInfo, userRole: 'common' },
     who: { role: 'common', username: 'lisi', groups: [], sub: '1' },
   }

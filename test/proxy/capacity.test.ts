@@ -252,7 +252,7 @@ test('a request that cannot be sent at all takes no slot with it', async t => {
         method: 'GET',
         path: '/',
         headers: bad ? ['x-name', '门神'] : [],
-        request: incoming,
+        incoming,
         body: null,
         isBodyUnusual: false,
         response,

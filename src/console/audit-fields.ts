@@ -1,5 +1,5 @@
-// What an event of the audit trail carries besides who and from where, in words: each fact by its name, each code with its
-// meaning. Of a fact that this version does not know, the name and the value as they are.
+// The fields of an audit event in words, besides the user and the address: each field by its name, each code with its meaning.
+// A field that this version does not know is shown as it is.
 import { html } from 'hono/html'
 import { ERRORS, type ErrorCode, isLoginError } from '../errors.ts'
 import type { AuditEvent } from '../observe/audit-event.ts'
@@ -9,7 +9,7 @@ import type { Words } from '../pages/words/words.ts'
 
 type Value = AuditEvent['facts'][string]
 
-/** In the order in which they are told. */
+/** In the order in which they are shown. */
 const NAMES = [
   'reason',
   'error',
@@ -27,7 +27,7 @@ const NAMES = [
   'upstreams',
   'worker',
 ] as const
-type FactName = (typeof NAMES)[number]
+type FieldName = (typeof NAMES)[number]
 
 const CODES = {
   by: ['user', 'developer', 'provider', 'configuration', 'command'],
@@ -35,18 +35,18 @@ const CODES = {
   kind: ['sign-in', 'ticket', 'logout'],
 } as const
 
-export function factLines(words: Words, facts: Readonly<Record<string, Value>>): Html {
-  const place = (name: string) => (isFactName(name) ? NAMES.indexOf(name) : NAMES.length)
-  const sorted = Object.entries(facts).sort(([one], [other]) => place(one) - place(other))
-  return html`${sorted.map(([name, value]) => html`<br><span class="small">${factName(words, name)}${valueInWords(words, name, value)}</span>`)}`
+export function fieldLines(words: Words, facts: Readonly<Record<string, Value>>): Html {
+  const rank = (name: string) => (isFieldName(name) ? NAMES.indexOf(name) : NAMES.length)
+  const sorted = Object.entries(facts).sort(([one], [other]) => rank(one) - rank(other))
+  return html`${sorted.map(([name, value]) => html`<br><span class="small">${fieldName(words, name)}${valueInWords(words, name, value)}</span>`)}`
 }
 
-function isFactName(name: string): name is FactName {
+function isFieldName(name: string): name is FieldName {
   return NAMES.some(known => known === name)
 }
 
-function factName({ t }: Words, name: string): Html {
-  return isFactName(name) ? html`${t(`audit.fact_${name}`)}` : html`${name}: `
+function fieldName({ t }: Words, name: string): Html {
+  return isFieldName(name) ? html`${t(`audit.fact_${name}`)}` : html`${name}: `
 }
 
 function valueInWords(words: Words, name: string, value: Value): Html {
