@@ -1,10 +1,10 @@
 // Which role may see which pages: rules as data, the most specific one first, and nothing that no rule admits. Applications
 // interpret paths in different ways, so a request is admitted only if the rule of every interpretation admits it.
 
+import { LRUCache } from 'lru-cache'
 import { ANY_ROLE, CONSOLE_ROLE, DEFAULT_ROLE, type Rule } from '../config/config-file.ts'
 import { isOwnPath, OWN_PATHS, OWN_PREFIX } from '../paths.ts'
 import { createLongestPrefix } from '../util/longest-prefix.ts'
-import { createRecent } from '../util/recent.ts'
 import {
   type Interpretation,
   interpretationAt,
@@ -107,7 +107,7 @@ interface Deciding {
 }
 
 /** Most requests ask for a recent path. */
-const MOST_REMEMBERED = 1000
+const MOST_REMEMBERED = 2000
 const MOST_METHODS = 4
 /** A bound for the memory: longer paths are no addresses of pages. */
 const LONGEST_REMEMBERED = 256
@@ -150,7 +150,7 @@ function createDecide(given: readonly Rule[], otherUpstreams: OtherUpstreams): P
   }
 
   /** By path, for a few methods each. */
-  const remembered = createRecent<Deciding[]>(MOST_REMEMBERED)
+  const remembered = new LRUCache<string, Deciding[]>({ max: MOST_REMEMBERED })
 
   function decidingFor(method: string, path: string): Deciding {
     const known = remembered.get(path)

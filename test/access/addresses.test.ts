@@ -4,9 +4,10 @@ import test from 'node:test'
 import { isTooLong, pathProblem } from '../../src/access/request-path.ts'
 import { admits, createRules, judge, type Rules } from '../../src/access/rules.ts'
 import type { Rule } from '../../src/index.ts'
+import { cookieOf } from '../kit/client.ts'
+import { setUp } from '../kit/set-up.ts'
+import { startUpstream } from '../kit/upstream.ts'
 import { raw, request, statusOf } from '../proxy/raw.ts'
-import { cookieOf, openScene } from '../proxy/scene.ts'
-import { startUpstream } from '../proxy/upstream.ts'
 
 const COMMON = { role: 'common', username: 'zhangsan', groups: [] }
 
@@ -79,7 +80,7 @@ const ORDINARY = [
 ]
 
 test('addresses of real applications are forwarded byte for byte', async t => {
-  const scene = await openScene(t, { config: { rules: [{ path: '/secret', roles: ['developer'] }] } })
+  const scene = await setUp(t, { config: { rules: [{ path: '/secret', roles: ['developer'] }] } })
   const user = await scene.user()
   for (const path of ORDINARY)
     for (const target of [path, `${path}?a=%2F;b`]) {
@@ -179,7 +180,7 @@ test('a path of many interpretations is refused, and costs no time to speak of',
 test('a path that could belong to two upstreams, or to our own pages, goes to none', async t => {
   const api = await startUpstream(t)
   const upstreams = { '/api': api.url, '/Wiki': api.url }
-  const scene = await openScene(t, { config: { upstreams, rules: [{ path: '/open', public: true }] } })
+  const scene = await setUp(t, { config: { upstreams, rules: [{ path: '/open', public: true }] } })
   const [user, visitor] = [await scene.user(), scene.visitor()]
   const mixed = [
     '/api%2Fx',
@@ -213,7 +214,7 @@ test('a socket, a proxy that asks and an application that imports Menshen get th
     { path: '/admin', roles: ['developer'] },
     { path: '/open', public: true },
   ]
-  const scene = await openScene(t, { env: { TRUSTED_PROXIES: '127.0.0.1' }, config: { rules } })
+  const scene = await setUp(t, { env: { TRUSTED_PROXIES: '127.0.0.1' }, config: { rules } })
   const [user, admin] = [await scene.user(), await scene.user('admin')]
   const check = async (who: typeof user, uri: string) =>
     (await who.get('/_menshen/check', { headers: { 'x-original-uri': uri } })).status
