@@ -89,7 +89,8 @@ export function installPackages(names: readonly string[]): string | undefined {
   if (missing().length === 0) return
   aptInstall(missing())
   const left = missing()
-  if (left.length > 0) return `The test needs system packages that could not be installed; please install: ${left.join(' ')}`
+  if (left.length > 0)
+    return `The test needs system packages that could not be installed; please install: ${left.join(' ')}`
 }
 
 /** Fills an empty folder with links to the declared programs. It is all that the tests need on their PATH. */
@@ -147,11 +148,9 @@ function isExecutable(path: string): boolean {
 }
 
 function isInstalled(name: string): boolean {
-  const { stdout } = spawnSync('dpkg-query', ['-W', '-f', '${db:Status-Status}', name], {
-    encoding: 'utf8',
-    env: { ...process.env, PATH: SYSTEM_PATH },
-  })
-  return stdout === 'installed'
+  const env = { ...process.env, PATH: SYSTEM_PATH }
+  const { stdout } = spawnSync('dpkg-query', ['--status', name], { encoding: 'utf8', env })
+  return stdout.includes('\nStatus: install ok installed\n')
 }
 
 function aptInstall(names: readonly string[]): void {

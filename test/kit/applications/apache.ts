@@ -107,7 +107,10 @@ export const webdav: Application = {
     assert.equal(locked.status, 200)
     const token = String(locked.headers.get('lock-token'))
     assert.equal(await status(new URL(destination).pathname, { method: 'PUT', body: 'x' }), 423)
-    assert.equal(await status(new URL(destination).pathname, { method: 'UNLOCK', headers: { 'lock-token': token } }), 204)
+    assert.equal(
+      await status(new URL(destination).pathname, { method: 'UNLOCK', headers: { 'lock-token': token } }),
+      204,
+    )
 
     const file = await largeFile(tempFolder(t), LARGE_BYTES)
     const began = performance.now()
@@ -177,7 +180,10 @@ export const git: Application = {
     const work = join(folder, 'work')
     // More than git holds in memory for one request: it is sent in chunks.
     const bytes = crypto.getRandomValues(new Uint8Array(65_536))
-    writeFileSync(join(work, '数据.bin'), Buffer.concat(Array.from({ length: 80 }, (_, i) => Buffer.from(bytes).fill(i, 0, 8))))
+    writeFileSync(
+      join(work, '数据.bin'),
+      Buffer.concat(Array.from({ length: 80 }, (_, i) => Buffer.from(bytes).fill(i, 0, 8))),
+    )
     for (let i = 0; i < 40; i++) writeFileSync(join(work, `part-${i}`), crypto.getRandomValues(new Uint8Array(65_536)))
     await git(work, 'add', '.')
     await git(work, 'commit', '-q', '-m', `报告 ${name}`)

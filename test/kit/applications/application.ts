@@ -40,7 +40,7 @@ export interface Entrance {
 }
 
 const START_DEADLINE_MS = 90_000
-const DEADLINE_MS = 60_000
+const DEADLINE_MS = 30_000
 /** Both of `Accept` and of a page that a script requests. */
 const BUTTON = '.menshen-sign-in, form button, button'
 
@@ -151,7 +151,7 @@ export async function run(
   child.stdout.on('data', chunk => (output += chunk))
   child.stderr.on('data', chunk => (output += chunk))
   child.stdin.end(input)
-  const timer = setTimeout(() => child.kill('SIGKILL'), 2 * DEADLINE_MS)
+  const timer = setTimeout(() => child.kill('SIGKILL'), 4 * DEADLINE_MS)
   const [code] = await once(child, 'close')
   clearTimeout(timer)
   assert.equal(code, 0, `${command.join(' ')}\n${output.slice(-4000)}`)

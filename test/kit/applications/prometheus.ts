@@ -11,7 +11,10 @@ export const prometheus: Application = {
   async start(t, folder) {
     const address = `127.0.0.1:${await freePort()}`
     const file = join(folder, 'prometheus.yml')
-    writeFileSync(file, `scrape_configs:\n  - job_name: self\n    scrape_interval: 1s\n    static_configs: [{ targets: ['${address}'] }]\n`)
+    writeFileSync(
+      file,
+      `scrape_configs:\n  - job_name: self\n    scrape_interval: 1s\n    static_configs: [{ targets: ['${address}'] }]\n`,
+    )
     const options = [`--config.file=${file}`, `--storage.tsdb.path=${folder}/data`, `--web.listen-address=${address}`]
     const program = startProgram(t, folder, ['prometheus', ...options])
     const url = new URL(`http://${address}`)
