@@ -1,6 +1,6 @@
 // Apache with what runs in it: WebDAV (mod_dav), git (git-http-backend), and the wikis and blogs of PHP.
 import assert from 'node:assert/strict'
-import { chmodSync, createWriteStream, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, createWriteStream, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { freePort } from '../free-port.ts'
@@ -30,9 +30,9 @@ export async function startApache(
       : `LoadModule ${name}_module /usr/lib/apache2/modules/mod_${name}.so`
   const config = [
     ...[isPhp ? 'mpm_prefork' : 'mpm_event', ...MODULES, ...modules].map(load),
-    ...[`ServerRoot ${folder}`, 'ServerName 127.0.0.1', `Listen 127.0.0.1:${port}`, `ErrorLog ${folder}/error.log`],
+    ...[`ServerRoot ${folder}`, 'ServerName 127.0.0.1', `Listen 127.0.0.1:${port}`, 'ErrorLog /dev/stderr'],
     ...[`PidFile ${folder}/pid`, `DefaultRuntimeDir ${folder}`, 'TypesConfig /etc/mime.types'],
-    ...(process.getuid?.() === 0 ? ['User nobody', 'Group nogroup'] : []),
+    ...(process.getuid?.() === 0 ? ['User www-data', 'Group www-data'] : []),
     ...(isPhp ? ['<FilesMatch "\\.php$">', 'SetHandler application/x-httpd-php', '</FilesMatch>'] : []),
     ...lines,
   ]
@@ -41,7 +41,6 @@ export async function startApache(
   const apache = startProgram(t, folder, ['apache2', '-D', 'FOREGROUND', '-f', file], env)
   const url = new URL(`http://127.0.0.1:${port}`)
   await answers(apache, url)
-  t.after(() => t.passed || t.diagnostic(readFileSync(`${folder}/error.log`, 'utf8').slice(-2000)))
   return url
 }
 

@@ -54,12 +54,24 @@ export async function tryApplication(t: TestContext, browser: Browser, applicati
     const { page, problems } = await openPage(t, browser)
     page.setDefaultTimeout(DEADLINE_MS)
     const bearer = async () => ''
-    await application.task({ name: 'direct', url: address.origin, cookie: '', bearer, page, problems }, t)
+    await perform(t, application, { name: 'direct', url: address.origin, cookie: '', bearer, page, problems })
   })
   await t.test('through the gateway, signed in', async t => {
     const { env, config = {} } = application.gateway?.(address.origin) ?? {}
-    await application.task(await openEntrance(t, browser, { UPSTREAM: address.origin, ...env }, config), t)
+    await perform(t, application, await openEntrance(t, browser, { UPSTREAM: address.origin, ...env }, config))
   })
+}
+
+/** What the browser shows is told with a failure. */
+async function perform(t: TestContext, application: Application, entrance: Entrance): Promise<void> {
+  try {
+    await application.task(entrance, t)
+  } catch (error) {
+    const text = await entrance.page.innerText('body', { timeout: 1000 }).catch(() => '')
+    t.diagnostic(`at ${entrance.page.url()}: ${text.slice(0, 500)}`)
+    for (const problem of entrance.problems.slice(0, 5)) t.diagnostic(problem)
+    throw error
+  }
 }
 
 /** A gateway as an operator runs it, with a user who has signed in with a browser. */
@@ -139,18 +151,16 @@ export async function run(
   folder: string,
   command: readonly [program: string, ...args: string[]],
   env: Environment = {},
-  input = '',
 ): Promise<string> {
   const [program, ...args] = command
   const child = spawn(program, args, {
     cwd: folder,
     env: { PATH: SYSTEM_PATH, HOME: folder, LANG: 'C.UTF-8', ...env },
-    stdio: 'pipe',
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
   let output = ''
   child.stdout.on('data', chunk => (output += chunk))
   child.stderr.on('data', chunk => (output += chunk))
-  child.stdin.end(input)
   const timer = setTimeout(() => child.kill('SIGKILL'), 4 * DEADLINE_MS)
   const [code] = await once(child, 'close')
   clearTimeout(timer)

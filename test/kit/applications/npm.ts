@@ -9,8 +9,8 @@ import { tempFolder } from '../temp.ts'
 import { type Application, answers, request, run, startProgram } from './application.ts'
 
 /** The folder of an application of npm, or undefined if it cannot be installed. */
-async function installed(name: string, version: string): Promise<string | undefined> {
-  const load = await npmPackages(`${name}-${version}`, [`${name}@${version}`])
+async function installed(name: string, version: string, ...more: string[]): Promise<string | undefined> {
+  const load = await npmPackages(`${name}-${version}`, [`${name}@${version}`, ...more])
   return load && dirname(load.resolve(`${name}/package.json`))
 }
 
@@ -42,7 +42,7 @@ export const nodeRed: Application = {
         {
           id: id('t'),
           type: 'template',
-          template: '你好 {{req.params.who}}',
+          template: '你好 {{{req.params.who}}}',
           output: 'str',
           wires: [[id('r'), id('d')]],
         },
@@ -74,7 +74,8 @@ export const nodeRed: Application = {
 
 export const verdaccio: Application = {
   async start(t, folder) {
-    const home = await installed('verdaccio', '6.10.4')
+    // One of its dependencies names this version by a tag, which not every mirror of the registry has.
+    const home = await installed('verdaccio', '6.10.4', 'node-fetch@2.7.0')
     if (!home) return notInstalled('verdaccio')
     const port = await freePort()
     const file = join(folder, 'config.yaml')

@@ -6,7 +6,13 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { PHP_PACKAGES, startApache } from './apache.ts'
 import { type Application, request, run, startProgram } from './application.ts'
 
-const granted = (folder: string) => [`<Directory ${folder}>`, 'Require all granted', 'AcceptPathInfo On', '</Directory>']
+const granted = (folder: string) => [
+  `<Directory ${folder}>`,
+  'Require all granted',
+  'AllowOverride None',
+  'AcceptPathInfo On',
+  '</Directory>',
+]
 
 export const dokuwiki: Application = {
   debian: [...PHP_PACKAGES, 'dokuwiki', 'php8.2-xml', 'media-types'],
@@ -14,11 +20,31 @@ export const dokuwiki: Application = {
   async start(t, folder) {
     const [conf, data] = [join(folder, 'conf'), join(folder, 'data')]
     mkdirSync(conf)
-    const settings = { title: 'Wiki', useacl: 0, savedir: data, userewrite: 2, updatecheck: 0, deaccent: 0, fetchsize: 0 }
+    const settings = {
+      title: 'Wiki',
+      useacl: 0,
+      savedir: data,
+      userewrite: 2,
+      updatecheck: 0,
+      deaccent: 0,
+      fetchsize: 0,
+    }
     const lines = Object.entries(settings).map(([name, value]) => `$conf['${name}'] = ${JSON.stringify(value)};`)
     writeFileSync(join(conf, 'local.php'), `<?php\n${lines.join('\n')}\n`)
     writeFileSync(join(folder, 'prepend.php'), `<?php define('DOKU_CONF', '${conf}/');\n`)
-    const kinds = ['pages', 'attic', 'media', 'media_attic', 'media_meta', 'meta', 'cache', 'index', 'locks', 'tmp', 'log']
+    const kinds = [
+      'pages',
+      'attic',
+      'media',
+      'media_attic',
+      'media_meta',
+      'meta',
+      'cache',
+      'index',
+      'locks',
+      'tmp',
+      'log',
+    ]
     for (const kind of kinds) mkdirSync(join(data, kind), { recursive: true })
     await run(folder, ['chmod', '-R', 'a+rwX', '.'])
     return startApache(
@@ -41,7 +67,9 @@ export const dokuwiki: Application = {
     const { name, url, page } = entrance
     const title = `团队:会议:${name}`
     await page.goto(`${url}/doku.php/${encodeURI(title)}?do=edit`)
-    await page.locator('textarea[name=wikitext]').fill(`====== 会议 ======\n六乘七是 ${6 * 7}\n\n[[:团队:计划:${name}]]`)
+    await page
+      .locator('textarea[name=wikitext]')
+      .fill(`====== 会议 ======\n六乘七是 ${6 * 7}\n\n[[:团队:计划:${name}]]`)
     await page.locator('button[name="do[save]"]').click()
     await page.getByText('六乘七是 42').waitFor()
     assert.equal(decodeURI(new URL(page.url()).pathname), `/doku.php/${title}`)
@@ -51,12 +79,12 @@ export const dokuwiki: Application = {
     assert.match(decodeURIComponent(new URL(page.url()).pathname), new RegExp(`团队:计划:${name}$`))
 
     await page.goto(`${url}/doku.php/${encodeURI(title)}?do=media&ns=${encodeURIComponent('团队')}&tab_files=upload`)
-    const file = { name: `报告-${name}.txt`, mimeType: 'text/plain', buffer: Buffer.from('报告 42') }
+    const file = { name: `报告-${name}.pdf`, mimeType: 'application/pdf', buffer: Buffer.from('%PDF-1.4 报告 42') }
     await page.locator('input[type=file]').first().setInputFiles(file)
     await page.locator('#mediamanager__upload_button').click()
-    await page.locator('.qq-upload-success, .qq-upload-list li.qq-upload-success').first().waitFor()
-    const media = await request(entrance, `/lib/exe/fetch.php/${encodeURI(`团队:报告-${name}.txt`)}`)
-    assert.equal(await media.text(), '报告 42')
+    await page.locator('.qq-upload-success').first().waitFor()
+    const media = await request(entrance, `/lib/exe/fetch.php/${encodeURI(`团队:报告-${name}.pdf`)}`)
+    assert.equal(await media.text(), '%PDF-1.4 报告 42')
   },
 }
 
@@ -119,7 +147,15 @@ export const mediawiki: Application = {
 const ADMIN = { name: 'admin', password: 'blog-password-42' }
 
 export const wordpress: Application = {
-  debian: [...PHP_PACKAGES, 'wordpress', 'mariadb-server-core', 'mariadb-client-core', 'php8.2-mysql', 'media-types'],
+  debian: [
+    ...PHP_PACKAGES,
+    'wordpress',
+    'wordpress-theme-twentytwentyone',
+    'mariadb-server-core',
+    'mariadb-client-core',
+    'php8.2-mysql',
+    'media-types',
+  ],
 
   async start(t, folder) {
     const [data, socket, site] = [join(folder, 'db'), join(folder, 'db.sock'), join(folder, 'site')]
@@ -128,7 +164,8 @@ export const wordpress: Application = {
     const options = ['--no-defaults', `--datadir=${data}`, `--socket=${socket}`, `--pid-file=${folder}/db.pid`]
     const memory = ['--innodb-buffer-pool-size=64M', '--skip-networking']
     const database = startProgram(t, folder, ['mariadbd', ...options, ...memory, ...user])
-    const sql = "CREATE DATABASE blog CHARACTER SET utf8mb4; CREATE USER blog IDENTIFIED BY 'blog'; GRANT ALL ON blog.* TO blog;"
+    const sql =
+      "CREATE DATABASE blog CHARACTER SET utf8mb4; CREATE USER blog IDENTIFIED BY 'blog'; GRANT ALL ON blog.* TO blog;"
     const create = () => run(folder, ['mariadb', '--no-defaults', `--socket=${socket}`, '-e', sql])
     for (let attempt = 0; attempt < 100; attempt++) {
       const done = await create().then(
@@ -164,8 +201,8 @@ export const wordpress: Application = {
       "define('WP_INSTALLING', true); $_SERVER['HTTP_HOST'] = 'localhost';",
       "require 'wp-load.php'; require 'wp-admin/includes/upgrade.php';",
       `wp_install('Blog', '${ADMIN.name}', 'admin@example.com', true, '', '${ADMIN.password}');`,
-      // Without a module that rewrites addresses.
-      "update_option('permalink_structure', '/index.php/%year%/%postname%/'); flush_rewrite_rules();",
+      "$wp_rewrite->set_permalink_structure('/%year%/%postname%/'); $wp_rewrite->flush_rules();",
+      "switch_theme('twentytwentyone');",
     ]
     await run(site, ['php', '-r', install.join('\n')])
     await run(folder, ['chmod', '-R', 'a+rwX', 'site', 'db.sock'])
@@ -173,7 +210,13 @@ export const wordpress: Application = {
       t,
       folder,
       ['php'],
-      [`DocumentRoot ${site}`, 'DirectoryIndex index.php', 'php_admin_value upload_max_filesize 200M', ...granted(site)],
+      [
+        `DocumentRoot ${site}`,
+        'DirectoryIndex index.php',
+        'FallbackResource /index.php',
+        'php_admin_value upload_max_filesize 200M',
+        ...granted(site),
+      ],
     )
   },
 
