@@ -173,7 +173,7 @@ export const redisCommander: Application = {
     const { name, url, page } = entrance
     const key = `${name}/a;b 键%2F`
     await page.goto(url)
-    const connection = String(await page.locator('#keyTree li[id]').first().getAttribute('id'))
+    const connection = String(await page.locator('#keyTree li[id*=":"]').first().getAttribute('id'))
     const path = (key: string) => `/apiv2/key/${encodeURIComponent(connection)}/${encodeURIComponent(key)}`
     const saved = await page.evaluate(
       async ({ path, body }) => {
