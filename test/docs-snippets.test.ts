@@ -159,7 +159,10 @@ function checkApache(t: TestContext, { text }: Snippet): void {
   const folder = tempFolder(t)
   const load = APACHE_MODULES.map(name => `LoadModule ${name}_module /usr/lib/apache2/modules/mod_${name}.so`)
   const file = join(folder, 'httpd.conf')
-  writeFileSync(file, [...load, `ServerRoot ${folder}`, 'ServerName app.example.com', text].join('\n'))
+  writeFileSync(
+    file,
+    [...load, `ServerRoot ${folder}`, 'ErrorLog /dev/stderr', 'ServerName app.example.com', text].join('\n'),
+  )
   run(findProgram('apache2'), ['-t', '-f', file])
 }
 

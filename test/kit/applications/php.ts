@@ -201,7 +201,10 @@ export const wordpress: Application = {
     )
     mkdirSync(join(site, 'wp-content/mu-plugins'), { recursive: true })
     const plugin = readSnippets().find(({ page, language }) => page === 'docs/recipes.md' && language === 'php')
-    writeFileSync(join(site, 'wp-content/mu-plugins/menshen.php'), plugin?.text ?? assert.fail('no plugin in the recipes'))
+    writeFileSync(
+      join(site, 'wp-content/mu-plugins/menshen.php'),
+      plugin?.text ?? assert.fail('no plugin in the recipes'),
+    )
     const install = [
       "define('WP_INSTALLING', true); $_SERVER['HTTP_HOST'] = 'localhost';",
       "require 'wp-load.php'; require 'wp-admin/includes/upgrade.php';",
@@ -266,6 +269,10 @@ export const wordpress: Application = {
     await page.locator('#async-upload').setInputFiles({ name: `报告 ${name}.pdf`, mimeType: 'application/pdf', buffer })
     await page.locator('#html-upload').click()
     await page.waitForURL(`${url}/wp-admin/upload.php*`)
-    await page.getByText(`报告 ${name}`).first().waitFor()
+    await page.goto(`${url}/wp-admin/upload.php?mode=list`)
+    await page
+      .getByText(new RegExp(`报告[ -]${name}`))
+      .first()
+      .waitFor()
   },
 }

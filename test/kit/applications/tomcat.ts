@@ -51,7 +51,7 @@ export const tomcat: Application = {
     await page.getByText(`entrance = ${name}`).waitFor()
 
     await page.goto(`${url}/examples/websocket/echo.xhtml`)
-    await page.locator('input[name=group1], #radio1, input[type=radio]').first().click()
+    await page.locator('input[type=radio]').first().click()
     await page.locator('#connect').click()
     await page.getByText('Info: WebSocket connection opened.').waitFor()
     await page.locator('#echo').click()
