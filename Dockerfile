@@ -1,4 +1,4 @@
-# Menshen in a container: docs/containers.md. Nothing of it needs root, a writable root file system or a development dependency.
+# Menshen in a container: docs/deploying.md. Nothing of it needs root, a writable root file system or a development dependency.
 FROM node:26-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
@@ -10,7 +10,7 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY . .
-RUN node build.ts
+RUN node scripts/build.ts
 
 FROM node:26-slim
 WORKDIR /app

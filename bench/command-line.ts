@@ -18,7 +18,7 @@ export const USAGE = `npm run bench                                    everythin
 npm run bench -- check gateway:1KB --rounds 12   some parts, or cases of them: printed only
 npm run bench -- check --keep                    whole parts, replaced in bench/results.md
 npm run bench -- --quick                         shows that everything works; its figures mean nothing
-npm run bench -- scale                           the simulation of docs/scaling.md, with the costs of bench/results.json
+npm run bench -- scale                           the simulation in bench/capacity.md, with the costs of bench/results.json
 
 parts: ${Object.entries(PARTS)
   .map(([name, { cases = [] }]) => (cases.length > 0 ? `${name} (${cases.map(one => `:${one}`).join(' ')})` : name))

@@ -2,8 +2,8 @@
 // examples, in each proxy's language, so that they are as strict as the gateway itself: `npm run docs`. A test fails when they differ.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { FOR_SHARED_CACHES } from '../src/gateway/shared-caches.ts'
 import { CLAIMS, NO_CLAIMS } from '../src/proxy/request-headers.ts'
+import { FOR_SHARED_CACHES } from '../src/proxy/response-headers.ts'
 import { USUAL_ENDINGS } from './usual-endings.ts'
 
 type Row = (typeof CLAIMS)[number]

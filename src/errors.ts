@@ -1,23 +1,119 @@
 // Every error code of Menshen: those that operators see, with their sentence, and those that the login page explains to users.
 
-/** Broken, not absent: thrown when something outside failed. Decide by `code`; the message is for people. */
+/** One thing that is wrong. */
+export interface Problem {
+  /** The setting that it is about, by its name in the environment. */
+  readonly setting?: string
+  /** Where it is in the configuration, for example `rules.0.path`. */
+  readonly path?: string
+  /** The whole sentence. */
+  readonly message: string
+  /** A value that would be accepted. */
+  readonly example?: string
+}
+
+/** A problem whose sentence may name settings. */
+export interface ProblemDraft extends Omit<Problem, 'message'> {
+  readonly message: string | Sentence
+}
+
+let draftsIn: (error: MenshenError) => readonly ProblemDraft[]
+
+/** Broken, not absent: thrown when something outside failed. Decide by `code` and `problems`; the message is for people. */
 export class MenshenError extends Error {
   readonly code: ErrorCode
+  /** What is wrong, one by one. The message has a line for each. */
+  declare readonly problems: readonly Problem[]
   /** The same sentence for people who read another language than the log's, where there is one. */
   declare readonly phrase?: object
+  readonly #drafts: readonly ProblemDraft[]
 
-  constructor(code: ErrorCode, message: string, cause?: unknown, phrase?: object) {
-    super(message, cause === undefined ? undefined : { cause })
+  static {
+    draftsIn = error => error.#drafts
+  }
+
+  constructor(code: ErrorCode, what: string | Sentence | readonly ProblemDraft[], cause?: unknown, phrase?: object) {
+    const drafts = isList(what) ? what : [{ message: what }]
+    const problems = drafts.map(draft => ({ ...draft, message: textOf(draft.message) }))
+    super(problems.map(({ message }) => message).join('\n'), cause === undefined ? undefined : { cause })
     this.name = 'MenshenError'
     this.code = code
-    // Not for the log, which has the message.
+    this.#drafts = drafts
+    // Not enumerable: a log or a terminal that shows the error has the message already.
+    Object.defineProperty(this, 'problems', { value: problems })
     if (phrase) Object.defineProperty(this, 'phrase', { value: phrase })
   }
+}
+
+/** To be told again as part of another error. */
+export function draftsOf(error: MenshenError): readonly ProblemDraft[] {
+  return draftsIn(error)
+}
+
+/** Refuses with everything that is wrong, if anything is. */
+export function refuseIf(problems: readonly ProblemDraft[]): void {
+  if (problems.length > 0) throw new MenshenError('bad_settings', problems)
 }
 
 /** For the log, without the cause: it can carry what came from outside. */
 export function errorFields(error: unknown): { error: ErrorCode; detail: string } | { err: unknown } {
   return error instanceof MenshenError ? { error: error.code, detail: error.message } : { err: error }
+}
+
+// Sentences that name settings. The environment calls a setting PORT, an option of the library calls it port: the name becomes
+// text only when it is known who reads it.
+
+export interface Sentence {
+  readonly parts: readonly (string | SettingName)[]
+}
+
+/** With a value, an assignment: `PKCE=S256`. */
+export interface SettingName {
+  readonly setting: string
+  readonly value?: string | undefined
+}
+
+export type NameSetting = (name: SettingName) => string
+
+type SentencePart = string | number | SettingName | Sentence
+
+export function setting(name: string, value?: string): SettingName {
+  return { setting: name, value }
+}
+
+/** A template tag: sentence`${setting('PORT')} is "${text}".` */
+export function sentence(texts: TemplateStringsArray, ...values: readonly SentencePart[]): Sentence {
+  return { parts: texts.flatMap((text, n) => [text, ...(n < values.length ? partsOf(values[n] ?? '') : [])]) }
+}
+
+export function joined(parts: readonly SentencePart[], separator: string): Sentence {
+  return { parts: parts.flatMap((part, n) => [...(n > 0 ? [separator] : []), ...partsOf(part)]) }
+}
+
+/** Settings have their names of the environment, unless `nameOf` says otherwise. */
+export function textOf(given: string | Sentence, nameOf: NameSetting = environmentName): string {
+  if (typeof given === 'string') return given
+  return given.parts.map(part => (typeof part === 'string' ? part : nameOf(part))).join('')
+}
+
+/** The same error for readers who know settings by other names. */
+export function withSettingNames(error: MenshenError, nameOf: NameSetting): MenshenError {
+  const drafts = draftsOf(error).map(draft => ({ ...draft, message: textOf(draft.message, nameOf) }))
+  return new MenshenError(error.code, drafts, error.cause)
+}
+
+function environmentName({ setting, value }: SettingName): string {
+  return value === undefined ? setting : `${setting}=${value}`
+}
+
+function partsOf(part: SentencePart): readonly (string | SettingName)[] {
+  if (typeof part !== 'object') return [String(part)]
+  return 'parts' in part ? part.parts : [part]
+}
+
+/** `Array.isArray` does not narrow a readonly list. */
+function isList(what: string | Sentence | readonly ProblemDraft[]): what is readonly ProblemDraft[] {
+  return Array.isArray(what)
 }
 
 export type ErrorCode = keyof typeof ERRORS

@@ -1,4 +1,4 @@
-// Every event: one row each with its code, level, sentence and fields. docs/events.md is made from these rows.
+// Every event: one row each with its code, level, sentence and fields. `npm run docs` writes the table of docs/logging.md from them.
 
 export const COMMON_FIELDS = {
   requestId: 'the request that it happened for; the same as `X-Request-Id` of its answer and 编号 on its page',
@@ -17,7 +17,7 @@ export const COMMON_FIELDS = {
 
 export type CommonField = keyof typeof COMMON_FIELDS
 
-// What a process that runs tells of files that have changed: rows of the one table in events.ts.
+// Events of a reload: rows of the one table below.
 
 export const RELOAD_EVENTS = {
   config_reloaded: {
@@ -40,8 +40,8 @@ export const RELOAD_EVENTS = {
   },
 } as const satisfies Record<string, EventRow>
 
-// Everything that Menshen tells about itself: one row for each event, with its level, its sentence and what it carries.
-// Whoever reads the log decides by the code; the sentence is for people.
+// One row per event, with its level, its sentence and its fields. Programs that read the log decide by the code; the sentence
+// is for people.
 
 export {
   type Measure,
@@ -55,7 +55,7 @@ export {
 export interface EventRow {
   readonly level: 'info' | 'warn' | 'error'
   readonly sentence: string
-  /** What it carries besides the common fields. */
+  /** Its fields besides the common ones. */
   readonly fields: readonly string[]
   /** Kept in the audit trail. */
   readonly audited?: true
@@ -333,7 +333,7 @@ export const EVENTS = {
 
 export type EventCode = keyof typeof EVENTS
 
-type FactsOf<Code extends EventCode> = Partial<Record<CommonField | (typeof EVENTS)[Code]['fields'][number], unknown>>
+type FieldsOf<Code extends EventCode> = Partial<Record<CommonField | (typeof EVENTS)[Code]['fields'][number], unknown>>
 
-/** Says that something happened. */
-export type Report = <Code extends EventCode>(code: Code, facts?: FactsOf<Code>) => void
+/** Reports an event. */
+export type Report = <Code extends EventCode>(code: Code, fields?: FieldsOf<Code>) => void

@@ -1,55 +1,55 @@
 // Writes events to the log, one line each. A repeat (same event, address and user) is written ten times a minute; the
-// rest of that minute becomes one line with their count. Where no user is known, the `sub` or the session takes its place.
+// rest of that minute becomes one line with their count. Without a known user, the `sub` or the session identifies a repeat.
 import { EVENTS, type EventCode, type Report } from './events.ts'
 import { createRepeats } from './util/repeats.ts'
 
-/** What a log has to be able to do; pino's loggers are such logs. */
+/** The interface of a logger; those of pino have it. */
 export interface Log {
-  info(facts: object, message: string): void
-  warn(facts: object, message: string): void
-  error(facts: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
 }
 
 export interface EventLog {
   readonly report: Report
-  /** Writes it in any case, however often it was written. */
+  /** Writes every event, also repeats. */
   readonly write: Report
-  /** Writes the counts that are still owed. */
+  /** Writes the remaining counts. */
   close(): void
 }
 
-/** Whose repeats they are: the address, and one of the others. */
-interface Who {
+/** What identifies a repeat: the address, and one of the others. */
+interface Origin {
   readonly address?: unknown
   readonly user?: unknown
   readonly sub?: unknown
   readonly session?: unknown
 }
 
-interface Repeated {
+interface RepeatedEvent {
   readonly code: EventCode
-  readonly who: Who
+  readonly origin: Origin
 }
 
 export function createEventLog(log: Log, now: () => number): EventLog {
-  const repeats = createRepeats<Repeated>(now, ({ code, who }, count) => write(code, { ...who, count }))
+  const repeats = createRepeats<RepeatedEvent>(now, ({ code, origin }, count) => write(code, { ...origin, count }))
 
-  function write(code: EventCode, facts: object = {}): void {
+  function write(code: EventCode, fields: object = {}): void {
     const { level, sentence } = EVENTS[code]
-    log[level]({ event: code, ...facts }, sentence)
+    log[level]({ event: code, ...fields }, sentence)
   }
 
   return {
     write,
-    report(code, facts = {}) {
-      const who = whoOf(facts)
-      if (repeats.isNew(JSON.stringify([code, who]), { code, who })) write(code, facts)
+    report(code, fields = {}) {
+      const origin = originOf(fields)
+      if (repeats.isNew(JSON.stringify([code, origin]), { code, origin })) write(code, fields)
     },
     close: () => repeats.close(),
   }
 }
 
-function whoOf({ address, user, sub, session }: Who): Who {
+function originOf({ address, user, sub, session }: Origin): Origin {
   const where = address === undefined ? {} : { address }
   if (user !== undefined) return { ...where, user }
   if (sub !== undefined) return { ...where, sub }

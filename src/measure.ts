@@ -1,8 +1,8 @@
-// Work that others are waited for in, and how it is measured.
+// Work that waits for a store or a provider, and how it is measured.
 
 type EntryVerb = 'create' | 'read' | 'replace' | 'remove' | 'take' | 'list' | 'newest' | 'count'
 
-/** Work that others are waited for in: of which kind, and what of that kind. */
+/** The kinds of measured work, and the names within each kind. */
 export interface Work {
   readonly session: 'find'
   readonly refresh: 'tokens'
@@ -10,14 +10,14 @@ export interface Work {
   readonly store: EntryVerb | 'trail_append' | 'trail_read' | 'ready'
 }
 
-/** Does the work, and lets whoever observes know how long it took and how it ended. */
+/** Does the work, and tells the observers how long it took and how it ended. */
 export type Measure = <Kind extends keyof Work, Result>(
   kind: Kind,
   what: Work[Kind],
   work: () => Promise<Result>,
 ) => Promise<Result>
 
-/** The same for work that nobody has to wait for. */
+/** The same for synchronous work. */
 export type MeasureSync = <Kind extends keyof Work, Result>(kind: Kind, what: Work[Kind], work: () => Result) => Result
 
 export const unmeasured: Measure = (_kind, _what, work) => work()
@@ -28,7 +28,7 @@ export interface ProviderCall {
   readonly url: string
 }
 
-/** Makes a call, and puts it into the trace of whatever waits for it. */
+/** Makes a call, and adds it to the trace of the request that waits for it. */
 export type TraceCall = <Answer extends { readonly status: number }>(
   what: Work['provider'],
   call: ProviderCall,

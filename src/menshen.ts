@@ -5,38 +5,40 @@ import { DEFAULT_ROLES, rolesFor } from './access/roles.ts'
 import { createRules, createScopedName } from './access/rules.ts'
 import { cacheShares } from './config/cache-shares.ts'
 import type { Config, Role } from './config/config-file.ts'
-import { refuseBaseUrlAsUpstream } from './config/own-upstream.ts'
+import { refuseBaseUrlAsUpstream } from './config/conflicts.ts'
 import type { Settings } from './config/settings.ts'
+import { createConsole } from './console/console.ts'
 import { createLiveStreams } from './console/live-streams.ts'
 import { createExamination, createKnownFindings, type ReloadStatus, reloadFindings } from './doctor/doctor.ts'
 import { createTestSignIns } from './doctor/test-sign-ins.ts'
 import { MenshenError } from './errors.ts'
-import { createLostCookieDetector } from './gateway/admission.ts'
-import { createBearerCallers } from './gateway/bearer-callers.ts'
-import type { GatewayContext } from './gateway/context.ts'
-import { cookieNames } from './gateway/cookies.ts'
+import type { Measure, MeasureSync } from './events.ts'
+import { type BearerPolicy, createBearerCallers } from './gateway/bearer-callers.ts'
+import type { GatewayContext, Observe } from './gateway/context.ts'
+import { cookieNames, ourCookies } from './gateway/cookies.ts'
 import { createEmbedded, type Embedded } from './gateway/embedded.ts'
-import { type Hooks, NO_HOOKS } from './gateway/hooks.ts'
+import { createHookCalls, type Hooks, NO_HOOKS } from './gateway/hooks.ts'
 import { createIdentities } from './gateway/identity-headers.ts'
-import { createListener } from './gateway/listener.ts'
+import { createFailureAnswer, createListener } from './gateway/listener.ts'
+import { createLostCookieDetector } from './gateway/lost-cookies.ts'
 import { createRateLimit } from './gateway/rate-limit.ts'
-import { createFailedRequests, type OwnAnswer } from './gateway/respond.ts'
+import { createBeginRequest } from './gateway/request.ts'
+import { createFailedRequests, type OwnAnswer, type Pages, transportSecurityOf } from './gateway/respond.ts'
 import { createOwnRoutes } from './gateway/routes.ts'
+import { createUpgradeListener, refuseFailure, type UpgradeListener } from './gateway/upgrade.ts'
 import type { Log } from './log.ts'
 import { createAudit } from './observe/audit.ts'
 import { createTrailReader } from './observe/audit-trail.ts'
 import { createMetricsReader, type Gathering, gatherAlone } from './observe/exposition.ts'
-import { type Observation, observedStore, openObservation } from './observe/observation.ts'
+import { observedStore, openObservation } from './observe/observation.ts'
 import { createLook, type Look } from './pages/look.ts'
 import { createLanguages, type Languages } from './pages/words/words.ts'
 import { assertVerifiable } from './provider/bearer.ts'
 import type { ProviderOptions } from './provider/provider.ts'
 import { createProviders, type Providers, planProviders } from './provider/providers.ts'
 import { createOpenStreams } from './proxy/open-streams.ts'
-import { createRequestHeaders } from './proxy/request-headers.ts'
-import { createResponseHeaders } from './proxy/response-headers.ts'
+import { createProxy } from './proxy/proxy.ts'
 import { createSlowClients } from './proxy/slow-clients.ts'
-import { createUpgradeListener, type UpgradeListener } from './proxy/upgrade.ts'
 import { createUpstreamPool } from './proxy/upstream-pool.ts'
 import type { Upstreams } from './proxy/upstreams.ts'
 import { createAttempts } from './session/attempts.ts'
@@ -53,9 +55,9 @@ export interface Menshen<R extends Role = Role, F extends string = string> exten
   readonly listener: RequestListener
   /** For the server's `upgrade` event. */
   readonly upgradeListener: UpgradeListener
-  /** From now on every answer closes its connection, so that the next request goes elsewhere. */
+  /** From now on every answer closes its connection, so that the next request goes to another process. */
   prepareToClose(): void
-  /** Sockets and event streams: they would never end by themselves, and open anew elsewhere. */
+  /** Ends sockets and event streams, which would not end on their own. Clients open them again, at another process. */
   endStreams(): void
   /** After the file of AUDIT_FILE was moved away. */
   reopenFiles(): void
@@ -69,11 +71,11 @@ export interface Menshen<R extends Role = Role, F extends string = string> exten
 /** What the command can do besides. */
 export interface Core extends Menshen {
   /**
-   * Checks other settings and another configuration as a whole, or throws. What it returns puts them in use: for requests that
-   * come from then on. It tells of it with `facts`, if there are any.
+   * Checks other settings and another configuration as a whole, or throws. The returned function puts them in use for requests
+   * that come from then on, and reports `facts`, if there are any.
    */
   prepare(settings: Settings, config: Config): (facts: ReloadFacts | undefined) => Promise<void>
-  /** For the console: the files are not what runs. */
+  /** For the console: the files differ from what runs. */
   noteRefused(refused: { file: string; detail: string }): void
 }
 
@@ -97,21 +99,21 @@ export interface CoreOptions {
   readonly worker?: number | undefined
 }
 
-const CLOSE_PATIENCE_MS = 10_000
+const CLOSE_WITHIN_MS = 10_000
 
-/** What the command and the library start alike, from settings and a configuration that were checked. */
+/** Starts an instance, for the command and for the library, from settings and a configuration that were checked. */
 export async function createCore(options: CoreOptions): Promise<Core> {
   const configuration = checkWhole(options.settings, options.config)
-  const patience = createShutdownDeadline()
+  const deadline = createShutdownDeadline()
   await using opened = new AsyncDisposableStack()
-  const lasting = await openProcessParts(opened, patience, configuration, options)
-  let current = buildConfigured(lasting, configuration)
-  lasting.use(current)
-  opened.defer(() => patience.wait(current.ownRoutes.settle()))
+  const parts = await openProcessParts(opened, deadline, configuration, options)
+  let current = buildConfigured(parts, configuration)
+  parts.use(current)
+  opened.defer(() => deadline.wait(current.ownRoutes.settle()))
   const everything = opened.move()
   const endStreams = () => {
-    lasting.liveStreams.end()
-    lasting.upstreamPool.endStreams()
+    parts.liveStreams.end()
+    parts.upstreamPool.endStreams()
   }
   let closed: Promise<void> | undefined
   return {
@@ -119,81 +121,109 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     listener: (request, response) => current.listener(request, response),
     upgradeListener: (request, socket, head) => current.upgradeListener(request, socket, head),
     prepareToClose() {
-      lasting.lifecycle.closing = true
+      parts.lifecycle.closing = true
     },
     endStreams,
     prepare(settings, config) {
-      const next = prepareReload(lasting, current, checkWhole(settings, config))
+      const next = prepareReload(parts, current, checkWhole(settings, config))
       return async facts => {
         const before = current
         current = next
-        lasting.use(next)
-        lasting.reloads.reloadedAt = options.now()
-        lasting.reloads.refused = undefined
-        if (facts) lasting.report('config_reloaded', facts)
-        await changeSecrets(lasting, before.keys, next.keys)
+        parts.use(next)
+        parts.reloads.reloadedAt = options.now()
+        parts.reloads.refused = undefined
+        if (facts) parts.observe.report('config_reloaded', facts)
+        await changeSecrets(parts, before.keys, next.keys)
       }
     },
     noteRefused(refused) {
-      lasting.reloads.refused = { ...refused, at: options.now() }
+      parts.reloads.refused = { ...refused, at: options.now() }
     },
-    reopenFiles: () => lasting.audit.reopenFile(),
-    close(patienceMs = CLOSE_PATIENCE_MS) {
+    reopenFiles: () => parts.audit.reopenFile(),
+    close(patienceMs = CLOSE_WITHIN_MS) {
       if (closed) return closed
-      patience.start(patienceMs)
-      lasting.lifecycle.closing = true
+      deadline.start(patienceMs)
+      parts.lifecycle.closing = true
       endStreams()
-      closed = everything.disposeAsync().finally(() => patience.stop())
+      closed = everything.disposeAsync().finally(() => deadline.stop())
       return closed
     },
   }
 }
 
-// What follows from the configuration: who may see what, where it leads, and how it looks. Made anew as a whole, on top of
-// what lasts.
+// The parts that follow from the configuration. A reload builds all of them again, on top of the process parts.
 
 export type ConfiguredParts = ReturnType<typeof buildConfigured>
 
-/** Changes nothing of what lasts. */
+/** Changes no process part. */
 export function buildConfigured(
-  lasting: ProcessParts,
+  parts: ProcessParts,
   configuration: Configuration,
-  directory: Directory = lasting.directory,
-  keys: DerivedKeys = lasting.keys,
+  directory: Directory = parts.directory,
+  keys: DerivedKeys = parts.keys,
 ) {
   const { settings, config, plans, languages, look } = configuration
-  const { store, signingKeys, now, report } = lasting
+  const { store, signingKeys, now, observe, lifecycle, sessions, attempts, rateLimit, lostCookies } = parts
+  const { report } = observe
   const { providers, roles, rules, scopedName } = directory
+  const { callbackPaths } = providers
   const cookies = cookieNames(settings)
+  const pages: Pages = { settings, languages, look, cookies, callbackPaths }
   const identities = createIdentities({ settings, keys: signingKeys, now, report })
+  const bearers = createBearerCallers({ providers, roles, scopedName, now })
+  const hooks = createHookCalls({ hooks: parts.hooks, providers, settings, report })
+  const upstreams = parts.upstreamPool.choose(settings, config)
   const probe = createExamination({ settings, config, plans, store, now })
-  const examine = async () => [...(await probe()), ...reloadFindings(lasting.reloads)]
-  const upstreams = lasting.upstreamPool.choose(settings, config)
+  const examine = async () => [...(await probe()), ...reloadFindings(parts.reloads)]
   const context: GatewayContext = {
-    ...lasting,
-    keys,
     settings,
-    languages,
-    look,
-    providers,
-    roles,
-    upstreams,
-    examine,
-    findings: createKnownFindings(examine, now),
-    rules,
-    bearers: createBearerCallers({ providers, roles, scopedName, now }),
-    cookies,
-    identities,
-    requestHeaders: createRequestHeaders({ settings, identities, cookies }),
-    responseHeaders: createResponseHeaders({ settings, cookies, upstreams }),
+    now,
+    store,
+    lifecycle,
+    auth: {
+      providers,
+      sessions,
+      attempts,
+      bearers,
+      roles,
+      rules,
+      currentPolicy: parts.currentPolicy,
+      keys,
+      cookies,
+      lostCookies,
+      identities,
+      rateLimit,
+      hooks,
+    },
+    proxy: createProxy({
+      settings,
+      upstreams,
+      identities,
+      ownCookies: ourCookies(cookies),
+      transportSecurity: transportSecurityOf(settings),
+      rules,
+      streams: parts.streams,
+      slowClients: parts.slowClients,
+      lifecycle,
+      report,
+      answered: observe.answered,
+      answerFailure: createFailureAnswer(pages),
+      refuseFailure,
+    }),
+    pages,
+    observe: { ...observe, beginRequest: createBeginRequest(settings.TRUSTED_PROXIES) },
+    doctor: { examine, findings: createKnownFindings(examine, now), testSignIns: parts.testSignIns },
   }
-  const ownRoutes = createOwnRoutes(context, lasting.underway)
+  const ownRoutes = createOwnRoutes(context, {
+    routes: createConsole(context, parts.liveStreams),
+    pending: parts.pendingAnswers,
+  })
   const listener = createListener(context, ownRoutes)
   return {
     configuration,
     directory,
     upstreams,
-    inUse: context,
+    policy: { settings, rules, bearers },
     keys,
     ownRoutes,
     listener,
@@ -202,114 +232,106 @@ export function buildConfigured(
   }
 }
 
-// What lasts as long as the process does: the store, what observes, sessions, connections. Whatever the configuration says,
-// it goes on with them.
+// The parts that live as long as the process, whatever the configuration: the store, observation, sessions, connections.
 
-type Basics = Pick<GatewayContext, 'settings' | 'now' | 'report' | 'measure'> &
-  Pick<Observation, 'measureSync' | 'traceCall'>
+interface Basics extends ProviderOptions {
+  readonly settings: Settings
+  readonly measure: Measure
+  readonly measureSync: MeasureSync | undefined
+}
 type Options = Pick<CoreOptions, 'log' | 'now' | 'worker' | 'gatherMetrics' | 'hooks'>
-
-/** What requests that were begun under a former configuration ask for. */
-type InUse = ReturnType<GatewayContext['inUse']>
 
 export type ProcessParts = Awaited<ReturnType<typeof openProcessParts>>
 
-/** Closed in reverse order with the rest of `opened`: at the end, or at once if something that follows fails. */
+/** Closed in reverse order with the rest of `opened`: at the end, or immediately if a later part fails to open. */
 export async function openProcessParts(
   opened: AsyncDisposableStack,
-  patience: ShutdownDeadline,
+  deadline: ShutdownDeadline,
   configuration: Configuration,
   { log, now, worker, gatherMetrics = gatherAlone, hooks = NO_HOOKS }: Options,
 ) {
   const { settings, plans } = configuration
   let mainProvider = plans[0].id
   const observed = await openObservation(opened, { settings, log, now, mainProvider: () => mainProvider })
-  const { observation, metrics, series, shadowRefusals } = observed
+  const { observation, metrics, series: history, shadowRefusals } = observed
   const { report, measure, measureSync, traceCall } = observation
   const basics: Basics = { settings, now, report, measure, measureSync, traceCall }
-  const records = await openRecords(opened, patience, configuration, basics)
+  const records = await openRecords(opened, deadline, configuration, basics)
   const { store, keyring } = records
   const audit = opened.adopt(createAudit({ settings, store, keyring, now, report, worker }), audit =>
-    audit.close(patience.leftMs()),
+    audit.close(deadline.leftMs()),
   )
   observed.join(audit)
   let directory = createDirectory(configuration, basics)
-  opened.defer(() => patience.wait(directory.providers.close()))
+  opened.defer(() => deadline.wait(directory.providers.close()))
   const rateLimit = await openRateLimit(opened, basics)
   const sessions = createSessions({ ...basics, ...directory, store, keyring })
-  opened.defer(() => patience.wait(sessions.settle()))
-  const upstreamPool = opened.adopt(createUpstreamPool(), pool => patience.wait(pool.close(patience.leftMs())))
-  series.begin(store)
-  opened.defer(() => patience.wait(series.close()))
-  const rulesNow = () => directory.rules
-  let inUse: InUse | undefined
+  opened.defer(() => deadline.wait(sessions.settle()))
+  const upstreamPool = opened.adopt(createUpstreamPool(), pool => deadline.wait(pool.close(deadline.leftMs())))
+  history.begin(store)
+  opened.defer(() => deadline.wait(history.close()))
+  const currentRules = () => directory.rules
+  let policy: BearerPolicy | undefined
   const readMetrics =
     metrics && createMetricsReader({ metrics, upstreams: upstreamPool, countSessions: () => store.count() })
+  const observe: Omit<Observe, 'beginRequest'> = {
+    ...observation,
+    history,
+    auditTrail: createTrailReader({ store, keyring }),
+    shadowRefusals,
+    failedRequests: createFailedRequests(),
+    metrics: readMetrics && gatherMetrics(readMetrics),
+  }
   return {
     ...records,
     /** That of the first configuration. */
     directory,
-    /** Another one is in use: sessions, streams and connections follow. */
-    use({
-      directory: next,
-      upstreams,
-      inUse: parts,
-    }: {
-      directory: Directory
-      upstreams: Upstreams
-      inUse: InUse
-    }): void {
-      upstreamPool.use(upstreams)
-      inUse = parts
-      if (next === directory) return
-      directory = next
-      mainProvider = next.providers.main.plan.id
-      sessions.use(next)
+    /** Sessions, streams and connections follow the configuration that is in use from now on. */
+    use(next: { directory: Directory; upstreams: Upstreams; policy: BearerPolicy }): void {
+      upstreamPool.use(next.upstreams)
+      policy = next.policy
+      if (next.directory === directory) return
+      directory = next.directory
+      mainProvider = directory.providers.main.plan.id
+      sessions.use(directory)
     },
-    inUse(): InUse {
+    currentPolicy(): BearerPolicy {
       // There is no request before the first `use`.
-      if (!inUse) throw new Error('no configuration is in use yet')
-      return inUse
+      if (!policy) throw new Error('no configuration is in use yet')
+      return policy
     },
-    /** When a reload was done last, or refused. */
+    /** When the configuration was reloaded last, or a reload refused. */
     reloads: {} as ReloadStatus,
+    basics,
     audit,
-    observation,
-    report,
-    measure,
-    traceCall,
+    observe,
     hooks,
     now,
-    series,
-    shadowRefusals,
-    metrics: readMetrics && gatherMetrics(readMetrics),
     rateLimit,
     sessions,
     upstreamPool,
     lifecycle: { closing: false },
-    /** What our own routes have begun. */
-    underway: new Set<Promise<OwnAnswer>>(),
+    /** Answers of our own routes that have begun. */
+    pendingAnswers: new Set<Promise<OwnAnswer>>(),
     liveStreams: createLiveStreams(),
-    auditTrail: createTrailReader({ store, keyring }),
     attempts: createAttempts({ store, now }),
-    trials: createTestSignIns({ store, now }),
-    failedRequests: createFailedRequests({ settings }),
+    testSignIns: createTestSignIns({ store, now }),
     lostCookies: createLostCookieDetector({ settings, now }),
-    streams: opened.adopt(createOpenStreams(sessions, rulesNow, report), streams => streams.stop()),
+    streams: opened.adopt(createOpenStreams(sessions, currentRules, report), streams => streams.stop()),
     slowClients: opened.adopt(createSlowClients({ settings, report }), clients => clients.stop()),
   }
 }
 
-/** What is kept, and the keys that open it. */
+/** The store, and the keys that open its records. */
 async function openRecords(
   opened: AsyncDisposableStack,
-  patience: ShutdownDeadline,
+  deadline: ShutdownDeadline,
   { plans: [plan] }: Configuration,
   { settings, now, report, measure, measureSync }: Basics,
 ) {
   const cache = { size: settings.SESSION_CACHE_SIZE, bytes: cacheShares(settings).recordBytes }
   const opening = await openStore(settings.STORE, now, report, cache)
-  const store = opened.adopt(observedStore(opening, measure, measureSync), store => patience.wait(store.close()))
+  const store = opened.adopt(observedStore(opening, measure, measureSync), store => deadline.wait(store.close()))
   const keys = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plan.clientSecret })
   const keyring = createDataKeyring({ store, keys, now, report })
   const signingKeys = createSigningKeys(store, keys.signing, now)
@@ -321,13 +343,12 @@ async function openRateLimit(opened: AsyncDisposableStack, { settings, report }:
   const limits = opened.adopt(await openLimits(settings.STORE), limits => limits?.close())
   return createRateLimit({
     perMinute: settings.RATE_LIMIT_PER_MINUTE,
-    proxies: settings.TRUSTED_PROXIES,
     shared: limits,
     report,
   })
 }
 
-/** A changed SECRET takes effect at once. A store that is away (`false`) is asked again when the keys are needed. */
+/** A changed SECRET takes effect immediately. With `false` the store was unavailable: it is asked again when the keys are needed. */
 export async function useSecrets(keyring: DataKeyring, signingKeys: SigningKeys): Promise<boolean> {
   try {
     await keyring.current()
@@ -339,7 +360,7 @@ export async function useSecrets(keyring: DataKeyring, signingKeys: SigningKeys)
   }
 }
 
-// A configuration that was checked as a whole: what can be said about it without a store, at a start and at a reload alike.
+// A configuration that was checked as a whole, as far as that is possible without a store. For start and reload.
 
 export interface Configuration {
   readonly settings: Settings
@@ -349,7 +370,7 @@ export interface Configuration {
   readonly look: Look
 }
 
-/** Of settings and a configuration file that were checked each by itself. */
+/** Settings and configuration file were checked separately before. */
 export function checkWhole(settings: Settings, config: Config): Configuration {
   refuseBaseUrlAsUpstream(settings, config)
   const look = createLook(settings, config)
@@ -357,15 +378,15 @@ export function checkWhole(settings: Settings, config: Config): Configuration {
   const plans = planProviders(config, settings)
   assertVerifiable(config.rules ?? [], plans)
   const problem = secretProblem(settings, plans[0])
-  if (problem) throw new MenshenError('bad_settings', problem)
+  if (problem) throw new MenshenError('bad_settings', [{ setting: 'SECRET', message: problem }])
   return { settings, config, plans, languages, look }
 }
 
-// Who can sign in, who they are then, and what they may see: providers, roles, rules.
+// Providers, roles and rules: who can sign in, and what they may see.
 
 export type Directory = ReturnType<typeof createDirectory>
 
-/** With `providers` that are there already, or with new ones. */
+/** With the given providers, or with new ones. */
 export function createDirectory(
   { config, plans }: Configuration,
   options: ProviderOptions,
@@ -380,17 +401,17 @@ export function createDirectory(
   }
 }
 
-// Another configuration in a process that runs: made and checked first, and then in use with one assignment. Requests in
-// flight finish with what they began with.
+// Reload: another configuration is built and checked first, and then put in use with one assignment. Requests in flight
+// finish with the configuration that they began with.
 
-/** What follows from the configuration, where nothing has changed the very same. Throws if it cannot be used. */
-export function prepareReload(lasting: ProcessParts, now: ConfiguredParts, next: Configuration): ConfiguredParts {
+/** Parts that have not changed stay the same objects. Throws if the configuration cannot be used. */
+export function prepareReload(parts: ProcessParts, now: ConfiguredParts, next: Configuration): ConfiguredParts {
   assertCompleteProviders(now.configuration, next)
-  const directory = directoryFor(lasting, now, next)
-  return buildConfigured(lasting, next, directory, keysFor(now, next))
+  const directory = directoryFor(parts, now, next)
+  return buildConfigured(parts, next, directory, keysFor(now, next))
 }
 
-/** Nobody could sign in any more. Who starts like that is told by the login page; who runs already goes on. */
+/** Without complete providers nobody could sign in any more. At a start the login page says so; a reload is refused. */
 function assertCompleteProviders(now: Configuration, next: Configuration): void {
   const missingIn = ({ plans }: Configuration) => plans.flatMap(({ missing }) => missing)
   const missing = missingIn(next)
@@ -401,29 +422,29 @@ function assertCompleteProviders(now: Configuration, next: Configuration): void 
   )
 }
 
-/** Providers that are as they were keep what they have learnt: metadata, keys. */
-function directoryFor(lasting: ProcessParts, now: ConfiguredParts, next: Configuration): Directory {
+/** Providers that have not changed keep their metadata and keys. */
+function directoryFor(parts: ProcessParts, now: ConfiguredParts, next: Configuration): Directory {
   const before = now.configuration
   const isSame = (part: (configuration: Configuration) => unknown) =>
     fingerprintOf(part(before)) === fingerprintOf(part(next))
   const sameProviders = isSame(({ plans, config }) => [plans, Object.keys(config.providers ?? {})])
   if (sameProviders && isSame(({ config }) => [config.roles, config.rules])) return now.directory
   const providers = sameProviders ? now.directory.providers : undefined
-  return createDirectory(next, { ...lasting, settings: next.settings }, providers)
+  return createDirectory(next, { ...parts.basics, settings: next.settings }, providers)
 }
 
 function keysFor({ configuration, keys: before }: ConfiguredParts, { settings, plans }: Configuration): DerivedKeys {
   const keys = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plans[0].clientSecret })
   if (sameSecrets(before, keys)) return before
   const isDerived = configuration.settings.SECRET === undefined && settings.SECRET === undefined
-  // Whoever is on the way to the provider comes back with a return path that the client secret of before has signed.
+  // A browser that is at the provider now comes back with a return path that the previous client secret has signed.
   return isDerived ? { ...keys, returnPath: [...keys.returnPath, before.returnPath[0]] } : keys
 }
 
-/** What is sealed under the former secrets is sealed anew, and then they count no more. */
-export async function changeSecrets(lasting: ProcessParts, before: DerivedKeys, next: DerivedKeys): Promise<void> {
+/** Seals again what is sealed under the former secrets; after that they do not count any more. */
+export async function changeSecrets(parts: ProcessParts, before: DerivedKeys, next: DerivedKeys): Promise<void> {
   if (before === next) return
-  const { keyring, signingKeys } = lasting
+  const { keyring, signingKeys } = parts
   const both = withFormer(next, before)
   keyring.use(both)
   signingKeys.use(both.signing)
@@ -432,13 +453,13 @@ export async function changeSecrets(lasting: ProcessParts, before: DerivedKeys, 
   signingKeys.use(next.signing)
 }
 
-// How long what is under way may still take once somebody wants to end. After that the rest is closed without it.
+// The deadline of a shutdown. After it, parts are closed without waiting for the work that has not finished.
 
 export interface ShutdownDeadline {
   start(patienceMs: number): void
-  /** What is left of it. */
+  /** The time that is left. */
   leftMs(): number
-  /** Waits for the work, or until the patience is over. */
+  /** Waits for the work, or until the deadline. */
   wait(work: Promise<unknown> | unknown): Promise<void>
   stop(): void
 }
@@ -454,7 +475,7 @@ export function createShutdownDeadline(): ShutdownDeadline {
     },
     leftMs: () => Math.max(0, endsAt - performance.now()),
     async wait(work) {
-      // What fails after the patience is over, nobody waits for.
+      // Nobody waits for work that fails after the deadline.
       if (work instanceof Promise) work.catch(() => {})
       await Promise.race([work, over])
     },

@@ -1,4 +1,4 @@
-// createMenshen: its options, their checks, the development provider, and what is said at the start.
+// createMenshen: its options, their checks, the development provider, and what it reports at the start.
 
 import {
   CONFIG_NAMES,
@@ -9,36 +9,56 @@ import {
   type Role,
 } from './config/config-file.ts'
 import { isLoopback, isProduction } from './config/deployment.ts'
-import { type DevProviderConfig, subOf } from './config/dev-provider-config.ts'
-import { findConfigFile, loadConfigFile } from './config/load-config.ts'
-import { checkSettings, namesProvider, readOver, readSettings } from './config/read.ts'
-import { type Checked, type Environment, type Name, type Row, SETTINGS, type Settings } from './config/settings.ts'
+import { DEVELOPMENT_CLIENT, type DevProviderConfig, subOf } from './config/dev-provider-config.ts'
+import type { OptionType } from './config/kinds.ts'
+import { tryConfiguration } from './config/load-configuration.ts'
+import { namesProvider, readOver } from './config/read.ts'
+import {
+  type CheckedSettings,
+  type Environment,
+  isSetting,
+  type Name,
+  type Row,
+  SETTINGS,
+  type Settings,
+} from './config/settings.ts'
 import { likelyMeantOf, settingOfAlias } from './config/suggestions.ts'
+import { certificateProblem } from './config/tls-files.ts'
 import type { DevProvider } from './dev-provider/dev-provider.ts'
-import { MenshenError } from './errors.ts'
+import {
+  draftsOf,
+  MenshenError,
+  type NameSetting,
+  type ProblemDraft,
+  refuseIf,
+  type Sentence,
+  sentence,
+  setting,
+  textOf,
+  withSettingNames,
+} from './errors.ts'
 import { sendAnswer } from './gateway/embedded.ts'
 import type { Hooks } from './gateway/hooks.ts'
-import { newRequestId, REQUEST_ID } from './gateway/request.ts'
+import { newRequestId } from './gateway/request.ts'
 import { createEventLog, type EventLog, type Log } from './log.ts'
 import { createCore, type Menshen } from './menshen.ts'
+import { REQUEST_ID } from './observe/observed-request.ts'
 import { isOwnPath } from './paths.ts'
 import { planProviders } from './provider/providers.ts'
 
-/** Numbers and booleans as such; everything else is the text that the environment would have. */
-type OptionValue<T> = [T] extends [number | undefined]
-  ? number
-  : [T] extends [boolean | undefined]
-    ? boolean
-    : [T] extends [string | undefined]
-      ? NonNullable<T>
-      : string
+/** As the type of the setting's row says. What is an object to us is text here, as in the environment. */
+type OptionValue<T> = {
+  number: number
+  boolean: boolean
+  string: [T] extends [string | undefined] ? NonNullable<T> : string
+}[OptionType<T>]
 
 /** Those two are more than text here. */
 type PlainName = Exclude<Name, 'PROVIDER' | 'CONFIG'>
 
 /** Every setting in camelCase: `BASE_URL` is `baseUrl`. docs/settings.md says what each of them means. */
 export type SettingOptions = {
-  readonly [K in PlainName as OptionName<K>]?: OptionValue<Checked[K]> | undefined
+  readonly [K in PlainName as OptionName<K>]?: OptionValue<CheckedSettings[K]> | undefined
 }
 
 export interface MenshenOptions<R extends string = string, F extends string = string>
@@ -78,16 +98,16 @@ export interface ReadOptions {
 
 const OWN_NAMES = ['settings', 'config', 'log', 'now', 'devProvider', 'onSignIn', 'onSignOut']
 const SILENT: Log = { info() {}, warn() {}, error() {} }
-/** The mistakes of the program that has given no log, which nobody would find otherwise. */
-const HOOKS_ALONE: Log = { info() {}, warn: tellOfHook, error: tellOfHook }
+/** For a program without a log: the errors of its own functions go to the console. */
+const HOOKS_ALONE: Log = { info() {}, warn: warnOfHook, error: warnOfHook }
 
-function tellOfHook(facts: { hook?: unknown; user?: unknown; err?: unknown; detail?: unknown }): void {
+function warnOfHook(facts: { hook?: unknown; user?: unknown; err?: unknown; detail?: unknown }): void {
   const { hook, user, err, detail } = facts
   // biome-ignore lint/suspicious/noConsole: the program has given no log, and has to know
   if (hook !== undefined && (err ?? detail)) console.error(`Menshen: ${hook} failed for ${user}:`, err ?? detail)
 }
 
-type Given = readonly (readonly [option: string, value: unknown])[]
+type OptionEntries = readonly (readonly [option: string, value: unknown])[]
 
 /** One start names everything that is wrong with the settings. `nodeEnv` is the process's own. */
 export async function readOptions(options: MenshenOptions, nodeEnv: string | undefined): Promise<ReadOptions> {
@@ -96,12 +116,16 @@ export async function readOptions(options: MenshenOptions, nodeEnv: string | und
   const { settings: base, config, log, now, devProvider = false, onSignIn, onSignOut, ...rest } = options
   const hooks = { onSignIn, onSignOut }
   const isDescribed = typeof devProvider === 'object' && devProvider !== null
-  const given: Given = Object.entries(rest).filter(([, value]) => value !== undefined)
+  const given: OptionEntries = Object.entries(rest).filter(([, value]) => value !== undefined)
   const { texts, problems } = textsOf(given.filter(([name]) => !CONFIG_NAMES.includes(name)))
-  const settings = collect([...problems, ...ownProblems({ log, now, devProvider, ...hooks })], () => {
-    const environment = { NODE_ENV: base?.NODE_ENV ?? nodeEnv, ...texts }
-    return base ? readOver(checkSettings(base), environment) : readSettings(environment)
-  })
+  const environment = { NODE_ENV: base?.NODE_ENV ?? nodeEnv, ...texts }
+  const { settings, config: whole, errors } = await tryConfiguration({ environment, base, config }, 'stop')
+  refuseIf([
+    ...problems,
+    ...ownProblems({ log, now, devProvider, ...hooks }),
+    ...(errors.settings ? draftsOf(errors.settings) : []),
+  ])
+  if (!settings || errors.config) throw errors.config
   const isPortGiven = base !== undefined || texts.DEV_PROVIDER_PORT !== undefined
   const fields = {
     ...Object.fromEntries(given.filter(([name]) => CONFIG_NAMES.includes(name))),
@@ -109,7 +133,7 @@ export async function readOptions(options: MenshenOptions, nodeEnv: string | und
   }
   return {
     settings,
-    config: await readConfig(config ?? settings.CONFIG, fields),
+    config: checkWithFields(whole, fields),
     log: log ?? HOOKS_ALONE,
     isLogged: log !== undefined,
     now,
@@ -120,30 +144,22 @@ export async function readOptions(options: MenshenOptions, nodeEnv: string | und
 }
 
 /** As the environment would have them. */
-function textsOf(given: Given): { texts: Record<string, string>; problems: string[] } {
+function textsOf(given: OptionEntries): { texts: Record<string, string>; problems: ProblemDraft[] } {
   const texts: Record<string, string> = {}
-  const problems: string[] = []
+  const problems: ProblemDraft[] = []
   for (const [option, value] of given) {
-    const setting = settingOf(option)
-    if (setting === undefined) problems.push(unknownOption(option, [...OWN_NAMES, ...CONFIG_NAMES]))
-    else if (typeof value === typeIn(setting) && value !== '') texts[setting] = String(value)
-    else problems.push(wrongType(option, value, ROWS[setting]))
+    const setting = SETTING_BY_OPTION.get(option)
+    if (setting === undefined) problems.push({ message: unknownOption(option, [...OWN_NAMES, ...CONFIG_NAMES]) })
+    else if (typeof value === SETTINGS[setting].type && value !== '') texts[setting] = String(value)
+    else problems.push(wrongType(option, value, setting))
   }
   return { texts, problems }
 }
 
-const ROWS: Readonly<Record<string, Row<unknown> | undefined>> = SETTINGS
-
-/** What a program gives it as: the row's own example says so. */
-function typeIn(setting: string): string {
-  const row = ROWS[setting]
-  const type = typeof row?.check.safeParse(row.example).data
-  return type === 'number' || type === 'boolean' ? type : 'string'
-}
-
-function wrongType(option: string, value: unknown, row: Row<unknown> | undefined): string {
-  const shown = row?.secret ? 'not usable' : shownAs(value)
-  return `${option} is ${shown}; expected ${row?.expected}, for example ${row?.example}.`
+function wrongType(option: string, value: unknown, setting: Name): ProblemDraft {
+  const { secret, expected, example }: Row<unknown> = SETTINGS[setting]
+  const shown = secret ? 'not usable' : shownAs(value)
+  return { setting, message: `${option} is ${shown}; expected ${expected}, for example ${example}.`, example }
 }
 
 function shownAs(value: unknown): string {
@@ -154,7 +170,7 @@ function shownAs(value: unknown): string {
 
 const LONGEST_SHOWN = 100
 
-function ownProblems({ log = SILENT, now, devProvider, ...hooks }: Record<string, unknown>): string[] {
+function ownProblems({ log = SILENT, now, devProvider, ...hooks }: Record<string, unknown>): ProblemDraft[] {
   const problems: string[] = []
   const isLog = ['info', 'warn', 'error'].every(level => typeof Object(log)[level] === 'function')
   if (!isLog)
@@ -168,28 +184,15 @@ function ownProblems({ log = SILENT, now, devProvider, ...hooks }: Record<string
   for (const [name, hook] of Object.entries(hooks))
     if (hook !== undefined && typeof hook !== 'function')
       problems.push(`${name} is ${shownAs(hook)}; expected a function that takes the user.`)
-  return problems
+  return problems.map(message => ({ message }))
 }
 
-/** Reads if it can; throws with everything that is wrong. */
-function collect(problems: readonly string[], read: () => Settings): Settings {
-  try {
-    const settings = read()
-    if (problems.length === 0) return settings
-  } catch (error) {
-    if (!(error instanceof MenshenError) || problems.length === 0) throw error
-    throw new MenshenError(error.code, [...problems, error.message].join('\n'))
-  }
-  throw new MenshenError('bad_settings', problems.join('\n'))
-}
-
-async function readConfig(config: string | Config | undefined, fields: Config): Promise<Config> {
-  const whole = typeof config === 'string' ? await loadConfigFile(findConfigFile(process.cwd(), config)) : config
-  const twice = Object.keys(fields).filter(name => Object.hasOwn(Object(whole), name))
+function checkWithFields(config: unknown, fields: Config): Config {
+  const twice = Object.keys(fields).filter(name => Object.hasOwn(Object(config), name))
   if (twice.length > 0)
     throw new MenshenError('bad_settings', `createMenshen: ${twice.join(', ')} stand in config and beside it.`)
-  // Told apart, so that what is wrong with `config` as a whole is said as that.
-  const checked = checkConfig(whole ?? {}, 'createMenshen', 'config')
+  // Checked apart, so that a problem of `config` as a whole names it.
+  const checked = checkConfig(config, 'createMenshen', 'config')
   return checkConfig({ ...checked, ...fields }, 'createMenshen', 'options')
 }
 
@@ -200,7 +203,7 @@ export type OptionName<S extends string> = S extends `${infer Word}_${infer Rest
   ? `${Lowercase<Word>}${Capitalize<OptionName<Rest>>}`
   : Lowercase<S>
 
-const SETTING_BY_OPTION = new Map(Object.keys(SETTINGS).map(setting => [optionName(setting), setting]))
+const SETTING_BY_OPTION = new Map((Object.keys(SETTINGS) as Name[]).map(setting => [optionName(setting), setting]))
 
 export function optionName(setting: string): string {
   return setting.toLowerCase().replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
@@ -208,18 +211,9 @@ export function optionName(setting: string): string {
 
 const LONGEST_SHOWN_NAME = 60
 
-/** `undefined` if there is no such option. */
-export function settingOf(option: string): string | undefined {
-  return SETTING_BY_OPTION.get(option)
-}
-
-/** A sentence about settings, for whoever knows them as options. What stands in quotes is a value. */
-export function inOptionNames(sentence: string): string {
-  return sentence.replace(/("[^"\n]*")|\b([A-Z][A-Z_]+)\b(=)?/g, (all, quoted?: string, word = '', equals = '') => {
-    if (quoted !== undefined || !Object.hasOwn(SETTINGS, word)) return all
-    return optionName(word) + (equals ? ': ' : '')
-  })
-}
+/** How a sentence names a setting to a program: `pkce`, `pkce: S256`. */
+const asOption: NameSetting = ({ setting, value }) =>
+  value === undefined ? optionName(setting) : `${optionName(setting)}: ${value}`
 
 /** The sentence about an option that there is not, with the name that was probably meant. */
 export function unknownOption(given: string, others: readonly string[]): string {
@@ -235,8 +229,7 @@ function likelyOption(given: string): string | undefined {
   return setting && optionName(setting)
 }
 
-// The library's own start: options in, the whole sign-in out. Like the command it hands on the clock, and of the environment
-// it reads NODE_ENV alone: whether others rely on this place is for the process to say.
+// The start of the library. Like the command it passes the clock on; of the environment it reads NODE_ENV alone.
 
 /** Starts Menshen inside this program. Rejects with a MenshenError that says what to change. */
 export async function createMenshen<R extends Role = DefaultRole, F extends string = never>(
@@ -246,9 +239,9 @@ export async function createMenshen<R extends Role = DefaultRole, F extends stri
     // Its roles and fields are those that the options name.
     return (await start(options as MenshenOptions)) as unknown as Menshen<R | typeof DEFAULT_ROLE, F>
   } catch (error) {
-    // Whoever gives settings of the environment knows them by those names.
+    // A program that gives settings of the environment knows them by those names.
     if (!(error instanceof MenshenError) || options?.settings) throw error
-    throw new MenshenError(error.code, inOptionNames(error.message), error.cause)
+    throw withSettingNames(error, asOption)
   }
 }
 
@@ -266,7 +259,7 @@ async function start(options: MenshenOptions): Promise<Menshen> {
   const settings = development ? readOver(read.settings, development.settings) : read.settings
   // An application that wants other settings makes another one.
   const { prepare: _, noteRefused: __, ...core } = await createCore({ settings, config, log, now, hooks })
-  tellOfStart({
+  reportStart({
     settings,
     config,
     users: development?.users,
@@ -306,7 +299,7 @@ function assertSettings(settings: unknown): void {
   throw new MenshenError('bad_settings', 'settings: expected what readSettings gave, and not the environment itself.')
 }
 
-/** Its tokens are no JWTs, and it answers no questions about them. */
+/** Its tokens are not JWTs, and it has no introspection. */
 function assertNoBearer({ rules = [] }: Config): void {
   const first = rules.findIndex(({ bearer }) => bearer)
   if (first < 0) return
@@ -326,10 +319,7 @@ function closedAnswer(): Response {
   return new Response(null, { status: 503, headers })
 }
 
-// Starts the embedded development provider, and the settings that lead to it.
-
-/** How Menshen is known to it. */
-export const DEVELOPMENT_CLIENT = { CLIENT_ID: 'menshen-development', CLIENT_SECRET: 'development-only' }
+// The embedded development provider, and the settings for it.
 
 export interface Development extends Omit<DevProvider, 'setUsers'> {
   /** What the operator would set for it. */
@@ -371,20 +361,25 @@ function usersOf({ users }: DevProviderConfig = {}) {
   })
 }
 
-/** It lets anybody in: never beyond somebody's own machine, and never beside a real provider. */
+/** It lets anybody in: only on a developer's own machine, and never beside a real provider. */
 export function assertDevelopment(settings: Settings, { provider, providers }: Config): void {
-  const refuse = (reason: string, expected: string) => {
-    throw new MenshenError('bad_settings', `devProvider is true although ${reason}; expected ${expected}.`)
+  const { NODE_ENV = '', BASE_URL } = settings
+  const refuse = (reason: string | Sentence, expected: string | Sentence) => {
+    throw new MenshenError('bad_settings', sentence`devProvider is true although ${reason}; expected ${expected}.`)
   }
-  if (isProduction(settings)) refuse(`NODE_ENV is "${settings.NODE_ENV}"`, 'a provider: it lets anybody in')
-  if (!isLoopback(settings.BASE_URL))
-    refuse(`BASE_URL is "${settings.BASE_URL}"`, 'a BASE_URL on this machine, for example http://localhost:3000')
+  if (isProduction(settings))
+    refuse(sentence`${setting('NODE_ENV')} is "${NODE_ENV}"`, 'a provider: it lets anybody in')
+  if (!isLoopback(BASE_URL))
+    refuse(
+      sentence`${setting('BASE_URL')} is "${BASE_URL}"`,
+      sentence`a ${setting('BASE_URL')} on this machine, for example http://localhost:3000`,
+    )
   if (namesProvider(settings) || provider !== undefined || providers !== undefined)
     refuse('there is a provider', 'one of them')
 }
 
-/** Nobody shall take it for a real one, and whoever wants to try it has to know its users. */
-export function tellOfDevelopment(log: EventLog, { BASE_URL, AUTH_URL }: Settings, users: readonly string[]): void {
+/** A developer has to know that it is not a real provider, and its users. */
+export function reportDevelopment(log: EventLog, { BASE_URL, AUTH_URL }: Settings, users: readonly string[]): void {
   log.report('started', { address: BASE_URL, provider: developmentNote(AUTH_URL), users })
   log.close()
 }
@@ -393,7 +388,7 @@ export function developmentNote(url: string | undefined): string {
   return `${url} (development provider, not for production)`
 }
 
-// Says in one sentence why a server could not listen, and which setting to change.
+// Why a server could not listen, and which setting to change.
 
 interface FailedAddress {
   readonly setting: 'PORT' | 'DEV_PROVIDER_PORT'
@@ -401,35 +396,39 @@ interface FailedAddress {
   readonly host: string
 }
 
-export function refuseToListen({ code }: NodeJS.ErrnoException, { setting, port, host }: FailedAddress): never {
+export function refuseToListen({ code }: NodeJS.ErrnoException, failed: FailedAddress): never {
+  const { port, host } = failed
+  const name = setting(failed.setting)
+  const refuse = (about: string, message: Sentence): never => {
+    throw new MenshenError('cannot_start', [{ setting: about, message }])
+  }
   if (code === 'EADDRINUSE')
-    throw new MenshenError(
-      'cannot_start',
-      `${setting}: port ${port} is already in use; stop what uses it, or choose another by ${setting}${PROXY_HINT[setting]}.`,
+    return refuse(
+      failed.setting,
+      sentence`${name}: port ${port} is already in use; stop what uses it, or choose another by ${name}${PROXY_HINT[failed.setting]}.`,
     )
   if (code === 'EACCES')
-    throw new MenshenError(
-      'cannot_start',
-      `${setting}: this user may not listen on port ${port} (${code}); choose one from 1024 on by ${setting}, or let the service manager open it.`,
+    return refuse(
+      failed.setting,
+      sentence`${name}: this user may not listen on port ${port} (${code}); choose one from 1024 on by ${name}, or let the service manager open it.`,
     )
   if (code?.startsWith('ERR_OSSL')) throw new MenshenError('cannot_start', certificateProblem(code))
-  throw new MenshenError(
-    'cannot_start',
-    `HOST is "${host}", where port ${port} cannot be listened on (${code}); expected an address of this machine and a port that this user may use.`,
+  return refuse(
+    'HOST',
+    sentence`${setting('HOST')} is "${host}", where port ${port} cannot be listened on (${String(code)}); expected an address of this machine and a port that this user may use.`,
   )
 }
 
-export function certificateProblem(code: string | undefined): string {
-  return `TLS_CERT_FILE and TLS_KEY_FILE cannot be used (${code}); expected a certificate and its key in PEM.`
+/** Without PORT, the port of a local BASE_URL is taken, where a proxy may be listening. */
+const PROXY_HINT = {
+  PORT: sentence` (behind a proxy ${setting('BASE_URL')} has its port, and ${setting('PORT')} is another)`,
+  DEV_PROVIDER_PORT: '',
 }
 
-/** Without PORT, the port of a local BASE_URL is taken, where a proxy may well be. */
-const PROXY_HINT = { PORT: ' (behind a proxy BASE_URL has its port, and PORT is another)', DEV_PROVIDER_PORT: '' }
-
 // What a program has to know when Menshen has started inside it: that nobody can sign in, or that anybody can. It goes to the
-// log, and where the program has given none, to the console.
+// log, or without one to the console.
 
-interface Start {
+interface StartReport {
   readonly settings: Settings
   readonly config: Config
   /** Of the development provider, if that is in use. */
@@ -443,14 +442,18 @@ interface Start {
 
 const REMEDY = 'set them, or devProvider: true while you develop on your own machine'
 
-export function tellOfStart({ settings, config, users, log, now, byOptions }: Start): void {
-  const named = (text: string) => (byOptions ? inOptionNames(text) : text)
-  if (isProduction(settings) && isLoopback(settings.BASE_URL))
-    tellOfLocalAddress(log, now, named(`NODE_ENV is "${settings.NODE_ENV}" and BASE_URL is "${settings.BASE_URL}"`))
-  const missing = planProviders(config, settings).flatMap(plan => plan.missing.map(named))
+export function reportStart({ settings, config, users, log, now, byOptions }: StartReport): void {
+  const { NODE_ENV = '', BASE_URL } = settings
+  if (isProduction(settings) && isLoopback(BASE_URL)) {
+    const found = sentence`${setting('NODE_ENV')} is "${NODE_ENV}" and ${setting('BASE_URL')} is "${BASE_URL}"`
+    reportLocalAddress(log, now, textOf(found, byOptions ? asOption : undefined))
+  }
+  const missing = planProviders(config, settings)
+    .flatMap(plan => plan.missing)
+    .map(name => (byOptions && isSetting(name) ? optionName(name) : name))
   if (log) {
-    if (users) tellOfDevelopment(createEventLog(log, now), settings, users)
-    if (missing.length > 0) tellOfMissing(log, now, missing)
+    if (users) reportDevelopment(createEventLog(log, now), settings, users)
+    if (missing.length > 0) reportMissing(log, now, missing)
     return
   }
   if (users)
@@ -460,8 +463,8 @@ export function tellOfStart({ settings, config, users, log, now, byOptions }: St
   if (missing.length > 0) warn(`nobody can sign in: without a value are ${missing.join(', ')}; ${REMEDY}.`)
 }
 
-/** Nearly always a BASE_URL that was forgotten: the provider would send every browser to its own machine. */
-function tellOfLocalAddress(log: Log | undefined, now: () => number, found: string): void {
+/** Usually a forgotten BASE_URL: the provider would send every browser to its own machine. */
+function reportLocalAddress(log: Log | undefined, now: () => number, found: string): void {
   if (!log) {
     warn(`${found}, an address of this machine; expected the address that browsers use.`)
     return
@@ -478,7 +481,7 @@ function warn(sentence: string): void {
   console.warn(`Menshen: ${sentence}`)
 }
 
-function tellOfMissing(log: Log, now: () => number, missing: readonly string[]): void {
+function reportMissing(log: Log, now: () => number, missing: readonly string[]): void {
   const events = createEventLog(log, now)
   events.report('settings_missing', { missing, remedy: REMEDY })
   events.close()

@@ -3,15 +3,14 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { OWN_PATHS } from '../src/paths.ts'
-import { openMenshen } from './kit/menshen.ts'
+import { openGateway } from './kit/set-up.ts'
 
 const page = readFileSync(new URL('../docs/routes.md', import.meta.url), 'utf8')
 /** Whatever a browser wants to do, the proxy asks with its method. */
 const ANY_METHOD = new Set<string>([OWN_PATHS.check, OWN_PATHS.forward])
 
 test('docs/routes.md has every route with its methods', async t => {
-  const menshen = await openMenshen({})
-  t.after(menshen.close)
+  const menshen = await openGateway(t, {})
   const client = menshen.visitor()
   for (const path of Object.values(OWN_PATHS)) {
     const rows = page.split('\n').filter(row => row.split('|')[1]?.includes(`\`${path}\``))

@@ -11,7 +11,7 @@ import { type Row, SETTINGS } from '../src/config/settings.ts'
 
 import { makeAuthority } from './gateway/certificates.ts'
 import { freePort } from './kit/free-port.ts'
-import { findProgram, PYTHON } from './kit/packages.ts'
+import { requireProgram, requirePython } from './kit/requirements.ts'
 import { pages, readPage, readSnippets, type Snippet, snippetsIn } from './kit/snippets.ts'
 import { tempFolder } from './kit/temp.ts'
 
@@ -35,15 +35,13 @@ const CHECKS: Readonly<Record<string, Check>> = {
   html: checkHtml,
   ini: checkUnit,
   // test/adapters/assertion-python.test.ts runs it too.
-  python: (_t, { text }) => run(PYTHON, ['-c', 'import ast, sys; ast.parse(sys.stdin.read())'], text),
+  python: (_t, { text }) => run(requirePython(), ['-c', 'import ast, sys; ast.parse(sys.stdin.read())'], text),
   // No further than the syntax: their compilers and libraries would be hundreds of megabytes.
   go: (_t, { text }) => assertParsed(goParser, text),
   java: (_t, { text }) => assertParsed(javaParser, text),
   apache: checkApache,
   // test/long/applications.long.ts runs it: PHP is not among the programs of the other tests.
   php: (_t, { text }) => assert.match(text, /^<\?php\n/),
-  // Of docs/api.md: declarations as the compiler has written them, no programs.
-  typescript: () => {},
   // A drawing.
   '': () => {},
 }
@@ -142,14 +140,14 @@ async function checkNginx(t: TestContext, { text }: Snippet): Promise<void> {
   )
   const file = join(folder, 'nginx.conf')
   writeFileSync(file, `pid ${join(folder, 'pid')};\nevents {}\nhttp {\n${temporary.join('\n')}\n${inHttp}\n}\n`)
-  run(findProgram('nginx'), ['-t', '-q', '-p', folder, '-e', 'stderr', '-c', file])
+  run(requireProgram('nginx'), ['-t', '-q', '-p', folder, '-e', 'stderr', '-c', file])
 }
 
 function checkCaddyfile(t: TestContext, { text }: Snippet): void {
   const folder = tempFolder(t)
   writeFileSync(join(folder, 'Caddyfile'), text)
   const env = { HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder }
-  run(findProgram('caddy'), ['validate', '--adapter', 'caddyfile', '--config', join(folder, 'Caddyfile')], '', env)
+  run(requireProgram('caddy'), ['validate', '--adapter', 'caddyfile', '--config', join(folder, 'Caddyfile')], '', env)
 }
 
 /** Modules that the snippets of Apache need. */
@@ -163,13 +161,13 @@ function checkApache(t: TestContext, { text }: Snippet): void {
     file,
     [...load, `ServerRoot ${folder}`, 'ErrorLog /dev/stderr', 'ServerName app.example.com', text].join('\n'),
   )
-  run(findProgram('apache2'), ['-t', '-f', file])
+  run(requireProgram('apache2'), ['-t', '-f', file])
 }
 
 function checkPrometheus(t: TestContext, { text }: Snippet): void {
   const file = join(tempFolder(t), 'prometheus.yml')
   writeFileSync(file, text)
-  run(findProgram('promtool'), ['check', 'config', file])
+  run(requireProgram('promtool'), ['check', 'config', file])
 }
 
 function checkTypes(_t: TestContext, snippet: Snippet): void {
@@ -238,7 +236,7 @@ function checkUnit(t: TestContext, { text }: Snippet): void {
   )
   const file = join(tempFolder(t), 'snippet.service')
   writeFileSync(file, `${text}\n[Service]\nExecStart=${process.execPath}\n`)
-  const { stderr } = spawnSync(findProgram('systemd-analyze') ?? '', ['verify', '--man=no', file], { encoding: 'utf8' })
+  const { stderr } = spawnSync(requireProgram('systemd-analyze'), ['verify', '--man=no', file], { encoding: 'utf8' })
   assert.equal(stderr, '')
 }
 
@@ -247,8 +245,7 @@ function checkHtml(_t: TestContext, { text }: Snippet): void {
     assert.ok(existsSync(join(ROOT, 'browser', asset)), `${asset} does not exist`)
 }
 
-function run(program: string | undefined, args: string[], input = '', env: Record<string, string> = {}): void {
-  assert.ok(program)
+function run(program: string, args: string[], input = '', env: Record<string, string> = {}): void {
   const options = { input, env: { PATH: process.env.PATH, ...env }, encoding: 'utf8', cwd: ROOT } as const
   const { status, stdout, stderr } = spawnSync(program, args, options)
   assert.equal(status, 0, `${stdout}${stderr}`)

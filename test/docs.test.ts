@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import test from 'node:test'
-import { COMMANDS_PAGE, commandsPage } from '../docs/commands.ts'
-import { EVENTS_PAGE, eventsPage } from '../docs/events.ts'
-import { ALLOWED, LICENCES_PAGE, licencesPage, productionDependencies } from '../docs/licences.ts'
-import { MONITORING_PAGE, withMetrics } from '../docs/monitoring.ts'
-import { SETTINGS_PAGE, settingsPage } from '../docs/settings.ts'
-import { WORDS_PAGE, wordsPage } from '../docs/words.ts'
+import { COMMANDS_PAGE, commandsPage } from '../scripts/commands.ts'
+import { EVENTS_PAGE, withEvents } from '../scripts/events.ts'
+import { ALLOWED, LICENCES_PAGE, productionDependencies, withLicences } from '../scripts/licences.ts'
+import { MONITORING_PAGE, withMetrics } from '../scripts/monitoring.ts'
+import { SETTINGS_PAGE, settingsPage } from '../scripts/settings.ts'
+import { WORDS_PAGE, withWords } from '../scripts/words.ts'
 import { SETTINGS } from '../src/config/settings.ts'
 import { ERRORS } from '../src/errors.ts'
 import { EVENTS } from '../src/events.ts'
@@ -18,8 +18,9 @@ test('docs/settings.md is what `npm run docs` makes of the rows', () => {
   assert.equal(readFileSync(SETTINGS_PAGE, 'utf8'), settingsPage())
 })
 
-test('docs/words.md is what `npm run docs` makes of the tables', () => {
-  assert.equal(readFileSync(WORDS_PAGE, 'utf8'), wordsPage())
+test('the table of sentences in docs/customizing.md is what `npm run docs` makes of the tables', () => {
+  const page = readFileSync(WORDS_PAGE, 'utf8')
+  assert.equal(page, withWords(page))
 })
 
 test('the table in docs/monitoring.md is what `npm run docs` makes of the rows', () => {
@@ -31,8 +32,9 @@ test('docs/commands.md is what `npm run docs` makes of the table', () => {
   assert.equal(readFileSync(COMMANDS_PAGE, 'utf8'), commandsPage())
 })
 
-test('docs/licences.md is what `npm run docs` makes of the lockfile, and every licence in it is allowed', () => {
-  assert.equal(readFileSync(LICENCES_PAGE, 'utf8'), licencesPage())
+test('the licences in docs/releasing.md are what `npm run docs` makes of the lockfile, and each of them is allowed', () => {
+  const page = readFileSync(LICENCES_PAGE, 'utf8')
+  assert.equal(page, withLicences(page))
   const dependencies = productionDependencies()
   assert.ok(dependencies.length > 40)
   assert.deepEqual(
@@ -48,8 +50,9 @@ test('docs/licences.md is what `npm run docs` makes of the lockfile, and every l
     assert.partialDeepStrictEqual(JSON.parse(read(`${folder}/package.json`)), { name, version, license: licence })
 })
 
-test('docs/events.md is what `npm run docs` makes of the rows', () => {
-  assert.equal(readFileSync(EVENTS_PAGE, 'utf8'), eventsPage())
+test('the tables in docs/logging.md are what `npm run docs` makes of the rows', () => {
+  const page = readFileSync(EVENTS_PAGE, 'utf8')
+  assert.equal(page, withEvents(page))
 })
 
 test('every setting of the code is in the reference, and the code has every setting of the reference', () => {
@@ -85,12 +88,31 @@ test('every file that a page names is there', () => {
       .map(name => `docs/${name}`),
   ]
   const missing = pages.flatMap(page => {
-    const named = read(page).match(/(?<![\w/])(?:src|test|browser|examples|bench)\/[\w./-]*\w/g) ?? []
+    const named = read(page).match(/(?<![\w/])(?:src|test|browser|examples|bench|scripts)\/[\w./-]*\w/g) ?? []
     return [...new Set(named)]
       .filter(path => !existsSync(new URL(`../${path}`, import.meta.url)))
       .map(path => `${page}: ${path}`)
   })
   assert.deepEqual(missing, [])
+})
+
+test('every link of a page leads to a file, and to a heading of it', () => {
+  const linked = readdirSync(new URL('../docs', import.meta.url), { recursive: true })
+    .map(name => `docs/${name}`)
+    .filter(isPage)
+  const broken = [
+    ...linked,
+    'README.md',
+    'README.zh-CN.md',
+    'CONTRIBUTING.md',
+    'CHANGELOG.md',
+    'examples/README.md',
+  ].flatMap(page =>
+    [...read(page).matchAll(/(?<!`)\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)/g)]
+      .filter(([, path = '', heading]) => !leadsSomewhere(page, path, heading))
+      .map(([link]) => `${page}: ${link}`),
+  )
+  assert.deepEqual(broken, [])
 })
 
 test('every event that docs/troubleshooting.md explains exists', () => {
@@ -102,6 +124,23 @@ test('every event that docs/troubleshooting.md explains exists', () => {
     [],
   )
 })
+
+function leadsSomewhere(page: string, path: string, heading: string | undefined): boolean {
+  const target =
+    path === '' ? new URL(`../${page}`, import.meta.url) : new URL(path, new URL(`../${page}`, import.meta.url))
+  if (!existsSync(target)) return false
+  if (heading === undefined) return true
+  const headings = [...readFileSync(target, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, text = '']) => headingId(text))
+  return headings.includes(decodeURIComponent(heading))
+}
+
+/** As GitHub makes it. */
+function headingId(text: string): string {
+  return text
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replaceAll(' ', '-')
+}
 
 function isPage(name: string): boolean {
   return name.endsWith('.md')

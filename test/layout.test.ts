@@ -1,4 +1,5 @@
-// The gateway as docs/architecture.md draws it: imports go one way, and the environment and the clock are read at the top only.
+// The layout of docs/architecture.md: imports go one way and in no circle, and only the entry points read the environment and
+// the clock.
 
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -8,26 +9,27 @@ import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
-/** The floors, from the ground up: a folder may use its own floor's folders where `SHARED` says so, and all those below it. */
+/** From the bottom up: a folder may import from all floors below its own, and from its own floor where `SHARED` says so. */
 const FLOORS: readonly (readonly string[])[] = [
   ['util', 'errors', 'events', 'measure', 'phrases', 'log', 'paths', 'config'],
   ['stores', 'provider', 'access'],
   ['session'],
   ['observe', 'pages'],
-  ['doctor'],
-  ['proxy', 'gateway', 'console'],
+  ['doctor', 'proxy'],
+  ['gateway'],
+  ['console'],
   ['menshen', 'options', 'index'],
   ['adapters', 'cli'],
 ]
-/** Floors whose folders use each other: the ground, the way of a request, and the assembly. */
-const SHARED: readonly string[] = ['util', 'proxy', 'menshen']
-/** Where a program starts: the command, and the library. */
+/** Floors whose folders import from each other: the lowest, and the assembly. */
+const SHARED: readonly string[] = ['util', 'menshen']
+/** The entry points: the command, and the library. */
 const STARTS = ['src/cli/main.ts', 'src/options.ts']
-/** Shares nothing with the others; only the library's start and the command know it. */
+/** Shares nothing with the others; only the library's entry point and the command import it. */
 const APART = 'dev-provider'
-const KNOW_IT = ['options', 'cli']
-/** What an application may import, the adapters may too; and the errors, so that the light ones load nothing else. */
-const DOORS: readonly string[] = ['index', 'errors']
+const IMPORTERS_OF_APART = ['options', 'cli']
+/** Adapters import what an application may import, and the errors, so that small adapters load nothing else. */
+const PUBLIC: readonly string[] = ['index', 'errors']
 
 interface Source {
   /** From the project's root, with `/`. */
@@ -61,11 +63,34 @@ test('the check of the imports sees a wrong one, however it is written', () => {
 
   assert.equal(wrong('src/gateway/routes/login.ts', "import { loginPage } from '../../pages/login-page.ts'"), 0)
   assert.equal(wrong('src/gateway/routes/login.ts', "import { a } from '../cookies.ts'\nimport { z } from 'zod'"), 0)
+  assert.equal(wrong('src/proxy/forward.ts', "import type { GatewayRequest } from '../gateway/request.ts'"), 1)
+  assert.equal(wrong('src/gateway/routes.ts', "import { showRules } from '../console/rules-tab.ts'"), 1)
+  assert.equal(wrong('src/console/rules-tab.ts', "import { pageAnswer } from '../gateway/respond.ts'"), 0)
   assert.equal(wrong('src/adapters/express.ts', "import type { GatewayRequest } from '../gateway/request.ts'"), 1)
   assert.equal(wrong('src/adapters/express.ts', "import { createCore } from '../menshen.ts'"), 1)
   assert.equal(wrong('src/gateway/listener.ts', "import { menshen } from '../adapters/express.ts'"), 1)
   assert.equal(wrong('src/adapters/express.ts', "import { MenshenError, type Menshen } from '../index.ts'"), 0)
   assert.equal(wrong('src/cli/main.ts', "import { startDevProvider } from '../dev-provider/dev-provider.ts'"), 0)
+})
+
+test('no imports go in a circle, not even those of types', () => {
+  const graph = new Map(ours.map(source => [source.path, targetsOf(source)]))
+  assert.deepEqual(circlesIn(graph), [])
+})
+
+test('the check for circles finds one of any length, and each once', () => {
+  const graph = new Map([
+    ['a', ['b', 'd']],
+    ['b', ['c']],
+    ['c', ['a']],
+    ['d', ['e']],
+    ['e', ['d', 'f']],
+    ['f', []],
+  ])
+  assert.deepEqual(circlesIn(graph), [
+    ['a', 'b', 'c'],
+    ['d', 'e'],
+  ])
 })
 
 test('no two files have the same name, so that a name finds its file', () => {
@@ -76,34 +101,34 @@ test('no two files have the same name, so that a name finds its file', () => {
   )
 })
 
-test('every path of a script that stands in the code was seen as an import', () => {
+test('the check of the imports sees every path of a script in the code', () => {
   for (const { path, text } of ours) {
     const mentioned = text.match(/(?<=['"`])\.\.?\/[^'"`\n]*\.[jt]s(?=['"`])/g) ?? []
     assert.deepEqual(importsOf(text).filter(isRelative).sort(), mentioned.sort(), path)
   }
 })
 
-test('only the two doors read the environment', () => {
+test('only the two entry points read the environment', () => {
   const readers = scripts.filter(({ text }) =>
     /process\s*(\.|\[\s*['"])env\b|\{[^}]*\benv\b[^}]*\}\s*=\s*process\b/.test(text),
   )
   assert.deepEqual(pathsOf(readers).sort(), STARTS)
-  // The library asks it one thing alone.
+  // The library reads one variable.
   const library = ours.find(({ path }) => path === STARTS[1])
   assert.deepEqual(library?.text.match(/process\.env\S*/g), ['process.env.NODE_ENV'])
 })
 
-test('nothing below the two doors reads the clock by itself', () => {
+test('nothing below the two entry points reads the clock', () => {
   const readers = ours.filter(({ path, text }) => !STARTS.includes(path) && readsClock(text))
   assert.deepEqual(pathsOf(readers), [])
-  // The doors themselves only hand it on.
+  // The entry points only hand it on.
   assert.deepEqual(pathsOf(ours.filter(({ text }) => /\bDate\.now\(|new Date\(\s*\)/.test(text))), [])
   for (const clock of ['Date.now()', 'new Date()', 'new Date( )', 'new Date', 'now = Date.now'])
     assert.ok(readsClock(clock), clock)
   assert.ok(!readsClock('new Date(at).toISOString()'))
 })
 
-test('what runs in the browser imports nothing but its neighbours', () => {
+test('scripts for the browser import only their neighbours', () => {
   const browser = scripts.filter(({ path }) => path.startsWith('browser/'))
   assert.ok(browser.length > 0)
   const neighbours = browser.map(({ path }) => path.replace('browser/', './'))
@@ -115,7 +140,7 @@ test('what runs in the browser imports nothing but its neighbours', () => {
   assert.deepEqual(others, [])
 })
 
-test('every file begins by saying what it is for', () => {
+test('every file begins with a comment that says what it is for', () => {
   assert.deepEqual(pathsOf(scripts.filter(({ text }) => !text.startsWith('// '))), [])
 })
 
@@ -128,32 +153,64 @@ test('the README has the two commands that work with nothing configured', () => 
 })
 
 function wrongImports({ path, text }: Source): string[] {
-  return importsOf(text)
-    .filter(isRelative)
-    .map(specifier => new URL(specifier, `file:///${path}`).pathname.slice(1))
-    .filter(target => !mayImport(roomOf(path), roomOf(target)))
+  return targetsOf({ path, text })
+    .filter(target => !mayImport(folderOf(path), folderOf(target)))
     .map(target => `${path} imports ${target}`)
 }
 
-function mayImport(room: string, used: string): boolean {
-  if (room === APART || used === APART) return room === used || KNOW_IT.includes(room)
-  if (room === 'adapters') return room === used || DOORS.includes(used)
-  const [floor, below] = [floorOf(room), floorOf(used)]
-  if (floor < 0 || below < 0) return false
-  const isShared = floor === below && SHARED.some(each => FLOORS[floor]?.includes(each))
-  return room === used || below < floor || isShared
+/** The paths of the files that a file imports. */
+function targetsOf({ path, text }: Source): string[] {
+  return importsOf(text)
+    .filter(isRelative)
+    .map(specifier => new URL(specifier, `file:///${path}`).pathname.slice(1))
 }
 
-/** `src/pages/home.ts` is in `pages`, and `src/errors.ts` is a room of its own. */
-function roomOf(path: string): string {
+/** Files that import each other, directly or through others: Tarjan's strongly connected components. */
+function circlesIn(graph: ReadonlyMap<string, readonly string[]>): string[][] {
+  const order = new Map<string, number>()
+  const lowest = new Map<string, number>()
+  const stack: string[] = []
+  const circles: string[][] = []
+  const lower = (file: string, number: number) => lowest.set(file, Math.min(lowest.get(file) ?? number, number))
+
+  function search(file: string): void {
+    order.set(file, order.size)
+    lower(file, order.size - 1)
+    stack.push(file)
+    for (const target of graph.get(file) ?? []) {
+      if (!order.has(target)) {
+        search(target)
+        lower(file, lowest.get(target) ?? 0)
+      } else if (stack.includes(target)) lower(file, order.get(target) ?? 0)
+    }
+    if (lowest.get(file) !== order.get(file)) return
+    const circle = stack.splice(stack.indexOf(file))
+    if (circle.length > 1) circles.push(circle.sort())
+  }
+
+  for (const file of graph.keys()) if (!order.has(file)) search(file)
+  return circles.sort()
+}
+
+function mayImport(folder: string, used: string): boolean {
+  if (folder === APART || used === APART) return folder === used || IMPORTERS_OF_APART.includes(folder)
+  if (folder === 'adapters') return folder === used || PUBLIC.includes(used)
+  const [floor, below] = [floorOf(folder), floorOf(used)]
+  if (floor < 0 || below < 0) return false
+  const isShared = floor === below && SHARED.some(each => FLOORS[floor]?.includes(each))
+  return folder === used || below < floor || isShared
+}
+
+/** `src/pages/home.ts` is in `pages`; `src/errors.ts` counts as a folder. */
+function folderOf(path: string): string {
   return /^src\/([^/.]+)/.exec(path)?.[1] ?? path
 }
 
-function floorOf(room: string): number {
-  return FLOORS.findIndex(floor => floor.includes(room))
+function floorOf(folder: string): number {
+  return FLOORS.findIndex(floor => floor.includes(folder))
 }
 
-/** What the file imports or hands on, statically or not, as a value or as a type. */
+/** The files that are imported or re-exported, statically or not, as values or as types. */
 function importsOf(text: string): string[] {
   const statements = text.matchAll(/^(?:import|export)\b(?:[^'"`;]*?\bfrom)?\s*['"]([^'"]+)['"]/gm)
   const calls = text.matchAll(/\b(?:import|require)\(\s*['"]([^'"]+)['"]/g)

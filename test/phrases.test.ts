@@ -10,7 +10,7 @@ import { placeholdersIn } from '../src/pages/words/sentences.ts'
 import { checkLabel, PHRASES, type PhraseCode, type PhraseRow, phrase, phraseIn, quoted } from '../src/phrases.ts'
 
 import { freePort } from './kit/free-port.ts'
-import { startOidcServer } from './kit/oidc/oidc-server.ts'
+import { startStrictOidcServer } from './kit/oidc/strict-oidc-server.ts'
 import { startScriptedProvider } from './kit/scripted-provider.ts'
 
 const HAN = /\p{Script=Han}/u
@@ -33,7 +33,7 @@ const ENGLISH = /\b[a-z]{2,} [a-z]{2,} [a-z]{2,}\b/
 const rows = Object.entries(PHRASES) as [PhraseCode, PhraseRow][]
 
 suite('what operators read', () => {
-  test('has both languages for every sentence, with the same values', () => {
+  test('what operators read has both languages for every sentence, with the same values', () => {
     for (const [code, { en, zh }] of rows) {
       assert.deepEqual(placeholdersIn(zh), placeholdersIn(en), code)
       assert.doesNotMatch(en, HAN, code)
@@ -44,7 +44,7 @@ suite('what operators read', () => {
     }
   })
 
-  test('does not compile with a sentence in one language, or with a value left out', () => {
+  test('what operators read does not compile with a sentence in one language, or with a value left out', () => {
     // @ts-expect-error: there is no Chinese
     const row: PhraseRow = { en: 'one' }
     // @ts-expect-error: it needs the number of milliseconds
@@ -53,7 +53,7 @@ suite('what operators read', () => {
     assert.ok(phrase('no_answer_wihtin'))
   })
 
-  test('has both languages for every setting', () => {
+  test('what operators read has both languages for every setting', () => {
     for (const [name, { sentence, sentenceZh }] of Object.entries<Row<unknown>>(SETTINGS)) {
       assert.doesNotMatch(sentence.replaceAll(/`[^`]*`/g, ''), HAN, name)
       assert.match(sentenceZh ?? '', /\p{Script=Han}.*。$/u, `${name} is not described in Chinese`)
@@ -62,7 +62,7 @@ suite('what operators read', () => {
     }
   })
 
-  test('puts a phrase into another, and leaves what others said as it is', () => {
+  test('what operators read puts a phrase into another, and leaves what others said as it is', () => {
     const reason = phrase('connection_broke', { code: 'ECONNRESET' })
     const said = phrase('sign_in_page_unseen', { reason })
     assert.equal(phraseIn('en', said), 'the sign-in page could not be seen: the connection broke (ECONNRESET)')
@@ -70,7 +70,7 @@ suite('what operators read', () => {
     assert.equal(phraseIn('zh-CN', quoted('{ms} $&')), '{ms} $&')
   })
 
-  test('names every check in words, and keeps what only its operator knows', () => {
+  test('what operators read names every check in words, and keeps what only its operator knows', () => {
     const inChinese = (name: string) => checkLabel(name, code => PHRASES[code].zh)
     const inEnglish = (name: string) => checkLabel(name, code => PHRASES[code].en)
     assert.equal(inChinese('provider'), '身份认证平台')
@@ -97,7 +97,7 @@ suite('the command answers in the language', () => {
     return JSON.parse(text).checks
   }
 
-  test('that --language names, else that of the locale', async () => {
+  test('the command answers in the language that --language names, else that of the locale', async () => {
     const isChinese = async (environment: Environment, ...args: string[]) =>
       HAN.test((await runDoctorCommand(args, run({ ...alone, ...environment }))).text)
     assert.equal(await isChinese({}), false)
@@ -116,12 +116,12 @@ suite('the command answers in the language', () => {
     assert.match(await check(), /^✔ Everything can be used\.\n/)
   })
 
-  test('with names that are the same in both, and no English sentence in the Chinese', async t => {
+  test('the command answers in the language with names that are the same in both, and no English sentence in the Chinese', async t => {
     const provider = await startScriptedProvider()
     t.after(() => provider.close())
     provider.answer('token', { kind: 'bytes', body: '<html>' })
     provider.answer('authorize', { kind: 'hang' })
-    const demanding = await startOidcServer(t)
+    const demanding = await startStrictOidcServer(t)
     demanding.bend.discovery = right => ({
       ...right,
       require_pushed_authorization_requests: true,

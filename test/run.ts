@@ -1,7 +1,8 @@
-// `npm test`: everything that CI runs, in order, up to the first failure.
-// `npm test -- test/stores/*.test.ts` runs only these files, without format, lint and types.
-// `npm run test:long -- applications` runs test/long/applications.long.ts; without a name, every file there.
-// Options of `node --test` are passed on: `npm run test:long -- applications --test-name-pattern=Jupyter`.
+// `npm test`: everything that CI runs, in order, up to the first failure. It installs the Debian packages that are missing.
+// `npm test -- test/stores/*.test.ts` runs only these files, without format, lint and types. It installs nothing and skips
+// what the machine lacks; `--install` before the files makes both an error, as in the full run.
+// `npm run test:long -- applications` runs test/long/applications.long.ts, and without a name every file there. It installs
+// what is missing, too. Options of `node --test` are passed on: `npm run test:long -- applications --test-name-pattern=Tomcat`.
 
 import { spawnSync } from 'node:child_process'
 import { globSync, mkdtempSync, rmSync } from 'node:fs'
@@ -9,25 +10,32 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { installMissingPackages, linkPrograms } from './kit/packages.ts'
 
-const [isLong, given] = process.argv[2] === '--long' ? [true, process.argv.slice(3)] : [false, process.argv.slice(2)]
-const options = given.filter(arg => arg.startsWith('--'))
-const chosen = given.filter(arg => !arg.startsWith('--'))
+const given = process.argv.slice(2)
+const isLong = given.includes('--long')
+const options = given.filter(argument => argument.startsWith('--') && !['--install', '--long'].includes(argument))
+const chosen = given.filter(argument => !argument.startsWith('--'))
 const files = isLong ? longFiles(chosen) : chosen.length > 0 ? chosen : ['test/**/*.test.ts']
+const isFull = !isLong && chosen.length === 0
+const isStrict = isFull || isLong || given.includes('--install')
 
-announce('system packages')
-// Where servers are, which not every user's PATH has.
+// Debian has servers there, and not every user's PATH does.
 process.env.PATH = [process.env.PATH, '/usr/sbin', '/sbin'].join(delimiter)
-const missing = installMissingPackages()
-if (missing) {
-  process.stderr.write(`${missing}\n`)
-  process.exit(1)
+if (isStrict) {
+  announce('system packages')
+  const missing = installMissingPackages()
+  if (missing) {
+    process.stderr.write(`${missing}\n`)
+    process.exit(1)
+  }
+  // test/kit/requirements.ts skips nothing.
+  process.env.TEST_RUN = 'full'
 }
 const programs = mkdtempSync(join(tmpdir(), 'menshen-programs-'))
 process.on('exit', () => rmSync(programs, { recursive: true, force: true }))
 linkPrograms(programs)
 process.env.PATH = programs
 
-if (!isLong && chosen.length === 0) {
+if (isFull) {
   // `biome ci` colours its words even in a log file.
   const colours = process.stdout.isTTY ? [] : ['--colors=off']
   runNode('format and lint', ['node_modules/.bin/biome', 'ci', ...colours])
@@ -36,10 +44,10 @@ if (!isLong && chosen.length === 0) {
 runNode('tests', [
   '--import=./test/kit/keep-compiled.ts',
   '--test',
-  '--test-reporter=spec',
-  // One more than there are cores: half of the time a test waits for a process, a browser or a deadline.
-  `--test-concurrency=${availableParallelism() + 1}`,
-  // A test that hangs fails, instead of hanging all.
+  `--test-reporter=${isStrict ? 'spec' : './test/kit/reporter.ts'}`,
+  // More than there are cores: a test waits half of its time for a process, a browser or a deadline.
+  `--test-concurrency=${availableParallelism() + 2}`,
+  // A test that hangs fails.
   '--test-timeout=300000',
   ...options,
   ...files,

@@ -1,10 +1,10 @@
 // The results of the benchmarks: bench/results.json has them all, part by part, and bench/results.md
-// and a part of docs/scaling.md are written from it.
+// and bench/capacity.md are written from it.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { writeCapacityPage } from './capacity-page.ts'
 import type { Findings } from './findings.ts'
 import { markTable, toMarkdown } from './markdown.ts'
-import { writeScalingPage } from './scaling-page.ts'
 
 /** One part's, or why there is nothing. */
 export interface PartResult {
@@ -37,7 +37,7 @@ export function readResults(): Results | undefined {
 export function writeResults(results: Results): void {
   writeFileSync(JSON_FILE, `${JSON.stringify(results, null, 2)}\n`)
   writeFileSync(PAGE, toPage(results))
-  writeScalingPage(results)
+  writeCapacityPage(results)
 }
 
 export function toPage({ machine, parts }: Results): string {

@@ -83,10 +83,10 @@ function newRecord(number: number): { ticket: string; entry: Entry } {
     receivedAt,
   }
   const session = newSession(
-    { tokens, facts: { userInfo: userInfoOf(username), groups: [], claims: {} }, provider: undefined },
+    { tokens, user: { userInfo: userInfoOf(username), groups: [], claims: {} }, provider: undefined },
     roleOf({ username, groups: [], claims: {} }, DEFAULT_ROLES),
   )
   const { nickname } = session.userInfo
   const card = { username, nickname, userRole: session.userRole, signedInAt: receivedAt, seenAt: receivedAt }
-  return { ticket, entry: toEntry(ticket, session, card, MAX_HOURS, keys) }
+  return { ticket, entry: toEntry(ticket, session, card, MAX_HOURS, keys, new Uint8Array()) }
 }

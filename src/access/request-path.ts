@@ -1,7 +1,7 @@
 // One canonical form of a path: it decides the rule and is what is forwarded. A path that two parsers could read
 // differently has none.
 
-import { createRecent } from '../util/recent.ts'
+import { LRUCache } from 'lru-cache'
 import { fold, otherSpellings } from './interpretations.ts'
 
 /** Nothing to think about: no escape, no empty or dot segment, no parameter. */
@@ -63,7 +63,7 @@ export interface Target {
  * Most requests ask for what was asked for a moment ago, and the very same text finds its rule faster, too. Without queries:
  * those can have secrets in them.
  */
-const remembered = createRecent<Target>(1000)
+const remembered = new LRUCache<string, Target>({ max: 2000 })
 /** Nobody can fill the memory with what is no address of any page. */
 const LONGEST_REMEMBERED = 256
 

@@ -26,7 +26,7 @@ export interface Known {
   isLost?(place: string): boolean
 }
 
-/** The specification's rule. */
+/** Specification 6.3. */
 export const DEFAULT_ROLES: readonly RoleConfig[] = [{ role: CONSOLE_ROLE, username: ['admin'] }]
 
 /**

@@ -1,9 +1,9 @@
 // Which role may see which pages: rules as data, the most specific one first, and nothing that no rule admits. Applications
 // read paths in more ways than one, so a request is admitted only if the rule of every reading admits it.
 
+import { LRUCache } from 'lru-cache'
 import { ANY_ROLE, CONSOLE_ROLE, DEFAULT_ROLE, type Rule } from '../config/config-file.ts'
 import { isOwnPath, OWN_PATHS, OWN_PREFIX } from '../paths.ts'
-import { createRecent } from '../util/recent.ts'
 import {
   type Interpretation,
   interpretationAt,
@@ -67,7 +67,7 @@ interface Deciding {
 }
 
 /** Most requests ask for what was asked for a moment ago. */
-const MOST_REMEMBERED = 1000
+const MOST_REMEMBERED = 2000
 const MOST_METHODS = 4
 /** Nobody can fill the memory with what is no address of any page. */
 const LONGEST_REMEMBERED = 256
@@ -97,7 +97,7 @@ function createDecide(given: readonly Rule[]): Pick<Rules, 'decide' | 'rulesFor'
   }
 
   /** By path, for a few methods each. */
-  const remembered = createRecent<Deciding[]>(MOST_REMEMBERED)
+  const remembered = new LRUCache<string, Deciding[]>({ max: MOST_REMEMBERED })
 
   function decidingFor(method: string, path: string): Deciding {
     const known = remembered.get(path)

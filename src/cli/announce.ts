@@ -1,12 +1,12 @@
-// What the start says: to the log, and in plain words to the person who typed the command.
+// What a start reports: to the log, and as a few lines for people.
 
 import { adviceFor } from '../config/advice.ts'
 import { CONSOLE_ROLE, type Config } from '../config/config-file.ts'
 import { isProduction } from '../config/deployment.ts'
-import { CONFIG_FILE, ENDINGS } from '../config/load-config.ts'
+import { CONFIG_FILE, ENDINGS } from '../config/load-configuration.ts'
 import { hidePassword } from '../config/secret.ts'
 import type { Settings } from '../config/settings.ts'
-import type { Misspelt } from '../config/suggestions.ts'
+import type { MisspeltName } from '../config/suggestions.ts'
 import type { Report } from '../events.ts'
 import { developmentNote } from '../options.ts'
 import { OWN_PATHS } from '../paths.ts'
@@ -21,30 +21,30 @@ interface Announcement {
   readonly inherited: InheritedSocket | undefined
   readonly configFile: string | undefined
   readonly config: Config
-  readonly misspelt: readonly Misspelt[]
-  /** Those of the development provider, if that is in use. */
+  readonly misspelt: readonly MisspeltName[]
+  /** The users of the development provider, if it is in use. */
   readonly users: readonly string[] | undefined
-  /** Somebody sits at a terminal; whoever reads a pipe or wants JSON gets the log alone. */
+  /** A person reads it at a terminal; a pipe or JSON gets the log alone. */
   readonly isWelcomed: boolean
 }
 
 export function announce(report: Report, announcement: Announcement): void {
   const { settings, config, misspelt, users, isWelcomed } = announcement
-  const facts = factsOfStart(announcement)
-  // Whoever is welcomed below is told the rest there, in lines that are easier to read.
-  report('started', isWelcomed ? { address: facts.address } : { ...facts, ...(users && { users }) })
+  const fields = startFields(announcement)
+  // The lines for people below have the rest.
+  report('started', isWelcomed ? { address: fields.address } : { ...fields, ...(users && { users }) })
   for (const { name, likely } of misspelt)
     report('misspelt_setting', { setting: name, remedy: likely ? `did you mean ${likely}?` : 'see docs/settings.md' })
   const missing = planProviders(config, settings).flatMap(plan => plan.missing)
   if (missing.length > 0) report('settings_missing', { missing, remedy: remedyForMissing(settings) })
   for (const { code, remedy } of adviceFor(settings, planProviders(config, settings), config.roles))
     report(code, { remedy: phraseIn('en', remedy) })
-  if (isWelcomed) process.stdout.write(welcome(facts, settings.AUTH_URL, users))
+  if (isWelcomed) process.stdout.write(welcome(fields, settings.AUTH_URL, users))
 }
 
-type Facts = ReturnType<typeof factsOfStart>
+type StartFields = ReturnType<typeof startFields>
 
-export function factsOfStart(announcement: Omit<Announcement, 'misspelt' | 'isWelcomed'>) {
+export function startFields(announcement: Omit<Announcement, 'misspelt' | 'isWelcomed'>) {
   const { settings, inherited, configFile, config, users } = announcement
   const { BASE_URL, HOST, PORT, AUTH_URL, UPSTREAM, WORKERS } = settings
   return {
@@ -78,9 +78,9 @@ function remedyForMissing(settings: Settings): string {
   return `${remedy}; the development provider starts with none of them and a BASE_URL on this machine only`
 }
 
-function welcome(facts: Facts, providerUrl: string | undefined, users?: readonly string[]): string {
-  const lines = [`Menshen is at ${facts.address}`, ...factLines(facts)]
-  lines.push(`console   ${facts.address}${OWN_PATHS.console} (for the role ${CONSOLE_ROLE})`)
+function welcome(fields: StartFields, providerUrl: string | undefined, users?: readonly string[]): string {
+  const lines = [`Menshen is at ${fields.address}`, ...fieldLines(fields)]
+  lines.push(`console   ${fields.address}${OWN_PATHS.console} (for the role ${CONSOLE_ROLE})`)
   if (users) {
     lines.push(`users     ${users.join(', ')} (one click each)`)
     lines.push(`control   ${providerUrl} (tokens that expire, calls that fail, answers that come late)`)
@@ -88,14 +88,14 @@ function welcome(facts: Facts, providerUrl: string | undefined, users?: readonly
   return `\n${terminalLines(lines.map(line => `  ${line}`).join('\n'))}\n`
 }
 
-/** For people: a word of its own for each. */
-export function factLines({
+/** For people: one line for each. */
+export function fieldLines({
   provider = 'none yet',
   store,
   config,
   rules,
   upstreams,
-}: Omit<Facts, 'workers'>): string[] {
+}: Omit<StartFields, 'workers'>): string[] {
   const applications = Object.entries(upstreams).map(([path, upstream]) => `${path} → ${upstream}`)
   return [
     `provider  ${provider}`,

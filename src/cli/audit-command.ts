@@ -2,7 +2,7 @@
 import { AUDITED, type AuditEvent, jsonLine } from '../observe/audit-event.ts'
 import { createTrailReader } from '../observe/audit-trail.ts'
 import { COMMANDS } from './command-table.ts'
-import { type CommandRun, openKeptRecords } from './kept-records.ts'
+import { type CommandRun, openStoredRecords } from './stored-records.ts'
 import { type Paint, plainLine, say, word } from './terminal.ts'
 import { likelyMeant, readCommandArguments, readSince, refusal, refuseArgument } from './usage.ts'
 
@@ -22,7 +22,7 @@ export async function runAuditCommand(args: readonly string[], run: CommandRun):
     ...(request === undefined ? {} : { requestId: request }),
     ...(since === undefined ? {} : { since: readSince(since, run.now()) }),
   }
-  const { store, keyring } = await openKeptRecords(run)
+  const { store, keyring } = await openStoredRecords(run)
   const reader = createTrailReader({ store, keyring })
   let unreadable = 0
 

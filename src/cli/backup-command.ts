@@ -6,7 +6,7 @@ import { readSettings } from '../config/read.ts'
 import { MenshenError } from '../errors.ts'
 import { copyLmdbStore } from '../stores/lmdb/lmdb-files.ts'
 import { COMMANDS } from './command-table.ts'
-import type { CommandRun } from './kept-records.ts'
+import type { CommandRun } from './stored-records.ts'
 import { say } from './terminal.ts'
 import { readCommandArguments, refusal, refuseArgument } from './usage.ts'
 

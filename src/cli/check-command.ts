@@ -1,25 +1,25 @@
 // `menshen check`: whether the settings and the configuration can be used, for CI and before a restart.
 
+import { statSync } from 'node:fs'
 import { adviceFor } from '../config/advice.ts'
-import { findConfigFile, loadConfigFile, withEnvFile } from '../config/load-config.ts'
-import { refuseListenerAsUpstream } from '../config/own-upstream.ts'
+import { refuseListenerAsUpstream } from '../config/conflicts.ts'
+import { ENV_FILE, settingsInUse, tryConfiguration } from '../config/load-configuration.ts'
 import { readSettings } from '../config/read.ts'
-import type { Environment } from '../config/settings.ts'
-import { findMisspelt, type Misspelt } from '../config/suggestions.ts'
+import type { Environment, Settings } from '../config/settings.ts'
+import { findMisspelt, type MisspeltName } from '../config/suggestions.ts'
+import { assertCertificate, assertUpstreamAuthority } from '../config/tls-files.ts'
 import { certificateProbes } from '../doctor/upstream-probes.ts'
 import { MenshenError } from '../errors.ts'
 import { checkWhole } from '../menshen.ts'
 import { createLanguages } from '../pages/words/words.ts'
 import { type Phrase, phrase, phraseIn, phraseOf, quoted } from '../phrases.ts'
-import { planNamedProvider } from '../provider/plan.ts'
+import { type ProviderPlan, planNamedProvider } from '../provider/plan.ts'
+import { planProviders } from '../provider/providers.ts'
 import { sanitize } from '../util/json-path.ts'
-import { factLines, factsOfStart } from './announce.ts'
+import { fieldLines, startFields } from './announce.ts'
 import { COMMANDS } from './command-table.ts'
-import { settingsInUse } from './kept-records.ts'
-import { assertAuthority, assertCertificate, assertStoreAddress } from './named-files.ts'
-import { operatorLanguage } from './operator-language.ts'
 import { type Paint, terminalLines } from './terminal.ts'
-import { readCommandArguments, refuseArgument } from './usage.ts'
+import { operatorLanguage, readCommandArguments, refuseArgument } from './usage.ts'
 
 export interface CheckRun {
   /** Without the file .env, which is looked at too. */
@@ -39,15 +39,15 @@ export async function runCheckCommand(args: readonly string[], run: CheckRun): P
   const { values, positionals } = readCommandArguments(args, COMMANDS.check)
   if (positionals[0] !== undefined) throw refuseArgument(positionals[0], COMMANDS.check)
   const language = operatorLanguage(values.language, run.environment, COMMANDS.check)
-  const { problems, misspelt, warnings, facts } = await inspect(run.environment, run.now)
+  const { problems, misspelt, warnings, fields } = await inspect(run.environment, run.now)
   const said = (given: Phrase) => phraseIn(language, given)
   const marked = (given: readonly Phrase[]) => given.map(one => `${run.paint('yellow', '!')} ${safe(said(one))}\n`)
-  // A name with a slip may be why something is missing; what is merely risky can wait.
+  // A misspelt name may be why something is missing; risks can wait.
   if (problems.length > 0)
     return { text: marked(misspelt).join(''), problems: terminalLines(problems.map(said).join('\n')) }
   const lines = [
     `${run.paint('green', '✔')} ${said(phrase('everything_usable'))}\n`,
-    ...(facts ? factLines(facts).map(line => `  ${safe(line)}\n`) : []),
+    ...(fields ? fieldLines(fields).map(line => `  ${safe(line)}\n`) : []),
     ...marked([...misspelt, ...warnings]),
   ]
   return { text: lines.join(''), problems: '' }
@@ -57,8 +57,8 @@ function safe(line: string): string {
   return terminalLines(line.replace(/[\r\n]+/g, ' ')).trimEnd()
 }
 
-// Looks at the settings, the configuration and the files that they name as a start would, and collects everything that is
-// wrong. Nothing is opened, connected to or written.
+// Checks the settings, the configuration and the files that they name as a start would, and collects all problems. Nothing is
+// opened, connected to or written.
 
 export interface Inspection {
   /** One sentence each. */
@@ -67,45 +67,51 @@ export interface Inspection {
   /** What is risky, though it can be used. */
   readonly warnings: readonly Phrase[]
   /** What a start would say of itself, if nothing is wrong. */
-  readonly facts: ReturnType<typeof factsOfStart> | undefined
+  readonly fields: ReturnType<typeof startFields> | undefined
 }
 
-/** `given` is the environment without the file .env, which may be what is wrong. */
+/** `given` is the environment without .env, which may be what is wrong. */
 export async function inspect(given: Environment, now: () => number): Promise<Inspection> {
-  // A thing that stands in the way of two looks is one thing: by its sentence.
+  // A problem that two checks find is listed once.
   const problems = new Map<string, Phrase>()
   const warnings: Phrase[] = []
   const add = (problem: Phrase) => void problems.set(phraseIn('en', problem), problem)
+
+  const addAll = (error: MenshenError) => {
+    const said = phraseOf(error)
+    for (const problem of said ? [said] : error.problems.map(({ message }) => quoted(message))) add(problem)
+  }
 
   async function attempt<T>(look: () => T | Promise<T>): Promise<T | undefined> {
     try {
       return await look()
     } catch (error) {
       if (!(error instanceof MenshenError)) throw error
-      const said = phraseOf(error)
-      for (const problem of said ? [said] : error.message.split('\n').map(quoted)) add(problem)
+      addAll(error)
       return undefined
     }
   }
 
-  const withFile = await attempt(() => withEnvFile(given, '.env'))
-  const environment = withFile ?? given
-  const read = await attempt(() => readSettings(environment))
-  const loaded = await attempt(() => load(environment))
-  const isWhole = withFile !== undefined && read !== undefined && loaded !== undefined
-  // Where one of them cannot be used, the other is still looked at, beside what counts when nothing is set.
-  const config = loaded?.config ?? {}
-  const settings = read ?? readSettings({})
+  const loaded = await tryConfiguration({ environment: given, envFile: ENV_FILE, folder: process.cwd() })
+  const { environment, configFile, errors } = loaded
+  const partErrors = [errors.envFile, errors.settings, errors.config].filter(error => error !== undefined)
+  for (const error of partErrors) addAll(error)
+  // Where one of them cannot be used, the other is still checked, together with the defaults.
+  const config = loaded.config ?? {}
+  const settings = loaded.settings ?? readSettings({})
   for (const [id, provider] of Object.entries(config.providers ?? {}))
     await attempt(() => planNamedProvider(id, provider))
-  const inUse = await attempt(() => settingsInUse(read ? environment : {}, { settings, config }))
+  const inUse = await attempt(() => {
+    const used = settingsInUse(loaded.settings ? environment : {}, settings, config)
+    return { ...used, plans: planProviders(config, used.settings) }
+  })
   await attempt(() => createLanguages(settings, config))
   await attempt(() => assertStoreAddress(settings))
-  await attempt(() => assertAuthority(settings))
+  await attempt(() => assertUpstreamAuthority(settings))
   if (await attempt(() => assertCertificate(settings) ?? true)) await lookAtCertificate()
-  if (isWhole && inUse) {
+  if (partErrors.length === 0 && inUse) {
     await attempt(() => refuseListenerAsUpstream(settings, config))
-    for (const missing of missingIn(inUse)) add(missing)
+    for (const missing of missingIn(inUse.plans)) add(missing)
     await attempt(() => checkWhole(inUse.settings, config))
   }
 
@@ -127,18 +133,32 @@ export async function inspect(given: Environment, now: () => number): Promise<In
     problems: [...problems.values()],
     misspelt: findMisspelt(environment).map(misspeltPhrase),
     warnings,
-    facts:
-      inUse &&
-      factsOfStart({ settings: inUse.settings, inherited: undefined, config, configFile: loaded?.file, users }),
+    fields: inUse && startFields({ settings: inUse.settings, inherited: undefined, config, configFile, users }),
   }
 }
 
-async function load({ CONFIG }: Environment) {
-  const file = findConfigFile(process.cwd(), CONFIG || undefined)
-  return { file, config: await loadConfigFile(file) }
+/** Without opening anything: whether STORE can be what it says. */
+async function assertStoreAddress({ STORE }: Settings): Promise<void> {
+  if (STORE.startsWith('lmdb:')) return assertFolder(STORE.slice('lmdb:'.length))
+  if (!STORE.startsWith('redis')) return
+  const [{ parseRedisAddress }, { tlsOptionsOf }] = await Promise.all([
+    import('../stores/redis/redis-address.ts'),
+    import('../stores/redis/redis-connection.ts'),
+  ])
+  tlsOptionsOf(parseRedisAddress(STORE))
 }
 
-function missingIn({ plans }: ReturnType<typeof settingsInUse>): Phrase[] {
+function assertFolder(folder: string): void {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() === false)
+    throw new MenshenError('bad_settings', [
+      {
+        setting: 'STORE',
+        message: `STORE is "lmdb:${folder}", which is no folder; expected one, or the path of one that can be made.`,
+      },
+    ])
+}
+
+function missingIn(plans: readonly ProviderPlan[]): Phrase[] {
   const missing = plans.flatMap(plan => plan.missing)
   return missing.map(name => {
     const other = otherWay(name)
@@ -146,14 +166,14 @@ function missingIn({ plans }: ReturnType<typeof settingsInUse>): Phrase[] {
   })
 }
 
-/** By which the same can be said. */
+/** Another setting for the same. */
 function otherWay(name: string): string | undefined {
   if (name === 'CLIENT_SECRET') return 'CLIENT_SECRET_FILE'
   const [, variable] = /^provider\.vars\.(\w+)$/.exec(name) ?? []
   return variable && `PROVIDER_VARS=${variable}=…`
 }
 
-function misspeltPhrase({ name, likely }: Misspelt): Phrase {
+function misspeltPhrase({ name, likely }: MisspeltName): Phrase {
   const one = phrase('no_such_setting', { name: sanitize(name, 100) })
   const other = likely ? phrase('did_you_mean_inside', { name: likely }) : phrase('see_settings_page')
   return phrase('two', { one, other })

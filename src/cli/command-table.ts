@@ -152,14 +152,14 @@ export const COMMANDS = {
 export type CommandName = keyof typeof COMMANDS
 export const COMMAND_NAMES = Object.keys(COMMANDS) as CommandName[]
 
-/** What `menshen` does by itself. */
+/** `menshen` without a command. */
 export const START = {
   sentence: 'starts Menshen, with settings from the environment, .env and menshen.config.ts',
   fails:
     'a setting is wrong, a port is taken, the store or a file cannot be opened, or not everything could be closed at the end',
 }
 
-/** Those that stand in place of a command. `--help` may also follow one. */
+/** Those without a command. `--help` may also follow one. */
 export const GLOBAL_OPTIONS = [
   { names: ['-h', '--help'], sentence: 'this help; behind a command, the help of it' },
   { names: ['-v', '--version'], sentence: 'the version, alone on its line' },

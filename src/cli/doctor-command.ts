@@ -7,16 +7,21 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { pino } from 'pino'
-import { findConfigFile } from '../config/load-config.ts'
-import { readSettings } from '../config/read.ts'
+import type { Config } from '../config/config-file.ts'
+import {
+  type ConfigurationSources,
+  loadConfiguration,
+  settingsInUse,
+  tryConfiguration,
+} from '../config/load-configuration.ts'
 import type { Environment, Settings } from '../config/settings.ts'
 import { findMisspelt } from '../config/suggestions.ts'
-import { type Examined, examine, wayInOptions } from '../doctor/doctor.ts'
+import { type ExamineOptions, examine, proxyProbeOptions } from '../doctor/doctor.ts'
 import { type Finding, failure, good, runProbes, warning } from '../doctor/finding.ts'
 import { isRunning } from '../doctor/proxy-probe.ts'
 import { misspeltFinding } from '../doctor/settings-probes.ts'
 import { storeProbes } from '../doctor/store-probes.ts'
-import { createTestSignIns, type Mapping, type TestSignIns, TRIAL_SECONDS } from '../doctor/test-sign-ins.ts'
+import { createTestSignIns, type Mapping, TEST_SIGN_IN_SECONDS, type TestSignIns } from '../doctor/test-sign-ins.ts'
 import { MenshenError } from '../errors.ts'
 import { createCore, type Menshen } from '../menshen.ts'
 import { safeText } from '../observe/audit-event.ts'
@@ -32,14 +37,13 @@ import {
   phraseOf,
   quoted,
 } from '../phrases.ts'
+import { planProviders } from '../provider/providers.ts'
 import { openStore } from '../stores/open-store.ts'
 import { inspect } from './check-command.ts'
 import { COMMANDS } from './command-table.ts'
-import { type Given, loadConfig, settingsInUse } from './kept-records.ts'
-import { operatorLanguage } from './operator-language.ts'
 import { listenAddress, serve } from './serve.ts'
 import { type Paint, terminalLines } from './terminal.ts'
-import { readCommandArguments, refusal, refuseArgument } from './usage.ts'
+import { operatorLanguage, readCommandArguments, refusal, refuseArgument } from './usage.ts'
 
 export interface DoctorRun {
   readonly environment: Environment
@@ -59,41 +63,40 @@ export async function runDoctorCommand(
   const language = operatorLanguage(values.language, run.environment, COMMANDS.doctor)
   if (positionals[0] !== undefined) throw refuseArgument(positionals[0], COMMANDS.doctor)
   if (show && !signIn) throw refusal('--show is about a sign-in', COMMANDS.doctor, '--sign-in --show')
-  if (signIn) return runTrial(run, { json, show, language })
+  if (signIn) return runTestSignIn(run, { json, show, language })
   const findings = await diagnose(run)
   const text = json ? toJson(findings, language) : findingLines(findings, run.paint, language)
   return { text, ok: findings.every(({ level }) => level !== 'failure') }
 }
 
-interface TrialChoices {
+interface TestSignInChoices {
   readonly json: boolean
   readonly show: boolean
   readonly language: OperatorLanguage
 }
 
 /** With `--json` the address goes to stderr: stdout is for the document. */
-async function runTrial(
+async function runTestSignIn(
   run: DoctorRun,
-  { json, show, language }: TrialChoices,
+  { json, show, language }: TestSignInChoices,
 ): Promise<{ text: string; ok: boolean }> {
   const out = json ? process.stderr : process.stdout
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
   const { value: result, problems } = await attempt('sign-in', async () => {
-    const config = await loadConfig(run.environment)
-    const settings = readSettings(run.environment)
-    const examined = prepare(run.environment, run.now, { settings, config })
-    const ended = await trySignIn(examined, { show, language, tell: text => out.write(text), signal: stop.signal })
-    return { ...ended, redirectUri: redirectUris(examined) }
+    const { environment, settings, config } = await loadConfiguration(sourcesOf(run))
+    const examined = prepare(environment, run.now, settings, config)
+    const result = await trySignIn(examined, { show, language, tell: text => out.write(text), signal: stop.signal })
+    return { ...result, redirectUri: redirectUris(examined) }
   })
-  const findings = result ? trialFindings(result, result.redirectUri) : problems
+  const findings = result ? signInFindings(result, result.redirectUri) : problems
   const ok = findings.every(({ level }) => level !== 'failure')
   const mapping = result?.mapping
   if (json) return { text: toJson(findings, language, { signIn: mapping ? mappingIn(mapping, language) : null }), ok }
   return { text: mapping ? mappingLines(mapping, language) : findingLines(findings, run.paint, language), ok }
 }
 
-function trialFindings({ mapping, isBegun }: TrialResult, redirectUri: Phrase): Finding[] {
+function signInFindings({ mapping, isBegun }: TestSignInResult, redirectUri: Phrase): Finding[] {
   if (!mapping)
     return isBegun
       ? [failure('sign-in', phrase('provider_kept_browser'), phrase('register_redirect_url', { url: redirectUri }))]
@@ -107,23 +110,31 @@ function trialFindings({ mapping, isBegun }: TrialResult, redirectUri: Phrase): 
   ]
 }
 
-/** With settings that cannot be used, every problem of theirs, and whatever can be looked at in spite of it. */
-async function diagnose({ environment, now }: DoctorRun): Promise<Finding[]> {
-  const settings = await attempt('settings', async () => readSettings(environment))
-  const config = await attempt('configuration', () => loadConfig(environment))
-  if (settings.value && config.value) {
-    const given = { settings: settings.value, config: config.value }
-    const examined = await attempt('configuration', async () => prepare(environment, now, given))
+/** Where settings cannot be used: all their problems, and the probes that can run without them. */
+async function diagnose(run: DoctorRun): Promise<Finding[]> {
+  const { environment, now } = run
+  const { settings, config, configFile, errors } = await tryConfiguration(sourcesOf(run))
+  if (settings && config) {
+    const examined = await attempt('configuration', async () => prepare(environment, now, settings, config))
     if (examined.value)
-      return withRefusals([...(await examine(examined.value)), configuration(environment)], environment, now)
-    return withRefusals([...examined.problems, ...(await storeAlone(given.settings, now))], environment, now)
+      return withRefusals([...(await examine(examined.value)), configFinding(configFile)], environment, now)
+    return withRefusals([...examined.problems, ...(await storeAlone(settings, now))], environment, now)
   }
-  const store = settings.value ? await storeAlone(settings.value, now) : []
+  const problems = [
+    ...(errors.settings ? failuresOf('settings', errors.settings) : []),
+    ...(errors.config ? failuresOf('configuration', errors.config) : []),
+  ]
   const misspelt = findMisspelt(environment).map(misspeltFinding)
-  return withRefusals([...settings.problems, ...config.problems, ...misspelt, ...store], environment, now)
+  const store = settings ? await storeAlone(settings, now) : []
+  return withRefusals([...problems, ...misspelt, ...store], environment, now)
 }
 
-/** What `menshen check` and a start refuse, too, unless a probe has said it already. */
+/** `.env` is in the environment already. */
+function sourcesOf({ environment }: DoctorRun): ConfigurationSources {
+  return { environment, folder: process.cwd() }
+}
+
+/** Adds what `menshen check` and a start refuse, unless a probe has reported it already. */
 async function withRefusals(
   findings: readonly Finding[],
   environment: Environment,
@@ -143,38 +154,41 @@ async function withRefusals(
   return [...unsaid.map(problem => failure('settings', problem, phrase('correct_it'))), ...findings]
 }
 
-interface Attempted<T> {
+interface Attempt<T> {
   readonly value?: T
   readonly problems: readonly Finding[]
 }
 
-async function attempt<T>(name: string, work: () => Promise<T>): Promise<Attempted<T>> {
+async function attempt<T>(name: string, work: () => Promise<T>): Promise<Attempt<T>> {
   try {
     return { value: await work(), problems: [] }
   } catch (error) {
     if (!(error instanceof MenshenError)) throw error
-    const said = phraseOf(error)
-    if (said) return { problems: [failure(name, said, phrase('correct_it'))] }
-    // One sentence a line, each with what is expected.
-    const problems = error.message.split('\n').map(sentence => failure(name, quoted(sentence), phrase('correct_it')))
-    return { problems }
+    return { problems: failuresOf(name, error) }
   }
 }
 
-function configuration({ CONFIG }: Environment): Finding {
-  const file = findConfigFile(process.cwd(), CONFIG || undefined)
+function failuresOf(name: string, error: MenshenError): Finding[] {
+  const said = phraseOf(error)
+  const problems = said ? [said] : error.problems.map(({ message }) => quoted(message))
+  return problems.map(problem => failure(name, problem, phrase('correct_it')))
+}
+
+function configFinding(file: string | undefined): Finding {
   return good('configuration', file ? phrase('config_usable', { file }) : phrase('config_none'))
 }
 
-function prepare(environment: Environment, now: () => number, given: Given): Examined {
-  return { ...settingsInUse(environment, given), now, misspelt: findMisspelt(environment) }
+function prepare(environment: Environment, now: () => number, given: Settings, config: Config): ExamineOptions {
+  const { settings, isDevelopment } = settingsInUse(environment, given, config)
+  const plans = planProviders(config, settings)
+  return { settings, config, plans, isDevelopment, now, misspelt: findMisspelt(environment) }
 }
 
 async function storeAlone(settings: Settings, now: () => number): Promise<Finding[]> {
   return runProbes(storeProbes({ settings, now }), STORE_DEADLINE_MS)
 }
 
-// How the doctor's findings look: one line each on a terminal or in a file, or one document for programs.
+// The findings as text: one line each for people, or one JSON document for programs.
 
 const MARKS = { good: '✔', warning: '!', failure: '✖' } as const
 const COLOURS = { good: 'green', warning: 'yellow', failure: 'red' } as const
@@ -204,7 +218,7 @@ function summary(findings: readonly Finding[]): Phrase {
   })
 }
 
-/** `ok` is whether it stands in the way: a warning does not. Names are the same in every language. */
+/** `ok` is false for failures; warnings are `ok`. Names are the same in every language. */
 export function toJson(findings: readonly Finding[], language: OperatorLanguage, more: object = {}): string {
   const checks = findings.map(({ name, level, seen, remedy }) => ({
     name,
@@ -216,22 +230,21 @@ export function toJson(findings: readonly Finding[], language: OperatorLanguage,
   return `${JSON.stringify({ checks, ...more }, null, 2)}\n`
 }
 
-// `menshen doctor --sign-in`: prints an address, waits until somebody has signed in there, and gives what came. The answer of
-// the provider has to come back to BASE_URL: to the Menshen that runs there, or to one that is started here for as long as
-// it takes, and that serves nothing else.
+// `menshen doctor --sign-in`: prints an address, waits until somebody has signed in there, and shows the result. The provider
+// sends the browser back to BASE_URL: to the Menshen that runs there, or to one that is started here for the test sign-in alone.
 
-export interface TrialOptions {
+export interface TestSignInOptions {
   readonly show: boolean
   readonly language: OperatorLanguage
-  /** Says something to whoever waits at the terminal. */
+  /** Writes to the terminal. */
   readonly tell: (text: string) => void
-  /** Nobody wants to wait any longer. */
+  /** Aborted when the operator stops waiting. */
   readonly signal: AbortSignal
 }
 
 const LOOK_EVERY_MS = 300
 
-export interface TrialResult {
+export interface TestSignInResult {
   /** Absent if nobody has signed in within ten minutes. */
   readonly mapping?: Mapping
   /** Whether a browser went to the provider. */
@@ -239,23 +252,23 @@ export interface TrialResult {
 }
 
 export async function trySignIn(
-  examined: Examined,
-  { show, language, tell, signal }: TrialOptions,
-): Promise<TrialResult> {
+  examined: ExamineOptions,
+  { show, language, tell, signal }: TestSignInOptions,
+): Promise<TestSignInResult> {
   const { settings, plans, now } = examined
   const missing = plans.flatMap(plan => plan.missing)
   if (missing.length > 0)
     throw phrasedError('bad_settings', phrase('sign_in_settings_missing', { names: missing.join(', ') }))
   await using opened = new AsyncDisposableStack()
-  const address = (await isRunning(wayInOptions(examined)))
+  const address = (await isRunning(proxyProbeOptions(examined)))
     ? sharedStore(settings.STORE)
     : await startHere(examined, opened)
   const store = opened.adopt(await openStore(address, now, () => {}), store => store.close())
-  const trials = createTestSignIns({ store, now })
+  const testSignIns = createTestSignIns({ store, now })
   const tickets: string[] = []
-  opened.defer(async () => void (await Promise.allSettled(tickets.map(ticket => trials.withdraw(ticket)))))
+  opened.defer(async () => void (await Promise.allSettled(tickets.map(ticket => testSignIns.withdraw(ticket)))))
   for (const { id } of plans) {
-    const ticket = await trials.announce({ provider: id, show })
+    const ticket = await testSignIns.announce({ provider: id, show })
     tickets.push(ticket)
     const open = plans.length > 1 ? phrase('open_and_sign_in_at', { provider: id }) : phrase('open_and_sign_in')
     tell(`${phraseIn(language, open)}\n`)
@@ -267,33 +280,33 @@ export async function trySignIn(
     tell(`${phraseIn(language, phrase('if_provider_shows_error', { url: redirectUri }))}\n`)
   }
   // Awaited, because what was opened is closed at the end of this function.
-  return await firstResult(trials, tickets, { now, signal, tellBegun })
+  return await firstResult(testSignIns, tickets, { now, signal, tellBegun })
 }
 
 /** What has to be registered, for people. */
-export function redirectUris({ settings, plans }: Pick<Examined, 'settings' | 'plans'>): Phrase {
+export function redirectUris({ settings, plans }: Pick<ExamineOptions, 'settings' | 'plans'>): Phrase {
   return plans
     .map(({ callbackPath }) => quoted(settings.BASE_URL + callbackPath))
     .reduce((one, other) => phrase('one_and_other', { one, other }))
 }
 
-interface Waiting extends Pick<TrialOptions, 'signal'> {
+interface WaitOptions extends Pick<TestSignInOptions, 'signal'> {
   readonly now: () => number
   readonly tellBegun: () => void
 }
 
 async function firstResult(
-  trials: TestSignIns,
+  testSignIns: TestSignIns,
   tickets: readonly string[],
-  { now, signal, tellBegun }: Waiting,
-): Promise<TrialResult> {
-  const end = now() + TRIAL_SECONDS * 1000
+  { now, signal, tellBegun }: WaitOptions,
+): Promise<TestSignInResult> {
+  const end = now() + TEST_SIGN_IN_SECONDS * 1000
   let isBegun = false
   while (now() < end && !signal.aborted) {
     for (const ticket of tickets) {
-      const mapping = await trials.result(ticket)
+      const mapping = await testSignIns.result(ticket)
       if (mapping) return { mapping, isBegun: true }
-      if (isBegun || !(await trials.isBegun(ticket))) continue
+      if (isBegun || !(await testSignIns.isBegun(ticket))) continue
       isBegun = true
       tellBegun()
     }
@@ -302,14 +315,14 @@ async function firstResult(
   return { isBegun }
 }
 
-/** What runs there and we meet in the store. */
+/** The store in which the running Menshen leaves the result. */
 function sharedStore(address: string): string {
   if (address !== 'memory:') return address
   throw phrasedError('cannot_start', phrase('store_not_shared'))
 }
 
-/** Nothing of what is kept is touched: its sessions, if there were any, would be in a folder that is removed. */
-async function startHere(examined: Examined, opened: AsyncDisposableStack): Promise<string> {
+/** With a temporary store: the operator's own is not touched. */
+async function startHere(examined: ExamineOptions, opened: AsyncDisposableStack): Promise<string> {
   const { settings: given, config, now, isDevelopment } = examined
   const folder = mkdtempSync(join(tmpdir(), 'menshen-doctor-'))
   opened.defer(() => rmSync(folder, { recursive: true, force: true }))
@@ -317,13 +330,13 @@ async function startHere(examined: Examined, opened: AsyncDisposableStack): Prom
     const development = await startDevelopment(given, config, given.DEV_PROVIDER_PORT, now)
     opened.defer(() => development.close())
   }
-  // Whoever asks may be another account than the one that serves, whose files these would be.
+  // This account may not be the one that serves, which owns the audit file.
   const settings = { ...given, STORE: `lmdb:${folder}`, WORKERS: 1, AUDIT_FILE: undefined }
   const log = pino({ level: 'silent' })
   const menshen = opened.adopt(await createCore({ settings, config, log, now }), menshen => menshen.close())
   const limited = {
     ...menshen,
-    listener: onlyTrials(menshen),
+    listener: onlyTestSignIns(menshen),
     upgradeListener: (_request: unknown, socket: { destroy(): void }) => void socket.destroy(),
   }
   const { PORT: port, HOST: host } = settings
@@ -334,7 +347,7 @@ async function startHere(examined: Examined, opened: AsyncDisposableStack): Prom
   return settings.STORE
 }
 
-function onlyTrials({ listener, callbackPaths }: Pick<Menshen, 'listener' | 'callbackPaths'>): RequestListener {
+function onlyTestSignIns({ listener, callbackPaths }: Pick<Menshen, 'listener' | 'callbackPaths'>): RequestListener {
   const served: readonly string[] = [OWN_PATHS.doctorSignIn, ...callbackPaths]
   return (request, response) => {
     const path = (request.url ?? '').split('?')[0] ?? ''
@@ -344,7 +357,7 @@ function onlyTrials({ listener, callbackPaths }: Pick<Menshen, 'listener' | 'cal
   }
 }
 
-// How the result of a trial sign-in looks on a terminal.
+// The result of a test sign-in on a terminal.
 
 export function mappingLines(mapping: Mapping, language: OperatorLanguage): string {
   const { provider, came, fields, role, groups, problem, remedy, notes = [] } = mapping

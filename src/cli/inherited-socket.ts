@@ -1,5 +1,5 @@
 // Socket activation: a service manager that listens in our place hands its socket to us as descriptor 3, and says so by
-// variables (sd_listen_fds(3) of systemd). It keeps the socket open, so that whoever comes during a restart waits instead of being refused.
+// variables (sd_listen_fds(3) of systemd). It keeps the socket open, so that requests during a restart wait instead of being refused.
 import cluster from 'node:cluster'
 import { fstatSync } from 'node:fs'
 import type { Environment } from '../config/settings.ts'

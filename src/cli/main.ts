@@ -1,34 +1,34 @@
-// The command: what was typed, and the environment. The only file that reads the environment.
+// The command line. The only file of the command that reads the environment.
 
-import { findConfigFile, loadConfigFile, withEnvFile } from '../config/load-config.ts'
-import type { Environment } from '../config/settings.ts'
+import { type ConfigurationSources, ENV_FILE, tryConfiguration, withEnvFile } from '../config/load-configuration.ts'
 import { MenshenError } from '../errors.ts'
 import { callbackPathsOf } from '../paths.ts'
 import { takeInheritedSocket } from './inherited-socket.ts'
 import { countHeldBuffers } from './start.ts'
 import { createPaint, say, terminalLines, wantsColours } from './terminal.ts'
 
-import { type Asked, readCommandLine, UsageError } from './usage.ts'
+import { type CommandLine, readCommandLine, UsageError } from './usage.ts'
 
-/** What npm calls its ways to start us, in its variable npm_lifecycle_event. */
+/** The values of npm_lifecycle_event with which npm starts us. */
 const NPM_STARTS = ['start', 'npx']
+const sources: ConfigurationSources = { environment: process.env, envFile: ENV_FILE, folder: process.cwd() }
 const npmParent = NPM_STARTS.includes(process.env.npm_lifecycle_event ?? '') ? process.ppid : undefined
 
-function run(asked: Asked): Promise<void> {
-  if (asked.kind === 'start') return runStart()
-  if (asked.kind === 'version') return sayVersion()
-  if (asked.kind === 'help') return sayHelp(asked)
-  return RUN[asked.command](asked.args)
+function run(line: CommandLine): Promise<void> {
+  if (line.kind === 'start') return runStart()
+  if (line.kind === 'version') return sayVersion()
+  if (line.kind === 'help') return sayHelp(line)
+  return RUN[line.command](line.args)
 }
 
-// Each command loads what it needs and no more: rules are checked in half the time that a start takes.
+// Each command imports only what it needs: `rules` takes half of the time of a start.
 
 async function sayVersion(): Promise<void> {
   const { readVersion } = await import('../util/version.ts')
   await say([`${readVersion()}\n`])
 }
 
-async function sayHelp({ command }: Extract<Asked, { kind: 'help' }>): Promise<void> {
+async function sayHelp({ command }: Extract<CommandLine, { kind: 'help' }>): Promise<void> {
   const { commandHelpText, helpText } = await import('./usage.ts')
   await say([command ? commandHelpText(command) : helpText()])
 }
@@ -37,15 +37,15 @@ async function runStart(): Promise<void> {
   countHeldBuffers()
   const inherited = takeInheritedSocket(process.env)
   const { start } = await import('./start.ts')
-  await start({ readEnvironment, inherited, npmParent, now: Date.now })
+  await start({ sources, inherited, npmParent, now: Date.now })
 }
 
-type Command = Extract<Asked, { kind: 'command' }>
+type Command = Extract<CommandLine, { kind: 'command' }>
 
 const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promise<void>>> = {
   async check(args) {
     const { runCheckCommand } = await import('./check-command.ts')
-    // What is wrong with .env is one of the things that it says.
+    // An error in .env is one of the problems that it lists.
     const { text, problems } = await runCheckCommand(args, commandRun(process.env))
     process.exitCode = problems ? 1 : 0
     process.stderr.write(problems)
@@ -55,14 +55,15 @@ const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promis
     const { runDoctorCommand } = await import('./doctor-command.ts')
     const { text, ok } = await runDoctorCommand(args, commandRun())
     await say([text])
-    // A name server or a socket that still hangs must not keep it waiting.
+    // A name server or a socket that hangs must not delay the exit.
     process.exit(ok ? 0 : 1)
   },
   async rules(args) {
     const { runRulesCommand } = await import('./rules-command.ts')
     const { environment, paint } = commandRun()
-    // Rules can be checked where the other settings, with their files and secrets, are not at hand.
-    const config = await loadConfigFile(findConfigFile(process.cwd(), environment.CONFIG || undefined))
+    // Only the configuration counts: other settings, their files and secrets may be missing here.
+    const { config = {}, errors } = await tryConfiguration({ environment, folder: process.cwd() })
+    if (errors.config) throw errors.config
     const { rules = [], roles, providers } = config
     const [main] = Object.keys(providers ?? {})
     const { lines, ok } = runRulesCommand(args, rules, roles, paint, callbackPathsOf(providers), main)
@@ -83,13 +84,9 @@ const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promis
   },
 }
 
-function commandRun(environment = readEnvironment()) {
+function commandRun(environment = withEnvFile(process.env, ENV_FILE)) {
   const paint = createPaint(wantsColours(environment, process.stdout.isTTY))
   return { environment, now: Date.now, paint }
-}
-
-function readEnvironment(): Environment {
-  return withEnvFile(process.env, '.env')
 }
 
 try {
@@ -97,6 +94,6 @@ try {
 } catch (error) {
   if (!(error instanceof MenshenError || error instanceof UsageError)) throw error
   process.stderr.write(terminalLines(error.message))
-  // A store or a provider that did start must not keep a failed start alive.
+  // A store or a provider that has started must not keep a failed start alive.
   process.exit(error instanceof UsageError ? 2 : 1)
 }

@@ -5,7 +5,8 @@ import { METHODS } from 'node:http'
 import { z } from 'zod'
 import { DEFAULT_ROLES, roleNamesIn, roleOf, rolesFor } from '../access/roles.ts'
 import { createRules, judge, type RuleQuery, type Verdict, VISITOR, whoIsMeant } from '../access/rules.ts'
-import { problemsIn, type RoleConfig, type Rule, sentenceOf } from '../config/config-file.ts'
+import type { RoleConfig, Rule } from '../config/config-file.ts'
+import { checkShape } from '../config/shape-problems.ts'
 import { MenshenError } from '../errors.ts'
 import { safeText } from '../observe/audit-event.ts'
 import { COMMANDS } from './command-table.ts'
@@ -57,7 +58,7 @@ export function runRulesCommand(
   mainProvider?: string,
 ): Outcome {
   const rules = createRules(given)
-  const ask: Ask = question => judge(rules, question, callbackPaths)
+  const judgeQuery: Judge = query => judge(rules, query, callbackPaths)
   const derive: Derive = asked => withRole(asked, roles, mainProvider)
   const known = [VISITOR, ...roleNamesIn(roles)]
   const { values, positionals } = readCommandArguments(args, ROW)
@@ -67,25 +68,25 @@ export function runRulesCommand(
   if (subject === undefined) throw refusal(`There is no ${verb === 'check' ? 'PATH' : 'FILE'}`, ROW)
   if (rest[0] !== undefined) throw refuseArgument(rest[0], ROW)
   const { role, group: groups, user, method } = values
-  if (verb === 'test') return runTable(ask, derive, subject, known, paint)
-  const question = derive({ path: subject, role, groups, user, method: method.toUpperCase() })
+  if (verb === 'test') return runTable(judgeQuery, derive, subject, known, paint)
+  const query = derive({ path: subject, role, groups, user, method: method.toUpperCase() })
   if (role !== undefined && !known.includes(role)) throw new UsageError(unknownRole(role, known))
-  const problem = pathProblem(subject) ?? methodProblem(question.method)
+  const problem = pathProblem(subject) ?? methodProblem(query.method)
   if (problem) throw new UsageError(`${problem[0]?.toUpperCase()}${problem.slice(1)}`)
-  return { lines: [describe(ask, question, paint)], ok: true }
+  return { lines: [describe(judgeQuery, query, paint)], ok: true }
 }
 
-type Ask = (question: RuleQuery) => Verdict
+type Judge = (query: RuleQuery) => Verdict
 /** `isDerived` if the role is not what was said but what `roles` give to this user. */
-type Asked = RuleQuery & { readonly isDerived?: true }
-type Derive = (asked: Omit<RuleQuery, 'role'> & { readonly role?: string | undefined }) => Asked
+type DerivedQuery = RuleQuery & { readonly isDerived?: true }
+type Derive = (asked: Omit<RuleQuery, 'role'> & { readonly role?: string | undefined }) => DerivedQuery
 
 /** A user of the main provider. Claims are not known here: a row that wants them gives its role to nobody. */
 function withRole(
   { role, ...asked }: Parameters<Derive>[0],
   roles: readonly RoleConfig[],
   provider: string | undefined,
-): Asked {
+): DerivedQuery {
   if (role !== undefined) return { ...asked, role }
   if (asked.user === '' && asked.groups.length === 0) return { ...asked, role: VISITOR }
   const known = { provider, username: asked.user, groups: asked.groups, claims: {} }
@@ -93,14 +94,14 @@ function withRole(
   return { ...asked, role: roleOf(known, rows), isDerived: true }
 }
 
-function runTable(ask: Ask, derive: Derive, file: string, known: readonly string[], paint: Paint): Outcome {
+function runTable(judgeQuery: Judge, derive: Derive, file: string, known: readonly string[], paint: Paint): Outcome {
   const table = readTable(file)
   const odd = table.map(({ role }) => role).find(role => role !== undefined && !known.includes(role))
   if (odd !== undefined) throw cannotBeUsed(file, unknownRole(odd, known))
   const failures = table.flatMap(({ expect, ...asked }) => {
-    const question = derive(asked)
-    const { outcome } = ask(question)
-    return outcome === expect ? [] : [`expected ${expect}: ${describe(ask, question, paint)}`]
+    const query = derive(asked)
+    const { outcome } = judgeQuery(query)
+    return outcome === expect ? [] : [`expected ${expect}: ${describe(judgeQuery, query, paint)}`]
   })
   return {
     lines: [...failures, `${table.length - failures.length} passed, ${failures.length} failed`],
@@ -109,13 +110,15 @@ function runTable(ask: Ask, derive: Derive, file: string, known: readonly string
 }
 
 function readTable(file: string): z.infer<typeof expectations> {
-  const result = expectations.safeParse(readJson(file), { error: sentenceOf })
-  if (result.success) return result.data
-  const problems = problemsIn(result.error.issues).map(({ path, message }) => {
-    const where = path.length > 0 ? `${path.join('.')}: ` : ''
-    return cannotBeUsed(file, `${where}${message}${/[.?]$/.test(message) ? '' : '.'}`).message
-  })
-  throw new MenshenError('bad_settings', problems.join('\n'))
+  const result = checkShape(expectations, readJson(file))
+  if ('data' in result) return result.data
+  throw new MenshenError(
+    'bad_settings',
+    result.problems.map(({ path, message }) => ({
+      path,
+      message: `${file} cannot be used: ${path && `${path}: `}${message}`,
+    })),
+  )
 }
 
 function readJson(file: string): unknown {
@@ -155,16 +158,16 @@ function unknownRole(role: string, known: readonly string[]): string {
   return `There is no role ${JSON.stringify(role)}; expected one of ${known.join(', ')}.`
 }
 
-function describe(ask: Ask, question: Asked, paint: Paint): string {
-  const verdict = ask(question)
-  const asked = safeText(`${question.method} ${question.path} as ${describeAsker(question)}`)
+function describe(judgeQuery: Judge, query: DerivedQuery, paint: Paint): string {
+  const verdict = judgeQuery(query)
+  const asked = safeText(`${query.method} ${query.path} as ${describeAsker(query)}`)
   return `${asked}: ${paint(COLOURS[verdict.outcome], verdict.outcome)}, ${safeText(reasonOf(verdict))}`
 }
 
-function describeAsker(question: Asked): string {
-  const { role = VISITOR, groups = [], username = '' } = whoIsMeant(question) ?? {}
+function describeAsker(query: DerivedQuery): string {
+  const { role = VISITOR, groups = [], username = '' } = whoIsMeant(query) ?? {}
   return [
-    question.isDerived ? `${role} (by roles)` : role,
+    query.isDerived ? `${role} (by roles)` : role,
     ...(username ? [`user ${username}`] : []),
     ...(groups.length > 0 ? [`in ${groups.join(' and ')}`] : []),
   ].join(', ')

@@ -10,8 +10,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Settings } from '../config/settings.ts'
 import type { Report } from '../events.ts'
 import { rememberAddress } from '../gateway/request.ts'
+import { wantsSocket } from '../gateway/upgrade.ts'
 import type { Menshen } from '../menshen.ts'
-import { wantsSocket } from '../proxy/upgrade.ts'
 
 interface HeaderName {
   readonly asSent: string
@@ -61,11 +61,8 @@ function lowerCased(name: string, place: number): string {
   return inLowerCase
 }
 
-// An http or https server that ends politely: it stops accepting, finishes what is in flight, and gives up on what takes
-// too long.
-
 export interface RunningServer {
-  /** Reads the certificate anew, if there is one. */
+  /** Reads the certificate again, if there is one. */
   renewCertificate(): void
   close(patienceMs: number): Promise<void>
 }
@@ -73,7 +70,7 @@ export interface RunningServer {
 interface ListenAddress {
   readonly port: number
   readonly host: string
-  /** A socket to listen on instead, of whoever has started us. */
+  /** An inherited socket to listen on instead. */
   readonly fd?: number | undefined
   /** How long a connection may wait for its next request; Node's own five seconds are less than any proxy's. */
   readonly keepAliveTimeoutMs?: number
@@ -82,7 +79,7 @@ interface ListenAddress {
 }
 
 /** How long a request that was on its way may still arrive. */
-const FAREWELL_MS = 200
+const LAST_REQUESTS_MS = 200
 const IDLE_CHECK_MS = 50
 /** Long enough for a slow phone, short enough for somebody who only wants to keep a connection busy. */
 const HEADERS_TIMEOUT_MS = 20_000
@@ -114,7 +111,7 @@ export async function serve(menshen: Menshen, address: ListenAddress, report: Re
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
-  /** Whatever they are by now: sockets that Node has handed out, and handshakes that never end, are none of its own. */
+  /** All of them: Node does not track upgraded sockets and unfinished handshakes. */
   const connections = new Set<Socket>()
   server.on('connection', (connection: Socket) => {
     connections.add(connection)
@@ -135,10 +132,10 @@ export async function serve(menshen: Menshen, address: ListenAddress, report: Re
       menshen.prepareToClose()
       // Unlike the server's own `close`, this leaves idle connections open for what may be on its way on them.
       NetServer.prototype.close.call(server)
-      await pause(FAREWELL_MS)
+      await pause(LAST_REQUESTS_MS)
       // A connection that was busy a moment ago may wait for a next request that must not come here any more.
       const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS)
-      // The other side of a WebSocket opens a new one elsewhere; it would never end by itself.
+      // A WebSocket would never end. Its client opens a new one elsewhere.
       for (const socket of sockets) socket.destroy()
       menshen.endStreams()
       const patience = setTimeout(() => {

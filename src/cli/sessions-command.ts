@@ -2,11 +2,11 @@
 import { EVENTS, type Report } from '../events.ts'
 import { createAudit } from '../observe/audit.ts'
 import { safeJson, safeText } from '../observe/audit-event.ts'
-import { shortKey } from '../session/session-facts.ts'
-import { createSessionListing, type Listed, type SessionListing } from '../session/session-listing.ts'
+import { shortKey } from '../session/session-fields.ts'
+import { createSessionListing, type ListedSession, type SessionListing } from '../session/session-listing.ts'
 import type { DataKeys } from '../session/session-record.ts'
 import { COMMANDS } from './command-table.ts'
-import { type CommandRun, type KeptRecords, openKeptRecords } from './kept-records.ts'
+import { type CommandRun, openStoredRecords, type StoredRecords } from './stored-records.ts'
 import { type Paint, plainLine, say, word } from './terminal.ts'
 import { readCommandArguments, refusal, refuseArgument } from './usage.ts'
 
@@ -21,7 +21,7 @@ export async function runSessionsCommand(args: readonly string[], run: CommandRu
   if (more.length > 0 || (verb !== undefined && verb !== 'end')) throw refuseArgument(more[0] ?? verb ?? '', ROW)
   if (user === '' || (verb === 'end' && user === undefined)) throw refusal('There is no name of a user', ROW)
   if (verb === 'end' && json) throw refusal('Nothing is listed by "end", so that --json has no meaning', ROW)
-  const records = await openKeptRecords(run)
+  const records = await openStoredRecords(run)
   try {
     const sessions = listingsOf(records)
     if (verb === 'end' && user !== undefined) await end(records, sessions, user, run)
@@ -34,14 +34,18 @@ export async function runSessionsCommand(args: readonly string[], run: CommandRu
 /** One for each set of data keys that our secrets open: a start with another secret leaves a second one behind. */
 type Listings = readonly [SessionListing, ...SessionListing[]]
 
-function listingsOf({ store, allKeys: [first, ...others] }: KeptRecords): Listings {
+function listingsOf({ store, allKeys: [first, ...others] }: StoredRecords): Listings {
   const listing = (keys: DataKeys) => createSessionListing({ store, keyring: { current: async () => keys } })
   return [listing(first), ...others.map(listing)]
 }
 
-async function list(sessions: Listings, user: string | undefined, line: (session: Listed) => string): Promise<void> {
+async function list(
+  sessions: Listings,
+  user: string | undefined,
+  line: (session: ListedSession) => string,
+): Promise<void> {
   let unreadable = 0
-  async function* counted(): AsyncGenerator<Listed> {
+  async function* counted(): AsyncGenerator<ListedSession> {
     for await (const session of allOf(sessions)) {
       if (!session.publicPart) unreadable++
       yield session
@@ -71,7 +75,7 @@ async function countUnreadable(sessions: Listings): Promise<number> {
 }
 
 /** What the first set of keys does not open may be open to another one. */
-async function readWithOthers(listed: readonly Listed[], [, ...others]: Listings): Promise<Listed[]> {
+async function readWithOthers(listed: readonly ListedSession[], [, ...others]: Listings): Promise<ListedSession[]> {
   if (others.length === 0) return [...listed]
   return Promise.all(
     listed.map(async session => {
@@ -82,11 +86,14 @@ async function readWithOthers(listed: readonly Listed[], [, ...others]: Listings
   )
 }
 
-async function* linesOf(sessions: AsyncIterable<Listed>, line: (session: Listed) => string): AsyncGenerator<string> {
+async function* linesOf(
+  sessions: AsyncIterable<ListedSession>,
+  line: (session: ListedSession) => string,
+): AsyncGenerator<string> {
   for await (const session of sessions) yield line(session)
 }
 
-async function* allOf(sessions: Listings): AsyncGenerator<Listed> {
+async function* allOf(sessions: Listings): AsyncGenerator<ListedSession> {
   let before: string | undefined
   do {
     const page = await sessions[0].newest({ limit: PAGE, ...(before === undefined ? {} : { before }) })
@@ -96,8 +103,8 @@ async function* allOf(sessions: Listings): AsyncGenerator<Listed> {
 }
 
 /** One user has few enough to be put in order here. */
-async function* sessionsOf(sessions: Listings, username: string): AsyncGenerator<Listed> {
-  const all: Listed[] = []
+async function* sessionsOf(sessions: Listings, username: string): AsyncGenerator<ListedSession> {
+  const all: ListedSession[] = []
   for (const listing of sessions) {
     let after: string | undefined
     do {
@@ -106,12 +113,12 @@ async function* sessionsOf(sessions: Listings, username: string): AsyncGenerator
       after = page.next
     } while (after !== undefined)
   }
-  const since = ({ publicPart }: Listed) => publicPart?.signedInAt ?? 0
+  const since = ({ publicPart }: ListedSession) => publicPart?.signedInAt ?? 0
   yield* all.sort((one, other) => since(other) - since(one))
 }
 
 /** Named as in the log. Of one that was opened under a secret that is gone, little is known. */
-function listedFields({ key, expiresAt, publicPart }: Listed) {
+function listedFields({ key, expiresAt, publicPart }: ListedSession) {
   const { username, userRole, provider, address, userAgent, signedInAt, seenAt } = publicPart ?? {}
   return {
     user: username,
@@ -130,17 +137,17 @@ function timeOf(milliseconds: number | undefined): string | undefined {
   return milliseconds === undefined ? undefined : new Date(milliseconds).toISOString()
 }
 
-function jsonOf(listed: Listed): string {
+function jsonOf(listed: ListedSession): string {
   return `${safeJson(listedFields(listed))}\n`
 }
 
-function plainOf(listed: Listed, paint: Paint): string {
+function plainOf(listed: ListedSession, paint: Paint): string {
   const { user, since: _, ...facts } = listedFields(listed)
   return plainLine(listed.publicPart?.signedInAt, [user === undefined ? '-' : word(user)], facts, paint)
 }
 
-/** The same name at two providers is two people: each of them is an event of its own. */
-async function end(records: KeptRecords, sessions: Listings, user: string, { now }: CommandRun): Promise<void> {
+/** The same name at two providers is two people: one event for each. */
+async function end(records: StoredRecords, sessions: Listings, user: string, { now }: CommandRun): Promise<void> {
   const ended = new Map<string | undefined, number>()
   const audit = createAudit({ ...records, now, report: tell })
   try {

@@ -8,39 +8,39 @@ export interface Reopenable {
   reopenFiles(): void
 }
 
-/** Listens from the beginning of a start on, and hands on what came once there is somebody to hand it to. */
+/** Listens from the beginning of a start on. A signal that comes early is passed on as soon as there is a receiver. */
 export function listenForHangUps(): { hand(to: Reopenable): void } {
   let reopen = () => {
-    isOwed = true
+    isPending = true
   }
-  let isOwed = false
+  let isPending = false
   if (!isatty(0) && !isatty(1)) process.on('SIGHUP', () => reopen())
   return {
     hand(to) {
       reopen = () => to.reopenFiles()
-      if (isOwed) reopen()
+      if (isPending) reopen()
     },
   }
 }
 
-// Ends the process politely when it is asked to: by a signal, or by the end of the npm that started it.
+// Stops the process gracefully: on a signal, or when the npm that started it has exited.
 
 export interface Closable {
   close(): Promise<void>
 }
 
 const PARENT_CHECK_MS = 250
-/** npm passes on what a terminal or a service manager has sent to all: the same wish arrives twice within milliseconds. */
-const SAME_WISH_MS = 1000
+/** npm passes on a signal that a terminal or a service manager has sent to all: it arrives twice within milliseconds. */
+const SAME_SIGNAL_MS = 1000
 
 /** Closes them one after the other. `npmParent` is the process between npm and us, if npm started us. */
 export function closeWhenAsked(running: readonly Closable[], report: Report, npmParent: number | undefined): void {
   let closing = false
   let firstAt = 0
   const close = (why: { signal: string } | { reason: string }) => {
-    // A terminal's Ctrl-C and a service manager reach every process, and the first one tells its workers once more.
+    // A terminal's Ctrl-C and a service manager signal every process, and the primary signals its workers again.
     if (closing && cluster.isWorker) return
-    if (closing && performance.now() - firstAt < SAME_WISH_MS) return
+    if (closing && performance.now() - firstAt < SAME_SIGNAL_MS) return
     if (closing) {
       for (const part of running) void part.close()
       process.exit(1)
@@ -67,7 +67,7 @@ async function closeAll(running: readonly Closable[], report: Report): Promise<v
   }
 }
 
-/** npm asks only the shell in between to end, and many shells end without telling us. */
+/** npm signals only the shell in between, and many shells exit without a signal to us. */
 function whenEnded(parent: number, act: () => void): void {
   const timer = setInterval(() => {
     if (process.ppid === parent) return

@@ -1,9 +1,10 @@
-// A start: settings → development provider, if wanted → configuration → listen → end politely when asked to.
+// `menshen`: loads the configuration, starts the development provider if it is wanted, listens, and stops gracefully on a signal.
 
 import cluster from 'node:cluster'
 import { existsSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
-import { refuseListenerAsUpstream } from '../config/own-upstream.ts'
+import { refuseListenerAsUpstream } from '../config/conflicts.ts'
+import { type ConfigurationSources, ENV_FILE } from '../config/load-configuration.ts'
 import type { Environment } from '../config/settings.ts'
 import { findMisspelt } from '../config/suggestions.ts'
 import type { Report } from '../events.ts'
@@ -12,60 +13,60 @@ import { type CoreOptions, createCore } from '../menshen.ts'
 import { type Development, refuseToListen, startDevelopment } from '../options.ts'
 import { announce } from './announce.ts'
 import { type InheritedSocket, refuseInheritedSocket } from './inherited-socket.ts'
-import { ENV_FILE, type Rereading, readSources, type Sources } from './reload-sources.ts'
-import { followFirst, readLikeOthers, reloadWorkers } from './reload-workers.ts'
-import { createReloader, type Reloading, reloadOne } from './reloader.ts'
+import { createReloader, type ReloadTarget, reloadProcess } from './reload.ts'
+import { type ReloadOptions, type Snapshot, takeSnapshot } from './reload-changes.ts'
+import { followPrimary, readLikeOthers, reloadWorkers } from './reload-workers.ts'
 import { listenAddress, serve } from './serve.ts'
 import { type Closable, closeWhenAsked, listenForHangUps, type Reopenable } from './signals.ts'
 import { isForPeople, openLog } from './terminal.ts'
+import { createPrimaryChannel, createWorkerChannel } from './worker-messages.ts'
 import { gatherFromWorkers } from './worker-metrics.ts'
 import { startWorkers } from './workers.ts'
 
 /** How long requests in flight may take to finish when the process is asked to end. */
-const CLOSE_PATIENCE_MS = 10_000
+const CLOSE_DEADLINE_MS = 10_000
 
 interface StartOptions {
-  /** The environment, and what stands in .env now. */
-  readonly readEnvironment: () => Environment
-  /** Of a service manager, if one listens in our place. */
+  readonly sources: ConfigurationSources
+  /** The socket of a service manager that listens for us. */
   readonly inherited: InheritedSocket | undefined
   /** The process between npm and us, if npm started us. */
   readonly npmParent: number | undefined
   readonly now: () => number
 }
 
-export async function start({ readEnvironment, inherited, npmParent, now }: StartOptions): Promise<void> {
-  endWithFirst()
+export async function start({ sources: given, inherited, npmParent, now }: StartOptions): Promise<void> {
+  exitWithPrimary()
   const hangUps = listenForHangUps()
-  const read = () => readSources(readEnvironment)
-  const given = await (cluster.isWorker ? readLikeOthers(read) : read())
+  const primary = cluster.isWorker ? createPrimaryChannel() : undefined
+  const read = () => takeSnapshot(given)
+  const first = await (primary ? readLikeOthers(primary, read) : read())
   const listens = inherited === undefined
-  if (listens) refuseListenerAsUpstream(given.settings, given.config)
-  const development = given.wantsDevelopment
-    ? await startDevelopment(given.settings, given.config, given.settings.DEV_PROVIDER_PORT, now)
+  if (listens) refuseListenerAsUpstream(first.settings, first.config)
+  const development = first.isDevelopment
+    ? await startDevelopment(first.settings, first.config, first.settings.DEV_PROVIDER_PORT, now)
     : undefined
-  const sources = development ? await readSources(readEnvironment, development.settings) : given
-  const { settings, config, configFile } = sources
-  const environment = readEnvironment()
-  const hadEnvFile = existsSync(ENV_FILE)
-  const rereading = { readEnvironment, development: development?.settings, hadEnvFile, listens }
+  const sources = { ...given, development: development?.settings }
+  const snapshot = development ? await takeSnapshot(sources) : first
+  const { settings, config, configFile, environment } = snapshot
+  const reloadOptions = { sources, hadEnvFile: existsSync(ENV_FILE), listens }
   const log = openLog(settings, environment)
   const events = createEventLog(log, now)
   const { report } = events
-  // What a worker tells a first process that is just ending goes nowhere, and must not end the worker before its time.
+  // A message to a primary that is exiting fails, which must not end the worker.
   if (cluster.isWorker) process.on('error', () => {})
   const worker = cluster.worker?.id
-  const core = { settings, config, log, now, worker, ...(cluster.isWorker && { gatherMetrics: gatherFromWorkers }) }
-  const starting: Starting = { sources, rereading, inherited, report }
-  const isFirstOfMany = cluster.isPrimary && settings.WORKERS > 1
-  const running = isFirstOfMany
-    ? await startAll({ ...development?.settings, ...inherited?.forWorkers }, starting)
-    : await startOne(core, starting)
-  const reloading = development ? reconfiguring(running.reloading, development) : running.reloading
-  const reloader = cluster.isWorker ? followFirst(reloading, sources) : createReloader(reloading, sources, report)
-  // Last of all: it writes the counts that are still owed.
-  const ending = { close: async () => events.close() }
-  closeWhenAsked([reloader, running, ...(development ? [development] : []), ending], report, npmParent)
+  const core = { settings, config, log, now, worker, ...(primary && { gatherMetrics: gatherFromWorkers(primary) }) }
+  const parts: StartParts = { snapshot, reloadOptions, inherited, report }
+  const running =
+    cluster.isPrimary && settings.WORKERS > 1
+      ? await startAll({ ...development?.settings, ...inherited?.forWorkers }, parts)
+      : await startOne(core, parts)
+  const target = development ? withDevelopment(running.target, development) : running.target
+  const reloader = primary ? followPrimary(primary, target, snapshot) : createReloader(target, snapshot, report)
+  // Last: it writes the counts of repeated events.
+  const eventLog = { close: async () => events.close() }
+  closeWhenAsked([reloader, running, ...(development ? [development] : []), eventLog], report, npmParent)
   hangUps.hand({
     reopenFiles() {
       running.reopenFiles()
@@ -84,17 +85,17 @@ export async function start({ readEnvironment, inherited, npmParent, now }: Star
     })
 }
 
-/** The development provider runs beside whatever is reloaded, and its users are part of the configuration. */
-function reconfiguring(reloading: Reloading, development: Pick<Development, 'reconfigure'>): Reloading {
+/** The users of the development provider are part of the configuration. */
+function withDevelopment(target: ReloadTarget, development: Pick<Development, 'reconfigure'>): ReloadTarget {
   return {
-    ...reloading,
+    ...target,
     async prepare() {
-      const prepared = await reloading.prepare()
+      const prepared = await target.prepare()
       return {
         ...prepared,
         async use(tells) {
           await prepared.use(tells)
-          development.reconfigure(prepared.sources.config)
+          development.reconfigure(prepared.snapshot.config)
         },
       }
     },
@@ -102,61 +103,63 @@ function reconfiguring(reloading: Reloading, development: Pick<Development, 'rec
 }
 
 /**
- * A worker whose first process has died ends at once. Left to node:cluster it would call `process.exit`, which waits for
- * threads: one that is in the midst of a write to lmdb waits for us, for ever, and nobody else could write.
+ * A worker whose primary has died exits at once. Left to node:cluster it would call `process.exit`, which waits for threads: one
+ * that is writing to lmdb would wait for us for ever, and block every other writer.
  */
-function endWithFirst(): void {
+function exitWithPrimary(): void {
   cluster.worker?.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
 }
 
-interface Starting {
-  readonly sources: Sources
-  readonly rereading: Rereading
+interface StartParts {
+  readonly snapshot: Snapshot
+  readonly reloadOptions: ReloadOptions
   readonly inherited: InheritedSocket | undefined
   readonly report: Report
 }
 
 interface Running extends Closable, Reopenable {
-  readonly reloading: Reloading
+  readonly target: ReloadTarget
 }
 
-async function startOne(options: CoreOptions, starting: Starting): Promise<Running> {
+async function startOne(options: CoreOptions, parts: StartParts): Promise<Running> {
   const { settings } = options
-  const { sources, rereading, inherited, report } = starting
+  const { snapshot, reloadOptions, inherited, report } = parts
   const menshen = await createCore(options)
-  const serving = await serve(menshen, listenAddress(settings, inherited?.fd), report).catch(async error => {
+  const server = await serve(menshen, listenAddress(settings, inherited?.fd), report).catch(async error => {
     await menshen.close()
     if (inherited) refuseInheritedSocket(error)
     return refuseToListen(error, { setting: 'PORT', port: settings.PORT, host: settings.HOST })
   })
   return {
-    reloading: reloadOne(menshen, serving, sources, rereading),
+    target: reloadProcess(menshen, server, snapshot, reloadOptions),
     reopenFiles: () => menshen.reopenFiles(),
     async close() {
-      await serving.close(CLOSE_PATIENCE_MS)
+      await server.close(CLOSE_DEADLINE_MS)
       await menshen.close()
     },
   }
 }
 
-async function startAll(env: Environment, { sources, rereading, inherited, report }: Starting): Promise<Running> {
-  // Before there is one: each tells of itself as soon as it serves.
-  const reloading = reloadWorkers(sources, rereading)
-  const { WORKERS } = sources.settings
-  const workers = await startWorkers(WORKERS, { env, isSocketInherited: inherited !== undefined }, report)
+async function startAll(env: Environment, parts: StartParts): Promise<Running> {
+  const { snapshot, reloadOptions, inherited, report } = parts
+  const channel = createWorkerChannel()
+  // Before the first worker starts: each asks for permission to serve.
+  const target = reloadWorkers(channel, snapshot, reloadOptions)
+  const isSocketInherited = inherited !== undefined
+  const workers = await startWorkers(snapshot.settings.WORKERS, { channel, env, isSocketInherited }, report)
   // The worker has said why.
-  return workers ? { ...workers, reloading } : process.exit(1)
+  return workers ? { ...workers, target } : process.exit(1)
 }
 
-// When V8 collects the whole heap: by what buffers hold, not by every byte that was ever allocated in them.
+// When V8 collects the whole heap: by the memory that buffers hold, not by every byte that was ever allocated in them.
 
-/** From here on V8 does it by itself, and no longer knows the flag. */
+/** From this version on it is V8's default, and the flag is unknown. */
 const BY_DEFAULT = [14, 8] as const
 
 /**
- * Whatever passes through on its way from an application to a browser is a buffer that is dead a moment later, and whose
- * memory the next small collection gives back. Older versions of V8 collect the whole heap after every few of them all the
- * same, which was half of the work of a large answer. Best before anything else is loaded: V8 sets its limits by this.
+ * A response body passes through in buffers that are garbage a moment later; a small collection frees them. Older versions of V8
+ * collect the whole heap after every few of them, which was half of the work of a large response. Called before anything else
+ * is loaded: V8 sets its limits by it.
  */
 export function countHeldBuffers(version = process.versions.v8): void {
   if (isBefore(version, BY_DEFAULT)) setFlagsFromString('--external-memory-accounted-in-global-limit')

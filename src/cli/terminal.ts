@@ -37,7 +37,7 @@ export function isForPeople({ LOG_FORMAT }: LogSettings, isTerminal = isatty(STD
 export function openLog(settings: LogSettings, environment: Environment): Logger {
   const isTerminal = isatty(STDOUT)
   if (!isForPeople(settings, isTerminal)) return createLog(settings, jsonTo(pino.destination(STDOUT)))
-  // At once, so that it stands in order with what else is said on the terminal.
+  // Synchronous, so that lines keep their order with other output.
   const stdout = pino.destination({ dest: STDOUT, sync: true })
   return createLog(settings, prettyTo(stdout, wantsColours(environment, isTerminal)))
 }
@@ -64,12 +64,12 @@ export function jsonTo(stdout: DestinationStream): DestinationStream {
 
 // One line for people: a time, a few words in columns, and what else is known as name=value.
 
-type Fact = string | number | boolean | undefined
+type FieldValue = string | number | boolean | undefined
 
 export function plainLine(
   time: number | undefined,
   words: readonly string[],
-  facts: Readonly<Record<string, Fact>>,
+  facts: Readonly<Record<string, FieldValue>>,
   paint: Paint,
 ): string {
   const others = Object.entries(facts).flatMap(([name, fact]) => (fact === undefined ? [] : `${name}=${word(fact)}`))
@@ -115,7 +115,7 @@ function factOf([name, value]: [string, unknown]): string {
   return `${safeText(name)}=${isPlain ? word(value) : safeJson({ value }).slice('{"value":'.length, -1)}`
 }
 
-/** The stack has lines of its own, each of them below the first. */
+/** A stack has its own lines, below the first. */
 function errorLines(err: unknown, paint: Paint): string {
   if (err === undefined) return ''
   const { stack, message } = Object(err) as { stack?: unknown; message?: unknown }
@@ -123,7 +123,7 @@ function errorLines(err: unknown, paint: Paint): string {
   return lines.map(line => `    ${paint('dim', safeText(line.trim()))}\n`).join('')
 }
 
-/** By the clock on the wall of whoever looks. */
+/** In the local time zone. */
 function localTime(time: string): string {
   const at = new Date(time)
   const two = (number: number) => String(number).padStart(2, '0')
@@ -131,7 +131,7 @@ function localTime(time: string): string {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock}`
 }
 
-// Writes to stdout what a command has to say; whoever reads only the first of it need not be told the rest.
+// Writes the output of a command to stdout, until the reader closes it.
 
 /** Line by line as fast as they come, or all at once. Resolves when it is written, or nobody reads any more. */
 export async function say(lines: AsyncIterable<string> | Iterable<string>): Promise<void> {

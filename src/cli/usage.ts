@@ -1,8 +1,10 @@
-// What was typed: commands, options and arguments, and the help that explains them.
+// The command line: commands, options and arguments, and the help that explains them.
 
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
+import type { Environment } from '../config/settings.ts'
 import { nearest } from '../config/suggestions.ts'
 import { safeText } from '../observe/audit-event.ts'
+import type { OperatorLanguage } from '../phrases.ts'
 import {
   COMMAND_NAMES,
   COMMANDS,
@@ -14,16 +16,16 @@ import {
   START,
 } from './command-table.ts'
 
-export type Asked =
+export type CommandLine =
   | { readonly kind: 'start' }
   | { readonly kind: 'version' }
-  /** Of all, or of one command. */
+  /** Help for all commands, or for one. */
   | { readonly kind: 'help'; readonly command?: CommandName }
   | { readonly kind: 'command'; readonly command: Exclude<CommandName, 'help'>; readonly args: readonly string[] }
 
 const [HELP, VERSION]: readonly (readonly string[])[] = GLOBAL_OPTIONS.map(({ names }) => names)
 
-export function readCommandLine([first, ...rest]: readonly string[]): Asked {
+export function readCommandLine([first, ...rest]: readonly string[]): CommandLine {
   if (first === undefined) return { kind: 'start' }
   if (HELP?.includes(first)) return { kind: 'help' }
   if (VERSION?.includes(first)) return { kind: 'version' }
@@ -40,7 +42,7 @@ function asksForHelp(args: readonly string[]): boolean {
   return args.slice(0, end < 0 ? args.length : end).some(argument => HELP?.includes(argument))
 }
 
-function readHelp(args: readonly string[]): Asked {
+function readHelp(args: readonly string[]): CommandLine {
   const [name, verb, ...more] = args.filter(argument => !HELP?.includes(argument))
   if (name === undefined) return { kind: 'help' }
   const command = commandNamed(name)
@@ -67,7 +69,7 @@ function unknownOption(given: string): string {
   return `Unknown option ${given}; settings are given by the environment or .env, for example PORT=4000, and the commands are: ${COMMAND_NAMES.join(', ')}.`
 }
 
-// What stands behind the name of a command: read strictly by its row, and refused in one sentence.
+// The arguments of a command: read strictly by its row, and refused in one sentence.
 
 type Row<Options> = Pick<CommandRow, 'usage' | 'verbs'> & { readonly options: Options }
 
@@ -76,30 +78,26 @@ export function readCommandArguments<const Options extends ParseArgsOptionsConfi
   row: Row<Options>,
 ) {
   const { options } = row
-  refuseUnknown(args, row)
-  try {
-    return parseArgs({ args: [...args], options, allowPositionals: true })
-  } catch (error) {
-    // Node explains at length; its first sentence says what is wrong.
-    const [problem = ''] = (error as Error).message.split(/[.;\n]/)
-    throw refusal(problem, row)
-  }
+  refuseWrongOptions(args, row)
+  return parseArgs({ args: [...args], options, allowPositionals: true })
 }
 
-/** Node would name the first of them, but not what was meant. */
-function refuseUnknown(args: readonly string[], row: Row<ParseArgsOptionsConfig>): void {
+/** Before Node does: its errors are texts, and do not say what was meant. */
+function refuseWrongOptions(args: readonly string[], row: Row<ParseArgsOptionsConfig>): void {
   const { options } = row
   const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true })
-  for (const token of tokens)
-    if (token.kind === 'option' && !Object.hasOwn(options, token.name))
-      throw refusal(
-        `Unknown option '${token.rawName}'`,
-        row,
-        likelyMeant(
-          token.rawName,
-          Object.keys(options).map(name => `--${name}`),
-        ),
-      )
+  const given = tokens.filter(token => token.kind === 'option')
+  const names = Object.keys(options).map(name => `--${name}`)
+  for (const { name, rawName } of given)
+    if (!Object.hasOwn(options, name)) throw refusal(`Unknown option '${rawName}'`, row, likelyMeant(rawName, names))
+  for (const { name, rawName, value, inlineValue } of given) {
+    const takesValue = options[name]?.type === 'string'
+    if (takesValue && value === undefined) throw refusal(`Option '--${name} <value>' argument missing`, row)
+    if (!takesValue && value !== undefined) throw refusal(`Option '--${name}' does not take an argument`, row)
+    // `--user --json`: probably a forgotten value.
+    if (!inlineValue && value !== undefined && value.length > 1 && value.startsWith('-'))
+      throw refusal(`Option '${rawName}' argument is ambiguous`, row)
+  }
 }
 
 /** The words that are not options: none but those that the row's usage has. */
@@ -114,6 +112,24 @@ export function refusal(problem: string, { usage }: Pick<CommandRow, 'usage'>, l
       ? `${problem}; expected ${expected}.`
       : `${problem}; did you mean ${likely}? Expected ${expected}.`,
   )
+}
+
+/** The language of the answer: that of `--language`, else that of the terminal's locale. */
+export function operatorLanguage(
+  asked: string | undefined,
+  { LC_ALL, LC_MESSAGES, LANG }: Environment,
+  row: Pick<CommandRow, 'usage'>,
+): OperatorLanguage {
+  // In the order of POSIX.
+  if (asked === undefined) return isChinese(LC_ALL || LC_MESSAGES || LANG || '') ? 'zh-CN' : 'en'
+  if (isChinese(asked)) return 'zh-CN'
+  if (/^en\b/i.test(asked)) return 'en'
+  throw refusal(`--language is "${asked}", and there are zh-CN and en`, row)
+}
+
+/** `zh`, `zh-CN`, `zh_CN.UTF-8`. */
+function isChinese(name: string): boolean {
+  return /^zh(?![a-z])/i.test(name)
 }
 
 const UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
@@ -168,7 +184,7 @@ export function commandHelpText(name: CommandName): string {
 }
 
 /** Those of one command. */
-export function exitCodesOf(fails: string | undefined): Pair[] {
+function exitCodesOf(fails: string | undefined): Pair[] {
   return [['0', 'all is well'], ...(fails === undefined ? [] : [['1', fails] as const]), ['2', EXIT_CODES[2]]]
 }
 
@@ -191,7 +207,7 @@ function wrapped(text: string): string[] {
   return text.match(new RegExp(`.{1,${WIDTH}}(?:\\s+|$)`, 'g'))?.map(line => line.trimEnd()) ?? []
 }
 
-// What was typed cannot be understood. It is told apart from everything else that can be wrong by its exit code.
+// A command line that cannot be understood. Its exit code differs from that of every other error.
 
 export class UsageError extends Error {
   constructor(message: string) {

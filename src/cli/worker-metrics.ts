@@ -1,122 +1,65 @@
-// The metrics of all workers in the answer of any: it asks the first process, which asks every worker and sums up. What a worker
-// that hangs or has died last told counts on, because a sum that goes down looks like a restart to Prometheus.
-import cluster, { type Worker } from 'node:cluster'
-import { z } from 'zod'
+// The metrics of all workers, in the answer of any: it asks the primary, which asks every worker and sums up. The last numbers of
+// a worker that hangs or has exited still count, because a sum that goes down looks like a restart to Prometheus.
+
+import cluster from 'node:cluster'
 import { countersOf, type Exposition, type Gathering, gatherAlone, loadExposition } from '../observe/exposition.ts'
+import type { MetricsSnapshot } from '../observe/metrics.ts'
+import type { PrimaryChannel, WorkerChannel } from './worker-messages.ts'
 
-import { type MetricsSnapshot, reading } from '../observe/metrics.ts'
-
-/** For one that hangs. */
+/** For a worker that hangs. */
 const WORKER_DEADLINE_MS = 1000
-/** For a first process that hangs. */
-const FIRST_DEADLINE_MS = 2000
+/** For a primary that hangs. */
+const PRIMARY_DEADLINE_MS = 2000
 
-const toFirst = z.discriminatedUnion('metrics', [
-  z.object({ metrics: z.literal('wanted'), id: z.number() }),
-  z.object({ metrics: z.literal('read'), id: z.number(), reading }),
-])
-const toWorker = z.discriminatedUnion('metrics', [
-  z.object({ metrics: z.literal('asked'), id: z.number() }),
-  z.object({ metrics: z.literal('written'), id: z.number(), text: z.string() }),
-])
-
-/** In a worker: answers the first process, and asks it. */
-export const gatherFromWorkers: Gathering = read => {
-  const waiting = new Map<number, (text: string) => void>()
-  let asked = 0
-  process.on('message', (received: unknown) => {
-    const { data: message } = toWorker.safeParse(received)
-    if (message?.metrics === 'written') waiting.get(message.id)?.(message.text)
-    if (message?.metrics === 'asked')
-      read().then(reading => tellFirst({ metrics: 'read', id: message.id, reading }), leaveUnanswered)
-  })
-  return async () => {
-    const id = ++asked
-    const { promise, resolve } = Promise.withResolvers<string>()
-    const deadline = setTimeout(() => resolve(gatherAlone(read)()), FIRST_DEADLINE_MS)
-    waiting.set(id, resolve)
-    tellFirst({ metrics: 'wanted', id })
-    return promise.finally(() => {
-      clearTimeout(deadline)
-      waiting.delete(id)
-    })
+/** In a worker: answers the primary, and asks it. Without an answer it gives its own numbers. */
+export function gatherFromWorkers(channel: PrimaryChannel): Gathering {
+  return read => {
+    channel.handle(async message =>
+      message.type === 'read_metrics' ? { type: 'metrics_read', snapshot: await read() } : undefined,
+    )
+    return async () => {
+      const answer = await channel.ask({ type: 'write_metrics' }, PRIMARY_DEADLINE_MS)
+      return answer?.type === 'metrics_written' ? answer.text : gatherAlone(read)()
+    }
   }
 }
 
-interface Question {
-  readonly answered: Set<number>
-  readonly unanswered: Set<number>
-  /** Nobody else is waited for. */
-  settle(): void
-}
-
-/** In the first process. */
-export function sumUpWorkers(): void {
+/** In the primary. */
+export function sumUpWorkers(channel: WorkerChannel): void {
   const latest = new Map<number, MetricsSnapshot>()
-  const questions = new Map<number, Question>()
-  let asked = 0
-  let ended: MetricsSnapshot = { counts: {}, gauges: {}, process: [] }
+  let exited: MetricsSnapshot = { counts: {}, gauges: {}, process: [] }
   let exposition: Exposition | undefined
 
-  /** Gives those who have answered in time. */
-  async function askAll(): Promise<ReadonlySet<number>> {
+  /** Gives the ids of those who have answered in time. */
+  async function readAll(): Promise<ReadonlySet<number>> {
+    const answered = new Set<number>()
     const workers = Object.values(cluster.workers ?? {}).filter(worker => worker !== undefined)
-    const id = ++asked
-    const { promise: settled, resolve: settle } = Promise.withResolvers<void>()
-    const question = { answered: new Set<number>(), unanswered: new Set(workers.map(({ id }) => id)), settle }
-    const deadline = setTimeout(settle, WORKER_DEADLINE_MS)
-    questions.set(id, question)
-    for (const worker of workers) tell(worker, { metrics: 'asked', id })
-    await settled
-    clearTimeout(deadline)
-    questions.delete(id)
-    return question.answered
+    await Promise.all(
+      workers.map(async worker => {
+        const answer = await channel.ask(worker, { type: 'read_metrics' }, WORKER_DEADLINE_MS)
+        if (answer?.type !== 'metrics_read') return
+        latest.set(worker.id, answer.snapshot)
+        answered.add(worker.id)
+      }),
+    )
+    return answered
   }
 
   async function writeAll(): Promise<string> {
     exposition ??= await loadExposition()
-    const answered = await askAll()
-    const [here, silent] = [...latest].reduce<[MetricsSnapshot[], MetricsSnapshot[]]>(
-      (both, [id, reading]) => {
-        both[answered.has(id) ? 0 : 1].push(reading)
-        return both
-      },
-      [[], []],
-    )
-    return exposition.writeMetrics(here, [ended, ...silent.map(countersOf)])
+    const answered = await readAll()
+    const present = [...latest].filter(([id]) => answered.has(id)).map(([, snapshot]) => snapshot)
+    const silent = [...latest].filter(([id]) => !answered.has(id)).map(([, snapshot]) => countersOf(snapshot))
+    return exposition.writeMetrics(present, [exited, ...silent])
   }
 
-  function waitNoMoreFor({ unanswered, settle }: Question, worker: number): void {
-    if (unanswered.delete(worker) && unanswered.size === 0) settle()
-  }
-
-  cluster.on('message', (worker, received: unknown) => {
-    const { data: message } = toFirst.safeParse(received)
-    if (message?.metrics === 'wanted')
-      writeAll().then(text => tell(worker, { metrics: 'written', id: message.id, text }), leaveUnanswered)
-    const question = message?.metrics === 'read' && questions.get(message.id)
-    if (!question) return
-    latest.set(worker.id, message.reading)
-    question.answered.add(worker.id)
-    waitNoMoreFor(question, worker.id)
-  })
+  channel.handle(async message =>
+    message.type === 'write_metrics' ? { type: 'metrics_written', text: await writeAll() } : undefined,
+  )
   cluster.on('exit', ({ id }) => {
-    for (const question of questions.values()) waitNoMoreFor(question, id)
     const last = latest.get(id)
     if (!last || !exposition) return
-    ended = exposition.sumOf([ended, countersOf(last)])
+    exited = exposition.sumOf([exited, countersOf(last)])
     latest.delete(id)
   })
-}
-
-/** Whoever waits has a deadline, and its own numbers; no scrape may end a process. */
-function leaveUnanswered(): void {}
-
-/** Whoever has gone meanwhile is missed by nobody: there are deadlines. */
-function tell(worker: Worker, message: z.infer<typeof toWorker>): void {
-  worker.send(message, () => {})
-}
-
-function tellFirst(message: z.infer<typeof toFirst>): void {
-  process.send?.(message, undefined, undefined, () => {})
 }

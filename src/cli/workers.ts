@@ -1,43 +1,43 @@
-// Several processes on one machine that share the port and the store: the first one only starts, replaces and ends them.
+// Several processes on one machine that share the port and the store: the primary only starts, replaces and ends them.
 import cluster, { type Worker } from 'node:cluster'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Environment } from '../config/settings.ts'
 import type { Report } from '../events.ts'
+import type { WorkerChannel } from './worker-messages.ts'
 import { sumUpWorkers } from './worker-metrics.ts'
 
-/** A worker that dies over and over must not keep the machine busy. */
+/** A worker that dies at every start must not keep the machine busy. */
 const REPLACE_AFTER_MS = 500
 
 interface Workers {
   /** Tells all of them. */
   reopenFiles(): void
-  /** Resolves when all have ended by themselves, or were made to by a second call. */
+  /** Resolves when all have exited; a second call kills them. */
   close(): Promise<void>
 }
 
 interface WorkerOptions {
+  readonly channel: WorkerChannel
   /** What each has besides our own environment. */
   readonly env: Environment
   readonly isSocketInherited: boolean
 }
 
-/**
- * Resolves when the first one listens; `undefined` if it ended before, having said why.
- */
+/** Resolves when the first one listens; `undefined` if it exited before that, and has said why. */
 export async function startWorkers(
   count: number,
-  { env, isSocketInherited }: WorkerOptions,
+  { channel, env, isSocketInherited }: WorkerOptions,
   report: Report,
 ): Promise<Workers | undefined> {
-  // Each worker accepts for itself. What the first process would hand to one that is dying or closing would hang.
+  // Each worker accepts connections itself. One that the primary hands to a worker that is dying or closing would hang.
   cluster.schedulingPolicy = cluster.SCHED_NONE
   let closing = false
-  const ended = Promise.withResolvers<void>()
+  const exited = Promise.withResolvers<void>()
   const workers = () => Object.values(cluster.workers ?? {}) as Worker[]
-  // One that ends while it is being told something cannot be told any more; its exit is what counts.
+  // Sending to a worker that is exiting fails; its exit is what counts.
   cluster.on('fork', worker => worker.on('error', () => {}))
 
-  sumUpWorkers()
+  sumUpWorkers(channel)
   const listening = new Set<number>()
   cluster.on('listening', ({ id }) => listening.add(id))
 
@@ -50,11 +50,11 @@ export async function startWorkers(
 
   cluster.on('exit', async (worker, code, signal) => {
     if (closing) {
-      if (workers().length === 0) ended.resolve()
+      if (workers().length === 0) exited.resolve()
       return
     }
     report('worker_died', { worker: worker.id, exitCode: code, signal })
-    // With its last worker the cluster closes the socket that it has passed on; only the service manager has it still.
+    // With its last worker the cluster closes the inherited socket; only the service manager still has it.
     if (isSocketInherited && workers().length === 0) {
       report('inherited_socket_lost')
       process.exit(1)
@@ -67,16 +67,16 @@ export async function startWorkers(
   return {
     reopenFiles() {
       for (const worker of workers()) {
-        // One that is just starting would end by the signal.
+        // The signal would end a worker that is just starting.
         if (listening.has(worker.id)) worker.process.kill('SIGHUP')
         else worker.once('listening', () => worker.process.kill('SIGHUP'))
       }
     },
     close() {
-      if (workers().length === 0) ended.resolve()
+      if (workers().length === 0) exited.resolve()
       for (const worker of workers()) worker.process.kill(closing ? 'SIGKILL' : 'SIGTERM')
       closing = true
-      return ended.promise
+      return exited.promise
     },
   }
 }

@@ -1,8 +1,8 @@
-// What is risky or does not fit together although each setting is right by itself. The start, the console and whoever
-// else gives advice take it from here; the sentence for operators is that of the event.
+// Advice: settings that are valid one by one, and risky or contradictory together. The start, the check, the doctor and the
+// console use it; the sentence for operators is that of the event.
 import type { EventCode } from '../events.ts'
 import { type Phrase, phrase } from '../phrases.ts'
-import { CONSOLE_ROLE } from './config-file.ts'
+import { CONSOLE_ROLE, type RoleConfig } from './config-file.ts'
 import { isLoopback, isProduction, isUnknownEnvironment, portIn } from './deployment.ts'
 import { isSecure } from './read.ts'
 import type { Settings } from './settings.ts'
@@ -32,13 +32,8 @@ export interface StateCheck {
   readonly pkce: boolean
 }
 
-/** A row of the configuration's `roles`. */
-interface GivenRole {
-  readonly role: string
-}
-
 interface AdviceRow extends Advice {
-  applies(settings: Settings, checks: readonly StateCheck[], roles: readonly GivenRole[] | undefined): boolean
+  applies(settings: Settings, checks: readonly StateCheck[], roles: readonly RoleConfig[] | undefined): boolean
 }
 
 const ROWS: readonly AdviceRow[] = [
@@ -93,7 +88,7 @@ const ROWS: readonly AdviceRow[] = [
 export function adviceFor(
   settings: Settings,
   checks: readonly StateCheck[],
-  roles?: readonly GivenRole[] | undefined,
+  roles?: readonly RoleConfig[] | undefined,
 ): Advice[] {
   return ROWS.filter(({ applies }) => applies(settings, checks, roles))
 }

@@ -15,7 +15,7 @@ export function cacheShares({
   STORE = '',
 }: Pick<Settings, 'SESSION_CACHE_MB'> & Partial<Pick<Settings, 'STORE'>>): CacheShares {
   const bytes = SESSION_CACHE_MB * MEGABYTE
-  // Of a cluster no records are kept: each is read anew.
+  // With a cluster no records are cached.
   const recordBytes = /^rediss?(\+sentinel)?:/.test(STORE) ? bytes * RECORDS_SHARE : 0
   return { sessionBytes: bytes - recordBytes, recordBytes }
 }

@@ -1,4 +1,4 @@
-// The structured settings of menshen.config.ts: what they may say, and the check of it.
+// The configuration of menshen.config.ts: its types, its schema and the check.
 
 import { METHODS } from 'node:http'
 import { z } from 'zod'
@@ -8,99 +8,10 @@ import { type DevProviderConfig, devProviderShape } from './dev-provider-config.
 import { audience, upstream } from './kinds.ts'
 import { pathPrefix } from './path-prefix.ts'
 import { type Accepted, accepted, type ProviderConfig, providerObject } from './provider-config.ts'
+import { checkShape } from './shape-problems.ts'
 import { likelyMeantOf } from './suggestions.ts'
 
-type Issue = z.core.$ZodIssue
-type RawIssue = z.core.$ZodRawIssue
-
-const TYPES: Readonly<Record<string, string>> = {
-  string: 'text',
-  number: 'a number',
-  int: 'a whole number',
-  boolean: 'true or false',
-  array: 'a list',
-  object: 'an object',
-  record: 'an object',
-}
-const LONGEST_SHOWN = 60
-
-/** For whatever a schema does not say itself. */
-export function sentenceOf(issue: RawIssue): string {
-  switch (issue.code) {
-    case 'unrecognized_keys':
-      return issue.keys.map(key => unknownKey(key, keysOf(issue.inst))).join(NEXT_PROBLEM)
-    case 'invalid_type':
-      return `expected ${TYPES[issue.expected] ?? issue.expected}, ${given(issue.input)}`
-    case 'invalid_value':
-      return unknownValue(issue.input, issue.values)
-    case 'too_small':
-      return issue.origin === 'array' ? 'expected at least one' : `expected ${amount(issue.minimum, 'at least', issue)}`
-    case 'too_big':
-      return `expected ${amount(issue.maximum, 'at most', issue)}`
-    default:
-      return 'this cannot be used here'
-  }
-}
-
-/** Each problem with its path. Of a choice between shapes, the problems of the one that was meant. */
-export function problemsIn(
-  issues: readonly Issue[],
-): { readonly path: readonly PropertyKey[]; readonly message: string }[] {
-  return issues.flatMap(issue => {
-    if (issue.code === 'invalid_union') return problemsOfUnion(issue)
-    // One of several unknown names is one problem.
-    return issue.message.split(NEXT_PROBLEM).map(message => ({ path: issue.path, message }))
-  })
-}
-
-/** Between problems that a schema tells as one. */
-const NEXT_PROBLEM = '\n'
-
-function problemsOfUnion({ path, errors }: Extract<Issue, { code: 'invalid_union' }>) {
-  // A shape whose very type is another one was not meant.
-  const isMeant = (issues: readonly Issue[]) =>
-    !issues.some(issue => issue.code === 'invalid_type' && issue.path.length === 0)
-  const meant = errors.find(isMeant)
-  if (meant) return problemsIn(meant).map(problem => ({ ...problem, path: [...path, ...problem.path] }))
-  const expected = errors.flatMap(issues =>
-    issues.flatMap(issue => (issue.code === 'invalid_type' ? [issue.expected] : [])),
-  )
-  const types = [...new Set(expected.map(type => TYPES[type] ?? type))]
-  return [{ path, message: `expected ${types.join(' or ') || 'another value'}` }]
-}
-
-function unknownKey(key: string, known: readonly string[]): string {
-  const likely = likelyMeantOf(key, known)
-  const shown = JSON.stringify(key.slice(0, LONGEST_SHOWN))
-  if (likely !== undefined) return `there is no ${shown}; did you mean ${likely}?`
-  return known.length > 0 ? `there is no ${shown}; expected one of ${known.join(', ')}` : `there is no ${shown}`
-}
-
-function unknownValue(input: unknown, known: readonly unknown[]): string {
-  const texts = known.filter(value => typeof value === 'string')
-  const likely = typeof input === 'string' ? likelyMeantOf(input, texts) : undefined
-  const expected = known.length === 1 ? known[0] : `one of ${known.join(', ')}`
-  return likely === undefined ? `expected ${expected}` : `expected ${expected}; did you mean ${likely}?`
-}
-
-/** Those of an object's schema. */
-function keysOf(schema: RawIssue['inst']): string[] {
-  const { shape } = (schema?._zod.def ?? {}) as { shape?: object }
-  return Object.keys(shape ?? {})
-}
-
-function given(input: unknown): string {
-  if (input === undefined) return 'and nothing is there'
-  if (input === null) return 'not null'
-  return `not ${Array.isArray(input) ? 'a list' : (TYPES[typeof input] ?? `a ${typeof input}`)}`
-}
-
-function amount(limit: number | bigint, bound: string, { origin }: { origin: string }): string {
-  if (origin === 'string') return limit === 1 ? 'text that is not empty' : `${bound} ${limit} characters`
-  return origin === 'array' ? `${bound} ${limit}` : `${bound} ${limit}`
-}
-
-// The shape of the operator's own sentences. Which sentences there are is known to the pages, who check the rest.
+// Sentences of the operator. The pages know which sentences there are, and check the rest.
 
 const LONGEST_SENTENCE = 500
 /** The value of PAGE_LANGUAGE that leaves the choice to the browser. */
@@ -131,7 +42,7 @@ function isLanguageTag(tag: string): boolean {
   }
 }
 
-// What the operator adds to the login page: a sentence under the button, and links such as privacy and help.
+// Additions to the login page: a sentence under the button, and links such as privacy and help.
 
 /** In one language for all, or by the language of the page. */
 export type TextConfig = string | Readonly<Record<string, string>>
@@ -186,18 +97,16 @@ function isHarmless(href: string): boolean {
   return URL.canParse(href) && ['https:', 'http:', 'mailto:', 'tel:'].includes(new URL(href).protocol)
 }
 
-// The names of roles that mean something to us. All others are the operator's.
+// Roles with a meaning of ours. All others are the operator's.
 
 /** The role that sees the console. */
 export const CONSOLE_ROLE = 'developer'
-/** Of whoever no row of `roles` fits. */
+/** The role of a user whom no row of `roles` fits. */
 export const DEFAULT_ROLE = 'common'
 /** Stands for every role, and so for every signed-in user. */
 export const ANY_ROLE = '*'
-/** Those that are there without a word in the configuration. */
+/** Those that exist without any configuration. */
 export const DEFAULT_ROLE_NAMES: readonly string[] = [CONSOLE_ROLE, DEFAULT_ROLE]
-
-// The structured settings: what does not fit into an environment variable. What they may say, and the check of it.
 
 export type Role = string
 
@@ -217,24 +126,24 @@ export interface Rule<R extends Role = Role> {
   readonly users?: readonly string[] | undefined
   /** Machines too, with an access token of the provider as `Authorization: Bearer`. */
   readonly bearer?: boolean | undefined
-  /** Whom such a token has to be for; otherwise what BEARER_AUDIENCE says. */
+  /** Whom such a token has to be for; by default BEARER_AUDIENCE. */
   readonly audience?: string | readonly string[] | undefined
-  /** What such a token has to be good for: all of these scopes. */
+  /** Such a token needs all of these scopes. */
   readonly scopes?: readonly string[] | undefined
-  /** Everybody, signed in or not. Takes the place of the others. */
+  /** Everybody, signed in or not. Replaces the others. */
   readonly public?: true | undefined
   /** Only logs whom it would have refused. */
   readonly shadow?: boolean | undefined
 }
 
-/** Who gets a role: whoever fits everything that the row names. */
+/** Who gets a role: a user who matches everything that the row names. */
 export interface RoleConfig<R extends Role = Role> {
   readonly role: R
-  /** Of several providers, whose users it is about; the main one's if nothing is said. */
+  /** Of several providers, whose users it is about; by default those of the main one. */
   readonly provider?: readonly string[] | undefined
   readonly username?: readonly string[] | undefined
   readonly groups?: readonly string[] | undefined
-  /** By the place of any claim: `{ 'dept.name': ['财务部'] }`. */
+  /** By the path of any claim: `{ 'dept.name': ['财务部'] }`. */
   readonly claim?: Accepted | undefined
 }
 
@@ -244,7 +153,7 @@ export interface Config<R extends Role = Role, F extends string = string> {
   readonly provider?: ProviderConfig<F> | string | undefined
   /** Several of them, by the name that we know them by; the first is the main one. */
   readonly providers?: Readonly<Record<string, ProviderConfig<F>>> | undefined
-  /** The first that fits gives the role; nobody's is `common`. */
+  /** The first that fits gives the role; without one it is `common`. */
   readonly roles?: readonly RoleConfig<R>[] | undefined
   readonly rules?: readonly Rule<NoInfer<R> | DefaultRole | typeof ANY_ROLE>[] | undefined
   /** Applications by path prefix, for what does not go to UPSTREAM. */
@@ -259,12 +168,12 @@ export interface Config<R extends Role = Role, F extends string = string> {
   readonly devProvider?: DevProviderConfig | undefined
 }
 
-/** By name, as docs/words.md lists them. */
+/** By name, as in src/pages/words/en.ts. */
 export type SentenceConfig = Readonly<Record<string, string>>
 
 export interface UpstreamConfig {
   readonly url: string
-  /** Whom the signed assertion is for; the address, if nothing is said. */
+  /** Whom the signed assertion is for; by default the address. */
   readonly audience?: string | undefined
 }
 
@@ -286,7 +195,7 @@ const name = z
 
 const names = z.array(name).min(1, 'expected at least one name')
 
-/** Those that Node reads at all: a rule for another one would cover nothing. */
+/** Those that Node accepts: a rule for another one would cover nothing. */
 const method = z
   .string()
   .refine(
@@ -373,8 +282,8 @@ const upstreamShape = z.union([
   z.strictObject({ url: upstream.check, audience: audience.check.optional() }),
 ])
 
-/** Of several possible shapes zod would tell what is wrong with one, and not what is expected. */
-const upstreamPlace = z.unknown().transform((given, context) => {
+/** zod would say what is wrong with one of the shapes, and not what is expected. */
+const upstreamOrObject = z.unknown().transform((given, context) => {
   const { success, data } = upstreamShape.safeParse(given)
   if (success) return data
   context.addIssue(`expected ${upstream.expected}, or { url, audience }, for example "${upstream.example}"`)
@@ -388,7 +297,7 @@ const configShape = z
     roles: z.array(role).optional(),
     rules: z.array(rule).superRefine(refuseDuplicates).optional(),
     upstreams: z
-      .record(pathPrefix('a prefix'), upstreamPlace, {
+      .record(pathPrefix('a prefix'), upstreamOrObject, {
         // Otherwise it would only say that the key is invalid.
         error: issue => (issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined),
       })
@@ -403,18 +312,17 @@ const configShape = z
 /** What a configuration can say. */
 export const CONFIG_NAMES: readonly string[] = Object.keys(configShape.shape)
 
-/** Refuses with one sentence for each thing that is wrong: `where` it stands, and what the `whole` is called there. */
-export function checkConfig(config: unknown, where: string, whole: string): Config {
-  const result = configShape.safeParse(config, { error: sentenceOf })
-  if (result.success) return result.data
-  const problems = problemsIn(result.error.issues).map(({ path, message }) => {
-    const what = path.length > 0 ? path.join('.') : whole
-    return `${where}: ${what}: ${message}${message.endsWith('?') ? '' : '.'}`
-  })
-  throw new MenshenError('bad_settings', problems.join('\n'))
+/** Refuses with one problem for each thing that is wrong. `source` is a file or a function, `whole` its name for the configuration. */
+export function checkConfig(config: unknown, source: string, whole: string): Config {
+  const result = checkShape(configShape, config)
+  if ('data' in result) return result.data
+  throw new MenshenError(
+    'bad_settings',
+    result.problems.map(({ path, message }) => ({ path, message: `${source}: ${path || whole}: ${message}` })),
+  )
 }
 
-// Two rules for the same requests: nobody could tell which of them decides.
+// Two rules for the same requests: it would be unclear which of them decides.
 
 export function refuseDuplicates(rules: readonly Rule[], context: z.RefinementCtx): void {
   for (const [i, rule] of rules.entries()) {
@@ -423,7 +331,7 @@ export function refuseDuplicates(rules: readonly Rule[], context: z.RefinementCt
   }
 }
 
-/** A rule and another on trial may well stand side by side. */
+/** A rule and a shadow rule for the same requests are not duplicates. */
 function isDuplicate(one: Rule, other: Rule): boolean {
   const isAlike = one.path === other.path && !one.exact === !other.exact && !one.shadow === !other.shadow
   if (!isAlike || !one.methods || !other.methods) return isAlike && one.methods === other.methods
@@ -435,8 +343,7 @@ function duplicateSentence({ path, methods }: Rule, first: number): string {
   return `rules.${first} already decides ${what}; expected one rule, or methods that differ`
 }
 
-// Names that lead nowhere: a role that nobody can have, a provider that is not there. A rule with a slip of the pen would
-// shut everybody out, or leave nobody the role that it was meant for.
+// Names that do not exist: a role that no row gives, a provider that is not configured. A misspelt rule would refuse everybody.
 
 type Refuse = (path: PropertyKey[], message: string) => void
 
@@ -466,7 +373,7 @@ function meant(given: string, names: readonly string[]): string {
   return likely === undefined ? '' : `; did you mean ${JSON.stringify(likely)}?`
 }
 
-/** Where a provider sends the browser back. */
+/** A callback path belongs to its provider. */
 function refuseCallbacks({ providers, rules = [], upstreams = {} }: Config, refuse: Refuse): void {
   const taken = callbackPathsOf(providers)
   for (const [i, { path }] of rules.entries()) if (taken.has(path)) refuse(['rules', i, 'path'], OUR_OWN)

@@ -1,8 +1,11 @@
-// What is wrong with settings together although each of them is right by itself.
+// Conflicts between settings that are valid one by one.
 
+import { networkInterfaces } from 'node:os'
+import { joined, type ProblemDraft, refuseIf, type SettingName, sentence, setting } from '../errors.ts'
 import { matchHeaders, NEVER_KEPT } from '../util/header-names.ts'
-import { isLoopback, isProduction } from './deployment.ts'
-import type { Checked, Name } from './settings.ts'
+import type { Config } from './config-file.ts'
+import { isLoopback, isProduction, portIn } from './deployment.ts'
+import type { CheckedSettings, Name, Settings } from './settings.ts'
 
 const IDENTITY_SETTINGS = [
   'IDENTITY_USER',
@@ -12,61 +15,134 @@ const IDENTITY_SETTINGS = [
   'IDENTITY_ASSERTION',
 ] as const
 
-export function conflictsIn(checked: Checked, isGiven: (name: Name) => boolean): string[] {
-  const problems: string[] = []
-  if (isGiven('CLIENT_SECRET') && isGiven('CLIENT_SECRET_FILE'))
-    problems.push('CLIENT_SECRET and CLIENT_SECRET_FILE are both set; expected one of them.')
-  if (isGiven('SECRET') && isGiven('SECRET_FILE'))
-    problems.push('SECRET and SECRET_FILE are both set; expected one of them.')
+export function conflictsIn(checked: CheckedSettings, isGiven: (name: Name) => boolean): ProblemDraft[] {
+  const problems: ProblemDraft[] = []
+  for (const name of ['CLIENT_SECRET', 'SECRET'] as const)
+    if (isGiven(name) && isGiven(`${name}_FILE`))
+      problems.push({
+        message: sentence`${setting(name)} and ${setting(`${name}_FILE`)} are both set; expected one of them.`,
+      })
   if (isGiven('TLS_CERT_FILE') !== isGiven('TLS_KEY_FILE'))
-    problems.push('TLS_CERT_FILE and TLS_KEY_FILE go together; expected both of them or none.')
+    problems.push({
+      message: sentence`${setting('TLS_CERT_FILE')} and ${setting('TLS_KEY_FILE')} go together; expected both of them or none.`,
+    })
   const headers = IDENTITY_SETTINGS.map(name => checked[name]).filter(name => name !== undefined)
   if (new Set(headers).size < headers.length)
-    problems.push(`${IDENTITY_SETTINGS.join(', ')} share a name; expected a header of its own for each.`)
+    problems.push({
+      message: sentence`${joined(
+        IDENTITY_SETTINGS.map(name => setting(name)),
+        ', ',
+      )} share a name; expected a header of its own for each.`,
+    })
   const unkept = (checked.KEEP_HEADERS ?? []).filter(name => [...NEVER_KEPT, ...headers].some(matchHeaders([name])))
   if (unkept.length > 0)
-    problems.push(
-      `KEEP_HEADERS names ${unkept.join(', ')}, which Menshen says itself or which is for one connection; expected other headers, for example x-user-id.`,
-    )
+    problems.push({
+      setting: 'KEEP_HEADERS',
+      message: sentence`${setting('KEEP_HEADERS')} names ${unkept.join(', ')}, which Menshen says itself or which is for one connection; expected other headers, for example x-user-id.`,
+      example: 'x-user-id',
+    })
   if (checked.STORE === 'memory:' && checked.WORKERS > 1)
-    problems.push('STORE is "memory:", which WORKERS cannot share; expected a store for all, for example lmdb:./data.')
+    problems.push({
+      setting: 'STORE',
+      message: sentence`${setting('STORE')} is "memory:", which ${setting('WORKERS')} cannot share; expected a store for all, for example lmdb:./data.`,
+      example: 'lmdb:./data',
+    })
   return problems
 }
 
-/** In production only this machine may be reached without https, unless the risk was accepted. */
-export function plainHttpIn(settings: Checked): string[] {
+/** In production only loopback addresses may be plain http, unless ALLOW_PLAIN_HTTP accepts the risk. */
+export function plainHttpIn(settings: CheckedSettings): ProblemDraft[] {
   if (!demandsHttps(settings)) return []
   return (['BASE_URL', 'AUTH_URL', 'LOGOUT_URL', 'JWKS_URL'] as const)
     .filter(name => isPlainHttp(settings[name] ?? ''))
-    .map(name => `${name} is "${settings[name]}"; ${HTTPS_EXPECTED}`)
+    .map(name => ({
+      setting: name,
+      message: sentence`${setting(name)} is "${settings[name] ?? ''}"; ${HTTPS_EXPECTED}`,
+      example: HTTPS_EXAMPLE,
+    }))
 }
 
-const HTTPS_EXPECTED =
-  'in production expected an https address, for example https://app.example.com (ALLOW_PLAIN_HTTP=true accepts the risk).'
+const HTTPS_EXAMPLE = 'https://app.example.com'
+const HTTPS_EXPECTED = sentence`in production expected an https address, for example ${HTTPS_EXAMPLE} (${setting('ALLOW_PLAIN_HTTP', 'true')} accepts the risk).`
 
-export function demandsHttps(settings: Pick<Checked, 'NODE_ENV' | 'ALLOW_PLAIN_HTTP'>): boolean {
+export function demandsHttps(settings: Pick<CheckedSettings, 'NODE_ENV' | 'ALLOW_PLAIN_HTTP'>): boolean {
   return isProduction(settings) && !settings.ALLOW_PLAIN_HTTP
 }
 
-/** An address by which others on the way could read along. */
+/** Plain http to another machine: others on the network can read it. */
 export function isPlainHttp(address: string): boolean {
   return URL.canParse(address) && new URL(address).protocol === 'http:' && !isLoopback(address)
 }
 
-/** The same of addresses that were put together from several places: what is wrong with them, each by its name. */
+/** The same for addresses of a provider, by their paths in the configuration. */
 export function addressProblems(
   addresses: Readonly<Record<string, string | undefined>>,
-  settings: Pick<Checked, 'NODE_ENV' | 'ALLOW_PLAIN_HTTP'>,
-): string[] {
-  // What still has a hole is missing, which is said elsewhere.
-  const whole = Object.entries(addresses).filter(([, url]) => url !== undefined && !url.includes('{'))
-  return whole.flatMap(([name, url = '']) => {
+  settings: Pick<CheckedSettings, 'NODE_ENV' | 'ALLOW_PLAIN_HTTP'>,
+): ProblemDraft[] {
+  // An address with a variable that has no value counts as missing, which is reported elsewhere.
+  const complete = Object.entries(addresses).filter(([, url]) => url !== undefined && !url.includes('{'))
+  return complete.flatMap(([path, url = '']): ProblemDraft[] => {
     if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
-      return [`${name} is "${shown(url)}"; expected an http or https address, for example https://idp.example.com.`]
-    return demandsHttps(settings) && isPlainHttp(url) ? [`${name} leads to "${shown(url)}"; ${HTTPS_EXPECTED}`] : []
+      return [
+        {
+          path,
+          message: `${path} is "${shown(url)}"; expected an http or https address, for example https://idp.example.com.`,
+          example: 'https://idp.example.com',
+        },
+      ]
+    if (!demandsHttps(settings) || !isPlainHttp(url)) return []
+    return [{ path, message: sentence`${path} leads to "${shown(url)}"; ${HTTPS_EXPECTED}`, example: HTTPS_EXAMPLE }]
   })
 }
 
 function shown(text: string): string {
   return text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ').slice(0, 200)
+}
+
+// An upstream that is Menshen itself: a request to it would come back again and again.
+
+type OwnAddress = Pick<Settings, 'UPSTREAM' | 'BASE_URL' | 'HOST' | 'PORT'>
+
+export function refuseBaseUrlAsUpstream(settings: OwnAddress, config: Pick<Config, 'upstreams'>): void {
+  const own = new URL(settings.BASE_URL).origin
+  refuseOwnUpstreams(settings, config, url => new URL(url).origin === own)
+}
+
+/** Only for a process that listens by HOST and PORT, and not on an inherited socket. */
+export function refuseListenerAsUpstream(settings: OwnAddress, config: Pick<Config, 'upstreams'>): void {
+  const { HOST, PORT } = settings
+  refuseOwnUpstreams(settings, config, url => portIn(url) === PORT && reaches(new URL(url).hostname, HOST))
+}
+
+function refuseOwnUpstreams(
+  { UPSTREAM = '' }: OwnAddress,
+  { upstreams = {} }: Pick<Config, 'upstreams'>,
+  isOwn: (url: string) => boolean,
+): void {
+  const isRefused = (url: string) => /^https?:/.test(url) && isOwn(url)
+  const message = (name: string | SettingName, url: string) =>
+    sentence`${name} is "${url}", which is Menshen itself; expected the address of the application behind it.`
+  const problems: ProblemDraft[] = Object.entries(upstreams).flatMap(([prefix, upstream]) => {
+    const path = `upstreams.${prefix}`
+    const url = typeof upstream === 'string' ? upstream : upstream.url
+    return isRefused(url) ? [{ path, message: message(path, url) }] : []
+  })
+  if (isRefused(UPSTREAM)) problems.unshift({ setting: 'UPSTREAM', message: message(setting('UPSTREAM'), UPSTREAM) })
+  refuseIf(problems)
+}
+
+const ANY = ['0.0.0.0', '::']
+const LOCAL = ['127.0.0.1', '::1']
+
+/** Whether a connection to this name arrives where `host` listens. Names that need DNS are left to the doctor. */
+function reaches(hostname: string, host: string): boolean {
+  const name = hostname.replace(/^\[|\]$/g, '').toLowerCase()
+  const listens = host.toLowerCase()
+  const isLocalhost = name === 'localhost' || name.endsWith('.localhost')
+  if (name === listens || ANY.includes(name)) return true
+  if (isLocalhost) return LOCAL.includes(listens) || ANY.includes(listens) || listens === 'localhost'
+  if (listens === 'localhost') return LOCAL.includes(name)
+  if (!ANY.includes(listens)) return false
+  const addresses = Object.values(networkInterfaces()).flatMap((each = []) => each.map(({ address }) => address))
+  return name.startsWith('127.') || addresses.includes(name)
 }

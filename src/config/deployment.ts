@@ -1,9 +1,9 @@
-// What kind of place this is: somebody's own machine, or one that others rely on.
+// Whether this is production or a developer's own machine.
 
-/** The values of NODE_ENV that mean it; so does none. */
+/** The values of NODE_ENV that mean development; so does an absent one. */
 const DEVELOPMENT: readonly string[] = ['development', 'dev', 'test']
 
-/** Anything but the known words for development: a word that we do not know must not open a door. */
+/** Any other value means production: an unknown word must not weaken a check. */
 export function isProduction({ NODE_ENV }: { readonly NODE_ENV?: string | undefined }): boolean {
   return NODE_ENV !== undefined && !DEVELOPMENT.includes(NODE_ENV)
 }
@@ -12,7 +12,7 @@ export function isUnknownEnvironment(name: string | undefined): boolean {
   return name !== undefined && name !== 'production' && !DEVELOPMENT.includes(name)
 }
 
-/** Whether an address leads to this very machine. */
+/** Whether an address leads to this machine. */
 export function isLoopback(address: string): boolean {
   const { hostname } = new URL(address)
   return (

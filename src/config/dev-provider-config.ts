@@ -1,11 +1,14 @@
-// The development provider's users, in place of ours: whoever a rule is to be tried with.
+// The development provider: the client that Menshen is to it, and the users that the configuration gives it.
 import { z } from 'zod'
+
+/** The client of Menshen at the development provider. */
+export const DEVELOPMENT_CLIENT = { CLIENT_ID: 'menshen-development', CLIENT_SECRET: 'development-only' }
 
 export interface DevProviderConfig {
   readonly users?: readonly DevUserConfig[] | undefined
 }
 
-/** The specification's fields, and groups. What is left out is empty. */
+/** The fields of specification 5.4, and groups. A field that is left out is empty. */
 export interface DevUserConfig {
   readonly username: string
   /** Otherwise made of the username, always the same. */

@@ -61,6 +61,8 @@ function isDrawing(body: Buffer): boolean {
 }
 
 export const imageFile: Kind<string> = {
+  type: 'string',
+  file: 'read',
   check: z.string().refine(path => readImage(path) !== undefined),
   expected:
     'the path of an image of at most 256 KB: PNG, JPEG, WebP, or SVG that is only drawn (no scripts, links, animations or references)',

@@ -1,17 +1,31 @@
-// What kinds of values settings take: how each is checked, and how it is described to whoever got it wrong.
+// The kinds of values that settings have: how each is checked, and how an error describes it.
 import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { dirname } from 'node:path'
 import { z } from 'zod'
-import { readNetworks } from './networks.ts'
+import { Networks, readNetworks } from './networks.ts'
 import { Secret } from './secret.ts'
 
 export interface Kind<T> {
+  /** As what a program gives it to the library. The environment has text. */
+  readonly type: OptionType<T>
+  /** Reads it from text. */
   readonly check: z.ZodType<T, string>
+  /** Whether an object is a value that `check` gives; only kinds whose values are objects have it. */
+  readonly isValue?: (value: object) => boolean
   readonly expected: string
   readonly example: string
+  /** Never shown. */
   readonly secret?: true
+  /** The value is the path of a file, and what is done with it. */
+  readonly file?: 'read' | 'written'
 }
+
+export type OptionType<T> = [T] extends [number | undefined]
+  ? 'number'
+  : [T] extends [boolean | undefined]
+    ? 'boolean'
+    : 'string'
 
 const urlOf = z
   .string()
@@ -25,24 +39,28 @@ const addressOf = urlOf.transform(url => url.href.replace(/\/+$/, ''))
 const originOf = urlOf.refine(url => url.pathname === '/').transform(url => url.origin)
 
 export const origin = {
+  type: 'string' as const,
   check: originOf,
   expected: 'an http or https address without a path',
   example: 'https://app.example.com',
 }
 
 export const address = {
+  type: 'string' as const,
   check: addressOf,
   expected: 'an http or https address without a query',
   example: 'https://idp.example.com',
 }
 
 export const upstream = {
+  type: 'string' as const,
   check: z.union([originOf, z.string().regex(/^unix:\/.+$/)]),
   expected: 'an http or https address without a path, or unix:/path/of/socket',
   example: 'http://127.0.0.1:8080',
 }
 
 export const store = {
+  type: 'string' as const,
   check: z.string().regex(/^(memory:|lmdb:.+|rediss?(\+(sentinel|cluster))?:\/\/.+)$/),
   expected:
     'memory:, lmdb:DIRECTORY, redis://…, redis+sentinel://… or redis+cluster://…, with rediss in place of redis for TLS',
@@ -50,6 +68,7 @@ export const store = {
 }
 
 export const pathOrAddress = {
+  type: 'string' as const,
   check: z.string().refine(text => /^\/(?!\/)/.test(text) || urlOf.safeParse(text.replace(/\?.*$/, '')).success),
   expected: 'a path at the provider, or a whole address',
   example: '/public/sp/slo/APP_ID',
@@ -58,18 +77,21 @@ export const pathOrAddress = {
 export const port = wholeNumber(1, 65535, 'a port')
 
 export const yesOrNo = {
+  type: 'boolean' as const,
   check: z.enum(['true', 'false']).transform(text => text === 'true'),
   expected: 'true or false',
   example: 'true',
 }
 
 export const host = {
+  type: 'string' as const,
   check: z.string().refine(text => isIP(text) !== 0 || /^[a-z\d]([a-z\d.-]*[a-z\d])?$/i.test(text)),
   expected: 'an address or a name of this machine, without a scheme or a port',
   example: '0.0.0.0',
 }
 
 export const headerName = {
+  type: 'string' as const,
   check: z
     .string()
     .regex(/^x-[a-z\d-]+$/i)
@@ -90,6 +112,8 @@ const secretOf = z
   .transform(text => new Secret(text))
 
 export const secret = {
+  type: 'string' as const,
+  isValue: isSecret,
   check: secretOf,
   expected: 'the secret that the provider gave to this application',
   example: 'a-long-random-string',
@@ -105,7 +129,7 @@ const fileText = z.string().transform((path, context) => {
   }
 })
 
-/** Why nothing can be read from a file; `undefined` if something can. A pipe is not read: nobody may be writing to it. */
+/** Why a file cannot be read; `undefined` if it can. A pipe is not read, because it may have no writer. */
 export function fileProblem(path: string): string | undefined {
   try {
     const stats = statSync(path)
@@ -119,10 +143,13 @@ export function fileProblem(path: string): string | undefined {
   }
 }
 
-/** What is longer is not looked at for being blank. */
+/** A longer file is not checked for being blank. */
 const MOST_BLANKS = 65_536
 
 export const secretFile = {
+  type: 'string' as const,
+  file: 'read' as const,
+  isValue: isSecret,
   check: fileText.pipe(secretOf),
   expected: 'the path of a readable file that is not empty',
   example: '/run/secrets/client_secret',
@@ -144,11 +171,21 @@ const secretsOf = z
   .transform(texts => texts.map(text => new Secret(text)))
   .refine(secrets => secrets.length > 0 && secrets.every(isLongEnough))
 
-export function isLongEnough(secret: Secret): boolean {
+function isLongEnough(secret: Secret): boolean {
   return [...secret.reveal()].length >= SHORTEST_SECRET
 }
 
+function isSecret(value: object): boolean {
+  return value instanceof Secret
+}
+
+function isSecretList(value: object): boolean {
+  return Array.isArray(value) && value.length > 0 && value.every(part => part instanceof Secret && isLongEnough(part))
+}
+
 export const secrets = {
+  type: 'string' as const,
+  isValue: isSecretList,
   check: secretsOf,
   expected: `one or more secrets of at least ${SHORTEST_SECRET} characters, separated by commas or lines`,
   example: 'the output of openssl rand -base64 32',
@@ -156,6 +193,9 @@ export const secrets = {
 }
 
 export const secretsFile = {
+  type: 'string' as const,
+  file: 'read' as const,
+  isValue: isSecretList,
   check: fileText.pipe(secretsOf),
   expected: `the path of a readable file with secrets of at least ${SHORTEST_SECRET} characters, one a line`,
   example: '/run/secrets/menshen_secret',
@@ -163,18 +203,22 @@ export const secretsFile = {
 }
 
 export const readableFile = {
+  type: 'string' as const,
+  file: 'read' as const,
   check: z.string().refine(path => fileText.safeParse(path).success),
   expected: 'the path of a readable file',
   example: '/etc/menshen/file.pem',
 }
 
 export const appendableFile = {
+  type: 'string' as const,
+  file: 'written' as const,
   check: z.string().refine(isAppendable),
   expected: 'the path of a file that this user may write to, or make in a folder that is there',
   example: '/var/log/menshen/audit.jsonl',
 }
 
-/** Without making it: whoever only looks at the settings may be another user than the one who will write. */
+/** Without creating it: the user who checks the settings may not be the one who will write. */
 function isAppendable(path: string): boolean {
   try {
     const status = statSync(path, { throwIfNoEntry: false })
@@ -186,6 +230,8 @@ function isAppendable(path: string): boolean {
 }
 
 export const networks = {
+  type: 'string' as const,
+  isValue: isNetworks,
   check: z.string().transform((text, context) => {
     const networks = readNetworks(text)
     if (!('wrong' in networks)) return networks
@@ -197,12 +243,16 @@ export const networks = {
 }
 
 export const networksOrNone = {
+  type: 'string' as const,
+  isValue: isNetworks,
   check: z.union([z.literal('none'), networks.check]),
   expected: 'addresses or networks, separated by commas, or none',
   example: '127.0.0.1,10.1.2.3',
 }
 
 export const assignments = {
+  type: 'string' as const,
+  isValue: (value: object) => value.constructor === Object,
   check: z.string().transform((text, context) => {
     const pairs = text.split(/[\s,]+/).filter(Boolean)
     if (pairs.every(pair => /^\w+=.+$/.test(pair))) return Object.fromEntries(pairs.map(splitPair))
@@ -213,6 +263,10 @@ export const assignments = {
   example: 'realm=staff',
 }
 
+function isNetworks(value: object): boolean {
+  return value instanceof Networks
+}
+
 function splitPair(pair: string): [name: string, value: string] {
   const equals = pair.indexOf('=')
   return [pair.slice(0, equals), pair.slice(equals + 1)]
@@ -221,6 +275,8 @@ function splitPair(pair: string): [name: string, value: string] {
 export const audience: Kind<string> = text('what the application calls itself, at most 200 characters', 'wiki', 200)
 
 export const audiences = {
+  type: 'string' as const,
+  isValue: (value: object) => Array.isArray(value),
   check: z
     .string()
     .transform(text =>
@@ -245,10 +301,11 @@ export const audiences = {
 }
 
 export function text(expected: string, example: string, longest = 1000): Kind<string> {
-  return { check: z.string().max(longest).regex(/\S/), expected, example }
+  return { type: 'string', check: z.string().max(longest).regex(/\S/), expected, example }
 }
 
 export const pageLanguage: Kind<string> = {
+  type: 'string',
   check: z.string().regex(/^[a-zA-Z\d-]{2,35}$/),
   expected: 'zh-CN, en, auto, or a name of languages in the configuration',
   example: 'en',
@@ -256,11 +313,17 @@ export const pageLanguage: Kind<string> = {
 
 export function oneOf<const T extends string>(values: readonly [T, ...T[]], example: T) {
   const last = values.at(-1)
-  return { check: z.enum(values), expected: `${values.slice(0, -1).join(', ')} or ${last}`, example }
+  return {
+    type: 'string' as const,
+    check: z.enum(values),
+    expected: `${values.slice(0, -1).join(', ')} or ${last}`,
+    example,
+  }
 }
 
 export function wholeNumber(min: number, max: number, what: string) {
   return {
+    type: 'number' as const,
     check: z
       .string()
       .regex(/^\d{1,9}$/)

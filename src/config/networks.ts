@@ -54,6 +54,11 @@ export class Networks {
   }
 }
 
+/** Whether an address is one of the proxies that a setting names. */
+export function isTrusted(proxies: Networks | undefined, address: string): boolean {
+  return proxies?.has(address) ?? false
+}
+
 /** Separated by commas or spaces; the first that is none if there is one. */
 export function readNetworks(text: string): Networks | { readonly wrong: string } {
   const networks = new Networks()

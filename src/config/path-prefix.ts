@@ -66,7 +66,7 @@ function patternSentence(text: string, covering: string): string {
 
 const LONGEST_SHOWN = 60
 
-/** What stands before the first sign of a pattern. */
+/** The text before the first sign of a pattern. */
 function plainPart(text: string): string {
   const start = text.replace(/^(?:[\s^~=*]+|\/?(?:re|regexp?|glob):)(?=\/)/i, '')
   const end = start.search(PATTERN)

@@ -1,4 +1,6 @@
-// What menshen.config.ts can say about an identity provider. A preset is data in this very shape.
+// The configuration of an identity provider: what menshen.config.ts can say, what a preset is made of, and what the plan of a
+// provider has once presets and defaults are applied. All types come from one schema.
+
 import { z } from 'zod'
 
 export const CLIENT_AUTHS = ['post', 'basic', 'private_key_jwt', 'none'] as const
@@ -20,28 +22,28 @@ export const ASSERTION_ALGORITHMS = [
 export const REVOKE_CHOICES = ['always', 'never'] as const
 export const LOGOUT_STYLES = ['server', 'browser', 'none'] as const
 
-/** Where something is in an answer: names with dots between them, through lists into each of their elements. */
+/** A path in an answer: names with dots between them; a list stands for each of its elements. */
 const place = z.string().min(1)
 const texts = z.record(z.string(), z.string())
 const address = z
   .string()
   .regex(/^(https?:\/\/|\{)/, 'expected an http or https address, for example "https://idp.example.com/token"')
 
-/** For each place the values that it may have; `null` stands for nothing there. Without a place, everything would fit. */
+/** For each path the values that are accepted; `null` is for an absent one. Without a path, everything would fit. */
 export const accepted = z
   .record(place, z.array(z.union([z.string(), z.number(), z.boolean(), z.null()])).min(1))
   .refine(places => Object.keys(places).length > 0, 'expected at least one place with its values')
 
-/** The first place that has something; several in one pair of brackets are joined by a dash. */
+/** The first path that has a value; several in one pair of brackets are joined by a dash. */
 const sources = z.array(z.union([place, z.array(place).min(2)]))
 
 export const FIELDS = ['sub', 'username', 'nickname', 'email', 'phone_number', 'ou_id', 'ou_name', 'groups'] as const
 export type Field = (typeof FIELDS)[number]
 
-/** Claims of the assertion that say something else. */
+/** Claims of the assertion that have another meaning. */
 const TAKEN_NAMES = ['role', 'provider', 'iss', 'aud', 'exp', 'nbf', 'iat', 'jti']
 
-/** Those of the specification, and any others that the operator wants to know of a user. */
+/** Those of specification 5.4, and others that the operator maps. */
 const fields = z
   .object(Object.fromEntries(FIELDS.map(field => [field, sources.optional()])) as FieldShape)
   .catchall(sources)
@@ -54,22 +56,67 @@ const fields = z
     }
   })
 
-export const providerObject = z.strictObject({
+const tokenRequest = z.strictObject({
+  as: z.enum(['form', 'json', 'query']),
+  names: texts,
+  headers: texts,
+  redirectUri: z.boolean(),
+  state: z.boolean(),
+})
+
+const tokenAnswer = z.strictObject({
+  /** Where the answer proper is; absent: at the top. */
+  at: place.optional(),
+  success: accepted,
+  names: texts,
+  lifetimeSeconds: z.int().min(60).optional(),
+  /** Whether an answer without `token_type` is accepted. */
+  tokenType: z.enum(['required', 'optional']),
+})
+
+/** A revocation that is not that of RFC 7009. */
+const revocationRequest = z.strictObject({
+  method: z.enum(['POST', 'DELETE']),
+  as: z.enum(['form', 'query']),
+  names: texts,
+  /** Which one is revoked; without a refresh token it is the access token. */
+  token: z.enum(['refresh_token', 'access_token']),
+})
+
+const userInfoRequest = z.strictObject({
+  method: z.enum(['GET', 'POST']),
+  token: z.union([z.literal('bearer'), z.strictObject({ header: z.string() }), z.strictObject({ query: z.string() })]),
+  params: texts,
+  headers: texts,
+})
+
+const userInfoAnswer = z.strictObject({ at: place.optional(), success: accepted })
+
+const logout = z.strictObject({
+  /** Absent: through the browser where the metadata has an address for it, else not at all. */
+  style: z.enum(LOGOUT_STYLES).optional(),
+  returnParam: z.string().min(1),
+  params: texts,
+  idTokenHint: z.boolean(),
+})
+
+/** A configuration with all defaults. What is optional here has none: absent is a value. */
+const completeProvider = z.strictObject({
   preset: z.string().optional(),
   /** On the button. */
   name: z.string().min(1).max(60).optional(),
-  /** What the preset's addresses leave open: a realm, a tenant, a team. */
+  /** Values of the variables in the preset's addresses: a realm, a tenant, a team. */
   vars: texts.optional(),
 
   issuer: address.optional(),
   /** Where the metadata is, if it is not below the issuer. */
   discoveryUrl: address.optional(),
-  /** Other names that the provider uses for itself in its tokens. */
-  alsoIssuers: z.array(z.string()).optional(),
-  /** Other names that it uses for itself in access tokens alone; `{tenantid}` is the tenant of the issuer. */
-  accessTokenIssuers: z.array(z.string()).optional(),
+  /** Other issuers that the provider names in its tokens. */
+  alsoIssuers: z.array(z.string()),
+  /** Other issuers in access tokens alone; `{tenantid}` is the tenant of the issuer. */
+  accessTokenIssuers: z.array(z.string()),
   /** Whether `iss` comes with every callback (RFC 9207), where no metadata says so. */
-  sendsIssuer: z.boolean().optional(),
+  sendsIssuer: z.boolean(),
   authorizationUrl: address.optional(),
   tokenUrl: address.optional(),
   userInfoUrl: address.optional(),
@@ -83,105 +130,73 @@ export const providerObject = z.strictObject({
   clientSecretFile: z.string().min(1).optional(),
   /** For private_key_jwt: PEM or JWK. */
   clientKeyFile: z.string().min(1).optional(),
-  /** By which name the provider knows that key (`kid`), where the key does not say it. */
+  /** The name of that key at the provider (`kid`), where the key has none. */
   clientKeyId: z.string().min(1).optional(),
-  /** The certificate of that key, for providers that tell keys apart by it (`x5t#S256`). */
+  /** The certificate of that key, for providers that identify keys by it (`x5t#S256`). */
   clientCertFile: z.string().min(1).optional(),
   /** `aud` of private_key_jwt. */
   clientAssertionAudience: z.enum(ASSERTION_AUDIENCES).optional(),
   clientAssertionAlgorithm: z.enum(ASSERTION_ALGORITHMS).optional(),
+  /** Absent: what the metadata says. */
   clientAuth: z.enum(CLIENT_AUTHS).optional(),
-  scope: z.string().optional(),
-  scopeSeparator: z.string().min(1).optional(),
+  scope: z.string(),
+  scopeSeparator: z.string().min(1),
 
-  authorizationParams: texts.optional(),
-  authorizationNames: texts.optional(),
-  /** Behind the authorization address: `#wechat_redirect`. */
-  authorizationFragment: z.string().optional(),
-  /** `suffixed` ends in `_idp`; `plain` is letters and digits alone, for providers that take nothing else. */
-  state: z.enum(['suffixed', 'plain']).optional(),
-  stateCheck: z.enum(['suffix', 'bound']).optional(),
-  pkce: z.boolean().optional(),
-  /** Under which names the code may come back. */
-  codeNames: z.array(z.string()).min(1).optional(),
+  authorizationParams: texts,
+  authorizationNames: texts,
+  /** Added to the authorization address: `#wechat_redirect`. */
+  authorizationFragment: z.string(),
+  /** `suffixed` ends in `_idp`; `plain` is letters and digits alone, for providers that accept nothing else. */
+  state: z.enum(['suffixed', 'plain']),
+  stateCheck: z.enum(['suffix', 'bound']),
+  pkce: z.boolean(),
+  /** The parameters in which the code may come back. */
+  codeNames: z.array(z.string()).min(1),
 
-  tokenRequest: z
-    .strictObject({
-      as: z.enum(['form', 'json', 'query']).optional(),
-      names: texts.optional(),
-      headers: texts.optional(),
-      redirectUri: z.boolean().optional(),
-      state: z.boolean().optional(),
-    })
-    .optional(),
-  tokenAnswer: z
-    .strictObject({
-      at: place.optional(),
-      success: accepted.optional(),
-      names: texts.optional(),
-      lifetimeSeconds: z.int().min(60).optional(),
-      /** Whether an answer without `token_type` will do. */
-      tokenType: z.enum(['required', 'optional']).optional(),
-    })
-    .optional(),
+  tokenRequest,
+  tokenAnswer,
   refreshUrl: z.union([address, z.literal(false)]).optional(),
   /** Extras of a refresh; `$redirect_uri` is our own callback address. */
-  refreshParams: texts.optional(),
+  refreshParams: texts,
   /** Errors by which this provider says that a code or a refresh token is dead, besides the usual ones. */
-  refreshEnds: z.array(z.string()).optional(),
+  refreshEnds: z.array(z.string()),
   /**
-   * Whether a sign-out revokes the tokens, where the provider takes that. At some it ends the grant of the user on every device,
-   * so it is `never` where nothing is said, unless `revocationUrl` is the operator's own.
+   * Whether a sign-out revokes the tokens, where the provider supports it. At some it ends the grant of the user on every device,
+   * so it is `never` by default, unless `revocationUrl` is the operator's own.
    */
   revoke: z.enum(REVOKE_CHOICES).optional(),
-  /** Where the revocation at sign-out is not the standard's (RFC 7009). */
-  revocationRequest: z
-    .strictObject({
-      method: z.enum(['POST', 'DELETE']).optional(),
-      as: z.enum(['form', 'query']).optional(),
-      names: texts.optional(),
-      /** Which one dies; without a refresh token it is the access token. */
-      token: z.enum(['refresh_token', 'access_token']).optional(),
-    })
-    .optional(),
-  /** The five minutes of the specification to the letter, or at most half of a token's life. */
-  refreshLead: z.enum(['fixed', 'half']).optional(),
+  revocationRequest,
+  /** The five minutes of specification 7.1, or at most half of a token's life. */
+  refreshLead: z.enum(['fixed', 'half']),
 
-  userInfoRequest: z
-    .strictObject({
-      method: z.enum(['GET', 'POST']).optional(),
-      token: z
-        .union([z.literal('bearer'), z.strictObject({ header: z.string() }), z.strictObject({ query: z.string() })])
-        .optional(),
-      params: texts.optional(),
-      headers: texts.optional(),
-    })
-    .optional(),
-  userInfoAnswer: z.strictObject({ at: place.optional(), success: accepted.optional() }).optional(),
-  userInfoFrom: z
-    .array(z.enum(['userinfo', 'id_token', 'token', 'access_token']))
-    .min(1)
-    .optional(),
-  /** One more call with the same token: of the list that it answers, the first element that fits gives the e-mail address. */
+  userInfoRequest,
+  userInfoAnswer,
+  userInfoFrom: z.array(z.enum(['userinfo', 'id_token', 'token', 'access_token'])).min(1),
+  /** One more call with the same token: of the list in its answer, the first element that fits gives the e-mail address. */
   emailStep: z.strictObject({ url: address, where: accepted, take: place }).optional(),
-  fields: fields.optional(),
+  fields,
   /** What an answer has to say for its e-mail address to count; without it, the address is neither username nor e-mail. */
   emailVerified: accepted.optional(),
   /** `text`: a field of another type is an error, not turned into text. */
-  fieldTypes: z.enum(['text', 'any']).optional(),
+  fieldTypes: z.enum(['text', 'any']),
   require: accepted.optional(),
   /** What `typ` may be in an access token that a machine brings, besides `at+jwt` (RFC 9068). */
-  accessTokenTypes: z.array(z.string()).optional(),
+  accessTokenTypes: z.array(z.string()),
 
-  logout: z
-    .strictObject({
-      style: z.enum(LOGOUT_STYLES).optional(),
-      returnParam: z.string().min(1).optional(),
-      params: texts.optional(),
-      idTokenHint: z.boolean().optional(),
-    })
-    .optional(),
+  logout,
 })
+
+/** What an operator or a preset says: any part of it. */
+export const providerObject = completeProvider
+  .extend({
+    tokenRequest: tokenRequest.partial(),
+    tokenAnswer: tokenAnswer.partial(),
+    revocationRequest: revocationRequest.partial(),
+    userInfoRequest: userInfoRequest.partial(),
+    userInfoAnswer: userInfoAnswer.partial(),
+    logout: logout.partial(),
+  })
+  .partial()
 
 type FieldShape = { [F in Field]: z.ZodOptional<typeof sources> }
 
@@ -189,7 +204,6 @@ type FieldShape = { [F in Field]: z.ZodOptional<typeof sources> }
 export type ProviderConfig<F extends string = string> = Omit<z.infer<typeof providerObject>, 'fields'> & {
   readonly fields?: { readonly [K in F]?: Sources | undefined } | undefined
 }
+export type CompleteProvider = z.infer<typeof completeProvider>
 export type Accepted = z.infer<typeof accepted>
 export type Sources = z.infer<typeof sources>
-export type AssertionAudience = (typeof ASSERTION_AUDIENCES)[number]
-export type ClientAuth = (typeof CLIENT_AUTHS)[number]

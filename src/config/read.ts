@@ -1,18 +1,18 @@
-// Reads the settings of rows.ts from an environment, and answers what follows from them together.
+// Reads the settings from an environment by the rows of settings.ts, and derives what follows from them.
 
-import { MenshenError } from '../errors.ts'
+import { type ProblemDraft, refuseIf, sentence, setting } from '../errors.ts'
 import { conflictsIn, plainHttpIn } from './conflicts.ts'
 import { isLoopback, isProduction, portIn } from './deployment.ts'
-import { fileProblem, isLongEnough } from './kinds.ts'
-import { hidePassword, Secret } from './secret.ts'
-import { type Checked, type Environment, type Name, type Row, SETTINGS, type Settings } from './settings.ts'
+import { fileProblem } from './kinds.ts'
+import { hidePassword } from './secret.ts'
+import { type CheckedSettings, type Environment, type Name, type Row, SETTINGS, type Settings } from './settings.ts'
 
 const ROWS = Object.entries(SETTINGS) as [Name, Row<unknown>][]
 const LONGEST_SHOWN = 100
 const DEFAULT_PORT = 3000
 const PROVIDER_SETTINGS = ['PROVIDER', 'AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET'] as const
 
-/** Reads all settings at once, so that one start names everything that is wrong. */
+/** Reads all settings, and refuses with everything that is wrong. */
 export function readSettings(environment: Environment): Settings {
   const given = (name: string) => environment[name] || undefined
   const { checked, problems } = checkRows(given)
@@ -20,18 +20,18 @@ export function readSettings(environment: Environment): Settings {
   return complete(checked, given('BASE_URL') !== undefined)
 }
 
-/** The same where other settings count already: what the environment does not say stays as it is. */
+/** The same over settings that were read before: what the environment does not set stays. */
 export function readOver(settings: Settings, environment: Environment): Settings {
   const given = (name: string) => environment[name] || undefined
   const { checked, problems } = checkRows(given)
   refuseIf(problems)
-  const said = ROWS.map(([name]) => name).filter(name => given(name) !== undefined)
-  if (said.length === 0) return checkSettings(settings)
-  const changed: Partial<Settings> = Object.fromEntries(said.map(name => [name, checked[name]]))
+  const names = ROWS.map(([name]) => name).filter(name => given(name) !== undefined)
+  if (names.length === 0) return checkSettings(settings)
+  const changed: Partial<Settings> = Object.fromEntries(names.map(name => [name, checked[name]]))
   return checkSettings({ ...settings, ...changed, ...secretsIn(settings, changed) })
 }
 
-/** Each secret, and the file that it was read from: one of them takes the place of both. */
+/** A secret and the file that it was read from: a new one of either replaces both. */
 function secretsIn(settings: Settings, changed: Partial<Settings>): Partial<Settings> {
   const client = changed.CLIENT_SECRET ?? changed.CLIENT_SECRET_FILE
   const own = changed.SECRET ?? changed.SECRET_FILE
@@ -44,20 +44,20 @@ function secretsIn(settings: Settings, changed: Partial<Settings>): Partial<Sett
 }
 
 function checkRows(given: (name: string) => string | undefined) {
-  const problems: string[] = []
+  const problems: ProblemDraft[] = []
   const values: Partial<Record<Name, unknown>> = {}
   for (const [name, row] of ROWS) {
     const text = given(name) ?? row.default
     if (text === undefined) continue
     const result = row.check.safeParse(text)
     if (result.success) values[name] = result.data
-    else problems.push(problem(name, text, row))
+    else problems.push(problemWith(name, text, row))
   }
-  return { checked: values as Checked, problems }
+  return { checked: values as CheckedSettings, problems }
 }
 
-/** With what follows from other settings. */
-function complete(checked: Checked, hasBaseUrl: boolean): Settings {
+/** Adds the settings that follow from others. */
+function complete(checked: CheckedSettings, hasBaseUrl: boolean): Settings {
   const scheme = checked.TLS_CERT_FILE ? 'https' : 'http'
   const baseUrl = hasBaseUrl ? checked.BASE_URL : `${scheme}://localhost:${checked.PORT ?? DEFAULT_PORT}`
   return {
@@ -69,23 +69,23 @@ function complete(checked: Checked, hasBaseUrl: boolean): Settings {
   }
 }
 
-/** Whether browsers connect to this process itself. With https and no certificate, a proxy has to be in front. */
-function isServedHere({ TLS_CERT_FILE }: Checked, baseUrl: string): boolean {
+/** Whether browsers connect to this process. With https and no certificate there is a proxy in front. */
+function isServedHere({ TLS_CERT_FILE }: CheckedSettings, baseUrl: string): boolean {
   return isLoopback(baseUrl) && (TLS_CERT_FILE !== undefined || baseUrl.startsWith('http:'))
 }
 
-/** Settings that did not come from `readSettings`, or were changed since: checked as if they had been read. */
+/** Checks settings that a program has made or changed as if they had been read. */
 export function checkSettings(settings: Settings): Settings {
   const values: Readonly<Record<string, unknown>> = { ...settings }
   const unknown = Object.keys(values).filter(name => !Object.hasOwn(SETTINGS, name))
   const bad = ROWS.filter(([name, row]) => !isOfItsKind(values[name], row))
   const problems = [
-    ...unknown.map(name => `${name} is not a setting; expected one of docs/settings.md.`),
-    ...bad.map(([name, row]) => problem(name, String(values[name]), row)),
+    ...unknown.map(name => ({ message: `${name} is not a setting; expected one of docs/settings.md.` })),
+    ...bad.map(([name, row]) => problemWith(name, String(values[name]), row)),
   ]
   refuseIf(problems)
   const isGiven = (name: Name) => settings[name] !== undefined
-  // A secret that was read from its file stands under both names.
+  // A secret that was read from its file has both names.
   const isFromFile = (name: Name) =>
     (name === 'CLIENT_SECRET_FILE' && settings.CLIENT_SECRET === settings.CLIENT_SECRET_FILE) ||
     (name === 'SECRET_FILE' && settings.SECRET === settings.SECRET_FILE)
@@ -95,31 +95,18 @@ export function checkSettings(settings: Settings): Settings {
 }
 
 /** Whether a value is one that the row's check could have given. */
-function isOfItsKind(value: unknown, { check, default: usual, example, secret }: Row<unknown>): boolean {
-  if (value === undefined) return usual === undefined
+function isOfItsKind(value: unknown, { check, isValue, default: fallback }: Row<unknown>): boolean {
+  if (value === undefined) return fallback === undefined
   if (typeof value !== 'object') return check.safeParse(String(value)).data === value
-  if (secret) return value instanceof Secret || isSecretList(value)
-  const sample = check.safeParse(example).data
-  return typeof sample === 'object' && sample?.constructor === value?.constructor
+  return value !== null && isValue?.(value) === true
 }
 
-function isSecretList(value: unknown): boolean {
-  return Array.isArray(value) && value.length > 0 && value.every(part => part instanceof Secret && isLongEnough(part))
-}
-
-function refuseIf(problems: readonly string[]): void {
-  if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
-}
-
-/**
- * Nothing of the provider is set and this is somebody's own machine: the embedded provider, which lets anybody
- * in, takes its place.
- */
+/** No setting names a provider, and this is a developer's own machine: the embedded provider is used, which lets anybody in. */
 export function wantsDevProvider(settings: Settings): boolean {
   return !namesProvider(settings) && !isProduction(settings) && isLoopback(settings.BASE_URL)
 }
 
-/** Whether anything of the provider is set. */
+/** Whether a setting of the provider is set. */
 export function namesProvider(settings: Settings): boolean {
   return PROVIDER_SETTINGS.some(name => settings[name] !== undefined)
 }
@@ -128,15 +115,22 @@ export function isSecure(settings: Pick<Settings, 'BASE_URL'>): boolean {
   return settings.BASE_URL.startsWith('https:')
 }
 
-function problem(name: string, text: string, row: Row<unknown>): string {
-  // A line break or an escape sequence in the value must not forge a line or paint the terminal.
+function problemWith(name: string, text: string, row: Row<unknown>): ProblemDraft {
+  // A line break or an escape sequence in the value must not forge a line or move the cursor.
   const plain = hidePassword(text)
     .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
     .slice(0, LONGEST_SHOWN)
-  const state = name.endsWith('_FILE') ? fileProblem(text) : undefined
-  // What begins otherwise may be the secret itself, in the place of its path.
-  if (state && /^\.{0,2}\//.test(text))
-    return `${name} is "${plain}", which ${state}; expected ${row.expected}, for example ${row.example}.`
-  const shown = row.secret ? 'not usable' : `"${plain}"`
-  return `${name} is ${shown}; expected ${row.expected}, for example ${row.example}.`
+  const state = row.file ? fileProblem(text) : undefined
+  // Any other text may be the secret itself instead of its path.
+  if (state && /^\.{0,2}\//.test(text)) return drafted(`"${plain}", which ${state}`)
+  return drafted(row.secret ? 'not usable' : `"${plain}"`)
+
+  function drafted(shown: string): ProblemDraft {
+    const { expected, example } = row
+    return {
+      setting: name,
+      message: sentence`${setting(name)} is ${shown}; expected ${expected}, for example ${example}.`,
+      example,
+    }
+  }
 }

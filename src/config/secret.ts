@@ -3,7 +3,7 @@ import { inspect } from 'node:util'
 
 const HIDDEN = '[hidden]'
 
-/** An address without the password that stands in it. */
+/** An address without its password. */
 export function hidePassword(text: string): string {
   return text.replace(/(\/\/[^/@:]*):.*@/, `$1:${HIDDEN}@`)
 }

@@ -1,33 +1,33 @@
-// Every setting: one row each with its name, kind, default and sentence in both languages. docs/settings.md is made from
-// these rows.
+// Every setting: one row each with its name, kind, default and sentence in both languages, topic by topic. docs/settings.md is
+// made from these rows.
 
 import { headerNames } from '../util/header-names.ts'
+import { color } from './accent-color.ts'
 import { imageFile } from './image-file.ts'
 import type { Kind } from './kinds.ts'
 import * as kind from './kinds.ts'
 import { ASSERTION_ALGORITHMS, ASSERTION_AUDIENCES, CLIENT_AUTHS, REVOKE_CHOICES } from './provider-config.ts'
-import { color } from './shades.ts'
 
 export interface Row<T> extends Kind<T> {
   /** The text that counts when nothing is set; a row without one is `undefined` then. */
   readonly default?: string
-  /** What the documentation says in place of a default that depends on other settings. */
+  /** For the documentation: a default that depends on other settings. */
   readonly defaultNote?: string
   readonly sentence: string
-  /** The same in Chinese, with the same marks. */
+  /** The same in Chinese, with the same markup. */
   readonly sentenceZh: string
-  /** Another value in a file counts as soon as it is read anew; all others wait for a restart. */
+  /** A changed value counts after a reload; without this, after a restart. */
   readonly reloads?: true
 }
 
 export const optional = <T>(row: Row<T>): Row<T | undefined> => row
-/** Always has a value. The documentation shows the default as the example, unless the row has an example of its own. */
+/** Always has a value. Without an example, the default is the example. */
 export const required = <T>(row: Omit<Row<T>, 'example'> & { default: string; example?: string }): Row<T> => ({
   ...row,
   example: row.example ?? row.default,
 })
 
-// The settings about the identity provider: rows of the one table in rows.ts.
+// The identity provider.
 
 export const PROVIDER_ROWS = {
   PROVIDER: optional({
@@ -203,7 +203,7 @@ export const PROVIDER_ROWS = {
   }),
 } satisfies Record<string, Row<unknown>>
 
-// The settings of the way between clients and the application behind: where it is, how much at once, how long.
+// The application behind: its address, limits and deadlines.
 
 export const UPSTREAM_ROWS = {
   UPSTREAM: optional({
@@ -291,9 +291,9 @@ export const UPSTREAM_ROWS = {
   }),
 } satisfies Record<string, Row<unknown>>
 
-// The settings of what an application is told about its users, and of what reaches it of a browser's headers.
+// What an application is told about its users, and which headers of the browser it gets.
 
-/** Ours also where nothing is signed: a client must not fill the gap. */
+/** Removed from requests even where nothing is signed: a client must not send it. */
 export const ASSERTION_HEADER = 'x-menshen-assertion'
 
 export const IDENTITY_ROWS = {
@@ -373,8 +373,7 @@ export const IDENTITY_ROWS = {
   }),
 } satisfies Record<string, Row<unknown>>
 
-// Every setting: one row each with its name, kind, default and sentence, topic by topic. docs/settings.md is made from these
-// rows.
+// Everything else.
 
 type Rows = Readonly<Record<string, Row<unknown>>>
 
@@ -495,15 +494,16 @@ const PAGE_ROWS = {
     ...kind.pageLanguage,
     default: 'zh-CN',
     sentence:
-      'The language of the pages: `zh-CN`, `en`, one of [`languages`](words.md), or `auto` (the browser’s, else zh-CN).',
-    sentenceZh: '页面的语言：`zh-CN`、`en`、[`languages`](words.md) 中的一种，或 `auto`（跟随浏览器，否则为 zh-CN）。',
+      'The language of the pages: `zh-CN`, `en`, one of [`languages`](customizing.md), or `auto` (the browser’s, else zh-CN).',
+    sentenceZh:
+      '页面的语言：`zh-CN`、`en`、[`languages`](customizing.md) 中的一种，或 `auto`（跟随浏览器，否则为 zh-CN）。',
   }),
   LOGO_FILE: optional({
     reloads: true,
     ...imageFile,
     defaultNote: 'ours',
-    sentence: 'The mark at the top of the pages and in the browser’s tab ([your own look](look.md)).',
-    sentenceZh: '页面顶部和浏览器标签上的标志（[自定义外观](look.md)）。',
+    sentence: 'The mark at the top of the pages and in the browser’s tab ([your own look](customizing.md)).',
+    sentenceZh: '页面顶部和浏览器标签上的标志（[自定义外观](customizing.md)）。',
   }),
   ACCENT_COLOR: optional({
     reloads: true,
@@ -532,16 +532,16 @@ const OBSERVING_ROWS = {
   ACCESS_LOG: required({
     ...kind.yesOrNo,
     default: 'false',
-    sentence: 'One line in the log for each request, after it has ended ([its fields](events.md#the-access-log)).',
-    sentenceZh: '每个请求结束后在日志中写一行（[字段](events.md#the-access-log)）。',
+    sentence: 'One line in the log for each request, after it has ended ([its fields](logging.md#the-access-log)).',
+    sentenceZh: '每个请求结束后在日志中写一行（[字段](logging.md#the-access-log)）。',
   }),
   AUDIT_KEEP: required({
     ...kind.wholeNumber(0, 10_000_000, 'a number of events'),
     default: '10000',
     sentence:
-      'How many events of the [audit trail](audit.md) the store keeps, of all processes and machines; when there are more, the kind of event that has most lets go of its oldest. 0 keeps none.',
+      'How many events of the [audit trail](logging.md#the-audit-trail) the store keeps, of all processes and machines; when there are more, the kind of event that has most lets go of its oldest. 0 keeps none.',
     sentenceZh:
-      '存储中保留多少条[审计记录](audit.md)，所有进程和机器合计；超出时，从数量最多的一类事件中删除最早的。0 表示不保留。',
+      '存储中保留多少条[审计记录](logging.md#the-audit-trail)，所有进程和机器合计；超出时，从数量最多的一类事件中删除最早的。0 表示不保留。',
   }),
   AUDIT_FILE: optional({
     ...kind.appendableFile,
@@ -575,8 +575,8 @@ const RUNNING_ROWS = {
     ...kind.text('the path of a file', 'config/menshen.config.ts'),
     defaultNote: '`./menshen.config.{ts,mts,js,mjs}`, if there is one',
     sentence:
-      'The file of the structured settings: rules, upstreams, [words](words.md). One that is named here has to be there.',
-    sentenceZh: '结构化配置文件：访问规则、后端应用、[文字](words.md)。在这里写明的文件必须存在。',
+      'The file of the structured settings: rules, upstreams, [words](customizing.md). One that is named here has to be there.',
+    sentenceZh: '结构化配置文件：访问规则、后端应用、[文字](customizing.md)。在这里写明的文件必须存在。',
   }),
   NODE_ENV: optional({
     ...kind.text('development, dev or test; anything else means production', 'production'),
@@ -609,7 +609,7 @@ const RUNNING_ROWS = {
   }),
 } satisfies Rows
 
-/** In the order in which people meet them. */
+/** In the order of the documentation. */
 export const TOPICS = {
   address: ADDRESS_ROWS,
   provider: PROVIDER_ROWS,
@@ -637,8 +637,12 @@ export const SETTINGS = {
 
 export type Name = keyof typeof SETTINGS
 
-export type Checked = { readonly [K in Name]: (typeof SETTINGS)[K] extends Row<infer T> ? T : never }
+export function isSetting(name: string): name is Name {
+  return Object.hasOwn(SETTINGS, name)
+}
 
-export type Settings = Checked & { readonly PORT: number }
+export type CheckedSettings = { readonly [K in Name]: (typeof SETTINGS)[K] extends Row<infer T> ? T : never }
+
+export type Settings = CheckedSettings & { readonly PORT: number }
 
 export type Environment = Readonly<Record<string, string | undefined>>

@@ -2,7 +2,7 @@
 
 import { type Environment, SETTINGS } from './settings.ts'
 
-export interface Misspelt {
+export interface MisspeltName {
   readonly name: string
   /** What was probably meant, if anything is near. */
   readonly likely: string | undefined
@@ -16,7 +16,7 @@ const KUBERNETES = /^MENSHEN_(SERVICE_(HOST|PORT)\w*|PORT_\d+_\w+)$/
 /** A letter away from one of ours, and common among other programs. */
 const OF_OTHERS: ReadonlySet<string> = new Set(['LOG_FILE'])
 
-/** What other programs call it. */
+/** Names that other programs use. */
 const ALIASES: Readonly<Record<string, keyof typeof SETTINGS>> = {
   UPSTREAM_URL: 'UPSTREAM',
   UPSTREAM_URI: 'UPSTREAM',
@@ -38,7 +38,7 @@ export function settingOfAlias(name: string): string | undefined {
   return Object.hasOwn(ALIASES, name) ? ALIASES[name] : undefined
 }
 
-export function findMisspelt(environment: Environment): Misspelt[] {
+export function findMisspelt(environment: Environment): MisspeltName[] {
   return Object.keys(environment)
     .filter(name => environment[name] && !Object.hasOwn(SETTINGS, name) && !OF_OTHERS.has(name))
     .flatMap(name => {
@@ -81,7 +81,7 @@ function isSameLetters(one: string, other: string): boolean {
   return [...one].sort().join('') === [...other].sort().join('')
 }
 
-// The name that somebody probably meant.
+// The nearest name.
 
 /** How many letters to add, take away, replace, or swap with their neighbour. */
 function distance(one: string, other: string): number {

@@ -3,10 +3,9 @@
 import { html } from 'hono/html'
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
-import { languageOf } from '../gateway/language.ts'
 import type { GatewayRequest } from '../gateway/request.ts'
-import { pageAnswer, safetyHeaders } from '../gateway/respond.ts'
-import { ifReachable } from '../gateway/routes/account.ts'
+import { ifReachable, languageOf, type OwnAnswer, pageAnswer, safetyHeaders } from '../gateway/respond.ts'
+import type { GuardedHandler } from '../gateway/routes.ts'
 import { AUDITED, type AuditEvent, jsonLine } from '../observe/audit-event.ts'
 import { type AuditFilter, CSV_HEAD, csvLine, type FoundEvent, type FoundPage } from '../observe/audit-trail.ts'
 import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
@@ -14,45 +13,45 @@ import { deviceIcon, icon } from '../pages/icon.ts'
 import { type Html, moment } from '../pages/layout.ts'
 import type { Words } from '../pages/words/words.ts'
 import { OWN_PATHS } from '../paths.ts'
-import { factLines } from './audit-facts.ts'
-import { consoleFrame, longCell, row, table, type Viewer } from './console-frame.ts'
-import { viewerOf } from './viewer.ts'
+import { fieldLines } from './audit-fields.ts'
+import { consoleFrame, longCell, row, table, type Viewer, viewerOf } from './console-frame.ts'
+import type { LiveStreams } from './live-streams.ts'
 
 const PAGE_SIZE = 50
 
 export async function showAudit(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
-): Promise<Response> {
-  const question = readQuestion(visit)
-  const { before } = question
-  const query = { ...filterOf(question), ...(before && { before }), limit: PAGE_SIZE }
-  const page = await ifReachable(context, visit, context.auditTrail.find(query))
+): Promise<OwnAnswer> {
+  const query = readQuery(request)
+  const { before } = query
+  const filter = { ...filterOf(query), ...(before && { before }), limit: PAGE_SIZE }
+  const page = await ifReachable(context.observe.report, request, context.observe.auditTrail.find(filter))
   const view = {
     viewer: viewerOf(caller),
-    question,
+    query,
     page,
     pageSize: PAGE_SIZE,
     keep: context.settings.AUDIT_KEEP,
-    names: { providers: context.providers.names, deviceName: await loadDeviceNames() },
+    names: { providers: context.auth.providers.names, deviceName: await loadDeviceNames() },
   }
-  return pageAnswer(context, auditPage(languageOf(context, visit), view), {
+  return pageAnswer(context.pages, auditPage(languageOf(context.pages, request), view), {
     cookies: caller.cookies,
     ...(page === undefined && { status: 503 }),
   })
 }
 
-// What somebody looks for in the audit trail, as the console's form sends it.
+// A query of the audit trail, as the console's form sends it.
 
 const MINUTE_MS = 60_000
 const DAY_MS = 1440 * MINUTE_MS
 const DAY = /^\d{4}-\d\d-\d\d$/
 const LOCAL_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/
 
-export function readQuestion({ search }: Pick<GatewayRequest, 'search'>): AuditQuestion {
-  const query = new URLSearchParams(search)
-  const given = (name: string) => query.get(name)?.trim() ?? ''
+export function readQuery({ search }: Pick<GatewayRequest, 'search'>): AuditQuery {
+  const fields = new URLSearchParams(search)
+  const given = (name: string) => fields.get(name)?.trim() ?? ''
   return {
     requestId: given('requestId'),
     user: given('user'),
@@ -65,7 +64,7 @@ export function readQuestion({ search }: Pick<GatewayRequest, 'search'>): AuditQ
   }
 }
 
-export function filterOf({ requestId, user, event, session, since, until, zone }: AuditQuestion): AuditFilter {
+export function filterOf({ requestId, user, event, session, since, until, zone }: AuditQuery): AuditFilter {
   const [from, to] = [timeIn(since, zone), timeIn(until, zone)]
   // The end of what was named: of that day, or of that minute.
   const length = DAY.test(until) ? DAY_MS : MINUTE_MS
@@ -87,23 +86,29 @@ function timeIn(text: string, zone: string): number | undefined {
   return Number.isNaN(at) ? undefined : at
 }
 
-// GET /_menshen/console/audit/live: the events that came after the newest that a page shows, of all processes and machines.
+// GET /_menshen/console/audit/live: the events after the newest on the page, of all processes and machines.
 
-/** Whoever lets more happen between two looks reads the page anew. */
+/** If more events happen between two updates, the page shows only the newest. */
 const MOST_AT_ONCE = 50
 
-export async function streamAudit(
+export function createAuditStream(liveStreams: LiveStreams): GuardedHandler {
+  return (context, request, caller) => streamAudit(liveStreams, context, request, caller)
+}
+
+async function streamAudit(
+  liveStreams: LiveStreams,
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
-): Promise<Response> {
-  const { auditTrail, providers } = context
-  const words = languageOf(context, visit)
-  const filter = filterOf(readQuestion(visit))
+): Promise<OwnAnswer> {
+  const { providers } = context.auth
+  const { auditTrail } = context.observe
+  const words = languageOf(context.pages, request)
+  const filter = filterOf(readQuery(request))
   const names = { providers: providers.names, deviceName: await loadDeviceNames() }
-  let newest = new URLSearchParams(visit.search).get('after') ?? ''
+  let newest = new URLSearchParams(request.search).get('after') ?? ''
   let count = 0
-  return context.liveStreams.open(context, visit, caller, async () => {
+  return liveStreams.open(context, request, caller, async () => {
     const { events } = await auditTrail.find({ ...filter, limit: MOST_AT_ONCE })
     const fresh = events.filter(({ position }: FoundEvent) => position > newest)
     const [latest] = fresh
@@ -115,7 +120,7 @@ export async function streamAudit(
   })
 }
 
-// GET /_menshen/console/audit.csv and audit.jsonl: whatever fits the console's filters, the oldest first, for other programs.
+// GET /_menshen/console/audit.csv and audit.jsonl: the events that match the filters, the oldest first, for other programs.
 
 interface Format {
   readonly type: string
@@ -127,56 +132,56 @@ interface Format {
 const CSV: Format = { type: 'text/csv; charset=utf-8', extension: 'csv', head: CSV_HEAD, line: csvLine }
 const JSON_LINES: Format = { type: 'application/jsonl; charset=utf-8', extension: 'jsonl', head: '', line: jsonLine }
 
-/** So many go out at once. */
+/** Events per chunk. */
 const IN_A_PART = 200
 
 export function sendAuditCsv(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
-): Promise<Response> {
-  return send(context, visit, caller, CSV)
+): Promise<OwnAnswer> {
+  return send(context, request, caller, CSV)
 }
 
 export function sendAuditJson(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
-): Promise<Response> {
-  return send(context, visit, caller, JSON_LINES)
+): Promise<OwnAnswer> {
+  return send(context, request, caller, JSON_LINES)
 }
 
 async function send(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   { cookies }: SignedInCaller,
   format: Format,
-): Promise<Response> {
-  const parts = partsOf(context, visit, format)
-  // A store that is away is told of by a page; once the file has begun, only by breaking it off.
+): Promise<OwnAnswer> {
+  const parts = partsOf(context, request, format)
+  // While the store is unavailable a page says so; once the file has begun, it can only break off.
   const first = await parts.next()
   const day = new Date(context.now()).toISOString().slice(0, 10)
   const headers = new Headers({
-    ...safetyHeaders(context),
+    ...safetyHeaders(context.settings),
     'content-type': format.type,
     'content-disposition': `attachment; filename="audit-${day}.${format.extension}"`,
   })
   for (const cookie of cookies) headers.append('set-cookie', cookie)
-  return new Response(streamOf(first, parts), { headers })
+  return { outcome: 'own', response: new Response(streamOf(first, parts), { headers }) }
 }
 
 async function* partsOf(
-  { auditTrail, settings }: Pick<GatewayContext, 'auditTrail' | 'settings'>,
-  visit: GatewayRequest,
+  { settings, observe }: GatewayContext,
+  request: GatewayRequest,
   { head, line }: Format,
 ): AsyncGenerator<string, void, void> {
   let lines = head
   let count = 0
-  const events: AsyncIterable<FoundEvent | 'unreadable'> = auditTrail.walk(filterOf(readQuestion(visit)))
+  const events: AsyncIterable<FoundEvent | 'unreadable'> = observe.auditTrail.walk(filterOf(readQuery(request)))
   for await (const event of events) {
     if (event === 'unreadable') continue
     lines += line(event)
-    // What is written meanwhile must not make it endless.
+    // Events that are written during the export must not make it endless.
     if (++count >= settings.AUDIT_KEEP) break
     if (count % IN_A_PART > 0) continue
     yield lines
@@ -203,8 +208,8 @@ function streamOf(first: IteratorResult<string, void>, parts: AsyncGenerator<str
 
 // The audit trail: what happened, the newest first, with filters, further pages, and files for other programs.
 
-/** As it was typed in; empty where nothing was. */
-export interface AuditQuestion {
+/** As it was typed in; empty fields are empty strings. */
+export interface AuditQuery {
   readonly requestId: string
   readonly user: string
   readonly event: string
@@ -219,7 +224,7 @@ export interface AuditQuestion {
 
 export interface AuditView {
   readonly viewer: Viewer
-  readonly question: AuditQuestion
+  readonly query: AuditQuery
   /** Absent while the store is away. */
   readonly page: FoundPage | undefined
   readonly pageSize: number
@@ -230,18 +235,18 @@ export interface AuditView {
 
 export function auditPage(words: Words, view: AuditView): string {
   const { t } = words
-  const { page, question } = view
+  const { page, query } = view
   return consoleFrame(words, {
     section: 'audit',
     viewer: view.viewer,
     scripts: ['audit.js', 'copy.js'],
     body: html`${view.keep === 0 ? html`<p class="notice">${t('audit.off')}</p>` : ''}
-${filterForm(words, question)}
+${filterForm(words, query)}
 ${page ? found(words, view, page) : html`<p class="notice bad" role="alert">${t('console.store_away')}</p>`}`,
   })
 }
 
-function filterForm({ t }: Words, { requestId, user, event, session, since, until, zone }: AuditQuestion): Html {
+function filterForm({ t }: Words, { requestId, user, event, session, since, until, zone }: AuditQuery): Html {
   const options = AUDITED.map(
     code => html`<option value="${code}" ${code === event ? html`selected` : ''}>${t(`audit.event_${code}`)}</option>`,
   )
@@ -262,32 +267,32 @@ function filterForm({ t }: Words, { requestId, user, event, session, since, unti
 
 function found(words: Words, view: AuditView, page: FoundPage): Html {
   const { t } = words
-  const { question, names } = view
+  const { query, names } = view
   const { events, unreadable } = page
   const rows = events.map(event => auditRow(words, event, names))
-  return html`<p class="exports"><a href="${auditUrl(question, OWN_PATHS.consoleAuditCsv)}" download>${t('audit.csv')}</a>
-<a href="${auditUrl(question, OWN_PATHS.consoleAuditJson)}" download>${t('audit.jsonl')}</a></p>
+  return html`<p class="exports"><a href="${auditUrl(query, OWN_PATHS.consoleAuditCsv)}" download>${t('audit.csv')}</a>
+<a href="${auditUrl(query, OWN_PATHS.consoleAuditJson)}" download>${t('audit.jsonl')}</a></p>
 <p id="news" role="status" class="hint"></p>
 <p id="copied" aria-live="polite" class="unseen"></p>
 ${unreadable > 0 ? html`<p class="notice">${t('audit.unreadable', { count: unreadable })}</p>` : ''}
 ${events.length === 0 ? html`<p class="hint" id="nothing">${t('audit.nothing')}</p>` : ''}
-<div id="trail" ${liveAddress(question, page)} ${events.length === 0 ? html`hidden` : ''}>${table({ label: { text: t('console.audit') }, columns: auditColumns(words, names), rows })}</div>
+<div id="trail" ${liveAddress(query, page)} ${events.length === 0 ? html`hidden` : ''}>${table({ label: { text: t('console.audit') }, columns: auditColumns(words, names), rows })}</div>
 ${further(words, view, page)}`
 }
 
-/** What is new stands at the top: only where the top is shown, and the end is open. */
-function liveAddress(question: AuditQuestion, { events }: FoundPage): Html | string {
-  if (question.before !== '' || question.until !== '') return ''
-  const url = auditUrl({ ...question, live: 'yes' }, OWN_PATHS.consoleAuditLive)
+/** New events come at the top: only on the first page, and without an end time. */
+function liveAddress(query: AuditQuery, { events }: FoundPage): Html | string {
+  if (query.before !== '' || query.until !== '') return ''
+  const url = auditUrl({ ...query, live: 'yes' }, OWN_PATHS.consoleAuditLive)
   return html`data-live="${url}" data-after="${events[0]?.position ?? ''}"`
 }
 
-function further({ t }: Words, { question, pageSize }: AuditView, { events, next }: FoundPage): Html {
+function further({ t }: Words, { query, pageSize }: AuditView, { events, next }: FoundPage): Html {
   const older = (label: string, before: string) =>
-    html`<a href="${auditUrl({ ...question, before }, OWN_PATHS.consoleAudit)}" rel="next">${label}</a>`
-  const newest = html`<a href="${auditUrl({ ...question, before: '' }, OWN_PATHS.consoleAudit)}">${t('audit.newest')}</a> `
+    html`<a href="${auditUrl({ ...query, before }, OWN_PATHS.consoleAudit)}" rel="next">${label}</a>`
+  const newest = html`<a href="${auditUrl({ ...query, before: '' }, OWN_PATHS.consoleAudit)}">${t('audit.newest')}</a> `
   const isWhole = events.length >= pageSize
-  return html`<p class="pages">${question.before === '' ? '' : newest}
+  return html`<p class="pages">${query.before === '' ? '' : newest}
 ${next === undefined ? html`<span class="hint">${t('audit.end')}</span>` : isWhole ? older(t('audit.older'), next) : html`${t('audit.looked')} ${older(t('audit.further'), next)}`}</p>`
 }
 
@@ -300,7 +305,7 @@ export interface AuditNames {
   readonly deviceName: DeviceNames
 }
 
-/** What stands in a column of its own, or says nothing to people. */
+/** Fields that have their own column, or mean nothing to a reader. */
 const ELSEWHERE = new Set(['user', 'sub', 'address', 'userAgent', 'provider', 'requestId', 'session'])
 
 /** Of the table that the rows stand in. */
@@ -351,7 +356,7 @@ function eventName({ t }: Words, event: string): Html {
 }
 
 function details(words: Words, facts: AuditEvent['facts']): Html {
-  return factLines(words, Object.fromEntries(Object.entries(facts).filter(([name]) => !ELSEWHERE.has(name))))
+  return fieldLines(words, Object.fromEntries(Object.entries(facts).filter(([name]) => !ELSEWHERE.has(name))))
 }
 
 function linked(name: 'user' | 'requestId' | 'session', value: string): Html {
@@ -359,8 +364,8 @@ function linked(name: 'user' | 'requestId' | 'session', value: string): Html {
   return html`<a href="${auditUrl({ [name]: value }, OWN_PATHS.consoleAudit)}"><code>${value}</code></a>`
 }
 
-/** With what is not empty of a question. */
-export function auditUrl(question: object, path: string): string {
-  const given = Object.entries(question).filter(([, value]) => value !== '')
+/** Without the empty fields of the query. */
+export function auditUrl(query: object, path: string): string {
+  const given = Object.entries(query).filter(([, value]) => value !== '')
   return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`
 }

@@ -1,4 +1,4 @@
-// The frame around the console's pages: which there are, where one is, who one is, and the way out.
+// The frame of the console's pages: menu, user, sign-out; and its tables.
 
 import { html } from 'hono/html'
 import { icon } from '../pages/icon.ts'
@@ -22,6 +22,10 @@ type Section = keyof typeof SECTIONS
 export interface Viewer {
   readonly username: string
   readonly nickname: string
+}
+
+export function viewerOf({ loaded }: { readonly loaded: { readonly session: { readonly userInfo: Viewer } } }): Viewer {
+  return loaded.session.userInfo
 }
 
 interface ConsoleFrame {
@@ -66,10 +70,10 @@ function link({ t }: Words, name: Section, path: string, current: Section) {
   return html`<li><a href="${path}" ${name === current ? html`aria-current="page"` : ''}>${t(`console.${name}`)}</a></li>`
 }
 
-// Tables that are lists on a phone. Their roles are said once more because browsers forget them there.
+// Tables, which are lists on a phone. Roles are explicit because browsers drop them there.
 
 interface Table {
-  /** The id of its heading, or a sentence of its own. */
+  /** The id of its heading, or a text. */
   readonly label: { readonly by: string } | { readonly text: string }
   readonly columns: readonly string[]
   readonly rows?: readonly Html[]
@@ -99,17 +103,17 @@ export function cell(label: string, content: unknown): Html {
   return html`<td role="cell" data-label="${label}"><span>${content}</span></td>`
 }
 
-/** The same for words of any length. */
+/** The same for text of any length. */
 export function longCell(label: string, content: unknown): Html {
   return html`<td role="cell" data-label="${label}" class="long"><span>${content}</span></td>`
 }
 
-/** For what speaks for itself, such as buttons. */
+/** For buttons, which need no label. */
 export function plainCell(content: unknown): Html {
   return html`<td role="cell">${content}</td>`
 }
 
-// A page of the console whose facts are in a store that is away.
+// The page while the store is unavailable.
 
 export function storeAwayPage(words: Words, viewer: Viewer, section: 'sessions'): string {
   return consoleFrame(words, {

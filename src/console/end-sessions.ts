@@ -3,91 +3,87 @@
 import { html } from 'hono/html'
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
-import { type Ended, endedCookie } from '../gateway/cookies.ts'
-import { languageOf } from '../gateway/language.ts'
-import { type GatewayRequest, isFromOwnOrigin, requestFields } from '../gateway/request.ts'
-import { foreignAnswer, pageAnswer, redirectAnswer } from '../gateway/respond.ts'
+import { type EndedNotice, endedCookie } from '../gateway/cookies.ts'
+import type { GatewayRequest } from '../gateway/request.ts'
+import { foreignAnswer, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../gateway/respond.ts'
+import { requestFields } from '../observe/observed-request.ts'
 import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
 import { icon } from '../pages/icon.ts'
 import { type Html, moment } from '../pages/layout.ts'
 import type { Words } from '../pages/words/words.ts'
 import { OWN_PATHS } from '../paths.ts'
-import { shortKey } from '../session/session-facts.ts'
-import type { Listed } from '../session/session-listing.ts'
-import { consoleFrame, type Viewer } from './console-frame.ts'
-import { viewerOf } from './viewer.ts'
+import { shortKey } from '../session/session-fields.ts'
+import type { ListedSession } from '../session/session-listing.ts'
+import type { Sessions } from '../session/sessions.ts'
+import { isRecordKey } from '../session/ticket.ts'
+import { isFromOwnOrigin } from '../util/fetch-metadata.ts'
+import { consoleFrame, type Viewer, viewerOf } from './console-frame.ts'
 
 export async function askToEnd(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
-): Promise<Response> {
+): Promise<OwnAnswer> {
   const { loaded, cookies } = caller
-  const query = new URLSearchParams(visit.search)
-  const session = await getListed(context, query.get('session'))
-  if (!session) return backToList(context, visit, cookies, { ended: 0 })
+  const query = new URLSearchParams(request.search)
+  const session = await getListed(context.auth.sessions, query.get('session'))
+  if (!session) return backToList(context, request, cookies, { ended: 0 })
   const deviceName = await loadDeviceNames()
-  const page = endQuestionPage(languageOf(context, visit), {
+  const page = endQuestionPage(languageOf(context.pages, request), {
     viewer: viewerOf(caller),
     session,
     deviceName,
     isOwn: session.key === loaded.key,
     all: query.has('all'),
   })
-  return pageAnswer(context, page, { cookies })
+  return pageAnswer(context.pages, page, { cookies })
 }
 
 export async function endSession(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   { loaded, cookies }: SignedInCaller,
   form: URLSearchParams,
-): Promise<Response> {
-  const { sessions, settings, providers, report } = context
-  if (!isFromOwnOrigin(visit, settings.BASE_URL)) return foreignAnswer(context, visit, cookies)
-  const listed = await getListed(context, form.get('session'))
-  if (!listed) return backToList(context, visit, cookies, { ended: 0 })
+): Promise<OwnAnswer> {
+  const { settings, auth, observe } = context
+  const { sessions, providers } = auth
+  if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
+  const listed = await getListed(sessions, form.get('session'))
+  if (!listed) return backToList(context, request, cookies, { ended: 0 })
   const { key, publicPart } = listed
   const ended = form.has('all') ? (await sessions.endAllLike(key)).count : Number(await sessions.end(key))
   if (ended > 0)
-    report('session_ended', {
-      ...requestFields(context, visit),
+    observe.report('session_ended', {
+      ...requestFields(request),
       session: shortKey(key),
       ...(publicPart && { user: publicPart.username, provider: publicPart.provider ?? providers.main.plan.id }),
       by: 'developer',
       byUser: loaded.session.userInfo.username,
       ended,
     })
-  return backToList(context, visit, cookies, { ended, ...(publicPart && { user: publicPart.username }) })
+  return backToList(context, request, cookies, { ended, ...(publicPart && { user: publicPart.username }) })
 }
 
-/** Leases and attempts live in the same store, and have other keys. */
-export function isSessionKey(key: string): boolean {
-  return /^[\w-]{43}$/.test(key)
-}
-
-async function getListed(
-  { sessions }: Pick<GatewayContext, 'sessions'>,
-  key: string | null,
-): Promise<Listed | undefined> {
-  return key && isSessionKey(key) ? sessions.getListed(key) : undefined
+async function getListed(sessions: Sessions, key: string | null): Promise<ListedSession | undefined> {
+  return key && isRecordKey(key) ? sessions.getListed(key) : undefined
 }
 
 function backToList(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   cookies: readonly string[],
-  ended: Ended,
-): Response {
-  const said = endedCookie(context.cookies, ended)
-  return redirectAnswer(context, visit.method, OWN_PATHS.consoleSessions, [...cookies, said])
+  ended: EndedNotice,
+): OwnAnswer {
+  return redirectAnswer(context.pages, request.method, OWN_PATHS.consoleSessions, {
+    cookies: [...cookies, endedCookie(context.auth.cookies, ended)],
+  })
 }
 
 // Asks before a session, or all of its user, is ended.
 
 interface EndQuestion {
   readonly viewer: Viewer
-  readonly session: Listed
+  readonly session: ListedSession
   readonly deviceName: DeviceNames
   /** The session that looks at the page is among those that would end. */
   readonly isOwn: boolean

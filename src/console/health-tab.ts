@@ -1,29 +1,28 @@
-// GET /_menshen/console/health: what the doctor finds, how long others let us wait, and which processes there are.
+// GET /_menshen/console/health: the doctor's findings, response times of provider and store, and the running processes.
 
 import { html } from 'hono/html'
+import type { Settings } from '../config/settings.ts'
 import type { Finding } from '../doctor/finding.ts'
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
-import { languageOf } from '../gateway/language.ts'
 import type { GatewayRequest } from '../gateway/request.ts'
-import { pageAnswer } from '../gateway/respond.ts'
-import { ifReachable } from '../gateway/routes/account.ts'
+import { ifReachable, languageOf, type OwnAnswer, pageAnswer } from '../gateway/respond.ts'
+import type { History } from '../observe/history.ts'
 import { addSlot, emptySlot, quantile, TIMED, type Timed } from '../observe/history-slots.ts'
 import type { Instance } from '../observe/instances.ts'
 import { type Html, moment } from '../pages/layout.ts'
 import type { Words } from '../pages/words/words.ts'
-import { cell, consoleFrame, longCell, row, table, type Viewer } from './console-frame.ts'
-import { viewerOf } from './viewer.ts'
+import { cell, consoleFrame, longCell, row, table, type Viewer, viewerOf } from './console-frame.ts'
 
 export async function showHealth(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
-): Promise<Response> {
+): Promise<OwnAnswer> {
   const [findings, times, instances] = await Promise.all([
-    context.examine(),
-    lastHour(context),
-    ifReachable(context, visit, context.series.instances()),
+    context.doctor.examine(),
+    lastHour(context.observe.history),
+    ifReachable(context.observe.report, request, context.observe.history.instances()),
   ])
   const view = {
     viewer: viewerOf(caller),
@@ -31,24 +30,22 @@ export async function showHealth(
     times,
     instances,
     node: process.versions.node,
-    store: storeOf(context),
+    store: storeOf(context.settings),
   }
-  return pageAnswer(context, healthPage(languageOf(context, visit), view), { cookies: caller.cookies })
+  return pageAnswer(context.pages, healthPage(languageOf(context.pages, request), view), { cookies: caller.cookies })
 }
 
-async function lastHour({ series }: Pick<GatewayContext, 'series'>): Promise<HealthView['times']> {
-  const { slots } = await series.read('hour')
+async function lastHour(history: History): Promise<HealthView['times']> {
+  const { slots } = await history.read('hour')
   const all = emptySlot(0)
   for (const slot of slots) addSlot(all, slot)
   return TIMED.map(what => ({ what, p50: quantile(all, what, 0.5), p99: quantile(all, what, 0.99) }))
 }
 
-/** What kind it is; its version, where it is a server, is among the findings. */
-function storeOf({ settings }: Pick<GatewayContext, 'settings'>): string {
-  return settings.STORE.slice(0, settings.STORE.indexOf(':'))
+/** The kind of store; the version of a server is among the findings. */
+function storeOf({ STORE }: Settings): string {
+  return STORE.slice(0, STORE.indexOf(':'))
 }
-
-// The console's page of health: what the doctor has found, how long others let us wait, and which processes there are.
 
 export interface HealthView {
   readonly viewer: Viewer
@@ -67,7 +64,7 @@ export interface HealthView {
   readonly store: string
 }
 
-/** What needs attention stands first. */
+/** Failures first. */
 const ORDER = ['failure', 'warning', 'good'] as const
 const SHOWN_TIMES = {
   request: 'overview.of_requests',

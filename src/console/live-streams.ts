@@ -1,28 +1,27 @@
-// The event streams of the console: each tells its page what is new, every few seconds, for as long as the page and the
-// session of whoever looks at it live.
+// The event streams of the console: each sends its page what is new, every few seconds, until the page is closed or the session
+// of its user ends.
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import type { GatewayRequest } from '../gateway/request.ts'
-import { busyAnswer, safetyHeaders } from '../gateway/respond.ts'
-import { watchCaller } from '../proxy/open-streams.ts'
+import { busyAnswer, type OwnAnswer, safetyHeaders } from '../gateway/respond.ts'
 import { createWatchList, type Watched } from '../util/watch-list.ts'
 
 /** What a page is told: the name of the event, and its content. */
 export type Message = readonly [name: string, data: unknown]
 
 export interface LiveStreams {
-  /** `news` is asked at once and then again and again; nothing is said where there is none. */
+  /** `news` is called immediately and then every few seconds. */
   open(
     context: GatewayContext,
-    visit: GatewayRequest,
+    request: GatewayRequest,
     caller: SignedInCaller,
     news: () => Promise<readonly Message[]>,
-  ): Response
+  ): OwnAnswer
   end(): void
 }
 
 const EVERY_MS = 5000
-/** Beyond this somebody has forgotten to close something. */
+/** More would be a leak. */
 const MOST_OPEN = 100
 
 interface Live extends Watched {
@@ -35,12 +34,15 @@ type OpenLives = ReturnType<typeof createWatchList<Live>>
 export function createLiveStreams(): LiveStreams {
   const lives = createWatchList<Live>(EVERY_MS, live => live.tell())
   return {
-    open(context, visit, caller, news) {
-      if (lives.items.length >= MOST_OPEN) return busyAnswer(context, visit)
-      visit.observed.isStream = true
-      const headers = new Headers({ ...safetyHeaders(context), 'content-type': 'text/event-stream; charset=utf-8' })
+    open(context, request, caller, news) {
+      if (lives.items.length >= MOST_OPEN) return busyAnswer(context.pages, request)
+      request.observed.isStream = true
+      const headers = new Headers({
+        ...safetyHeaders(context.settings),
+        'content-type': 'text/event-stream; charset=utf-8',
+      })
       for (const cookie of caller.cookies) headers.append('set-cookie', cookie)
-      return new Response(stream(context, visit, caller, news, lives), { headers })
+      return { outcome: 'own', response: new Response(stream(context, request, caller, news, lives), { headers }) }
     },
     end() {
       for (const live of [...lives.items]) live.close()
@@ -51,7 +53,7 @@ export function createLiveStreams(): LiveStreams {
 
 function stream(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
   news: () => Promise<readonly Message[]>,
   lives: OpenLives,
@@ -63,17 +65,17 @@ function stream(
       let isTelling = false
       let isOpen = true
       async function tell(): Promise<void> {
-        // A reader that is slower than the news gets the next ones only.
+        // A slow reader misses some messages.
         if (isTelling || (controller.desiredSize ?? 0) <= -1) return
         isTelling = true
-        // A store that is away has no news; the page says so by itself when it is loaded.
+        // Nothing is sent while the store is unavailable; a page that is loaded then says so.
         const messages = await news().catch(() => [])
         isTelling = false
         const text = messages.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join('')
         if (isOpen) controller.enqueue(encoder.encode(text || ': nothing new\n\n'))
       }
-      const live = { tell: () => void tell().catch(close), close, place: 0 }
-      const forget = watchCaller(context, visit, caller, close)
+      const live = { tell: () => void tell().catch(close), close, index: 0 }
+      const forget = context.proxy.watch(request, caller, close)
       end = () => {
         isOpen = false
         forget()

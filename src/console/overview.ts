@@ -4,93 +4,105 @@ import { html } from 'hono/html'
 import { type AdviceCode, adviceFor } from '../config/advice.ts'
 import type { Finding } from '../doctor/finding.ts'
 import { MenshenError } from '../errors.ts'
-import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
-import { languageOf } from '../gateway/language.ts'
 import type { GatewayRequest } from '../gateway/request.ts'
-import { pageAnswer, redirectAnswer } from '../gateway/respond.ts'
+import { languageOf, pageAnswer, redirectAnswer } from '../gateway/respond.ts'
+import type { GuardedHandler } from '../gateway/routes.ts'
 import type { AuditedCode } from '../observe/audit-event.ts'
 import { type Plot, plotOf, sumOf } from '../observe/history.ts'
 import { RANGES, type Range } from '../observe/history-slots.ts'
-import { type AlarmingEvent, type Problem, problemsIn } from '../observe/problems.ts'
+import { type AlarmingEvent, currentProblems, type Problem } from '../observe/problems.ts'
 import { type Html, moment } from '../pages/layout.ts'
 import type { Words } from '../pages/words/words.ts'
 import { OWN_PATHS } from '../paths.ts'
-import { createFresh, type Fresh } from '../util/fresh.ts'
+import { type CachedValue, createCachedValue } from '../util/cached-value.ts'
 import { auditUrl } from './audit-tab.ts'
-import { cell, consoleFrame, row, table, type Viewer } from './console-frame.ts'
-import { viewerOf } from './viewer.ts'
+import { cell, consoleFrame, row, table, type Viewer, viewerOf } from './console-frame.ts'
+import type { LiveStreams } from './live-streams.ts'
 
-export async function showOverview(
-  context: GatewayContext,
-  visit: GatewayRequest,
-  caller: SignedInCaller,
-): Promise<Response> {
-  const { cookies } = caller
-  // The list of sessions was here once, and may be among somebody's bookmarks.
-  if (new URLSearchParams(visit.search).has('username'))
-    return redirectAnswer(context, visit.method, OWN_PATHS.consoleSessions + visit.search, cookies)
-  const view = await overviewView(context, rangeOf(visit))
-  return pageAnswer(context, overviewPage(languageOf(context, visit), viewerOf(caller), view), { cookies })
+export interface Overview {
+  readonly show: GuardedHandler
+  /** GET /_menshen/console/live: the sentences and plots, as they change. */
+  readonly stream: GuardedHandler
 }
 
-// What the overview shows at this moment: what is wrong, and the plots.
+/** However many users look, the trail is read once within this time. */
+const FRESH_MS = 4000
+
+export function createOverview(context: GatewayContext, liveStreams: LiveStreams): Overview {
+  const fresh = (range: Range) =>
+    createCachedValue({ load: () => makeView(context, range), freshMs: FRESH_MS, now: context.now })
+  const views: Record<Range, CachedValue<OverviewView>> = {
+    hour: fresh('hour'),
+    day: fresh('day'),
+    week: fresh('week'),
+  }
+
+  return {
+    async show({ pages }, request, caller) {
+      const { cookies } = caller
+      // The list of sessions had this address once, and may be in a bookmark.
+      if (new URLSearchParams(request.search).has('username'))
+        return redirectAnswer(pages, request.method, OWN_PATHS.consoleSessions + request.search, { cookies })
+      const view = await views[rangeOf(request)].get()
+      return pageAnswer(pages, overviewPage(languageOf(pages, request), viewerOf(caller), view), { cookies })
+    },
+
+    async stream(context, request, caller) {
+      const words = languageOf(context.pages, request)
+      const range = rangeOf(request)
+      return liveStreams.open(context, request, caller, async () => {
+        const view = await views[range].get()
+        return [
+          ['problems', String(problemList(words, view))],
+          ['figures', String(figures(words, view.plot))],
+          ['plot', view.plot],
+        ]
+      })
+    },
+  }
+}
 
 const HOUR_MS = 3_600_000
-/** What says whether users can sign in and stay so. */
+/** Events that show whether users can sign in and stay signed in. */
 const TELLING = ['sign_in', 'sign_in_failed', 'session_refresh_failed']
-/** As many of each are looked at. */
+/** How many of each are read. */
 const MOST_EVENTS = 1000
 
-export function rangeOf({ search }: GatewayRequest): Range {
+function rangeOf({ search }: GatewayRequest): Range {
   const wanted = new URLSearchParams(search).get('range') ?? ''
   return Object.hasOwn(RANGES, wanted) ? (wanted as Range) : 'hour'
 }
 
-/** However many look, the trail is read once within this time. */
-const FRESH_MS = 4000
-
-const views = new WeakMap<GatewayContext, Record<Range, Fresh<OverviewView>>>()
-
-export function overviewView(context: GatewayContext, range: Range): Promise<OverviewView> {
-  const known = views.get(context) ?? freshViews(context)
-  views.set(context, known)
-  return known[range].get()
-}
-
-function freshViews(context: GatewayContext): Record<Range, Fresh<OverviewView>> {
-  const fresh = (range: Range) => createFresh(() => makeView(context, range), FRESH_MS, context.now)
-  return { hour: fresh('hour'), day: fresh('day'), week: fresh('week') }
-}
-
 async function makeView(context: GatewayContext, range: Range): Promise<OverviewView> {
-  const { series, providers, settings, findings } = context
+  const { settings, auth, observe, doctor } = context
+  const { providers, roles } = auth
   const [{ slots, isPartial }, lastHour, { events, isStoreAway }] = await Promise.all([
-    series.read(range),
-    series.read('hour'),
+    observe.history.read(range),
+    observe.history.read('hour'),
     recentEvents(context),
   ])
   return {
     range,
     plot: plotOf(slots),
     isStoreAway: isPartial || isStoreAway,
-    problems: problemsIn(events, lastHour.slots),
+    problems: currentProblems(events, lastHour.slots),
     providerNames: new Map(providers.all.map(({ plan }) => [plan.id, plan.name])),
     advice: adviceFor(
       settings,
       providers.all.map(({ plan }) => plan),
-      context.roles,
+      roles,
     ).map(({ code }) => code),
-    failures: findings.latest().filter(({ level }) => level === 'failure'),
+    failures: doctor.findings.latest().filter(({ level }) => level === 'failure'),
   }
 }
 
-/** Whatever else is wrong is shown without the store, too. */
-async function recentEvents({ auditTrail, now }: Pick<GatewayContext, 'auditTrail' | 'now'>) {
+/** Other problems are shown while the store is unavailable, too. */
+async function recentEvents({ observe, now }: GatewayContext) {
   try {
     const since = now() - HOUR_MS
-    // Each by itself: a flood of refusals must not hide that nobody can sign in.
-    const pages = await Promise.all(TELLING.map(event => auditTrail.find({ event, since, limit: MOST_EVENTS })))
+    // Each code separately: a flood of one must not hide another.
+    const pages = await Promise.all(TELLING.map(event => observe.auditTrail.find({ event, since, limit: MOST_EVENTS })))
     return { events: pages.flatMap(({ events }) => events), isStoreAway: false }
   } catch (error) {
     if (!(error instanceof MenshenError)) throw error
@@ -98,26 +110,7 @@ async function recentEvents({ auditTrail, now }: Pick<GatewayContext, 'auditTrai
   }
 }
 
-// GET /_menshen/console/live: the overview's sentences and plots, as they change.
-
-export async function streamOverview(
-  context: GatewayContext,
-  visit: GatewayRequest,
-  caller: SignedInCaller,
-): Promise<Response> {
-  const words = languageOf(context, visit)
-  const range = rangeOf(visit)
-  return context.liveStreams.open(context, visit, caller, async () => {
-    const view = await overviewView(context, range)
-    return [
-      ['problems', String(problemList(words, view))],
-      ['figures', String(figures(words, view.plot))],
-      ['plot', view.plot],
-    ]
-  })
-}
-
-// The console's first page: what is wrong now, in sentences, and then the plots.
+// The page: current problems in sentences, then the plots.
 
 export interface OverviewView {
   readonly range: Range
@@ -151,7 +144,7 @@ ${PLOTS.map(name => html`<figure><figcaption>${t(`overview.plot_${name}`)}</figc
   })
 }
 
-/** The worst first; whatever is only advice stands last. One thing that fails is one notice, however many have noticed it. */
+/** The worst first, advice last. One failure is one notice, however many checks have found it. */
 export function problemList(words: Words, view: OverviewView): Html {
   const { t } = words
   const { advice } = view
@@ -162,7 +155,7 @@ ${advice.map(code => html`<div class="notice"><p>${t(`advice.${code}`)}</p></div
 }
 
 interface Trouble {
-  /** What it is about, as the names of the doctor's checks begin. */
+  /** What it is about: the beginning of the names of the doctor's checks. */
   readonly about: string | undefined
   readonly sentence: Html
   /** What the doctor has found of it. */
@@ -219,7 +212,7 @@ function areaOf(name: string, { providerNames }: OverviewView): string {
   return area === 'upstream' || (area === 'provider' && providerNames.has(which)) ? `${area} ${which}` : area
 }
 
-/** Those that were noticed first are the reason of the others. */
+/** The first finding is the cause of the others. */
 function cause(words: Words, { findings: [first, ...others] }: Trouble): Html | string {
   const { rich } = words
   if (!first) return ''
@@ -242,7 +235,7 @@ function problemSentence(words: Words, problem: Problem, { providerNames }: Over
   return rich('problem.provider', { provider, failures, people, since: moment(words, problem.since) })
 }
 
-/** The sums of what is plotted, each with the way to what it counts. */
+/** The sums of the plots, each with a link to what it counts. */
 export function figures({ t }: Words, plot: Plot): Html {
   const failed = Object.values(plot.failures).reduce((sum, column) => sum + sumOf(column), 0)
   const eventsOf = (event: AuditedCode) => auditUrl({ event, ...sinceOf(plot) }, OWN_PATHS.consoleAudit)
@@ -304,7 +297,7 @@ function numbers(words: Words, plot: Plot): Html {
   const rows = plot.at.map((at, n) =>
     row(
       moment(words, at * 1000),
-      cells(n).map((number, place) => cell(columns[place + 1] ?? '', number)),
+      cells(n).map((number, index) => cell(columns[index + 1] ?? '', number)),
     ),
   )
   return table({ label: { text: t('overview.numbers') }, columns, rows: rows.reverse() })

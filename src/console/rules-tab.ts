@@ -1,5 +1,5 @@
-// GET /_menshen/console/rules: the rules in effect, what they do to a request that somebody asks about, and what those on
-// trial would have refused.
+// GET /_menshen/console/rules: the rules in effect, their verdict on a request that is entered there, and what shadow rules
+// would have refused.
 
 import { html } from 'hono/html'
 import { roleNamesIn } from '../access/roles.ts'
@@ -7,40 +7,41 @@ import { isBuiltIn, judge, type RuleQuery, type Verdict, VISITOR } from '../acce
 import { ANY_ROLE, type Rule } from '../config/config-file.ts'
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
-import { languageOf } from '../gateway/language.ts'
 import type { GatewayRequest } from '../gateway/request.ts'
-import { pageAnswer } from '../gateway/respond.ts'
+import { languageOf, type OwnAnswer, pageAnswer } from '../gateway/respond.ts'
 import type { RefusalsOfRule, ShadowRefusal } from '../observe/shadow-refusals.ts'
 import { roleName } from '../pages/account-page.ts'
 import { type Html, moment } from '../pages/layout.ts'
 import type { Words } from '../pages/words/words.ts'
-import { cell, consoleFrame, longCell, row, table, type Viewer } from './console-frame.ts'
-import { viewerOf } from './viewer.ts'
+import { cell, consoleFrame, longCell, row, table, type Viewer, viewerOf } from './console-frame.ts'
 
 export async function showRules(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
-): Promise<Response> {
-  const { rules, shadowRefusals } = context
-  const roles = [VISITOR, ...roleNamesIn(context.roles)]
-  const question = questionIn(new URLSearchParams(visit.search), roles)
+): Promise<OwnAnswer> {
+  const { rules } = context.auth
+  const { shadowRefusals } = context.observe
+  const roles = [VISITOR, ...roleNamesIn(context.auth.roles)]
+  const query = readRuleQuery(new URLSearchParams(request.search), roles)
   const view = {
     viewer: viewerOf(caller),
     rules: rules.inOrder,
     roles,
-    question,
-    verdict: question.path === '' ? undefined : judge(rules, question, context.providers.callbackPaths),
-    onTrial: rules.inOrder.filter(({ shadow }) => shadow).map(rule => ({ rule, refusals: shadowRefusals.of(rule) })),
+    query,
+    verdict: query.path === '' ? undefined : judge(rules, query, context.auth.providers.callbackPaths),
+    shadowRules: rules.inOrder
+      .filter(({ shadow }) => shadow)
+      .map(rule => ({ rule, refusals: shadowRefusals.of(rule) })),
   }
-  return pageAnswer(context, rulesPage(languageOf(context, visit), view), { cookies: caller.cookies })
+  return pageAnswer(context.pages, rulesPage(languageOf(context.pages, request), view), { cookies: caller.cookies })
 }
 
-function questionIn(query: URLSearchParams, roles: readonly string[]): RuleQuery {
-  const given = (name: string) => query.get(name)?.trim() ?? ''
+function readRuleQuery(fields: URLSearchParams, roles: readonly string[]): RuleQuery {
+  const given = (name: string) => fields.get(name)?.trim() ?? ''
   const [path, role, groups] = [given('path'), given('role'), given('groups')]
   return {
-    // What is typed without it is meant with it.
+    // A path may be typed without the slash.
     path: path === '' || path.startsWith('/') ? path : `/${path}`,
     method: given('method').toUpperCase() || 'GET',
     role: roles.includes(role) ? role : VISITOR,
@@ -49,25 +50,25 @@ function questionIn(query: URLSearchParams, roles: readonly string[]): RuleQuery
   }
 }
 
-// The rules in effect, in the order of their precedence; a form that says who may see what; what those on trial would do.
+// The page: rules in the order of their precedence, a form to ask who may see what, and the refusals of shadow rules.
 
 export interface RulesView {
   readonly viewer: Viewer
   /** In the order of their precedence. */
   readonly rules: readonly Rule[]
-  /** Those that one can ask about. */
+  /** The roles of the form. */
   readonly roles: readonly string[]
-  readonly question: RuleQuery
+  readonly query: RuleQuery
   /** Absent if nothing was asked. */
   readonly verdict: Verdict | undefined
-  readonly onTrial: readonly { readonly rule: Rule; readonly refusals: RefusalsOfRule }[]
+  readonly shadowRules: readonly { readonly rule: Rule; readonly refusals: RefusalsOfRule }[]
 }
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
 export function rulesPage(words: Words, view: RulesView): string {
   const { t } = words
-  const { rules, onTrial } = view
+  const { rules, shadowRules } = view
   const columns = [t('rules.path'), t('rules.methods'), t('rules.who'), t('rules.kind')]
   const rows = rules.map((rule, n) => ruleRow(words, rule, n, view.verdict))
   return consoleFrame(words, {
@@ -79,13 +80,13 @@ ${askForm(words, view)}
 <h2 id="rules">${t('rules.table')}</h2>
 <p class="lead">${t('rules.lead')}</p>
 ${table({ label: { by: 'rules' }, columns, rows })}
-${onTrial.length === 0 ? '' : trialPart(words, view)}`,
+${shadowRules.length === 0 ? '' : shadowPart(words, view)}`,
   })
 }
 
-function askForm(words: Words, { roles, question }: RulesView): Html {
+function askForm(words: Words, { roles, query }: RulesView): Html {
   const { t } = words
-  const { path, method, role, groups, user } = question
+  const { path, method, role, groups, user } = query
   const methods = METHODS.includes(method) ? METHODS : [...METHODS, method]
   const roleLabel = (name: string) => (name === VISITOR ? t('rules.visitor') : `${wordBefore(words, name)}${name}`)
   return html`<form method="get" class="search fields" role="search" aria-labelledby="ask">
@@ -108,16 +109,16 @@ function option(value: string, label: string, isChosen: boolean): Html {
   return html`<option value="${value}" ${isChosen ? html`selected` : ''}>${label}</option>`
 }
 
-function verdictPart(words: Words, { rules, question }: RulesView, verdict: Verdict): Html {
+function verdictPart(words: Words, { rules, query }: RulesView, verdict: Verdict): Html {
   const { t, rich } = words
-  const asked = html`<code>${question.method} ${question.path}</code>`
+  const asked = html`<code>${query.method} ${query.path}</code>`
   const kind = verdict.outcome === 'admitted' || verdict.outcome === 'own' ? 'good' : 'bad'
   const sentence = html`<p><strong>${t(`rules.${verdict.outcome}`)}</strong> ${asked}</p>`
   if (!('rule' in verdict)) return html`<div class="notice ${kind}">${sentence}</div>`
-  const { rule, reading, onTrial } = verdict
+  const { rule, reading, onTrial: shadow } = verdict
   return html`<div class="notice ${kind}">${sentence}
 <p>${rich('rules.by', { rule: ruleLink(words, rules, rule) })}${reading === undefined ? '' : html` ${rich('rules.reading', { reading: html`<code>${reading}</code>` })}`}</p>
-${onTrial ? html`<p>${rich('rules.would', { rule: ruleLink(words, rules, onTrial.rule), outcome: html`${t(`rules.${onTrial.outcome}`)}` })}</p>` : ''}</div>`
+${shadow ? html`<p>${rich('rules.would', { rule: ruleLink(words, rules, shadow.rule), outcome: html`${t(`rules.${shadow.outcome}`)}` })}</p>` : ''}</div>`
 }
 
 function ruleLink({ t }: Words, rules: readonly Rule[], rule: Rule): Html {
@@ -160,11 +161,11 @@ function whoPart(words: Words, { public: everybody, roles = [], groups = [], use
   return html`${parts.map((part, n) => html`${n > 0 ? html`<br>` : ''}${part}`)}`
 }
 
-function trialPart(words: Words, { onTrial, rules }: RulesView): Html {
+function shadowPart(words: Words, { shadowRules, rules }: RulesView): Html {
   const { t, rich } = words
   return html`<h2 id="trial">${t('rules.trial')}</h2>
 <p class="lead">${t('rules.trial_lead')}</p>
-${onTrial.map(
+${shadowRules.map(
   ({ rule, refusals }, n) => html`<h3 id="trial-${n + 1}">${ruleLink(words, rules, rule)}</h3>
 <p>${rich('rules.would_refuse', { count: html`<strong>${refusals.count}</strong>` })}</p>
 ${refusals.latest.length === 0 ? '' : refusalTable(words, `trial-${n + 1}`, refusals.latest)}`,

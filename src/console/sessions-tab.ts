@@ -4,10 +4,8 @@ import { html } from 'hono/html'
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { clearCookie, readEnded } from '../gateway/cookies.ts'
-import { languageOf } from '../gateway/language.ts'
 import type { GatewayRequest } from '../gateway/request.ts'
-import { errorAnswer, pageAnswer } from '../gateway/respond.ts'
-import { ifReachable } from '../gateway/routes/account.ts'
+import { errorAnswer, ifReachable, languageOf, type OwnAnswer, pageAnswer } from '../gateway/respond.ts'
 import type { AuditEvent } from '../observe/audit-event.ts'
 import { roleName } from '../pages/account-page.ts'
 import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
@@ -15,46 +13,50 @@ import { deviceIcon } from '../pages/icon.ts'
 import { moment, relativeMoment } from '../pages/layout.ts'
 import type { Words } from '../pages/words/words.ts'
 import { OWN_PATHS } from '../paths.ts'
-import { shortKey } from '../session/session-facts.ts'
-import type { Listed } from '../session/session-listing.ts'
+import { shortKey } from '../session/session-fields.ts'
+import type { ListedSession } from '../session/session-listing.ts'
+import type { Sessions } from '../session/sessions.ts'
+import { isRecordKey } from '../session/ticket.ts'
 import { type AuditNames, auditColumns, auditRow, auditUrl } from './audit-tab.ts'
-import { cell, consoleFrame, plainCell, row, storeAwayPage, table, type Viewer } from './console-frame.ts'
-import { endButtons, isSessionKey, sessionMenu } from './end-sessions.ts'
-import { viewerOf } from './viewer.ts'
+import { cell, consoleFrame, plainCell, row, storeAwayPage, table, type Viewer, viewerOf } from './console-frame.ts'
+import { endButtons, sessionMenu } from './end-sessions.ts'
 
 const PAGE_SIZE = 50
 
 export async function showSessions(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
-): Promise<Response> {
+): Promise<OwnAnswer> {
   const { loaded, cookies } = caller
-  const words = languageOf(context, visit)
-  const query = new URLSearchParams(visit.search)
+  const words = languageOf(context.pages, request)
+  const query = new URLSearchParams(request.search)
   const username = query.get('username')?.trim() ?? ''
   const after = query.get('after') ?? ''
   const [found, deviceName] = await Promise.all([
-    ifReachable(context, visit, find(context, username, after)),
+    ifReachable(context.observe.report, request, find(context.auth.sessions, username, after)),
     loadDeviceNames(),
   ])
-  if (!found) return pageAnswer(context, storeAwayPage(words, viewerOf(caller), 'sessions'), { status: 503, cookies })
-  const ended = readEnded(context.cookies, visit.headers.cookie)
+  if (!found)
+    return pageAnswer(context.pages, storeAwayPage(words, viewerOf(caller), 'sessions'), { status: 503, cookies })
+  const ended = readEnded(context.auth.cookies, request.headers.cookie)
   const page = sessionsPage(words, {
     ...found,
     viewer: viewerOf(caller),
     now: context.now(),
     ownKey: loaded.key,
-    providerNames: context.providers.names,
+    providerNames: context.auth.providers.names,
     deviceName,
     username,
     isFirst: after === '',
     ended,
   })
-  return pageAnswer(context, page, { cookies: ended ? [...cookies, clearCookie(context.cookies.ended)] : cookies })
+  return pageAnswer(context.pages, page, {
+    cookies: ended ? [...cookies, clearCookie(context.auth.cookies.ended)] : cookies,
+  })
 }
 
-async function find({ sessions }: Pick<GatewayContext, 'sessions'>, username: string, after: string) {
+async function find(sessions: Sessions, username: string, after: string) {
   const limit = PAGE_SIZE
   if (username) return sessions.list({ username, limit, ...(after && { after }) })
   const [page, count] = await Promise.all([
@@ -64,19 +66,19 @@ async function find({ sessions }: Pick<GatewayContext, 'sessions'>, username: st
   return { ...page, count }
 }
 
-// Who is signed in, and the way to end a session.
+// The page: who is signed in, and how to end a session.
 
 interface SessionsView {
   readonly viewer: Viewer
   /** What times are relative to. */
   readonly now: number
-  readonly sessions: readonly Listed[]
+  readonly sessions: readonly ListedSession[]
   /** The session that looks at the page. */
   readonly ownKey: string
   /** What each of several providers is called, by its id; absent where there is one. */
   readonly providerNames: ReadonlyMap<string, string> | undefined
   readonly deviceName: DeviceNames
-  /** Whose sessions; empty for everybody's. */
+  /** Whose sessions; empty for all users. */
   readonly username: string
   /** How many there are of everybody. */
   readonly count?: number
@@ -136,15 +138,20 @@ function sessionTable(words: Words, view: SessionsView) {
   return table({ label: { text: t('console.sessions') }, columns, groups })
 }
 
-/** Those of one user together, whoever came last first. The same name at two providers is two people. */
-function byUser(sessions: readonly Listed[]): Listed[][] {
-  const userOf = ({ key, publicPart }: Listed) =>
+/** Sessions of one user together, the latest user first. The same name at two providers is two users. */
+function byUser(sessions: readonly ListedSession[]): ListedSession[][] {
+  const userOf = ({ key, publicPart }: ListedSession) =>
     publicPart ? JSON.stringify([publicPart.provider, publicPart.username]) : key
   return [...Map.groupBy(sessions, userOf).values()]
 }
 
 /** `isRepeated`: the row above is of the same user. */
-function sessionRow(words: Words, { key, publicPart, expiresAt }: Listed, view: SessionsView, isRepeated: boolean) {
+function sessionRow(
+  words: Words,
+  { key, publicPart, expiresAt }: ListedSession,
+  view: SessionsView,
+  isRepeated: boolean,
+) {
   const { t } = words
   const { ownKey, providerNames, now } = view
   const { provider = '' } = publicPart ?? {}
@@ -164,7 +171,7 @@ function sessionRow(words: Words, { key, publicPart, expiresAt }: Listed, view: 
   )
 }
 
-function deviceOf(words: Words, { userAgent, address }: NonNullable<Listed['publicPart']>, view: SessionsView) {
+function deviceOf(words: Words, { userAgent, address }: NonNullable<ListedSession['publicPart']>, view: SessionsView) {
   const device = view.deviceName(words, userAgent)
   return html`${deviceIcon(userAgent)} ${device}<br><span class="dim">${address ?? words.t('device.address_unknown')}</span>`
 }
@@ -180,41 +187,42 @@ const MOST_EVENTS = 50
 
 export async function showSession(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
-): Promise<Response> {
+): Promise<OwnAnswer> {
   const { loaded, cookies } = caller
-  const key = new URLSearchParams(visit.search).get('key') ?? ''
-  if (!isSessionKey(key)) return errorAnswer(context, visit, 'not_found', { cookies })
-  const words = languageOf(context, visit)
-  const found = await ifReachable(context, visit, findSession(context, key))
-  if (!found) return pageAnswer(context, storeAwayPage(words, viewerOf(caller), 'sessions'), { status: 503, cookies })
-  // Of a session that nobody ever had there is nothing to tell.
-  if (!found.session && found.events.length === 0) return errorAnswer(context, visit, 'not_found', { cookies })
-  const names = { providers: context.providers.names, deviceName: await loadDeviceNames() }
+  const key = new URLSearchParams(request.search).get('key') ?? ''
+  if (!isRecordKey(key)) return errorAnswer(context.pages, request, 'not_found', { cookies })
+  const words = languageOf(context.pages, request)
+  const found = await ifReachable(context.observe.report, request, findSession(context, key))
+  if (!found)
+    return pageAnswer(context.pages, storeAwayPage(words, viewerOf(caller), 'sessions'), { status: 503, cookies })
+  // The session has never existed.
+  if (!found.session && found.events.length === 0) return errorAnswer(context.pages, request, 'not_found', { cookies })
+  const names = { providers: context.auth.providers.names, deviceName: await loadDeviceNames() }
   const page = sessionPage(words, { ...found, viewer: viewerOf(caller), key, isOwn: key === loaded.key, names })
-  return pageAnswer(context, page, { cookies })
+  return pageAnswer(context.pages, page, { cookies })
 }
 
 /** The trail knows a session by its short key. */
 async function findSession(
-  { sessions, auditTrail }: Pick<GatewayContext, 'sessions' | 'auditTrail'>,
+  { auth, observe }: GatewayContext,
   key: string,
 ): Promise<Pick<SessionView, 'session' | 'events' | 'areMore'>> {
   const [session, { events, next }] = await Promise.all([
-    sessions.getListed(key),
-    auditTrail.find({ session: shortKey(key), limit: MOST_EVENTS }),
+    auth.sessions.getListed(key),
+    observe.auditTrail.find({ session: shortKey(key), limit: MOST_EVENTS }),
   ])
   return { session, events, areMore: next !== undefined && events.length === MOST_EVENTS }
 }
 
-// One session: its facts while it lives, the way to end it, and its own timeline.
+// The page of one session: its fields while it lives, how to end it, and its timeline.
 
 export interface SessionView {
   readonly viewer: Viewer
   readonly key: string
   /** Absent if it has ended. */
-  readonly session: Listed | undefined
+  readonly session: ListedSession | undefined
   readonly isOwn: boolean
   /** The newest first. */
   readonly events: readonly AuditEvent[]
@@ -239,7 +247,7 @@ ${areMore ? html`<p><a href="${auditUrl({ session: shortKey(key) }, OWN_PATHS.co
   })
 }
 
-function facts(words: Words, { key, publicPart, expiresAt }: Listed, { isOwn, names }: SessionView) {
+function facts(words: Words, { key, publicPart, expiresAt }: ListedSession, { isOwn, names }: SessionView) {
   const { t } = words
   const own = isOwn ? html` <span class="tag">${t('console.own_session')}</span>` : ''
   if (!publicPart) return html`<p>${t('console.unreadable')}</p>${endButtons(words, key, '')}`

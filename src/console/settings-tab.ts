@@ -7,22 +7,20 @@ import { hidePassword } from '../config/secret.ts'
 import { type Name, type Row, type Settings, TOPIC_NAMES, TOPICS, type Topic } from '../config/settings.ts'
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
-import { languageOf } from '../gateway/language.ts'
 import type { GatewayRequest } from '../gateway/request.ts'
-import { pageAnswer } from '../gateway/respond.ts'
+import { languageOf, type OwnAnswer, pageAnswer } from '../gateway/respond.ts'
 import type { Html } from '../pages/layout.ts'
 import type { Words } from '../pages/words/words.ts'
-import { consoleFrame, longCell, row, table, type Viewer } from './console-frame.ts'
-import { viewerOf } from './viewer.ts'
+import { consoleFrame, longCell, row, table, type Viewer, viewerOf } from './console-frame.ts'
 
 export async function showSettings(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
-): Promise<Response> {
+): Promise<OwnAnswer> {
   return pageAnswer(
-    context,
-    settingsPage(languageOf(context, visit), viewerOf(caller), shownTopics(context.settings)),
+    context.pages,
+    settingsPage(languageOf(context.pages, request), viewerOf(caller), shownTopics(context.settings)),
     { cookies: caller.cookies },
   )
 }
@@ -34,7 +32,7 @@ function shownTopics(settings: Settings): ShownTopic[] {
     sentence,
     sentenceZh,
     value: shown(settings[name]),
-    usual: shown(defaults[name]),
+    default: shown(defaults[name]),
   })
   return TOPIC_NAMES.map(topic => {
     const rows = Object.entries(TOPICS[topic]) as [Name, Row<unknown>][]
@@ -58,17 +56,17 @@ function shown(value: Settings[keyof Settings]): string {
   return hidePassword(String(value ?? '—'))
 }
 
-// The settings in effect, topic by topic; what nobody has changed is dimmed.
+// The page: settings by topic; defaults are dimmed.
 
 export interface ShownSetting {
   readonly name: string
-  /** As the reference has it, with the marks of its format. */
+  /** As in the reference, in Markdown. */
   readonly sentence: string
   readonly sentenceZh: string
   /** Secrets are hidden already. */
   readonly value: string
-  /** What it would be if nobody had changed it. */
-  readonly usual: string
+  /** The default. */
+  readonly default: string
 }
 
 export interface ShownTopic {
@@ -94,20 +92,20 @@ function topicPart(words: Words, { topic, settings }: ShownTopic): Html {
 `
 }
 
-function settingRow({ t, lang }: Words, { name, sentence, sentenceZh, value, usual }: ShownSetting): Html {
+function settingRow({ t, lang }: Words, { name, sentence, sentenceZh, value, default: byDefault }: ShownSetting): Html {
   // A language of the operator's own has the English one.
   const [description, of] = lang === 'zh-CN' ? [sentenceZh, lang] : [sentence, 'en']
   const shown =
-    value === usual
+    value === byDefault
       ? html`<code class="dim">${value}</code> <span class="dim small">${t('settings.default')}</span>`
-      : html`<code>${value}</code><br><span class="small">${t('settings.was', { value: usual })}</span>`
+      : html`<code>${value}</code><br><span class="small">${t('settings.was', { value: byDefault })}</span>`
   return row(
     html`<code>${name}</code><p class="small" ${of === lang ? '' : html`lang="${of}"`}>${marked(description)}</p>`,
     [longCell(t('settings.value'), shown)],
   )
 }
 
-/** What is between backticks is code; of a link the words are left, because the reference is not here. */
+/** Text in backticks is code; of a link only its text is shown, because the reference is not on this page. */
 function marked(sentence: string): Html {
   const parts = sentence.replace(/\[([^\]]+)\]\([^)]*\)/g, '$1').split('`')
   return html`${parts.map((part, n) => (n % 2 === 1 ? html`<code>${part}</code>` : part))}`

@@ -3,9 +3,9 @@
 
 import type { Context } from 'hono'
 import { html } from 'hono/html'
-import { type RegisteredClient, readFields, readForm, senderOf } from './client.ts'
-import type { Words, WordsOf } from './dev-words.ts'
-import { type Html, messagePage, page } from './page.ts'
+import { type RegisteredClient, readFields, readFormFields, senderOf } from './client.ts'
+import { type DevHtml, devPage, messagePage } from './dev-page.ts'
+import type { DevWords, WordsOf } from './dev-words.ts'
 import type { Grants } from './tokens.ts'
 import type { DevUser } from './users.ts'
 
@@ -33,7 +33,7 @@ export function authorizeRoute({ client, users, grants, wordsOf, now }: Authoriz
     if (c.req.method !== 'POST') return c.html(authorizePage(words, client.id, users()))
 
     if (senderOf(c.req.raw) === 'foreign page') return c.html(messagePage(words, words.foreign), 403)
-    const form = await readForm(c.req.raw)
+    const form = await readFormFields(c.req.raw)
     if (form?.has('deny')) return answer({ error: 'access_denied', error_description: 'the user denied access' })
     const user = users().find(candidate => candidate.info.username === form?.get('username'))
     if (!user) return c.html(messagePage(words, words.noSuchUser), 400)
@@ -96,9 +96,9 @@ function single(query: URLSearchParams, name: string): string | undefined {
 
 // The page that asks who signs in: one button a user, and one to deny.
 
-export function authorizePage(words: Words, clientId: string, users: readonly DevUser[]): Html {
+export function authorizePage(words: DevWords, clientId: string, users: readonly DevUser[]): DevHtml {
   const [before, behind] = words.chooseLead
-  return page(
+  return devPage(
     words,
     words.chooseTitle,
     html`<section class="card">
@@ -115,7 +115,7 @@ ${users.map(user => userItem(words, user))}
   )
 }
 
-function userItem(words: Words, { info, note }: DevUser): Html {
+function userItem(words: DevWords, { info, note }: DevUser): DevHtml {
   const name = info.nickname.trim() || info.username
   return html`<li><button class="user" name="username" value="${info.username}">
 <span class="avatar" aria-hidden="true">${[...name][0]}</span>
@@ -126,7 +126,7 @@ ${note ? html`<span class="note">${words.notes[note]}</span>` : ''}
 `
 }
 
-function groupList({ groups }: Words, names: readonly string[]): Html | string {
+function groupList({ groups }: DevWords, names: readonly string[]): DevHtml | string {
   if (names.length === 0) return ''
   return html`<span class="groups"><span class="unseen">${groups}</span>${names.map(name => html` <span class="group">${name}</span>`)}</span>`
 }

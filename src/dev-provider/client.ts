@@ -57,7 +57,7 @@ export function readFields(params: URLSearchParams): Fields | undefined {
 }
 
 /** Undefined if the body is not a form, repeats a parameter, or ends before it is whole. */
-export async function readForm(request: Request): Promise<Fields | undefined> {
+export async function readFormFields(request: Request): Promise<Fields | undefined> {
   const [type = ''] = (request.headers.get('content-type') ?? '').split(';')
   if (type.trim().toLowerCase() !== 'application/x-www-form-urlencoded') return undefined
   const body = await request.text().catch(() => undefined)

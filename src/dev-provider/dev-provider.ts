@@ -10,14 +10,14 @@ import { Hono, type MiddlewareHandler } from 'hono'
 import { methodNotAllowed } from 'hono/method-not-allowed'
 import { authorizeRoute } from './authorize.ts'
 import type { RegisteredClient } from './client.ts'
-import { createWords, languageRoute } from './dev-words.ts'
+import { messagePage } from './dev-page.ts'
+import { createDevWords, languageRoute } from './dev-words.ts'
 import { browserLogoutRoute, serverLogoutRoute } from './end-session.ts'
 import { createMisbehaviour } from './misbehaviour.ts'
-import { createNodeListener } from './node-listener.ts'
-import { messagePage } from './page.ts'
+import { createNodeListener, MAX_BODY_BYTES } from './node-listener.ts'
 import { panelChangeRoute, panelRoute } from './panel.ts'
 import { createGrants, tokenRoute, userInfoRoute } from './tokens.ts'
-import { DEV_USERS, type DevUser, type UserInfo } from './users.ts'
+import { DEV_USERS, type DevUser, type DevUserInfo } from './users.ts'
 
 interface DevProviderOptions {
   /** 0 takes any free port. */
@@ -27,7 +27,7 @@ interface DevProviderOptions {
   readonly clientSecret: string
   readonly redirectUri: string
   /** In place of ours. */
-  readonly users?: readonly UserInfo[] | undefined
+  readonly users?: readonly DevUserInfo[] | undefined
   /** `zh-CN`, `en`, or `auto`, the browser's; a visitor can choose another. */
   readonly language?: string
   readonly now: () => number
@@ -37,7 +37,7 @@ export interface DevProvider {
   readonly url: string
   readonly users: readonly string[]
   /** From now on; ours if there are none. */
-  setUsers(users: readonly UserInfo[] | undefined): void
+  setUsers(users: readonly DevUserInfo[] | undefined): void
   close(): Promise<void>
 }
 
@@ -74,13 +74,11 @@ export async function startDevProvider(options: DevProviderOptions): Promise<Dev
   }
 }
 
-function cardsOf(users: readonly UserInfo[] | undefined): readonly DevUser[] {
+function cardsOf(users: readonly DevUserInfo[] | undefined): readonly DevUser[] {
   return users ? users.map(info => ({ info })) : DEV_USERS
 }
 
 // The provider's routes on one screen, and what holds for all of them: protective headers, small bodies, known methods.
-
-export const MAX_BODY_BYTES = 16 * 1024
 
 interface AppOptions {
   readonly client: RegisteredClient
@@ -93,7 +91,7 @@ interface AppOptions {
 }
 
 export async function createApp({ client, users, language, now, closing }: AppOptions): Promise<Hono> {
-  const wordsOf = createWords(language)
+  const wordsOf = createDevWords(language)
   const grants = createGrants()
   const misbehaviour = createMisbehaviour()
   const style = await readFile(new URL('pages/style.css', import.meta.url), 'utf8')

@@ -1,7 +1,7 @@
 // What the provider's pages say, in Chinese and in English, and which of the two a browser gets.
 
 import type { Context } from 'hono'
-import { readForm, senderOf } from './client.ts'
+import { readFormFields, senderOf } from './client.ts'
 
 import type { Note } from './users.ts'
 
@@ -18,7 +18,7 @@ type Knobs = Readonly<
   >
 >
 
-export interface Words {
+export interface DevWords {
   readonly lang: Lang
   readonly other: { readonly lang: Lang; readonly label: string }
   readonly language: string
@@ -58,7 +58,7 @@ export interface Words {
   readonly badValue: readonly [string, string]
 }
 
-const WORDS: Readonly<Record<Lang, Words>> = {
+const WORDS: Readonly<Record<Lang, DevWords>> = {
   'zh-CN': {
     lang: 'zh-CN',
     other: { lang: 'en', label: 'English' },
@@ -166,10 +166,10 @@ const WORDS: Readonly<Record<Lang, Words>> = {
   },
 }
 
-export type WordsOf = (c: Context) => Words
+export type WordsOf = (c: Context) => DevWords
 
 /** `language` is that of the application's pages; `auto` is the browser's. */
-export function createWords(language: string): WordsOf {
+export function createDevWords(language: string): WordsOf {
   return c => {
     const [, chosen = ''] = new RegExp(`(?:^|;\\s*)${COOKIE}=([\\w-]*)`).exec(c.req.header('cookie') ?? '') ?? []
     if (isLang(chosen)) return WORDS[chosen]
@@ -180,7 +180,7 @@ export function createWords(language: string): WordsOf {
 
 /** POST /language: only our own pages choose, and only for themselves. */
 export async function languageRoute(c: Context): Promise<Response> {
-  const form = senderOf(c.req.raw) === 'own page' ? await readForm(c.req.raw) : undefined
+  const form = senderOf(c.req.raw) === 'own page' ? await readFormFields(c.req.raw) : undefined
   const chosen = form?.get('language') ?? ''
   if (!isLang(chosen)) return c.text('not a language of this page', 400)
   c.header('Set-Cookie', `${COOKIE}=${chosen}; Path=/; Max-Age=${YEAR_SECONDS}; HttpOnly; SameSite=Lax`)

@@ -1,14 +1,14 @@
 // /oauth/logout: a server POSTs the refresh token of the session that ends; a browser comes by GET and may be sent back.
 
 import type { Context } from 'hono'
-import { type RegisteredClient, readForm } from './client.ts'
+import { type RegisteredClient, readFormFields } from './client.ts'
+import { messagePage } from './dev-page.ts'
 import type { WordsOf } from './dev-words.ts'
-import { messagePage } from './page.ts'
 import { type Grants, oauthError } from './tokens.ts'
 
 export function serverLogoutRoute(client: RegisteredClient, grants: Grants) {
   return async (c: Context): Promise<Response> => {
-    const form = await readForm(c.req.raw)
+    const form = await readFormFields(c.req.raw)
     if (!form) return oauthError(c, 'invalid_request', 'the body must be a form without repeated parameters')
     if (form.get('client_id') !== client.id) return oauthError(c, 'invalid_client', 'unknown client')
     const refreshToken = form.get('refresh_token')

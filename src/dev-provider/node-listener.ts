@@ -1,7 +1,8 @@
 // The provider's routes for a server of node:http. Not by @hono/node-server: that package takes whichever Hono the application
 // has installed, and fails to load with an older one.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { MAX_BODY_BYTES } from './dev-provider.ts'
+
+export const MAX_BODY_BYTES = 16 * 1024
 
 type Fetch = (request: Request) => Response | Promise<Response>
 

@@ -2,10 +2,10 @@
 
 import type { Context } from 'hono'
 import { html } from 'hono/html'
-import { readForm, senderOf } from './client.ts'
-import type { Words, WordsOf } from './dev-words.ts'
+import { readFormFields, senderOf } from './client.ts'
+import { type DevHtml, devPage, messagePage } from './dev-page.ts'
+import type { DevWords, WordsOf } from './dev-words.ts'
 import { ALWAYS, KNOBS, type Knobs, type Misbehaviour, readChange, USUAL } from './misbehaviour.ts'
-import { type Html, messagePage, page } from './page.ts'
 import type { GrantedSession, Grants } from './tokens.ts'
 
 export function panelRoute(grants: Grants, misbehaviour: Misbehaviour, wordsOf: WordsOf, now: () => number) {
@@ -16,7 +16,7 @@ export function panelChangeRoute(misbehaviour: Misbehaviour, wordsOf: WordsOf) {
   return async (c: Context): Promise<Response> => {
     const words = wordsOf(c)
     if (senderOf(c.req.raw) !== 'own page') return c.html(messagePage(words, words.panelOnly), 403)
-    const form = await readForm(c.req.raw)
+    const form = await readFormFields(c.req.raw)
     if (form?.has('reset')) {
       misbehaviour.reset()
       return c.redirect('/', 303)
@@ -32,9 +32,9 @@ export function panelChangeRoute(misbehaviour: Misbehaviour, wordsOf: WordsOf) {
 
 const SESSIONS_SHOWN = 20
 
-export function panelPage(words: Words, knobs: Knobs, sessions: readonly GrantedSession[]): Html {
+export function panelPage(words: DevWords, knobs: Knobs, sessions: readonly GrantedSession[]): DevHtml {
   const shown = sessions.slice(-SESSIONS_SHOWN).reverse()
-  return page(
+  return devPage(
     words,
     words.panel,
     html`<section class="card">
@@ -50,7 +50,7 @@ ${sessions.length === 0 ? html`<p class="lead">${words.nobody}</p>` : sessionTab
   )
 }
 
-function summary(words: Words, knobs: Knobs): Html {
+function summary(words: DevWords, knobs: Knobs): DevHtml {
   const odd = KNOBS.filter(knob => knobs[knob.name] !== USUAL[knob.name])
   if (odd.length === 0) return html`<p class="summary" role="status">${words.allWell}</p>`
   return html`<form class="summary" method="post" action="/panel">
@@ -61,7 +61,7 @@ function summary(words: Words, knobs: Knobs): Html {
 
 type Knob = (typeof KNOBS)[number]
 
-function knobRow(words: Words, knob: Knob, current: number): Html {
+function knobRow(words: DevWords, knob: Knob, current: number): DevHtml {
   const { label, hint } = words.knobs[knob.name]
   return html`<div class="knob" role="group" aria-labelledby="${knob.name}">
 <h2 id="${knob.name}">${label}</h2>
@@ -78,17 +78,17 @@ ${knob.presets.map(preset => presetButton(words, knob, preset, preset === curren
 `
 }
 
-function presetButton(words: Words, knob: Knob, value: number, isCurrent: boolean): Html {
+function presetButton(words: DevWords, knob: Knob, value: number, isCurrent: boolean): DevHtml {
   return html`<button name="${knob.name}" value="${value}" aria-pressed="${String(isCurrent)}">${amount(words, knob, value)}</button>
 `
 }
 
-function amount({ units, always, off }: Words, { unit }: Knob, value: number): string {
+function amount({ units, always, off }: DevWords, { unit }: Knob, value: number): string {
   if (unit === 'times' && value === ALWAYS) return always
   return value === 0 ? off : `${value} ${units[unit]}`
 }
 
-function sessionTable(words: Words, sessions: readonly GrantedSession[]): Html {
+function sessionTable(words: DevWords, sessions: readonly GrantedSession[]): DevHtml {
   return html`<table>
 <thead><tr><th scope="col">${words.user}</th><th scope="col">${words.signedInAt}</th><th scope="col">${words.refreshes}</th></tr></thead>
 <tbody>
@@ -97,7 +97,7 @@ ${sessions.map(session => sessionRow(words, session))}
 </table>`
 }
 
-function sessionRow({ lang, units }: Words, { user, since, refreshes }: GrantedSession): Html {
+function sessionRow({ lang, units }: DevWords, { user, since, refreshes }: GrantedSession): DevHtml {
   const at = new Date(since)
   return html`<tr><td>${user.nickname} <span class="username">${user.username}</span></td>
 <td><time datetime="${at.toISOString()}">${at.toLocaleString(lang)}</time></td><td>${refreshes} ${units.times}</td></tr>

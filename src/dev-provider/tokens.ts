@@ -2,16 +2,23 @@
 
 import { randomUUID } from 'node:crypto'
 import type { Context } from 'hono'
-import { isAuthenticated, isSameSecret, newSecret, provesChallenge, type RegisteredClient, readForm } from './client.ts'
+import {
+  isAuthenticated,
+  isSameSecret,
+  newSecret,
+  provesChallenge,
+  type RegisteredClient,
+  readFormFields,
+} from './client.ts'
 import { createExpiringMap } from './expiring-map.ts'
 import type { Misbehaviour } from './misbehaviour.ts'
-import type { UserInfo } from './users.ts'
+import type { DevUserInfo } from './users.ts'
 
 export function tokenRoute(client: RegisteredClient, grants: Grants, misbehaviour: Misbehaviour, now: () => number) {
   return async (c: Context): Promise<Response> => {
     if (misbehaviour.strikes('failTokenCalls')) return c.text('told to fail', 500)
 
-    const form = await readForm(c.req.raw)
+    const form = await readFormFields(c.req.raw)
     if (!form) return oauthError(c, 'invalid_request', 'the body must be a form without repeated parameters')
     if (!isAuthenticated(client, form)) return oauthError(c, 'invalid_client', 'bad client credentials')
 
@@ -52,7 +59,7 @@ const MAX_FAMILIES = 100_000
 
 interface PendingCode {
   readonly secret: string
-  readonly user: UserInfo
+  readonly user: DevUserInfo
   readonly challenge: string | undefined
 }
 
@@ -70,7 +77,7 @@ export function createGrants() {
   }
 
   return {
-    issueCode(user: UserInfo, challenge: string | undefined, now: number): string {
+    issueCode(user: DevUserInfo, challenge: string | undefined, now: number): string {
       const id = newSecret()
       const secret = newSecret()
       codes.set(id, { secret, user, challenge }, now)
@@ -98,7 +105,7 @@ export function createGrants() {
       return issueTokens(id, { ...family, refreshes: family.refreshes + 1 }, seconds, now)
     },
 
-    userOf(accessToken: string, now: number): UserInfo | undefined {
+    userOf(accessToken: string, now: number): DevUserInfo | undefined {
       const { id, secret } = split(accessToken)
       const family = families.get(id, now)
       return family && hasAccessToken(family, secret, now) ? family.user : undefined
@@ -129,7 +136,7 @@ function split(token: string): { id: string; secret: string } {
 const MAX_ACCESS_TOKENS = 100
 
 export interface TokenFamily {
-  readonly user: UserInfo
+  readonly user: DevUserInfo
   readonly since: number
   readonly refreshes: number
   readonly refreshSecret: string
@@ -148,7 +155,7 @@ export interface TokenResponse {
   readonly jti: string
 }
 
-export function newFamily(user: UserInfo, now: number): FamilyBase {
+export function newFamily(user: DevUserInfo, now: number): FamilyBase {
   return { user, since: now, refreshes: 0, accessTokens: [] }
 }
 

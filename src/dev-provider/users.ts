@@ -1,7 +1,7 @@
 // The people that anyone can sign in as with one click. Their phone numbers and addresses can belong to nobody.
 
-/** The `data` of a user info answer: the specification's seven strings, and groups for rules to be tried with. */
-export interface UserInfo {
+/** The `data` of a user info answer: the seven strings of specification 5.4, and groups to try rules with. */
+export interface DevUserInfo {
   readonly sub: string
   readonly ou_id: string
   readonly nickname: string
@@ -16,7 +16,7 @@ export interface UserInfo {
 export type Note = 'developer' | 'common' | 'incomplete'
 
 export interface DevUser {
-  readonly info: UserInfo
+  readonly info: DevUserInfo
   readonly note?: Note
 }
 

@@ -3,25 +3,25 @@
 
 import type { Config } from '../config/config-file.ts'
 import type { Settings } from '../config/settings.ts'
-import type { Misspelt } from '../config/suggestions.ts'
+import type { MisspeltName } from '../config/suggestions.ts'
 import { phrase } from '../phrases.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import { type DerivedKeys, deriveKeys } from '../session/derived-keys.ts'
 import type { Store } from '../stores/store.ts'
-import { createFresh } from '../util/fresh.ts'
+import { createCachedValue } from '../util/cached-value.ts'
 import { type Finding, good, type Probe, runProbes, warning } from './finding.ts'
 import { providerProbe } from './provider-probes.ts'
-import { type WayInOptions, wayInProbe } from './proxy-probe.ts'
+import { type ProxyProbeOptions, proxyProbe } from './proxy-probe.ts'
 import { cookieFinding, settingsFindings, timeFinding } from './settings-probes.ts'
 import { storeProbes } from './store-probes.ts'
 import { certificateProbes, upstreamProbes } from './upstream-probes.ts'
 
-export interface Examined {
+export interface ExamineOptions {
   readonly settings: Settings
   readonly config: Config
   readonly plans: readonly [ProviderPlan, ...ProviderPlan[]]
   readonly now: () => number
-  readonly misspelt?: readonly Misspelt[]
+  readonly misspelt?: readonly MisspeltName[]
   /** The development provider would be started: there is nothing to ask yet. */
   readonly isDevelopment?: boolean
   /** One that is open already. */
@@ -32,7 +32,7 @@ const LONGEST_CALL_MS = 10_000
 /** Discovery, then the token endpoint, and what a connection takes. */
 const CALLS_IN_A_ROW = 3
 
-export async function examine(examined: Examined): Promise<Finding[]> {
+export async function examine(examined: ExamineOptions): Promise<Finding[]> {
   const { settings, config, plans, now, misspelt = [], store } = examined
   const timeoutMs = callTimeout(settings)
   const probes: Probe[] = [
@@ -41,8 +41,8 @@ export async function examine(examined: Examined): Promise<Finding[]> {
     ...certificateProbes({ settings, now }),
     ...providerProbes(examined, timeoutMs),
     ...storeProbes({ settings, now, store, keys: keysOf(examined) }),
-    ...upstreamProbes({ settings, config, timeoutMs, now, wayIn: wayInOptions(examined) }),
-    wayInProbe(wayInOptions(examined)),
+    ...upstreamProbes({ settings, config, timeoutMs, now, proxy: proxyProbeOptions(examined) }),
+    proxyProbe(proxyProbeOptions(examined)),
     { name: 'time', run: async () => [timeFinding(now())] },
   ]
   return runProbes(probes, CALLS_IN_A_ROW * timeoutMs + 2000)
@@ -52,22 +52,22 @@ function callTimeout({ PROVIDER_TIMEOUT_MS }: Settings): number {
   return Math.min(PROVIDER_TIMEOUT_MS, LONGEST_CALL_MS)
 }
 
-export function wayInOptions({
+export function proxyProbeOptions({
   settings,
   config,
   plans,
   now,
-}: Pick<Examined, 'settings' | 'config' | 'plans' | 'now'>): WayInOptions {
+}: Pick<ExamineOptions, 'settings' | 'config' | 'plans' | 'now'>): ProxyProbeOptions {
   const { doctor } = keysOf({ settings, plans })
   const isGateway = settings.UPSTREAM !== undefined || Object.keys(config.upstreams ?? {}).length > 0
   return { settings, key: doctor, isGateway, timeoutMs: callTimeout(settings), now }
 }
 
-function keysOf({ settings, plans }: Pick<Examined, 'settings' | 'plans'>): DerivedKeys {
+function keysOf({ settings, plans }: Pick<ExamineOptions, 'settings' | 'plans'>): DerivedKeys {
   return deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plans[0].clientSecret })
 }
 
-function providerProbes({ settings, plans, now, isDevelopment }: Examined, timeoutMs: number): Probe[] {
+function providerProbes({ settings, plans, now, isDevelopment }: ExamineOptions, timeoutMs: number): Probe[] {
   if (isDevelopment) return [{ name: 'provider', run: async () => [good('provider', phrase('development_provider'))] }]
   const options = { settings: { ...settings, PROVIDER_TIMEOUT_MS: timeoutMs }, now }
   return plans.map(plan => providerProbe(plans.length === 1 ? 'provider' : `provider ${plan.id}`, plan, options))
@@ -77,8 +77,8 @@ function providerProbes({ settings, plans, now, isDevelopment }: Examined, timeo
 const FRESH_MS = 10_000
 
 /** For the console: however many look at once, one examination is made. */
-export function createExamination(examined: Examined): () => Promise<Finding[]> {
-  return createFresh(() => examine(examined), FRESH_MS, examined.now).get
+export function createExamination(examined: ExamineOptions): () => Promise<Finding[]> {
+  return createCachedValue({ load: () => examine(examined), freshMs: FRESH_MS, now: examined.now }).get
 }
 
 // What the doctor has found last, for pages that cannot wait for it.
@@ -92,22 +92,18 @@ export interface KnownFindings {
 const LOOK_AGAIN_MS = 600_000
 
 export function createKnownFindings(examine: () => Promise<Finding[]>, now: () => number): KnownFindings {
-  let known: readonly Finding[] = []
-  let askedAt = Number.NEGATIVE_INFINITY
+  const findings = createCachedValue({
+    load: examine,
+    freshMs: LOOK_AGAIN_MS,
+    retryMs: LOOK_AGAIN_MS,
+    staleWhileReloading: true,
+    now,
+  })
   return {
     latest() {
-      // Also if the clock was set back.
-      if (Math.abs(now() - askedAt) >= LOOK_AGAIN_MS) {
-        askedAt = now()
-        examine().then(
-          findings => {
-            known = findings
-          },
-          // Whoever looks at the page of the doctor is told.
-          () => {},
-        )
-      }
-      return known
+      // The page of the doctor shows what failed.
+      findings.get().catch(() => {})
+      return findings.latest() ?? []
     },
   }
 }
@@ -116,7 +112,7 @@ export function createKnownFindings(examine: () => Promise<Finding[]>, now: () =
 
 /** Times are milliseconds since 1970. */
 export interface ReloadStatus {
-  /** When the configuration was read anew and used. */
+  /** When the last reload was put in use. */
   reloadedAt?: number
   /** One that was refused since then. */
   refused?: { readonly at: number; readonly file: string; readonly detail: string } | undefined

@@ -1,6 +1,7 @@
 // What the probes of the doctor found, and how they are run: all at once, each with a deadline, none able to spoil another.
 import { MenshenError } from '../errors.ts'
 import { type Phrase, phrase, phraseOf, quoted } from '../phrases.ts'
+import { withDeadline } from '../util/deadline.ts'
 
 /** How the doctor names itself to whatever it asks. */
 export const DOCTOR_AGENT = 'menshen doctor'
@@ -37,16 +38,11 @@ export async function runProbes(probes: readonly Probe[], deadlineMs: number): P
 }
 
 async function runProbe({ name, run }: Probe, deadlineMs: number): Promise<readonly Finding[]> {
-  const late = Promise.withResolvers<readonly Finding[]>()
-  const give = () =>
-    late.resolve([failure(name, phrase('no_answer_within', { ms: deadlineMs }), phrase('look_and_try_again'))])
-  const timer = setTimeout(give, deadlineMs)
+  const late = () => [failure(name, phrase('no_answer_within', { ms: deadlineMs }), phrase('look_and_try_again'))]
   try {
-    return await Promise.race([run(), late.promise])
+    return await withDeadline(run(), deadlineMs, late)
   } catch (error) {
     return [failure(name, whatFailed(error), phrase('see_and_try_again'))]
-  } finally {
-    clearTimeout(timer)
   }
 }
 

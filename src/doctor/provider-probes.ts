@@ -23,7 +23,7 @@ const CLOCK_FAILURE_MS = { oidc: TOLERANCE_SECONDS * 1000, oauth2: 300_000, comp
 
 type Options = Pick<ProviderOptions, 'settings' | 'now'>
 
-interface Visiting {
+interface ProbeTarget {
   readonly name: string
   readonly plan: ProviderPlan
   readonly provider: Provider
@@ -47,7 +47,7 @@ async function probeProvider(name: string, plan: ProviderPlan, { settings, now }
   const report = () => {}
   const { fetch, close } = createBoundedFetch(timeoutMs)
   const provider = createProvider(plan, { settings, now, report })
-  const visiting = { name, plan, provider, fetch, redirectUri: settings.BASE_URL + plan.callbackPath, now }
+  const target = { name, plan, provider, fetch, redirectUri: settings.BASE_URL + plan.callbackPath, now }
   try {
     const planned = originsOf([plan.discoveryUrl ?? plan.issuer, ...Object.values(plan.endpoints)])
     const reaching = Promise.all(planned.map(origin => probeOrigin(name, origin, { timeoutMs, now })))
@@ -57,10 +57,10 @@ async function probeProvider(name: string, plan: ProviderPlan, { settings, now }
     const found = await Promise.all([
       reaching,
       Promise.all(further.map(origin => probeOrigin(name, origin, { timeoutMs, now }))),
-      discovered(visiting, metadata),
-      probeKeys(visiting, metadata),
-      askForCode(visiting),
-      askAuthorization(visiting),
+      discovered(target, metadata),
+      probeKeys(target, metadata),
+      askForCode(target),
+      askAuthorization(target),
     ])
     return found.flat(2)
   } finally {
@@ -83,7 +83,7 @@ function noDiscovery(name: string, plan: ProviderPlan, error: Error): Finding {
   return failure(`${name} discovery`, whatFailed(error), remedy)
 }
 
-async function discovered({ name, plan }: Visiting, metadata: Metadata): Promise<Finding[]> {
+async function discovered({ name, plan }: ProbeTarget, metadata: Metadata): Promise<Finding[]> {
   if (plan.kind !== 'oidc') return []
   if (!needsDiscovery(plan)) return [good(`${name} discovery`, phrase('discovery_not_needed'))]
   const calls = good(`${name} discovery`, phrase('calls_itself', { issuer: sanitize(metadata.issuer ?? '', 200) }))
@@ -106,7 +106,7 @@ const keySet = z.object({
     .max(200),
 })
 
-async function probeKeys({ name, fetch }: Visiting, { endpoints }: Metadata): Promise<Finding[]> {
+async function probeKeys({ name, fetch }: ProbeTarget, { endpoints }: Metadata): Promise<Finding[]> {
   const what = `${name} keys`
   const remedy = phrase('check_jwks_url')
   if (!endpoints.jwks) return []
@@ -120,7 +120,7 @@ async function probeKeys({ name, fetch }: Visiting, { endpoints }: Metadata): Pr
   }
 }
 
-async function askForCode({ name, plan, provider, redirectUri }: Visiting): Promise<Finding> {
+async function askForCode({ name, plan, provider, redirectUri }: ProbeTarget): Promise<Finding> {
   const code = `menshen-doctor-${randomBytes(16).toString('hex')}`
   const verifier = plan.pkce ? newTicket() : undefined
   const redeem = async () => {
@@ -132,14 +132,14 @@ async function askForCode({ name, plan, provider, redirectUri }: Visiting): Prom
 }
 
 /** The page where users sign in, as the first answer to a browser: it also tells the provider's time. */
-async function askAuthorization(visiting: Visiting): Promise<Finding[]> {
-  const { name, plan, provider, fetch, redirectUri, now } = visiting
+async function askAuthorization(target: ProbeTarget): Promise<Finding[]> {
+  const { name, plan, provider, fetch, redirectUri, now } = target
   const what = `${name} redirect address`
   try {
     const state = `${newTicket()}_idp`
     const sent = { state, ...(plan.kind === 'oidc' && { nonce: newTicket() }), ...(plan.pkce && challenge()) }
     const response = await fetch(await provider.authorizationUrl(sent), { headers: { accept: 'text/html' } })
-    const finding = await judgeRedirect(what, visiting, response)
+    const finding = await judgeRedirect(what, target, response)
     return [finding, ...judgeClock(`${name} clock`, response, now(), CLOCK_FAILURE_MS[plan.kind])]
   } catch (error) {
     const seen = phrase('sign_in_page_unseen', { reason: whatFailed(error) })
@@ -155,7 +155,7 @@ const CLIENT_ERRORS = ['unauthorized_client', 'invalid_client', 'access_denied']
 
 async function judgeRedirect(
   what: string,
-  { provider, redirectUri }: Visiting,
+  { provider, redirectUri }: ProbeTarget,
   { status, headers }: WholeAnswer,
 ): Promise<Finding> {
   const location = headers.get('location') ?? ''

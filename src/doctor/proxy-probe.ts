@@ -14,7 +14,7 @@ import type { KeyList } from '../session/derived-keys.ts'
 import { sanitize } from '../util/json-path.ts'
 import { codeOf, DOCTOR_AGENT, type Finding, failure, good, type Probe, reasonOf, warning } from './finding.ts'
 
-/** Of the addresses that belong to nobody: whoever believes it believes anybody. */
+/** An address for documentation (RFC 5737): a server that accepts it accepts any address. */
 const MADE_UP_ADDRESS = '192.0.2.1'
 const ANSWER_LIMIT = 16 * 1024
 /** The resolver knows no such name, or knows nothing for now. */
@@ -34,7 +34,7 @@ const arrival = z.object({
 })
 export type Arrival = z.infer<typeof arrival>
 
-export interface WayInOptions {
+export interface ProxyProbeOptions {
   readonly settings: Pick<Settings, 'BASE_URL' | 'PORT' | 'TLS_CERT_FILE' | 'TRUSTED_PROXIES'>
   readonly key: KeyList
   /** Whether requests of an application pass through Menshen, and so its WebSockets. */
@@ -43,11 +43,11 @@ export interface WayInOptions {
   readonly now: () => number
 }
 
-export function wayInProbe(options: WayInOptions): Probe {
-  return { name: 'proxy', run: () => probeWayIn(options) }
+export function proxyProbe(options: ProxyProbeOptions): Probe {
+  return { name: 'proxy', run: () => probeProxy(options) }
 }
 
-async function probeWayIn(options: WayInOptions): Promise<Finding[]> {
+async function probeProxy(options: ProxyProbeOptions): Promise<Finding[]> {
   const plain = await ask(options, {})
   if (!('proof' in plain)) return [noArrival(options.settings.BASE_URL, plain)]
   const socket = await ask(options, SOCKET_HEADERS)
@@ -56,12 +56,16 @@ async function probeWayIn(options: WayInOptions): Promise<Finding[]> {
 }
 
 /** Whether the Menshen of these settings answers there: what it forwards there would come back to it. */
-export async function isOurselves(origin: string, options: WayInOptions, ca: string | undefined): Promise<boolean> {
+export async function isOurselves(
+  origin: string,
+  options: ProxyProbeOptions,
+  ca: string | undefined,
+): Promise<boolean> {
   return 'proof' in (await ask({ ...options, settings: { ...options.settings, BASE_URL: origin } }, {}, ca))
 }
 
 /** Whether the Menshen of these settings is the one that answers at BASE_URL. */
-export async function isRunning(options: WayInOptions): Promise<boolean> {
+export async function isRunning(options: ProxyProbeOptions): Promise<boolean> {
   return 'proof' in (await ask(options, {}))
 }
 
@@ -75,7 +79,7 @@ const SOCKET_HEADERS = {
 }
 
 async function ask(
-  { settings, key, timeoutMs, now }: WayInOptions,
+  { settings, key, timeoutMs, now }: ProxyProbeOptions,
   more: object,
   ca?: string,
 ): Promise<Arrival | Missed> {
@@ -158,7 +162,7 @@ function noArrival(url: string, missed: Missed): Finding {
   return failure('proxy', phrase('something_else_answers', { url, status }), phrase('check_base_url_and_secrets'))
 }
 
-function judgeHost({ host }: Arrival, { settings }: WayInOptions): Finding {
+function judgeHost({ host }: Arrival, { settings }: ProxyProbeOptions): Finding {
   const expected = new URL(settings.BASE_URL).host
   if (host.toLowerCase() === expected) return good('proxy host', phrase('host_arrives', { host: expected }))
   const seen = phrase('host_arrives_wrong', { host: sanitize(host, 100), expected })
@@ -166,11 +170,11 @@ function judgeHost({ host }: Arrival, { settings }: WayInOptions): Finding {
 }
 
 /** Without a proxy in between there is nothing to pass on. */
-function isDirect({ BASE_URL, PORT, TLS_CERT_FILE }: WayInOptions['settings']): boolean {
+function isDirect({ BASE_URL, PORT, TLS_CERT_FILE }: ProxyProbeOptions['settings']): boolean {
   return portIn(BASE_URL) === PORT && (isLoopback(BASE_URL) || TLS_CERT_FILE !== undefined)
 }
 
-function judgeProto({ proto }: Arrival, { settings }: WayInOptions): Finding {
+function judgeProto({ proto }: Arrival, { settings }: ProxyProbeOptions): Finding {
   const what = 'proxy proto'
   const expected = isSecure(settings) ? 'https' : 'http'
   if (isDirect(settings) || settings.TLS_CERT_FILE)
@@ -181,7 +185,7 @@ function judgeProto({ proto }: Arrival, { settings }: WayInOptions): Finding {
   return warning(what, phrase('proto_arrives_wrong', { proto: sanitize(proto), expected }), phrase('check_proto'))
 }
 
-function judgeClient({ client, peer, isTrusted }: Arrival, { settings }: WayInOptions): Finding {
+function judgeClient({ client, peer, isTrusted }: Arrival, { settings }: ProxyProbeOptions): Finding {
   const what = 'proxy client address'
   if (isDirect(settings)) return good(what, phrase('without_proxy'))
   if (client === MADE_UP_ADDRESS) return failure(what, phrase('forged_address_passes'), phrase('add_client_address'))
@@ -190,7 +194,7 @@ function judgeClient({ client, peer, isTrusted }: Arrival, { settings }: WayInOp
   return good(what, phrase('client_address_arrives'))
 }
 
-function judgeUpgrade(socket: Arrival | Missed, { isGateway }: WayInOptions): Finding {
+function judgeUpgrade(socket: Arrival | Missed, { isGateway }: ProxyProbeOptions): Finding {
   const what = 'proxy upgrade'
   if (!isGateway) return good(what, phrase('upgrade_not_needed'))
   if ('proof' in socket && socket.hasUpgrade) return good(what, phrase('upgrade_passes'))

@@ -5,7 +5,8 @@ import type { Config } from '../config/config-file.ts'
 import { isLoopback } from '../config/deployment.ts'
 import { isSecure } from '../config/read.ts'
 import type { Settings } from '../config/settings.ts'
-import type { Misspelt } from '../config/suggestions.ts'
+import type { MisspeltName } from '../config/suggestions.ts'
+import { textOf } from '../errors.ts'
 import { phrase, quoted } from '../phrases.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import { secretProblem } from '../session/derived-keys.ts'
@@ -18,12 +19,12 @@ const EARLIEST = Date.UTC(2026, 0, 1)
 export function settingsFindings(
   settings: Settings,
   plans: readonly [ProviderPlan, ...ProviderPlan[]],
-  misspelt: readonly Misspelt[],
+  misspelt: readonly MisspeltName[],
   roles: Config['roles'],
 ): Finding[] {
   const secret = secretProblem(settings, plans[0])
   const found = [
-    ...(secret ? [failure('settings', quoted(secret), phrase('set_secret'))] : []),
+    ...(secret ? [failure('settings', quoted(textOf(secret)), phrase('set_secret'))] : []),
     ...misspelt.map(misspeltFinding),
     ...adviceFor(settings, plans, roles).map(({ code, remedy }) =>
       warning('settings', phrase(`advice_${code}`), remedy),
@@ -32,7 +33,7 @@ export function settingsFindings(
   return found.length > 0 ? found : [good('settings', phrase('settings_good'))]
 }
 
-export function misspeltFinding({ name, likely }: Misspelt): Finding {
+export function misspeltFinding({ name, likely }: MisspeltName): Finding {
   const remedy = likely ? phrase('did_you_mean', { name: likely }) : phrase('see_settings_page')
   return warning('settings', phrase('no_such_setting', { name: sanitize(name, 100) }), remedy)
 }

@@ -13,6 +13,7 @@ import type { DerivedKeys } from '../session/derived-keys.ts'
 import { type DataKeys, publicPartOf, SESSION_LABEL } from '../session/session-record.ts'
 import { folderProblem, isEmptyStore } from '../stores/lmdb/lmdb-files.ts'
 import { openStore } from '../stores/open-store.ts'
+import type { RedisServerInfo } from '../stores/redis/redis-server-info.ts'
 import type { Store } from '../stores/store.ts'
 import { sanitize } from '../util/json-path.ts'
 import { type Finding, failure, good, type Probe, reasonOf, warning, whatFailed } from './finding.ts'
@@ -157,17 +158,15 @@ function latency(writeMs: number, readMs: number): Finding {
 
 async function probeRedis(address: string): Promise<Finding[]> {
   try {
-    const { readServerFacts } = await import('../stores/redis/redis-server-info.ts')
-    return judgeServer(await readServerFacts(address))
+    const { readServerInfo } = await import('../stores/redis/redis-server-info.ts')
+    return judgeServer(await readServerInfo(address))
   } catch (error) {
     return [warning('redis', phrase('redis_says_nothing', { code: reasonOf(error) }), phrase('see_store_line'))]
   }
 }
 
-type ServerFacts = Awaited<ReturnType<typeof import('../stores/redis/redis-server-info.ts').readServerFacts>>
-
-function judgeServer(facts: ServerFacts): Finding[] {
-  const { software, version, redisVersion, evictionPolicy, appendOnly, snapshots, lastWriteFailed } = facts
+function judgeServer(info: RedisServerInfo): Finding[] {
+  const { software, version, redisVersion, evictionPolicy, appendOnly, snapshots, lastWriteFailed } = info
   const seen = quoted(`${software} ${sanitize(version)}`)
   const [major = 0, minor = 0] = redisVersion.split('.').map(Number)
   const isOld = major < OLDEST_REDIS[0] || (major === OLDEST_REDIS[0] && minor < OLDEST_REDIS[1])

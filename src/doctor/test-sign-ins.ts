@@ -1,4 +1,4 @@
-// Trial sign-ins: the doctor announces one, whoever opens its address begins it, once, and what came of it goes back to
+// Test sign-ins: the doctor announces one, the first browser at its address begins it, and the result goes back to
 // the doctor and to nobody else. All that the store holds of it is sealed with the ticket in that address.
 
 import { z } from 'zod'
@@ -36,7 +36,7 @@ export interface TestSignIns {
   withdraw(ticket: string): Promise<void>
 }
 
-export const TRIAL_SECONDS = 600
+export const TEST_SIGN_IN_SECONDS = 600
 
 const trialSchema: z.ZodType<TestSignIn> = z.object({ provider: z.string(), show: z.boolean() })
 
@@ -44,7 +44,7 @@ export function createTestSignIns({ store, now }: { readonly store: Store; reado
   async function put(place: string, ticket: string, value: object): Promise<void> {
     const key = keyOf(place, ticket)
     const sealed = sealValue(sealingKey(ticket), encodeJson(value), key)
-    await store.create(key, { value: sealed, expiresAt: now() + TRIAL_SECONDS * 1000, labels: [] })
+    await store.create(key, { value: sealed, expiresAt: now() + TEST_SIGN_IN_SECONDS * 1000, labels: [] })
   }
 
   async function take<T>(place: string, ticket: string, schema: z.ZodType<T>): Promise<T | undefined> {

@@ -14,7 +14,7 @@ import type { Settings } from '../config/settings.ts'
 import { type Phrase, phrase } from '../phrases.ts'
 import { sanitize } from '../util/json-path.ts'
 import { codeOf, DOCTOR_AGENT, type Finding, failure, good, type Probe, reasonOf, warning } from './finding.ts'
-import { isOurselves, type WayInOptions } from './proxy-probe.ts'
+import { isOurselves, type ProxyProbeOptions } from './proxy-probe.ts'
 
 /** From here on an answer to HEAD is no answer. */
 const NO_HEAD = 400
@@ -25,7 +25,7 @@ interface Options {
   readonly timeoutMs: number
   readonly now: () => number
   /** How the Menshen of these settings is asked. */
-  readonly wayIn: WayInOptions
+  readonly proxy: ProxyProbeOptions
 }
 
 export function upstreamProbes(options: Options): Probe[] {
@@ -46,7 +46,7 @@ async function probeUpstream(name: string, prefix: string, url: string, options:
   const socketPath = url.startsWith('unix:') ? url.slice('unix:'.length) : undefined
   const reached = socketPath ? [] : await probeOrigin(name, url, { timeoutMs, now, ca })
   if (reached.some(({ level }) => level === 'failure')) return reached
-  const isOwn = socketPath ? false : isOurselves(url, options.wayIn, ca)
+  const isOwn = socketPath ? false : isOurselves(url, options.proxy, ca)
   const connect = { timeout: timeoutMs, ...(socketPath && { socketPath }), ...(ca && { ca }) }
   const dispatcher = new Agent({ connect })
   const target = new URL(prefix, socketPath ? 'http://localhost' : url)

@@ -1,56 +1,46 @@
-// Who is asking, and may they: session or token, refreshed if due, then the rules; and the answer if not.
+// Who is asking, and may they: the session of a ticket, refreshed if due, or a bearer token; then the rules.
 
 import { decodedPath } from '../access/request-path.ts'
 import type { Subject } from '../access/roles.ts'
 import { admits, lacksScopes } from '../access/rules.ts'
-import type { Role, Rule } from '../config/config-file.ts'
-import { isLoopback } from '../config/deployment.ts'
-import { runInRequest } from '../observe/observed-request.ts'
-import { lostCookiePage, refusedPage } from '../pages/notices.ts'
-import { OWN_PATHS } from '../paths.ts'
-import { ownPath, signReturnPath } from '../session/attempts.ts'
+import type { Rule } from '../config/config-file.ts'
+import { network } from '../config/networks.ts'
+import type { Settings } from '../config/settings.ts'
+import { requestFields, runInRequest } from '../observe/observed-request.ts'
+import { callerOf, type Identification } from '../proxy/proxy-request.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
+import { bringsToken, isForPage, isPartOfPage } from '../util/fetch-metadata.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
-import type { Identified } from './assertions.ts'
-import { type BearerCaller, INVALID_TOKEN, insufficient, withBearer } from './bearer-callers.ts'
-import type { GatewayContext } from './context.ts'
+import { audiencesOf, type BearerCaller, type Bringer, type RefusedToken } from './bearer-callers.ts'
+import type { Auth, Observe } from './context.ts'
 import { clearCookie, readCookie, setCookie } from './cookies.ts'
-import { languageOf } from './language.ts'
-import {
-  bringsToken,
-  type GatewayRequest,
-  isByScript,
-  isForPage,
-  isNavigation,
-  isPartOfPage,
-  isTrusted,
-  REQUEST_ID,
-  requestFields,
-} from './request.ts'
-import { errorAnswer, jsonAnswer, pageAnswer, redirectAnswer, tooMany } from './respond.ts'
+import type { GatewayRequest } from './request.ts'
 
-export interface Caller {
-  /** Absent for a visitor. */
-  readonly loaded?: LoadedSession
-  /** A machine, in place of a session. */
+/** What identification and the rules need. */
+export interface AdmissionContext {
+  readonly settings: Settings
+  readonly now: () => number
+  readonly auth: Auth
+  readonly observe: Observe
+}
+
+/** The caller, or why there is none. */
+export interface CallerIdentification extends Identification {
   readonly bearer?: BearerCaller
-  /** Whose that token is by the configuration in use by then; `undefined` if it does not count any more. */
-  readonly identifyAgain?: () => Promise<BearerCaller | undefined>
-  /** What the answer has to set. */
-  readonly cookies: readonly string[]
-  /** A ticket was shown that leads nowhere. */
+  readonly reidentify?: () => Promise<BearerCaller | undefined>
+  /** The ticket opens no session. */
   readonly failedTicket?: true
-  /** A token was brought that is not valid. It was counted before anybody was asked about it. */
+  /** The token is not valid. It was counted before the provider was asked about it. */
   readonly failedToken?: true
-  /** Nobody was asked about it: its address has brought too many. */
+  /** The address has brought too many tokens: the provider was not asked about this one. */
   readonly isLimited?: true
 }
 
-/** Of somebody who is signed in. */
-export type SignedInCaller = Caller & { readonly loaded: LoadedSession }
+/** The identification of a signed-in user. */
+export type SignedInCaller = CallerIdentification & { readonly loaded: LoadedSession }
 
-export interface Admission extends Caller {
-  /** `limited`: a visitor whose address has shown too many tickets or tokens that lead nowhere. */
+export interface Admission extends CallerIdentification {
+  /** `limited`: a visitor whose address has shown too many tickets or tokens that are not valid. */
   readonly outcome: 'visitor' | 'limited' | 'refused' | 'admitted'
   /** The rule that refused. */
   readonly refusedBy?: Rule
@@ -59,128 +49,152 @@ export interface Admission extends Caller {
 }
 
 const NO_COOKIES: readonly string[] = []
-const NOBODY: Caller = { cookies: NO_COOKIES }
-const FAILED: Caller = { cookies: NO_COOKIES, failedTicket: true }
+const NOBODY: CallerIdentification = { cookies: NO_COOKIES }
+const FAILED_TICKET: CallerIdentification = { cookies: NO_COOKIES, failedTicket: true }
 
-/** Every way in passes here. What is asked for is another request where a proxy asks about it. */
-export function admit(
-  context: GatewayContext,
-  visit: GatewayRequest,
-  asked: GatewayRequest = visit,
-): MaybePromise<Admission> {
-  const caller = identify(context, visit)
-  return caller instanceof Promise
-    ? caller.then(known => admitCaller(context, visit, asked, known))
-    : admitCaller(context, visit, asked, caller)
-}
+// The session of a ticket.
 
-function admitCaller(
-  context: GatewayContext,
-  visit: GatewayRequest,
-  asked: GatewayRequest,
-  caller: Caller,
-): MaybePromise<Admission> {
-  if (caller.loaded) return note(context, asked, judge(context, asked, caller))
-  return andThen(admitOther(context, visit, asked, caller), admission => note(context, asked, admission))
-}
-
-/** For those who observe. */
-export function note(context: GatewayContext, visit: GatewayRequest, admission: Admission): Admission {
-  const { outcome } = admission
-  const { observed, method, path } = visit
-  observed.outcome = outcome === 'limited' ? 'refused' : outcome
-  const known = identified(admission)
-  if (known) observed.user = known.session.userInfo.username
-  if (outcome === 'refused')
-    context.report('refused', { ...requestFields(context, visit, known), method, path, role: known?.who.role })
-  return admission
-}
-
-/** A machine or a visitor. */
-function admitOther(
-  context: GatewayContext,
-  visit: GatewayRequest,
-  asked: GatewayRequest,
-  caller: Caller,
-): MaybePromise<Admission> {
-  return andThen(withBearer(context, visit, asked, caller), caller =>
-    limitFailures(context, asked, judge(context, asked, caller)),
-  )
-}
-
-/**
- * Whoever looks at a page is always led to the login page, and what belongs to a page counts for nothing: the ticket of a
- * session that has ended comes with each of its images, and must not shut out the rest of the office. Only tickets that failed
- * are counted, and so after the store was asked: others behind the same address may have sessions that are not at hand here.
- */
-function limitFailures(
-  { rateLimit }: Pick<GatewayContext, 'rateLimit'>,
-  visit: GatewayRequest,
-  admission: Admission,
-): MaybePromise<Admission> {
-  const { failedTicket, failedToken, isLimited, outcome } = admission
-  if (outcome !== 'visitor') return admission
-  if (isLimited) return { ...admission, outcome: 'limited' }
-  const isPageView = visit.method === 'GET' && isForPage(visit)
-  if (!failedTicket || failedToken || isPageView || isPartOfPage(visit.headers)) return admission
-  return andThen(rateLimit.admits('ticket', visit), isWithinLimit =>
-    isWithinLimit ? admission : { ...admission, outcome: 'limited' },
-  )
-}
-
-/** Whose session it is, refreshed if due, wherever the request wants to go. */
+/** Whose session it is, refreshed if due, whatever the request asks for. Without a promise if the session is cached. */
 export function identify(
-  context: GatewayContext,
-  visit: Pick<GatewayRequest, 'headers' | 'observed'>,
-): MaybePromise<Caller> {
-  const { headers, observed } = visit
-  const ticket = readCookie(headers.cookie, context.cookies.session)
+  context: AdmissionContext,
+  request: Pick<GatewayRequest, 'headers' | 'observed'>,
+): MaybePromise<CallerIdentification> {
+  const { cookies, sessions } = context.auth
+  const { headers, observed } = request
+  const ticket = readCookie(headers.cookie, cookies.session)
   if (!ticket) return NOBODY
-  const cached = context.sessions.getCached(ticket)
-  observed.isAtHand = cached !== undefined
-  const loaded = cached ?? context.sessions.openSync(ticket)
-  return loaded ? signedIn(context, headers, ticket, loaded) : identifyAnew(context, visit, ticket)
+  const cached = sessions.getCached(ticket)
+  observed.cacheHit = cached !== undefined
+  const loaded = cached ?? sessions.openSync(ticket)
+  return loaded ? signedIn(context, headers, ticket, loaded) : loadAndRefresh(context, request, ticket)
 }
 
-async function identifyAnew(
-  context: GatewayContext,
+async function loadAndRefresh(
+  context: AdmissionContext,
   { headers, observed }: Pick<GatewayRequest, 'headers' | 'observed'>,
   ticket: string,
-): Promise<Caller> {
-  const { sessions, measure } = context
-  const current = await runInRequest(observed, () => measure('session', 'find', () => sessions.getFresh(ticket)))
-  if (!current) return FAILED
-  if (current === 'ended') return { cookies: [clearCookie(context.cookies.session)] }
+): Promise<CallerIdentification> {
+  const { auth, observe } = context
+  const find = () => observe.measure('session', 'find', () => auth.sessions.getFresh(ticket))
+  const current = await runInRequest(observed, find)
+  if (!current) return FAILED_TICKET
+  if (current === 'ended') return { cookies: [clearCookie(auth.cookies.session)] }
   return signedIn(context, headers, ticket, current)
 }
 
 function signedIn(
-  context: GatewayContext,
+  { settings, now, auth }: AdmissionContext,
   headers: GatewayRequest['headers'],
   ticket: string,
   loaded: LoadedSession,
-): Caller {
-  context.lostCookies.sessionSeen(loaded.key)
-  const cookies =
-    isRenewed(context, loaded) && !isPartOfPage(headers) ? [sessionCookie(context, ticket, loaded)] : NO_COOKIES
-  return { loaded, cookies }
+): CallerIdentification {
+  auth.lostCookies.sessionSeen(loaded.key)
+  const isRenewed = wasRefreshed(loaded, settings.REFRESH_LEAD_SECONDS, now()) && !isPartOfPage(headers)
+  const cookies = isRenewed ? [sessionCookie(auth.cookies.session, ticket, loaded, now())] : NO_COOKIES
+  return { loaded, ticket, cookies }
 }
 
-/** Public pages admit visitors too, and know who is there if somebody is signed in. */
-function judge(context: GatewayContext, visit: GatewayRequest, caller: Caller): Admission {
-  const { rules, report } = context
-  const { method } = visit
-  const path = decodedPath(visit.path)
-  const known = identified(caller)
-  const who = known?.who
+/**
+ * A refresh gives the cookie a longer life, and the answer that brings it can get lost. The old cookie lives no longer than
+ * the refresh lead, so for that long every answer brings the new one.
+ */
+function wasRefreshed({ session, signedInAt }: LoadedSession, leadSeconds: number, now: number): boolean {
+  return now - session.tokenIssuedAt <= leadSeconds * 1000 && session.tokenIssuedAt !== signedInAt
+}
+
+export function sessionCookie(name: string, ticket: string, { expiresAt }: LoadedSession, now: number): string {
+  return setCookie(name, ticket, Math.max(0, Math.round((expiresAt - now) / 1000)))
+}
+
+// The bearer token of a request without a session.
+
+/** RFC 6750, 2.1. */
+const CREDENTIALS = /^bearer +([\w.~+/-]+=*)$/i
+
+/** A token counts only where the rule for the path says so. Everywhere else `Authorization` is for the application. */
+export function identifyByToken(
+  context: AdmissionContext,
+  request: GatewayRequest,
+  { method, path }: GatewayRequest,
+  identification: CallerIdentification,
+): MaybePromise<CallerIdentification> {
+  const { rules } = context.auth
+  if (!rules.hasBearer || !bringsToken(request.headers)) return identification
+  const matching = rules.rulesFor(method, decodedPath(path))
+  return matching[0]?.bearer
+    ? identifyToken(context, request, { method, path }, identification.cookies, matching)
+    : identification
+}
+
+async function identifyToken(
+  { settings, auth, observe }: AdmissionContext,
+  request: GatewayRequest,
+  { method, path }: Pick<GatewayRequest, 'method' | 'path'>,
+  cookies: readonly string[],
+  rules: readonly Rule[],
+): Promise<CallerIdentification> {
+  const token = CREDENTIALS.exec(request.headers.authorization ?? '')?.[1]
+  // Made-up tokens must not reach the provider without a limit.
+  const bringer: Bringer = {
+    owner: network(request.observed.address),
+    count: () => auth.rateLimit.take('ticket', request),
+  }
+  const found =
+    token === undefined
+      ? await refuseMalformed(bringer)
+      : await runInRequest(request.observed, () => auth.bearers.identify(token, audiencesOf(settings, rules), bringer))
+  if (found === 'limited') return { cookies, failedToken: true, isLimited: true }
+  if ('who' in found) {
+    const reidentify = async () => {
+      const { bearers, rules, settings } = auth.currentPolicy()
+      const matching = rules.rulesFor(method, decodedPath(path))
+      if (token === undefined || !matching[0]?.bearer) return undefined
+      const latest = await bearers.reidentify(token, audiencesOf(settings, matching))
+      return 'who' in latest ? latest : undefined
+    }
+    return { bearer: found, reidentify, cookies }
+  }
+  const { refused: reason, detail } = found
+  observe.report('token_refused', { ...requestFields(request), reason, ...(detail !== undefined && { detail }) })
+  return { cookies, failedToken: true }
+}
+
+async function refuseMalformed({ count }: Bringer): Promise<RefusedToken | 'limited'> {
+  return (await count()) ? { refused: 'form' } : 'limited'
+}
+
+// The rules.
+
+/** Public pages admit visitors too. A signed-in user is known there as well. */
+export function applyRules(
+  { auth, observe }: AdmissionContext,
+  request: GatewayRequest,
+  identification: CallerIdentification,
+): Admission {
+  const { rules } = auth
+  const { method } = request
+  const path = decodedPath(request.path)
+  const caller = callerOf(identification)
+  const who = caller?.who
   const shadow = rules.shadowRuleFor(method, path, who)
   if (shadow && !admits(shadow, who))
-    report('shadow_refused', { ...requestFields(context, visit, known), rule: shadow, method, path, role: who?.role })
+    observe.report('shadow_refused', {
+      ...requestFields(request, caller),
+      rule: shadow,
+      method,
+      path,
+      role: who?.role,
+    })
   const rule = rules.ruleFor(method, path, who)
-  if (admits(rule, who)) return { ...caller, outcome: 'admitted' }
-  if (!who) return { ...caller, outcome: 'visitor' }
+  if (admits(rule, who)) return { ...identification, outcome: 'admitted' }
+  if (!who) return { ...identification, outcome: 'visitor' }
   const missing = who.isBearer ? missingScopes(rules.rulesFor(method, path), who) : []
-  return { ...caller, outcome: 'refused', refusedBy: rule, ...(missing.length > 0 && { missingScopes: missing }) }
+  return {
+    ...identification,
+    outcome: 'refused',
+    refusedBy: rule,
+    ...(missing.length > 0 && { missingScopes: missing }),
+  }
 }
 
 function missingScopes(rules: readonly Rule[], who: Subject): string[] {
@@ -188,224 +202,23 @@ function missingScopes(rules: readonly Rule[], who: Subject): string[] {
   return [...new Set(rules.flatMap(({ scopes = [] }) => scopes))]
 }
 
-/** Whoever it is that a request is for; `undefined` for a visitor. */
-export function identified({ loaded, bearer }: Caller): Identified | undefined {
-  return loaded ?? bearer
-}
-
-export function sessionCookie(
-  { cookies, now }: Pick<GatewayContext, 'cookies' | 'now'>,
-  ticket: string,
-  { expiresAt }: LoadedSession,
-): string {
-  return setCookie(cookies.session, ticket, Math.max(0, Math.round((expiresAt - now()) / 1000)))
-}
-
 /**
- * A refresh gives the cookie a longer life, and the answer that brings it can get lost. The old one lives no longer than
- * the refresh lead, so for that long it is brought again and again.
+ * Counts tickets that failed. A visitor who looks at a page is always led to the login page, and a part of a page counts for
+ * nothing: the ticket of a session that has ended comes with each of its images, and must not shut out the rest of the
+ * office. Tickets are counted after the store was asked, because others behind the same address may have sessions that this
+ * process has not cached.
  */
-function isRenewed(
-  { settings, now }: Pick<GatewayContext, 'settings' | 'now'>,
-  { session, signedInAt }: LoadedSession,
-): boolean {
-  const recent = now() - session.tokenIssuedAt <= settings.REFRESH_LEAD_SECONDS * 1000
-  return recent && session.tokenIssuedAt !== signedInAt
-}
-
-// What somebody without a session gets: the way to the login page, or a status that a script understands.
-
-const RETURN_SECONDS = 600
-
-export function toLogin(context: GatewayContext, visit: GatewayRequest, caller: Caller): Response {
-  const { cookies } = caller
-  const canFollow = visit.method === 'GET' || visit.method === 'HEAD'
-  if (isByScript(visit) || !canFollow) return unauthenticated(context, visit, caller)
-  const moved = toOwnHost(context, visit)
-  if (moved) return moved
-  if (context.lostCookies.cookieWasLost(visit)) return lostCookie(context, visit)
-  return redirectAnswer(context, visit.method, OWN_PATHS.login, [...cookies, ...returnCookie(context, visit)])
-}
-
-function lostCookie(context: GatewayContext, visit: GatewayRequest): Response {
-  const { headers } = visit
-  const { BASE_URL } = context.settings
-  const otherHost = headers.host === new URL(BASE_URL).host ? undefined : headers.host
-  context.report('cookie_lost', { ...requestFields(context, visit), baseUrl: BASE_URL, host: headers.host })
-  const { requestId } = visit.observed
-  const html = lostCookiePage(languageOf(context, visit), { baseUrl: BASE_URL, otherHost, requestId })
-  return pageAnswer(context, html, { status: 400 })
-}
-
-export function unauthenticated(
-  context: GatewayContext,
-  visit: GatewayRequest,
-  caller: Caller,
-  more: object = {},
-): Response {
-  return jsonAnswer(
-    context,
-    {
-      error: 'unauthenticated',
-      message: languageOf(context, visit).t('session.unauthenticated'),
-      login: OWN_PATHS.login,
-      requestId: visit.observed.requestId,
-      ...more,
-    },
-    { status: 401, cookies: caller.cookies, headers: { 'www-authenticate': challengeFor(visit, caller) } },
-  )
-}
-
-/** RFC 9110 wants one with every 401. There is no registered name for cookies; browsers do not ask for a password by this one. */
-export function challengeFor({ headers }: GatewayRequest, { failedToken }: Caller): string {
-  if (failedToken) return INVALID_TOKEN
-  return bringsToken(headers) ? 'Bearer' : 'Cookie realm="menshen"'
-}
-
-function returnCookie(context: GatewayContext, visit: GatewayRequest): string[] {
-  return isNavigation(visit) ? [returnCookieFor(context, visit.path + visit.search)] : []
-}
-
-export function returnCookieFor(
-  context: Pick<GatewayContext, 'settings' | 'cookies' | 'keys' | 'now' | 'providers'>,
-  wanted: string,
-): string {
-  const path = ownPath(wanted, context.settings.BASE_URL, context.providers.callbackPaths)
-  // Nothing is better than the page that was wanted before this one.
-  if (!path) return clearCookie(context.cookies.returnPath)
-  const value = signReturnPath(path, context.now() + RETURN_SECONDS * 1000, context.keys.returnPath)
-  return setCookie(context.cookies.returnPath, value, RETURN_SECONDS)
-}
-
-// What somebody gets whom the rules do not admit.
-
-/** `undefined` for whoever is admitted. */
-export function denialResponse(
-  context: GatewayContext,
-  visit: GatewayRequest,
+export function limitFailures(
+  { auth }: AdmissionContext,
+  request: GatewayRequest,
   admission: Admission,
-): Response | undefined {
-  const { outcome } = admission
-  if (outcome === 'visitor') return toLogin(context, visit, admission)
-  if (outcome === 'limited') return tooMany(context, visit)
-  return outcome === 'refused' ? refusedAnswer(context, visit, admission) : undefined
-}
-
-// What somebody who is signed in and not allowed gets: who they are, and the way to another account.
-
-export function refusedAnswer(context: GatewayContext, visit: GatewayRequest, admission: Admission): Response {
-  const { loaded, bearer, cookies, refusedBy } = admission
-  if (bearer)
-    return errorAnswer(context, visit, 'refused', { headers: { 'www-authenticate': insufficient(admission) } })
-  if (!loaded || isByScript(visit)) return errorAnswer(context, visit, 'refused', { cookies })
-  const { settings, providers } = context
-  const path = visit.path + visit.search
-  const wanted = isNavigation(visit) ? ownPath(path, settings.BASE_URL, providers.callbackPaths) : undefined
-  const { requestId } = visit.observed
-  const html = refusedPage(languageOf(context, visit), loaded.session, { wanted, requestId, rule: refusedBy })
-  return pageAnswer(context, html, { status: 403, cookies })
-}
-
-// What a single page of an application wants beyond the rules: somebody who is signed in, or one of a few roles.
-
-/** Of a request that the rules have admitted. Whoever does not have what the page wants gets what the rules would say. */
-export function createRequire(context: GatewayContext, visit: GatewayRequest, admission: Admission) {
-  return (roles?: readonly Role[]): Response | undefined => {
-    const role = identified(admission)?.who.role
-    if (role !== undefined && (!roles || roles.includes(role))) return undefined
-    const outcome = role === undefined ? 'visitor' : 'refused'
-    const answer = denialResponse(
-      context,
-      visit,
-      note(context, visit, { ...admission, outcome, ...(roles && { refusedBy: { path: visit.path, roles } }) }),
-    )
-    answer?.headers.set(REQUEST_ID, visit.observed.requestId)
-    return answer
-  }
-}
-
-// This machine has several names. A browser that comes under another one than BASE_URL's could never sign in there, because
-// cookies belong to one name: it is sent to the same page under the right one.
-
-/** A proxy that writes its own Host would make a circle of it. A browser that comes back with this cookie was in one. */
-const CIRCLE_SECONDS = 5
-
-/** `undefined` if it is at the right place, or is no browser that looks at a page. */
-export function toOwnHost(context: GatewayContext, visit: GatewayRequest): Response | undefined {
-  const { settings, cookies } = context
-  const { method, path, search, headers } = visit
-  if (method !== 'GET' || headers['sec-fetch-dest'] !== 'document') return undefined
-  if (!isOtherNameOf(settings.BASE_URL, headers.host)) return undefined
-  if (isTrusted(settings.TRUSTED_PROXIES, visit.address) || readCookie(headers.cookie, cookies.moved)) return undefined
-  return redirectAnswer(context, method, settings.BASE_URL + path + search, [
-    setCookie(cookies.moved, 'yes', CIRCLE_SECONDS),
-  ])
-}
-
-function isOtherNameOf(baseUrl: string, host: string | undefined): boolean {
-  const address = `http://${host}`
-  if (!isLoopback(baseUrl) || !URL.canParse(address) || !isLoopback(address)) return false
-  return new URL(address).hostname !== new URL(baseUrl).hostname
-}
-
-// Breaks the circle of a browser that does not keep our cookie: it signs in, lands without a session, is sent to sign in
-// again, and never learns why. A landing is expected right after each sign-in, on the same connection. Whoever has shown
-// the new session once, on any connection, has kept the cookie: if it is gone later, they have signed out.
-
-export interface LostCookieDetector {
-  /** This browser was just given the cookie of this session, and sent to this location. */
-  expect(visit: GatewayRequest, location: string, sessionKey: string): void
-  /** A request has shown this session. */
-  sessionSeen(sessionKey: string): void
-  /** Whether this visit is such a landing, and the cookie is not there. */
-  cookieWasLost(visit: GatewayRequest): boolean
-}
-
-/** A browser follows a redirect at once; this is ample for a slow line. */
-const LANDS_WITHIN_MS = 60_000
-
-interface Landing {
-  readonly location: string
-  readonly sessionKey: string
-}
-
-export function createLostCookieDetector({
-  settings,
-  now,
-}: Pick<GatewayContext, 'settings' | 'now'>): LostCookieDetector {
-  const expected = new WeakMap<object, Landing>()
-  /** Until when each new session may be seen for the first time, the oldest first. */
-  const unseen = new Map<string, number>()
-
-  function forgetLate(): void {
-    for (const [sessionKey, until] of unseen) {
-      if (now() < until) return
-      unseen.delete(sessionKey)
-    }
-  }
-
-  return {
-    expect(visit, location, sessionKey) {
-      // A proxy's connection belongs to many browsers.
-      if (isTrusted(settings.TRUSTED_PROXIES, visit.address)) return
-      forgetLate()
-      unseen.set(sessionKey, now() + LANDS_WITHIN_MS)
-      expected.set(visit.connection, { location: location.replace(/#.*$/, ''), sessionKey })
-    },
-    sessionSeen(sessionKey) {
-      // Every request of a user comes here, and nearly always nobody has just signed in.
-      if (unseen.size > 0) unseen.delete(sessionKey)
-    },
-    cookieWasLost({ connection, path, search, headers }) {
-      const landing = expected.get(connection)
-      if (!landing) return false
-      expected.delete(connection)
-      forgetLate()
-      const isUnseen = unseen.delete(landing.sessionKey)
-      // What somebody types in, or follows within a page, is no landing.
-      const site = headers['sec-fetch-site']
-      const fromProvider = site === 'cross-site' || site === 'same-site'
-      return isUnseen && landing.location === path + search && fromProvider && headers.cookie === undefined
-    },
-  }
+): MaybePromise<Admission> {
+  const { failedTicket, failedToken, isLimited, outcome } = admission
+  if (outcome !== 'visitor') return admission
+  if (isLimited) return { ...admission, outcome: 'limited' }
+  const isPageView = request.method === 'GET' && isForPage(request)
+  if (!failedTicket || failedToken || isPageView || isPartOfPage(request.headers)) return admission
+  return andThen(auth.rateLimit.admits('ticket', request), isWithinLimit =>
+    isWithinLimit ? admission : { ...admission, outcome: 'limited' },
+  )
 }

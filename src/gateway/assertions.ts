@@ -1,24 +1,25 @@
-// The assertion: who is there, signed for one application alone, for a few minutes.
+// The assertion: who the caller is, signed for one application, valid for a few minutes.
 
 import { createPublicKey, sign } from 'node:crypto'
 import { exportJWK } from 'jose'
-import type { LoadedSession } from '../session/session-cache.ts'
-import type { Claimed, Identity } from '../session/session-facts.ts'
+import type { Caller } from '../proxy/proxy-request.ts'
+import type { Identity } from '../session/session-fields.ts'
 import type { SigningKey, SigningKeys } from '../session/signing-keys.ts'
+import { createCachedValue } from '../util/cached-value.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 
 interface Assertions {
-  sign(identified: Identified, audience: string): MaybePromise<Assertion>
+  sign(caller: Caller, audience: string): MaybePromise<SignedAssertion>
 }
 
-export interface Assertion {
+export interface SignedAssertion {
   readonly token: string
-  /** Claims that were too long for it; of groups some may be there. */
+  /** Claims that were too long; of the groups some may be included. */
   readonly leftOut: readonly string[]
 }
 
 const LIFE_SECONDS = 300
-/** As JSON. All claims together then stay below what one header may hold, and half of a signed name would be a lie. */
+/** As JSON. All claims together then fit into one header. A claim is left out rather than cut: half a name would be a lie. */
 const LONGEST_CLAIM_BYTES = 512
 const LONGEST_GROUPS_BYTES = 1024
 
@@ -47,7 +48,7 @@ export function createAssertions(issuer: string, keys: SigningKeys, now: () => n
 
 /**
  * RFC 7515. By hand, because jose signs through WebCrypto: that takes more than twice the time (170 µs against 75, where the
- * signature itself is 60), and a promise. Whoever verifies it does so with jose.
+ * signature itself is 60), and a promise. Applications verify it with jose.
  */
 function compactJws(claims: object, { id, key }: SigningKey): string {
   const signed = `${base64urlJson({ alg: 'ES256', kid: id })}.${base64urlJson(claims)}`
@@ -69,7 +70,7 @@ function groupsThatFit({ groups }: Identity): string[] {
   return groups.slice(0, end < 0 ? undefined : end)
 }
 
-/** No character takes more than six bytes, so that most need not be measured. */
+/** No character takes more than six bytes, so most values need not be measured. */
 function isTooLong(value: string): boolean {
   return value.length * 6 + 2 > LONGEST_CLAIM_BYTES && jsonBytes(value) > LONGEST_CLAIM_BYTES
 }
@@ -80,18 +81,16 @@ function jsonBytes(value: string): number {
 
 // The public keys that applications verify our assertions with, as a JSON Web Key Set.
 
-export interface KeySet {
+export interface PublishedKeySet {
   readonly keys: readonly object[]
 }
 
-/** The next key is published a month before it signs, so a set of a minute ago holds whatever signs now. */
+/** The next key is published a month before it signs, so a set of a minute ago contains the key that signs now. */
 const KEPT_MS = 60_000
 
-/** Anybody may ask, as often as they like: the store is asked once in a while only. */
-export function createPublishedKeys(keys: SigningKeys, now: () => number): () => Promise<KeySet> {
-  let kept: { readonly set: Promise<KeySet>; readonly until: number } | undefined
-
-  async function load(): Promise<KeySet> {
+/** Anybody may request the set as often as they like: the store is read once a minute at most. */
+export function createPublishedKeys(keys: SigningKeys, now: () => number): () => Promise<PublishedKeySet> {
+  async function load(): Promise<PublishedKeySet> {
     const jwks = (await keys.all()).map(async ({ id, key }) => ({
       ...(await exportJWK(createPublicKey(key))),
       kid: id,
@@ -101,21 +100,5 @@ export function createPublishedKeys(keys: SigningKeys, now: () => number): () =>
     return { keys: await Promise.all(jwks) }
   }
 
-  return () => {
-    if (kept && now() < kept.until) return kept.set
-    const loading = { set: load(), until: now() + KEPT_MS }
-    kept = loading
-    // A failure is not kept.
-    loading.set.catch(() => {
-      if (kept === loading) kept = undefined
-    })
-    return loading.set
-  }
-}
-
-/** Whoever a request is for: a user with a session, or a machine with a token. */
-export interface Identified
-  extends Pick<LoadedSession, 'who' | 'identityHeaders'>,
-    Partial<Pick<LoadedSession, 'key'>> {
-  readonly session: Claimed
+  return createCachedValue({ load, freshMs: KEPT_MS, now }).get
 }

@@ -1,53 +1,47 @@
-// Machines that bring an access token of the provider. What was found out about a token is kept for a moment, under its
-// hash: the token itself stays nowhere.
+// Machines that bring an access token of the provider. The verdict about a token is cached for a moment, under its hash: the
+// token itself is not cache.
 
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { decodedPath } from '../access/request-path.ts'
 import { roleOf } from '../access/roles.ts'
-import type { ScopedName } from '../access/rules.ts'
+import type { Rules, ScopedName } from '../access/rules.ts'
 import type { RoleConfig, Rule } from '../config/config-file.ts'
-import { network } from '../config/networks.ts'
+import type { Settings } from '../config/settings.ts'
 import { MenshenError } from '../errors.ts'
-import { runInRequest } from '../observe/observed-request.ts'
-import { type BearerFacts, TokenRefused } from '../provider/bearer.ts'
+import { type BearerUser, TokenRefused } from '../provider/bearer.ts'
 import type { Audiences, Provider } from '../provider/provider.ts'
 import { mayBeShown, type Providers, providerOfToken, scopeOf } from '../provider/providers.ts'
-import { identityOf } from '../session/session-facts.ts'
-import type { MaybePromise } from '../util/maybe-promise.ts'
-import type { Admission, Caller } from './admission.ts'
-import type { Identified } from './assertions.ts'
-import type { GatewayContext } from './context.ts'
-import { bringsToken, clientAddress, type GatewayRequest, requestFields } from './request.ts'
+import type { Caller } from '../proxy/proxy-request.ts'
+import { identityOf } from '../session/session-fields.ts'
 
-/** Whose token it is. */
-export interface BearerCaller extends Identified {
+/** The machine that a token belongs to. */
+export interface BearerCaller extends Caller {
   /** Until when that counts at least. */
   readonly expiresAt: number
 }
 
-/** Why a token is not valid, in our own words. */
+/** Why a token is not valid. */
 export interface RefusedToken {
   readonly refused: string
   readonly detail?: string | undefined
 }
 
-/** Whoever brings a token that is not known to be valid. */
+/** The client that brings a token that is not known to be valid. */
 export interface Bringer {
   /** Its network, which has a share of the slots at the provider. */
   readonly owner: string
   /**
-   * Counts one token: before it is shown to the provider, or when its signature turns out to be none. `undefined` if there
-   * were too many. Otherwise what to call if the token is valid, and so counts for nothing.
+   * Counts one token: before it is shown to the provider, or when its signature is not valid. `undefined` if there were too
+   * many. Otherwise a function that takes the count back, for a token that is valid.
    */
   count(): Promise<(() => void) | undefined>
 }
 
 export interface BearerCallers {
-  /** Whose token it is, if it is for each of `audiences`. Throws while that cannot be told. */
+  /** Whose token it is, if it is for each of `audiences`. Throws while that cannot be decided. */
   identify(token: string, audiences: Audiences, bringer: Bringer): Promise<BearerCaller | RefusedToken | 'limited'>
   /** The same for a token that was valid before; nothing is counted. */
-  identifyAgain(token: string, audiences: Audiences): Promise<BearerCaller | RefusedToken>
+  reidentify(token: string, audiences: Audiences): Promise<BearerCaller | RefusedToken>
 }
 
 export interface BearerCallersOptions {
@@ -60,12 +54,12 @@ export interface BearerCallersOptions {
 type Verdict = BearerCaller | RefusedToken
 type Judged<V> = readonly [verdict: V, until: number]
 
-interface Kept {
-  /** `limited` if whoever brought it first was; that is not kept. */
+interface CachedVerdict {
+  /** `limited` if the client that brought it first was; that is not cache. */
   readonly verdict: Promise<Verdict | 'limited'>
   /** Not known while the provider is being asked. */
   until: number
-  /** It was when it was asked about last: then asking again counts for nothing, also if the provider does not answer. */
+  /** It was valid at the last verdict: then the next one is not counted, even if the provider does not answer. */
   isValid: boolean
 }
 
@@ -73,9 +67,9 @@ const KEPT_MS = 30_000
 const MOST_KEPT = 10_000
 
 export function createBearerCallers({ providers, roles, scopedName, now }: BearerCallersOptions): BearerCallers {
-  const kept = new LRUCache<string, Kept>({ max: MOST_KEPT })
+  const cache = new LRUCache<string, CachedVerdict>({ max: MOST_KEPT })
 
-  function identified(provider: Provider, { userInfo, groups, claims, scopes, expiresAt }: BearerFacts): BearerCaller {
+  function toCaller(provider: Provider, { userInfo, groups, claims, scopes, expiresAt }: BearerUser): BearerCaller {
     const scope = scopeOf(provider)
     const userRole = roleOf({ provider: scope, username: userInfo.username, groups, claims }, roles)
     const session = { userInfo, userRole, groups, ...(scope === undefined ? {} : { provider: scope }) }
@@ -87,8 +81,8 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
   async function judge(token: string, audiences: Audiences, owner: string | undefined): Promise<Judged<Verdict>> {
     try {
       const provider = await providerOfToken(providers, token)
-      const facts = await provider.bearerFacts(token, audiences, owner)
-      return [identified(provider, facts), facts.expiresAt ?? Number.POSITIVE_INFINITY]
+      const facts = await provider.verifyBearer(token, audiences, owner)
+      return [toCaller(provider, facts), facts.expiresAt ?? Number.POSITIVE_INFINITY]
     } catch (error) {
       if (!(error instanceof MenshenError) || error.code !== 'provider_refused') throw error
       const detail = error instanceof TokenRefused ? error.detail : undefined
@@ -96,7 +90,7 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
     }
   }
 
-  /** A token that turns out to be valid counts for nothing. */
+  /** A token that is valid is not counted. */
   async function countAndJudge(
     token: string,
     audiences: Audiences,
@@ -110,20 +104,20 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
   }
 
   /** From now on others that bring the same token wait for this verdict. */
-  function start(key: string, judged: Promise<Judged<Verdict | 'limited'>>): Kept {
+  function start(key: string, judged: Promise<Judged<Verdict | 'limited'>>): CachedVerdict {
     const verdict = judged.then(([verdict]) => verdict)
-    const entry: Kept = { verdict, until: Number.POSITIVE_INFINITY, isValid: kept.get(key)?.isValid ?? false }
+    const entry: CachedVerdict = { verdict, until: Number.POSITIVE_INFINITY, isValid: cache.get(key)?.isValid ?? false }
     const forget = () => {
-      if (kept.get(key) === entry) kept.delete(key)
+      if (cache.get(key) === entry) cache.delete(key)
     }
-    kept.set(key, entry)
+    cache.set(key, entry)
     judged.then(
       ([verdict, until]) => {
         if (verdict === 'limited') return forget()
         entry.until = Math.min(until, now() + KEPT_MS)
         entry.isValid = 'who' in verdict
       },
-      // What could not be told is asked again.
+      // A verdict that failed is asked for again.
       () => {
         entry.until = 0
         if (!entry.isValid) forget()
@@ -145,9 +139,9 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
     return hash('sha256', JSON.stringify([audiences, token]), 'base64url')
   }
 
-  /** What is known and counts now. */
-  function current(key: string): Kept | undefined {
-    const known = kept.get(key)
+  /** The cached verdict, if it still counts. */
+  function current(key: string): CachedVerdict | undefined {
+    const known = cache.get(key)
     return known && now() < known.until ? known : undefined
   }
 
@@ -156,7 +150,7 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
       const { owner, count } = bringer
       const key = keyOf(token, audiences)
       const known = current(key)
-      const isCounted = !known && !kept.get(key)?.isValid && mayBeShown(providers, token)
+      const isCounted = !known && !cache.get(key)?.isValid && mayBeShown(providers, token)
       const begin = () =>
         start(key, isCounted ? countAndJudge(token, audiences, bringer) : judge(token, audiences, owner))
       const verdict = await (known ?? begin()).verdict
@@ -166,93 +160,28 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
       }
       const giveBack = isCounted ? undefined : await count()
       if (!giveBack) return 'limited'
-      // It was another network that was above its limit.
+      // Another network was above its limit.
       const own = await ask(key, token, audiences, owner)
       if ('who' in own) giveBack()
       return own
     },
 
-    identifyAgain: (token, audiences) => ask(keyOf(token, audiences), token, audiences),
+    reidentify: (token, audiences) => ask(keyOf(token, audiences), token, audiences),
   }
 }
 
-// A request with a token in place of a session: whose it is, if the rule for its path lets machines in at all.
-
-/** RFC 6750, 2.1. */
-const CREDENTIALS = /^bearer +([\w.~+/-]+=*)$/i
-
-/** A session counts before a token: then `Authorization` is the application's own business, as it is without such a rule. */
-export function withBearer(
-  context: GatewayContext,
-  visit: GatewayRequest,
-  { method, path }: GatewayRequest,
-  caller: Caller,
-): MaybePromise<Caller> {
-  if (!context.rules.hasBearer || !bringsToken(visit.headers)) return caller
-  const [rule, ...others] = context.rules.rulesFor(method, decodedPath(path))
-  if (!rule?.bearer) return caller
-  return identify(context, visit, { method, path }, caller, audiencesOf(context, [rule, ...others]))
+/** What decides about a token. A reload replaces it. */
+export interface BearerPolicy {
+  readonly settings: Pick<Settings, 'BEARER_AUDIENCE'>
+  readonly rules: Rules
+  readonly bearers: BearerCallers
 }
 
-/** An application may read the path in more ways than one: the token has to be for each of them. */
-function audiencesOf({ settings }: Pick<GatewayContext, 'settings'>, rules: readonly Rule[]): Audiences {
+/** An application may interpret the path in several ways: the token has to be for the audience of each rule that applies. */
+export function audiencesOf({ BEARER_AUDIENCE }: Pick<Settings, 'BEARER_AUDIENCE'>, rules: readonly Rule[]): Audiences {
   const named = rules
     .filter(({ bearer }) => bearer)
-    .map(({ audience }) => (audience === undefined ? settings.BEARER_AUDIENCE : [audience].flat()))
+    .map(({ audience }) => (audience === undefined ? BEARER_AUDIENCE : [audience].flat()))
   const byText = new Map(named.map(names => [JSON.stringify(names), names]))
   return [...byText.values()]
-}
-
-async function identify(
-  context: Pick<GatewayContext, 'bearers' | 'report' | 'settings' | 'inUse' | 'rateLimit'>,
-  visit: GatewayRequest,
-  { method, path }: Pick<GatewayRequest, 'method' | 'path'>,
-  { cookies }: Caller,
-  audiences: Audiences,
-): Promise<Caller> {
-  const { bearers, report } = context
-  const token = CREDENTIALS.exec(visit.headers.authorization ?? '')?.[1]
-  const bringer = bringerOf(context, visit)
-  const found =
-    token === undefined
-      ? await refuseForm(bringer)
-      : await runInRequest(visit.observed, () => bearers.identify(token, audiences, bringer))
-  if (found === 'limited') return { cookies, failedToken: true, isLimited: true }
-  if ('who' in found) {
-    const identifyAgain = async () => {
-      const { bearers, rules, settings } = context.inUse()
-      const [rule, ...others] = rules.rulesFor(method, decodedPath(path))
-      if (token === undefined || !rule?.bearer) return undefined
-      const again = await bearers.identifyAgain(token, audiencesOf({ settings }, [rule, ...others]))
-      return 'who' in again ? again : undefined
-    }
-    return { bearer: found, identifyAgain, cookies }
-  }
-  const { refused: reason, detail } = found
-  report('token_refused', { ...requestFields(context, visit), reason, ...(detail !== undefined && { detail }) })
-  return { cookies, failedToken: true }
-}
-
-/** Made-up tokens must not reach the provider without a limit. */
-function bringerOf(
-  { settings, rateLimit }: Pick<GatewayContext, 'settings' | 'rateLimit'>,
-  visit: GatewayRequest,
-): Bringer {
-  return {
-    owner: network(clientAddress(settings.TRUSTED_PROXIES, visit)),
-    count: () => rateLimit.take('ticket', visit),
-  }
-}
-
-async function refuseForm({ count }: Bringer): Promise<RefusedToken | 'limited'> {
-  return (await count()) ? { refused: 'form' } : 'limited'
-}
-
-/** RFC 6750, 3: what is wrong with it. */
-export const INVALID_TOKEN = 'Bearer error="invalid_token"'
-const INSUFFICIENT = 'Bearer error="insufficient_scope"'
-
-/** That it is not enough, and what would be, if it is the scopes that are missing. */
-export function insufficient({ missingScopes }: Pick<Admission, 'missingScopes'>): string {
-  return missingScopes ? `${INSUFFICIENT}, scope="${missingScopes.join(' ')}"` : INSUFFICIENT
 }

@@ -1,4 +1,4 @@
-// Cookies of ours: their names, attributes, reading and writing.
+// Our cookies: names, attributes, reading and writing.
 
 import { z } from 'zod'
 import { isSecure } from '../config/read.ts'
@@ -13,9 +13,9 @@ export interface CookieNames {
   readonly attempt: string
   /** For the login page: a sign-out has just happened. */
   readonly signedOut: string
-  /** This browser was just sent here from another name of this machine. */
+  /** This browser was just redirected from another name of this machine. */
   readonly moved: string
-  /** The language that somebody has chosen on one of our pages. */
+  /** The language that was chosen on one of our pages. */
   readonly language: string
   /** For the next page: sessions have just been ended. */
   readonly ended: string
@@ -39,19 +39,19 @@ export function cookieNames(settings: Pick<Settings, 'BASE_URL'>): CookieNames {
 }
 
 /**
- * What neither reaches an application nor may be set by one: both forms of each, because a browser still has the other one
- * after BASE_URL became https. In lower case: browsers compare prefixes without it.
+ * The names that no application gets or sets: both forms of each, because a browser still has the other one after BASE_URL
+ * became https. In lower case: browsers ignore case in prefixes.
  */
 export function ourCookies(names: CookieNames): ReadonlySet<string> {
   const plain = [...Object.values(names), FRAGMENT_COOKIE].map(name => name.toLowerCase().replace(/^__host-/, ''))
   return new Set(plain.flatMap(name => [name, `__host-${name}`]))
 }
 
-/** Two different values under one name: somebody planted one of them, and it cannot be told which. Neither counts. */
+/** Of two different values under one name, one was planted, and it is unknown which: neither counts. */
 export function readCookie(header: string | undefined, name: string): string | undefined {
   if (header === undefined) return undefined
   let found: string | undefined
-  // From one cookie that has the name in it to the next: taking all of them apart costs more than finding the session.
+  // From one occurrence of the name to the next: parsing all cookies costs more than finding the session.
   for (let end = 0, at = header.indexOf(name); at >= 0; at = header.indexOf(name, end)) {
     end = endOfCookie(header, at)
     if (header[at + name.length] !== '=' || !beginsCookie(header, at)) continue
@@ -67,7 +67,7 @@ function endOfCookie(header: string, at: number): number {
   return end < 0 ? header.length : end
 }
 
-/** Only spaces are between it and the end of the cookie before; one, as browsers write it. */
+/** Only spaces separate it from the cookie before; browsers write one. */
 function beginsCookie(header: string, at: number): boolean {
   if (at === 0 || (header[at - 1] === ' ' && header[at - 2] === ';')) return true
   return header.slice(header.lastIndexOf(';', at) + 1, at).trim() === ''
@@ -85,8 +85,7 @@ export function clearCookie(name: string): string {
 
 export const CLEAR_FRAGMENT = `${FRAGMENT_COOKIE}=; Path=/callback; Max-Age=0; SameSite=Lax`
 
-// What a sign-out leaves in the browser for the login page: where it counted, and the state with which the browser went to
-// the provider, if it did.
+// For the login page after a sign-out: where it counted, and the state with which the browser went to the provider, if it did.
 
 export interface SignedOut {
   readonly where: 'here' | 'everywhere'
@@ -105,26 +104,26 @@ export function readSignedOut({ signedOut }: CookieNames, header: string | undef
   return where === 'here' || where === 'everywhere' ? { where, state } : undefined
 }
 
-// What the next page says of sessions that were just ended: how many and, in the console, whose.
+// For the next page: how many sessions were just ended and, in the console, whose.
 
-export interface Ended {
+export interface EndedNotice {
   readonly ended: number
   readonly user?: string
 }
 
 const SHOWN_WITHIN_SECONDS = 60
-/** A cookie has its bounds, and a name may have none. */
+/** The length of a cookie is limited, that of a name is not. */
 const LONGEST_NAME = 100
 
-const endedSchema: z.ZodType<Ended> = z.object({ ended: z.int().min(0), user: z.string().exactOptional() })
+const endedSchema: z.ZodType<EndedNotice> = z.object({ ended: z.int().min(0), user: z.string().exactOptional() })
 
-export function endedCookie({ ended: name }: CookieNames, { ended, user }: Ended): string {
-  const said = user === undefined ? { ended } : { ended, user: user.slice(0, LONGEST_NAME).toWellFormed() }
-  return setCookie(name, Buffer.from(JSON.stringify(said)).toString('base64url'), SHOWN_WITHIN_SECONDS)
+export function endedCookie({ ended: name }: CookieNames, { ended, user }: EndedNotice): string {
+  const notice = user === undefined ? { ended } : { ended, user: user.slice(0, LONGEST_NAME).toWellFormed() }
+  return setCookie(name, Buffer.from(JSON.stringify(notice)).toString('base64url'), SHOWN_WITHIN_SECONDS)
 }
 
-/** `undefined` if nothing was ended, or somebody else made the cookie. */
-export function readEnded({ ended: name }: CookieNames, header: string | undefined): Ended | undefined {
+/** `undefined` if nothing was ended, or the cookie is not ours. */
+export function readEnded({ ended: name }: CookieNames, header: string | undefined): EndedNotice | undefined {
   const cookie = readCookie(header, name)
   if (cookie === undefined) return undefined
   try {

@@ -1,14 +1,15 @@
 // Reads the form that a request brings, up to a limit and within a deadline.
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { withDeadline } from '../util/deadline.ts'
 import { bringsBody } from './request.ts'
 
-/** Why there is no form: too much of it, too slow, or somebody in front of us has read it already. */
+/** Why there is no form: too large, too slow, or a middleware has read the body before us. */
 export type NoForm = 'too_large' | 'too_slow' | 'already_read'
 
 const BODY_LIMIT = 16 * 1024
 
-/** Whoever takes longer on a connection of its own is cut off. */
+/** A client that takes longer is cut off. */
 export function readForm(
   request: IncomingMessage | Request,
   deadlineMs: number,
@@ -21,25 +22,25 @@ export function isRequest(request: IncomingMessage | Request): request is Reques
   return areOfTheWeb(request.headers)
 }
 
-/** By what they can do: frameworks bring classes of their own. */
+/** By their methods: frameworks have their own classes. */
 export function areOfTheWeb(headers: IncomingHttpHeaders | Headers | undefined): headers is Headers {
   return typeof headers?.get === 'function'
 }
 
 async function readMessage(
-  request: IncomingMessage,
+  incoming: IncomingMessage,
   deadlineMs: number,
   onCutOff: () => void,
 ): Promise<URLSearchParams | NoForm> {
-  if (request.readableDidRead) return alreadyRead(request)
-  if (!bringsBody(request)) return new URLSearchParams()
+  if (incoming.readableDidRead) return alreadyRead(incoming)
+  if (!bringsBody(incoming)) return new URLSearchParams()
   const deadline = setTimeout(() => {
     onCutOff()
-    request.destroy()
+    incoming.destroy()
   }, deadlineMs)
   try {
-    // Leaving the loop must not destroy the connection: the answer still has to go out.
-    return await gather(request.iterator({ destroyOnReturn: false }))
+    // Leaving the loop must not destroy the connection, which the answer needs.
+    return await gather(incoming.iterator({ destroyOnReturn: false }))
   } finally {
     clearTimeout(deadline)
   }
@@ -52,16 +53,14 @@ async function readRequest(
 ): Promise<URLSearchParams | NoForm> {
   if (bodyUsed || body?.locked) return 'already_read'
   if (!body) return new URLSearchParams()
-  const { promise: tooSlow, resolve } = Promise.withResolvers<NoForm>()
-  const deadline = setTimeout(() => {
-    onCutOff()
-    resolve('too_slow')
-  }, deadlineMs)
   const reader = body.getReader()
+  const cutOff = (): NoForm => {
+    onCutOff()
+    return 'too_slow'
+  }
   try {
-    return await Promise.race([gather(chunksOf(reader)), tooSlow])
+    return await withDeadline(gather(chunksOf(reader)), deadlineMs, cutOff)
   } finally {
-    clearTimeout(deadline)
     reader.cancel().catch(() => {})
   }
 }
@@ -81,7 +80,7 @@ async function gather(chunks: AsyncIterable<Uint8Array>): Promise<URLSearchParam
   return new URLSearchParams(Buffer.concat(kept).toString())
 }
 
-/** A framework's parser leaves what it has made of the body beside it. */
+/** A framework's parser leaves the parsed body on the request. */
 function alreadyRead(request: IncomingMessage & { body?: unknown }): URLSearchParams | NoForm {
   const form = formIn(request.body)
   if (form === undefined) return request.headers['content-length'] === '0' ? new URLSearchParams() : 'already_read'

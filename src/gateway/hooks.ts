@@ -1,10 +1,15 @@
-// The functions of an application that are called when somebody signs in or out.
+// The functions of an application that are called when a user signs in or out.
+
+import type { Settings } from '../config/settings.ts'
 import { errorFields, MenshenError } from '../errors.ts'
+import type { Report } from '../events.ts'
+import { requestFields } from '../observe/observed-request.ts'
+import type { Providers } from '../provider/providers.ts'
+import type { ProxyRequest } from '../proxy/proxy-request.ts'
 import { type Session, type SessionData, sessionEndsAt } from '../session/session-record.ts'
 import type { ClosedSession } from '../session/sessions.ts'
-import type { GatewayContext } from './context.ts'
-import { createToUserSession, type UserSession } from './embedded.ts'
-import { type GatewayRequest, requestFields } from './request.ts'
+import { withDeadline } from '../util/deadline.ts'
+import { createToUserSession, type UserSession } from './user-session.ts'
 
 export interface Hooks {
   /**
@@ -27,41 +32,70 @@ export type SignInResult = object | boolean | null | undefined | void
 
 export const NO_HOOKS: Hooks = {}
 const MOST_DATA_BYTES = 16 * 1024
-/** Longer than any call to a database takes, and shorter than browsers and proxies wait. */
+/** Longer than a call to a database takes, shorter than browsers and proxies wait. */
 const DEADLINE_MS = 10_000
 
 /** The application does not want this user. */
 export class SignInRefused extends Error {}
 
-/** A function of the application failed, or gave something that cannot be kept. */
+/** A function of the application failed, or returned data that cannot be stored. */
 export class HookFailed extends Error {
-  /** For the line in the log. */
-  readonly facts: { readonly hook: 'onSignIn'; readonly user: string }
+  /** For the log. */
+  readonly fields: { readonly hook: 'onSignIn'; readonly user: string }
 
   constructor(user: string, cause: unknown) {
     super('onSignIn failed', { cause })
-    this.facts = { hook: 'onSignIn', user }
+    this.fields = { hook: 'onSignIn', user }
   }
 }
 
-/** What the application wants to be kept with a session. Throws `SignInRefused` or `HookFailed`. */
-export async function dataAtSignIn(
-  context: Pick<GatewayContext, 'hooks' | 'providers' | 'settings' | 'report'>,
-  visit: GatewayRequest,
-  session: Session,
-): Promise<SessionData | undefined> {
-  const { onSignIn } = context.hooks
-  if (!onSignIn) return undefined
-  const expiresAt = sessionEndsAt(session, session.tokenIssuedAt, context.settings.SESSION_MAX_HOURS)
-  try {
-    const data = await inTime('onSignIn', () => onSignIn(createToUserSession(context)({ session, expiresAt })))
-    if (data === false) throw new SignInRefused()
-    return data === true || data === undefined || data === null ? undefined : checkedData(data)
-  } catch (error) {
-    if (error instanceof SignInRefused) throw error
-    if (error instanceof HookTooLate)
-      context.report('hook_failed', { ...errorFields(error), ...requestFields(context, visit), hook: 'onSignIn' })
-    throw new HookFailed(session.userInfo.username, error)
+/** Calls the functions of the application. */
+export interface HookCalls {
+  /** What the application keeps with a session. Throws `SignInRefused` or `HookFailed`. */
+  signIn(request: ProxyRequest, session: Session): Promise<SessionData | undefined>
+  /** Never fails a sign-out: an error or a timeout goes to the log. */
+  signOut(request: ProxyRequest, closed: ClosedSession): Promise<void>
+}
+
+interface HookCallsOptions {
+  readonly hooks: Hooks
+  readonly providers: Providers
+  readonly settings: Pick<Settings, 'SESSION_MAX_HOURS'>
+  readonly report: Report
+}
+
+export function createHookCalls({ hooks, providers, settings, report }: HookCallsOptions): HookCalls {
+  const { onSignIn, onSignOut } = hooks
+  const toUserSession = createToUserSession(providers)
+
+  function userOf(session: Session): UserSession {
+    const expiresAt = sessionEndsAt(session, session.tokenIssuedAt, settings.SESSION_MAX_HOURS)
+    return toUserSession({ session, expiresAt })
+  }
+
+  return {
+    async signIn(request, session) {
+      if (!onSignIn) return undefined
+      try {
+        const data = await inTime('onSignIn', () => onSignIn(userOf(session)))
+        if (data === false) throw new SignInRefused()
+        return data === true || data === undefined || data === null ? undefined : checkedData(data)
+      } catch (error) {
+        if (error instanceof SignInRefused) throw error
+        if (error instanceof HookTooLate)
+          report('hook_failed', { ...errorFields(error), ...requestFields(request), hook: 'onSignIn' })
+        throw new HookFailed(session.userInfo.username, error)
+      }
+    },
+
+    async signOut(request, closed) {
+      if (!onSignOut) return
+      try {
+        await inTime('onSignOut', () => onSignOut(userOf(closed.session)))
+      } catch (error) {
+        report('hook_failed', { ...errorFields(error), ...requestFields(request, closed), hook: 'onSignOut' })
+      }
+    },
   }
 }
 
@@ -71,19 +105,14 @@ class HookTooLate extends MenshenError {
   }
 }
 
-/** One that never ends must not hold up anybody for good. */
+/** A function that never ends must not block a sign-in for ever. */
 async function inTime<Result>(hook: keyof Hooks, call: () => Result): Promise<Awaited<Result>> {
-  const result = call()
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(new HookTooLate(hook)), DEADLINE_MS)
-  try {
-    return await Promise.race([result, late.promise])
-  } finally {
-    clearTimeout(timer)
-  }
+  return withDeadline(Promise.resolve(call()), DEADLINE_MS, () => {
+    throw new HookTooLate(hook)
+  })
 }
 
-/** As it will be read again. */
+/** The data as it will be read back. */
 function checkedData(data: unknown): SessionData {
   if (typeof data !== 'object' || data === null || Array.isArray(data))
     throw notKept('expected an object, true, false or nothing')
@@ -94,7 +123,7 @@ function checkedData(data: unknown): SessionData {
   return JSON.parse(written)
 }
 
-/** JSON would keep nothing, or not all, of a Map or of an object with a class. */
+/** JSON loses a Map, or an object of a class, in whole or in part. */
 function plain(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   const prototype = Object.getPrototypeOf(value)
@@ -104,25 +133,4 @@ function plain(value: unknown): unknown {
 
 function notKept(expected: string): MenshenError {
   return new MenshenError('bad_settings', `onSignIn: ${expected} to be returned.`)
-}
-
-/** It never stands in the way of a sign-out: what fails or takes too long is told in the log. */
-export async function tellOfSignOut(
-  context: GatewayContext,
-  visit: GatewayRequest,
-  closed: ClosedSession,
-): Promise<void> {
-  const { onSignOut } = context.hooks
-  if (!onSignOut) return
-  const { session } = closed
-  const expiresAt = sessionEndsAt(session, session.tokenIssuedAt, context.settings.SESSION_MAX_HOURS)
-  try {
-    await inTime('onSignOut', () => onSignOut(createToUserSession(context)({ session, expiresAt })))
-  } catch (error) {
-    context.report('hook_failed', {
-      ...errorFields(error),
-      ...requestFields(context, visit, closed),
-      hook: 'onSignOut',
-    })
-  }
 }

@@ -1,27 +1,22 @@
-// What tells an application who is there: plain headers, and a signed assertion that proves they came through us.
+// The headers that tell an application who the caller is: plain ones, and a signed assertion that proves that they are ours.
 
 import { ASSERTION_HEADER, type Settings } from '../config/settings.ts'
 
 import type { Report } from '../events.ts'
-import { type ObservedRequest, runInRequest } from '../observe/observed-request.ts'
+import { runInRequest } from '../observe/observed-request.ts'
+import type { Caller } from '../proxy/proxy-request.ts'
+import type { IdentitySource } from '../proxy/request-headers.ts'
 import type { CachedHeaders } from '../session/session-cache.ts'
-import { identityFields } from '../session/session-facts.ts'
+import { identityFields } from '../session/session-fields.ts'
 import type { SigningKeys } from '../session/signing-keys.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
-import { type Assertion, createAssertions, createPublishedKeys, type Identified, type KeySet } from './assertions.ts'
+import { createAssertions, createPublishedKeys, type PublishedKeySet, type SignedAssertion } from './assertions.ts'
 
 export type IdentityHeaders = Readonly<Record<string, string>>
 
-export interface Identities {
-  /** The headers' names: whatever a client sends under them is a lie. */
-  readonly names: ReadonlySet<string>
-  /** Every header, so that a forged one cannot survive; all empty for a visitor. `audience` is the application's. */
-  headersFor(
-    identified: Identified | undefined,
-    audience: string,
-    observed: ObservedRequest,
-  ): MaybePromise<IdentityHeaders>
-  publicKeys(): Promise<KeySet>
+/** `headersFor` gives every header, so that a forged one cannot survive; all empty for a visitor. */
+export interface Identities extends IdentitySource {
+  publicKeys(): Promise<PublishedKeySet>
 }
 
 interface IdentityParts {
@@ -31,37 +26,36 @@ interface IdentityParts {
   readonly report: Report
 }
 
-/** An assertion lives for five minutes. It is used for four, so that the last request still has time to be judged. */
+/** An assertion is valid for five minutes. It is used for four, so that the last request still has time to be verified. */
 const REUSED_MS = 240_000
-/** With hundreds of applications behind, what one session was told must not take more memory than all sessions may. */
+/** With hundreds of applications, the headers of one session must not use more memory than all sessions may. */
 const MOST_APPLICATIONS = 4
-const UNSIGNED: Assertion = { token: '', leftOut: [] }
+const UNSIGNED: SignedAssertion = { token: '', leftOut: [] }
 
 export function createIdentities({ settings, keys, now, report }: IdentityParts): Identities {
   const { IDENTITY_USER, IDENTITY_EMAIL, IDENTITY_NAME, IDENTITY_ROLE, IDENTITY_ASSERTION } = settings
   const isSigned = IDENTITY_ASSERTION !== 'none'
   const assertionName = isSigned ? IDENTITY_ASSERTION : ASSERTION_HEADER
   const names = new Set([IDENTITY_USER, IDENTITY_EMAIL, IDENTITY_NAME, IDENTITY_ROLE, assertionName])
-  const nobody: IdentityHeaders = Object.fromEntries([...names].map(name => [name, '']))
+  const visitorHeaders: IdentityHeaders = Object.fromEntries([...names].map(name => [name, '']))
   const assertions = createAssertions(settings.BASE_URL, keys, now)
 
-  function make(identified: Identified, audience: string): MaybePromise<IdentityHeaders> {
-    return andThen(isSigned ? assertions.sign(identified, audience) : UNSIGNED, ({ token, leftOut }) => {
-      for (const claim of leftOut)
-        report('identity_cut', { ...identityFields(identified), header: assertionName, claim })
-      const headers = { [assertionName]: token, ...plainHeaders(identified) }
-      const others = (identified.identityHeaders ?? []).filter(cached => cached.audience !== audience)
+  function make(caller: Caller, audience: string): MaybePromise<IdentityHeaders> {
+    return andThen(isSigned ? assertions.sign(caller, audience) : UNSIGNED, ({ token, leftOut }) => {
+      for (const claim of leftOut) report('identity_cut', { ...identityFields(caller), header: assertionName, claim })
+      const headers = { [assertionName]: token, ...plainHeaders(caller) }
+      const others = (caller.identityHeaders ?? []).filter(cached => cached.audience !== audience)
       const latest = { audience, names, headers, until: now() + REUSED_MS }
-      identified.identityHeaders = [latest, ...others.slice(0, MOST_APPLICATIONS - 1)]
+      caller.identityHeaders = [latest, ...others.slice(0, MOST_APPLICATIONS - 1)]
       return headers
     })
   }
 
-  function plainHeaders(identified: Identified): IdentityHeaders {
-    const { userInfo } = identified.session
-    const { username, role, groups } = identified.who
+  function plainHeaders(caller: Caller): IdentityHeaders {
+    const { userInfo } = caller.session
+    const { username, role, groups } = caller.who
     const header = (name: string, { value, isCut }: Encoded) => {
-      if (isCut) report('identity_cut', { ...identityFields(identified), header: name })
+      if (isCut) report('identity_cut', { ...identityFields(caller), header: name })
       return [name, value] as const
     }
     return Object.fromEntries([
@@ -74,18 +68,18 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
 
   return {
     names,
-    headersFor(identified, audience, observed) {
-      if (!identified) return nobody
-      const cached = cachedFor(identified, audience, names)
-      return cached && now() < cached.until ? cached.headers : runInRequest(observed, () => make(identified, audience))
+    headersFor(caller, audience, observed) {
+      if (!caller) return visitorHeaders
+      const cached = cachedFor(caller, audience, names)
+      return cached && now() < cached.until ? cached.headers : runInRequest(observed, () => make(caller, audience))
     },
     publicKeys: createPublishedKeys(keys, now),
   }
 }
 
-/** A request that began with another configuration may have left some under other names. */
+/** A request that began with another configuration may have cached some under other names. */
 function cachedFor(
-  { identityHeaders = [] }: Identified,
+  { identityHeaders = [] }: Caller,
   audience: string,
   names: ReadonlySet<string>,
 ): CachedHeaders | undefined {
@@ -97,12 +91,12 @@ export function forwardAuthAudience({ ASSERTION_AUDIENCE }: Settings, { clientId
   return ASSERTION_AUDIENCE ?? clientId
 }
 
-// Text as the value of a header: what it cannot carry is percent-encoded, and what is too long for applications is cut.
+// Text as the value of a header: percent-encoded where needed, and cut if it is too long for applications.
 
 /** Many applications refuse a request whose headers are over 8 KiB; four of these have to fit into it. */
 const LONGEST_VALUE = 2048
 
-/** What a header cannot carry is percent-encoded; so is the percent sign, or `%61dmin` could be taken for somebody else. */
+/** Percent-encodes characters that a header cannot carry, and the percent sign, so that `%61dmin` is not taken for `admin`. */
 export function encodeHeaderValue(text: string): string {
   return text.replace(/[^\x21-\x7e]|%/gu, encodeURIComponent)
 }
@@ -112,7 +106,7 @@ export interface Encoded {
   readonly isCut: boolean
 }
 
-/** Cut between two characters, so that what is left can still be decoded. */
+/** Cut between two characters, so that the rest can be decoded. */
 export function encodeBounded(text: string, encode: (text: string) => string): Encoded {
   const whole = encode(text.toWellFormed())
   if (whole.length <= LONGEST_VALUE) return { value: whole, isCut: false }
@@ -125,7 +119,7 @@ export function encodeBounded(text: string, encode: (text: string) => string): E
   return { value, isCut: true }
 }
 
-/** Separated by commas, which no name can bring in; cut between two names, for half of one could be another. */
+/** Separated by commas, which are encoded within names; cut between two names, because half of one could be another. */
 export function encodeNames(names: readonly string[]): Encoded {
   const kept: string[] = []
   let length = 0

@@ -1,128 +1,138 @@
-// The node:http side: our own routes go to their table; every other request is a visit to the application behind.
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+// The entrance of the HTTP server: writes answers to a response of node:http, and forwards what is admitted.
+
+import type { RequestListener, ServerResponse } from 'node:http'
 import { errorFields } from '../errors.ts'
 import { CLIENT_LEFT, type ObservedRequest } from '../observe/observed-request.ts'
-
-import { isOwnPath } from '../paths.ts'
-import { forward } from '../proxy/forward.ts'
-import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
-import { type Admission, admit, denialResponse } from './admission.ts'
+import { type ForwardOptions, sayContinue } from '../proxy/forward.ts'
+import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { GatewayContext } from './context.ts'
-import { beginRequest, bringsBody, type GatewayRequest, readGatewayRequest, wasReset } from './request.ts'
-import { errorAnswer, failureAnswer, type OwnAnswer, sayContinue, send, unreadableAnswer } from './respond.ts'
+import { denialAnswer } from './denial.ts'
+import { type Entrance, handle, reply } from './pipeline.ts'
+import { bringsBody } from './request.ts'
+import {
+  busyAnswer,
+  errorAnswer,
+  failureAnswer,
+  leftAnswer,
+  type OwnAnswer,
+  type Pages,
+  send,
+  unreadableAnswer,
+} from './respond.ts'
 import { createHome } from './routes/home.ts'
 import type { OwnRoutes } from './routes.ts'
 
-/** Whatever an application may answer to. TRACE would show a script the cookies that it must not see. */
+/** The methods that an application may get. TRACE would show a script the cookies that it must not see. */
 export const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
 export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): RequestListener {
+  const { store, lifecycle, proxy, pages, observe } = context
   const home = createHome(context)
-  const { callbackPaths } = context.providers
 
-  function answer(visit: GatewayRequest, request: IncomingMessage, response: ServerResponse): MaybePromise<void> {
-    if (isOwnPath(visit.path, callbackPaths)) return answerOwn(visit, request, response)
-    if (visit.method === 'TRACE')
-      return reply(visit, response, errorAnswer(context, visit, 'method_not_allowed', { headers: { allow: ALLOWED } }))
-    return andThen(admit(context, visit), admission => answerVisit(visit, admission, request, response))
+  const entrance: Entrance<ServerResponse, OwnAnswer, void> = {
+    isTraced: true,
+
+    gone(observed, response) {
+      observe.ended(observed, CLIENT_LEFT)
+      response.req.socket.destroy()
+    },
+
+    begin(_observed, response) {
+      if (lifecycle.closing) response.shouldKeepAlive = false
+    },
+
+    unreadable: (head, { requestId }) => unreadableAnswer(pages, head, requestId),
+
+    own(request, response) {
+      if (request.headers.expect) sayContinue(response)
+      return ownRoutes.answer(request, response.req)
+    },
+
+    screen: request =>
+      request.method === 'TRACE'
+        ? errorAnswer(pages, request, 'method_not_allowed', { headers: { allow: ALLOWED } })
+        : undefined,
+
+    deny: (request, admission) => denialAnswer(context, request, admission),
+
+    forward(request, admission, response) {
+      const upstream = proxy.upstreams.for(request.path)
+      return upstream ? proxy.forward(upstream, request, admission, response) : home(request, admission, response)
+    },
+
+    fail(request, error, response) {
+      const hasLeft = response.headersSent || response.destroyed || response.req.socket.destroyed
+      return hasLeft ? leftAnswer(request.observed) : failureAnswer(context, request, error)
+    },
+
+    send(observed, answer, response) {
+      if (lifecycle.closing) response.shouldKeepAlive = false
+      return sendToResponse(observed, answer, response)
+    },
+
+    end(observed, response) {
+      if (isOver(response)) observe.ended(observed, response.statusCode, response.req.socket)
+      else watchToEnd(context, observed, response)
+    },
   }
 
-  function answerOwn(visit: GatewayRequest, request: IncomingMessage, response: ServerResponse): MaybePromise<void> {
-    if (visit.headers.expect) sayContinue(response)
-    const answer = ownRoutes.answer(visit, request)
-    return answer instanceof Promise
-      ? answer.then(answer => sendOwn(visit, response, answer))
-      : sendOwn(visit, response, answer)
-  }
-
-  function sendOwn(visit: GatewayRequest, response: ServerResponse, answer: OwnAnswer): MaybePromise<void> {
-    if (context.lifecycle.closing) response.shouldKeepAlive = false
-    if ('body' in answer) return reply(visit, response, answer)
-    response.writeHead(answer.status, answer.headers)
-    response.end()
-  }
-
-  function answerVisit(
-    visit: GatewayRequest,
-    admission: Admission,
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): MaybePromise<void> {
-    const answer = denialResponse(context, visit, admission)
-    if (answer) return reply(visit, response, answer)
-    const upstream = context.upstreams.for(visit.path)
-    return upstream ? forward(context, upstream, visit, admission, request, response) : home(visit, admission, response)
-  }
-
-  function answerWhole(visit: GatewayRequest, request: IncomingMessage, response: ServerResponse): void {
+  return (incoming, response) => {
     try {
-      const answered = answer(visit, request, response)
-      if (answered instanceof Promise) answered.catch(error => answerFailure(context, visit, response, error))
+      store.beginTurn?.()
+      const result = handle(context, entrance, incoming, response)
+      if (result instanceof Promise) result.catch(() => response.destroy())
     } catch (error) {
-      answerFailure(context, visit, response, error)
-    }
-  }
-
-  function handle(request: IncomingMessage, response: ServerResponse): void {
-    context.store.beginTurn?.()
-    const observed = beginRequest(context, request)
-    if (wasReset(request.socket)) {
-      drop(context, observed, response)
-      return
-    }
-    if (context.lifecycle.closing) response.shouldKeepAlive = false
-    const visit = readGatewayRequest(request, observed)
-    context.observation.begun?.(observed, request.headers)
-    if (visit) answerWhole(visit, request, response)
-    else refuseUnreadable(context, observed, response)
-    if (isOver(response)) context.observation.ended(observed, response.statusCode, request.socket)
-    else seeToEnd(context, observed, response)
-  }
-
-  return (request, response) => {
-    try {
-      handle(request, response)
-    } catch (error) {
-      // What is thrown from here ends the process.
-      context.report('request_failed', { ...errorFields(error), method: request.method ?? '', path: '' })
+      // An error that is thrown from here ends the process.
+      observe.report('request_failed', { ...errorFields(error), method: incoming.method ?? '', path: '' })
       response.destroy()
     }
   }
 }
 
-/** Nobody is there any more: nothing is asked of the provider, the store or the application. */
-function drop(context: GatewayContext, observed: ObservedRequest, response: ServerResponse): void {
-  observed.outcome = 'refused'
-  context.observation.ended(observed, CLIENT_LEFT)
-  response.req.socket.destroy()
+function sendToResponse(
+  { requestId }: ObservedRequest,
+  answer: OwnAnswer,
+  response: ServerResponse,
+): MaybePromise<void> {
+  if ('response' in answer) return send(response, answer.response, requestId)
+  if (answer.status === CLIENT_LEFT) return void response.destroy()
+  response.writeHead(answer.status, answer.headers)
+  response.end()
 }
 
-/** Answered at once, and there is nothing of it left that the client could be slow to take or to send. */
+/** Answered at once, with nothing left that the client could be slow to take or to send. */
 function isOver(response: ServerResponse): boolean {
   return response.writableEnded && response.socket?.writableLength === 0 && !bringsBody(response.req)
 }
 
-function seeToEnd(context: GatewayContext, observed: ObservedRequest, response: ServerResponse): void {
+function watchToEnd({ proxy, observe }: GatewayContext, observed: ObservedRequest, response: ServerResponse): void {
   const { socket } = response.req
-  context.slowClients.watch(observed, response)
+  proxy.slowClients.watch(observed, response)
   response.on('close', () => {
     const status = response.headersSent ? response.statusCode : CLIENT_LEFT
-    context.observation.ended(observed, status, socket)
+    observe.ended(observed, status, socket)
   })
 }
 
-function answerFailure(context: GatewayContext, visit: GatewayRequest, response: ServerResponse, error: unknown): void {
-  // Nobody is left to be told, and nothing of ours failed, if the connection is gone.
-  if (response.headersSent || response.destroyed || response.req.socket.destroyed) response.destroy()
-  else reply(visit, response, failureAnswer(context, visit, error)).catch(() => response.destroy())
-}
-
-function refuseUnreadable(context: GatewayContext, observed: ObservedRequest, response: ServerResponse): void {
-  observed.outcome = 'refused'
-  const { requestId } = observed
-  send(response, unreadableAnswer(context, response.req, requestId), requestId).catch(() => response.destroy())
-}
-
-function reply({ observed }: GatewayRequest, response: ServerResponse, answer: Response): Promise<void> {
-  return send(response, answer, observed.requestId)
+/** The page in place of an application that failed. */
+export function createFailureAnswer(pages: Pages): ForwardOptions['answerFailure'] {
+  const sender = {
+    send(observed: ObservedRequest, answer: OwnAnswer, response: ServerResponse): void {
+      // Nothing can be added to an answer that broke off.
+      if (response.destroyed) return
+      const sent = sendToResponse(observed, answer, response)
+      if (sent instanceof Promise) sent.catch(() => response.destroy())
+    },
+  }
+  return (failure, request, { loaded }, response) => {
+    const outcome = 'error'
+    const answer =
+      failure === 'busy'
+        ? busyAnswer(pages, request, { outcome })
+        : errorAnswer(pages, request, failure === 'timeout' ? 'gateway_timeout' : 'bad_gateway', {
+            isUser: loaded !== undefined,
+            outcome,
+          })
+    reply(sender, request.observed, answer, response)
+  }
 }

@@ -1,24 +1,24 @@
-// How many sign-in requests, and how many tickets that lead nowhere, one address may send in a minute.
+// Limits per address and minute: sign-in requests, and tickets or tokens that are not valid.
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
-import { type Networks, network } from '../config/networks.ts'
+import { network } from '../config/networks.ts'
 import type { Report } from '../events.ts'
 import { observedFields } from '../observe/observed-request.ts'
-import { clientAddress, type GatewayRequest } from './request.ts'
+import type { ProxyRequest } from '../proxy/proxy-request.ts'
 
 const SHARED_DEADLINE_MS = 1000
 
 export interface RateLimit {
-  /** Whether one more of this kind is within the limit. */
-  admits(kind: LimitKind, visit: GatewayRequest): Promise<boolean>
-  /** The same; if it is, what gives it back, for what turns out to count for nothing. */
-  take(kind: LimitKind, visit: GatewayRequest): Promise<GiveBack | undefined>
+  /** Counts one more of this kind; false if it is above the limit. */
+  admits(kind: LimitKind, request: ProxyRequest): Promise<boolean>
+  /** The same; within the limit, a function that takes the count back. */
+  take(kind: LimitKind, request: ProxyRequest): Promise<GiveBack | undefined>
 }
 
 type LimitKind = 'sign-in' | 'ticket' | 'logout'
 type GiveBack = () => void
 
-interface Counted {
-  /** `above again`: not the first of its minute that is above the limit. */
+interface CountResult {
+  /** `above again`: not the first of its minute above the limit. */
   readonly result: 'within' | 'above' | 'above again'
   readonly giveBack: GiveBack
 }
@@ -33,40 +33,39 @@ interface Limit {
 
 interface RateLimitOptions {
   readonly perMinute: number
-  readonly proxies: Networks | undefined
   /** A Redis client and the prefix of its keys, where all instances count together. */
   readonly shared: { readonly client: object; readonly prefix: string } | undefined
   readonly report: Report
 }
 
-export function createRateLimit({ perMinute, proxies, shared, report }: RateLimitOptions): RateLimit {
+export function createRateLimit({ perMinute, shared, report }: RateLimitOptions): RateLimit {
   if (perMinute === 0) return { admits: async () => true, take: async () => NOTHING_TO_GIVE_BACK }
   const limit: Limit = { points: perMinute, duration: 60, keyPrefix: `${shared?.prefix ?? 'menshen'}:limit` }
   const own = new RateLimiterMemory(limit)
   const count = shared ? countTogether(shared.client, limit, own) : (who: string) => countOne(own, who)
-  let told = false
-  function tellOfUnknown(): GiveBack {
-    if (!told) report('address_unknown', { remedy: 'hand over { address }, of whoever is at the other end' })
-    told = true
+  let isReported = false
+  function reportUnknown(): GiveBack {
+    if (!isReported) report('address_unknown', { remedy: 'hand over { address }, of whoever is at the other end' })
+    isReported = true
     return NOTHING_TO_GIVE_BACK
   }
 
-  async function take(kind: LimitKind, visit: GatewayRequest): Promise<GiveBack | undefined> {
-    const address = clientAddress(proxies, visit)
-    // All of them together would let one client use up what every other needs.
-    if (address === '') return tellOfUnknown()
+  async function take(kind: LimitKind, request: ProxyRequest): Promise<GiveBack | undefined> {
+    const { address } = request.observed
+    // One count for all clients without an address would let one of them use up the limit of the others.
+    if (address === '') return reportUnknown()
     const { result, giveBack } = await count(`${kind} ${network(address)}`)
     if (result === 'within') return giveBack
-    const facts = { ...observedFields(visit.observed), address, kind }
-    report('rate_limited', result === 'above again' ? { ...facts, again: true } : facts)
+    const fields = { ...observedFields(request.observed), address, kind }
+    report('rate_limited', result === 'above again' ? { ...fields, again: true } : fields)
     return undefined
   }
 
-  return { take, admits: async (kind, visit) => (await take(kind, visit)) !== undefined }
+  return { take, admits: async (kind, request) => (await take(kind, request)) !== undefined }
 }
 
-/** A Redis that hangs must not hold up a sign-in: then this process counts for itself, and each request once. */
-function countTogether(shared: object, limit: Limit, own: RateLimiterMemory): (who: string) => Promise<Counted> {
+/** A Redis that hangs must not delay a sign-in: then this process counts alone, and each request once. */
+function countTogether(shared: object, limit: Limit, own: RateLimiterMemory): (who: string) => Promise<CountResult> {
   const limiter = new RateLimiterRedis({
     ...limit,
     storeClient: shared,
@@ -75,7 +74,7 @@ function countTogether(shared: object, limit: Limit, own: RateLimiterMemory): (w
   })
   return who =>
     new Promise(resolve => {
-      let ownCount: Promise<Counted> | undefined
+      let ownCount: Promise<CountResult> | undefined
       const countHere = () => {
         ownCount ??= countOne(own, who)
         ownCount.then(resolve)
@@ -88,7 +87,7 @@ function countTogether(shared: object, limit: Limit, own: RateLimiterMemory): (w
 }
 
 /** Rejects if it could not be counted. */
-async function countOne(limiter: RateLimiterAbstract, who: string): Promise<Counted> {
+async function countOne(limiter: RateLimiterAbstract, who: string): Promise<CountResult> {
   try {
     await limiter.consume(who)
     return { result: 'within', giveBack: () => void limiter.reward(who).catch(() => {}) }

@@ -1,78 +1,107 @@
 // Answers of our own: pages, JSON, redirects and errors, and sending them.
 
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { isTooLong } from '../access/request-path.ts'
 import { isSecure } from '../config/read.ts'
+import type { Settings } from '../config/settings.ts'
 import { type ErrorCode, errorFields, MenshenError } from '../errors.ts'
-import { NOTICES, type NoticeName, noticePage, noticeText } from '../pages/notices.ts'
-import { OWN_PATHS } from '../paths.ts'
-import { ownPath } from '../session/attempts.ts'
-import type { GatewayContext } from './context.ts'
-import { languageOf } from './language.ts'
+import type { Report } from '../events.ts'
 import {
-  clientAddress,
-  commonHeaders,
-  type GatewayRequest,
-  isByScript,
+  CLIENT_LEFT,
+  type ObservedRequest,
+  type Outcome,
   REQUEST_ID,
-  type RequestHead,
   requestFields,
-  withRequestId,
-} from './request.ts'
+} from '../observe/observed-request.ts'
+import type { Look } from '../pages/look.ts'
+import { NOTICES, type NoticeName, noticePage, noticeText } from '../pages/notices.ts'
+import type { Languages, Words } from '../pages/words/words.ts'
+import { OWN_PATHS } from '../paths.ts'
+import type { ProxyRequest } from '../proxy/proxy-request.ts'
+import { ownPath } from '../session/attempts.ts'
+import { isByScript } from '../util/fetch-metadata.ts'
+import { type CookieNames, readCookie } from './cookies.ts'
+
+/** What our own answers are made with. */
+export interface Pages {
+  readonly settings: Settings
+  readonly languages: Languages
+  readonly look: Look
+  readonly cookies: CookieNames
+  readonly callbackPaths: ReadonlySet<string>
+}
+
+/** For answers that are reported, too. */
+export interface ReportedPages {
+  readonly pages: Pages
+  readonly observe: { readonly report: Report }
+}
+
+/** `outcome` is how the metrics count a request that gets this answer. */
+export interface ResponseAnswer {
+  readonly outcome: Outcome
+  readonly response: Response
+}
+
+/** A status and headers, without a body: names and values in turn, which node:http sends as they are. */
+export interface StatusAnswer {
+  readonly outcome: Outcome
+  readonly status: number
+  readonly headers: string[]
+}
+
+export type OwnAnswer = ResponseAnswer | StatusAnswer
 
 interface Extra {
+  /** `own` unless it says otherwise. */
+  readonly outcome?: Outcome
   readonly status?: number
   readonly cookies?: readonly string[]
   readonly headers?: Readonly<Record<string, string>>
 }
 
-export function pageAnswer(context: GatewayContext, html: string, extra: Extra = {}): Response {
-  return answer(context, html, { ...extra, headers: { ...pageHeaders(context), ...extra.headers } })
+export function pageAnswer(pages: Pages, html: string, extra: Extra = {}): ResponseAnswer {
+  return answer(pages, html, { ...extra, headers: { ...pageHeaders(pages), ...extra.headers } })
 }
 
-export function pageHeaders(context: GatewayContext): Record<string, string> {
+export function pageHeaders(pages: Pages): Record<string, string> {
   return {
-    ...safetyHeaders(context),
+    ...safetyHeaders(pages.settings),
     'content-type': 'text/html; charset=utf-8',
     'content-security-policy': CONTENT_POLICY,
-    // With `no-referrer` a form would be posted with `Origin: null`, and could not be told from a foreign one.
+    // With `no-referrer` a form would be posted with `Origin: null`, like one of another site.
     'referrer-policy': 'same-origin',
   }
 }
 
-export function jsonAnswer(context: GatewayContext, body: object, extra: Extra = {}): Response {
-  return answer(context, JSON.stringify(body), {
+export function jsonAnswer(pages: Pages, body: object, extra: Extra = {}): ResponseAnswer {
+  return answer(pages, JSON.stringify(body), {
     ...extra,
     headers: { 'content-type': 'application/json; charset=utf-8', ...extra.headers },
   })
 }
 
-export function textAnswer(context: GatewayContext, body: string, extra: Extra = {}): Response {
-  return answer(context, body, { ...extra, headers: { 'content-type': 'text/plain; charset=utf-8', ...extra.headers } })
+export function textAnswer(pages: Pages, body: string, extra: Extra = {}): ResponseAnswer {
+  return answer(pages, body, { ...extra, headers: { 'content-type': 'text/plain; charset=utf-8', ...extra.headers } })
 }
 
-export function noticeAnswer(
-  context: GatewayContext,
-  visit: GatewayRequest,
-  name: NoticeName,
-  extra: Extra = {},
-): Response {
-  return pageAnswer(context, noticePage(languageOf(context, visit), name), { status: NOTICES[name].status, ...extra })
+export function noticeAnswer(pages: Pages, request: ProxyRequest, name: NoticeName, extra: Extra = {}): ResponseAnswer {
+  return pageAnswer(pages, noticePage(languageOf(pages, request), name), { status: NOTICES[name].status, ...extra })
 }
 
 /** The address could not be read, so nothing else is known of the request. */
 export function unreadableAnswer(
-  context: GatewayContext,
-  { headers, url }: Pick<RequestHead, 'headers' | 'url'>,
+  pages: Pages,
+  { headers, url }: { readonly headers: IncomingHttpHeaders; readonly url?: string | undefined },
   requestId: string,
-): Response {
+): ResponseAnswer {
   const name = unreadableName(url)
-  const words = languageOf(context, { headers })
-  return pageAnswer(context, noticePage(words, name, { requestId }), { status: NOTICES[name].status })
+  const words = languageOf(pages, { headers })
+  return pageAnswer(pages, noticePage(words, name, { requestId }), { status: NOTICES[name].status, outcome: 'refused' })
 }
 
 /** Why an address cannot be read. */
@@ -80,107 +109,95 @@ export function unreadableName(url = ''): 'uri_too_long' | 'bad_request' {
   return isTooLong(url) ? 'uri_too_long' : 'bad_request'
 }
 
-/** Something that only our own pages may ask for came from another site. */
+/** Another site sent what only our own pages may send. */
 export function foreignAnswer(
-  context: GatewayContext,
-  visit: GatewayRequest,
+  { pages, observe }: ReportedPages,
+  request: ProxyRequest,
   cookies: readonly string[] = [],
-): Response {
-  tellOfForeign(context, visit)
-  return errorAnswer(context, visit, 'foreign', { cookies })
+): ResponseAnswer {
+  reportForeign(observe.report, request)
+  return errorAnswer(pages, request, 'foreign', { cookies, outcome: 'refused' })
 }
 
-export function tooMany(context: GatewayContext, visit: GatewayRequest): Response {
-  visit.observed.outcome = 'refused'
-  return errorAnswer(context, visit, 'too_many', { headers: { 'retry-after': '60' } })
-}
-
-/** A name of a host has 253 letters; whoever sends more wants to fill our log. */
+/** The name of a host has 253 letters at most; a longer one would only fill the log. */
 const LONGEST_ORIGIN = 300
 
-export function tellOfForeign(context: Pick<GatewayContext, 'settings' | 'report'>, visit: GatewayRequest): void {
-  const { method, path, headers, observed } = visit
+export function reportForeign(report: Report, request: ProxyRequest): void {
+  const { method, path, headers } = request
   const { origin } = headers
-  context.report('foreign_origin', {
-    ...requestFields(context, visit),
+  report('foreign_origin', {
+    ...requestFields(request),
     method,
     path,
     ...(origin && { origin: origin.slice(0, LONGEST_ORIGIN) }),
   })
-  observed.outcome = 'refused'
 }
 
-/** The application has no room for this request now. */
-export function busyAnswer(context: GatewayContext, visit: GatewayRequest): Response {
-  return errorAnswer(context, visit, 'busy', { headers: { 'retry-after': '5' } })
+export function tooManyAnswer(pages: Pages, request: ProxyRequest): ResponseAnswer {
+  return errorAnswer(pages, request, 'too_many', { headers: { 'retry-after': '60' }, outcome: 'refused' })
 }
 
-/** The same in whichever form the request can use; `isUser` if that somebody is signed in is worth a word. */
+/** There is no room for this request now. */
+export function busyAnswer(pages: Pages, request: ProxyRequest, extra: Extra = {}): ResponseAnswer {
+  return errorAnswer(pages, request, 'busy', { headers: { 'retry-after': '5' }, ...extra })
+}
+
+/** JSON for a script, else a page; `isUser` if the page may say that the user is signed in. */
 export function errorAnswer(
-  context: GatewayContext,
-  visit: GatewayRequest,
+  pages: Pages,
+  request: ProxyRequest,
   name: NoticeName,
   { isUser, ...extra }: Extra & { isUser?: boolean } = {},
-): Response {
+): ResponseAnswer {
   const { status } = NOTICES[name]
-  const words = languageOf(context, visit)
+  const words = languageOf(pages, request)
   const message = noticeText(words, name, isUser)
-  const { requestId } = visit.observed
-  if (isByScript(visit)) return jsonAnswer(context, { error: name, message, requestId }, { status, ...extra })
-  const { BASE_URL } = context.settings
-  const retryPath = PASSING.has(status) ? retryPathOf(visit, BASE_URL, context.providers.callbackPaths) : undefined
-  return pageAnswer(context, noticePage(words, name, { retryPath, isUser, requestId }), { status, ...extra })
+  const { requestId } = request.observed
+  if (isByScript(request)) return jsonAnswer(pages, { error: name, message, requestId }, { status, ...extra })
+  const retryPath = TEMPORARY.has(status) ? retryPathOf(pages, request) : undefined
+  return pageAnswer(pages, noticePage(words, name, { retryPath, isUser, requestId }), { status, ...extra })
 }
 
-/** What may be over in a moment. */
-const PASSING = new Set<number>([502, 503, 504])
+const TEMPORARY = new Set<number>([502, 503, 504])
 
-/** Only what changes nothing is tried again; a proxy's question is not what the browser has asked for. */
-function retryPathOf(
-  { method, path, search }: GatewayRequest,
-  ownOrigin: string,
-  callbackPaths: ReadonlySet<string>,
-): string | undefined {
-  const isQuestion = path === OWN_PATHS.check || path === OWN_PATHS.forward
-  return method === 'GET' && !isQuestion ? ownPath(path + search, ownOrigin, callbackPaths) : undefined
+/** Only a request that changes nothing can be repeated; a forward-auth check is not what the browser has asked for. */
+function retryPathOf({ settings, callbackPaths }: Pages, { method, path, search }: ProxyRequest): string | undefined {
+  const isCheck = path === OWN_PATHS.check || path === OWN_PATHS.forward
+  return method === 'GET' && !isCheck ? ownPath(path + search, settings.BASE_URL, callbackPaths) : undefined
 }
-
-/** A status and headers, without a body: names and values in turn, which node:http sends as they are. */
-export interface StatusAnswer {
-  readonly status: number
-  readonly headers: string[]
-}
-
-export type OwnAnswer = StatusAnswer | Response
 
 /** The end of a sign-in: 302 without the objects of a Response, which take longer than anything else in that answer. */
 export function signedInAnswer(
-  context: Pick<GatewayContext, 'settings'>,
-  { observed }: Pick<GatewayRequest, 'observed'>,
+  pages: Pages,
+  { observed }: ProxyRequest,
   location: string,
   cookies: readonly string[],
 ): StatusAnswer {
-  const common = commonHeaders({ ...safetyHeaders(context), location, 'content-length': '0' })
+  const common = commonHeaders({ ...safetyHeaders(pages.settings), location, 'content-length': '0' })
   const headers = withRequestId(common, observed.requestId)
   for (const cookie of cookies) headers.push('set-cookie', cookie)
-  return { status: 302, headers }
+  return { outcome: 'own', status: 302, headers }
+}
+
+/** For a client that has left before it got an answer. How the request is counted does not change. */
+export function leftAnswer({ outcome }: ObservedRequest): StatusAnswer {
+  return { outcome, status: CLIENT_LEFT, headers: [] }
 }
 
 /** 302, or 303 after a POST: the browser must not send the body again. */
 export function redirectAnswer(
-  context: GatewayContext,
+  pages: Pages,
   method: string,
   location: string,
-  cookies: readonly string[] = [],
-  headers: Readonly<Record<string, string>> = {},
-): Response {
+  { headers, ...extra }: Extra = {},
+): ResponseAnswer {
   const status = method === 'GET' || method === 'HEAD' ? 302 : 303
-  return answer(context, null, { status, cookies, headers: { ...headers, location } })
+  return answer(pages, null, { status, ...extra, headers: { ...headers, location } })
 }
 
 /**
- * Nothing but our own scripts and styles. `form-action` has to let the sign-in form through to wherever the provider's
- * own redirects lead, because Chromium holds a form to it along the whole way.
+ * Nothing but our own scripts and styles. `form-action` has to allow the redirects of the provider, because Chromium applies
+ * it to each redirect of the sign-in form.
  */
 const CONTENT_POLICY = [
   "default-src 'none'",
@@ -194,23 +211,52 @@ const CONTENT_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-export function safetyHeaders(context: Pick<GatewayContext, 'settings'>): Record<string, string> {
+export function safetyHeaders(settings: Settings): Record<string, string> {
+  const transportSecurity = transportSecurityOf(settings)
   return {
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
     'referrer-policy': 'no-referrer',
-    ...(isSecure(context.settings) ? { 'strict-transport-security': 'max-age=31536000' } : {}),
+    ...(transportSecurity ? { 'strict-transport-security': transportSecurity } : {}),
   }
 }
 
+export function transportSecurityOf(settings: Settings): string | undefined {
+  return isSecure(settings) ? 'max-age=31536000' : undefined
+}
+
 function answer(
-  context: GatewayContext,
+  { settings }: Pages,
   body: string | null,
-  { status = 200, cookies = [], headers = {} }: Extra,
-): Response {
-  const all = new Headers({ ...safetyHeaders(context), ...headers })
+  { outcome = 'own', status = 200, cookies = [], headers = {} }: Extra,
+): ResponseAnswer {
+  const all = new Headers({ ...safetyHeaders(settings), ...headers })
   for (const cookie of cookies) all.append('set-cookie', cookie)
-  return new Response(body, { status, headers: all })
+  return { outcome, response: new Response(body, { status, headers: all }) }
+}
+
+/** The language of an answer: the one that this browser has chosen on one of our pages, else as PAGE_LANGUAGE says. */
+export function languageOf(
+  { languages, cookies }: Pages,
+  { headers }: { readonly headers: IncomingHttpHeaders },
+): Words {
+  const chosen = readCookie(headers.cookie, cookies.language)
+  return (chosen && languages.get(chosen)) || languages.preferred(headers['accept-language'])
+}
+
+/** The headers that many answers share: names and values in turn, as Node sends them fastest. The id comes last. */
+export function commonHeaders(headers: Readonly<Record<string, string>>): readonly string[] {
+  const list: string[] = []
+  for (const name in headers) list.push(name, headers[name] ?? '')
+  list.push(REQUEST_ID, '')
+  return list
+}
+
+/** A copy of common headers for the answer to one request. */
+export function withRequestId(common: readonly string[], requestId: string): string[] {
+  const copy = common.slice()
+  copy[copy.length - 1] = requestId
+  return copy
 }
 
 // Writes a Response to a node:http response: whole if all of it is there, else as it comes.
@@ -218,21 +264,21 @@ function answer(
 type Reader = ReadableStreamDefaultReader<Uint8Array>
 type Read = Awaited<ReturnType<Reader['read']>>
 
-interface Beginning {
+interface FirstChunks {
   readonly chunks: readonly Uint8Array[]
-  /** What is still being waited for; absent if that was all. */
+  /** The read that is still pending; absent after the last chunk. */
   readonly next?: Promise<Read>
 }
 
-/** What is gathered before it is sent. */
-const MOST_AT_ONCE = 256 * 1024
+/** Bytes that are gathered before they are sent. */
+const MOST_GATHERED = 256 * 1024
 
 export async function send(response: ServerResponse, answer: Response, requestId: string): Promise<void> {
   const { 'set-cookie': _, ...plain } = Object.fromEntries(answer.headers)
   const cookies = answer.headers.getSetCookie()
   const headers = { ...plain, ...(cookies.length > 0 ? { 'set-cookie': cookies } : {}), [REQUEST_ID]: requestId }
   const reader: Reader | undefined = answer.body?.getReader()
-  const { chunks, next }: Beginning = reader ? await readBeginning(reader) : { chunks: [] }
+  const { chunks, next }: FirstChunks = reader ? await readFirstChunks(reader) : { chunks: [] }
   if (reader && next) return sendOn(response, answer.status, headers, reader, { chunks, next })
   const body = Buffer.concat(chunks)
   response.writeHead(answer.status, { ...headers, 'content-length': body.length })
@@ -240,12 +286,12 @@ export async function send(response: ServerResponse, answer: Response, requestId
   drain(response.req)
 }
 
-/** What is at hand: nearly always all of it. */
-async function readBeginning(reader: Reader): Promise<Beginning> {
+/** The chunks that need no waiting: nearly always all of them. */
+async function readFirstChunks(reader: Reader): Promise<FirstChunks> {
   const chunks: Uint8Array[] = []
   for (let size = 0; ; ) {
     const next = reader.read()
-    const read = size < MOST_AT_ONCE ? await Promise.race([next, nextTurn()]) : undefined
+    const read = size < MOST_GATHERED ? await Promise.race([next, nextTurn()]) : undefined
     if (!read) return { chunks, next }
     if (read.done) return { chunks }
     chunks.push(read.value)
@@ -258,10 +304,10 @@ async function sendOn(
   status: number,
   headers: OutgoingHttpHeaders,
   reader: Reader,
-  beginning: Required<Beginning>,
+  beginning: Required<FirstChunks>,
 ): Promise<void> {
   const stop = () => void reader.cancel().catch(() => {})
-  // Whoever has gone does not come to ask for it.
+  // Nobody reads it after the client has left.
   beginning.next.catch(() => {})
   response.once('close', stop)
   response.writeHead(status, headers)
@@ -271,81 +317,93 @@ async function sendOn(
   try {
     await pipeline(Readable.from(chunksOf(reader, beginning)), response)
   } catch (error) {
-    // Whoever has gone needs no more of it.
+    // A client that has left needs no more of it.
     if (!response.destroyed) throw error
   }
 }
 
-async function* chunksOf(reader: Reader, { chunks, next }: Required<Beginning>): AsyncGenerator<Uint8Array> {
+async function* chunksOf(reader: Reader, { chunks, next }: Required<FirstChunks>): AsyncGenerator<Uint8Array> {
   yield* chunks
   for (let read = await next; !read.done; read = await reader.read()) yield read.value
 }
 
-/**
- * Asks for the body. Not while an earlier answer of the same connection is still on its way: Node would put the words
- * between the head and the body of this one.
- */
-export function sayContinue(response: ServerResponse): void {
-  if (response.socket) response.writeContinue()
+/** Discards the body of a request, so that the next request on the connection is read; its deadline is the client's. */
+export function drain(incoming: IncomingMessage): void {
+  if (!incoming.complete) incoming.resume()
 }
 
-// What the user gets when something of ours failed: a page (or JSON for a script), never a stack.
+// The answer when something of ours failed: a page, or JSON for a script, never a stack.
 
-/** What may be over in a moment. Of the provider's these are about tokens that machines bring. */
-const PASSING_FAILURES = new Set<ErrorCode>([
+/** Failures that may be over in a moment. Those of the provider are about bearer tokens. */
+const TEMPORARY_FAILURES = new Set<ErrorCode>([
   'store_unavailable',
   'provider_unreachable',
   'provider_answer',
   'provider_busy',
 ])
-const RETRY_AFTER = { 'retry-after': '5' }
 
-export function failureAnswer(context: GatewayContext, visit: GatewayRequest, error: unknown): Response {
-  const { method, path, observed } = visit
+export function failureAnswer(
+  { pages, observe }: ReportedPages,
+  request: ProxyRequest,
+  error: unknown,
+): ResponseAnswer {
+  reportFailure(observe.report, request, error)
+  const isTemporary = error instanceof MenshenError && TEMPORARY_FAILURES.has(error.code)
+  return isTemporary
+    ? errorAnswer(pages, request, 'unavailable', { headers: { 'retry-after': '5' }, outcome: 'error' })
+    : errorAnswer(pages, request, 'broken', { outcome: 'error' })
+}
+
+function reportFailure(report: Report, request: ProxyRequest, error: unknown): void {
+  const { method, path, observed } = request
   const { user } = observed
-  context.report('request_failed', {
+  report('request_failed', {
     ...errorFields(error),
-    ...requestFields(context, visit),
+    ...requestFields(request),
     ...(user === undefined ? {} : { user }),
     method,
     path,
   })
-  observed.outcome = 'error'
-  const unavailable = error instanceof MenshenError && PASSING_FAILURES.has(error.code)
-  return unavailable
-    ? errorAnswer(context, visit, 'unavailable', { headers: RETRY_AFTER })
-    : errorAnswer(context, visit, 'broken')
 }
 
-// Which request it was that failed when /login says so: a redirect has led there, and the id of the page itself would lead
-// nowhere. It is told by what the browser shows of itself; whoever shares that at the same moment has the same trouble.
+/** For pages that can do without the store: `undefined`, and a line in the log, while it is unavailable. */
+export async function ifReachable<T>(
+  report: Report,
+  request: ProxyRequest,
+  result: Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await result
+  } catch (error) {
+    if (!(error instanceof MenshenError) || error.code !== 'store_unavailable') throw error
+    const { method, path } = request
+    report('request_failed', { ...errorFields(error), ...requestFields(request), method, path })
+    return undefined
+  }
+}
+
+// The id of the request that failed, for the login page that a redirect leads to. It is found by what the browser shows of
+// itself. Two browsers that look the same at the same moment have the same problem.
 
 export interface FailedRequests {
-  remember(visit: GatewayRequest, error: string): void
-  /** The id of the request that led to this page, or of the page where that is not known. */
-  idFor(visit: GatewayRequest, error: string): string
+  remember(request: ProxyRequest, error: string): void
+  /** The id of the request that led to this page, or the page's own if that is unknown. */
+  idFor(request: ProxyRequest, error: string): string
 }
 
 const KEPT_MS = 60_000
 const MOST_KEPT = 10_000
 
-export function createFailedRequests({ settings }: Pick<GatewayContext, 'settings'>): FailedRequests {
+export function createFailedRequests(): FailedRequests {
   const ids = new LRUCache<string, string>({ max: MOST_KEPT, ttl: KEPT_MS })
 
-  function browserOf(visit: GatewayRequest, error: string): string {
-    const { 'user-agent': userAgent = '' } = visit.headers
-    return JSON.stringify([clientAddress(settings.TRUSTED_PROXIES, visit), userAgent.slice(0, 256), error])
+  function browserOf({ observed, headers }: ProxyRequest, error: string): string {
+    const { 'user-agent': userAgent = '' } = headers
+    return JSON.stringify([observed.address, userAgent.slice(0, 256), error])
   }
 
   return {
-    remember: (visit, error) => void ids.set(browserOf(visit, error), visit.observed.requestId),
-    idFor: (visit, error) => ids.get(browserOf(visit, error)) ?? visit.observed.requestId,
+    remember: (request, error) => void ids.set(browserOf(request, error), request.observed.requestId),
+    idFor: (request, error) => ids.get(browserOf(request, error)) ?? request.observed.requestId,
   }
-}
-
-// The body of a request that nobody reads.
-
-/** It is thrown away, so that the next request on the connection is heard; its deadline is the client's. */
-export function drain(request: IncomingMessage): void {
-  if (!request.complete) request.resume()
 }

@@ -1,41 +1,41 @@
 // Our own routes: the table of paths and methods, and how a request reaches its handler.
 
 import type { IncomingMessage } from 'node:http'
-import { sendAuditCsv, sendAuditJson, showAudit, streamAudit } from '../console/audit-tab.ts'
-import { askToEnd, endSession } from '../console/end-sessions.ts'
-import { showHealth } from '../console/health-tab.ts'
-import { showOverview, streamOverview } from '../console/overview.ts'
-import { showRules } from '../console/rules-tab.ts'
-import { showSession, showSessions } from '../console/sessions-tab.ts'
-import { showSettings } from '../console/settings-tab.ts'
-import { runInRequest } from '../observe/observed-request.ts'
+import { requestFields, runInRequest } from '../observe/observed-request.ts'
 import { OWN_PATHS } from '../paths.ts'
+import { isByScript, isForPage, isFromOwnOrigin } from '../util/fetch-metadata.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
-import { admit, refusedAnswer, type SignedInCaller, toLogin } from './admission.ts'
+import type { SignedInCaller } from './admission.ts'
 import type { GatewayContext } from './context.ts'
+import { loginAnswer, refusedAnswer } from './denial.ts'
 import { type NoForm, readForm } from './form.ts'
 import { createCheck, isCheck } from './forward-auth.ts'
-import { chooseLanguage } from './language.ts'
-import { type GatewayRequest, isByScript, isForPage, isFromOwnOrigin, requestFields } from './request.ts'
-import { errorAnswer, type OwnAnswer, redirectAnswer, tooMany } from './respond.ts'
+import { admit } from './pipeline.ts'
+import type { GatewayRequest } from './request.ts'
+import { errorAnswer, type OwnAnswer, redirectAnswer, tooManyAnswer } from './respond.ts'
 import { endDevices, showAccount } from './routes/account.ts'
 import { sendAsset } from './routes/assets.ts'
 import { backchannelLogout } from './routes/backchannel-logout.ts'
-import { finishSignIn, tellOfFormPost } from './routes/callback.ts'
+import { finishSignIn, reportFormPost } from './routes/callback.ts'
+import { chooseLanguage } from './routes/language.ts'
 import { showLogin, startAttempt } from './routes/login.ts'
 import { signOut, signOutEverywhere } from './routes/logout.ts'
 import { answerDoctor, health, me, publicKeys, ready, sendMetrics } from './routes/status.ts'
-import { startTrial } from './routes/test-sign-in.ts'
+import { startTestSignIn } from './routes/test-sign-in.ts'
 
-type Handler = (context: GatewayContext, visit: GatewayRequest, form: URLSearchParams) => Promise<OwnAnswer>
-type GuardedHandler = (
+export type Handler = (context: GatewayContext, request: GatewayRequest, form: URLSearchParams) => Promise<OwnAnswer>
+
+export type GuardedHandler = (
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   caller: SignedInCaller,
   form: URLSearchParams,
-) => Promise<Response>
+) => Promise<OwnAnswer>
 
-const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
+/** Handlers by path, then by method. */
+export type RouteTable = Readonly<Record<string, Readonly<Record<string, Handler>>>>
+
+const ROUTES: RouteTable = {
   [OWN_PATHS.login]: { GET: showLogin, HEAD: showLogin, POST: startAttempt },
   [OWN_PATHS.callback]: { GET: finishSignIn },
   [OWN_PATHS.logout]: { GET: signOut, POST: signOut },
@@ -48,107 +48,99 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   [OWN_PATHS.jwks]: { GET: publicKeys, HEAD: publicKeys },
   [OWN_PATHS.me]: { GET: me, HEAD: me },
   [OWN_PATHS.metrics]: { GET: sendMetrics, HEAD: sendMetrics },
-  [OWN_PATHS.console]: { GET: guarded(showOverview), HEAD: guarded(showOverview) },
-  [OWN_PATHS.consoleLive]: { GET: guarded(streamOverview) },
-  [OWN_PATHS.consoleSessions]: { GET: guarded(showSessions), HEAD: guarded(showSessions) },
-  [OWN_PATHS.consoleAudit]: { GET: guarded(showAudit), HEAD: guarded(showAudit) },
-  [OWN_PATHS.consoleAuditCsv]: { GET: guarded(sendAuditCsv) },
-  [OWN_PATHS.consoleAuditJson]: { GET: guarded(sendAuditJson) },
-  [OWN_PATHS.consoleAuditLive]: { GET: guarded(streamAudit) },
-  [OWN_PATHS.consoleRules]: { GET: guarded(showRules), HEAD: guarded(showRules) },
-  [OWN_PATHS.consoleSession]: { GET: guarded(showSession), HEAD: guarded(showSession) },
-  [OWN_PATHS.consoleEndQuestion]: { GET: guarded(askToEnd), HEAD: guarded(askToEnd) },
-  [OWN_PATHS.consoleSettings]: { GET: guarded(showSettings), HEAD: guarded(showSettings) },
-  [OWN_PATHS.consoleHealth]: { GET: guarded(showHealth), HEAD: guarded(showHealth) },
-  [OWN_PATHS.endSession]: { POST: guarded(endSession) },
   [OWN_PATHS.language]: { POST: chooseLanguage },
   [OWN_PATHS.doctor]: { GET: answerDoctor },
-  [OWN_PATHS.doctorSignIn]: { GET: startTrial },
+  [OWN_PATHS.doctorSignIn]: { GET: startTestSignIn },
   [OWN_PATHS.assets]: { GET: sendAsset, HEAD: sendAsset },
 }
 
-export async function answerOwnRoute(
+export interface OwnRoutes {
+  /** Answers a request to one of our own paths. A forward-auth check is answered without a promise where that is possible. */
+  answer(request: GatewayRequest, incoming: IncomingMessage | Request): MaybePromise<OwnAnswer>
+  /** Resolves when all sign-ins and sign-outs that have begun are done, even those of browsers that have left. */
+  settle(): Promise<void>
+}
+
+interface OwnRoutesOptions {
+  /** Besides the gateway's own: those of the console. */
+  readonly routes: RouteTable
+  /** Answers that have begun. Shared with the routes of a former configuration, whose answers are waited for, too. */
+  readonly pending: Set<Promise<OwnAnswer>>
+}
+
+export function createOwnRoutes(context: GatewayContext, { routes, pending }: OwnRoutesOptions): OwnRoutes {
+  const table = { ...ROUTES, ...routes }
+  const check = createCheck(context)
+
+  async function answerRoute(request: GatewayRequest, incoming: IncomingMessage | Request): Promise<OwnAnswer> {
+    const answer = runInRequest(request.observed, () => answerFrom(table, context, request, incoming))
+    pending.add(answer)
+    return answer.finally(() => pending.delete(answer))
+  }
+
+  return {
+    answer: (request, incoming) => (isCheck(request.path) ? check(request) : answerRoute(request, incoming)),
+    async settle() {
+      await Promise.allSettled(pending)
+    },
+  }
+}
+
+async function answerFrom(
+  table: RouteTable,
   context: GatewayContext,
-  visit: GatewayRequest,
-  request: IncomingMessage | Request,
+  request: GatewayRequest,
+  incoming: IncomingMessage | Request,
 ): Promise<OwnAnswer> {
-  const name = routeName(context, visit)
-  const route = Object.hasOwn(ROUTES, name) && ROUTES[name]
-  if (!route) return errorAnswer(context, visit, 'not_found')
-  const handler = Object.hasOwn(route, visit.method) && route[visit.method]
+  const { settings, auth, pages, observe } = context
+  const name = routeName(auth.providers.callbackPaths, request.path)
+  const route = Object.hasOwn(table, name) && table[name]
+  if (!route) return errorAnswer(pages, request, 'not_found')
+  const handler = Object.hasOwn(route, request.method) && route[request.method]
   if (!handler) {
     const allow = Object.keys(route).join(', ')
-    if (name === OWN_PATHS.callback) await tellOfFormPost(context, visit)
-    return errorAnswer(context, visit, 'method_not_allowed', { headers: { allow } })
+    if (name === OWN_PATHS.callback) await reportFormPost(context, request)
+    return errorAnswer(pages, request, 'method_not_allowed', { headers: { allow } })
   }
-  const onCutOff = () =>
-    context.report('client_cut_off', { ...requestFields(context, visit), reason: 'form_takes_too_long' })
-  const form =
-    visit.method === 'POST'
-      ? await readForm(request, context.settings.CLIENT_TIMEOUT_MS, onCutOff)
-      : new URLSearchParams()
-  return form instanceof URLSearchParams ? handler(context, visit, form) : withoutForm(context, visit, form)
+  if (request.method !== 'POST') return handler(context, request, new URLSearchParams())
+  const onCutOff = () => observe.report('client_cut_off', { ...requestFields(request), reason: 'form_takes_too_long' })
+  const form = await readForm(incoming, settings.CLIENT_TIMEOUT_MS, onCutOff)
+  return form instanceof URLSearchParams ? handler(context, request, form) : answerWithoutForm(context, request, form)
 }
 
-function routeName({ providers }: Pick<GatewayContext, 'providers'>, { path }: GatewayRequest): string {
+function routeName(callbackPaths: ReadonlySet<string>, path: string): string {
   if (path.startsWith(OWN_PATHS.assets)) return OWN_PATHS.assets
-  return providers.callbackPaths.has(path) ? OWN_PATHS.callback : path
+  return callbackPaths.has(path) ? OWN_PATHS.callback : path
 }
 
-function withoutForm(context: GatewayContext, visit: GatewayRequest, reason: NoForm): Response {
+function answerWithoutForm({ pages, observe }: GatewayContext, request: GatewayRequest, reason: NoForm): OwnAnswer {
   if (reason === 'already_read')
-    context.report('form_already_read', {
-      ...requestFields(context, visit),
-      path: visit.path,
+    observe.report('form_already_read', {
+      ...requestFields(request),
+      path: request.path,
       remedy: 'put Menshen in front of what reads the bodies of requests',
     })
   // The rest of the body is not waited for: the connection ends with the answer.
   const headers = { connection: 'close' }
-  return errorAnswer(context, visit, reason === 'too_large' ? 'too_large' : 'bad_request', { headers })
+  return errorAnswer(pages, request, reason === 'too_large' ? 'too_large' : 'bad_request', { headers })
 }
 
 /** For signed-in users whom the rules admit. */
-function guarded(handler: GuardedHandler): Handler {
-  return async (context, visit, form) => {
-    const admission = await admit(context, visit)
+export function guarded(handler: GuardedHandler): Handler {
+  return async (context, request, form) => {
+    const { settings, pages } = context
+    const admission = await admit(context, request)
     const { outcome, loaded, cookies } = admission
-    if (outcome === 'limited') return tooMany(context, visit)
-    if (!loaded && isOwnForm(context, visit)) return redirectAnswer(context, visit.method, OWN_PATHS.login, cookies)
-    if (!loaded) return toLogin(context, visit, admission)
-    if (outcome === 'refused') return refusedAnswer(context, visit, admission)
-    visit.observed.outcome = 'own'
-    return handler(context, visit, { loaded, cookies }, form)
+    if (outcome === 'limited') return tooManyAnswer(pages, request)
+    if (!loaded && isOwnForm(request, settings.BASE_URL))
+      return redirectAnswer(pages, request.method, OWN_PATHS.login, { cookies, outcome: 'visitor' })
+    if (!loaded) return loginAnswer(context, request, admission)
+    if (outcome === 'refused') return refusedAnswer(context, request, admission)
+    return handler(context, request, { ...admission, loaded }, form)
   }
 }
 
-/** A person pressed a button on one of our pages, and their session has ended meanwhile. */
-function isOwnForm({ settings }: Pick<GatewayContext, 'settings'>, visit: GatewayRequest): boolean {
-  return visit.method === 'POST' && isForPage(visit) && !isByScript(visit) && isFromOwnOrigin(visit, settings.BASE_URL)
-}
-
-// Our own routes as Request in, Response out, whichever way the request came; and what they have begun is finished.
-
-export interface OwnRoutes {
-  /** Of a visit to one of our own paths. A proxy's question is answered at once, where it can be. */
-  answer(visit: GatewayRequest, request: IncomingMessage | Request): MaybePromise<OwnAnswer>
-  /** Resolves when what they have begun is done, even for browsers that have gone: a sign-in, a sign-out. */
-  settle(): Promise<void>
-}
-
-/** `underway` may be shared with own routes of a former configuration: what they began is waited for, too. */
-export function createOwnRoutes(context: GatewayContext, underway = new Set<Promise<OwnAnswer>>()): OwnRoutes {
-  const check = createCheck(context)
-
-  async function answerRoute(visit: GatewayRequest, request: IncomingMessage | Request): Promise<OwnAnswer> {
-    const answer = runInRequest(visit.observed, () => answerOwnRoute(context, visit, request))
-    underway.add(answer)
-    return answer.finally(() => underway.delete(answer))
-  }
-
-  return {
-    answer: (visit, request) => (isCheck(visit.path) ? check(visit) : answerRoute(visit, request)),
-    async settle() {
-      await Promise.allSettled(underway)
-    },
-  }
+/** A user pressed a button on one of our pages after the session had ended. */
+function isOwnForm(request: GatewayRequest, ownOrigin: string): boolean {
+  return request.method === 'POST' && isForPage(request) && !isByScript(request) && isFromOwnOrigin(request, ownOrigin)
 }

@@ -49,7 +49,7 @@ export function isAudited(code: EventCode): code is AuditedCode {
 export const AUDITED: readonly AuditedCode[] = (Object.keys(EVENTS) as EventCode[]).filter(isAudited)
 
 /** What is plain and short of the facts. An error of somebody else is its code or its name: its text may tell too much. */
-export function plainFacts(facts: Readonly<Record<string, unknown>>): Record<string, Plain> {
+export function plainFields(facts: Readonly<Record<string, unknown>>): Record<string, Plain> {
   const plain: Record<string, Plain> = {}
   for (const [name, fact] of Object.entries(facts)) {
     const value = fact instanceof Error ? codeOf(fact) : fact

@@ -12,8 +12,9 @@ import type { Report } from '../events.ts'
 import type { DataKeyring } from '../session/data-keys.ts'
 import type { DataKeys } from '../session/session-record.ts'
 import type { Store } from '../stores/store.ts'
+import { withDeadline } from '../util/deadline.ts'
 import { createRepeats } from '../util/repeats.ts'
-import { type AuditEvent, type AuditedCode, createSealer, isAudited, jsonLine, plainFacts } from './audit-event.ts'
+import { type AuditEvent, type AuditedCode, createSealer, isAudited, jsonLine, plainFields } from './audit-event.ts'
 import type { Observer } from './observed-request.ts'
 
 export interface Audit extends Observer {
@@ -49,7 +50,7 @@ export function createAudit(options: AuditOptions): Audit {
 
   function eventOf(code: AuditedCode, facts: Facts): AuditEvent {
     const all = worker === undefined ? facts : { ...facts, worker }
-    return { id: `${own}${count++}`, time: now(), event: code, facts: plainFacts(all) }
+    return { id: `${own}${count++}`, time: now(), event: code, facts: plainFields(all) }
   }
 
   return {
@@ -294,10 +295,7 @@ export function createBatchWriter<Item>(options: BatchWriterOptions<Item>): Batc
 
     async close(patienceMs) {
       closing.abort()
-      const idleOrLate = new AbortController()
-      const late = pause(patienceMs, undefined, { signal: idleOrLate.signal }).catch(() => {})
-      await Promise.race([idle, late])
-      idleOrLate.abort()
+      await withDeadline(idle, patienceMs, () => {})
       isOver = true
       if (waiting.length > 0) trouble.giveUp(waiting.length)
     },

@@ -1,20 +1,22 @@
-// What one or several processes have measured, as the text that Prometheus reads. Ours is written here: to sum up and write
-// a thousand numbers takes prom-client long enough to hold up requests.
+// The metrics of one or several processes as the text that Prometheus reads. Our own metrics are written here: prom-client needs
+// 40 ms to sum and write them, which blocks requests.
 
+import { createCachedValue } from '../util/cached-value.ts'
+import { withDeadline } from '../util/deadline.ts'
 import { METRICS, type MetricRow, type Metrics, type MetricsSnapshot, processMetrics, seriesOf } from './metrics.ts'
 
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
 export interface Exposition {
-  /** `all` are of processes that have answered; `former` is what counts on from others. */
+  /** `all` are the snapshots of processes that have answered; `former` are the last counters of others. */
   writeMetrics(all: readonly MetricsSnapshot[], former?: readonly MetricsSnapshot[]): Promise<string>
-  /** Of what never goes down. */
+  /** The sum of counters. */
   sumOf(all: readonly MetricsSnapshot[]): MetricsSnapshot
 }
 
 const ROWS: readonly [name: string, row: MetricRow][] = Object.entries(METRICS)
 
-/** Loaded when somebody asks for metrics: see process-metrics.ts. */
+/** Loads prom-client at the first request for metrics. */
 export async function loadExposition(): Promise<Exposition> {
   const { AggregatorRegistry } = await import('prom-client')
   const processOf = (all: readonly MetricsSnapshot[]) => AggregatorRegistry.aggregate(all.map(({ process }) => process))
@@ -44,7 +46,7 @@ function writeOwn(all: readonly MetricsSnapshot[], everybody: readonly MetricsSn
   return families.join('\n')
 }
 
-/** None if nobody knows it. */
+/** Empty if no process knows the value. */
 function gaugeOf(name: string, { aggregator }: MetricRow, all: readonly MetricsSnapshot[]): number[] {
   if (name === 'menshen_workers') return [all.length]
   const values = all.flatMap(({ gauges }) => gauges[name] ?? [])
@@ -52,7 +54,7 @@ function gaugeOf(name: string, { aggregator }: MetricRow, all: readonly MetricsS
   return [aggregator === 'max' ? Math.max(...values) : values.reduce((sum, value) => sum + value)]
 }
 
-/** Only what never goes down: the queue of a process that has ended is empty. */
+/** Counters only: gauges of a process that has ended do not count. */
 export function countersOf({ counts, process }: MetricsSnapshot): MetricsSnapshot {
   return { counts, gauges: {}, process: process.filter(({ type }) => type === 'counter' || type === 'histogram') }
 }
@@ -63,9 +65,9 @@ function sumOfCounts(name: string, all: readonly MetricsSnapshot[]): number[] {
     .reduce<number[]>((sums, counts) => counts.map((count, n) => count + (sums[n] ?? 0)), [])
 }
 
-// What this process measured, together with what others did, if there are others.
+// The metrics of this process, or of all workers.
 
-/** Gets the means to read what this process measured, and gives back what asks for the text of all. */
+/** Takes a function that reads the metrics of this process, and returns one that writes those of all. */
 export type Gathering = (read: () => Promise<MetricsSnapshot>) => () => Promise<string>
 
 export const gatherAlone: Gathering = read => async () => {
@@ -81,39 +83,21 @@ interface Sources {
 }
 
 const COUNT_AGE_MS = 2000
-/** A store that is away must not make the rest unknown too. */
+/** A store that is away must not delay the other metrics. */
 const COUNT_DEADLINE_MS = 500
 
 export function createMetricsReader({ metrics, upstreams, countSessions }: Sources): () => Promise<MetricsSnapshot> {
-  const sessions = createRecent(countSessions)
+  const sessions = createCachedValue({
+    load: () => withDeadline(countSessions(), COUNT_DEADLINE_MS, () => undefined).catch(() => undefined),
+    freshMs: COUNT_AGE_MS,
+    now: () => performance.now(),
+  })
   return async () => {
-    const menshen_sessions = await sessions()
+    const menshen_sessions = await sessions.get()
     return metrics.read({
       menshen_upstream_queue: upstreams.waiting,
       menshen_open_streams: upstreams.streams,
       ...(menshen_sessions !== undefined && { menshen_sessions }),
     })
-  }
-}
-
-/** Asked once for all who ask within a moment; `undefined` if it fails or takes too long. */
-function createRecent(ask: () => Promise<number>): () => Promise<number | undefined> {
-  let latest: { at: number; value: Promise<number | undefined> } | undefined
-  return () => {
-    const at = performance.now()
-    if (!latest || at - latest.at > COUNT_AGE_MS) latest = { at, value: inTime(ask) }
-    return latest.value
-  }
-}
-
-async function inTime(ask: () => Promise<number>): Promise<number | undefined> {
-  const { promise: late, resolve } = Promise.withResolvers<undefined>()
-  const deadline = setTimeout(resolve, COUNT_DEADLINE_MS, undefined)
-  try {
-    return await Promise.race([ask(), late])
-  } catch {
-    return undefined
-  } finally {
-    clearTimeout(deadline)
   }
 }

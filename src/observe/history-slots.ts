@@ -1,8 +1,9 @@
-// What the history of the console counts in each slot of time, and how slots are kept.
+// The slots of time in which the history of the console counts, and how they are kept.
 
 import { z } from 'zod'
+import { addDuration, BUCKET_COUNT, emptyBuckets, quantileOf } from './histogram.ts'
 
-/** Of which the times are kept. */
+/** The kinds of work whose durations are kept. */
 export const TIMED = ['request', 'provider', 'store'] as const
 export type Timed = (typeof TIMED)[number]
 
@@ -11,18 +12,14 @@ export interface Slot {
   readonly at: number
   /** How often each thing happened. */
   readonly counts: Record<string, number>
-  /** For each bucket, how many took no longer than its bound and longer than that of the one before. */
+  /** The buckets of histogram.ts. */
   readonly times: Record<Timed, number[]>
   /** How many sessions there were at its end. */
   sessions?: number
 }
 
-/** From 0.1 ms on, each bucket reaches twice as far as the one before; the last has no end. */
-const FIRST_BOUND_MS = 0.1
-const BUCKETS = 18
-
 const countSchema = z.number().int().min(0)
-const bucketsSchema = z.array(countSchema).length(BUCKETS)
+const bucketsSchema = z.array(countSchema).length(BUCKET_COUNT)
 
 export const slotSchema: z.ZodType<Slot> = z.object({
   at: z.number(),
@@ -32,8 +29,7 @@ export const slotSchema: z.ZodType<Slot> = z.object({
 }) as z.ZodType<Slot>
 
 export function emptySlot(at: number): Slot {
-  const none = () => Array<number>(BUCKETS).fill(0)
-  return { at, counts: {}, times: { request: none(), provider: none(), store: none() } }
+  return { at, counts: {}, times: { request: emptyBuckets(), provider: emptyBuckets(), store: emptyBuckets() } }
 }
 
 export function count({ counts }: Slot, name: string): void {
@@ -41,40 +37,27 @@ export function count({ counts }: Slot, name: string): void {
 }
 
 export function addTime({ times }: Slot, timed: Timed, ms: number): void {
-  const bucket = ms <= FIRST_BOUND_MS ? 0 : Math.ceil(Math.log2(ms / FIRST_BOUND_MS))
-  const buckets = times[timed]
-  const place = Math.min(bucket, BUCKETS - 1)
-  buckets[place] = (buckets[place] ?? 0) + 1
+  addDuration(times[timed], ms / 1000)
 }
 
-/** The names can be anybody's who writes to the store: `constructor` is one that every object knows. */
+/** Names come from the store and may be anything, such as `constructor`, which every object has. */
 function countOf({ counts }: Slot, name: string): number {
   return Object.hasOwn(counts, name) ? (counts[name] ?? 0) : 0
 }
 
-/** Of several processes sessions are the same ones, and of several times those at the end count. */
+/** The number of sessions is not summed: all processes count the same ones, and the last count is the current one. */
 export function addSlot(into: Slot, from: Slot): void {
   for (const [name, number] of Object.entries(from.counts)) into.counts[name] = countOf(into, name) + number
   for (const timed of TIMED)
-    for (const [place, number] of from.times[timed].entries())
-      into.times[timed][place] = (into.times[timed][place] ?? 0) + number
+    for (const [bucket, number] of from.times[timed].entries())
+      into.times[timed][bucket] = (into.times[timed][bucket] ?? 0) + number
   if (from.sessions !== undefined) into.sessions = from.sessions
 }
 
-/** How many milliseconds this share of them took at most, by the bounds of the buckets; `undefined` if there were none. */
+/** The milliseconds that this share of the times did not exceed; `undefined` if there were none. */
 export function quantile({ times }: Slot, timed: Timed, share: number): number | undefined {
-  const buckets = times[timed]
-  const all = buckets.reduce((sum, number) => sum + number, 0)
-  if (all === 0) return undefined
-  let seen = 0
-  for (const [place, number] of buckets.entries()) {
-    const wanted = all * share - seen
-    const upper = FIRST_BOUND_MS * 2 ** place
-    const lower = place === 0 ? 0 : upper / 2
-    if (wanted <= number) return lower + (upper - lower) * (wanted / number)
-    seen += number
-  }
-  return FIRST_BOUND_MS * 2 ** (BUCKETS - 1)
+  const seconds = quantileOf(times[timed], share)
+  return seconds === undefined ? undefined : seconds * 1000
 }
 
 // The last hour by minutes, the last day by quarters of an hour, the last week by pairs of hours.
@@ -91,15 +74,15 @@ export const RANGES = {
 export type Range = keyof typeof RANGES
 
 /** Oldest first. */
-export type Slots = Readonly<Record<Range, readonly Slot[]>>
+export type SlotsByRange = Readonly<Record<Range, readonly Slot[]>>
 
 export interface SlotHistory {
-  /** The slot of this very minute. */
+  /** The slot of the current minute. */
   current(): Slot
-  /** All that there is, this minute included. */
-  all(): Slots
-  /** What somebody else has seen. */
-  add(slots: Slots): void
+  /** All slots, including the current minute. */
+  all(): SlotsByRange
+  /** Adds the slots of another process. */
+  add(slots: SlotsByRange): void
 }
 
 const NAMES = Object.keys(RANGES) as Range[]
@@ -146,16 +129,16 @@ export function createSlotHistory(now: () => number): SlotHistory {
   }
 }
 
-/** Those of several histories in one, with nothing where nothing was seen. */
-export function slotsOf(range: Range, histories: readonly Slots[], now: number): Slot[] {
+/** Several histories as one, with empty slots where nothing was counted. */
+export function slotsOf(range: Range, histories: readonly SlotsByRange[], now: number): Slot[] {
   const { stepMs, slots } = RANGES[range]
   const last = startOf(range, now)
   const whole = Array.from({ length: slots }, (_, n) => emptySlot(last - (slots - 1 - n) * stepMs))
   const byStart = new Map(whole.map(slot => [slot.at, slot]))
   for (const history of histories)
     for (const slot of history[range]) {
-      const place = byStart.get(slot.at)
-      if (place) addSlot(place, slot)
+      const into = byStart.get(slot.at)
+      if (into) addSlot(into, slot)
     }
   return whole
 }

@@ -27,7 +27,7 @@ export interface History {
   close(): Promise<void>
 }
 
-interface SeriesOptions {
+interface HistoryOptions {
   readonly instance: Instance
   readonly now: () => number
 }
@@ -46,13 +46,13 @@ export const COUNTED = {
   event: (code: string) => `event ${code}`,
 } as const
 
-export function createHistory({ instance, now }: SeriesOptions): History {
+export function createHistory({ instance, now }: HistoryOptions): History {
   const history = createSlotHistory(now)
   let kept: ReturnType<typeof keep> | undefined
 
   function keep(store: Store) {
     const instances = createInstances({ store, instance, history, now })
-    // A store that is away is told of by those who cannot do without it.
+    // Other parts report a store that is away.
     const whileAway = () => {}
     async function countSessions(): Promise<void> {
       history.current().sessions = await store.count()
@@ -114,7 +114,7 @@ export function createHistory({ instance, now }: SeriesOptions): History {
   }
 }
 
-// The series as the console's plots want them: columns of numbers.
+// The history as columns of numbers, for the plots of the console.
 
 /** A number for each slot; `null` where there is none. */
 type Column = readonly (number | null)[]

@@ -1,5 +1,5 @@
-// All processes that share the store: which are alive, and what each has seen. What an ended one has left is taken over by
-// the next that starts.
+// All processes that share the store: which are alive, and the history of each. The next process that starts takes over the
+// history of an ended one.
 
 import cluster from 'node:cluster'
 import { randomUUID } from 'node:crypto'
@@ -8,18 +8,18 @@ import { promisify } from 'node:util'
 import { deflateRaw, inflateRaw } from 'node:zlib'
 import { z } from 'zod'
 import type { Store, Stored } from '../stores/store.ts'
-import { createFresh } from '../util/fresh.ts'
+import { createCachedValue } from '../util/cached-value.ts'
 import { readVersion } from '../util/version.ts'
-import { type SlotHistory, type Slots, slotSchema } from './history-slots.ts'
+import { type SlotHistory, type SlotsByRange, slotSchema } from './history-slots.ts'
 
 export interface Instances {
   /** Those that are alive, this one first. */
   alive(): Promise<Instance[]>
-  /** What all others have seen, dead or alive. */
-  others(): Promise<Slots[]>
-  /** Leaves word of what was seen so far. */
+  /** The histories of all others, alive or not. */
+  others(): Promise<SlotsByRange[]>
+  /** Writes the history so far. */
   write(hasEnded?: boolean): Promise<void>
-  /** Takes over what those have left that are no more. */
+  /** Takes over the histories of ended processes. */
   adopt(): Promise<void>
 }
 
@@ -30,19 +30,19 @@ interface InstancesOptions {
   readonly now: () => number
 }
 
-/** Written every minute; one that was missed twice is taken for dead. */
+/** Records are written every minute. After two missed ones a process counts as dead. */
 export const WRITE_EVERY_MS = 60_000
 const DEAD_AFTER_MS = 2.5 * WRITE_EVERY_MS
-/** One that is alive and had no store for a while would write again what was taken over. Until then it is read where it is. */
+/** A process that lost the store for a while would write again what was taken over. Until then its record is only read. */
 const LEFT_AFTER_MS = 30 * WRITE_EVERY_MS
 const KEPT_MS = 8 * 86_400_000
 const LABEL = 'instances'
 const MOST_READ = 200
-/** Whoever looks again within this time is shown the same. */
+/** The records are read once within this time. */
 const FRESH_MS = 5000
 
-/** As it was read last; without a record if it is none of ours. */
-interface Known {
+/** A record as it was read last; without `record` if it cannot be read. */
+interface CachedRecord {
   readonly version: number
   readonly record: InstanceRecord | undefined
 }
@@ -53,11 +53,11 @@ interface Other extends InstanceRecord {
 
 export function createInstances({ store, instance, history, now }: InstancesOptions): Instances {
   const key = `instance-${randomUUID()}`
-  const others = createFresh(readOthers, FRESH_MS, now)
-  let known = new Map<string, Known>()
+  const others = createCachedValue({ load: readOthers, freshMs: FRESH_MS, now })
+  let known = new Map<string, CachedRecord>()
 
-  /** Each is written once a minute, and read far more often: only what has changed is unpacked. */
-  async function unpack({ key, version, value }: Stored): Promise<Known> {
+  /** Records are read far more often than written: only changed ones are unpacked. */
+  async function unpack({ key, version, value }: Stored): Promise<CachedRecord> {
     const before = known.get(key)
     return before?.version === version ? before : { version, record: await readInstance(value) }
   }
@@ -101,12 +101,12 @@ export function createInstances({ store, instance, history, now }: InstancesOpti
   }
 }
 
-// What a process leaves in the store about itself: that it is alive, and what it has seen.
+// The record of a process in the store: that it is alive, and its history.
 
 export interface Instance {
   readonly host: string
   readonly pid: number
-  /** Which of several on this machine. */
+  /** The number of the worker on this machine. */
   readonly worker?: number | undefined
   readonly version: string
   readonly startedAt: number
@@ -115,9 +115,9 @@ export interface Instance {
 export interface InstanceRecord {
   readonly instance: Instance
   readonly writtenAt: number
-  /** It has ended politely. */
+  /** It was shut down in order. */
   readonly hasEnded: boolean
-  readonly slots: Slots
+  readonly slots: SlotsByRange
 }
 
 const LARGEST = 8 * 1024 * 1024
@@ -142,7 +142,7 @@ export async function packInstance(record: InstanceRecord): Promise<Uint8Array> 
   return deflate(JSON.stringify(record))
 }
 
-/** `undefined` if it is not one of ours, or of another version. */
+/** `undefined` if it cannot be read, or is of another version. */
 export async function readInstance(value: Uint8Array): Promise<InstanceRecord | undefined> {
   try {
     const text = (await inflate(value, { maxOutputLength: LARGEST })).toString()

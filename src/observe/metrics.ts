@@ -1,12 +1,14 @@
-// Counts what it observes, and tells it when asked. It is on the path of every request: an array's place, no more.
+// The metrics. Counting is on the path of every request, so that it is a lookup and an addition of plain numbers: 0.1 µs for the
+// three counters of a request. prom-client takes 1.4 µs for the same, 2 % of a request of 70 µs.
 
 import type { Registry } from 'prom-client'
 import { z } from 'zod'
 import { ERRORS, type ErrorCode, LOGIN_ERRORS } from '../errors.ts'
 import type { EventCode, Work } from '../events.ts'
+import { addDuration, BOUNDS, emptyBuckets } from './histogram.ts'
 import type { Observer, Outcome } from './observed-request.ts'
 
-/** What is asked for when it is read; absent if it is not known then. */
+/** Values that are read at a scrape; absent if unknown. */
 export interface Gauges {
   readonly menshen_upstream_queue: number
   readonly menshen_open_streams: number
@@ -32,12 +34,13 @@ export function createMetrics(): Metrics {
   const signOuts = counter('menshen_sign_outs_total')
   const refreshes = counter('menshen_refreshes_total')
   const rateLimited = counter('menshen_rate_limited_total')
+  const readProcess = createProcessMetrics()
 
   const byEvent: Partial<Record<EventCode, (facts: Readonly<Record<string, unknown>>) => void>> = {
     sign_in: () => signIns.add('ok'),
     sign_in_failed: ({ reason }) => signIns.add(String(reason)),
     sign_out: () => signOuts.add('user'),
-    // Somebody may have asked for the end of sessions that there were not.
+    // A request to end sessions may find none.
     session_ended: ({ by, ended }) => ended !== 0 && signOuts.add(String(by)),
     session_refreshed: () => refreshes.add('ok'),
     session_refresh_failed: ({ reason }) => refreshes.add(String(reason)),
@@ -51,7 +54,7 @@ export function createMetrics(): Metrics {
       onWork<Kind extends keyof Work>(kind: Kind, what: Work[Kind], result: string, seconds: number) {
         if (kind === 'store') storeSeconds.observe(seconds, what, result)
         else if (kind === 'provider') providerSeconds.observe(seconds, what, result)
-        // What became of any other was an event.
+        // Other outcomes of a refresh are events.
         else if (kind === 'refresh' && result !== 'ok') refreshes.add(result)
       },
 
@@ -60,10 +63,10 @@ export function createMetrics(): Metrics {
         upstreamSeconds.observe((performance.now() - askedAt) / 1000, statusClass(status))
       },
 
-      onRequest({ outcome, isStream, isAtHand }, _status, ms) {
+      onRequest({ outcome, isStream, cacheHit }, _status, ms) {
         requests.add(outcome)
         if (!isStream) requestSeconds.observe(ms / 1000)
-        if (isAtHand !== undefined) cache.add(isAtHand ? 'hit' : 'miss')
+        if (cacheHit !== undefined) cache.add(cacheHit ? 'hit' : 'miss')
       },
     },
 
@@ -81,7 +84,7 @@ function kept<Kind extends Counters>(all: Map<MetricName, Counters>, name: Metri
 
 const CLASSES = ['error', '1xx', '2xx', '3xx', '4xx', '5xx'] as const
 
-/** An application may answer with any number. */
+/** An application may answer with any status. */
 function statusClass(status: number): string {
   return CLASSES[Math.floor(status / 100)] ?? 'error'
 }
@@ -89,19 +92,19 @@ function statusClass(status: number): string {
 // Every metric of ours: one row each with its type, its sentence, and all values that its labels can have.
 // docs/monitoring.md is made from these rows.
 
-/** By name, in the order in which they are written. Of the values the last one stands for every other. */
+/** By name, in the order of writing. The last value stands for all others. */
 export type LabelValues = Readonly<Record<string, readonly string[]>>
 
 export interface MetricRow {
   readonly type: 'counter' | 'gauge' | 'histogram'
   readonly help: string
-  /** Every combination of their values is there from the start, so that the first event is seen as an increase. */
+  /** Every combination of values exists from the start, so that the first event appears as an increase. */
   readonly labels?: LabelValues
-  /** How the numbers of several workers become one, if not by their sum. */
+  /** How the values of several workers are combined, if not by their sum. */
   readonly aggregator?: 'max'
 }
 
-/** An error of somebody else, or a code that we do not know: never its text. */
+/** Errors without a code of ours. Their text is never a label. */
 const UNKNOWN = 'unknown_error'
 
 const OUTCOMES: readonly Outcome[] = ['admitted', 'visitor', 'refused', 'own', 'error']
@@ -200,12 +203,7 @@ export const METRICS = {
 
 export type MetricName = keyof typeof METRICS
 
-/** In seconds, from a session that is at hand to a provider at its deadline. */
-export const BUCKETS = [
-  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
-] as const
-
-// Plain numbers, counted where requests pass: prom-client's own would take about a microsecond each.
+// Counters and histograms.
 
 export interface Counters {
   /** In the order of `seriesOf`. */
@@ -221,7 +219,7 @@ export interface Histogram extends Counters {
   observe(seconds: number, first?: string, second?: string): void
 }
 
-/** How Prometheus writes each number of it. */
+/** The names of all series of a metric, as Prometheus writes them. */
 export function seriesOf(name: string, { type, labels = {} }: MetricRow): string[] {
   return combinationsOf(labels).flatMap(values => {
     const given = Object.keys(labels).map((label, n) => `${label}="${values[n]}"`)
@@ -230,7 +228,7 @@ export function seriesOf(name: string, { type, labels = {} }: MetricRow): string
       return `${name}${suffix}${all && `{${all}}`}`
     }
     if (type !== 'histogram') return written('')
-    return [...[...BUCKETS, '+Inf'].map(le => written('_bucket', `le="${le}"`)), written('_sum'), written('_count')]
+    return [...[...BOUNDS, '+Inf'].map(le => written('_bucket', `le="${le}"`)), written('_sum'), written('_count')]
   })
 }
 
@@ -245,19 +243,17 @@ export function createCounter({ labels }: MetricRow): Counter {
 }
 
 export function createHistogram({ labels }: MetricRow): Histogram {
-  // How many fell into each bucket and not into a smaller one; the last is for those above all.
-  const children = createChildren(labels, () => ({ counts: Array<number>(BUCKETS.length + 1).fill(0), sum: 0 }))
+  const children = createChildren(labels, () => ({ buckets: emptyBuckets(), sum: 0 }))
   return {
     observe(seconds, first, second) {
       const child = children.at(first, second)
-      const bucket = bucketOf(seconds)
-      child.counts[bucket] = (child.counts[bucket] ?? 0) + 1
+      addDuration(child.buckets, seconds)
       child.sum += seconds
     },
     read: () =>
-      children.all.flatMap(({ counts, sum }) => {
+      children.all.flatMap(({ buckets, sum }) => {
         let count = 0
-        const upTo = counts.map(own => {
+        const upTo = buckets.map(own => {
           count += own
           return count
         })
@@ -266,21 +262,12 @@ export function createHistogram({ labels }: MetricRow): Histogram {
   }
 }
 
-function bucketOf(seconds: number): number {
-  let bucket = 0
-  for (const bound of BUCKETS) {
-    if (seconds <= bound) return bucket
-    bucket++
-  }
-  return bucket
-}
-
 interface Children<Child> {
   readonly all: readonly Child[]
   at(first?: string, second?: string): Child
 }
 
-/** One for each combination of values, made at the start: nothing that comes from outside can add to them. */
+/** One per combination of values, created at the start: input from outside cannot add series. */
 function createChildren<Child>(labels: LabelValues = {}, make: () => Child): Children<Child> {
   const keyOf = (first = '', second?: string) => (second === undefined ? first : `${first} ${second}`)
   const byValues = new Map(combinationsOf(labels).map(values => [keyOf(...values), make()]))
@@ -306,9 +293,9 @@ function combinationsOf(labels: LabelValues): string[][] {
   )
 }
 
-// What one process has measured, as it is told to another.
+// A snapshot of the metrics of one process, which is sent to other processes.
 
-/** A metric of the process's own, in the form that prom-client reads, sums and writes. */
+/** A metric of the process in the form of prom-client. */
 const processMetric = z.object({
   name: z.string(),
   help: z.string(),
@@ -325,24 +312,38 @@ const processMetric = z.object({
 
 export const processMetrics = z.array(processMetric)
 
-export const reading = z.object({
-  /** Our counters and histograms by name, each with its numbers in the order of `seriesOf`. */
+export const metricsSnapshotSchema = z.object({
+  /** Our counters and histograms by name, with their values in the order of `seriesOf`. */
   counts: z.record(z.string(), z.array(z.number())),
-  /** One that is not known now is absent. */
+  /** Unknown gauges are absent. */
   gauges: z.record(z.string(), z.number()),
   process: processMetrics,
 })
 
-export type MetricsSnapshot = z.infer<typeof reading>
+export type MetricsSnapshot = z.infer<typeof metricsSnapshotSchema>
 
-// What the process says about itself: memory, processor, event loop, garbage collection. There is one process, whatever
-// number of gateways it has, and so there is one of these, from the first time that somebody asks: prom-client brings along all of
-// OpenTelemetry's interface, which a start would wait for.
+// The metrics of the process: memory, processor, event loop, garbage collection. prom-client measures them from the first read
+// on: it loads the API of OpenTelemetry, which a start would wait for.
 
 /** Numbers that go up and down under a name that promises the opposite: promtool refuses them. */
 const REFUSED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total']
 
-let watched: Promise<Registry> | undefined
+function createProcessMetrics(): () => Promise<MetricsSnapshot['process']> {
+  let registry: Promise<Registry> | undefined
+  return async () => {
+    registry ??= watchProcess()
+    const read: { name: string; values: { value: number }[] }[] = await (await registry).getMetricsAsJSON()
+    return processMetrics.parse(
+      read.map(metric => ({
+        ...metric,
+        // Of several processes, the start of the first.
+        ...(metric.name === 'process_start_time_seconds' && { aggregator: 'min' }),
+        // A mean of nothing is not a number, and JSON cannot carry it to another process.
+        values: metric.values.filter(({ value }) => Number.isFinite(value)),
+      })),
+    )
+  }
+}
 
 async function watchProcess(): Promise<Registry> {
   const { collectDefaultMetrics, Registry } = await import('prom-client')
@@ -350,19 +351,4 @@ async function watchProcess(): Promise<Registry> {
   collectDefaultMetrics({ register: registry })
   for (const name of REFUSED) registry.removeSingleMetric(name)
   return registry
-}
-
-export async function readProcess(): Promise<MetricsSnapshot['process']> {
-  watched ??= watchProcess()
-  const registry = await watched
-  const read: { name: string; values: { value: number }[] }[] = await registry.getMetricsAsJSON()
-  return processMetrics.parse(
-    read.map(metric => ({
-      ...metric,
-      // Of several processes the first one's.
-      ...(metric.name === 'process_start_time_seconds' && { aggregator: 'min' }),
-      // What has not happened yet has no mean, and nothing that is no number reaches another process.
-      values: metric.values.filter(({ value }) => Number.isFinite(value)),
-    })),
-  )
 }

@@ -1,4 +1,4 @@
-// Where everything that can be observed comes together: events, work that others are waited for in, and requests.
+// Passes events, measured work and requests on to all observers: log, metrics, history, traces.
 
 import { performance } from 'node:perf_hooks'
 import type { Settings } from '../config/settings.ts'
@@ -25,13 +25,13 @@ import { openTracing } from './tracing.ts'
 export interface Observation {
   readonly report: Report
   readonly measure: Measure
-  /** Absent where somebody traces: a trace shows whatever a request has to wait for, however short. */
+  /** Absent with tracing: a trace shows all that a request waits for, however short. */
   readonly measureSync: MeasureSync | undefined
-  /** For each call to a provider. Absent where nobody traces. */
+  /** For each call to a provider. Absent without tracing. */
   readonly traceCall: TraceCall | undefined
-  /** A request has arrived. Absent where nobody traces. */
+  /** A request has arrived. Absent without tracing. */
   readonly begun: Tracing['begin'] | undefined
-  /** A request has ended. `status` is 0 if an application around us answers it. */
+  /** A request has ended. `status` is 0 if the application that embeds Menshen answers it. */
   ended(request: ObservedRequest, status: number, connection?: Connection): void
   /** The application has answered, or with 0 failed to. */
   answered(request: ObservedRequest, status: number): void
@@ -42,7 +42,7 @@ export function createObservation(
   mainProvider: () => string,
   tracing?: Tracing | undefined,
 ): Observation {
-  // Every request is told of: not to those who do not listen.
+  // On the path of every request: only observers of requests are called.
   const ofRequests = observers.filter(({ onRequest }) => onRequest)
 
   function done<Kind extends keyof Work>(kind: Kind, what: Work[Kind], startedAt: number, error?: unknown): void {
@@ -69,7 +69,7 @@ export function createObservation(
 
     report(code, facts = {}) {
       const all = withRequest(facts)
-      // A user whose session does not say which provider it is from is the main one's.
+      // A user without a provider id is one of the main provider.
       const isOfMain = all.sub !== undefined && all.provider === undefined
       const known = isOfMain ? { ...all, provider: mainProvider() } : all
       for (const observer of observers) observer.onEvent?.(code, known)
@@ -78,7 +78,7 @@ export function createObservation(
     async measure(kind, what, work) {
       const startedAt = performance.now()
       try {
-        // Work at a provider may need several calls, or none: each has a span of its own.
+        // Work at a provider may need several calls or none, and each call has a span.
         const result = await (tracing && kind !== 'provider' ? tracing.span(kind, what, work) : work())
         done(kind, what, startedAt)
         return result
@@ -103,24 +103,24 @@ export function createObservation(
 
 type Facts = Readonly<Record<string, unknown>>
 
-/** What happened deep inside belongs to the request that is current there, unless it names another one. */
+/** An event belongs to the current request, unless it names another one. */
 function withRequest(facts: Facts): Facts {
   const request = currentRequest()
   const isAnother = facts.requestId !== undefined && facts.requestId !== request?.requestId
   return !request || isAnother ? facts : { ...observedFields(request), ...facts }
 }
 
-// Opens everything that observes: the log, the metrics, what the console plots, traces.
+// Opens all observers.
 
 interface ObservationOptions {
   readonly settings: Settings
   readonly log: Log
   readonly now: () => number
-  /** The id of the provider of those who do not say which is theirs. */
+  /** The id of the main provider, for users without one. */
   readonly mainProvider: () => string
 }
 
-/** What it opens is closed with the rest of `opened`. */
+/** The observers are closed with `opened`. */
 export async function openObservation(
   opened: AsyncDisposableStack,
   { settings, log, now, mainProvider }: ObservationOptions,
@@ -140,14 +140,14 @@ export async function openObservation(
     series,
     shadowRefusals,
     observation: createObservation(observers, mainProvider, tracing),
-    /** For one that needs what is opened only later, and hears of events alone. */
+    /** Adds an observer of events that can only be opened later. */
     join: (observer: Pick<Observer, 'onEvent'>) => void observers.push(observer),
   }
 }
 
-// A store whose every answer is measured.
+// A store whose operations are measured.
 
-/** Without `measureSync`, nothing is read at once. */
+/** Without `measureSync`, `readSync` is absent. */
 export function observedStore(store: Store, measure: Measure, measureSync?: MeasureSync): Store {
   const { readSync } = store
   return {
@@ -155,7 +155,7 @@ export function observedStore(store: Store, measure: Measure, measureSync?: Meas
     create: (key, entry) => measure('store', 'create', () => store.create(key, entry)),
     read: key => measure('store', 'read', () => store.read(key)),
     ...(store.beginTurn && { beginTurn: store.beginTurn }),
-    // Without waiting, and so nothing to measure.
+    // It does not wait, so there is nothing to measure.
     holds: store.holds,
     replace: (key, entry, version) => measure('store', 'replace', () => store.replace(key, entry, version)),
     remove: key => measure('store', 'remove', () => store.remove(key)),

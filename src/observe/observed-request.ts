@@ -3,9 +3,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { EventCode, Measure, TraceCall, Work } from '../events.ts'
+import { identityFields } from '../session/session-fields.ts'
 
 /** `own`: a page of ours; `error`: something of ours, or the application behind, failed. */
 export type Outcome = 'admitted' | 'visitor' | 'refused' | 'own' | 'error'
+
+/** The header that carries the id of a request. */
+export const REQUEST_ID = 'x-request-id'
 
 export interface ObservedRequest {
   readonly requestId: string
@@ -25,7 +29,7 @@ export interface ObservedRequest {
   /** When that application was asked, by `performance.now()`. */
   askedAt?: number
   /** Whether the session of its ticket was in the cache; absent where there was no ticket. */
-  isAtHand?: boolean
+  cacheHit?: boolean
   /** What a socket was answered; of everything else its response knows. */
   status?: number
   /** Only with an SDK of OpenTelemetry. */
@@ -37,6 +41,14 @@ export interface ObservedRequest {
 /** What every report about it carries. */
 export function observedFields({ requestId, address, userAgent }: ObservedRequest) {
   return { requestId, address, ...(userAgent === undefined ? {} : { userAgent }) }
+}
+
+/** The same, and whose request it is: without it, one client's repeats would hide another's first report. */
+export function requestFields(
+  { observed }: { readonly observed: ObservedRequest },
+  caller?: Parameters<typeof identityFields>[0] | undefined,
+) {
+  return { ...observedFields(observed), ...(caller && identityFields(caller)) }
 }
 
 const current = new AsyncLocalStorage<ObservedRequest>()

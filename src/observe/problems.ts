@@ -1,4 +1,4 @@
-// What is wrong now, from what was seen within the last hour: the worst first.
+// Current problems by the events of the last hour, the worst first.
 import type { ErrorCode } from '../errors.ts'
 import { ONLY_PROVIDER } from '../provider/plan.ts'
 import type { AuditEvent } from './audit-event.ts'
@@ -9,7 +9,7 @@ export type Problem =
   | {
       readonly kind: 'provider'
       readonly provider: string
-      /** When it went wrong first after it had last gone right. */
+      /** The first failure after the last success. */
       readonly since: number
       readonly failures: number
       /** How many users were affected; where they are not known, how many addresses. */
@@ -18,7 +18,7 @@ export type Problem =
   | { readonly kind: 'recovered'; readonly provider: string; readonly failures: number; readonly until: number }
   | { readonly kind: 'event'; readonly code: AlarmingEvent; readonly times: number }
 
-/** Of which the number says enough. */
+/** Events that are a problem by their number alone. */
 export const ALARMING = [
   'request_failed',
   'upstream_failed',
@@ -32,7 +32,7 @@ export const ALARMING = [
 ] as const
 export type AlarmingEvent = (typeof ALARMING)[number]
 
-/** What went wrong between the provider and us, as we saw it ourselves; a code that somebody made up is refused by one that is well. */
+/** Failures that the gateway saw at the provider. A made-up code is refused by a healthy provider, and is not one of them. */
 const PROVIDER_FAILURES = new Set<unknown>([
   'provider_unreachable',
   'provider_answer',
@@ -40,7 +40,7 @@ const PROVIDER_FAILURES = new Set<unknown>([
 ] satisfies ErrorCode[])
 
 /** Events and slots of the last hour; events in any order. */
-export function problemsIn(events: readonly AuditEvent[], slots: readonly Slot[]): Problem[] {
+export function currentProblems(events: readonly AuditEvent[], slots: readonly Slot[]): Problem[] {
   const byProvider = Map.groupBy(events, ({ facts }) => String(facts.provider ?? ONLY_PROVIDER))
   const providers = [...byProvider].flatMap(([provider, seen]) => providerProblem(provider, seen) ?? [])
   return [
@@ -65,7 +65,7 @@ function providerProblem(provider: string, events: readonly AuditEvent[]): Probl
   return failed.length > 0 ? { kind: 'recovered', provider, failures: failed.length, until: lastGood } : undefined
 }
 
-/** Anybody can come back with any error in the address: what is not one of ours has the reason `unknown_error`. */
+/** Any client can send any error to the callback: those have the reason `unknown_error`. */
 function isProviderFailure({ event, facts }: AuditEvent): boolean {
   const isFailure = event === 'sign_in_failed' || event === 'session_refresh_failed'
   return isFailure && facts.reason !== 'unknown_error' && PROVIDER_FAILURES.has(facts.error)

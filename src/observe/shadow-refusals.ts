@@ -1,4 +1,4 @@
-// What the rules on trial would have refused: how often each, and the last few, since this process started.
+// What shadow rules would have refused: how often each, and the latest refusals, since this process started.
 import type { Rule } from '../config/config-file.ts'
 import type { Observer } from './observed-request.ts'
 

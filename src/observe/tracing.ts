@@ -2,11 +2,11 @@
 // are those of its conventions for HTTP. No query, no ticket, no token and no name of a user is ever among them.
 
 import type { IncomingHttpHeaders } from 'node:http'
-import { setTimeout as pause } from 'node:timers/promises'
 import type { Attributes, Context, Tracer as OtelTracer, Span, SpanOptions } from '@opentelemetry/api'
 import { MenshenError } from '../errors.ts'
 import { EVENTS, type Measure, type TraceCall, type Work } from '../events.ts'
 import { OWN_PATHS } from '../paths.ts'
+import { withDeadline } from '../util/deadline.ts'
 import { readVersion } from '../util/version.ts'
 import {
   CLIENT_LEFT,
@@ -105,7 +105,7 @@ export function createTracing(api: OpenTelemetry, { baseUrl, store }: TracingOpt
     const provider = trace.getTracerProvider()
     const sdk: object = provider instanceof api.ProxyTracerProvider ? provider.getDelegate() : provider
     if (!('forceFlush' in sdk) || typeof sdk.forceFlush !== 'function') return
-    await Promise.race([Promise.resolve(sdk.forceFlush()).catch(() => {}), pause(FLUSH_MS, undefined, { ref: false })])
+    await withDeadline(Promise.resolve(sdk.forceFlush()), FLUSH_MS).catch(() => {})
   }
 
   return { begin, span, call, observer, flush }

@@ -3,10 +3,10 @@
 import { hash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname } from 'node:path'
+import { type Scheme, shadesOf } from '../config/accent-color.ts'
 import type { Config, LoginPageConfig } from '../config/config-file.ts'
 import { readImage } from '../config/image-file.ts'
 import type { Settings } from '../config/settings.ts'
-import { type Scheme, shadesOf } from '../config/shades.ts'
 import { OWN_PATHS } from '../paths.ts'
 
 export interface Asset {

@@ -1,5 +1,5 @@
-// Judges where a name leads at the moment of connecting to it. Metadata is judged when it is read, but a name in it can lead
-// to the open network then and into a private one later (DNS rebinding).
+// Checks the address of a host name when a connection is opened. Metadata is checked when it is read, but a name in it can
+// resolve to a public address then and to a private one later (DNS rebinding).
 
 import dns from 'node:dns'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
@@ -12,7 +12,7 @@ export interface AddressGuard {
   readonly lookup: LookupFunction
   /** For discovery alone. */
   readonly issuerLookup: LookupFunction
-  /** From the answer to discovery on it is known whether the issuer is in a private network, and so may lead us there. */
+  /** After an answer to discovery it is known whether the issuer is in a private network, and so may name addresses there. */
   learnFrom(discovery: BoundedFetch): BoundedFetch
 }
 
@@ -20,7 +20,7 @@ type GuardedPlan = Pick<ProviderPlan, 'issuer' | 'discoveryUrl' | 'endpoints' | 
 
 export function createAddressGuard({ issuer = '', discoveryUrl, endpoints, emailStep }: GuardedPlan): AddressGuard {
   const named = [issuer, discoveryUrl, ...Object.values(endpoints), emailStep?.url].filter(url => url !== undefined)
-  /** Where the operator sends us, we go. */
+  /** Hosts that the operator configured are always allowed. */
   const ownHosts = new Set(named.map(hostOf))
   let issuerIsPrivate = isIP(hostOf(issuer)) !== 0 && isPrivateAddress(hostOf(issuer))
   let ledToPrivate = issuerIsPrivate
@@ -35,7 +35,7 @@ export function createAddressGuard({ issuer = '', discoveryUrl, endpoints, email
 
     learnFrom: discovery => async (url, init) => {
       const response = await discovery(url, init)
-      // Not before: whoever answers here has proved to be the issuer. A name alone proves nothing.
+      // Not before the answer, which proves that this is the issuer. A name alone proves nothing.
       issuerIsPrivate = ledToPrivate
       return response
     },
@@ -59,7 +59,7 @@ function judging(admits: (host: string, isPrivate: boolean) => boolean): LookupF
   }
 }
 
-// Whether an address is one of a private network or of this machine: metadata from outside must not lead us there.
+// Addresses of private networks and of this machine: metadata from outside must not lead there.
 
 const PRIVATE = new BlockList()
 for (const [network, bits] of [
@@ -86,7 +86,7 @@ for (const [network, bits] of [
 
 export function isPrivateAddress(address: string): boolean {
   const family = isIP(address)
-  // A BlockList sees an IPv4 address in an IPv6 one (::ffff:10.0.0.1) by itself.
+  // A BlockList recognises an IPv4 address within IPv6 (::ffff:10.0.0.1).
   return family === 0 || PRIVATE.check(address, family === 6 ? 'ipv6' : 'ipv4')
 }
 
@@ -98,7 +98,7 @@ export async function leadsToPrivate(url: string): Promise<boolean> {
   return found.some(({ address }) => isPrivateAddress(address))
 }
 
-/** As a name server and a socket want it. */
+/** The host name as DNS and sockets take it, without brackets. */
 export function hostOf(url: string): string {
   return URL.canParse(url) ? new URL(url).hostname.replace(/^\[|\]$/g, '') : ''
 }

@@ -1,4 +1,4 @@
-// Where the browser goes to sign in, with the parameters named and completed as the plan says.
+// The URL at which the browser signs in, with the parameters and names of the plan.
 import type { ProviderPlan } from './plan.ts'
 
 export interface SentAttempt {
@@ -7,7 +7,7 @@ export interface SentAttempt {
   readonly nonce?: string
 }
 
-/** Without an attempt: what is the same at each of them. */
+/** Without an attempt: only the parameters that all attempts have in common. */
 export function authorizationUrl(
   endpoint: string,
   { authorization, clientId }: Pick<ProviderPlan, 'authorization' | 'clientId'>,
@@ -27,7 +27,7 @@ export function authorizationUrl(
     ...Object.entries(authorization.params),
   ]
   for (const [name, value] of params) {
-    // A parameter that is renamed to nothing is left out.
+    // A parameter that is renamed to an empty name is left out.
     const named = authorization.names[name] ?? name
     if (named && value !== undefined) url.searchParams.set(named, value)
   }

@@ -1,6 +1,6 @@
-// Access tokens that machines bring: verified by the keys of the provider or by introspection.
+// Access tokens of machines: verified by the provider's keys or by introspection.
 
-import type { JWTPayload, JWTVerifyResult } from 'jose'
+import { decodeJwt, type JWTPayload, type JWTVerifyResult } from 'jose'
 import { z } from 'zod'
 import type { Rule } from '../config/config-file.ts'
 import { MenshenError } from '../errors.ts'
@@ -16,16 +16,15 @@ import {
   times,
   verifyJwt,
 } from './id-token.ts'
-import type { KeySet } from './jwks.ts'
+import type { ProviderKeys } from './jwks.ts'
 import type { ProviderPlan } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
-import { issuerIn } from './providers.ts'
 import { introspectToken } from './token.ts'
 import { type MappedUser, mapUser } from './user.ts'
 
 export interface AccessTokenChecks {
   readonly plan: Pick<ProviderPlan, 'alsoIssuers' | 'accessTokenIssuers' | 'accessTokenTypes'>
-  readonly keys: KeySet
+  readonly keys: ProviderKeys
   readonly now: () => number
 }
 
@@ -38,20 +37,20 @@ const OF_OTHER_TOKENS = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events']
  */
 const OF_ACCESS_TOKENS = ['scope', 'scp', 'client_id', 'cid']
 
-/** Whom a token has to be for: one of these names. */
+/** The audience of a token has to be one of these names. */
 export interface DemandedAudience {
   readonly names: readonly string[]
-  /** Named by a rule or a setting, not only our own name. */
+  /** Configured by a rule or a setting, not only our own name. */
   readonly isConfigured: boolean
 }
 
-/** Whether what a token says of its audience is enough for every interpretation of the path. */
+/** Whether the audience of a token satisfies every interpretation of the path. */
 export function isFor(aud: unknown, demanded: readonly DemandedAudience[]): boolean {
   const given = [aud].flat()
   return demanded.every(({ names }) => names.some(name => given.includes(name)))
 }
 
-/** Its claims; throws `provider_refused` with the reason if anything is wrong with it. */
+/** The claims of a valid token; throws `provider_refused` with the reason otherwise. */
 export async function checkAccessToken(
   { plan, keys, now }: AccessTokenChecks,
   metadata: Metadata,
@@ -63,17 +62,17 @@ export async function checkAccessToken(
   if (!isFor(payload.aud, demanded)) throw refused('aud')
   if (!isTokenIssuer(payload, metadata, plan.alsoIssuers) && !isOfTenant(payload, metadata, plan)) throw refused('iss')
   if (!isAccessToken(payload, protectedHeader.typ, plan.accessTokenTypes)) throw refused('typ')
-  // Bound to a key that only its owner has: whoever brings it like this may have found it.
+  // Bound to a key of its owner: without a proof of that key it may be stolen.
   if (payload.cnf !== undefined) throw refused('cnf')
   return payload
 }
 
-/** Whose token it is by a name for access tokens alone; the tenant has to be the one that the token names, too. */
+/** Whether its issuer is one that only access tokens have, for the tenant that the token names. */
 function isOfTenant({ iss, tid }: JWTPayload, metadata: Metadata, plan: AccessTokenChecks['plan']): boolean {
   return tid !== undefined && isAccessTokenIssuer(iss, metadata, plan, tid)
 }
 
-async function verify(token: string, keys: KeySet, now: number): Promise<JWTVerifyResult<JWTPayload>> {
+async function verify(token: string, keys: ProviderKeys, now: number): Promise<JWTVerifyResult<JWTPayload>> {
   try {
     return await verifyJwt(token, keys, {
       algorithms: ALGORITHMS,
@@ -81,7 +80,7 @@ async function verify(token: string, keys: KeySet, now: number): Promise<JWTVeri
       ...times(now),
     })
   } catch (error) {
-    // Keys that cannot be had are no verdict on the token.
+    // Unavailable keys say nothing about the token.
     throw error instanceof MenshenError ? error : refused(faultOf(error))
   }
 }
@@ -116,48 +115,48 @@ export function refused(reason: string, detail?: string): TokenRefused {
   return new TokenRefused(reason, detail)
 }
 
-// Whose access token it is that somebody brought: a JWT is verified by the provider's keys, any other token is shown to
-// the provider.
+// The user of an access token: a JWT is verified by the provider's keys, any other token is sent to the provider's
+// introspection endpoint.
 
-export interface BearerFacts extends MappedUser {
+export interface BearerUser extends MappedUser {
   /** Absent where the provider does not say. */
   readonly expiresAt?: number
-  /** What the token is good for. */
+  /** The scopes of the token. */
   readonly scopes: readonly string[]
 }
 
-/** Throws `provider_refused` if the token is not valid; any other error means that this cannot be told now. */
-export async function bearerFacts(
+/** Throws `provider_refused` if the token is not valid. After any other error its validity is unknown. */
+export async function verifyBearer(
   connection: ProviderConnection,
   token: string,
   demanded: readonly DemandedAudience[],
   measure: Measure,
-): Promise<BearerFacts> {
+): Promise<BearerUser> {
   const { plan, now } = connection
   const known = await connection.metadata.get()
   if (canVerify(plan) && issuerIn(token) !== undefined)
-    return factsIn(await checkAccessToken(connection, known, token, demanded), plan, ['sub'])
+    return toBearerUser(await checkAccessToken(connection, known, token, demanded), plan, ['sub'])
   if (!known.endpoints.introspection) throw refused('opaque')
   const body = await measure('provider', 'introspection', () => introspectToken(connection, token))
-  return factsIn(readIntrospection(body, plan, known, demanded, now()), plan, ['username', 'sub'])
+  return toBearerUser(readIntrospection(body, plan, known, demanded, now()), plan, ['username', 'sub'])
 }
 
-/** A token stands for all that the provider would say. `names` are where RFC 7662 and RFC 9068 have the user's name. */
-function factsIn(claims: Introspection | object, plan: ProviderPlan, names: readonly string[]): BearerFacts {
+/** Maps the claims of a token like a user info answer. `names` are the claims of RFC 7662 and RFC 9068 with the user's name. */
+function toBearerUser(claims: Introspection | object, plan: ProviderPlan, names: readonly string[]): BearerUser {
   const { username, sub } = plan.fields
-  const named = username.filter(place => place !== 'sub')
+  const named = username.filter(path => path !== 'sub')
   const fields = { ...plan.fields, username: [...named, ...names], sub: [...sub, 'sub'] }
   const { exp } = claims as { exp?: number }
   try {
-    const facts = mapUser({ userinfo: claims }, { ...plan, fields, userInfoFrom: ['userinfo'] })
-    return { ...facts, scopes: scopesIn(claims), ...(exp === undefined ? {} : { expiresAt: exp * 1000 }) }
+    const user = mapUser({ userinfo: claims }, { ...plan, fields, userInfoFrom: ['userinfo'] })
+    return { ...user, scopes: scopesIn(claims), ...(exp === undefined ? {} : { expiresAt: exp * 1000 }) }
   } catch (error) {
-    // Which claim is missing, and which there are: the token of a client alone often names nobody.
+    // The message names the missing claim and those that are present: tokens of clients often name no user.
     throw error instanceof MenshenError ? refused('claims', error.message) : error
   }
 }
 
-/** RFC 9068 has them in one text; Entra calls it `scp`, Okta has a list. */
+/** RFC 9068 has one text; Entra calls it `scp`, Okta has a list. */
 function scopesIn(claims: object): string[] {
   const { scope, scp } = claims as Record<string, unknown>
   return [scope, scp]
@@ -167,7 +166,7 @@ function scopesIn(claims: object): string[] {
     .filter(Boolean)
 }
 
-// Reads what the provider says of a token that only it can open (RFC 7662).
+// Reads an introspection response (RFC 7662).
 
 const introspection = z.looseObject({
   active: z.boolean(),
@@ -179,7 +178,7 @@ const introspection = z.looseObject({
 
 export type Introspection = z.infer<typeof introspection>
 
-/** Throws `provider_refused` if the token is not good for us. What it does not say, the provider has judged itself. */
+/** Throws `provider_refused` if the token is not valid for us. What the response leaves out, the provider has checked. */
 export function readIntrospection(
   body: unknown,
   { alsoIssuers }: Pick<ProviderPlan, 'alsoIssuers'>,
@@ -193,7 +192,7 @@ export function readIntrospection(
   if (!active) throw refused('inactive')
   if ((exp !== undefined && exp * 1000 <= now) || (nbf !== undefined && nbf * 1000 > now)) throw refused('exp')
   if (iss !== undefined && issuer !== undefined && !matchesIssuer(iss, issuer, alsoIssuers)) throw refused('iss')
-  // An answer may leave it out (RFC 7662, 2.2). Where an audience is configured, that is no proof that the token is for it.
+  // A response may leave `aud` out (RFC 7662, 2.2). With a configured audience it has to be there.
   const isDemanded = aud !== undefined || demanded.some(({ isConfigured }) => isConfigured)
   if (isDemanded && !isFor(aud, demanded)) throw refused('aud')
   // A refresh token is active too.
@@ -202,14 +201,14 @@ export function readIntrospection(
   return data
 }
 
-// Whether tokens that machines bring can be judged at all: by keys that a provider publishes, or by asking the main one.
+// Whether tokens of machines can be verified: by published keys, or by introspection at the main provider.
 
-/** Whether it publishes keys by which its signatures can be verified. */
+/** Whether the provider publishes keys that verify its signatures. */
 export function canVerify({ kind, endpoints, issuer }: ProviderPlan): boolean {
   return kind === 'oidc' || (endpoints.jwks !== undefined && issuer !== undefined)
 }
 
-/** Otherwise a rule with `bearer` would refuse every token, and nobody would know why. */
+/** Otherwise a rule with `bearer` would refuse every token without a visible reason. */
 export function assertVerifiable(rules: readonly Rule[], plans: readonly [ProviderPlan, ...ProviderPlan[]]): void {
   const first = rules.findIndex(({ bearer }) => bearer)
   if (first < 0 || plans.some(canVerify) || plans[0].endpoints.introspection) return
@@ -217,4 +216,13 @@ export function assertVerifiable(rules: readonly Rule[], plans: readonly [Provid
     'bad_settings',
     `rules.${first} says bearer, but tokens of the provider ${plans[0].preset} cannot be judged; expected issuer and jwksUrl, or introspectionUrl.`,
   )
+}
+
+/** `undefined` if it is not a JWT. */
+export function issuerIn(token: string): string | undefined {
+  try {
+    return decodeJwt(token).iss ?? ''
+  } catch {
+    return undefined
+  }
 }

@@ -1,15 +1,15 @@
-// The key by which a client proves itself in place of a secret (private_key_jwt), and the certificate that may go with it.
+// The key with which a client authenticates instead of a secret (private_key_jwt), and its optional certificate.
 
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { z } from 'zod'
 import { ASSERTION_ALGORITHMS } from '../config/provider-config.ts'
-import { MenshenError } from '../errors.ts'
+import { MenshenError, sentence, setting } from '../errors.ts'
 
 export interface ClientKey {
   readonly key: KeyObject
-  /** Only a JWK says it. */
+  /** Only a JWK has one. */
   readonly kid?: string | undefined
-  /** What it can sign with; the first is what providers expect of such a key. */
+  /** The algorithms of this kind of key; the first is the one that providers expect. */
   readonly algorithms: readonly [string, ...string[]]
 }
 
@@ -33,7 +33,7 @@ const jwk = z.looseObject({
 /** The key file of Zitadel. */
 const namedPem = z.object({ key: z.string(), keyId: z.string().min(1) })
 
-/** Refuses a key that could not be used. */
+/** Throws if the key cannot be used. */
 export function readClientKey(text: string): ClientKey {
   if (!text.trimStart().startsWith('{')) return withAlgorithms(readPem(text))
   const json = parseJson(text)
@@ -46,34 +46,41 @@ export function readClientKey(text: string): ClientKey {
   return alg === undefined ? read : { ...read, algorithms: [assertAlgorithm(read, alg)] }
 }
 
-/** The operator's word, else the first that the provider takes. */
+/** The configured algorithm, otherwise the first that the provider accepts. */
 export function algorithmFor(key: ClientKey, wanted: string | undefined, taken: readonly string[] | undefined): string {
   if (wanted !== undefined) return assertAlgorithm(key, wanted)
   return key.algorithms.find(name => taken?.includes(name)) ?? key.algorithms[0]
 }
 
-/** `x5t#S256` (RFC 7515, 4.1.8). The certificate has to be that of the key. */
+/** `x5t#S256` (RFC 7515, 4.1.8). The certificate has to belong to the key. */
 export function thumbprintOf(pem: string, { key }: ClientKey): string {
   let certificate: X509Certificate
   try {
     certificate = new X509Certificate(pem)
   } catch {
-    throw new MenshenError('bad_settings', 'CLIENT_CERT_FILE holds no certificate; expected one in PEM.')
+    throw new MenshenError('bad_settings', [
+      {
+        setting: 'CLIENT_CERT_FILE',
+        message: sentence`${setting('CLIENT_CERT_FILE')} holds no certificate; expected one in PEM.`,
+      },
+    ])
   }
   if (!certificate.checkPrivateKey(key))
     throw new MenshenError(
       'bad_settings',
-      'CLIENT_CERT_FILE and CLIENT_KEY_FILE do not belong together; expected the certificate of the key.',
+      sentence`${setting('CLIENT_CERT_FILE')} and ${setting('CLIENT_KEY_FILE')} do not belong together; expected the certificate of the key.`,
     )
   return Buffer.from(certificate.fingerprint256.replaceAll(':', ''), 'hex').toString('base64url')
 }
 
 function assertAlgorithm({ algorithms }: ClientKey, wanted: string): string {
   if (algorithms.includes(wanted)) return wanted
-  throw new MenshenError(
-    'bad_settings',
-    `CLIENT_ASSERTION_ALGORITHM is ${wanted}, which is not of the key in CLIENT_KEY_FILE; expected ${algorithms.join(', ')}.`,
-  )
+  throw new MenshenError('bad_settings', [
+    {
+      setting: 'CLIENT_ASSERTION_ALGORITHM',
+      message: sentence`${setting('CLIENT_ASSERTION_ALGORITHM')} is ${wanted}, which is not of the key in ${setting('CLIENT_KEY_FILE')}; expected ${algorithms.join(', ')}.`,
+    },
+  ])
 }
 
 function withAlgorithms(key: KeyObject, kid?: string): ClientKey {
@@ -85,7 +92,7 @@ function withAlgorithms(key: KeyObject, kid?: string): ClientKey {
 }
 
 function readPem(text: string): KeyObject {
-  // With a name before it, the form that OpenSSL wrote until version 3.
+  // With `RSA` or `EC`: the form that OpenSSL wrote until version 3.
   if (!/^\s*-----BEGIN (RSA |EC )?PRIVATE KEY-----/.test(text)) throw refusal('no such key')
   return open(text)
 }
@@ -107,5 +114,7 @@ function parseJson(text: string): unknown {
 }
 
 function refusal(what: string): MenshenError {
-  return new MenshenError('bad_settings', `CLIENT_KEY_FILE holds ${what}; ${EXPECTED}.`)
+  return new MenshenError('bad_settings', [
+    { setting: 'CLIENT_KEY_FILE', message: sentence`${setting('CLIENT_KEY_FILE')} holds ${what}; ${EXPECTED}.` },
+  ])
 }

@@ -1,6 +1,7 @@
-// The one flow of its own (WeCom): a token of the company, kept until it expires, asks who brought the code. There is no
-// token of the user's, and so nothing to refresh.
+// The flow of WeCom: with a token of the company, which is cached until it expires, the gateway asks which user has the code. There
+// is no token of the user, and so nothing to refresh.
 import { phrase, phrasedError } from '../phrases.ts'
+import { createCachedValue } from '../util/cached-value.ts'
 import { getPath } from '../util/json-path.ts'
 import { endpointOf } from './discovery.ts'
 import { type Answer, readAnswer } from './fetch.ts'
@@ -9,59 +10,46 @@ import type { ProviderConnection } from './provider-connection.ts'
 import { readAccepted, readTokenSet, type TokenSet } from './token.ts'
 
 export interface CompanyToken {
-  /** For the session: it lasts as long as the plan says, and holds no token of anybody. */
+  /** For the session: its lifetime is that of the plan, and its access token is empty. */
   tokenSet(): TokenSet
   userInfo(code: string): Promise<object>
 }
 
-/** Not until the last moment: a call takes its time. */
+/** A token is not used in its last minute: a call takes some time. */
 const MARGIN_MS = 60_000
-/** What WeCom says of a token that it has withdrawn before its time. */
+/** WeCom's error codes for a token that was revoked early. */
 const STALE = [40001, 40014, 42001]
 const SESSION_SECONDS = 7200
 
 export function createCompanyToken(connection: ProviderConnection): CompanyToken {
   const { plan, fetch, now } = connection
-  let held: Promise<TokenSet> | undefined
-  let heldUntil = 0
+  const companyToken = createCachedValue({
+    load: askForToken,
+    freshMs: ({ expiresIn }) => expiresIn * 1000 - MARGIN_MS,
+    now,
+  })
 
   async function askForToken(): Promise<TokenSet> {
     const url = new URL(endpointOf(await connection.metadata.get(), 'token'))
     url.searchParams.set('corpid', plan.clientId)
     url.searchParams.set('corpsecret', plan.clientSecret?.reveal() ?? '')
-    const tokens = readTokenSet(await readAnswer(await fetch(url.href)), plan, now())
-    heldUntil = tokens.receivedAt + tokens.expiresIn * 1000 - MARGIN_MS
-    return tokens
+    return readTokenSet(await readAnswer(await fetch(url.href)), plan, now())
   }
 
-  /** Everybody who comes while it is asked for waits for the same answer. */
-  function companyToken(): Promise<TokenSet> {
-    if (held && now() < heldUntil) return held
-    const asked = askForToken()
-    held = asked
-    heldUntil = Number.POSITIVE_INFINITY
-    asked.catch(() => forget(asked))
-    return asked
-  }
-
-  function forget(token: Promise<TokenSet>): void {
-    if (held === token) held = undefined
-  }
-
-  async function call(url: string, params: Texts, token: Promise<TokenSet>): Promise<Answer> {
+  async function call(url: string, params: Texts, { accessToken }: TokenSet): Promise<Answer> {
     const target = new URL(url)
-    target.searchParams.set('access_token', (await token).accessToken)
+    target.searchParams.set('access_token', accessToken)
     for (const [name, value] of Object.entries(params)) target.searchParams.set(name, value)
     return readAnswer(await fetch(target.href))
   }
 
   async function ask(url: string, params: Texts): Promise<object> {
-    const token = companyToken()
+    const token = await companyToken.get()
     let answer = await call(url, params, token)
     if (STALE.some(code => code === getPath(answer.body, 'errcode'))) {
-      // With a withdrawn token nothing has been done yet: the code is still good.
-      forget(token)
-      answer = await call(url, params, companyToken())
+      // A call with a withdrawn token has no effect: the code can still be redeemed.
+      companyToken.forget(token)
+      answer = await call(url, params, await companyToken.get())
     }
     return readAccepted(answer, plan.userInfoAnswer, plan.refreshEnds)
   }
@@ -76,7 +64,7 @@ export function createCompanyToken(connection: ProviderConnection): CompanyToken
     async userInfo(code) {
       const url = endpointOf(await connection.metadata.get(), 'userInfo')
       const userid = getPath(await ask(url, { code }), 'userid')
-      // Somebody who is not a member has an openid instead.
+      // A visitor who is not a member has an openid instead.
       if (typeof userid !== 'string' || userid === '') throw phrasedError('provider_answer', phrase('not_a_member'))
       return ask(new URL('../user/get', url).href, { userid })
     },

@@ -1,5 +1,5 @@
-// What a provider demands that Menshen, or these settings, do not do: read from its metadata before anybody signs in, and
-// named as the cause when a sign-in fails.
+// Demands of a provider that Menshen or its settings do not meet: read from the metadata in advance, and named as the cause when a
+// sign-in fails.
 import { type Phrase, phrase, phraseIn } from '../phrases.ts'
 import { sanitize } from '../util/json-path.ts'
 import { algorithmFor, readClientKey } from './client-key.ts'
@@ -10,7 +10,7 @@ import type { ProviderPlan } from './plan.ts'
 export interface Demand {
   readonly what: Phrase
   readonly remedy: Phrase
-  /** Without it nobody can sign in; otherwise the metadata may only be incomplete. */
+  /** Certain: no sign-in works. Otherwise the metadata may be incomplete. */
   readonly isCertain: boolean
 }
 
@@ -23,7 +23,7 @@ const SIGNED = certain(phrase('demands_signed_requests'), phrase('turn_off_for_c
 const FORM_POST = certain(phrase('answers_by_form'), phrase('set_query_mode'))
 const CHALLENGE = likely(phrase('may_demand_pkce'), phrase('set_pkce'))
 
-/** By what the metadata says. Without metadata nothing is known. */
+/** The demands in the metadata; none without metadata. */
 export function demandsOf(plan: ProviderPlan, metadata: Metadata): Demand[] {
   const { document } = metadata
   if (!document) return []
@@ -55,7 +55,7 @@ function demandsOfTokens({ signingAlgorithms }: ProviderDocument): Demand[] {
   return [certain(phrase('signs_only_by', { algorithms: listOf(signingAlgorithms) }), phrase('set_signing_algorithm'))]
 }
 
-/** As the metadata calls our ways. */
+/** The names of our methods in the metadata. */
 const METHODS = {
   basic: 'client_secret_basic',
   post: 'client_secret_post',
@@ -88,13 +88,13 @@ function listOf(names: readonly string[]): string {
   return sanitize(names.slice(0, 10).join(', '), 200)
 }
 
-/** An answer by which a provider refuses: its code, and the sentence that came with it, which is read and not repeated. */
+/** A refusal of the provider: its code, and its sentence, which is searched for a cause and never shown. */
 export interface Refusal {
   readonly error: string
   readonly description?: string | undefined
 }
 
-/** What is behind a refusal; `undefined` if nothing points to it. */
+/** The cause of a refusal; `undefined` if nothing points to one. */
 export function causeOf(plan: ProviderPlan, metadata: Metadata | undefined, refusal: Refusal): Demand | undefined {
   const { error, description = '' } = refusal
   const demands = metadata ? demandsOf(plan, metadata) : []
@@ -108,9 +108,9 @@ export function causeOf(plan: ProviderPlan, metadata: Metadata | undefined, refu
   return !plan.pkce && (isAboutChallenge || error === 'invalid_request') ? CHALLENGE : undefined
 }
 
-export const FORM_POST_SENTENCE = sentenceOf(FORM_POST)
+export const FORM_POST_SENTENCE = demandSentence(FORM_POST)
 
-/** For the log: what, and what to do. */
-export function sentenceOf({ what, remedy }: Demand): string {
+/** For the log: the demand and what to do about it. */
+export function demandSentence({ what, remedy }: Demand): string {
   return `${phraseIn('en', what)}. ${phraseIn('en', remedy)}`
 }

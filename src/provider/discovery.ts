@@ -1,12 +1,13 @@
-// Where a provider's endpoints are: what the plan says, and for OpenID Connect what its discovery document adds. The
-// document is asked for when it is first needed, kept for an hour, and used on while it cannot be had anew. Where the plan
-// has every endpoint that a sign-in needs, nothing is asked for.
-import { setTimeout as pause } from 'node:timers/promises'
+// The endpoints of a provider: those of the plan, and for OpenID Connect those of the discovery document. The document is fetched
+// on first use, cached for an hour, and used longer while it cannot be fetched. If the plan has every endpoint that a sign-in
+// needs, nothing is fetched.
 import { z } from 'zod'
 import { isPlainHttp } from '../config/conflicts.ts'
 import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
 import { type Phrase, phrase, phrasedError } from '../phrases.ts'
+import { createCachedValue } from '../util/cached-value.ts'
+import { withDeadline } from '../util/deadline.ts'
 import { sanitize } from '../util/json-path.ts'
 import { leadsToPrivate } from './address-guard.ts'
 import { type BoundedFetch, readAnswer, type WholeAnswer } from './fetch.ts'
@@ -14,20 +15,20 @@ import type { Endpoints, ProviderPlan } from './plan.ts'
 
 export interface Metadata {
   readonly endpoints: Endpoints
-  /** What `iss` has to be, in tokens and in the callback; absent where the provider does not say. */
+  /** The expected `iss` in tokens and in the callback; absent where the provider does not say. */
   readonly issuer?: string
   /** Whether the provider promises `iss` in the callback (RFC 9207). */
   readonly sendsIssuer: boolean
   readonly clientAuths?: readonly string[]
-  /** By which algorithms a client may sign its proof. */
+  /** The algorithms for client assertions. */
   readonly assertionAlgorithms?: readonly string[]
-  /** Absent: any that only the provider can sign with. */
+  /** Absent: any asymmetric algorithm. */
   readonly signingAlgorithms?: readonly string[]
-  /** What else the discovery document says, for whoever looks for the cause of a failure; absent without one. */
+  /** Other parts of the discovery document, to find the cause of a failure; absent without a document. */
   readonly document?: ProviderDocument
 }
 
-/** What a provider says that it takes, or demands. */
+/** What a provider supports and demands, by its discovery document. */
 export interface ProviderDocument {
   readonly demandsPushedRequests: boolean
   readonly demandsSignedRequests: boolean
@@ -38,7 +39,7 @@ export interface ProviderDocument {
   readonly signingAlgorithms?: readonly string[] | undefined
 }
 
-/** An address that has to be there. */
+/** The address of an endpoint; throws if there is none. */
 export function endpointOf({ endpoints }: Metadata, name: keyof Endpoints): string {
   const found = endpoints[name]
   if (found === undefined) throw phrasedError('bad_settings', phrase('no_such_endpoint', { name }))
@@ -50,13 +51,13 @@ export interface MetadataSource {
 }
 
 const FRESH_MS = 3_600_000
-/** After a failure: whoever comes in between gets the same one, so that a provider that is down is not asked by all. */
+/** Callers within this time after a failure get the same failure, so that a provider that is down is not flooded. */
 const RETRY_MS = 1000
 const LOOKUP_MS = 5000
 
 const address = z.url({ protocol: /^https?$/ })
 const names = z.array(z.string()).max(100)
-/** Some write nothing where others leave out. */
+/** Some providers write an empty value instead of leaving it out. */
 const optional = <T extends z.ZodType>(kind: T) => z.preprocess(value => value || undefined, kind.optional())
 const document = z.object({
   issuer: z.string().min(1),
@@ -74,7 +75,7 @@ const document = z.object({
 })
 type Document = z.infer<typeof document>
 
-/** Nothing depends on these, so that an odd one is as good as none. */
+/** Nothing depends on these fields, so that an invalid one is ignored. */
 const advisory = z.object({
   require_pushed_authorization_requests: z.boolean().optional().catch(undefined),
   require_signed_request_object: z.boolean().optional().catch(undefined),
@@ -88,7 +89,7 @@ export interface MetadataOptions {
   readonly fetch: BoundedFetch
   readonly now: () => number
   readonly report: Report
-  /** How long names may take to resolve. */
+  /** The deadline for resolving host names. */
   readonly timeoutMs?: number
 }
 
@@ -96,7 +97,7 @@ export function createMetadata(plan: ProviderPlan, options: MetadataOptions): Me
   return needsDiscovery(plan) ? discovered(plan, options) : planned(plan)
 }
 
-/** Not where the operator has given every endpoint that a sign-in needs, and no address of metadata. */
+/** False if the plan has every endpoint that a sign-in needs, and no address of metadata. */
 export function needsDiscovery({ kind, discoveryUrl, endpoints }: ProviderPlan): boolean {
   if (kind !== 'oidc') return false
   return discoveryUrl !== undefined || !(endpoints.authorization && endpoints.token && endpoints.jwks)
@@ -119,41 +120,17 @@ function discovered(
   plan: ProviderPlan,
   { fetch, now, report, timeoutMs = LOOKUP_MS }: MetadataOptions,
 ): MetadataSource {
-  let known: Metadata | undefined
-  let knownSince = 0
-  let asking: Promise<Metadata> | undefined
-  let failure: { readonly error: unknown; readonly at: number } | undefined
+  return createCachedValue({
+    load: () => discover(plan, fetch, timeoutMs).catch(tell),
+    freshMs: FRESH_MS,
+    retryMs: RETRY_MS,
+    staleWhileReloading: true,
+    now,
+  })
 
-  async function ask(): Promise<Metadata> {
-    try {
-      known = await discover(plan, fetch, timeoutMs)
-      knownSince = now()
-      failure = undefined
-      return known
-    } catch (error) {
-      failure = { error, at: now() }
-      report('metadata_unavailable', { provider: plan.id, ...errorFields(error) })
-      throw error
-    } finally {
-      asking = undefined
-    }
-  }
-
-  const start = () => {
-    asking ??= ask()
-    return asking
-  }
-
-  return {
-    async get() {
-      const failedJustNow = failure !== undefined && now() - failure.at < RETRY_MS
-      if (known) {
-        if (now() - knownSince > FRESH_MS && !failedJustNow) start().catch(() => {})
-        return known
-      }
-      if (failedJustNow) throw failure?.error
-      return start()
-    },
+  function tell(error: unknown): never {
+    report('metadata_unavailable', { provider: plan.id, ...errorFields(error) })
+    throw error
   }
 }
 
@@ -169,7 +146,7 @@ async function discover(plan: ProviderPlan, fetch: BoundedFetch, timeoutMs: numb
     throw phrasedError('provider_answer', phrase('discovery_unusable', { fields: [...new Set(places)].join(', ') }))
   }
   const said = found.data.issuer
-  if (!isItself(plan, said, issuer))
+  if (!namesItself(plan, said, issuer))
     throw phrasedError(
       'provider_answer',
       phrase('discovery_other_issuer', { said: sanitize(said, 200), expected: issuer }),
@@ -183,7 +160,7 @@ async function discover(plan: ProviderPlan, fetch: BoundedFetch, timeoutMs: numb
 
 const REDIRECTS = [301, 302, 303, 307, 308]
 
-/** One redirect is followed, to the same origin: some add a slash, or keep the document elsewhere. */
+/** Follows one redirect to the same origin: some add a slash, or have the document at another path. */
 async function fetchDocument(url: string, fetch: BoundedFetch): Promise<{ url: string; response: WholeAnswer }> {
   const response = await fetch(url)
   const location = response.headers.get('location') ?? ''
@@ -199,8 +176,8 @@ function notJson({ headers }: WholeAnswer): Phrase {
   return type ? phrase('discovery_not_json_but', { type: sanitize(type) }) : phrase('discovery_not_json')
 }
 
-/** Exactly, its last slash aside; Entra writes a hole where each tenant's id belongs. */
-function isItself({ alsoIssuers }: ProviderPlan, said: string, issuer: string): boolean {
+/** Whether the document names its own issuer, a final slash aside. Entra has a placeholder for the tenant's id. */
+function namesItself({ alsoIssuers }: ProviderPlan, said: string, issuer: string): boolean {
   return said === issuer || said === `${issuer}/` || alsoIssuers.includes(said)
 }
 
@@ -240,16 +217,15 @@ function documentOf(found: Document, body: unknown): ProviderDocument {
   }
 }
 
-/** From https nothing leads to plain http, and from the open network nothing into a private one. */
+/** Refuses metadata that leads from https to http, or from the public network into a private one. */
 async function refuseTrap(issuer: string, found: Document, timeoutMs: number): Promise<void> {
   const addresses = Object.values(found).filter(value => typeof value === 'string' && address.safeParse(value).success)
   const isSecure = issuer.startsWith('https:')
   if (isSecure && addresses.some(url => !String(url).startsWith('https:')))
     throw phrasedError('provider_answer', phrase('discovery_plain_http'))
-  // What does not resolve now is judged when it is connected to.
-  const tooLate = pause(timeoutMs, false, { ref: false })
-  const isPrivate = (url: string) => Promise.race([leadsToPrivate(url).catch(() => false), tooLate])
-  if (await isPrivate(issuer)) return
-  const verdicts = await Promise.all([...new Set(addresses.map(String))].map(isPrivate))
-  if (verdicts.includes(true)) throw phrasedError('provider_answer', phrase('discovery_private_network'))
+  // A name that does not resolve now is checked when a connection is opened.
+  const isPrivate = (url: string) => withDeadline(leadsToPrivate(url), timeoutMs, () => false).catch(() => false)
+  const [isIssuerPrivate, ...verdicts] = await Promise.all([issuer, ...new Set(addresses.map(String))].map(isPrivate))
+  if (!isIssuerPrivate && verdicts.includes(true))
+    throw phrasedError('provider_answer', phrase('discovery_private_network'))
 }

@@ -6,18 +6,19 @@ import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 import { buildConnector, Client, type Dispatcher } from 'undici'
 import { MenshenError } from '../errors.ts'
 import { phrase, phrasedError, phraseIn } from '../phrases.ts'
+import { withDeadline } from '../util/deadline.ts'
 import { createWaitingLine } from '../util/waiting-line.ts'
 
-/** Some providers refuse whoever does not say who it is. */
+/** Some providers refuse requests without one. */
 export const USER_AGENT = 'menshen'
 
-/** A status and what was read of the body: `undefined` where it is not JSON. */
+/** A status and the parsed body: `undefined` if it is not JSON. */
 export interface Answer {
   readonly status: number
   readonly body: unknown
 }
 
-/** The request could not have arrived: sending it again cannot do anything twice. */
+/** The request cannot have arrived, so that it is safe to send it again. */
 export class NeverArrived extends MenshenError {
   constructor(code: string, cause: unknown) {
     const said = phrase('no_connection_made', { code })
@@ -25,37 +26,40 @@ export class NeverArrived extends MenshenError {
   }
 }
 
-/** Header names in small letters. */
+/** Header names are in lower case. */
 export interface CallInit {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: URLSearchParams | string
 }
 
-/** What it returns has been read completely and within the limits. */
+/** The answer has been read completely and is within the limits. */
 export type BoundedFetch = (url: string, init?: CallInit) => Promise<WholeAnswer>
 
-/** Calls for one user, one after the other. Nobody else's words ever pass over its connections. */
+/** Calls for one user, one after the other. Its connections carry nothing of any other user. */
 export interface Conversation extends Disposable {
   readonly fetch: BoundedFetch
 }
 
 export interface BoundedCalls {
-  /** Over a connection of its own. */
+  /** Each call has a new connection. */
   readonly fetch: BoundedFetch
   converse(): Conversation
   close(): void
 }
 
-/** `lookup` can refuse where a name leads, each time that a connection is opened. */
+/**
+ * undici's `fetch` and `request` share connections between callers and have no deadline for the whole answer. Here each user has
+ * separate connections. `lookup` can refuse the address of a host each time that a connection is opened.
+ */
 export function createBoundedFetch(timeoutMs: number, lookup?: LookupFunction): BoundedCalls {
-  // One connector for all, so that a TLS session can be resumed. With HTTP/2, requests of several users could meet. It has a
-  // deadline of its own, because undici leaves a socket alone that is still connecting when its client is destroyed.
+  // One connector for all, so that a TLS session can be resumed. HTTP/2 could mix requests of several users. The connector has a
+  // deadline, because undici does not close a socket that is still connecting when its client is destroyed.
   const connect = buildConnector({ timeout: timeoutMs, keepAlive: false, allowH2: false, ...(lookup && { lookup }) })
   const open = new Set<Conversation>()
 
   function converse(): Conversation {
-    /** By origin: another host, port or scheme has to prove itself anew. */
+    /** By origin. */
     const kept = new Map<string, Client>()
     const clients = new Set<Client>()
 
@@ -76,18 +80,28 @@ export function createBoundedFetch(timeoutMs: number, lookup?: LookupFunction): 
           headers: { 'user-agent': USER_AGENT, accept: 'application/json', ...typeOf(body), ...init.headers },
           body: body === null ? null : String(body),
         }
-        const deadline = startDeadline(timeoutMs)
-        const send = (client: Client) => sendAndRead(client, request, deadline)
-        // The provider may just have closed it, and nobody can tell whether a request arrived. What changes something
-        // there, a code above all, is not sent over it.
-        const used = method === 'GET' ? kept.get(origin) : undefined
+        // The provider may have closed this connection, and then it is unknown whether a request arrived. A request that
+        // changes something, such as redeeming a code, gets a new connection.
+        let client = method === 'GET' ? kept.get(origin) : undefined
+        const sendAgain = (error: unknown) => {
+          // What the provider has answered is final. Only a broken connection is replaced.
+          if (error instanceof MenshenError) throw error
+          return sendAnew()
+        }
+        const sendAnew = () => {
+          client = connectTo(origin)
+          return sendAndRead(client, request)
+        }
+        const late = () => {
+          const error = phrasedError('provider_unreachable', phrase('no_whole_answer', { ms: timeoutMs }))
+          client?.destroy(error, () => {})
+          throw error
+        }
         try {
-          const again = () => send(connectTo(origin))
-          return await (used ? send(used).catch(error => retry(error, deadline, again)) : again())
+          const answer = client ? sendAndRead(client, request).catch(sendAgain) : sendAnew()
+          return await withDeadline(answer, timeoutMs, late)
         } catch (error) {
-          throw deadline.passed ?? asMenshenError(error)
-        } finally {
-          deadline.clear()
+          throw asMenshenError(error)
         }
       },
 
@@ -116,13 +130,7 @@ function typeOf(body: CallInit['body'] | null): Record<string, string> {
   return body instanceof URLSearchParams ? { 'content-type': 'application/x-www-form-urlencoded;charset=UTF-8' } : {}
 }
 
-/** Only where the connection broke: what the provider has answered stands. */
-function retry<T>(error: unknown, { passed }: Deadline, again: () => Promise<T>): Promise<T> {
-  if (passed || error instanceof MenshenError) throw error
-  return again()
-}
-
-/** Made once: undici would make one with its stack for each connection that it closes. */
+/** Created once: undici would create one with a stack for each connection that it closes. */
 const OVER = new Error('the conversation is over')
 
 export async function readAnswer(response: WholeAnswer): Promise<Answer> {
@@ -141,13 +149,13 @@ function decode(bytes: Uint8Array): string | undefined {
 }
 
 const LARGE_NUMBER = /\d{16}/
-/** No answer has so many lists and objects; one that nests them may be too deep for whoever looks at it later. */
+/** No real answer has so many lists and objects. More of them may be nested too deep for later code. */
 const MOST_OPENED = 1000
 
-/** A whole number that is too large for a number stays the text that it is: it is somebody's id. */
+/** An integer that a number cannot hold stays text: it is an id. */
 export function readJson(text: string): unknown {
   try {
-    // To look at every value takes five times as long, and hardly any answer has such a number. It throws where it is too deep.
+    // A reviver takes five times as long, and hardly any answer needs it. It throws if the nesting is too deep.
     if (!LARGE_NUMBER.test(text) && openedIn(text) <= MOST_OPENED) return JSON.parse(text)
     return JSON.parse(text, keepDigits as (key: string, value: unknown) => unknown)
   } catch {
@@ -159,12 +167,12 @@ function openedIn(text: string): number {
   return (text.match(/[[{]/g) ?? []).length
 }
 
-/** The types of TypeScript do not know yet that a reviver is told how the value was written. */
+/** The types of TypeScript do not have the third parameter of a reviver yet. */
 function keepDigits(_key: string, value: unknown, { source = '' }: { source?: string }): unknown {
   return typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(source) ? source : value
 }
 
-/** Some providers answer a token request as a form, and call it that or plain text. */
+/** Some providers answer a token request with a form, sent as a form or as plain text. */
 function readForm(text: string, type: string): unknown {
   if (!/^(application\/x-www-form-urlencoded|text\/(plain|html))\b/i.test(type)) return undefined
   if (!/^[\w.-]+=[^\s<>]*$/.test(text)) return undefined
@@ -182,7 +190,7 @@ const BEFORE_SENDING = new Set([
 
 function asMenshenError(error: unknown): MenshenError {
   if (error instanceof MenshenError) return error
-  // A lookup that refuses comes wrapped.
+  // The error of a lookup is wrapped.
   if (error instanceof Error && error.cause instanceof MenshenError) return error.cause
   const code = innermostCode(error)
   if (BEFORE_SENDING.has(code)) return new NeverArrived(code, error)
@@ -196,9 +204,9 @@ function innermostCode(error: unknown): string {
   return typeof code === 'string' ? code : 'unknown'
 }
 
-// Sends one request over a connection and reads its whole answer, uncompressed and not beyond the size limit.
+// Sends one request over a connection and reads its whole answer, up to the size limit, and decompresses it.
 
-/** As much of a Response as anybody needs here. To make a whole one takes longer than to read it. */
+/** The part of a Response that is used. To create a whole one takes longer than to read the answer. */
 export interface WholeAnswer extends Pick<Response, 'status' | 'bytes'> {
   readonly headers: Pick<Response['headers'], 'get'>
 }
@@ -209,17 +217,9 @@ type ReceivedHeaders = Parameters<NonNullable<Dispatcher.DispatchHandler['onResp
 const ANSWER_LIMIT = 1024 * 1024
 const IDENTITY = { 'accept-encoding': 'identity' }
 
-/** Rejects with what broke, or once the deadline has passed. After either, the connection is gone. */
-export async function sendAndRead(
-  client: Client,
-  { path, method, headers, body }: SentRequest,
-  deadline: Deadline,
-): Promise<WholeAnswer> {
+/** Rejects with what broke the connection. */
+async function sendAndRead(client: Client, { path, method, headers, body }: SentRequest): Promise<WholeAnswer> {
   const answered = Promise.withResolvers<ReceivedAnswer>()
-  deadline.onPassed = error => {
-    answered.reject(error)
-    void client.destroy(error)
-  }
   const request = { path, method: method as Dispatcher.HttpMethod, headers: { ...IDENTITY, ...headers }, body }
   client.dispatch(request, readingHandler(answered))
   const { status, received, chunks } = await answered.promise
@@ -234,7 +234,7 @@ function headerOf(headers: ReceivedHeaders, name: string): string | null {
   return Array.isArray(value) ? value.join(', ') : (value ?? null)
 }
 
-export interface SentRequest {
+interface SentRequest {
   readonly path: string
   readonly method: string
   readonly headers: Readonly<Record<string, string>>
@@ -253,7 +253,7 @@ function readingHandler({ resolve, reject }: PromiseWithResolvers<ReceivedAnswer
   let received: ReceivedHeaders = {}
   let size = 0
   return {
-    // Without it undici takes the handler for one of the former kind.
+    // Without it undici takes the handler for one of its old kind.
     onRequestStart() {},
     onResponseStart(_controller, code, headers) {
       status = code
@@ -276,7 +276,7 @@ const DECODERS = new Map([
   ['br', promisify(brotliDecompress)],
 ])
 
-/** We ask for none, but some compress for everybody. */
+/** The request asks for no compression, but some providers always compress. */
 async function uncompress(bytes: Bytes, coding: string): Promise<Bytes> {
   const name = coding.trim().toLowerCase()
   if (name === 'identity' || name === '' || bytes.length === 0) return bytes
@@ -290,7 +290,7 @@ async function uncompress(bytes: Bytes, coding: string): Promise<Bytes> {
   }
 }
 
-/** Whoever has begun to answer has got the request. */
+/** The provider had begun to answer, so that it has received the request. */
 function brokenOff(error: Error): Error {
   if (error instanceof MenshenError) return error
   return phrasedError('provider_unreachable', phrase('answer_broke'), error)
@@ -300,32 +300,11 @@ function tooLarge(): MenshenError {
   return phrasedError('provider_answer', phrase('answer_too_large', { bytes: ANSWER_LIMIT }))
 }
 
-// When a call has to be done. A timer, and no AbortSignal: one of those for every call, with a listener, takes longer than to
-// send the request, and stays in memory until its time has come.
-
-export interface Deadline {
-  /** Why there is no more time, once there is none. */
-  passed: MenshenError | undefined
-  /** Called at that moment. */
-  onPassed: (error: MenshenError) => void
-  /** The call is done. */
-  clear(): void
-}
-
-export function startDeadline(ms: number): Deadline {
-  const timer = setTimeout(() => {
-    deadline.passed = phrasedError('provider_unreachable', phrase('no_whole_answer', { ms }))
-    deadline.onPassed(deadline.passed)
-  }, ms)
-  const deadline: Deadline = { passed: undefined, onPassed() {}, clear: () => clearTimeout(timer) }
-  return deadline
-}
-
-// Slots for calls to the provider: so many at once, so many waiting, and whoever comes then is told at once. Owners, which are
-// networks of clients, are served in turn: one that sends a thousand holds up nobody else.
+// Slots for calls to the provider: a number at once, a number waiting, and more are refused at once. Owners, which are networks of
+// clients, are served in turn, so that an owner with a thousand calls delays only itself.
 
 export interface Slots {
-  /** Whether the next one has to wait. */
+  /** Whether the next call has to wait. */
   isFull(): boolean
   withSlot<T>(work: () => Promise<T>, owner?: string): Promise<T>
 }
@@ -336,7 +315,7 @@ interface Turn {
   refuse(error: MenshenError): void
 }
 
-/** `share` is how many slots one owner has at most. */
+/** `share` is the number of slots that one owner may have. */
 export function createSlots(parallel: number, waiting: number, share = parallel): Slots {
   const running = new Map<string, number>()
   const line = createWaitingLine<Turn>()
@@ -362,7 +341,7 @@ export function createSlots(parallel: number, waiting: number, share = parallel)
     next.begin()
   }
 
-  /** In the place of whoever has most in the line, if it is full. */
+  /** If the line is full, replaces the last call of the owner with most of them. */
   function wait(owner: string): Promise<void> {
     const busy = () => new MenshenError('provider_busy', `${parallel} calls are under way and ${waiting} are waiting`)
     const last = line.size < waiting ? undefined : line.lastOfLargest(owner)

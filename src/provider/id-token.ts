@@ -14,7 +14,7 @@ import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
 import { type Phrase, phrase, phraseIn, quoted } from '../phrases.ts'
 import type { Metadata } from './discovery.ts'
-import type { KeySet } from './jwks.ts'
+import type { ProviderKeys } from './jwks.ts'
 import type { ProviderPlan } from './plan.ts'
 
 /** Signed with a key that only the provider has: never `none`, never a secret that we share with it. */
@@ -42,7 +42,7 @@ const TENANT = /^[\w-]+$/
 
 export interface TokenChecks {
   readonly plan: Pick<ProviderPlan, 'clientId' | 'alsoIssuers'>
-  readonly keys: KeySet
+  readonly keys: ProviderKeys
   readonly now: () => number
 }
 
@@ -53,7 +53,7 @@ export interface Expected {
   readonly signedInSince?: number | undefined
 }
 
-/** What a sentence calls it. */
+/** The name of a token in messages. */
 export type TokenName = keyof typeof TOKEN_NAMES
 
 const TOKEN_NAMES = {
@@ -62,7 +62,7 @@ const TOKEN_NAMES = {
   'user info': phrase('the_user_info'),
 } as const
 
-/** Something that the provider signed is not valid: `claim` says what of it is wrong. */
+/** A token of the provider is not valid; `claim` is the part that is wrong. */
 export class InvalidToken extends MenshenError {
   readonly claim: string
 
@@ -76,7 +76,7 @@ export class InvalidToken extends MenshenError {
   }
 }
 
-/** Its claims; throws `provider_answer` with the reason if anything is wrong with it. */
+/** The claims of a valid id_token; throws `provider_answer` with the reason otherwise. */
 export async function checkIdToken(
   { plan, keys, now }: TokenChecks,
   metadata: Metadata,
@@ -95,7 +95,7 @@ export async function checkIdToken(
   return { ...claims, sub }
 }
 
-/** Anything that the provider signed for us: its signature, issuer, audience and times are right. */
+/** Verifies the signature, issuer, audience and times of anything that the provider signed for us. */
 export async function verifySigned(
   { plan, keys, now }: TokenChecks,
   metadata: Metadata,
@@ -118,8 +118,12 @@ export function times(now: number): Pick<JWTVerifyOptions, 'currentDate' | 'cloc
   return { currentDate: new Date(now), clockTolerance: TOLERANCE_SECONDS }
 }
 
-/** A signature that does not fit may be by a key that was replaced under its old name: the keys are fetched again, once. */
-export async function verifyJwt(token: string, keys: KeySet, options: JWTVerifyOptions): Promise<JWTVerifyResult> {
+/** If a signature does not match, its key may have been replaced under the same id: the keys are fetched again, once. */
+export async function verifyJwt(
+  token: string,
+  keys: ProviderKeys,
+  options: JWTVerifyOptions,
+): Promise<JWTVerifyResult> {
   try {
     return await jwtVerify(token, keys, options)
   } catch (error) {
@@ -130,7 +134,7 @@ export async function verifyJwt(token: string, keys: KeySet, options: JWTVerifyO
   }
 }
 
-/** What of a token is wrong, in one word: a claim, `signature`, `key`, `alg` or `form`. */
+/** The part of a token that is wrong: a claim, `signature`, `key`, `alg` or `form`. */
 export function faultOf(error: unknown): string {
   if (error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired) return error.claim
   if (error instanceof errors.JWSSignatureVerificationFailed) return 'signature'
@@ -138,7 +142,7 @@ export function faultOf(error: unknown): string {
   return error instanceof errors.JOSEAlgNotAllowed ? 'alg' : 'form'
 }
 
-/** Keys that cannot be had are no verdict on the token. */
+/** Unavailable keys say nothing about the token. */
 function invalid(name: TokenName, token: string, error: unknown, now: number): MenshenError {
   return error instanceof MenshenError ? error : new InvalidToken(name, faultOf(error), whyInvalid(token, error, now))
 }
@@ -159,7 +163,7 @@ function whyInvalid(token: string, error: unknown, now: number): Phrase | undefi
   return error instanceof errors.JOSEAlgNotAllowed ? whyAlgorithm(algorithmIn(token)) : undefined
 }
 
-/** A token from the future: that many seconds. */
+/** For a token from the future. */
 function ahead(seconds: number): Phrase {
   return phrase('token_from_future', { seconds: Math.round(seconds) })
 }
@@ -171,7 +175,7 @@ function whyAlgorithm(algorithm: string | undefined): Phrase {
   return phrase('signed_by_other', { algorithm })
 }
 
-/** The header comes from outside: only a name of the usual form is repeated. */
+/** The header comes from outside: only a name of the usual form is shown. */
 function algorithmIn(token: string): string | undefined {
   try {
     const { alg } = decodeProtectedHeader(token)
@@ -190,14 +194,14 @@ function notCompact(name: TokenName, token: string): InvalidToken {
   return new InvalidToken(name, isUnsigned ? 'alg' : 'form', isUnsigned ? whyAlgorithm('none') : undefined)
 }
 
-/** Exactly the one that the metadata names. Where that has a hole, the tenant of the verified token fills it. */
+/** Exactly the issuer of the metadata. If that has a placeholder, the tenant of the verified token replaces it. */
 export function isTokenIssuer({ iss, tid }: JWTPayload, { issuer }: Metadata, also: readonly string[]): boolean {
   if (issuer === undefined || typeof iss !== 'string') return false
   if (issuer.includes(HOLE)) return typeof tid === 'string' && TENANT.test(tid) && iss === issuer.replace(HOLE, tid)
   return matchesIssuer(iss, issuer, also)
 }
 
-/** Whether this is the issuer's name, or one of its others. A hole may be filled by any tenant. */
+/** Whether this is the issuer, or another name of it. A placeholder matches any tenant. */
 export function matchesIssuer(name: string, issuer: string, also: readonly string[]): boolean {
   const [before = '', after] = issuer.split(HOLE)
   if (after === undefined) return name === issuer || also.includes(name)
@@ -205,8 +209,8 @@ export function matchesIssuer(name: string, issuer: string, also: readonly strin
 }
 
 /**
- * Whether it is one of the names that stand in access tokens alone. Their hole is the tenant of the issuer itself; where the issuer
- * is one for several, that of the token, or without a token any.
+ * Whether it is one of the issuers that only access tokens have. Their placeholder is the tenant of the issuer; for an issuer of
+ * several tenants, the tenant of the token, or any without a token.
  */
 export function isAccessTokenIssuer(
   name: unknown,
@@ -223,7 +227,7 @@ export function isAccessTokenIssuer(
   })
 }
 
-/** What stands in a name where the template has its hole. */
+/** The part of a name at the placeholder of the template. */
 function tenantIn(name: string, template: string): string | undefined {
   const [before = '', after] = template.split(HOLE)
   if (after === undefined || !name.startsWith(before) || !name.endsWith(after)) return undefined
@@ -249,9 +253,9 @@ function wrong(claim: string): InvalidToken {
   return new InvalidToken('id_token', claim)
 }
 
-// The provider's own session at which a user signed in, as its id_token names it: by that the provider can end one device.
+// The session of the provider in which a user signed in (`sid`): by it the provider can end the sessions of one device.
 
-/** Its id means something together with the issuer only. */
+/** The id is unique for an issuer only. */
 export interface ProviderSession {
   readonly issuer: string
   readonly sid: string

@@ -1,13 +1,15 @@
-// The keys that a provider publishes. A key that is not known, or that does not fit a signature (it may have been replaced
-// under its old name), is looked for at once, but not for everybody who makes one up: a few looks, then one each half minute.
+// The keys that a provider publishes. They are fetched again for an unknown key id, or for a signature that does not match (a key
+// may have been replaced under the same id). Made-up tokens could cause many fetches, so there are a few at once, then one every
+// 30 seconds.
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
 import { z } from 'zod'
 import { phrase, phrasedError } from '../phrases.ts'
+import { createCachedValue } from '../util/cached-value.ts'
 import { type BoundedFetch, readAnswer } from './fetch.ts'
 
 /** For jose's `jwtVerify`. */
-export interface KeySet extends JWTVerifyGetKey {
-  /** Fetches the keys again, because a signature does not fit; false if that was done often enough lately. */
+export interface ProviderKeys extends JWTVerifyGetKey {
+  /** Fetches the keys again because a signature does not match; false if the allowance is used up. */
   lookAgain(): Promise<boolean>
 }
 
@@ -15,56 +17,39 @@ const FRESH_MS = 3_600_000
 const LOOKS_AT_ONCE = 5
 const LOOK_AGAIN_MS = 30_000
 const MOST_KEYS = 200
-/** While there are no keys at all: after a few looks, whoever comes within this time gets the same failure. */
+/** Without any keys and without allowance, callers within this time after a failure get the same failure. */
 const RETRY_MS = 1000
 
 const keySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).max(MOST_KEYS) })
 
-export interface KeySetOptions {
+export interface ProviderKeysOptions {
   readonly url: () => Promise<string>
   readonly fetch: BoundedFetch
   readonly now: () => number
 }
 
-export function createKeySet({ url, fetch, now }: KeySetOptions): KeySet {
-  let keys: JWTVerifyGetKey | undefined
-  let keysSince = 0
-  let asking: Promise<JWTVerifyGetKey> | undefined
+export function createProviderKeys({ url, fetch, now }: ProviderKeysOptions): ProviderKeys {
+  const keys = createCachedValue({ load: fetchKeys, freshMs: FRESH_MS, retryMs: RETRY_MS, now })
   const mayLookForKey = createAllowance(now)
-  // Of its own: made-up signatures must not keep a new key from being found.
+  // Separate: made-up signatures must not use up the allowance for new keys.
   const mayLookForSignature = createAllowance(now)
-  let failure: { readonly error: unknown; readonly at: number } | undefined
 
-  async function ask(): Promise<JWTVerifyGetKey> {
-    try {
-      const { status, body } = await readAnswer(await fetch(await url()))
-      const found = keySet.safeParse(body)
-      if (status !== 200 || !found.success) throw phrasedError('provider_answer', phrase('keys_unusable', { status }))
-      keys = createLocalJWKSet(found.data)
-      keysSince = now()
-      failure = undefined
-      return keys
-    } catch (error) {
-      failure = { error, at: now() }
-      throw error
-    } finally {
-      asking = undefined
-    }
-  }
-
-  const look = () => {
-    asking ??= ask()
-    return asking
+  async function fetchKeys(): Promise<JWTVerifyGetKey> {
+    const { status, body } = await readAnswer(await fetch(await url()))
+    const found = keySet.safeParse(body)
+    if (status !== 200 || !found.success) throw phrasedError('provider_answer', phrase('keys_unusable', { status }))
+    return createLocalJWKSet(found.data)
   }
 
   async function current(): Promise<JWTVerifyGetKey> {
-    if (!keys) {
-      if (failure && now() - failure.at < RETRY_MS && !mayLookForKey()) throw failure.error
-      return look()
+    const known = keys.latest()
+    if (!known) {
+      const failure = keys.recentFailure()
+      if (failure && !mayLookForKey()) throw failure.error
+      return keys.reload()
     }
-    const old = keys
-    // Keys that were withdrawn must not count for ever; while they cannot be had anew, the old ones do.
-    return now() - keysSince > FRESH_MS && mayLookForKey() ? look().catch(() => old) : old
+    // Withdrawn keys must not count for ever. While the keys cannot be fetched, the old ones do.
+    return keys.isFresh() || !mayLookForKey() ? known : keys.reload().catch(() => known)
   }
 
   async function find(...[header, token]: Parameters<JWTVerifyGetKey>) {
@@ -73,20 +58,20 @@ export function createKeySet({ url, fetch, now }: KeySetOptions): KeySet {
       return await known(header, token)
     } catch (error) {
       if (!(error instanceof errors.JWKSNoMatchingKey) || !mayLookForKey()) throw error
-      return (await look())(header, token)
+      return (await keys.reload())(header, token)
     }
   }
 
   return Object.assign(find, {
     async lookAgain() {
       if (!mayLookForSignature()) return false
-      await look()
+      await keys.reload()
       return true
     },
   })
 }
 
-/** A few at once, then one each half minute. */
+/** A few at once, then one every 30 seconds. */
 function createAllowance(now: () => number): () => boolean {
   let looks = LOOKS_AT_ONCE
   let countedAt = 0

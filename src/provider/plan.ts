@@ -1,24 +1,17 @@
-// What is known of a provider from the preset, the configuration and the environment together.
+// The plan of a provider: its preset, the configuration and the settings put together.
 
 import { readFileSync } from 'node:fs'
-import type {
-  Accepted,
-  AssertionAudience,
-  ClientAuth,
-  Field,
-  ProviderConfig,
-  Sources,
-} from '../config/provider-config.ts'
+import type { Accepted, CompleteProvider, Field, ProviderConfig, Sources } from '../config/provider-config.ts'
 import { Secret } from '../config/secret.ts'
 import type { Settings } from '../config/settings.ts'
 import { likelyMeantOf } from '../config/suggestions.ts'
-import { MenshenError } from '../errors.ts'
+import { MenshenError, type ProblemDraft, refuseIf, type SettingName, sentence, setting } from '../errors.ts'
 import { callbackPathOf, OWN_PATHS } from '../paths.ts'
 import { algorithmFor, readClientKey, thumbprintOf } from './client-key.ts'
 import { dropUndefined, fillIn, mergeConfig, type Preset, type ProviderKind } from './presets/preset.ts'
 import { PRESETS } from './presets/presets.ts'
 
-/** What of the environment speaks of the provider. */
+/** The settings about the provider. */
 export type ProviderSettings = Pick<
   Settings,
   | 'AUTH_URL'
@@ -51,24 +44,27 @@ export function planProvider(given: ProviderConfig | string | undefined, setting
   const config = typeof given === 'object' ? given : {}
   const name = settings.PROVIDER ?? (typeof given === 'string' ? given : config.preset)
   const inConfig = typeof given === 'string' ? 'provider' : 'provider.preset'
-  const preset = presetNamed(name ?? 'idaas', settings.PROVIDER === undefined ? inConfig : 'PROVIDER')
+  const preset = presetNamed(name ?? 'idaas', settings.PROVIDER === undefined ? inConfig : setting('PROVIDER'))
   return plan(ONLY_PROVIDER, mergeConfig(config, fromEnvironment(settings)), preset, settings)
 }
 
-/** One of the configuration's `providers`: the environment says nothing of them. */
+/** One of the configuration's `providers`. No settings apply to it. */
 export function planNamedProvider(id: string, config: ProviderConfig): ProviderPlan {
   return plan(id, config, presetNamed(config.preset ?? 'oauth2', `providers.${id}.preset`), {})
 }
 
-/** `where` the name stands. */
-function presetNamed(name: string, where: string): Preset & { readonly preset: string } {
+/** `where` is the setting or the path that has the name. */
+function presetNamed(name: string, where: string | SettingName): Preset & { readonly preset: string } {
   const preset = Object.hasOwn(PRESETS, name) ? PRESETS[name] : undefined
   if (preset) return { ...preset, preset: name }
   const names = Object.keys(PRESETS)
   const likely = likelyMeantOf(name, names)
   const expected = `expected one of ${names.join(', ')}.`
   const remedy = likely === undefined ? expected : `did you mean ${likely}? Otherwise ${expected}`
-  throw new MenshenError('bad_settings', `${where} is "${name.slice(0, 40)}"; ${remedy}`)
+  const source = typeof where === 'string' ? { path: where } : { setting: where.setting }
+  throw new MenshenError('bad_settings', [
+    { ...source, message: sentence`${where} is "${name.slice(0, 40)}"; ${remedy}`, example: likely ?? 'oidc' },
+  ])
 }
 
 function fromEnvironment(settings: ProviderSettings): ProviderConfig {
@@ -99,22 +95,51 @@ interface Credentials {
   readonly CLIENT_CERT_FILE?: Secret | undefined
 }
 
+/** Counts where neither the preset nor the operator says otherwise. */
+const DEFAULTS: CompleteProvider = {
+  alsoIssuers: [],
+  accessTokenIssuers: [],
+  sendsIssuer: false,
+  scope: '',
+  scopeSeparator: ' ',
+  authorizationParams: {},
+  authorizationNames: {},
+  authorizationFragment: '',
+  state: 'suffixed',
+  stateCheck: 'bound',
+  pkce: false,
+  codeNames: ['code'],
+  tokenRequest: { as: 'form', names: {}, headers: {}, redirectUri: true, state: false },
+  tokenAnswer: { success: {}, names: {}, tokenType: 'optional' },
+  refreshParams: {},
+  refreshEnds: [],
+  refreshLead: 'half',
+  revocationRequest: { method: 'POST', as: 'form', names: {}, token: 'refresh_token' },
+  userInfoRequest: { method: 'GET', token: 'bearer', params: {}, headers: {} },
+  userInfoAnswer: { success: {} },
+  userInfoFrom: ['userinfo', 'id_token', 'token'],
+  fields: { sub: [], username: [], nickname: [], email: [], phone_number: [], ou_id: [], ou_name: [], groups: [] },
+  fieldTypes: 'any',
+  accessTokenTypes: [],
+  logout: { returnParam: 'post_logout_redirect_uri', params: {}, idTokenHint: false },
+}
+
 function plan(id: string, config: ProviderConfig, preset: Preset & { preset: string }, env: Credentials): ProviderPlan {
-  const given = mergeConfig(preset, config)
+  const given = mergeConfig(mergeConfig(DEFAULTS, preset), config)
   const open = new Set<string>()
   const vars = varsOf(preset, given, env.AUTH_URL)
   const fill = (text: string | undefined) => text && fillIn(text, vars, open)
-  const fillAll = (texts: Texts = {}): Texts =>
+  const fillAll = (texts: Texts): Record<string, string> =>
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, fillIn(text, vars, open)]))
   // One spelling of a name, so that a header of the operator takes the place of ours.
-  const fillHeaders = (texts: Texts = {}): Texts =>
+  const fillHeaders = (texts: Texts) =>
     fillAll(Object.fromEntries(Object.entries(texts).map(([name, text]) => [name.toLowerCase(), text])))
 
   refuseOwnParams(id, given)
   const clientSecret = env.CLIENT_SECRET ?? secretOf(id, given)
   const clientKey = env.CLIENT_KEY_FILE ?? (given.clientKeyFile ? readSecret(id, given.clientKeyFile) : undefined)
   const clientCert = env.CLIENT_CERT_FILE ?? (given.clientCertFile ? readSecret(id, given.clientCertFile) : undefined)
-  // Whoever has nothing but a key means to use it, whatever the preset's usual way is.
+  // An operator who has a key and no secret means to use the key, whatever the preset says.
   const clientAuth = config.clientAuth ?? (clientKey && !clientSecret ? 'private_key_jwt' : preset.clientAuth)
   const endpoints: Endpoints = {
     authorization: fill(given.authorizationUrl),
@@ -126,8 +151,6 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
     revocation: fill(given.revocationUrl),
     introspection: fill(given.introspectionUrl),
   }
-  const { tokenRequest = {}, tokenAnswer = {}, revocationRequest = {}, logout = {} } = given
-  const { userInfoRequest = {}, userInfoAnswer = {}, scopeSeparator: separator = ' ' } = given
   return {
     id,
     callbackPath: id === ONLY_PROVIDER ? OWN_PATHS.callback : callbackPathOf(id),
@@ -136,9 +159,9 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
     name: given.name,
     issuer: fill(given.issuer),
     discoveryUrl: fill(given.discoveryUrl),
-    alsoIssuers: given.alsoIssuers ?? [],
-    accessTokenIssuers: given.accessTokenIssuers ?? [],
-    sendsIssuer: given.sendsIssuer ?? false,
+    alsoIssuers: given.alsoIssuers,
+    accessTokenIssuers: given.accessTokenIssuers,
+    sendsIssuer: given.sendsIssuer,
     endpoints,
     httpsOnly: false,
     clientId: given.clientId ?? '',
@@ -147,60 +170,37 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
     clientAuth,
     assertion: assertionOf(config, preset, clientKey, clientCert),
     authorization: {
-      scope: (given.scope ?? '').split(/\s+/).filter(Boolean).join(separator),
+      scope: given.scope.split(/\s+/).filter(Boolean).join(given.scopeSeparator),
       params: fillAll(given.authorizationParams),
-      names: given.authorizationNames ?? {},
-      fragment: given.authorizationFragment ?? '',
+      names: given.authorizationNames,
+      fragment: given.authorizationFragment,
     },
-    state: given.state ?? 'suffixed',
-    stateCheck: given.stateCheck ?? 'bound',
-    pkce: given.pkce ?? false,
-    codeNames: given.codeNames ?? ['code'],
-    tokenRequest: {
-      as: tokenRequest.as ?? 'form',
-      names: tokenRequest.names ?? {},
-      headers: fillHeaders(tokenRequest.headers),
-      redirectUri: tokenRequest.redirectUri ?? true,
-      state: tokenRequest.state ?? false,
-    },
-    tokenAnswer: {
-      at: tokenAnswer.at,
-      success: tokenAnswer.success ?? {},
-      names: tokenAnswer.names ?? {},
-      lifetimeSeconds: tokenAnswer.lifetimeSeconds,
-      tokenType: tokenAnswer.tokenType ?? 'optional',
-    },
+    state: given.state,
+    stateCheck: given.stateCheck,
+    pkce: given.pkce,
+    codeNames: given.codeNames,
+    tokenRequest: { ...given.tokenRequest, headers: fillHeaders(given.tokenRequest.headers) },
+    tokenAnswer: given.tokenAnswer,
     refreshParams: fillAll(given.refreshParams),
-    refreshEnds: given.refreshEnds ?? [],
-    refreshLead: given.refreshLead ?? 'half',
+    refreshEnds: given.refreshEnds,
+    refreshLead: given.refreshLead,
     refreshes: given.refreshUrl !== false,
     revoke: given.revoke ?? (config.revocationUrl ? 'always' : 'never'),
-    revocationRequest: {
-      method: revocationRequest.method ?? 'POST',
-      as: revocationRequest.as ?? 'form',
-      names: revocationRequest.names ?? {},
-      token: revocationRequest.token ?? 'refresh_token',
-    },
+    revocationRequest: given.revocationRequest,
     userInfoRequest: {
-      method: userInfoRequest.method ?? 'GET',
-      token: userInfoRequest.token ?? 'bearer',
-      params: fillAll(userInfoRequest.params),
-      headers: fillHeaders(userInfoRequest.headers),
+      ...given.userInfoRequest,
+      params: fillAll(given.userInfoRequest.params),
+      headers: fillHeaders(given.userInfoRequest.headers),
     },
-    userInfoAnswer: { at: userInfoAnswer.at, success: userInfoAnswer.success ?? {} },
-    userInfoFrom: given.userInfoFrom ?? ['userinfo', 'id_token', 'token'],
+    userInfoAnswer: given.userInfoAnswer,
+    userInfoFrom: given.userInfoFrom,
     emailStep: given.emailStep && { ...given.emailStep, url: fillIn(given.emailStep.url, vars, open) },
-    fields: fieldsOf(given, place => fillIn(place, vars, new Set())),
+    fields: fieldsOf(given, path => fillIn(path, vars, new Set())),
     emailVerified: emailVerifiedOf(preset, given, vars),
-    fieldTypes: given.fieldTypes ?? 'any',
+    fieldTypes: given.fieldTypes,
     require: given.require ?? {},
-    accessTokenTypes: (given.accessTokenTypes ?? []).map(type => type.toLowerCase()),
-    logout: {
-      style: logout.style,
-      returnParam: logout.returnParam ?? 'post_logout_redirect_uri',
-      params: fillAll(logout.params),
-      idTokenHint: logout.idTokenHint ?? false,
-    },
+    accessTokenTypes: given.accessTokenTypes.map(type => type.toLowerCase()),
+    logout: { ...given.logout, params: fillAll(given.logout.params) },
     missing: missingOf(
       id,
       { ...given, clientAuth },
@@ -212,7 +212,7 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
   }
 }
 
-/** What protects a sign-in is ours to say; `request` and `request_uri` would take the place of all of it. */
+/** Parameters that protect a sign-in. `request` and `request_uri` would replace all of them. */
 const OWN_PARAMS = [
   'state',
   'nonce',
@@ -227,18 +227,21 @@ const OWN_PARAMS = [
 function refuseOwnParams(id: string, { authorizationParams = {}, authorizationNames = {} }: ProviderConfig): void {
   const where = `${id === ONLY_PROVIDER ? 'provider' : `providers.${id}`}.authorizationParams`
   const ours = new Set(OWN_PARAMS.flatMap(name => [name, authorizationNames[name] ?? name]))
-  const problems = Object.entries(authorizationParams).flatMap(([name, value]) => {
+  const problems = Object.entries(authorizationParams).flatMap(([name, value]): ProblemDraft[] => {
     const sent = authorizationNames[name] ?? name
+    const path = `${where}.${name}`
     if (ours.has(name) || ours.has(sent))
-      return [`${where}.${name} is not for you to set: Menshen sends it itself; expected other parameters.`]
-    if (sent === 'response_mode' && value !== 'query')
-      return [`${where}.response_mode is "${value}"; expected "query", which is the default.`]
+      return [{ path, message: `${path} is not for you to set: Menshen sends it itself; expected other parameters.` }]
+    if (sent === 'response_mode' && value !== 'query') {
+      const message = `${where}.response_mode is "${value}"; expected "query", which is the default.`
+      return [{ path, message, example: 'query' }]
+    }
     return []
   })
-  if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
+  refuseIf(problems)
 }
 
-/** A key that cannot be used is refused here, and not when the first user comes back from the provider. */
+/** Refuses a key that cannot be used, before the first user comes back from the provider. */
 function assertionOf(
   config: ProviderConfig,
   preset: ProviderConfig,
@@ -262,30 +265,19 @@ function assertionOf(
 function emailVerifiedOf({ kind, openTenants = [] }: Preset, given: ProviderConfig, { tenant = '' }: Texts): Accepted {
   const accepted = given.emailVerified ?? { email_verified: kind === 'oidc' ? [true] : [true, null] }
   if (!openTenants.includes(tenant)) return accepted
-  const said = Object.entries(accepted).map(([place, values]) => [place, values.filter(value => value !== null)])
-  return Object.fromEntries(said)
+  const explicit = Object.entries(accepted).map(([path, values]) => [path, values.filter(value => value !== null)])
+  return Object.fromEntries(explicit)
 }
 
-function fieldsOf({ fields = {} }: ProviderConfig, fill: (place: string) => string): ProviderPlan['fields'] {
-  const none: Sources = []
+function fieldsOf({ fields }: CompleteProvider, fill: (path: string) => string): ProviderPlan['fields'] {
   const filled = Object.entries(dropUndefined(fields)).map(([field, sources]) => [
     field,
     sources.map(source => (typeof source === 'string' ? fill(source) : source.map(fill))),
   ])
-  return {
-    sub: none,
-    username: none,
-    nickname: none,
-    email: none,
-    phone_number: none,
-    ou_id: none,
-    ou_name: none,
-    groups: none,
-    ...Object.fromEntries(filled),
-  }
+  return Object.fromEntries(filled)
 }
 
-/** As the environment calls them where it can say them, else as the configuration does. */
+/** Settings by their names in the environment, everything else by its path in the configuration. */
 function missingOf(
   id: string,
   { clientId, clientAuth }: ProviderConfig,
@@ -311,18 +303,18 @@ function missingOf(
   return missing
 }
 
-/** What fills the holes: the operator's words, else the preset's defaults, which can have holes of their own. */
+/** The values of variables: the operator's, else the preset's defaults, which can contain variables too. */
 function varsOf({ variables = {} }: Preset, given: ProviderConfig, authUrl: string | undefined): Texts {
   const { clientId = '', scope = '' } = given
   const vars = Object.fromEntries(Object.entries(given.vars ?? {}).map(([name, text]) => [name, withoutSlash(text)]))
-  const said: Texts = { ...vars, ...(authUrl && { auth_url: authUrl }), client_id: clientId, scope }
-  const isElsewhere = said.auth_url !== undefined && said.auth_url !== variables.auth_url?.default
+  const own: Texts = { ...vars, ...(authUrl && { auth_url: authUrl }), client_id: clientId, scope }
+  const isElsewhere = own.auth_url !== undefined && own.auth_url !== variables.auth_url?.default
   const defaults = Object.entries(variables).flatMap(([name, variable]) => {
     const isPublic = /^https?:/.test(variable.default ?? '')
     const text = isElsewhere && isPublic ? variable.elsewhere : variable.default
-    return text === undefined ? [] : [[name, fillIn(text, said, new Set())]]
+    return text === undefined ? [] : [[name, fillIn(text, own, new Set())]]
   })
-  return { ...Object.fromEntries(defaults), ...said }
+  return { ...Object.fromEntries(defaults), ...own }
 }
 
 /** An address to which a path is added, as AUTH_URL is. */
@@ -340,42 +332,62 @@ function readSecret(id: string, file: string): Secret {
     const text = readFileSync(file, 'utf8').trim()
     if (text) return new Secret(text)
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new MenshenError('bad_settings', `The provider ${id} names ${file}, which cannot be read or is empty.`)
 }
 
-// Everything that is known about one provider before it is called.
+// What is known about one provider before it is called: its configuration with all defaults, and what follows from it.
 
-export interface ProviderPlan {
-  /** Which of several it is; part of who a user is. */
+/** As the configuration has them, with the variables filled in. */
+type PlannedConfig = Pick<
+  CompleteProvider,
+  | 'name'
+  | 'issuer'
+  | 'discoveryUrl'
+  | 'alsoIssuers'
+  | 'accessTokenIssuers'
+  | 'sendsIssuer'
+  | 'clientAuth'
+  | 'state'
+  | 'stateCheck'
+  | 'pkce'
+  | 'codeNames'
+  | 'tokenRequest'
+  | 'tokenAnswer'
+  | 'refreshParams'
+  | 'refreshEnds'
+  | 'refreshLead'
+  | 'revocationRequest'
+  | 'userInfoRequest'
+  | 'userInfoAnswer'
+  | 'userInfoFrom'
+  | 'emailStep'
+  | 'fieldTypes'
+  | 'accessTokenTypes'
+  | 'logout'
+>
+
+export interface ProviderPlan extends Readonly<PlannedConfig> {
+  /** Which of several providers it is; part of a user's identity. */
   readonly id: string
-  /** Where it sends the browser back: the path of our redirect address. */
+  /** The path of our redirect address. */
   readonly callbackPath: string
   readonly preset: string
   readonly kind: ProviderKind
-  readonly name: string | undefined
   /** Settings without which nobody can sign in. */
   readonly missing: readonly string[]
 
-  readonly issuer: string | undefined
-  /** Where the metadata is; absent: below the issuer. */
-  readonly discoveryUrl: string | undefined
-  readonly alsoIssuers: readonly string[]
-  readonly accessTokenIssuers: readonly string[]
-  readonly sendsIssuer: boolean
   readonly endpoints: Endpoints
-  /** Nothing in its metadata may lead to plain http, but on this machine. */
+  /** The metadata may not lead to plain http, except on this machine. */
   readonly httpsOnly: boolean
 
   readonly clientId: string
   readonly clientSecret: Secret | undefined
   readonly clientKey: Secret | undefined
-  /** Absent: what the metadata says. */
-  readonly clientAuth: ClientAuth | undefined
-  /** What the proof of private_key_jwt looks like. */
+  /** How private_key_jwt is signed. */
   readonly assertion: {
-    readonly audience: AssertionAudience
+    readonly audience: NonNullable<ProviderConfig['clientAssertionAudience']>
     /** Before the key's own. */
     readonly keyId: string | undefined
     /** Absent: by the key and the metadata. */
@@ -390,70 +402,15 @@ export interface ProviderPlan {
     readonly names: Texts
     readonly fragment: string
   }
-  readonly state: 'suffixed' | 'plain'
-  readonly stateCheck: 'suffix' | 'bound'
-  readonly pkce: boolean
-  readonly codeNames: readonly string[]
-
-  readonly tokenRequest: {
-    readonly as: 'form' | 'json' | 'query'
-    readonly names: Texts
-    readonly headers: Texts
-    readonly redirectUri: boolean
-    readonly state: boolean
-  }
-  readonly tokenAnswer: AnswerPlan & {
-    readonly names: Texts
-    readonly lifetimeSeconds: number | undefined
-    readonly tokenType: 'required' | 'optional'
-  }
-  readonly refreshParams: Texts
-  readonly refreshEnds: readonly string[]
-  readonly refreshLead: 'fixed' | 'half'
   /** False: tokens are never refreshed. */
   readonly refreshes: boolean
-
   /** Whether a sign-out revokes the tokens. */
-  readonly revoke: 'always' | 'never'
-  readonly revocationRequest: {
-    readonly method: 'POST' | 'DELETE'
-    readonly as: 'form' | 'query'
-    readonly names: Texts
-    readonly token: 'refresh_token' | 'access_token'
-  }
-
-  readonly userInfoRequest: {
-    readonly method: 'GET' | 'POST'
-    readonly token: 'bearer' | { readonly header: string } | { readonly query: string }
-    readonly params: Texts
-    readonly headers: Texts
-  }
-  readonly userInfoAnswer: AnswerPlan
-  readonly userInfoFrom: readonly UserInfoSource[]
-  readonly emailStep: ProviderConfig['emailStep']
-  /** Ours, and what else the operator wants to know. */
+  readonly revoke: NonNullable<ProviderConfig['revoke']>
+  /** Those of the specification, and others of the operator. */
   readonly fields: Readonly<Record<Field, Sources>> & Readonly<Record<string, Sources>>
-  /** What an answer has to say for its e-mail address to count; nothing: every address does. */
+  /** What an answer has to say for its e-mail address to count; empty: every address does. */
   readonly emailVerified: Accepted
-  readonly fieldTypes: 'text' | 'any'
   readonly require: Accepted
-
-  /** What the type of an access token may be besides the standard's. */
-  readonly accessTokenTypes: readonly string[]
-
-  readonly logout: {
-    /** Absent: through the browser where the metadata has an address for it, else not at all. */
-    readonly style: 'server' | 'browser' | 'none' | undefined
-    readonly returnParam: string
-    readonly params: Texts
-    readonly idTokenHint: boolean
-  }
-}
-
-export interface AnswerPlan {
-  /** Where the answer proper is; absent: at the top. */
-  readonly at: string | undefined
-  readonly success: Accepted
 }
 
 export interface Endpoints {
@@ -467,5 +424,5 @@ export interface Endpoints {
   readonly introspection?: string | undefined
 }
 
-export type UserInfoSource = 'userinfo' | 'id_token' | 'token' | 'access_token'
+export type UserInfoSource = CompleteProvider['userInfoFrom'][number]
 export type Texts = Readonly<Record<string, string>>

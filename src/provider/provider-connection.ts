@@ -1,4 +1,4 @@
-// What every call to a provider needs: its plan, its metadata, its keys, and a fetch with limits.
+// What all calls to a provider need: its plan, metadata and keys, and a fetch with limits.
 
 import type { Report } from '../events.ts'
 import type { MetadataSource } from './discovery.ts'

@@ -1,5 +1,4 @@
-// One identity provider: every way in which the rest of Menshen speaks with it. Nothing of an answer is believed before it
-// has been read and checked.
+// One identity provider: all calls to it. Every answer is parsed and checked before it is used.
 
 import { decodeJwt } from 'jose'
 import type { Settings } from '../config/settings.ts'
@@ -7,64 +6,63 @@ import { MenshenError } from '../errors.ts'
 import { type Measure, type Report, type TraceCall, unmeasured, type Work } from '../events.ts'
 import { createAddressGuard } from './address-guard.ts'
 import { authorizationUrl, type SentAttempt } from './authorization-url.ts'
-import { type BearerFacts, bearerFacts, canVerify } from './bearer.ts'
+import { type BearerUser, canVerify, verifyBearer } from './bearer.ts'
 import { createCompanyToken } from './company-token.ts'
 import { causeOf, type Demand, type Refusal } from './demands.ts'
 import { createMetadata, endpointOf } from './discovery.ts'
 import { type BoundedFetch, createBoundedFetch, createSlots } from './fetch.ts'
 import { isAccessTokenIssuer, matchesIssuer, type TokenName, verifySigned } from './id-token.ts'
-import { createKeySet } from './jwks.ts'
+import { createProviderKeys } from './jwks.ts'
 import type { ProviderPlan } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
 import { makeSignOutCalls, type SessionTokens, signOutCalls, signOutUrl } from './sign-out.ts'
 import { introspectToken, type Redemption, redeemCode, refreshTokens, type TokenSet } from './token.ts'
 import { askUserInfo, type MappedUser, mapUser, type ProviderClaims } from './user.ts'
 
-/** What a sign-in asks the provider. */
+/** The calls of a sign-in. */
 export interface SignInCalls {
   redeem(redemption: Redemption): Promise<TokenSet>
-  /** All that it says of the user, source by source. `code` counts for providers that spend it here. */
+  /** All claims of the user, source by source. `code` is for providers that redeem it here. */
   fetchClaims(tokens: TokenSet, code: string): Promise<ProviderClaims>
-  /** Who the user is, by what it says. */
-  userFacts(tokens: TokenSet, code: string): Promise<MappedUser>
+  /** The user, mapped from these claims. */
+  fetchUser(tokens: TokenSet, code: string): Promise<MappedUser>
 }
 
-/** Whom a token has to be for, by each interpretation of the path; `undefined` where neither a rule nor a setting says. */
+/** The demanded audiences of each interpretation of the path; `undefined` where neither a rule nor a setting has one. */
 export type Audiences = readonly (readonly string[] | undefined)[]
 
-/** Its own calls have a connection each. */
+/** Each of its calls has a separate connection. */
 export interface Provider extends SignInCalls {
   readonly plan: ProviderPlan
-  /** Where the browser goes to sign in. Throws while the provider's metadata cannot be had. */
+  /** The URL at which the browser signs in. Throws while provider metadata is unavailable. */
   authorizationUrl(attempt?: SentAttempt): Promise<string>
-  /** Whether `iss` in a callback (each value that came) is this provider's, or may be missing. */
+  /** Whether the values of `iss` in a callback are those of this provider, or may be missing. */
   acceptsCallbackIssuer(given: readonly string[]): Promise<boolean>
-  /** What is behind an error that it sent to the callback, and what to do; `undefined` if nothing points to it. */
+  /** The cause of an error in the callback, and what to do; `undefined` if nothing points to one. */
   explain(refusal: Refusal): Promise<Demand | undefined>
-  /** Whether this is a name of the issuer of its tokens. */
+  /** Whether its tokens may have this issuer. */
   hasIssuer(issuer: string): Promise<boolean>
   /**
-   * Runs a sign-in when there is a slot: waits if there are many under way, and is refused if there are too many. Its calls
-   * share a connection that nobody else uses. Owners, which are the networks of those who sign in, are served in turn.
+   * Runs a sign-in when a slot is free: it waits if many are under way, and is refused if there are too many. Its calls share a
+   * connection that no other sign-in uses. Owners, which are networks of clients, are served in turn.
    */
   withSlot<T>(signIn: (calls: SignInCalls) => Promise<T>, owner?: string): Promise<T>
-  refresh(held: SessionTokens & { readonly refreshToken: string }): Promise<TokenSet>
-  /** Tells the provider, from server to server, that a session has ended. */
-  signOut(held: SessionTokens): Promise<void>
-  /** Where the browser goes to sign out there, and from there to /login; `undefined` if it need not. */
-  signOutUrl(held: SessionTokens, state: string): Promise<string | undefined>
-  /** Whether it publishes keys by which its signatures can be verified. */
+  refresh(tokens: SessionTokens & { readonly refreshToken: string }): Promise<TokenSet>
+  /** Tells the provider by a direct call that a session has ended. */
+  signOut(tokens: SessionTokens): Promise<void>
+  /** The URL at which the browser signs out, which leads back to /login; `undefined` if there is none. */
+  signOutUrl(tokens: SessionTokens, state: string): Promise<string | undefined>
+  /** Whether it publishes keys that verify its signatures. */
   readonly canVerify: boolean
-  /** The claims of something that it signed for us, called `name`. Throws if anything is wrong with it. */
+  /** The claims of a token that it signed for us; `name` is for messages. Throws if it is not valid. */
   verify(token: string, requiredClaims: string[], name: TokenName): Promise<object>
-  /** What it says of a token that somebody brought; `undefined` if it cannot be asked. */
+  /** The introspection response for a token; `undefined` without that endpoint. */
   introspect(token: string): Promise<unknown>
   /**
-   * Whose access token it is that somebody brought, if it is for each of `audiences`: for one of its names, or for us where
-   * it has none. Throws `provider_refused` if not valid. `owner` is the network of whoever brought it, which has no more than
-   * a share of the slots.
+   * The user of an access token, if it satisfies each of `audiences`: one of its names, or our own where it has none. Throws
+   * `provider_refused` if the token is not valid. `owner` is the network of the client, which has at most a share of the slots.
    */
-  bearerFacts(token: string, audiences: Audiences, owner?: string): Promise<BearerFacts>
+  verifyBearer(token: string, audiences: Audiences, owner?: string): Promise<BearerUser>
   close(): Promise<void>
 }
 
@@ -73,14 +71,14 @@ export interface ProviderOptions {
   readonly now: () => number
   readonly report: Report
   readonly measure?: Measure
-  /** For each call; absent where nobody traces. */
+  /** For each call; absent without tracing. */
   readonly traceCall?: TraceCall | undefined
 }
 
-/** A flood of callbacks is refused beyond this, instead of piling up. */
+/** More waiting sign-ins than this are refused. */
 const SIGN_INS_WAITING = 500
 const SIGN_OUT_TIMEOUT_MS = 2000
-/** Of the slots for tokens that machines bring. */
+/** One network's share of the slots for tokens of machines. */
 const SHARE_OF_ONE_NETWORK = 1 / 4
 
 export function createProvider(
@@ -89,12 +87,12 @@ export function createProvider(
 ): Provider {
   const { BASE_URL, PROVIDER_TIMEOUT_MS: timeoutMs } = settings
   const redirectUri = BASE_URL + plan.callbackPath
-  // Without metadata every address is the operator's own.
+  // Without metadata all addresses are configured by the operator.
   const guard = plan.kind === 'oidc' ? createAddressGuard(plan) : undefined
   const calls = createBoundedFetch(timeoutMs, guard?.lookup)
   const signOutFetch = createBoundedFetch(Math.min(SIGN_OUT_TIMEOUT_MS, timeoutMs), guard?.lookup)
   const discovery = createBoundedFetch(timeoutMs, guard?.issuerLookup)
-  /** Every call that is made has its span. */
+  /** Each call has a span. */
   const traced = (what: Work['provider'], fetch: BoundedFetch): BoundedFetch =>
     traceCall ? (url, init) => traceCall(what, { method: init?.method ?? 'GET', url }, () => fetch(url, init)) : fetch
   const askMetadata = traced('metadata', discovery.fetch)
@@ -107,7 +105,7 @@ export function createProvider(
   })
   const askKeys = traced('keys', calls.fetch)
   const fetchKeys: BoundedFetch = (url, init) => measure('provider', 'keys', () => askKeys(url, init))
-  const keys = createKeySet({ url: async () => endpointOf(await metadata.get(), 'jwks'), fetch: fetchKeys, now })
+  const keys = createProviderKeys({ url: async () => endpointOf(await metadata.get(), 'jwks'), fetch: fetchKeys, now })
   const connection: ProviderConnection = {
     plan,
     redirectUri,
@@ -129,7 +127,12 @@ export function createProvider(
     async function fetchClaims(tokens: TokenSet, code: string): Promise<ProviderClaims> {
       const ask = () => (company ? company.userInfo(code) : askUserInfo(asking('user_info', connection), tokens))
       const userinfo = await measure('provider', 'user_info', ask)
-      return { userinfo, id_token: tokens.claims, token: tokens.answer, access_token: inside(tokens.accessToken) }
+      return {
+        userinfo,
+        id_token: tokens.claims,
+        token: tokens.answer,
+        access_token: claimsInToken(tokens.accessToken),
+      }
     }
     return {
       redeem: redemption =>
@@ -137,11 +140,11 @@ export function createProvider(
           company ? company.tokenSet() : redeemCode(asking('token', connection), redemption),
         ),
       fetchClaims,
-      userFacts: async (tokens, code) => mapUser(await fetchClaims(tokens, code), plan),
+      fetchUser: async (tokens, code) => mapUser(await fetchClaims(tokens, code), plan),
     }
   }
 
-  /** Whoever brings made-up tokens must not take the places of sign-ins, nor those of machines elsewhere. */
+  /** Made-up tokens must not take slots of sign-ins, nor those of machines in other networks. */
   const share = Math.ceil(settings.PROVIDER_PARALLEL_CALLS * SHARE_OF_ONE_NETWORK)
   const bearerSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING, share)
 
@@ -178,12 +181,12 @@ export function createProvider(
 
     ...signInCalls(connection),
 
-    refresh: held => measure('provider', 'refresh', () => refreshTokens(asking('refresh'), held)),
-    async signOut(held) {
-      const due = await signOutCalls(connection, held, traced('sign_out', signOutFetch.fetch))
+    refresh: tokens => measure('provider', 'refresh', () => refreshTokens(asking('refresh'), tokens)),
+    async signOut(tokens) {
+      const due = await signOutCalls(connection, tokens, traced('sign_out', signOutFetch.fetch))
       if (due.length > 0) await measure('provider', 'sign_out', () => makeSignOutCalls(due))
     },
-    signOutUrl: (held, state) => signOutUrl(connection, BASE_URL, held, state),
+    signOutUrl: (tokens, state) => signOutUrl(connection, BASE_URL, tokens, state),
 
     canVerify: canVerify(plan),
 
@@ -193,12 +196,12 @@ export function createProvider(
 
     introspect: token => measure('provider', 'introspection', () => introspectToken(asking('introspection'), token)),
 
-    bearerFacts(token, audiences, owner) {
+    verifyBearer(token, audiences, owner) {
       const demanded = audiences.map(names => ({
         names: names ?? [plan.clientId, BASE_URL],
         isConfigured: names !== undefined,
       }))
-      return bearerSlots.withSlot(() => bearerFacts(asking('introspection'), token, demanded, measure), owner)
+      return bearerSlots.withSlot(() => verifyBearer(asking('introspection'), token, demanded, measure), owner)
     },
 
     async close() {
@@ -207,11 +210,11 @@ export function createProvider(
   }
 }
 
-/** Most are opaque: an error for each of them would cost more than the look. */
+/** Most tokens are opaque: an error for each would cost more than this check. */
 const JWT_SHAPE = /^[\w-]+\.[\w-]+\.[\w-]*$/
 
-/** It came from the token endpoint itself, so its claims are as good as that answer. An opaque one has none. */
-function inside(accessToken: string): object | undefined {
+/** The token came from the token endpoint, so that its claims are as trustworthy as that answer. Opaque tokens have none. */
+function claimsInToken(accessToken: string): object | undefined {
   if (!JWT_SHAPE.test(accessToken)) return undefined
   try {
     return decodeJwt(accessToken)
@@ -220,13 +223,13 @@ function inside(accessToken: string): object | undefined {
   }
 }
 
-// Stands where a provider would be while its settings are missing: the login page says so, and nothing can be called.
+// The provider while its settings are missing: the login page says so, and every call fails.
 
 export function unconfiguredProvider(plan: ProviderPlan): Provider {
   const refuse = async (): Promise<never> => {
     throw new MenshenError('bad_settings', `settings of the provider are missing: ${plan.missing.join(', ')}`)
   }
-  const calls = { redeem: refuse, fetchClaims: refuse, userFacts: refuse }
+  const calls = { redeem: refuse, fetchClaims: refuse, fetchUser: refuse }
   return {
     ...calls,
     plan,
@@ -241,7 +244,7 @@ export function unconfiguredProvider(plan: ProviderPlan): Provider {
     canVerify: false,
     verify: refuse,
     introspect: refuse,
-    bearerFacts: refuse,
+    verifyBearer: refuse,
     close: async () => {},
   }
 }

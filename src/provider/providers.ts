@@ -1,11 +1,10 @@
-// The providers that users can sign in through: one as a rule, or several, each with its own users.
+// The providers that users can sign in with: usually one, or several with separate users.
 
-import { decodeJwt } from 'jose'
 import type { Config } from '../config/config-file.ts'
 import { addressProblems, demandsHttps } from '../config/conflicts.ts'
 import type { Settings } from '../config/settings.ts'
-import { MenshenError } from '../errors.ts'
-import { refused } from './bearer.ts'
+import { type ProblemDraft, refuseIf, type SettingName, sentence, setting } from '../errors.ts'
+import { issuerIn, refused } from './bearer.ts'
 import { ONLY_PROVIDER, type ProviderPlan, planNamedProvider, planProvider } from './plan.ts'
 import { createProvider, type Provider, type ProviderOptions, unconfiguredProvider } from './provider.ts'
 
@@ -13,18 +12,18 @@ export interface Providers {
   /** The first one. */
   readonly main: Provider
   readonly all: readonly Provider[]
-  /** The one that a session or an attempt belongs to; it has no id where there was one. `undefined` if it is there no more. */
+  /** The provider of a session or attempt, which has no id with a single provider. `undefined` if it is no longer configured. */
   get(id: string | undefined): Provider | undefined
-  /** What users know each of several by, by its id; absent where there is one. */
+  /** The names for users by id; absent with a single provider. */
   readonly names: ReadonlyMap<string, string> | undefined
-  /** Where they send browsers back: `/callback`, or with `providers` a path each. */
+  /** The paths to which they redirect: `/callback`, or one path for each of `providers`. */
   readonly callbackPaths: ReadonlySet<string>
   /** Settings without which nobody can sign in. */
   readonly missing: readonly string[]
   close(): Promise<void>
 }
 
-/** What only a single provider takes from the environment, and where each of several says it. */
+/** Settings that only a single provider reads, and the field of `providers` that replaces each. */
 const OF_ONE_PROVIDER = {
   PROVIDER: 'preset',
   PROVIDER_NAME: 'name',
@@ -51,11 +50,11 @@ const OF_ONE_PROVIDER = {
 
 type Plans = [ProviderPlan, ...ProviderPlan[]]
 
-/** Of all that sign users in; refuses what does not fit together. */
+/** The plans of all providers; throws if they contradict the settings. */
 export function planProviders(config: Config, settings: Settings): Plans {
   const [first, ...more] = planAll(config, settings)
   const problems = [first, ...more].flatMap(plan => problemsOf(plan, settings))
-  if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
+  refuseIf(problems)
   const inUse = (plan: ProviderPlan): ProviderPlan => ({
     ...plan,
     httpsOnly: demandsHttps(settings),
@@ -64,13 +63,13 @@ export function planProviders(config: Config, settings: Settings): Plans {
   return [inUse(first), ...more.map(inUse)]
 }
 
-/** What would only be noticed when somebody signs in or out, or never. */
-function problemsOf(plan: ProviderPlan, settings: Settings): string[] {
+/** Problems that would otherwise appear at a sign-in or sign-out, or never. */
+function problemsOf(plan: ProviderPlan, settings: Settings): ProblemDraft[] {
   const { id, kind, issuer, discoveryUrl, endpoints, emailStep, clientAuth, pkce, logout } = plan
   const where = id === ONLY_PROVIDER ? 'provider' : `providers.${id}`
   const problems = addressProblems(
     {
-      // Without OpenID Connect it is a name, and nothing is asked there.
+      // Without OpenID Connect the issuer is only a name, and no request goes there.
       [`${where}.issuer`]: kind === 'oidc' ? issuer : undefined,
       [`${where}.discoveryUrl`]: discoveryUrl,
       ...Object.fromEntries(Object.entries(endpoints).map(([name, url]) => [`${where}.${name}Url`, url])),
@@ -78,15 +77,19 @@ function problemsOf(plan: ProviderPlan, settings: Settings): string[] {
     },
     settings,
   )
+  /** A setting counts for a single provider only. */
+  const or = (name: SettingName) => (id === ONLY_PROVIDER ? sentence` or ${name}` : '')
   if (clientAuth === 'none' && !pkce)
-    problems.push(
-      `${where}.clientAuth is "none" without PKCE, so that whoever gets hold of a code can redeem it; expected ${where}.pkce: true${id === ONLY_PROVIDER ? ' or PKCE=S256' : ''}.`,
-    )
+    problems.push({
+      path: `${where}.clientAuth`,
+      message: sentence`${where}.clientAuth is "none" without ${setting('PKCE')}, so that whoever gets hold of a code can redeem it; expected ${where}.pkce: true${or(setting('PKCE', 'S256'))}.`,
+    })
   // OpenID Connect: the metadata may have one.
   if (kind !== 'oidc' && (logout.style === 'browser' || logout.style === 'server') && !endpoints.logout)
-    problems.push(
-      `${where}.logout.style is "${logout.style}", but there is no address for it; expected ${where}.logoutUrl${id === ONLY_PROVIDER ? ' or LOGOUT_URL' : ''}.`,
-    )
+    problems.push({
+      path: `${where}.logout.style`,
+      message: sentence`${where}.logout.style is "${logout.style}", but there is no address for it; expected ${where}.logoutUrl${or(setting('LOGOUT_URL'))}.`,
+    })
   return problems
 }
 
@@ -96,17 +99,17 @@ function planAll({ provider, providers }: Config, settings: Settings): Plans {
   const names = Object.keys(OF_ONE_PROVIDER) as (keyof typeof OF_ONE_PROVIDER)[]
   const problems = names
     .filter(name => settings[name] !== undefined && settings[name] !== false)
-    .map(
-      name =>
-        `${name} speaks of one provider, but the configuration has providers; expected providers.${first.id}.${OF_ONE_PROVIDER[name]} instead.`,
-    )
-  if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
+    .map(name => ({
+      setting: name,
+      message: sentence`${setting(name)} speaks of one provider, but the configuration has providers; expected providers.${first.id}.${OF_ONE_PROVIDER[name]} instead.`,
+    }))
+  refuseIf(problems)
   if (more.length === 0) return [first]
-  // Whose answer it is can be told only by the attempt that the same browser started.
+  // Only the attempt that the same browser started tells which provider an answer is from.
   return [{ ...first, stateCheck: 'bound' }, ...more.map(plan => ({ ...plan, stateCheck: 'bound' as const }))]
 }
 
-/** A provider that is the only one is not part of who a user is. */
+/** The id that scopes names of users; absent with a single provider. */
 export function scopeOf({ plan }: Pick<Provider, 'plan'>): string | undefined {
   return plan.id === ONLY_PROVIDER ? undefined : plan.id
 }
@@ -133,7 +136,7 @@ export function createProviders(
   }
 }
 
-/** Whose token it is, by the issuer that it names. Any other is shown to the main provider alone: it is nobody else's. */
+/** The provider of a token, by the issuer in it. An opaque token belongs to the main provider. */
 export async function providerOfToken({ all, main }: Providers, token: string): Promise<Provider> {
   const issuer = issuerIn(token)
   let trouble: unknown
@@ -149,16 +152,7 @@ export async function providerOfToken({ all, main }: Providers, token: string): 
   return main
 }
 
-/** Whether the provider may have to be asked about it; any other is verified by keys that are here. */
+/** Whether the token may need a call to the provider. Other tokens are verified by cached keys. */
 export function mayBeShown({ all }: Providers, token: string): boolean {
   return issuerIn(token) === undefined || !all.every(provider => provider.canVerify)
-}
-
-/** `undefined` if it is not a JWT. */
-export function issuerIn(token: string): string | undefined {
-  try {
-    return decodeJwt(token).iss ?? ''
-  } catch {
-    return undefined
-  }
 }

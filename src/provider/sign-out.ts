@@ -1,5 +1,5 @@
-// How the provider learns of a sign-out: by a call of ours, by the browser that passes through it, or not at all; and the
-// revocation of tokens where it takes one.
+// Tells the provider of a sign-out: by a direct call, by a redirect of the browser, or not at all. Revokes tokens where the
+// provider supports it.
 import { MenshenError } from '../errors.ts'
 import { OWN_PATHS } from '../paths.ts'
 import { quoted } from '../phrases.ts'
@@ -10,10 +10,10 @@ import type { ProviderPlan } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
 import { askAsClient, errorCodeIn, RefusalError } from './token.ts'
 
-/** Proxies refuse an answer whose headers do not fit into their buffer, often 4 KiB. Without a hint the provider may ask. */
+/** Proxies refuse answers whose headers exceed their buffer, often 4 KiB. Without a hint the provider may ask the user. */
 const LONGEST_HINT = 3000
 
-/** What a session still has of the provider's. */
+/** The provider's tokens in a session. */
 export interface SessionTokens {
   readonly accessToken: string
   readonly refreshToken?: string | undefined
@@ -22,38 +22,38 @@ export interface SessionTokens {
 
 type SignOutCall = () => Promise<void>
 
-/** What is to be called from server to server; nothing, at most providers. */
+/** The direct calls; none for most providers. */
 export async function signOutCalls(
   connection: ProviderConnection,
-  held: SessionTokens,
+  tokens: SessionTokens,
   fetch: BoundedFetch,
 ): Promise<SignOutCall[]> {
   const { plan } = connection
   const known = await connection.metadata.get()
   const { logout, revocation } = known.endpoints
   const calls: SignOutCall[] = []
-  if (logout && plan.logout.style === 'server') calls.push(() => tell(logout, plan, held, fetch))
-  // At a company's provider there is no token of the user's.
-  if (revocation && plan.revoke === 'always' && held.accessToken)
-    calls.push(() => revoke(connection, known, revocation, held, fetch))
+  if (logout && plan.logout.style === 'server') calls.push(() => tell(logout, plan, tokens, fetch))
+  // In the flow with a company token there is no token of the user.
+  if (revocation && plan.revoke === 'always' && tokens.accessToken)
+    calls.push(() => revoke(connection, known, revocation, tokens, fetch))
   return calls
 }
 
-/** All of them, whichever fails. Throws if one did. */
+/** Makes all calls, and then throws if one has failed. */
 export async function makeSignOutCalls(calls: readonly SignOutCall[]): Promise<void> {
   const results = await Promise.allSettled(calls.map(call => call()))
   const failed = results.find(({ status }) => status === 'rejected')
   if (failed?.status === 'rejected') throw failed.reason
 }
 
-/** A status alone says little: some answer 200 and say in the body that they refuse. */
+/** The status is not enough: some providers answer 200 and refuse in the body. */
 async function assertDone(
   what: string,
   { success }: ProviderPlan['tokenAnswer'],
   response: WholeAnswer,
 ): Promise<void> {
   const { status, body } = await readAnswer(response)
-  const isEnvelope = Object.keys(success).some(place => getPath(body, place) !== undefined)
+  const isEnvelope = Object.keys(success).some(path => getPath(body, path) !== undefined)
   const isRefused = isEnvelope ? notAccepted(body, success) !== undefined : Boolean(getPath(body, 'error'))
   if (status < 400 && !isRefused) return
   const said = errorCodeIn(body)
@@ -65,7 +65,7 @@ async function assertDone(
   )
 }
 
-/** The access token goes to the user info address only, and the client secret to the token address only. */
+/** Sends neither the access token nor the client secret: those go to their own endpoints only. */
 async function tell(
   url: string,
   { clientId, tokenAnswer }: ProviderPlan,
@@ -91,7 +91,7 @@ async function revoke(
   await assertDone('the revocation', tokenAnswer, await request)
 }
 
-/** Where the browser goes to sign out at the provider, and from there to /login; `undefined` if it need not. */
+/** The URL at which the browser signs out, which leads back to /login; `undefined` if there is none. */
 export async function signOutUrl(
   { plan, metadata }: ProviderConnection,
   baseUrl: string,

@@ -1,8 +1,8 @@
 // Token requests to the provider (code, refresh token, introspection) and the reading of their answers.
 
+import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { decodeJwt, importPKCS8, type JWTPayload } from 'jose'
-import * as oauth from 'oauth4webapi'
+import { decodeJwt, type JWTPayload, SignJWT } from 'jose'
 import { z } from 'zod'
 import { errorFields, MenshenError } from '../errors.ts'
 import { type Phrase, phrase, phrasedError, phraseIn, phraseOf, quoted } from '../phrases.ts'
@@ -239,11 +239,12 @@ async function proveClient(
   now: () => number,
   params: URLSearchParams,
 ): Promise<Texts> {
-  const { id, clientId, clientSecret, clientKey } = plan
+  const { clientId, clientSecret, clientKey } = plan
   const method = plan.clientAuth ?? preferred(known.clientAuths)
   if (method === 'private_key_jwt' && clientKey) {
-    const sign = await privateKeyJwt(plan, known, url, now)
-    await sign({ issuer: known.issuer ?? id }, { client_id: clientId }, params, new Headers())
+    params.set('client_id', clientId)
+    params.set('client_assertion_type', 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer')
+    params.set('client_assertion', await clientAssertion(plan, known, url, now()))
     return {}
   }
   if (method === 'none') {
@@ -274,30 +275,33 @@ function preferred(supported: readonly string[] | undefined): 'basic' | 'post' {
   return supported.includes('client_secret_post') ? 'post' : 'basic'
 }
 
-async function privateKeyJwt(
-  { clientKey, assertion }: ProviderPlan,
+/** The JWT by which a client proves itself (`private_key_jwt`, RFC 7523). */
+async function clientAssertion(
+  { clientId, clientKey, assertion }: ProviderPlan,
   known: Metadata,
   url: string,
-  now: () => number,
-): Promise<oauth.ClientAuth> {
-  const clientsKey = readClientKey(clientKey?.reveal() ?? '')
-  const { key, kid } = clientsKey
-  const alg = algorithmFor(clientsKey, assertion.algorithm, known.assertionAlgorithms)
-  const pkcs8 = key.export({ type: 'pkcs8', format: 'pem' }).toString()
-  return oauth.PrivateKeyJwt(await importPKCS8(pkcs8, alg), {
-    [oauth.modifyAssertion](header, payload) {
-      const seconds = Math.floor(now() / 1000)
-      const named = assertion.keyId ?? kid
-      Object.assign(header, {
-        alg,
-        typ: 'JWT',
-        ...(named === undefined ? {} : { kid: named }),
-        ...(assertion.thumbprint === undefined ? {} : { 'x5t#S256': assertion.thumbprint }),
-      })
-      const times = { iat: seconds, nbf: seconds, exp: seconds + 60 }
-      Object.assign(payload, { ...times, aud: assertionAudience(assertion.audience, known, url) })
-    },
+  now: number,
+): Promise<string> {
+  const signer = readClientKey(clientKey?.reveal() ?? '')
+  const alg = algorithmFor(signer, assertion.algorithm, known.assertionAlgorithms)
+  const kid = assertion.keyId ?? signer.kid
+  const seconds = Math.floor(now / 1000)
+  return new SignJWT({
+    iss: clientId,
+    sub: clientId,
+    aud: assertionAudience(assertion.audience, known, url),
+    jti: randomUUID(),
+    iat: seconds,
+    nbf: seconds,
+    exp: seconds + 60,
   })
+    .setProtectedHeader({
+      alg,
+      typ: 'JWT',
+      ...(kid === undefined ? {} : { kid }),
+      ...(assertion.thumbprint === undefined ? {} : { 'x5t#S256': assertion.thumbprint }),
+    })
+    .sign(signer.key)
 }
 
 /** The issuer alone, as RFC 7523 is about to say, unless the provider wants its token endpoint named. */
@@ -405,7 +409,7 @@ export function readTokenSet(answer: Answer, plan: ProviderPlan, now: number): T
 }
 
 interface Expected {
-  readonly at: string | undefined
+  readonly at?: string | undefined
   readonly success: ProviderPlan['tokenAnswer']['success']
 }
 

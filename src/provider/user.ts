@@ -11,7 +11,7 @@ import {
   shapeOf,
   textFrom,
   textsAt,
-  withoutPlace,
+  withoutPath,
 } from '../util/json-path.ts'
 import type { Metadata } from './discovery.ts'
 import { type Answer, readAnswer, type WholeAnswer } from './fetch.ts'
@@ -31,7 +31,7 @@ type SpecifiedUserInfo = {
   readonly username: string
 }
 
-/** The specification's fields, and with `F` whatever else the configuration maps. What the provider did not say is empty. */
+/** The fields of specification 5.4, and with `F` those that the configuration maps. A field that the provider does not send is empty. */
 export type UserInfo<F extends string = never> = SpecifiedUserInfo & { readonly [K in Exclude<F, 'groups'>]: string }
 
 export interface MappedUser {
@@ -132,7 +132,7 @@ export function vouchedAnswers(
     // The subject is the provider's own name for the user, whatever it looks like.
     return [...new Set([...places, ...emailPlaces, ...Object.keys(Object(answer))])]
       .filter(place => place !== 'sub' && isOut(place))
-      .reduce(withoutPlace, answer)
+      .reduce(withoutPath, answer)
   }
   return { answers: given.map(vouched), hasUnverified: true, denied }
 }
@@ -164,7 +164,7 @@ const OURS: ReadonlySet<string> = new Set(FIELDS)
 
 function assertTexts(answers: readonly unknown[], { fields }: Mapping): void {
   for (const [field, sources] of Object.entries(fields)) {
-    // The specification knows no groups: whoever sends some sends a list.
+    // Specification 5.4 has no groups: a provider that sends some sends a list.
     if (field === 'groups') continue
     for (const place of sources.flat()) {
       const odd = answers.map(answer => getPath(answer, place) ?? '').find(value => typeof value !== 'string')

@@ -1,49 +1,45 @@
 // How much of an application may be in use at once. Ordinary exchanges have slots, and a queue of bounded length and time
-// in front of them. Whoever only waits for its client, or has become a stream, gives its slot to others and is counted
-// on top, as long as there is a place for it.
+// in front of them. An exchange that only waits for its client, or has become a stream, gives its slot to others and counts
+// as a stream, as long as the number of streams allows it.
 //
-// One user may have all slots while nobody else needs one. The queue is served owner by owner; when it is full, whoever has
-// most in it loses the last. And where one owner holds so many slots that others would wait for the end of a slow page, a
-// quarter more of them are there for those who hold few.
+// One user may have all slots while nobody else needs one. The queue is served owner by owner; when it is full, the owner with
+// the most entries loses the last. Where one owner holds so many slots that others would wait for the end of a slow page, a
+// quarter more slots are there for those who hold few.
 
-import { network } from '../config/networks.ts'
-import type { Admission } from '../gateway/admission.ts'
-import type { GatewayContext } from '../gateway/context.ts'
-import { clientAddress, type GatewayRequest } from '../gateway/request.ts'
 import { createWaitingLine } from '../util/waiting-line.ts'
 import { createWatchList, type Watched } from '../util/watch-list.ts'
 
 /** Something that uses the application, or waits to. */
-export interface SlotHolder extends Watched, Lasting {
-  /** The capacity's own. */
+export interface SlotHolder extends Watched, LongLived {
+  /** Set by the capacity. */
   stage: 'outside' | 'waiting' | 'slot' | 'stream' | 'ending'
   /** It has a slot. */
   start(): void
-  /** There is no room for it: too many were before it, or its owner holds most and others need a place. */
+  /** There is no room for it: too many came before it, or its owner holds most and others need room. */
   turnAway(reason: 'queue_full' | 'no_slot_in_time' | 'streams_full' | 'holds_most_streams'): void
-  /** Looked at now and then while it has a slot: whether it does not wait for the application, but for its client. */
+  /** Asked regularly while it has a slot: whether it waits for its client and not for the application. */
   isSlow(): boolean
   cutOff(): void
 }
 
 export interface Capacity {
-  /** Starts it now, or when its turn has come, or turns it away. */
-  enter(occupant: SlotHolder): void
-  /** The same for what never is an ordinary exchange. */
-  enterAsStream(occupant: SlotHolder): void
-  /** Gives its slot to somebody else; an endless one without a place is turned away, any other keeps its slot. */
-  becomeStream(occupant: SlotHolder): void
+  /** Starts it now or when it is its turn, or turns it away. */
+  enter(holder: SlotHolder): void
+  /** The same for a WebSocket, which is a stream from the start. */
+  enterAsStream(holder: SlotHolder): void
+  /** Gives its slot to another. If there are too many streams, an endless one is turned away, any other keeps its slot. */
+  becomeStream(holder: SlotHolder): void
   /** Does nothing if it has left already. */
-  leave(occupant: SlotHolder): void
+  leave(holder: SlotHolder): void
   /** How many wait for a slot. */
   readonly waiting: number
-  /** How many are there that would not end by themselves. */
+  /** How many are endless. */
   readonly streams: number
-  /** Nobody is there, and nobody waits. */
+  /** Nothing is in progress, and nothing waits. */
   readonly isEmpty: boolean
-  /** Cuts off what would not end by itself. */
+  /** Cuts off the endless ones. */
   endStreams(): void
-  /** All else has this long to end by itself. */
+  /** All others have this long to finish. */
   close(patienceMs: number): Promise<void>
 }
 
@@ -56,11 +52,11 @@ export interface Limits {
 
 /** A slot is given back after one to two of these. */
 const LOOK_EVERY_MS = 100
-/** Of the slots: so many more for owners who hold few while another holds many. */
+/** The share of slots that are added for owners who hold few while another holds many. */
 const RESERVE_SHARE = 1 / 4
-/** Of the slots: who holds so many holds others up. */
+/** An owner with this share of the slots delays others. */
 const MANY_SHARE = 1 / 8
-/** Of the reserve: who holds less may have one of it. */
+/** An owner with less than this share of the reserve may have a slot of it. */
 const FEW_SHARE = 1 / 8
 
 export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capacity {
@@ -76,18 +72,18 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
   const places = createStreamPlaces<SlotHolder>(streams)
   let emptied: (() => void) | undefined
 
-  function look(occupant: SlotHolder): void {
-    if (occupant.stage === 'slot' && occupant.isSlow()) becomeStream(occupant)
+  function look(holder: SlotHolder): void {
+    if (holder.stage === 'slot' && holder.isSlow()) becomeStream(holder)
   }
 
-  function takeSlot(occupant: SlotHolder): void {
+  function takeSlot(holder: SlotHolder): void {
     slotsTaken++
-    shares.add(occupant)
-    occupant.stage = 'slot'
-    present.add(occupant)
+    shares.add(holder)
+    holder.stage = 'slot'
+    present.add(holder)
   }
 
-  /** On top of all slots: others hold many, and this one is not who holds them. */
+  /** Beyond all slots: another owner holds many, and this one few. */
   function mayHaveReserve(owner: string): boolean {
     return slotsTaken < slots + reserve && shares.hasHog && shares.hasFew(owner)
   }
@@ -96,98 +92,98 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
     for (const { stage, owner } of present.items) if (stage === 'slot') yield owner
   }
 
-  function wait(occupant: SlotHolder): void {
-    occupant.stage = 'waiting'
-    waiting.add(occupant, occupant.owner)
-    deadlines.set(occupant, setTimeout(runOutOfTime, queueMs, occupant))
+  function wait(holder: SlotHolder): void {
+    holder.stage = 'waiting'
+    waiting.add(holder, holder.owner)
+    deadlines.set(holder, setTimeout(runOutOfTime, queueMs, holder))
   }
 
-  function leaveQueue(occupant: SlotHolder): void {
-    waiting.remove(occupant, occupant.owner)
-    clearTimeout(deadlines.get(occupant))
-    deadlines.delete(occupant)
-    occupant.stage = 'outside'
+  function leaveQueue(holder: SlotHolder): void {
+    waiting.remove(holder, holder.owner)
+    clearTimeout(deadlines.get(holder))
+    deadlines.delete(holder)
+    holder.stage = 'outside'
   }
 
-  function runOutOfTime(occupant: SlotHolder): void {
-    leaveQueue(occupant)
-    occupant.turnAway('no_slot_in_time')
+  function runOutOfTime(holder: SlotHolder): void {
+    leaveQueue(holder)
+    holder.turnAway('no_slot_in_time')
   }
 
-  /** In the place of whoever has most in the queue, if it is full. */
-  function waitOrTurnAway(occupant: SlotHolder): void {
-    const last = waiting.size < queue ? undefined : waiting.lastOfLargest(occupant.owner)
+  /** If the queue is full, it takes the place of the owner with the most entries. */
+  function waitOrTurnAway(holder: SlotHolder): void {
+    const last = waiting.size < queue ? undefined : waiting.lastOfLargest(holder.owner)
     if (last) leaveQueue(last)
-    if (waiting.size < queue) wait(occupant)
-    else occupant.turnAway('queue_full')
+    if (waiting.size < queue) wait(holder)
+    else holder.turnAway('queue_full')
     last?.turnAway('queue_full')
   }
 
-  /** Who holds many comes last. */
+  /** An owner who holds many comes last. */
   function nextWaiting(): SlotHolder | undefined {
     if (waiting.size === 0) return undefined
     if (slotsTaken >= slots) return waiting.take(mayHaveReserve)
     return waiting.take(owner => !shares.isHog(owner)) ?? waiting.take(() => true)
   }
 
-  function giveSlotBack(occupant: SlotHolder): void {
+  function giveSlotBack(holder: SlotHolder): void {
     slotsTaken--
-    shares.remove(occupant)
+    shares.remove(holder)
     const next = nextWaiting()
     if (next) {
       leaveQueue(next)
       takeSlot(next)
-      // Not from within the end of another exchange: its connection may not be ready for the next one yet.
+      // Not while another exchange ends: its connection may not be ready for the next one yet.
       process.nextTick(startIfThere, next)
     } else if (slotsTaken < slots / 2) shares.end()
   }
 
-  function takePlace(occupant: SlotHolder): boolean {
-    if (places.take(occupant)) return true
-    const victim = places.victimFor(occupant)
-    if (!victim) return false
-    places.giveBack(victim)
-    victim.stage = 'ending'
-    victim.turnAway('holds_most_streams')
-    return places.take(occupant)
+  function takePlace(holder: SlotHolder): boolean {
+    if (places.take(holder)) return true
+    const evicted = places.pickEviction(holder)
+    if (!evicted) return false
+    places.giveBack(evicted)
+    evicted.stage = 'ending'
+    evicted.turnAway('holds_most_streams')
+    return places.take(holder)
   }
 
-  function becomeStream(occupant: SlotHolder): void {
-    if (occupant.stage !== 'slot') return
-    if (takePlace(occupant)) {
-      occupant.stage = 'stream'
-      giveSlotBack(occupant)
-    } else if (occupant.isEndless || (waiting.size > 0 && occupant.waitsForClient())) occupant.turnAway('streams_full')
+  function becomeStream(holder: SlotHolder): void {
+    if (holder.stage !== 'slot') return
+    if (takePlace(holder)) {
+      holder.stage = 'stream'
+      giveSlotBack(holder)
+    } else if (holder.isEndless || (waiting.size > 0 && holder.waitsForClient())) holder.turnAway('streams_full')
   }
 
   function endStreams(): void {
-    for (const occupant of [...present.items]) if (occupant.isEndless) occupant.cutOff()
+    for (const holder of [...present.items]) if (holder.isEndless) holder.cutOff()
   }
 
   return {
-    enter(occupant) {
+    enter(holder) {
       if (slotsTaken >= slots) {
         shares.begin(slotOwners)
-        if (!mayHaveReserve(occupant.owner)) return waitOrTurnAway(occupant)
+        if (!mayHaveReserve(holder.owner)) return waitOrTurnAway(holder)
       }
-      takeSlot(occupant)
-      occupant.start()
+      takeSlot(holder)
+      holder.start()
     },
-    enterAsStream(occupant) {
-      if (!takePlace(occupant)) return occupant.turnAway('streams_full')
-      occupant.stage = 'stream'
-      present.add(occupant)
-      occupant.start()
+    enterAsStream(holder) {
+      if (!takePlace(holder)) return holder.turnAway('streams_full')
+      holder.stage = 'stream'
+      present.add(holder)
+      holder.start()
     },
     becomeStream,
-    leave(occupant) {
-      const { stage } = occupant
+    leave(holder) {
+      const { stage } = holder
       if (stage === 'outside') return
-      if (stage === 'waiting') return leaveQueue(occupant)
-      occupant.stage = 'outside'
-      present.remove(occupant)
-      if (stage === 'slot') giveSlotBack(occupant)
-      else places.giveBack(occupant)
+      if (stage === 'waiting') return leaveQueue(holder)
+      holder.stage = 'outside'
+      present.remove(holder)
+      if (stage === 'slot') giveSlotBack(holder)
+      else places.giveBack(holder)
       if (present.items.length === 0) emptied?.()
     },
     get waiting() {
@@ -201,37 +197,37 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
     },
     endStreams,
     async close(patienceMs) {
-      for (const occupant of waiting.items) runOutOfTime(occupant)
+      for (const holder of waiting.items) runOutOfTime(holder)
       endStreams()
       if (present.items.length > 0) {
         const { promise, resolve } = Promise.withResolvers<void>()
         emptied = resolve
-        const patience = setTimeout(resolve, patienceMs)
+        const timer = setTimeout(resolve, patienceMs)
         await promise
-        clearTimeout(patience)
+        clearTimeout(timer)
       }
-      for (const occupant of [...present.items]) occupant.cutOff()
+      for (const holder of [...present.items]) holder.cutOff()
       present.stop()
     },
   }
 }
 
-function startIfThere(occupant: SlotHolder): void {
-  if (occupant.stage === 'slot') occupant.start()
+function startIfThere(holder: SlotHolder): void {
+  if (holder.stage === 'slot') holder.start()
 }
 
-// How many slots each owner holds. Counted only while slots are short: a request that finds one free asks nobody whose it is.
+// How many slots each owner holds. Counted only while slots are short: a request that finds a free slot needs no owner.
 
 export interface SlotShares {
-  /** Begins to count, with these. Does nothing while it counts. */
+  /** Begins to count, with these. Does nothing if it counts already. */
   begin(owners: () => Iterable<string>): void
   end(): void
   add(holder: Holder): void
   remove(holder: Holder): void
-  /** Whether somebody holds so many that others are short of them. */
+  /** Whether an owner holds so many that others are short of slots. */
   readonly hasHog: boolean
   isHog(owner: string): boolean
-  /** Whether somebody holds so few that they may have one on top. */
+  /** Whether an owner holds so few that they may have one of the reserve. */
   hasFew(owner: string): boolean
 }
 
@@ -240,9 +236,9 @@ interface Holder {
 }
 
 export interface Share {
-  /** From so many on, others are short of them. */
+  /** An owner with so many leaves others short of slots. */
   readonly many: number
-  /** Below so many, an owner may have one on top. */
+  /** An owner with fewer may have one of the reserve. */
   readonly few: number
 }
 
@@ -285,42 +281,28 @@ export function createSlotShares({ many, few }: Share): SlotShares {
   }
 }
 
-// Who answers for a place with the application: a user with all sessions, a machine with all its tokens, or a visitor's
-// network.
+// The places for streams: sockets, event streams, and answers or bodies that wait for their client. When all are taken, the
+// owner who holds most gives one back, so that no owner can take them from all others.
 
-export function ownerOf(
-  { settings }: Pick<GatewayContext, 'settings'>,
-  visit: GatewayRequest,
-  admission: Pick<Admission, 'loaded' | 'bearer'>,
-): string {
-  const known = admission.loaded ?? admission.bearer
-  if (!known) return `address ${network(clientAddress(settings.TRUSTED_PROXIES, visit))}`
-  const { provider = '', userInfo } = known.session
-  return `user ${provider} ${userInfo.sub}`
-}
-
-// The places of what lasts: sockets, streams, and answers or bodies that wait for their client. When they are all taken, whoever
-// holds most of them gives one back, so that nobody can take them from everybody else.
-
-/** Something that may have a place. */
-export interface Lasting {
+/** An exchange or a socket that may need a place. */
+export interface LongLived {
   /** Whose it is: a user's, or a visitor's address. */
   readonly owner: string
-  /** Whether nobody expects it to end by itself. */
+  /** Whether it does not end on its own. */
   readonly isEndless: boolean
   /** Whether it waits for its client now. */
   waitsForClient(): boolean
 }
 
-export interface StreamPlaces<Item extends Lasting> {
+export interface StreamPlaces<Item extends LongLived> {
   /** False if all are taken. */
   take(item: Item): boolean
   giveBack(item: Item): void
-  /** Of whoever holds most, if that is more than the newcomer's owner would have: the one that is missed least. */
-  victimFor(newcomer: Item): Item | undefined
+  /** The least important one of the owner who holds most, if that is more than the newcomer's owner would have. */
+  pickEviction(newcomer: Item): Item | undefined
 }
 
-export function createStreamPlaces<Item extends Lasting>(most: number): StreamPlaces<Item> {
+export function createStreamPlaces<Item extends LongLived>(most: number): StreamPlaces<Item> {
   const byOwner = new Map<string, Set<Item>>()
   let taken = 0
 
@@ -339,17 +321,17 @@ export function createStreamPlaces<Item extends Lasting>(most: number): StreamPl
       taken--
       if (held.size === 0) byOwner.delete(item.owner)
     },
-    victimFor(newcomer) {
+    pickEviction(newcomer) {
       const own = byOwner.get(newcomer.owner)?.size ?? 0
       let largest: Set<Item> | undefined
       for (const held of byOwner.values()) if (held.size > (largest?.size ?? own + 1)) largest = held
-      return largest && pickEviction(largest)
+      return largest && pickEvicted(largest)
     },
   }
 }
 
 /** An ordinary answer that flows is never ended. */
-function pickEviction<Item extends Lasting>(held: Iterable<Item>): Item | undefined {
+function pickEvicted<Item extends LongLived>(held: Iterable<Item>): Item | undefined {
   let endless: Item | undefined
   for (const item of held) {
     if (!item.isEndless && item.waitsForClient()) return item

@@ -2,157 +2,176 @@
 
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Client, Dispatcher } from 'undici'
-import { type Admission, identified } from '../gateway/admission.ts'
-import type { GatewayContext } from '../gateway/context.ts'
-import { type GatewayRequest, mayBePartOfPage, requestFields } from '../gateway/request.ts'
-import { busyAnswer, errorAnswer, sayContinue, send } from '../gateway/respond.ts'
+import type { Report } from '../events.ts'
+import { type ObservedRequest, requestFields } from '../observe/observed-request.ts'
+import { mayBePartOfPage } from '../util/fetch-metadata.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
-import { ownerOf, type SlotHolder } from './capacity.ts'
-import { watchCaller } from './open-streams.ts'
-import { type HeaderList, keptTrailers } from './response-headers.ts'
+import type { SlotHolder } from './capacity.ts'
+import { callerOf, type Identification, ownerOf, type ProxyRequest, type UpstreamFailure } from './proxy-request.ts'
+import type { RequestHeaders } from './request-headers.ts'
+import { type HeaderList, keptTrailers, type ResponseHeaders } from './response-headers.ts'
 import type { Upstream } from './upstreams.ts'
 
-/** A promise only of the request's own beginning: the answer comes when it comes. */
-export function forward(
-  context: GatewayContext,
+/** Sends a request to an application. A promise only until the request has left: the answer comes when it comes. */
+export type Forward = (
   upstream: Upstream,
-  visit: GatewayRequest,
-  admission: Admission,
-  request: IncomingMessage,
+  request: ProxyRequest,
+  identification: Identification,
   response: ServerResponse,
-): MaybePromise<void> {
-  visit.observed.upstream = upstream.destination.origin
-  const headers = context.requestHeaders(upstream, request, visit, admission)
-  return andThen(headers, headers =>
-    relay(new ForwardedRequest(context, upstream, visit, admission, headers, response)),
-  )
+) => MaybePromise<void>
+
+export interface ForwardOptions {
+  readonly requestHeaders: RequestHeaders
+  readonly responseHeaders: ResponseHeaders
+  watch(request: ProxyRequest, identification: Identification, close: () => void): () => void
+  /** Once the process is about to end, every answer closes its connection. */
+  readonly lifecycle: { readonly closing: boolean }
+  readonly report: Report
+  /** The head of the application's answer is here; with 0 there is none. */
+  answered(observed: ObservedRequest, status: number): void
+  /** Answers in place of an application that failed. The response is destroyed if a part of the answer was sent. */
+  answerFailure(
+    failure: UpstreamFailure,
+    request: ProxyRequest,
+    identification: Identification,
+    response: ServerResponse,
+  ): void
 }
 
-/** What servers read a body of. Of any other method many do not, and leave it on the connection. */
+export function createForward(options: ForwardOptions): Forward {
+  return (upstream, request, identification, response) => {
+    request.observed.upstream = upstream.destination.origin
+    const headers = options.requestHeaders(upstream, response.req, request, identification)
+    return andThen(headers, headers =>
+      relay(new ForwardedRequest(options, upstream, request, identification, headers, response)),
+    )
+  }
+}
+
+/** The methods whose body servers read. With any other many do not, and leave the body on the connection. */
 const EXPECTS_BODY = new Set(['POST', 'PUT', 'PATCH'])
 
 /**
- * What is ours to do about one request while the application answers it. A class, because this is made for every request:
- * a literal would bring a function for each of these, and one with a getter also a hidden class that keeps the whole request
- * in memory until the next full collection.
+ * One request while the application answers it. A class, because this is made for every request: a literal would bring a
+ * function for each method, and one with a getter also a hidden class that keeps the whole request in memory until the next
+ * full collection.
  */
 class ForwardedRequest implements ExchangeOptions {
   readonly upstream: Upstream
   readonly method: string
   readonly path: string
   readonly headers: string[]
-  readonly request: IncomingMessage
+  readonly incoming: IncomingMessage
   readonly body: AsyncIterableIterator<Buffer> | null
   readonly isBodyUnusual: boolean
   readonly response: ServerResponse
-  readonly #context: GatewayContext
-  readonly #visit: GatewayRequest
-  readonly #admission: Admission
+  readonly #options: ForwardOptions
+  readonly #request: ProxyRequest
+  readonly #identification: Identification
   #isAnswered = false
   #forget: (() => void) | undefined
 
   constructor(
-    context: GatewayContext,
+    options: ForwardOptions,
     upstream: Upstream,
-    visit: GatewayRequest,
-    admission: Admission,
+    request: ProxyRequest,
+    identification: Identification,
     headers: string[],
     response: ServerResponse,
   ) {
-    const { 'content-length': length, 'transfer-encoding': coding } = visit.headers
+    const { 'content-length': length, 'transfer-encoding': coding } = request.headers
     const hasBody = length !== undefined || coding !== undefined
     this.upstream = upstream
-    this.method = visit.method
-    this.path = visit.path + visit.search
+    this.method = request.method
+    this.path = request.path + request.search
     this.headers = headers
-    this.request = response.req
+    this.incoming = response.req
     this.body = hasBody ? response.req.iterator({ destroyOnReturn: false }) : null
-    this.isBodyUnusual = hasBody && length !== '0' && !EXPECTS_BODY.has(visit.method)
-    // Whoever reads it may have stopped when it breaks off.
+    this.isBodyUnusual = hasBody && length !== '0' && !EXPECTS_BODY.has(request.method)
+    // The application may have stopped reading the body when it breaks off.
     if (hasBody) response.req.on('error', () => {})
     this.response = response
-    this.#context = context
-    this.#visit = visit
-    this.#admission = admission
+    this.#options = options
+    this.#request = request
+    this.#identification = identification
   }
 
-  /** Asked for only by what lasts, and while slots are short. */
+  /** Needed only for long requests, and while slots are short. */
   get owner(): string {
-    return ownerOf(this.#context, this.#visit, this.#admission)
+    return ownerOf(this.#request, this.#identification)
   }
 
   onStart(): void {
-    const { observed, headers } = this.#visit
+    const { observed, headers } = this.#request
     observed.askedAt = performance.now()
     observed.trace?.asked(this.headers)
-    if (headers.expect && this.request.httpVersion !== '1.0') sayContinue(this.response)
+    if (headers.expect && this.incoming.httpVersion !== '1.0') sayContinue(this.response)
   }
 
   onAnswer(status: number, isEndless: boolean): void {
-    const { observed } = this.#visit
+    const { observed } = this.#request
     this.#isAnswered = true
     if (isEndless) observed.isStream = true
-    this.#context.observation.answered(observed, status)
+    this.#options.answered(observed, status)
   }
 
   onLasting(): void {
-    this.#forget = watchCaller(this.#context, this.#visit, this.#admission, () => this.response.destroy())
+    this.#forget = this.#options.watch(this.#request, this.#identification, () => this.response.destroy())
   }
 
   answerHeaders(received: IncomingHttpHeaders): HeaderList {
-    const context = this.#context
-    const { cookies } = this.#admission
-    if (context.lifecycle.closing) this.response.shouldKeepAlive = false
-    return context.responseHeaders(received, {
-      requestId: this.#visit.observed.requestId,
-      signedIn: identified(this.#admission) !== undefined,
+    const { cookies } = this.#identification
+    if (this.#options.lifecycle.closing) this.response.shouldKeepAlive = false
+    return this.#options.responseHeaders(received, {
+      requestId: this.#request.observed.requestId,
+      signedIn: callerOf(this.#identification) !== undefined,
       cookies,
-      cookiesCanWait: cookies.length > 0 && mayBePartOfPage(this.#visit),
+      cookiesCanWait: cookies.length > 0 && mayBePartOfPage(this.#request),
     })
   }
 
   onDone(error?: Error): void {
     this.#forget?.()
-    if (this.body) throwRestAway(this.request, this.body)
+    if (this.body) discardRest(this.incoming, this.body)
     if (!error) return
-    if (!this.#isAnswered) this.#context.observation.answered(this.#visit.observed, 0)
-    answerError(this.#context, this.#visit, this.#admission, this.response, error)
+    if (!this.#isAnswered) this.#options.answered(this.#request.observed, 0)
+    this.#fail(error)
+  }
+
+  #fail(error: Error): void {
+    const { report, answerFailure } = this.#options
+    const { method, path, observed } = this.#request
+    const reason = codeOf(error)
+    const isBusy = error instanceof UpstreamBusy
+    report(isBusy ? 'upstream_busy' : 'upstream_failed', {
+      ...requestFields(this.#request, callerOf(this.#identification)),
+      reason,
+      method,
+      path,
+      upstream: observed.upstream,
+    })
+    const failure = isBusy ? 'busy' : TOO_SLOW.has(reason) ? 'timeout' : 'unreachable'
+    answerFailure(failure, this.#request, this.#identification, this.response)
   }
 }
 
-/** An application that answered early has left the rest: while it can still ask for it, nothing is thrown away. */
-function throwRestAway(request: IncomingMessage, body: AsyncIterator<Buffer>): void {
+/**
+ * Asks for the body. Not while an earlier answer of the same connection is still on its way: Node would put the words
+ * between the head and the body of that answer.
+ */
+export function sayContinue(response: ServerResponse): void {
+  if (response.socket) response.writeContinue()
+}
+
+/** An application that answered early has left the rest of the body. Nothing is discarded while it can still read it. */
+function discardRest(incoming: IncomingMessage, body: AsyncIterator<Buffer>): void {
   body.return?.().then(
-    () => request.resume(),
+    () => incoming.resume(),
     () => {},
   )
 }
 
 const TOO_SLOW = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT'])
-
-function answerError(
-  context: GatewayContext,
-  visit: GatewayRequest,
-  admission: Admission,
-  response: ServerResponse,
-  error: Error,
-): void {
-  const { method, path } = visit
-  const { upstream } = visit.observed
-  const reason = codeOf(error)
-  const isBusy = error instanceof UpstreamBusy
-  const facts = { ...requestFields(context, visit, identified(admission)), reason, method, path, upstream }
-  context.report(isBusy ? 'upstream_busy' : 'upstream_failed', facts)
-  visit.observed.outcome = 'error'
-  // Nothing can be added to an answer that broke off.
-  if (response.destroyed) return
-  const answer = isBusy
-    ? busyAnswer(context, visit)
-    : errorAnswer(context, visit, TOO_SLOW.has(reason) ? 'gateway_timeout' : 'bad_gateway', {
-        isUser: admission.loaded !== undefined,
-      })
-  send(response, answer, visit.observed.requestId).catch(() => response.destroy())
-}
 
 function codeOf(error: Error & { code?: unknown }): string {
   return String(error.code ?? error)
@@ -162,12 +181,12 @@ function codeOf(error: Error & { code?: unknown }): string {
 
 export interface ExchangeOptions {
   readonly upstream: Upstream
-  /** Who answers for its place. */
+  /** Whose share of the capacity it uses. */
   readonly owner: string
   readonly method: string
   readonly path: string
   readonly headers: string[]
-  readonly request: IncomingMessage
+  readonly incoming: IncomingMessage
   readonly body: AsyncIterable<Buffer> | null
   /** An application may not read this body, and take it for the next request on the connection. */
   readonly isBodyUnusual: boolean
@@ -176,15 +195,15 @@ export interface ExchangeOptions {
   onStart(): void
   /** The head of its answer is here. */
   onAnswer(status: number, isEndless: boolean): void
-  /** It has been open for more than a moment: whoever opened it may sign out meanwhile. */
+  /** It has been open for more than a moment, in which its caller may sign out. */
   onLasting(): void
-  /** What of the application's headers goes to the browser. */
+  /** The headers for the browser. */
   answerHeaders(headers: IncomingHttpHeaders): HeaderList
-  /** Called once. An error means that the answer is missing or not whole; none if it is the client who left. */
+  /** Called once. With an error the answer is missing or incomplete; without one it is complete, or the client has left. */
   onDone(error?: Error): void
 }
 
-/** There was no room for an exchange, and `code` says where. */
+/** There was no room for an exchange; `code` says where. */
 export class UpstreamBusy extends Error {
   readonly code: Parameters<SlotHolder['turnAway']>[0]
 
@@ -199,15 +218,15 @@ const STALE = new Set<unknown>(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
 export function relay(options: ExchangeOptions): void {
   const { response, upstream } = options
   const exchange = new Exchange(options)
-  response.on('close', () => exchange.clientHasGone())
-  // It may have gone while we looked who it is.
-  if (response.destroyed) exchange.clientHasGone()
+  response.on('close', () => exchange.clientHasLeft())
+  // The client may have left while its session was loaded.
+  if (response.destroyed) exchange.clientHasLeft()
   else upstream.capacity.enter(exchange)
 }
 
-/** One object for each request, which is also what undici tells of its progress. */
+/** One object for each request, which is also undici's handler. */
 class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
-  place = 0
+  index = 0
   stage: SlotHolder['stage'] = 'outside'
   isEndless = false
   readonly #options: ExchangeOptions
@@ -216,10 +235,10 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
   #owner: string | undefined
   #isDone = false
   #wasRepeated = false
-  /** At how many looks in a row it waited for its client, or for more of an answer that has begun. */
+  /** How many checks in a row found it waiting for its client, or for more of an answer that has begun. */
   #looks = 0
   #isLasting = false
-  /** What is still to come of the answer; not a number where the application has not said it. */
+  /** The rest of the answer, in bytes; not a number if the application has not said its length. */
   #bodyLeft = Number.NaN
 
   constructor(options: ExchangeOptions) {
@@ -252,14 +271,14 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
   }
 
   waitsForClient(): boolean {
-    const { request, response } = this.#options
-    return response.headersSent ? response.writableNeedDrain : !request.complete && request.readableLength === 0
+    const { incoming, response } = this.#options
+    return response.headersSent ? response.writableNeedDrain : !incoming.complete && incoming.readableLength === 0
   }
 
   isSlow(): boolean {
     this.#last()
-    const { request, response } = this.#options
-    const waitsForBody = !request.complete && request.readableLength === 0
+    const { incoming, response } = this.#options
+    const waitsForBody = !incoming.complete && incoming.readableLength === 0
     this.#looks = response.headersSent || waitsForBody ? this.#looks + 1 : 0
     return this.#looks > 1
   }
@@ -270,8 +289,8 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     this.#options.onLasting()
   }
 
-  /** A browser that has gone away ends the request to the application too, or leaves the queue. */
-  clientHasGone(): void {
+  /** A client that has left ends the request to the application too, or leaves the queue. */
+  clientHasLeft(): void {
     if (this.#isDone) return
     if (!this.#connection) this.#done()
     else this.#controller?.abort(new Error('the browser has gone'))
@@ -303,7 +322,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     this.#bodyLeft = Number(received['content-length'])
     const headers = hasTrailers(response, status, received) ? received : { ...received, trailer: undefined }
     response.writeHead(status, plainReason(statusMessage), this.#options.answerHeaders(headers))
-    // An event stream may have nothing to say yet, but its reader waits for the head. A page is here by then.
+    // The reader of an event stream waits for the head, even if there is no event yet. A page has arrived by then.
     process.nextTick(flush, response)
   }
 
@@ -312,7 +331,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     if (this.#isDone) return
     this.#bodyLeft -= chunk.length
     if (this.#bodyLeft === 0) {
-      // In one go with the end, and a page that came in one piece also with its head.
+      // Together with the end; a page that came in one chunk goes together with its head, too.
       response.end(chunk)
     } else if (!response.write(chunk)) {
       controller.pause()
@@ -338,7 +357,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     }
   }
 
-  /** A kept connection may have been closed by the application just now: what changes nothing is simply asked again. */
+  /** The application may have closed an idle connection just now: a request that changes nothing is sent again. */
   #mayRepeat(error: Error & { code?: unknown }): boolean {
     const { method, body, response } = this.#options
     const isHarmless = (method === 'GET' || method === 'HEAD') && !body
@@ -367,7 +386,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     if (!this.#connection) this.#leave()
   }
 
-  /** Only when the connection is free: what was given up may still be on it for a moment. */
+  /** Only when the connection is free: an aborted exchange may still use it for a moment. */
   #leave(): void {
     const { capacity, connections } = this.#options.upstream
     if (this.#connection) connections.giveBack(this.#connection)
@@ -384,11 +403,11 @@ function flush(response: ServerResponse): void {
   if (!response.writableEnded && !response.destroyed) response.flushHeaders()
 }
 
-/** Any interim answer but `100`, which is ours to give. Browsers use the links of `103`, and no other header of these. */
+/** Passes on interim answers except `100`, which we send. Browsers use only the links of `103`. */
 function inform(response: ServerResponse, status: number, { link }: IncomingHttpHeaders): void {
-  // While an earlier answer of the same connection is still on its way, Node would put the words between head and body.
+  // While an earlier answer of the same connection is still on its way, Node would write it between that answer's head and body.
   if (response.req.httpVersion === '1.0' || !response.socket || response.headersSent) return
-  // Newer than the oldest Node that we run on; there an application's hints get lost.
+  // The oldest supported Node does not have it: there the hints of an application get lost.
   response.writeInformation?.(status, link ? { link } : {})
 }
 
@@ -399,7 +418,7 @@ function hasTrailers({ req }: ServerResponse, status: number, received: Incoming
   return hasBody && received['content-length'] === undefined && req.httpVersion !== '1.0'
 }
 
-/** Some applications put words of any encoding here, which Node would refuse to send. Nobody has to read them. */
+/** Some applications use an encoding that Node refuses to send. Clients need not read the reason phrase. */
 function plainReason(reason = ''): string {
   return /^[\x20-\x7e]*$/.test(reason) ? reason : ''
 }

@@ -1,61 +1,58 @@
-// Answers that stay open: sockets and event streams. They end with the session that opened them, wherever it ended, and when
-// other rules count by now that would not admit whoever opened them.
+// Answers that stay open: sockets and event streams. They end with the session that opened them, wherever that ended, and after
+// a reload if the new rules do not admit their caller.
 import { decodedPath } from '../access/request-path.ts'
 import type { Subject } from '../access/roles.ts'
 import { admits, type Rules } from '../access/rules.ts'
 import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
-import type { Caller } from '../gateway/admission.ts'
-import type { GatewayContext } from '../gateway/context.ts'
-import { readCookie } from '../gateway/cookies.ts'
-import type { GatewayRequest } from '../gateway/request.ts'
 import { runInRequest } from '../observe/observed-request.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { createWatchList, type Watched } from '../util/watch-list.ts'
+import type { Identification, ProxyRequest } from './proxy-request.ts'
 
 export interface OpenStreams {
-  /** Watches the stream that a user has opened, until the returned function is called. */
-  add(admitted: Admitted, ticket: string, loaded: LoadedSession, close: () => void): () => void
-  /** The same for whoever has no session. */
-  addHeld(admitted: Admitted, held: StreamOwner, close: () => void): () => void
+  /** Watches a stream until the returned function is called. */
+  add(opened: OpenedRequest, owner: StreamOwner, close: () => void): () => void
+  /** The same for a user with a session. */
+  addSession(opened: OpenedRequest, ticket: string, loaded: LoadedSession, close: () => void): () => void
   stop(): void
 }
 
-/** What was asked for, and the rules that have admitted it. */
-interface Admitted {
-  readonly visit: GatewayRequest
+/** The request that opened a stream, and the rules that admitted it. */
+interface OpenedRequest {
+  readonly request: ProxyRequest
   readonly rules: Rules
 }
 
-/** By whom a stream is open. */
+/** Who has opened a stream. */
 interface StreamOwner {
-  /** Whether it is known without asking anybody; most are, as long as nothing has changed. */
+  /** Whether nothing has changed, as far as this process knows without waiting; mostly true. */
   isCurrent?(): boolean
-  /** Who they are; `undefined` if what let them in has ended. */
-  holder(): Promise<{ readonly who: Subject | undefined } | undefined>
+  /** Who they are now; `undefined` if their session or token has ended. */
+  identify(): Promise<{ readonly who: Subject | undefined } | undefined>
 }
 
-const VISITOR: StreamOwner = { isCurrent: () => true, holder: async () => ({ who: undefined }) }
+const VISITOR: StreamOwner = { isCurrent: () => true, identify: async () => ({ who: undefined }) }
 
-/** Of a user, of a machine, or of a visitor on a public page. */
+/** For a user, a machine, or a visitor of a public page. */
 export function watchCaller(
-  { streams, cookies, rules }: Pick<GatewayContext, 'streams' | 'cookies' | 'rules'>,
-  visit: GatewayRequest,
-  { loaded, identifyAgain }: Caller,
+  streams: OpenStreams,
+  opened: OpenedRequest,
+  { loaded, ticket, reidentify }: Identification,
   close: () => void,
 ): () => void {
-  const admitted = { visit, rules }
-  if (identifyAgain) return streams.addHeld(admitted, { holder: identifyAgain }, close)
-  const ticket = loaded && readCookie(visit.headers.cookie, cookies.session)
-  return ticket ? streams.add(admitted, ticket, loaded, close) : streams.addHeld(admitted, VISITOR, close)
+  if (reidentify) return streams.add(opened, { identify: reidentify }, close)
+  return loaded && ticket !== undefined
+    ? streams.addSession(opened, ticket, loaded, close)
+    : streams.add(opened, VISITOR, close)
 }
 
 interface Stream extends Watched, StreamOwner {
-  readonly visit: GatewayRequest
+  readonly request: ProxyRequest
   close(): void
   isWatched: boolean
-  /** Those that have admitted it last. */
+  /** The rules that admitted it last. */
   rules: Rules
 }
 
@@ -69,7 +66,7 @@ export function createOpenStreams(
   const streams = createWatchList<Stream>(LOOK_EVERY_MS, stream => {
     if (!stream.isWatched && !isAsItWas(stream)) void watch(stream)
   })
-  /** Those that could not be looked at last time. An outage is over when there is none left. */
+  /** Streams that could not be checked last time. An outage is over when none is left. */
   const unchecked = new Set<Stream>()
 
   function isAsItWas(stream: Stream): boolean {
@@ -79,24 +76,24 @@ export function createOpenStreams(
       if (isCurrent) unchecked.delete(stream)
       return isCurrent
     } catch {
-      // The store fails: `watch` tells of it.
+      // The store fails: `watch` reports it.
       return false
     }
   }
 
-  /** Each by itself: a refresh that takes its time must not keep the streams of others open. */
+  /** Each separately: a slow refresh must not keep the streams of others open. */
   async function watch(stream: Stream): Promise<void> {
     stream.isWatched = true
-    if (!(await runInRequest(stream.visit.observed, () => isOpen(stream)))) stream.close()
+    if (!(await runInRequest(stream.request.observed, () => isOpen(stream)))) stream.close()
     stream.isWatched = false
   }
 
   /** A store or a provider that cannot answer proves nothing: the stream stays. */
   async function isOpen(stream: Stream): Promise<boolean> {
     try {
-      const holder = await stream.holder()
+      const owner = await stream.identify()
       unchecked.delete(stream)
-      return holder !== undefined && mayStay(stream, holder.who)
+      return owner !== undefined && mayStay(stream, owner.who)
     } catch (error) {
       if (isListed(stream)) noteUnchecked(stream, error)
       return true
@@ -109,19 +106,19 @@ export function createOpenStreams(
     unchecked.add(stream)
   }
 
-  /** Not if it has ended while it was looked at. */
+  /** False if it has ended while it was checked. */
   function isListed(stream: Stream): boolean {
-    return streams.items[stream.place] === stream
+    return streams.items[stream.index] === stream
   }
 
   function mayStay(stream: Stream, who: Subject | undefined): boolean {
-    const { method, path } = stream.visit
+    const { method, path } = stream.request
     stream.rules = rulesNow()
     return admits(stream.rules.ruleFor(method, decodedPath(path), who), who)
   }
 
-  function addHeld(admitted: Admitted, { isCurrent, holder }: StreamOwner, close: () => void): () => void {
-    const rest = { ...admitted, holder, close, isWatched: false, place: 0 }
+  function add(opened: OpenedRequest, { isCurrent, identify }: StreamOwner, close: () => void): () => void {
+    const rest = { ...opened, identify, close, isWatched: false, index: 0 }
     const stream: Stream = isCurrent ? { isCurrent, ...rest } : rest
     streams.add(stream)
     return () => {
@@ -131,11 +128,11 @@ export function createOpenStreams(
   }
 
   /** An open stream keeps its session refreshed, and in the memory of this process, whatever else the cache has to hold. */
-  function heldBy(ticket: string, opened: LoadedSession): StreamOwner {
+  function sessionOwner(ticket: string, opened: LoadedSession): StreamOwner {
     let loaded = opened
     return {
       isCurrent: () => sessions.isCurrent(loaded),
-      async holder() {
+      async identify() {
         const latest = await sessions.getFresh(ticket)
         if (latest === undefined || latest === 'ended') return undefined
         loaded = latest
@@ -145,8 +142,8 @@ export function createOpenStreams(
   }
 
   return {
-    add: (admitted, ticket, loaded, close) => addHeld(admitted, heldBy(ticket, loaded), close),
-    addHeld,
+    add,
+    addSession: (opened, ticket, loaded, close) => add(opened, sessionOwner(ticket, loaded), close),
     stop: () => streams.stop(),
   }
 }

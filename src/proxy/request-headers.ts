@@ -1,38 +1,52 @@
-// What an application is told with a forwarded request: the browser's own headers less everything that is only for the
-// connection, that could be a lie about who is there, or that is ours.
+// The headers of a forwarded request: the browser's, without those that are only for the connection, that could be a lie about
+// the user, or that are ours.
 
 import type { IncomingMessage } from 'node:http'
+import { isTrusted, type Networks, plainAddress } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
-import { type Caller, identified } from '../gateway/admission.ts'
-import type { GatewayContext } from '../gateway/context.ts'
-import { ourCookies } from '../gateway/cookies.ts'
-import { type GatewayRequest, isTrusted, plainAddress, REQUEST_ID } from '../gateway/request.ts'
+import { type ObservedRequest, REQUEST_ID } from '../observe/observed-request.ts'
+import { connectionHeaders, splitList } from '../util/header-list.ts'
 import { matchHeaders, NEVER_KEPT, plainName } from '../util/header-names.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
-import { splitList } from './response-headers.ts'
+import type { Caller, Identification, ProxyRequest } from './proxy-request.ts'
 import type { Upstream } from './upstreams.ts'
 
 /** Names and values in turn. */
 export type RequestHeaders = (
   upstream: Pick<Upstream, 'host' | 'audience'>,
-  request: IncomingMessage,
-  visit: GatewayRequest,
-  caller: Caller,
+  incoming: Pick<IncomingMessage, 'rawHeaders'>,
+  request: ProxyRequest,
+  identification: Identification,
 ) => MaybePromise<string[]>
 
-export function createRequestHeaders(
-  context: Pick<GatewayContext, 'settings' | 'identities' | 'cookies'>,
-): RequestHeaders {
-  const { settings, identities } = context
+/** The headers that tell an application who the caller is. */
+export interface IdentitySource {
+  /** Their names: a client's own header of such a name is a lie. */
+  readonly names: ReadonlySet<string>
+  headersFor(
+    caller: Caller | undefined,
+    audience: string,
+    observed: ObservedRequest,
+  ): MaybePromise<Readonly<Record<string, string>>>
+}
+
+interface RequestHeadersOptions {
+  readonly settings: Settings
+  readonly identities: IdentitySource
+  readonly ownCookies: ReadonlySet<string>
+}
+
+export function createRequestHeaders({ settings, identities, ownCookies }: RequestHeadersOptions): RequestHeaders {
+  const { TRUSTED_PROXIES, FORWARD_ACCESS_TOKEN } = settings
   const { protocol, host: ownHost } = new URL(settings.BASE_URL)
   const scheme = protocol.slice(0, -1)
-  const withoutOurs = createCookieFilter(ourCookies(context.cookies))
+  const withoutOurs = createCookieFilter(ownCookies)
   const headerOf = createHeaderPolicies(settings, identities.names)
 
-  return (upstream, { rawHeaders }, visit, caller) => {
-    const { loaded, bearer } = caller
-    const { host, connection, te } = visit.headers
-    const named = namedBy(connection)?.map(plainName)
+  return (upstream, { rawHeaders }, request, identification) => {
+    const { loaded, bearer } = identification
+    const { host, connection, te } = request.headers
+    const named = connectionHeaders(connection)?.map(plainName)
     const headers = ['host', settings.UPSTREAM_HOST_HEADER === 'browser' && host ? host : upstream.host]
     for (let i = 0; i < rawHeaders.length; i += 2) {
       const { name, plain, policy } = headerOf(rawHeaders[i] as string, i / 2)
@@ -44,20 +58,20 @@ export function createRequestHeaders(
       if (kept || policy === 'kept') headers.push(name, kept)
     }
     if (te !== undefined && splitList(te).includes('trailers')) headers.push('te', 'trailers')
-    headers.push('x-forwarded-for', forwardedFor(context, visit))
-    headers.push('x-forwarded-proto', scheme, 'x-forwarded-host', ownHost, REQUEST_ID, visit.observed.requestId)
-    const who = identified(caller)
-    if (!who) return headers
-    return andThen(identities.headersFor(who, upstream.audience, visit.observed), identity => {
+    headers.push('x-forwarded-for', forwardedFor(TRUSTED_PROXIES, request))
+    headers.push('x-forwarded-proto', scheme, 'x-forwarded-host', ownHost, REQUEST_ID, request.observed.requestId)
+    const caller = loaded ?? bearer
+    if (!caller) return headers
+    return andThen(identities.headersFor(caller, upstream.audience, request.observed), identity => {
       for (const name in identity) headers.push(name, identity[name] as string)
-      const token = loaded ? bearerOf(loaded.session.accessToken) : visit.headers.authorization
-      if (settings.FORWARD_ACCESS_TOKEN && token) headers.push('authorization', token)
+      const token = loaded ? bearerOf(loaded.session.accessToken) : request.headers.authorization
+      if (FORWARD_ACCESS_TOKEN && token) headers.push('authorization', token)
       return headers
     })
   }
 }
 
-/** Of a Cookie header, what is not ours, in one piece as it was sent: most of a browser's cookies are the application's. */
+/** Removes our cookies from a Cookie header. The others stay in one piece, as they were sent. */
 export function createCookieFilter(ours: ReadonlySet<string>): (header: string) => string {
   const shortest = Math.min(...[...ours].map(name => name.length))
 
@@ -67,10 +81,10 @@ export function createCookieFilter(ours: ReadonlySet<string>): (header: string) 
     let equals = -1
     for (let start = 0, end = 0; start <= header.length; start = end + 1) {
       end = indexOrEnd(header, ';', start)
-      // Not for each anew: in a header without any, this would look through all of it again and again.
+      // Not again for each cookie: in a header without any `=`, that would search all of it each time.
       if (equals < start) equals = indexOrEnd(header, '=', start)
       const nameEnd = Math.min(equals, end)
-      // Most names are too short to be one of ours: they need not be cut out and looked up.
+      // Most names are too short to be ours, and need no lookup.
       if (nameEnd - start < shortest || !ours.has(header.slice(start, nameEnd).trim().toLowerCase())) continue
       if (start > keptFrom) kept = joined(kept, header.slice(keptFrom, start - 1))
       keptFrom = end + 1
@@ -89,23 +103,23 @@ function indexOrEnd(text: string, sign: string, from: number): number {
   return index < 0 ? text.length : index
 }
 
-function forwardedFor({ settings }: Pick<GatewayContext, 'settings'>, { address, headers }: GatewayRequest): string {
+function forwardedFor(proxies: Networks | undefined, { address, headers }: ProxyRequest): string {
   const peer = plainAddress(address)
   const before = headers['x-forwarded-for']
-  if (before === undefined || !isTrusted(settings.TRUSTED_PROXIES, address)) return peer
+  if (before === undefined || !isTrusted(proxies, address)) return peer
   return [...splitList(before), peer].join(', ')
 }
 
-/** At some providers (WeCom) there is no token of the user's. */
+/** Some providers (WeCom) give no token for the user. */
 function bearerOf(accessToken: string): string | undefined {
   return accessToken ? `Bearer ${accessToken}` : undefined
 }
 
 // Headers by which some application believes a client about who it is, where it comes from or what it asks for. None of
-// them reaches the application behind: what is true of them we say ourselves, under our own names.
+// them reaches an application: we send the truth under our own names.
 
 interface Claims {
-  /** What somebody could do with them. */
+  /** What a client could do with them. */
   readonly reason: string
   /** In their plain form (see plainName); one that ends in `*` stands for all that begin so. */
   readonly names: readonly string[]
@@ -226,7 +240,7 @@ export const CLAIMS: readonly Claims[] = [
   },
 ]
 
-/** They look alike, but pages send them to their own applications: credentials, which are checked, and preferences. */
+/** They look similar, but pages send them to their own applications: credentials, which are checked, and preferences. */
 export const NO_CLAIMS: readonly string[] = [
   ...['x-auth-token', 'x-auth-key', 'x-auth-csrf*', 'x-login-token', 'x-user-token', 'x-user-agent', 'x-user-language'],
   ...['x-user-locale', 'x-user-timezone', 'x-user-time-zone', 'x-middleware-prefetch'],
@@ -240,31 +254,23 @@ export function isClaim(plain: string): boolean {
   return isListed(plain) && !isExempt(plain)
 }
 
-// The header Connection: it names other headers that are meant for this connection only (RFC 9110, 7.6.1).
-
-/** In lower case; `undefined` if it names none. */
-export function namedBy(connection: string | undefined): string[] | undefined {
-  if (connection === undefined || /^(keep-alive|close)$/i.test(connection)) return undefined
-  return splitList(connection).map(name => name.toLowerCase())
-}
-
-// Which of a browser's headers reach the application behind.
+// Which of a browser's headers reach the application.
 
 export interface KnownHeader {
-  /** As it was sent. One text for all requests that bring it: whoever looks it up again need not read it again. */
+  /** As it was sent. One string for all requests that bring it, so that comparing it is cheap. */
   readonly name: string
   /** See plainName. */
   readonly plain: string
   readonly policy: 'dropped' | 'kept' | 'filtered'
 }
 
-/** Browsers use a few dozen names; somebody who makes up new ones must not fill our memory. */
+/** Browsers use a few dozen names; a client that makes up new ones must not fill the memory. */
 const MOST_HEADERS = 1000
 /** No browser sends as many. */
-const MOST_PLACES = 64
+const MOST_COMPARED = 64
 
-/** By the name as it was sent. `place` is how many were before it. */
-export type HeaderOf = (name: string, place: number) => KnownHeader
+/** By the name as it was sent, and its index in the request. */
+export type HeaderOf = (name: string, index: number) => KnownHeader
 
 /** `identityNames` are the headers that tell the application who is there. */
 export function createHeaderPolicies(
@@ -295,14 +301,14 @@ export function createHeaderPolicies(
     return header
   }
 
-  // Most requests bring the names of the one before, in the same order. To compare two texts takes a fraction of a lookup,
-  // for which V8 first enters every new text into a table of its own.
+  // Most requests bring the names of the request before, in the same order. Comparing two strings takes a fraction of a
+  // lookup, for which V8 first interns every new string.
   const latest: KnownHeader[] = []
-  return (name, place) => {
-    const guess = latest[place]
+  return (name, index) => {
+    const guess = latest[index]
     if (guess !== undefined && guess.name === name) return guess
     const header = find(name)
-    if (place < MOST_PLACES) latest[place] = header
+    if (index < MOST_COMPARED) latest[index] = header
     return header
   }
 }

@@ -1,13 +1,25 @@
-// What of an application's answer reaches the browser: everything but what is only for the connection, and what would
-// touch our session or let a shared cache keep one user's page for another.
+// Which headers of an application's answer reach the browser: all but those that are only for the connection, would touch
+// our session, or would let a shared cache give one user's page to another.
 
 import type { IncomingHttpHeaders } from 'node:http'
-import type { GatewayContext } from '../gateway/context.ts'
-import { ourCookies } from '../gateway/cookies.ts'
-import { REQUEST_ID } from '../gateway/request.ts'
-import { safetyHeaders } from '../gateway/respond.ts'
-import { CACHE_HEADERS } from '../gateway/shared-caches.ts'
-import { namedBy } from './request-headers.ts'
+import { REQUEST_ID } from '../observe/observed-request.ts'
+import { connectionHeaders, splitList } from '../util/header-list.ts'
+
+// Headers that tell shared caches what they may keep. An answer for one user carries none of them but our own Cache-Control.
+
+/** Besides Cache-Control. Caches of several makers prefer these to it (RFC 9213 and its predecessors). */
+export const FOR_SHARED_CACHES: readonly string[] = [
+  'cdn-cache-control',
+  'cloudflare-cdn-cache-control',
+  'edge-control',
+  'netlify-cdn-cache-control',
+  'surrogate-control',
+  'vercel-cdn-cache-control',
+  'x-accel-expires',
+]
+
+/** All of them, in lower case. */
+export const CACHE_HEADERS: ReadonlySet<string> = new Set(['cache-control', ...FOR_SHARED_CACHES])
 
 const HOP_BY_HOP = new Set([
   'connection',
@@ -30,29 +42,42 @@ const NOT_IN_TRAILERS = new Set([
   ...['set-cookie', 'clear-site-data', 'content-length', TRANSPORT_SECURITY],
 ])
 
-export interface Ours {
+/** What we add to an answer. */
+export interface AnswerAdditions {
   readonly requestId: string
   readonly signedIn: boolean
   readonly cookies: readonly string[]
-  /** A browser keeps an image or a script; our cookies, which would forbid it, come with the next page. */
+  /** The request may be for an image or a script, which browsers cache. Our cookies would prevent that, and can come with the next page. */
   readonly cookiesCanWait?: boolean
 }
 
-/** Names and values in turn. A value may be several, each of which is sent as a header of its own. */
+/** Names and values in turn. A list of values is sent as several headers. */
 export type HeaderList = (string | string[])[]
 
-export type ResponseHeaders = (headers: IncomingHttpHeaders, ours: Ours) => HeaderList
+export type ResponseHeaders = (headers: IncomingHttpHeaders, ours: AnswerAdditions) => HeaderList
 
-export function createResponseHeaders(
-  context: Pick<GatewayContext, 'settings' | 'cookies' | 'upstreams'>,
-): ResponseHeaders {
-  const transportSecurity = safetyHeaders(context)[TRANSPORT_SECURITY]
+export interface ResponseHeadersOptions {
+  readonly baseUrl: string
+  /** The hosts and ports of all applications. */
+  readonly authorities: ReadonlySet<string>
+  isOwnCookie(setCookie: string): boolean
+  readonly transportSecurity: string | undefined
+}
+
+export function createResponseHeaders({
+  baseUrl,
+  authorities,
+  isOwnCookie,
+  transportSecurity,
+}: ResponseHeadersOptions): ResponseHeaders {
+  const ownLocations = (value: string | string[]) =>
+    [value].flat().map(location => ownLocation(location, authorities, baseUrl))
   const forOneUser = createPrivateCaching()
 
   return (headers, { requestId, signedIn, cookies: wanted, cookiesCanWait }) => {
     const cookies = cookiesCanWait && wanted.length > 0 && isAsset(headers) ? [] : wanted
     const isPersonal = signedIn || cookies.length > 0
-    const named = namedBy(oneText(headers.connection))
+    const named = connectionHeaders(oneText(headers.connection))
     const kept: HeaderList = []
     let hasId = false
     let hasSecurity = transportSecurity === undefined
@@ -63,11 +88,11 @@ export function createResponseHeaders(
       if (name === 'clear-site-data' && clearsCookies(value)) continue
       if (name === REQUEST_ID) hasId = true
       else if (name === TRANSPORT_SECURITY) hasSecurity = true
-      kept.push(name, LOCATIONS.has(name) ? ownLocations(context, value) : value)
+      kept.push(name, LOCATIONS.has(name) ? ownLocations(value) : value)
     }
     const theirs = headers['set-cookie']
     if (theirs || cookies.length > 0) {
-      const setCookies = [theirs ?? []].flat().filter(cookie => !isOurCookie(context, cookie))
+      const setCookies = [theirs ?? []].flat().filter(cookie => !isOwnCookie(cookie))
       setCookies.push(...cookies)
       if (setCookies.length > 0) kept.push('set-cookie', setCookies)
     }
@@ -79,43 +104,38 @@ export function createResponseHeaders(
   }
 }
 
-/** A proxy in front may count them among the headers: what is not passed on as it is there is not passed on here. */
+/** A proxy in front may treat trailers as headers, so the same names are left out. */
 export function keptTrailers(trailers: IncomingHttpHeaders): [name: string, value: string][] {
   return Object.entries(trailers).flatMap(([name, value]) =>
     NOT_IN_TRAILERS.has(name) ? [] : [value ?? []].flat().map((one): [string, string] => [name, one]),
   )
 }
 
-function ownLocations(
-  { upstreams, settings }: Pick<GatewayContext, 'settings' | 'upstreams'>,
-  value: string | string[],
-): string[] {
-  return [value].flat().map(location => ownLocation(location, upstreams.authorities, settings.BASE_URL))
-}
-
-/** Browsers keep what follows an empty name as a cookie without one, and send it back as if that were its name. */
-export function isOurCookie(context: Pick<GatewayContext, 'cookies'>, setCookie: string): boolean {
-  const [name = ''] = setCookie.replace(/^[\s=]+/, '').split(/[=;]/, 1)
-  return ourCookies(context.cookies).has(name.trim().toLowerCase())
+/** Browsers keep `=name` as a cookie without a name, and send it back as `name`. */
+export function createOwnCookieTest(ownCookies: ReadonlySet<string>): (setCookie: string) => boolean {
+  return setCookie => {
+    const [name = ''] = setCookie.replace(/^[\s=]+/, '').split(/[=;]/, 1)
+    return ownCookies.has(name.trim().toLowerCase())
+  }
 }
 
 function clearsCookies(header: string | string[]): boolean {
   return /"cookies"|"\*"/.test(String(header))
 }
 
-/** A header may come in several lines, whatever its type says: then undici gives a list. */
+/** For a header that comes in several lines undici gives a list, whatever its type says. */
 function oneText(value: string | readonly string[] | undefined): string | undefined {
   return typeof value === 'object' ? value.join(', ') : value
 }
 
-/** What the application lets browsers keep, and is neither a page nor made for one user. */
+/** The application lets browsers cache it, and it is neither a page nor made for one user. */
 function isAsset(headers: IncomingHttpHeaders): boolean {
   const [cacheControl, type] = [oneText(headers['cache-control']) ?? '', oneText(headers['content-type']) ?? '']
   if (headers['set-cookie'] || type.toLowerCase().includes('text/html')) return false
   return /\bmax-age="?0*[1-9]|\bimmutable\b/i.test(cacheControl) && !/\bno-(store|cache)\b/i.test(cacheControl)
 }
 
-/** An application uses a few values again and again; one that makes up new ones must not fill our memory. */
+/** Applications use few values; one that makes up new ones must not fill the memory. */
 const MOST_REMEMBERED = 100
 
 function createPrivateCaching(): (cacheControl: string | undefined) => string {
@@ -130,7 +150,7 @@ function createPrivateCaching(): (cacheControl: string | undefined) => string {
   }
 }
 
-/** Without what invites shared caches. */
+/** Without the directives for shared caches. */
 function withoutSharing(cacheControl: string): string {
   const directives = splitList(cacheControl).filter(directive => !/^(public|s-maxage|private)\b/i.test(directive))
   return directives.some(directive => /^no-store\b/i.test(directive))
@@ -138,32 +158,23 @@ function withoutSharing(cacheControl: string): string {
     : ['private', ...directives].join(', ')
 }
 
-// An application that redirects to its own address means ours: nobody but the gateway can reach that one.
+// A redirect of an application to its own address becomes one to ours: browsers cannot reach the application.
 
-/** An absolute address, or one without its scheme: who is addressed, and what follows. */
+/** An absolute address, with or without its scheme: the authority, and the rest. */
 const ABSOLUTE = /^(?:https?:)?\/\/([^/\\?#]+)(.*)$/is
 
-/** The same place under `baseUrl`, if the address is one of `authorities`; what leads elsewhere stays as it is. */
+/** The same path below `baseUrl`, if the address is one of `authorities`; any other stays as it is. */
 export function ownLocation(location: string, authorities: ReadonlySet<string>, baseUrl: string): string {
   const [, authority, rest = ''] = ABSOLUTE.exec(location) ?? []
-  // Whoever names a user means more than the address.
+  // An address with a user name is not simply ours.
   if (authority === undefined || authority.includes('@')) return location
   const url = URL.parse(location, baseUrl)
   if (!url || !authorities.has(authorityOf(url))) return location
-  // The rest as it was sent: in which encoding, only the application knows.
+  // The rest as it was sent: only the application knows its encoding.
   return baseUrl + (rest.startsWith('/') ? rest : `/${rest}`)
 }
 
 /** Host and port without the scheme: one port is one application, and it may have been told that the browser uses https. */
 export function authorityOf({ hostname, port, protocol }: URL): string {
   return `${hostname.replace(/\.$/, '')}:${port || (protocol === 'https:' ? 443 : 80)}`
-}
-
-// Headers whose value is a list, separated by commas.
-
-export function splitList(header: string | string[] | undefined): string[] {
-  return String(header ?? '')
-    .split(',')
-    .map(part => part.trim())
-    .filter(Boolean)
 }

@@ -1,47 +1,53 @@
-// Cuts off clients that neither take what they asked for nor send what they announced. It looks at connections, so that
-// no kind of answer can be forgotten, and counts how often nothing had moved, so that a request costs no timer.
+// Cuts off clients that do not read their answer, or do not send the body that they announced. It checks connections, so that
+// it covers every kind of answer, and counts checks without progress, so that a request costs no timer.
 
 import { readFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
 import { type Socket, SocketAddress } from 'node:net'
 import { endianness } from 'node:os'
-import type { GatewayContext } from '../gateway/context.ts'
-import { isTrusted, plainAddress } from '../gateway/request.ts'
+import { isTrusted, plainAddress } from '../config/networks.ts'
+import type { Settings } from '../config/settings.ts'
+import type { Report } from '../events.ts'
 import { type ObservedRequest, observedFields } from '../observe/observed-request.ts'
 import { createWatchList, type Watched } from '../util/watch-list.ts'
 
 export interface SlowClients {
-  /** The connection of this answer is watched from now on. */
+  /** Watches the connection of this answer from now on. */
   watch(observed: ObservedRequest, response: ServerResponse): void
-  /** The same for a connection that has become a socket of another kind. */
+  /** The same for a connection that was upgraded. */
   watchSocket(observed: ObservedRequest, socket: Socket): void
   stop(): void
 }
 
 interface ClientConnection extends Watched {
   readonly socket: Socket
-  /** The newest that was not over at once; only its request can still be on its way. */
+  /** The newest that did not end immediately; only the body of its request can still be on its way. */
   response: ServerResponse | undefined
-  /** Of the newest request, as long as it is under way. */
+  /** The newest request, while it is in progress. */
   observed: ObservedRequest | undefined
   delivered: number
-  /** What the kernel held at the last look, if it was asked. */
+  /** What the kernel held at the last check, if it was asked. */
   queued: number | undefined
   received: number
-  /** How many looks in a row found the same bytes waiting for the client to take them. */
+  /** How many checks in a row found the same bytes waiting for the client to read them. */
   unread: number
-  /** How many found us waiting for more of a body. */
+  /** How many found us waiting for more of the body. */
   unsent: number
-  /** How many found a body still coming that nobody needs any more. */
+  /** How many found the body still coming after the request was answered. */
   unwanted: number
 }
 
-/** So many looks make up the deadline. */
+/** The number of checks until the deadline. */
 const LOOKS = 30
-/** Where reading comes in steps that say nothing about the one who reads, the deadline is this many times longer. */
+/** Where the client's reading cannot be seen, the deadline is this many times longer. */
 const UNSEEN_READING = 10
 
-export function createSlowClients({ settings, report }: Pick<GatewayContext, 'settings' | 'report'>): SlowClients {
+interface SlowClientsOptions {
+  readonly settings: Pick<Settings, 'CLIENT_TIMEOUT_MS' | 'TRUSTED_PROXIES'>
+  readonly report: Report
+}
+
+export function createSlowClients({ settings, report }: SlowClientsOptions): SlowClients {
   const connections = new WeakMap<Socket, ClientConnection>()
   const watched = createWatchList<ClientConnection>(Math.ceil(settings.CLIENT_TIMEOUT_MS / LOOKS), look)
 
@@ -62,10 +68,10 @@ export function createSlowClients({ settings, report }: Pick<GatewayContext, 'se
     const hasRead = queued !== undefined && before !== undefined && queued < before
     connection.queued = queued
     connection.unread = hasRead ? 0 : connection.unread + 1
-    if (connection.unread >= patienceWith(connection)) cutOff(connection, 'reads_nothing')
+    if (connection.unread >= checksAllowed(connection)) cutOff(connection, 'reads_nothing')
   }
 
-  /** Read once for all who seem to read nothing. */
+  /** Read once for all connections that seem to read nothing. */
   function sendQueues(): Promise<SendQueueOf> {
     reading ??= readSendQueues().finally(() => {
       reading = undefined
@@ -73,8 +79,8 @@ export function createSlowClients({ settings, report }: Pick<GatewayContext, 'se
     return reading
   }
 
-  /** A proxy reads only when its own kernel has passed a good part of megabytes on, and has deadlines of its own. */
-  function patienceWith({ socket, queued }: ClientConnection): number {
+  /** A proxy reads only after its kernel has passed megabytes on, and has its own deadlines. */
+  function checksAllowed({ socket, queued }: ClientConnection): number {
     const isProxy = isTrusted(settings.TRUSTED_PROXIES, socket.remoteAddress ?? '')
     return queued === undefined || isProxy ? LOOKS * UNSEEN_READING : LOOKS
   }
@@ -98,13 +104,13 @@ export function createSlowClients({ settings, report }: Pick<GatewayContext, 'se
       unread: 0,
       unsent: 0,
       unwanted: 0,
-      place: 0,
+      index: 0,
     }
     connections.set(socket, fresh)
     watched.add(fresh)
     socket.once('close', () => {
       watched.remove(fresh)
-      // Small collections keep a closed socket; all that it leads to would be copied, and stay until the next large one.
+      // Minor collections keep a closed socket: everything that it refers to would stay until the next major one.
       fresh.response = fresh.observed = undefined
     })
     return fresh
@@ -123,7 +129,7 @@ export function createSlowClients({ settings, report }: Pick<GatewayContext, 'se
   }
 }
 
-/** A stream that has nothing to say is not idle: only bytes that wait to be taken count. */
+/** A stream without data is not idle: only bytes that wait to be read count. */
 function seemsUnread(connection: ClientConnection): boolean {
   const { socket } = connection
   const pending = socket.writableLength
@@ -143,22 +149,22 @@ function lookAtReading(connection: ClientConnection): void {
   const { req: request } = response
   if (request.complete) {
     connection.unsent = connection.unwanted = 0
-    // A kept connection must not keep its last request in memory.
+    // An idle connection must not keep its last request in memory.
     if (response.writableFinished) connection.response = connection.observed = undefined
     return
   }
   const received = socket.bytesRead
-  // What has come and was not taken waits for us, or for the application.
+  // Bytes that have arrived and were not read wait for us, or for the application.
   const isWaiting = request.readableLength === 0 && received === connection.received
   connection.unsent = isWaiting ? connection.unsent + 1 : 0
   connection.unwanted = response.writableEnded ? connection.unwanted + 1 : 0
   connection.received = received
 }
 
-// How much the kernel still holds of what was written to a connection. It takes megabytes at once and asks for more only when
-// a good part of them is gone: nothing else shows whether a slow client reads at all.
+// How many bytes of a connection the kernel still holds. It takes megabytes at once and asks for more only when a good part of
+// them is gone: nothing else shows whether a slow client reads at all.
 
-/** The bytes that the other side has not taken yet. `undefined` where nobody knows: not on Linux, or not on TCP. */
+/** The bytes that the other side has not read yet. `undefined` where that is unknown: not on Linux, or not on TCP. */
 export type SendQueueOf = (socket: Socket) => number | undefined
 
 interface Row {

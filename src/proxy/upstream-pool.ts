@@ -1,39 +1,36 @@
-// All applications that there are connections to: those of the configuration in use, and those of former ones for as long as
-// somebody is still there.
+// All applications with connections: those of the configuration in use, and those of former ones while they have requests.
 
-import { isIP } from 'node:net'
-import { buildConnector, Client } from 'undici'
 import type { Config } from '../config/config-file.ts'
 import type { Settings } from '../config/settings.ts'
 import { openUpstreams, type Upstream, type Upstreams } from './upstreams.ts'
 
 export interface UpstreamPool {
-  /** What a configuration names. It counts from `use` on. */
+  /** The applications of a configuration, which `use` then puts in use. */
   choose(settings: Settings, config: Config): Upstreams
-  /** From now on requests go to these. Whoever is with another one, or on the way there, finishes. */
+  /** From now on requests go to these. Requests to others finish. */
   use(upstreams: Upstreams): void
   /** How many requests wait for one of them. */
   readonly waiting: number
   /** How many sockets and event streams are open. */
   readonly streams: number
-  /** Sockets and event streams: they would never end by themselves, and open anew elsewhere. */
+  /** Ends sockets and event streams, which would not end on their own. Clients open them again, at another process. */
   endStreams(): void
-  /** Everything else has this long to end by itself. */
+  /** Everything else has this long to finish. */
   close(patienceMs: number): Promise<void>
 }
 
 export function createUpstreamPool(): UpstreamPool {
-  let inUse: readonly Upstream[] = []
+  let current: readonly Upstream[] = []
   let former: readonly Upstream[] = []
-  const all = () => [...inUse, ...former]
+  const all = () => [...current, ...former]
 
   return {
-    choose: (settings, config) => openUpstreams(settings, config, inUse),
+    choose: (settings, config) => openUpstreams(settings, config, current),
     use({ all: chosen }) {
-      const left = inUse.filter(upstream => !chosen.includes(upstream))
+      const left = current.filter(upstream => !chosen.includes(upstream))
       for (const { connections } of left) connections.keepNone()
       former = [...former, ...left].filter(({ capacity }) => !capacity.isEmpty)
-      inUse = chosen
+      current = chosen
     },
     get waiting() {
       return all().reduce((sum, { capacity }) => sum + capacity.waiting, 0)
@@ -51,75 +48,6 @@ export function createUpstreamPool(): UpstreamPool {
           await connections.close()
         }),
       )
-    },
-  }
-}
-
-// The connections to an application. Each serves one exchange at a time, so that nothing waits in a queue that is not ours.
-
-export interface Connections {
-  take(): Client
-  giveBack(connection: Client): void
-  /** From now on whatever is not in use is closed. Whoever still comes gets one of its own. */
-  keepNone(): void
-  /** Cuts off whatever still uses one. */
-  close(): Promise<void>
-}
-
-/** Where and how to connect. */
-export interface Destination {
-  readonly origin: string
-  readonly socketPath?: string
-  readonly ca?: string
-}
-
-export function createConnections(
-  { origin, socketPath, ca }: Destination,
-  servername: string,
-  settings: Settings,
-): Connections {
-  const connect = buildConnector({
-    timeout: settings.UPSTREAM_CONNECT_TIMEOUT_MS,
-    allowH2: false,
-    ...(socketPath && { socketPath }),
-    ...(ca && { ca }),
-  })
-  const options: Client.Options = {
-    headersTimeout: settings.UPSTREAM_HEADERS_TIMEOUT_MS,
-    bodyTimeout: settings.UPSTREAM_IDLE_TIMEOUT_MS,
-    // TLS wants a name to be no address; without one the address itself is checked.
-    connect: (how, callback) => connect(isIP(servername) ? { ...how, servername: '' } : how, callback),
-  }
-  const all = new Set<Client>()
-  // The one that was used last is the least likely to have been closed by the application.
-  const idle: Client[] = []
-  let mostIdle = settings.UPSTREAM_CONNECTIONS
-
-  function open(): Client {
-    const connection = new Client(origin, options)
-    all.add(connection)
-    return connection
-  }
-
-  function leave(connection: Client): void {
-    all.delete(connection)
-    // One that was cut off meanwhile cannot be closed any more.
-    connection.close().catch(() => {})
-  }
-
-  return {
-    take: () => idle.pop() ?? open(),
-    giveBack(connection) {
-      if (idle.length < mostIdle) idle.push(connection)
-      // Of those that streams had on top.
-      else leave(connection)
-    },
-    keepNone() {
-      mostIdle = 0
-      for (const connection of idle.splice(0)) leave(connection)
-    },
-    async close() {
-      await Promise.allSettled([...all].map(connection => connection.destroy()))
     },
   }
 }

@@ -1,29 +1,29 @@
-// The applications behind: chosen by the path alone, each with its own capacity and connections.
+// The applications, which are chosen by the path. Each has its own capacity and connections.
 
 import { readFileSync } from 'node:fs'
 import { decodedPath } from '../access/request-path.ts'
 import type { Config, UpstreamConfig } from '../config/config-file.ts'
 import type { Settings } from '../config/settings.ts'
 import { type Capacity, createCapacity } from './capacity.ts'
+import { type Connections, createConnections, type Destination } from './connections.ts'
 import { authorityOf } from './response-headers.ts'
-import { type Connections, createConnections, type Destination } from './upstream-pool.ts'
 
 export interface Upstream {
   readonly prefix: string
-  /** Two that are made from the same are the same. */
-  readonly likeness: string
+  /** Two upstreams with the same fingerprint are made from the same settings. */
+  readonly fingerprint: string
   readonly capacity: Capacity
   readonly connections: Connections
   /** What the application calls itself. */
   readonly host: string
-  /** Whom its assertions are for. */
+  /** The audience of its assertions. */
   readonly audience: string
   /** The name that its certificate has to show, whatever Host it is sent. */
   readonly servername: string
   readonly destination: Destination
 }
 
-/** Those that a configuration names. */
+/** The applications of a configuration. */
 export interface Upstreams {
   readonly all: readonly Upstream[]
   /** `undefined` if none is configured for the path. */
@@ -32,15 +32,15 @@ export interface Upstreams {
   readonly authorities: ReadonlySet<string>
 }
 
-/** One of `known` that is just like it is taken, with its connections and whoever waits for it. */
+/** Reuses one of `known` with the same fingerprint, with its connections and its queue. */
 export function openUpstreams(settings: Settings, config: Config, known: readonly Upstream[] = []): Upstreams {
   const ca = settings.UPSTREAM_CA_FILE && readFileSync(settings.UPSTREAM_CA_FILE, 'utf8')
   const { UPSTREAM: url, ASSERTION_AUDIENCE: audience } = settings
-  const places = { ...(url && { '/': { url, audience } }), ...config.upstreams }
-  const all = Object.entries(places)
-    .map(([prefix, place]) => {
-      const likeness = likenessOf(prefix, place, settings, ca)
-      return known.find(upstream => upstream.likeness === likeness) ?? openUpstream(prefix, place, settings, ca)
+  const options = { ...(url && { '/': { url, audience } }), ...config.upstreams }
+  const all = Object.entries(options)
+    .map(([prefix, option]) => {
+      const fingerprint = fingerprintOf(prefix, option, settings, ca)
+      return known.find(upstream => upstream.fingerprint === fingerprint) ?? openUpstream(prefix, option, settings, ca)
     })
     .sort((one, other) => other.prefix.length - one.prefix.length)
   const upstreamOf = createLongestPrefix(new Map(all.map(upstream => [upstream.prefix, upstream])))
@@ -51,17 +51,17 @@ export function openUpstreams(settings: Settings, config: Config, known: readonl
   }
 }
 
-type Place = string | UpstreamConfig
+type UpstreamOption = string | UpstreamConfig
 
-/** All that it is made from. */
-function likenessOf(prefix: string, place: Place, settings: Settings, ca: string | undefined): string {
+/** Everything that an upstream is made from. */
+function fingerprintOf(prefix: string, option: UpstreamOption, settings: Settings, ca: string | undefined): string {
   const limits = Object.entries(settings).filter(([name]) => name.startsWith('UPSTREAM_'))
-  return JSON.stringify([prefix, place, limits, ca])
+  return JSON.stringify([prefix, option, limits, ca])
 }
 
-function openUpstream(prefix: string, place: Place, settings: Settings, ca: string | undefined): Upstream {
-  const likeness = likenessOf(prefix, place, settings, ca)
-  const { url, audience = url } = typeof place === 'string' ? { url: place } : place
+function openUpstream(prefix: string, option: UpstreamOption, settings: Settings, ca: string | undefined): Upstream {
+  const fingerprint = fingerprintOf(prefix, option, settings, ca)
+  const { url, audience = url } = typeof option === 'string' ? { url: option } : option
   const socketPath = url.startsWith('unix:') ? url.slice('unix:'.length) : undefined
   const origin = socketPath ? 'http://localhost' : url
   const { host, hostname } = new URL(origin)
@@ -74,11 +74,10 @@ function openUpstream(prefix: string, place: Place, settings: Settings, ca: stri
     queueMs: settings.UPSTREAM_QUEUE_TIMEOUT_MS,
   })
   const connections = createConnections(destination, servername, settings)
-  return { prefix, likeness, capacity, connections, host, audience, servername, destination }
+  return { prefix, fingerprint, capacity, connections, host, audience, servername, destination }
 }
 
-// What the longest of many prefixes says about a path. However many there are, only as many places of the path are looked
-// at as the longest of them has segments.
+// Finds the longest of many prefixes of a path, with at most as many lookups as the longest prefix has segments.
 
 /** A prefix ends where a segment does; `/` covers everything. */
 export function createLongestPrefix<Value>(byPrefix: ReadonlyMap<string, Value>): (path: string) => Value | undefined {

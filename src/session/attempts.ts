@@ -1,5 +1,5 @@
-// One trip to the provider: its state, and where the provider's plan asks for it (a bound state, PKCE, a nonce) a record
-// that only the browser that started it can take back, once and soon.
+// A sign-in attempt: its state, and where the provider needs it (bound state, PKCE, nonce) a short-lived record that only the
+// browser that started the attempt can redeem, once.
 
 import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
@@ -11,21 +11,21 @@ import type { KeyList } from './derived-keys.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from './sealing.ts'
 import { isTicket, newTicket, sealingKey } from './ticket.ts'
 
-interface Started {
-  /** What goes to the provider. */
+interface AttemptStart {
+  /** The parameters for the provider. */
   readonly sent: SentAttempt
-  /** The browser's secret, for its cookie; absent if nothing has to be remembered. */
+  /** The browser's secret, for its cookie; absent if there is no record. */
   readonly browser?: string
 }
 
 export interface Attempt {
-  /** Whose answer alone counts. */
+  /** The only provider whose answer is accepted. */
   readonly provider?: string
   readonly verifier?: string
   readonly nonce?: string
   readonly returnPath?: string
   readonly startedAt?: number
-  /** Of the doctor: it signs nobody in, and whoever has the ticket is told what came. */
+  /** A test sign-in of the doctor: it creates no session, and its result goes to the holder of the ticket. */
   readonly trial?: { readonly ticket: string; readonly show: boolean }
 }
 
@@ -38,7 +38,7 @@ const attemptSchema: z.ZodType<Attempt> = z.object({
   trial: z.object({ ticket: z.string(), show: z.boolean() }).exactOptional(),
 })
 
-/** What of a provider decides how a trip to it begins. */
+/** The part of a provider's plan that decides how an attempt starts. */
 export type AttemptPlan = Pick<ProviderPlan, 'id' | 'kind' | 'state' | 'stateCheck' | 'pkce'>
 
 export interface Attempts {
@@ -47,10 +47,10 @@ export interface Attempts {
     browser: string | undefined,
     returnPath: string | undefined,
     trial?: Attempt['trial'],
-  ): Promise<Started>
-  /** What was remembered; `undefined` if this browser did not start it, or took it back before. */
+  ): Promise<AttemptStart>
+  /** The attempt; `undefined` if this browser did not start it, or has redeemed it. */
   find(browser: string | undefined, state: string): Promise<Attempt | undefined>
-  /** The same, for the last time. */
+  /** The same, and removes it. */
   take(browser: string | undefined, state: string): Promise<Attempt | undefined>
 }
 
@@ -99,7 +99,7 @@ function opened(browser: string, state: string, entry: Entry | undefined): Attem
   return entry && decodeJson(attemptSchema, unsealValue(sealingKey(browser), entry.value, key))
 }
 
-/** Whether an attempt has to be known to the server before the browser leaves. */
+/** Whether the attempt has a record in the store. */
 export function isRemembered({ stateCheck, pkce, kind }: AttemptPlan): boolean {
   return stateCheck === 'bound' || pkce || kind === 'oidc'
 }
@@ -109,7 +109,7 @@ function newState({ state }: AttemptPlan): string {
   return state === 'plain' ? random.toString('hex') : random.toString('base64url') + STATE_SUFFIX
 }
 
-/** Whether a state looks like one of ours. For the specification's provider that is all there is to it. */
+/** Whether a state looks like one of ours. With STATE_CHECK=suffix nothing else is checked: specification 3.4. */
 export function looksLikeState(state: string, plans: readonly AttemptPlan[]): boolean {
   if (state.endsWith(STATE_SUFFIX)) return true
   return plans.some(plan => plan.state === 'plain') && /^[\da-f]{64}$/.test(state)
@@ -119,29 +119,29 @@ function attemptKey(browser: string, state: string): string {
   return `attempt:${hash('sha256', `${browser} ${state}`, 'base64url')}`
 }
 
-// Where the visitor wanted to go before signing in: only ever a path of our own origin, carried in a signed cookie.
+// The return path: where the visitor goes after signing in. It is always a path of our origin, in a signed cookie.
 
-/** A cookie has to stay below 4096 bytes; a longer path is not worth carrying. */
+/** A cookie has to stay below 4096 bytes. A longer path is dropped. */
 const LONGEST_PATH = 2048
 
-/** The path as the URL parser of browsers sees it; `undefined` if it leads away from our origin or into the sign-in. */
+/** The path as the URL parser of browsers reads it; `undefined` if it leads to another origin or into the sign-in. */
 export function ownPath(text: string, origin: string, callbackPaths: ReadonlySet<string>): string | undefined {
   if (!URL.canParse(text, origin)) return undefined
   const url = new URL(text, origin)
   if (url.origin !== origin || SIGN_IN_PATHS.includes(url.pathname) || callbackPaths.has(url.pathname)) return undefined
   const path = url.pathname + url.search
-  // A path such as `//evil.example` is ours only as long as our origin stands in front of it.
+  // Without our origin in front of it, a path such as `//evil.example` is an address of another host.
   if (!URL.canParse(path, origin) || new URL(path, origin).origin !== origin) return undefined
   return path.length <= LONGEST_PATH ? path : undefined
 }
 
-/** With the first of the keys. */
+/** Signs with the first of the keys. */
 export function signReturnPath(path: string, until: number, [key]: KeyList): string {
   const text = Buffer.from(`${until} ${path}`).toString('base64url')
   return `${text}.${mac(text, key).toString('base64url')}`
 }
 
-/** `undefined` if none of the keys signed it, it is too old, or it leads away. */
+/** `undefined` if none of the keys signed it, if it has expired, or if it leads to another origin. */
 export function readReturnPath(
   cookie: string,
   keys: KeyList,

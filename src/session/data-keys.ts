@@ -1,5 +1,5 @@
-// The data keys: made once and kept in the store, wrapped under each of our secrets, so that a secret can be replaced while
-// everything that was labelled and sealed with them stays in its place.
+// The data keys: made once and kept in the store, wrapped under each of our secrets. So a secret can be replaced without
+// relabelling or resealing anything.
 
 import { createHash, randomBytes } from 'node:crypto'
 import { z } from 'zod'
@@ -7,18 +7,18 @@ import type { Report } from '../events.ts'
 import type { Store, Stored } from '../stores/store.ts'
 import type { DerivedKeys, WrappingKey } from './derived-keys.ts'
 import { decodeJson, encodeJson, isNewerFormat, sealValue, unsealValue } from './sealing.ts'
-import { type DataKeys, SESSION_LABEL } from './session-record.ts'
+import type { DataKeys } from './session-record.ts'
 
 export interface DataKeyring {
   /** The keys that all instances share, as the store has them now. */
   current(): Promise<DataKeys>
-  /** What `current` gave last. */
+  /** The last result of `current`. */
   latest(): DataKeys | undefined
-  /** Our secrets have changed: the next `current` wraps for the new ones what it has. */
+  /** Our secrets have changed: the next `current` wraps the data keys for the new ones. */
   use(keys: WrappingKeys): void
 }
 
-type WrappingKeys = Pick<DerivedKeys, 'wrapping' | 'formerWrapping' | 'formerDataKeys'>
+type WrappingKeys = Pick<DerivedKeys, 'wrapping' | 'formerWrapping'>
 
 interface DataKeyringOptions {
   readonly store: Store
@@ -28,9 +28,8 @@ interface DataKeyringOptions {
 }
 
 /**
- * Those of a store, without changing anything there: for whoever only looks at it. None if none of our secrets opens them;
- * new ones where there are none yet, and so nothing that they would have to open. More than one, the oldest first, after a
- * start with another secret.
+ * The data keys of a store, read without changing it. Empty if none of our secrets opens them. New ones if the store has none
+ * yet, and so nothing that they would have to open. Several, the oldest first, after a start with another secret.
  */
 export async function readDataKeys(
   store: Pick<Store, 'read'>,
@@ -41,13 +40,13 @@ export async function readDataKeys(
   return openAllWrappers(decodeWrappers(stored.value) ?? [], [...wrapping, ...formerWrapping])
 }
 
-/** What our secrets open in a store, without changing anything there. */
+/** Whether our secrets open the data keys of a store. */
 export type DataKeysState =
   /** There are none yet, or a newer version has written them. */
   | { readonly kind: 'unknown' }
   /** None of our secrets opens them. */
   | { readonly kind: 'closed' }
-  /** `hasOthers`: beside ours there are data keys of a secret that we do not have. */
+  /** `hasOthers`: there are also data keys of a secret that we do not have. */
   | { readonly kind: 'open'; readonly keys: readonly DataKeys[]; readonly hasOthers: boolean }
 
 export async function inspectDataKeys(
@@ -65,8 +64,8 @@ const STORE_KEY = 'data-keys'
 const CENTURY_MS = 100 * 365 * 24 * 3_600_000
 
 export function createDataKeyring({ store, keys, now, report }: DataKeyringOptions): DataKeyring {
-  let { wrapping, formerWrapping, formerDataKeys } = keys
-  // Without a secret there is nothing that could open them again: they are ours alone, and end with this process.
+  let { wrapping, formerWrapping } = keys
+  // Without a secret nothing could open them again, so they stay in this process.
   let own = wrapping.length === 0 ? newDataKeys() : undefined
   let isRenewed = false
   let known: { readonly dataKeys: DataKeys; readonly version: number } | undefined
@@ -83,27 +82,22 @@ export function createDataKeyring({ store, keys, now, report }: DataKeyringOptio
     labels: [],
   })
 
-  /** A store that was emptied gets those that we have; one that is older than data keys, those that it was filled with. */
+  /** A store that was emptied gets the keys that this process has. */
   async function create(): Promise<void> {
-    const dataKeys = known?.dataKeys ?? (await formerKeys()) ?? newDataKeys()
-    // Of all instances that try, one succeeds, and the others open what it made.
+    const dataKeys = known?.dataKeys ?? newDataKeys()
+    // Of all instances that try, one succeeds, and the others open its keys.
     await store.create(STORE_KEY, toEntry(renewWrappers([], wrapping, dataKeys)))
   }
 
-  async function formerKeys(): Promise<DataKeys | undefined> {
-    const { entries, next } = await store.list({ label: SESSION_LABEL, limit: 1 })
-    return entries.length > 0 || next !== undefined ? formerDataKeys : undefined
-  }
-
-  /** The keys in use from now on; `undefined` if others changed the store's meanwhile. */
+  /** The keys in use from now on; `undefined` if another instance changed them at the same time. */
   async function open({ value, version }: Stored): Promise<DataKeys | undefined> {
     const wrappers = decodeWrappers(value)
     if (!wrappers) tellOnce('newer_format')
     const opened = wrappers && openWrappers(wrappers, [...wrapping, ...formerWrapping])
     if (wrappers && !opened) tellOnce('data_keys_closed')
     const dataKeys = opened ?? known?.dataKeys ?? newDataKeys()
-    // Once for each change of ours: instances whose lists differ would go on for ever, and a secret that others have taken
-    // away while we ran is not for us to bring back.
+    // Once for each change of our secrets: instances with different lists would overwrite each other for ever, and a secret
+    // that others have removed must stay removed.
     const renewed = wrappers && !isRenewed ? renewWrappers(wrappers, wrapping, dataKeys) : undefined
     const isChanged = wrappers && renewed && !sameWrappers(renewed, wrappers)
     if (isChanged && !(await store.replace(STORE_KEY, toEntry(renewed), version))) return undefined
@@ -115,13 +109,13 @@ export function createDataKeyring({ store, keys, now, report }: DataKeyringOptio
   return {
     latest: () => own ?? known?.dataKeys,
     use(keys) {
-      ;({ wrapping, formerWrapping, formerDataKeys } = keys)
+      ;({ wrapping, formerWrapping } = keys)
       if (wrapping.length > 0) own = undefined
       isRenewed = false
     },
     async current() {
       if (own) return own
-      // Every sign-in asks for them: to read and unpack what is known already would be in vain.
+      // Every sign-in asks for the keys. If the store still holds the known version, nothing is read.
       if (known && isRenewed && store.holds(STORE_KEY, known.version)) return known.dataKeys
       for (;;) {
         const stored = await store.read(STORE_KEY)
@@ -147,7 +141,7 @@ export interface Wrapper {
 
 const FORMAT = 1
 const KEY_BYTES = 32
-/** Of secrets that are not ours: a start with a wrong one leaves one behind. */
+/** Wrappers of secrets that are not ours: a start with a wrong secret leaves one behind. */
 const MOST_STRANGERS = 8
 
 const wrappersSchema = z.array(z.object({ id: z.string(), set: z.string(), sealed: z.base64() }))
@@ -166,13 +160,13 @@ export function encodeWrappers(wrappers: readonly Wrapper[]): Buffer {
   return Buffer.concat([Buffer.of(FORMAT), encodeJson(wrappers)])
 }
 
-/** `undefined` if a newer version has written them. */
+/** `undefined` if a later version of Menshen wrote them. */
 export function decodeWrappers(value: Uint8Array): Wrapper[] | undefined {
   if (isNewerFormat(value)) return undefined
   return decodeJson(wrappersSchema, Buffer.from(value.subarray(1))) ?? []
 }
 
-/** What the oldest wrapper holds that one of these keys opens; should two differ, more was made with the older keys. */
+/** The data keys of the oldest wrapper that one of these keys opens. If two differ, more was made with the older ones. */
 export function openWrappers(wrappers: readonly Wrapper[], keys: readonly WrappingKey[]): DataKeys | undefined {
   return wrappers
     .map(wrapper => keys.map(key => open(wrapper, key)).find(opened => opened !== undefined))
@@ -203,7 +197,7 @@ export function renewWrappers(
   return [...older, ...wrapForAll(wrappers, keys, dataKeys), ...strangers(wrappers.slice(end), keys)]
 }
 
-/** Whether some secret has data keys that are none of these. */
+/** Whether a wrapper holds data keys that are not among these. */
 export function hasOtherKeys(wrappers: readonly Wrapper[], dataKeys: readonly DataKeys[]): boolean {
   const sets = dataKeys.map(setOf)
   return wrappers.some(({ set }) => !sets.includes(set))
@@ -217,7 +211,7 @@ function strangers(wrappers: readonly Wrapper[], keys: readonly WrappingKey[]): 
   return wrappers.filter(({ id }) => !keys.some(key => key.id === id)).slice(-MOST_STRANGERS)
 }
 
-/** The first one's is the last: it came into use after the others. */
+/** The wrapper of the first key is the last: it came into use after the others. */
 function wrapForAll(wrappers: readonly Wrapper[], keys: readonly WrappingKey[], dataKeys: DataKeys): Wrapper[] {
   const [first, ...rest] = keys
   return [...rest, ...(first ? [first] : [])].map(key => {
@@ -230,20 +224,20 @@ function wrapForAll(wrappers: readonly Wrapper[], keys: readonly WrappingKey[], 
 function wrap({ id, key }: WrappingKey, dataKeys: DataKeys): Wrapper {
   const { labels, publicPart } = dataKeys
   const plain = encodeJson({ labels: base64(labels), publicPart: base64(publicPart) })
-  return { id, set: setOf(dataKeys), sealed: base64(sealValue(key, plain, sealingPlace(id))) }
+  return { id, set: setOf(dataKeys), sealed: base64(sealValue(key, plain, aadOf(id))) }
 }
 
 function open({ id, sealed }: Wrapper, key: WrappingKey): DataKeys | undefined {
   if (id !== key.id) return undefined
-  return decodeJson(dataKeysSchema, unsealValue(key.key, Buffer.from(sealed, 'base64'), sealingPlace(id)))
+  return decodeJson(dataKeysSchema, unsealValue(key.key, Buffer.from(sealed, 'base64'), aadOf(id)))
 }
 
-/** Tells data keys apart, and nothing of them. */
+/** An id of data keys that reveals nothing of them. */
 function setOf({ labels, publicPart }: DataKeys): string {
   return createHash('sha256').update(labels).update(publicPart).digest('base64url').slice(0, 16)
 }
 
-function sealingPlace(id: string): string {
+function aadOf(id: string): string {
   return `data keys ${id}`
 }
 

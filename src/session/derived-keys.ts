@@ -1,42 +1,40 @@
-// Keys derived from our secrets, which every instance has and the store has not, so that a stolen store stays closed.
-// The first secret seals and signs; what any of them sealed can be opened.
+// Keys derived from our secrets. Every instance has them and the store does not, so that a stolen store cannot be read.
+// The first secret seals and signs; all of them open.
 import { createHash, hkdfSync, randomBytes } from 'node:crypto'
 import { Secret } from '../config/secret.ts'
 import type { Settings } from '../config/settings.ts'
+import { type Sentence, sentence, setting } from '../errors.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
-import type { DataKeys } from './session-record.ts'
 
 /** The first one seals and signs, all of them open. */
 export type KeyList = readonly [Uint8Array, ...Uint8Array[]]
 
-/** Wraps the data keys. */
+/** A key that wraps the data keys. */
 export interface WrappingKey {
-  /** Tells the wrappers of several secrets apart, and nothing of the secret. */
+  /** An id of the secret that reveals nothing of it. */
   readonly id: string
   readonly key: Uint8Array
 }
 
 export interface DerivedKeys {
-  /** One for each secret in use; none if there is no secret at all. */
+  /** One per secret in use; empty without a secret. */
   readonly wrapping: readonly WrappingKey[]
-  /** What may also open a wrapper, though nothing is wrapped with it any more. */
+  /** Keys that only open: secrets that are no longer in use. */
   readonly formerWrapping: readonly WrappingKey[]
-  /** What labels and public parts were made with before there were data keys. */
-  readonly formerDataKeys: DataKeys | undefined
   /** For the keys that sign assertions. */
   readonly signing: KeyList
   /** For the return path in its cookie. */
   readonly returnPath: KeyList
-  /** For the questions of the doctor. */
+  /** For the requests of the doctor. */
   readonly doctor: KeyList
 }
 
-/** Without SECRET, the client secret takes its place. With it, what the client secret sealed before can still be opened. */
+/** Without SECRET, keys derive from the client secret. With it, what the client secret sealed can still be opened. */
 export function deriveKeys({ SECRET, CLIENT_SECRET }: Pick<Settings, 'SECRET' | 'CLIENT_SECRET'>): DerivedKeys {
   const clientSecrets = CLIENT_SECRET ? [CLIENT_SECRET] : []
   const secrets = SECRET ?? clientSecrets
   const former = SECRET ? clientSecrets : []
-  // While settings are missing there may be none; nobody can sign in then.
+  // While settings are missing there may be no secret. Nobody can sign in then.
   const [first = new Secret(randomBytes(32).toString('hex')), ...rest] = secrets
   const deriveAll = (purpose: string, others: readonly Secret[]): KeyList => [
     derive(first, purpose),
@@ -45,12 +43,8 @@ export function deriveKeys({ SECRET, CLIENT_SECRET }: Pick<Settings, 'SECRET' | 
   return {
     wrapping: secrets.map(wrappingKey),
     formerWrapping: former.map(wrappingKey),
-    formerDataKeys: CLIENT_SECRET && {
-      labels: derive(CLIENT_SECRET, 'labels'),
-      publicPart: derive(CLIENT_SECRET, 'cards'),
-    },
     signing: deriveAll('signing keys', [...rest, ...former]),
-    // A cookie comes from outside: no secret that is out of use counts there.
+    // Cookies come from outside: secrets that are out of use are not accepted there.
     returnPath: deriveAll('return path', rest),
     doctor: deriveAll('doctor', rest),
   }
@@ -62,7 +56,7 @@ export function sameSecrets(one: DerivedKeys, other: DerivedKeys): boolean {
   return ids(one).join() === ids(other).join()
 }
 
-/** While secrets change, what those sealed that were in use until now can still be opened, and so be sealed anew. */
+/** During a change of secrets, the previous ones still open, so that everything can be sealed again. */
 export function withFormer(keys: DerivedKeys, before: DerivedKeys): DerivedKeys {
   return {
     ...keys,
@@ -71,13 +65,13 @@ export function withFormer(keys: DerivedKeys, before: DerivedKeys): DerivedKeys 
   }
 }
 
-/** What is wrong if there is nothing to derive from: a client without a secret gives us none. */
+/** The problem if there is nothing to derive keys from: a client without a secret needs SECRET. */
 export function secretProblem(
   { SECRET }: Pick<Settings, 'SECRET'>,
   { clientSecret, missing }: Pick<ProviderPlan, 'clientSecret' | 'missing'>,
-): string | undefined {
+): Sentence | undefined {
   if (SECRET || clientSecret || missing.length > 0) return undefined
-  return 'SECRET is not set, and there is no client secret to derive it from; expected any text of 32 characters or more, for example from openssl rand -hex 32.'
+  return sentence`${setting('SECRET')} is not set, and there is no client secret to derive it from; expected any text of 32 characters or more, for example from openssl rand -hex 32.`
 }
 
 function wrappingKey(secret: Secret): WrappingKey {

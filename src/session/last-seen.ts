@@ -1,16 +1,16 @@
-// When a session was last seen, for the console: noted now and then, without holding anybody up.
+// When a session was last seen, for the console. It is written every few minutes, and no request waits for it.
 import { errorFields } from '../errors.ts'
 import type { LoadedSession } from './session-cache.ts'
-import { sessionFields } from './session-facts.ts'
+import { sessionFields } from './session-fields.ts'
 import { newPublicPart, publicPartOf, withSeenAt } from './session-record.ts'
 import type { StoredSessionsOptions } from './stored-sessions.ts'
 
 const NOTE_AGAIN_MS = 10_000
-/** "Last seen" is exact to this: a request must not cost a write. */
+/** The precision of "last seen": a request must not cost a write. */
 const SEEN_STEP_MS = 5 * 60_000
 /**
- * As many as 100,000 users take who come all the time. When far more come at once who were not seen for a while, a write for
- * each would cost several times what their requests do; whoever is left out is noted when they come again.
+ * Enough for 100,000 users who are always active. If far more return at once, a write for each would cost several times what
+ * their requests do. Those that are left out are written at a later request.
  */
 const MOST_A_SECOND = 350
 
@@ -35,7 +35,7 @@ export function createLastSeen({
     isFailing = false
   }
 
-  /** Once for an outage, not for everybody who comes meanwhile: the log may be on the same disk that is full. */
+  /** Once per outage, not per request: the log may be on the same disk that is full. */
   function tell(error: unknown, loaded: LoadedSession): void {
     if (!isFailing) report('last_seen_not_saved', { ...errorFields(error), ...sessionFields(loaded) })
     isFailing = true
@@ -48,7 +48,7 @@ export function createLastSeen({
     noting.add(key)
     note(loaded)
       .catch((error: unknown) => tell(error, loaded))
-      // A store that cannot be written is not asked again at every request.
+      // A store that cannot be written is not tried again at every request.
       .finally(() => setTimeout(() => noting.delete(key), NOTE_AGAIN_MS).unref())
   }
 }

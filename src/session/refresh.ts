@@ -1,5 +1,5 @@
-// Refreshes a session's tokens: once at a time for each session, whatever number of requests, processes and machines ask
-// for it, and to its end even if whoever asked has gone away. Lock, reload, check again, refresh, save.
+// Refreshes a session's tokens: once at a time per session, for all requests, processes and machines, and to its end even if the
+// client has gone. Lock, reload, check again, refresh, save.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
@@ -13,26 +13,26 @@ import type { SessionTokens } from '../provider/sign-out.ts'
 import type { TokenSet } from '../provider/token.ts'
 import type { Store } from '../stores/store.ts'
 import type { LoadedSession } from './session-cache.ts'
-import { sessionFields, shortKey } from './session-facts.ts'
+import { sessionFields, shortKey } from './session-fields.ts'
 import { type Session, sameTokens, tokenExpiresAt } from './session-record.ts'
 
 /** The session as it is now; `ended` if the refresh failed and closed it; `undefined` if it was gone already. */
-export type Refreshed = LoadedSession | 'ended' | undefined
+export type RefreshResult = LoadedSession | 'ended' | undefined
 
 interface Refresher {
-  refresh(ticket: string, seen: LoadedSession): Promise<Refreshed>
-  /** Resolves when no refresh is under way, or none gets any further. */
+  refresh(ticket: string, seen: LoadedSession): Promise<RefreshResult>
+  /** Resolves when no refresh is under way, or none makes progress. */
   settle(): Promise<void>
 }
 
-/** What a session needs of its provider. */
+/** The calls to a provider that a session needs. */
 export interface SessionProvider extends Pick<Provider, 'refresh' | 'signOut'> {
   readonly plan: Pick<ProviderPlan, 'refreshLead'>
 }
 
 export interface RefresherOptions {
   readonly store: Store
-  /** By the id that a session has of its provider. */
+  /** By the provider's id in the session. */
   readonly providers: { get(id: string | undefined): SessionProvider | undefined }
   readonly settings: Pick<Settings, 'REFRESH_FAILURE' | 'PROVIDER_TIMEOUT_MS' | 'PROVIDER_PARALLEL_CALLS'>
   readonly now: () => number
@@ -40,11 +40,11 @@ export interface RefresherOptions {
   readonly measure?: Measure
   /** Whether its tokens have to be refreshed at that time. */
   isDueAt(session: Session, at: number): boolean
-  /** Reads the session anew. */
+  /** Reads the session from the store. */
   load(ticket: string): Promise<LoadedSession | undefined>
-  /** The same, or what was seen if the store provably still has just that. */
+  /** The same, or `seen` if the store provably still holds it. */
   reload(ticket: string, seen: LoadedSession): Promise<LoadedSession | undefined>
-  /** Saves new tokens, or without them only makes sure that the record lives until `until`; `undefined` if gone. */
+  /** Saves new tokens, or keeps the record at least until `until`; `undefined` if the session is gone. */
   save(
     ticket: string,
     seen: LoadedSession,
@@ -65,28 +65,28 @@ export interface RefreshContext extends RefresherOptions {
 /** One refresh of one session. */
 export interface Refresh {
   readonly ticket: string
-  /** The session as it was when the refresh was asked for. */
+  /** The session when the refresh was requested. */
   readonly seen: LoadedSession
-  /** Tells those who wait that waiting makes no sense for a request any more. */
+  /** Tells waiting requests to give up. */
   inTrouble(error: unknown): void
 }
 
 interface RefreshInFlight {
-  readonly result: Promise<Refreshed>
+  readonly result: Promise<RefreshResult>
   readonly trouble: Promise<never>
 }
 
-/** What a lease outlasts the slowest call and its retries by. */
+/** How much longer a lease lives than the slowest call and its retries. */
 const LEASE_MARGIN_MS = 5000
 
-/** Longer than a call and its retries may take; what takes longer renews it. */
+/** Longer than a call and its retries may take. Its holder renews it if a refresh takes longer. */
 export function leaseLife(providerTimeoutMs: number): number {
   return providerTimeoutMs * 2 + LEASE_MARGIN_MS
 }
 
 /**
- * From cold, with OpenID Connect: the discovery and its names, the tokens with their retries (one and a half), the keys, and the
- * keys once more if the one that signed is new.
+ * The longest refresh, with OpenID Connect and nothing cached: discovery, its host names, the tokens with their retries (one and a
+ * half), the keys, and the keys again if the signing key is new.
  */
 function longestRefresh(providerTimeoutMs: number): number {
   return providerTimeoutMs * 6 + LEASE_MARGIN_MS
@@ -101,7 +101,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
     longestMs: longestRefresh(settings.PROVIDER_TIMEOUT_MS),
     leases: createLeases(store, leaseMs, now, report),
     backoffs: createBackoffs(now),
-    // Nobody is turned away, for that would sign them out.
+    // No limit on waiting: a refusal would sign the user out.
     slots: createSlots(settings.PROVIDER_PARALLEL_CALLS, Number.POSITIVE_INFINITY),
   }
   const inFlight = new Map<string, RefreshInFlight>()
@@ -110,7 +110,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
     const { promise: trouble, reject: inTrouble } = Promise.withResolvers<never>()
     const run = () => runRefresh(context, { ticket, seen, inTrouble })
     const result = measure('refresh', 'tokens', run).finally(() => inFlight.delete(seen.key))
-    // Nobody may be waiting for them any more.
+    // There may be no caller left to handle a rejection.
     trouble.catch(() => {})
     result.catch(() => {})
     return { result, trouble }
@@ -135,7 +135,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
   }
 }
 
-/** A store that is back is only noticed by the next saving. */
+/** A store that is back is only noticed by the next attempt to save. */
 async function afterOneMoreSaving(trouble: Promise<never>): Promise<never> {
   try {
     return await trouble
@@ -145,21 +145,20 @@ async function afterOneMoreSaving(trouble: Promise<never>): Promise<never> {
   }
 }
 
-// A refresh from its beginning to its end: keeps the record alive, tries when it has a slot, and waits while somebody else
-// is refreshing.
+// A whole refresh: keeps the record alive, tries when it has a slot, and waits while another process refreshes.
 
 const POLL_MS = 100
-/** How long a record is kept alive for a refresh that has to wait its turn. */
+/** How long a record is kept alive for a refresh that waits for a slot. */
 const QUEUE_MS = 10 * 60_000
 
-export async function runRefresh(context: RefreshContext, refresh: Refresh): Promise<Refreshed> {
+export async function runRefresh(context: RefreshContext, refresh: Refresh): Promise<RefreshResult> {
   const { slots, longestMs, now, save } = context
   const { ticket, seen } = refresh
   let latest: LoadedSession | undefined = seen
   let alive = seen.expiresAt
   for (;;) {
     if (!latest || !sameTokens(latest.session, seen.session)) return latest
-    // A record that expired while the refresh waits or takes its time would sign the user out by accident.
+    // A record that expires during the refresh would sign the user out.
     const needed = slots.isFull() ? QUEUE_MS : longestMs
     if (alive < now() + needed) {
       alive = now() + needed * 2
@@ -170,12 +169,12 @@ export async function runRefresh(context: RefreshContext, refresh: Refresh): Pro
     if (outcome !== 'taken') return outcome
     const waited = await waitForHolder(context, refresh)
     latest = waited.latest
-    // Its failure counts for all.
+    // The failure of the lease's holder counts for all who wait.
     if (latest && waited.failed && mayKeep(context, latest)) return keepSession(context, latest)
   }
 }
 
-/** Until there are new tokens, or the lease is free: given back without them, or run out. */
+/** Waits until there are new tokens or the lease is free: released without them, or expired. */
 async function waitForHolder(
   { leases, load, now }: RefreshContext,
   { ticket, seen }: Refresh,
@@ -192,14 +191,13 @@ async function waitForHolder(
   }
 }
 
-// One attempt to refresh a session, by whoever has its lease: asks the provider, and saves what it gave or decides what
-// its failure means.
+// One attempt to refresh a session, by the holder of its lease: asks the provider, and saves the tokens or handles the failure.
 
-/** `taken` if somebody else is refreshing. */
-export async function attemptRefresh(context: RefreshContext, refresh: Refresh): Promise<Refreshed | 'taken'> {
+/** `taken` if another process is refreshing. */
+export async function attemptRefresh(context: RefreshContext, refresh: Refresh): Promise<RefreshResult | 'taken'> {
   const lease = await context.leases.take(refresh.seen.key)
   if (!lease) return 'taken'
-  let outcome: Refreshed | 'taken' = 'taken'
+  let outcome: RefreshResult | 'taken' = 'taken'
   try {
     outcome = await refreshAsHolder(context, refresh, lease)
     return outcome
@@ -209,13 +207,17 @@ export async function attemptRefresh(context: RefreshContext, refresh: Refresh):
   }
 }
 
-/** Whether somebody may ask for the lease before it runs out by itself: to give it back costs a write. */
-function isWantedSoon({ isDueAt, leaseMs, now }: RefreshContext, outcome: Refreshed | 'taken'): boolean {
+/** Whether the lease may be needed before it expires: to release it costs a write. */
+function isWantedSoon({ isDueAt, leaseMs, now }: RefreshContext, outcome: RefreshResult | 'taken'): boolean {
   if (outcome === undefined || outcome === 'ended') return false
   return outcome === 'taken' || isDueAt(outcome.session, now() + leaseMs)
 }
 
-async function refreshAsHolder(context: RefreshContext, refresh: Refresh, lease: Lease): Promise<Refreshed | 'taken'> {
+async function refreshAsHolder(
+  context: RefreshContext,
+  refresh: Refresh,
+  lease: Lease,
+): Promise<RefreshResult | 'taken'> {
   const { reload, backoffs, report } = context
   const { ticket, seen } = refresh
   try {
@@ -237,7 +239,7 @@ async function refreshAsHolder(context: RefreshContext, refresh: Refresh, lease:
   }
 }
 
-/** A provider that was taken out of the configuration vouches for nobody any more. */
+/** A provider that is no longer configured refreshes nothing. */
 function providerOf({ providers }: RefreshContext, { provider }: Session): SessionProvider {
   const found = providers.get(provider)
   if (!found) throw new MenshenError('provider_refused', 'the provider of this session is not configured any more')
@@ -249,17 +251,17 @@ async function failRefresh(
   { ticket, seen }: Refresh,
   error: MenshenError,
   lease: Lease,
-): Promise<Refreshed | 'taken'> {
+): Promise<RefreshResult | 'taken'> {
   const { store, load, backoffs, report } = context
   const latest = await load(ticket)
   if (!latest || !sameTokens(latest.session, seen.session)) return latest
   const facts = { ...sessionFields(seen), ...errorFields(error), reason: error.code }
-  // Only a refusal is a verdict on the session. Everything else may be over in a moment, or be the operator's to mend.
+  // Only a refusal ends the session. Any other failure may be temporary, or the operator's to correct.
   if (error.code !== 'provider_refused' && mayKeep(context, latest)) {
     report('session_refresh_failed', { ...facts, outcome: 'kept' })
     return keepSession(context, latest)
   }
-  // Whoever has the lease now may be about to succeed.
+  // If another process has the lease by now, it may be about to succeed.
   if (!(await lease.isOurs())) return 'taken'
   backoffs.forget(seen.key)
   await store.remove(seen.key)
@@ -280,14 +282,14 @@ export function isValid({ session }: LoadedSession, now: number): boolean {
   return tokenExpiresAt(session) > now
 }
 
-// What becomes of tokens that the provider has just given: they are saved at last, or revoked if their session has ended.
+// New tokens are saved however long it takes, or revoked if their session has ended.
 
 const FIRST_SAVE_WAIT_MS = 50
 export const LONGEST_SAVE_WAIT_MS = 800
-/** Failed savings after which requests are told, while saving goes on. */
+/** Failed attempts to save after which requests give up, while saving goes on. */
 const PATIENT_SAVINGS = 6
 
-/** The old tokens are spent: as long as the new ones are worth anything, a store that is away must not cost them. */
+/** The old tokens are spent, so that the new ones are saved as long as they are valid, even if the store is away for a while. */
 export async function saveTokens(
   { now, report, save }: Pick<RefreshContext, 'now' | 'report' | 'save'>,
   { ticket, inTrouble }: Refresh,
@@ -309,7 +311,7 @@ export async function saveTokens(
   }
 }
 
-/** Whoever ended the session could only tell the provider of the old tokens. */
+/** The sign-out that ended the session could only revoke the old tokens. */
 export async function revokeTokens(
   { report }: Pick<RefreshContext, 'report'>,
   provider: SessionProvider,
@@ -323,23 +325,23 @@ export async function revokeTokens(
   }
 }
 
-// A lease in the store: of all requests, processes and machines that want to do something for a session, one does it.
-// Its holder renews it while the work takes longer, and can tell whether it still has it. It runs out if its holder dies.
+// A lease in the store: of all requests, processes and machines that want to refresh a session, one does it. Its holder renews
+// it while the work takes longer, and can check whether it still has it. It expires if its holder dies.
 
 export interface Lease {
   isOurs(): Promise<boolean>
-  /** Gives it back, unless somebody else has it by now. Nobody has to wait for that. */
+  /** Gives the lease back in the background, unless another process has it by now. */
   release(): void
-  /** Leaves it to run out by itself. */
+  /** Lets the lease expire. */
   leave(): void
 }
 
 export interface Leases {
-  /** `undefined` if somebody else has it. */
+  /** `undefined` if another process has it. */
   take(name: string): Promise<Lease | undefined>
-  /** When the present one runs out; `undefined` if nobody has it. */
+  /** When the current lease expires; `undefined` if there is none. */
   endOf(name: string): Promise<number | undefined>
-  /** Resolves when those that were released are given back. */
+  /** Resolves when all released leases are given back. */
   settle(): Promise<void>
 }
 
@@ -349,7 +351,7 @@ export function createLeases(store: Store, lifeMs: number, now: () => number, re
   const keyOf = (name: string) => `lease:${name}`
   const releasing = new Map<string, Promise<void>>()
 
-  /** What has expired is absent, and only our own version is replaced: a key never has the same version twice. */
+  /** Replaces only our own version: a key never has the same version twice. */
   async function giveBack(name: string, latest: Promise<number>): Promise<void> {
     try {
       const version = await latest
@@ -359,21 +361,20 @@ export function createLeases(store: Store, lifeMs: number, now: () => number, re
     }
   }
 
-  /** Somebody else's stays as it is. */
+  /** The lease of another process stays as it is. */
   async function renew(key: string, version: number): Promise<number> {
     return (await store.replace(key, { value: NOTHING, expiresAt: now() + lifeMs, labels: [] }, version)) ?? version
   }
 
   return {
     async take(name) {
-      // Otherwise we would take our own for somebody else's.
+      // Otherwise our own lease would look like that of another process.
       await releasing.get(name)
       const key = keyOf(name)
       const version = await store.create(key, { value: NOTHING, expiresAt: now() + lifeMs, labels: [] })
       if (version === undefined) return undefined
       let latest = Promise.resolve(version)
-      // What takes long, such as a provider that has to be discovered first, must not be done by somebody else as well. One that
-      // could not be renewed runs out.
+      // A long refresh, such as one that begins with discovery, must not be done twice. A lease that cannot be renewed expires.
       const renewal = setInterval(() => {
         latest = latest.then(version => renew(key, version).catch(() => version))
       }, lifeMs / 3).unref()
@@ -397,18 +398,17 @@ export function createLeases(store: Store, lifeMs: number, now: () => number, re
   }
 }
 
-// How long not to bother the provider again about a session whose refresh has just failed.
+// Pauses between refreshes of a session whose refresh failed.
 
 export interface Backoffs {
   isOn(key: string): boolean
-  /** Another failure: twice as long as the last time. */
+  /** After another failure: twice as long as the last time. */
   lengthen(key: string): void
   forget(key: string): void
 }
 
 const FIRST_MS = 1000
 const LONGEST_MS = 30_000
-/** Those whose session is gone fall out. */
 const MOST = 10_000
 
 export function createBackoffs(now: () => number): Backoffs {

@@ -1,24 +1,23 @@
-// What the provider said of a user at sign-in, kept with the session. A role is derived from it by the roles of the moment, so
-// that a change of the configuration counts for every session, and none is lost for good by a row that was missing once.
+// The provider's claims of a user at sign-in, kept with the session. Roles are derived from them by the current configuration,
+// so that a change of it counts for every session.
 import { z } from 'zod'
 import type { RoleConfig } from '../config/config-file.ts'
 import type { TokenSet } from '../provider/token.ts'
 import { decodeJson, encodeJson, seal, unseal } from './sealing.ts'
-
 import { sealingKey } from './ticket.ts'
 
 export type Claims = Readonly<Record<string, unknown>>
 
-/** What is kept of the claims. */
+/** The claims that are kept. */
 export interface KeptClaims {
   readonly claims: Claims
-  /** Names of those that were said and are not kept; `all` if any name may be one of them. */
+  /** Names of claims that came and are not kept; `all` if it may be any name. */
   readonly lost: readonly string[] | 'all'
 }
 
 const NOTHING_KEPT: KeptClaims = { claims: {}, lost: 'all' }
 
-/** More than providers say of anybody but a member of hundreds of groups. */
+/** More than the claims of any user except a member of hundreds of groups. */
 const MOST_BYTES = 16 * 1024
 const MOST_BYTES_OF_NAMES = 4 * 1024
 
@@ -27,7 +26,7 @@ const keptSchema: z.ZodType<KeptClaims> = z.object({
   lost: z.union([z.array(z.string()), z.literal('all')]),
 })
 
-/** What of the claims is kept, and which are left out because there is no room. Those that a role is given by come first. */
+/** The claims that are kept, and the names of those without room. Claims that a role depends on come first. */
 export function claimsToKeep(
   claims: Claims,
   roles: readonly RoleConfig[],
@@ -36,7 +35,7 @@ export function claimsToKeep(
   const paths = roles.flatMap(({ claim = {} }) => Object.keys(claim))
   const isNamed = (name: string) => paths.some(path => isWithin(path, name))
   const secrets: unknown[] = [tokens.accessToken, tokens.refreshToken, tokens.idToken]
-  // An answer with tokens in it can be a source of claims. They are kept already, and replaced by each refresh.
+  // A token response can be a source of claims. Tokens are kept in the session, and replaced by each refresh.
   const isSecret = (value: unknown) => typeof value === 'string' && secrets.includes(value)
   const said = Object.entries(claims).filter(([, value]) => value !== undefined)
   const hidden = said.filter(([, value]) => isSecret(value)).map(([name]) => name)
@@ -58,32 +57,31 @@ export function claimsToKeep(
   return { kept: { claims: toClaims(kept), lost: isShort ? lost : 'all' }, left }
 }
 
-/** Whether a place may have had something that is not kept. */
-export function isLost({ claims, lost }: KeptClaims, place: string): boolean {
-  if (lost === 'all') return !Object.keys(claims).some(name => isWithin(place, name))
-  return lost.some(name => isWithin(place, name))
+/** Whether the path may have had a claim that is not kept. */
+export function isLost({ claims, lost }: KeptClaims, path: string): boolean {
+  if (lost === 'all') return !Object.keys(claims).some(name => isWithin(path, name))
+  return lost.some(name => isWithin(path, name))
 }
 
-function isWithin(place: string, name: string): boolean {
-  return place === name || place.startsWith(`${name}.`)
+function isWithin(path: string, name: string): boolean {
+  return path === name || path.startsWith(`${name}.`)
 }
 
 function toClaims(entries: readonly { readonly name: string; readonly value: unknown }[]): Claims {
   return Object.fromEntries(entries.map(({ name, value }) => [name, value]))
 }
 
-/** Only the ticket opens them, like the session itself. `key` is that of the record. */
+/** Only the ticket opens them, like the session. `key` is the key of the record. */
 export function sealClaims(claims: KeptClaims, ticket: string, key: string): Buffer {
-  return seal(sealingKey(ticket), encodeJson(claims), boundTo(key))
+  return seal(sealingKey(ticket), encodeJson(claims), aadOf(key))
 }
 
-/** If there are none, or if they are not of this record, all are lost: nobody gets a role by what cannot be read. */
-export function openClaims(sealed: Uint8Array | undefined, ticket: string, key: string): KeptClaims {
-  if (!sealed) return NOTHING_KEPT
-  return decodeJson(keptSchema, unseal(sealingKey(ticket), sealed, boundTo(key))) ?? NOTHING_KEPT
+/** Without claims, or with those of another record, all count as lost: nobody gets a role by what cannot be read. */
+export function openClaims(sealed: Uint8Array, ticket: string, key: string): KeptClaims {
+  return decodeJson(keptSchema, unseal(sealingKey(ticket), sealed, aadOf(key))) ?? NOTHING_KEPT
 }
 
-/** So that neither part of a record can take the place of the other. */
-function boundTo(key: string): string {
+/** The `aad` of the claims: no other part of a record can replace them. */
+function aadOf(key: string): string {
   return `${key} claims`
 }

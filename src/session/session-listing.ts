@@ -1,4 +1,4 @@
-// Sessions without their tickets: listed for the console, and ended one by one or all that a user or a provider means.
+// Sessions without their tickets: listed for the console, and ended one by one, by user or by provider session.
 import type { ProviderSession } from '../provider/id-token.ts'
 import type { Page, Store, Stored } from '../stores/store.ts'
 import type { DataKeyring } from './data-keys.ts'
@@ -17,50 +17,50 @@ import {
   userLabel,
 } from './session-record.ts'
 
-export interface Listed {
+export interface ListedSession {
   readonly key: string
   readonly expiresAt: number
-  /** Absent if the session was opened under a secret that is gone. */
+  /** Absent if it was sealed under a secret that is gone. */
   readonly publicPart?: PublicPart
 }
 
 interface SessionPage {
-  readonly sessions: Listed[]
+  readonly sessions: ListedSession[]
   /** Where the next page begins; absent on the last one. A page can be empty and not the last. */
   readonly next?: string
 }
 
 export interface SessionListing {
-  /** Of all users the newest sessions first. Those from before there was such a list join it when they are seen. */
+  /** The sessions of all users, the newest first. */
   newest(query: { before?: string; limit: number }): Promise<SessionPage>
-  /** Of one user or of all, in pages of any order, and on a page the newest first. */
+  /** The sessions of one username or of all, in pages of any order, each with the newest first. */
   list(query: { username?: string; after?: string; limit: number }): Promise<SessionPage>
-  /** Of one person, in pages of any order, and on a page the newest first. */
+  /** The sessions of one user, in pages of any order, each with the newest first. */
   listOf(user: UserId, query: { after?: string; limit: number }): Promise<SessionPage>
   /** How many `newest` lists. */
   count(): Promise<number>
-  /** As the list shows it. */
-  getListed(key: string): Promise<Listed | undefined>
+  /** One session as the list shows it. */
+  getListed(key: string): Promise<ListedSession | undefined>
   /** Ends a session that was listed. */
   end(key: string): Promise<boolean>
   /** Ends all sessions of the user, on every device. */
-  endAllOf(user: UserId): Promise<Ended>
-  /** The same but for one session. */
-  endOthersOf(user: UserId, keptKey: string): Promise<Ended>
-  /** Ends a session of this user; one of anybody else stays. */
+  endAllOf(user: UserId): Promise<EndedSessions>
+  /** The same except for one session. */
+  endOthersOf(user: UserId, keptKey: string): Promise<EndedSessions>
+  /** Ends a session if it belongs to this user. */
   endOneOf(user: UserId, key: string): Promise<boolean>
-  /** Ends what was opened at this session of the provider (`sid`): one device, usually. */
-  endProviderSession(providerSession: ProviderSession): Promise<Ended>
-  /** Ends all sessions of the user whom the provider knows by this `sub`, which may be another than ours. */
-  endAllOfSubject(subject: UserId): Promise<Ended>
-  /** Of those the ones of which it is not known at which session of the provider they were opened. */
-  endUnknownDevicesOfSubject(subject: UserId): Promise<Ended>
-  /** Ends all sessions of whoever has this listed one. */
-  endAllLike(key: string): Promise<Ended>
+  /** Ends the sessions that were opened in this session of the provider (`sid`), usually one device. */
+  endProviderSession(providerSession: ProviderSession): Promise<EndedSessions>
+  /** Ends all sessions of the user with this `sub` at the provider, which may differ from ours. */
+  endAllOfSubject(subject: UserId): Promise<EndedSessions>
+  /** Of those, ends the ones without a known session of the provider. */
+  endUnknownDevicesOfSubject(subject: UserId): Promise<EndedSessions>
+  /** Ends all sessions of the user of this listed one. */
+  endAllLike(key: string): Promise<EndedSessions>
 }
 
-/** How many there were, and whose, if that could be read. */
-export interface Ended {
+/** How many were ended, and whose, if that could be read. */
+export interface EndedSessions {
   readonly count: number
   readonly user?: string
 }
@@ -72,12 +72,12 @@ export function createSessionListing({
   store: Store
   keyring: Pick<DataKeyring, 'current'>
 }): SessionListing {
-  async function endAllWith(label: string, isMeant = (_entry: Stored) => true): Promise<Ended> {
+  async function endAllWith(label: string, isMeant = (_entry: Stored) => true): Promise<EndedSessions> {
     const keys = await keyring.current()
     let user: string | undefined
     let count = 0
     let after: string | undefined
-    // A page can be empty and still not be the last: only `next` says.
+    // An empty page is not the last one unless `next` is absent.
     do {
       const page = await store.list({ label, limit: 100, ...(after === undefined ? {} : { after }) })
       const meant = page.entries.filter(isMeant)
@@ -93,12 +93,12 @@ export function createSessionListing({
   async function endAllLabelled(
     label: (keys: DataKeys) => string,
     isMeant?: (entry: Stored) => boolean,
-  ): Promise<Ended> {
+  ): Promise<EndedSessions> {
     return endAllWith(label(await keyring.current()), isMeant)
   }
 
-  /** Whoever has a `sub` of the provider's besides ours is not meant by ours. */
-  async function endSubject(subject: UserId, isMeant = (_entry: Stored) => true): Promise<Ended> {
+  /** A user with a separate `sub` at the provider is found by that, not by ours. */
+  async function endSubject(subject: UserId, isMeant = (_entry: Stored) => true): Promise<EndedSessions> {
     const [own, other] = await Promise.all([
       endAllLabelled(
         keys => userLabel(subject, keys),
@@ -166,11 +166,11 @@ function pageOf({ entries, next }: Page, keys: DataKeys): SessionPage {
   return { sessions: entries.map(entry => listedOf(entry, keys)), ...(next === undefined ? {} : { next }) }
 }
 
-function sinceOf({ publicPart }: Listed): number {
+function sinceOf({ publicPart }: ListedSession): number {
   return publicPart?.signedInAt ?? 0
 }
 
-function listedOf(entry: Stored, keys: DataKeys): Listed {
+function listedOf(entry: Stored, keys: DataKeys): ListedSession {
   const { key, expiresAt } = entry
   const publicPart = publicPartOf(entry, key, keys)
   return { key, expiresAt, ...(publicPart ? { publicPart } : {}) }

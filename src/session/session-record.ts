@@ -1,4 +1,4 @@
-// What a session is: the record of the specification, and the entry that holds it together with its public part.
+// What a session is: the record of specification 6.1, and the entry that holds it together with its public part.
 
 import { createHmac } from 'node:crypto'
 import { decodeJwt } from 'jose'
@@ -11,7 +11,7 @@ import type { Entry } from '../stores/store.ts'
 import { decodeJson, encodeJson, packRecord, type RecordParts, seal, unpackRecord, unseal } from './sealing.ts'
 import { recordKey, sealingKey } from './ticket.ts'
 
-/** The specification's session record, key by key, and below them what is our own. */
+/** The record of specification 6.1, key by key, followed by our own fields. */
 export interface Session {
   readonly isAuthenticated: true
   readonly accessToken: string
@@ -20,30 +20,30 @@ export interface Session {
   readonly tokenExpiresIn: number
   readonly userInfo: UserInfo
   readonly userRole: Role
-  /** Which of several providers; absent where there is one. */
+  /** The provider's id where there are several. */
   readonly provider?: string
   readonly providerSession?: ProviderSession
-  /** For the sign-out through the browser. */
+  /** For the sign-out in the browser. */
   readonly idToken?: string
   readonly groups?: readonly string[]
-  /** What the application around us keeps with it. */
+  /** Data of the application that embeds Menshen. */
   readonly data?: SessionData
 }
 
-/** Of the application's own: whatever JSON can say. */
+/** Any JSON of the application. */
 export type SessionData = Readonly<Record<string, unknown>>
 
-/** Keys for what has to be read without a ticket. */
+/** Keys for the parts that are read without a ticket. */
 export interface DataKeys {
-  /** Makes the names under which a user's sessions are listed. */
+  /** Makes the labels under which a user's sessions are listed. */
   readonly labels: Uint8Array
   /** Seals the public parts that the console lists. */
   readonly publicPart: Uint8Array
 }
 
-/** Every session can be listed under this label. */
+/** The label of every session. */
 export const SESSION_LABEL = 'session'
-/** Which of an entry's labels is the user's. */
+/** The index of the user's label in an entry. */
 export const SUB_LABEL = 1
 /** No other label begins like this. */
 const PROVIDER_SESSION_PREFIX = 'sid.'
@@ -52,13 +52,13 @@ const SUBJECT_PREFIX = 'subject.'
 /** `provider` is absent where there is one only. */
 export interface SignedIn {
   readonly tokens: TokenSet
-  readonly facts: MappedUser
+  readonly user: MappedUser
   readonly provider: string | undefined
   readonly origin?: SignInOrigin
 }
 
-export function newSession({ tokens, facts, provider }: SignedIn, userRole: Role): Session {
-  const { userInfo, groups } = facts
+export function newSession({ tokens, user, provider }: SignedIn, userRole: Role): Session {
+  const { userInfo, groups } = user
   const session = {
     isAuthenticated: true as const,
     userInfo,
@@ -69,7 +69,7 @@ export function newSession({ tokens, facts, provider }: SignedIn, userRole: Role
   return withTokens(session, tokens)
 }
 
-/** A refresh token that is not returned anew stays; so does the provider's session. */
+/** A refresh token or provider session that the answer leaves out stays as it was. */
 export function withTokens(
   session: Omit<Session, 'accessToken' | 'tokenIssuedAt' | 'tokenExpiresIn'>,
   { accessToken, refreshToken, receivedAt, expiresIn, providerSession, idToken }: TokenSet,
@@ -94,7 +94,7 @@ export function sessionEndsAt(session: Session, signedInAt: number, maxHours: nu
   return Math.min(tokenExpiresAt(session), latestEnd(signedInAt, maxHours))
 }
 
-/** When it ends whatever refreshes it. */
+/** When it ends even if it is refreshed. */
 export function latestEnd(signedInAt: number, maxHours: number): number {
   return signedInAt + maxHours * 3_600_000
 }
@@ -107,7 +107,7 @@ export function sameTokens(one: Session, other: Session): boolean {
   )
 }
 
-/** The token expires within the lead, and there is something to refresh it with. */
+/** Whether the token expires within the lead and there is a refresh token. */
 export function isDue(session: Session, leadSeconds: number, now: number): boolean {
   return session.refreshToken !== undefined && tokenExpiresAt(session) - now <= leadSeconds * 1000
 }
@@ -118,14 +118,14 @@ export function toEntry(
   publicPart: PublicPart,
   maxHours: number,
   keys: DataKeys,
-  claimsPart?: Uint8Array,
+  claimsPart: Uint8Array,
 ): Entry {
   const key = recordKey(ticket)
   return {
     value: packRecord({
       seenAt: publicPart.seenAt,
       publicPart: sealPublicPart(publicPart, key, keys),
-      ...(claimsPart && { claimsPart }),
+      claimsPart,
       sealedPart: sealSession(session, publicPart.signedInAt, ticket, key),
     }),
     expiresAt: sessionEndsAt(session, publicPart.signedInAt, maxHours),
@@ -145,7 +145,7 @@ function labelsOf({ userInfo, provider, providerSession, idToken }: Session, key
   ]
 }
 
-/** By which `sub` the provider itself knows the user. The id_token was checked when it came. */
+/** The user's `sub` at the provider. The id_token was checked when it was received. */
 function subjectIn(idToken: string | undefined): string | undefined {
   if (idToken === undefined) return undefined
   try {
@@ -155,7 +155,7 @@ function subjectIn(idToken: string | undefined): string | undefined {
   }
 }
 
-/** The same sub from two providers is two people. */
+/** The same `sub` at two providers is two users. */
 export interface UserId {
   readonly sub: string
   readonly provider?: string | undefined
@@ -170,36 +170,36 @@ export function userLabel({ sub, provider }: UserId, keys: DataKeys): string {
 }
 
 /**
- * Where `fields.sub` makes another `sub` of the user than the provider's own. It is a label of another kind: the same text can
- * be the one of one user and the other of another.
+ * For users whose `sub` the configuration maps (`fields.sub`) to another one than the provider's. It is a separate kind of label:
+ * the same text can be our `sub` of one user and the provider's `sub` of another.
  */
 export function subjectLabel({ sub, provider }: UserId, keys: DataKeys): string {
   return SUBJECT_PREFIX + labelOf('subject', JSON.stringify([provider ?? null, sub]), keys)
 }
 
-/** Whether the provider knows the user by another `sub` than we do. */
+/** Whether the user has another `sub` at the provider. */
 export function hasOwnSubject({ labels }: Pick<Entry, 'labels'>): boolean {
   return labels.some(label => label.startsWith(SUBJECT_PREFIX))
 }
 
-/** Whether it is known at which session of the provider it was opened. */
+/** Whether the session of the provider is known. */
 export function hasProviderSession({ labels }: Pick<Entry, 'labels'>): boolean {
   return labels.some(label => label.startsWith(PROVIDER_SESSION_PREFIX))
 }
 
-/** A name that sessions can be found by, and nobody can be recognised by. */
+/** A keyed hash: sessions can be found by it, and no user can be identified by it. */
 export function labelOf(kind: 'sub' | 'username' | 'sid' | 'subject', value: string, keys: DataKeys): string {
   return createHmac('sha256', keys.labels).update(`${kind} ${value}`).digest('base64url')
 }
 
-/** Two providers may use the same session id. */
+/** Session ids of two issuers may be equal. */
 export function providerSessionLabel({ issuer, sid }: ProviderSession, keys: DataKeys): string {
   return PROVIDER_SESSION_PREFIX + labelOf('sid', JSON.stringify([issuer, sid]), keys)
 }
 
-// The public part of a session: what a developer sees of it without its ticket. It is sealed with our own key.
+// The public part of a session: what the console shows without its ticket. It is sealed with the data keys.
 
-/** Where somebody signed in from, as far as it is known. */
+/** Where a user signed in from, as far as it is known. */
 export interface SignInOrigin {
   readonly address?: string
   readonly userAgent?: string
@@ -214,7 +214,7 @@ export interface PublicPart extends SignInOrigin {
   readonly seenAt: number
 }
 
-/** Longer than browsers need to name themselves. */
+/** Longer than the user agent of any browser. */
 const LONGEST_USER_AGENT = 256
 
 const publicPartSchema: z.ZodType<PublicPart> = z.object({
@@ -258,7 +258,7 @@ export function publicPartOf(entry: Entry, key: string, keys: DataKeys): PublicP
   return parts && decodeJson(publicPartSchema, unseal(keys.publicPart, parts.publicPart, key))
 }
 
-/** The same session, seen at this moment, without its ticket; `undefined` if its format is none that we know. */
+/** The same session with a new time of last use, made without its ticket; `undefined` if its format is unknown. */
 export function withSeenAt(
   entry: Entry,
   publicPart: PublicPart,
@@ -268,41 +268,39 @@ export function withSeenAt(
 ): Entry | undefined {
   const parts = unpackRecord(entry.value)
   if (!parts) return undefined
-  const seen = { ...parts, publicPart: sealPublicPart({ ...publicPart, seenAt }, key, keys) }
-  const value = packRecord(parts.seenAt === undefined ? seen : { ...seen, seenAt })
-  return { ...entry, since: publicPart.signedInAt, value }
+  const seen = { ...parts, seenAt, publicPart: sealPublicPart({ ...publicPart, seenAt }, key, keys) }
+  return { ...entry, value: packRecord(seen) }
 }
 
-// The sealed part of a session's record: the session itself, which only its ticket opens.
+// The sealed part of a session's record: the session, which only its ticket opens.
 //
-// It is a list in JSON, its fields in a fixed order. That is read in half of the time that names and a schema take, and
-// within a microsecond of what the leanest binary reader in JavaScript does.
+// It is a JSON list with its fields in a fixed order. Reading it takes half of the time of named fields and a schema, and at most
+// a microsecond more than a binary format.
 
 export interface SealedPart {
   readonly session: Session
-  /** Formerly in the public part alone. */
-  readonly signedInAt?: number
-  /** How long it is written down. */
+  readonly signedInAt: number
+  /** The length of the serialized session. */
   readonly bytes: number
 }
 
 type Writable<T> = { -readonly [Field in keyof T]: T[Field] }
 
-/** Among the mapped fields: the data of the application. No mapped field has this name. */
+/** The name of the application's data among the mapped fields. No mapped field has it. */
 const DATA = ''
 
-/** Of the specification's fields, before those that the configuration maps: their names and values in turn. */
+/** Of the fields of specification 5.4, before those that the configuration maps: their names and values in turn. */
 const FIXED_FIELDS = 18
 
 export function sealSession(session: Session, signedInAt: number, ticket: string, key: string): Buffer {
   return seal(sealingKey(ticket), encodeJson(toList(session, signedInAt)), key)
 }
 
-/** `undefined` if the ticket does not open it, or if there is no session in it. */
+/** `undefined` if the ticket does not open it, or if it holds no session. */
 export function openSession(parts: RecordParts, ticket: string, key: string): SealedPart | undefined {
   const plain = unseal(sealingKey(ticket), parts.sealedPart, key)
   if (!plain) return undefined
-  const opened = parts.seenAt === undefined ? formerSession(plain) : fromList(parseList(plain))
+  const opened = fromList(parseList(plain))
   return opened && { ...opened, bytes: plain.length }
 }
 
@@ -327,14 +325,14 @@ function parseList(plain: Buffer): readonly unknown[] {
   }
 }
 
-/** `undefined` if anything in it is not as it was written. What was absent is null. */
+/** `undefined` if a field has the wrong type. Absent fields are null. */
 function fromList(list: readonly unknown[]): Omit<SealedPart, 'bytes'> | undefined {
   const [signedInAt, tokenIssuedAt, tokenExpiresIn, accessToken, refreshToken, idToken] = list
   const [, , , , , , userRole, provider, issuer, sid, groups] = list
   const userInfo = userInfoFrom(list)
   if (!isNumber(signedInAt) || !isNumber(tokenIssuedAt) || !isNumber(tokenExpiresIn)) return undefined
   if (!isText(accessToken) || !isText(userRole) || !userInfo) return undefined
-  // In this order for every session: objects of one shape are the fastest to read, and the smallest.
+  // The same order for every session: objects of one shape are the fastest and the smallest.
   const session: Writable<Session> = {
     isAuthenticated: true,
     accessToken,
@@ -391,35 +389,4 @@ function isTexts(value: unknown): value is string[] {
 
 function isNumber(value: unknown): value is number {
   return typeof value === 'number'
-}
-
-const userInfoSchema: z.ZodType<UserInfo> = z
-  .object({
-    sub: z.string(),
-    ou_id: z.string(),
-    nickname: z.string(),
-    phone_number: z.string(),
-    ou_name: z.string(),
-    email: z.string(),
-    username: z.string(),
-  })
-  .catchall(z.string())
-
-const formerSchema: z.ZodType<Session> = z.object({
-  isAuthenticated: z.literal(true),
-  accessToken: z.string(),
-  refreshToken: z.string().exactOptional(),
-  tokenIssuedAt: z.number(),
-  tokenExpiresIn: z.number(),
-  userInfo: userInfoSchema,
-  userRole: z.string(),
-  provider: z.string().exactOptional(),
-  providerSession: z.object({ issuer: z.string(), sid: z.string() }).exactOptional(),
-  idToken: z.string().exactOptional(),
-  groups: z.array(z.string()).exactOptional(),
-})
-
-function formerSession(plain: Buffer): Pick<SealedPart, 'session'> | undefined {
-  const session = decodeJson(formerSchema, plain)
-  return session && { session }
 }

@@ -1,34 +1,34 @@
-// A session's life: opened at sign-in, found again by its ticket, refreshed when due, closed at sign-out.
+// Sessions: opened at sign-in, found by their ticket, refreshed when due, closed at sign-out.
 import { type Known, roleOf } from '../access/roles.ts'
 import type { ScopedName } from '../access/rules.ts'
 import type { RoleConfig } from '../config/config-file.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Measure } from '../events.ts'
 import { createLastSeen } from './last-seen.ts'
-import { createRefresher, type Refreshed, type RefresherOptions } from './refresh.ts'
+import { createRefresher, type RefresherOptions, type RefreshResult } from './refresh.ts'
 import type { LoadedSession } from './session-cache.ts'
 import { claimsToKeep, isLost, type KeptClaims } from './session-claims.ts'
-import { identityOf, sessionFields, userFields } from './session-facts.ts'
+import { identityOf, sessionFields, userFields } from './session-fields.ts'
 import { createSessionListing, type SessionListing } from './session-listing.ts'
 import { isDue, newSession, type Session, type SessionData, type SignedIn } from './session-record.ts'
 import { createStoredSessions, type StoredSessionsOptions } from './stored-sessions.ts'
 
 export interface Sessions extends SessionListing {
-  /** `addData` gives what the application keeps with it. */
+  /** `addData` returns the application's data for the session. */
   open(signedIn: SignedIn, addData?: AddData): Promise<{ ticket: string; loaded: LoadedSession }>
-  /** The session of a ticket if it is at hand, proven and not due: the way of nearly every request, without waiting. */
+  /** The session of a ticket if it is in the cache, current and not due. Nearly every request ends here, without waiting. */
   getCached(ticket: string): LoadedSession | undefined
-  /** The session of a ticket that is not at hand, if its store can be read without waiting, and if it is not due. */
+  /** The session of a ticket that is not in the cache, if the store can be read without waiting and it is not due. */
   openSync(ticket: string): LoadedSession | undefined
-  /** Whether a session that was loaded earlier still is as it was, proven and not due, without waiting. */
+  /** Whether a loaded session is unchanged in the store and not due, without waiting. */
   isCurrent(loaded: LoadedSession): boolean
-  /** The session of a ticket, its tokens refreshed if they were due. */
-  getFresh(ticket: string): Promise<Refreshed>
-  /** The session of a ticket as it is. */
+  /** The session of a ticket, after a refresh if that was due. */
+  getFresh(ticket: string): Promise<RefreshResult>
+  /** The session of a ticket, without a refresh. */
   get(ticket: string): Promise<LoadedSession | undefined>
-  /** Ends it, and gives what it was. */
+  /** Ends the session and returns it. */
   close(ticket: string): Promise<ClosedSession | undefined>
-  /** From now on these are the providers and the roles; who somebody is follows from them. */
+  /** Changes the providers and roles. Sessions get their roles by the new ones. */
   use(directory: SessionDirectory): void
   /** Resolves when no refresh is under way. */
   settle(): Promise<void>
@@ -38,11 +38,11 @@ export type AddData = (session: Session) => Promise<SessionData | undefined>
 
 export type ClosedSession = Pick<LoadedSession, 'key' | 'session'>
 
-/** What a configuration says of those who sign in. */
+/** The part of the configuration that decides who users are. */
 export interface SessionDirectory {
   readonly providers: RefresherOptions['providers']
   readonly roles: readonly RoleConfig[]
-  /** Absent where there is one provider. */
+  /** Absent with a single provider. */
   readonly scopedName?: ScopedName
 }
 
@@ -69,21 +69,21 @@ export function createSessions(options: SessionsOptions): Sessions {
   const providerOf = ({ provider }: Session) => directory.providers.get(provider)
   const mustRefresh = ({ session }: LoadedSession) => isDueAt(session, now())
 
-  /** Except for the specification's provider, a token is used for half of its life at least. */
+  /** Except for `idaas` (specification 7.1), a token is used for half of its life at least. */
   function leadOf(session: Session): number {
     const lead = settings.REFRESH_LEAD_SECONDS
     const isFixed = providerOf(session)?.plan.refreshLead !== 'half'
     return isFixed ? lead : Math.min(lead, session.tokenExpiresIn / 2)
   }
 
-  /** `undefined` if it cannot be used as it is. */
+  /** `undefined` if the session cannot be used without a refresh. */
   function visited(loaded: LoadedSession | undefined): LoadedSession | undefined {
     if (!loaded || mustRefresh(loaded) || !providerOf(loaded.session)) return undefined
     noteVisit(loaded)
     return loaded
   }
 
-  /** A provider that was taken out of the configuration vouches for nobody any more. */
+  /** A session of a provider that is no longer configured ends. */
   async function endAbandoned(ticket: string, loaded: LoadedSession): Promise<'ended'> {
     await stored.take(ticket)
     options.report('session_ended', { ...sessionFields(loaded), by: 'configuration', ended: 1 })
@@ -102,11 +102,11 @@ export function createSessions(options: SessionsOptions): Sessions {
     },
 
     async open(signedIn, addData) {
-      const { tokens, facts, origin } = signedIn
-      const { kept, left } = claimsToKeep(facts.claims, directory.roles, tokens)
+      const { tokens, user, origin } = signedIn
+      const { kept, left } = claimsToKeep(user.claims, directory.roles, tokens)
       const { provider } = signedIn
-      // By what is kept, as for every later request: otherwise somebody would have another role for a moment.
-      const known = knownOf({ provider, username: facts.userInfo.username, groups: facts.groups }, () => kept)
+      // By the claims that are kept, as at every later request: otherwise the first request could have another role.
+      const known = knownOf({ provider, username: user.userInfo.username, groups: user.groups }, () => kept)
       const session = newSession(signedIn, roleOf(known, directory.roles))
       warnOfShortLife(session.tokenExpiresIn, leadOf(session))
       if (left.length > 0) options.report('claims_left_out', { ...userFields(session), claims: left.slice(0, 20) })
@@ -116,7 +116,7 @@ export function createSessions(options: SessionsOptions): Sessions {
 
     getCached: ticket => visited(stored.getCached(ticket)),
     openSync: ticket => visited(stored.loadSync(ticket)),
-    isCurrent: loaded => stored.isHeld(loaded) && visited(loaded) !== undefined,
+    isCurrent: loaded => stored.isCurrent(loaded) && visited(loaded) !== undefined,
 
     async getFresh(ticket) {
       const loaded = await stored.get(ticket)
@@ -147,7 +147,7 @@ function knownOf(who: Omit<Known, 'claims' | 'isLost'>, openClaims: () => KeptCl
   }
 }
 
-/** The role of a stored session is what its configuration said. What counts is what the one of now says of the same user. */
+/** The stored role is that of an earlier configuration. The current one decides. */
 function identifyIn({ roles, scopedName = asItIs }: SessionDirectory, session: Session, openClaims: () => KeptClaims) {
   const { provider, userInfo, groups = [], userRole } = session
   const role = roleOf(knownOf({ provider, username: userInfo.username, groups }, openClaims), roles)

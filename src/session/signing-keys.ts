@@ -1,5 +1,5 @@
-// The keys that sign assertions: made when first needed, sealed in the store so that all instances share them, and
-// replaced every month. The one before and the one to come are published too, so that a change breaks nobody.
+// The keys that sign assertions: created on first use, sealed in the store so that all instances share them, and replaced
+// every month. The previous and the next key are published too, so that no application fails at a change.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { calculateJwkThumbprint, exportJWK } from 'jose'
 import type { Entry, Store, Stored } from '../stores/store.ts'
@@ -14,11 +14,11 @@ export interface SigningKey {
 
 export interface SigningKeys {
   current(): Promise<SigningKey>
-  /** What `current` would give, if it is at hand. */
+  /** The result of `current` if it is in memory. */
   latest(): SigningKey | undefined
-  /** Everything that a signature of today, yesterday or tomorrow may need. */
+  /** The previous, current and next key. */
   all(): Promise<SigningKey[]>
-  /** Seals those that there are with the first secret, so that another one can be taken away. */
+  /** Seals all keys with the first secret, so that another one can be removed. */
   reseal(): Promise<void>
   /** Our secrets have changed. */
   use(sealingKeys: KeyList): void
@@ -54,13 +54,13 @@ export function createSigningKeys(store: Store, keys: KeyList, now: () => number
       if (key) return key
       const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
       const fresh = toEntry(storeKey(number), privateKey, (number + 2) * PERIOD_MS, sealingKeys)
-      // Of all instances that try, one makes it and the others read it. What none of our secrets opens is replaced.
+      // Of all instances that try, one creates the key and the others read it. A key that none of our secrets opens is replaced.
       if (stored) await store.replace(stored.key, fresh, stored.version)
       else await store.create(storeKey(number), fresh)
     }
   }
 
-  /** What another secret than the first has sealed is sealed anew. */
+  /** A key that another secret than the first sealed is sealed again. */
   async function open(stored: Stored): Promise<SigningKey | undefined> {
     const { plain, isFirst } = unsealWithAny(sealingKeys, stored)
     if (!plain) return undefined
@@ -100,8 +100,8 @@ function unsealWithAny(sealingKeys: KeyList, { key, value }: Stored) {
   return { plain: undefined, isFirst: false }
 }
 
-function toEntry(place: string, key: KeyObject, expiresAt: number, [sealingKey]: KeyList): Entry {
-  return { value: sealValue(sealingKey, key.export({ type: 'pkcs8', format: 'der' }), place), expiresAt, labels: [] }
+function toEntry(storeKey: string, key: KeyObject, expiresAt: number, [sealingKey]: KeyList): Entry {
+  return { value: sealValue(sealingKey, key.export({ type: 'pkcs8', format: 'der' }), storeKey), expiresAt, labels: [] }
 }
 
 function storeKey(number: number): string {

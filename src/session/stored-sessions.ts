@@ -1,5 +1,5 @@
-// Sessions in the store: made, loaded, and saved with new tokens. What was loaded stays in a cache, and counts
-// as long as the store still holds that very version.
+// Sessions in the store: created, loaded, and saved with new tokens. Loaded sessions stay in a cache, and are valid while the
+// store holds the same version.
 
 import type { Settings } from '../config/settings.ts'
 import { MenshenError } from '../errors.ts'
@@ -10,7 +10,7 @@ import type { DataKeyring } from './data-keys.ts'
 import { isNewerSession, unpackRecord } from './sealing.ts'
 import { createSessionCache, type LoadedSession } from './session-cache.ts'
 import { type KeptClaims, openClaims, sealClaims } from './session-claims.ts'
-import { type Identity, shortKey } from './session-facts.ts'
+import { type Identity, shortKey } from './session-fields.ts'
 import {
   latestEnd,
   newPublicPart,
@@ -18,7 +18,6 @@ import {
   originOf,
   type PublicPart,
   publicPartOf,
-  type SealedPart,
   type Session,
   type SignInOrigin,
   sameTokens,
@@ -35,34 +34,34 @@ interface StoredSessions {
     origin?: SignInOrigin,
     claims?: KeptClaims,
   ): Promise<{ ticket: string; loaded: LoadedSession }>
-  /** Whether the store provably still holds it, without waiting. */
-  isHeld(loaded: LoadedSession): boolean
-  /** From the cache, if the store provably still holds it. */
+  /** Whether the store provably still holds this version, without waiting. */
+  isCurrent(loaded: LoadedSession): boolean
+  /** From the cache, if it is current. */
   getCached(ticket: string): LoadedSession | undefined
-  /** From the store, without waiting, where that can be. `undefined` says nothing. */
+  /** From the store without waiting, where that is possible. `undefined` does not prove that there is none. */
   loadSync(ticket: string): LoadedSession | undefined
   /** From the cache or from the store. */
   get(ticket: string): Promise<LoadedSession | undefined>
   /** From the store. */
   load(ticket: string): Promise<LoadedSession | undefined>
-  /** The same, or what was seen if the store provably still holds just that. */
+  /** The same, or `seen` if that is current. */
   reload(ticket: string, seen: LoadedSession): Promise<LoadedSession | undefined>
-  /** Saves new tokens, or without them only makes sure that the record lives until `until`; `undefined` if gone. */
-  save(ticket: string, seen: LoadedSession, change: Change): Promise<LoadedSession | undefined>
-  /** Removes it, and gives what it was. */
+  /** Saves new tokens, or keeps the record at least until `until`; `undefined` if the session is gone. */
+  save(ticket: string, seen: LoadedSession, change: SessionChange): Promise<LoadedSession | undefined>
+  /** Removes the session and returns it. */
   take(ticket: string): Promise<Pick<LoadedSession, 'key' | 'session'> | undefined>
-  /** Whatever was loaded is loaded anew. */
+  /** Empties the cache. */
   forget(): void
 }
 
-export type Change = { readonly tokens: TokenSet } | { readonly until: number }
+export type SessionChange = { readonly tokens: TokenSet } | { readonly until: number }
 
 export interface StoredSessionsOptions {
   readonly store: Store
   readonly keyring: Pick<DataKeyring, 'current' | 'latest'>
   readonly settings: Pick<Settings, 'SESSION_MAX_HOURS' | 'SESSION_CACHE_SIZE' | 'SESSION_CACHE_MB'> &
     Partial<Pick<Settings, 'STORE'>>
-  /** Who it is by the configuration of now, and the session with that role. Claims are opened only if a role asks for them. */
+  /** The user by the current configuration, and the session with that role. Claims are opened only if a role needs them. */
   readonly identify: (
     session: Session,
     claims: () => KeptClaims,
@@ -71,25 +70,28 @@ export interface StoredSessionsOptions {
   readonly report: Report
 }
 
+const NO_CLAIMS = new Uint8Array()
+
 export function createStoredSessions(options: StoredSessionsOptions): StoredSessions {
-  const { store, keyring, settings, identify, now } = options
+  const { store, keyring, settings, identify, now, report } = options
   const maxHours = settings.SESSION_MAX_HOURS
   const cache = createSessionCache(settings)
-  const read = createSessionReader(options)
+  const reportUnreadable = createUnreadableReport(report)
 
-  function isHeld({ key, version, expiresAt }: LoadedSession): boolean {
+  function isCurrent({ key, version, expiresAt }: LoadedSession): boolean {
     return expiresAt > now() && store.holds(key, version)
   }
 
   function getCached(ticket: string): LoadedSession | undefined {
     const loaded = cache?.get(ticket)
-    return loaded && isHeld(loaded) ? loaded : undefined
+    return loaded && isCurrent(loaded) ? loaded : undefined
   }
 
   async function load(ticket: string): Promise<LoadedSession | undefined> {
     const stored = await store.read(recordKey(ticket))
-    const opened = stored && (await read.session(stored, ticket))
-    // Its record may live longer than that: SESSION_MAX_HOURS may be less now than it was.
+    const opened = stored && readSession(stored, ticket, maxHours)
+    if (stored && !opened) reportUnreadable(stored)
+    // SESSION_MAX_HOURS may have become shorter than the life of the record.
     if (opened && latestEnd(opened.signedInAt, maxHours) > now()) return keep(ticket, opened)
     cache?.delete(ticket)
     return undefined
@@ -97,11 +99,11 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
 
   function loadSync(ticket: string): LoadedSession | undefined {
     const stored = store.readSync && isTicket(ticket) ? store.readSync(recordKey(ticket)) : undefined
-    const opened = stored && read.sessionSync(stored, ticket)
+    const opened = stored && readSession(stored, ticket, maxHours)
     return opened && opened.expiresAt > now() ? keep(ticket, opened) : undefined
   }
 
-  /** No wait in here: a change of the configuration meanwhile would leave who it was before in the cache. */
+  /** Synchronous: a change of the configuration during a wait would leave a user of the old one in the cache. */
   function keep(ticket: string, opened: ReadSession): LoadedSession {
     const { key, version, expiresAt, signedInAt, seenAt, bytes } = opened
     const { session, who } = identify(opened.session, () => openClaims(opened.claimsPart, ticket, key))
@@ -110,32 +112,43 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
     return loaded
   }
 
-  /** What was just written. It is not read again where the store can prove without that that it is there. */
-  async function loadWritten(ticket: string, { version, ...written }: Written): Promise<LoadedSession | undefined> {
+  /** A session that was just written. It is read again only if the store cannot prove that it holds it. */
+  async function loadWritten(
+    ticket: string,
+    { version, ...written }: WrittenSession,
+  ): Promise<LoadedSession | undefined> {
     const { session, publicPart, entry } = written
     const key = recordKey(ticket)
     if (!store.holds(key, version)) return load(ticket)
     const { signedInAt, seenAt } = publicPart
     const expiresAt = sessionEndsAt(session, signedInAt, maxHours)
-    const parts = unpackRecord(entry.value)
-    const bytes = parts?.sealedPart.length ?? 0
-    const claimsPart = parts?.claimsPart
+    const { sealedPart, claimsPart = NO_CLAIMS } = unpackRecord(entry.value) ?? {}
+    const bytes = sealedPart?.length ?? 0
     return keep(ticket, { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart })
   }
 
-  /** Where somebody signed in from, and what was said of them then, stays as it is. */
-  async function lastingIn(key: string): Promise<{ origin: SignInOrigin; claimsPart: Uint8Array | undefined }> {
+  /** The parts of a record that a refresh keeps: origin and claims. */
+  async function lastingIn(key: string): Promise<{ origin: SignInOrigin; claimsPart: Uint8Array }> {
     const stored = await store.read(key)
-    const origin = originOf((stored && (await read.publicPart(stored))) ?? {})
-    return { origin, claimsPart: stored && unpackRecord(stored.value)?.claimsPart }
+    const origin = originOf((stored && (await publicPart(stored))) ?? {})
+    return { origin, claimsPart: (stored && unpackRecord(stored.value)?.claimsPart) ?? NO_CLAIMS }
+  }
+
+  async function publicPart(stored: Stored): Promise<PublicPart | undefined> {
+    const latest = keyring.latest()
+    return (
+      (latest && publicPartOf(stored, stored.key, latest)) ??
+      // Other instances may use other keys by now.
+      publicPartOf(stored, stored.key, await keyring.current())
+    )
   }
 
   return {
-    isHeld,
+    isCurrent,
     getCached,
     loadSync,
     load,
-    reload: async (ticket, seen) => (isHeld(seen) ? seen : load(ticket)),
+    reload: async (ticket, seen) => (isCurrent(seen) ? seen : load(ticket)),
     forget: () => cache?.clear(),
 
     async get(ticket) {
@@ -144,8 +157,10 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
 
     async create(session, origin, claims) {
       const ticket = newTicket()
-      const publicPart = newPublicPart(session, justBegun(session), origin)
-      const claimsPart = claims && sealClaims(claims, ticket, recordKey(ticket))
+      const { tokenIssuedAt } = session
+      const times = { signedInAt: tokenIssuedAt, seenAt: tokenIssuedAt }
+      const publicPart = newPublicPart(session, times, origin)
+      const claimsPart = claims ? sealClaims(claims, ticket, recordKey(ticket)) : NO_CLAIMS
       const entry = toEntry(ticket, session, publicPart, maxHours, await keyring.current(), claimsPart)
       const version = await store.create(recordKey(ticket), entry)
       if (version === undefined)
@@ -189,81 +204,37 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   }
 }
 
-interface Written {
+interface WrittenSession {
   readonly version: number
   readonly session: Session
   readonly publicPart: PublicPart
   readonly entry: Entry
 }
 
-function justBegun({ tokenIssuedAt }: Session) {
-  return { signedInAt: tokenIssuedAt, seenAt: tokenIssuedAt }
-}
-
-/** As it was written, and in how many bytes. Claims stay sealed: they are not for the cache. */
+/** A session as its record says, with its length in bytes. Claims stay sealed: the cache does not hold them. */
 type ReadSession = Omit<LoadedSession, 'who' | 'identityHeaders'> & {
   readonly bytes: number
-  readonly claimsPart: Uint8Array | undefined
+  readonly claimsPart: Uint8Array
 }
 
-interface Reader {
-  /** `undefined` also for one that cannot be read without waiting. */
-  sessionSync(stored: StoredValue, ticket: string): ReadSession | undefined
-  session(stored: Stored, ticket: string): Promise<ReadSession | undefined>
-  publicPart(stored: Stored): Promise<PublicPart | undefined>
+/** `undefined` if the ticket does not open the record, or if its format is unknown. */
+function readSession({ key, version, value }: StoredValue, ticket: string, maxHours: number): ReadSession | undefined {
+  const parts = unpackRecord(value)
+  const opened = parts && openSession(parts, ticket, key)
+  if (!opened) return undefined
+  const { seenAt, claimsPart } = parts
+  const { session, signedInAt, bytes } = opened
+  const expiresAt = sessionEndsAt(session, signedInAt, maxHours)
+  return { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart }
 }
 
-function createSessionReader({ keyring, settings, report }: StoredSessionsOptions): Reader {
-  let told = false
-
-  function tell(stored: Stored): void {
-    const isNewer = isNewerSession(stored.value)
-    if (!isNewer) report('record_unreadable', { session: shortKey(stored.key) })
-    else if (!told) report('newer_format', { record: 'session' })
-    told ||= isNewer
-  }
-
-  async function publicPart(stored: Stored): Promise<PublicPart | undefined> {
-    const latest = keyring.latest()
-    return (
-      (latest && publicPartOf(stored, stored.key, latest)) ??
-      // Other instances may use other keys by now.
-      publicPartOf(stored, stored.key, await keyring.current())
-    )
-  }
-
-  function withTimes(
-    { key, version }: StoredValue,
-    { session, bytes }: SealedPart,
-    claimsPart: Uint8Array | undefined,
-    times: { readonly signedInAt?: number; readonly seenAt?: number | undefined } = {},
-  ): ReadSession {
-    const { signedInAt = session.tokenIssuedAt, seenAt = session.tokenIssuedAt } = times
-    const expiresAt = sessionEndsAt(session, signedInAt, settings.SESSION_MAX_HOURS)
-    return { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart }
-  }
-
-  return {
-    publicPart,
-
-    sessionSync(stored, ticket) {
-      const parts = unpackRecord(stored.value)
-      if (parts?.seenAt === undefined) return undefined
-      const opened = openSession(parts, ticket, stored.key)
-      return opened && withTimes(stored, opened, parts.claimsPart, { ...opened, seenAt: parts.seenAt })
-    },
-
-    async session(stored, ticket) {
-      const parts = unpackRecord(stored.value)
-      const opened = parts && openSession(parts, ticket, stored.key)
-      if (!opened) {
-        tell(stored)
-        return undefined
-      }
-      // Formerly the times were in the public part alone; without keys that open it, its beginning is not known any more.
-      const isFormer = opened.signedInAt === undefined
-      const times = isFormer ? await publicPart(stored) : { ...opened, seenAt: parts.seenAt }
-      return withTimes(stored, opened, parts.claimsPart, times)
-    },
+/** Reports each record that cannot be read. Records of a later version are reported once: there may be many. */
+function createUnreadableReport(report: Report): (stored: Stored) => void {
+  let hasReportedNewer = false
+  return ({ key, value }) => {
+    const isNewer = isNewerSession(value)
+    if (!isNewer) report('record_unreadable', { session: shortKey(key) })
+    else if (!hasReportedNewer) report('newer_format', { record: 'session' })
+    hasReportedNewer ||= isNewer
   }
 }

@@ -1,4 +1,4 @@
-// Entries and audit events as bytes, the same for every store that writes bytes.
+// Entries and audit events as bytes, for all stores that write bytes.
 
 import type { Entry } from './store.ts'
 import type { TrailEvent } from './trail.ts'
@@ -15,14 +15,14 @@ export function packEntry({ value, expiresAt, labels, since }: Entry): Buffer {
   return record
 }
 
-/** `undefined` if it is damaged. The value is a view of `record`, which has to stay as it is from then on. */
+/** `undefined` if it is damaged. The value is a view of `record`, which must not change afterwards. */
 export function unpackEntry(record: Buffer): Entry | undefined {
   const value = valueIn(record)
   const names = value && readNames(record.toString('utf8', HEADER, record.length - value.length))
   return names && { value, expiresAt: expiryOf(record), ...names }
 }
 
-/** The value alone, whatever the labels are. */
+/** The value without the labels. */
 export function valueIn(record: Buffer): Uint8Array | undefined {
   const valueAt = record.length < HEADER ? Number.POSITIVE_INFINITY : HEADER + record.readUInt32LE(8)
   if (valueAt > record.length) return undefined
@@ -44,13 +44,13 @@ function isLabels(labels: unknown): labels is string[] {
   return Array.isArray(labels) && labels.every(label => typeof label === 'string')
 }
 
-/** Of a damaged one a time that has passed. */
+/** A damaged record counts as expired. */
 export function expiryOf(record: Uint8Array): number {
   if (record.length < HEADER) return 0
   return new DataView(record.buffer, record.byteOffset).getFloat64(0, true)
 }
 
-// An event of a trail as one run of bytes: those of an entry whose labels are its tags.
+// An event of a trail is written like an entry whose labels are its tags.
 
 const NEVER = Number.POSITIVE_INFINITY
 
@@ -59,8 +59,8 @@ export function packEvent({ value, tags }: TrailEvent): Buffer {
 }
 
 /**
- * Opens those that can have the tag; any event if there is none. `undefined` for the others, and if it is damaged. What it
- * gives is its own, whatever becomes of `record`.
+ * Reads events that may have the tag, or all without a tag. `undefined` for the others and for damaged ones. The result is a copy
+ * that does not depend on `record`.
  */
 export function createEventReader(tag: string | undefined): (record: Buffer) => TrailEvent | undefined {
   const quoted = tag === undefined ? undefined : Buffer.from(JSON.stringify(tag))

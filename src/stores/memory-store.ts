@@ -1,5 +1,4 @@
-// A store in the memory of one process: for development, for tests, and for a single process whose sessions may end
-// with it.
+// A store in the memory of one process: for development, tests, and a single process whose sessions may end with it.
 
 import { newestPage, numberOf, positionOf, readSinceText, type SinceKey, SortedList } from './ordering.ts'
 import { type Entry, nextVersion, type Page, type Store, type Stored } from './store.ts'
@@ -14,7 +13,7 @@ import {
   type TrailEvent,
 } from './trail.ts'
 
-/** Each write looks at this many entries for expired ones: more than it can add, so that they cannot pile up. */
+/** Each write checks this many entries for expiry: more than it adds, so that expired entries do not accumulate. */
 const SWEPT_PER_WRITE = 3
 
 export function createMemoryStore({ now }: { now: () => number }): Store {
@@ -87,7 +86,7 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
   }
 }
 
-/** The entries, kept with their labels, and rid of those that have expired. */
+/** The entries and their labels. Expired entries are removed step by step. */
 function createEntries(now: () => number) {
   const entries = new Map<string, Stored>()
   const labels = createLabels()
@@ -119,7 +118,7 @@ function createEntries(now: () => number) {
 
   return {
     living,
-    /** Whether it has expired or not. */
+    /** Also if it has expired. */
     find: (key: string) => entries.get(key),
     keysWith: labels.keysOf,
     newestFirst: (before?: SinceKey) => bySince.descending(before),
@@ -151,7 +150,7 @@ function createEntries(now: () => number) {
   }
 }
 
-/** Which keys have a label. */
+/** The keys of each label. */
 function createLabels() {
   const keysByLabel = new Map<string, SortedList<string>>()
   return {
@@ -193,7 +192,7 @@ function handOut(stored: Stored): Stored {
   return { ...stored, value: copy(stored.value) }
 }
 
-/** Neither side sees what the other does to its bytes. */
+/** A copy, so that neither side sees changes of the other. */
 function copy(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes)
 }
@@ -255,7 +254,7 @@ function candidate({ number, value, tags }: Numbered): Candidate & { readonly ev
   return { position, event: { position, value, tags } }
 }
 
-/** Neither side sees what the other does to its bytes. */
+/** A copy, so that neither side sees changes of the other. */
 function copyOf({ value, tags }: TrailEvent): TrailEvent {
   return { value: new Uint8Array(value), tags: [...tags] }
 }

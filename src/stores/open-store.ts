@@ -2,8 +2,7 @@
 import type { Report } from '../events.ts'
 import { openLmdbStore } from './lmdb/lmdb-store.ts'
 import { createMemoryStore } from './memory-store.ts'
-import type { LimitClient } from './redis/limit-client.ts'
-import type { ReadCacheLimits } from './redis/read-cache.ts'
+import type { LimitClient, ReadCacheLimits } from './redis/redis-connection.ts'
 import type { Store } from './store.ts'
 
 export async function openStore(
@@ -14,14 +13,14 @@ export async function openStore(
 ): Promise<Store> {
   if (address === 'memory:') return createMemoryStore({ now })
   if (address.startsWith('lmdb:')) return openLmdbStore({ directory: address.slice('lmdb:'.length), now })
-  // Loaded only where it is used: the client takes its time.
+  // Loaded only where it is used: the client is slow to load.
   const { openRedisStore } = await import('./redis/redis-store.ts')
   return openRedisStore({ address, now, report, ...(cache && { cache }) })
 }
 
-/** Where all instances count their rate limits together; `undefined` if each has to count for itself. */
+/** The connection over which all instances count rate limits together; `undefined` if each process counts alone. */
 export async function openLimits(address: string): Promise<LimitClient | undefined> {
   if (!address.startsWith('redis')) return undefined
-  const { openLimitClient } = await import('./redis/limit-client.ts')
+  const { openLimitClient } = await import('./redis/redis-connection.ts')
   return openLimitClient(address)
 }

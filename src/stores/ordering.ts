@@ -7,27 +7,23 @@ export interface SinceKey {
   readonly key: string
 }
 
-/** A page is short rather than late: so many that are gone are passed over for it. */
-const MOST_PASSED_OVER = 1000
+/** Keys without an entry that are skipped for one page. Then the page is short instead of late. */
+const MOST_SKIPPED = 1000
 
-/** One page of what comes newest first, `living` giving what a key has. */
-export function newestPage(
-  places: Iterable<SinceKey>,
-  living: (key: string) => Stored | undefined,
-  limit: number,
-): Page {
+/** One page of keys that come newest first. `living` reads the entry of a key. */
+export function newestPage(keys: Iterable<SinceKey>, living: (key: string) => Stored | undefined, limit: number): Page {
   const entries: Stored[] = []
   let last: SinceKey | undefined
-  let passedOver = 0
-  for (const place of places) {
-    const stored = living(place.key)
-    if (stored?.since !== place.since) {
-      if (++passedOver === MOST_PASSED_OVER) return { entries, next: sinceText(place) }
+  let skipped = 0
+  for (const sinceKey of keys) {
+    const stored = living(sinceKey.key)
+    if (stored?.since !== sinceKey.since) {
+      if (++skipped === MOST_SKIPPED) return { entries, next: sinceText(sinceKey) }
       continue
     }
     if (last && entries.length === limit) return { entries, next: sinceText(last) }
     entries.push(stored)
-    last = place
+    last = sinceKey
   }
   return { entries }
 }
@@ -36,13 +32,13 @@ export function sinceText({ since, key }: SinceKey): string {
   return `${since}:${key}`
 }
 
-/** `undefined` if it is no such text: it may come from an address, and a key has its bounds. */
+/** `undefined` if the text has another form: it may come from the query of a URL, and the length of a key is limited. */
 export function readSinceText(text = ''): SinceKey | undefined {
   const [, since, key] = /^(\d{1,16}):(.{1,500})$/s.exec(text) ?? []
   return key === undefined ? undefined : { since: Number(since), key }
 }
 
-// Positions in a trail that counts its events: numbers, as texts of one length.
+// Positions in a trail that numbers its events: numbers as texts of equal length.
 
 const DIGITS = 16
 
@@ -50,19 +46,19 @@ export function positionOf(number: number): string {
   return String(number).padStart(DIGITS, '0')
 }
 
-/** `undefined` if it is no position. */
+/** `undefined` if it is not a position. */
 export function numberOf(position: string | undefined): number | undefined {
   return position !== undefined && /^\d{16}$/.test(position) ? Number(position) : undefined
 }
 
-// A list that stays sorted while items come and go. It is kept in chunks: to add or remove one moves its neighbours of the
-// same chunk, whether there are a thousand items or a million.
+// A list that stays sorted while items are added and removed. It consists of chunks: a change moves at most the 512 items of
+// one chunk, with a thousand items as with a million. A sorted array would move half of them, and a Map has no order.
 
 type Compare<T> = (one: T, other: T) => number
 
 const LARGEST_CHUNK = 512
 
-/** A class, because there is one for each label: closures would take several times the memory. */
+/** A class, because there is one list per label: closures would take several times the memory. */
 export class SortedList<T> {
   readonly #compare: Compare<T>
   readonly #chunks: T[][] = []
@@ -76,9 +72,9 @@ export class SortedList<T> {
     return this.#size
   }
 
-  /** An item that is there already stays as it is. */
+  /** Does nothing if an equal item is in the list. */
   add(item: T): void {
-    const { at, chunk, index } = this.#place(item)
+    const { at, chunk, index } = this.#locate(item)
     const found = chunk?.[index]
     if (found !== undefined && this.#compare(found, item) === 0) return
     this.#size++
@@ -91,7 +87,7 @@ export class SortedList<T> {
   }
 
   remove(item: T): void {
-    const { at, chunk, index } = this.#place(item)
+    const { at, chunk, index } = this.#locate(item)
     const found = chunk?.[index]
     if (!chunk || found === undefined || this.#compare(found, item) !== 0) return
     this.#size--
@@ -99,17 +95,17 @@ export class SortedList<T> {
     if (chunk.length === 0) this.#chunks.splice(at, 1)
   }
 
-  /** Those behind `after`, or all, in their order. */
+  /** The items after `after`, or all, in order. */
   *ascending(after?: T): Generator<T> {
-    const from = after === undefined ? { at: 0, index: 0 } : this.#place(after)
+    const from = after === undefined ? { at: 0, index: 0 } : this.#locate(after)
     for (let { at, index } = from; at < this.#chunks.length; at++, index = 0)
       for (const item of this.#chunks[at]?.slice(index) ?? [])
         if (after === undefined || this.#compare(item, after) > 0) yield item
   }
 
-  /** Those before `before`, or all, the last one first. */
+  /** The items before `before`, or all, in reverse order. */
   *descending(before?: T): Generator<T> {
-    const from = before === undefined ? { at: this.#chunks.length, index: 0 } : this.#place(before)
+    const from = before === undefined ? { at: this.#chunks.length, index: 0 } : this.#locate(before)
     yield* (this.#chunks[from.at]?.slice(0, from.index) ?? []).reverse()
     for (let at = from.at - 1; at >= 0; at--) yield* this.#chunks[at]?.toReversed() ?? []
   }
@@ -119,8 +115,8 @@ export class SortedList<T> {
     this.#size = 0
   }
 
-  /** Where it is or would be: the first chunk that does not end before it, and the last one for what is behind all. */
-  #place(item: T): { at: number; chunk: T[] | undefined; index: number } {
+  /** Where the item is or would be: the first chunk that does not end before it, or the last chunk. */
+  #locate(item: T): { at: number; chunk: T[] | undefined; index: number } {
     const isBefore = (other: T | undefined) => other !== undefined && this.#compare(other, item) < 0
     const at = Math.min(
       firstNot(this.#chunks, chunk => isBefore(chunk?.at(-1))),
@@ -131,7 +127,7 @@ export class SortedList<T> {
   }
 }
 
-/** By halving: the index of the first that is not before, or the length. */
+/** Binary search: the index of the first item that is not before, or the length. */
 function firstNot<T>(sorted: readonly T[], isBefore: (item: T | undefined) => boolean): number {
   let [from, to] = [0, sorted.length]
   while (from < to) {

@@ -15,30 +15,30 @@ export interface Entry {
   readonly since?: number
 }
 
-/** An entry as it was read. `version` is a number that no other content of this key has ever had. */
+/** An entry as it was read. No other content of this key has ever had the same `version`. */
 export interface Stored extends Entry {
   readonly key: string
   readonly version: number
 }
 
-/** An entry as it was read, without what it is listed by. */
+/** An entry as it was read, without its labels. */
 export type StoredValue = Pick<Stored, 'key' | 'version' | 'value' | 'expiresAt'>
 
 export interface Page {
   readonly entries: readonly Stored[]
-  /** What to give as `after`, or as `before`, for the next page; absent on the last one. */
+  /** The `after` or `before` of the next page; absent on the last one. */
   readonly next?: string
 }
 
 export interface ListQuery {
   readonly label: string
-  /** Only keys behind this one. */
+  /** Only keys after this one. */
   readonly after?: string
   readonly limit: number
 }
 
 export interface NewestQuery {
-  /** A `next` of an earlier page. Any other text counts as none. */
+  /** The `next` of an earlier page. Any other text is ignored. */
   readonly before?: string
   readonly limit: number
 }
@@ -46,53 +46,53 @@ export interface NewestQuery {
 export interface Store {
   readonly trail: Trail
   /**
-   * Keeps a new entry, and gives its version once it would survive `kill -9`. `undefined`, and nothing changes, if the key is
-   * taken.
+   * Creates an entry, and returns its version once it would survive `kill -9`. `undefined`, and nothing changes, if the key
+   * exists.
    */
   create(key: string, entry: Entry): Promise<number | undefined>
   read(key: string): Promise<Stored | undefined>
-  /** The same without waiting; absent where that cannot be. What counts is when the turn began, as for `holds`. */
+  /** The same without waiting; absent where that is impossible. Reads the state as of the begin of the turn, like `holds`. */
   readSync?(key: string): StoredValue | undefined
   /**
-   * A request has just been heard: until the event turn is over, one look may serve all that are. Not for timers, after which
-   * requests are heard that arrived later than the look.
+   * A request has just been received: one look at the store may serve all requests of this event turn. Not for timers: the
+   * requests that are received after a timer may have arrived after its look.
    */
   beginTurn?(): void
   /**
-   * Whether the key provably still has this very version, without waiting: the cheapest proof that something read earlier
-   * still counts. False proves nothing; read again.
+   * Whether the key provably still has this version, without waiting: the cheapest proof that something read earlier is
+   * still valid. False proves nothing; read again.
    */
   holds(key: string, version: number): boolean
   /**
-   * Puts a new entry in the place of the one that was read, and gives its version. `undefined`, and nothing changes, if that
-   * one is gone or changed.
+   * Replaces the entry that has this version, and returns the new version. `undefined`, and nothing changes, if that entry is
+   * gone or was changed.
    */
   replace(key: string, entry: Entry, version: number): Promise<number | undefined>
-  /** Whether there was something to remove. After it resolves nobody reads the entry again, not even after `kill -9`. */
+  /** Whether there was an entry. After it resolves the entry is gone, also after `kill -9`. */
   remove(key: string): Promise<boolean>
   /** Reads and removes in one step: of parallel callers, one gets the entry. */
   take(key: string): Promise<Entry | undefined>
-  /** One page of the living entries with a label, in the order of their keys. It can be empty and not the last. */
+  /** One page of the entries with a label, in the order of their keys. An empty page may not be the last. */
   list(query: ListQuery): Promise<Page>
-  /** One page of the living entries with `since`, the newest first. It can be empty and not the last. */
+  /** One page of the entries with `since`, the newest first. An empty page may not be the last. */
   newest(query: NewestQuery): Promise<Page>
-  /** How many living entries have `since`. What expired a moment ago may still be among them. */
+  /** How many entries have `since`. Entries that have just expired may be counted. */
   count(): Promise<number>
   /** Resolves if the store can serve; throws if not. */
   ready(): Promise<void>
   close(): Promise<void>
 }
 
-// The versions of a key count up by one. Where those of a new key begin is left to chance, so that one that was removed and
-// created anew does not meet a version that it had before.
+// The versions of a key count up by one. The first version of a key is random, so that a key that was removed and created
+// again does not get a version that it had before.
 
-const BEGINNINGS = 2 ** 47
+const FIRST_VERSIONS = 2 ** 47
 
 export function firstVersion(): number {
-  return randomInt(BEGINNINGS)
+  return randomInt(FIRST_VERSIONS)
 }
 
-/** Of what is written in the place of `old`. */
+/** The version of an entry that replaces `old`. */
 export function nextVersion(old: { readonly version: number } | undefined): number {
   return (old?.version ?? firstVersion()) + 1
 }

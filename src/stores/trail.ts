@@ -1,56 +1,55 @@
-// The part of a store that keeps what happened, in the order in which it happened: the audit trail. It keeps the newest
-// events of all processes and machines, and lets go of the others. Kinds are kept apart: when there is no room, the kind with
-// most events lets go of its oldest. A flood of one kind never pushes out the others.
+// The audit trail of a store: events in the order in which they happened, of all processes and machines. It keeps the newest
+// ones. Without room, the kind with most events drops its oldest, so that a flood of one kind never displaces the others.
 
 export interface TrailEvent {
   /** Opaque to the store. */
   readonly value: Uint8Array
-  /** Names that the event can be found by. */
+  /** The event can be found by these. */
   readonly tags: readonly string[]
-  /** What it makes room for and is let go of with. Letters, digits, `-` and `_` only; events without one are a kind too. */
+  /** Events of one kind displace each other. Letters, digits, `-` and `_` only. Events without a kind are one kind. */
   readonly kind?: string
 }
 
 export interface PlacedEvent extends Omit<TrailEvent, 'kind'> {
-  /** Its place in the trail: later places are later in the order of their texts. Letters, digits and `-` only. */
+  /** Later positions are later in the order of their texts. Letters, digits and `-` only. */
   readonly position: string
 }
 
 export interface TrailQuery {
-  /** Newest first, only those before this position. A text that is no position counts as none. */
+  /** Newest first, only events before this position. A text that is not a position is ignored. */
   readonly before?: string
-  /** Instead of `before`: oldest first, only those behind this position; from the oldest on if it is empty. */
+  /** Instead of `before`: oldest first, only events after this position; all events if it is empty. */
   readonly after?: string
   readonly tag?: string
   /** How many events a page has at most. */
   readonly limit: number
-  /** How many events are looked at for it at most. */
+  /** How many events are read for it at most. */
   readonly scan: number
 }
 
 export interface TrailPage {
   readonly events: readonly PlacedEvent[]
-  /** What to give as `before`, or as `after`, for the next page; absent if there is nothing beyond. */
+  /** The `before` or `after` of the next page; absent on the last one. */
   readonly next?: string
 }
 
 export interface Trail {
   /**
-   * Adds the events behind all others, in their order and all or none, and lets go of what is beyond `keep`, which is at
-   * least 1: the oldest of the kinds that have most. Resolves once they would survive `kill -9`. After an error they may be there or not.
+   * Appends the events in their order, all or none, and drops the oldest of the largest kinds until at most `keep` (1 or more)
+   * are left. Resolves once they would survive `kill -9`. After an error it is unknown whether they were written.
    */
   append(events: readonly TrailEvent[], keep: number): Promise<void>
-  /** It can be empty and not the last. */
+  /** An empty page may not be the last. */
   read(query: TrailQuery): Promise<TrailPage>
 }
 
-/** One that is looked at: without its event if that is none of those that are asked for. */
+/** An event that was read; `event` is absent if the query does not ask for it. */
 export interface Candidate {
   readonly position: string
   readonly event: PlacedEvent | undefined
 }
 
-/** One page of candidates that come in the order of the query, without looking at more of them than it takes. */
+/** One page of candidates in the order of the query. It reads no more of them than it needs. */
 export function pageOf(candidates: Iterable<Candidate>, { tag, limit, scan }: TrailQuery): TrailPage {
   const events: PlacedEvent[] = []
   let looked = 0
@@ -67,11 +66,11 @@ export function pageOf(candidates: Iterable<Candidate>, { tag, limit, scan }: Tr
 /** The events of one kind. */
 export interface Lane {
   readonly count: number
-  /** The place of its newest one. */
+  /** The number of its newest event. */
   readonly last: number
 }
 
-/** How many each lane lets go of, from its oldest on, so that no more than `keep` are left. */
+/** How many of its oldest events each lane drops, so that at most `keep` are left. */
 export function surplusOf<Key>(lanes: ReadonlyMap<Key, Lane>, keep: number): Map<Key, number> {
   const counts = [...lanes.values()].map(({ count }) => count)
   const keptUpTo = (level: number) => counts.reduce((sum, count) => sum + Math.min(count, level), 0)
@@ -82,14 +81,14 @@ export function surplusOf<Key>(lanes: ReadonlyMap<Key, Lane>, keep: number): Map
     else above = middle
   }
   const larger = [...lanes].filter(([, { count }]) => count > level)
-  // What is left over goes to those in which something happened last.
+  // The remaining room goes to the lanes with the newest events.
   const favoured = larger.sort(([, one], [, other]) => other.last - one.last).slice(0, keep - keptUpTo(level))
   return new Map(
     larger.map(([key, { count }]) => [key, count - level - (favoured.some(([other]) => other === key) ? 1 : 0)]),
   )
 }
 
-/** Candidates of several lanes as one, in the order of their positions: each lane is in that order already. */
+/** Merges the candidates of several lanes, each of which is in the order of positions. */
 export function* merged(
   lanes: readonly Iterable<Candidate>[],
   isBefore: (one: string, other: string) => boolean,
@@ -112,12 +111,12 @@ export function* merged(
   }
 }
 
-/** Whether a position comes first: the newest ones do, unless the query goes forward. */
+/** Whether a position comes first: the newest does, unless the query goes forward. */
 export function orderOf({ after }: TrailQuery): (one: string, other: string) => boolean {
   return after === undefined ? (one, other) => one > other : (one, other) => one < other
 }
 
-/** So many are looked at before others have their turn. */
+/** How many events are read before other work has its turn. */
 const STEP = 1000
 
 /** One page that is read in steps, each of them a shorter page. */

@@ -1,9 +1,29 @@
-// A deadline for whatever a store waits for: a server or a disk that hangs must not hang us.
+// A deadline for work that others wait for: a server, a disk or a script that hangs must not hang the caller.
 
-export async function inTime<Result>(work: Promise<Result>, ms: number): Promise<Result> {
-  const late = Promise.withResolvers<never>()
-  const reject = () => late.reject(new Error(`No answer within ${ms} ms.`))
-  // Not before the sockets were looked at: if it was this process that was busy, the answer may be there.
-  const timer = setTimeout(() => setImmediate(reject), ms)
-  return Promise.race([work, late.promise]).finally(() => clearTimeout(timer))
+/**
+ * The result of `work`, or after `ms` that of `late`, which may throw. The default is to reject. The work itself goes on, and
+ * nobody looks at its result.
+ */
+export async function withDeadline<Result, Late = never>(
+  work: Promise<Result>,
+  ms: number,
+  late: () => Late | Promise<Late> = () => noAnswer(ms),
+): Promise<Result | Late> {
+  const { promise: deadline, resolve } = Promise.withResolvers<Late>()
+  let isOver = false
+  const end = () => {
+    if (!isOver) resolve(Promise.try(late))
+  }
+  // After the sockets were read: if this process was busy, the answer may have arrived already.
+  const timer = setTimeout(() => setImmediate(end), ms)
+  try {
+    return await Promise.race([work, deadline])
+  } finally {
+    isOver = true
+    clearTimeout(timer)
+  }
+}
+
+function noAnswer(ms: number): never {
+  throw new Error(`No answer within ${ms} ms.`)
 }

@@ -1,4 +1,4 @@
-// What a value is like, to tell whether it has changed: a hash, so that no secret can be read from it.
+// A fingerprint of a value, to tell whether it has changed: a hash, so that no secret can be read from it.
 
 import { hash } from 'node:crypto'
 import { Networks } from '../config/networks.ts'
@@ -8,7 +8,7 @@ export function fingerprintOf(value: unknown): string {
   return hash('sha256', JSON.stringify(value, unveil) ?? '', 'base64url')
 }
 
-/** A Secret hides itself from JSON before a replacer sees it, so that it is taken from where it stands. */
+/** A Secret hides itself from JSON before a replacer sees it, so that the value is read from the object that holds it. */
 function unveil(this: unknown, key: string, shown: unknown): unknown {
   const value: unknown = Object(this)[key]
   if (value instanceof Secret) return { secret: value.reveal() }

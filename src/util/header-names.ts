@@ -1,33 +1,35 @@
-// Names of headers in the settings: how they are compared, and those that a client may never send on.
+// Header names in the settings: how they are compared, and which are never passed on from a client.
 import { z } from 'zod'
 
-/** Many applications cannot tell dashes from underscores, and some not from any other sign, so neither must we. */
+/** Many applications treat dashes, underscores or all other signs alike, so names that differ only there are equal. */
 export function plainName(name: string): string {
   return name.toLowerCase().replace(/[^a-z0-9]/g, '-')
 }
 
-/** Of names in their plain form; one that ends in `*` stands for all that begin so. */
+/** Names are in their plain form. A name that ends in `*` matches all that begin so. */
 export function matchHeaders(names: readonly string[]): (plain: string) => boolean {
   const whole = new Set(names)
   const beginnings = names.filter(name => name.endsWith('*')).map(name => name.slice(0, -1))
   return plain => whole.has(plain) || beginnings.some(beginning => plain.startsWith(beginning))
 }
 
-/** Meant for one connection only (RFC 9110, 7.6.1). */
+/** Valid for one connection only (RFC 9110, 7.6.1). */
 const HOP_BY_HOP = [
   ...['connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection', 'te', 'trailer'],
   ...['transfer-encoding', 'upgrade'],
 ]
 
-/** What we say to an application ourselves, and `Expect`, which we have answered. */
-const SAID_BY_US = ['expect', 'host', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-request-id']
+/** Headers that the gateway sets, and `Expect`, which it has answered. */
+const SET_BY_GATEWAY = ['expect', 'host', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-request-id']
 
 /** In their plain form. */
-export const NEVER_KEPT: readonly string[] = [...HOP_BY_HOP, ...SAID_BY_US]
+export const NEVER_KEPT: readonly string[] = [...HOP_BY_HOP, ...SET_BY_GATEWAY]
 
 const TOKEN = /^[\w!#$%&'+.^`|~-]+\*?$/
 
 export const headerNames = {
+  type: 'string' as const,
+  isValue: (value: object) => Array.isArray(value),
   check: z
     .string()
     .transform(text => text.split(/[\s,]+/).filter(Boolean))

@@ -1,72 +1,72 @@
-// Finds things in an answer by their place: names with dots between them, through lists into each of their elements; the
-// name `only` is the element of a list that has no other.
+// Finds values in an answer by a path: names with dots between them. A list is searched in each of its elements; the name
+// `only` is the element of a list that has no other.
 import type { Accepted, Sources } from '../config/provider-config.ts'
 
-/** What is there; `undefined` if nothing is. */
-export function getPath(value: unknown, place: string): unknown {
-  if (Array.isArray(value)) return inEach(value, place)
+/** The value at the path; `undefined` if there is none. */
+export function getPath(value: unknown, path: string): unknown {
+  if (Array.isArray(value)) return inEach(value, path)
   if (typeof value !== 'object' || value === null) return undefined
-  // A name may have dots of its own: `https://example.com/roles`.
-  if (Object.hasOwn(value, place)) return (value as Record<string, unknown>)[place]
-  for (let dot = place.indexOf('.'); dot > 0; dot = place.indexOf('.', dot + 1)) {
-    const name = place.slice(0, dot)
+  // A name may contain dots: `https://example.com/roles`.
+  if (Object.hasOwn(value, path)) return (value as Record<string, unknown>)[path]
+  for (let dot = path.indexOf('.'); dot > 0; dot = path.indexOf('.', dot + 1)) {
+    const name = path.slice(0, dot)
     if (!Object.hasOwn(value, name)) continue
-    const found = getPath((value as Record<string, unknown>)[name], place.slice(dot + 1))
+    const found = getPath((value as Record<string, unknown>)[name], path.slice(dot + 1))
     if (found !== undefined) return found
   }
   return undefined
 }
 
-/** A list in a list has no names: nothing leads further, however deep an answer goes. */
-function inEach(list: readonly unknown[], place: string): unknown {
-  if (place === 'only') return list.length === 1 ? list[0] : undefined
+/** A list in a list has no names and is not searched, however deep an answer goes. */
+function inEach(list: readonly unknown[], path: string): unknown {
+  if (path === 'only') return list.length === 1 ? list[0] : undefined
   const found = list
     .filter(element => !Array.isArray(element))
-    .map(element => getPath(element, place))
+    .map(element => getPath(element, path))
     .filter(element => element !== undefined)
   return found.length > 0 ? found.flat() : undefined
 }
 
-/** The same without what is there; what does not lead to the place is left as it is. */
-export function withoutPlace(value: unknown, place: string): unknown {
-  if (Array.isArray(value)) return withoutInEach(value, place)
+/** The same value without what is at the path. */
+export function withoutPath(value: unknown, path: string): unknown {
+  if (Array.isArray(value)) return withoutInEach(value, path)
   if (typeof value !== 'object' || value === null) return value
-  // A name with dots of its own can hide another way to the same place: each of them is gone.
-  const entries = Object.entries(value).filter(([name]) => name !== place)
+  // A name with dots can hide a second way to the same path: both are removed.
+  const entries = Object.entries(value).filter(([name]) => name !== path)
   return Object.fromEntries(
     entries.map(([name, inner]) => [
       name,
-      place.startsWith(`${name}.`) ? withoutPlace(inner, place.slice(name.length + 1)) : inner,
+      path.startsWith(`${name}.`) ? withoutPath(inner, path.slice(name.length + 1)) : inner,
     ]),
   )
 }
 
-function withoutInEach(list: readonly unknown[], place: string): unknown[] {
-  if (place === 'only' && list.length === 1) return []
-  return list.map(element => (Array.isArray(element) ? element : withoutPlace(element, place)))
+function withoutInEach(list: readonly unknown[], path: string): unknown[] {
+  if (path === 'only' && list.length === 1) return []
+  return list.map(element => (Array.isArray(element) ? element : withoutPath(element, path)))
 }
 
-/** The first place that does not have one of its accepted values. A list is none of them. */
+/** The first path without one of its accepted values. A list is not accepted. */
 export function notAccepted(value: unknown, accepted: Accepted): string | undefined {
-  return placeWithout(accepted, (place, values) => isOneOf(values, getPath(value, place)))
+  return firstPath(accepted, (path, values) => isOneOf(values, getPath(value, path)))
 }
 
-/** The same for what is said of a user, who may have several groups: one of them is enough. */
+/** The same for claims of a user, who may have several groups: one accepted value is enough. */
 export function notAmong(value: unknown, accepted: Accepted): string | undefined {
-  return placeWithout(accepted, (place, values) => [getPath(value, place)].flat().some(one => isOneOf(values, one)))
+  return firstPath(accepted, (path, values) => [getPath(value, path)].flat().some(one => isOneOf(values, one)))
 }
 
 type Values = Accepted[string]
 
-function placeWithout(accepted: Accepted, fits: (place: string, values: Values) => boolean): string | undefined {
-  return Object.entries(accepted).find(([place, values]) => !fits(place, values))?.[0]
+function firstPath(accepted: Accepted, fits: (path: string, values: Values) => boolean): string | undefined {
+  return Object.entries(accepted).find(([path, values]) => !fits(path, values))?.[0]
 }
 
 function isOneOf(values: Values, found: unknown): boolean {
   return values.some(value => value === (found ?? null))
 }
 
-/** The first place at which one of the answers has something, as text. */
+/** The text at the first path at which one of the answers has a value. */
 export function textFrom(answers: readonly unknown[], sources: Sources): string {
   return findText(answers, sources)?.text ?? ''
 }
@@ -74,35 +74,35 @@ export function textFrom(answers: readonly unknown[], sources: Sources): string 
 export interface FoundText {
   readonly text: string
   readonly source: Sources[number]
-  /** Which of the answers has it. */
+  /** The index of the answer that has it. */
   readonly answer: number
 }
 
 export function findText(answers: readonly unknown[], sources: Sources): FoundText | undefined {
   for (const source of sources) {
     for (const [answer, given] of answers.entries()) {
-      const parts = [source].flat().map(place => asText(getPath(given, place)))
+      const parts = [source].flat().map(path => asText(getPath(given, path)))
       if (parts.every(part => part !== '')) return { text: parts.join('-'), source, answer }
     }
   }
   return undefined
 }
 
-/** Groups come as a list of names, as an object with names as keys, or as one name; each place adds its own. */
+/** Groups come as a list of names, as an object with names as keys, or as one name. Each path adds its own. */
 export function namesFrom(answers: readonly unknown[], sources: Sources): string[] {
-  const found = sources.flat().flatMap(place => {
-    const values = answers.map(answer => getPath(answer, place))
+  const found = sources.flat().flatMap(path => {
+    const values = answers.map(answer => getPath(answer, path))
     return asNames(values.find(value => value !== undefined))
   })
   return [...new Set(found)]
 }
 
-/** All texts that are there: of a list each. */
-export function textsAt(answer: unknown, place: string): string[] {
-  return [getPath(answer, place)].flat().map(asText).filter(Boolean)
+/** All texts at the path: each element of a list. */
+export function textsAt(answer: unknown, path: string): string[] {
+  return [getPath(answer, path)].flat().map(asText).filter(Boolean)
 }
 
-/** A number becomes text without loss: readJson keeps those whose digits a number cannot hold. */
+/** Numbers become text without loss: readJson keeps as text what a number cannot hold. */
 function asText(value: unknown): string {
   if (typeof value === 'string') return value
   if (typeof value === 'number' && Number.isFinite(value)) return String(value)
@@ -118,7 +118,7 @@ function asNames(value: unknown): string[] {
 
 const MOST_SHOWN = 30
 
-/** What an answer looks like, without its values: names and types, for whoever has to set up a mapping. */
+/** The names and types in an answer, without its values: for an operator who sets up a mapping. */
 export function shapeOf(value: unknown, depth = 2): string {
   if (value === null) return 'null'
   if (typeof value !== 'object') return value === '' ? 'empty text' : typeof value
@@ -130,7 +130,7 @@ export function shapeOf(value: unknown, depth = 2): string {
   return `{ ${shown.map(([name, one]) => `${sanitize(name)}: ${shapeOf(one, depth - 1)}`).join(', ')} }`
 }
 
-/** A name comes from outside too: it must not paint the terminal, nor begin a line. */
+/** Names come from outside: they must not control a terminal or begin a line. */
 export function sanitize(name: string, longest = 40): string {
   return name.slice(0, longest).replace(/[\p{C}\u2028\u2029]+/gu, '?')
 }

@@ -1,31 +1,31 @@
-// What is said ten times a minute, and then only counted: one line at the end of the minute says how often.
+// Limits repeats: each is reported ten times a minute, the rest is counted and reported once at the end of the minute.
 import { LRUCache } from 'lru-cache'
 
 export interface Repeats<Subject> {
-  /** Whether it is to be said; otherwise it is counted. `key` is what makes it a repeat. */
+  /** Whether to report it; otherwise it is counted. Repeats have the same `key`. */
   isNew(key: string, subject: Subject): boolean
-  /** Tells of the counts that are still owed. */
+  /** Reports the remaining counts. */
   close(): void
 }
 
-interface Repeated<Subject> {
+interface RepeatCount<Subject> {
   readonly subject: Subject
   readonly since: number
-  said: number
+  reported: number
   leftOut: number
 }
 
-const SAID_PER_MINUTE = 10
+const REPORTED_PER_MINUTE = 10
 const MINUTE_MS = 60_000
-/** Somebody who comes from ever new addresses must not fill our memory. */
+/** A client that uses ever new addresses must not fill the memory. */
 const MOST_KEYS = 10_000
 
-/** `settle` is told how many were left out of a minute, if any were. */
+/** `settle` gets the number of repeats that were left out within a minute, if any. */
 export function createRepeats<Subject>(
   now: () => number,
   settle: (subject: Subject, count: number) => void,
 ): Repeats<Subject> {
-  const repeats = new LRUCache<string, Repeated<Subject>>({
+  const repeats = new LRUCache<string, RepeatCount<Subject>>({
     max: MOST_KEYS,
     dispose: ({ subject, leftOut }) => {
       if (leftOut > 0) settle(subject, leftOut)
@@ -33,8 +33,8 @@ export function createRepeats<Subject>(
   })
   const timer = setInterval(settleOld, MINUTE_MS).unref()
 
-  /** A clock may be set back: what is from the future must not hide repeats for all the time until then. */
-  function isOfThisMinute({ since }: Repeated<Subject>): boolean {
+  /** Also if the clock was set back: a minute in the future must not hide repeats until then. */
+  function isOfThisMinute({ since }: RepeatCount<Subject>): boolean {
     return Math.abs(now() - since) < MINUTE_MS
   }
 
@@ -42,19 +42,19 @@ export function createRepeats<Subject>(
     for (const [key, known] of repeats.entries()) if (!isOfThisMinute(known)) repeats.delete(key)
   }
 
-  function repeatedOf(key: string, subject: Subject): Repeated<Subject> {
+  function countOf(key: string, subject: Subject): RepeatCount<Subject> {
     const known = repeats.get(key)
     if (known && isOfThisMinute(known)) return known
-    const fresh = { subject, since: now(), said: 0, leftOut: 0 }
+    const fresh = { subject, since: now(), reported: 0, leftOut: 0 }
     repeats.set(key, fresh)
     return fresh
   }
 
   return {
     isNew(key, subject) {
-      const repeated = repeatedOf(key, subject)
-      const isNew = repeated.said < SAID_PER_MINUTE
-      if (isNew) repeated.said++
+      const repeated = countOf(key, subject)
+      const isNew = repeated.reported < REPORTED_PER_MINUTE
+      if (isNew) repeated.reported++
       else repeated.leftOut++
       return isNew
     },

@@ -1,4 +1,4 @@
-// Which Menshen this is: the version of its package.
+// The version of this package.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 

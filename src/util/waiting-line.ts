@@ -1,19 +1,19 @@
-// Who waits for a slot: one line for each owner, served in turn. Somebody with a thousand requests waits behind nobody but
-// themselves, and holds nobody up.
+// A fair queue for slots: one line per owner, and the owners are served in turn. An owner with a thousand requests delays only
+// itself.
 
 export interface WaitingLine<Item> {
   add(item: Item, owner: string): void
   remove(item: Item, owner: string): void
-  /** Takes the next one out whose owner may have a slot now; of the owners in turn, the first. */
+  /** Takes the next item whose owner may have a slot now. */
   take(mayHave: (owner: string) => boolean): Item | undefined
-  /** The last one of whoever has most in the line, if that is more than `owner` would have. */
+  /** The last item of the owner with most items, if that is more than `owner` would have. */
   lastOfLargest(owner: string): Item | undefined
   readonly items: Iterable<Item>
   readonly size: number
 }
 
 export function createWaitingLine<Item>(): WaitingLine<Item> {
-  /** In the order in which it is the owners' turn. */
+  /** In the order of the owners' turns. */
   const byOwner = new Map<string, Set<Item>>()
   let size = 0
 
@@ -36,7 +36,7 @@ export function createWaitingLine<Item>(): WaitingLine<Item> {
       for (const [owner, own] of byOwner) {
         if (!mayHave(owner)) continue
         const [first] = own
-        // To the end of the turn.
+        // This owner is the last one now.
         byOwner.delete(owner)
         byOwner.set(owner, own)
         if (first !== undefined) remove(first, owner)

@@ -1,28 +1,28 @@
-// What is open for longer than a moment is looked at now and then: one timer for all, instead of one for each.
+// Checks everything that is open for longer than a moment: one timer for all, instead of one for each.
 
 export interface Watched {
-  /** Where it is in the list; the list's own. */
-  place: number
+  /** Its index in the list; set by the list. */
+  index: number
 }
 
 interface WatchList<Item extends Watched> {
   readonly items: readonly Item[]
   add(item: Item): void
-  /** Does nothing if it is not there. */
+  /** Does nothing if it is not in the list. */
   remove(item: Item): void
   stop(): void
 }
 
-/** `look` may take its item out of the list. */
+/** `look` may remove its item. */
 export function createWatchList<Item extends Watched>(everyMs: number, look: (item: Item) => void): WatchList<Item> {
-  // A Set would leave behind old tables that keep what it has forgotten in memory.
+  // A Set would leave old tables behind that keep deleted items in memory.
   const items: Item[] = []
   let timer: NodeJS.Timeout | undefined
 
   function lookAtAll(): void {
-    // From the end: what is taken out meanwhile makes room for one that was looked at already.
-    for (let place = items.length - 1; place >= 0; place--) {
-      const item = items[place]
+    // From the end: a removed item is replaced by one that was looked at already.
+    for (let index = items.length - 1; index >= 0; index--) {
+      const item = items[index]
       if (item) look(item)
     }
     if (items.length === 0) stop()
@@ -36,17 +36,17 @@ export function createWatchList<Item extends Watched>(everyMs: number, look: (it
   return {
     items,
     add(item) {
-      item.place = items.length
+      item.index = items.length
       items.push(item)
       timer ??= setInterval(lookAtAll, everyMs).unref()
     },
-    /** The last one takes its place. */
+    /** The last item moves to its index. */
     remove(item) {
-      if (items[item.place] !== item) return
+      if (items[item.index] !== item) return
       const last = items.pop()
       if (last === undefined || last === item) return
-      items[item.place] = last
-      last.place = item.place
+      items[item.index] = last
+      last.index = item.index
     },
     stop,
   }

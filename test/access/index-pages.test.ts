@@ -6,8 +6,8 @@ import test from 'node:test'
 import express from 'express'
 import { admits, createRules } from '../../src/access/rules.ts'
 import type { Rule } from '../../src/index.ts'
+import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { openScene } from '../proxy/scene.ts'
 
 const EVERYBODY = ['developer', 'common'] as const
 
@@ -27,7 +27,7 @@ test('behind a server of files, a guarded index page is not served by its folder
   }
   const answer = express().use(express.static(folder, { extensions: ['html'] }))
   const rules = [guarded('/secret/index.html'), guarded('/deep/er/index.html'), guarded('/index.html')]
-  const scene = await openScene(t, { config: { rules }, answer })
+  const scene = await setUp(t, { config: { rules }, answer })
   const [user, admin] = [await scene.user(), await scene.user('admin')]
   const spellings = [
     '/secret/',

@@ -1,11 +1,13 @@
 // S60: a rule holds for whatever a lenient application would take for its path, and for nothing else.
+
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { canonicalPath, decodedPath } from '../../src/access/request-path.ts'
 import { admits, createRules } from '../../src/access/rules.ts'
 import type { Rule } from '../../src/index.ts'
+import { cookieOf } from '../kit/client.ts'
+import { setUp } from '../kit/set-up.ts'
 import { raw, request } from '../proxy/raw.ts'
-import { cookieOf, openScene } from '../proxy/scene.ts'
 import { createRandom } from '../security/random.ts'
 import { pagesFor } from './lenient-app.ts'
 
@@ -84,7 +86,7 @@ function spellingsOf(path: string): string[] {
 const PATHS = ['/admin', '/admin/x', '/report', '/open/admin', '/users/7', '/old.php']
 
 test('no spelling of a guarded page reaches an application that reads it leniently', async t => {
-  const scene = await openScene(t, { config: { rules: RULES } })
+  const scene = await setUp(t, { config: { rules: RULES } })
   const common = await scene.user()
   for (const target of PATHS.flatMap(spellingsOf))
     for (const cookie of [[], [`cookie: ${cookieOf(common)}`]])

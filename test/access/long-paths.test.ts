@@ -1,11 +1,12 @@
 // A path that is longer than any page's is refused before anybody tries to read it: 414, by every way in.
+
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { createRules, judge } from '../../src/access/rules.ts'
-
 import { createMenshen } from '../../src/index.ts'
+import { cookieOf } from '../kit/client.ts'
+import { setUp } from '../kit/set-up.ts'
 import { raw, request, statusOf } from '../proxy/raw.ts'
-import { cookieOf, openScene } from '../proxy/scene.ts'
 
 const LONGEST = `/${'a'.repeat(4095)}`
 const DEEPEST = '/a'.repeat(100)
@@ -13,7 +14,7 @@ const TOO_LONG = [`${LONGEST}a`, `/${'%2D'.repeat(5000)}`, `/${'(a)~'.repeat(350
 const RULES = [{ path: '/admin', roles: ['developer'] }]
 
 test('the gateway answers 414, and forwards what is just within', async t => {
-  const scene = await openScene(t, { config: { rules: RULES } })
+  const scene = await setUp(t, { config: { rules: RULES } })
   const user = await scene.user()
   for (const path of TOO_LONG) {
     const answer = await user.get(path)
@@ -26,7 +27,7 @@ test('the gateway answers 414, and forwards what is just within', async t => {
 })
 
 test('a socket is refused with 414', async t => {
-  const scene = await openScene(t, { config: { rules: RULES } })
+  const scene = await setUp(t, { config: { rules: RULES } })
   const user = await scene.user()
   for (const path of TOO_LONG) {
     const lines = [`cookie: ${cookieOf(user)}`, 'upgrade: websocket', 'sec-websocket-version: 13']
@@ -37,7 +38,7 @@ test('a socket is refused with 414', async t => {
 })
 
 test('a question of forward-auth is answered 414', async t => {
-  const scene = await openScene(t, { env: { TRUSTED_PROXIES: '127.0.0.1' }, config: { rules: RULES } })
+  const scene = await setUp(t, { env: { TRUSTED_PROXIES: '127.0.0.1' }, config: { rules: RULES } })
   const user = await scene.user()
   for (const uri of TOO_LONG) {
     const check = await user.get('/_menshen/check', { headers: { 'x-original-uri': uri } })

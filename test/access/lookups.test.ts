@@ -7,7 +7,6 @@ import { Networks, readNetworks } from '../../src/config/networks.ts'
 import { readCookie } from '../../src/gateway/cookies.ts'
 import type { Rule } from '../../src/index.ts'
 import { createLongestPrefix } from '../../src/proxy/upstreams.ts'
-import { createRecent } from '../../src/util/recent.ts'
 import { createRandom, type Random } from '../security/random.ts'
 
 const METHODS = ['GET', 'POST', 'DELETE'] as const
@@ -109,18 +108,6 @@ test('an address is in a network as often as it is asked for, and as many others
     for (const address of outside) assert.equal(networks.has(address), false, address)
     assert.equal(networks.has(`192.168.${n >> 8}.${n & 255}`), false)
   }
-})
-
-test('what is asked for again and again stays remembered, whatever else passes through, and the rest is forgotten', () => {
-  const recent = createRecent<object>(10)
-  const often = { name: 'often' }
-  recent.set('often', often)
-  for (let n = 0; n < 1000; n++) {
-    recent.set(`once ${n}`, { n })
-    assert.equal(recent.get('often'), often)
-  }
-  const kept = Array.from({ length: 1000 }, (_, n) => recent.get(`once ${n}`)).filter(Boolean)
-  assert.ok(kept.length <= 20)
 })
 
 function randomPath(random: Random, mostSegments: number): string {

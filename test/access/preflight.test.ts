@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import type { Rule } from '../../src/index.ts'
-import { openScene } from '../proxy/scene.ts'
+import { setUp } from '../kit/set-up.ts'
 
 const RULES: Rule[] = [
   { path: '/api', methods: ['OPTIONS'], public: true },
@@ -14,7 +14,7 @@ const ORIGIN = 'https://app.example.com'
 const PREFLIGHT = { origin: ORIGIN, 'access-control-request-method': 'PUT', 'access-control-request-headers': 'x-csrf' }
 
 test('a preflight reaches the application, and its answer the browser', async t => {
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     config: { rules: RULES },
     answer: (_, response) => response.writeHead(204, { 'access-control-allow-origin': ORIGIN }).end(),
   })
@@ -29,7 +29,7 @@ test('a preflight reaches the application, and its answer the browser', async t 
 })
 
 test('a rule for preflights opens nothing else', async t => {
-  const scene = await openScene(t, { config: { rules: RULES } })
+  const scene = await setUp(t, { config: { rules: RULES } })
   const visitor = scene.visitor()
   const script = { origin: ORIGIN, accept: 'application/json' }
   for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND'])
@@ -45,7 +45,7 @@ test('a rule for preflights opens nothing else', async t => {
 })
 
 test('a proxy that asks about a preflight gets the same answer', async t => {
-  const scene = await openScene(t, { config: { rules: RULES }, env: { TRUSTED_PROXIES: '127.0.0.1' } })
+  const scene = await setUp(t, { config: { rules: RULES }, env: { TRUSTED_PROXIES: '127.0.0.1' } })
   const ask = async (method: string, path: string) => {
     const headers = { 'x-original-method': method, 'x-original-uri': path }
     return (await scene.visitor().get('/_menshen/check', { headers })).status

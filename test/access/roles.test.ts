@@ -6,13 +6,13 @@ import { checkConfig } from '../../src/config/config-file.ts'
 import { type Config, MenshenError } from '../../src/index.ts'
 import type { Client } from '../kit/client.ts'
 import { signedInAt, startOidcServer } from '../kit/oidc-server.ts'
-import { openGateway } from '../proxy/scene.ts'
-import { startUpstream } from '../proxy/upstream.ts'
+import { openGateway } from '../kit/set-up.ts'
+import { startUpstream } from '../kit/upstream.ts'
 
 async function openStage(t: TestContext, config: Config = {}, env: Record<string, string> = {}) {
   const provider = await startOidcServer(t)
   const upstream = await startUpstream(t)
-  const gateway = await openGateway(t, { ...provider.settings, UPSTREAM: upstream.url, ...env }, config)
+  const gateway = await openGateway(t, { ...provider.settings, UPSTREAM: upstream.url, ...env }, { config })
   return {
     ...gateway,
     provider,

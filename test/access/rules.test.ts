@@ -1,10 +1,11 @@
 // Who may see what: the most specific rule decides, and no spelling of a path gets around it.
+
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import type { Config, Rule } from '../../src/index.ts'
-import type { Client } from '../kit/client.ts'
+import { type Client, cookieOf } from '../kit/client.ts'
+import { setUp } from '../kit/set-up.ts'
 import { raw, request, statusOf } from '../proxy/raw.ts'
-import { cookieOf, openScene } from '../proxy/scene.ts'
 
 const RULES: Rule[] = [
   { path: '/internal', roles: ['developer'] },
@@ -20,7 +21,7 @@ const RULES: Rule[] = [
 const CONFIG: Config = { rules: RULES }
 
 test('the most specific rule decides: the longer path, then the exact one, then the one for the method', async t => {
-  const scene = await openScene(t, { config: CONFIG })
+  const scene = await setUp(t, { config: CONFIG })
   const [visitor, common, developer] = [scene.visitor(), await scene.user(), await scene.user('admin')]
   const html = { accept: 'text/html' }
   type Row = [method: string, path: string, visitor: number, common: number, developer: number]
@@ -60,7 +61,7 @@ test('the most specific rule decides: the longer path, then the exact one, then 
 })
 
 test('a refusal is a page for people and JSON for scripts', async t => {
-  const scene = await openScene(t, { config: CONFIG })
+  const scene = await setUp(t, { config: CONFIG })
   const user = await scene.user()
   assert.match((await user.get('/internal')).text, /没有访问权限/)
   const answer = await user.get('/internal', { headers: { accept: 'application/json' } })
@@ -74,7 +75,7 @@ test('a shadow rule only says what it would have done', async t => {
     { path: '/', roles: ['developer', 'common'] },
     { path: '/trial', roles: ['developer'], shadow: true },
   ]
-  const scene = await openScene(t, { config: { rules } })
+  const scene = await setUp(t, { config: { rules } })
   assert.equal((await (await scene.user()).get('/trial/x')).status, 200)
   assert.equal((await (await scene.user('admin')).get('/trial/x')).status, 200)
   const warnings = scene.lines.filter(({ event }) => event === 'shadow_refused')
@@ -207,7 +208,7 @@ function isGuarded(target: string): boolean {
 }
 
 test('no spelling of a path gets around its rule', async t => {
-  const scene = await openScene(t, { config: CONFIG })
+  const scene = await setUp(t, { config: CONFIG })
   const common: Client = await scene.user()
   assert.ok(isGuarded('/x/%252e%252e/internal') && isGuarded('/public/..;/internal') && !isGuarded('/public/x'))
   for (const trick of TRICKS)
@@ -223,7 +224,7 @@ test('no spelling of a path gets around its rule', async t => {
 })
 
 test('what is forwarded is the path that was judged', async t => {
-  const scene = await openScene(t, { config: CONFIG })
+  const scene = await setUp(t, { config: CONFIG })
   const user = await scene.user()
   for (const [asked, forwarded] of [
     ['/a%2Db%7ec', '/a-b~c'],
@@ -240,7 +241,7 @@ test('what is forwarded is the path that was judged', async t => {
 })
 
 test('a path in capitals is guarded like the small one, for applications that cannot tell them apart', async t => {
-  const scene = await openScene(t, { config: CONFIG })
+  const scene = await setUp(t, { config: CONFIG })
   const common = await scene.user()
   for (const path of ['/INTERNAL', '/Internal/x', '/public/INTERNAL'])
     assert.equal((await common.get(path)).status, 403)

@@ -1,4 +1,5 @@
 // The examples of an application of your own: ten lines or fewer, run as they are, with somebody who signs in and out.
+
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { type Client, createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { until } from '../proxy/scene.ts'
+import { until } from '../kit/until.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../examples/', import.meta.url))
 /** A machine that is busy with other tests may take this long to load everything. */

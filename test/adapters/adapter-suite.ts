@@ -4,11 +4,10 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { suite, type TestContext, test } from 'node:test'
 import { createMenshen, type Menshen, type MenshenOptions } from '../../src/index.ts'
-import { createClient, signIn } from '../kit/client.ts'
+import { cookieOf, createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { createTestLog } from '../kit/test-log.ts'
-import { cookieOf } from '../proxy/scene.ts'
 
 type Auth = Pick<Menshen, 'admit'>
 /**
@@ -61,7 +60,7 @@ async function openWith(t: TestContext, serve: ServeApplication, auth: Auth) {
 
 export function adapterSuite(name: string, serve: ServeApplication): void {
   suite(`every adapter: ${name}`, () => {
-    test('serves our pages: sign-in from the wanted page and back to it, and sign-out', async t => {
+    test(`Menshen in ${name} serves our pages: sign-in from the wanted page and back to it, and sign-out`, async t => {
       const { visitor, provider, clock, url } = await openApplication(t, serve)
       const client = visitor()
       const turned = await client.get('/page?x=1', { headers: PAGE })
@@ -82,7 +81,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       assert.equal((await client.get('/page', { headers: JSON_PLEASE })).status, 401)
     })
 
-    test('knows nobody by a forged cookie or by two, and keeps visitors from what is not there too', async t => {
+    test(`Menshen in ${name} knows nobody by a forged cookie or by two, and keeps visitors from what is not there too`, async t => {
       const { visitor, user } = await openApplication(t, serve)
       const ticket = (await user('lisi')).cookies.get('menshen_session')
       const cookies = [
@@ -98,7 +97,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
         assert.equal((await visitor().get(path, { headers: PAGE })).headers.location, '/login', path)
     })
 
-    test('applies the rules, however the address is written', async t => {
+    test(`Menshen in ${name} applies the rules, however the address is written`, async t => {
       const { visitor, user } = await openApplication(t, serve)
       const [lisi, admin] = [await user('lisi'), await user('admin')]
       assert.deepEqual((await visitor().get('/public/page')).json(), { user: null })
@@ -120,7 +119,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
         assert.ok([400, 403, 404].includes((await visitor().get(way, { headers })).status), way)
     })
 
-    test('keeps single routes for users and for roles', async t => {
+    test(`Menshen in ${name} keeps single routes for users and for roles`, async t => {
       const { visitor, user, lines } = await openApplication(t, serve)
       const [lisi, admin] = [await user('lisi'), await user('admin')]
       const turned = await visitor().get('/public/members?y=2', { headers: PAGE })
@@ -138,7 +137,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       assert.ok(lines.some(({ event }) => event === 'refused'))
     })
 
-    test('brings a renewed cookie beside those of the application, and from no cache', async t => {
+    test(`Menshen in ${name} brings a renewed cookie beside those of the application, and from no cache`, async t => {
       const { user, clock, provider } = await openApplication(t, serve)
       const lisi = await user('lisi')
       clock.now += (LIFE - 60) * 1000
@@ -161,7 +160,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       }
     })
 
-    test('leaves errors to the application: its own, ours, and a route that Menshen does not stand before', async t => {
+    test(`Menshen in ${name} leaves errors to the application: its own, ours, and a route that Menshen does not stand before`, async t => {
       const { user } = await openApplication(t, serve)
       const lisi = await user('lisi')
       const thrown = await lisi.get('/throws')
@@ -173,13 +172,13 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       assert.deepEqual([answer.status, answer.json()], [500, { failed: 'by us' }])
     })
 
-    test('answers for a store that is away, as the gateway does', async t => {
+    test(`Menshen in ${name} answers for a store that is away, as the gateway does`, async t => {
       const { visitor } = await openApplication(t, serve, { store: `redis://127.0.0.1:${await freePort()}` })
       const headers = { ...PAGE, cookie: `menshen_session=${'A'.repeat(43)}` }
       assert.equal((await visitor().get('/page', { headers })).status, 503)
     })
 
-    test('refuses posts and sockets of other sites', async t => {
+    test(`Menshen in ${name} refuses posts and sockets of other sites`, async t => {
       const { user, lines } = await openApplication(t, serve)
       const lisi = await user('lisi')
       const origin = 'https://evil.example'
@@ -190,7 +189,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       assert.equal(lines.filter(({ event }) => event === 'foreign_origin').length, 2)
     })
 
-    test('answers HEAD without a body, ours and the application’s', async t => {
+    test(`Menshen in ${name} answers HEAD without a body, ours and the application’s`, async t => {
       const { visitor, user } = await openApplication(t, serve)
       const login = await visitor().request({ method: 'HEAD', path: '/login' })
       assert.deepEqual([login.status, login.text], [200, ''])
@@ -199,7 +198,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       assert.deepEqual([page.status, page.text], [200, ''])
     })
 
-    test('leaves the bodies of the application as they are, and reads the forms of our own pages', async t => {
+    test(`Menshen in ${name} leaves the bodies of the application as they are, and reads the forms of our own pages`, async t => {
       const { visitor, url } = await openApplication(t, serve, { stateCheck: 'bound' })
       const body = `{ "odd" :  ${'é'.repeat(50_000)} `
       const headers = { 'content-type': 'text/plain' }
@@ -210,7 +209,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       assert.equal((await client.post('/public/echo', body, { headers })).text, body)
     })
 
-    test('counts by the socket’s address, unless our own trustedProxies say otherwise', async t => {
+    test(`Menshen in ${name} counts by the socket’s address, unless our own trustedProxies say otherwise`, async t => {
       const wrong = '/callback?code=x&state=abc_idp'
       const asked = async (options: MenshenOptions, from: string[]) => {
         const { visitor } = await openApplication(t, serve, { rateLimitPerMinute: 1, ...options })
@@ -224,7 +223,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       assert.deepEqual(await asked(trusted, ['192.0.2.1', '192.0.2.2', '192.0.2.2']), [302, 302, 429])
     })
 
-    test('goes on when a client leaves in the middle of a form, and calls it no failure', async t => {
+    test(`Menshen in ${name} goes on when a client leaves in the middle of a form, and calls it no failure`, async t => {
       const { visitor, port, lines } = await openApplication(t, serve, { stateCheck: 'bound' })
       const leaving = connect(port, '127.0.0.1')
       await once(leaving, 'connect')
@@ -236,7 +235,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       assert.ok(!lines.some(({ event }) => event === 'request_failed'))
     })
 
-    test('sends a stream of ours as it comes, and stops it when its reader has gone', async t => {
+    test(`Menshen in ${name} sends a stream of ours as it comes, and stops it when its reader has gone`, async t => {
       const cancelled = Promise.withResolvers<void>()
       const body = new ReadableStream({
         start: controller => controller.enqueue(Buffer.from('data: 1\n\n')),

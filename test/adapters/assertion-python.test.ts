@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import test from 'node:test'
-import { PYTHON } from '../kit/packages.ts'
+import { requirePython } from '../kit/requirements.ts'
+import { setUp } from '../kit/set-up.ts'
 import { readSnippets } from '../kit/snippets.ts'
-import { openScene } from '../proxy/scene.ts'
 
 const DRIVER = `
 import json, sys
@@ -17,7 +17,7 @@ for assertion in sys.argv[1:]:
 `
 
 test('Python believes the assertion of the gateway, and no other', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   // PyJWT looks at the machine's clock.
   scene.passSeconds(Math.floor((Date.now() - scene.now()) / 1000))
   await (await scene.user('zhangsan')).get('/')
@@ -45,7 +45,9 @@ async function runPython(issuer: string, audience: string, assertions: string[])
     .replace('http://127.0.0.1:8080', audience)
     .concat(DRIVER)
   // Not waited for synchronously: it asks the gateway, which is in this process.
-  const python = spawn(PYTHON, ['-c', script, ...assertions], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const python = spawn(requirePython('jwt', 'cryptography'), ['-c', script, ...assertions], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const lines = (await text(python.stdout)).trim().split('\n')
   return lines.map(line => JSON.parse(line))
 }

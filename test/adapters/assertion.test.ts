@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose'
 import { type Assertion, MenshenError, verifyAssertion } from '../../src/adapters/assertion.ts'
 import { freePort } from '../kit/free-port.ts'
-import { openScene } from '../proxy/scene.ts'
+import { setUp } from '../kit/set-up.ts'
 
 const AUDIENCE = 'http://127.0.0.1:8080'
 const NOW = Date.parse('2026-03-01T08:00:00Z')
@@ -38,7 +38,7 @@ before(async () => {
 
 test('the gateway’s own assertion is believed, from whatever holds its header', async t => {
   const told: unknown[] = []
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     config: { rules: [{ path: '/public', public: true }] },
     async answer(request, response) {
       const options = { issuer: scene.baseUrl, audience: scene.upstream.url, now: scene.now }
@@ -63,7 +63,7 @@ test('the gateway’s own assertion is believed, from whatever holds its header'
 })
 
 suite('verifyAssertion', () => {
-  test('takes a Request, an IncomingMessage, and a record in any case', async t => {
+  test('verifyAssertion takes a Request, an IncomingMessage, and a record in any case', async t => {
     const issuer = await publish(t)
     const token = await sign({ ...CLAIMS, iss: issuer })
     for (const headers of [
@@ -76,7 +76,7 @@ suite('verifyAssertion', () => {
     assert.equal((await verify(request, { issuer })).username, 'zhangsan')
   })
 
-  test('takes BASE_URL as people write it, a header of another name, and keys from where the application can reach them', async t => {
+  test('verifyAssertion takes BASE_URL as people write it, a header of another name, and keys from where the application can reach them', async t => {
     const keysAt = await publish(t)
     const token = await sign({ ...CLAIMS, iss: 'https://app.example.com' })
     const options = { issuer: 'https://App.Example.com/', header: 'X-Proof', jwksUrl: `${keysAt}/_menshen/jwks.json` }
@@ -84,7 +84,7 @@ suite('verifyAssertion', () => {
     await rejects(verify({ headers: { 'x-menshen-assertion': token } }, options), 'assertion_missing')
   })
 
-  test('hands on further fields that are text, and leaves out what is not', async t => {
+  test('verifyAssertion hands on further fields that are text, and leaves out what is not', async t => {
     const issuer = await publish(t)
     const token = await sign({
       ...CLAIMS,
@@ -103,14 +103,14 @@ suite('verifyAssertion', () => {
     assert.deepEqual([claims.level, claims.ou_name, 'level' in claims], [undefined, undefined, false])
   })
 
-  test('rejects a request without one: no headers, an empty one, none at all', async () => {
+  test('verifyAssertion rejects a request without one: no headers, an empty one, none at all', async () => {
     const requests = [{ headers: {} }, { headers: new Headers() }, { headers: { 'x-menshen-assertion': '' } }]
     const broken: unknown[] = [{}, { headers: undefined }, { headers: null }, undefined, null, 'request']
     for (const request of [...requests, ...broken])
       await rejects(verify(request as { headers: Headers }, {}), 'assertion_missing')
   })
 
-  test('rejects two of them, and whatever is no text', async t => {
+  test('verifyAssertion rejects two of them, and whatever is no text', async t => {
     const issuer = await publish(t)
     const token = await sign({ ...CLAIMS, iss: issuer })
     const name = 'x-menshen-assertion'
@@ -132,7 +132,7 @@ suite('verifyAssertion', () => {
     assert.equal((await verify(await requestWith(t, [name, token]), { issuer })).sub, 'sub-zhangsan')
   })
 
-  test('rejects another key, issuer, audience, time, algorithm, and half of a user', async t => {
+  test('verifyAssertion rejects another key, issuer, audience, time, algorithm, and half of a user', async t => {
     const issuer = await publish(t)
     const claims = { ...CLAIMS, iss: issuer }
     const token = await sign(claims)
@@ -176,7 +176,7 @@ suite('verifyAssertion', () => {
     }
   })
 
-  test('rejects options that would check nothing', async t => {
+  test('verifyAssertion rejects options that would check nothing', async t => {
     const issuer = await publish(t)
     const request = { headers: { 'x-menshen-assertion': await sign({ ...CLAIMS, iss: issuer }) } }
     const wrong: unknown[] = [
@@ -197,7 +197,7 @@ suite('verifyAssertion', () => {
       await rejects(verifyAssertion(request, options as Parameters<typeof verifyAssertion>[1]), 'bad_settings')
   })
 
-  test('says so when the keys cannot be had: that is nobody’s forgery', async t => {
+  test('verifyAssertion says so when the keys cannot be had: that is nobody’s forgery', async t => {
     const away = `http://127.0.0.1:${await freePort()}`
     const answers = [
       (response: ServerResponse) => response.writeHead(500).end('{}'),
@@ -214,7 +214,7 @@ suite('verifyAssertion', () => {
     }
   })
 
-  test('fetches the keys once for a thousand assertions, real and made up', async t => {
+  test('verifyAssertion fetches the keys once for a thousand assertions, real and made up', async t => {
     const { url: issuer, count } = await serveKeys(t)
     const token = await sign({ ...CLAIMS, iss: issuer })
     const unknown = await sign({ ...CLAIMS, iss: issuer }, other, 'unknown')

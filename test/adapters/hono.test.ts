@@ -52,7 +52,7 @@ const serve: ServeApplication = (auth, port) => {
 adapterSuite('Hono', serve)
 
 suite('menshen/hono', () => {
-  test('says where it is mounted that an await was forgotten', () => {
+  test('menshen/hono says where it is mounted that an await was forgotten', () => {
     const forgotten: unknown = Promise.resolve({})
     assert.throws(() => menshen(forgotten as Parameters<typeof menshen>[0]), {
       code: 'bad_settings',
@@ -60,7 +60,7 @@ suite('menshen/hono', () => {
     })
   })
 
-  test('takes a form that a middleware in front of it has read, and keeps the cookies that it has set', async t => {
+  test('menshen/hono takes a form that a middleware in front of it has read, and keeps the cookies that it has set', async t => {
     const behindParser: ServeApplication = (auth, port) => {
       const app = new Hono()
       app.use(async (c, next) => {
@@ -80,7 +80,7 @@ suite('menshen/hono', () => {
     )
   })
 
-  test('stands in an application whose Hono is another copy than ours', async t => {
+  test('menshen/hono stands in an application whose Hono is another copy than ours', async t => {
     const folder = tempFolder(t)
     cpSync(fileURLToPath(new URL('../../node_modules/hono', import.meta.url)), folder, { recursive: true })
     const other: typeof import('hono') = await import(pathToFileURL(join(folder, 'dist/index.js')).href)
@@ -118,7 +118,7 @@ suite('menshen/hono', () => {
     }
   })
 
-  test('refuses every request below a path, where its own pages would not be found', async t => {
+  test('menshen/hono refuses every request below a path, where its own pages would not be found', async t => {
     const arrangements: ((app: Hono, auth: Parameters<typeof menshen>[0]) => unknown)[] = [
       (app, auth) => app.use('/app/*', menshen(auth)),
       (app, auth) => app.route('/app', new Hono().use(menshen(auth))),
@@ -137,7 +137,7 @@ suite('menshen/hono', () => {
     }
   })
 
-  test('is the same without a server, and in routes that are put together', async t => {
+  test('menshen/hono is the same without a server, and in routes that are put together', async t => {
     const apps: Hono[] = []
     const { user, url } = await openApplication(t, (auth, port) => {
       const app = new Hono()

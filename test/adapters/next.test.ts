@@ -62,7 +62,7 @@ function forgetTheStart(): void {
 }
 
 suite('the proxy of Next', () => {
-  test('answers our own paths, and leads visitors to the login page by a whole address', async t => {
+  test('the proxy of Next answers our own paths, and leads visitors to the login page by a whole address', async t => {
     const { ask } = await setUp(t)
     assert.equal((await ask('/login')).status, 200)
     assert.equal((await ask('/_menshen/nothing')).status, 404)
@@ -72,7 +72,7 @@ suite('the proxy of Next', () => {
     assert.equal((await ask('/page', { accept: 'application/json' })).status, 401)
   })
 
-  test('lets the application answer whoever may see the page, and keeps that from shared caches', async t => {
+  test('the proxy of Next lets the application answer whoever may see the page, and keeps that from shared caches', async t => {
     const { ask, signIn } = await setUp(t)
     const isPassedOn = ({ headers }: Response) => headers.get('x-middleware-next') === '1'
     const [common, developer] = [await signIn(), await signIn('admin')]
@@ -88,7 +88,7 @@ suite('the proxy of Next', () => {
     assert.equal(visitors.headers.get('cache-control'), null)
   })
 
-  test('refreshes what is due and renews the cookie; the page that follows does not', async t => {
+  test('the proxy of Next refreshes what is due and renews the cookie; the page that follows does not', async t => {
     const { adapter, ask, signIn, within, clock, provider } = await setUp(t)
     const cookie = await signIn()
     clock.now += (LIFE - 60) * 1000
@@ -98,7 +98,7 @@ suite('the proxy of Next', () => {
     assert.equal(provider.callsTo('refresh').length, 1)
   })
 
-  test('refuses an application below a basePath in one sentence', async t => {
+  test('the proxy of Next refuses an application below a basePath in one sentence', async t => {
     const { adapter } = await setUp(t)
     const request = Object.assign(new Request(`${BASE}/app/page`), { nextUrl: { basePath: '/app' } })
     await assert.rejects(adapter.proxy(request), {
@@ -107,7 +107,7 @@ suite('the proxy of Next', () => {
     })
   })
 
-  test('counts by the address that it is told', async t => {
+  test('the proxy of Next counts by the address that it is told', async t => {
     const { ask } = await setUp(t, { rateLimitPerMinute: 5 })
     const attempt = (address: string) => ask('/callback?code=x&state=abc_idp', { 'x-real-ip': address })
     const statuses = async (address: string) => {
@@ -120,7 +120,7 @@ suite('the proxy of Next', () => {
 })
 
 suite('a machine behind Next', () => {
-  test('is known to pages that the proxy has let it in to, and to no others', async t => {
+  test('a machine behind Next is known to pages that the proxy has let it in to, and to no others', async t => {
     const provider = await startOidcServer(t)
     const adapter = menshen(() =>
       createMenshen({
@@ -153,7 +153,7 @@ suite('a machine behind Next', () => {
 })
 
 suite('pages, route handlers and actions of Next', () => {
-  test('know who is there, and nobody for a forged cookie or two', async t => {
+  test('pages, route handlers and actions of Next know who is there, and nobody for a forged cookie or two', async t => {
     const { adapter, signIn, within } = await setUp(t)
     const cookie = await signIn()
     assert.equal((await within(cookie, adapter.auth))?.userInfo.username, 'zhangsan')
@@ -164,7 +164,7 @@ suite('pages, route handlers and actions of Next', () => {
     }
   })
 
-  test('lead visitors to the login page, and have nothing for those without the role', async t => {
+  test('pages, route handlers and actions of Next lead visitors to the login page, and have nothing for those without the role', async t => {
     const { adapter, signIn, within } = await setUp(t)
     const [common, developer] = [await signIn(), await signIn('admin')]
     const forDevelopers = () => adapter.requireRole('developer')
@@ -179,7 +179,7 @@ suite('pages, route handlers and actions of Next', () => {
 })
 
 suite('the start', () => {
-  test('is one for all bundles of the process, and none outside of a request', async t => {
+  test('the start of Menshen in Next is one for all bundles of the process, and none outside of a request', async t => {
     const { adapter, create, starts, ask } = await setUp(t)
     await assert.rejects(adapter.auth(), /outside of a request/)
     await assert.rejects(adapter.accessToken(), /outside of a request/)
@@ -190,7 +190,7 @@ suite('the start', () => {
     assert.equal(starts.length, 1)
   })
 
-  test('that fails is tried again with the next request', async t => {
+  test('the start of Menshen in Next that fails is tried again with the next request', async t => {
     const { create, adapter } = await setUp(t)
     const outcomes = [() => Promise.reject(new Error('no disk')), create]
     const { proxy } = menshen(() => (outcomes.shift() ?? assert.fail())())

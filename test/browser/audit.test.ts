@@ -1,18 +1,19 @@
 // The audit trail in a real browser: what happens appears by itself, and everything about a request is one key away.
+
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Browser } from 'playwright-core'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
-import { type Menshen, startMenshen } from '../kit/process.ts'
+import { type Instance, startInstance } from '../kit/instance.ts'
 
 let browser: Browser
-let menshen: Menshen
+let menshen: Instance
 
 before(async () => {
   browser = await startBrowser()
-  menshen = await startMenshen({ DEV_PROVIDER_PORT: String(await freePort()), STORE: 'memory:' })
+  menshen = await startInstance({ DEV_PROVIDER_PORT: String(await freePort()), STORE: 'memory:' })
 })
 
 after(async () => {

@@ -6,7 +6,7 @@ import * as client from '../../browser/client.js'
 import type { UserInfo } from '../../src/provider/user.ts'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { createClient } from '../kit/client.ts'
-import { openScene } from '../proxy/scene.ts'
+import { setUp } from '../kit/set-up.ts'
 
 const SIGN_IN = '统一身份认证登录'
 const ME = '/_menshen/me'
@@ -92,7 +92,7 @@ test('it can be imported where there is no window, and its types are those of th
 })
 
 async function open(t: TestContext) {
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     config: { rules: [{ path: '/public', public: true }] },
     answer: (_request, response) => response.setHeader('content-type', 'text/html; charset=utf-8').end(PAGE),
   })

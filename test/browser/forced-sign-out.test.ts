@@ -6,8 +6,8 @@ import { after, before, type TestContext, test } from 'node:test'
 import type { Browser, Page, Request, Response } from 'playwright-core'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { freePort } from '../kit/free-port.ts'
-import { openScene } from '../proxy/scene.ts'
-import { startUpstream } from '../proxy/upstream.ts'
+import { setUp } from '../kit/set-up.ts'
+import { startUpstream } from '../kit/upstream.ts'
 
 let browser: Browser
 
@@ -52,11 +52,11 @@ function tricks(all: typeof TRICKS, origin: string): RequestListener {
 
 /** With an address that browsers take for secure, where they say what a request is for, and with one where they do not. */
 for (const host of ['localhost', 'app.test']) {
-  async function setUp(t: TestContext) {
+  async function openApplication(t: TestContext) {
     const port = await freePort()
     const origin = `http://${host}:${port}`
     const env = { PORT: String(port), BASE_URL: origin }
-    const scene = await openScene(t, { env, answer: tricks(TRICKS, '') })
+    const scene = await setUp(t, { env, answer: tricks(TRICKS, '') })
     const user = await scene.user()
     const { page } = await openPage(t, browser)
     const [name = '', value = ''] = [...user.cookies][0] ?? []
@@ -66,7 +66,7 @@ for (const host of ['localhost', 'app.test']) {
   }
 
   test(`inside the application at ${host}, no image, frame, script or fetch signs out`, async t => {
-    const { origin, page, lives } = await setUp(t)
+    const { origin, page, lives } = await openApplication(t)
     for (const path of Object.keys(TRICKS)) {
       await openAndWait(page, origin + path)
       assert.ok(await lives(), path)
@@ -74,7 +74,7 @@ for (const host of ['localhost', 'app.test']) {
   })
 
   test(`another site cannot sign out a user of ${host}`, async t => {
-    const { origin, page, lives } = await setUp(t)
+    const { origin, page, lives } = await openApplication(t)
     const evil = await startUpstream(t, tricks({ ...TRICKS, ...FOREIGN_TRICKS }, origin))
     const site = evil.url.replace('127.0.0.1', 'evil.test')
     for (const path of Object.keys({ ...TRICKS, ...FOREIGN_TRICKS })) {
@@ -85,7 +85,7 @@ for (const host of ['localhost', 'app.test']) {
   })
 
   test(`the user of ${host} signs out by a link, after a question where it is needed, and reads that it is done`, async t => {
-    const { origin, page, lives } = await setUp(t)
+    const { origin, page, lives } = await openApplication(t)
     await page.goto(`${origin}/page`)
     await page.getByRole('link', { name: '退出' }).click()
     if (host === 'app.test') {

@@ -8,22 +8,22 @@ import { zhCN } from '../../src/pages/words/zh-CN.ts'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
-import { type Environment, type Menshen, startMenshen } from '../kit/process.ts'
+import { type Environment, type Instance, startInstance } from '../kit/instance.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
-import { startUpstream } from '../proxy/upstream.ts'
+import { startUpstream } from '../kit/upstream.ts'
 
 const SIGN_IN = '统一身份认证登录'
 const AUTHORIZATION_PARAMETERS = ['client_id', 'redirect_uri', 'response_type', 'scope', 'state']
 
 let browser: Browser
-let menshen: Menshen
+let menshen: Instance
 let providerUrl: string
 
 before(async () => {
   const DEV_PROVIDER_PORT = String(await freePort())
   providerUrl = `http://localhost:${DEV_PROVIDER_PORT}`
   browser = await startBrowser()
-  menshen = await startMenshen({ DEV_PROVIDER_PORT })
+  menshen = await startInstance({ DEV_PROVIDER_PORT })
 })
 
 after(async () => {
@@ -197,7 +197,7 @@ test('after a sign-out the back button shows nothing of what the browser had kep
     response.end(`<title>kept</title><a href="/other">page ${served}</a>`)
   }
   const upstream = await startUpstream(t, answer)
-  const own = await startMenshen({ UPSTREAM: upstream.url, STORE: 'memory:' })
+  const own = await startInstance({ UPSTREAM: upstream.url, STORE: 'memory:' })
   t.after(() => own.stop())
   const { page } = await openPage(t, browser)
   await page.goto(`${own.url}/page`)
@@ -413,8 +413,8 @@ async function visitor(t: TestContext, options: BrowserContextOptions = {}) {
   return { page, problems }
 }
 
-async function startOwn(t: TestContext, env: Environment): Promise<Menshen> {
-  const own = await startMenshen(env)
+async function startOwn(t: TestContext, env: Environment): Promise<Instance> {
+  const own = await startInstance(env)
   t.after(own.stop)
   return own
 }

@@ -10,7 +10,7 @@ import { after, before, test } from 'node:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { freePort } from '../kit/free-port.ts'
-import { type Menshen, startMenshen } from '../kit/process.ts'
+import { type Instance, startInstance } from '../kit/instance.ts'
 import { type ScriptedProvider, startScriptedProvider } from '../kit/scripted-provider.ts'
 
 const SIGN_IN = '统一身份认证登录'
@@ -34,9 +34,9 @@ interface Stop {
 let browser: Browser
 let provider: ScriptedProvider
 /** On the embedded defaults; half configured; with names that have no end and a look of its own. */
-let usual: Menshen
-let incomplete: Menshen
-let endless: Menshen
+let usual: Instance
+let incomplete: Instance
+let endless: Instance
 let providerUrl = ''
 let folder = ''
 let endQuestion = ''
@@ -85,9 +85,9 @@ before(async () => {
     user: { username: 'admin', nickname: ENDLESS, email: `${ENDLESS}@example.com`, ou_name: '部'.repeat(120) },
   })
   browser = await startBrowser()
-  usual = await startMenshen({ DEV_PROVIDER_PORT, STORE: 'memory:' })
-  incomplete = await startMenshen({ AUTH_URL: provider.url, STORE: 'memory:' })
-  endless = await startMenshen({
+  usual = await startInstance({ DEV_PROVIDER_PORT, STORE: 'memory:' })
+  incomplete = await startInstance({ AUTH_URL: provider.url, STORE: 'memory:' })
+  endless = await startInstance({
     ...provider.settings,
     ...(await ownLook()),
     APP_NAME: 'W'.repeat(60),
@@ -293,7 +293,7 @@ test('with settings missing the page names them, and its button cannot be used',
 
 const pictures = process.env.SCREENSHOTS
 if (pictures)
-  test('pictures', async () => {
+  test('pictures of the pages are taken', async () => {
     const night = { colorScheme: 'dark' } as const
     const phone = { ...PHONE, viewport: { width: 390, height: 720 } }
     await picture('login', 'login', {})

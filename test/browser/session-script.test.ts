@@ -8,11 +8,10 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
-import { setTimeout as pause } from 'node:timers/promises'
 import type { Browser, Page } from 'playwright-core'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { createClient, signIn } from '../kit/client.ts'
-import { type Menshen, startMenshen } from '../kit/process.ts'
+import { type Instance, startInstance } from '../kit/instance.ts'
 import { type ScriptedProvider, startScriptedProvider } from '../kit/scripted-provider.ts'
 import type { Behaviour } from '../kit/strict-provider.ts'
 
@@ -36,7 +35,7 @@ const FORM = `<!doctype html><html lang="zh-CN"><title>form</title><link rel="ic
 
 let browser: Browser
 let provider: ScriptedProvider
-let menshen: Menshen
+let menshen: Instance
 const folder = mkdtempSync(join(tmpdir(), 'menshen-'))
 const application = createServer((_request, response) => {
   response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(FORM)
@@ -48,7 +47,7 @@ before(async () => {
   await once(application.listen(0, '127.0.0.1'), 'listening')
   const UPSTREAM = `http://127.0.0.1:${(application.address() as AddressInfo).port}`
   writeFileSync(join(folder, 'menshen.config.ts'), "export default { rules: [{ path: '/public', public: true }] }")
-  menshen = await startMenshen({ ...provider.settings, UPSTREAM, STORE: 'memory:' }, { cwd: folder })
+  menshen = await startInstance({ ...provider.settings, UPSTREAM, STORE: 'memory:' }, { cwd: folder })
 })
 
 after(async () => {
@@ -127,11 +126,10 @@ test('a session that can be refreshed goes on under an open page', async t => {
 })
 
 test('a clock of the browser that is a day off changes nothing', async t => {
-  const { page, me } = await openForm(t, {}, '/form', () => {
-    const now = Date.now.bind(Date)
-    Date.now = () => now() + 86_400_000
-  })
-  await pause(2500)
+  const { page, me } = await openForm(t, {}, '/form', Date.now() + 86_400_000)
+  // The script asks again after ten minutes at the latest.
+  await page.clock.fastForward('09:30')
+  await page.evaluate(() => fetch('/form'))
   assert.deepEqual(await told(page), [])
   assert.equal(me(), 1)
 })
@@ -143,14 +141,17 @@ test('a visitor of a public page has no session that could end', async t => {
   await page.goto(`${menshen.url}/public`)
   assert.equal((await asked).status(), 401)
   await leave(page)
+  const again = page.waitForResponse(`**${ME}`)
   await comeBack(page)
-  await pause(500)
+  assert.equal((await again).status(), 401)
+  // The script has read its answer when that of another request is here.
+  await page.evaluate(() => fetch('/public'))
   assert.deepEqual(await told(page), [])
   assert.equal(await page.getByRole('dialog').count(), 0)
 })
 
-/** A user at a form of an application behind, whose script has asked once. */
-async function openForm(t: TestContext, behaviour: Partial<Behaviour> = {}, path = '/form', init?: () => void) {
+/** A user at a form of an application behind, whose script has asked once; `clock` is what the browser's shows. */
+async function openForm(t: TestContext, behaviour: Partial<Behaviour> = {}, path = '/form', clock?: number) {
   Object.assign(provider.behaviour, USUAL, behaviour)
   const { page, problems } = await openPage(t, browser, { locale: 'zh-CN' })
   page.setDefaultTimeout(20_000)
@@ -161,7 +162,7 @@ async function openForm(t: TestContext, behaviour: Partial<Behaviour> = {}, path
       [],
     ),
   )
-  if (init) await page.addInitScript(init)
+  if (clock !== undefined) await page.clock.install({ time: clock })
   let asked = 0
   page.on('request', request => {
     if (new URL(request.url()).pathname === ME) asked += 1

@@ -1,5 +1,6 @@
 // `menshen check`: everything that is wrong with settings, configuration and the files that they name, at once; and
 // nothing is opened or written.
+
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
@@ -8,8 +9,8 @@ import { suite, type TestContext, test } from 'node:test'
 import { runCheckCommand } from '../../src/cli/check-command.ts'
 import { createPaint } from '../../src/cli/terminal.ts'
 import { createMenshen, refuseToListen } from '../../src/options.ts'
-
-import { type Environment, runMenshen } from '../kit/process.ts'
+import { type Environment, runMenshen } from '../kit/instance.ts'
+import { requireProgram } from '../kit/requirements.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 const PROVIDER = { AUTH_URL: 'https://idp.example.com', CLIENT_ID: 'menshen', CLIENT_SECRET: 'secret-CANARY' }
@@ -35,7 +36,7 @@ async function check(t: TestContext, environment: Environment, files: Record<str
 }
 
 suite('what can be used', () => {
-  test('is told in a few friendly lines, with nothing set too', async t => {
+  test('menshen check says in a few friendly lines that everything can be used, with nothing set too', async t => {
     const nothing = await check(t, {})
     assert.deepEqual(nothing.problems, [])
     assert.match(nothing.text[0] ?? '', /^✔ Everything can be used\.$/)
@@ -51,7 +52,7 @@ suite('what can be used', () => {
 })
 
 suite('what is wrong', () => {
-  test('names the way out', async t => {
+  test('menshen check names the way out of each mistake', async t => {
     const rows: [env: Environment, problem: string | RegExp][] = [
       [{ PAGE_LANGUAGE: 'zh' }, /^PAGE_LANGUAGE is "zh"; .*; did you mean zh-CN\?$/],
       [{ PROVIDER: 'keycloak' }, /^provider\.vars\.realm \(or PROVIDER_VARS=realm=…\) is missing: /],
@@ -115,7 +116,7 @@ suite('what is wrong', () => {
     })
   })
 
-  test('is all said at once: settings, .env, configuration, words, and what they are together', async t => {
+  test('menshen check says all that is wrong at once: settings, .env, configuration, words, and what they are together', async t => {
     const files = {
       '.env': 'PORT=ninety\nRATE_LIMIT_PER_MINUTE=many\n',
       'menshen.config.mjs': `export default {
@@ -147,7 +148,7 @@ suite('what is wrong', () => {
       )
   })
 
-  test('is what the provider lacks, and a secret that nothing can be derived from', async t => {
+  test('menshen check names what the provider lacks, and a secret that nothing can be derived from', async t => {
     const { problems } = await check(t, { AUTH_URL: PROVIDER.AUTH_URL })
     assert.deepEqual(problems, [
       'CLIENT_ID is missing: nobody can sign in without it.',
@@ -164,7 +165,7 @@ suite('what is wrong', () => {
     assert.match((await check(t, client, none)).problems.join(), /^SECRET is not set, and there is no client secret/)
   })
 
-  test('is a file that can be read but not used', async t => {
+  test('menshen check names a file that can be read but not used', async t => {
     const other = tempFolder(t)
     const file = (name: string, text: string) => {
       writeFileSync(join(other, name), text)
@@ -189,7 +190,7 @@ suite('what is wrong', () => {
     const pair = (name: string, days: string) => {
       const [key, cert] = [join(other, `${name}.key`), join(other, `${name}.pem`)]
       const args = `req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=localhost -days ${days}`
-      execFileSync('openssl', [...args.split(' '), '-keyout', key, '-out', cert], { stdio: 'ignore' })
+      execFileSync(requireProgram('openssl'), [...args.split(' '), '-keyout', key, '-out', cert], { stdio: 'ignore' })
       return { TLS_CERT_FILE: cert, TLS_KEY_FILE: key }
     }
     const [good, another] = [pair('good', '90'), pair('other', '3')]
@@ -199,7 +200,7 @@ suite('what is wrong', () => {
     assert.match((await check(t, { ...PROVIDER, ...another })).text.join('\n'), /^! TLS_CERT_FILE: .*valid for 2 more/m)
   })
 
-  test('goes to stderr, one sentence a line, and ends with 1; a .env that cannot be read is one of them', async t => {
+  test('what menshen check finds wrong goes to stderr, one sentence a line, and ends with 1; a .env that cannot be read is one of them', async t => {
     const cwd = tempFolder(t)
     mkdirSync(join(cwd, '.env'))
     const { code, output, errors } = await runMenshen({ ...PROVIDER, PORT: '\u001b[2J0' }, { cwd, args: ['check'] })

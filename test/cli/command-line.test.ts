@@ -1,18 +1,18 @@
 // What can be typed behind `menshen`: help, version, commands, and what is near to one.
+
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { suite, test } from 'node:test'
 import { COMMAND_NAMES, COMMANDS, type CommandRow } from '../../src/cli/command-table.ts'
 import { runDoctorCommand } from '../../src/cli/doctor-command.ts'
-import { type Asked, commandHelpText, helpText, readCommandLine, UsageError } from '../../src/cli/usage.ts'
-
-import { runMenshen } from '../kit/process.ts'
+import { type CommandLine, commandHelpText, helpText, readCommandLine, UsageError } from '../../src/cli/usage.ts'
+import { runMenshen } from '../kit/instance.ts'
 
 const PACKAGE = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 
 suite('help', () => {
-  test('is asked for in every usual way', () => {
-    const rows: [line: string, asked: Asked][] = [
+  test('help is asked for in every usual way', () => {
+    const rows: [line: string, asked: CommandLine][] = [
       ['', { kind: 'start' }],
       ['--help', { kind: 'help' }],
       ['-h', { kind: 'help' }],
@@ -32,7 +32,7 @@ suite('help', () => {
     for (const [line, asked] of rows) assert.deepEqual(readCommandLine(line.split(' ').filter(Boolean)), asked, line)
   })
 
-  test('names every command, and of a command every option, example and exit code', () => {
+  test('help names every command, and of a command every option, example and exit code', () => {
     for (const name of COMMAND_NAMES) {
       const { options, usage, examples }: CommandRow = COMMANDS[name]
       assert.match(helpText(), new RegExp(`^  ${name} +\\S`, 'm'))
@@ -44,7 +44,7 @@ suite('help', () => {
     }
   })
 
-  test('goes to stdout and ends with 0, even where .env is broken; so does the version, alone on its line', async () => {
+  test('help goes to stdout and ends with 0, even where .env is broken; so does the version, alone on its line', async () => {
     const help = await runMenshen({ PORT: 'x' }, { args: ['rules', '--help'] })
     assert.deepEqual(help, { code: 0, signal: null, output: commandHelpText('rules').trimEnd(), errors: '' })
     const version = await runMenshen({ PORT: 'x' }, { args: ['-v'] })
@@ -53,7 +53,7 @@ suite('help', () => {
 })
 
 suite('what is not understood', () => {
-  test('names the nearest, or what there is', () => {
+  test('the answer to a command that is not understood names the nearest, or what there is', () => {
     const rows: [line: string, says: RegExp][] = [
       ['rule', /^Unknown command rule; did you mean rules\? Without a command Menshen starts\.$/],
       ['ruels check', /^Unknown command ruels; did you mean rules\?/],
@@ -79,7 +79,7 @@ suite('what is not understood', () => {
       )
   })
 
-  test('is a doctor who is to show the values of no sign-in', async () => {
+  test('menshen doctor --show without --sign-in is not understood', async () => {
     const run = { environment: {}, now: Date.now, paint: (_colour: unknown, text: string) => text }
     await assert.rejects(runDoctorCommand(['--show'], run), {
       name: 'UsageError',
@@ -87,7 +87,7 @@ suite('what is not understood', () => {
     })
   })
 
-  test('goes to stderr and ends with 2', async () => {
+  test('a command that is not understood goes to stderr and ends with 2', async () => {
     const { code, output, errors } = await runMenshen({}, { args: ['doctr'] })
     assert.deepEqual({ code, errors }, { code: 2, errors: output })
     assert.match(output, /^Unknown command doctr; did you mean doctor\?.*$/)

@@ -10,10 +10,9 @@ import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { recordKey } from '../../src/session/ticket.ts'
-import { type Client, createClient, signIn } from '../kit/client.ts'
+import { type Client, cookieOf, createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
-import { type Environment, type Exit, type Menshen, startMenshen } from '../kit/process.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { type Environment, type Exit, type Instance, setUpInstances, startInstance } from '../kit/instance.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 const BURST = 30
@@ -24,7 +23,7 @@ const PATIENCE_MS = 15_000
 const GONE: Exit = { code: null, signal: 'SIGKILL' }
 
 suite('after kill -9 and a new start', { concurrency: 2 }, () => {
-  test('in the midst of sign-ins:', async t => {
+  test('kill -9 in the midst of sign-ins makes no answer untrue:', async t => {
     const { provider, start, visitor } = await prepare(t)
     const menshen = await start()
     const [stayed, left, sentAway, developer] = [visitor(), visitor(), visitor(), visitor()]
@@ -56,21 +55,21 @@ suite('after kill -9 and a new start', { concurrency: 2 }, () => {
     assert.ok(answered.length >= BURST / 3, `only ${answered.length} were answered`)
     await start()
 
-    await t.test('whoever was told to be signed in is signed in', async () => {
+    await t.test('after kill -9 a user who was told to be signed in is signed in', async () => {
       assert.equal(await usernameOf(stayed), 'zhangsan')
     })
 
-    await t.test('whoever was told to be signed out is signed out, cookie or not', async () => {
+    await t.test('after kill -9 a user who was told to be signed out is signed out, cookie or not', async () => {
       assert.equal((await left.get('/_menshen/me', { headers: { cookie } })).status, 401)
       assert.equal(await usernameOf(stayed), 'zhangsan')
     })
 
-    await t.test('whomever a developer sent away stays away', async () => {
+    await t.test('after kill -9 a user whom a developer signed out stays signed out', async () => {
       assert.equal((await sentAway.get('/_menshen/me')).status, 401)
       assert.equal(await usernameOf(developer), 'admin')
     })
 
-    await t.test(`in the midst of ${BURST} sign-ins, each that was answered is signed in`, async () => {
+    await t.test(`after kill -9 in the midst of ${BURST} sign-ins, each that was answered is signed in`, async () => {
       for (const user of answered) assert.equal(await usernameOf(user), `user-${users.indexOf(user)}`)
       // Nor is the store hurt: the others sign in now.
       for (const user of users.filter(user => !answered.includes(user)))
@@ -78,7 +77,7 @@ suite('after kill -9 and a new start', { concurrency: 2 }, () => {
     })
   })
 
-  test('of the first of several processes, the others end too, and who was signed in is', async t => {
+  test('after kill -9 of the first of several processes, the others end too, and users stay signed in', async t => {
     const { provider, start, visitor } = await prepare(t)
     const menshen = await start({ WORKERS: '2' })
     const user = visitor()
@@ -90,7 +89,7 @@ suite('after kill -9 and a new start', { concurrency: 2 }, () => {
     assert.equal(await usernameOf(user), 'zhangsan')
   })
 
-  test('in the midst of a refresh that had not happened yet, the user is still signed in', async t => {
+  test('after kill -9 in the midst of a refresh that had not happened yet, the user is still signed in', async t => {
     const { provider, start, visitor } = await prepare(t, { PROVIDER_TIMEOUT_MS: '1000' })
     provider.behaviour.expiresIn = 200
     const menshen = await start()
@@ -109,7 +108,7 @@ suite('after kill -9 and a new start', { concurrency: 2 }, () => {
 })
 
 suite('SIGTERM', { concurrency: 2 }, () => {
-  test('ends it with code 0 within a few seconds although browsers keep connections open, or have connected ahead and asked for nothing yet', async t => {
+  test('SIGTERM ends it with code 0 within a few seconds although browsers keep connections open, or have connected ahead and asked for nothing yet', async t => {
     const { start } = await prepare(t)
     const menshen = await start()
     const agent = new Agent({ keepAlive: true, maxSockets: 5 })
@@ -119,7 +118,7 @@ suite('SIGTERM', { concurrency: 2 }, () => {
     await endsSoon(menshen)
   })
 
-  test('ends it although requests never end', async t => {
+  test('SIGTERM ends it although requests never end', async t => {
     const { provider, start, visitor } = await prepare(t)
     const menshen = await start()
     const developer = visitor()
@@ -134,9 +133,9 @@ suite('SIGTERM', { concurrency: 2 }, () => {
     await endsSoon(menshen, PATIENCE_MS)
   })
 
-  test('ends all of several processes, and the development provider with them', async t => {
+  test('SIGTERM ends all of several processes, and the development provider with them', async t => {
     const DEV_PROVIDER_PORT = String(await freePort())
-    const menshen = await startMenshen({ DEV_PROVIDER_PORT, WORKERS: '2' })
+    const menshen = await startInstance({ DEV_PROVIDER_PORT, WORKERS: '2' })
     t.after(menshen.stop)
     const agent = new Agent({ keepAlive: true })
     t.after(() => agent.destroy())
@@ -144,7 +143,7 @@ suite('SIGTERM', { concurrency: 2 }, () => {
     await endsSoon(menshen)
   })
 
-  test('twice within a moment, as npm and a terminal send it, counts once: a sign-in under way comes to its end', async t => {
+  test('SIGTERM twice within a moment, as npm and a terminal send it, counts once: a sign-in under way comes to its end', async t => {
     const { provider, start, visitor } = await prepare(t)
     for (const WORKERS of ['1', '2']) {
       const menshen = await start({ WORKERS })
@@ -158,11 +157,11 @@ suite('SIGTERM', { concurrency: 2 }, () => {
       await refusesConnections(menshen)
       release()
       assert.equal((await answer).headers.location, '/')
-      assert.deepEqual(await exit, { code: 0, signal: null }, menshen.lines.join('\n'))
+      assert.deepEqual(await exit, { code: 0, signal: null }, menshen.output.join('\n'))
     }
   })
 
-  test('again and again ends it at once, with code 1', async t => {
+  test('SIGTERM again and again ends it at once, with code 1', async t => {
     const { provider, start, visitor } = await prepare(t)
     const menshen = await start()
     provider.hold('token')
@@ -180,7 +179,7 @@ suite('SIGTERM', { concurrency: 2 }, () => {
     assert.equal(await answer, 'cut off')
   })
 
-  test('lets come to its end what is under way:', async t => {
+  test('SIGTERM lets what is under way come to its end:', async t => {
     const { provider, start, visitor } = await prepare(t)
     const menshen = await start()
     const [coming, due] = [visitor(), visitor()]
@@ -206,19 +205,22 @@ suite('SIGTERM', { concurrency: 2 }, () => {
     assert.deepEqual(await exit, { code: 0, signal: null })
     await start()
 
-    await t.test('lets a sign-in under way come to its end', async () => {
+    await t.test('SIGTERM lets a sign-in under way come to its end', async () => {
       assert.equal(await usernameOf(coming), 'zhangsan')
     })
 
-    await t.test('does not sign out whose token is being refreshed, though the browser has gone', async () => {
-      assert.equal(await usernameOf(due), 'lisi')
-      assert.equal(provider.reuses, 0)
-    })
+    await t.test(
+      'SIGTERM does not sign out a user whose token is being refreshed, though the browser has gone',
+      async () => {
+        assert.equal(await usernameOf(due), 'lisi')
+        assert.equal(provider.reuses, 0)
+      },
+    )
   })
 })
 
 suite('what is left behind', { concurrency: 2 }, () => {
-  test('cannot be read by others, in a new folder and in one that was there', async t => {
+  test('what is left on disk cannot be read by others, in a new folder and in one that was there', async t => {
     const { folder, provider, start, visitor } = await prepare(t)
     mkdirSync(folder)
     chmodSync(folder, 0o755)
@@ -232,7 +234,7 @@ suite('what is left behind', { concurrency: 2 }, () => {
     await menshen.stop()
   })
 
-  test('tells no token, code, ticket, secret, name or phone number, and neither does the log', async t => {
+  test('what is left on disk tells no token, code, ticket, secret, name or phone number, and neither does the log', async t => {
     const { folder, provider, start, visitor } = await prepare(t, {
       LOG_LEVEL: 'trace',
       STATE_CHECK: 'suffix',
@@ -261,7 +263,7 @@ suite('what is left behind', { concurrency: 2 }, () => {
     await signIn(visitor(), provider)
     await menshen.kill('SIGKILL')
 
-    const log = menshen.lines.join('\n')
+    const log = menshen.output.join('\n')
     const left = everythingIn(folder)
       .filter(path => statSync(path).isFile())
       .map(path => readFileSync(path, 'latin1'))
@@ -282,23 +284,10 @@ suite('what is left behind', { concurrency: 2 }, () => {
 
 /** A provider, and a Menshen that can be started again and again on one folder, behind one address. */
 async function prepare(t: TestContext, more: Environment = {}, given?: string) {
-  const running: Menshen[] = []
-  t.after(() => Promise.all(running.map(menshen => menshen.kill('SIGKILL'))))
   const folder = given ?? join(tempFolder(t), 'data')
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
   const BASE_URL = `http://localhost:${await freePort()}`
-  const env = { ...provider.settings, STORE: `lmdb:${folder}`, RATE_LIMIT_PER_MINUTE: '0', BASE_URL, ...more }
-  return {
-    folder,
-    provider,
-    visitor: () => createClient(BASE_URL),
-    async start(other: Environment = {}): Promise<Menshen> {
-      const menshen = await startMenshen({ ...env, ...other })
-      running.push(menshen)
-      return menshen
-    },
-  }
+  const { provider, start } = await setUpInstances(t, { STORE: `lmdb:${folder}`, BASE_URL, ...more })
+  return { folder, provider, start, visitor: () => createClient(BASE_URL) }
 }
 
 async function usernameOf(user: Client): Promise<string> {
@@ -307,18 +296,14 @@ async function usernameOf(user: Client): Promise<string> {
   return answer.json<{ userInfo: { username: string } }>().userInfo.username
 }
 
-function cookieOf(user: Client): string {
-  return Array.from(user.cookies, ([name, value]) => `${name}=${value}`).join('; ')
-}
-
-async function endsSoon(menshen: Menshen, deadlineMs = FEW_SECONDS_MS): Promise<void> {
+async function endsSoon(menshen: Instance, deadlineMs = FEW_SECONDS_MS): Promise<void> {
   const deadline = setTimeout(() => menshen.kill('SIGKILL'), deadlineMs)
   const exit = await menshen.kill('SIGTERM').finally(() => clearTimeout(deadline))
-  assert.deepEqual(exit, { code: 0, signal: null }, menshen.lines.join('\n'))
+  assert.deepEqual(exit, { code: 0, signal: null }, menshen.output.join('\n'))
 }
 
 /** Resolves when it has taken notice of a signal: nobody new gets in. */
-async function refusesConnections({ url }: Menshen): Promise<void> {
+async function refusesConnections({ url }: Instance): Promise<void> {
   const client = createClient(url)
   while (
     await client.get('/_menshen/health').then(
@@ -334,7 +319,7 @@ async function visitAndKeep(agent: Agent, url: string): Promise<void> {
   await once(response, 'end')
 }
 
-async function connectTo(t: TestContext, { url }: Menshen): Promise<Socket> {
+async function connectTo(t: TestContext, { url }: Instance): Promise<Socket> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   socket.on('error', () => {})
   t.after(() => socket.destroy())

@@ -1,25 +1,39 @@
-// A worker that dies in the midst of a reload.
+// A worker that dies while the primary waits for its answer.
 import assert from 'node:assert/strict'
-import type { Worker } from 'node:cluster'
+import cluster, { type Worker } from 'node:cluster'
 import { EventEmitter } from 'node:events'
 import test from 'node:test'
-import { ask } from '../../src/cli/reload-workers.ts'
+import { createWorkerChannel } from '../../src/cli/worker-messages.ts'
 
-const USE = { reload: 'use', id: 1, tells: true } as const
+const USE = { type: 'use_reload', reload: 1, tells: true } as const
+/** Longer than the test may take. */
+const DEADLINE_MS = 600_000
 
-test('one that has died since it was ready is not waited for', async () => {
+const channel = createWorkerChannel()
+
+test('the primary does not wait for a worker that has died before it is asked', async () => {
   const worker = Object.assign(new EventEmitter(), { isDead: () => true, isConnected: () => false, process: {} })
-  assert.equal(await ask(worker as unknown as Worker, USE), undefined)
+  assert.equal(await channel.ask(worker as unknown as Worker, USE, DEADLINE_MS), undefined)
   assert.deepEqual(worker.eventNames(), [])
 })
 
-test('one that dies while it is asked is not waited for either', async () => {
+test('the primary does not wait for a worker that dies while it is asked', async () => {
   const worker = Object.assign(new EventEmitter(), {
     isDead: () => false,
     isConnected: () => true,
     process: {},
-    send: () => worker.emit('exit', 1),
+    send: () => cluster.emit('exit', worker as unknown as Worker, 1, ''),
   })
-  assert.equal(await ask(worker as unknown as Worker, USE), undefined)
+  assert.equal(await channel.ask(worker as unknown as Worker, USE, DEADLINE_MS), undefined)
   assert.deepEqual(worker.eventNames(), [])
+})
+
+test('the primary does not wait longer than the deadline for a worker that hangs', async () => {
+  const worker = Object.assign(new EventEmitter(), {
+    isDead: () => false,
+    isConnected: () => true,
+    process: {},
+    send: () => true,
+  })
+  assert.equal(await channel.ask(worker as unknown as Worker, USE, 10), undefined)
 })

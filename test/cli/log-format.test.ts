@@ -1,6 +1,6 @@
 // What the log looks like: lines for people on a terminal, JSON everywhere else, and safe to look at in both.
 import assert from 'node:assert/strict'
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { suite, test } from 'node:test'
@@ -15,9 +15,9 @@ import {
   prettyTo,
   wantsColours,
 } from '../../src/cli/terminal.ts'
-
 import { createEventLog } from '../../src/log.ts'
 import { freePort } from '../kit/free-port.ts'
+import { requireUtilLinux } from '../kit/requirements.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 const MAIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
@@ -34,7 +34,7 @@ function written(to: typeof jsonTo | typeof prettyTo, facts: object, colours = f
 }
 
 suite('a line for people', () => {
-  test('has the local time, the level, the sentence, and what else is known', () => {
+  test('a line for people has the local time, the level, the sentence, and what else is known', () => {
     process.env.TZ = 'Asia/Shanghai'
     const line = JSON.stringify({
       level: 'warn',
@@ -54,7 +54,7 @@ suite('a line for people', () => {
     )
   })
 
-  test('of an error has its stack below it, and what is no line of ours is shown as it is', () => {
+  test('a line for people about an error has its stack below it, and what is no line of ours is shown as it is', () => {
     const err = { type: 'Error', message: 'lost', stack: 'Error: lost\n    at place (file.ts:1:1)' }
     const line = { level: 'error', time: '2026-03-01T00:00:00Z', msg: 'broken', err }
     const lines = prettyLine(JSON.stringify(line), createPaint(false)).split('\n')
@@ -101,12 +101,10 @@ test('auto is for people on a terminal only; colours are for terminals that have
   assert.deepEqual(wanted({ FORCE_COLOR: '0' }), [false, false])
 })
 
-const hasScript = spawnSync('script', ['--version']).status === 0
-
-test('on a terminal all workers write lines for people, and a welcome follows', { skip: !hasScript }, async t => {
+test('on a terminal all workers write lines for people, and a welcome follows', async t => {
   const [port, provider] = [await freePort(), await freePort()]
   const { PATH, HOME } = process.env
-  const terminal = spawn('script', ['-qec', `exec ${process.execPath} ${MAIN}`, '/dev/null'], {
+  const terminal = spawn(requireUtilLinux('script'), ['-qec', `exec ${process.execPath} ${MAIN}`, '/dev/null'], {
     cwd: tempFolder(t),
     env: {
       PATH,

@@ -1,6 +1,7 @@
 // Started by npm, as most people do: it ends when npm is told to end, and an old Node gets one sentence.
+
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
@@ -8,8 +9,8 @@ import { suite, type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
+import type { Environment } from '../kit/instance.ts'
 import { npmPackages } from '../kit/live/cached-folder.ts'
-import type { Environment } from '../kit/process.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -18,55 +19,55 @@ const PATH = [dirname(process.execPath), process.env.PATH].join(delimiter)
 
 suite('npm start', { concurrency: 2 }, () => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const)
-    test(`with ${signal} to npm ends the server politely`, async t => {
+    test(`npm start with ${signal} to npm ends the server politely`, async t => {
       await endsWith(t, signal, ['start'], ROOT, { STORE: 'memory:' })
     })
 
-  test('with SIGTERM to npm ends all of several processes', async t => {
+  test('npm start with SIGTERM to npm ends all of several processes', async t => {
     await endsWith(t, 'SIGTERM', ['start'], ROOT, { STORE: `lmdb:${tempFolder(t)}`, WORKERS: '2' })
   })
 
-  test('of an application that only says "menshen" ends it too', async t => {
+  test('npm start of an application that only says "menshen" ends it too', async t => {
     await endsWith(t, 'SIGTERM', ['start'], application(t), { STORE: 'memory:' })
   })
 
-  test('is the same as npx menshen', async t => {
+  test('npm start is the same as npx menshen', async t => {
     await endsWith(t, 'SIGTERM', ['exec', 'menshen'], application(t), { STORE: 'memory:' })
   })
 })
 
-suite('an old Node', () => {
-  test('that is really old gets one sentence', async t => {
+suite('an old Node', { concurrency: 2 }, () => {
+  test('Node 20 gets one sentence', async t => {
     const node = await oldNode()
     if (!node) return t.skip('Node 20 cannot be installed: there is no way to the npm registry.')
-    assertOneSentence(spawnSync(node, [binAlone(t)], { encoding: 'utf8' }))
-    const { status, stdout } = spawnSync(node, [BIN, 'rules', 'check', '/'], { encoding: 'utf8' })
+    assertOneSentence(await run(node, [binAlone(t)]))
+    const { status, stdout } = await run(node, [BIN, 'rules', 'check', '/'])
     assert.equal(status, 0, 'in a clone it leaves the work to the Node that npm ci has brought')
     assert.match(stdout, /^GET \/ as visitor: login/)
   })
 
   for (const version of ['18.20.0', '22.99.1', '24.8.9']) {
-    test(`of version ${version} gets one sentence`, t => {
-      assertOneSentence(runAs(t, version, binAlone(t)))
+    test(`Node ${version} gets one sentence`, async t => {
+      assertOneSentence(await runAs(t, version, binAlone(t)))
     })
 
-    test(`of version ${version} leaves the work to the Node that npm ci has brought to a clone`, t => {
-      const { status, stdout, stderr } = runAs(t, version)
+    test(`Node ${version} leaves the work to the Node that npm ci has brought to a clone`, async t => {
+      const { status, stdout, stderr } = await runAs(t, version)
       assert.deepEqual({ status, stderr }, { status: 0, stderr: '' })
       assert.match(stdout, /^GET \/ as visitor: login/)
-      assert.equal(runAs(t, version, BIN, ['nonsense']).status, 2)
+      assert.equal((await runAs(t, version, BIN, ['nonsense'])).status, 2)
     })
   }
 
-  test('gets one sentence where what npm ci has brought is too old as well', t => {
+  test('an old Node gets one sentence where what npm ci has brought is too old as well', async t => {
     const bin = binAlone(t)
     const own = join(dirname(bin), '../node_modules/node')
     mkdirSync(own, { recursive: true })
     writeFileSync(join(own, 'package.json'), JSON.stringify({ version: '24.8.0' }))
-    assertOneSentence(runAs(t, '20.0.0', bin))
+    assertOneSentence(await runAs(t, '20.0.0', bin))
   })
 
-  test('passes SIGTERM on to the other one, and ends when that has ended', async t => {
+  test('an old Node passes SIGTERM on to the other one, and ends when that has ended', async t => {
     const env = { PATH, STORE: 'memory:', PORT: String(await freePort()), DEV_PROVIDER_PORT: String(await freePort()) }
     const command = spawn(process.execPath, ['--import', pretend(t, '20.0.0'), BIN], {
       env,
@@ -85,9 +86,9 @@ suite('an old Node', () => {
     assert.match(output, /"event":"stopped"/)
   })
 
-  test('is not one that is new enough', t => {
+  test('a Node that is new enough is used', async t => {
     for (const version of ['24.9.0', '25.0.0', '100.1.0']) {
-      const { status, stdout, stderr } = runAs(t, version)
+      const { status, stdout, stderr } = await runAs(t, version)
       assert.deepEqual({ status, stderr }, { status: 0, stderr: '' })
       assert.match(stdout, /^GET \/ as visitor: login/)
     }
@@ -155,19 +156,23 @@ function pretend(t: TestContext, version: string): string {
   return script
 }
 
-function runAs(t: TestContext, version: string, bin = BIN, args = ['rules', 'check', '/']) {
-  return spawnSync(process.execPath, ['--import', pretend(t, version), bin, ...args], { encoding: 'utf8' })
+function runAs(t: TestContext, version: string, bin = BIN, args = ['rules', 'check', '/']): Promise<Result> {
+  return run(process.execPath, ['--import', pretend(t, version), bin, ...args])
 }
 
-function assertOneSentence({
-  status,
-  stdout,
-  stderr,
-}: {
-  status: number | null
-  stdout: string
-  stderr: string
-}): void {
+interface Result {
+  readonly status: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+function run(program: string, args: readonly string[]): Promise<Result> {
+  const { promise, resolve } = Promise.withResolvers<Result>()
+  const child = execFile(program, args, (_error, stdout, stderr) => resolve({ status: child.exitCode, stdout, stderr }))
+  return promise
+}
+
+function assertOneSentence({ status, stdout, stderr }: Result): void {
   assert.equal(status, 1)
   assert.equal(stdout, '')
   assert.match(stderr, /^Menshen needs Node 24\.9 or newer, and this is [\d.]+; .*\.\n$/)

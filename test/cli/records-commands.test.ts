@@ -1,4 +1,5 @@
 // `menshen audit` and `menshen sessions`, beside a Menshen that runs.
+
 import assert from 'node:assert/strict'
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,22 +8,29 @@ import { runAuditCommand } from '../../src/cli/audit-command.ts'
 import { runSessionsCommand } from '../../src/cli/sessions-command.ts'
 import { createPaint } from '../../src/cli/terminal.ts'
 import { readSince, UsageError } from '../../src/cli/usage.ts'
-
-import { isSentToLogin, isServed, prepare, signedIn, until } from '../faults/instance.ts'
 import { createClient } from '../kit/client.ts'
-import { openCommandRoom } from '../kit/command-room.ts'
+import { createCommandRunner } from '../kit/command-runner.ts'
 import { freePort } from '../kit/free-port.ts'
-import { type Environment, runMenshen, startMenshen } from '../kit/process.ts'
+import {
+  type Environment,
+  isSentToLogin,
+  isServed,
+  runMenshen,
+  setUpInstances,
+  signedIn,
+  startInstance,
+} from '../kit/instance.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { until } from '../kit/until.ts'
 import { auditLines } from '../observe/audit-lines.ts'
 
-const commands = openCommandRoom()
+const commands = createCommandRunner()
 const ESCAPES = 'li\u001b[2J\u009b31m\u202e\r\nsi'
 const SAFE = /^[^\p{Cc}\p{Bidi_Control}\u2028\u2029]*$/u
 const AGENT = 'Mozilla/5.0 (X11; Linux x86_64)'
 
 async function open(t: TestContext) {
-  const { provider, folder, start } = await prepare(t, { AUDIT_FILE: 'audit.jsonl' })
+  const { provider, folder, start } = await setUpInstances(t, { AUDIT_FILE: 'audit.jsonl' })
   const instance = await start()
   const env = { ...provider.settings, STORE: `lmdb:${join(folder, 'data')}`, AUDIT_FILE: 'audit.jsonl' }
   return {
@@ -206,13 +214,13 @@ test('ending a user’s sessions is done at once, says how many, and is an event
 })
 
 test('sessions of a secret that is gone are not passed over in silence', async t => {
-  const { folder, provider, start } = await prepare(t)
+  const { folder, provider, start } = await setUpInstances(t)
   const [former, present] = ['f'.repeat(40), 'p'.repeat(40)]
   const run = (SECRET: string, ...args: string[]) =>
     commands.run({ ...provider.settings, STORE: `lmdb:${join(folder, 'data')}`, SECRET }, { cwd: folder, args })
   const before = await start({ SECRET: former })
   const user = await signedIn(before, provider)
-  await before.signalAll('SIGTERM')
+  await before.killAll('SIGTERM')
   const closed = await run(present, 'doctor')
   assert.match(closed.out, /✖ store keys: no secret of ours opens .* → Put the former secret behind/)
   const now = await start({ SECRET: present })
@@ -250,7 +258,7 @@ test('what the development provider let in can be read, with nothing set', async
   const cwd = tempFolder(t)
   const DEV_PROVIDER_PORT = String(await freePort())
   const PORT = String(await freePort())
-  const menshen = await startMenshen({ DEV_PROVIDER_PORT, PORT }, { cwd })
+  const menshen = await startInstance({ DEV_PROVIDER_PORT, PORT }, { cwd })
   t.after(() => menshen.stop())
   await createClient(menshen.url).get('/callback?error=access_denied')
   await menshen.stop()

@@ -1,15 +1,16 @@
 // Files are read anew while it runs: on SIGHUP, and when they change. What cannot be used changes nothing.
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
-import { type Instance, type Line, prepare, signedIn, until } from '../faults/instance.ts'
 import { createClient } from '../kit/client.ts'
-import type { Environment } from '../kit/process.ts'
+import { type Environment, type Instance, type Line, setUpInstances, signedIn } from '../kit/instance.ts'
 import { CLIENT_SECRET } from '../kit/strict-provider.ts'
-import { startUpstream } from '../proxy/upstream.ts'
+import { until } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
 
 const OUTCOMES = ['config_reloaded', 'config_refused']
 
@@ -29,7 +30,7 @@ const hangUp = (instance: Instance) => nextOutcome(instance, () => process.kill(
 
 /** A gateway with a configuration and secrets in files. */
 async function openFiles(t: TestContext, env: Environment = {}) {
-  const scene = await prepare(t)
+  const scene = await setUpInstances(t)
   const write = (name: string, text: string) => writeFileSync(join(scene.folder, name), text)
   const configure = (config: object) => write('menshen.config.ts', `export default ${JSON.stringify(config)}\n`)
   configure({})
@@ -174,7 +175,7 @@ test('secrets change while users are signed in, and in the middle of a sign-in',
     assert.match((await client.get('/_menshen/account')).text, /下线/)
   }
   // A start with the new one alone knows them, too: everything was sealed anew.
-  await instance.signalAll('SIGTERM')
+  await instance.killAll('SIGTERM')
   const restarted = await start()
   assert.ok(!restarted.lines.some(({ event }) => event === 'data_keys_closed'))
 
@@ -239,7 +240,7 @@ test('scripts that the configuration imports are read anew, whatever they are', 
   write('more.cjs', `module.exports = ${JSON.stringify(rules(2))}\n`)
   assert.equal((await hangUp(instance)).rules, 2)
 
-  await t.test('one that is mended is noticed, even if it was never in use', async () => {
+  await t.test('a script that is mended is noticed, even if it was never in use', async () => {
     rmSync(join(folder, 'more.cjs'))
     write('menshen.config.ts', "import rules from './new.ts'\nexport default { rules }\n")
     assert.match(String((await hangUp(instance)).detail), /new\.ts/)
@@ -283,7 +284,7 @@ test('signals during a reload are one more after it', async t => {
   await until(() => outcomes(instance).at(-1)?.rules === 1)
   assert.ok(outcomes(instance).length <= 3, `${outcomes(instance).length} reloads`)
 
-  await t.test('one that would never end is refused, and does not hold up the next', async () => {
+  await t.test('a configuration whose import never ends is refused, and does not hold up the next', async () => {
     write('menshen.config.ts', 'await new Promise(() => {})\nexport default {}\n')
     assert.match(String((await hangUp(instance)).detail), /is not loaded after 5 seconds/)
     configure({})

@@ -1,14 +1,15 @@
 // `menshen rules`, and a configuration file that stops the start with what is wrong and how to put it right.
+
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
 import { runRulesCommand } from '../../src/cli/rules-command.ts'
 import { commandHelpText } from '../../src/cli/usage.ts'
-import { findConfigFile, loadConfigFile } from '../../src/config/load-config.ts'
+import { loadConfiguration } from '../../src/config/load-configuration.ts'
 import { MenshenError } from '../../src/index.ts'
 import { freePort } from '../kit/free-port.ts'
-import { runMenshen } from '../kit/process.ts'
+import { runMenshen } from '../kit/instance.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 const CONFIG = `import { defineConfig } from 'menshen'
@@ -24,7 +25,7 @@ export default defineConfig({
 })
 `
 
-const loadConfig = (folder: string) => loadConfigFile(findConfigFile(folder))
+const loadConfig = async (folder: string) => (await loadConfiguration({ environment: {}, folder })).config
 
 function folderWith(t: TestContext, config: string): string {
   const folder = tempFolder(t)

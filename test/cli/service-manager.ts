@@ -1,5 +1,6 @@
 // A small service manager that does what systemd does with a socket unit: it listens, hands its socket to Menshen as descriptor 3, and
 // starts Menshen anew whenever that ends. Node itself cannot listen without accepting.
+
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -7,9 +8,9 @@ import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { type Line, until } from '../faults/instance.ts'
-import { PYTHON } from '../kit/packages.ts'
-import type { Environment } from '../kit/process.ts'
+import type { Environment, Line } from '../kit/instance.ts'
+import { requireLinux, requirePython } from '../kit/requirements.ts'
+import { until } from '../kit/until.ts'
 
 const MAIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
 
@@ -43,8 +44,9 @@ export interface Options {
 }
 
 export function startServiceManager(t: TestContext, { kind = 'tcp', place, cwd, env }: Options) {
+  requireLinux('/proc')
   const { PATH, HOME } = process.env
-  const child = spawn(PYTHON, ['-c', MANAGER, kind, place, process.execPath, MAIN], {
+  const child = spawn(requirePython(), ['-c', MANAGER, kind, place, process.execPath, MAIN], {
     cwd,
     env: { PATH, HOME, LISTEN_FDS: '1', ...env },
     detached: true,

@@ -1,26 +1,29 @@
 // SIGHUP: it ends what runs on a terminal, and nothing else.
+
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import test from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { isAlive, isReady, prepare, until } from '../faults/instance.ts'
 import { freePort } from '../kit/free-port.ts'
+import { isAlive, isReady, setUpInstances } from '../kit/instance.ts'
+import { requireUtilLinux } from '../kit/requirements.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { until } from '../kit/until.ts'
 
 const MAIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
 
 test('without a terminal it goes on, with or without workers', async t => {
   for (const WORKERS of ['1', '2']) {
-    const { start } = await prepare(t, { WORKERS })
+    const { start } = await setUpInstances(t, { WORKERS })
     const instance = await start()
     const workers = instance.workers()
     for (let n = 0; n < 3; n++) process.kill(instance.pid, 'SIGHUP')
     assert.ok(await isReady(instance.url))
     assert.ok([instance.pid, ...workers].every(isAlive))
     assert.deepEqual(instance.workers(), workers)
-    assert.deepEqual(await instance.signalAll('SIGTERM'), { code: 0, signal: null })
+    assert.deepEqual(await instance.killAll('SIGTERM'), { code: 0, signal: null })
   }
 })
 
@@ -30,7 +33,11 @@ test('on a terminal it ends, as usual', async t => {
   const env = { PATH, HOME, PORT, DEV_PROVIDER_PORT, STORE: 'memory:', SHELL: '/bin/sh' }
   const command = `exec ${process.execPath} ${MAIN}`
   const stdio = ['pipe', 'ignore', 'ignore'] as const
-  const terminal = spawn('script', ['-qec', command, '/dev/null'], { cwd: tempFolder(t), env, stdio: [...stdio] })
+  const terminal = spawn(requireUtilLinux('script'), ['-qec', command, '/dev/null'], {
+    cwd: tempFolder(t),
+    env,
+    stdio: [...stdio],
+  })
   t.after(() => terminal.kill('SIGKILL'))
   const exited = once(terminal, 'exit')
   await until(() => isReady(`http://localhost:${PORT}`))

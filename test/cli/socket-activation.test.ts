@@ -1,5 +1,6 @@
 // A socket that a service manager hands over: served by one process or several, restarted without a refused connection, and
 // refused in one sentence if it is none.
+
 import assert from 'node:assert/strict'
 import { type SpawnOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,12 +12,13 @@ import { suite, type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { takeInheritedSocket } from '../../src/cli/inherited-socket.ts'
-import { isReady, signedIn, until } from '../faults/instance.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
-import { findProgram } from '../kit/packages.ts'
+import { isReady, signedIn } from '../kit/instance.ts'
+import { requireProgram } from '../kit/requirements.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { until } from '../kit/until.ts'
 import { startServiceManager } from './service-manager.ts'
 
 const MAIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
@@ -81,7 +83,7 @@ test('when all workers die at once, it ends and is started anew, and whoever cam
 })
 
 test('systemd-socket-activate: the first visitor starts it, and is served', async t => {
-  const program = findProgram('systemd-socket-activate') ?? assert.fail('systemd is not installed')
+  const program = requireProgram('systemd-socket-activate')
   const port = await freePort()
   const [folder, providerPort] = [tempFolder(t), await freePort()]
   const env = [`BASE_URL=http://localhost:${port}`, `DEV_PROVIDER_PORT=${providerPort}`, 'STORE=memory:']

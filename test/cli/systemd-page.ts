@@ -1,12 +1,12 @@
-// The commands of docs/systemd.md, carried out below another root: /etc and /opt of this machine stay as they are.
+// The commands of docs/deploying.md, carried out below another root: /etc and /opt of this machine stay as they are.
 import assert from 'node:assert/strict'
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process'
 import { readPage, snippetsIn } from '../kit/snippets.ts'
 import { CLIENT_SECRET } from '../kit/strict-provider.ts'
 
 export function readCommands(): string[] {
-  const page = 'docs/systemd.md'
-  const snippet = snippetsIn(page, readPage(page)).find(({ language }) => language === 'sh')
+  const page = 'docs/deploying.md'
+  const snippet = snippetsIn(page, readPage(page)).find(({ text }) => text.startsWith('apt-get'))
   assert.ok(snippet)
   return snippet.text.trim().split('\n')
 }

@@ -1,4 +1,4 @@
-// The service of docs/systemd.md: what systemd and logrotate themselves say of its files, and the commands of the page.
+// The service of docs/deploying.md: what systemd and logrotate themselves say of its files, and the commands of the page.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -7,11 +7,12 @@ import test from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { readSettings } from '../../src/config/read.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
-import { prepare, signedIn, until } from '../faults/instance.ts'
-import { findProgram } from '../kit/packages.ts'
+import { setUpInstances, signedIn } from '../kit/instance.ts'
+import { requireProgram } from '../kit/requirements.ts'
 import { readPage } from '../kit/snippets.ts'
 import { CLIENT_SECRET } from '../kit/strict-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { until } from '../kit/until.ts'
 import { readCommands, runBelow } from './systemd-page.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -19,8 +20,7 @@ const UNITS = join(ROOT, 'examples/systemd')
 const MOST_EXPOSED = 2
 const read = (name: string) => readFileSync(join(UNITS, name), 'utf8')
 /** As any user can look at a unit: nothing here needs a running systemd. */
-const run = (program: string, ...args: string[]) =>
-  spawnSync(findProgram(program) ?? assert.fail(`${program} is not installed`), args, { encoding: 'utf8' })
+const run = (program: string, ...args: string[]) => spawnSync(requireProgram(program), args, { encoding: 'utf8' })
 
 test('systemd-analyze verify has nothing to say about the units', t => {
   const folder = tempFolder(t)
@@ -46,7 +46,7 @@ test(`systemd-analyze security gives the service less than ${MOST_EXPOSED}, as t
   )
   const [, exposure = '10'] = /Overall exposure level for menshen\.service: ([\d.]+)/.exec(stdout) ?? []
   assert.ok(Number(exposure) < MOST_EXPOSED, stdout + stderr)
-  assert.ok(readPage('docs/systemd.md').includes(`gives it ${exposure}`))
+  assert.ok(readPage('docs/deploying.md').includes(`gives it ${exposure}`))
 })
 
 test('the settings of the unit and of its file are settings, and Menshen takes them together', t => {
@@ -69,7 +69,7 @@ test('the settings of the unit and of its file are settings, and Menshen takes t
 })
 
 test('logrotate moves the audit trail away, and no event is lost', async t => {
-  const { provider, folder, start } = await prepare(t, { AUDIT_FILE: 'audit.jsonl' })
+  const { provider, folder, start } = await setUpInstances(t, { AUDIT_FILE: 'audit.jsonl' })
   const instance = await start()
   await signedIn(instance, provider)
   const file = join(folder, 'audit.jsonl')
@@ -90,7 +90,7 @@ test('logrotate moves the audit trail away, and no event is lost', async t => {
     await signedIn(instance, provider)
     return statSync(file, { throwIfNoEntry: false }) !== undefined
   })
-  await instance.signal('SIGTERM')
+  await instance.kill('SIGTERM')
   const signIns = instance.lines.filter(({ event }) => event === 'sign_in').length
   assert.equal(signInsOf(file) + signInsOf(`${file}.1`), signIns)
 })
@@ -128,7 +128,7 @@ test('the commands of the page, from the third to the one before the last, make 
 })
 
 test('the command beside the service has the service’s settings, secrets and store, and nothing of the caller’s', async t => {
-  const { provider, folder, start } = await prepare(t)
+  const { provider, folder, start } = await setUpInstances(t)
   const instance = await start()
   await signedIn(instance, provider)
   const { CLIENT_SECRET: clientSecret = '', ...settings } = provider.settings

@@ -1,4 +1,5 @@
 // What does not fit together is said at the start and in the console, each with its remedy.
+
 import assert from 'node:assert/strict'
 import { suite, type TestContext, test } from 'node:test'
 import { adviceFor } from '../../src/config/advice.ts'
@@ -10,9 +11,9 @@ import { planProvider } from '../../src/provider/plan.ts'
 import { makeAuthority } from '../gateway/certificates.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
-import { type Environment, startMenshen } from '../kit/process.ts'
+import { type Environment, startInstance } from '../kit/instance.ts'
+import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { openScene } from '../proxy/scene.ts'
 
 const GOOD = { STATE_CHECK: 'bound' }
 const PROVIDER = {
@@ -60,7 +61,7 @@ suite('advice', () => {
     [{ ALLOW_PLAIN_HTTP: 'true' }, []],
   ]
   for (const [env, codes] of ROWS)
-    test(`for ${JSON.stringify(env)} is ${codes.join(' and ') || 'not needed'}`, () => {
+    test(`advice for ${JSON.stringify(env)} is ${codes.join(' and ') || 'not needed'}`, () => {
       const advice = adviceOf({ ...GOOD, ...env })
       assert.deepEqual(
         advice.map(({ code }) => code),
@@ -73,7 +74,7 @@ suite('advice', () => {
       }
     })
 
-  test('for roles that give nobody the console is to give it to somebody', () => {
+  test('advice for roles that give nobody the console is to give it to somebody', () => {
     const settings = readSettings(GOOD)
     const codes = (roles?: { role: string }[]) => adviceFor(settings, [], roles).map(({ code }) => code)
     assert.deepEqual(codes(), [], 'without roles it is the user admin')
@@ -82,7 +83,7 @@ suite('advice', () => {
     assert.deepEqual(codes([{ role: 'auditor' }, { role: 'developer' }]), [])
   })
 
-  test('is given by the start, each with its remedy', async t => {
+  test('advice is given by the start, each with its remedy', async t => {
     const env = { ...PROVIDER, BASE_URL: 'https://app.example.com', PORT: String(await freePort()), NODE_ENV: 'test' }
     const advised = await warningsOfStart(t, env)
     assert.deepEqual(
@@ -93,18 +94,18 @@ suite('advice', () => {
     assert.deepEqual(await warningsOfStart(t, { ...PROVIDER, STATE_CHECK: 'bound' }), [])
   })
 
-  test('is given by the console in Chinese', async t => {
+  test('advice is given by the console in Chinese', async t => {
     const env = { NODE_ENV: 'test', TRUSTED_PROXIES: '10.0.0.1' }
-    const { user } = await openScene(t, { env })
+    const { user } = await setUp(t, { env })
     const { text } = await (await user('admin')).get('/_menshen/console')
     for (const { code } of adviceOf(env)) assert.ok(text.includes(zhCN[`advice.${code}`].slice(0, 20)), code)
   })
 })
 
 suite('a connection', () => {
-  test('outlives the one that a proxy in front keeps, or as long as it is told to', async t => {
+  test('a connection outlives the one that a proxy in front keeps, or as long as it is told to', async t => {
     const keptFor = async (env: Environment) => {
-      const { url, stop } = await startMenshen({ ...PROVIDER, ...env })
+      const { url, stop } = await startInstance({ ...PROVIDER, ...env })
       t.after(stop)
       const { headers } = await createClient(url).get('/_menshen/health', { headers: { connection: 'keep-alive' } })
       return Number(/^timeout=(\d+)$/.exec(String(headers['keep-alive']))?.[1])
@@ -117,8 +118,8 @@ suite('a connection', () => {
 })
 
 async function warningsOfStart(t: TestContext, env: Environment): Promise<Record<string, unknown>[]> {
-  const { lines, stop } = await startMenshen(env)
+  const { output, stop } = await startInstance(env)
   t.after(stop)
   await stop()
-  return lines.map(line => JSON.parse(line)).filter(({ level }) => level === 'warn')
+  return output.map(line => JSON.parse(line)).filter(({ level }) => level === 'warn')
 }

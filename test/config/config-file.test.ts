@@ -1,17 +1,18 @@
 // The configuration is found where people put it, in any of its spellings; what cannot be used stops the start with its
 // file and its line, and the start says what it found.
+
 import assert from 'node:assert/strict'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
-import { findConfigFile, loadConfigFile } from '../../src/config/load-config.ts'
+import { loadConfiguration } from '../../src/config/load-configuration.ts'
 import type { MenshenError } from '../../src/errors.ts'
-import { openCommandRoom } from '../kit/command-room.ts'
+import { createCommandRunner } from '../kit/command-runner.ts'
 import { freePort } from '../kit/free-port.ts'
-import { type Environment, runMenshen, startMenshen } from '../kit/process.ts'
+import { type Environment, runMenshen, startInstance } from '../kit/instance.ts'
 import { tempFolder } from '../kit/temp.ts'
 
-const commands = openCommandRoom()
+const commands = createCommandRunner()
 const RULES = "{ rules: [{ path: '/internal', roles: ['developer'] }] }"
 const MODULE = `import { defineConfig } from 'menshen'\nexport default defineConfig(${RULES})\n`
 const TYPED = `import { type Config, defineConfig } from 'menshen'\nconst config: Config = ${RULES}\nexport default defineConfig(config)\n`
@@ -27,14 +28,14 @@ const PROVIDER = {
 suite('a configuration', { concurrency: 2 }, () => {
   for (const ending of ['ts', 'mts', 'js', 'mjs'])
     for (const type of [undefined, 'commonjs', 'module'])
-      test(`in menshen.config.${ending} is found where package.json says ${type ?? 'nothing'}`, async t => {
+      test(`a configuration in menshen.config.${ending} is found where package.json says ${type ?? 'nothing'}`, async t => {
         const cwd = folderWith(t, { [`menshen.config.${ending}`]: ending.endsWith('ts') ? TYPED : MODULE })
         if (type) writeFileSync(join(cwd, 'package.json'), JSON.stringify({ type }))
-        const { rules } = await loadConfigFile(findConfigFile(cwd))
+        const { rules } = (await loadConfiguration({ environment: {}, folder: cwd })).config
         assert.deepEqual(rules, [{ path: '/internal', roles: ['developer'] }])
       })
 
-  test('may be a script of the old kind, and may import others in a folder of the old kind', async t => {
+  test('a configuration may be a script of the old kind, and may import others in a folder of the old kind', async t => {
     const old = `const { defineConfig } = require('menshen')\nmodule.exports = defineConfig(${RULES})\n`
     const manifest = { 'package.json': '{"type":"commonjs"}' }
     assert.match(await ask(folderWith(t, { ...manifest, 'menshen.config.js': old })), REFUSED)
@@ -43,7 +44,7 @@ suite('a configuration', { concurrency: 2 }, () => {
     assert.match(await ask(folderWith(t, { ...manifest, 'menshen.config.ts': imports, 'rules.ts': rules })), REFUSED)
   })
 
-  test('is the one that CONFIG names, in the environment or in .env', async t => {
+  test('a configuration is the one that CONFIG names, in the environment or in .env', async t => {
     const elsewhere = folderWith(t, { 'other.ts': MODULE })
     const open = 'export default { rules: [] }\n'
     const cwd = folderWith(t, {
@@ -60,7 +61,7 @@ suite('a configuration', { concurrency: 2 }, () => {
     assert.match(await ask(cwd, { CLIENT_SECRET_FILE: '/nowhere' }), REFUSED)
   })
 
-  test('that CONFIG names has to be there', async t => {
+  test('a configuration that CONFIG names has to be there', async t => {
     const cwd = folderWith(t, { 'menshen.config.ts': MODULE })
     for (const CONFIG of ['nowhere.ts', '.', '/nowhere/at/all.ts']) {
       const { code, output } = await commands.run({ ...PROVIDER, CONFIG }, { cwd })
@@ -69,7 +70,7 @@ suite('a configuration', { concurrency: 2 }, () => {
     }
   })
 
-  test('that is there twice is refused, because one of them would silently not count', async t => {
+  test('a configuration that is there twice is refused, because one of them would silently not count', async t => {
     const cwd = folderWith(t, { 'menshen.config.ts': MODULE, 'menshen.config.mjs': MODULE })
     const { code, output } = await commands.run(PROVIDER, { cwd })
     assert.equal(code, 1)
@@ -79,7 +80,7 @@ suite('a configuration', { concurrency: 2 }, () => {
     )
   })
 
-  test('with a mistake says its file and its line', async t => {
+  test('a configuration with a mistake says its file and its line', async t => {
     const mistakes: [text: string, line: number][] = [
       ['export default {\n  rules: [\n}\n', 3],
       ['const rules = []\nexport default { rules: rulez }\n', 2],
@@ -89,7 +90,7 @@ suite('a configuration', { concurrency: 2 }, () => {
       for (const [text, line] of mistakes) {
         const cwd = folderWith(t, { [`menshen.config.${ending}`]: text, 'package.json': '{"type":"commonjs"}' })
         const file = join(cwd, `menshen.config.${ending}`)
-        const output = await loadConfigFile(file).then(
+        const output = await loadConfiguration({ environment: {}, config: file }).then(
           () => assert.fail(text),
           (error: MenshenError) => error.message,
         )
@@ -103,7 +104,7 @@ suite('a configuration', { concurrency: 2 }, () => {
     assert.match(output, /^\/.*\/menshen\.config\.mjs cannot be loaded: .* \(\/.*\/menshen\.config\.mjs:\d\)\.$/)
   })
 
-  test('with a mistake does not quote what stands there: it may be a secret', async t => {
+  test('a configuration with a mistake does not quote what stands there: it may be a secret', async t => {
     const secret = 'kept-for-ourselves'
     const json = `{ "provider": { "clientSecret": ${secret} } }`
     const folders = [
@@ -112,13 +113,16 @@ suite('a configuration', { concurrency: 2 }, () => {
       { 'menshen.config.ts': `export default { provider: { clientSecret: ['${secret}'] } }\n` },
     ]
     for (const files of folders)
-      await assert.rejects(loadConfigFile(join(folderWith(t, files), 'menshen.config.ts')), (error: MenshenError) => {
-        assert.ok(!error.message.includes('kept-for'), error.message)
-        return error.code === 'bad_settings'
-      })
+      await assert.rejects(
+        loadConfiguration({ environment: {}, folder: folderWith(t, files) }),
+        (error: MenshenError) => {
+          assert.ok(!error.message.includes('kept-for'), error.message)
+          return error.code === 'bad_settings'
+        },
+      )
   })
 
-  test('is named at the start, with its rules and upstreams', async t => {
+  test('a configuration is named at the start, with its rules and upstreams', async t => {
     const config =
       "export default { rules: [{ path: '/a', public: true }], upstreams: { '/api': 'http://127.0.0.1:9' } }\n"
     const cwd = folderWith(t, { 'menshen.config.mts': config })
@@ -147,10 +151,10 @@ async function ask(cwd: string, env: Environment = {}): Promise<string> {
 }
 
 async function startedLine(t: TestContext, env: Environment, cwd: string): Promise<Record<string, unknown>> {
-  const { lines, stop } = await startMenshen({ PORT: String(await freePort()), ...env }, { cwd })
+  const { output, stop } = await startInstance({ PORT: String(await freePort()), ...env }, { cwd })
   t.after(stop)
   await stop()
-  const odd = lines.filter(line => !line.startsWith('{'))
+  const odd = output.filter(line => !line.startsWith('{'))
   assert.deepEqual(odd, [])
-  return lines.map(line => JSON.parse(line)).find(({ event }) => event === 'started') ?? assert.fail(lines.join('\n'))
+  return output.map(line => JSON.parse(line)).find(({ event }) => event === 'started') ?? assert.fail(output.join('\n'))
 }

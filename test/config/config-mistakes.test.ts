@@ -7,10 +7,10 @@ import { suite, type TestContext, test } from 'node:test'
 import { checkConfig } from '../../src/config/config-file.ts'
 import { findMisspelt } from '../../src/config/suggestions.ts'
 import { createMenshen, type MenshenError, type MenshenOptions } from '../../src/index.ts'
-import { openCommandRoom } from '../kit/command-room.ts'
+import { createCommandRunner } from '../kit/command-runner.ts'
 import { tempFolder } from '../kit/temp.ts'
 
-const commands = openCommandRoom()
+const commands = createCommandRunner()
 
 /** Each with the path to write instead. */
 const PATTERNS: [path: unknown, instead: string][] = [
@@ -70,7 +70,7 @@ test('one slip is one sentence, and each unknown name has its own', () => {
 })
 
 suite('a path that looks like a pattern', () => {
-  test('is refused in a rule and in an upstream, with the prefix to write instead', () => {
+  test('a path that looks like a pattern is refused in a rule and in an upstream, with the prefix to write instead', () => {
     for (const [path, instead] of PATTERNS) {
       const shown = JSON.stringify(path instanceof RegExp ? path.source.replaceAll('\\/', '/') : path)
       const covers = 'covers its path and everything below; write'
@@ -89,7 +89,7 @@ suite('a path that looks like a pattern', () => {
     }
   })
 
-  test('that stands for several paths gets each of them', () => {
+  test('a pattern that stands for several paths is answered with each of them', () => {
     assert.deepEqual(problems({ rules: [{ path: '/admin(x|y)/z', roles: ['developer'] }] }), [
       'test: rules.0.path: "/admin(x|y)/z" looks like a pattern; write a rule for each path: `/adminx/z`, `/adminy/z`.',
     ])
@@ -98,7 +98,7 @@ suite('a path that looks like a pattern', () => {
     ])
   })
 
-  test('stops the start, the check and the library alike', async t => {
+  test('a path that looks like a pattern stops the start, the check and the library alike', async t => {
     const config = { rules: [{ path: '/admin/*', roles: ['developer' as const] }] }
     const sentence = 'a rule covers its path and everything below; write `/admin`.'
     const cwd = folderWith(t, config)
@@ -111,7 +111,7 @@ suite('a path that looks like a pattern', () => {
       assert.ok((await refusalOf({ store: 'memory:', ...options })).includes(sentence))
   })
 
-  test('is told apart from what real applications have in their paths', () => {
+  test('a path that looks like a pattern is told apart from what real applications have in their paths', () => {
     for (const path of [
       ...['/', '/wiki/Special:Log', '/Foo_(bar)', '/odata/$metadata', '/@me', '/~user', '/c++', '/.well-known', '/a.b'],
       ...[

@@ -1,19 +1,20 @@
 // Groups and users of one's own, tried with the development provider as the command starts it.
+
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
 import { createClient } from '../kit/client.ts'
-import { startMenshen } from '../kit/process.ts'
+import { startInstance } from '../kit/instance.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { until } from '../proxy/scene.ts'
+import { until } from '../kit/until.ts'
 
 async function setUp(t: TestContext, config: object) {
   const cwd = tempFolder(t)
   const configure = (config: object) =>
     writeFileSync(join(cwd, 'menshen.config.mjs'), `export default ${JSON.stringify(config)}\n`)
   configure(config)
-  const menshen = await startMenshen({ STORE: 'memory:' }, { cwd })
+  const menshen = await startInstance({ STORE: 'memory:' }, { cwd })
   t.after(() => menshen.stop())
 
   async function signedIn(username: string) {

@@ -7,7 +7,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { format, inspect } from 'node:util'
-import { withEnvFile } from '../../src/config/load-config.ts'
+import { withEnvFile } from '../../src/config/load-configuration.ts'
 import { readSettings, wantsDevProvider } from '../../src/config/read.ts'
 import { Secret } from '../../src/config/secret.ts'
 import { type Row, SETTINGS, type Settings } from '../../src/config/settings.ts'
@@ -15,7 +15,13 @@ import { findMisspelt } from '../../src/config/suggestions.ts'
 import { makeAuthority } from '../gateway/certificates.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
-import { type Environment, type Options, runMenshen, startMenshen } from '../kit/process.ts'
+import {
+  type Environment,
+  type InstanceOptions,
+  type ProcessOptions,
+  runMenshen,
+  startInstance,
+} from '../kit/instance.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 /** A provider that nobody calls. */
@@ -123,7 +129,7 @@ const TOGETHER: Readonly<Record<string, Environment>> = {
 }
 
 suite('a bad value', () => {
-  test('is known here for every setting', () => {
+  test('a bad value is known here for every setting', () => {
     assert.deepEqual(
       Object.keys(rows).filter(name => !(name in BAD)),
       [],
@@ -133,7 +139,7 @@ suite('a bad value', () => {
   for (const [name, values] of Object.entries(BAD)) {
     const row = rows[name]
     if (!row || values.length === 0) continue
-    test(`of ${name} is refused in one sentence: what was given, what is expected, an example`, () => {
+    test(`a bad value of ${name} is refused in one sentence: what was given, what is expected, an example`, () => {
       for (const value of values) {
         const [sentence = '', ...more] = refusalOf({ ...TOGETHER[name], [name]: value })
         assert.deepEqual(more, [], `${name}=${value} is one problem`)
@@ -145,14 +151,14 @@ suite('a bad value', () => {
     })
   }
 
-  test('is never what a row gives as its example, nor is its default', () => {
+  test('a bad value is never what a row gives as its example, nor is its default', () => {
     for (const [name, { check, example, default: usual = example }] of Object.entries(rows)) {
       if (name.endsWith('_FILE')) continue // needs the file
       for (const text of [example, usual]) assert.ok(check.safeParse(text).success, `${name}=${text}`)
     }
   })
 
-  test('never breaks its sentence into lines, however it is written', () => {
+  test('a bad value never breaks its sentence into lines, however it is written', () => {
     for (const value of ['no\nsuch', 'no\r\nERROR all is lost', 'no\u2028such', '\u001b[2Jno'])
       for (const name of ['STORE', 'LOG_LEVEL', 'BASE_URL', 'PKCE']) {
         const sentences = refusalOf({ [name]: value })
@@ -162,7 +168,7 @@ suite('a bad value', () => {
       }
   })
 
-  test('is not shown where an address carries a password', () => {
+  test('a bad value is not shown where an address carries a password', () => {
     for (const name of ['BASE_URL', 'AUTH_URL', 'STORE', 'LOGOUT_URL']) {
       const shown = refusalOf({ [name]: 'redis+x://user:pass-CANARY@db.example.com:6379/0' }).join('\n')
       assert.ok(shown.includes(name))
@@ -170,14 +176,14 @@ suite('a bad value', () => {
     }
   })
 
-  test('as empty text is the same as none', () => {
+  test('a value of empty text is the same as none', () => {
     const nothing = Object.fromEntries(Object.keys(rows).map(name => [name, '']))
     assert.deepEqual(readSettings(nothing), readSettings({}))
   })
 })
 
 suite('a start', { concurrency: 2 }, () => {
-  test('with many bad settings names each of them on a line of its own', async () => {
+  test('a start with many bad settings names each of them on a line of its own', async () => {
     const bad = Object.entries(BAD).flatMap(([name, [value]]) => (value === undefined ? [] : [[name, value] as const]))
     const { code, output } = await runMenshen({ ...Object.fromEntries(bad), ...GOOD_SECRETS })
     assert.equal(code, 1)
@@ -188,40 +194,40 @@ suite('a start', { concurrency: 2 }, () => {
     assert.equal(lines.length, bad.length, output)
   })
 
-  test('with both a secret and a file for it shows no secret', async () => {
+  test('a start with both a secret and a file for it shows no secret', async () => {
     const both = { ...PROVIDER, CLIENT_SECRET_FILE: '/nowhere/path' }
     await fails(both, ['CLIENT_SECRET', 'CLIENT_SECRET_FILE'], 2)
     const own = { ...MEMORY, SECRET: GOOD_SECRETS.SECRET, SECRET_FILE: '/nowhere/path' }
     await fails(own, ['SECRET', 'SECRET_FILE'], 2)
   })
 
-  test('on a taken port says which setting to change', async t => {
+  test('a start on a taken port says which setting to change', async t => {
     const PORT = await takePort(t)
     await fails({ ...MEMORY, PORT }, ['PORT', PORT])
   })
 
-  test('on a taken port ends although the development provider was already there', async t => {
+  test('a start on a taken port ends although the development provider was already there', async t => {
     const PORT = await takePort(t)
     await fails({ STORE: 'memory:', PORT, DEV_PROVIDER_PORT: String(await freePort()) }, ['PORT', PORT])
   })
 
-  test('with the port of the development provider taken says which setting to change', async t => {
+  test('a start with the port of the development provider taken says which setting to change', async t => {
     const DEV_PROVIDER_PORT = await takePort(t)
     const PORT = String(await freePort())
     await fails({ STORE: 'memory:', PORT, DEV_PROVIDER_PORT }, ['DEV_PROVIDER_PORT', DEV_PROVIDER_PORT])
   })
 
-  test('with one port for both servers ends with a sentence', async () => {
+  test('a start with one port for both servers ends with a sentence', async () => {
     const PORT = String(await freePort())
     await fails({ STORE: 'memory:', PORT, DEV_PROVIDER_PORT: PORT }, ['PORT', PORT])
   })
 
-  test('of several processes on a taken port says so once', async t => {
+  test('a start of several processes on a taken port says so once', async t => {
     const PORT = await takePort(t)
     await fails({ ...PROVIDER, PORT, WORKERS: '2' }, ['PORT', PORT])
   })
 
-  test('with a certificate that is none names both settings', async t => {
+  test('a start with a certificate that is none names both settings', async t => {
     const path = join(tempFolder(t), 'pem')
     for (const content of ['', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n']) {
       writeFileSync(path, content)
@@ -230,11 +236,11 @@ suite('a start', { concurrency: 2 }, () => {
     }
   })
 
-  test('on an address of another machine names HOST and the address', async () => {
+  test('a start on an address of another machine names HOST and the address', async () => {
     await fails({ ...MEMORY, PORT: String(await freePort()), HOST: '192.0.2.1' }, ['HOST', '192.0.2.1'])
   })
 
-  test('with a data folder that cannot be made names STORE and the folder', async t => {
+  test('a start with a data folder that cannot be made names STORE and the folder', async t => {
     const folder = join(tempFolder(t), 'file', 'data')
     writeFileSync(join(folder, '..'), 'a file, not a folder')
     await fails({ ...PROVIDER, PORT: String(await freePort()), STORE: `lmdb:${folder}` }, ['STORE', folder])
@@ -242,7 +248,7 @@ suite('a start', { concurrency: 2 }, () => {
     await fails({ ...ports, STORE: `lmdb:${folder}` }, ['STORE', folder])
   })
 
-  test('with a client secret file that is missing names the setting and the path', async () => {
+  test('a start with a client secret file that is missing names the setting and the path', async () => {
     const { CLIENT_SECRET: _, ...provider } = PROVIDER
     await fails({ ...provider, CLIENT_SECRET_FILE: '/nowhere/path' }, [
       'CLIENT_SECRET_FILE',
@@ -252,13 +258,13 @@ suite('a start', { concurrency: 2 }, () => {
     await fails({ ...provider, CLIENT_SECRET_FILE: 'CANARY' }, ['CLIENT_SECRET_FILE'])
   })
 
-  test('with a .env that cannot be read says so', async t => {
+  test('a start with a .env that cannot be read says so', async t => {
     const cwd = tempFolder(t)
     mkdirSync(join(cwd, '.env'))
     await fails(MEMORY, ['.env'], 1, { cwd })
   })
 
-  test('reads .env, and the environment wins over it', async t => {
+  test('a start reads .env, and the environment wins over it', async t => {
     const cwd = tempFolder(t)
     const file = { ...MEMORY, APP_NAME: '"采购平台"', RATE_LIMIT_PER_MINUTE: 'many' }
     writeFileSync(join(cwd, '.env'), linesOf(file).join('\r\n'))
@@ -270,7 +276,7 @@ suite('a start', { concurrency: 2 }, () => {
     assert.doesNotMatch(other.login, /采购平台|disabled/)
   })
 
-  test('reads a # inside of a value of .env as part of it', t => {
+  test('a start reads a # inside of a value of .env as part of it', t => {
     const file = join(tempFolder(t), '.env')
     const lines = [
       '# a comment, A=x#y',
@@ -296,7 +302,7 @@ suite('a start', { concurrency: 2 }, () => {
     })
   })
 
-  test('reads the first line of a .env that begins with a byte order mark', async t => {
+  test('a start reads the first line of a .env that begins with a byte order mark', async t => {
     const cwd = tempFolder(t)
     writeFileSync(join(cwd, '.env'), `\ufeff${linesOf({ APP_NAME: '采购平台' })}`)
     assert.match((await start(t, MEMORY, { cwd })).login, /采购平台/)
@@ -306,7 +312,7 @@ suite('a start', { concurrency: 2 }, () => {
 suite('the port to listen on', () => {
   const portFor = (env: Environment) => readSettings(env).PORT
 
-  test('is that of BASE_URL where this machine is meant, else 3000', t => {
+  test('the port to listen on is that of BASE_URL where this machine is meant, else 3000', t => {
     assert.equal(portFor({}), 3000)
     for (const host of ['localhost', 'app.localhost', '127.0.0.1', '127.8.8.8', '[::1]'])
       assert.equal(portFor({ BASE_URL: `http://${host}:4321` }), 4321, host)
@@ -321,7 +327,7 @@ suite('the port to listen on', () => {
       assert.equal(portFor({ BASE_URL: `https://${host}:4321` }), 3000, host)
   })
 
-  test('is PORT if that is set, and BASE_URL follows it only if it is not set itself', () => {
+  test('the port to listen on is PORT if that is set, and BASE_URL follows it only if it is not set itself', () => {
     assert.equal(portFor({ BASE_URL: 'http://localhost:4321', PORT: '5000' }), 5000)
     assert.equal(readSettings({ BASE_URL: 'http://localhost:4321', PORT: '5000' }).BASE_URL, 'http://localhost:4321')
     assert.equal(readSettings({ PORT: '5000' }).BASE_URL, 'http://localhost:5000')
@@ -331,21 +337,21 @@ suite('the port to listen on', () => {
 suite('in production', () => {
   const production = { ...MEMORY, NODE_ENV: 'production', BASE_URL: 'https://app.example.com' }
 
-  test('plain http beyond this machine is refused', async () => {
+  test('in production plain http beyond this machine is refused', async () => {
     for (const name of ['BASE_URL', 'AUTH_URL'])
       assert.equal(refusalOf({ ...production, [name]: 'http://app.example.com' }).length, 1, name)
     const both = { ...production, BASE_URL: 'http://10.0.0.1', AUTH_URL: 'http://10.0.0.2' }
     await fails(both, ['BASE_URL', 'http://10.0.0.1', 'AUTH_URL', 'http://10.0.0.2', 'https://', 'ALLOW_PLAIN_HTTP'], 2)
   })
 
-  test('plain http is accepted on this machine, by ALLOW_PLAIN_HTTP, and https always', () => {
+  test('in production plain http is accepted on this machine, by ALLOW_PLAIN_HTTP, and https always', () => {
     readSettings(production)
     readSettings({ ...production, BASE_URL: 'http://localhost:3000', AUTH_URL: 'http://127.0.0.1:3001' })
     readSettings({ ...production, BASE_URL: 'http://app.example.com', ALLOW_PLAIN_HTTP: 'true' })
     assert.equal(refusalOf({ ...production, BASE_URL: 'http://app.example.com', ALLOW_PLAIN_HTTP: 'false' }).length, 1)
   })
 
-  test('plain http is refused where a refresh token is sent to, and where keys come from', () => {
+  test('in production plain http is refused where a refresh token is sent to, and where keys come from', () => {
     for (const name of ['LOGOUT_URL', 'JWKS_URL']) {
       readSettings({ ...production, [name]: 'https://idp.example.com/path' })
       assert.match(
@@ -355,13 +361,13 @@ suite('in production', () => {
     }
   })
 
-  test('there is no development provider: the page and the log name what is missing', async t => {
+  test('in production there is no development provider: the page and the log name what is missing', async t => {
     const DEV_PROVIDER_PORT = String(await freePort())
     const env = { NODE_ENV: 'production', STORE: 'memory:', DEV_PROVIDER_PORT }
-    const { login, lines, url } = await start(t, env, { probe: '/_menshen/health' })
+    const { login, output, url } = await start(t, env, { probe: '/_menshen/health' })
     for (const name of ['AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET']) assert.match(login, new RegExp(`>${name}<`))
     assert.match(login, /<button[^>]* disabled/)
-    assert.ok(readLog(lines).some(line => String(line.missing) === 'AUTH_URL,CLIENT_ID,CLIENT_SECRET'))
+    assert.ok(readLog(output).some(line => String(line.missing) === 'AUTH_URL,CLIENT_ID,CLIENT_SECRET'))
     const { status, text } = await createClient(url).get('/_menshen/ready')
     assert.equal(status, 503)
     assert.equal(JSON.parse(text).reason, 'settings')
@@ -372,7 +378,7 @@ suite('in production', () => {
 suite('NODE_ENV', () => {
   const PUBLIC = { ...MEMORY, BASE_URL: 'http://app.example.com' }
 
-  test('means development by development, dev and test alone: any other word is production', () => {
+  test('NODE_ENV means development by development, dev and test alone: any other word is production', () => {
     for (const NODE_ENV of ['', 'development', 'dev', 'test']) {
       readSettings({ ...PUBLIC, NODE_ENV })
       assert.ok(wantsDevProvider(readSettings({ NODE_ENV })), NODE_ENV)
@@ -392,18 +398,18 @@ suite('NODE_ENV', () => {
     }
   })
 
-  test('with a word that is not known starts nothing for development, and says so', async t => {
+  test('NODE_ENV with a word that is not known starts nothing for development, and says so', async t => {
     const DEV_PROVIDER_PORT = String(await freePort())
     const env = { NODE_ENV: 'prod', STORE: 'memory:', DEV_PROVIDER_PORT }
-    const { lines } = await start(t, env, { probe: '/_menshen/health' })
-    const warning = readLog(lines).find(({ event }) => event === 'unknown_node_env')
+    const { output } = await start(t, env, { probe: '/_menshen/health' })
+    const warning = readLog(output).find(({ event }) => event === 'unknown_node_env')
     assert.match(String(warning?.remedy), /NODE_ENV=production/)
     await assert.rejects(createClient(`http://127.0.0.1:${DEV_PROVIDER_PORT}`).get('/'), { code: 'ECONNREFUSED' })
   })
 })
 
 suite('the development provider', { concurrency: 2 }, () => {
-  test('needs an address of this machine', async t => {
+  test('the development provider needs an address of this machine', async t => {
     for (const BASE_URL of ['http://localhost:3000', 'http://app.localhost', 'http://127.0.0.1', 'https://[::1]:8443'])
       assert.ok(wantsDevProvider(readSettings({ BASE_URL })), BASE_URL)
     for (const BASE_URL of [
@@ -417,23 +423,23 @@ suite('the development provider', { concurrency: 2 }, () => {
     const DEV_PROVIDER_PORT = String(await freePort())
     const PORT = String(await freePort())
     const env = { STORE: 'memory:', BASE_URL: 'http://app.example.com', PORT, DEV_PROVIDER_PORT }
-    const { login, lines, url } = await start(t, env, {})
+    const { login, output, url } = await start(t, env, {})
     assert.match(login, /<button[^>]* disabled/)
-    const missing = readLog(lines).find(({ event }) => event === 'settings_missing')
+    const missing = readLog(output).find(({ event }) => event === 'settings_missing')
     assert.match(String(missing?.remedy), /BASE_URL on this machine/)
     await assert.rejects(createClient(`http://127.0.0.1:${DEV_PROVIDER_PORT}`).get('/'), { code: 'ECONNREFUSED' })
     // Somebody who sets it up still gets the page that names what is missing.
     assert.equal((await createClient(url).get('/_menshen/ready')).status, 200)
   })
 
-  test('does not start because of variables that are only empty', async t => {
+  test('the development provider does not start because of variables that are only empty', async t => {
     const cwd = tempFolder(t)
     writeFileSync(join(cwd, '.env'), linesOf(PROVIDER).join('\n'))
     const DEV_PROVIDER_PORT = String(await freePort())
     const empty = { AUTH_URL: '', CLIENT_ID: '', CLIENT_SECRET: '', APP_NAME: '' }
-    const { login, lines } = await start(t, { ...empty, STORE: 'memory:', DEV_PROVIDER_PORT }, { cwd })
+    const { login, output } = await start(t, { ...empty, STORE: 'memory:', DEV_PROVIDER_PORT }, { cwd })
     assert.doesNotMatch(login, /<button[^>]* disabled/)
-    assert.equal(readLog(lines).find(({ event }) => event === 'started')?.provider, PROVIDER.AUTH_URL)
+    assert.equal(readLog(output).find(({ event }) => event === 'started')?.provider, PROVIDER.AUTH_URL)
     await assert.rejects(createClient(`http://127.0.0.1:${DEV_PROVIDER_PORT}`).get('/'), { code: 'ECONNREFUSED' })
   })
 })
@@ -441,7 +447,7 @@ suite('the development provider', { concurrency: 2 }, () => {
 suite('a misspelt setting', () => {
   const likely = (name: string, value = 'x') => findMisspelt({ [name]: value }).map(found => found.likely)
 
-  test('is told from its likely name', () => {
+  test('a misspelt setting is told from its likely name', () => {
     const rows: [given: string, likely: string][] = [
       ['CLIENT_SECERT', 'CLIENT_SECRET'],
       ['CLIENT_SERCET_FILE', 'CLIENT_SECRET_FILE'],
@@ -465,7 +471,7 @@ suite('a misspelt setting', () => {
     assert.deepEqual(findMisspelt({ MENSHEN_COLOUR: 'red' }), [{ name: 'MENSHEN_COLOUR', likely: undefined }])
   })
 
-  test('is not what a setting, a system, a shell, npm or Kubernetes calls its own', () => {
+  test('a misspelt setting is not what a setting, a system, a shell, npm or Kubernetes calls its own', () => {
     const others = `PATH HOME HOST HOSTNAME HOSTS HOSTTYPE PORTS USER LOGNAME SHELL LANG LC_ALL PWD OLDPWD TERM EDITOR
       TMPDIR SHLVL DISPLAY XDG_CACHE_HOME SSL_CERT_FILE SSL_CERT_DIR SSL_KEY_FILE NODE NODE_PATH NODE_OPTIONS
       NODE_EXTRA_CA_CERTS NODE_COMPILE_CACHE INIT_CWD npm_config_cache npm_package_name npm_lifecycle_event npm_execpath
@@ -478,11 +484,11 @@ suite('a misspelt setting', () => {
     assert.deepEqual(likely('MENSHEN_PORT', '3000'), ['PORT'])
   })
 
-  test('in the environment or in .env is named at the start, without its value', async t => {
+  test('a misspelt setting in the environment or in .env is named at the start, without its value', async t => {
     const cwd = tempFolder(t)
     writeFileSync(join(cwd, '.env'), 'STATE_CHEK=bound-CANARY\n')
-    const { lines } = await start(t, { ...MEMORY, CLIENT_SECERT: 'secret-CANARY', MENSHEN_COLOUR: 'CANARY' }, { cwd })
-    const told = readLog(lines).filter(({ event }) => event === 'misspelt_setting')
+    const { output } = await start(t, { ...MEMORY, CLIENT_SECERT: 'secret-CANARY', MENSHEN_COLOUR: 'CANARY' }, { cwd })
+    const told = readLog(output).filter(({ event }) => event === 'misspelt_setting')
     assert.deepEqual(
       told.map(({ level, setting, remedy }) => [level, setting, remedy]),
       [
@@ -491,20 +497,20 @@ suite('a misspelt setting', () => {
         ['warn', 'MENSHEN_COLOUR', 'see docs/settings.md'],
       ],
     )
-    assert.doesNotMatch(lines.join('\n'), /CANARY/)
+    assert.doesNotMatch(output.join('\n'), /CANARY/)
   })
 })
 
 suite('the settings of the provider', { concurrency: 2 }, () => {
   for (const name of ['AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET'] as const)
-    test(`without ${name} the page names it alone, nobody can sign in, and nothing is embedded`, async t => {
+    test(`without ${name} the page names it alone, nobody can sign in, and no development provider starts`, async t => {
       const { [name]: _, ...others } = PROVIDER
       const DEV_PROVIDER_PORT = String(await freePort())
-      const { login, lines, url } = await start(t, { ...others, STORE: 'memory:', DEV_PROVIDER_PORT })
+      const { login, output, url } = await start(t, { ...others, STORE: 'memory:', DEV_PROVIDER_PORT })
       const named = [...login.matchAll(/<li><code>(\w+)<\/code><\/li>/g)].map(([, setting]) => setting)
       assert.deepEqual(named, [name])
       assert.match(login, /<button[^>]* disabled/)
-      assert.doesNotMatch(login + lines.join('\n'), /CANARY/)
+      assert.doesNotMatch(login + output.join('\n'), /CANARY/)
       await assert.rejects(createClient(`http://127.0.0.1:${DEV_PROVIDER_PORT}`).get('/'), { code: 'ECONNREFUSED' })
 
       const client = createClient(url)
@@ -516,20 +522,20 @@ suite('the settings of the provider', { concurrency: 2 }, () => {
 })
 
 suite('the log', { concurrency: 2 }, () => {
-  test('tells at the start where it is, the provider, the store and the users', async t => {
+  test('the log tells at the start where it is, the provider, the store and the users', async t => {
     const DEV_PROVIDER_PORT = String(await freePort())
-    const { lines, url } = await start(t, { DEV_PROVIDER_PORT })
-    const started = readLog(lines).find(line => Object.values(line).includes('started'))
-    assert.ok(started, lines.join('\n'))
+    const { output, url } = await start(t, { DEV_PROVIDER_PORT })
+    const started = readLog(output).find(line => Object.values(line).includes('started'))
+    assert.ok(started, output.join('\n'))
     assert.equal(started.address, url)
     assert.match(String(started.provider), new RegExp(`http://localhost:${DEV_PROVIDER_PORT}\\b.*not for production`))
     assert.equal(started.store, 'lmdb:./data')
     assert.ok(Array.isArray(started.users) && started.users.includes('admin') && started.users.includes('zhangsan'))
   })
 
-  test('is one JSON object a line, from the start to the end, and shows no secret', async t => {
+  test('the log is one JSON object a line, from the start to the end, and shows no secret', async t => {
     const env = { ...MEMORY, BASE_URL: `http://localhost:${await freePort()}`, LOG_LEVEL: 'trace' }
-    const { url, lines, stop } = await start(t, env)
+    const { url, output, stop } = await start(t, env)
     const client = createClient(url)
     // Nobody listens at the provider's address, so this goes wrong in the log as well.
     await client.get('/callback?code=code-CANARY-1&state=state-CANARY_idp')
@@ -539,21 +545,21 @@ suite('the log', { concurrency: 2 }, () => {
     })
     await client.post('/logout', '', { headers: { origin: 'https://evil.example' } })
     assert.deepEqual(await stop(), { code: 0, signal: null })
-    assert.ok(readLog(lines).length > 2)
-    assert.doesNotMatch(lines.join('\n'), /CANARY/)
-    const started = readLog(lines).find(line => Object.values(line).includes('started'))
+    assert.ok(readLog(output).length > 2)
+    assert.doesNotMatch(output.join('\n'), /CANARY/)
+    const started = readLog(output).find(line => Object.values(line).includes('started'))
     assert.equal(started?.provider, PROVIDER.AUTH_URL)
     assert.equal(started?.users, undefined)
   })
 
-  test('is silent if asked to be', async t => {
-    const { lines } = await start(t, { ...MEMORY, LOG_LEVEL: 'silent' })
-    assert.deepEqual(lines, [])
+  test('the log is silent if asked to be', async t => {
+    const { output } = await start(t, { ...MEMORY, LOG_LEVEL: 'silent' })
+    assert.deepEqual(output, [])
   })
 })
 
 suite('a secret', () => {
-  test('is hidden wherever a person could see it', () => {
+  test('a secret is hidden wherever a person could see it', () => {
     const secret = new Secret('s-CANARY')
     const error = new Error('broken', { cause: secret })
     const settings = readSettings({ CLIENT_SECRET: 's-CANARY' })
@@ -581,7 +587,7 @@ suite('a secret', () => {
     assert.equal(secret.reveal(), 's-CANARY')
   })
 
-  test('comes from its file without the line break at the end', t => {
+  test('a secret comes from its file without the line break at the end', t => {
     const path = join(tempFolder(t), 'secret')
     writeFileSync(path, 's-CANARY\r\n')
     const settings: Settings = readSettings({ CLIENT_SECRET_FILE: path })
@@ -600,7 +606,12 @@ function refusalOf(env: Environment): string[] {
 }
 
 /** The start ends by itself, with code 1 and nothing but `count` sentences that name all of `parts`. */
-async function fails(env: Environment, parts: readonly string[], count = 1, options: Options = {}): Promise<void> {
+async function fails(
+  env: Environment,
+  parts: readonly string[],
+  count = 1,
+  options: ProcessOptions = {},
+): Promise<void> {
   const { code, signal, output } = await runMenshen(env, options)
   assert.deepEqual({ code, signal }, { code: 1, signal: null }, output)
   assertPlain(output)
@@ -614,8 +625,8 @@ function assertPlain(output: string): void {
   for (const line of output.split('\n')) assert.match(line, /\.$/)
 }
 
-async function start(t: TestContext, env: Environment, options: Options = {}) {
-  const menshen = await startMenshen(env, options)
+async function start(t: TestContext, env: Environment, options: InstanceOptions = {}) {
+  const menshen = await startInstance(env, options)
   t.after(menshen.stop)
   const { status, text: login } = await createClient(menshen.url).get('/login')
   assert.equal(status, 200)

@@ -1,9 +1,11 @@
 // The console's audit trail: found by user, event, time, request and session, page by page, and as files.
+
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { csvLine } from '../../src/observe/audit-trail.ts'
-import type { Client } from '../kit/client.ts'
-import { cookieOf, openScene, type Scene, until } from '../proxy/scene.ts'
+import { type Client, cookieOf } from '../kit/client.ts'
+import { type Scene, setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
 
 const PATH = '/_menshen/console/audit'
 const HOSTILE = "=cmd|'/c calc'!A1\"<script>alert(1)</script>\u202e"
@@ -12,8 +14,8 @@ const rowsOf = (text: string) => text.match(/<tr role="row"><th scope="row"[\s\S
 const url = (query: Record<string, string>) => `${PATH}?${new URLSearchParams(query)}`
 
 /** An administrator, and the page once it has so many rows. */
-async function openTrail(t: Parameters<typeof openScene>[0], env: Record<string, string> = {}) {
-  const scene = await openScene(t, { env, config: { rules: [{ path: '/finance', roles: ['developer'] }] } })
+async function openTrail(t: Parameters<typeof setUp>[0], env: Record<string, string> = {}) {
+  const scene = await setUp(t, { env, config: { rules: [{ path: '/finance', roles: ['developer'] }] } })
   const admin = await scene.user('admin')
   return { scene, admin }
 }

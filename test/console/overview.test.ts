@@ -1,4 +1,5 @@
 // The overview: its first sentence says what is wrong now, its plots since when; in a real browser, as it happens.
+
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Browser } from 'playwright-core'
@@ -9,9 +10,10 @@ import type { Problem } from '../../src/observe/problems.ts'
 import { createLanguages } from '../../src/pages/words/words.ts'
 import { quoted } from '../../src/phrases.ts'
 import { openPage, startBrowser } from '../kit/browser.ts'
-import { type Client, signIn } from '../kit/client.ts'
+import { type Client, cookieOf, signIn } from '../kit/client.ts'
+import { type Scene, setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
 import { openWire, request } from '../proxy/raw.ts'
-import { cookieOf, openScene, type Scene, until } from '../proxy/scene.ts'
 
 const CONSOLE = '/_menshen/console'
 const LIVE = '/_menshen/console/live'
@@ -53,7 +55,7 @@ async function lookAgain(scene: Scene, developer: Client, isThere: (html: string
 }
 
 test('a provider that has stopped is named by the first sentence: since when, how often, for how many', async t => {
-  const scene = await openScene(t, { env: NAMED })
+  const scene = await setUp(t, { env: NAMED })
   await stopProvider(scene)
   scene.passSeconds(1)
   scene.provider.answer('token', { kind: 'normal' })
@@ -71,7 +73,7 @@ test('a provider that has stopped is named by the first sentence: since when, ho
 })
 
 test('the page says it by itself, and plots it, without being loaded again', async t => {
-  const scene = await openScene(t, { env: NAMED })
+  const scene = await setUp(t, { env: NAMED })
   const developer = await scene.user('admin')
   const { page, problems } = await openPage(t, browser, { timezoneId: 'UTC' })
   await page
@@ -94,7 +96,7 @@ test('the page says it by itself, and plots it, without being loaded again', asy
 })
 
 test('a page whose stream was answered by a proxy, because the gateway starts anew, hears of it again', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const developer = await scene.user('admin')
   const { page } = await openPage(t, browser)
   const value = developer.cookies.get('menshen_session') ?? ''
@@ -111,7 +113,7 @@ test('a page whose stream was answered by a proxy, because the gateway starts an
 })
 
 test('the stream ends with the session of whoever looks, and is nobody else’s', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   assert.equal((await scene.visitor().get(LIVE, { headers: { accept: 'text/event-stream' } })).status, 302)
   assert.equal((await (await scene.user('zhangsan')).get(LIVE)).status, 403)
   const developer = await scene.user('admin')
@@ -124,7 +126,7 @@ test('the stream ends with the session of whoever looks, and is nobody else’s'
 })
 
 test('an error that anybody can put into an address is no outage', async t => {
-  const scene = await openScene(t, { env: NAMED })
+  const scene = await setUp(t, { env: NAMED })
   const developer = await scene.user('admin')
   scene.passSeconds(1)
   for (const error of ['server_error', 'temporarily_unavailable', 'token_error', 'provider_unreachable'])
@@ -139,7 +141,7 @@ test('an error that anybody can put into an address is no outage', async t => {
 })
 
 test('a stream that refreshes the session brings its cookie', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const developer = await scene.user('admin')
   scene.passSeconds(7000)
   for (const path of [LIVE, `${CONSOLE}/audit/live`]) {
@@ -151,7 +153,7 @@ test('a stream that refreshes the session brings its cookie', async t => {
 })
 
 test('a clock that was set back does not stop the overview', async t => {
-  const scene = await openScene(t, { env: NAMED })
+  const scene = await setUp(t, { env: NAMED })
   const developer = await scene.user('admin')
   await developer.get(CONSOLE)
   scene.passSeconds(-86_400)
@@ -161,7 +163,7 @@ test('a clock that was set back does not stop the overview', async t => {
 })
 
 test('a range that nobody knows is the last hour, and old addresses of the list lead to it', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const developer = await scene.user('admin')
   for (const range of ['', 'constructor', '<b>', 'year'])
     assert.match(
@@ -199,7 +201,7 @@ test('one thing that fails is one notice, however many have noticed it', () => {
 })
 
 test('a tile leads to what it counts, since when it counts', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const developer = await scene.user('admin')
   await (await scene.user('lisi')).get(CONSOLE)
   await signIn(scene.visitor(), scene.provider, { username: 'wangwu' })
@@ -217,7 +219,7 @@ test('a tile leads to what it counts, since when it counts', async t => {
 })
 
 test('a plot shows the latest numbers where nobody points at it', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const developer = await scene.user('admin')
   await developer.get(CONSOLE)
   const { page } = await openPage(t, browser)
@@ -231,7 +233,7 @@ test('a plot shows the latest numbers where nobody points at it', async t => {
 })
 
 test('on a phone the content comes first, and the bar says who one is and has the way out', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const developer = await scene.user('admin')
   const { page, problems } = await openPage(t, browser, {
     viewport: { width: 390, height: 700 },

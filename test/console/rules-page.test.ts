@@ -1,7 +1,7 @@
 // The console's page of rules: the table in effect, who may see what, and what rules on trial would have refused.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { openScene } from '../proxy/scene.ts'
+import { setUp } from '../kit/set-up.ts'
 
 const PATH = '/_menshen/console/rules'
 const HOSTILE = '"><script>alert(1)</script>'
@@ -21,7 +21,7 @@ const config = {
 }
 
 test('the rules stand in the order of their precedence, our own included', async t => {
-  const scene = await openScene(t, { config })
+  const scene = await setUp(t, { config })
   const { text } = await (await scene.user('admin')).get(PATH)
   const paths = [...text.matchAll(/id="rule-\d+"[\s\S]*?<code>([^<]+)<\/code>/g)].map(([, path]) => path)
   assert.deepEqual(paths, ['/_menshen/console', '/_menshen', '/finance/open', '/finance', '/finance', '/labs', '/'])
@@ -35,7 +35,7 @@ test('the rules stand in the order of their precedence, our own included', async
 })
 
 test('whoever asks who may see what is told what happens, and by which rule', async t => {
-  const scene = await openScene(t, { config })
+  const scene = await setUp(t, { config })
   const admin = await scene.user('admin')
   const ask = async (query: Record<string, string>) => {
     const { status, text } = await admin.get(`${PATH}?${new URLSearchParams(query)}`)
@@ -60,7 +60,7 @@ test('whoever asks who may see what is told what happens, and by which rule', as
 })
 
 test('a rule on trial shows what it would have refused: how often, and the last of them', async t => {
-  const scene = await openScene(t, { config })
+  const scene = await setUp(t, { config })
   const user = await scene.user('zhangsan')
   const admin = await scene.user('admin')
   assert.match((await admin.get(PATH)).text, /本来会拒绝 <strong>0<\/strong>/)

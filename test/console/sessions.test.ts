@@ -1,10 +1,10 @@
 // The console's list of sessions, from outside: who, where from, page by page, and a question before anything ends.
+
 import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
 import { type Client, signIn } from '../kit/client.ts'
-import { openMenshen } from '../kit/menshen.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
-import { until } from '../proxy/scene.ts'
+import { setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
 
 const LIST = '/_menshen/console/sessions'
 const ASK = '/_menshen/console/sessions/end'
@@ -12,10 +12,9 @@ const END = '/_menshen/console/end'
 const WECHAT =
   'Mozilla/5.0 (Linux; Android 13; wv) AppleWebKit/537.36 Chrome/116 Mobile MicroMessenger/8.0.49 WeChat/arm64'
 
-async function setUp(t: TestContext, env = {}) {
-  const provider = await startScriptedProvider()
-  const menshen = await openMenshen({ RATE_LIMIT_PER_MINUTE: '0', ...provider.settings, ...env })
-  t.after(() => Promise.all([menshen.close(), provider.close()]))
+async function openConsole(t: TestContext, env = {}) {
+  const menshen = await setUp(t, { env, application: false })
+  const { provider } = menshen
   async function user(username: string, headers: Record<string, string> = {}): Promise<Client> {
     const client = menshen.visitor()
     await client.get(`/callback?code=${provider.codeFor({ username })}&state=abc_idp`, { headers })
@@ -37,7 +36,7 @@ function keyOf(html: string): string {
 const isIn = async (client: Client) => (await client.get('/_menshen/me')).status === 200
 
 test('each session says who, in which role, on what device, from where, since and until when', async t => {
-  const { user } = await setUp(t, { TRUSTED_PROXIES: '127.0.0.1' })
+  const { user } = await openConsole(t, { TRUSTED_PROXIES: '127.0.0.1' })
   await user('lisi', { 'user-agent': WECHAT, 'x-forwarded-for': '192.0.2.7' })
   const admin = await user('admin')
   const [own = '', theirs = '', ...more] = rowsOf((await admin.get(LIST)).text)
@@ -51,7 +50,7 @@ test('each session says who, in which role, on what device, from where, since an
 })
 
 test('the sessions of one user stand together, with times relative to now and one menu each', async t => {
-  const { user, menshen } = await setUp(t)
+  const { user, menshen } = await openConsole(t)
   await user('lisi', { 'user-agent': WECHAT })
   await user('wangwu')
   await user('lisi', { 'user-agent': 'Mozilla/5.0 (Windows NT 10.0) Chrome/141.0.0.0' })
@@ -76,7 +75,7 @@ test('the sessions of one user stand together, with times relative to now and on
 })
 
 test('the newest come first, fifty on a page, counted; a name finds its own', async t => {
-  const { user } = await setUp(t)
+  const { user } = await openConsole(t)
   for (let n = 0; n < 59; n++) await user(`user-${n}`)
   const admin = await user('admin')
   const first = (await admin.get(LIST)).text
@@ -101,7 +100,7 @@ test('the newest come first, fifty on a page, counted; a name finds its own', as
 })
 
 test('a question comes first, then the end, then a notice that says it once', async t => {
-  const { user, origin } = await setUp(t)
+  const { user, origin } = await openConsole(t)
   const [one, other] = [await user('lisi'), await user('lisi')]
   const admin = await user('admin')
   const session = keyOf((await admin.get(`${LIST}?username=lisi`)).text)
@@ -135,7 +134,7 @@ test('a question comes first, then the end, then a notice that says it once', as
 })
 
 test('only a developer is asked, whatever the key; a key that is none leads back to the list', async t => {
-  const { user } = await setUp(t)
+  const { user } = await openConsole(t)
   const [common, admin] = [await user('lisi'), await user('admin')]
   const session = keyOf((await admin.get(`${LIST}?username=lisi`)).text)
   assert.equal((await common.get(`${ASK}?session=${session}`)).status, 403)
@@ -144,7 +143,7 @@ test('only a developer is asked, whatever the key; a key that is none leads back
 })
 
 test('a notice is made of a cookie that anybody may have written: it is text, or nothing', async t => {
-  const { user } = await setUp(t)
+  const { user } = await openConsole(t)
   const admin = await user('admin')
   const session = `menshen_session=${admin.cookies.get('menshen_session')}`
   const shown = async (said: string) => {
@@ -160,7 +159,7 @@ test('a notice is made of a cookie that anybody may have written: it is text, or
 })
 
 test('hostile names of browsers are text', async t => {
-  const { user, provider, menshen } = await setUp(t)
+  const { user, provider, menshen } = await openConsole(t)
   for (const agent of ['<script>alert(1)</script>', '"onmouseover=alert(1) x="', `Chrome/1 ${'x'.repeat(3000)}`])
     await user('lisi', { 'user-agent': agent })
   const admin = menshen.visitor()
@@ -171,7 +170,7 @@ test('hostile names of browsers are text', async t => {
 })
 
 test('one session has a page of its own: its facts, and what happened to it alone, also after its end', async t => {
-  const { user, origin } = await setUp(t)
+  const { user, origin } = await openConsole(t)
   const lisi = await user('lisi', { 'user-agent': WECHAT })
   await user('lisi')
   const admin = await user('admin')

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { SETTINGS, TOPIC_NAMES } from '../../src/config/settings.ts'
-import { openScene } from '../proxy/scene.ts'
+import { setUp } from '../kit/set-up.ts'
 
 const PATH = '/_menshen/console/settings'
 
 test('every setting stands under a topic, defaults are dimmed, and no secret is shown', async t => {
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     env: { SESSION_MAX_HOURS: '9', APP_NAME: '<b>采购</b>', PROVIDER_VARS: 'realm=staff,tenant=7' },
   })
   const secret = scene.provider.settings.CLIENT_SECRET

@@ -1,5 +1,6 @@
 // The Dockerfile, the compose file and the manifests of Kubernetes: read strictly, and held against what they speak of.
 // test/long/container.long.ts builds and runs the image as far as that goes without one.
+
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,12 +12,12 @@ import { readSettings } from '../../src/config/read.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
 import { OWN_PATHS } from '../../src/paths.ts'
 import { openStore } from '../../src/stores/open-store.ts'
-import { until } from '../faults/instance.ts'
 import { makeAuthority } from '../gateway/certificates.ts'
 import { prepareNginx } from '../gateway/nginx.ts'
 import { freePort } from '../kit/free-port.ts'
-import { findProgram } from '../kit/packages.ts'
+import { requireProgram } from '../kit/requirements.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { until } from '../kit/until.ts'
 import { composeFile } from './compose-file.ts'
 import { environmentOf, lastOf, ROOT, readContext, readStages } from './dockerfile.ts'
 import { type Manifest, manifest } from './manifests.ts'
@@ -31,12 +32,12 @@ suite('the Dockerfile', () => {
   const [dependencies, build, last] = stages
   assert.ok(dependencies && build && last)
 
-  test('has three stages, on a Node that we run on, from no other registry', () => {
+  test('the Dockerfile has three stages, on a Node that we run on, from no other registry', () => {
     assert.deepEqual(new Set(stages.map(({ base }) => base)), new Set(['node:26-slim']))
     assert.equal(stages.length, 3)
   })
 
-  test('runs as a number that is not root, Node itself, with a health check', () => {
+  test('the Dockerfile runs as a number that is not root, Node itself, with a health check', () => {
     assert.match(lastOf(last, 'USER'), /^[1-9]\d*:[1-9]\d*$/)
     assert.deepEqual(JSON.parse(lastOf(last, 'ENTRYPOINT')), ['node', '/app/bin/menshen.js'])
     const [program, , script] = JSON.parse(lastOf(last, 'HEALTHCHECK').replace(/^CMD /, ''))
@@ -44,7 +45,7 @@ suite('the Dockerfile', () => {
     assert.ok(script.includes(OWN_PATHS.health))
   })
 
-  test('takes over nothing of the development dependencies, and nothing but what .dockerignore lets through', () => {
+  test('the Dockerfile takes over nothing of the development dependencies, and nothing but what .dockerignore lets through', () => {
     assert.match(lastOf(dependencies, 'RUN'), /^npm ci .*--omit=dev/)
     const copied = last.instructions.filter(({ name }) => name === 'COPY').map(({ text }) => text)
     const fromBuild = copied.filter(text => text.startsWith('--from=build '))
@@ -62,7 +63,7 @@ suite('the Dockerfile', () => {
     for (const name of ['.env', '.git', 'data', 'node_modules', 'test']) assert.ok(!sent.includes(name))
   })
 
-  test('sets what is a setting', () => {
+  test('the Dockerfile sets what is a setting', () => {
     const { NODE_ENV, HOST } = readSettings({ ...environmentOf(last) })
     assert.deepEqual([NODE_ENV, HOST], ['production', '0.0.0.0'])
   })
@@ -73,13 +74,13 @@ suite('compose', () => {
   const { menshen, nginx, redis, application } = services
   assert.ok(menshen && nginx && redis && application)
 
-  test('Menshen takes its settings', t => {
+  test('with compose Menshen takes its settings', t => {
     checkSettings(menshen.environment ?? {}, tempFolder(t), /^\/run\/secrets\/(\w+)$/, menshen.secrets ?? [])
     assert.deepEqual(Object.keys(secrets), menshen.secrets)
     assert.ok(Number.parseInt(menshen.stop_grace_period ?? '', 10) > LONGEST_CLOSE_SECONDS)
   })
 
-  test('nobody gets to the application or to Redis but by Menshen, and it believes nginx alone', () => {
+  test('with compose nobody gets to the application or to Redis but by Menshen, and it believes nginx alone', () => {
     for (const service of [redis, application]) {
       assert.deepEqual(Object.keys(service.networks), ['back'])
       assert.equal(service.ports, undefined)
@@ -96,7 +97,7 @@ suite('compose', () => {
     assert.ok(redis.command?.includes(`\${${asked}}`))
   })
 
-  test('nginx takes its configuration', async t => {
+  test('with compose nginx takes its configuration', async t => {
     const folder = tempFolder(t)
     const { certFile, keyFile } = makeAuthority(folder)
     const own = read('examples/compose/nginx.conf')
@@ -107,7 +108,7 @@ suite('compose', () => {
     const file = join(folder, 'default.conf')
     writeFileSync(file, own)
     const args = prepareNginx(folder, file)
-    const { status, stderr } = spawnSync(findProgram('nginx') ?? '', ['-t', '-q', ...args], { encoding: 'utf8' })
+    const { status, stderr } = spawnSync(requireProgram('nginx'), ['-t', '-q', ...args], { encoding: 'utf8' })
     assert.equal(status, 0, stderr)
   })
 })
@@ -128,7 +129,7 @@ suite('Kubernetes', () => {
   const [container] = pod.containers
   assert.ok(container)
 
-  test('Menshen takes its settings, the secrets by files', t => {
+  test('in Kubernetes Menshen takes its settings, the secrets by files', t => {
     const secrets = new Map(ofKind('Secret').map(({ metadata, stringData }) => [metadata.name, stringData]))
     const given = (container.env ?? []).map(variable => {
       if ('value' in variable) return [variable.name, variable.value]
@@ -147,13 +148,13 @@ suite('Kubernetes', () => {
     assert.ok(ofKind('Service').some(({ metadata }) => metadata.name === new URL(store).hostname))
   })
 
-  test('Redis takes its configuration, keeps data, and lets in whoever has the address of the Secret', async t => {
+  test('in Kubernetes Redis takes its configuration, keeps data, and lets in the address of the Secret alone', async t => {
     const secret = ofKind('Secret').find(({ metadata }) => metadata.name === 'menshen-redis')
     const { store = '', 'redis.conf': conf = '' } = secret?.stringData ?? {}
     const [folder, port] = [tempFolder(t), String(await freePort())]
     writeFileSync(join(folder, 'redis.conf'), conf.replace('dir /data', `dir ${folder}`))
     const args = [join(folder, 'redis.conf'), '--port', port, '--bind', '127.0.0.1']
-    const redis = spawn(findProgram('redis-server') ?? '', args, { stdio: 'ignore' })
+    const redis = spawn(requireProgram('redis-server'), args, { stdio: 'ignore' })
     const closed = once(redis, 'close')
     t.after(() => {
       redis.kill('SIGKILL')
@@ -162,7 +163,7 @@ suite('Kubernetes', () => {
     const address = new URL(store)
     const ask = (password: string, ...command: string[]) => {
       const env = { PATH: process.env.PATH, REDISCLI_AUTH: password }
-      return spawnSync('redis-cli', ['-p', port, ...command], { env, encoding: 'utf8' }).stdout
+      return spawnSync(requireProgram('redis-cli'), ['-p', port, ...command], { env, encoding: 'utf8' }).stdout
     }
     await until(() => ask(address.password, 'ping') === 'PONG\n')
     assert.match(ask('another', 'ping'), /NOAUTH|WRONGPASS/)
@@ -174,7 +175,7 @@ suite('Kubernetes', () => {
     assert.equal(await opened.read('nothing'), undefined)
   })
 
-  test('it is asked whether it lives and whether it serves, and has the time to end', () => {
+  test('in Kubernetes Menshen is asked whether it lives and whether it serves, and has the time to end', () => {
     assert.equal(container.startupProbe?.httpGet?.path, OWN_PATHS.health)
     assert.equal(container.livenessProbe.httpGet?.path, OWN_PATHS.health)
     assert.equal(container.readinessProbe.httpGet?.path, OWN_PATHS.ready)
@@ -187,7 +188,7 @@ suite('Kubernetes', () => {
     assert.equal(container.image, `menshen:${version}`)
   })
 
-  test('two replicas, one of them always there; every selector finds its pods, every policy its port', () => {
+  test('in Kubernetes there are two replicas, one of them always there; every selector finds its pods, every policy its port', () => {
     assert.equal(deployment.spec.replicas, 2)
     const pods = [...ofKind('Deployment'), ...ofKind('StatefulSet')].map(({ spec }) => spec)
     const apps = new Map(pods.map(({ template }) => [template.metadata.labels.app, template.spec.containers[0]]))

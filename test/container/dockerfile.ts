@@ -49,6 +49,6 @@ export function readContext(): string[] {
     .split('\n')
     .filter(line => line && !line.startsWith('#'))
   assert.equal(patterns[0], '*')
-  const names = patterns.slice(1).map(pattern => /^!([\w.-]+)$/.exec(pattern)?.[1] ?? assert.fail(pattern))
+  const names = patterns.slice(1).map(pattern => /^!([\w./-]+)$/.exec(pattern)?.[1] ?? assert.fail(pattern))
   return names
 }

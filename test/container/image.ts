@@ -1,5 +1,6 @@
 // The image as far as it goes without a registry: the stages of the Dockerfile are carried out in empty folders, and the last of them is
 // started as the root of a process of its own.
+
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -7,7 +8,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { TestContext } from 'node:test'
-import { until } from '../faults/instance.ts'
+import { until } from '../kit/until.ts'
 import { environmentOf, lastOf, ROOT, readContext, readStages, type Stage } from './dockerfile.ts'
 
 const NPM = { npm_config_prefer_offline: 'true', npm_config_update_notifier: 'false' }

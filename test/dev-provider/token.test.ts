@@ -11,7 +11,7 @@ const PKCE = {
   code_challenge_method: 'S256',
 }
 
-test('a code is exchanged for exactly the fields of the specification', async t => {
+test('a code is exchanged for exactly the fields of specification 5.1', async t => {
   const { redeem, signIn } = await start(t)
   const response = await redeem(await signIn('admin'))
   assert.equal(response.headers.get('cache-control'), 'no-store')

@@ -1,4 +1,4 @@
-// User info: the envelope of the specification for a good token, a 401 for any other.
+// User info: the envelope of specification 5.4 for a good token, a 401 for any other.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

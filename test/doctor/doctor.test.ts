@@ -1,5 +1,6 @@
 // `menshen doctor` as operators run it: what it says of a provider, a store, an application and a proxy that are right, wrong,
 // slow, away, or full of garbage.
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { existsSync, writeFileSync } from 'node:fs'
@@ -13,12 +14,12 @@ import { exportJWK, generateKeyPair } from 'jose'
 import { runDoctorCommand } from '../../src/cli/doctor-command.ts'
 import { createPaint } from '../../src/cli/terminal.ts'
 import { filesOf, makeAuthority, makeCertificate } from '../gateway/certificates.ts'
-import { openCommandRoom } from '../kit/command-room.ts'
+import { createCommandRunner } from '../kit/command-runner.ts'
 import { freePort } from '../kit/free-port.ts'
-import { openMenshen } from '../kit/menshen.ts'
-import { type Environment, runMenshen, startMenshen } from '../kit/process.ts'
+import { type Environment, runMenshen, startInstance } from '../kit/instance.ts'
 import { startRedis } from '../kit/redis-server.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openGateway } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 interface Check {
@@ -37,7 +38,7 @@ interface Diagnosis {
   check(name: string): Check
 }
 
-const commands = openCommandRoom()
+const commands = createCommandRunner()
 
 /** As operators run it, where its folder matters. */
 async function runDoctorIn(cwd: string, env: Environment): Promise<Diagnosis> {
@@ -88,7 +89,7 @@ async function listen(t: TestContext, listener: RequestListener): Promise<string
 const ALONE = { BASE_URL: 'http://localhost:9', STORE: 'memory:' }
 
 suite('menshen doctor', { concurrency: 2 }, () => {
-  test('with nothing configured says that the development provider would be used, and makes no store', async t => {
+  test('menshen doctor with nothing configured says that the development provider would be used, and makes no store', async t => {
     const cwd = tempFolder(t)
     const { code, check } = await runDoctorIn(cwd, { PORT: String(await freePort()) })
     assert.equal(code, 0)
@@ -98,7 +99,7 @@ suite('menshen doctor', { concurrency: 2 }, () => {
     assert.ok(!existsSync(join(cwd, 'data')))
   })
 
-  test('prints one line a probe with a mark, what was seen and the remedy, without colours in a pipe', async () => {
+  test('menshen doctor prints one line a probe with a mark, what was seen and the remedy, without colours in a pipe', async () => {
     const { code, output } = await runMenshen(ALONE, { args: ['doctor'] })
     assert.equal(code, 0)
     const lines = output.split('\n')
@@ -109,7 +110,7 @@ suite('menshen doctor', { concurrency: 2 }, () => {
     assert.doesNotMatch(output, /\x1b/)
   })
 
-  test('refuses options that it does not know, in one sentence and the usage', async () => {
+  test('menshen doctor refuses options that it does not know, in one sentence and the usage', async () => {
     const run = { environment: {}, now: Date.now, paint: createPaint(false) }
     const refused = (argument: string, says: RegExp) => assert.rejects(runDoctorCommand([argument], run), says)
     await refused(
@@ -119,7 +120,7 @@ suite('menshen doctor', { concurrency: 2 }, () => {
     await refused('all', /^UsageError: Unexpected argument "all"; expected menshen doctor/)
   })
 
-  test('with a broken configuration names every problem at once', async t => {
+  test('menshen doctor with a broken configuration names every problem at once', async t => {
     const cwd = tempFolder(t)
     writeFileSync(join(cwd, 'menshen.config.mjs'), 'export default { rules: 1, colour: "red" }\n')
     const { code, checks } = await runDoctorIn(cwd, { PORT: 'x', STORE: 'nowhere', CLIENT_SECRTE: 'hush-hush' })
@@ -130,7 +131,7 @@ suite('menshen doctor', { concurrency: 2 }, () => {
     assert.doesNotMatch(seen, /hush/)
   })
 
-  test('names the settings of the provider that are missing', async () => {
+  test('menshen doctor names the settings of the provider that are missing', async () => {
     const { code, check } = await doctor({ ...ALONE, AUTH_URL: 'http://127.0.0.1:9' })
     assert.equal(code, 1)
     assert.match(check('provider settings').seen, /CLIENT_ID, CLIENT_SECRET/)
@@ -138,7 +139,7 @@ suite('menshen doctor', { concurrency: 2 }, () => {
 })
 
 suite('menshen doctor and the provider', { concurrency: 2 }, () => {
-  test('a good one is good in every respect, and nobody is signed in by it', async t => {
+  test('menshen doctor finds a good provider good in every respect, and signs nobody in', async t => {
     const { settings, callsTo } = await provider(t)
     const { code, check, output } = await doctor({ ...ALONE, ...settings })
     assert.equal(code, 0, output)
@@ -169,7 +170,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     assert.doesNotMatch(output, /CANARY/)
   })
 
-  test('one that is away, hangs, or answers garbage is told within the deadline', async t => {
+  test('menshen doctor tells within the deadline of a provider that is away, hangs, or answers garbage', async t => {
     const { settings, answer, close } = await provider(t)
     const env = { ...ALONE, ...settings, PROVIDER_TIMEOUT_MS: '500' }
     for (const kind of ['hang', 'endless', 'drip'] as const) {
@@ -193,13 +194,13 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     assert.equal(away.code, 1)
   })
 
-  test('a name that does not resolve is said', async () => {
+  test('menshen doctor names a host that does not resolve', async () => {
     const env = { ...ALONE, AUTH_URL: 'https://idp.invalid', CLIENT_ID: 'a', CLIENT_SECRET: 'b' }
     const { check } = await doctor(env)
     assert.match(check('provider dns').seen, /idp\.invalid has no address/)
   })
 
-  test('OpenID Connect: discovery, keys, and a clock that is wrong', async t => {
+  test('menshen doctor checks discovery, keys and the clock of an OpenID Connect provider', async t => {
     const { publicKey } = await generateKeyPair('RS256')
     const jwk = await exportJWK(publicKey)
     let keys: object[] = [{ ...jwk, kid: 'k' }]
@@ -234,7 +235,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     assert.match((await doctor(env)).check('provider discovery').seen, /another issuer/)
   })
 
-  test('says what the metadata demands that we or these settings do not do', async t => {
+  test('menshen doctor says what the metadata demands that we or these settings do not do', async t => {
     let said: object = {}
     const url = await listen(t, (request, response) => {
       const path = (request.url ?? '').split('?')[0]
@@ -314,7 +315,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     assert.doesNotMatch(output, /CANARY/)
   })
 
-  test('fails wherever `menshen check` would', async t => {
+  test('menshen doctor fails wherever `menshen check` would', async t => {
     const cwd = tempFolder(t)
     writeFileSync(join(cwd, 'ca.pem'), 'no certificate')
     const config = "export default { provider: { preset: 'oauth2', authorizationParams: { state: 'x' } } }\n"
@@ -332,7 +333,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     }
   })
 
-  test('a certificate that nobody knows, and one that expires soon', async t => {
+  test('menshen doctor names a certificate of an unknown authority, and one that expires soon', async t => {
     const folder = tempFolder(t)
     const ca = makeAuthority(folder)
     const server = createSecureServer(filesOf(makeCertificate(folder, 'idp', ca)), (_request, response) =>
@@ -351,7 +352,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     assert.match(known.check('provider tls').seen, /valid for [12] more days/)
   })
 
-  test('each of several is named', async t => {
+  test('menshen doctor names each of several providers', async t => {
     const { url } = await provider(t)
     const cwd = tempFolder(t)
     const one = `{ preset: 'oauth2', authorizationUrl: '${url}/oauth/authorize', tokenUrl: '${url}/oauth/token', clientId: 'x', clientSecret: 'y' }`
@@ -377,7 +378,7 @@ suite('menshen doctor and the store', { concurrency: 2 }, () => {
     assert.equal(await redis.command('DBSIZE'), '0')
   })
 
-  test('one that is away or wants another password is said, never the password', async t => {
+  test('menshen doctor names a store that is away or wants another password, never the password', async t => {
     const redis = await startRedis({ password: 'right-CANARY' })
     t.after(() => redis.stop())
     for (const STORE of [`redis://127.0.0.1:${await freePort()}`, `redis://:wrong-CANARY@${redis.host}`]) {
@@ -397,7 +398,7 @@ suite('menshen doctor and the store', { concurrency: 2 }, () => {
     assert.equal(bad.check('store').ok, false)
   })
 
-  test('one that cannot be made is a failure, and one that can is not made', async t => {
+  test('a store that cannot be made is a failure, and one that can is not made', async t => {
     const folder = tempFolder(t)
     writeFileSync(join(folder, 'file'), '')
     for (const place of [join(folder, 'file', 'data'), '/proc/menshen/data']) {
@@ -448,7 +449,7 @@ suite('menshen doctor and the application', { concurrency: 2 }, () => {
     }
   })
 
-  test('one that is down, one that answers, and one that is broken', async t => {
+  test('menshen doctor tells an application that is down from one that answers and one that is broken', async t => {
     const url = await listen(t, (request, response) => {
       response.writeHead(request.url?.startsWith('/broken') ? 500 : 404).end()
     })
@@ -465,7 +466,7 @@ suite('menshen doctor and the application', { concurrency: 2 }, () => {
 })
 
 suite('menshen doctor and applications that know GET alone', { concurrency: 2 }, () => {
-  test('are asked with GET', async t => {
+  test('applications that know GET alone are asked with GET', async t => {
     const refusing = await listen(t, (request, response) => {
       response.writeHead(request.method === 'GET' ? 200 : 501).end()
     })
@@ -481,11 +482,11 @@ suite('menshen doctor and applications that know GET alone', { concurrency: 2 },
 })
 
 suite('menshen doctor and the way in', { concurrency: 2 }, () => {
-  test('sees what arrives at the Menshen that runs at BASE_URL', async t => {
+  test('menshen doctor sees what arrives at the Menshen that runs at BASE_URL', async t => {
     const { settings } = await provider(t)
     const port = String(await freePort())
     const env = { ...settings, BASE_URL: `http://localhost:${port}`, PORT: port, STORE: 'memory:' }
-    const { stop, url } = await startMenshen(env)
+    const { stop, url } = await startInstance(env)
     t.after(stop)
     const { check } = await doctor(env)
     for (const part of ['host', 'proto', 'client address', 'upgrade'])
@@ -513,7 +514,7 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
     assert.match(nothing.check('proxy').remedy, /^Start Menshen/)
   })
 
-  test('an application that is Menshen itself under another name', async t => {
+  test('menshen doctor finds an application that is Menshen itself under another name', async t => {
     const { settings } = await provider(t)
     const port = await freePort()
     const front = await listen(t, async (request, response) => {
@@ -522,14 +523,14 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
       response.writeHead(answer.status).end(await answer.text())
     })
     const env = { ...settings, BASE_URL: `http://localhost:${port}`, PORT: String(port), STORE: 'memory:' }
-    const { stop } = await startMenshen(env)
+    const { stop } = await startInstance(env)
     t.after(stop)
     const { check } = await doctor({ ...env, UPSTREAM: front })
     assert.match(check('upstream /').seen, /^this very Menshen answers at /)
     assert.equal(check('upstream /').level, 'failure')
   })
 
-  test('a proxy that passes on made-up addresses, another Host, and no Upgrade', async t => {
+  test('menshen doctor finds a proxy that passes on made-up addresses, another Host, and no Upgrade', async t => {
     const { settings } = await provider(t)
     const port = await freePort()
     const front = await listen(t, async (request, response) => {
@@ -542,7 +543,7 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
     })
     const BASE_URL = front.replace('127.0.0.1', 'localhost')
     const env = { ...settings, BASE_URL, PORT: String(port), STORE: 'memory:', UPSTREAM: 'http://127.0.0.1:9' }
-    const first = await startMenshen(env)
+    const first = await startInstance(env)
     t.after(first.stop)
     const untrusted = await doctor(env)
     assert.equal(untrusted.check('proxy client address').remedy, 'TRUSTED_PROXIES=127.0.0.1')
@@ -550,8 +551,7 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
     // It says nothing of the scheme, which Menshen knows from BASE_URL.
     assert.equal(untrusted.check('proxy proto').level, 'good')
     await first.stop()
-    const second = await openMenshen({ ...env, TRUSTED_PROXIES: '127.0.0.1' }, { now: Date.now() })
-    t.after(second.close)
+    await openGateway(t, { ...env, TRUSTED_PROXIES: '127.0.0.1' }, { now: Date.now() })
     const trusting = await doctor({ ...env, TRUSTED_PROXIES: '127.0.0.1' })
     assert.match(trusting.check('proxy client address').seen, /anybody can make up/)
     assert.equal(trusting.code, 1)
@@ -559,10 +559,9 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
 })
 
 suite('the console', () => {
-  test('shows developers the same findings, and others nothing', async t => {
+  test('the console shows developers the same findings, and others nothing', async t => {
     const { settings, callsTo, codeFor } = await provider(t)
-    const { visitor, close } = await openMenshen({ ...settings, UPSTREAM: `http://127.0.0.1:${await freePort()}` })
-    t.after(close)
+    const { visitor } = await openGateway(t, { ...settings, UPSTREAM: `http://127.0.0.1:${await freePort()}` })
     const developer = visitor()
     await developer.get(`/callback?code=${codeFor({ username: 'admin' })}&state=abc_idp`)
     assert.match((await developer.get('/_menshen/console')).text, /<nav [^>]*>.*href="\/_menshen\/console\/health"/)

@@ -1,5 +1,6 @@
 // `menshen doctor --sign-in`: whoever opens the printed address and signs in sees in the terminal what came and what was made
 // of it; nobody is signed in by it, and nobody else's sign-in is shown.
+
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,19 +9,19 @@ import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { type Client, createClient, type Response, signIn } from '../kit/client.ts'
-import { openCommandRoom } from '../kit/command-room.ts'
+import { createCommandRunner } from '../kit/command-runner.ts'
 import { freePort } from '../kit/free-port.ts'
-import { openMenshen } from '../kit/menshen.ts'
-import { startOidcServer } from '../kit/oidc/oidc-server.ts'
-import type { Environment } from '../kit/process.ts'
+import type { Environment } from '../kit/instance.ts'
+import { startStrictOidcServer } from '../kit/oidc/strict-oidc-server.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openGateway } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { until } from '../proxy/scene.ts'
+import { until } from '../kit/until.ts'
 
 const MAIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
 const USER = { username: 'lisi', nickname: 'CANARY-nickname', phone_number: 'CANARY-phone' }
 
-const commands = openCommandRoom()
+const commands = createCommandRunner()
 const ADDRESS = /http:\S+\?ticket=[\w-]{43}/
 
 /** The command, with the address that it has printed. */
@@ -78,12 +79,11 @@ async function scene(t: TestContext, env: Environment = {}) {
 
 /** A Menshen that the command, in another process, finds running. */
 async function runs(t: TestContext, env: Environment): Promise<void> {
-  const { close } = await openMenshen(env, { now: Date.now() })
-  t.after(close)
+  await openGateway(t, env, { now: Date.now() })
 }
 
 suite('menshen doctor --sign-in', () => {
-  test('without a running Menshen listens itself, and shows names and types, no values', async t => {
+  test('menshen doctor --sign-in without a running Menshen listens itself, and shows names and types, no values', async t => {
     const { cwd, env, BASE_URL } = await scene(t)
     const config = "export default { roles: [{ role: 'auditor', username: ['lisi'] }] }\n"
     writeFileSync(join(cwd, 'menshen.config.mjs'), config)
@@ -103,7 +103,7 @@ suite('menshen doctor --sign-in', () => {
     assert.doesNotMatch(out + err, /CANARY/)
   })
 
-  test('with --show the values are there, and with --json one document alone on stdout', async t => {
+  test('menshen doctor --sign-in --show prints the values, and with --json one document alone on stdout', async t => {
     const { cwd, env, BASE_URL } = await scene(t)
     const { address, ended } = await startDoctor(env, cwd, '--show', '--json')
     await walk(createClient(BASE_URL), address)
@@ -176,7 +176,7 @@ suite('menshen doctor --sign-in', () => {
     assert.doesNotMatch(first.out + out, /CANARY/)
   })
 
-  test('ends with a remedy, whatever went wrong', async t => {
+  test('menshen doctor --sign-in ends with a remedy, whatever went wrong', async t => {
     const { cwd, env, BASE_URL, provider } = await scene(t)
     await runs(t, env)
     const end = async (client: Client, address: string, error?: string) => {
@@ -212,7 +212,7 @@ suite('menshen doctor --sign-in', () => {
     }
   })
 
-  test('notices that the provider kept the browser, and names the address to register', async t => {
+  test('menshen doctor --sign-in notices that the provider kept the browser, and names the address to register', async t => {
     const { cwd, env, BASE_URL } = await scene(t)
     await runs(t, env)
     const { address, ended, child, printed } = await spawnDoctor(t, env, cwd)
@@ -225,7 +225,7 @@ suite('menshen doctor --sign-in', () => {
     assert.match(printed(), new RegExp(`→ Register exactly ${BASE_URL}/callback`))
   })
 
-  test('without a refresh token says how long sessions last', async t => {
+  test('menshen doctor --sign-in without a refresh token says how long sessions last', async t => {
     const { cwd, env, BASE_URL, provider } = await scene(t)
     provider.behaviour.refreshTokens = false
     provider.behaviour.expiresIn = 300
@@ -234,7 +234,7 @@ suite('menshen doctor --sign-in', () => {
     const { code, out } = await ended
     assert.equal(code, 0)
     assert.match(out, /^! no refresh token: sessions end with the access token after 5 minutes → /m)
-    const op = await startOidcServer(t)
+    const op = await startStrictOidcServer(t)
     op.bend.token = ({ refresh_token: _, ...right }) => right
     op.client = { ...op.client, baseUrl: BASE_URL }
     const oidc = { ...env, ...op.settings }
@@ -243,7 +243,7 @@ suite('menshen doctor --sign-in', () => {
     assert.match((await second.ended).out, /→ Add offline_access: SCOPE="openid profile email offline_access"/)
   })
 
-  test('says what went wrong, and what could be better, in the language that was asked for', async t => {
+  test('menshen doctor --sign-in says what went wrong, and what could be better, in the language that was asked for', async t => {
     const { cwd, env, BASE_URL, provider } = await scene(t)
     await runs(t, env)
     provider.answer('token', { kind: 'json', status: 400, body: { error: 'invalid_grant' } }, 'once')
@@ -266,7 +266,7 @@ suite('menshen doctor --sign-in', () => {
     assert.equal(checks[1].seen, mapping.notes[0].seen)
   })
 
-  test('makes no file of the service: neither the store nor AUDIT_FILE', async t => {
+  test('menshen doctor --sign-in makes no file of the service: neither the store nor AUDIT_FILE', async t => {
     const { cwd, env, BASE_URL, provider } = await scene(t)
     const AUDIT_FILE = join(cwd, 'audit.log')
     const { address, ended } = await startDoctor({ ...env, AUDIT_FILE }, cwd)

@@ -119,7 +119,7 @@ const ZHANGSAN = {
 
 /** What a sign-in of one and the same user brings. */
 export function signedIn(received: TokenSet): SignedIn {
-  return { tokens: received, facts: { userInfo: ZHANGSAN, groups: [], claims: {} }, provider: undefined }
+  return { tokens: received, user: { userInfo: ZHANGSAN, groups: [], claims: {} }, provider: undefined }
 }
 
 /** Opens a session whose token is due, and gives its ticket. */

@@ -3,18 +3,19 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Instance, isSentToLogin, isServed, prepare, signedIn } from './instance.ts'
+import { type Instance, isSentToLogin, isServed, setUpInstances, signedIn } from '../kit/instance.ts'
+import { until } from '../kit/until.ts'
 
 const BURST = 100
 
-test('two instances on one folder', async t => {
-  const { provider, start, dueUser } = await prepare(t)
+test('two instances on one folder behave as one', async t => {
+  const { provider, start, dueUser } = await setUpInstances(t)
   const both = await Promise.all([start(), start()])
   const [one, other] = both
 
   for (const delay of [0, 1000])
     await t.test(
-      `${BURST} requests at the moment of refresh, a provider that takes ${delay} ms: one refresh`,
+      `${BURST} requests at the moment of refresh, at a provider that takes ${delay} ms, cause one refresh`,
       async () => {
         const user = await dueUser(one)
         const before = provider.callsTo('refresh').length
@@ -60,8 +61,8 @@ test('two instances on one folder', async t => {
   })
 })
 
-test('kill -9 of one of two instances', { concurrency: true }, async t => {
-  const { provider, start, dueUser } = await prepare(t, { PROVIDER_TIMEOUT_MS: '500' })
+test('kill -9 of one of two instances leaves the work to the other', { concurrency: true }, async t => {
+  const { provider, start, dueUser } = await setUpInstances(t, { PROVIDER_TIMEOUT_MS: '500' })
   const other = await start({ PROVIDER_TIMEOUT_MS: '5000' })
   const [asking, answered] = await Promise.all([start(), start()])
   const [first, second] = [await dueUser(other), await dueUser(other)]
@@ -70,29 +71,35 @@ test('kill -9 of one of two instances', { concurrency: true }, async t => {
   provider.answer('refresh', { kind: 'hang' }, 'once')
   const firstVisit = first.get(asking).catch(() => 'cut off')
   await provider.called('refresh', 1)
-  await asking.signal('SIGKILL')
+  await asking.kill('SIGKILL')
   // The old token is spent, and the new one is on its way.
   provider.answer('refresh', { kind: 'drip' }, 'once')
   const secondVisit = second.get(answered).catch(() => 'cut off')
   await provider.called('refresh', 2)
-  await answered.signal('SIGKILL')
+  await answered.kill('SIGKILL')
   assert.deepEqual([await firstVisit, await secondVisit], ['cut off', 'cut off'])
 
   await Promise.all([
-    t.test('while the provider is asked: the other takes over when the lease has run out', async () => {
-      const pages = await Promise.all(Array.from({ length: 20 }, () => first.get(other)))
-      assert.ok(pages.every(isServed))
-      const sent = provider.callsTo('refresh').map(({ form }) => form.get('refresh_token'))
-      assert.equal(sent.filter(token => token === sent[0]).length, 2)
-    }),
-    t.test('between the answer of the provider and the store: that user has to sign in again', async () => {
-      const page = await second.get(other)
-      assert.ok(isSentToLogin(page), `${page.status}`)
-      const isCleared = page.setCookies.some(given => given.startsWith('menshen_session=;'))
-      assert.ok(isCleared, 'the cookie is of no more use')
-      assert.ok(isServed(await (await signedIn(other, provider)).get(other)))
-    }),
-    t.test('nobody else notices', async () => {
+    t.test(
+      'after kill -9 while the provider is asked, the other instance takes over when the lease has run out',
+      async () => {
+        const pages = await Promise.all(Array.from({ length: 20 }, () => first.get(other)))
+        assert.ok(pages.every(isServed))
+        const sent = provider.callsTo('refresh').map(({ form }) => form.get('refresh_token'))
+        assert.equal(sent.filter(token => token === sent[0]).length, 2)
+      },
+    ),
+    t.test(
+      'after kill -9 between the answer of the provider and the store, that user has to sign in again',
+      async () => {
+        const page = await second.get(other)
+        assert.ok(isSentToLogin(page), `${page.status}`)
+        const isCleared = page.setCookies.some(given => given.startsWith('menshen_session=;'))
+        assert.ok(isCleared, 'the cookie is of no more use')
+        assert.ok(isServed(await (await signedIn(other, provider)).get(other)))
+      },
+    ),
+    t.test('other users do not notice kill -9 of an instance', async () => {
       assert.ok(isServed(await neighbour.get(other)))
     }),
   ])
@@ -100,7 +107,7 @@ test('kill -9 of one of two instances', { concurrency: true }, async t => {
 })
 
 test('with REFRESH_FAILURE=keep two instances keep a session while its token lives, and hammer nobody', async t => {
-  const { provider, start, dueUser } = await prepare(t, { REFRESH_FAILURE: 'keep' })
+  const { provider, start, dueUser } = await setUpInstances(t, { REFRESH_FAILURE: 'keep' })
   const both = await Promise.all([start(), start()])
   const user = await dueUser(both[0], 4)
   provider.answer('refresh', { kind: 'json', status: 503, body: {} })
@@ -112,6 +119,5 @@ test('with REFRESH_FAILURE=keep two instances keep a session while its token liv
   }
   const calls = provider.callsTo('refresh').length
   assert.ok(calls >= 2 && calls <= 5, `${calls} calls for ${pages} pages`)
-  await pause(1600)
-  for (const instance of both) assert.ok(isSentToLogin(await user.get(instance)))
+  for (const instance of both) await until(async () => isSentToLogin(await user.get(instance)))
 })

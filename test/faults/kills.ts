@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { freePort } from '../kit/free-port.ts'
-import { type Instance, isSentToLogin, isServed, prepare, signedIn, type User } from './instance.ts'
+import { type Instance, isSentToLogin, isServed, type SignedInUser, setUpInstances, signedIn } from '../kit/instance.ts'
 
 const USERS_AT_ONCE = 8
 /** How much is answered before the next kill, at least. */
@@ -19,9 +19,9 @@ export interface Outcome {
 /** Fails if an answered sign-in was lost, or an answered sign-out was undone. */
 export async function signInUnderKills(t: TestContext, kills: number): Promise<Outcome> {
   const PORT = String(await freePort())
-  const { provider, start } = await prepare(t, { PORT })
-  const signedInUsers = new Set<User>()
-  const signedOutUsers = new Set<User>()
+  const { provider, start } = await setUpInstances(t, { PORT })
+  const signedInUsers = new Set<SignedInUser>()
+  const signedOutUsers = new Set<SignedInUser>()
   const startsMs: number[] = []
   let signIns = 0
   let signOuts = 0
@@ -58,7 +58,7 @@ export async function signInUnderKills(t: TestContext, kills: number): Promise<O
     const all = Promise.all(users)
     await Promise.race([enough.promise, all])
     isDead = true
-    await menshen.signal('SIGKILL')
+    await menshen.kill('SIGKILL')
     await all
     menshen = await start()
     startsMs.push(Math.round(menshen.readyAfterMs))

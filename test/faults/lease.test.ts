@@ -5,11 +5,11 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { MenshenError } from '../../src/errors.ts'
-import { createLeases, type Refreshed } from '../../src/session/refresh.ts'
+import { createLeases, type RefreshResult } from '../../src/session/refresh.ts'
 
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import type { Store } from '../../src/stores/store.ts'
-import { createScene, LEASE_MS, LIFE, openDue, settle, signedIn, tokens } from './doubles.ts'
+import { createScene, LEASE_MS, LIFE, openDue, START, settle, signedIn, tokens } from './doubles.ts'
 
 /** Longer than a waiter's pause between two looks. */
 const A_LOOK_MS = 150
@@ -486,22 +486,26 @@ for (const awayMs of [500, 4500])
     assert.equal(accessToken(await next), 'access-second')
   })
 
-function accessToken(refreshed: Refreshed): string | undefined {
+function accessToken(refreshed: RefreshResult): string | undefined {
   return typeof refreshed === 'object' ? refreshed.session.accessToken : refreshed
 }
 
-test('a lease whose work takes longer than its life stays with its holder, and runs out when that leaves it', async () => {
+test('a lease whose work takes longer than its life stays with its holder, and runs out when that leaves it', async t => {
+  const { timers } = t.mock
+  timers.enable({ apis: ['setInterval', 'Date'], now: START })
   const store = createMemoryStore({ now: Date.now })
   const leases = createLeases(store, 60, Date.now, () => {})
   const lease = (await leases.take('a')) ?? assert.fail()
-  const [end = 0] = [await leases.endOf('a')]
-  while (Date.now() < end + 60) {
+  assert.equal(await leases.endOf('a'), START + 60)
+  while (Date.now() < START + 120) {
     assert.equal(await leases.take('a'), undefined)
     assert.ok(await lease.isOurs())
-    await pause(10)
+    timers.tick(10)
+    await settle()
   }
   lease.leave()
-  while ((await leases.endOf('a')) !== undefined) await pause(10)
+  timers.tick(60)
+  assert.equal(await leases.endOf('a'), undefined)
   assert.equal(await lease.isOurs(), false)
   const next = (await leases.take('a')) ?? assert.fail()
   next.release()

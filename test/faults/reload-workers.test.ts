@@ -1,17 +1,19 @@
 // A reload of several workers under load: all of them change together, and no request is lost.
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { rmSync, writeFileSync } from 'node:fs'
 import { get } from 'node:http'
 import { join } from 'node:path'
 import test from 'node:test'
-import { startUpstream } from '../proxy/upstream.ts'
-import { isAlive, isReady, prepare, signedIn, until } from './instance.ts'
+import { isAlive, isReady, setUpInstances, signedIn } from '../kit/instance.ts'
+import { until } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
 import { load } from './wrk.ts'
 
-test('two workers', async t => {
+test('two workers reload as one process', async t => {
   const [first, second] = [await startUpstream(t), await startUpstream(t, (_, response) => response.end('second'))]
-  const { provider, folder, start } = await prepare(t, { WORKERS: '2' })
+  const { provider, folder, start } = await setUpInstances(t, { WORKERS: '2' })
   const configure = (config: object) =>
     writeFileSync(join(folder, 'menshen.config.ts'), `export default ${JSON.stringify(config)}\n`)
   configure({ upstreams: { '/': first.url } })
@@ -30,7 +32,7 @@ test('two workers', async t => {
       status === 200 ? text : String(status),
     )
 
-  await t.test('change together under load, and no request is lost', async () => {
+  await t.test('workers change together under load, and no request is lost', async () => {
     const loading = load(`${instance.url}/`, 3, user.cookie)
     for (const upstream of [second, first, second]) {
       configure({ upstreams: { '/': upstream.url }, rules: [{ path: '/closed', roles: ['developer'] }] })
@@ -46,7 +48,7 @@ test('two workers', async t => {
     assert.equal(linesOf('config_reloaded').length, 3)
   })
 
-  await t.test('stay as they are if it cannot be used', async () => {
+  await t.test('workers stay as they are if the new configuration cannot be used', async () => {
     configure({ rules: [{ path: 'closed', public: true }] })
     const { file, detail } = await hangUp('config_refused')
     assert.match(String(file), /menshen\.config\.ts$/)
@@ -54,7 +56,7 @@ test('two workers', async t => {
     assert.deepEqual([...new Set(await answers('/closed'))], ['403'])
   })
 
-  await t.test('one that starts meanwhile has what the others have', async () => {
+  await t.test('a worker that starts later has the configuration of the others', async () => {
     configure({ upstreams: { '/': first.url }, rules: [{ path: '/closed', roles: ['common'] }] })
     const [victim = 0] = instance.workers()
     process.kill(victim, 'SIGKILL')
@@ -64,7 +66,7 @@ test('two workers', async t => {
     assert.ok(await isReady(instance.url))
   })
 
-  await t.test('one that starts while the files are refused serves nobody', async () => {
+  await t.test('a worker that starts while the files are refused serves nobody', async () => {
     const rules = [{ path: '/closed', roles: ['developer'] }]
     /** Whether this one accepts by itself. */
     const serves = async (worker: number) => {

@@ -5,19 +5,19 @@ import test from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
-import { isServed, prepare, signedIn, type User, userOf } from './instance.ts'
+import { isServed, type SignedInUser, setUpInstances, signedIn, userOf } from '../kit/instance.ts'
 import { signInUnderKills } from './kills.ts'
 import { startProxy, type TestProxy } from './proxy.ts'
 
 test('a rolling restart of two instances behind proxies, with and without lasting connections, loses no request', async t => {
-  const { provider, start } = await prepare(t)
+  const { provider, start } = await setUpInstances(t)
   const ports = [String(await freePort()), String(await freePort())]
   const instances = await Promise.all(ports.map(PORT => start({ PORT })))
   const proxies = [await startProxy(t, instances), await startProxy(t, instances, { keepAlive: true })]
   const user = await signedIn(instances[0] ?? assert.fail(), provider)
   const statuses = new Map<number | string, number>()
   const count = (status: number | string) => statuses.set(status, (statuses.get(status) ?? 0) + 1)
-  const newcomers: User[] = []
+  const newcomers: SignedInUser[] = []
   let isOver = false
   t.after(() => {
     isOver = true
@@ -44,7 +44,7 @@ test('a rolling restart of two instances behind proxies, with and without lastin
   const visits = proxies.flatMap(proxy => [visit(proxy), visit(proxy), comeIn(proxy)])
   for (const [n, instance] of instances.entries()) {
     await pause(100)
-    assert.deepEqual(await instance.signal('SIGTERM'), { code: 0, signal: null })
+    assert.deepEqual(await instance.kill('SIGTERM'), { code: 0, signal: null })
     await start({ PORT: ports[n] ?? '' })
   }
   isOver = true

@@ -5,18 +5,19 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createClient, type Response } from '../kit/client.ts'
+import { type Instance, isReady, isSentToLogin, isServed, setUpInstances, signedIn } from '../kit/instance.ts'
 import { startRedis } from '../kit/redis-server.ts'
-import { type Instance, isReady, isSentToLogin, isServed, prepare, signedIn, until } from './instance.ts'
+import { until } from '../kit/until.ts'
 
 const BURST = 100
 
 const isUnavailable = ({ status, headers, text, setCookies }: Response) =>
   status === 503 && Number(headers['retry-after']) > 0 && !text.includes('zhangsan') && setCookies.length === 0
 
-test('two instances on one Redis', async t => {
+test('two instances on one Redis behave as one, also while it hangs', async t => {
   const redis = await startRedis()
   t.after(() => redis.stop())
-  const { provider, start, dueUser } = await prepare(t, {
+  const { provider, start, dueUser } = await setUpInstances(t, {
     STORE: `redis://${redis.host}`,
     PROVIDER_TIMEOUT_MS: '2000',
   })
@@ -27,7 +28,7 @@ test('two instances on one Redis', async t => {
 
   for (const delay of [0, 1000])
     await t.test(
-      `${BURST} requests at the moment of refresh, a provider that takes ${delay} ms: one refresh`,
+      `${BURST} requests at the moment of refresh, at a provider that takes ${delay} ms, cause one refresh`,
       async () => {
         const due = await dueUser(one)
         const before = provider.callsTo('refresh').length
@@ -49,29 +50,36 @@ test('two instances on one Redis', async t => {
     }
   })
 
-  await t.test('while it hangs: a page that says so, health 200, ready 503; then all is well again', async () => {
-    const due = await dueUser(one)
-    redis.pause()
-    t.after(() => redis.resume())
-    // What was read a moment ago counts for that moment.
-    for (const { url } of both) await until(async () => !(await isReady(url)), 4000)
-    const visits = both.flatMap(instance => [user.get(instance), due.get(instance), user.get(instance, '/_menshen/me')])
-    const check = user.get(one, '/_menshen/check')
-    for (const page of await Promise.all(visits)) assert.ok(isUnavailable(page), `${page.status}`)
-    const { status, setCookies } = await check
-    assert.ok(status >= 500 && setCookies.length === 0, `${status}`)
-    for (const { url } of both) {
-      assert.equal((await createClient(url).get('/_menshen/health')).status, 200)
-      assert.equal((await createClient(url).get('/_menshen/ready')).status, 503)
-    }
-    redis.resume()
-    for (const { url } of both) await until(() => isReady(url))
-    for (const instance of both)
-      for (const who of [user, due]) assert.ok(isServed(await who.get(instance)), 'everybody is still signed in')
-    assert.equal(provider.reuses, 0)
-  })
+  await t.test(
+    'while Redis hangs a page says so, with health 200 and ready 503, and then all is well again',
+    async () => {
+      const due = await dueUser(one)
+      redis.pause()
+      t.after(() => redis.resume())
+      // What was read a moment ago counts for that moment.
+      for (const { url } of both) await until(async () => !(await isReady(url)), 4000)
+      const visits = both.flatMap(instance => [
+        user.get(instance),
+        due.get(instance),
+        user.get(instance, '/_menshen/me'),
+      ])
+      const check = user.get(one, '/_menshen/check')
+      for (const page of await Promise.all(visits)) assert.ok(isUnavailable(page), `${page.status}`)
+      const { status, setCookies } = await check
+      assert.ok(status >= 500 && setCookies.length === 0, `${status}`)
+      for (const { url } of both) {
+        assert.equal((await createClient(url).get('/_menshen/health')).status, 200)
+        assert.equal((await createClient(url).get('/_menshen/ready')).status, 503)
+      }
+      redis.resume()
+      for (const { url } of both) await until(() => isReady(url))
+      for (const instance of both)
+        for (const who of [user, due]) assert.ok(isServed(await who.get(instance)), 'everybody is still signed in')
+      assert.equal(provider.reuses, 0)
+    },
+  )
 
-  await t.test('tokens that come while it hangs are not lost', async () => {
+  await t.test('tokens that come while Redis hangs are not lost', async () => {
     const due = await dueUser(one)
     const before = provider.callsTo('refresh').length
     const release = provider.hold('refresh')

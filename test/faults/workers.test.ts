@@ -11,24 +11,24 @@ import {
   isReady,
   isSentToLogin,
   isServed,
-  prepare,
   refusesVisitors,
+  setUpInstances,
   signedIn,
-  until,
-} from './instance.ts'
+} from '../kit/instance.ts'
+import { until } from '../kit/until.ts'
 
 const BURST = 100
 const DONE = { code: 0, signal: null }
 
-test('two workers', async t => {
-  const { provider, start, dueUser } = await prepare(t, { WORKERS: '2' })
+test('two workers behave as one process', async t => {
+  const { provider, start, dueUser } = await setUpInstances(t, { WORKERS: '2' })
   const menshen = await start()
   await until(() => menshen.workers().length === 2)
   let next: Instance | undefined
 
   for (const delay of [0, 1000])
     await t.test(
-      `${BURST} requests at the moment of refresh, a provider that takes ${delay} ms: one refresh`,
+      `${BURST} requests at the moment of refresh, at a provider that takes ${delay} ms, cause one refresh`,
       async () => {
         const user = await dueUser(menshen)
         const before = provider.callsTo('refresh').length
@@ -40,7 +40,7 @@ test('two workers', async t => {
       },
     )
 
-  await t.test('both serve, and the log says which one did what', async () => {
+  await t.test('both workers serve, and the log says which one did what', async () => {
     await until(async () => {
       // Together, because nothing promises that they take turns.
       await Promise.all([1, 2, 3, 4].map(() => signedIn(menshen, provider)))
@@ -49,7 +49,7 @@ test('two workers', async t => {
     assert.deepEqual(workersThatSaid(menshen, 'sign_in'), [1, 2])
   })
 
-  await t.test('a sign-out in one counts in all at once', async () => {
+  await t.test('a sign-out in one worker counts in all at once', async () => {
     for (let round = 0; round < 10; round++) {
       const user = await signedIn(menshen, provider)
       for (const page of await Promise.all([1, 2, 3, 4].map(() => user.get(menshen)))) assert.ok(isServed(page))
@@ -58,7 +58,7 @@ test('two workers', async t => {
     }
   })
 
-  await t.test('a dead one is replaced, and meanwhile the other serves', async () => {
+  await t.test('a dead worker is replaced, and the other serves until then', async () => {
     const user = await signedIn(menshen, provider)
     const [dead = 0, living = 0] = menshen.workers()
     process.kill(dead, 'SIGKILL')
@@ -73,7 +73,7 @@ test('two workers', async t => {
     })
   })
 
-  await t.test('nobody who comes at the moment when one dies is left hanging', async () => {
+  await t.test('nobody who comes at the moment when a worker dies is left hanging', async () => {
     const user = await signedIn(menshen, provider)
     const [dying = 0] = menshen.workers()
     process.kill(dying, 'SIGKILL')
@@ -86,7 +86,7 @@ test('two workers', async t => {
     })
   })
 
-  await t.test('one that is asked to end finishes first, and is replaced', async () => {
+  await t.test('a worker that is asked to end finishes first, and is replaced', async () => {
     const before = provider.callsTo('token').length
     const release = provider.hold('token')
     const client = createClient(menshen.url)
@@ -103,7 +103,7 @@ test('two workers', async t => {
 
   await t.test('kill -9 of the first process leaves nobody behind, and the port is free', async () => {
     const workers = menshen.workers()
-    await menshen.signal('SIGKILL')
+    await menshen.kill('SIGKILL')
     await until(() => !workers.some(isAlive))
     const PORT = new URL(menshen.url).port
     next = await start({ PORT, WORKERS: '1' })
@@ -124,7 +124,7 @@ test('two workers', async t => {
         }).on('error', reject)
       })
       await provider.called('token', before + 1)
-      const exited = last.signal('SIGTERM')
+      const exited = last.kill('SIGTERM')
       await refusesVisitors(last)
       release()
       assert.equal(await answer, 'close')
@@ -133,14 +133,14 @@ test('two workers', async t => {
   )
 })
 
-suite('the end', { concurrency: 2 }, () => {
+suite('the end of one and of two workers', { concurrency: 2 }, () => {
   for (const WORKERS of ['1', '2'])
     for (const to of ['the first process', 'the whole group'] as const) {
       const signalled = (menshen: Instance, signal: NodeJS.Signals) =>
-        to === 'the first process' ? menshen.signal(signal) : menshen.signalAll(signal)
+        to === 'the first process' ? menshen.kill(signal) : menshen.killAll(signal)
 
       test(`SIGTERM to ${to}, ${WORKERS} workers: a sign-in and a refresh in flight are finished`, async t => {
-        const { provider, start, dueUser } = await prepare(t, { WORKERS })
+        const { provider, start, dueUser } = await setUpInstances(t, { WORKERS })
         const menshen = await start()
         await until(() => menshen.workers().length === (WORKERS === '1' ? 0 : 2))
         const user = await dueUser(menshen)

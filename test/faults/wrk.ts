@@ -1,6 +1,7 @@
 // Load by wrk, and what became of it.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import { requireProgram } from '../kit/requirements.ts'
 
 const run = promisify(execFile)
 
@@ -11,7 +12,7 @@ export async function load(
   cookie: string,
 ): Promise<{ requests: number; failed: number }> {
   const args = ['-t1', '-c8', `-d${seconds}s`, '--timeout', '10s', '-H', `Cookie: ${cookie}`, url]
-  const { stdout } = await run('wrk', args)
+  const { stdout } = await run(requireProgram('wrk'), args)
   const numbersIn = (pattern: RegExp) =>
     [...(pattern.exec(stdout)?.[0] ?? '').matchAll(/\d+/g)].reduce((sum, [number]) => sum + Number(number), 0)
   return {

@@ -1,11 +1,11 @@
 // The account page, from outside: one's own devices and sign-ins, and nobody else's; what ends there is one's own.
+
 import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
 import type { Client } from '../kit/client.ts'
-import { openMenshen } from '../kit/menshen.ts'
 import { startRedis } from '../kit/redis-server.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
-import { until } from '../proxy/scene.ts'
+import { setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
 
 const ACCOUNT = '/_menshen/account'
 const END = '/_menshen/account/end'
@@ -21,11 +21,9 @@ interface Device {
   address?: string
 }
 
-async function setUp(t: TestContext, more = {}) {
-  const provider = await startScriptedProvider()
-  const env = { ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', TRUSTED_PROXIES: '127.0.0.1', ...more }
-  const menshen = await openMenshen(env)
-  t.after(() => Promise.all([menshen.close(), provider.close()]))
+async function openAccount(t: TestContext, more = {}) {
+  const menshen = await setUp(t, { env: { TRUSTED_PROXIES: '127.0.0.1', ...more }, application: false })
+  const { provider } = menshen
   const origin = { headers: { origin: menshen.url } }
   return {
     menshen,
@@ -63,7 +61,7 @@ function keyOf(html = ''): string {
 }
 
 test('my devices are mine: this one is marked, the others have a button, and nobody else is among them', async t => {
-  const { signIn } = await setUp(t)
+  const { signIn } = await openAccount(t)
   await signIn({ userAgent: IPHONE, address: '192.0.2.2' })
   // The same name is not the same person.
   await signIn({ sub: 'sub-another' })
@@ -78,7 +76,7 @@ test('my devices are mine: this one is marked, the others have a button, and nob
 })
 
 test('I end one other device, then all others, and stay signed in myself', async t => {
-  const { signIn, end, ended } = await setUp(t)
+  const { signIn, end, ended } = await openAccount(t)
   const others = [await signIn(), await signIn(), await signIn()]
   const [me, lisi] = [await signIn(), await signIn({ username: 'lisi' })]
   const [, newest] = (await listsOf(me)).devices
@@ -99,7 +97,7 @@ test('I end one other device, then all others, and stay signed in myself', async
 })
 
 test('the key of somebody else’s session does nothing, and is answered like one that nobody has', async t => {
-  const { signIn, end, ended } = await setUp(t)
+  const { signIn, end, ended } = await openAccount(t)
   const [victim, namesake, me, admin] = [
     await signIn({ username: 'lisi' }),
     await signIn({ sub: 'sub-another' }),
@@ -122,7 +120,7 @@ test('the key of somebody else’s session does nothing, and is answered like on
 })
 
 test('devices end from our own origin only, by POST, for who is signed in', async t => {
-  const { menshen, signIn } = await setUp(t)
+  const { menshen, signIn } = await openAccount(t)
   const [other, me] = [await signIn(), await signIn()]
   for (const headers of [
     { origin: 'https://evil.example' },
@@ -138,7 +136,7 @@ test('devices end from our own origin only, by POST, for who is signed in', asyn
 })
 
 test('my last sign-ins are there with time, device and address, a new device is pointed out, and nobody else’s', async t => {
-  const { signIn } = await setUp(t)
+  const { signIn } = await openAccount(t)
   await signIn()
   await signIn({ sub: 'sub-another', address: '198.51.100.9' })
   await signIn({ username: 'lisi', address: '198.51.100.8' })
@@ -165,7 +163,7 @@ test('my last sign-ins are there with time, device and address, a new device is 
 })
 
 test('neither ticket nor token is on the page, and a hostile browser is text', async t => {
-  const { signIn } = await setUp(t)
+  const { signIn } = await openAccount(t)
   await signIn({ userAgent: '<script>alert(1)</script>' })
   const me = await signIn({ userAgent: '"><img src=x onerror=alert(1)>', address: '<b>' })
   await until(async () => (await listsOf(me)).signIns.length === 2)
@@ -175,7 +173,7 @@ test('neither ticket nor token is on the page, and a hostile browser is text', a
 })
 
 test('the home page stays short: it leads to the account page, and asks nobody for devices', async t => {
-  const { signIn } = await setUp(t)
+  const { signIn } = await openAccount(t)
   const { text } = await (await signIn()).get('/')
   assert.match(text, /<a class="button quiet" href="\/_menshen\/account">/)
   assert.doesNotMatch(text, /当前设备/)
@@ -184,7 +182,7 @@ test('the home page stays short: it leads to the account page, and asks nobody f
 test('while the store is away, the account page and the console say so to whoever is known, and live', async t => {
   const redis = await startRedis()
   t.after(() => redis.stop())
-  const { signIn } = await setUp(t, { STORE: `redis://${redis.host}` })
+  const { signIn } = await openAccount(t, { STORE: `redis://${redis.host}` })
   const admin = await signIn({ username: 'admin' })
   await listsOf(admin)
   redis.pause()

@@ -1,4 +1,5 @@
 // Each application gets assertions of its own: what one was told is of no use at another.
+
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
@@ -6,14 +7,14 @@ import test from 'node:test'
 import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, jwtVerify } from 'jose'
 import { checkConfig } from '../../src/config/config-file.ts'
 import { readSettings } from '../../src/config/read.ts'
-import type { Identified } from '../../src/gateway/assertions.ts'
 import { createIdentities, type Identities } from '../../src/gateway/identity-headers.ts'
+import type { Caller } from '../../src/proxy/proxy-request.ts'
 import { createSigningKeys } from '../../src/session/signing-keys.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
-import type { Environment } from '../kit/process.ts'
+import type { Environment } from '../kit/instance.ts'
+import { type Scene, setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { openScene, type Scene } from '../proxy/scene.ts'
-import { startUpstream, type Upstream, watch } from '../proxy/upstream.ts'
+import { startUpstream, type Upstream, watch } from '../kit/upstream.ts'
 
 const OBSERVED = { requestId: 'r', startedAt: 0, method: 'GET', path: '/', outcome: 'admitted', address: '' } as const
 
@@ -27,7 +28,7 @@ async function verify(scene: Scene, application: Pick<Upstream, 'last'>, audienc
 test("one application's assertion fails at another", async t => {
   const [wiki, forum] = [await startUpstream(t), await startUpstream(t)]
   const upstreams = { '/wiki': { url: wiki.url, audience: 'wiki' }, '/forum': { url: forum.url } }
-  const scene = await openScene(t, { config: { upstreams } })
+  const scene = await setUp(t, { config: { upstreams } })
   const user = await scene.user()
   const applications = [
     ['/', scene.upstream, scene.upstream.url],
@@ -46,7 +47,7 @@ test("one application's assertion fails at another", async t => {
 
 test('an assertion is made once for a session and an application, and used until it is too old', async t => {
   const wiki = await startUpstream(t)
-  const scene = await openScene(t, { config: { upstreams: { '/wiki': wiki.url } } })
+  const scene = await setUp(t, { config: { upstreams: { '/wiki': wiki.url } } })
   const user = await scene.user()
   const ask = async (path: string, application: Upstream) => {
     await user.get(path)
@@ -67,7 +68,7 @@ function openIdentities() {
   const now = () => Date.parse('2026-03-01T08:00:00Z')
   const keys = createSigningKeys(createMemoryStore({ now }), [new Uint8Array(32)], now)
   const userInfo = { sub: '1', ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '', username: 'lisi' }
-  const user: Identified = {
+  const user: Caller = {
     session: { userInfo, userRole: 'common' },
     who: { role: 'common', username: 'lisi', groups: [], sub: '1' },
   }
@@ -102,7 +103,7 @@ test('what a request of the former configuration has made, under former names, i
 
 test('the setting names the audience of UPSTREAM, and of no other application', async t => {
   const wiki = await startUpstream(t)
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     env: { ASSERTION_AUDIENCE: 'portal' },
     config: { upstreams: { '/wiki': wiki.url } },
   })
@@ -116,7 +117,7 @@ test('the setting names the audience of UPSTREAM, and of no other application', 
 test('an application on a socket is called by the address in the settings', async t => {
   const path = join(tempFolder(t), 'app.sock')
   const upstream = await watch(t, createServer().listen(path))
-  const scene = await openScene(t, { env: { UPSTREAM: `unix:${path}` } })
+  const scene = await setUp(t, { env: { UPSTREAM: `unix:${path}` } })
   await (await scene.user()).get('/')
   await verify(scene, upstream, `unix:${path}`)
 })

@@ -4,18 +4,15 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import test, { type TestContext } from 'node:test'
 import type { Client } from '../kit/client.ts'
-import { openMenshen } from '../kit/menshen.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { setUp } from '../kit/set-up.ts'
 
 const HARDENED = { STATE_CHECK: 'bound', PKCE: 'S256' }
 const ATTEMPT = 'menshen_attempt'
 const REFUSED = '/login?error=invalid_state'
 
-async function setUp(t: TestContext, env: Record<string, string> = HARDENED) {
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
-  const gateway = await openMenshen({ ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', ...env })
-  t.after(() => gateway.close())
+async function openAttempts(t: TestContext, env: Record<string, string> = HARDENED) {
+  const gateway = await setUp(t, { env, application: false })
+  const { provider } = gateway
   return { provider, gateway, visitor: gateway.visitor(), exchanges: () => provider.callsTo('token').length }
 }
 
@@ -38,7 +35,7 @@ const finish = async (client: Client, path: string, cookie?: string) =>
 
 test('the browser that started an attempt finishes it', async t => {
   for (const env of [HARDENED, { STATE_CHECK: 'bound' }, { PKCE: 'S256' }]) {
-    const { visitor, exchanges } = await setUp(t, env)
+    const { visitor, exchanges } = await openAttempts(t, env)
     await visitor.get('/wanted')
     assert.equal(await finish(visitor, await authorize(visitor, await start(visitor))), '/wanted')
     assert.equal((await visitor.get('/')).status, 200)
@@ -47,16 +44,16 @@ test('the browser that started an attempt finishes it', async t => {
 })
 
 test('the cookie of an attempt is HttpOnly, Lax and lives ten minutes', async t => {
-  const { visitor } = await setUp(t)
+  const { visitor } = await openAttempts(t)
   const { setCookies } = await visitor.post('/login')
   assert.equal(setCookies.length, 1)
   assert.match(setCookies[0] ?? '', /^menshen_attempt=[\w-]{43}; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax$/)
-  const secure = await setUp(t, { ...HARDENED, BASE_URL: 'https://app.example.com' })
+  const secure = await openAttempts(t, { ...HARDENED, BASE_URL: 'https://app.example.com' })
   assert.match((await secure.visitor.post('/login')).setCookies[0] ?? '', /^__Host-menshen_attempt=.*; Secure$/)
 })
 
 test('without a cookie, or with one that is made up, nothing is exchanged', async t => {
-  const { visitor, gateway, exchanges } = await setUp(t)
+  const { visitor, gateway, exchanges } = await openAttempts(t)
   const path = await authorize(visitor, await start(visitor))
   assert.equal(await finish(gateway.visitor(), path), REFUSED)
   for (const value of ['', 'x', 'A'.repeat(43), `${visitor.cookies.get(ATTEMPT)}x`])
@@ -66,7 +63,7 @@ test('without a cookie, or with one that is made up, nothing is exchanged', asyn
 })
 
 test('a state that nobody started, or that another browser started, is refused', async t => {
-  const { visitor, gateway, provider, exchanges } = await setUp(t)
+  const { visitor, gateway, provider, exchanges } = await openAttempts(t)
   const attacker = gateway.visitor()
   const planted = await authorize(attacker, await start(attacker))
   await start(visitor)
@@ -76,8 +73,8 @@ test('a state that nobody started, or that another browser started, is refused',
   assert.deepEqual([...visitor.cookies.keys()], [ATTEMPT], 'nobody is signed in')
 })
 
-test('the checks of the specification still come first', async t => {
-  const { visitor, exchanges } = await setUp(t)
+test('the checks of specification 3.1 to 3.4 still come first', async t => {
+  const { visitor, exchanges } = await openAttempts(t)
   const { searchParams } = await start(visitor)
   const state = searchParams.get('state') ?? ''
   assert.equal(await finish(visitor, `/callback?error=access_denied&state=${state}`), '/login?error=access_denied')
@@ -88,7 +85,7 @@ test('the checks of the specification still come first', async t => {
 })
 
 test('an attempt is finished once, and the session of the first time lives', async t => {
-  const { visitor, gateway, exchanges } = await setUp(t)
+  const { visitor, gateway, exchanges } = await openAttempts(t)
   const path = await authorize(visitor, await start(visitor))
   const cookie = `${ATTEMPT}=${visitor.cookies.get(ATTEMPT)}`
   assert.equal(await finish(visitor, path), '/')
@@ -99,7 +96,7 @@ test('an attempt is finished once, and the session of the first time lives', asy
 })
 
 test('of two callbacks at once one gets the attempt', async t => {
-  const { visitor, gateway, exchanges } = await setUp(t)
+  const { visitor, gateway, exchanges } = await openAttempts(t)
   const path = await authorize(visitor, await start(visitor))
   const cookie = `${ATTEMPT}=${visitor.cookies.get(ATTEMPT)}`
   const locations = await Promise.all([1, 2, 3].map(() => finish(gateway.visitor(), path, cookie)))
@@ -108,7 +105,7 @@ test('of two callbacks at once one gets the attempt', async t => {
 })
 
 test('an exchange that failed has spent its attempt', async t => {
-  const { visitor, provider, exchanges } = await setUp(t)
+  const { visitor, provider, exchanges } = await openAttempts(t)
   const path = await authorize(visitor, await start(visitor))
   provider.answer('token', { kind: 'json', status: 500, body: {} }, 'once')
   assert.equal(await finish(visitor, path), '/login?error=token_error')
@@ -117,7 +114,7 @@ test('an exchange that failed has spent its attempt', async t => {
 })
 
 test('an attempt is over after ten minutes, even for a browser that keeps its cookie', async t => {
-  const { visitor, gateway, exchanges } = await setUp(t)
+  const { visitor, gateway, exchanges } = await openAttempts(t)
   const [early, late] = [await authorize(visitor, await start(visitor)), await authorize(visitor, await start(visitor))]
   const cookie = `${ATTEMPT}=${visitor.cookies.get(ATTEMPT)}`
   gateway.passSeconds(599)
@@ -128,7 +125,7 @@ test('an attempt is over after ten minutes, even for a browser that keeps its co
 })
 
 test('several tabs finish in any order, each at its own page', async t => {
-  const { visitor } = await setUp(t)
+  const { visitor } = await openAttempts(t)
   const paths: string[] = []
   for (const page of ['/one', '/two', '/three']) {
     await visitor.get(page)
@@ -142,7 +139,7 @@ test('several tabs finish in any order, each at its own page', async t => {
 })
 
 test('PKCE: the challenge is the S256 of a fresh verifier, which is in no address', async t => {
-  const { visitor, provider, gateway } = await setUp(t)
+  const { visitor, provider, gateway } = await openAttempts(t)
   const verifiers = new Set<string>()
   const seen: string[] = []
   for (let n = 0; n < 10; n++) {
@@ -172,14 +169,14 @@ test('PKCE: the challenge is the S256 of a fresh verifier, which is in no addres
 
 test('with PKCE=S256 alone no code is exchanged without its verifier', async t => {
   // A code that an attacker got without a challenge would be accepted by the provider (RFC 9700, 4.8).
-  const { visitor, provider } = await setUp(t, { PKCE: 'S256' })
+  const { visitor, provider } = await openAttempts(t, { PKCE: 'S256' })
   const location = await finish(visitor, `/callback?code=${provider.codeFor()}&state=abc_idp`)
   assert.match(location ?? '', /^\/login\?error=(invalid_state|token_error|callback_error)$/)
   assert.ok(provider.callsTo('token').every(call => call.form.has('code_verifier')))
 })
 
 test('the script of the page gets the attempt as JSON, with the cookie', async t => {
-  const { visitor } = await setUp(t)
+  const { visitor } = await openAttempts(t)
   assert.match((await visitor.get('/login')).text, /data-remembered="true"/)
   const headers = { accept: 'application/json', 'sec-fetch-dest': 'empty', 'sec-fetch-site': 'same-origin' }
   const answer = await visitor.post('/login', '', { headers })
@@ -192,7 +189,7 @@ test('the script of the page gets the attempt as JSON, with the cookie', async t
 })
 
 test('a cookie that the browser brought but nobody issued is not made an attempt’s secret', async t => {
-  const { gateway, exchanges } = await setUp(t)
+  const { gateway, exchanges } = await openAttempts(t)
   const [attacker, victim] = [gateway.visitor(), gateway.visitor()]
   for (const planted of ['x', 'attacker', '""', 'a'.repeat(3000)]) {
     const answer = await attacker.post('/login', '', { headers: { cookie: `${ATTEMPT}=${planted}` } })
@@ -203,7 +200,7 @@ test('a cookie that the browser brought but nobody issued is not made an attempt
 })
 
 test('visitors who never press the button cost no attempt', async t => {
-  const { gateway } = await setUp(t)
+  const { gateway } = await openAttempts(t)
   for (let n = 0; n < 20; n++) {
     await gateway.visitor().get('/x')
     assert.deepEqual((await gateway.visitor().get('/login')).setCookies, [])

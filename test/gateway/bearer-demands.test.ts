@@ -7,8 +7,8 @@ import type { Config } from '../../src/index.ts'
 import { createClient } from '../kit/client.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
 import { scrape } from '../kit/scrape.ts'
-import { openGateway } from '../proxy/scene.ts'
-import { startUpstream } from '../proxy/upstream.ts'
+import { openGateway } from '../kit/set-up.ts'
+import { startUpstream } from '../kit/upstream.ts'
 
 const AT = { typ: 'at+jwt' }
 const OUTER = 'https://api.example'
@@ -29,7 +29,7 @@ async function openStage(t: TestContext, { env = {} }: { env?: Record<string, st
   const provider = await startOidcServer(t)
   const upstream = await startUpstream(t)
   const settings = { ...provider.settings, UPSTREAM: upstream.url, TRUSTED_PROXIES: '127.0.0.1', ...env }
-  const gateway = await openGateway(t, settings, CONFIG)
+  const gateway = await openGateway(t, settings, { config: CONFIG })
   provider.now = gateway.now
   const bring = (token: string, path: string, headers: Record<string, string> = {}) =>
     createClient(gateway.url).get(path, { headers: { authorization: `Bearer ${token}`, ...headers } })

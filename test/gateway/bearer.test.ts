@@ -1,4 +1,5 @@
 // Machines: an access token of the provider in place of a session, where a rule says so, and nowhere else.
+
 import assert from 'node:assert/strict'
 import { createHmac, hash } from 'node:crypto'
 import { once } from 'node:events'
@@ -9,13 +10,13 @@ import { decodeJwt, exportSPKI, importJWK, type JWTPayload, SignJWT, UnsecuredJW
 import { WebSocket } from 'ws'
 import { type Config, readSettings } from '../../src/index.ts'
 import { createCore } from '../../src/menshen.ts'
-import { createClient } from '../kit/client.ts'
+import { cookieOf, createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { signedInAt, startOidcServer } from '../kit/oidc-server.ts'
+import { openGateway } from '../kit/set-up.ts'
 import { createTestLog } from '../kit/test-log.ts'
+import { startUpstream } from '../kit/upstream.ts'
 import { openWire, raw, request } from '../proxy/raw.ts'
-import { cookieOf, openGateway } from '../proxy/scene.ts'
-import { startUpstream } from '../proxy/upstream.ts'
 
 const AT = { typ: 'at+jwt' }
 const INVALID = 'Bearer error="invalid_token"'
@@ -39,7 +40,7 @@ async function openStage(
 ) {
   const provider = await startOidcServer(t)
   const upstream = await startUpstream(t)
-  const gateway = await openGateway(t, { ...provider.settings, UPSTREAM: upstream.url, ...env }, config)
+  const gateway = await openGateway(t, { ...provider.settings, UPSTREAM: upstream.url, ...env }, { config })
   provider.now = gateway.now
   const bring = (token: string, path = '/api/items', more: Record<string, string> = {}) =>
     createClient(gateway.url).get(path, { headers: { authorization: `Bearer ${token}`, ...more } })
@@ -483,7 +484,7 @@ test('of several providers the one that it names verifies it, and opaque ones ar
     providers: { staff: staff.config, partners: partners.config },
     rules: [{ path: '/api', roles: ['robot'], users: ['zhangsan', 'partners:p-1'], bearer: true }],
   }
-  const gateway = await openGateway(t, { UPSTREAM: upstream.url }, config)
+  const gateway = await openGateway(t, { UPSTREAM: upstream.url }, { config })
   const bring = (token: string) =>
     createClient(gateway.url).get('/api', { headers: { authorization: `Bearer ${token}` } })
   assert.equal((await bring(await staff.sign(ROBOT, AT))).status, 200)
@@ -509,15 +510,16 @@ test('a rule that asks for tokens of a provider that nobody can judge stops the 
     { path: '/api', roles: ['*'], bearer: true },
   ]
   const env = { AUTH_URL: 'https://idp.example.com', CLIENT_ID: 'a', CLIENT_SECRET: 'b' }
-  await assert.rejects(openGateway(t, env, { rules }), {
+  await assert.rejects(openGateway(t, env, { config: { rules } }), {
     message:
       'rules.1 says bearer, but tokens of the provider idaas cannot be judged; expected issuer and jwksUrl, or introspectionUrl.',
   })
-  await openGateway(t, env, { rules, provider: { introspectionUrl: 'https://idp.example.com/introspect' } })
+  const provider = { introspectionUrl: 'https://idp.example.com/introspect' }
+  await openGateway(t, env, { config: { rules, provider } })
   await openGateway(
     t,
     { ...env, ISSUER: 'https://idp.example.com', JWKS_URL: 'https://idp.example.com/keys' },
-    { rules },
+    { config: { rules } },
   )
 })
 

@@ -1,4 +1,5 @@
 // The example application, behind Menshen with the example's own configuration.
+
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -6,9 +7,9 @@ import test from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
-import { startMenshen } from '../kit/process.ts'
+import { startInstance } from '../kit/instance.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
-import { until } from '../proxy/scene.ts'
+import { until } from '../kit/until.ts'
 
 const FOLDER = fileURLToPath(new URL('../../examples/behind-gateway/', import.meta.url))
 
@@ -24,7 +25,7 @@ test('the example behind the gateway greets whom Menshen names, and nobody else'
     await ended
   })
   const settings = { ...provider.settings, STORE: 'memory:', UPSTREAM: `http://127.0.0.1:${port}`, PORT: menshenPort }
-  const menshen = await startMenshen(settings, { cwd: FOLDER })
+  const menshen = await startInstance(settings, { cwd: FOLDER })
   t.after(() => menshen.stop())
   const [visitor, user, admin] = [createClient(menshen.url), createClient(menshen.url), createClient(menshen.url)]
   await until(async () => (await visitor.get('/status')).status === 200)

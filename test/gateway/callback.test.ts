@@ -1,12 +1,11 @@
-// GET /callback: the eight steps of the specification, in its order.
+// GET /callback: the steps of specification 3.1 to 3.8, in this order.
 
 import assert from 'node:assert/strict'
-import test, { type TestContext } from 'node:test'
+import test from 'node:test'
 import { recordKey } from '../../src/session/ticket.ts'
 import { type Client, type Response, signIn } from '../kit/client.ts'
-import { openMenshen } from '../kit/menshen.ts'
 import { startRedis } from '../kit/redis-server.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { setUp } from '../kit/set-up.ts'
 
 const SESSION = 'menshen_session'
 const SECURE_SESSION = '__Host-menshen_session'
@@ -15,14 +14,6 @@ interface Me {
   userInfo: Record<string, string>
   userRole: string
   expiresAt: number
-}
-
-async function setUp(t: TestContext, env: Record<string, string> = {}) {
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
-  const gateway = await openMenshen({ ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', ...env })
-  t.after(() => gateway.close())
-  return { provider, gateway, visitor: gateway.visitor(), baseUrl: `http://localhost:${new URL(gateway.url).port}` }
 }
 
 function sessionCookie({ setCookies }: Response, name = SESSION) {
@@ -38,7 +29,7 @@ const withTicket = (client: Client, ticket: string, path = '/') =>
 const me = async (client: Client) => (await client.get('/_menshen/me')).json<Me>()
 
 test('error comes before code, code before state, each with its exact Location', async t => {
-  const { gateway, provider } = await setUp(t)
+  const { provider, visitor } = await setUp(t, { application: false })
   const errors = { absent: '', present: 'error=access_denied' }
   const codes = { absent: '', empty: 'code=', present: 'code=' }
   const states = { absent: '', empty: 'state=', wrong: 'state=abc_idp_', right: 'state=abc_idp' }
@@ -48,7 +39,7 @@ test('error comes before code, code before state, each with its exact Location',
         const asked = codeIs === 'present' ? code + provider.codeFor() : code
         const query = [error, asked, state].filter(Boolean).join('&')
         const calls = provider.calls.length
-        const answer = await gateway.visitor().get(`/callback?${query}`)
+        const answer = await visitor().get(`/callback?${query}`)
         const expected =
           errorIs === 'present'
             ? '/login?error=access_denied'
@@ -65,7 +56,7 @@ test('error comes before code, code before state, each with its exact Location',
 })
 
 test('only the suffix of the state is checked', async t => {
-  const { gateway, provider } = await setUp(t)
+  const { provider, visitor } = await setUp(t, { application: false })
   const outcomes: Record<string, string> = {
     _idp: '/',
     x_idp: '/',
@@ -80,13 +71,13 @@ test('only the suffix of the state is checked', async t => {
     _idpx: '/login?error=invalid_state',
   }
   for (const [state, expected] of Object.entries(outcomes)) {
-    const answer = await gateway.visitor().get(`/callback?code=${provider.codeFor()}&state=${state}`)
+    const answer = await visitor().get(`/callback?code=${provider.codeFor()}&state=${state}`)
     assert.equal(answer.headers.location, expected, state)
   }
 })
 
 test("the provider's error is passed on, encoded, and nothing of its description", async t => {
-  const { visitor, provider } = await setUp(t)
+  const { client, provider } = await setUp(t, { application: false })
   for (const error of [
     'access_denied',
     'a b&c=d#e',
@@ -97,7 +88,7 @@ test("the provider's error is passed on, encoded, and nothing of its description
     '%',
   ]) {
     const query = new URLSearchParams({ error, error_description: 'secret words', error_uri: 'https://evil.example' })
-    const { status, headers, setCookies } = await visitor.get(`/callback?${query}`)
+    const { status, headers, setCookies } = await client.get(`/callback?${query}`)
     assert.equal(status, 302)
     const { location = '' } = headers
     assert.ok(location.startsWith('/login?error='))
@@ -105,13 +96,13 @@ test("the provider's error is passed on, encoded, and nothing of its description
     assert.match(location, /^[\x21-\x7e]+$/)
     assert.deepEqual(setCookies, [])
   }
-  const long = await visitor.get(`/callback?error=${'%E4%B8%AD'.repeat(1500)}`)
-  assert.equal((await visitor.follow(long)).status, 200, 'the login page can take what the callback gives')
+  const long = await client.get(`/callback?error=${'%E4%B8%AD'.repeat(1500)}`)
+  assert.equal((await client.follow(long)).status, 200, 'the login page can take what the callback gives')
   assert.equal(provider.calls.length, 0)
 })
 
 test('repeated parameters are refused before anything is sent', async t => {
-  const { gateway, provider } = await setUp(t)
+  const { provider, visitor } = await setUp(t, { application: false })
   const queries = [
     'code=CODE&state=a_idp&state=b_idp',
     'code=CODE&state=b_idp&state=a_idp',
@@ -125,19 +116,19 @@ test('repeated parameters are refused before anything is sent', async t => {
     'code=CODE&%63ode=other&state=a_idp',
   ]
   for (const query of queries) {
-    const answer = await gateway.visitor().get(`/callback?${query.replaceAll('CODE', provider.codeFor())}`)
+    const answer = await visitor().get(`/callback?${query.replaceAll('CODE', provider.codeFor())}`)
     assert.match(answer.headers.location ?? '', /^\/login\?error=(callback_error|invalid_state)$/, query)
     assert.deepEqual(answer.setCookies, [])
   }
   assert.equal(provider.calls.length, 0)
 })
 
-test('the code is exchanged with exactly the five fields of the specification, in the body alone', async t => {
-  const { visitor, provider, baseUrl } = await setUp(t)
+test('the code is exchanged with exactly the five fields of specification 3.5, in the body alone', async t => {
+  const { client, provider, baseUrl } = await setUp(t, { application: false })
   const code = provider.codeFor()
   const asked = `/callback?code=${code}&state=abc_idp&extra=1`
   const headers = { 'x-forwarded-for': '1.2.3.4', 'x-trace': 'canary', cookie: 'other=canary' }
-  await visitor.get(asked, { headers })
+  await client.get(asked, { headers })
   const [call] = provider.callsTo('token')
   assert.ok(call)
   assert.deepEqual(Object.fromEntries(call.form), {
@@ -156,8 +147,8 @@ test('the code is exchanged with exactly the five fields of the specification, i
 })
 
 test('user info is asked for with the access token in the Authorization header alone', async t => {
-  const { visitor, provider } = await setUp(t)
-  await signIn(visitor, provider)
+  const { client, provider } = await setUp(t, { application: false })
+  await signIn(client, provider)
   assert.deepEqual(
     provider.calls.map(call => call.endpoint),
     ['token', 'userinfo'],
@@ -171,29 +162,29 @@ test('user info is asked for with the access token in the Authorization header a
 })
 
 test('the session cookie on an http address is HttpOnly, Lax, for the whole site and no Domain', async t => {
-  const { visitor, provider } = await setUp(t)
-  const { ticket, attributes } = sessionCookie(await signIn(visitor, provider))
+  const { client, provider } = await setUp(t, { application: false })
+  const { ticket, attributes } = sessionCookie(await signIn(client, provider))
   assert.match(ticket, /^[\w-]{43}$/, '256 bits')
   assert.deepEqual(attributes, ['HttpOnly', 'Max-Age=7200', 'Path=/', 'SameSite=Lax'])
 })
 
 test('on an https address it is Secure too, and named so that nobody else can plant it', async t => {
-  const { visitor, provider } = await setUp(t, { BASE_URL: 'https://app.example.com' })
-  await visitor.get('/deep')
-  const answer = await signIn(visitor, provider)
+  const { client, provider } = await setUp(t, { env: { BASE_URL: 'https://app.example.com' }, application: false })
+  await client.get('/deep')
+  const answer = await signIn(client, provider)
   assert.equal(answer.headers.location, '/deep')
   const { ticket, attributes } = sessionCookie(answer, SECURE_SESSION)
   assert.deepEqual(attributes, ['HttpOnly', 'Max-Age=7200', 'Path=/', 'SameSite=Lax', 'Secure'])
   assert.equal(provider.callsTo('token')[0]?.form.get('redirect_uri'), 'https://app.example.com/callback')
-  assert.equal((await visitor.get('/')).status, 200)
-  assert.equal((await withTicket(visitor, ticket)).status, 302, 'the unprotected name does not count')
+  assert.equal((await client.get('/')).status, 200)
+  assert.equal((await withTicket(client, ticket)).status, 302, 'the unprotected name does not count')
   for (const name of ['__host-menshen_session', '__HOST-menshen_session', '__Secure-menshen_session'])
-    assert.equal((await visitor.get('/', { headers: { cookie: `${name}=${ticket}` } })).status, 302, name)
+    assert.equal((await client.get('/', { headers: { cookie: `${name}=${ticket}` } })).status, 302, name)
 })
 
 test('the answer of the callback cannot be cached, and tells nobody where it came from', async t => {
-  const { visitor, provider } = await setUp(t)
-  for (const answer of [await signIn(visitor, provider), await visitor.get('/callback')]) {
+  const { client, provider } = await setUp(t, { application: false })
+  for (const answer of [await signIn(client, provider), await client.get('/callback')]) {
     assert.equal(answer.headers['cache-control'], 'no-store')
     assert.equal(answer.headers['referrer-policy'], 'no-referrer')
     assert.doesNotMatch(answer.headers.location ?? '', /code=|state=/)
@@ -201,7 +192,7 @@ test('the answer of the callback cannot be cached, and tells nobody where it cam
 })
 
 test('the cookie lives as long as the token, and never longer than a session may', async t => {
-  const { gateway, provider } = await setUp(t)
+  const { provider, visitor } = await setUp(t, { application: false })
   const lives: [expiresIn: number, maxAge: number][] = [
     [1, 1],
     [60, 60],
@@ -211,40 +202,40 @@ test('the cookie lives as long as the token, and never longer than a session may
   ]
   for (const [expiresIn, maxAge] of lives) {
     provider.behaviour.expiresIn = expiresIn
-    const { attributes } = sessionCookie(await signIn(gateway.visitor(), provider))
+    const { attributes } = sessionCookie(await signIn(visitor(), provider))
     assert.ok(attributes.includes(`Max-Age=${maxAge}`), `${expiresIn}: ${attributes}`)
   }
 })
 
 test('only the very name admin is a developer', async t => {
-  const { gateway, provider } = await setUp(t)
-  const admin = gateway.visitor()
+  const { provider, visitor } = await setUp(t, { application: false })
+  const admin = visitor()
   await signIn(admin, provider, { username: 'admin', nickname: 'x' })
   assert.equal((await me(admin)).userRole, 'developer')
   assert.equal((await admin.get('/_menshen/console')).status, 200)
 
   const others = ['Admin', 'ADMIN', ' admin', 'admin ', 'ａｄｍｉｎ', 'admin\u0000', 'аdmin', 'admin\u200b', 'admin\n']
   for (const username of [...others, 'administrator', '"admin"', 'true', '0', 'developer', '__proto__']) {
-    const visitor = gateway.visitor()
-    await signIn(visitor, provider, { username, nickname: 'admin', sub: 'admin', email: 'admin' })
-    assert.equal((await me(visitor)).userRole, 'common', JSON.stringify(username))
-    assert.equal((await me(visitor)).userInfo.username, username)
-    assert.equal((await visitor.get('/_menshen/console')).status, 403, JSON.stringify(username))
+    const client = visitor()
+    await signIn(client, provider, { username, nickname: 'admin', sub: 'admin', email: 'admin' })
+    assert.equal((await me(client)).userRole, 'common', JSON.stringify(username))
+    assert.equal((await me(client)).userInfo.username, username)
+    assert.equal((await client.get('/_menshen/console')).status, 403, JSON.stringify(username))
   }
 })
 
 test('nothing that a browser sends changes the role', async t => {
-  const { visitor, provider } = await setUp(t)
-  await visitor.get(`/callback?code=${provider.codeFor()}&state=a_idp&userRole=developer&username=admin`)
-  const cookie = `${[...visitor.cookies].map(pair => pair.join('=')).join('; ')}; userRole=developer; username=admin`
+  const { client, provider } = await setUp(t, { application: false })
+  await client.get(`/callback?code=${provider.codeFor()}&state=a_idp&userRole=developer&username=admin`)
+  const cookie = `${[...client.cookies].map(pair => pair.join('=')).join('; ')}; userRole=developer; username=admin`
   const headers = { cookie, 'x-user': 'admin', 'x-role': 'developer', 'x-menshen-role': 'developer', username: 'admin' }
-  const answer = await visitor.get('/_menshen/me?userRole=developer&userInfo[username]=admin', { headers })
+  const answer = await client.get('/_menshen/me?userRole=developer&userInfo[username]=admin', { headers })
   assert.equal(answer.json<Me>().userRole, 'common')
-  assert.equal((await visitor.get('/_menshen/console?userRole=developer', { headers })).status, 403)
+  assert.equal((await client.get('/_menshen/console?userRole=developer', { headers })).status, 403)
 })
 
 test('/_menshen/me shows userInfo as the provider gave it, the role and the end, and no token', async t => {
-  const { visitor, provider } = await setUp(t)
+  const { client, provider } = await setUp(t, { application: false })
   const user = {
     sub: 's-1',
     ou_id: 'o-1',
@@ -258,8 +249,8 @@ test('/_menshen/me shows userInfo as the provider gave it, the role and the end,
     kind: 'json',
     body: { success: true, code: '200', data: { ...user, password: 'p-CANARY', toString: 'x', isAdmin: true } },
   })
-  await signIn(visitor, provider)
-  const answer = await visitor.get('/_menshen/me')
+  await signIn(client, provider)
+  const answer = await client.get('/_menshen/me')
   assert.match(String(answer.headers['content-type']), /^application\/json/)
   assert.equal(answer.headers['cache-control'], 'no-store')
   const { userInfo, userRole, expiresAt, ...more } = answer.json<Me>()
@@ -269,39 +260,39 @@ test('/_menshen/me shows userInfo as the provider gave it, the role and the end,
 })
 
 test('every sign-in gives a new ticket, and the one before is dead', async t => {
-  const { gateway, visitor, provider } = await setUp(t)
-  const first = sessionCookie(await signIn(visitor, provider)).ticket
-  const second = sessionCookie(await signIn(visitor, provider, { username: 'lisi' })).ticket
+  const { client, provider, visitor } = await setUp(t, { application: false })
+  const first = sessionCookie(await signIn(client, provider)).ticket
+  const second = sessionCookie(await signIn(client, provider, { username: 'lisi' })).ticket
   assert.notEqual(first, second)
-  assert.equal((await withTicket(gateway.visitor(), first)).headers.location, '/login')
-  assert.equal((await me(visitor)).userInfo.username, 'lisi')
+  assert.equal((await withTicket(visitor(), first)).headers.location, '/login')
+  assert.equal((await me(client)).userInfo.username, 'lisi')
 })
 
 test('a sign-in that fails leaves the session that was there alive', async t => {
-  const { visitor, provider } = await setUp(t)
-  await signIn(visitor, provider)
+  const { client, provider } = await setUp(t, { application: false })
+  await signIn(client, provider)
   for (const query of ['error=access_denied', 'code=wrong&state=a_idp', 'code=', `code=${provider.codeFor()}`]) {
-    const answer = await visitor.get(`/callback?${query}`)
+    const answer = await client.get(`/callback?${query}`)
     assert.match(answer.headers.location ?? '', /^\/login\?error=/)
     assert.deepEqual(answer.setCookies, [])
-    assert.equal((await visitor.get('/')).status, 200, query)
+    assert.equal((await client.get('/')).status, 200, query)
   }
 })
 
 test('a callback that is replayed exchanges its code once more, and the first session lives', async t => {
-  const { gateway, visitor, provider } = await setUp(t)
+  const { client, provider, visitor } = await setUp(t, { application: false })
   const path = `/callback?code=${provider.codeFor()}&state=abc_idp`
-  await visitor.get(path)
-  const replays = [await gateway.visitor().get(path), await visitor.get(path)]
+  await client.get(path)
+  const replays = [await visitor().get(path), await client.get(path)]
   for (const replay of replays) assert.equal(replay.headers.location, '/login?error=token_error')
   assert.equal(provider.callsTo('token').length, 3, 'one exchange for each request, none repeated')
-  assert.equal((await visitor.get('/')).status, 200)
+  assert.equal((await client.get('/')).status, 200)
 })
 
 test('the same callback twice at once signs in once', async t => {
-  const { visitor, provider } = await setUp(t)
+  const { client, provider } = await setUp(t, { application: false })
   const path = `/callback?code=${provider.codeFor()}&state=abc_idp`
-  const locations = (await Promise.all([visitor.get(path), visitor.get(path)])).map(({ headers }) => headers.location)
+  const locations = (await Promise.all([client.get(path), client.get(path)])).map(({ headers }) => headers.location)
   assert.equal(provider.callsTo('token').length, 2)
   assert.ok(locations.includes('/login?error=token_error'))
 })
@@ -309,55 +300,55 @@ test('the same callback twice at once signs in once', async t => {
 test('a previous session that cannot be ended does not fail a good sign-in', async t => {
   const redis = await startRedis()
   t.after(() => redis.stop())
-  const { gateway, visitor, provider } = await setUp(t, { STORE: `redis://${redis.host}` })
-  await signIn(visitor, provider)
+  const { client, provider, lines } = await setUp(t, { env: { STORE: `redis://${redis.host}` }, application: false })
+  await signIn(client, provider)
   // What stands at its place now is nothing that can be read, or taken away, as a record.
-  const key = `menshen:record:${recordKey(visitor.cookies.get(SESSION) ?? '')}`
+  const key = `menshen:record:${recordKey(client.cookies.get(SESSION) ?? '')}`
   assert.equal(await redis.command('del', key), '1')
   await redis.command('lpush', key, 'x')
-  const answer = await signIn(visitor, provider)
+  const answer = await signIn(client, provider)
   assert.equal(answer.headers.location, '/')
-  assert.equal((await visitor.get('/')).status, 200)
-  assert.ok(gateway.lines.some(({ event }) => event === 'previous_session_left'))
+  assert.equal((await client.get('/')).status, 200)
+  assert.ok(lines.some(({ event }) => event === 'previous_session_left'))
 })
 
 test('a ticket that nobody issued is never adopted', async t => {
-  const { gateway, visitor, provider } = await setUp(t)
+  const { client, provider, visitor } = await setUp(t, { application: false })
   for (const planted of ['A'.repeat(43), 'x', 'undefined', 'a.b.c', `${'A'.repeat(42)}=`, '../../x']) {
     const headers = { cookie: `${SESSION}=${planted}` }
-    const answer = await visitor.get(`/callback?code=${provider.codeFor()}&state=a_idp`, { headers })
+    const answer = await client.get(`/callback?code=${provider.codeFor()}&state=a_idp`, { headers })
     assert.equal(answer.headers.location, '/')
     assert.notEqual(sessionCookie(answer).ticket, planted)
-    assert.equal((await withTicket(gateway.visitor(), planted)).headers.location, '/login')
+    assert.equal((await withTicket(visitor(), planted)).headers.location, '/login')
   }
 })
 
 test('the cookie stays as small as it is, whatever the user info holds', async t => {
-  const { visitor, provider } = await setUp(t)
+  const { client, provider } = await setUp(t, { application: false })
   const long = '长'.repeat(30_000)
-  const answer = await signIn(visitor, provider, { nickname: long, email: long, ou_name: long, phone_number: long })
+  const answer = await signIn(client, provider, { nickname: long, email: long, ou_name: long, phone_number: long })
   assert.equal(answer.headers.location, '/')
   for (const cookie of answer.setCookies) assert.ok(cookie.length < 200)
-  assert.equal((await me(visitor)).userInfo.nickname, long)
+  assert.equal((await me(client)).userInfo.nickname, long)
 })
 
 test('the user comes back to the page that was wanted, once, and then to the home page', async t => {
-  const { visitor, provider } = await setUp(t)
-  await visitor.get('/reports/2026?sort=a&b=%26#not-sent')
-  const first = await signIn(visitor, provider)
+  const { client, provider } = await setUp(t, { application: false })
+  await client.get('/reports/2026?sort=a&b=%26#not-sent')
+  const first = await signIn(client, provider)
   assert.equal(first.headers.location, '/reports/2026?sort=a&b=%26')
-  assert.equal((await signIn(visitor, provider)).headers.location, '/', 'used once')
+  assert.equal((await signIn(client, provider)).headers.location, '/', 'used once')
 })
 
 test('a sign-in that fails keeps the wanted page for the next try', async t => {
-  const { visitor, provider } = await setUp(t)
-  await visitor.get('/reports')
-  await visitor.get('/callback?error=access_denied')
-  assert.equal((await signIn(visitor, provider)).headers.location, '/reports')
+  const { client, provider } = await setUp(t, { application: false })
+  await client.get('/reports')
+  await client.get('/callback?error=access_denied')
+  assert.equal((await signIn(client, provider)).headers.location, '/reports')
 })
 
 test('the fragment that the login page kept comes back, and cannot lead anywhere else', async t => {
-  const { gateway, provider } = await setUp(t)
+  const { provider, visitor } = await setUp(t, { application: false })
   const fragments: Record<string, string> = {
     '%23chapter-2': '/wanted#chapter-2',
     '%23a%2520b%2Fc%3Fd%26e': '/wanted#a%20b/c?d&e',
@@ -371,11 +362,11 @@ test('the fragment that the login page kept comes back, and cannot lead anywhere
     '%40evil.example': '/wanted#@evil.example',
   }
   for (const [kept, expected] of Object.entries(fragments)) {
-    const visitor = gateway.visitor()
-    await visitor.get('/wanted')
-    const cookie = `menshen_return=${visitor.cookies.get('menshen_return')}; menshen_fragment=${kept}`
+    const client = visitor()
+    await client.get('/wanted')
+    const cookie = `menshen_return=${client.cookies.get('menshen_return')}; menshen_fragment=${kept}`
     const path = `/callback?code=${provider.codeFor()}&state=a_idp`
-    const answer = await visitor.get(path, { headers: { cookie } })
+    const answer = await client.get(path, { headers: { cookie } })
     assert.equal(answer.headers.location, expected, kept)
     const cleared = answer.setCookies.find(given => given.startsWith('menshen_fragment='))
     assert.match(cleared ?? '', /^menshen_fragment=; Path=\/callback; Max-Age=0/)
@@ -384,9 +375,9 @@ test('the fragment that the login page kept comes back, and cannot lead anywhere
 })
 
 test('only GET comes back from the provider: no other method spends a code', async t => {
-  const { visitor, provider } = await setUp(t)
+  const { client, provider } = await setUp(t, { application: false })
   for (const method of ['POST', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'PATCH', 'TRACE']) {
-    const answer = await visitor.request({ method, path: `/callback?code=${provider.codeFor()}&state=a_idp` })
+    const answer = await client.request({ method, path: `/callback?code=${provider.codeFor()}&state=a_idp` })
     assert.equal(answer.status, 405, method)
     assert.equal(answer.headers.allow, 'GET')
   }
@@ -394,15 +385,15 @@ test('only GET comes back from the provider: no other method spends a code', asy
 })
 
 test('sign-in requests of one address are limited, however the path is written', async t => {
-  const { gateway, provider } = await setUp(t, { RATE_LIMIT_PER_MINUTE: '3' })
+  const { provider, visitor } = await setUp(t, { env: { RATE_LIMIT_PER_MINUTE: '3' }, application: false })
   for (const path of ['/callback', '/_menshen/../callback', '/_menshen/%2e%2e/callback']) {
     const statuses: number[] = []
-    for (let n = 0; n < 5; n++) statuses.push((await gateway.visitor().get(`${path}?code=c&state=a_idp`)).status)
+    for (let n = 0; n < 5; n++) statuses.push((await visitor().get(`${path}?code=c&state=a_idp`)).status)
     assert.ok(!statuses.slice(3).includes(302), `${path}: ${statuses}`)
   }
   assert.equal(provider.callsTo('token').length, 3)
-  const refused = await gateway.visitor().get('/callback')
+  const refused = await visitor().get('/callback')
   assert.equal(refused.status, 429)
   assert.match(String(refused.headers['retry-after']), /^\d+$/)
-  assert.equal((await gateway.visitor().get('/login')).status, 200, 'the page itself still comes up')
+  assert.equal((await visitor().get('/login')).status, 200, 'the page itself still comes up')
 })

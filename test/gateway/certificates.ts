@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { requireProgram } from '../kit/requirements.ts'
 
 const KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
 
@@ -40,5 +41,5 @@ function selfSigned(folder: string, name: string, more: string[]): Certificate {
 }
 
 function openssl(...args: string[]): void {
-  execFileSync('openssl', args, { stdio: 'pipe' })
+  execFileSync(requireProgram('openssl'), args, { stdio: 'pipe' })
 }

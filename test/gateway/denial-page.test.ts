@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Config } from '../../src/index.ts'
-import { openScene } from '../proxy/scene.ts'
+import { setUp } from '../kit/set-up.ts'
 
 const CONFIG: Config = {
   roles: [
@@ -18,7 +18,7 @@ const CONFIG: Config = {
 }
 
 test('the 403 page says whether a role, a group or a user is missing, and names none of them', async t => {
-  const scene = await openScene(t, { config: CONFIG, env: { PAGE_LANGUAGE: 'auto' } })
+  const scene = await setUp(t, { config: CONFIG, env: { PAGE_LANGUAGE: 'auto' } })
   const user = await scene.user('zhangsan')
   const rows: [path: string, chinese: string, english: string][] = [
     ['/roles', '仅对特定的角色开放', 'Only certain roles have access'],
@@ -38,7 +38,7 @@ test('the 403 page says whether a role, a group or a user is missing, and names 
 })
 
 test('a developer is told which rule decided, by every interpretation of the path', async t => {
-  const scene = await openScene(t, { config: CONFIG })
+  const scene = await setUp(t, { config: CONFIG })
   const admin = await scene.user('admin')
   for (const path of ['/all/x', '/All/x']) {
     const { status, text } = await admin.get(path)

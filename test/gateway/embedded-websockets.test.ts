@@ -1,4 +1,5 @@
 // The WebSocket server of docs/library.md, and one that somebody would write without it, in front of clients that reset.
+
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -7,11 +8,11 @@ import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { WebSocket } from 'ws'
-import { createClient } from '../kit/client.ts'
+import { cookieOf, createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { readPage, snippetsIn } from '../kit/snippets.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { cookieOf, until } from '../proxy/scene.ts'
+import { until } from '../kit/until.ts'
 
 const RESETS = 200
 const DOOR = new URL('../../src/index.ts', import.meta.url).href
@@ -101,7 +102,7 @@ async function resetOften(port: number): Promise<void> {
 }
 
 suite('a WebSocket server in an application', () => {
-  test('of the documentation admits users, refuses others, and outlives clients that reset', async t => {
+  test('the WebSocket server of the documentation admits users, refuses others, and outlives clients that reset', async t => {
     const { port, child, visitor } = await start(t, documented())
     assert.match(await answerTo(port), /^HTTP\/1\.1 401 [\s\S]*connection: close[\s\S]*"requestId"/)
     assert.match(await answerTo(port, ['Origin: https://evil.example']), /^HTTP\/1\.1 403 /)
@@ -124,7 +125,7 @@ suite('a WebSocket server in an application', () => {
     assert.equal((await visitor.get('/page')).text, 'a page')
   })
 
-  test('that listens to no errors outlives them too, once it has asked admit', async t => {
+  test('a WebSocket server that listens to no errors outlives them too, once it has asked admit', async t => {
     const { port, child, visitor } = await start(t, OBVIOUS)
     await resetOften(port)
     assert.equal((await visitor.get('/_menshen/ready')).status, 200)

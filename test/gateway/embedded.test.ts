@@ -72,7 +72,7 @@ async function serve(t: TestContext, listener: RequestListener): Promise<string>
 }
 
 suite('session', () => {
-  test('says who is signed in, of a Request and of a message of node:http, and nothing secret', async t => {
+  test('session says who is signed in, of a Request and of a message of node:http, and nothing secret', async t => {
     const { menshen, signIn, clock } = await setUp(t)
     const cookie = await signIn({ username: 'admin', nickname: '管理员' })
     const session = await menshen.session(request('/', { cookie }))
@@ -88,7 +88,7 @@ suite('session', () => {
     assert.equal((await createClient(url).get('/')).json(), null)
   })
 
-  test('is each caller’s own copy', async t => {
+  test('session is each caller’s own copy', async t => {
     const { menshen, signIn } = await setUp(t)
     const cookie = await signIn()
     const spoilt = (await menshen.session(request('/', { cookie }))) as unknown as { userInfo: { username: string } }
@@ -96,7 +96,7 @@ suite('session', () => {
     assert.notEqual((await menshen.session(request('/', { cookie })))?.userInfo.username, 'admin')
   })
 
-  test('is nobody for a forged cookie, two cookies, no headers; a list of cookies counts as one header', async t => {
+  test('session is nobody for a forged cookie, two cookies, no headers; a list of cookies counts as one header', async t => {
     const { menshen, signIn } = await setUp(t)
     const cookie = await signIn()
     const nobody = [
@@ -113,7 +113,7 @@ suite('session', () => {
     assert.ok(await menshen.session({ headers: new Headers({ cookie }) }))
   })
 
-  test('is refreshed once for all who ask, and the renewed cookie goes to each kind of response', async t => {
+  test('session is refreshed once for all who ask, and the renewed cookie goes to each kind of response', async t => {
     const { menshen, signIn, clock, provider } = await setUp(t)
     const cookie = await signIn()
     clock.now += (LIFE - 60) * 1000
@@ -141,7 +141,7 @@ suite('session', () => {
       assert.equal(value, 'no-store')
   })
 
-  test('brings its cookie and no-store whatever the application sets afterwards, by HTTP/1.1 and HTTP/2', async t => {
+  test('session brings its cookie and no-store whatever the application sets afterwards, by HTTP/1.1 and HTTP/2', async t => {
     const { menshen, signIn, clock } = await setUp(t)
     const cookie = await signIn()
     clock.now += (LIFE - 60) * 1000
@@ -174,7 +174,7 @@ suite('session', () => {
     }
   })
 
-  test('ends with a refresh that fails, and the cookie is cleared', async t => {
+  test('session ends with a refresh that fails, and the cookie is cleared', async t => {
     const { menshen, signIn, clock, provider } = await setUp(t)
     const cookie = await signIn()
     clock.now += (LIFE - 60) * 1000
@@ -184,7 +184,7 @@ suite('session', () => {
     assert.deepEqual(headers.getSetCookie(), ['menshen_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax'])
   })
 
-  test('has the fields that the configuration maps, empty where the provider says nothing', async t => {
+  test('session has the fields that the configuration maps, empty where the provider says nothing', async t => {
     const fields = { employee_no: ['email'], floor: ['nowhere'] }
     const { menshen, signIn } = await setUp(t, { provider: { preset: 'idaas', fields } })
     const session = await menshen.session(request('/', { cookie: await signIn({ email: 'a@b.example' }) }))
@@ -292,7 +292,7 @@ suite('a hook that never ends', () => {
     return new Promise<undefined>(() => {})
   }
 
-  test('does not stand in the way of a sign-out', async t => {
+  test('a hook that never ends does not stand in the way of a sign-out', async t => {
     const called = Promise.withResolvers<void>()
     const { menshen, signIn, lines } = await setUp(t, { onSignOut: never(t, called.resolve) })
     const cookie = await signIn()
@@ -308,7 +308,7 @@ suite('a hook that never ends', () => {
     )
   })
 
-  test('signs nobody in, and holds up nobody else', async t => {
+  test('a hook that never ends signs nobody in, and holds up nobody else', async t => {
     const called = Promise.withResolvers<void>()
     const hang = never(t, called.resolve)
     const { get, signIn, provider, lines } = await setUp(t, {
@@ -330,7 +330,7 @@ suite('a hook that never ends', () => {
 })
 
 suite('accessToken', () => {
-  test('is that of the session, refreshed if due, and never one that has expired', async t => {
+  test('accessToken is that of the session, refreshed if due, and never one that has expired', async t => {
     const { menshen, signIn, clock, provider } = await setUp(t)
     const cookie = await signIn()
     const first = await menshen.accessToken(request('/', { cookie }))
@@ -347,7 +347,7 @@ suite('accessToken', () => {
 })
 
 suite('fetch', () => {
-  test('answers our own routes, and no others', async t => {
+  test('fetch answers our own routes, and no others', async t => {
     const { get } = await setUp(t)
     const login = await get('/login')
     assert.equal(login?.status, 200)
@@ -360,7 +360,7 @@ suite('fetch', () => {
     for (const path of ['/', '/login/', '/loginx', '/a%2Fb', '/_menshe']) assert.equal(await get(path), undefined, path)
   })
 
-  test('reads a form within the limit, and takes none that was read before', async t => {
+  test('fetch reads a form within the limit, and takes none that was read before', async t => {
     const { menshen, lines } = await setUp(t, { stateCheck: 'bound', clientTimeoutMs: 100 })
     const post = (body: BodyInit | null, headers: Record<string, string> = { origin: BASE }) =>
       new Request(`${BASE}/login`, { method: 'POST', body, headers, duplex: 'half' } as RequestInit)
@@ -376,7 +376,7 @@ suite('fetch', () => {
     assert.ok(lines.some(({ event }) => event === 'form_already_read'))
   })
 
-  test('counts by the address that it is given, and nobody where there is none', async t => {
+  test('fetch counts by the address that it is given, and nobody where there is none', async t => {
     const { get, lines } = await setUp(t, { rateLimitPerMinute: 1, trustedProxies: '10.0.0.1' })
     const state = '/callback?code=x&state=abc_idp'
     const status = async (source: object, headers = {}) => (await get(state, headers, source))?.status
@@ -395,7 +395,7 @@ suite('admit', () => {
     { path: '/finance', roles: ['developer'] },
   ]
 
-  test('lets users through, leads visitors to the login page, tells scripts, and refuses by the rules', async t => {
+  test('admit lets users through, leads visitors to the login page, tells scripts, and refuses by the rules', async t => {
     const { menshen, signIn } = await setUp(t, { rules })
     const cookie = await signIn({ username: 'lisi' })
     const admitted = await menshen.admit(request('/page', { cookie }))
@@ -416,7 +416,7 @@ suite('admit', () => {
     assert.equal((await menshen.admit(request('/login'))).answer?.status, 200)
   })
 
-  test('can be asked for more than the rules say: a user, or one of a few roles', async t => {
+  test('admit can be asked for more than the rules say: a user, or one of a few roles', async t => {
     const { menshen, signIn, lines } = await setUp(t, { rules })
     const cookie = await signIn({ username: 'lisi' })
     const user = await menshen.admit(request('/public/a', { ...PAGE, cookie }))
@@ -440,7 +440,7 @@ suite('admit', () => {
     assert.equal(own.require(), own.answer)
   })
 
-  test('judges the path in its one canonical form, as the application could read it', async t => {
+  test('admit judges the path in its one canonical form, as the application could read it', async t => {
     const { menshen, signIn } = await setUp(t, { rules })
     const cookie = await signIn({ username: 'lisi' })
     const url = await serve(t, async (message, response) => {
@@ -457,7 +457,7 @@ suite('admit', () => {
       assert.equal((await menshen.admit(request(path, { cookie }))).answer?.status, 403, path)
   })
 
-  test('knows machines by their token where a rule lets them in, and session of what was admitted', async t => {
+  test('admit knows machines by their token where a rule lets them in, and session of what was admitted', async t => {
     const provider = await startOidcServer(t)
     const menshen = await createMenshen({
       settings: readSettings({ STORE: 'memory:', ...provider.settings }),
@@ -486,7 +486,7 @@ suite('admit', () => {
     assert.equal(await menshen.accessToken(request('/api', { authorization })), undefined)
   })
 
-  test('opens no socket for a page of another site', async t => {
+  test('admit opens no socket for a page of another site', async t => {
     const { menshen, signIn, lines } = await setUp(t)
     const cookie = await signIn()
     const upgrade = { cookie, upgrade: 'websocket', connection: 'upgrade' }
@@ -497,20 +497,20 @@ suite('admit', () => {
     assert.ok(lines.some(({ event }) => event === 'foreign_origin'))
   })
 
-  test('of a request without headers is that of a visitor', async t => {
+  test('admit of a request without headers is that of a visitor', async t => {
     const { menshen } = await setUp(t)
     const bare = { method: 'GET', url: '/' } as unknown as IncomingMessage
     assert.equal((await menshen.admit(bare)).answer?.status, 302)
     assert.equal((await menshen.admit(new Request(BASE))).answer?.status, 302)
   })
 
-  test('of a message that a framework has cut short is about the whole of it', async t => {
+  test('admit of a message that a framework has cut short is about the whole of it', async t => {
     const { menshen } = await setUp(t, { rules })
     const message = { method: 'GET', url: '/', originalUrl: '/finance/', headers: PAGE, socket: {} }
     assert.equal((await menshen.admit(message as unknown as IncomingMessage)).answer?.status, 302)
   })
 
-  test('brings the cookies of a renewed session for the application’s answer', async t => {
+  test('admit brings the cookies of a renewed session for the application’s answer', async t => {
     const { menshen, signIn, clock } = await setUp(t)
     const cookie = await signIn()
     clock.now += (LIFE - 60) * 1000
@@ -521,7 +521,7 @@ suite('admit', () => {
     assert.deepEqual(answer.headers.getSetCookie(), [`${cookie}; Path=/; Max-Age=${LIFE}; HttpOnly; SameSite=Lax`])
   })
 
-  test('answers for a store that is away, as the gateway does', async t => {
+  test('admit answers for a store that is away, as the gateway does', async t => {
     const { menshen } = await setUp(t, { store: `redis://127.0.0.1:${await freePort()}` })
     const headers = { ...PAGE, cookie: `menshen_session=${'A'.repeat(43)}` }
     const { answer, user } = await menshen.admit(request('/', headers))
@@ -531,7 +531,7 @@ suite('admit', () => {
     assert.equal((await menshen.fetch(request('/_menshen/me', headers)))?.status, 503)
   })
 
-  test('takes the form that a framework has read already', async t => {
+  test('admit takes the form that a framework has read already', async t => {
     const { menshen } = await setUp(t, { stateCheck: 'bound' })
     const url = await serve(t, async (message: IncomingMessage & { body?: unknown }, response) => {
       const text = (await message.toArray()).join('')
@@ -547,7 +547,7 @@ suite('admit', () => {
 })
 
 suite('sendAnswer', () => {
-  test('keeps the cookies that are set already', async t => {
+  test('sendAnswer keeps the cookies that are set already', async t => {
     const url = await serve(t, (_, response: ServerResponse) => {
       response.setHeader('set-cookie', ['theirs=1', 'ours=old'])
       sendAnswer(response, new Response('x', { headers: { 'set-cookie': 'ours=new' } }))
@@ -555,7 +555,7 @@ suite('sendAnswer', () => {
     assert.deepEqual((await createClient(url).get('/')).setCookies, ['theirs=1', 'ours=new'])
   })
 
-  test('sends what is there as a whole, and the rest as it comes', async t => {
+  test('sendAnswer sends what is there as a whole, and the rest as it comes', async t => {
     const { promise: later, resolve: goOn } = Promise.withResolvers<void>()
     const slow = () =>
       new ReadableStream({
@@ -579,7 +579,7 @@ suite('sendAnswer', () => {
     assert.equal((await reader?.read())?.done, true)
   })
 
-  test('stops a stream whose reader has gone, and is done', async t => {
+  test('sendAnswer stops a stream whose reader has gone, and is done', async t => {
     const cancelled = Promise.withResolvers<void>()
     const sent = Promise.withResolvers<void>()
     const url = await serve(t, (_, response) => {

@@ -6,6 +6,7 @@ import { basename } from 'node:path'
 import test from 'node:test'
 import { z } from 'zod'
 import { EXAMPLES, exampleWithLists, readExample } from '../../examples/claims.ts'
+import { requirePython } from '../kit/requirements.ts'
 import { IDENTITY } from '../proxy/claim-headers.ts'
 
 for (const example of Object.keys(EXAMPLES))
@@ -89,7 +90,9 @@ const TraefikHeaders = z.object({
 test('the example for Traefik is what Traefik reads, and leaves no claim and no odd name', () => {
   const toJson = 'import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout)'
   const read = (file: string) =>
-    JSON.parse(execFileSync('python3', ['-c', toJson], { input: readExample(`traefik/${file}`), encoding: 'utf8' }))
+    JSON.parse(
+      execFileSync(requirePython('yaml'), ['-c', toJson], { input: readExample(`traefik/${file}`), encoding: 'utf8' }),
+    )
   const { routers, services } = Traefik.parse(read('dynamic.yml')).http
   const { middlewares } = TraefikHeaders.parse(read('menshen-headers.yml')).http
   for (const { middlewares: used, service } of Object.values(routers)) {

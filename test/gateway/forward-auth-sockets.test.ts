@@ -1,15 +1,17 @@
 // A proxy's question about a WebSocket: it may carry the browser's own Upgrade headers, and is a question all the same.
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import test, { type TestContext } from 'node:test'
 import { createMenshen, readSettings } from '../../src/index.ts'
-import { createClient, signIn } from '../kit/client.ts'
+import { cookieOf, createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { setUp } from '../kit/set-up.ts'
 import { createTestLog } from '../kit/test-log.ts'
+import { until } from '../kit/until.ts'
 import { raw, statusOf } from '../proxy/raw.ts'
-import { cookieOf, openScene, until } from '../proxy/scene.ts'
 
 const SOCKET = ['connection: upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: abcd']
 const QUESTIONS = [
@@ -42,7 +44,7 @@ async function openLibrary(t: TestContext) {
 }
 
 async function openCommand(t: TestContext) {
-  const scene = await openScene(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
+  const scene = await setUp(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
   return { url: scene.url, baseUrl: scene.baseUrl, user: await scene.user() }
 }
 

@@ -1,11 +1,13 @@
 // Forward-auth: what a proxy in front is told, and whom we believe about the request that it asks for.
+
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
 import type { Rule } from '../../src/index.ts'
+import { cookieOf } from '../kit/client.ts'
+import { setUp } from '../kit/set-up.ts'
 import { CLIENT_ID } from '../kit/strict-provider.ts'
 import { openWire, raw, request, statusOf } from '../proxy/raw.ts'
-import { cookieOf, openScene } from '../proxy/scene.ts'
 
 const RULES: Rule[] = [
   { path: '/internal', roles: ['developer'] },
@@ -40,7 +42,7 @@ const ROWS: Row[] = [
 ]
 
 test('nginx is told by 200, 401 and 403', async t => {
-  const scene = await openScene(t, TRUSTED)
+  const scene = await setUp(t, TRUSTED)
   const people = [scene.visitor(), await scene.user(), await scene.user('admin')]
   for (const [uri, method, ...expected] of ROWS) {
     const answers = await Promise.all(
@@ -64,7 +66,7 @@ test('nginx is told by 200, 401 and 403', async t => {
 })
 
 test('Caddy and Traefik are given the answer for the browser', async t => {
-  const scene = await openScene(t, TRUSTED)
+  const scene = await setUp(t, TRUSTED)
   const people = [scene.visitor(), await scene.user(), await scene.user('admin')]
   for (const [uri, method, ...expected] of ROWS) {
     const statuses = []
@@ -84,7 +86,7 @@ test('Caddy and Traefik are given the answer for the browser', async t => {
 })
 
 test('a sign-in that began at a check leads back to the page that was asked for', async t => {
-  const scene = await openScene(t, TRUSTED)
+  const scene = await setUp(t, TRUSTED)
   const visitor = scene.visitor()
   const away = await visitor.get('/_menshen/forward', {
     headers: { ...HTML, ...caddy('/reports/%E4%B8%AD?a=1&b=%2F') },
@@ -95,7 +97,7 @@ test('a sign-in that began at a check leads back to the page that was asked for'
 })
 
 test('every identity header is always there, empty if there is nothing to say', async t => {
-  const scene = await openScene(t, TRUSTED)
+  const scene = await setUp(t, TRUSTED)
   const nameless = await scene.user('lisi', { email: '', nickname: '' })
   for (const [path, headers] of [
     ['/_menshen/check', nginx('/public')],
@@ -117,7 +119,7 @@ test('every identity header is always there, empty if there is nothing to say', 
 })
 
 test('where nothing is signed, the header is ours all the same: empty for the proxy and for the application', async t => {
-  const scene = await openScene(t, { ...TRUSTED, env: { ...TRUSTED.env, IDENTITY_ASSERTION: 'none' } })
+  const scene = await setUp(t, { ...TRUSTED, env: { ...TRUSTED.env, IDENTITY_ASSERTION: 'none' } })
   const user = await scene.user('lisi')
   const forged = { 'x-menshen-assertion': 'forged' }
   const { headers } = await user.get('/_menshen/check', { headers: { ...nginx('/public'), ...forged } })
@@ -129,7 +131,7 @@ test('where nothing is signed, the header is ours all the same: empty for the pr
 
 test('only a trusted proxy says what was asked for; anybody else gets 400, and the log says why', async t => {
   for (const trusted of ['', '10.0.0.0/8']) {
-    const scene = await openScene(t, { env: { TRUSTED_PROXIES: trusted }, config: { rules: RULES } })
+    const scene = await setUp(t, { env: { TRUSTED_PROXIES: trusted }, config: { rules: RULES } })
     const admin = await scene.user('admin')
     for (const headers of [nginx('/public'), nginx('/'), { 'x-original-uri': '' }])
       assert.equal((await admin.get('/_menshen/check', { headers })).status, 400)
@@ -147,7 +149,7 @@ test('only a trusted proxy says what was asked for; anybody else gets 400, and t
 
 test('who is there is told to trusted proxies alone: a script of a page gets the status and nothing else', async t => {
   for (const trusted of ['', '10.0.0.0/8']) {
-    const scene = await openScene(t, { env: { TRUSTED_PROXIES: trusted }, config: { rules: RULES } })
+    const scene = await setUp(t, { env: { TRUSTED_PROXIES: trusted }, config: { rules: RULES } })
     const [visitor, user] = [scene.visitor(), await scene.user('lisi', { nickname: '李四' })]
     const script = { 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors', 'sec-fetch-site': 'same-origin' }
     const answers = [
@@ -170,7 +172,7 @@ test('an assertion by forward-auth is for CLIENT_ID, or for whom the setting nam
     [{}, CLIENT_ID],
     [{ ASSERTION_AUDIENCE: 'wiki' }, 'wiki'],
   ] as const) {
-    const scene = await openScene(t, { ...TRUSTED, env: { ...TRUSTED.env, ...env } })
+    const scene = await setUp(t, { ...TRUSTED, env: { ...TRUSTED.env, ...env } })
     const user = await scene.user()
     const keys = createLocalJWKSet((await user.get('/_menshen/jwks.json')).json<JSONWebKeySet>())
     for (const [path, headers] of [
@@ -187,7 +189,7 @@ test('an assertion by forward-auth is for CLIENT_ID, or for whom the setting nam
 })
 
 test('a claim that arrives twice is no claim', async t => {
-  const scene = await openScene(t, TRUSTED)
+  const scene = await setUp(t, TRUSTED)
   const cookie = `cookie: ${cookieOf(await scene.user())}`
   for (const [path, name] of [
     ['/_menshen/check', 'x-original'],
@@ -205,7 +207,7 @@ test('a refresh that happens in a check passes its cookie on', async t => {
     ['/_menshen/check', nginx('/')],
     ['/_menshen/forward', caddy('/')],
   ] as const) {
-    const scene = await openScene(t, TRUSTED)
+    const scene = await setUp(t, TRUSTED)
     const user = await scene.user()
     scene.passSeconds(7200 - 200)
     const answer = await user.get(path, { headers })
@@ -216,7 +218,7 @@ test('a refresh that happens in a check passes its cookie on', async t => {
 })
 
 test('a browser that does not keep the cookie learns it, instead of going round in circles', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const wire = await openWire(scene.url)
   const ask = (target: string, ...headers: string[]) =>
     wire.socket.write(`${[`GET ${target} HTTP/1.1`, 'host: other.example', ...headers].join('\r\n')}\r\n\r\n`)

@@ -1,11 +1,12 @@
 // Who the application is told is there: the truth, whatever a client claims.
+
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { createLocalJWKSet, createRemoteJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
-import { createClient } from '../kit/client.ts'
+import { cookieOf, createClient } from '../kit/client.ts'
+import { openGateway, type Scene, setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { raw, request } from '../proxy/raw.ts'
-import { cookieOf, openGateway, openScene, type Scene } from '../proxy/scene.ts'
 
 const NAMES = [
   'X-Forwarded-User',
@@ -28,7 +29,7 @@ const VARIANTS: ((name: string) => string)[] = [
 const FORGED = NAMES.flatMap(name => VARIANTS.map(vary => `${vary(name)}: forged`)).flatMap(line => [line, line])
 
 test('the application is told who is there', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const user = await scene.user('zhangsan')
   await user.get('/')
   const { headers } = scene.upstream.last()
@@ -41,7 +42,7 @@ test('the application is told who is there', async t => {
 })
 
 test('what a client says under our names never reaches the application', async t => {
-  const scene = await openScene(t, { config: { rules: [{ path: '/public', public: true }] } })
+  const scene = await setUp(t, { config: { rules: [{ path: '/public', public: true }] } })
   const user = await scene.user()
   const signedIn = `cookie: ${cookieOf(user)}`
   const named = `connection: close, ${NAMES.join(', ')}, ${NAMES.join(', ').replaceAll('-', '_').toLowerCase()}`
@@ -61,7 +62,7 @@ test('what a client says under our names never reaches the application', async t
 })
 
 test('an upgrade cannot carry a forged identity either', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const user = await scene.user()
   const upgrade = ['connection: upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: abc']
   scene.upstream.server.on('upgrade', (_request, socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
@@ -86,7 +87,7 @@ function assertTruth({ upstream }: Scene, isSignedIn: boolean, what: string): vo
 }
 
 test('names of your own are protected just the same', async t => {
-  const scene = await openScene(t, { env: { IDENTITY_USER: 'X-Remote-User' } })
+  const scene = await setUp(t, { env: { IDENTITY_USER: 'X-Remote-User' } })
   const user = await scene.user()
   await raw(scene.url, request('GET / HTTP/1.1', `cookie: ${cookieOf(user)}`, 'x_remote_user: forged', ...FORGED))
   const { lines } = scene.upstream.last()
@@ -97,7 +98,7 @@ test('names of your own are protected just the same', async t => {
 })
 
 test('any name fits into a header, and no two look the same', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   for (const username of ['张 三', 'a\r\nx-forwarded-groups: developer', '%61dmin', 'a,b', '\ud800', 'ÿ']) {
     const user = await scene.user(username, { nickname: username })
     assert.equal((await user.get('/')).status, 200)
@@ -109,7 +110,7 @@ test('any name fits into a header, and no two look the same', async t => {
 })
 
 test('the assertion proves who is there, to whoever fetches our keys', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const user = await scene.user()
   await user.get('/')
   const keys = createRemoteJWKSet(new URL(`${scene.url}/_menshen/jwks.json`))
@@ -130,7 +131,7 @@ test('the assertion proves who is there, to whoever fetches our keys', async t =
 })
 
 test('keys change, and an assertion of any moment verifies with keys fetched minutes before or after', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const admin = await scene.user()
   const published = async () => createLocalJWKSet((await admin.get('/_menshen/jwks.json')).json<JSONWebKeySet>())
   const ids = new Set<string>()
@@ -151,7 +152,7 @@ test('keys change, and an assertion of any moment verifies with keys fetched min
 
 test('a restart keeps the keys, and a new client secret does not lock everybody out', async t => {
   const STORE = `lmdb:${tempFolder(t)}`
-  const scene = await openScene(t, { env: { STORE } })
+  const scene = await setUp(t, { env: { STORE } })
   const user = await scene.user()
   const keysOf = async ({ url }: { url: string }): Promise<JSONWebKeySet> =>
     createClient(url)
@@ -174,12 +175,12 @@ test('a restart keeps the keys, and a new client secret does not lock everybody 
 })
 
 test("the access token is the application's only if you say so", async t => {
-  const off = await openScene(t)
+  const off = await setUp(t)
   await (await off.user()).get('/', { headers: { authorization: 'Basic abc' } })
   assert.equal(off.upstream.last().headers.authorization, 'Basic abc')
   assert.doesNotMatch(JSON.stringify(off.upstream.last()), /CANARY/)
 
-  const on = await openScene(t, {
+  const on = await setUp(t, {
     env: { FORWARD_ACCESS_TOKEN: 'true' },
     config: { rules: [{ path: '/public', public: true }] },
   })

@@ -1,13 +1,14 @@
 // The language of a page: the operator's choice, the browser's, and everybody's own by the switch.
+
 import assert from 'node:assert/strict'
 import test, { suite } from 'node:test'
 import type { Config, Rule } from '../../src/config/config-file.ts'
+import { createMenshen, readSettings } from '../../src/index.ts'
 import { en } from '../../src/pages/words/en.ts'
 import { zhCN } from '../../src/pages/words/zh-CN.ts'
 import type { Client } from '../kit/client.ts'
-import { openMenshen } from '../kit/menshen.ts'
-import type { Environment } from '../kit/process.ts'
-import { openScene } from '../proxy/scene.ts'
+import type { Environment } from '../kit/instance.ts'
+import { setUp } from '../kit/set-up.ts'
 
 const CONSOLE = '/_menshen/console'
 const ACCOUNT = '/_menshen/account'
@@ -22,7 +23,8 @@ async function langOf(client: Client, path: string, acceptLanguage?: string): Pr
 
 async function problemOf(config: unknown, env: Environment = {}): Promise<string> {
   try {
-    const menshen = await openMenshen(env, { config: config as Config })
+    const settings = readSettings({ STORE: 'memory:', ...env })
+    const menshen = await createMenshen({ settings, config: config as Config })
     await menshen.close()
     return ''
   } catch (error) {
@@ -31,13 +33,13 @@ async function problemOf(config: unknown, env: Environment = {}): Promise<string
 }
 
 suite('PAGE_LANGUAGE', () => {
-  test('is Chinese unless it is said otherwise, whatever the browser likes', async t => {
-    const { visitor } = await openScene(t)
+  test('PAGE_LANGUAGE is Chinese unless it is said otherwise, whatever the browser likes', async t => {
+    const { visitor } = await setUp(t)
     assert.equal(await langOf(visitor(), '/login', 'en'), 'zh-CN')
   })
 
-  test('en holds for pages, error codes and what scripts are told', async t => {
-    const { visitor, user } = await openScene(t, { env: { PAGE_LANGUAGE: 'en', APP_NAME: 'Portal' } })
+  test('PAGE_LANGUAGE=en holds for pages, error codes and what scripts are told', async t => {
+    const { visitor, user } = await setUp(t, { env: { PAGE_LANGUAGE: 'en', APP_NAME: 'Portal' } })
     const login = await visitor().get('/login?error=access_denied')
     assert.match(login.text, /<html lang="en">/)
     assert.ok(login.text.includes(en['error.access_denied.message']))
@@ -56,9 +58,9 @@ suite('PAGE_LANGUAGE', () => {
     assert.ok((await (await user()).get(CONSOLE)).text.includes(en['notice.refused.text']))
   })
 
-  test('auto is what the browser likes best of what there is, else Chinese', async t => {
+  test('PAGE_LANGUAGE=auto is what the browser likes best of what there is, else Chinese', async t => {
     const ja = { ...en, 'language.name': '日本語' }
-    const { visitor } = await openScene(t, { env: { PAGE_LANGUAGE: 'auto' }, config: { languages: { ja } } })
+    const { visitor } = await setUp(t, { env: { PAGE_LANGUAGE: 'auto' }, config: { languages: { ja } } })
     const client = visitor()
     const rows: [acceptLanguage: string | undefined, lang: string][] = [
       [undefined, 'zh-CN'],
@@ -83,20 +85,20 @@ suite('PAGE_LANGUAGE', () => {
       assert.equal(await langOf(client, '/login', acceptLanguage), lang, String(acceptLanguage))
   })
 
-  test('auto gives the home page of one session in the language that is asked for each time', async t => {
-    const { user } = await openScene(t, { env: { PAGE_LANGUAGE: 'auto', ...NOTHING_BEHIND } })
+  test('PAGE_LANGUAGE=auto gives the home page of one session in the language that is asked for each time', async t => {
+    const { user } = await setUp(t, { env: { PAGE_LANGUAGE: 'auto', ...NOTHING_BEHIND } })
     const client = await user()
     for (const lang of ['en', 'zh-CN', 'en', 'en', 'zh-CN']) assert.equal(await langOf(client, '/', lang), lang)
   })
 })
 
 suite('the configuration', () => {
-  test('replaces sentences of the language in use, and of others by their name', async t => {
+  test('the configuration replaces sentences of the language in use, and of others by their name', async t => {
     const config = {
       words: { 'login.title': '员工登录', 'login.button': '用{name}登录' },
       languages: { en: { 'login.title': 'Staff' } },
     }
-    const { visitor } = await openScene(t, { env: { PAGE_LANGUAGE: 'auto' }, config })
+    const { visitor } = await setUp(t, { env: { PAGE_LANGUAGE: 'auto' }, config })
     const chinese = (await visitor().get('/login')).text
     assert.match(chinese, /<title>员工登录 · /)
     assert.match(chinese, />用统一身份认证登录</)
@@ -105,14 +107,14 @@ suite('the configuration', () => {
     assert.match(english, />Sign in with single sign-on</)
   })
 
-  test('adds a language with all of its sentences', async t => {
+  test('the configuration adds a language with all of its sentences', async t => {
     const ja = { ...zhCN, 'login.title': 'ログイン' }
-    const { visitor } = await openScene(t, { env: { PAGE_LANGUAGE: 'ja' }, config: { languages: { ja } } })
+    const { visitor } = await setUp(t, { env: { PAGE_LANGUAGE: 'ja' }, config: { languages: { ja } } })
     const { text } = await visitor().get('/login')
     assert.match(text, /<html lang="ja">[\s\S]*<title>ログイン · /)
   })
 
-  test('is refused with a sentence for each thing that is wrong with it', async () => {
+  test('the configuration is refused with a sentence for each thing that is wrong with it', async () => {
     const { 'page.home': _, ...incomplete } = zhCN
     const rows: [config: unknown, expected: RegExp][] = [
       [
@@ -121,7 +123,7 @@ suite('the configuration', () => {
       ],
       [
         { words: { wholly_different: 'x' } },
-        /^words\['wholly_different'\] is no sentence of ours; expected a name of docs\/words\.md\.$/,
+        /^words\['wholly_different'\] is no sentence of ours; expected a name of docs\/customizing\.md\.$/,
       ],
       [{ words: { constructor: 'x' } }, /^words\['constructor'\] is no sentence of ours/],
       [{ words: { 'login.title': 5 } }, /words\.login\.title: expected text\.$/],
@@ -143,7 +145,7 @@ suite('the configuration', () => {
     for (const [config, expected] of rows) assert.match(await problemOf(config), expected)
   })
 
-  test('has the language that PAGE_LANGUAGE names', async () => {
+  test('the configuration has the language that PAGE_LANGUAGE names', async () => {
     assert.match(
       await problemOf({}, { PAGE_LANGUAGE: 'zh' }),
       /^PAGE_LANGUAGE is "zh"; expected zh-CN, en, auto, .* did you mean/,
@@ -159,9 +161,9 @@ suite('the configuration', () => {
 suite('the switch of languages', () => {
   const SWITCH = /<button [^>]*name="language" value="en" lang="en"[^>]*>English</
 
-  test('is on every page, for visitors and users, and the choice counts on all of them', async t => {
+  test('the switch of languages is on every page, for visitors and users, and the choice counts on all of them', async t => {
     const rules: Rule[] = [{ path: '/internal', roles: ['developer'] }]
-    const { user, visitor, upstream } = await openScene(t, { config: { rules } })
+    const { user, visitor, upstream } = await setUp(t, { config: { rules } })
     const [client, anybody] = [await user(), visitor()]
     const pages: [client: Client, path: string][] = [
       [anybody, '/login'],
@@ -188,8 +190,8 @@ suite('the switch of languages', () => {
     assert.doesNotMatch(String(upstream.last().headers.cookie), /menshen_language/)
   })
 
-  test('counts for the home page, for the page of a malformed address, and for what scripts are told', async t => {
-    const { user, visitor } = await openScene(t, { env: NOTHING_BEHIND })
+  test('the switch of languages counts for the home page, for the page of a malformed address, and for what scripts are told', async t => {
+    const { user, visitor } = await setUp(t, { env: NOTHING_BEHIND })
     const client = await user()
     for (const lang of ['en', 'zh-CN', 'en']) {
       await client.post(LANGUAGE, { language: lang })
@@ -209,8 +211,8 @@ suite('the switch of languages', () => {
     assert.deepEqual([error, english], ['not_found', en['notice.not_found.text']])
   })
 
-  test('leads back to the page that it was on, as the browser names it, with forward-auth too', async t => {
-    const { visitor, baseUrl } = await openScene(t)
+  test('the switch of languages leads back to the page that it was on, as the browser names it, with forward-auth too', async t => {
+    const { visitor, baseUrl } = await setUp(t)
     const client = visitor()
     const rows: [referer: string | undefined, location: string][] = [
       [`${baseUrl}/login?error=access_denied`, '/login?error=access_denied'],
@@ -232,8 +234,8 @@ suite('the switch of languages', () => {
     }
   })
 
-  test('leads nowhere else, whatever the form says', async t => {
-    const { user } = await openScene(t)
+  test('the switch of languages leads nowhere else, whatever the form says', async t => {
+    const { user } = await setUp(t)
     const client = await user('admin')
     const rows: [path: string, location: string][] = [
       [`${CONSOLE}?username=x`, `${CONSOLE}?username=x`],
@@ -259,8 +261,8 @@ suite('the switch of languages', () => {
     assert.equal((await client.get(ACCOUNT)).status, 200, 'and nobody was signed out')
   })
 
-  test('on the question whether to sign out leads back to the question, and signs nobody out', async t => {
-    const { user, baseUrl } = await openScene(t)
+  test('the switch of languages on the question whether to sign out leads back to the question, and signs nobody out', async t => {
+    const { user, baseUrl } = await setUp(t)
     const client = await user()
     const own = { origin: baseUrl, 'sec-fetch-site': 'same-origin', 'sec-fetch-dest': 'document' }
     const chosen = await client.post(
@@ -273,8 +275,8 @@ suite('the switch of languages', () => {
     assert.equal((await client.get(ACCOUNT)).status, 200)
   })
 
-  test('cannot be used by another site, by a look ahead, or for a language that is not there', async t => {
-    const { visitor } = await openScene(t)
+  test('the switch of languages cannot be used by another site, by a look ahead, or for a language that is not there', async t => {
+    const { visitor } = await setUp(t)
     const client = visitor()
     const foreign: Record<string, string>[] = [
       { origin: 'https://evil.example' },
@@ -292,8 +294,8 @@ suite('the switch of languages', () => {
     assert.ok(!client.cookies.has('menshen_language'))
   })
 
-  test('counts for nothing if the cookie names a language that is not there', async t => {
-    const { visitor } = await openScene(t)
+  test('the switch of languages counts for nothing if the cookie names a language that is not there', async t => {
+    const { visitor } = await setUp(t)
     for (const planted of ['fr', 'constructor', '__proto__', 'en, zh-CN', '%65n'])
       assert.match(
         (await visitor().get('/login', { headers: { cookie: `menshen_language=${planted}` } })).text,

@@ -3,15 +3,15 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import test, { type TestContext } from 'node:test'
+import test from 'node:test'
 import { inspect } from 'node:util'
 import { pino } from 'pino'
 import type { Answer } from '../kit/answers.ts'
 import { type Client, createClient, type Response, signIn } from '../kit/client.ts'
 import { corpusStrings } from '../kit/corpora.ts'
-import { openMenshen } from '../kit/menshen.ts'
-import { startMenshen } from '../kit/process.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { startInstance } from '../kit/instance.ts'
+import { type ScriptedProvider, startScriptedProvider } from '../kit/scripted-provider.ts'
+import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import type { Line } from '../kit/test-log.ts'
 
@@ -35,20 +35,6 @@ const BROKEN_ANSWERS: Answer[] = [
   { kind: 'cut', when: 'in the body' },
 ]
 
-async function setUp(t: TestContext, env: Record<string, string> = {}) {
-  const provider = await startScriptedProvider({ expiresIn: LIFE })
-  t.after(() => provider.close())
-  const gateway = await openMenshen({
-    ...provider.settings,
-    RATE_LIMIT_PER_MINUTE: '0',
-    ...env,
-  })
-  t.after(() => gateway.close())
-  return { provider, gateway }
-}
-
-type Provider = Awaited<ReturnType<typeof setUp>>['provider']
-
 /** The log as main.ts writes it. */
 function written(lines: readonly Line[]): string[] {
   const output: string[] = []
@@ -58,7 +44,7 @@ function written(lines: readonly Line[]): string[] {
 }
 
 /** Everything a browser can do, and everything a provider can do wrong. Keeps every answer and every ticket. */
-async function everything(newClient: () => Client, provider: Provider, pass: (seconds: number) => void) {
+async function everything(newClient: () => Client, provider: ScriptedProvider, pass: (seconds: number) => void) {
   const answers: Response[] = []
   const tickets = new Set<string>()
   const keep = async (asked: Promise<Response>) => {
@@ -138,40 +124,40 @@ function assertNoSecret(text: string, tickets: Iterable<string>, what: string): 
 
 for (const env of [{}, { STATE_CHECK: 'bound', PKCE: 'S256' }, { REFRESH_FAILURE: 'keep', LOGOUT_STYLE: 'browser' }])
   test(`no token, code, secret or ticket is in any page, header or log line (${JSON.stringify(env)})`, async t => {
-    const { provider, gateway } = await setUp(t, env)
-    const { answers, tickets } = await everything(gateway.visitor, provider, gateway.passSeconds)
+    const { provider, visitor, passSeconds, lines } = await setUp(t, { env, application: false })
+    const { answers, tickets } = await everything(visitor, provider, passSeconds)
     assert.ok(answers.length > 50)
     assert.ok(tickets.size >= 1)
     for (const answer of answers) {
       assertNoSecret(spoken(answer, tickets), tickets, answer.url)
       assert.ok(answer.status < 500, `${answer.url}: ${answer.status}`)
     }
-    for (const line of written(gateway.lines)) {
+    for (const line of written(lines)) {
       assertNoSecret(line, tickets, 'the log')
       assert.doesNotMatch(line, /13811111111|_idp|wanted/, 'nor a person’s data, a state or where somebody went')
     }
   })
 
 test('a log that prints everything it is given, causes and all, prints nothing of an answer', async t => {
-  const { provider, gateway } = await setUp(t, { PROVIDER_TIMEOUT_MS: '500' })
+  const { provider, visitor, lines } = await setUp(t, { env: { PROVIDER_TIMEOUT_MS: '500' }, application: false })
   for (const answer of [...BROKEN_ANSWERS, { kind: 'hang' } as const]) {
-    const leaving = gateway.visitor()
+    const leaving = visitor()
     await signIn(leaving, provider)
     provider.answer('logout', answer, 'once')
     await leaving.post('/logout')
     for (const endpoint of ['token', 'userinfo'] as const) {
       provider.answer(endpoint, answer, 'once')
-      await signIn(gateway.visitor(), provider)
+      await signIn(visitor(), provider)
     }
   }
-  for (const { facts } of gateway.lines) assertNoSecret(inspect(facts, { depth: 20 }), [], 'what the log was given')
+  for (const { facts } of lines) assertNoSecret(inspect(facts, { depth: 20 }), [], 'what the log was given')
 })
 
 test('the process writes no secret either, at any level', async t => {
   const provider = await startScriptedProvider({ expiresIn: 200 })
   t.after(() => provider.close())
   const env = { STORE: 'memory:', LOG_LEVEL: 'trace', RATE_LIMIT_PER_MINUTE: '0' }
-  const menshen = await startMenshen({ ...provider.settings, ...env })
+  const menshen = await startInstance({ ...provider.settings, ...env })
   t.after(() => menshen.stop())
   const { tickets } = await everything(
     () => createClient(menshen.url),
@@ -179,8 +165,8 @@ test('the process writes no secret either, at any level', async t => {
     () => {},
   )
   assert.equal((await menshen.stop()).code, 0)
-  assert.ok(menshen.lines.length > 20)
-  for (const line of menshen.lines) {
+  assert.ok(menshen.output.length > 20)
+  for (const line of menshen.output) {
     assertNoSecret(line, tickets, 'the log')
     assert.equal(typeof JSON.parse(line), 'object', 'one event, one line')
   }
@@ -188,21 +174,24 @@ test('the process writes no secret either, at any level', async t => {
 
 test('the store at rest holds no token, no ticket and no personal data', async t => {
   const folder = tempFolder(t)
-  const { provider, gateway } = await setUp(t, { STORE: `lmdb:${folder}`, STATE_CHECK: 'suffix', PKCE: 'S256' })
-  const visitor = gateway.visitor()
+  const { provider, visitor, passSeconds, close } = await setUp(t, {
+    env: { STORE: `lmdb:${folder}`, STATE_CHECK: 'suffix', PKCE: 'S256' },
+    application: false,
+  })
+  const client = visitor()
   const person = { username: 'canary-name', nickname: '金丝雀', email: 'canary@example.com', sub: 'canary-sub' }
-  await visitor.post('/login')
-  await signIn(visitor, provider, {
+  await client.post('/login')
+  await signIn(client, provider, {
     ...person,
     phone_number: '86 13899999999',
     ou_name: 'canary-unit',
     ou_id: 'canary-ou',
   })
-  const kept = gateway.visitor()
+  const kept = visitor()
   await signIn(kept, provider, person)
-  gateway.passSeconds(LIFE - 100)
-  await visitor.get('/')
-  const secrets = [...visitor.cookies.values(), ...kept.cookies.values(), ...Object.values(person), CANARY]
+  passSeconds(LIFE - 100)
+  await client.get('/')
+  const secrets = [...client.cookies.values(), ...kept.cookies.values(), ...Object.values(person), CANARY]
   secrets.push('86 13899999999', 'canary-unit', 'canary-ou', 'menshen-test')
   const atRest = () => Buffer.concat(readdirSync(folder).map(name => readFileSync(join(folder, name))))
   const search = (when: string) => {
@@ -213,10 +202,10 @@ test('the store at rest holds no token, no ticket and no personal data', async t
         if (form.length > 5) assert.equal(bytes.indexOf(form), -1, `${when}: ${secret}`)
   }
   search('while signed in and refreshed')
-  await visitor.post('/logout')
-  await visitor.get('/callback?error=CANARY')
+  await client.post('/logout')
+  await client.get('/callback?error=CANARY')
   search('after the sign-out')
-  await gateway.close()
+  await close()
   search('after the end')
 })
 
@@ -272,59 +261,59 @@ function headersOf({ headers }: Response): string[] {
 }
 
 test('no error parameter becomes markup or a header, at /login or through /callback', async t => {
-  const { gateway, provider } = await setUp(t)
-  const visitor = gateway.visitor()
-  const harmless = await visitor.get('/login?error=harmless')
-  const redirect = await visitor.get('/callback?error=harmless')
+  const { provider, visitor } = await setUp(t, { application: false })
+  const client = visitor()
+  const harmless = await client.get('/login?error=harmless')
+  const redirect = await client.get('/callback?error=harmless')
   const asTargets = [...OWN_MARKUP, ...LINES].filter(text => /^[\x21-\x7e]+$/.test(text) && !/[&#+]/.test(text))
   const queries = [...HOSTILE.map(text => encodeURIComponent(text.toWellFormed())), ...asTargets]
   for (const query of queries) {
-    const page = await visitor.get(`/login?error=${query}`)
+    const page = await client.get(`/login?error=${query}`)
     assert.equal(page.status, 200, query)
     assert.deepEqual(tagsOf(page), tagsOf(harmless), query)
     assert.deepEqual(headersOf(page), headersOf(harmless), query)
-    const answer = await visitor.get(`/callback?error=${query}`)
+    const answer = await client.get(`/callback?error=${query}`)
     assert.equal(answer.status, 302, query)
     assert.deepEqual(headersOf(answer), headersOf(redirect), query)
     assert.match(answer.headers.location ?? '', /^\/login\?error=[\w.*+%-]*$/, query)
     assert.deepEqual(answer.setCookies, [], query)
   }
   assert.equal(provider.calls.length, 0)
-  assert.equal(visitor.cookies.size, 0)
+  assert.equal(client.cookies.size, 0)
 })
 
 test('no field of the user info becomes markup, a header or a log line of its own, and all come through whole', async t => {
-  const { gateway, provider } = await setUp(t)
+  const { provider, visitor, lines } = await setUp(t, { application: false })
   const fields = ['sub', 'ou_id', 'phone_number', 'nickname', 'ou_name', 'email', 'username']
   /** A string in each field that is shown, and the first of them in the others too. */
   const userOf = ([first = '', ...rest]: string[]) =>
     Object.fromEntries(fields.map((field, n) => [field, rest[n - 4] ?? first]))
-  const harmless = gateway.visitor()
+  const harmless = visitor()
   const first = await signIn(harmless, provider, userOf(['harmless']))
   const expected = new Map<string, Response>()
   for (const path of ['/', '/login']) expected.set(path, await harmless.get(path))
   const own = [...OWN_MARKUP, ...OWN_LINES].map(text => [text])
   const groups = Array.from({ length: Math.ceil(HOSTILE.length / 4) }, (_, n) => HOSTILE.slice(n * 4, n * 4 + 4))
   for (const group of [...own, ...groups]) {
-    const [visitor, user, what] = [gateway.visitor(), userOf(group), JSON.stringify(group)]
-    const answer = await signIn(visitor, provider, user)
+    const [client, user, what] = [visitor(), userOf(group), JSON.stringify(group)]
+    const answer = await signIn(client, provider, user)
     assert.equal(answer.headers.location, '/', what)
     assert.deepEqual(headersOf(answer), headersOf(first), what)
     assert.equal(answer.setCookies.length, first.setCookies.length, what)
-    const { userInfo } = (await visitor.get('/_menshen/me')).json<{ userInfo: Record<string, string> }>()
+    const { userInfo } = (await client.get('/_menshen/me')).json<{ userInfo: Record<string, string> }>()
     if (group.every(text => text.isWellFormed())) assert.deepEqual(userInfo, user)
     for (const [path, like] of expected) {
-      const page = await visitor.get(path)
+      const page = await client.get(path)
       assert.equal(page.status, like.status, `${path} ${what}`)
       assert.deepEqual(tagsOf(page), tagsOf(like), `${path} ${what}`)
       assert.deepEqual(headersOf(page), headersOf(like), `${path} ${what}`)
     }
   }
-  for (const line of written(gateway.lines)) assert.match(line, /^\{[^\r\n]*\}\n$/, 'one event, one line')
+  for (const line of written(lines)) assert.match(line, /^\{[^\r\n]*\}\n$/, 'one event, one line')
 })
 
 test('the console shows hostile names as text', async t => {
-  const { gateway, provider } = await setUp(t)
+  const { provider, visitor } = await setUp(t, { application: false })
   const shapes = async (admin: Client) => {
     const shapes = new Set<string>()
     for (let path: string | undefined = '/_menshen/console/sessions'; path; ) {
@@ -335,12 +324,11 @@ test('the console shows hostile names as text', async t => {
     }
     return shapes
   }
-  const admin = gateway.visitor()
+  const admin = visitor()
   await signIn(admin, provider, { username: 'admin' })
-  await signIn(gateway.visitor(), provider)
+  await signIn(visitor(), provider)
   const harmless = await shapes(admin)
-  for (const text of HOSTILE.slice(0, 120))
-    await signIn(gateway.visitor(), provider, { username: text, nickname: text })
+  for (const text of HOSTILE.slice(0, 120)) await signIn(visitor(), provider, { username: text, nickname: text })
   for (const tag of ['<p>', '<p class="">', '<a href="">', '</p>']) harmless.add(tag) // the next page, or nobody
   assert.deepEqual(
     [...(await shapes(admin))].filter(shape => !harmless.has(shape)),
@@ -354,8 +342,7 @@ test('the console shows hostile names as text', async t => {
 })
 
 test('no header that a visitor sends comes back, and the log has none but the user agent', async t => {
-  const { gateway } = await setUp(t)
-  const visitor = gateway.visitor()
+  const { client, lines } = await setUp(t, { application: false })
   const names = [
     'user-agent',
     'referer',
@@ -368,11 +355,11 @@ test('no header that a visitor sends comes back, and the log has none but the us
   ]
   const headers = Object.fromEntries(names.map(name => [name, 'echo-me <b>']))
   for (const path of ['/', '/login', '/callback', '/logout', '/_menshen/me', '/_menshen/nothing']) {
-    const answer = await visitor.get(path, { headers })
+    const answer = await client.get(path, { headers })
     assert.doesNotMatch(JSON.stringify(answer.headers) + answer.text, /echo-me/, path)
   }
-  const lines = written(gateway.lines).map(line => JSON.parse(line) as { userAgent?: string })
-  for (const { userAgent, ...rest } of lines) {
+  const told = written(lines).map(line => JSON.parse(line) as { userAgent?: string })
+  for (const { userAgent, ...rest } of told) {
     assert.equal(userAgent ?? 'echo-me <b>', 'echo-me <b>')
     assert.doesNotMatch(JSON.stringify(rest), /echo-me/)
   }

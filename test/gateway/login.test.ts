@@ -1,24 +1,15 @@
 // GET /login, POST /login: one button, the right address behind it, and clear words for everything that went wrong.
 
 import assert from 'node:assert/strict'
-import test, { type TestContext } from 'node:test'
+import test from 'node:test'
 import { type Response, signIn } from '../kit/client.ts'
-import { openMenshen } from '../kit/menshen.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openGateway, setUp } from '../kit/set-up.ts'
 
 const CODES = [
   ...['missing_code', 'invalid_state', 'token_error', 'userinfo_error', 'callback_error'],
   ...['access_denied', 'invalid_request', 'unauthorized_client', 'unsupported_response_type'],
   ...['invalid_scope', 'server_error', 'temporarily_unavailable'],
 ]
-
-async function setUp(t: TestContext, env: Record<string, string> = {}) {
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
-  const gateway = await openMenshen({ ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', ...env })
-  t.after(() => gateway.close())
-  return { provider, gateway, visitor: gateway.visitor(), baseUrl: `http://localhost:${new URL(gateway.url).port}` }
-}
 
 const unescaped = (text: string) => text.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&amp;', '&')
 
@@ -35,8 +26,8 @@ function alertOf({ text }: Response): string[] {
 const buttonOf = ({ text }: Response) => /<button[^>]*>[^<]*<\/button>/.exec(text)?.[0] ?? ''
 
 test('GET /login shows a Chinese page with the unified identity sign-in button', async t => {
-  const { visitor } = await setUp(t, { APP_NAME: '采购 & <平台>' })
-  const page = await visitor.get('/login')
+  const { client } = await setUp(t, { env: { APP_NAME: '采购 & <平台>' }, application: false })
+  const page = await client.get('/login')
   assert.equal(page.status, 200)
   assert.equal(page.headers['content-type'], 'text/html; charset=utf-8')
   assert.match(page.text, /^<!doctype html>\s*<html lang="zh-CN">/)
@@ -48,8 +39,8 @@ test('GET /login shows a Chinese page with the unified identity sign-in button',
 })
 
 test('the page runs nothing inline, and its policy forbids it', async t => {
-  const { visitor } = await setUp(t)
-  const page = await visitor.get('/login?error=token_error')
+  const { client } = await setUp(t, { application: false })
+  const page = await client.get('/login?error=token_error')
   const policy = String(page.headers['content-security-policy'])
   assert.doesNotMatch(policy, /unsafe-inline|unsafe-eval|\*/)
   for (const part of ["default-src 'none'", "object-src 'none'", "base-uri 'none'", "frame-ancestors 'none'"])
@@ -62,26 +53,26 @@ test('the page runs nothing inline, and its policy forbids it', async t => {
   assert.ok(addresses.length >= 3)
   for (const address of addresses) {
     assert.match(address, /^\/_menshen\/assets\//, 'nothing comes from elsewhere')
-    const asset = await visitor.get(address)
+    const asset = await client.get(address)
     assert.equal(asset.status, 200)
     assert.match(String(asset.headers['cache-control']), /immutable/)
   }
 })
 
 test('browsers are told to come back by https only where BASE_URL is https', async t => {
-  const plain = await setUp(t)
-  assert.equal((await plain.visitor.get('/login')).headers['strict-transport-security'], undefined)
-  const secure = await setUp(t, { BASE_URL: 'https://app.example.com' })
-  assert.match(String((await secure.visitor.get('/login')).headers['strict-transport-security']), /max-age=\d{8}/)
+  const plain = await setUp(t, { application: false })
+  assert.equal((await plain.client.get('/login')).headers['strict-transport-security'], undefined)
+  const secure = await setUp(t, { env: { BASE_URL: 'https://app.example.com' }, application: false })
+  assert.match(String((await secure.client.get('/login')).headers['strict-transport-security']), /max-age=\d{8}/)
 })
 
 test('a page with a form lets the browser name its own origin when it sends the form', async t => {
   // With no-referrer a browser sends `Origin: null`, and on plain http beyond this machine nothing else tells us that the
   // form is ours: nobody could sign in without scripts, or sign out at all.
-  const { visitor, provider } = await setUp(t)
-  const pages = [await visitor.get('/login')]
-  await signIn(visitor, provider)
-  pages.push(await visitor.get('/'), await visitor.get('/logout', { headers: { 'sec-fetch-site': 'cross-site' } }))
+  const { client, provider } = await setUp(t, { application: false })
+  const pages = [await client.get('/login')]
+  await signIn(client, provider)
+  pages.push(await client.get('/'), await client.get('/logout', { headers: { 'sec-fetch-site': 'cross-site' } }))
   for (const page of pages) {
     assert.match(page.text, /<form[^>]*method="post"/)
     assert.match(
@@ -92,8 +83,8 @@ test('a page with a form lets the browser name its own origin when it sends the 
 })
 
 test('the button leads to the authorization endpoint with the four fixed parameters', async t => {
-  const { visitor, provider, baseUrl } = await setUp(t)
-  const address = authorizeAddress(await visitor.get('/login'))
+  const { client, provider, baseUrl } = await setUp(t, { application: false })
+  const address = authorizeAddress(await client.get('/login'))
   assert.equal(address.origin + address.pathname, `${provider.url}/oauth/authorize`)
   assert.deepEqual(
     [...address.searchParams],
@@ -106,19 +97,19 @@ test('the button leads to the authorization endpoint with the four fixed paramet
   )
 })
 
-test('an AUTH_URL with a path or a slash at its end keeps the path shapes of the specification', async t => {
+test('an AUTH_URL with a path or a slash at its end keeps the paths of specification 2.5', async t => {
   for (const tail of ['/', '/idp', '/idp/']) {
-    const { visitor } = await setUp(t, { AUTH_URL: `https://idp.example.com${tail}` })
-    const { origin, pathname } = authorizeAddress(await visitor.get('/login'))
+    const { client } = await setUp(t, { env: { AUTH_URL: `https://idp.example.com${tail}` }, application: false })
+    const { origin, pathname } = authorizeAddress(await client.get('/login'))
     assert.equal(origin + pathname, `https://idp.example.com${tail.replace(/\/$/, '')}/oauth/authorize`)
   }
 })
 
 test('POST /login, without a script, redirects by 303 with exactly the five parameters', async t => {
-  const { visitor, provider, baseUrl } = await setUp(t)
+  const { client, provider, baseUrl } = await setUp(t, { application: false })
   const states = new Set<string>()
   for (let n = 0; n < 50; n++) {
-    const answer = await visitor.post('/login', {}, { headers: { origin: baseUrl, 'sec-fetch-site': 'same-origin' } })
+    const answer = await client.post('/login', {}, { headers: { origin: baseUrl, 'sec-fetch-site': 'same-origin' } })
     assert.equal(answer.status, 303)
     const address = new URL(answer.headers.location ?? '')
     assert.equal(address.origin + address.pathname, `${provider.url}/oauth/authorize`)
@@ -137,21 +128,21 @@ test('POST /login, without a script, redirects by 303 with exactly the five para
 })
 
 test('the whole journey works without a script', async t => {
-  const { visitor } = await setUp(t)
-  const toLogin = await visitor.get('/deep/link?q=%E4%B8%AD&r=1')
+  const { client } = await setUp(t, { application: false })
+  const toLogin = await client.get('/deep/link?q=%E4%B8%AD&r=1')
   assert.equal(toLogin.headers.location, '/login')
-  await visitor.follow(toLogin)
-  const toProvider = await visitor.post('/login')
-  const back = await visitor.follow(toProvider)
+  await client.follow(toLogin)
+  const toProvider = await client.post('/login')
+  const back = await client.follow(toProvider)
   const { pathname, search } = new URL(back.headers.location ?? '')
-  const signedIn = await visitor.get(pathname + search)
+  const signedIn = await client.get(pathname + search)
   assert.equal(signedIn.status, 302)
   assert.equal(signedIn.headers.location, '/deep/link?q=%E4%B8%AD&r=1')
-  assert.equal((await visitor.get('/')).status, 200)
+  assert.equal((await client.get('/')).status, 200)
 })
 
 test('POST /login from another site starts nothing', async t => {
-  const { visitor, baseUrl } = await setUp(t, { STATE_CHECK: 'bound' })
+  const { client, baseUrl } = await setUp(t, { env: { STATE_CHECK: 'bound' }, application: false })
   const foreign = [
     { 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-site': 'same-site' },
@@ -164,31 +155,31 @@ test('POST /login from another site starts nothing', async t => {
     { referer: 'not an address' },
   ]
   for (const headers of foreign) {
-    const answer = await visitor.post('/login', {}, { headers })
+    const answer = await client.post('/login', {}, { headers })
     assert.equal(answer.status, 403, JSON.stringify(headers))
     assert.match(answer.text, /lang="zh-CN"/)
     assert.deepEqual(answer.setCookies, [])
   }
   for (const headers of [{}, { origin: baseUrl }, { referer: `${baseUrl}/login` }])
-    assert.equal((await visitor.post('/login', {}, { headers })).status, 303, JSON.stringify(headers))
+    assert.equal((await client.post('/login', {}, { headers })).status, 303, JSON.stringify(headers))
 })
 
 test('a body in chunks, without a length, is a body like any other', async t => {
-  const { visitor } = await setUp(t)
+  const { client } = await setUp(t, { application: false })
   const headers = { 'transfer-encoding': 'chunked', 'content-type': 'application/x-www-form-urlencoded' }
-  assert.equal((await visitor.post('/login', 'a=1', { headers })).status, 303)
+  assert.equal((await client.post('/login', 'a=1', { headers })).status, 303)
 })
 
 test('a body beyond 16 KiB is refused, in chunks or not', async t => {
-  const { visitor } = await setUp(t)
+  const { client } = await setUp(t, { application: false })
   const body = 'a'.repeat(16 * 1024 + 1)
-  assert.equal((await visitor.post('/login', body)).status, 413)
-  const inChunks = await visitor.post('/login', body, { headers: { 'transfer-encoding': 'chunked' } })
+  assert.equal((await client.post('/login', body)).status, 413)
+  const inChunks = await client.post('/login', body, { headers: { 'transfer-encoding': 'chunked' } })
   assert.ok([303, 413].includes(inChunks.status), `${inChunks.status}: what is not read can be ignored, but not break`)
 })
 
 test('addresses come from the settings, whatever Host and X-Forwarded-* say', async t => {
-  const { visitor, baseUrl } = await setUp(t)
+  const { client, baseUrl } = await setUp(t, { application: false })
   const headers = {
     host: 'evil.example',
     forwarded: 'host=evil.example;proto=https',
@@ -196,22 +187,22 @@ test('addresses come from the settings, whatever Host and X-Forwarded-* say', as
     'x-forwarded-proto': 'https',
     'x-original-url': '/evil',
   }
-  const page = await visitor.get('/login', { headers })
+  const page = await client.get('/login', { headers })
   assert.equal(authorizeAddress(page).searchParams.get('redirect_uri'), `${baseUrl}/callback`)
   assert.doesNotMatch(page.text, /evil/)
   const answers = [
-    await visitor.post('/login', {}, { headers }),
-    await visitor.get('/callback?error=x', { headers }),
-    await visitor.get('/protected', { headers }),
+    await client.post('/login', {}, { headers }),
+    await client.get('/callback?error=x', { headers }),
+    await client.get('/protected', { headers }),
   ]
   for (const answer of answers) assert.doesNotMatch(JSON.stringify(answer.headers), /evil/)
 })
 
 test('each error code has its own Chinese sentence and a remedy', async t => {
-  const { visitor } = await setUp(t)
+  const { client } = await setUp(t, { application: false })
   const sentences = new Set<string>()
   for (const code of CODES) {
-    const page = await visitor.get(`/login?error=${code}`)
+    const page = await client.get(`/login?error=${code}`)
     assert.equal(page.status, 200)
     const [sentence = '', remedy = '', ...more] = alertOf(page)
     assert.match(sentence, /^\p{sc=Han}.*。$/u, code)
@@ -224,28 +215,28 @@ test('each error code has its own Chinese sentence and a remedy', async t => {
 })
 
 test('an unknown code gets the general sentence, with the code escaped in small print', async t => {
-  const { visitor } = await setUp(t)
+  const { client } = await setUp(t, { application: false })
   const names = ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'valueOf', 'Token_Error', ' token_error']
-  const general = alertOf(await visitor.get('/login?error=something_else'))
+  const general = alertOf(await client.get('/login?error=something_else'))
   assert.equal(general.length, 3)
   assert.match(general[2] ?? '', /something_else$/)
   for (const code of [...names, '<b>x</b>', '"><script>alert(1)</script>', "' onload='x", '&lt;', '中文']) {
-    const page = await visitor.get(`/login?error=${encodeURIComponent(code)}`)
+    const page = await client.get(`/login?error=${encodeURIComponent(code)}`)
     assert.equal(page.status, 200, code)
     const [sentence, remedy, print = ''] = alertOf(page)
     assert.deepEqual([sentence, remedy], general.slice(0, 2), code)
     assert.ok(unescaped(print).replaceAll('&lt;', '<').replaceAll('&gt;', '>').includes(code.trim()) || code === '&lt;')
     if (/[<>"'&]/.test(code)) assert.ok(!page.text.includes(code), code)
   }
-  assert.match((await visitor.get('/login?error=%26lt%3B')).text, /&amp;lt;/)
+  assert.match((await client.get('/login?error=%26lt%3B')).text, /&amp;lt;/)
 })
 
 test('a very long, empty, repeated or broken error parameter still gives a page', async t => {
-  const { visitor } = await setUp(t)
-  const long = await visitor.get(`/login?error=${'x'.repeat(8000)}`)
+  const { client } = await setUp(t, { application: false })
+  const long = await client.get(`/login?error=${'x'.repeat(8000)}`)
   assert.equal(long.status, 200)
   assert.ok(long.text.length < 6000, 'the page does not grow with it')
-  assert.deepEqual(alertOf(await visitor.get('/login?error=')), [])
+  assert.deepEqual(alertOf(await client.get('/login?error=')), [])
   for (const query of [
     'error',
     'error=%',
@@ -256,8 +247,8 @@ test('a very long, empty, repeated or broken error parameter still gives a page'
     '%',
     '&&&=',
   ])
-    assert.equal((await visitor.get(`/login?${query}`)).status, 200, query)
-  const emoji = await visitor.get(`/login?error=${encodeURIComponent('👨‍👩‍👧'.repeat(50))}`)
+    assert.equal((await client.get(`/login?${query}`)).status, 200, query)
+  const emoji = await client.get(`/login?error=${encodeURIComponent('👨‍👩‍👧'.repeat(50))}`)
   assert.doesNotMatch(emoji.text, /\ufffd/, 'no character is cut in half')
 })
 
@@ -266,8 +257,7 @@ test('the login page names every missing setting, and its button is disabled', a
   const names = Object.keys(all)
   for (let mask = 0; mask < 7; mask++) {
     const given = Object.fromEntries(Object.entries(all).filter((_, bit) => mask & (1 << bit)))
-    const gateway = await openMenshen(given)
-    t.after(() => gateway.close())
+    const gateway = await openGateway(t, given)
     const page = await gateway.visitor().get('/login')
     assert.equal(page.status, 200)
     const listed = [...page.text.matchAll(/<li><code>(\w+)<\/code>/g)].map(([, name]) => name)
@@ -287,22 +277,22 @@ test('the login page names every missing setting, and its button is disabled', a
 })
 
 test('who is already signed in is told so, with a way on', async t => {
-  const { visitor, provider, gateway } = await setUp(t)
-  await signIn(visitor, provider, { nickname: '<李四>' })
-  const page = await visitor.get('/login')
+  const { client, provider, visitor } = await setUp(t, { application: false })
+  await signIn(client, provider, { nickname: '<李四>' })
+  const page = await client.get('/login')
   assert.match(page.text, /您已登录：<strong>&lt;李四&gt;<\/strong>/)
   assert.match(page.text, /<a class="button" href="\/">/)
   assert.match(buttonOf(page), />统一身份认证登录</, 'to change the account')
 
-  const other = gateway.visitor()
+  const other = visitor()
   await other.get('/a?b=1&c="2"')
-  const cookie = [...visitor.cookies, ...other.cookies].map(pair => pair.join('=')).join('; ')
-  const withReturn = await visitor.get('/login', { headers: { cookie } })
+  const cookie = [...client.cookies, ...other.cookies].map(pair => pair.join('=')).join('; ')
+  const withReturn = await client.get('/login', { headers: { cookie } })
   assert.match(withReturn.text, /<a class="button" href="\/a\?b=1&amp;c=%222%22">/)
 })
 
 test('the page comes up whatever the ticket looks like', async t => {
-  const { visitor } = await setUp(t)
+  const { client } = await setUp(t, { application: false })
   const tickets = [
     '',
     'x',
@@ -317,7 +307,7 @@ test('the page comes up whatever the ticket looks like', async t => {
     '../..',
   ]
   for (const ticket of tickets) {
-    const page = await visitor.get('/login', { headers: { cookie: `menshen_session=${ticket}` } })
+    const page = await client.get('/login', { headers: { cookie: `menshen_session=${ticket}` } })
     assert.equal(page.status, 200, ticket)
     assert.doesNotMatch(page.text, /您已登录/)
     assert.deepEqual(page.setCookies, [])
@@ -325,8 +315,8 @@ test('the page comes up whatever the ticket looks like', async t => {
 })
 
 test('HEAD /login answers like GET, without the page', async t => {
-  const { visitor } = await setUp(t)
-  const { status, text, headers } = await visitor.request({ method: 'HEAD', path: '/login' })
+  const { client } = await setUp(t, { application: false })
+  const { status, text, headers } = await client.request({ method: 'HEAD', path: '/login' })
   assert.deepEqual([status, text], [200, ''])
   assert.ok(headers['content-security-policy'])
 })

@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { decodeJwt } from 'jose'
-import { openScene } from '../proxy/scene.ts'
+import { setUp } from '../kit/set-up.ts'
 
 const NAMES = ['user', 'email', 'preferred-username', 'groups'].map(name => `x-forwarded-${name}`)
 const LONG = '龘'.repeat(2000)
 
 test('a nickname of 2,000 Chinese characters is cut between two of them, and the log names the header', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const user = await scene.user('zhangsan', { nickname: LONG })
   assert.equal((await user.get('/')).status, 200)
   const { headers } = scene.upstream.last()
@@ -33,7 +33,7 @@ test('a nickname of 2,000 Chinese characters is cut between two of them, and the
 })
 
 test('everything too long at once, in any kind of character, still fits into the request', async t => {
-  const scene = await openScene(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
+  const scene = await setUp(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
   for (const character of ['龘', '😀', 'a', '\u0001', '%', '\ud800', '"']) {
     const long = character.repeat(2500)
     const everything = { email: long, nickname: long, phone_number: long, ou_id: long, ou_name: long, sub: long }
@@ -55,7 +55,7 @@ test('everything too long at once, in any kind of character, still fits into the
 })
 
 test('what just fits is not cut', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const user = await scene.user('a'.repeat(2048), { email: '', nickname: `${'龘'.repeat(227)}12345` })
   await user.get('/')
   const { headers } = scene.upstream.last()

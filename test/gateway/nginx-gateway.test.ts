@@ -1,4 +1,4 @@
-// nginx in front of the gateway, as docs/deploying.md has it, with nginx itself.
+// nginx in front of the gateway, as docs/behind-a-proxy.md has it, with nginx itself.
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { createClient } from '../kit/client.ts'

@@ -1,4 +1,4 @@
-// nginx as our example and docs/deploying.md configure it, and how it is started for a test: in the foreground, with all its
+// nginx as our example and docs/behind-a-proxy.md configure it, and how it is started for a test: in the foreground, with all its
 // files in one folder.
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
@@ -7,7 +7,7 @@ import { readExample } from '../../examples/claims.ts'
 import { readPage, snippetsIn } from '../kit/snippets.ts'
 import type { FrontProxy } from './proxies.ts'
 
-const PAGE = 'docs/deploying.md'
+const PAGE = 'docs/behind-a-proxy.md'
 const snippet = snippetsIn(PAGE, readPage(PAGE)).find(({ language }) => language === 'nginx')
 
 export const NGINX_EXAMPLE: FrontProxy = {

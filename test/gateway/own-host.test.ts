@@ -1,7 +1,7 @@
 // This machine under another name than BASE_URL's: a browser is sent to the right one, with the page that it wanted.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openScene } from '../proxy/scene.ts'
+import { type Gateway, setUp } from '../kit/set-up.ts'
 
 const PAGE = {
   accept: 'text/html',
@@ -9,10 +9,12 @@ const PAGE = {
   'sec-fetch-mode': 'navigate',
   'sec-fetch-site': 'none',
 }
+/** The Host of a browser that is at another name of this machine. */
+const otherName = ({ url }: Gateway) => ({ host: new URL(url).host.replace('localhost', '127.0.0.1') })
 const DEEP = '/reports/%E4%B8%AD?a=1&b=%2F%2Fevil.example'
 
 test('a browser at another name of this machine is sent to the same page at BASE_URL', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const { port } = new URL(scene.url)
   for (const host of [`127.0.0.1:${port}`, `[::1]:${port}`, `127.1.2.3:${port}`, '127.0.0.1'])
     for (const path of [DEEP, '/', '/login', '/login?error=access_denied', '/_menshen/console/sessions?username=x']) {
@@ -28,35 +30,43 @@ test('a browser at another name of this machine is sent to the same page at BASE
   assert.equal(back.headers.location, DEEP)
 })
 
-test('whoever does not say that it looks at a page is answered where it is', async t => {
-  const scene = await openScene(t)
+test('a request that does not say that it is for a page is answered where it is', async t => {
+  const scene = await setUp(t)
+  const { host } = otherName(scene)
   const dests = ['image', 'iframe', 'script', 'style']
   for (const headers of [{}, { accept: 'text/html' }, ...dests.map(dest => ({ 'sec-fetch-dest': dest }))]) {
-    assert.equal((await scene.visitor().get(DEEP, { headers })).headers.location, '/login', JSON.stringify(headers))
-    assert.equal((await scene.visitor().get('/login', { headers })).status, 200, JSON.stringify(headers))
+    const there = { headers: { host, ...headers } }
+    assert.equal((await scene.visitor().get(DEEP, there)).headers.location, '/login', JSON.stringify(headers))
+    assert.equal((await scene.visitor().get('/login', there)).status, 200, JSON.stringify(headers))
   }
-  assert.equal((await scene.visitor().get('/', { headers: { 'sec-fetch-dest': 'empty' } })).status, 401)
-  assert.equal((await scene.visitor().request({ method: 'HEAD', path: '/login', headers: PAGE })).status, 200)
+  assert.equal((await scene.visitor().get('/', { headers: { host, 'sec-fetch-dest': 'empty' } })).status, 401)
+  assert.equal(
+    (await scene.visitor().request({ method: 'HEAD', path: '/login', headers: { host, ...PAGE } })).status,
+    200,
+  )
 })
 
 test('only names of this machine are such names, on both sides', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   for (const host of ['evil.example', '10.0.0.1', 'localhost.evil.example', '127.0.0.1.evil.example', 'x y', '[', '@'])
     assert.equal((await scene.visitor().get('/', { headers: { ...PAGE, host } })).headers.location, '/login', host)
-  const elsewhere = await openScene(t, { env: { BASE_URL: 'https://app.example.com' } })
-  assert.equal((await elsewhere.visitor().get('/', { headers: PAGE })).headers.location, '/login')
+  const elsewhere = await setUp(t, { env: { BASE_URL: 'https://app.example.com' } })
+  const headers = { ...PAGE, ...otherName(elsewhere) }
+  assert.equal((await elsewhere.visitor().get('/', { headers })).headers.location, '/login')
 })
 
 test('a proxy that writes its own Host makes no circle of it', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
+  const headers = { ...PAGE, ...otherName(scene) }
   // The browser is at BASE_URL all the time, and keeps what it is given there.
   const browser = scene.visitor()
-  const first = await browser.get('/page', { headers: PAGE })
+  const first = await browser.get('/page', { headers })
   assert.equal(first.headers.location, `${scene.baseUrl}/page`)
-  assert.equal((await browser.get('/page', { headers: PAGE })).headers.location, '/login')
-  assert.equal((await browser.get('/login', { headers: PAGE })).status, 200)
+  assert.equal((await browser.get('/page', { headers })).headers.location, '/login')
+  assert.equal((await browser.get('/login', { headers })).status, 200)
   scene.passSeconds(10)
-  assert.equal((await browser.get('/page', { headers: PAGE })).headers.location, `${scene.baseUrl}/page`)
-  const trusting = await openScene(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
-  assert.equal((await trusting.visitor().get('/page', { headers: PAGE })).headers.location, '/login')
+  assert.equal((await browser.get('/page', { headers })).headers.location, `${scene.baseUrl}/page`)
+  const trusting = await setUp(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
+  const passed = { ...PAGE, ...otherName(trusting) }
+  assert.equal((await trusting.visitor().get('/page', { headers: passed })).headers.location, '/login')
 })

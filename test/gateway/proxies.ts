@@ -1,5 +1,6 @@
 // A real proxy with Menshen and an application: started from its example file, with the ports of a test in place of the
 // example's.
+
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,8 +13,9 @@ import type { TestContext } from 'node:test'
 import type { Rule } from '../../src/index.ts'
 import { createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
-import { findProgram } from '../kit/packages.ts'
-import { openScene, until } from '../proxy/scene.ts'
+import { requireProgram } from '../kit/requirements.ts'
+import { setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
 
 export interface FrontProxy {
   program: string
@@ -77,7 +79,7 @@ export async function openBehind(t: TestContext, proxy: FrontProxy, menshenAt?: 
     // Whatever reaches the application then went there by the proxy's own way.
     ...(proxy.mode === 'forward-auth' && { UPSTREAM: '' }),
   }
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     env,
     config: { rules: RULES },
     answer: async (request, response) => {
@@ -115,7 +117,7 @@ async function startProxy(
   { program, config, beside, replace, prepare }: FrontProxy,
   ports: Ports,
 ): Promise<void> {
-  const path = findProgram(program) ?? assert.fail(`${program} is not installed`)
+  const path = requireProgram(program)
   const folder = mkdtempSync(join(tmpdir(), 'menshen-'))
   if (beside) cpSync(new URL(`../../examples/${beside}`, import.meta.url), folder, { recursive: true })
   writeFileSync(join(folder, 'example'), withReplaced(config, replace(ports)))

@@ -1,13 +1,14 @@
 // What somebody tries through a proxy: to be taken for somebody else, to have the ticket sent to the application, to be
 // answered in the proxy's place. The same behind each.
+
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { NO_CLAIMS } from '../../src/proxy/request-headers.ts'
+import { cookieOf } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { claims, unknownClaims } from '../proxy/claim-headers.ts'
 import { arrangements, MIXED, OUR_COOKIES, theirsOf } from '../proxy/hostile-cookies.ts'
 import { raw, request, statusOf } from '../proxy/raw.ts'
-import { cookieOf } from '../proxy/scene.ts'
 import { type Behind, type FrontProxy, openBehind } from './proxies.ts'
 
 /** Some proxies take no more than a hundred. */

@@ -1,9 +1,10 @@
 // What users and visitors can do behind a proxy, the same behind each.
+
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { signIn } from '../kit/client.ts'
+import { cookieOf, signIn } from '../kit/client.ts'
+import type { Scene } from '../kit/set-up.ts'
 import { raw, request } from '../proxy/raw.ts'
-import { cookieOf, type Scene } from '../proxy/scene.ts'
 import { type FrontProxy, openBehind } from './proxies.ts'
 
 const HTML = { accept: 'text/html', 'sec-fetch-dest': 'document' }

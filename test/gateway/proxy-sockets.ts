@@ -1,12 +1,13 @@
 // WebSockets through a proxy, the same through each.
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import test, { type TestContext } from 'node:test'
 import { WebSocketServer } from 'ws'
+import { cookieOf } from '../kit/client.ts'
+import { dial, refusal } from '../kit/websocket.ts'
 import { IDENTITY } from '../proxy/claim-headers.ts'
 import { raw, request } from '../proxy/raw.ts'
-import { cookieOf } from '../proxy/scene.ts'
-import { dial, refusal } from '../proxy/websocket.ts'
 import { type FrontProxy, openBehind } from './proxies.ts'
 
 async function openSocketsBehind(t: TestContext, proxy: FrontProxy) {

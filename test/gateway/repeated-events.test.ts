@@ -1,9 +1,12 @@
 // What the log says of who was there: one client's repeats never hide another's first.
+
 import assert from 'node:assert/strict'
 import test from 'node:test'
+import { cookieOf } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
+import { type Scene, setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
 import { openWire } from '../proxy/raw.ts'
-import { cookieOf, openScene, type Scene, until } from '../proxy/scene.ts'
 
 /** Everybody in these tests comes through a proxy of ours, which says from where. */
 const BEHIND_PROXY = { TRUSTED_PROXIES: '127.0.0.1' }
@@ -19,7 +22,7 @@ function factsOf({ lines }: Pick<Scene, 'lines'>, code: string): Facts[] {
 
 test('one user’s repeats of a shadow rule do not hide another’s first', async t => {
   const rules = [{ path: '/trial', roles: ['developer' as const], shadow: true }]
-  const scene = await openScene(t, { config: { rules } })
+  const scene = await setUp(t, { config: { rules } })
   const [one, other] = [await scene.user('zhangsan'), await scene.user('lisi')]
   for (let n = 0; n < 20; n++) await one.get('/trial')
   await other.get('/trial')
@@ -34,7 +37,7 @@ test('one user’s repeats of a shadow rule do not hide another’s first', asyn
 
 test('an application that fails for one user is reported for the next one too, with their address', async t => {
   const env = { ...BEHIND_PROXY, UPSTREAM: `http://127.0.0.1:${await freePort()}` }
-  const scene = await openScene(t, { env })
+  const scene = await setUp(t, { env })
   const [one, other] = [await scene.user('zhangsan'), await scene.user('lisi')]
   for (let n = 0; n < 15; n++) await one.get('/', from('10.0.0.1'))
   await other.get('/', from('10.0.0.1'))
@@ -44,7 +47,7 @@ test('an application that fails for one user is reported for the next one too, w
 })
 
 test('a failed sign-in is reported for each address', async t => {
-  const scene = await openScene(t, { env: BEHIND_PROXY })
+  const scene = await setUp(t, { env: BEHIND_PROXY })
   const fail = (address: string) => scene.visitor().get('/callback?code=nonsense&state=a_idp', from(address))
   for (let n = 0; n < 15; n++) await fail('10.0.0.1')
   await fail('10.0.0.2')
@@ -53,7 +56,7 @@ test('a failed sign-in is reported for each address', async t => {
 })
 
 test('what another site calls itself fills no log', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const headers = { origin: `https://${'a'.repeat(9000)}.example` }
   assert.equal((await (await scene.user()).post('/_menshen/language', { language: 'en' }, { headers })).status, 403)
   const [told] = factsOf(scene, 'foreign_origin')
@@ -61,7 +64,7 @@ test('what another site calls itself fills no log', async t => {
 })
 
 test('whoever is turned away by a limit is reported once for each address', async t => {
-  const scene = await openScene(t, { env: { ...BEHIND_PROXY, RATE_LIMIT_PER_MINUTE: '1' } })
+  const scene = await setUp(t, { env: { ...BEHIND_PROXY, RATE_LIMIT_PER_MINUTE: '1' } })
   for (const address of ['10.0.0.1', '10.0.0.1', '10.0.0.2', '10.0.0.2'])
     await scene.visitor().post('/login', '', from(address))
   const limited = factsOf(scene, 'rate_limited').map(({ address, kind }) => ({ address, kind }))
@@ -72,7 +75,7 @@ test('whoever is turned away by a limit is reported once for each address', asyn
 })
 
 test('behind a proxy, a question that is refused and a failed request name the client', async t => {
-  const scene = await openScene(t, { env: BEHIND_PROXY })
+  const scene = await setUp(t, { env: BEHIND_PROXY })
   const headers = { 'x-forwarded-for': '10.0.0.9', 'x-original-uri': '/a%2fb' }
   assert.equal((await scene.visitor().get('/_menshen/check', { headers })).status, 400)
   assert.equal(factsOf(scene, 'check_refused')[0]?.address, '10.0.0.9')
@@ -80,7 +83,7 @@ test('behind a proxy, a question that is refused and a failed request name the c
 
 test('a socket that cannot be opened says where it led and who wanted it', async t => {
   const env = { ...BEHIND_PROXY, UPSTREAM: `http://127.0.0.1:${await freePort()}` }
-  const scene = await openScene(t, { env })
+  const scene = await setUp(t, { env })
   const cookie = cookieOf(await scene.user())
   const wire = await openWire(scene.url)
   wire.socket.write(
@@ -96,7 +99,7 @@ test('a socket that cannot be opened says where it led and who wanted it', async
 })
 
 test('a client that is cut off is named by its own address', async t => {
-  const scene = await openScene(t, { env: { ...BEHIND_PROXY, CLIENT_TIMEOUT_MS: '150' } })
+  const scene = await setUp(t, { env: { ...BEHIND_PROXY, CLIENT_TIMEOUT_MS: '150' } })
   const cookie = cookieOf(await scene.user())
   const wire = await openWire(scene.url)
   wire.socket.write(
@@ -107,7 +110,7 @@ test('a client that is cut off is named by its own address', async t => {
 })
 
 test('refreshes, kept and failed, say whose session it is', async t => {
-  const scene = await openScene(t, { env: { REFRESH_FAILURE: 'keep' } })
+  const scene = await setUp(t, { env: { REFRESH_FAILURE: 'keep' } })
   const user = await scene.user('lisi')
   scene.passSeconds(7200 - 200)
   await user.get('/')
@@ -117,7 +120,7 @@ test('refreshes, kept and failed, say whose session it is', async t => {
 })
 
 test('a session that a developer ends is reported as its user’s, by the developer', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const developer = await scene.user('admin')
   for (const username of ['zhangsan', 'lisi']) await scene.user(username)
   for (const username of ['zhangsan', 'lisi']) {

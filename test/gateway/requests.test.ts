@@ -5,27 +5,13 @@ import { once } from 'node:events'
 import { Agent, get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import test, { type TestContext } from 'node:test'
+import test from 'node:test'
 import { type Client, signIn } from '../kit/client.ts'
-import { openMenshen } from '../kit/menshen.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { setUp } from '../kit/set-up.ts'
 
 const BROWSER_ACCEPT = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8'
 const IMAGE_ACCEPT = 'image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8'
 const NAVIGATION = { accept: BROWSER_ACCEPT, 'sec-fetch-dest': 'document', 'sec-fetch-mode': 'navigate' }
-
-async function setUp(t: TestContext, env: Record<string, string> = {}) {
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
-  const gateway = await openMenshen({ ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', ...env })
-  t.after(() => gateway.close())
-  const user = async (username = 'zhangsan') => {
-    const client = gateway.visitor()
-    await signIn(client, provider, { username })
-    return client
-  }
-  return { provider, gateway, visitor: gateway.visitor(), user }
-}
 
 const ticketOf = (client: Client) => client.cookies.get('menshen_session') ?? ''
 
@@ -38,7 +24,7 @@ async function raw(url: string, bytes: string): Promise<string> {
 }
 
 test('a visitor is redirected to /login, and a script is told by 401', async t => {
-  const { visitor } = await setUp(t)
+  const { client } = await setUp(t, { application: false })
   type Row = [kind: string, headers: Record<string, string>, status: 302 | 401, kept: boolean]
   const rows: Row[] = [
     ['a navigation', NAVIGATION, 302, true],
@@ -60,7 +46,7 @@ test('a visitor is redirected to /login, and a script is told by 401', async t =
     ['an app in a WebView', { accept: BROWSER_ACCEPT, 'x-requested-with': 'com.example.app' }, 302, true],
   ]
   for (const [kind, headers, status, kept] of rows) {
-    const answer = await visitor.get('/wanted?x=1', { headers })
+    const answer = await client.get('/wanted?x=1', { headers })
     assert.equal(answer.status, status, kind)
     assert.equal(answer.headers['cache-control'], 'no-store', kind)
     assert.equal(answer.headers.location, status === 302 ? '/login' : undefined, kind)
@@ -74,58 +60,58 @@ test('a visitor is redirected to /login, and a script is told by 401', async t =
 })
 
 test('media types are the same in capitals', async t => {
-  const { visitor } = await setUp(t)
-  assert.equal((await visitor.get('/x', { headers: { accept: 'Application/JSON' } })).status, 401)
-  const page = await visitor.get('/x', { headers: { accept: 'TEXT/HTML' } })
+  const { client } = await setUp(t, { application: false })
+  assert.equal((await client.get('/x', { headers: { accept: 'Application/JSON' } })).status, 401)
+  const page = await client.get('/x', { headers: { accept: 'TEXT/HTML' } })
   assert.equal(page.status, 302)
   assert.equal(page.setCookies.length, 1)
 })
 
 test('only GET and HEAD are redirected; other methods get 401 and are never replayed', async t => {
-  const { visitor } = await setUp(t)
+  const { client } = await setUp(t, { application: false })
   const outcomes = { GET: 302, HEAD: 302, POST: 401, PUT: 401, PATCH: 401, DELETE: 401, OPTIONS: 401, PROPFIND: 401 }
   for (const [method, status] of Object.entries(outcomes)) {
-    const answer = await visitor.request({ method, path: '/form', headers: NAVIGATION })
+    const answer = await client.request({ method, path: '/form', headers: NAVIGATION })
     assert.equal(answer.status, status, method)
     const sets = answer.setCookies.some(cookie => cookie.startsWith('menshen_return='))
     assert.equal(sets, method === 'GET', `${method}: only a GET navigation is worth returning to`)
   }
-  const large = await visitor.post('/form', Buffer.alloc(300_000), { headers: NAVIGATION })
+  const large = await client.post('/form', Buffer.alloc(300_000), { headers: NAVIGATION })
   assert.equal(large.status, 401)
 })
 
 test('an icon, an image or a script of a page does not overwrite what the visitor wanted', async t => {
-  const { visitor, provider } = await setUp(t)
-  await visitor.get('/wanted', { headers: NAVIGATION })
-  await visitor.get('/favicon.ico', { headers: { accept: IMAGE_ACCEPT, 'sec-fetch-dest': 'image' } })
-  await visitor.get('/favicon.ico')
-  await visitor.get('/logo.png', { headers: { accept: IMAGE_ACCEPT } })
-  await visitor.get('/api', { headers: { accept: 'application/json' } })
-  await visitor.post('/form')
-  await visitor.get('/login')
-  await visitor.get('/_menshen/assets/login.js')
-  await visitor.get('/_menshen/unknown', { headers: NAVIGATION })
-  assert.equal((await signIn(visitor, provider)).headers.location, '/wanted')
+  const { client, provider } = await setUp(t, { application: false })
+  await client.get('/wanted', { headers: NAVIGATION })
+  await client.get('/favicon.ico', { headers: { accept: IMAGE_ACCEPT, 'sec-fetch-dest': 'image' } })
+  await client.get('/favicon.ico')
+  await client.get('/logo.png', { headers: { accept: IMAGE_ACCEPT } })
+  await client.get('/api', { headers: { accept: 'application/json' } })
+  await client.post('/form')
+  await client.get('/login')
+  await client.get('/_menshen/assets/login.js')
+  await client.get('/_menshen/unknown', { headers: NAVIGATION })
+  assert.equal((await signIn(client, provider)).headers.location, '/wanted')
 })
 
 test('a colleague behind the same address who comes from a portal is sent to /login, whoever signed in just before', async t => {
-  const { gateway, provider, visitor } = await setUp(t)
+  const { provider, client, passSeconds, visitor } = await setUp(t, { application: false })
   const fromPortal = { ...NAVIGATION, 'sec-fetch-site': 'cross-site', 'user-agent': 'Chrome of the whole office' }
   const back = `/callback?code=${provider.codeFor()}&state=a_idp`
-  const landing = await visitor.follow(await visitor.get(back, { headers: fromPortal }), { headers: fromPortal })
+  const landing = await client.follow(await client.get(back, { headers: fromPortal }), { headers: fromPortal })
   assert.equal(landing.status, 200, 'the first has arrived')
-  gateway.passSeconds(1)
-  const colleague = await gateway.visitor().get('/', { headers: fromPortal })
+  passSeconds(1)
+  const colleague = await visitor().get('/', { headers: fromPortal })
   assert.deepEqual([colleague.status, colleague.headers.location], [302, '/login'])
 })
 
 test('a browser that keeps no cookie learns so, instead of going in circles', async t => {
-  const { gateway, provider } = await setUp(t)
+  const { provider, url } = await setUp(t, { application: false })
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   t.after(() => agent.destroy())
   const headers = { ...NAVIGATION, 'sec-fetch-site': 'cross-site' }
   const browse = async (path: string) => {
-    const request = get(gateway.url + path, { agent, headers })
+    const request = get(url + path, { agent, headers })
     const [answer] = (await once(request, 'response')) as [IncomingMessage]
     return { status: answer.statusCode, location: answer.headers.location, text: await text(answer) }
   }
@@ -138,14 +124,14 @@ test('a browser that keeps no cookie learns so, instead of going in circles', as
 })
 
 test('a browser that has landed with its cookie and lost it later is sent to /login, like everybody', async t => {
-  const { gateway, provider } = await setUp(t)
+  const { provider, url, passSeconds } = await setUp(t, { application: false })
   const agents = [1, 2].map(() => new Agent({ keepAlive: true, maxSockets: 1 }))
   t.after(() => {
     for (const agent of agents) agent.destroy()
   })
   const headers = { ...NAVIGATION, 'sec-fetch-site': 'cross-site' }
   const browse = async (path: string, agent = agents[0], cookie?: string) => {
-    const request = get(gateway.url + path, { agent, headers: cookie ? { ...headers, cookie } : headers })
+    const request = get(url + path, { agent, headers: cookie ? { ...headers, cookie } : headers })
     const [answer] = (await once(request, 'response')) as [IncomingMessage]
     await text(answer)
     const { location, 'set-cookie': cookies = [] } = answer.headers
@@ -160,15 +146,15 @@ test('a browser that has landed with its cookie and lost it later is sent to /lo
     assert.deepEqual([later.status, later.location], [302, '/login'])
   }
   await signedIn()
-  gateway.passSeconds(61)
+  passSeconds(61)
   const late = await browse('/')
   assert.deepEqual([late.status, late.location], [302, '/login'], 'no landing takes a minute')
 })
 
 test('visits without a session leave nothing in the store and set no session cookie', async t => {
-  const { gateway, user } = await setUp(t)
+  const { user, visitor } = await setUp(t, { application: false })
   for (let n = 0; n < 100; n++) {
-    const { setCookies } = await gateway.visitor().get(`/${n}`)
+    const { setCookies } = await visitor().get(`/${n}`)
     assert.ok(setCookies.every(cookie => cookie.startsWith('menshen_return=')))
   }
   const admin = await user('admin')
@@ -177,7 +163,7 @@ test('visits without a session leave nothing in the store and set no session coo
 })
 
 test('the home page says who you are, in what role and until when, and has the way out', async t => {
-  const { user } = await setUp(t)
+  const { user } = await setUp(t, { application: false })
   const common = await (await user()).get('/?any=query')
   assert.equal(common.status, 200)
   assert.equal(common.headers['cache-control'], 'no-store')
@@ -195,7 +181,7 @@ test('the home page says who you are, in what role and until when, and has the w
 })
 
 test('the console is for developers: others get a Chinese 403, however they write its path', async t => {
-  const { user, visitor } = await setUp(t)
+  const { user, client } = await setUp(t, { application: false })
   const common = await user()
   const paths = [
     ...[
@@ -226,17 +212,17 @@ test('the console is for developers: others get a Chinese 403, however they writ
     const answer = await common.get(path)
     assert.ok([403, 404, 400].includes(answer.status), `${path}: ${answer.status}`)
     assert.doesNotMatch(answer.text, /控制台|生效的设置/, path)
-    assert.notEqual((await visitor.get(path)).status, 200, path)
+    assert.notEqual((await client.get(path)).status, 200, path)
   }
   const refused = await common.get('/_menshen/console')
   assert.equal(refused.status, 403)
   assert.match(refused.text, /lang="zh-CN".*没有访问权限/s)
-  assert.equal((await visitor.get('/_menshen/console')).headers.location, '/login')
+  assert.equal((await client.get('/_menshen/console')).headers.location, '/login')
   assert.equal((await (await user('admin')).get('/_menshen/console')).status, 200)
 })
 
 test('nobody but a developer ends a session of somebody else, however the path is written', async t => {
-  const { user } = await setUp(t)
+  const { user } = await setUp(t, { application: false })
   const [admin, common, victim] = [await user('admin'), await user(), await user('lisi')]
   const page = (await admin.get('/_menshen/console/sessions?username=lisi')).text
   const session = /name="session" value="([^"]+)"/.exec(page)?.[1] ?? ''
@@ -263,20 +249,20 @@ test('nobody but a developer ends a session of somebody else, however the path i
 })
 
 test('a page that does not exist is a Chinese 404', async t => {
-  const { user, visitor } = await setUp(t)
+  const { user, client } = await setUp(t, { application: false })
   const answer = await (await user()).get('/no/such/page')
   assert.equal(answer.status, 404)
   assert.match(answer.text, /lang="zh-CN".*页面不存在/s)
   assert.ok(answer.headers['content-security-policy'])
-  assert.equal((await visitor.get('/no/such/page')).headers.location, '/login', 'a visitor does not learn what exists')
+  assert.equal((await client.get('/no/such/page')).headers.location, '/login', 'a visitor does not learn what exists')
   for (const path of ['/_menshen/', '/_menshen/nothing', '/_menshen/assets/', '/_menshen/assets/package.json'])
-    assert.equal((await visitor.get(path)).status, 404, path)
+    assert.equal((await client.get(path)).status, 404, path)
   for (const path of ['/_menshen/assets/..%2fpackage.json', '/_menshen/assets/../../package.json'])
-    assert.ok([400, 404].includes((await visitor.get(path)).status), path)
+    assert.ok([400, 404].includes((await client.get(path)).status), path)
 })
 
 test('a method that a route does not know is a 405 that says what is allowed', async t => {
-  const { user, provider } = await setUp(t)
+  const { user, provider } = await setUp(t, { application: false })
   const client = await user()
   const routes: Record<string, string[]> = {
     '/': ['GET', 'HEAD'],
@@ -306,10 +292,10 @@ test('a method that a route does not know is a 405 that says what is allowed', a
 })
 
 test('TRACE is a 405 everywhere that says what is allowed, and echoes nothing', async t => {
-  const { user, visitor } = await setUp(t)
-  for (const client of [await user(), visitor])
+  const { user, client } = await setUp(t, { application: false })
+  for (const signedIn of [await user(), client])
     for (const path of ['/', '/x', '/login']) {
-      const answer = await client.request({ method: 'TRACE', path, headers: { 'x-echo': 'canary' } })
+      const answer = await signedIn.request({ method: 'TRACE', path, headers: { 'x-echo': 'canary' } })
       assert.equal(answer.status, 405, path)
       assert.doesNotMatch(answer.text, /canary|menshen_session/)
       assert.match(String(answer.headers.allow), /^GET, HEAD/, `${path}: RFC 9110 wants Allow with each 405`)
@@ -317,7 +303,7 @@ test('TRACE is a 405 everywhere that says what is allowed, and echoes nothing', 
 })
 
 test('a method in a header or a parameter changes nothing', async t => {
-  const { user } = await setUp(t)
+  const { user } = await setUp(t, { application: false })
   const client = await user()
   const headers = { 'x-http-method-override': 'DELETE', 'x-method-override': 'POST', 'x-http-method': 'PUT' }
   assert.equal((await client.get('/?_method=POST', { headers })).status, 200)
@@ -325,34 +311,34 @@ test('a method in a header or a parameter changes nothing', async t => {
 })
 
 test('HEAD is ruled like GET and has its headers, without a body', async t => {
-  const { user, visitor } = await setUp(t)
-  const client = await user()
+  const { user, client } = await setUp(t, { application: false })
+  const signedIn = await user()
   for (const path of ['/', '/nothing', '/_menshen/me', '/_menshen/console', '/_menshen/health', '/login']) {
-    const [head, get] = [await client.request({ method: 'HEAD', path }), await client.get(path)]
+    const [head, get] = [await signedIn.request({ method: 'HEAD', path }), await signedIn.get(path)]
     assert.equal(head.status, get.status, path)
     assert.equal(head.text, '')
     assert.equal(head.headers['content-type'], get.headers['content-type'])
   }
-  assert.equal((await visitor.request({ method: 'HEAD', path: '/' })).headers.location, '/login')
+  assert.equal((await client.request({ method: 'HEAD', path: '/' })).headers.location, '/login')
 })
 
 test('a target that is no path of ours gets 400, and nothing else', async t => {
-  const { gateway, user } = await setUp(t)
+  const { user, url } = await setUp(t, { application: false })
   const cookie = `Cookie: menshen_session=${ticketOf(await user())}`
   const head = (line: string, host = 'x') =>
     `${line} HTTP/1.1\r\nHost: ${host}\r\n${cookie}\r\nConnection: close\r\n\r\n`
   const lines = ['GET http://evil.example/', 'GET http://169.254.169.254/login', 'OPTIONS *', 'GET *', 'GET login']
   for (const line of [...lines, 'GET ?x', 'GET javascript:alert(1)'])
-    assert.match(await raw(gateway.url, head(line)), /^HTTP\/1\.1 400 /, line)
-  assert.doesNotMatch(await raw(gateway.url, head('CONNECT evil.example:443')), /^HTTP\/1\.1 2/)
+    assert.match(await raw(url, head(line)), /^HTTP\/1\.1 400 /, line)
+  assert.doesNotMatch(await raw(url, head('CONNECT evil.example:443')), /^HTTP\/1\.1 2/)
   for (const line of ['GET /\u0000', 'GET / x', 'G\u0000T /', 'TRACK /'])
-    assert.doesNotMatch(await raw(gateway.url, head(line)), /^HTTP\/1\.1 [25]/, JSON.stringify(line))
-  assert.match(await raw(gateway.url, head('GET /login')), /^HTTP\/1\.1 200 /)
+    assert.doesNotMatch(await raw(url, head(line)), /^HTTP\/1\.1 [25]/, JSON.stringify(line))
+  assert.match(await raw(url, head('GET /login')), /^HTTP\/1\.1 200 /)
 })
 
 test('no path, query or Host breaks it', async t => {
-  const { gateway, user, visitor } = await setUp(t)
-  const client = await user()
+  const { user, client, visitor } = await setUp(t, { application: false })
+  const signedIn = await user()
   const tails = [
     '%',
     '%00',
@@ -383,36 +369,36 @@ test('no path, query or Host breaks it', async t => {
   ]
   for (const root of roots)
     for (const tail of tails)
-      for (const who of [client, visitor]) {
+      for (const who of [signedIn, client]) {
         const { status } = await who.get(root + tail)
         assert.ok(status < 500, `${root + tail}: ${status}`)
       }
   for (const host of ['', 'evil.example', 'a/b', '[::1', 'x@y', 'x:99999', 'a b', 'x/_menshen/console?', 'localhost:'])
     for (const path of ['/login', '/_menshen/me', '/', '/_menshen/x']) {
-      const { status, text } = await client.get(path, { headers: { host } })
+      const { status, text } = await signedIn.get(path, { headers: { host } })
       assert.ok(status < 500, `${host} ${path}: ${status}`)
       assert.doesNotMatch(text, /生效的设置/)
     }
-  assert.equal((await visitor.get(`/${'a'.repeat(4000)}`)).status, 302)
-  assert.equal((await visitor.get(`/${'a'.repeat(12_000)}`)).status, 414, 'longer than any rule is found for')
-  assert.ok([302, 431].includes((await visitor.get('/', { headers: { cookie: 'a=b; '.repeat(3500) } })).status))
-  assert.equal((await gateway.visitor().get('/_menshen/health')).status, 200)
+  assert.equal((await client.get(`/${'a'.repeat(4000)}`)).status, 302)
+  assert.equal((await client.get(`/${'a'.repeat(12_000)}`)).status, 414, 'longer than any rule is found for')
+  assert.ok([302, 431].includes((await client.get('/', { headers: { cookie: 'a=b; '.repeat(3500) } })).status))
+  assert.equal((await visitor().get('/_menshen/health')).status, 200)
 })
 
 test('a request that breaks off in the middle breaks nothing, and is no error of ours', async t => {
-  const { gateway } = await setUp(t)
+  const { url, visitor, lines } = await setUp(t, { application: false })
   for (const path of ['/login', '/logout', '/form', '/_menshen/console/end'])
     for (const length of ['Content-Length: 100', 'Transfer-Encoding: chunked'])
-      await raw(gateway.url, `POST ${path} HTTP/1.1\r\nHost: x\r\n${length}\r\n\r\n1`)
-  assert.equal((await gateway.visitor().get('/login')).status, 200)
-  const errors = gateway.lines.filter(({ level }) => level === 'error').map(({ event }) => event)
+      await raw(url, `POST ${path} HTTP/1.1\r\nHost: x\r\n${length}\r\n\r\n1`)
+  assert.equal((await visitor().get('/login')).status, 200)
+  const errors = lines.filter(({ level }) => level === 'error').map(({ event }) => event)
   assert.deepEqual(errors, [], 'otherwise anybody can fill the log with them')
 })
 
 test('two different tickets in one request switch nobody: neither counts', async t => {
-  const { user, visitor } = await setUp(t)
+  const { user, client } = await setUp(t, { application: false })
   const [one, two] = [ticketOf(await user()), ticketOf(await user('admin'))]
-  const status = async (cookie: string) => (await visitor.get('/_menshen/me', { headers: { cookie } })).status
+  const status = async (cookie: string) => (await client.get('/_menshen/me', { headers: { cookie } })).status
   for (const [first, second] of [
     [one, two],
     [two, one],
@@ -426,9 +412,9 @@ test('two different tickets in one request switch nobody: neither counts', async
 })
 
 test('a ticket under another name, another prefix or no name is none', async t => {
-  const { user, visitor } = await setUp(t)
+  const { user, client } = await setUp(t, { application: false })
   const ticket = ticketOf(await user())
-  const status = async (cookie: string) => (await visitor.get('/_menshen/me', { headers: { cookie } })).status
+  const status = async (cookie: string) => (await client.get('/_menshen/me', { headers: { cookie } })).status
   const wrong = [
     ...[`__Host-menshen_session=${ticket}`, `__host-menshen_session=${ticket}`, `__Secure-menshen_session=${ticket}`],
     ...[
@@ -458,50 +444,50 @@ test('a ticket under another name, another prefix or no name is none', async t =
 })
 
 test('a ticket that differs in its last bits only is another ticket', async t => {
-  const { user, visitor } = await setUp(t)
+  const { user, client } = await setUp(t, { application: false })
   const ticket = ticketOf(await user())
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
   const twins = [...alphabet].map(last => ticket.slice(0, -1) + last).filter(twin => twin !== ticket)
   for (const twin of twins) {
-    const answer = await visitor.get('/_menshen/me', { headers: { cookie: `menshen_session=${twin}` } })
+    const answer = await client.get('/_menshen/me', { headers: { cookie: `menshen_session=${twin}` } })
     assert.equal(answer.status, 401)
   }
 })
 
 test('health and ready answer anybody, and shortcuts for probes open nothing', async t => {
-  const { visitor } = await setUp(t)
+  const { client } = await setUp(t, { application: false })
   for (const [path, status] of [
     ['/_menshen/health', 'ok'],
     ['/_menshen/ready', 'ready'],
   ] as const) {
-    const answer = await visitor.get(path)
+    const answer = await client.get(path)
     assert.deepEqual([answer.status, answer.json<{ status: string }>().status], [200, status])
     assert.equal(answer.headers['cache-control'], 'no-store')
   }
   for (const agent of ['kube-probe/1.30', 'GoogleHC/1.0', 'ELB-HealthChecker/2.0', 'Prometheus/3.0']) {
     const headers = { 'user-agent': agent, 'x-health-check': '1' }
-    assert.equal((await visitor.get('/', { headers })).headers.location, '/login')
-    assert.equal((await visitor.get('/_menshen/me', { headers })).status, 401)
+    assert.equal((await client.get('/', { headers })).headers.location, '/login')
+    assert.equal((await client.get('/_menshen/me', { headers })).status, 401)
   }
 })
 
 test('/_menshen/me is a 401 in JSON for a visitor, even one who navigates', async t => {
-  const { visitor } = await setUp(t)
-  const answer = await visitor.get('/_menshen/me', { headers: NAVIGATION })
+  const { client } = await setUp(t, { application: false })
+  const answer = await client.get('/_menshen/me', { headers: NAVIGATION })
   assert.equal(answer.status, 401)
   assert.equal(answer.json<{ error: string }>().error, 'unauthenticated')
   assert.deepEqual(answer.setCookies, [])
 })
 
 test('a session ends with its token on the server, whatever the cookie says', async t => {
-  const { gateway, provider } = await setUp(t)
+  const { provider, visitor, passSeconds } = await setUp(t, { application: false })
   provider.behaviour.refreshTokens = false
-  const visitor = gateway.visitor()
-  await signIn(visitor, provider)
-  const headers = { cookie: `menshen_session=${ticketOf(visitor)}` }
-  gateway.passSeconds(7199)
-  assert.equal((await visitor.get('/', { headers })).status, 200)
-  gateway.passSeconds(1)
-  assert.equal((await visitor.get('/', { headers })).headers.location, '/login')
-  assert.equal((await visitor.get('/_menshen/me', { headers })).status, 401)
+  const client = visitor()
+  await signIn(client, provider)
+  const headers = { cookie: `menshen_session=${ticketOf(client)}` }
+  passSeconds(7199)
+  assert.equal((await client.get('/', { headers })).status, 200)
+  passSeconds(1)
+  assert.equal((await client.get('/', { headers })).headers.location, '/login')
+  assert.equal((await client.get('/_menshen/me', { headers })).status, 401)
 })

@@ -2,12 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { createHmac, randomBytes } from 'node:crypto'
-import test, { type TestContext } from 'node:test'
+import test from 'node:test'
 import { ownPath, readReturnPath, signReturnPath } from '../../src/session/attempts.ts'
 import { signIn } from '../kit/client.ts'
 import { corpusStrings } from '../kit/corpora.ts'
-import { openMenshen } from '../kit/menshen.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { setUp } from '../kit/set-up.ts'
 
 const ORIGIN = 'https://app.example.com'
 const NOW = Date.parse('2026-03-01T08:00:00Z')
@@ -83,14 +82,6 @@ function decoded(text: string): string[] {
   } catch {
     return []
   }
-}
-
-async function setUp(t: TestContext, env: Record<string, string> = {}) {
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
-  const gateway = await openMenshen({ ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', ...env })
-  t.after(() => gateway.close())
-  return { provider, gateway, visitor: gateway.visitor(), baseUrl: `http://localhost:${new URL(gateway.url).port}` }
 }
 
 test('a path of our own stays what it is', () => {
@@ -185,24 +176,24 @@ test('a cookie with any byte changed, cut or added before the end is nothing', (
 })
 
 test('a visitor comes back to our own origin, whatever path was asked for', async t => {
-  const { gateway, provider, baseUrl } = await setUp(t)
+  const { provider, baseUrl, visitor } = await setUp(t, { application: false })
   const wanted = [...EVIL, ...EVIL.map(encodeURI), ...EVIL.map(text => `/${encodeURIComponent(text)}`)]
   const lines = [...wanted, ...corpusStrings('open-redirects.txt')]
   const targets = lines.filter(line => /^\/[\x21-\x7e]*$/.test(line))
   assert.ok(targets.length > 20)
   for (const path of targets) {
-    const visitor = gateway.visitor()
-    const visit = await visitor.get(path)
+    const client = visitor()
+    const visit = await client.get(path)
     assert.ok([302, 200, 400, 404, 405].includes(visit.status), `${path}: ${visit.status}`)
     if (visit.status === 302) assert.match(visit.headers.location ?? '', /^\/login(\?|$)/, path)
-    if (!visitor.cookies.has(RETURN)) continue
-    const { headers } = await signIn(visitor, provider)
+    if (!client.cookies.has(RETURN)) continue
+    const { headers } = await signIn(client, provider)
     assert.ok(leadsHome(headers.location ?? '', baseUrl), `${path}: ${headers.location}`)
   }
 })
 
 test('what a request says in parameters, headers or a made-up cookie is no return path', async t => {
-  const { visitor, provider } = await setUp(t)
+  const { client, provider } = await setUp(t, { application: false })
   const names = ['next', 'return', 'returnTo', 'redirect', 'redirect_uri', 'target', 'url', 'rd', 'continue']
   const query = names.map(name => `${name}=${encodeURIComponent('//evil.example')}`).join('&')
   const headers = {
@@ -211,19 +202,19 @@ test('what a request says in parameters, headers or a made-up cookie is no retur
     referer: 'https://evil.example/',
     cookie: `${RETURN}=//evil.example; next=//evil.example`,
   }
-  const answer = await visitor.get(`/callback?code=${provider.codeFor()}&state=a_idp&${query}`, { headers })
+  const answer = await client.get(`/callback?code=${provider.codeFor()}&state=a_idp&${query}`, { headers })
   assert.equal(answer.headers.location, '/')
 })
 
 test('the login page takes a return path from our own pages, and only one of our own origin', async t => {
-  const { gateway, provider, baseUrl } = await setUp(t)
+  const { provider, baseUrl, visitor } = await setUp(t, { application: false })
   const page = { 'sec-fetch-dest': 'document', 'sec-fetch-mode': 'navigate' }
   const returnedTo = async (wanted: string, site?: string) => {
-    const visitor = gateway.visitor()
+    const client = visitor()
     const headers = site ? { ...page, 'sec-fetch-site': site } : {}
-    const answer = await visitor.get(`/login?return=${encodeURIComponent(wanted)}`, { headers })
+    const answer = await client.get(`/login?return=${encodeURIComponent(wanted)}`, { headers })
     assert.equal(answer.status, 200)
-    return (await signIn(visitor, provider)).headers.location ?? ''
+    return (await signIn(client, provider)).headers.location ?? ''
   }
   assert.equal(await returnedTo('/public?a=b', 'same-origin'), '/public?a=b')
   for (const site of ['cross-site', 'same-site', undefined]) assert.equal(await returnedTo('/public', site), '/')
@@ -232,33 +223,33 @@ test('the login page takes a return path from our own pages, and only one of our
 })
 
 test('the cookie is HttpOnly, Lax, short-lived, and below what browsers keep', async t => {
-  const { visitor } = await setUp(t)
-  const [given = ''] = (await visitor.get(`/${'a'.repeat(2000)}`)).setCookies
+  const { client } = await setUp(t, { application: false })
+  const [given = ''] = (await client.get(`/${'a'.repeat(2000)}`)).setCookies
   assert.match(given, /^menshen_return=[\w.-]+; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax$/)
   assert.ok(given.length < 4096)
-  const secure = await setUp(t, { BASE_URL: 'https://app.example.com' })
-  const [prefixed = ''] = (await secure.visitor.get('/x')).setCookies
+  const secure = await setUp(t, { env: { BASE_URL: 'https://app.example.com' }, application: false })
+  const [prefixed = ''] = (await secure.client.get('/x')).setCookies
   assert.match(prefixed, /^__Host-menshen_return=.*; Secure$/)
 })
 
 test('after ten minutes it is forgotten, even by a browser that keeps it', async t => {
-  const { visitor, gateway, provider } = await setUp(t)
-  await visitor.get('/wanted')
-  const headers = { cookie: `${RETURN}=${visitor.cookies.get(RETURN)}` }
-  const signInWith = () => visitor.get(`/callback?code=${provider.codeFor()}&state=a_idp`, { headers })
-  gateway.passSeconds(599)
+  const { client, provider, passSeconds } = await setUp(t, { application: false })
+  await client.get('/wanted')
+  const headers = { cookie: `${RETURN}=${client.cookies.get(RETURN)}` }
+  const signInWith = () => client.get(`/callback?code=${provider.codeFor()}&state=a_idp`, { headers })
+  passSeconds(599)
   assert.equal((await signInWith()).headers.location, '/wanted')
-  gateway.passSeconds(1)
+  passSeconds(1)
   assert.equal((await signInWith()).headers.location, '/')
 })
 
 test('a cookie of another installation, or tampered with, is ignored', async t => {
-  const { visitor, provider } = await setUp(t)
-  const other = await setUp(t, { CLIENT_SECRET: 'another' })
-  await other.visitor.get('/theirs')
-  const theirs = other.visitor.cookies.get(RETURN) ?? ''
-  await visitor.get('/ours')
-  const ours = visitor.cookies.get(RETURN) ?? ''
+  const { client, provider } = await setUp(t, { application: false })
+  const other = await setUp(t, { env: { CLIENT_SECRET: 'another' }, application: false })
+  await other.client.get('/theirs')
+  const theirs = other.client.cookies.get(RETURN) ?? ''
+  await client.get('/ours')
+  const ours = client.cookies.get(RETURN) ?? ''
   const [text = '', signature = ''] = ours.split('.')
   const forged = Buffer.from(Buffer.from(text, 'base64url').toString().replace('/ours', '/evil')).toString('base64url')
   for (const cookie of [
@@ -271,28 +262,28 @@ test('a cookie of another installation, or tampered with, is ignored', async t =
     `${theirs}; ${RETURN}=${ours}`,
   ]) {
     const path = `/callback?code=${provider.codeFor()}&state=a_idp`
-    const answer = await visitor.get(path, { headers: { cookie: `${RETURN}=${cookie}` } })
+    const answer = await client.get(path, { headers: { cookie: `${RETURN}=${cookie}` } })
     assert.equal(answer.headers.location, '/', cookie)
   }
 })
 
 test('a path too long to carry is left behind, and the sign-in still works', async t => {
-  const { gateway, provider } = await setUp(t)
+  const { provider, visitor } = await setUp(t, { application: false })
   for (const [length, kept] of [
     [2048, true],
     [2049, false],
     [9000, false],
   ] as const) {
-    const visitor = gateway.visitor()
+    const client = visitor()
     const path = `/${'a'.repeat(length - 1)}`
-    await visitor.get(path)
-    assert.equal((await signIn(visitor, provider)).headers.location, kept ? path : '/', String(length))
+    await client.get(path)
+    assert.equal((await signIn(client, provider)).headers.location, kept ? path : '/', String(length))
   }
 })
 
 test('a long address does not bring back the page that was wanted before it', async t => {
-  const { visitor, provider } = await setUp(t)
-  await visitor.get('/earlier')
-  await visitor.get(`/page?${'a'.repeat(5000)}`)
-  assert.equal((await signIn(visitor, provider)).headers.location, '/')
+  const { client, provider } = await setUp(t, { application: false })
+  await client.get('/earlier')
+  await client.get(`/page?${'a'.repeat(5000)}`)
+  assert.equal((await signIn(client, provider)).headers.location, '/')
 })

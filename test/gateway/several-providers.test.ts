@@ -1,5 +1,6 @@
 // Several providers at once: one button each, each answer bound to the provider that was asked, and users who are never
 // taken for those of another.
+
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { decodeJwt } from 'jose'
@@ -8,10 +9,11 @@ import { type Config, createMenshen, MenshenError, readSettings } from '../../sr
 import { type Client, createClient } from '../kit/client.ts'
 import { answerOf, type OidcServer, signedInAt, startOidcServer } from '../kit/oidc-server.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openGateway } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { createTestLog } from '../kit/test-log.ts'
-import { openGateway, until } from '../proxy/scene.ts'
-import { startUpstream } from '../proxy/upstream.ts'
+import { until } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
 
 async function openStage(
   t: TestContext,
@@ -23,7 +25,7 @@ async function openStage(
     staff: { ...staff.config, name: '企业账号' },
     partners: { ...partners.config, name: '合作伙伴', revoke: 'always' as const },
   }
-  const gateway = await openGateway(t, { UPSTREAM: upstream.url, ...env }, { providers, ...config })
+  const gateway = await openGateway(t, { UPSTREAM: upstream.url, ...env }, { config: { providers, ...config } })
   for (const provider of [staff, partners]) provider.now = gateway.now
   return {
     ...gateway,
@@ -186,7 +188,7 @@ test('a provider that has no name for itself does not take an answer of another'
   t.after(() => plain.close())
   const { CLIENT_ID, CLIENT_SECRET, AUTH_URL } = plain.settings
   const idaas = { preset: 'idaas', vars: { auth_url: AUTH_URL }, clientId: CLIENT_ID, clientSecret: CLIENT_SECRET }
-  const gateway = await openGateway(t, {}, { providers: { plain: idaas, oidc: oidc.config } })
+  const gateway = await openGateway(t, {}, { config: { providers: { plain: idaas, oidc: oidc.config } } })
   oidc.now = gateway.now
   const client = createClient(gateway.url, gateway.now)
   const answer = await answerOf(client, 'plain')
@@ -347,7 +349,7 @@ test('a jti that one provider has used takes no logout away from another', async
 test('back-channel logout by sub finds a user of whom fields.sub makes another, and nobody who has that sub here', async t => {
   const fields = { sub: ['employee_no'] }
   const oidc = await startOidcServer(t)
-  const gateway = await openGateway(t, {}, { providers: { mapped: { ...oidc.config, fields } } })
+  const gateway = await openGateway(t, {}, { config: { providers: { mapped: { ...oidc.config, fields } } } })
   oidc.now = gateway.now
   const signInAs = (sub: string, employee_no: string, sid?: string) => {
     oidc.user = { sub, employee_no, preferred_username: `user-${sub}`, ...(sid && { sid }) }
@@ -401,7 +403,7 @@ test('a provider that was taken out of the configuration vouches for nobody any 
   const after = await openGateway(
     t,
     { STORE, UPSTREAM: before.upstream.url, PORT: new URL(before.url).port },
-    { providers: { staff: kept } },
+    { config: { providers: { staff: kept } } },
   )
   assert.equal(await isSignedIn(staff), true)
   const gone = await partner.get('/')

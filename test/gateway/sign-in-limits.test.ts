@@ -1,12 +1,13 @@
 // Whichever way somebody comes in without a session: the same limits, a challenge with every 401, and answers that a
 // script can read.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Rule } from '../../src/index.ts'
-import { type Response, signIn } from '../kit/client.ts'
+import { cookieOf, type Response, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
+import { type Scene, setUp } from '../kit/set-up.ts'
 import { raw, request, statusOf } from '../proxy/raw.ts'
-import { cookieOf, openScene, type Scene } from '../proxy/scene.ts'
 
 const RULES: Rule[] = [{ path: '/internal', roles: ['developer'] }]
 const SCRIPT = { accept: 'application/json' }
@@ -40,7 +41,7 @@ const WAYS: Record<string, (scene: Scene, cookie: string) => Promise<number>> = 
 
 for (const [name, ask] of Object.entries(WAYS))
   test(`tickets that lead nowhere are limited at ${name}, and who is signed in is not`, async t => {
-    const scene = await openScene(t, { env: { ...TRUSTED, RATE_LIMIT_PER_MINUTE: '3' }, config: { rules: RULES } })
+    const scene = await setUp(t, { env: { ...TRUSTED, RATE_LIMIT_PER_MINUTE: '3' }, config: { rules: RULES } })
     const user = await scene.user('admin')
     for (let n = 0; n < 3; n++) assert.notEqual(await ask(scene, ticket(n)), 429)
     assert.equal(await ask(scene, ticket(3)), 429)
@@ -52,13 +53,13 @@ for (const [name, ask] of Object.entries(WAYS))
 test('the limit is one for all ways together', async t => {
   const ways = Object.values(WAYS)
   const env = { ...TRUSTED, RATE_LIMIT_PER_MINUTE: String(ways.length) }
-  const scene = await openScene(t, { env })
+  const scene = await setUp(t, { env })
   for (const [n, ask] of ways.entries()) assert.notEqual(await ask(scene, ticket(n)), 429)
   for (const [n, ask] of ways.entries()) assert.equal(await ask(scene, ticket(n)), 429)
 })
 
 test('every 401 says how to sign in, and none makes a browser ask for a password', async t => {
-  const scene = await openScene(t, { env: TRUSTED })
+  const scene = await setUp(t, { env: TRUSTED })
   const visitor = scene.visitor()
   const answers = [
     await visitor.get('/page', { headers: SCRIPT }),
@@ -78,7 +79,7 @@ test('every 401 says how to sign in, and none makes a browser ask for a password
 })
 
 test('a client with a bearer token is told 401 in JSON, and not the way to a login page', async t => {
-  const scene = await openScene(t, { env: TRUSTED })
+  const scene = await setUp(t, { env: TRUSTED })
   for (const authorization of ['Bearer abc', 'bearer abc', 'BEARER', 'Bearer'])
     for (const accept of ['*/*', 'text/html', '']) {
       const headers = { authorization, ...(accept && { accept }) }
@@ -105,7 +106,7 @@ test('a client with a bearer token is told 401 in JSON, and not the way to a log
 })
 
 test('scripts are given JSON where people are given a page', async t => {
-  const scene = await openScene(t, { env: { RATE_LIMIT_PER_MINUTE: '3' }, config: { rules: RULES } })
+  const scene = await setUp(t, { env: { RATE_LIMIT_PER_MINUTE: '3' }, config: { rules: RULES } })
   const user = await scene.user()
   const foreign = { origin: 'http://evil.example' }
   const questions: [status: number, error: string, ask: (headers: Record<string, string>) => Promise<Response>][] = [
@@ -145,14 +146,14 @@ test('scripts are given JSON where people are given a page', async t => {
 })
 
 test('questions of strangers to forward-auth fill no log', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   for (let n = 0; n < 50; n++)
     assert.equal((await scene.visitor().get('/_menshen/forward', { headers: { 'x-forwarded-uri': '/' } })).status, 400)
   assert.equal(scene.lines.filter(({ event }) => event === 'check_refused').length, 10)
 })
 
 test('another account is led to the page that was refused, and never off our origin', async t => {
-  const scene = await openScene(t, { config: { rules: RULES } })
+  const scene = await setUp(t, { config: { rules: RULES } })
   const user = await scene.user()
   const page = await user.get('/internal/a?b=1&c=2', { headers: PAGE })
   const [, wanted = ''] = /name="return" value="([^"]*)"/.exec(page.text) ?? []
@@ -176,7 +177,7 @@ test('another account is led to the page that was refused, and never off our ori
 })
 
 test('a button of our own pages leads to the login page when the session has ended meanwhile', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const own = { origin: scene.baseUrl, 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'navigate' }
   for (const path of ['/_menshen/sign-out-everywhere', '/_menshen/console/end']) {
     const ask = (headers: Record<string, string>) => scene.visitor().post(path, '', { headers })
@@ -199,7 +200,7 @@ test('a button of our own pages leads to the login page when the session has end
 
 test('only users are told that they are signed in when the application is away', async t => {
   const env = { UPSTREAM: `http://127.0.0.1:${await freePort()}` }
-  const scene = await openScene(t, { env, config: { rules: [{ path: '/open', public: true }] } })
+  const scene = await setUp(t, { env, config: { rules: [{ path: '/open', public: true }] } })
   const user = await scene.user()
   const answers = [await user.get('/open', { headers: PAGE }), await scene.visitor().get('/open', { headers: PAGE })]
   assert.deepEqual(
@@ -212,7 +213,7 @@ test('only users are told that they are signed in when the application is away',
 })
 
 test('the page of a refusal says who you are, and leads to another account', async t => {
-  const scene = await openScene(t, { config: { rules: RULES }, env: TRUSTED })
+  const scene = await setUp(t, { config: { rules: RULES }, env: TRUSTED })
   const user = await scene.user('zhangsan', { nickname: '<b>张三</b>' })
   for (const page of [
     await user.get('/internal', { headers: PAGE }),

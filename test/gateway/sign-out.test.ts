@@ -5,8 +5,7 @@ import test, { type TestContext } from 'node:test'
 import type { Answer } from '../kit/answers.ts'
 import { type Response, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
-import { openMenshen } from '../kit/menshen.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 const PATIENCE_MS = 20_000
@@ -14,20 +13,14 @@ const CLEARED = 'menshen_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax'
 /** By which the login page knows that it has something to confirm. */
 const CONFIRMED = 'menshen_signed_out=here; Path=/; Max-Age=120; HttpOnly; SameSite=Lax'
 
-async function setUp(t: TestContext, env: Record<string, string> = {}) {
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
-  const gateway = await openMenshen({
-    ...provider.settings,
-    RATE_LIMIT_PER_MINUTE: '0',
-    ...env,
-  })
-  t.after(() => gateway.close())
+async function openSignedIn(t: TestContext, env: Record<string, string> = {}) {
+  const gateway = await setUp(t, { env, application: false })
+  const { provider, baseUrl } = gateway
   const visitor = gateway.visitor()
   await signIn(visitor, provider)
   const cookie = [...visitor.cookies].map(pair => pair.join('=')).join('; ')
   const lives = async () => (await gateway.visitor().get('/', { headers: { cookie } })).status === 200
-  return { provider, gateway, visitor, cookie, lives, baseUrl: `http://localhost:${new URL(gateway.url).port}` }
+  return { provider, gateway, visitor, cookie, lives, baseUrl }
 }
 
 /** What a browser says of an address that somebody typed in, and of a link on one of our own pages. */
@@ -39,7 +32,7 @@ const isToLogin = ({ status, headers }: Response, expected: number) =>
   assert.deepEqual([status, headers.location], [expected, '/login'])
 
 test('POST /logout ends the session, tells the provider and redirects to /login by 303', async t => {
-  const { visitor, provider, lives } = await setUp(t)
+  const { visitor, provider, lives } = await openSignedIn(t)
   const answer = await visitor.post('/logout')
   isToLogin(answer, 303)
   assert.deepEqual(answer.setCookies, [CLEARED, CONFIRMED], 'cleared with the attributes that it was set with')
@@ -50,14 +43,14 @@ test('POST /logout ends the session, tells the provider and redirects to /login 
 })
 
 test('GET /logout, typed in, does the same by 302', async t => {
-  const { visitor, provider, lives } = await setUp(t)
+  const { visitor, provider, lives } = await openSignedIn(t)
   isToLogin(await visitor.get('/logout', { headers: TYPED_IN }), 302)
   assert.equal(await lives(), false)
   assert.equal(provider.callsTo('logout').length, 1)
 })
 
 test('on an https address the cleared cookie is Secure and has its prefix', async t => {
-  const { visitor, lives } = await setUp(t, { BASE_URL: 'https://app.example.com' })
+  const { visitor, lives } = await openSignedIn(t, { BASE_URL: 'https://app.example.com' })
   assert.equal(await lives(), true)
   const { setCookies } = await visitor.post('/logout')
   assert.deepEqual(setCookies, [`__Host-${CLEARED}; Secure`, `__Host-${CONFIRMED}; Secure`])
@@ -66,7 +59,7 @@ test('on an https address the cleared cookie is Secure and has its prefix', asyn
 
 test('own pages and the user’s own hand sign out at once', async t => {
   for (const headers of [TYPED_IN, OWN_LINK]) {
-    const { visitor, lives } = await setUp(t)
+    const { visitor, lives } = await openSignedIn(t)
     isToLogin(await visitor.get('/logout', { headers }), 302)
     assert.equal(await lives(), false)
   }
@@ -82,7 +75,7 @@ test('own pages and the user’s own hand sign out at once', async t => {
     { 'sec-fetch-site': 'same-origin', origin: 'null' },
   ]
   for (const headers of posts) {
-    const { visitor, gateway, lives } = await setUp(t, { PORT: String(port) })
+    const { visitor, gateway, lives } = await openSignedIn(t, { PORT: String(port) })
     isToLogin(await visitor.post('/logout', {}, { headers }), 303)
     assert.equal(await lives(), false, JSON.stringify(headers))
     await gateway.close()
@@ -98,7 +91,7 @@ function isAsked({ status, text, setCookies }: Response, what: string): void {
 }
 
 test('a GET that is no document navigation of our own asks first, and the session lives', async t => {
-  const { visitor, provider, lives, baseUrl } = await setUp(t)
+  const { visitor, provider, lives, baseUrl } = await openSignedIn(t)
   const destinations = ['image', 'iframe', 'frame', 'empty', 'script', 'style', 'object', 'embed', 'audio', 'nonsense']
   const forced = [
     ...destinations.map(dest => ({ ...OWN_LINK, 'sec-fetch-dest': dest })),
@@ -126,7 +119,7 @@ test('a GET that is no document navigation of our own asks first, and the sessio
 })
 
 test('from another site a page asks first, and the session lives', async t => {
-  const { visitor, provider, lives, baseUrl } = await setUp(t)
+  const { visitor, provider, lives, baseUrl } = await openSignedIn(t)
   const foreign = [
     { 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-site': 'same-site' },
@@ -154,7 +147,7 @@ test('from another site a page asks first, and the session lives', async t => {
 })
 
 test('a browser that fetches ahead signs nobody out', async t => {
-  const { visitor, lives } = await setUp(t)
+  const { visitor, lives } = await openSignedIn(t)
   const ahead = [
     { 'sec-purpose': 'prefetch' },
     { 'sec-purpose': 'prefetch;prerender', 'sec-fetch-site': 'same-origin' },
@@ -170,7 +163,7 @@ test('a browser that fetches ahead signs nobody out', async t => {
 })
 
 test('the provider is sent the client and the refresh token, and neither the access token nor the secret', async t => {
-  const { visitor, provider } = await setUp(t)
+  const { visitor, provider } = await openSignedIn(t)
   await visitor.post('/logout')
   const [call] = provider.callsTo('logout')
   assert.ok(call)
@@ -184,7 +177,7 @@ test('the provider is sent the client and the refresh token, and neither the acc
 })
 
 test('after a refresh the provider is sent the new refresh token', async t => {
-  const { visitor, gateway, provider } = await setUp(t)
+  const { visitor, gateway, provider } = await openSignedIn(t)
   gateway.passSeconds(7000)
   await visitor.get('/')
   await visitor.post('/logout')
@@ -193,7 +186,7 @@ test('after a refresh the provider is sent the new refresh token', async t => {
 })
 
 test('without a refresh token the provider is told all the same', async t => {
-  const { gateway, provider } = await setUp(t)
+  const { gateway, provider } = await openSignedIn(t)
   provider.behaviour.refreshTokens = false
   const visitor = gateway.visitor()
   await signIn(visitor, provider)
@@ -213,7 +206,7 @@ const FAULTS: Record<string, Answer> = {
 
 for (const [fault, given] of Object.entries(FAULTS))
   test(`a provider that ${fault} does not stand in the way of a sign-out`, async t => {
-    const { visitor, provider, lives } = await setUp(t)
+    const { visitor, provider, lives } = await openSignedIn(t)
     provider.answer('logout', given)
     const started = performance.now()
     const answer = await visitor.post('/logout')
@@ -225,14 +218,14 @@ for (const [fault, given] of Object.entries(FAULTS))
   })
 
 test('a provider that is not there does not stand in the way either', async t => {
-  const { visitor, provider, lives } = await setUp(t)
+  const { visitor, provider, lives } = await openSignedIn(t)
   await provider.close()
   isToLogin(await visitor.post('/logout'), 303)
   assert.equal(await lives(), false)
 })
 
 test('the session is over before the provider has been told', async t => {
-  const { visitor, provider, lives } = await setUp(t)
+  const { visitor, provider, lives } = await openSignedIn(t)
   const release = provider.hold('logout')
   const pending = visitor.post('/logout')
   await provider.called('logout')
@@ -242,7 +235,7 @@ test('the session is over before the provider has been told', async t => {
 })
 
 test('a browser that goes away during the sign-out is signed out', async t => {
-  const { visitor, provider, lives } = await setUp(t)
+  const { visitor, provider, lives } = await openSignedIn(t)
   const release = provider.hold('logout')
   const leaving = new AbortController()
   const left = visitor.post('/logout', {}, { signal: leaving.signal }).catch((error: Error) => error.name)
@@ -254,14 +247,14 @@ test('a browser that goes away during the sign-out is signed out', async t => {
 })
 
 test('LOGOUT_STYLE=none tells nobody', async t => {
-  const { visitor, provider, lives } = await setUp(t, { LOGOUT_STYLE: 'none' })
+  const { visitor, provider, lives } = await openSignedIn(t, { LOGOUT_STYLE: 'none' })
   isToLogin(await visitor.post('/logout'), 303)
   assert.equal(await lives(), false)
   assert.equal(provider.callsTo('logout').length, 0)
 })
 
 test('LOGOUT_STYLE=browser sends the browser through the provider and back to /login, without a token', async t => {
-  const { visitor, provider, lives, baseUrl } = await setUp(t, { LOGOUT_STYLE: 'browser' })
+  const { visitor, provider, lives, baseUrl } = await openSignedIn(t, { LOGOUT_STYLE: 'browser' })
   const answer = await visitor.post('/logout')
   assert.equal(answer.status, 303)
   assert.deepEqual(answer.setCookies, [CLEARED, CONFIRMED])
@@ -280,7 +273,7 @@ test('LOGOUT_URL can be a path with a query, or a whole address', async t => {
     'https://sso.example.com/slo?x=1': 'https://sso.example.com/slo',
   }
   for (const [LOGOUT_URL, place] of Object.entries(addresses)) {
-    const { visitor, provider, baseUrl } = await setUp(t, { LOGOUT_STYLE: 'browser', LOGOUT_URL })
+    const { visitor, provider, baseUrl } = await openSignedIn(t, { LOGOUT_STYLE: 'browser', LOGOUT_URL })
     const address = new URL((await visitor.post('/logout')).headers.location ?? '')
     assert.equal(address.origin + address.pathname, place.startsWith('/') ? provider.url + place : place)
     assert.deepEqual(Object.fromEntries(address.searchParams), { x: '1', redirect_url: `${baseUrl}/login` })
@@ -289,7 +282,7 @@ test('LOGOUT_URL can be a path with a query, or a whole address', async t => {
 
 test('who is not signed in is sent to /login, and nobody is told', async t => {
   for (const LOGOUT_STYLE of ['server', 'browser', 'none']) {
-    const { gateway, provider } = await setUp(t, { LOGOUT_STYLE })
+    const { gateway, provider } = await openSignedIn(t, { LOGOUT_STYLE })
     for (const cookie of ['', 'menshen_session=x', `menshen_session=${'A'.repeat(43)}`]) {
       isToLogin(await gateway.visitor().post('/logout', {}, { headers: { cookie } }), 303)
       isToLogin(await gateway.visitor().get('/logout', { headers: { cookie } }), 302)
@@ -301,7 +294,7 @@ test('who is not signed in is sent to /login, and nobody is told', async t => {
 for (const kind of ['memory', 'lmdb'])
   test(`signing out several times at once is signing out once (${kind})`, async t => {
     const STORE = kind === 'memory' ? 'memory:' : `lmdb:${tempFolder(t)}`
-    const { visitor, provider, cookie, lives } = await setUp(t, { STORE })
+    const { visitor, provider, cookie, lives } = await openSignedIn(t, { STORE })
     const headers = { cookie }
     const answers = await Promise.all([1, 2, 3, 4].map(() => visitor.post('/logout', {}, { headers })))
     for (const answer of answers) isToLogin(answer, 303)
@@ -310,7 +303,7 @@ for (const kind of ['memory', 'lmdb'])
   })
 
 test('a sign-out ends this session and no other, and a new sign-in works at once', async t => {
-  const { gateway, visitor, provider, lives } = await setUp(t)
+  const { gateway, visitor, provider, lives } = await openSignedIn(t)
   const phone = gateway.visitor()
   await signIn(phone, provider)
   await visitor.post('/logout')
@@ -321,7 +314,7 @@ test('a sign-out ends this session and no other, and a new sign-in works at once
 })
 
 test('every sign-out tells the browser to forget the pages that it has kept', async t => {
-  const { gateway, visitor, provider, baseUrl } = await setUp(t)
+  const { gateway, visitor, provider, baseUrl } = await openSignedIn(t)
   const forgets = ({ headers }: Response) => assert.equal(headers['clear-site-data'], '"cache"')
   forgets(await visitor.post('/logout'))
   forgets(await visitor.post('/logout'))
@@ -331,12 +324,12 @@ test('every sign-out tells the browser to forget the pages that it has kept', as
   forgets(await visitor.post('/_menshen/sign-out-everywhere', '', { headers: { origin: baseUrl } }))
   assert.equal((await gateway.visitor().get('/login')).headers['clear-site-data'], undefined)
   assert.equal((await gateway.visitor().get('/logout')).headers['clear-site-data'], undefined)
-  const through = await setUp(t, { LOGOUT_STYLE: 'browser' })
+  const through = await openSignedIn(t, { LOGOUT_STYLE: 'browser' })
   forgets(await through.visitor.post('/logout'))
 })
 
 test('the login page confirms a sign-out, once', async t => {
-  const { gateway, visitor, provider, baseUrl } = await setUp(t)
+  const { gateway, visitor, provider, baseUrl } = await openSignedIn(t)
   const plain = (await gateway.visitor().get('/login')).text
   assert.doesNotMatch(plain, /退出登录/)
   isToLogin(await visitor.post('/logout'), 303)
@@ -353,7 +346,7 @@ test('the login page confirms a sign-out, once', async t => {
 })
 
 test('the confirmation is a word of ours: nobody can plant another one, or show it to who is signed in', async t => {
-  const { gateway, visitor } = await setUp(t)
+  const { gateway, visitor } = await openSignedIn(t)
   for (const value of ['<b>x</b>', '1', 'constructor', '__proto__', 'HERE']) {
     const page = await gateway.visitor().get('/login', { headers: { cookie: `menshen_signed_out=${value}` } })
     assert.doesNotMatch(page.text, /退出登录|<b>/, value)
@@ -364,7 +357,7 @@ test('the confirmation is a word of ours: nobody can plant another one, or show 
 })
 
 test('a GET of whoever is not signed in goes on to /login, wherever it came from', async t => {
-  const { gateway } = await setUp(t)
+  const { gateway } = await openSignedIn(t)
   for (const headers of [{}, TYPED_IN, { ...NAVIGATION, 'sec-fetch-site': 'cross-site' }])
     isToLogin(await gateway.visitor().get('/logout', { headers }), 302)
   // With a POST of another site no cookie comes along, whether or not there is one.

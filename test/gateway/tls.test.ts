@@ -1,13 +1,16 @@
 // Https without a proxy in front.
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import test from 'node:test'
 import { type ConnectionOptions, connect } from 'node:tls'
 import { WebSocket } from 'ws'
+import { cookieOf } from '../kit/client.ts'
+import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { cookieOf, openScene, until } from '../proxy/scene.ts'
-import { openSocketScene } from '../proxy/websocket.ts'
+import { until } from '../kit/until.ts'
+import { setUpSockets } from '../kit/websocket.ts'
 import { makeAuthority, makeCertificate } from './certificates.ts'
 
 /** More than a connection takes when nobody reads it. */
@@ -31,7 +34,7 @@ function prepare(t: Parameters<typeof tempFolder>[0]) {
 
 test('pages and sockets are served over https, which browsers are told to keep to', async t => {
   const { env, ca } = prepare(t)
-  const scene = await openSocketScene(t, { env })
+  const scene = await setUpSockets(t, { env })
   assert.match(scene.baseUrl, /^https:/)
   const login = await scene.visitor().get('/login')
   assert.match(String(login.headers['strict-transport-security']), /^max-age=\d{7,}/)
@@ -53,7 +56,7 @@ test('pages and sockets are served over https, which browsers are told to keep t
 
 test('TLS 1.2 and 1.3 are spoken, and nothing older', async t => {
   const { env, ca } = prepare(t)
-  const scene = await openScene(t, { env })
+  const scene = await setUp(t, { env })
   const trust = { ca: readFileSync(ca.certFile) }
   for (const version of ['TLSv1.2', 'TLSv1.3'] as const)
     assert.equal(await greet(scene.url, { ...trust, minVersion: version, maxVersion: version }), 'first')
@@ -63,7 +66,7 @@ test('TLS 1.2 and 1.3 are spoken, and nothing older', async t => {
 
 test('a changed certificate is used without a restart, and a broken one changes nothing', async t => {
   const { folder, env, ca, first } = prepare(t)
-  const scene = await openScene(t, { env })
+  const scene = await setUp(t, { env })
   const shown = () => greet(scene.url, { ca: readFileSync(ca.certFile) })
   assert.equal(await shown(), 'first')
   writeFileSync(first.certFile, 'broken')
@@ -77,7 +80,7 @@ test('a changed certificate is used without a restart, and a broken one changes 
 
 test('who reads nothing of an answer over https is cut off too', async t => {
   const { env } = prepare(t)
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     env: { ...env, CLIENT_TIMEOUT_MS: '600' },
     answer: (_request, response) => void response.end(LARGE),
   })

@@ -1,7 +1,9 @@
 // A visitor without a browser: sends exactly what a test says, keeps cookies, and follows redirects only when asked to.
 
+import * as dns from 'node:dns'
 import * as http from 'node:http'
 import * as https from 'node:https'
+import type { LookupFunction } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { createJar } from './jar.ts'
 import type { ScriptedProvider } from './scripted-provider.ts'
@@ -76,9 +78,20 @@ export function createClient(baseUrl: string, now: () => number = Date.now) {
   }
 }
 
+/** For a Cookie header of its own. */
+export function cookieOf(client: Client): string {
+  return [...client.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+}
+
 /** Comes back from the provider as this user; the answer is that of /callback. */
 export function signIn(client: Client, provider: ScriptedProvider, user: Partial<User> = {}): Promise<Response> {
   return client.get(`/callback?code=${provider.codeFor(user)}&state=abc_idp`)
+}
+
+const lookUp: LookupFunction = (name, options, done) => {
+  if (name !== 'localhost') return dns.lookup(name, options, done)
+  if (options.all) done(null, [{ address: '127.0.0.1', family: 4 }])
+  else done(null, '127.0.0.1', 4)
 }
 
 async function exchange(origin: string, asked: Request): Promise<Response> {
@@ -92,6 +105,8 @@ async function exchange(origin: string, asked: Request): Promise<Response> {
       headers,
       // A connection for each request: none can be stale when a test restarts a server.
       agent: false,
+      // Servers of the tests listen on IPv4; the resolver would try IPv6 first, at each request.
+      lookup: lookUp,
       rejectUnauthorized: false,
       signal: signal ? AbortSignal.any([signal, patience]) : patience,
     }

@@ -1,7 +1,7 @@
-// One process for many commands: each runs `main.ts` anew, with its own arguments, environment and folder, and what it loads is
-// loaded once. It is started by command-room.ts.
+// The process of command-runner.ts: each command runs `main.ts` again, with its own arguments, environment and folder. What
+// `main.ts` imports is loaded once.
 import { setImmediate as soon } from 'node:timers/promises'
-import type { Order, Said } from './command-room.ts'
+import type { CommandMessage, CommandRequest } from './command-runner.ts'
 
 class Exit extends Error {
   readonly code: number
@@ -11,7 +11,7 @@ class Exit extends Error {
   }
 }
 
-const tell = (said: Said) => process.send?.(said)
+const tell = (message: CommandMessage) => process.send?.(message)
 for (const to of ['stdout', 'stderr'] as const)
   process[to].write = (text, ...rest: unknown[]) => {
     tell({ to, text: String(text) })
@@ -19,14 +19,14 @@ for (const to of ['stdout', 'stderr'] as const)
     if (typeof done === 'function') process.nextTick(done as () => void)
     return true
   }
-// Each command listens anew to what is one and the same for all.
+// Each command adds its own listeners to what is the same for all.
 for (const emitter of [process, process.stdout, process.stderr]) emitter.setMaxListeners(0)
 process.exit = code => {
   throw new Exit(Number(code ?? process.exitCode ?? 0))
 }
 
 let runs = 0
-process.on('message', async ({ args, env, cwd }: Order) => {
+process.on('message', async ({ args, env, cwd }: CommandRequest) => {
   process.chdir(cwd)
   process.env = env
   process.argv.splice(2, Number.POSITIVE_INFINITY, ...args)

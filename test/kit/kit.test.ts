@@ -1,12 +1,14 @@
 // The kit where it could lie: if these fail, no other test can be believed.
 
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readdirSync, readlinkSync, writeFileSync } from 'node:fs'
 import { createServer, get, type IncomingMessage, type RequestListener } from 'node:http'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { openPage, startBrowser } from './browser.ts'
 import { type Client, createClient } from './client.ts'
 import { freePort } from './free-port.ts'
@@ -296,4 +298,33 @@ test('the tests find the programs that the kit declares, and no others that the 
   const { PATH = '' } = process.env
   assert.match(PATH, /^[^:]*\/menshen-programs-\w+$/, 'npm test sets the PATH of the tests')
   assert.equal(readlinkSync(join(PATH, 'node')), process.execPath)
+})
+
+test('a test that lacks a program is skipped with a sentence, and fails in the full run', t => {
+  const file = join(tempFolder(t), 'lacking.test.mjs')
+  writeFileSync(
+    file,
+    `import test from 'node:test'
+import { requireProgram, requirePrograms } from ${JSON.stringify(new URL('requirements.ts', import.meta.url).href)}
+test('inside of a test', () => requireProgram('undeclared'))
+test('without a need', () => {})
+if (process.env.WHOLE_FILE) await requirePrograms('node', 'undeclared')
+`,
+  )
+  const run = (env: NodeJS.ProcessEnv) => {
+    const { NODE_TEST_CONTEXT: _, TEST_RUN: __, ...own } = process.env
+    const options = { env: { ...own, ...env }, encoding: 'utf8' } as const
+    const reporter = fileURLToPath(new URL('reporter.ts', import.meta.url))
+    return spawnSync(process.execPath, ['--test', `--test-reporter=${reporter}`, file], options)
+  }
+  const chosen = run({})
+  assert.equal(chosen.status, 0)
+  assert.match(chosen.stdout, /﹣ inside of a test .*# undeclared is not installed\n✔ without a need/)
+  assert.doesNotMatch(chosen.stdout, /failing tests/)
+  assert.match(run({ WHOLE_FILE: '1' }).stdout, /﹣ every test of this file .*# undeclared is not installed\n/)
+  for (const env of [{}, { WHOLE_FILE: '1' }]) {
+    const full = run({ TEST_RUN: 'full', ...env })
+    assert.equal(full.status, 1)
+    assert.match(full.stdout, /ℹ skipped 0\n.*undeclared is not installed/s)
+  }
 })

@@ -1,5 +1,5 @@
-// An OpenID Connect provider for tests: discovery, keys, sign-in, refresh, user info, introspection, sign-out. It does as
-// it should, unless a test says otherwise; what it is sent stays readable.
+// An OpenID Connect provider for tests that need one, or several, and do not test the protocol: discovery, keys, sign-in,
+// refresh, user info, introspection, sign-out. oidc/strict-oidc-server.ts checks every call.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'

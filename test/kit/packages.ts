@@ -1,5 +1,5 @@
-// The programs that the tests start. Debian packages bring most of them and are installed if they are missing. The tests run
-// with a PATH that holds these programs and no others, so that one that nobody declared here is missing on every machine.
+// The programs that the tests start. The full run installs the Debian packages that bring them. The tests run with a PATH
+// that holds these programs and no others, so that a program that is not declared here is missing on every machine.
 
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants, existsSync, symlinkSync } from 'node:fs'

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { freePort } from './free-port.ts'
+import { requirePrograms } from './requirements.ts'
 
 const START_DEADLINE_MS = 15_000
 const SLOTS = 16_384
@@ -48,6 +49,7 @@ export async function makeCertificates(): Promise<Certificates> {
 export type RedisServer = Awaited<ReturnType<typeof startRedis>>
 
 export async function startRedis(options: Options = {}) {
+  await requirePrograms('redis-server', 'redis-cli')
   const { port = await freePort(), password, tls = false, settings = [], sentinel } = options
   const folder = mkdtempSync(join(tmpdir(), 'menshen-redis-'))
   const certificates = typeof tls === 'object' ? tls.folder : folder
@@ -177,6 +179,7 @@ async function stopAll(servers: readonly RedisServer[]): Promise<void> {
 }
 
 async function makeCertificate(folder: string): Promise<void> {
+  await requirePrograms('openssl')
   const make = (name: string, ...more: string[]) => {
     const subject = ['-subj', `/CN=${name}`, '-days', '2', ...more]
     const files = ['-newkey', 'rsa:2048', '-nodes', '-keyout', `${name}.key`, '-out', `${name}.crt`]

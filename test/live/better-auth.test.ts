@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { freePort } from '../kit/free-port.ts'
 import { CAROL, CLIENT, startBetterAuth, TOKEN_SECONDS } from '../kit/live/better-auth.ts'
-import { openLiveGateway } from '../kit/live/live-scene.ts'
+import { openLiveGateway } from '../kit/live/live-set-up.ts'
 
 test('better-auth: sign-in, refresh and sign-out', async t => {
   const port = await freePort()

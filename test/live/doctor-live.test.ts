@@ -1,9 +1,10 @@
 // `menshen doctor` against oidc-provider: a real one lets us tell a wrong secret from a wrong redirect address.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { freePort } from '../kit/free-port.ts'
+import { runMenshen } from '../kit/instance.ts'
 import { CLIENTS, startOidcProvider } from '../kit/live/oidc-provider.ts'
-import { runMenshen } from '../kit/process.ts'
 
 test('a good client, a wrong secret and an unregistered redirect address look different', async t => {
   const BASE_URL = `http://localhost:${await freePort()}`

@@ -1,14 +1,15 @@
 // A provider that comes up later than the gateway, or not at all: the start does not wait for it, and sign-ins begin as
 // soon as it answers.
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import test from 'node:test'
 import { freePort } from '../kit/free-port.ts'
+import { startInstance } from '../kit/instance.ts'
 import { ALICE, CLIENTS, startOidcProvider } from '../kit/live/oidc-provider.ts'
 import { createPerson } from '../kit/live/person.ts'
-import { startMenshen } from '../kit/process.ts'
-import { until } from '../proxy/scene.ts'
+import { until } from '../kit/until.ts'
 
 const UNAVAILABLE = '/login?error=temporarily_unavailable'
 
@@ -23,7 +24,7 @@ const settings = (issuer: string) => ({
 
 test('sign-ins begin as soon as the provider is up', async t => {
   const port = await freePort()
-  const menshen = await startMenshen(settings(`http://127.0.0.1:${port}`))
+  const menshen = await startInstance(settings(`http://127.0.0.1:${port}`))
   t.after(() => menshen.stop())
   const alice = createPerson(menshen.url, ALICE)
   assert.equal((await alice.open('/')).status, 200)
@@ -43,7 +44,7 @@ test('nobody waits for a provider that never answers, neither at the start nor b
   t.after(() => silent.close())
   const address = silent.address()
   assert.ok(address && typeof address === 'object')
-  const menshen = await startMenshen({ ...settings(`http://127.0.0.1:${address.port}`), PROVIDER_TIMEOUT_MS: '500' })
+  const menshen = await startInstance({ ...settings(`http://127.0.0.1:${address.port}`), PROVIDER_TIMEOUT_MS: '500' })
   t.after(() => menshen.stop())
   const alice = createPerson(menshen.url, ALICE)
   assert.equal((await alice.open('/login')).status, 200)

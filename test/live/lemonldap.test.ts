@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { freePort } from '../kit/free-port.ts'
 import { CLIENT, DOCTOR, startLemonldap, TOKEN_SECONDS } from '../kit/live/lemonldap.ts'
-import { OFFLINE, openLiveGateway } from '../kit/live/live-scene.ts'
+import { OFFLINE, openLiveGateway } from '../kit/live/live-set-up.ts'
 
 test('LemonLDAP::NG: sign-in, refresh and sign-out', async t => {
   const port = await freePort()

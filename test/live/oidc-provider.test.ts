@@ -1,17 +1,30 @@
-// oidc-provider, the certified one: sign-in, sign-out, and what the provider says by itself, through the whole gateway.
+// oidc-provider, the certified one, through the whole gateway: sign-in, refresh and sign-out, and what happens when the
+// provider is away or comes back with other keys.
+
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
-import { type LiveWishes, OFFLINE, openLiveScene } from '../kit/live/live-scene.ts'
-import { BOB, CLIENT_KEY_PEM, CLIENTS, DUE_SECONDS } from '../kit/live/oidc-provider.ts'
+import { freePort } from '../kit/free-port.ts'
+import { type LiveSetUpOptions, OFFLINE, openLiveGateway, setUpLive } from '../kit/live/live-set-up.ts'
+import {
+  BOB,
+  CLIENT_KEY_PEM,
+  CLIENTS,
+  DUE_SECONDS,
+  newSigningKey,
+  startOidcProvider,
+  TOKEN_SECONDS,
+} from '../kit/live/oidc-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { until } from '../proxy/scene.ts'
+import { until } from '../kit/until.ts'
 
+/** At the moment of a refresh. */
+const REQUESTS = 100
 const SECRET = 'a text of thirty-two characters or more'
 
 test('a provider from nothing takes three settings, and a sign-in two calls', async t => {
-  const { provider, person, url } = await openLiveScene(t)
+  const { provider, person, url } = await setUpLive(t)
   const alice = person()
   assert.equal((await alice.open('/')).url, `${url}/login`)
   const page = await alice.signIn()
@@ -24,7 +37,7 @@ test('a provider from nothing takes three settings, and a sign-in two calls', as
   assert.deepEqual(provider.failures, [])
 })
 
-const WAYS: Record<string, (t: TestContext) => LiveWishes> = {
+const WAYS: Record<string, (t: TestContext) => LiveSetUpOptions> = {
   'client_secret_basic, its secret full of signs that have to be encoded': () => ({ client: CLIENTS.basic }),
   'client_secret_post, and an id_token signed by ES256': () => ({ client: CLIENTS.post, env: { CLIENT_AUTH: 'post' } }),
   'private_key_jwt, by the key of CLIENT_KEY_FILE': t => ({
@@ -35,9 +48,9 @@ const WAYS: Record<string, (t: TestContext) => LiveWishes> = {
 }
 
 for (const [way, wishes] of Object.entries(WAYS))
-  test(`sign-in, refresh and sign-out by ${way}`, async t => {
+  test(`sign-in, refresh and sign-out work by ${way}`, async t => {
     const { env, ...rest } = wishes(t)
-    const scene = await openLiveScene(t, { ...OFFLINE, ...rest, env: { ...OFFLINE.env, ...env } })
+    const scene = await setUpLive(t, { ...OFFLINE, ...rest, env: { ...OFFLINE.env, ...env } })
     const { provider, person, passSeconds } = scene
     const alice = person()
     assert.equal((await alice.signIn()).status, 200)
@@ -52,7 +65,7 @@ for (const [way, wishes] of Object.entries(WAYS))
   })
 
 test('the return path is found again with its query', async t => {
-  const { person, url } = await openLiveScene(t)
+  const { person, url } = await setUpLive(t)
   const alice = person()
   const deep = '/_menshen/account?x=%E4%B8%AD%20%2B%26&y=2'
   assert.equal((await alice.open(deep)).url, `${url}/login`)
@@ -60,7 +73,7 @@ test('the return path is found again with its query', async t => {
 })
 
 test('at the sign-out the browser passes through the provider with the id_token, and comes back to /login', async t => {
-  const { provider, person, url } = await openLiveScene(t)
+  const { provider, person, url } = await setUpLive(t)
   const alice = person()
   await alice.signIn()
   alice.opened.length = 0
@@ -83,7 +96,7 @@ test('at the sign-out the browser passes through the provider with the id_token,
 })
 
 test('a sign-out revokes the refresh token, or the access token where there is no other', async t => {
-  const [online, offline] = [await openLiveScene(t), await openLiveScene(t, OFFLINE)]
+  const [online, offline] = [await setUpLive(t), await setUpLive(t, OFFLINE)]
   for (const { person } of [online, offline]) {
     const alice = person()
     await alice.signIn()
@@ -94,7 +107,7 @@ test('a sign-out revokes the refresh token, or the access token where there is n
 })
 
 test('whoever leaves at the provider is signed out of that device alone', async t => {
-  const { provider, person, events } = await openLiveScene(t)
+  const { provider, person, events } = await setUpLive(t)
   const [laptop, phone] = [person(), person()]
   await laptop.signIn()
   await phone.signIn()
@@ -106,7 +119,7 @@ test('whoever leaves at the provider is signed out of that device alone', async 
 })
 
 test('groups reach rules and roles', async t => {
-  const { person } = await openLiveScene(t, {
+  const { person } = await setUpLive(t, {
     env: { SCOPE: 'openid profile email groups' },
     config: { roles: [{ role: 'developer', groups: ['admins'] }] },
   })
@@ -118,13 +131,13 @@ test('groups reach rules and roles', async t => {
 })
 
 test('user info that the provider signs is read, by its signature', async t => {
-  const { person, provider } = await openLiveScene(t, { client: CLIENTS.signed })
+  const { person, provider } = await setUpLive(t, { client: CLIENTS.signed })
   assert.match((await person().signIn()).text, /Alice Example/)
   assert.deepEqual(provider.failures, [])
 })
 
 test('a wrong secret is token_error, and no session', async t => {
-  const { person, provider } = await openLiveScene(t, { client: { id: CLIENTS.basic.id, secret: 'wrong' } })
+  const { person, provider } = await setUpLive(t, { client: { id: CLIENTS.basic.id, secret: 'wrong' } })
   const alice = person()
   assert.equal(new URL((await alice.signIn()).url).search, '?error=token_error')
   assert.deepEqual(
@@ -133,6 +146,76 @@ test('a wrong secret is token_error, and no session', async t => {
   )
   assert.equal((await alice.get('/')).headers.location, '/login')
   assert.deepEqual(provider.failures, [])
+})
+
+test('a hundred requests at the due moment are one refresh, again and again, and nobody is signed out', async t => {
+  const { provider, person, passSeconds } = await setUpLive(t, OFFLINE)
+  const alice = person()
+  await alice.signIn()
+  for (const round of ['with the first refresh token', 'with the one that took its place', 'and with the third']) {
+    provider.calls.take()
+    passSeconds(DUE_SECONDS)
+    const pages = await Promise.all(Array.from({ length: REQUESTS }, () => alice.get('/')))
+    assert.deepEqual(new Set(pages.map(({ status }) => status)), new Set([200]), round)
+    assert.deepEqual(provider.calls.take(), ['POST /token'], round)
+  }
+  assert.deepEqual(provider.revoked, [])
+  assert.deepEqual(provider.failures, [])
+})
+
+test('whose consent was withdrawn at the provider is signed out when the next refresh is due', async t => {
+  const { provider, person, passSeconds, lines } = await setUpLive(t, OFFLINE)
+  const alice = person()
+  await alice.signIn()
+  await provider.withdrawGrants()
+  assert.equal((await alice.get('/')).status, 200)
+  passSeconds(DUE_SECONDS)
+  assert.equal((await alice.get('/')).headers.location, '/login')
+  assert.ok(lines.some(({ event, facts }) => event === 'session_refresh_failed' && 'outcome' in facts))
+})
+
+test('without a refresh token a session lasts as long as its access token', async t => {
+  const { provider, person, passSeconds } = await setUpLive(t)
+  const alice = person()
+  await alice.signIn()
+  provider.calls.take()
+  passSeconds(TOKEN_SECONDS - 1)
+  assert.equal((await alice.get('/')).status, 200)
+  passSeconds(2)
+  assert.equal((await alice.get('/')).headers.location, '/login')
+  assert.deepEqual(provider.calls.take(), [])
+})
+
+test('a provider that comes back with new keys is believed at once', async t => {
+  const [port, providerPort] = [await freePort(), await freePort()]
+  const gateway = `http://localhost:${port}`
+  const before = await startOidcProvider({ gateway, port: providerPort })
+  const { person } = await openLiveGateway(t, { port, issuer: before.issuer, client: CLIENTS.basic })
+  assert.match((await person().signIn()).text, /Alice Example/)
+  await before.close()
+  const keys = [newSigningKey('RS256', 'new')]
+  const after = await startOidcProvider({ gateway, port: providerPort, configuration: { jwks: { keys } } })
+  t.after(() => after.close())
+  assert.match((await person().signIn()).text, /Alice Example/)
+  assert.deepEqual(after.calls.take(), ['POST /token', 'GET /jwks', 'GET /me'])
+})
+
+test('while the provider is away, who is signed in stays so until the token ends, and can sign out', async t => {
+  const { provider, person, passSeconds } = await setUpLive(t, {
+    ...OFFLINE,
+    env: { ...OFFLINE.env, REFRESH_FAILURE: 'keep' },
+  })
+  const [alice, again] = [person(), person()]
+  await alice.signIn()
+  await again.signIn()
+  await provider.close()
+  passSeconds(DUE_SECONDS)
+  assert.equal((await alice.get('/')).status, 200)
+  const out = await alice.pressSignOut()
+  assert.ok(out.headers.location?.startsWith(`${provider.issuer}/session/end?`))
+  assert.equal((await alice.get('/')).headers.location, '/login')
+  passSeconds(TOKEN_SECONDS)
+  assert.equal((await again.get('/')).headers.location, '/login')
 })
 
 function keyFile(t: TestContext): string {

@@ -1,4 +1,5 @@
 // The image of the Dockerfile: its stages in empty folders, then Menshen as process 1, as another user, with a root that nobody can write to.
+
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
@@ -7,8 +8,8 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { lastOf, ROOT } from '../container/dockerfile.ts'
 import { buildImage, type Image, startImage } from '../container/image.ts'
-import { isServed, signedIn } from '../faults/instance.ts'
 import { freePort } from '../kit/free-port.ts'
+import { isServed, signedIn } from '../kit/instance.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 
 const MOST_BYTES = 150_000_000
@@ -25,7 +26,7 @@ suite('the image', { skip: !isRoot && 'only root can give a process another root
 
   after(() => rmSync(folder, { recursive: true, force: true }))
 
-  test('is small, and has no development dependency, no source, no test and no secret', t => {
+  test('the image is small, and has no development dependency, no source, no test and no secret', t => {
     const files = readdirSync(image.folder, { recursive: true, encoding: 'utf8' })
     const bytes = files.reduce((sum, file) => sum + statSync(join(image.folder, file)).size, 0)
     t.diagnostic(`${Math.round(bytes / 1e6)} MB`)
@@ -47,7 +48,7 @@ suite('the image', { skip: !isRoot && 'only root can give a process another root
     ])
   })
 
-  test('starts as another user with a read-only root, keeps sessions, is healthy, and ends by SIGTERM', async t => {
+  test('the image starts as another user with a read-only root, keeps sessions, is healthy, and ends by SIGTERM', async t => {
     const provider = await startScriptedProvider()
     t.after(() => provider.close())
     const PORT = String(await freePort())

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { type Instance, isServed, prepare, signedIn, type User } from '../faults/instance.ts'
+import { type Instance, isServed, type SignedInUser, setUpInstances, signedIn } from '../kit/instance.ts'
 
 const SESSIONS = 10_000
 
@@ -13,10 +13,10 @@ for (const [WORKERS, atOnce] of [
   test(`${SESSIONS} sessions due in the same minute, ${WORKERS} workers, ${atOnce} at once: nobody is signed out`, {
     timeout: 900_000,
   }, async t => {
-    const { provider, start } = await prepare(t, { WORKERS, LOG_LEVEL: 'warn' })
+    const { provider, start } = await setUpInstances(t, { WORKERS, LOG_LEVEL: 'warn' })
     const menshen = await start()
     provider.behaviour.expiresIn = 290
-    const users: User[] = []
+    const users: SignedInUser[] = []
     await inParallel(SESSIONS, 20, async () => void users.push(await signedIn(menshen, provider)))
     provider.behaviour.expiresIn = 7200
 
@@ -37,7 +37,7 @@ for (const [WORKERS, atOnce] of [
   })
 
 /** How many are served. */
-async function visits(users: readonly User[], menshen: Instance, atOnce: number): Promise<number> {
+async function visits(users: readonly SignedInUser[], menshen: Instance, atOnce: number): Promise<number> {
   let served = 0
   await inParallel(users.length, atOnce, async n => {
     const page = await users[n]?.get(menshen).catch(() => undefined)

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { open } from 'lmdb'
 import { userNumber } from '../../bench/servers/users.ts'
-import { type Instance, prepare, signedIn } from '../faults/instance.ts'
+import { type Instance, setUpInstances, signedIn } from '../kit/instance.ts'
 import { CLIENT_SECRET } from '../kit/strict-provider.ts'
 
 const run = promisify(execFile)
@@ -25,7 +25,7 @@ const DAY_SECONDS = 86_400
 const MEMORY_MB = 250
 
 test('a million sessions in the embedded store', { timeout: 1_500_000 }, async t => {
-  const { folder, provider, start } = await prepare(t, { LOG_LEVEL: 'warn' })
+  const { folder, provider, start } = await setUpInstances(t, { LOG_LEVEL: 'warn' })
   const directory = join(folder, 'data')
   const began = performance.now()
   const tickets = await preload(folder, directory)

@@ -1,4 +1,5 @@
 // examples/next with the packed package and the real Next: installed into an empty folder, built, started, and attacked.
+
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,10 +9,10 @@ import { delimiter, dirname, join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { until } from '../faults/instance.ts'
 import { createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { type ScriptedProvider, startScriptedProvider } from '../kit/scripted-provider.ts'
+import { until } from '../kit/until.ts'
 import { raw, request } from '../proxy/raw.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -30,7 +31,7 @@ let url: string
 
 before(
   async () => {
-    await prepare()
+    await setUpInstances()
     provider = opened.adopt(await startScriptedProvider({ expiresIn: LIFE }), provider => provider.close())
     url = await start()
   },
@@ -39,7 +40,7 @@ before(
 
 after(() => opened.disposeAsync())
 
-async function prepare(): Promise<void> {
+async function setUpInstances(): Promise<void> {
   await run('npm', ['pack', '--silent', '--pack-destination', folder], { cwd: ROOT, env: ENVIRONMENT })
   const [packed = ''] = readdirSync(folder)
   cpSync(join(ROOT, 'examples/next'), folder, { recursive: true })
@@ -99,7 +100,7 @@ function form(page: string, fields: Record<string, string>): FormData {
 }
 
 suite('a visitor', () => {
-  test('is led from a page to the login page and, signed in, back; our pages and their files are served', async () => {
+  test('a visitor is led from a page to the login page and, signed in, back; our pages and their files are served', async () => {
     const visitor = createClient(url)
     const wanted = await visitor.get('/?x=1', { headers: PAGE })
     assert.equal(wanted.headers.location, '/login')
@@ -112,7 +113,7 @@ suite('a visitor', () => {
     assert.match((await visitor.follow(landed)).text, /张三/)
   })
 
-  test('gets 401 from an API route, and sees a public page', async () => {
+  test('a visitor gets 401 from an API route, and sees a public page', async () => {
     const visitor = createClient(url)
     assert.equal((await visitor.get('/api/me', { headers: DATA })).status, 401)
     const about = await visitor.get('/about', { headers: PAGE })
@@ -120,7 +121,7 @@ suite('a visitor', () => {
     assert.match(about.text, /访客/)
   })
 
-  test('is nobody with a forged cookie, or with two', async () => {
+  test('a visitor is nobody with a forged cookie, or with two', async () => {
     const user = await signedIn()
     const cookie = `menshen_session=${user.cookies.get('menshen_session')}`
     assert.equal((await user.get('/api/me')).status, 200)
@@ -158,7 +159,7 @@ suite('a page for developers', () => {
     return Buffer.from(answer, 'latin1').toString().includes('报表')
   }
 
-  test('is seen by them alone, however the path and the request are written', async () => {
+  test('a page for developers is seen by them alone, however the path and the request are written', async () => {
     const cookieOf = async (username: string) => {
       const user = await signedIn(username)
       return `cookie: menshen_session=${user.cookies.get('menshen_session')}`
@@ -173,7 +174,7 @@ suite('a page for developers', () => {
     assert.ok(await seen('/_next/static/../../reports', developer))
   })
 
-  test('and its images: neither by their own path nor through the image optimizer', async () => {
+  test('the images of a page for developers are seen neither by their own path nor through the image optimizer', async () => {
     const optimized = '/_next/image?url=%2Freports%2Fchart.png&w=64&q=75'
     for (const path of ['/reports/chart.png', optimized]) {
       for (const client of [createClient(url), await signedIn()]) {
@@ -187,7 +188,7 @@ suite('a page for developers', () => {
 })
 
 suite('a user', () => {
-  test('is known to a page, an API route and a public page, and may see what the rules say', async () => {
+  test('a user is known to a page, an API route and a public page, and may see what the rules say', async () => {
     const user = await signedIn()
     assert.equal((await user.get('/api/me')).json<{ userRole: string }>().userRole, 'common')
     assert.match((await user.get('/about')).text, /zhangsan/)
@@ -202,7 +203,7 @@ suite('a user', () => {
     assert.ok(reports.headers['x-request-id'])
   })
 
-  test('has the tokens refreshed by the proxy, and the cookie renewed', async () => {
+  test('a user has the tokens refreshed by the proxy, and the cookie renewed', async () => {
     const user = await signedIn('lisi', 200)
     const before = provider.callsTo('refresh').length
     const page = await user.get('/', { headers: PAGE })
@@ -213,7 +214,7 @@ suite('a user', () => {
     assert.equal(provider.callsTo('refresh').length, before + 1)
   })
 
-  test('gets a renewed cookie in no answer that a cache may keep, whatever a route says', async () => {
+  test('a user gets a renewed cookie in no answer that a cache may keep, whatever a route says', async () => {
     const user = await signedIn('lisi', 200)
     const { headers, setCookies } = await user.get('/api/cached')
     assert.match(setCookies.join('\n'), /menshen_session=/)
@@ -221,7 +222,7 @@ suite('a user', () => {
     assert.match(String(headers['cache-control']), /no-store/)
   })
 
-  test('calls a server action, which nobody else does: no visitor, and no page of another site', async () => {
+  test('a user calls a server action, which nobody else does: no visitor, and no page of another site', async () => {
     const user = await signedIn('wangwu')
     const send = async (note: string, headers: Record<string, string>) => {
       const body = form((await user.get('/', { headers: PAGE })).text, { note })
@@ -239,7 +240,7 @@ suite('a user', () => {
     assert.match((await user.get('/')).text, /第一/)
   })
 
-  test('signs out, and is nobody', async () => {
+  test('a user signs out, and is nobody', async () => {
     const user = await signedIn()
     const cookie = `menshen_session=${user.cookies.get('menshen_session')}`
     const out = await user.post('/logout', '', { headers: { origin: url } })

@@ -2,35 +2,36 @@
 
 import assert from 'node:assert/strict'
 import { suite, type TestContext, test } from 'node:test'
-import { type Instance, isServed, prepare, until } from '../faults/instance.ts'
+import { type Instance, isServed, setUpInstances } from '../kit/instance.ts'
 import { startRedis } from '../kit/redis-server.ts'
+import { until } from '../kit/until.ts'
 
 const REQUESTS = 100
 const ROUNDS = 20
 const DELAYS_MS = [0, 3000, 8000]
 const SLOWEST = { PROVIDER_TIMEOUT_MS: '10000' }
 
-type Scene = Pick<Awaited<ReturnType<typeof prepare>>, 'provider' | 'dueUser'> & { instances: Instance[] }
+type Scene = Pick<Awaited<ReturnType<typeof setUpInstances>>, 'provider' | 'dueUser'> & { instances: Instance[] }
 
 const SETUPS: Record<string, (t: TestContext) => Promise<Scene>> = {
   async 'one process'(t) {
-    const scene = await prepare(t, SLOWEST)
+    const scene = await setUpInstances(t, SLOWEST)
     return { ...scene, instances: [await scene.start()] }
   },
   async 'two workers'(t) {
-    const scene = await prepare(t, { ...SLOWEST, WORKERS: '2' })
+    const scene = await setUpInstances(t, { ...SLOWEST, WORKERS: '2' })
     const menshen = await scene.start()
     await until(() => menshen.workers().length === 2)
     return { ...scene, instances: [menshen] }
   },
   async 'two instances on one folder'(t) {
-    const scene = await prepare(t, SLOWEST)
+    const scene = await setUpInstances(t, SLOWEST)
     return { ...scene, instances: [await scene.start(), await scene.start()] }
   },
   async 'two instances on one Redis'(t) {
     const redis = await startRedis()
     t.after(() => redis.stop())
-    const scene = await prepare(t, { ...SLOWEST, STORE: `redis://${redis.host}` })
+    const scene = await setUpInstances(t, { ...SLOWEST, STORE: `redis://${redis.host}` })
     return { ...scene, instances: [await scene.start(), await scene.start()] }
   },
 }

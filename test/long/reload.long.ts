@@ -1,12 +1,14 @@
 // A reload with a worker that hangs: it is ended, and the one in its place has what the others have.
+
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test from 'node:test'
-import { isAlive, prepare, until } from '../faults/instance.ts'
+import { isAlive, setUpInstances } from '../kit/instance.ts'
+import { until } from '../kit/until.ts'
 
 test('a worker that does not answer is replaced, and the others change without it', async t => {
-  const { folder, start } = await prepare(t, { WORKERS: '2' })
+  const { folder, start } = await setUpInstances(t, { WORKERS: '2' })
   const configure = (title: string) =>
     writeFileSync(join(folder, 'menshen.config.ts'), `export default { words: { 'login.title': '${title}' } }\n`)
   configure('before')

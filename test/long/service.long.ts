@@ -1,5 +1,6 @@
-// The page docs/systemd.md from its first command to the one before the last, and then what systemd would start: the very program, as the
+// The page docs/deploying.md from its first command to the one before the last, and then what systemd would start: the very program, as the
 // very user, with the environment of the unit.
+
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -9,14 +10,15 @@ import test from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { parseEnv } from 'node:util'
 import { readCommands, runBelow } from '../cli/systemd-page.ts'
-import { isReady, isServed, signedIn, until } from '../faults/instance.ts'
 import { freePort } from '../kit/free-port.ts'
+import { isReady, isServed, signedIn } from '../kit/instance.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { until } from '../kit/until.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-test('the commands of docs/systemd.md make a service that runs', async t => {
+test('the commands of docs/deploying.md make a service that runs', async t => {
   if (process.getuid?.() !== 0) return t.skip('they are commands for root')
   const folder = tempFolder(t)
   const PATH = `${dirname(process.execPath)}:${process.env.PATH}`

@@ -1,11 +1,13 @@
 // A thousand visitors who never finish asking, while fifty users work.
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { prepare, until } from '../faults/instance.ts'
 import { type Client, createClient, signIn } from '../kit/client.ts'
+import { setUpInstances } from '../kit/instance.ts'
+import { until } from '../kit/until.ts'
 
 const SLOW = 1000
 const USERS = 50
@@ -15,7 +17,7 @@ const DRIP_MS = 2000
 const CLOSED_AFTER_MS = 200_000
 
 test(`${SLOW} slow connections do not hold up ${USERS} users, and are closed`, { timeout: 400_000 }, async t => {
-  const { provider, start } = await prepare(t, { STORE: 'memory:', RATE_LIMIT_PER_MINUTE: '0' })
+  const { provider, start } = await setUpInstances(t, { STORE: 'memory:', RATE_LIMIT_PER_MINUTE: '0' })
   const { url } = await start()
   const users = await Promise.all(
     Array.from({ length: USERS }, async (_, n) => {

@@ -12,10 +12,10 @@ import test, { type TestContext } from 'node:test'
 import { WebSocket, WebSocketServer } from 'ws'
 import { inParallel } from '../../bench/in-parallel.ts'
 import { memoryOf } from '../../bench/process-memory.ts'
-import { type Instance, prepare, signedIn, type User } from '../faults/instance.ts'
 import { createClient } from '../kit/client.ts'
-import { until } from '../proxy/scene.ts'
-import { startUpstream } from '../proxy/upstream.ts'
+import { type Instance, type SignedInUser, setUpInstances, signedIn } from '../kit/instance.ts'
+import { until } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
 
 const GIBIBYTE = 2 ** 30
 const WARM_UP = 2 ** 28
@@ -33,7 +33,7 @@ test('1 GiB down and 1 GiB up arrive as they were sent, in less than 64 MB', { t
       await pipeline(gift.stream(), response.writeHead(200, { 'content-length': GIBIBYTE }))
     else response.end('hello')
   })
-  const { provider, start } = await prepare(t, { UPSTREAM: upstream.url, LOG_LEVEL: 'warn' })
+  const { provider, start } = await setUpInstances(t, { UPSTREAM: upstream.url, LOG_LEVEL: 'warn' })
   const menshen = await start()
   const { cookie } = await signedIn(menshen, provider)
   const expected = await digestOf(gift.stream())
@@ -79,7 +79,7 @@ for (const WORKERS of ['1', '2']) {
 }
 
 interface Connected {
-  readonly user: User
+  readonly user: SignedInUser
   /** When its socket was closed. */
   readonly closedAt: Promise<number>
 }
@@ -87,7 +87,7 @@ interface Connected {
 async function openSockets(t: TestContext, WORKERS: string, nameOf: (n: number) => string) {
   const upstream = await startUpstream(t)
   const sockets = new WebSocketServer({ server: upstream.server })
-  const { provider, start } = await prepare(t, { UPSTREAM: upstream.url, WORKERS, LOG_LEVEL: 'error' })
+  const { provider, start } = await setUpInstances(t, { UPSTREAM: upstream.url, WORKERS, LOG_LEVEL: 'error' })
   const menshen = await start()
   await until(() => WORKERS === '1' || menshen.workers().length === Number(WORKERS))
   const users: Connected[] = []

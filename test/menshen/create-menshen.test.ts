@@ -1,4 +1,5 @@
 // The library checks as much as the command, and leaves nothing behind: neither after a start that fails nor after close.
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readlinkSync } from 'node:fs'
@@ -10,15 +11,16 @@ import { createMenshen, type MenshenError, type MenshenOptions, readSettings, ty
 import { createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { startRedis } from '../kit/redis-server.ts'
+import { requireLinux } from '../kit/requirements.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { createTestLog } from '../kit/test-log.ts'
-import { until } from '../proxy/scene.ts'
+import { until } from '../kit/until.ts'
 
 const MEMORY = readSettings({ STORE: 'memory:' })
 
 suite('createMenshen', () => {
-  test('refuses a configuration that the command would refuse, in the same words', async () => {
+  test('createMenshen refuses a configuration that the command would refuse, in the same words', async () => {
     const rows: [config: unknown, expected: RegExp][] = [
       [
         { rules: [{ path: '/admin/', roles: ['developer'] }] },
@@ -35,7 +37,7 @@ suite('createMenshen', () => {
       assert.match(await refusalOf({ config } as Partial<MenshenOptions>), expected, JSON.stringify(config))
   })
 
-  test('refuses settings that the command would refuse', async () => {
+  test('createMenshen refuses settings that the command would refuse', async () => {
     const rows: [change: object, expected: RegExp][] = [
       [{ BASE_URL: 'https://app.example.com/path' }, /^BASE_URL is "https:\/\/app\.example\.com\/path"; expected /],
       [{ BASE_URL: new URL('https://app.example.com') }, /^BASE_URL is /],
@@ -57,7 +59,7 @@ suite('createMenshen', () => {
     }
   })
 
-  test('tells the console that nobody can sign in, or that anybody can, unless it has a log to tell', async t => {
+  test('createMenshen tells the console that nobody can sign in, or that anybody can, unless it has a log to tell', async t => {
     const said = t.mock.method(console, 'warn', () => {})
     const open = async (options: MenshenOptions) => {
       said.mock.resetCalls()
@@ -82,7 +84,7 @@ suite('createMenshen', () => {
     assert.ok(lines.some(({ event }) => event === 'started'))
   })
 
-  test('takes whatever readSettings gives', async t => {
+  test('createMenshen takes whatever readSettings gives', async t => {
     const all = {
       TRUSTED_PROXIES: '10.0.0.0/8,::1',
       CLIENT_SECRET: 'secret',
@@ -95,7 +97,7 @@ suite('createMenshen', () => {
     }
   })
 
-  test('that fails midway closes what it has opened', async t => {
+  test('createMenshen that fails midway closes what it has opened', async t => {
     const folder = join(tempFolder(t), 'data')
     const { AUTH_URL, CLIENT_ID, CLIENT_SECRET } = {
       AUTH_URL: 'http://127.0.0.1:9',
@@ -122,17 +124,17 @@ suite('createMenshen', () => {
 })
 
 suite('after close', () => {
-  test('no listener, timer or descriptor is left, with files', async t => {
+  test('after close no listener, timer or descriptor is left, with files', async t => {
     await leavesNothing(t, `lmdb:${tempFolder(t)}`)
   })
 
-  test('no listener, timer or descriptor is left, with Redis', async t => {
+  test('after close no listener, timer or descriptor is left, with Redis', async t => {
     const redis = await startRedis()
     t.after(redis.stop)
     await leavesNothing(t, `redis://127.0.0.1:${redis.port}`)
   })
 
-  test('what is still under way has its time, and no more', async t => {
+  test('after close what is still under way has its time, and no more', async t => {
     const provider = await startScriptedProvider()
     t.after(() => provider.close())
     const menshen = await createMenshen({ settings: readSettings({ STORE: 'memory:', ...provider.settings }) })
@@ -152,7 +154,7 @@ suite('after close', () => {
     assert.equal((await answer)?.status, 302)
   })
 
-  test('a second close is the same as the first', async () => {
+  test('after close a second close is the same as the first', async () => {
     const menshen = await createMenshen({ settings: MEMORY, log: createTestLog().log })
     assert.equal(menshen.close(), menshen.close())
     await menshen.close()
@@ -204,6 +206,7 @@ async function quiet(): Promise<void> {
 }
 
 function whatIsOpen() {
+  requireLinux('/proc')
   return {
     descriptors: readdirSync('/proc/self/fd').length,
     resources: process.getActiveResourcesInfo().filter(name => name !== 'Immediate').length,
@@ -212,6 +215,7 @@ function whatIsOpen() {
 }
 
 function openFilesIn(folder: string): string[] {
+  requireLinux('/proc')
   return readdirSync('/proc/self/fd').flatMap(number => {
     try {
       const file = readlinkSync(`/proc/self/fd/${number}`)

@@ -68,7 +68,7 @@ suite('the options', () => {
     server.close()
   })
 
-  test('are every setting in camelCase, with the value that the environment would give', async t => {
+  test('the options are every setting in camelCase, with the value that the environment would give', async t => {
     const file = join(tempFolder(t), 'file')
     const image = fileURLToPath(new URL('../../browser/icon.svg', import.meta.url))
     writeFileSync(file, 's'.repeat(40))
@@ -92,7 +92,7 @@ suite('the options', () => {
     }
   })
 
-  test('are refused with the sentences of the command, by the names of the options', async () => {
+  test('the options are refused with the sentences of the command, by the names of the options', async () => {
     const rows: [options: object, expected: RegExp][] = [
       [{ baseUrl: 'https://a.example/path' }, /^baseUrl is "https:\/\/a\.example\/path"; expected an http or https/],
       [{ baseUrl: new URL('https://a.example') }, /^baseUrl is of the type object; expected an http or https address/],
@@ -154,7 +154,7 @@ suite('the options', () => {
     }
   })
 
-  test('that there are not are refused by name, with the nearest', async () => {
+  test('options that do not exist are refused by name, with the nearest', async () => {
     const rows: [option: string, expected: string][] = [
       ['baseURL', '"baseURL" is not an option; did you mean baseUrl?'],
       ['BASE_URL', '"BASE_URL" is not an option; did you mean baseUrl?'],
@@ -171,7 +171,7 @@ suite('the options', () => {
       assert.match(await refusalOf(nothing as unknown as MenshenOptions), /expected an object of options/)
   })
 
-  test('that are wrong are told all at once', async () => {
+  test('options that are wrong are told all at once', async () => {
     const refusal = await refusalOf({ baseUrl: 'x', appName: 5, colour: 1, workers: 0 } as unknown as MenshenOptions)
     assert.deepEqual(
       refusal.split('\n').map(line => line.split(' ')[0]),
@@ -179,12 +179,33 @@ suite('the options', () => {
     )
   })
 
-  test('that are undefined are as good as not there', async () => {
+  test('wrong options are problems as data, each with its setting or its path', async () => {
+    const options = { ...MEMORY, baseUrl: 'x', rules: [{ path: 'admin', public: true }] } as MenshenOptions
+    const problemsOf = (given: MenshenOptions) =>
+      createMenshen(given).then(
+        () => assert.fail('accepted'),
+        ({ problems, message }: MenshenError) => {
+          assert.equal(problems.map(problem => problem.message).join('\n'), message)
+          return problems
+        },
+      )
+    const [setting] = await problemsOf(options)
+    assert.deepEqual(setting, {
+      setting: 'BASE_URL',
+      message: 'baseUrl is "x"; expected an http or https address without a path, for example https://app.example.com.',
+      example: 'https://app.example.com',
+    })
+    const [path] = await problemsOf({ ...options, baseUrl: undefined })
+    assert.equal(path?.path, 'rules.0.path')
+    assert.match(path?.message ?? '', /did you mean "\/admin"\?$/)
+  })
+
+  test('options that are undefined count as absent', async () => {
     const { settings } = await readOptions({ baseUrl: undefined, log: undefined, config: undefined }, undefined)
     assert.deepEqual(settings, readSettings({}))
   })
 
-  test('stand beside the settings of the environment, and win', async () => {
+  test('the options stand beside the settings of the environment, and win', async () => {
     const settings = readSettings({ STORE: 'memory:', APP_NAME: 'env', WORKERS: '1', CLIENT_SECRET: 'first' })
     const read = await readOptions({ settings, appName: 'mine', clientSecret: 'second' }, undefined)
     assert.equal(read.settings.APP_NAME, 'mine')
@@ -194,7 +215,7 @@ suite('the options', () => {
     assert.match(await refusalOf({ settings, workers: 2 }), /^STORE is "memory:", which WORKERS cannot share/)
   })
 
-  test('take the fields of a configuration, the whole of it, or the path of its file', async t => {
+  test('the options take the fields of a configuration, the whole of it, or the path of its file', async t => {
     const config = defineConfig({ rules: [{ path: '/reports', roles: ['developer'] }] })
     const file = join(tempFolder(t), 'menshen.config.mjs')
     writeFileSync(file, `export default ${JSON.stringify(config)}`)
@@ -204,7 +225,7 @@ suite('the options', () => {
     assert.match(await refusalOf({ config, rules: [] }), /^createMenshen: rules stand in config and beside it/)
   })
 
-  test('know from the process whether this is production', async () => {
+  test('the options know from the process whether this is production', async () => {
     assert.equal((await readOptions({}, 'production')).settings.NODE_ENV, 'production')
     assert.equal((await readOptions({ nodeEnv: 'test' }, 'production')).settings.NODE_ENV, 'test')
     assert.equal((await readOptions({ settings: readSettings({}) }, 'production')).settings.NODE_ENV, 'production')
@@ -212,7 +233,7 @@ suite('the options', () => {
 })
 
 suite('the development provider', () => {
-  test('is refused in production, beyond this machine, and beside a real one', async t => {
+  test('the development provider is refused in production, beyond this machine, and beside a real one', async t => {
     const rows: [options: MenshenOptions, expected: RegExp][] = [
       [{ nodeEnv: 'production' }, /^devProvider is true although nodeEnv is "production"; /],
       [{ nodeEnv: 'staging' }, /^devProvider is true although nodeEnv is "staging"; /],
@@ -230,7 +251,7 @@ suite('the development provider', () => {
     )
   })
 
-  test('has the users of the option, or of the configuration', async t => {
+  test('the development provider has the users of the option, or of the configuration', async t => {
     const users = [{ username: 'ann', groups: ['finance'] }, { username: 'bob' }]
     for (const options of [{ devProvider: { users } }, { devProvider: true, config: { devProvider: { users } } }]) {
       const { log, lines } = createTestLog()
@@ -244,7 +265,7 @@ suite('the development provider', () => {
     assert.match((await login?.text()) ?? '', /CLIENT_ID/, 'it starts only where somebody asks for it')
   })
 
-  test('signs anybody in, on a free port of its own', async t => {
+  test('the development provider signs anybody in, on a free port of its own', async t => {
     const { log, lines } = createTestLog()
     const menshen = await createMenshen({ ...MEMORY, devProvider: true, log })
     t.after(() => menshen.close())
@@ -258,7 +279,7 @@ suite('the development provider', () => {
     assert.equal(page.status, 200)
   })
 
-  test('takes the given port, and is closed with the rest', async () => {
+  test('the development provider takes the given port, and is closed with the rest', async () => {
     const devProviderPort = await freePort()
     const menshen = await createMenshen({ ...MEMORY, devProvider: true, devProviderPort })
     const page = () => fetch(`http://localhost:${devProviderPort}/oauth/authorize`).then(answer => answer.status)
@@ -268,7 +289,7 @@ suite('the development provider', () => {
     await assert.rejects(page())
   })
 
-  test('is closed by a start that fails', async t => {
+  test('the development provider is closed by a start that fails', async t => {
     const devProviderPort = await freePort()
     const store = `lmdb:${join(tempFolder(t), 'file')}`
     writeFileSync(store.slice('lmdb:'.length), '')

@@ -22,7 +22,7 @@ const is = <_Holds extends true>() => {}
 declare const message: IncomingMessage
 declare const response: ServerResponse
 
-/** Without roles they are the specification's, and the user info has its seven fields. */
+/** Without roles they are those of specification 6.3, and the user info has the seven fields of 5.4. */
 export async function usual() {
   const menshen = await createMenshen({
     baseUrl: 'http://localhost:3000',

@@ -1,11 +1,13 @@
 // ACCESS_LOG: one line for each request, after it has ended.
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import test from 'node:test'
-import { startMenshen } from '../kit/process.ts'
+import { startInstance } from '../kit/instance.ts'
+import { type Scene, setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
+import { dial, refusal, setUpSockets } from '../kit/websocket.ts'
 import { openWire, raw, request } from '../proxy/raw.ts'
-import { openScene, type Scene, until } from '../proxy/scene.ts'
-import { dial, openSocketScene, refusal } from '../proxy/websocket.ts'
 
 const ON = { env: { ACCESS_LOG: 'true' } }
 const BEHIND_PROXY = { env: { ...ON.env, TRUSTED_PROXIES: '127.0.0.1' } }
@@ -28,7 +30,7 @@ async function requestTo(scene: Pick<Scene, 'lines'>, path: string, n = 1): Prom
 }
 
 test('a forwarded page is one line with everything about it, and without its query', async t => {
-  const scene = await openScene(t, BEHIND_PROXY)
+  const scene = await setUp(t, BEHIND_PROXY)
   const user = await scene.user()
   const headers = { 'x-forwarded-for': '10.0.0.7', 'x-request-id': 'from-the-proxy', 'user-agent': 'a browser' }
   const { text } = await user.get('/reports?secret=1', { headers })
@@ -48,14 +50,14 @@ test('a forwarded page is one line with everything about it, and without its que
 })
 
 test('without it there is none', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const user = await scene.user()
   await user.get('/reports')
   assert.deepEqual(requestsTo(scene, '/reports'), [])
 })
 
 test('a connection that serves many requests counts the bytes of each, and no line is left out', async t => {
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     ...ON,
     answer: (asked, response) => response.end('x'.repeat(asked.url?.length ?? 0)),
   })
@@ -79,7 +81,7 @@ test('a connection that serves many requests counts the bytes of each, and no li
 
 test('a visitor, a refusal, a page of ours and an unreadable address are lines too', async t => {
   const rules = [{ path: '/secret', roles: ['developer' as const] }]
-  const scene = await openScene(t, { ...ON, config: { rules } })
+  const scene = await setUp(t, { ...ON, config: { rules } })
   const user = await scene.user()
   await scene.visitor().get('/page')
   await user.get('/secret')
@@ -93,7 +95,7 @@ test('a visitor, a refusal, a page of ours and an unreadable address are lines t
 })
 
 test('a client that left before the answer is 499; one that left in the middle has the status that it saw', async t => {
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     ...ON,
     answer(asked, response) {
       if (asked.url === '/begun') response.write('some')
@@ -116,7 +118,7 @@ test('a client that left before the answer is 499; one that left in the middle h
 })
 
 test('a socket is one line when it closes, and a refused one at once', async t => {
-  const scene = await openSocketScene(t, ON)
+  const scene = await setUpSockets(t, ON)
   const user = await scene.user()
   assert.equal(await refusal(dial(scene, scene.visitor(), '/refused')), 401)
   assert.equal((await requestTo(scene, '/refused')).status, 401)
@@ -129,13 +131,13 @@ test('a socket is one line when it closes, and a refused one at once', async t =
 })
 
 test('whatever a client calls itself or asks for, it stays one line of JSON', async t => {
-  const menshen = await startMenshen({ STORE: 'memory:', ACCESS_LOG: 'true' })
+  const menshen = await startInstance({ STORE: 'memory:', ACCESS_LOG: 'true' })
   t.after(() => menshen.stop())
   const hostile = `"}\x85{"event":"sign_in"\t\xe2\x80\xa8`
   for (const path of ['/a%0a%22%7d', '/%22%7d%E2%80%A8'])
     await raw(menshen.url, request(`GET ${path}?token=hidden HTTP/1.1`, `user-agent: ${hostile}`))
-  await until(() => menshen.lines.filter(line => line.includes('sign_in')).length === 2)
-  const lines = menshen.lines.map(line => JSON.parse(line))
+  await until(() => menshen.output.filter(line => line.includes('sign_in')).length === 2)
+  const lines = menshen.output.map(line => JSON.parse(line))
   const found = lines.filter(({ userAgent }) => userAgent === hostile)
   assert.deepEqual(
     found.map(({ event, path }) => [event, path]),
@@ -144,6 +146,6 @@ test('whatever a client calls itself or asks for, it stays one line of JSON', as
       ['request', '/%22%7D%E2%80%A8'],
     ],
   )
-  assert.ok(!menshen.lines.some(line => line.includes('hidden')))
+  assert.ok(!menshen.output.some(line => line.includes('hidden')))
   assert.ok(!lines.some(({ event }) => event === 'sign_in'))
 })

@@ -1,10 +1,12 @@
 // AUDIT_FILE: every event as a line of JSON, whatever happens to the file.
+
 import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import test from 'node:test'
-import { type Instance, isAlive, prepare, until } from '../faults/instance.ts'
 import { createClient } from '../kit/client.ts'
+import { type Instance, isAlive, setUpInstances } from '../kit/instance.ts'
+import { until } from '../kit/until.ts'
 import { auditLines, auditOf } from './audit-lines.ts'
 
 async function fail(instance: Instance, count: number): Promise<void> {
@@ -16,7 +18,7 @@ const linesIn = (file: string) => (existsSync(file) ? auditLines(readFileSync(fi
 const failuresIn = (file: string) => linesIn(file).filter(({ event }) => event === 'sign_in_failed')
 
 test('two workers write whole lines to one file, which is rotated by SIGHUP without losing any', async t => {
-  const { provider, folder, start } = await prepare(t, { WORKERS: '2', AUDIT_FILE: 'audit.jsonl' })
+  const { provider, folder, start } = await setUpInstances(t, { WORKERS: '2', AUDIT_FILE: 'audit.jsonl' })
   const [file, old] = [join(folder, 'audit.jsonl'), join(folder, 'audit.jsonl.1')]
   const instance = await start()
   await until(() => existsSync(file))
@@ -33,7 +35,7 @@ test('two workers write whole lines to one file, which is rotated by SIGHUP with
   const { worker: _, ...line } = failuresIn(file).at(-1) ?? { worker: 0 }
   assert.partialDeepStrictEqual(line, { level: 'warn', event: 'sign_in_failed', reason: 'access_denied' })
   assert.ok(isAlive(instance.pid) && instance.workers().every(isAlive))
-  await instance.signalAll('SIGTERM')
+  await instance.killAll('SIGTERM')
   const STORE = `lmdb:${join(folder, 'data')}`
   const events = await auditOf(folder, { ...provider.settings, STORE })
   const kept = events.filter(({ event }) => event === 'sign_in_failed')
@@ -45,7 +47,7 @@ test('two workers write whole lines to one file, which is rotated by SIGHUP with
 })
 
 test('a folder that goes away is loud and stops nobody; when it is back, so are the lines', async t => {
-  const { folder, start } = await prepare(t, { AUDIT_FILE: 'logs/audit.jsonl' })
+  const { folder, start } = await setUpInstances(t, { AUDIT_FILE: 'logs/audit.jsonl' })
   const [logs, file] = [join(folder, 'logs'), join(folder, 'logs', 'audit.jsonl')]
   mkdirSync(logs)
   const instance = await start()
@@ -62,10 +64,10 @@ test('a folder that goes away is loud and stops nobody; when it is back, so are 
 })
 
 test('a full disk stops nobody either, and the end does not wait for it long', async t => {
-  const { start } = await prepare(t, { AUDIT_FILE: '/dev/full' })
+  const { start } = await setUpInstances(t, { AUDIT_FILE: '/dev/full' })
   const instance = await start()
   await fail(instance, 20)
   const { to, err } = await instance.said(({ event }) => event === 'audit_not_written')
   assert.deepEqual([to, Object(err).code], ['file', 'ENOSPC'])
-  assert.deepEqual(await instance.signalAll('SIGTERM'), { code: 0, signal: null })
+  assert.deepEqual(await instance.killAll('SIGTERM'), { code: 0, signal: null })
 })

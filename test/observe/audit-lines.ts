@@ -1,9 +1,10 @@
 // What `menshen audit --json` prints, and what is in AUDIT_FILE.
-import assert from 'node:assert/strict'
-import { openCommandRoom } from '../kit/command-room.ts'
-import type { Environment } from '../kit/process.ts'
 
-const commands = openCommandRoom()
+import assert from 'node:assert/strict'
+import { createCommandRunner } from '../kit/command-runner.ts'
+import type { Environment } from '../kit/instance.ts'
+
+const commands = createCommandRunner()
 
 export type AuditLine = Readonly<Record<string, unknown>> & { readonly time: string; readonly event: string }
 

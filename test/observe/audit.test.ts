@@ -1,11 +1,13 @@
 // The audit trail from outside: what happens over HTTP is in the store, sealed, and `menshen audit` reads it.
+
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
-import { type Instance, prepare, signedIn, until } from '../faults/instance.ts'
 import { createClient, type Response, signIn } from '../kit/client.ts'
+import { type Instance, setUpInstances, signedIn } from '../kit/instance.ts'
 import { startRedis } from '../kit/redis-server.ts'
+import { until } from '../kit/until.ts'
 import { type AuditLine, auditOf } from './audit-lines.ts'
 
 const HOSTILE = 'x"\n{"event":"sign_out"}\u001b[31m=HYPERLINK("http://evil")'
@@ -29,14 +31,14 @@ async function playScene(instance: Instance, provider: Parameters<typeof signIn>
 const SCENE = ['sign_in', 'refused', 'sign_out', 'sign_in_failed']
 
 async function keepsAll(t: TestContext, env: Record<string, string>, readStore: (folder: string) => Promise<string>) {
-  const { provider, folder, start } = await prepare(t, env)
+  const { provider, folder, start } = await setUpInstances(t, env)
   const first = await start()
   const settings = { ...provider.settings, STORE: `lmdb:${join(folder, 'data')}`, ...env }
   const audit = (...args: string[]) => auditOf(folder, settings, ...args)
   const ids = await playScene(first, provider, 'zhangsan')
   await until(async () => (await audit()).length === SCENE.length)
 
-  await t.test('in order, with the facts of the log, while it runs', async () => {
+  await t.test('events are in order, with the facts of the log, while it runs', async () => {
     const events = await audit()
     assert.deepEqual(codes(events), SCENE)
     assert.deepEqual(
@@ -73,12 +75,12 @@ async function keepsAll(t: TestContext, env: Record<string, string>, readStore: 
   })
 
   await t.test('kill -9 loses nothing that was written, an end as usual nothing at all', async () => {
-    await first.signalAll('SIGKILL')
+    await first.killAll('SIGKILL')
     const second = await start()
     const before = [...SCENE, 'sign_in']
     assert.deepEqual(codes(await audit()), before)
     await Promise.all(Array.from({ length: 20 }, () => createClient(second.url).get('/callback?error=access_denied')))
-    await second.signalAll('SIGTERM')
+    await second.killAll('SIGTERM')
     const after = (await audit()).slice(before.length)
     assert.deepEqual(codes(after), Array(11).fill('sign_in_failed'), 'repeats of a minute are counted')
     assert.equal(
@@ -106,7 +108,7 @@ test('a store that hangs holds nobody up, and gets what it missed when it is bac
   const redis = await startRedis()
   t.after(() => redis.stop())
   const STORE = `redis://${redis.host}`
-  const { provider, folder, start } = await prepare(t, { STORE })
+  const { provider, folder, start } = await setUpInstances(t, { STORE })
   const instance = await start()
   redis.pause()
   t.after(() => redis.resume())
@@ -117,7 +119,7 @@ test('a store that hangs holds nobody up, and gets what it missed when it is bac
   assert.ok(Number(count) > 0)
   redis.resume()
   await instance.said(({ event }) => event === 'audit_written_again')
-  await instance.signalAll('SIGTERM')
+  await instance.killAll('SIGTERM')
   const events = await auditOf(folder, { ...provider.settings, STORE })
   assert.deepEqual([...new Set(codes(events))], ['sign_in_failed'])
   assert.equal(
@@ -127,11 +129,11 @@ test('a store that hangs holds nobody up, and gets what it missed when it is bac
 })
 
 test('two workers write to one trail, and say which of them', async t => {
-  const { provider, folder, start } = await prepare(t, { WORKERS: '2', AUDIT_KEEP: '30' })
+  const { provider, folder, start } = await setUpInstances(t, { WORKERS: '2', AUDIT_KEEP: '30' })
   const instance = await start()
   const user = await signedIn(instance, provider, 'lisi')
   await Promise.all(Array.from({ length: 60 }, () => user.get(instance, '/_menshen/console')))
-  await instance.signalAll('SIGTERM')
+  await instance.killAll('SIGTERM')
   const events = await auditOf(folder, { ...provider.settings, STORE: `lmdb:${join(folder, 'data')}` })
   assert.deepEqual(codes(events), ['sign_in', ...Array(29).fill('refused')], 'AUDIT_KEEP is for all of them together')
   for (const { worker } of events) assert.ok(worker === 1 || worker === 2)

@@ -1,9 +1,11 @@
 // Whoever reads the log at night finds who it was, from where, through which provider and why, in every line about a request.
+
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { EVENTS, type EventCode } from '../../src/events.ts'
 import type { Options } from '../kit/client.ts'
-import { openScene, type Scene, until } from '../proxy/scene.ts'
+import { type Scene, setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
 
 const ADDRESS = '10.0.0.7'
 const PROVIDER = 'default'
@@ -141,7 +143,7 @@ async function callback({ provider }: Scene): Promise<string> {
 
 for (const [n, [code, { env, happen, facts, hasSession }]] of CASES.entries())
   test(`${code} says which request it was, whose, from where and why (${n + 1})`, async t => {
-    const scene = await openScene(t, { env: { TRUSTED_PROXIES: '127.0.0.1', ...env }, config: { rules } })
+    const scene = await setUp(t, { env: { TRUSTED_PROXIES: '127.0.0.1', ...env }, config: { rules } })
     const name = `request-of-${code}`
     await happen(scene, name)
     const told = () => scene.lines.map(({ event, facts }) => ({ event, ...facts }) as Record<string, unknown>)

@@ -1,13 +1,13 @@
 // What the console plots: slots of time, kept for a week, over restarts and for all processes.
+
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { COUNTED, createHistory, plotOf, sumOf } from '../../src/observe/history.ts'
 import { addTime, createSlotHistory, emptySlot, quantile, RANGES, slotsOf } from '../../src/observe/history-slots.ts'
 import { createInstances, packInstance } from '../../src/observe/instances.ts'
-
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import type { Store } from '../../src/stores/store.ts'
-import { until } from '../proxy/scene.ts'
+import { until } from '../kit/until.ts'
 
 const MINUTE = 60_000
 const START = Date.parse('2026-03-01T08:00:00Z')
@@ -68,8 +68,8 @@ test('quantiles are those of what was seen, within a bucket', () => {
   for (let n = 0; n < 98; n++) addTime(slot, 'request', 1)
   for (let n = 0; n < 2; n++) addTime(slot, 'request', 5000)
   const [middle = 0, last = 0] = [quantile(slot, 'request', 0.5), quantile(slot, 'request', 0.99)]
-  assert.ok(middle > 0.8 && middle <= 1.6, `${middle}`)
-  assert.ok(last > 3276 && last <= 6554, `${last}`)
+  assert.ok(middle > 0.5 && middle <= 1, `${middle}`)
+  assert.ok(last > 2500 && last <= 5000, `${last}`)
   for (const odd of [0, -1, 1e12, Number.MIN_VALUE]) addTime(slot, 'request', odd)
   assert.equal(
     slot.times.request.reduce((sum, number) => sum + number),

@@ -1,12 +1,14 @@
 // Who may read /_menshen/metrics: by the address of the connection alone, and never through a proxy.
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { get, type OutgoingHttpHeaders } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { freePort } from '../kit/free-port.ts'
-import { startMenshen } from '../kit/process.ts'
-import { openScene } from '../proxy/scene.ts'
+import { startInstance } from '../kit/instance.ts'
+import { requireLinux } from '../kit/requirements.ts'
+import { setUp } from '../kit/set-up.ts'
 
 interface Asking {
   /** The address that it comes from. */
@@ -15,6 +17,7 @@ interface Asking {
 }
 
 async function ask(url: string, { from = '127.0.0.1', headers = {} }: Asking = {}) {
+  if (from !== '127.0.0.1') requireLinux(from)
   const [answer] = await once(get(`${url}/_menshen/metrics`, { localAddress: from, headers, agent: false }), 'response')
   return { status: answer.statusCode as number, text: await text(answer) }
 }
@@ -29,7 +32,7 @@ const HOSTILE: readonly OutgoingHttpHeaders[] = [
 ]
 
 test('this machine may read them, and nothing that came through a proxy', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   for (const from of ['127.0.0.1', '127.8.9.10']) assert.equal((await ask(scene.url, { from })).status, 200)
   for (const headers of HOSTILE) {
     const { status, text } = await ask(scene.url, { headers })
@@ -38,7 +41,7 @@ test('this machine may read them, and nothing that came through a proxy', async 
 })
 
 test('a refused request for the metrics is logged with its address and what to do', async t => {
-  const scene = await openScene(t, { env: { METRICS_FROM: '127.0.0.2' } })
+  const scene = await setUp(t, { env: { METRICS_FROM: '127.0.0.2' } })
   await ask(scene.url)
   await ask(scene.url, { from: '127.0.0.2', headers: { 'x-forwarded-for': '9.9.9.9' } })
   const refused = scene.lines
@@ -55,7 +58,7 @@ test('a refused request for the metrics is logged with its address and what to d
 })
 
 test('METRICS_FROM names who else may, and then this machine may not', async t => {
-  const scene = await openScene(t, { env: { METRICS_FROM: '127.0.0.2, 127.1.0.0/16' } })
+  const scene = await setUp(t, { env: { METRICS_FROM: '127.0.0.2, 127.1.0.0/16' } })
   for (const from of ['127.0.0.2', '127.1.2.3']) assert.equal((await ask(scene.url, { from })).status, 200)
   for (const from of ['127.0.0.1', '127.2.0.1']) {
     assert.equal((await ask(scene.url, { from })).status, 403)
@@ -66,19 +69,19 @@ test('METRICS_FROM names who else may, and then this machine may not', async t =
 })
 
 test('a trusted proxy may not, whatever METRICS_FROM says', async t => {
-  const scene = await openScene(t, { env: { METRICS_FROM: '127.0.0.0/8', TRUSTED_PROXIES: '127.0.0.2' } })
+  const scene = await setUp(t, { env: { METRICS_FROM: '127.0.0.0/8', TRUSTED_PROXIES: '127.0.0.2' } })
   assert.equal((await ask(scene.url, { from: '127.0.0.2' })).status, 403)
   assert.equal((await ask(scene.url)).status, 200)
 })
 
 test('none turns them off', async t => {
-  const scene = await openScene(t, { env: { METRICS_FROM: 'none' } })
+  const scene = await setUp(t, { env: { METRICS_FROM: 'none' } })
   assert.equal((await ask(scene.url)).status, 404)
 })
 
 test('an address that a socket for both families shows as IPv6 is the same one', async t => {
   const PORT = String(await freePort())
-  const menshen = await startMenshen({
+  const menshen = await startInstance({
     HOST: '::',
     PORT,
     BASE_URL: `http://localhost:${PORT}`,

@@ -1,23 +1,25 @@
 // Any of several workers answers for all of them, also when one hangs or has died.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isAlive, prepare, signedIn, until } from '../faults/instance.ts'
 import { createClient } from '../kit/client.ts'
+import { isAlive, setUpInstances, signedIn } from '../kit/instance.ts'
 import { scrape } from '../kit/scrape.ts'
+import { until } from '../kit/until.ts'
 
 const VISITORS = 'menshen_requests_total{outcome="visitor"}'
 const SIGN_INS = 'menshen_sign_ins_total{result="ok"}'
 const BURST = 40
 
-test('two workers', async t => {
-  const { provider, start } = await prepare(t, { WORKERS: '2' })
+test('two workers give the metrics of both', async t => {
+  const { provider, start } = await setUpInstances(t, { WORKERS: '2' })
   const menshen = await start()
   const { url } = menshen
   await until(async () => (await scrape(url)).value('menshen_workers') === 2)
 
   const visit = () => Promise.all(Array.from({ length: BURST }, () => createClient(url).get('/')))
 
-  await t.test('the sum is the same, whoever is asked', async () => {
+  await t.test('the sum of the metrics is the same from each worker', async () => {
     await visit()
     await signedIn(menshen, provider)
     for (const scraped of await Promise.all(Array.from({ length: 8 }, () => scrape(url)))) {
@@ -27,7 +29,7 @@ test('two workers', async t => {
     }
   })
 
-  await t.test('one that hangs is left out after a moment, and no sum goes down', async () => {
+  await t.test('a worker that hangs is left out after a moment, and no sum goes down', async () => {
     const [hanging = 0] = menshen.workers()
     process.kill(hanging, 'SIGSTOP')
     const scraped = await scrape(url)
@@ -38,7 +40,7 @@ test('two workers', async t => {
     await until(async () => (await scrape(url)).value('menshen_workers') === 2)
   })
 
-  await t.test('one that died while it was asked is not waited for, and what it had told counts on', async () => {
+  await t.test('a worker that died while it was asked is not waited for, and what it had told counts on', async () => {
     for (const worker of menshen.workers()) {
       process.kill(worker, 'SIGKILL')
       await until(() => !isAlive(worker))

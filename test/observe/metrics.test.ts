@@ -1,4 +1,5 @@
 // What /_menshen/metrics counts: every request once, by a fixed set of labels.
+
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -6,13 +7,14 @@ import { request as httpRequest } from 'node:http'
 import { suite, test } from 'node:test'
 import { createMetricsReader, gatherAlone } from '../../src/observe/exposition.ts'
 import { createMetrics, METRICS } from '../../src/observe/metrics.ts'
-
 import { recordKey } from '../../src/session/ticket.ts'
-import { createClient, signIn } from '../kit/client.ts'
+import { cookieOf, createClient, signIn } from '../kit/client.ts'
+import { requireProgram } from '../kit/requirements.ts'
 import { readMetrics, scrape } from '../kit/scrape.ts'
+import { type Scene, setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
+import { dial, setUpSockets } from '../kit/websocket.ts'
 import { raw, request } from '../proxy/raw.ts'
-import { cookieOf, openScene, type Scene, until } from '../proxy/scene.ts'
-import { dial, openSocketScene } from '../proxy/websocket.ts'
 
 /** What an act adds to the series. */
 async function added(scene: Pick<Scene, 'url'>, series: string, act: () => Promise<unknown>): Promise<number> {
@@ -60,17 +62,19 @@ const PROMISED = [
 ]
 
 test('every series is there from the start, and promtool finds nothing to complain about', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const scraped = await scrape(scene.url)
   for (const series of PROMISED) assert.ok(scraped.samples.has(series), series)
   assert.equal(scraped.value('menshen_sign_ins_total{result="ok"}'), 0)
   assert.equal(scraped.value('menshen_workers'), 1)
-  const { stdout, stderr, status } = spawnSync('promtool', ['check', 'metrics'], { input: scraped.text })
+  const { stdout, stderr, status } = spawnSync(requireProgram('promtool'), ['check', 'metrics'], {
+    input: scraped.text,
+  })
   assert.deepEqual([String(stdout), String(stderr), status], ['', '', 0])
 })
 
 test('each request counts once', async t => {
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     config: { rules: [{ path: '/secret', roles: ['developer'] }] },
     answer(request, response) {
       if (request.url === '/broken') request.socket.destroy()
@@ -112,7 +116,7 @@ test('each request counts once', async t => {
 })
 
 test('a request whose client has gone counts too, and as what it was', async t => {
-  const scene = await openScene(t, { answer: () => {} })
+  const scene = await setUp(t, { answer: () => {} })
   const user = await scene.user()
   const before = (await scrape(scene.url)).value(outcome('admitted'))
   const leaving = httpRequest(`${scene.url}/hangs`, { headers: { cookie: cookieOf(user) } })
@@ -123,7 +127,7 @@ test('a request whose client has gone counts too, and as what it was', async t =
 })
 
 test('streams and sockets are open while they are, and no measure of how long requests take', async t => {
-  const scene = await openSocketScene(t, {
+  const scene = await setUpSockets(t, {
     answer: (_request, response) =>
       response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n'),
   })
@@ -150,7 +154,7 @@ test('streams and sockets are open while they are, and no measure of how long re
 })
 
 test('requests that wait for the application are the queue', async t => {
-  const scene = await openScene(t, { env: { UPSTREAM_CONNECTIONS: '1' }, answer: () => {} })
+  const scene = await setUp(t, { env: { UPSTREAM_CONNECTIONS: '1' }, answer: () => {} })
   const user = await scene.user()
   const waiting = ['/1', '/2', '/3'].map(path =>
     httpRequest(scene.url + path, { headers: { cookie: cookieOf(user) } })
@@ -163,8 +167,8 @@ test('requests that wait for the application are the queue', async t => {
 })
 
 suite('sign-ins, sign-outs, refreshes, calls', () => {
-  test('a sign-in and a sign-out', async t => {
-    const scene = await openScene(t)
+  test('a sign-in and a sign-out are counted', async t => {
+    const scene = await setUp(t)
     const before = await scrape(scene.url)
     assert.equal(before.sum('menshen_sign_ins_total'), 0)
     const user = await scene.user()
@@ -181,8 +185,8 @@ suite('sign-ins, sign-outs, refreshes, calls', () => {
     assert.equal(after.value('menshen_upstream_seconds_count{status="2xx"}'), 1)
   })
 
-  test('a developer ends a session, and then the same one again: one act', async t => {
-    const scene = await openScene(t)
+  test('a session that a developer ends twice is counted once', async t => {
+    const scene = await setUp(t)
     const [admin, user] = [await scene.user('admin'), await scene.user()]
     const session = recordKey(user.cookies.get('menshen_session') ?? '')
     const act = async () => {
@@ -193,13 +197,13 @@ suite('sign-ins, sign-outs, refreshes, calls', () => {
   })
 
   test('an unknown ticket is a miss', async t => {
-    const scene = await openScene(t)
+    const scene = await setUp(t)
     const act = () => scene.visitor().get('/', { headers: { cookie: `menshen_session=${'a'.repeat(43)}` } })
     assert.equal(await added(scene, 'menshen_session_cache_total{result="miss"}', act), 1)
   })
 
   test('what the provider calls an error is never a label', async t => {
-    const scene = await openScene(t)
+    const scene = await setUp(t)
     const visitor = scene.visitor()
     const hostile = ['13800138000', '"} 1\nmenshen_forged_total 7', 'admin', 'constructor', '__proto__']
     for (const error of hostile) await visitor.get(`/callback?${new URLSearchParams({ error })}`)
@@ -219,8 +223,8 @@ suite('sign-ins, sign-outs, refreshes, calls', () => {
       assert.ok(!text.includes(word), word)
   })
 
-  test('refreshes, and why they failed', async t => {
-    const scene = await openScene(t)
+  test('refreshes are counted, and why they failed', async t => {
+    const scene = await setUp(t)
     const [one, other] = [await scene.user(), await scene.user('lisi')]
     scene.passSeconds(7000)
     await one.get('/')
@@ -232,8 +236,8 @@ suite('sign-ins, sign-outs, refreshes, calls', () => {
     assert.equal(sum('menshen_refreshes_total'), 2)
   })
 
-  test('the rate limit', async t => {
-    const scene = await openScene(t, { env: { RATE_LIMIT_PER_MINUTE: '1' } })
+  test('requests beyond the rate limit are counted', async t => {
+    const scene = await setUp(t, { env: { RATE_LIMIT_PER_MINUTE: '1' } })
     const act = async () => {
       for (let n = 0; n < 3; n++) await scene.visitor().get('/callback?error=x')
     }
@@ -242,7 +246,7 @@ suite('sign-ins, sign-outs, refreshes, calls', () => {
 })
 
 test('the sessions that are alive', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const [, leaving] = [await scene.user(), await scene.user('lisi')]
   await leaving.post('/logout', {}, { headers: { origin: scene.baseUrl } })
   assert.equal((await scrape(scene.url)).value('menshen_sessions'), 1)
@@ -260,7 +264,7 @@ for (const [name, countSessions] of [
   })
 
 test('two gateways in one process count for themselves', async t => {
-  const [one, other] = [await openScene(t), await openScene(t)]
+  const [one, other] = [await setUp(t), await setUp(t)]
   await one.user()
   assert.equal((await scrape(one.url)).value('menshen_sign_ins_total{result="ok"}'), 1)
   assert.equal((await scrape(other.url)).value('menshen_sign_ins_total{result="ok"}'), 0)
@@ -273,7 +277,7 @@ function upgrade({ url }: Pick<Scene, 'url'>, path: string): Promise<string> {
 }
 
 test('a page of ours that is asked for by HEAD has the same head', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const client = createClient(scene.url)
   const { status, headers, text } = await client.request({ method: 'HEAD', path: '/_menshen/metrics' })
   assert.equal(status, 200)

@@ -4,7 +4,7 @@ import test from 'node:test'
 import type { AuditEvent } from '../../src/observe/audit-event.ts'
 import { COUNTED } from '../../src/observe/history.ts'
 import { emptySlot } from '../../src/observe/history-slots.ts'
-import { problemsIn } from '../../src/observe/problems.ts'
+import { currentProblems } from '../../src/observe/problems.ts'
 
 let made = 0
 function event(time: number, code: string, facts: AuditEvent['facts']): AuditEvent {
@@ -25,14 +25,16 @@ test('a provider that fails is named, since when, how often, and for how many', 
       user: 'zhangsan',
     }),
   ]
-  assert.deepEqual(problemsIn(events, []), [{ kind: 'provider', provider: 'staff', since: 4, failures: 3, people: 2 }])
+  assert.deepEqual(currentProblems(events, []), [
+    { kind: 'provider', provider: 'staff', since: 4, failures: 3, people: 2 },
+  ])
 })
 
 test('one that works again is said to, behind everything else', () => {
   const slot = emptySlot(0)
   slot.counts[COUNTED.event('upstream_failed')] = 2
   const events = [event(1, 'sign_in_failed', UNREACHABLE), event(2, 'sign_in', {})]
-  assert.deepEqual(problemsIn(events, [slot, slot]), [
+  assert.deepEqual(currentProblems(events, [slot, slot]), [
     { kind: 'event', code: 'upstream_failed', times: 4 },
     { kind: 'recovered', provider: 'staff', failures: 1, until: 2 },
   ])
@@ -41,16 +43,19 @@ test('one that works again is said to, behind everything else', () => {
 test('what users do themselves is no problem of a provider', () => {
   const reasons = ['access_denied', 'missing_code', 'invalid_state', 'unknown_error', 'callback_error']
   assert.deepEqual(
-    problemsIn(
+    currentProblems(
       reasons.map(reason => event(1, 'sign_in_failed', { reason })),
       [],
     ),
     [],
   )
   const madeUp = { reason: 'token_error', error: 'provider_refused' }
-  assert.deepEqual(problemsIn([event(1, 'sign_in_failed', madeUp)], []), [])
+  assert.deepEqual(currentProblems([event(1, 'sign_in_failed', madeUp)], []), [])
   assert.deepEqual(
-    problemsIn([event(1, 'session_refresh_failed', { reason: 'provider_refused', error: 'provider_refused' })], []),
+    currentProblems(
+      [event(1, 'session_refresh_failed', { reason: 'provider_refused', error: 'provider_refused' })],
+      [],
+    ),
     [],
   )
 })

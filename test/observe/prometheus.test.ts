@@ -1,4 +1,5 @@
 // A real Prometheus reads /_menshen/metrics, and what the examples ask it for exists.
+
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -7,15 +8,17 @@ import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../kit/free-port.ts'
+import { requireProgram } from '../kit/requirements.ts'
 import { scrape } from '../kit/scrape.ts'
+import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { openScene, until } from '../proxy/scene.ts'
+import { until } from '../kit/until.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../examples/', import.meta.url))
 const example = (path: string) => readFileSync(join(EXAMPLES, path), 'utf8')
 
 test('with the configuration of the example, Prometheus finds a sign-in and no alert', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const folder = tempFolder(t)
   // As it is, but for the port and for how long a test can wait.
   const config = example('prometheus/prometheus.yml')
@@ -30,7 +33,7 @@ test('with the configuration of the example, Prometheus finds a sign-in and no a
     `--web.listen-address=${address}`,
     '--log.level=error',
   ]
-  const prometheus = spawn('prometheus', options, { stdio: 'ignore' })
+  const prometheus = spawn(requireProgram('prometheus'), options, { stdio: 'ignore' })
   t.after(async () => {
     prometheus.kill('SIGKILL')
     if (prometheus.exitCode === null && prometheus.signalCode === null) await once(prometheus, 'exit')
@@ -57,7 +60,9 @@ suite('the examples', () => {
       ['check', 'config', 'prometheus.yml'],
       ['test', 'rules', 'alerts-test.yml'],
     ]) {
-      const { status, stdout, stderr } = spawnSync('promtool', args, { cwd: join(EXAMPLES, 'prometheus') })
+      const { status, stdout, stderr } = spawnSync(requireProgram('promtool'), args, {
+        cwd: join(EXAMPLES, 'prometheus'),
+      })
       assert.equal(status, 0, `${stdout}${stderr}`)
     }
     const alerts = [...example('prometheus/alerts.yml').matchAll(/- alert: (\w+)/g)].map(([, name]) => name)
@@ -69,7 +74,7 @@ suite('the examples', () => {
   })
 
   test('every metric that the alerts and the dashboard ask for exists', async t => {
-    const scene = await openScene(t)
+    const scene = await setUp(t)
     const { samples } = await scrape(scene.url)
     const names = new Set([...samples.keys()].map(series => series.replace(/\{.*/, '')))
     const dashboard = JSON.stringify(JSON.parse(example('grafana/menshen.json')))
@@ -99,7 +104,7 @@ suite('the examples', () => {
     const file = join(tempFolder(t), 'rules.yml')
     // JSON is YAML too.
     writeFileSync(file, JSON.stringify({ groups: [{ name: 'dashboard', rules }] }))
-    const { status, stdout, stderr } = spawnSync('promtool', ['check', 'rules', file])
+    const { status, stdout, stderr } = spawnSync(requireProgram('promtool'), ['check', 'rules', file])
     assert.equal(status, 0, `${stdout}${stderr}`)
   })
 })

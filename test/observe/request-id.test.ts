@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import test from 'node:test'
 import type { Response } from '../kit/client.ts'
+import { type Scene, setUp } from '../kit/set-up.ts'
+import { dial, setUpSockets } from '../kit/websocket.ts'
 import { raw, request } from '../proxy/raw.ts'
-import { openScene, type Scene } from '../proxy/scene.ts'
-import { dial, openSocketScene } from '../proxy/websocket.ts'
 
 const MADE = /^[2-9a-km-np-z]{12}$/
 const BEHIND_PROXY = { env: { TRUSTED_PROXIES: '127.0.0.1' } }
@@ -17,7 +17,7 @@ function idsOf({ lines }: Pick<Scene, 'lines'>, code: string): unknown[] {
 }
 
 test('every answer has an id of its own, ours and the application’s', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const user = await scene.user()
   const answers = [
     await user.get('/'),
@@ -35,7 +35,7 @@ test('every answer has an id of its own, ours and the application’s', async t 
 })
 
 test('the application gets the id of the answer, and its own in the answer counts', async t => {
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     answer(request, response) {
       if (request.url === '/own') response.setHeader('x-request-id', 'of-the-application')
       response.end(String(request.headers['x-request-id']))
@@ -51,7 +51,7 @@ test('the application gets the id of the answer, and its own in the answer count
 })
 
 test('a trusted proxy may name the request, in letters, digits, _ and -, 8 to 128 of them', async t => {
-  const scene = await openScene(t, BEHIND_PROXY)
+  const scene = await setUp(t, BEHIND_PROXY)
   const visitor = scene.visitor()
   for (const good of ['abcd-123', 'A_'.repeat(64)]) assert.equal(idOf(await visitor.get('/', named(good))), good)
   for (const bad of ['short', 'a'.repeat(129), 'with spaces', '<script>alert</script>', '编号编号编号'].map(encodeURI))
@@ -59,12 +59,12 @@ test('a trusted proxy may name the request, in letters, digits, _ and -, 8 to 12
 })
 
 test('nobody else may', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   assert.match(idOf(await scene.visitor().get('/', named('abcd-1234'))), MADE)
 })
 
 test('an error page shows it as 编号, a script gets it as requestId', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const page = await scene.visitor().get('/_menshen/nothing')
   assert.ok(page.text.includes(`编号：<code>${idOf(page)}</code>`))
   const unreadable = await scene.visitor().get('/%00')
@@ -76,7 +76,7 @@ test('an error page shows it as 编号, a script gets it as requestId', async t 
 })
 
 test('the login page shows the id of the sign-in that failed, which is the one in the log', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const visitor = scene.visitor()
   const failed = await visitor.get('/callback?error=access_denied')
   const page = await visitor.get('/login?error=access_denied')
@@ -85,14 +85,14 @@ test('the login page shows the id of the sign-in that failed, which is the one i
 })
 
 test('a page that no failure led to has its own', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   await scene.visitor().get('/callback?error=access_denied')
   const page = await scene.visitor().get('/login?error=server_error')
   assert.ok(page.text.includes(`编号：<code>${idOf(page)}</code>`))
 })
 
 test('what happens deep inside has the id of the request that it happened for', async t => {
-  const scene = await openScene(t, { env: { REFRESH_LEAD_SECONDS: '300' } })
+  const scene = await setUp(t, { env: { REFRESH_LEAD_SECONDS: '300' } })
   const user = await scene.user()
   scene.passSeconds(7000)
   const answer = await user.get('/')
@@ -100,7 +100,7 @@ test('what happens deep inside has the id of the request that it happened for', 
 })
 
 test('a refused socket and an opened one have one too', async t => {
-  const scene = await openSocketScene(t)
+  const scene = await setUpSockets(t)
   const words = [
     'connection: upgrade',
     'upgrade: websocket',

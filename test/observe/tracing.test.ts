@@ -1,4 +1,5 @@
 // Traces with a real SDK of OpenTelemetry: what hangs below what, and what an application is told of it.
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import test, { after, afterEach } from 'node:test'
@@ -12,12 +13,12 @@ import {
 import { readVersion } from '../../src/util/version.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
-import { openMenshen } from '../kit/menshen.ts'
-import { startOidcServer as startScriptedOidcServer } from '../kit/oidc/oidc-server.ts'
+import { startStrictOidcServer } from '../kit/oidc/strict-oidc-server.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
-import { openGateway, openScene, until } from '../proxy/scene.ts'
-import { startUpstream } from '../proxy/upstream.ts'
-import { dial, openSocketScene } from '../proxy/websocket.ts'
+import { openGateway, setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
+import { dial, setUpSockets } from '../kit/websocket.ts'
 
 const exporter = new InMemorySpanExporter()
 const sdk = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
@@ -50,7 +51,7 @@ function childOf(parent: ReadableSpan, name: string): ReadableSpan {
 }
 
 test('request → session → refresh → provider, and the application below the request, is told of its own span', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const user = await scene.user()
   scene.passSeconds(7000)
   exporter.reset()
@@ -104,7 +105,7 @@ test('request → session → refresh → provider, and the application below th
 })
 
 test('a sign-in has the calls to the provider and the store below it, and nothing secret anywhere', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const user = await scene.user('zhangsan')
   const request = await requestSpan('/callback')
   assert.equal(request.name, 'GET /callback')
@@ -120,7 +121,7 @@ test('a sign-in has the calls to the provider and the store below it, and nothin
 })
 
 test('a provider that fails, and an application that is away, are errors of their spans', async t => {
-  const scene = await openScene(t, { env: { UPSTREAM: `http://127.0.0.1:${await freePort()}` } })
+  const scene = await setUp(t, { env: { UPSTREAM: `http://127.0.0.1:${await freePort()}` } })
   const user = await scene.user()
   exporter.reset()
   await user.get('/away')
@@ -149,10 +150,9 @@ test('a provider that fails, and an application that is away, are errors of thei
 
 test('there is a span for each call that is made, and none for one that is not', async t => {
   const port = await freePort()
-  const op = await startScriptedOidcServer(t)
+  const op = await startStrictOidcServer(t)
   op.bend.discovery = ({ userinfo_endpoint: _, end_session_endpoint: __, revocation_endpoint: ___, ...right }) => right
-  const gateway = await openMenshen({ ...op.settings, PORT: String(port) })
-  t.after(() => gateway.close())
+  const gateway = await openGateway(t, { ...op.settings, PORT: String(port) })
   op.client = { baseUrl: gateway.url, now: gateway.now }
   const client = gateway.visitor()
   const back = await client.follow(await client.follow(await client.post('/login')))
@@ -171,7 +171,7 @@ test('there is a span for each call that is made, and none for one that is not',
 })
 
 test('a provider that cannot be reached is an error of the call, and no status', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const user = await scene.user()
   scene.passSeconds(7000)
   exporter.reset()
@@ -184,7 +184,7 @@ test('a provider that cannot be reached is an error of the call, and no status',
 })
 
 test('a traceparent that is none begins a new trace, and never reaches the application', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const user = await scene.user()
   for (const traceparent of [
     'nonsense',
@@ -201,7 +201,7 @@ test('a traceparent that is none begins a new trace, and never reaches the appli
 
 test('a refusal is an event on its request, and a socket has its spans too', async t => {
   const rules = [{ path: '/secret', roles: ['developer' as const] }]
-  const scene = await openSocketScene(t, { config: { rules } })
+  const scene = await setUpSockets(t, { config: { rules } })
   const user = await scene.user()
   await user.get('/secret')
   const refused = await requestSpan('/secret')
@@ -223,7 +223,7 @@ test('a token that is shown to the provider has the call as a span below its req
   const provider = await startOidcServer(t)
   const upstream = await startUpstream(t)
   const rules = [{ path: '/api', roles: ['*' as const], bearer: true }]
-  const gateway = await openGateway(t, { ...provider.settings, UPSTREAM: upstream.url }, { rules })
+  const gateway = await openGateway(t, { ...provider.settings, UPSTREAM: upstream.url }, { config: { rules } })
   provider.now = gateway.now
   provider.introspect = () => ({ active: true, sub: 'u-7' })
   const answer = await createClient(gateway.url).get('/api', { headers: { authorization: 'Bearer opaque' } })

@@ -1,4 +1,5 @@
 // Without OpenTelemetry, or without an SDK of it, nothing is traced and nothing is in the way.
+
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,14 +8,15 @@ import { fileURLToPath } from 'node:url'
 import { createObservation } from '../../src/observe/observation.ts'
 import { openTracing } from '../../src/observe/tracing.ts'
 import { createClient } from '../kit/client.ts'
-import { startMenshen } from '../kit/process.ts'
+import { startInstance } from '../kit/instance.ts'
+import { setUp } from '../kit/set-up.ts'
 import { readPage, snippetsIn } from '../kit/snippets.ts'
-import { openScene, until } from '../proxy/scene.ts'
+import { until } from '../kit/until.ts'
 
 const OPTIONS = { baseUrl: 'http://localhost:3000', store: 'memory:' }
 
 test('traceparent and tracestate reach the application as the browser sent them', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const user = await scene.user()
   const sent = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', tracestate: 'a=b,c=d' }
   await user.get('/', { headers: sent })
@@ -41,20 +43,22 @@ registerHooks({ resolve(name, context, next) {
   return next(name, context)
 } })`
   const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(hooks)}`
-  const menshen = await startMenshen({ STORE: 'memory:', NODE_OPTIONS })
+  const menshen = await startInstance({ STORE: 'memory:', NODE_OPTIONS })
   t.after(() => menshen.stop())
   assert.equal((await createClient(menshen.url).get('/login')).status, 200)
 })
 
-test('the snippet of docs/tracing.md switches it on', async t => {
-  const snippet = snippetsIn('docs/tracing.md', readPage('docs/tracing.md')).find(({ language }) => language === 'js')
+test('the snippet of docs/monitoring.md switches it on', async t => {
+  const snippet = snippetsIn('docs/monitoring.md', readPage('docs/monitoring.md')).find(
+    ({ language }) => language === 'js',
+  )
   // Where the packages are found.
   const folder = mkdtempSync(fileURLToPath(new URL('../../node_modules/.traced-', import.meta.url)))
   t.after(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'otel.mjs')
   writeFileSync(file, snippet?.text ?? '')
-  const menshen = await startMenshen({ STORE: 'memory:', NODE_OPTIONS: `--import=${file}` })
+  const menshen = await startInstance({ STORE: 'memory:', NODE_OPTIONS: `--import=${file}` })
   t.after(() => menshen.stop())
   await createClient(menshen.url).get('/login')
-  await until(() => menshen.lines.some(line => line.includes("name: 'GET /login'")))
+  await until(() => menshen.output.some(line => line.includes("name: 'GET /login'")))
 })

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import test from 'node:test'
-import { API_PAGE, apiPage } from '../../docs/api.ts'
+import { API_PAGE, apiPage } from '../../scripts/api.ts'
 
-test('docs/api.md is what `npm run docs` makes of the types, and nothing in it is `any`', () => {
+test('test/package/api.md is what `npm run docs` makes of the types, and nothing in it is `any`', () => {
   const page = apiPage()
   const lines = readFileSync(API_PAGE, 'utf8').split('\n')
   const different = page.split('\n').findIndex((line, n) => line !== lines[n])

@@ -20,7 +20,7 @@ function settingsSample(words: Words): string {
     sentence: 'a `b` [c](d)',
     sentenceZh: 'a',
     value,
-    usual: '3000',
+    default: '3000',
   }))
   return settingsPage(
     words,
@@ -56,15 +56,15 @@ function rulesSamples(words: Words): string[] {
       viewer: VIEWER,
       rules,
       roles: ['visitor', 'x'],
-      question: { path: '/a', method: 'PURGE', role: 'x', groups: ['y'], user: 'z' },
+      query: { path: '/a', method: 'PURGE', role: 'x', groups: ['y'], user: 'z' },
       verdict,
-      onTrial: [{ rule: shadow, refusals: { count: 2, latest } }],
+      shadowRules: [{ rule: shadow, refusals: { count: 2, latest } }],
     }),
   )
 }
 
 function auditSamples(words: Words): string[] {
-  const question = { requestId: '', user: '', event: '', session: '', since: '', until: '', zone: '', before: '' }
+  const query = { requestId: '', user: '', event: '', session: '', since: '', until: '', zone: '', before: '' }
   const facts = {
     user: 'ann',
     session: 's',
@@ -83,7 +83,7 @@ function auditSamples(words: Words): string[] {
   }))
   const view = {
     viewer: VIEWER,
-    question,
+    query,
     pageSize: 50,
     keep: 0,
     names: { providers: new Map([['p', 'Staff']]), deviceName: () => 'Chrome' },
@@ -95,7 +95,7 @@ function auditSamples(words: Words): string[] {
     auditPage(words, {
       ...view,
       pageSize: 1,
-      question: { ...question, before: '9' },
+      query: { ...query, before: '9' },
       page: { events, unreadable: 0, next: '9' },
     }),
   ]

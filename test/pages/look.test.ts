@@ -4,9 +4,9 @@ import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { shadesOf } from '../../src/config/shades.ts'
+import { shadesOf } from '../../src/config/accent-color.ts'
 import { readSettings } from '../../src/index.ts'
-import { openMenshen } from '../kit/menshen.ts'
+import { openGateway } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 const DRAWING = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><path fill="#1f5fbf" d="M0 0h8v8H0z"/></svg>'
@@ -28,8 +28,7 @@ const isRefused = (LOGO_FILE: string) => assert.throws(() => readSettings({ LOGO
 
 test('the mark is on every page and in the tab, the colour in a style of its own, the words under the button', async t => {
   const env = { LOGO_FILE: logoFile(t, DRAWING), ACCENT_COLOR: '#1F5FBF', APP_NAME: '采购平台' }
-  const menshen = await openMenshen(env, { config: { loginPage: LOGIN_PAGE } })
-  t.after(menshen.close)
+  const menshen = await openGateway(t, env, { config: { loginPage: LOGIN_PAGE } })
   const visitor = menshen.visitor()
   const { text } = await visitor.get('/login')
   const [mark = ''] = text.match(/\/_menshen\/assets\/logo\.svg\?v=[\w-]+/) ?? []
@@ -47,8 +46,7 @@ test('the mark is on every page and in the tab, the colour in a style of its own
 })
 
 test('in English the words under the button are English', async t => {
-  const menshen = await openMenshen({ PAGE_LANGUAGE: 'en' }, { config: { loginPage: LOGIN_PAGE } })
-  t.after(menshen.close)
+  const menshen = await openGateway(t, { PAGE_LANGUAGE: 'en' }, { config: { loginPage: LOGIN_PAGE } })
   const { text } = await menshen.visitor().get('/login')
   assert.match(text, /For staff only\./)
   assert.match(text, />隐私政策<\/a><a href="\/help">Help<\/a>/)
@@ -100,7 +98,7 @@ test('drawings and photographs are marks', t => {
   for (const content of [png, DRAWING, gradient]) readSettings({ LOGO_FILE: logoFile(t, content) })
 })
 
-test('links lead to pages, and never run anything', async () => {
+test('links lead to pages, and never run anything', async t => {
   const hrefs = [
     'javascript:alert(1)',
     ' javascript:alert(1)',
@@ -111,7 +109,7 @@ test('links lead to pages, and never run anything', async () => {
   ]
   for (const href of hrefs)
     await assert.rejects(
-      openMenshen({}, { config: { loginPage: { links: [{ text: 'x', href }] } } }),
+      openGateway(t, {}, { config: { loginPage: { links: [{ text: 'x', href }] } } }),
       /loginPage\.links\.0\.href: expected a path, or an address/,
     )
 })
@@ -134,8 +132,7 @@ test('every colour can be read, by day and by night', () => {
 test('what is no colour is refused, and one that could not be seen by day is darker there', async t => {
   for (const ACCENT_COLOR of ['red', '#12', '#1234567', 'rgb(1,2,3)', '#1f5fbf;}body{display:none'])
     assert.throws(() => readSettings({ ACCENT_COLOR }), /ACCENT_COLOR.*#rrggbb/)
-  const menshen = await openMenshen({ ACCENT_COLOR: '#ff0' })
-  t.after(menshen.close)
+  const menshen = await openGateway(t, { ACCENT_COLOR: '#ff0' })
   const { text } = await menshen.visitor().get('/login')
   const [style = ''] = text.match(/\/_menshen\/assets\/accent\.css\?v=[\w-]+/) ?? []
   const css = (await menshen.visitor().get(style)).text

@@ -167,12 +167,12 @@ function withoutOtherLanguages(html: string, { lang, languages }: Words): string
 }
 
 suite('the sentences', () => {
-  test('are the same ones with the same values in both languages', () => {
+  test('the sentences are the same ones with the same values in both languages', () => {
     assert.deepEqual(checkSentences('en', en, zhCN, { whole: true }), [])
     assert.deepEqual(Object.keys(en).sort(), Object.keys(zhCN).sort())
   })
 
-  test('do not compile with one missing, one too many, or a value left out', () => {
+  test('the sentences do not compile with one missing, one too many, or a value left out', () => {
     // @ts-expect-error: one is missing
     const missing: Sentences<{ one: ''; two: '' }> = { one: '' }
     // @ts-expect-error: one is too many
@@ -188,7 +188,7 @@ suite('the sentences', () => {
     assert.equal(t('login.button', { name: '{name}' }), 'Sign in with {name}')
   })
 
-  test('stand in the tables of the languages and nowhere else in the code', () => {
+  test('the sentences stand in the tables of the languages and nowhere else in the code', () => {
     const tables = /^src\/pages\/words\/zh-CN\.ts$/
     /** Providers are called what they are called, and the development provider has a voice of its own. */
     const others = /^src\/(provider\/presets|dev-provider)\//
@@ -208,7 +208,7 @@ suite('the sentences', () => {
 })
 
 suite('every page', () => {
-  test('in English says its language and has no Chinese sentence', () => {
+  test('every page in English says its language and has no Chinese sentence', () => {
     const words = wordsIn('en')
     for (const html of allPages(words)) {
       assert.match(html, /<html lang="en">/)
@@ -217,7 +217,7 @@ suite('every page', () => {
     }
   })
 
-  test('has every value of its sentences in every language', () => {
+  test('every page has every value of its sentences in every language', () => {
     for (const lang of ['zh-CN', 'en'])
       for (const html of allPages(wordsIn(lang))) {
         assert.match(html, new RegExp(`<html lang="${lang}">`))
@@ -225,7 +225,7 @@ suite('every page', () => {
       }
   })
 
-  test('shows sentences that an operator wrote as text, never as markup', () => {
+  test('every page shows sentences that an operator wrote as text, never as markup', () => {
     const sentence = '<script>alert(1)</script> & {name}'
     const config = { words: { 'login.button': sentence, 'login.signed_in': sentence } }
     for (const html of allPages(wordsIn('zh-CN', config))) assert.doesNotMatch(html, /alert\(1\)<\/script>/)
@@ -233,13 +233,13 @@ suite('every page', () => {
     assert.match(html, /&lt;script&gt;alert\(1\)&lt;\/script&gt; &amp; <strong>ann<\/strong>/)
   })
 
-  test('has dates as the language writes them', () => {
+  test('every page has dates as the language writes them', () => {
     const at = Date.parse('2026-03-01T12:34:00')
     assert.match(wordsIn('zh-CN').date(at), /^2026年3月1日 12:34$/)
     assert.match(wordsIn('en').date(at), /^Mar 1, 2026, 12:34\sPM$/)
   })
 
-  test('is headed by the name of the application, in its language unless the operator gave one', () => {
+  test('every page is headed by the name of the application, in its language unless the operator gave one', () => {
     const unset = SETTINGS.APP_NAME.default
     assert.equal(wordsIn('zh-CN', {}, unset).appName, unset)
     assert.doesNotMatch(wordsIn('en', {}, unset).appName, HAN)

@@ -17,7 +17,7 @@ const sheetOf = (name: string): Sheet => {
 
 const pathsOf = (sent: readonly { call: string }[]) => sent.map(({ call }) => call.slice(call.lastIndexOf('/') + 1))
 const signIn = async (provider: Provider) =>
-  provider.userFacts(await provider.redeem({ code: CODE, state: STATE, verifier: VERIFIER, nonce: NONCE }), CODE)
+  provider.fetchUser(await provider.redeem({ code: CODE, state: STATE, verifier: VERIFIER, nonce: NONCE }), CODE)
 
 test('wecom: the token of the company is asked for once, by however many sign-ins', async t => {
   const { provider, sent } = await startScripted(t, 'wecom', sheetOf('wecom'))
@@ -50,7 +50,7 @@ test('bamboocloud: without a uid the user is the only account, and nobody if the
   const tokens = await provider.redeem({ code: CODE, state: STATE })
   const as = (spRoleList: unknown) => {
     next({ body: { loginName: 'lisi', spRoleList } })
-    return provider.userFacts(tokens, CODE)
+    return provider.fetchUser(tokens, CODE)
   }
   assert.equal((await as(['account-7'])).userInfo.sub, 'account-7')
   for (const list of [['a', 'b'], [], undefined, 'a']) await assert.rejects(as(list), { code: 'provider_answer' })
@@ -82,7 +82,7 @@ test('user info of another sub than the id_token signs nobody in', async t => {
   const tokens = await provider.redeem({ code: CODE, state: STATE, verifier: VERIFIER, nonce: NONCE })
   for (const body of [{ sub: 'u-11' }, { sub: 'U-1' }, { sub: ['u-1'] }, {}]) {
     next({ body: { preferred_username: 'admin', ...body } })
-    await assert.rejects(provider.userFacts(tokens, CODE), { code: 'provider_answer' })
+    await assert.rejects(provider.fetchUser(tokens, CODE), { code: 'provider_answer' })
   }
 })
 
@@ -91,7 +91,7 @@ test('user info that is signed counts only with a signature of the provider’s'
   const tokens = await provider.redeem({ code: CODE, state: STATE, verifier: VERIFIER, nonce: NONCE })
   const type = 'application/jwt; charset=utf-8'
   next({ type, body: '@id_token' })
-  assert.equal((await provider.userFacts(tokens, CODE)).userInfo.sub, 'u-1')
+  assert.equal((await provider.fetchUser(tokens, CODE)).userInfo.sub, 'u-1')
   const claims = { iss: String(tokens.claims?.iss), aud: CLIENT_ID, sub: 'u-1', preferred_username: 'admin' }
   const unsigned = new UnsecuredJWT(claims).encode()
   const stranger = await generateKeyPair('RS256')
@@ -101,7 +101,7 @@ test('user info that is signed counts only with a signature of the provider’s'
     .sign(new TextEncoder().encode(CLIENT_SECRET.padEnd(32)))
   for (const body of [unsigned, foreign, bySecret, '@id_token-', '', 'a.b.c', JSON.stringify(claims)]) {
     next({ type, body })
-    await assert.rejects(provider.userFacts(tokens, CODE), { code: 'provider_answer' }, body)
+    await assert.rejects(provider.fetchUser(tokens, CODE), { code: 'provider_answer' }, body)
   }
 })
 

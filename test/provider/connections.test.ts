@@ -92,7 +92,7 @@ function providerAt(t: TestContext, tokenAt: string, userInfoAt = tokenAt): Prov
 async function signIn(provider: Provider, user: string): Promise<string> {
   return provider.withSlot(async calls => {
     const tokens = await calls.redeem({ code: user, state: 'state_idp' })
-    return (await calls.userFacts(tokens, user)).userInfo.username
+    return (await calls.fetchUser(tokens, user)).userInfo.username
   })
 }
 
@@ -142,7 +142,7 @@ test('a code and a refresh token go over a new connection, always', async t => {
   const provider = providerAt(t, server.origin)
   await provider.withSlot(async calls => {
     const tokens = await calls.redeem({ code: 'li', state: 'state_idp' })
-    await calls.userFacts(tokens, 'li')
+    await calls.fetchUser(tokens, 'li')
     await calls.redeem({ code: 'li', state: 'state_idp' })
   })
   await provider.refresh({ accessToken: 'at-li', refreshToken: 'rt-li' })

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { exportJWK, exportSPKI, generateKeyPair, type JWTHeaderParameters, SignJWT } from 'jose'
 import type { Metadata } from '../../src/provider/discovery.ts'
 import { checkIdToken, matchesIssuer, type TokenChecks, verifySigned } from '../../src/provider/id-token.ts'
-import { createKeySet } from '../../src/provider/jwks.ts'
+import { createProviderKeys } from '../../src/provider/jwks.ts'
 
 const NOW = Date.UTC(2026, 10, 15)
 const SECONDS = NOW / 1000
@@ -30,7 +30,7 @@ function checks(keys: object[] = [RSA_JWK, EC_JWK], alsoIssuers: string[] = []):
   const fetch = async () => Response.json({ keys })
   return {
     plan: { clientId: CLIENT_ID, alsoIssuers },
-    keys: createKeySet({ url: async () => 'https://idp.example.com/keys', fetch, now: () => NOW }),
+    keys: createProviderKeys({ url: async () => 'https://idp.example.com/keys', fetch, now: () => NOW }),
     now: () => NOW,
   }
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { exportJWK, type FlattenedJWSInput, generateKeyPair } from 'jose'
 import { MenshenError } from '../../src/errors.ts'
-import { createKeySet } from '../../src/provider/jwks.ts'
+import { createProviderKeys } from '../../src/provider/jwks.ts'
 
 const { publicKey } = await generateKeyPair('RS256')
 const JWK = { ...(await exportJWK(publicKey)), alg: 'RS256' }
@@ -12,7 +12,7 @@ const HOUR = 3_600_000
 
 function scene(kids: string[]) {
   const state = { now: HOUR, fetches: 0, kids, answer: undefined as Response | Error | undefined }
-  const keys = createKeySet({
+  const keys = createProviderKeys({
     url: async () => 'https://idp.example.com/keys',
     now: () => state.now,
     async fetch() {

@@ -6,8 +6,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { createClient } from '../kit/client.ts'
-import { openGateway } from '../proxy/scene.ts'
-import { startUpstream } from '../proxy/upstream.ts'
+import { openGateway } from '../kit/set-up.ts'
+import { startUpstream } from '../kit/upstream.ts'
 
 type Replies = Record<string, { status?: number; body: unknown } | 'reset'>
 

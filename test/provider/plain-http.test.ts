@@ -1,11 +1,12 @@
 // In production nothing of a provider is reached over plain http, wherever its address comes from.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Config, createMenshen, MenshenError, readSettings } from '../../src/index.ts'
 import { createProvider } from '../../src/provider/provider.ts'
 import { planProviders } from '../../src/provider/providers.ts'
+import type { Environment } from '../kit/instance.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
-import type { Environment } from '../kit/process.ts'
 import { createTestLog } from '../kit/test-log.ts'
 
 const PRODUCTION = { NODE_ENV: 'production', BASE_URL: 'https://app.example.com' }

@@ -30,8 +30,8 @@ for (const [preset, sheet] of Object.entries(SHEETS)) {
     const { accessToken, refreshToken, expiresIn, idToken } = tokens
     assert.deepEqual({ accessToken, expiresIn, ...(refreshToken ? { refreshToken } : {}) }, sheet.tokens)
 
-    const { userInfo, groups } = await provider.userFacts(tokens, CODE)
-    assert.deepEqual(sent(), sheet.userFacts)
+    const { userInfo, groups } = await provider.fetchUser(tokens, CODE)
+    assert.deepEqual(sent(), sheet.fetchUser)
     assert.deepEqual(userInfo, { ...EMPTY, ...sheet.user })
     assert.deepEqual(groups, sheet.groups ?? [])
 
@@ -50,12 +50,12 @@ for (const [preset, sheet] of Object.entries(SHEETS)) {
   test(`${preset}: each of its error answers is the error that it means`, async t => {
     const { provider, next } = await startScripted(t, preset, sheet)
     const tokens = await redeem(provider, STATE)
-    if (provider.plan.kind === 'company_token') await provider.userFacts(tokens, CODE)
+    if (provider.plan.kind === 'company_token') await provider.fetchUser(tokens, CODE)
     for (const [step, reply, code] of sheet.errors) {
       next(reply)
       const steps = {
         redeem: () => redeem(provider, STATE),
-        userFacts: () => provider.userFacts(tokens, CODE),
+        fetchUser: () => provider.fetchUser(tokens, CODE),
         refresh: () => provider.refresh({ ...HELD, idToken: tokens.idToken }),
       }
       await assert.rejects(steps[step], (error: unknown) => {

@@ -10,8 +10,7 @@ import { gzipSync } from 'node:zlib'
 import type { Answer } from '../kit/answers.ts'
 import { signIn } from '../kit/client.ts'
 import { corpusFiles } from '../kit/corpora.ts'
-import { openMenshen } from '../kit/menshen.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openGateway, setUp } from '../kit/set-up.ts'
 
 /** Short for those who have to wait for it; the others have the default. */
 const SHORT = { PROVIDER_TIMEOUT_MS: '800' }
@@ -45,11 +44,9 @@ const json = (body: unknown, status = 200): Answer => ({ kind: 'json', body, sta
 const without = <T extends object>(whole: T, name: keyof T) =>
   Object.fromEntries(Object.entries(whole).filter(([key]) => key !== name))
 
-async function setUp(t: TestContext, env: Record<string, string> = {}) {
-  const provider = await startScriptedProvider({ expiresIn: LIFE_SECONDS })
-  t.after(() => provider.close())
-  const gateway = await openMenshen({ ...provider.settings, RATE_LIMIT_PER_MINUTE: '0', ...env })
-  t.after(() => gateway.close())
+async function openFaulty(t: TestContext, env: Record<string, string> = {}) {
+  const gateway = await setUp(t, { env, provider: { expiresIn: LIFE_SECONDS }, application: false })
+  const { provider } = gateway
 
   /** The provider misbehaves at this stage of a sign-in; what the user gets. */
   async function outcome(stage: 'token' | 'userinfo', answer: Answer, name: string) {
@@ -174,21 +171,21 @@ const BROKEN: Record<string, Answer> = {
 
 for (const stage of STAGES)
   test(`a provider that takes too long at ${stage} is given up within the deadline`, async t => {
-    const { failsAt, stillServes } = await setUp(t, SHORT)
+    const { failsAt, stillServes } = await openFaulty(t, SHORT)
     for (const [name, answer] of Object.entries(SLOW)) await failsAt(stage, answer, `${stage} ${name}`)
     await stillServes()
   })
 
 for (const stage of STAGES)
   test(`a provider that breaks off, floods or talks nonsense at ${stage} gets no session`, async t => {
-    const { failsAt, stillServes } = await setUp(t)
+    const { failsAt, stillServes } = await openFaulty(t)
     for (const [name, answer] of Object.entries(BROKEN)) await failsAt(stage, answer, `${stage} ${name}`)
     await stillServes()
   })
 
 for (const stage of STAGES)
   test(`a redirect at ${stage} is not followed`, async t => {
-    const { failsAt, stillServes } = await setUp(t)
+    const { failsAt, stillServes } = await openFaulty(t)
     let trapped = 0
     const trap = createServer((_, response) => {
       trapped += 1
@@ -224,7 +221,7 @@ for (const value of [1, true, [], {}, 'a b', 'a\nb', '令牌'])
 
 for (const stage of ['token', 'refresh'] as const)
   test(`an answer at ${stage} with a missing or odd field gives no session`, async t => {
-    const { failsAt, stillServes } = await setUp(t)
+    const { failsAt, stillServes } = await openFaulty(t)
     for (const [name, body] of Object.entries(ODD_TOKENS)) await failsAt(stage, json(body), `${stage} ${name}`)
     const huge = JSON.stringify(TOKENS).replace(String(LIFE_SECONDS), '1e300')
     await failsAt(stage, bytes(huge), `${stage} expires_in 1e300`)
@@ -234,7 +231,7 @@ for (const stage of ['token', 'refresh'] as const)
   })
 
 test('user info with a missing or odd field gives no session', async t => {
-  const { failsAt, stillServes } = await setUp(t)
+  const { failsAt, stillServes } = await openFaulty(t)
   for (const success of [false, 'true', 1, null, {}, []])
     await failsAt('userinfo', json({ ...INFO, success }), `success ${JSON.stringify(success)}`)
   await failsAt('userinfo', json(without(INFO, 'success')), 'no success')
@@ -254,7 +251,7 @@ test('user info with a missing or odd field gives no session', async t => {
 })
 
 test('what a real provider may vary gives a session with the right clock', async t => {
-  const { provider, outcome } = await setUp(t)
+  const { provider, outcome } = await openFaulty(t)
   const tokenAnswers: [name: string, body: unknown, maxAge: number][] = [
     ['Bearer', { ...TOKENS, token_type: 'Bearer' }, 7200],
     ['BEARER', { ...TOKENS, token_type: 'BEARER' }, 7200],
@@ -308,7 +305,7 @@ test('what a real provider may vary gives a session with the right clock', async
 })
 
 test('a token that lives a second is over after it, whatever the cookie says', async t => {
-  const { provider, gateway } = await setUp(t)
+  const { provider, gateway } = await openFaulty(t)
   provider.behaviour.expiresIn = 1
   provider.behaviour.refreshTokens = false
   const visitor = gateway.visitor()
@@ -320,7 +317,7 @@ test('a token that lives a second is over after it, whatever the cookie says', a
 })
 
 test('a provider that is not there at all gives token_error, and the page of a user who is in', async t => {
-  const { provider, gateway } = await setUp(t)
+  const { provider, gateway } = await openFaulty(t)
   const user = gateway.visitor()
   await signIn(user, provider)
   const code = provider.codeFor()
@@ -332,7 +329,7 @@ test('a provider that is not there at all gives token_error, and the page of a u
 })
 
 test('a provider with a certificate that nobody vouches for is sent nothing', async t => {
-  const { provider } = await setUp(t)
+  const { provider } = await openFaulty(t)
   let asked = 0
   const impostor = createTlsServer({ key: IMPOSTOR_KEY, cert: IMPOSTOR_CERTIFICATE }, (_, response) => {
     asked += 1
@@ -341,15 +338,14 @@ test('a provider with a certificate that nobody vouches for is sent nothing', as
   t.after(() => impostor.close())
   await once(impostor, 'listening')
   const AUTH_URL = `https://localhost:${(impostor.address() as AddressInfo).port}`
-  const gateway = await openMenshen({ ...provider.settings, AUTH_URL })
-  t.after(() => gateway.close())
+  const gateway = await openGateway(t, { ...provider.settings, AUTH_URL })
   const answer = await signIn(gateway.visitor(), provider)
   assert.equal(answer.headers.location, '/login?error=token_error')
   assert.equal(asked, 0)
 })
 
 test('many hanging exchanges at once hold up nobody else', async t => {
-  const { provider, gateway, stillServes } = await setUp(t, { PROVIDER_TIMEOUT_MS: '3000' })
+  const { provider, gateway, stillServes } = await openFaulty(t, { PROVIDER_TIMEOUT_MS: '3000' })
   const release = provider.hold('token')
   const hanging = Array.from({ length: 50 }, () => signIn(gateway.visitor(), provider))
   await provider.called('token', 50)
@@ -361,7 +357,7 @@ test('many hanging exchanges at once hold up nobody else', async t => {
 
 for (const stage of STAGES)
   test(`no file of the JSON corpus gives a session at ${stage}`, async t => {
-    const { failsAt, stillServes } = await setUp(t)
+    const { failsAt, stillServes } = await openFaulty(t)
     const own = [
       '{',
       '[1,]',

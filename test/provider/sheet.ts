@@ -43,7 +43,7 @@ export interface Sheet {
   readonly codeNames?: readonly string[]
   readonly authorize: Address
   readonly redeem: readonly Sent[]
-  readonly userFacts: readonly Sent[]
+  readonly fetchUser: readonly Sent[]
   /** Absent: there is none. */
   readonly refresh?: readonly Sent[]
   readonly signOut?: readonly Sent[]
@@ -54,7 +54,7 @@ export interface Sheet {
   readonly user: Partial<UserInfo>
   readonly groups?: readonly string[]
   /** During which step which answer is which error. */
-  readonly errors: readonly (readonly [step: 'redeem' | 'userFacts' | 'refresh', Reply, ErrorCode])[]
+  readonly errors: readonly (readonly [step: 'redeem' | 'fetchUser' | 'refresh', Reply, ErrorCode])[]
 }
 
 export const BASE_URL = 'https://app.example.com'

@@ -4,8 +4,8 @@ import { test } from 'node:test'
 import type { Config } from '../../src/index.ts'
 import { createClient } from '../kit/client.ts'
 import { signedInAt, startOidcServer } from '../kit/oidc-server.ts'
-import { openGateway } from '../proxy/scene.ts'
-import { startUpstream } from '../proxy/upstream.ts'
+import { openGateway } from '../kit/set-up.ts'
+import { startUpstream } from '../kit/upstream.ts'
 
 const BOSS = 'boss@corp.example'
 const CONFIG: Config = {
@@ -23,7 +23,7 @@ const CONFIG: Config = {
 test('a user with somebody else’s address is not taken for them: no username, e-mail, role, rule or console', async t => {
   const oidc = await startOidcServer(t)
   const upstream = await startUpstream(t)
-  const gateway = await openGateway(t, { ...oidc.settings, UPSTREAM: upstream.url }, CONFIG)
+  const gateway = await openGateway(t, { ...oidc.settings, UPSTREAM: upstream.url }, { config: CONFIG })
   oidc.now = gateway.now
   for (const email_verified of [false, undefined, 'true', 'false']) {
     oidc.user = { sub: 'mallory', email: BOSS, email_verified }
@@ -46,7 +46,7 @@ test('a user with somebody else’s address is not taken for them: no username, 
 test('an access token with somebody else’s address is not taken for theirs', async t => {
   const oidc = await startOidcServer(t)
   const upstream = await startUpstream(t)
-  const gateway = await openGateway(t, { ...oidc.settings, UPSTREAM: upstream.url }, CONFIG)
+  const gateway = await openGateway(t, { ...oidc.settings, UPSTREAM: upstream.url }, { config: CONFIG })
   oidc.now = gateway.now
   const ask = async (claims: object) => {
     const token = await oidc.sign({ sub: 'mallory', scope: 'api', ...claims }, { typ: 'at+jwt' })
@@ -63,7 +63,7 @@ test('ALLOW_UNVERIFIED_EMAIL accepts the risk', async t => {
   const oidc = await startOidcServer(t)
   const upstream = await startUpstream(t)
   const env = { ...oidc.settings, UPSTREAM: upstream.url, ALLOW_UNVERIFIED_EMAIL: 'true' }
-  const gateway = await openGateway(t, env, CONFIG)
+  const gateway = await openGateway(t, env, { config: CONFIG })
   oidc.now = gateway.now
   oidc.user = { sub: 'mallory', email: BOSS, email_verified: false }
   const client = await signedInAt(gateway.url, gateway.now)

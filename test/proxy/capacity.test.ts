@@ -1,4 +1,5 @@
 // An application that is busy or hangs: who waits, for how long, and what they are told.
+
 import assert from 'node:assert/strict'
 import type { RequestListener, ServerResponse } from 'node:http'
 import test, { type TestContext } from 'node:test'
@@ -6,11 +7,12 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { readSettings } from '../../src/index.ts'
 import { relay } from '../../src/proxy/forward.ts'
 import { createUpstreamPool } from '../../src/proxy/upstream-pool.ts'
-import type { Client, Response } from '../kit/client.ts'
+import { type Client, cookieOf, type Response } from '../kit/client.ts'
 import { scrape } from '../kit/scrape.ts'
+import { setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
 import { openWire, request } from './raw.ts'
-import { cookieOf, openScene, until } from './scene.ts'
-import { startUpstream } from './upstream.ts'
 
 const ONE_SLOT = { UPSTREAM_CONNECTIONS: '1' }
 
@@ -22,7 +24,7 @@ async function openHeld(t: TestContext, env: Record<string, string> = {}) {
     if (request.url?.startsWith('/held')) held.push(response)
     else response.end('hello')
   }
-  const scene = await openScene(t, { env: { ...ONE_SLOT, ...env }, answer })
+  const scene = await setUp(t, { env: { ...ONE_SLOT, ...env }, answer })
   return {
     ...scene,
     held,
@@ -239,7 +241,7 @@ test('a request that cannot be sent at all takes no slot with it', async t => {
   const upstreams = pool.choose(settings, {})
   pool.use(upstreams)
   t.after(() => pool.close(0))
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     answer(incoming, response) {
       const application = upstreams.for('/')
       assert.ok(application)
@@ -250,7 +252,7 @@ test('a request that cannot be sent at all takes no slot with it', async t => {
         method: 'GET',
         path: '/',
         headers: bad ? ['x-name', '门神'] : [],
-        request: incoming,
+        incoming,
         body: null,
         isBodyUnusual: false,
         response,

@@ -1,10 +1,12 @@
 // Claims of identity, address, scheme, host, path and method: under none of their usual names do they reach the application.
+
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { readSettings } from '../../src/index.ts'
 import { CLAIMS, NO_CLAIMS } from '../../src/proxy/request-headers.ts'
+import { cookieOf } from '../kit/client.ts'
+import { type Scene, setUp } from '../kit/set-up.ts'
 import { raw, request, statusOf } from './raw.ts'
-import { cookieOf, openScene, type Scene } from './scene.ts'
 
 const BELIEVED = [
   ...['X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override', 'Proxy', 'X-Forwarded', 'True-Client-IP'],
@@ -75,7 +77,7 @@ function reached({ upstream }: Scene, value = 'forged'): string[] {
 }
 
 test('no claim reaches the application, in any spelling, signed in or not, by page, preflight or socket', async t => {
-  const scene = await openScene(t, { config: { rules: [{ path: '/public', public: true }] } })
+  const scene = await setUp(t, { config: { rules: [{ path: '/public', public: true }] } })
   scene.upstream.server.on('upgrade', (_request, socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
   const cookie = `cookie: ${cookieOf(await scene.user())}`
   const socket = ['upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: abc']
@@ -97,7 +99,7 @@ test('no claim reaches the application, in any spelling, signed in or not, by pa
 })
 
 test('every name of the list is dropped, and what only looks like one is not', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const cookie = `cookie: ${cookieOf(await scene.user())}`
   const send = async (names: readonly string[]) => {
     const lines = names.map(name => `${name.replace(/^-/, '$').replace('*', 'x')}: forged`)
@@ -112,7 +114,7 @@ test('every name of the list is dropped, and what only looks like one is not', a
 })
 
 test('what applications need of browsers passes', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const cookie = `cookie: theme=forged; ${cookieOf(await scene.user())}`
   const lines = ORDINARY.map(name => `${name}: forged`)
   await raw(scene.url, request('GET / HTTP/1.1', cookie, ...lines))
@@ -121,7 +123,7 @@ test('what applications need of browsers passes', async t => {
 
 test('the operator adds to the list and takes from it, names and families', async t => {
   const env = { DROP_HEADERS: 'X-Company-*, x_api_key', KEEP_HEADERS: 'X-User-Id,x-http-method*, X-Api-Key' }
-  const scene = await openScene(t, { env })
+  const scene = await setUp(t, { env })
   const cookie = `cookie: ${cookieOf(await scene.user())}`
   const names = [
     ...['x-company-user', 'X_COMPANY_ROLE', 'x-api-key', 'x-user-id', 'X_User_Id', 'x-user-name'],

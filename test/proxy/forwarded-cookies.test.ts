@@ -1,13 +1,15 @@
 // Our cookies are ours: the application neither sees them nor sets them, and no shared cache keeps a user's page.
+
 import assert from 'node:assert/strict'
 import test from 'node:test'
+import { cookieOf } from '../kit/client.ts'
+import { setUp } from '../kit/set-up.ts'
 import { raw, request, startRawUpstream } from './raw.ts'
-import { cookieOf, openScene } from './scene.ts'
 
 const KEPT = 'public, max-age=31536000, immutable'
 
 test('after a refresh what a browser keeps stays kept, and its cookie comes with the next page', async t => {
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     answer: ({ url = '' }, response) => {
       const caching = {
         '/app.css': KEPT,
@@ -59,7 +61,7 @@ test('headers that the application sends in two lines pass, after a refresh too'
   const hops = ['Connection: X-Hop', 'Connection: X-Other', 'X-Hop: 1', 'X-Other: 2', 'X-Kept: a', 'X-Kept: b']
   const head = ['HTTP/1.1 200 OK', ...lines, ...hops, 'Content-Length: 2'].join('\r\n')
   const upstream = await startRawUpstream(t, socket => void socket.write(`${head}\r\n\r\nok`))
-  const scene = await openScene(t, { env: { UPSTREAM: upstream.url } })
+  const scene = await setUp(t, { env: { UPSTREAM: upstream.url } })
   const user = await scene.user()
   const ask = async () =>
     (await raw(scene.url, request('GET /a HTTP/1.1', `cookie: ${cookieOf(user)}`, 'accept: */*'))).toLowerCase()
@@ -76,7 +78,7 @@ test('headers that the application sends in two lines pass, after a refresh too'
 })
 
 test('the application gets every cookie but ours', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const user = await scene.user()
   const ticket = user.cookies.get('menshen_session')
   const ours = `menshen_session=${ticket}`
@@ -119,7 +121,7 @@ test('the application can neither set nor clear our cookies, under any spelling'
     'menshen_attempt=evil',
     'menshen_fragment=evil; Path=/callback',
   ]
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     answer: (_request, response) => {
       response.writeHead(200, { 'set-cookie': [...forged, ...theirs], 'clear-site-data': '"cache", "cookies"' }).end()
     },
@@ -132,7 +134,7 @@ test('the application can neither set nor clear our cookies, under any spelling'
 })
 
 test('what clears no cookies may be cleared', async t => {
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     answer: (_request, response) => void response.writeHead(200, { 'clear-site-data': '"cache"' }).end(),
   })
   assert.equal((await (await scene.user()).get('/')).headers['clear-site-data'], '"cache"')
@@ -140,7 +142,7 @@ test('what clears no cookies may be cleared', async t => {
 
 test('on an https address the names with a prefix are ours', async t => {
   const forged = ['__Host-menshen_session=evil', '__host-Menshen_session=evil', '=__Host-menshen_session=evil']
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     env: { BASE_URL: 'https://app.example.com' },
     answer: (_request, response) => void response.writeHead(200, { 'set-cookie': forged }).end(),
   })
@@ -164,7 +166,7 @@ test("a user's page is for no shared cache, whatever the application says", asyn
     const lines = answers[/^GET (\S+)/.exec(head)?.[1] ?? ''] ?? []
     socket.write(`${['HTTP/1.1 200 OK', 'content-length: 0', ...lines].join('\r\n')}\r\n\r\n`)
   })
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     env: { UPSTREAM: upstream.url },
     config: { rules: [{ path: '/public', public: true }] },
   })
@@ -183,7 +185,7 @@ test("a user's page is for no shared cache, whatever the application says", asyn
 })
 
 test('an answer that brings our cookie is stored nowhere', async t => {
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     answer: (_request, response) =>
       void response.writeHead(200, { 'cache-control': 'public, max-age=60', 'set-cookie': 'a=1' }).end(),
   })

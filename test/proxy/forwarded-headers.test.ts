@@ -1,11 +1,13 @@
 // What of a message is for one connection only, and what is a claim that only we may make.
+
 import assert from 'node:assert/strict'
 import test from 'node:test'
+import { cookieOf } from '../kit/client.ts'
+import { setUp } from '../kit/set-up.ts'
 import { raw, request, startRawUpstream, statusOf } from './raw.ts'
-import { cookieOf, openScene } from './scene.ts'
 
 test('what is meant for one connection stays on it, on the way in', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const user = await scene.user()
   const lines = [
     'Connection: X-One, x-two',
@@ -55,7 +57,7 @@ test('what is meant for one connection stays on it, on the way out', async t => 
     ]
     socket.write(`${lines.join('\r\n')}\r\n\r\nok`)
   })
-  const scene = await openScene(t, { env: { UPSTREAM: upstream.url } })
+  const scene = await setUp(t, { env: { UPSTREAM: upstream.url } })
   const user = await scene.user()
   const answer = await raw(scene.url, request('GET / HTTP/1.1', `cookie: ${cookieOf(user)}`))
   assert.match(answer, /\r\nx-kept: yes\r\n/i)
@@ -82,7 +84,7 @@ test('where a request came from is what we saw, and what a trusted proxy saw bef
     ['10.0.0.0/8', '127.0.0.1'],
     ['127.0.0.1', '203.0.113.7, 127.0.0.1'],
   ]) {
-    const scene = await openScene(t, { env: { TRUSTED_PROXIES: trusted ?? '' } })
+    const scene = await setUp(t, { env: { TRUSTED_PROXIES: trusted ?? '' } })
     const user = await scene.user()
     await user.get('/', { headers: claims })
     const { host } = new URL(scene.baseUrl)
@@ -94,11 +96,11 @@ test('where a request came from is what we saw, and what a trusted proxy saw bef
 })
 
 test("the application sees its own host unless the browser's is to be kept", async t => {
-  const own = await openScene(t)
+  const own = await setUp(t)
   await (await own.user()).get('/', { headers: { host: 'browser.example:81' } })
   assert.equal(own.upstream.last().headers.host, new URL(own.upstream.url).host)
 
-  const kept = await openScene(t, { env: { UPSTREAM_HOST_HEADER: 'browser' } })
+  const kept = await setUp(t, { env: { UPSTREAM_HOST_HEADER: 'browser' } })
   await (await kept.user()).get('/', { headers: { host: 'browser.example:81' } })
   assert.deepEqual(
     kept.upstream.last().lines.filter(([name]) => name === 'host'),
@@ -108,7 +110,7 @@ test("the application sees its own host unless the browser's is to be kept", asy
 
 test('neither the target nor the Host chooses where a request goes', async t => {
   const trap = await startRawUpstream(t, socket => socket.end())
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const user = await scene.user()
   const cookie = `cookie: ${cookieOf(user)}`
   for (const target of [`${trap.url}/`, `//${new URL(trap.url).host}/`, `@${new URL(trap.url).host}/`, '*'])
@@ -123,7 +125,7 @@ test('neither the target nor the Host chooses where a request goes', async t => 
 })
 
 test('a message of doubtful length never reaches the application', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const user = await scene.user()
   const smuggled = 'GET /smuggled HTTP/1.1\r\nhost: a\r\n\r\n'
   for (const framing of [

@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { readSettings } from '../../src/config/read.ts'
 import { cookieNames, ourCookies } from '../../src/gateway/cookies.ts'
+import { transportSecurityOf } from '../../src/gateway/respond.ts'
 import { createCookieFilter } from '../../src/proxy/request-headers.ts'
-import { createResponseHeaders } from '../../src/proxy/response-headers.ts'
+import { createOwnCookieTest, createResponseHeaders } from '../../src/proxy/response-headers.ts'
 import { createRandom, type Random } from '../security/random.ts'
 
 const ROUNDS = 5000
@@ -59,8 +60,12 @@ test('of an answer everything goes on but what is for the connection, for shared
       CLIENT_SECRET: 's'.repeat(32),
     })
     const authorities = new Set(['localhost:8080'])
-    const upstreams = { all: [], for: () => undefined, authorities }
-    const responseHeaders = createResponseHeaders({ settings, cookies: cookieNames(settings), upstreams })
+    const responseHeaders = createResponseHeaders({
+      baseUrl: BASE_URL,
+      authorities,
+      isOwnCookie: createOwnCookieTest(ourCookies(cookieNames(settings))),
+      transportSecurity: transportSecurityOf(settings),
+    })
     for (let round = 0; round < ROUNDS; round++) {
       const headers = randomAnswer(random)
       const ours = {

@@ -1,16 +1,18 @@
 // Redirects of an application to its own address lead to ours: nobody but the gateway can reach that one.
+
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import test from 'node:test'
+import { cookieOf } from '../kit/client.ts'
+import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { startUpstream, watch } from '../kit/upstream.ts'
 import { raw, request, startRawUpstream } from './raw.ts'
-import { cookieOf, openScene } from './scene.ts'
-import { startUpstream, watch } from './upstream.ts'
 
 test("an application's own address in Location becomes ours, and any other one stays", async t => {
   let answer = ''
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     answer: (_request, response) => response.writeHead(302, { location: answer, 'content-location': answer }).end(),
   })
   const user = await scene.user()
@@ -51,7 +53,7 @@ test('an address without a port is the same with its default one, and a name the
   )
   assert.ok(upstream.server.listening)
   // The application on a socket is told that it is http://localhost; the others are not asked, only named.
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     env: { UPSTREAM: `unix:${join(folder, 'app.sock')}`, BASE_URL: 'https://app.example.com' },
     config: { upstreams: { '/plain': 'http://plain.example', '/safe': 'https://Safe.example:443' } },
   })
@@ -79,7 +81,7 @@ test('an address without a port is the same with its default one, and a name the
 test("with several applications each one's address becomes ours, whoever says it", async t => {
   let answer = ''
   const wiki = await startUpstream(t, (_request, response) => response.writeHead(302, { location: answer }).end())
-  const scene = await openScene(t, { config: { upstreams: { '/wiki': { url: wiki.url, audience: 'wiki' } } } })
+  const scene = await setUp(t, { config: { upstreams: { '/wiki': { url: wiki.url, audience: 'wiki' } } } })
   const user = await scene.user()
   for (const url of [wiki.url, scene.upstream.url]) {
     answer = `${url}/wiki/page`
@@ -93,7 +95,7 @@ test('bytes of any encoding pass as they were, and two Locations are two', async
     const lines = [`location: http://${host}/\xe4\xb8\xad`, `location: http://${host}/second`, 'content-length: 0']
     socket.write(`HTTP/1.1 302 Found\r\n${lines.join('\r\n')}\r\n\r\n`, 'latin1')
   })
-  const scene = await openScene(t, { env: { UPSTREAM: upstream.url } })
+  const scene = await setUp(t, { env: { UPSTREAM: upstream.url } })
   const cookie = `cookie: ${cookieOf(await scene.user())}`
   const answer = await raw(scene.url, request('GET / HTTP/1.1', cookie))
   assert.deepEqual(

@@ -1,16 +1,18 @@
 // What a message looks like on the other side: any method, any body, trailers, interim and empty answers, odd bytes.
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage, METHODS } from 'node:http'
 import { buffer, text } from 'node:stream/consumers'
 import test from 'node:test'
 import { gunzipSync, gzipSync } from 'node:zlib'
+import { cookieOf } from '../kit/client.ts'
+import { setUp } from '../kit/set-up.ts'
 import { openWire, raw, request, startRawUpstream, statusOf } from './raw.ts'
-import { cookieOf, openScene } from './scene.ts'
 
 test('every method reaches the application with its body, except those that are for proxies', async t => {
   const bodies: string[] = []
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     answer: async (request, response) => {
       bodies.push(await text(request))
       response.end()
@@ -35,7 +37,7 @@ test('every method reaches the application with its body, except those that are 
 })
 
 test('a method override header changes neither the rule nor the method, and the application never sees it', async t => {
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     config: { rules: [{ path: '/things', methods: ['DELETE'], roles: ['developer'] }] },
   })
   const user = await scene.user()
@@ -50,7 +52,7 @@ test('a method override header changes neither the rule nor the method, and the 
 })
 
 test('a body is the same whether it is empty, of a known or of an unknown length', async t => {
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     answer: async (request, response) => void response.end(`<${await text(request)}>`),
   })
   const user = await scene.user()
@@ -68,7 +70,7 @@ test('a body is the same whether it is empty, of a known or of an unknown length
 })
 
 test("an answer's trailers arrive, but for those that its headers would have been rid of", async t => {
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     answer: (_request, response) => {
       response.writeHead(200, { trailer: 'x-checksum' })
       response.write('body')
@@ -93,7 +95,7 @@ test('trailers that are announced where none can follow cost nobody the answer',
   const upstream = await startRawUpstream(t, (socket, head) => {
     socket.write(answers[head.split(' ')[1] ?? ''] ?? '')
   })
-  const scene = await openScene(t, { env: { UPSTREAM: upstream.url } })
+  const scene = await setUp(t, { env: { UPSTREAM: upstream.url } })
   const cookie = `cookie: ${cookieOf(await scene.user())}`
   const ask = (line: string) => raw(scene.url, request(line, cookie))
   assert.match(await ask('GET /length HTTP/1.1'), /^HTTP\/1\.1 200 .*hello$/s)
@@ -102,7 +104,7 @@ test('trailers that are announced where none can follow cost nobody the answer',
 })
 
 test('only an admitted upload is told to go on', async t => {
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     config: { rules: [{ path: '/internal', roles: ['developer'] }] },
     answer: async (request, response) => void response.end(`got ${await text(request)}`),
   })
@@ -130,7 +132,7 @@ test('only an admitted upload is told to go on', async t => {
 })
 
 test('an HTTP/1.0 client gets no interim answer and a body that ends with the connection', async t => {
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     answer: async (request, response) => {
       response.writeProcessing()
       response.write('got ')
@@ -145,7 +147,7 @@ test('an HTTP/1.0 client gets no interim answer and a body that ends with the co
 })
 
 test('HEAD, 204 and 304 have their headers and no body', async t => {
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     answer: (request, response) => {
       const status = Number(request.url?.slice(1))
       response.writeHead(status, { etag: '"v1"', ...(status !== 204 && { 'content-length': 5 }) })
@@ -178,7 +180,7 @@ test('interim answers go ahead of the final one', async t => {
     )
     socket.write('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello')
   })
-  const scene = await openScene(t, { env: { UPSTREAM: upstream.url } })
+  const scene = await setUp(t, { env: { UPSTREAM: upstream.url } })
   const user = await scene.user()
   const answer = await raw(scene.url, request('GET / HTTP/1.1', `cookie: ${cookieOf(user)}`))
   assert.match(answer, /^HTTP\/1\.1 102 Processing\r\n\r\nHTTP\/1\.1 103 Early Hints\r\n/)
@@ -191,7 +193,7 @@ test('interim answers go ahead of the final one', async t => {
 
 test('a compressed body is the same bytes', async t => {
   const zipped = gzipSync('门神'.repeat(1000))
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     answer: (_request, response) => {
       response.writeHead(200, {
         'content-encoding': 'gzip',
@@ -220,7 +222,7 @@ test('bytes beyond ASCII pass in headers both ways, and do no harm in the reason
     const disposition = `content-disposition: attachment; filename="${name}"`
     socket.write(`HTTP/1.1 200 ${name}\r\n${disposition}\r\ncontent-length: 2\r\n\r\nok`, 'latin1')
   })
-  const scene = await openScene(t, { env: { UPSTREAM: upstream.url } })
+  const scene = await setUp(t, { env: { UPSTREAM: upstream.url } })
   const user = await scene.user()
   const bytes = request(`GET / HTTP/1.1`, `cookie: ${cookieOf(user)}`, `x-name: ${name}`)
   const answer = await raw(scene.url, bytes)
@@ -232,7 +234,7 @@ test('bytes beyond ASCII pass in headers both ways, and do no harm in the reason
 test('the hints for a pipelined request do not get into a body', async t => {
   const first = Promise.withResolvers<void>()
   const hinted = Promise.withResolvers<void>()
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     async answer({ url }, response) {
       if (url === '/first') await first.promise
       else await new Promise<void>(resolve => response.writeEarlyHints({ link: '</a.css>; rel=preload' }, resolve))
@@ -262,7 +264,7 @@ test('a body that an application may not read is the last on its connection, and
     for (const line of head.match(/^\S+ \S+ HTTP\/1\.1\r\n/gm) ?? [])
       socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${line.length}\r\nx-nth: ${nth}\r\n\r\n${line}`)
   })
-  const scene = await openScene(t, { env: { UPSTREAM: app.url } })
+  const scene = await setUp(t, { env: { UPSTREAM: app.url } })
   const [evil, user] = [await scene.user('evil'), await scene.user()]
   const body = 'GET /evil HTTP/1.1\r\nhost: a\r\n\r\n'
   for (const method of ['GET', 'OPTIONS', 'DELETE', 'PROPFIND']) {

@@ -16,10 +16,10 @@ const OBSERVED = {
   outcome: 'admitted' as const,
   address: '127.0.0.1',
 }
-const VISIT = { ...OBSERVED, search: '', headers: {}, connection: {}, observed: OBSERVED }
+const REQUEST = { ...OBSERVED, search: '', headers: {}, connection: {}, observed: OBSERVED }
 const RULES = createRules([])
 const MACHINE = { role: 'common', username: 'robot', groups: [] }
-const ADMITTED = { visit: VISIT, rules: RULES }
+const ADMITTED = { request: REQUEST, rules: RULES }
 
 test('100 open streams write one warning for an outage of the store, and one for the next, whatever else is open', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] })
@@ -39,16 +39,16 @@ test('100 open streams write one warning for an outage of the store, and one for
   )
   t.after(() => streams.stop())
   let closed = 0
-  const open = () => streams.add(ADMITTED, 'ticket', loaded, () => closed++)
+  const open = () => streams.addSession(ADMITTED, 'ticket', loaded, () => closed++)
   const second = async () => {
     t.mock.timers.tick(1000)
     await new Promise(setImmediate)
   }
   for (let n = 0; n < 100; n++) open()
   // Of somebody else, or of nobody: that it can be looked at is not the end of the outage.
-  const visitor = { isCurrent: () => true, holder: async () => ({ who: undefined }) }
-  const machine = { holder: async () => ({ who: MACHINE }) }
-  for (const held of [visitor, machine]) streams.addHeld(ADMITTED, held, () => assert.fail('it is still admitted'))
+  const visitor = { isCurrent: () => true, identify: async () => ({ who: undefined }) }
+  const machine = { identify: async () => ({ who: MACHINE }) }
+  for (const owner of [visitor, machine]) streams.add(ADMITTED, owner, () => assert.fail('it is still admitted'))
   for (let n = 0; n < 5; n++) await second()
   assert.deepEqual(reported, ['streams_unchecked'])
   assert.equal(closed, 0)
@@ -71,13 +71,13 @@ test('a stream that ends in an outage, even while it is looked at, does not hide
   )
   t.after(() => streams.stop())
   const looks: PromiseWithResolvers<undefined>[] = []
-  const holder = () => {
+  const identify = () => {
     const look = Promise.withResolvers<undefined>()
     looks.push(look)
     return look.promise
   }
   for (let outage = 1; outage <= 2; outage++) {
-    const forget = [1, 2].map(() => streams.addHeld(ADMITTED, { holder }, () => {}))
+    const forget = [1, 2].map(() => streams.add(ADMITTED, { identify }, () => {}))
     t.mock.timers.tick(1000)
     const [first, second] = looks.splice(0)
     first?.reject(new Error('away'))
@@ -119,7 +119,7 @@ test('10,000 open streams cost one timer and no read of the store, however small
     const { ticket, loaded } = await sessions.open(signedIn(tokens(`user-${user}`)))
     tickets.push(ticket)
     for (let stream = 0; stream < 10; stream++) {
-      const forget = streams.add(ADMITTED, ticket, loaded, () => {
+      const forget = streams.addSession(ADMITTED, ticket, loaded, () => {
         closed.push(ticket)
         forget()
       })

@@ -1,4 +1,5 @@
 // Upgrades that are refused, by us or by the application: what the client is told, and that nothing of them stays.
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -6,10 +7,12 @@ import { connect, type Socket } from 'node:net'
 import test, { type TestContext } from 'node:test'
 import { inParallel } from '../../bench/in-parallel.ts'
 import { createMenshen, readSettings } from '../../src/index.ts'
+import { cookieOf } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
+import { type Scene, setUp } from '../kit/set-up.ts'
 import { createTestLog } from '../kit/test-log.ts'
+import { until } from '../kit/until.ts'
 import { openWire, raw, startRawUpstream, statusOf } from './raw.ts'
-import { cookieOf, openScene, type Scene, until } from './scene.ts'
 
 const REFUSED = 1000
 const AT_ONCE = 250
@@ -37,7 +40,7 @@ async function linger({ url }: Scene, bytes: string): Promise<void> {
 }
 
 test(`${REFUSED} refused upgrades with late bytes leave no connection, timer or listener behind`, async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const before = { sockets: open('TCPSocketWrap'), timers: open('Timeout') }
   const refused = [upgrade('/'), upgrade('/login'), upgrade('/', 'origin: https://evil.example')]
   await inParallel(Array(REFUSED).keys(), AT_ONCE, n => linger(scene, refused[n % refused.length] ?? ''))
@@ -46,9 +49,9 @@ test(`${REFUSED} refused upgrades with late bytes leave no connection, timer or 
 
 /** With our own server, and with one of node:http that knows nothing of our options. */
 const SERVERS = {
-  'the command': async (t: TestContext) => await openScene(t),
+  'the command': async (t: TestContext) => await setUp(t),
   async 'the library'(t: TestContext) {
-    const { provider, upstream } = await openScene(t)
+    const { provider, upstream } = await setUp(t)
     const port = await freePort()
     const settings = readSettings({
       ...provider.settings,
@@ -86,7 +89,7 @@ for (const [name, open] of Object.entries(SERVERS))
 
 test('upgrades that the application answers otherwise leave nothing behind either', async t => {
   const app = await startRawUpstream(t, socket => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello'))
-  const scene = await openScene(t, { env: { UPSTREAM: app.url } })
+  const scene = await setUp(t, { env: { UPSTREAM: app.url } })
   const cookie = `cookie: ${cookieOf(await scene.user())}`
   const before = { sockets: open('TCPSocketWrap'), timers: open('Timeout') }
   await inParallel(Array(100).keys(), AT_ONCE, () => linger(scene, upgrade('/', cookie)))
@@ -96,7 +99,7 @@ test('upgrades that the application answers otherwise leave nothing behind eithe
 
 test('an application whose other answer never ends is not waited for', async t => {
   const app = await startRawUpstream(t, socket => socket.write('HTTP/1.1 200 OK\r\n\r\nhello'))
-  const scene = await openScene(t, { env: { UPSTREAM: app.url } })
+  const scene = await setUp(t, { env: { UPSTREAM: app.url } })
   const answer = await raw(scene.url, upgrade('/', `cookie: ${cookieOf(await scene.user())}`))
   assert.match(answer, /hello$/)
   await until(() => app.sockets.size === 0)
@@ -114,7 +117,7 @@ test('an answer of the application that is no upgrade arrives: status, Location,
   ]
   const app = await startRawUpstream(t, socket => socket.write(`${lines.join('\r\n')}\r\n\r\n4\r\nover\r\n0\r\n\r\n`))
   const config = { rules: [{ path: '/open', public: true as const }] }
-  const scene = await openScene(t, { env: { UPSTREAM: app.url }, config })
+  const scene = await setUp(t, { env: { UPSTREAM: app.url }, config })
   for (const asking of [upgrade('/', `cookie: ${cookieOf(await scene.user())}`), upgrade('/open')]) {
     const answer = await raw(scene.url, asking)
     assert.equal(statusOf(answer), 302)
@@ -133,7 +136,7 @@ test('a socket that only one side has ended is not kept for ever', async t => {
     socket.allowHalfOpen = true
     socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n')
   })
-  const scene = await openScene(t, { env: { UPSTREAM: app.url } })
+  const scene = await setUp(t, { env: { UPSTREAM: app.url } })
   const cookie = `cookie: ${cookieOf(await scene.user())}`
   const before = open('TCPSocketWrap')
   const wire = await openWire(scene.url)

@@ -1,4 +1,5 @@
 // Sockets and event streams end with the session that opened them, wherever and however it ended.
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
@@ -7,17 +8,18 @@ import test, { type TestContext } from 'node:test'
 import { WebSocketServer } from 'ws'
 import { createMenshen, readSettings } from '../../src/index.ts'
 import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
-import { type Client, createClient, signIn } from '../kit/client.ts'
-import { startMenshen } from '../kit/process.ts'
+import { type Client, cookieOf, createClient, signIn } from '../kit/client.ts'
+import { startInstance } from '../kit/instance.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { createTestLog } from '../kit/test-log.ts'
+import { until } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
+import { dial, setUpSockets } from '../kit/websocket.ts'
 import { openWire, request, type Wire } from './raw.ts'
-import { cookieOf, openScene, until } from './scene.ts'
-import { startUpstream } from './upstream.ts'
-import { dial, openSocketScene } from './websocket.ts'
 
-type SocketScene = Awaited<ReturnType<typeof openSocketScene>>
+type SocketScene = Awaited<ReturnType<typeof setUpSockets>>
 
 async function openStreams(t: TestContext, scene: SocketScene, client: Client) {
   const socket = dial(scene, client)
@@ -42,11 +44,11 @@ const sendEvent: RequestListener = (_request, response) => {
 }
 
 function openEnding(t: TestContext) {
-  return openSocketScene(t, { answer: sendEvent })
+  return setUpSockets(t, { answer: sendEvent })
 }
 
 test('at the end open connections are still answered, ready by 503, and each answer is the last of its connection', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const user = await scene.user()
   const wires = [await openWire(scene.url), await openWire(scene.url), await openWire(scene.url)]
   // Each has been in use before.
@@ -83,7 +85,7 @@ test('while it ends, nobody opens a socket any more: it would keep the process f
 test('a handshake that never ends does not keep the process from its end', async t => {
   const folder = tempFolder(t)
   const { certFile, keyFile } = makeCertificate(folder, 'server', makeAuthority(folder))
-  const scene = await openScene(t, { env: { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } })
+  const scene = await setUp(t, { env: { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } })
   const wire = await openWire(scene.url)
   await scene.end(1)
   await wire.rest()
@@ -148,7 +150,7 @@ test('a process that is asked to end closes its sockets and event streams, and d
   t.after(() => provider.close())
   const upstream = await startUpstream(t, sendEvent)
   new WebSocketServer({ server: upstream.server })
-  const menshen = await startMenshen({ ...provider.settings, STORE: 'memory:', UPSTREAM: upstream.url })
+  const menshen = await startInstance({ ...provider.settings, STORE: 'memory:', UPSTREAM: upstream.url })
   t.after(() => menshen.kill('SIGKILL'))
   const client = createClient(menshen.url)
   await signIn(client, provider)

@@ -1,12 +1,15 @@
 // Clients that stop reading or writing: they cost nobody else anything, and are cut off.
+
 import assert from 'node:assert/strict'
 import type { RequestListener, ServerResponse } from 'node:http'
 import test, { type TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { cookieOf } from '../kit/client.ts'
+import { type Scene, setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
+import { dial, setUpSockets } from '../kit/websocket.ts'
 import { sendLarge } from './large-answer.ts'
 import { openWire, request, type Wire } from './raw.ts'
-import { cookieOf, openScene, type Scene, until } from './scene.ts'
-import { dial, openSocketScene } from './websocket.ts'
 
 /** Short enough for a test. */
 const IDLE_MS = 600
@@ -40,7 +43,7 @@ async function ask(t: TestContext, scene: Scene, line: string, ...headers: strin
 const signedIn = async (scene: Scene) => `cookie: ${cookieOf(await scene.user())}`
 
 test('UPSTREAM_CONNECTIONS stay for ordinary requests, whatever slow ones there are', async t => {
-  const scene = await openSocketScene(t, { env: { UPSTREAM_CONNECTIONS: '2' }, answer: application })
+  const scene = await setUpSockets(t, { env: { UPSTREAM_CONNECTIONS: '2' }, answer: application })
   const user = await scene.user()
   const cookie = `cookie: ${cookieOf(user)}`
   for (let n = 0; n < 8; n++) {
@@ -61,7 +64,7 @@ test('UPSTREAM_CONNECTIONS stay for ordinary requests, whatever slow ones there 
 
 test('without a place among UPSTREAM_STREAMS a stream is turned away, and a slow request keeps its slot', async t => {
   const env = { UPSTREAM_CONNECTIONS: '2', UPSTREAM_STREAMS: '2' }
-  const scene = await openSocketScene(t, { env, answer: application })
+  const scene = await setUpSockets(t, { env, answer: application })
   const user = await scene.user()
   const cookie = `cookie: ${cookieOf(user)}`
   const kept = await ask(t, scene, 'GET /events HTTP/1.1', cookie)
@@ -90,7 +93,7 @@ test('without a place among UPSTREAM_STREAMS a stream is turned away, and a slow
 
 test('whoever holds most of UPSTREAM_STREAMS makes room for others, and the log says whose was ended', async t => {
   const env = { UPSTREAM_CONNECTIONS: '2', UPSTREAM_STREAMS: '3' }
-  const scene = await openScene(t, { env, answer: application })
+  const scene = await setUp(t, { env, answer: application })
   const greedy = await signedIn(scene)
   const streams: Wire[] = []
   for (let n = 0; n < 3; n++) {
@@ -120,7 +123,7 @@ async function upgradeAnswer(t: TestContext, scene: Scene, cookie: string): Prom
 }
 
 test('a client that reads nothing of its answer is cut off, and the application with it', async t => {
-  const scene = await openScene(t, { env: SOON, answer: application })
+  const scene = await setUp(t, { env: SOON, answer: application })
   const wire = await ask(t, scene, 'GET /large HTTP/1.1', await signedIn(scene))
   wire.socket.pause()
   await until(() => scene.upstream.sockets.size === 1)
@@ -131,7 +134,7 @@ test('a client that reads nothing of its answer is cut off, and the application 
 })
 
 test('sending something does not make up for reading nothing', async t => {
-  const scene = await openScene(t, { env: SOON, answer: application })
+  const scene = await setUp(t, { env: SOON, answer: application })
   const cookie = await signedIn(scene)
   const wire = await openWire(scene.url)
   t.after(() => wire.socket.destroy())
@@ -143,7 +146,7 @@ test('sending something does not make up for reading nothing', async t => {
 })
 
 test('a client that sends nothing of the body that it announced is cut off', async t => {
-  const scene = await openScene(t, { env: SOON, answer: application })
+  const scene = await setUp(t, { env: SOON, answer: application })
   const wire = await ask(t, scene, 'POST /body HTTP/1.1', await signedIn(scene), 'content-length: 100')
   wire.socket.write('ab')
   await wire.rest()
@@ -154,7 +157,7 @@ test('a client that sends nothing of the body that it announced is cut off', asy
 })
 
 test('who reads or writes slowly, or waits for an application that has nothing to say, is not cut off', async t => {
-  const scene = await openSocketScene(t, { env: SOON, answer: application })
+  const scene = await setUpSockets(t, { env: SOON, answer: application })
   const user = await scene.user()
   const cookie = `cookie: ${cookieOf(user)}`
   const events = await ask(t, scene, 'GET /events HTTP/1.1', cookie)
@@ -173,7 +176,7 @@ test('who reads or writes slowly, or waits for an application that has nothing t
 })
 
 test('a socket whose browser reads nothing is cut off', async t => {
-  const scene = await openSocketScene(t, { env: SOON })
+  const scene = await setUpSockets(t, { env: SOON })
   scene.sockets.on('connection', socket => socket.send(Buffer.alloc(LARGE)))
   const socket = dial(scene, await scene.user())
   t.after(() => socket.terminate())
@@ -199,7 +202,7 @@ const UNREAD = {
 
 test('a body that nobody reads is not waited for without end, wherever it is sent', async t => {
   const config = { rules: [{ path: '/internal', roles: ['developer'] as const }] }
-  const scene = await openScene(t, { env: { ...SOON, UPSTREAM: '' }, config })
+  const scene = await setUp(t, { env: { ...SOON, UPSTREAM: '' }, config })
   const cookie = await signedIn(scene)
   const asks = [...Object.entries(UNREAD).map(([line, status]) => [line, status, cookie] as const)]
   const wires = [...asks, ['GET /page', 302, 'x: y'] as const, ['POST /page', 401, 'x: y'] as const].map(
@@ -216,7 +219,7 @@ test('a body that nobody reads is not waited for without end, wherever it is sen
 })
 
 test('a body to a route of ours that takes too long is cut off, however it drips', async t => {
-  const scene = await openScene(t, { env: SOON })
+  const scene = await setUp(t, { env: SOON })
   for (const path of ['/login', '/logout', '/_menshen/backchannel-logout']) {
     const wire = await openWire(scene.url)
     wire.socket.write(`POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\n\r\n`)

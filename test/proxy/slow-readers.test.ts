@@ -1,4 +1,5 @@
 // Clients that read slowly: the kernel takes megabytes for them at once, and still nobody who reads is taken for idle.
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { RequestListener } from 'node:http'
@@ -6,8 +7,10 @@ import { connect, createServer, type Socket } from 'node:net'
 import test, { type TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { readSendQueues } from '../../src/proxy/slow-clients.ts'
+import { cookieOf } from '../kit/client.ts'
+import { type Scene, setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
 import { request } from './raw.ts'
-import { cookieOf, openScene, type Scene, until } from './scene.ts'
 
 const IDLE_MS = 600
 const SIZE = 16 * 1024 * 1024
@@ -19,7 +22,7 @@ const large: RequestListener = (_request, response) => {
 }
 
 async function openReader(t: TestContext, env: Record<string, string> = {}) {
-  const scene = await openScene(t, { env: { CLIENT_TIMEOUT_MS: String(IDLE_MS), ...env }, answer: large })
+  const scene = await setUp(t, { env: { CLIENT_TIMEOUT_MS: String(IDLE_MS), ...env }, answer: large })
   const socket = connect(Number(new URL(scene.url).port), '127.0.0.1')
   t.after(() => socket.destroy())
   socket.on('error', () => {}).pause()

@@ -1,4 +1,5 @@
 // Bodies flow in both directions at the speed of the slower side, and end when either side has gone.
+
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -8,12 +9,14 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import test, { type TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { createClient, signIn } from '../kit/client.ts'
-import { startMenshen } from '../kit/process.ts'
+import { cookieOf, createClient, signIn } from '../kit/client.ts'
+import { startInstance } from '../kit/instance.ts'
+import { requireLinux } from '../kit/requirements.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
 import { openWire, request, statusOf } from './raw.ts'
-import { cookieOf, openScene, until } from './scene.ts'
-import { startUpstream } from './upstream.ts'
 
 const MEGABYTE = 1024 * 1024
 const SIZE = 64 * MEGABYTE
@@ -42,7 +45,7 @@ test('64 MiB go up and down unchanged, without being kept in memory', async t =>
 
 test('an application that sends faster than the browser reads has to wait', async t => {
   let sent = 0
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     answer: (_request, response) =>
       void pipeline(
         counted(n => (sent += n)),
@@ -61,7 +64,7 @@ test('an application that sends faster than the browser reads has to wait', asyn
 test('a browser that sends faster than the application reads has to wait', async t => {
   const reading = Promise.withResolvers<void>()
   let received = 0
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     answer: async (request, response) => {
       await reading.promise
       for await (const chunk of request) received += chunk.length
@@ -85,7 +88,7 @@ test('a browser that sends faster than the application reads has to wait', async
 })
 
 test('an upload that the application reads slowly is not too slow an answer', async t => {
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     env: { UPSTREAM_HEADERS_TIMEOUT_MS: '1000' },
     answer: async (request, response) => {
       let size = 0
@@ -104,7 +107,7 @@ test('an upload that the application reads slowly is not too slow an answer', as
 
 test('an event reaches the browser when it happens, and the head even before', async t => {
   let events: ServerResponse | undefined
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     answer: (_request, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
       events = response
@@ -122,7 +125,7 @@ test('an event reaches the browser when it happens, and the head even before', a
 })
 
 test('an answer that comes before the end of the upload arrives, and the connection is not left hanging', async t => {
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     answer: (_request, response) => void response.writeHead(413).end('too large'),
   })
   const user = await scene.user()
@@ -140,7 +143,7 @@ test('an answer that comes before the end of the upload arrives, and the connect
 
 test('a browser that goes away ends the request to the application, before and during the answer', async t => {
   const gone: string[] = []
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     answer: (request, response) => {
       response.once('close', () => gone.push(request.url ?? ''))
       if (request.url === '/during') response.write('some')
@@ -160,7 +163,7 @@ test('a browser that goes away ends the request to the application, before and d
 
 test('what waits behind another answer on the same connection ends with the connection too', async t => {
   const closed: string[] = []
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     env: { UPSTREAM_CONNECTIONS: '3', UPSTREAM_QUEUE: '1' },
     answer: (request, response) => {
       response.once('close', () => closed.push(request.url ?? ''))
@@ -187,7 +190,7 @@ test('what waits behind another answer on the same connection ends with the conn
 
 test('a sign-out ends what waits behind another answer on the same connection', async t => {
   const closed: string[] = []
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     answer: (request, response) => void response.once('close', () => closed.push(request.url ?? '')),
     config: { rules: [{ path: '/first', public: true }] },
   })
@@ -204,7 +207,7 @@ test('a sign-out ends what waits behind another answer on the same connection', 
 
 test('a browser that goes away in the middle of its upload ends it for the application', async t => {
   const ended = Promise.withResolvers<string>()
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     answer: request => void request.on('data', () => {}).once('error', ({ message }) => ended.resolve(message)),
   })
   const user = await scene.user()
@@ -223,7 +226,7 @@ async function startGateway(t: TestContext, answer: RequestListener) {
   t.after(() => provider.close())
   const upstream = await startUpstream(t, answer)
   const others = childProcesses()
-  const menshen = await startMenshen({ ...provider.settings, STORE: 'memory:', UPSTREAM: upstream.url })
+  const menshen = await startInstance({ ...provider.settings, STORE: 'memory:', UPSTREAM: upstream.url })
   t.after(() => menshen.stop())
   const [pid] = childProcesses().filter(child => !others.includes(child))
   const user = createClient(menshen.url)
@@ -242,6 +245,7 @@ async function startGateway(t: TestContext, answer: RequestListener) {
 }
 
 function childProcesses(): string[] {
+  requireLinux('/proc')
   return readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ')
 }
 

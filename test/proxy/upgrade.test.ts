@@ -1,11 +1,14 @@
 // WebSocket upgrades: the same checks as for pages, and the same truth about who is there.
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import test from 'node:test'
+import { cookieOf } from '../kit/client.ts'
+import { setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
+import { dial, refusal, setUpSockets } from '../kit/websocket.ts'
 import { openWire, raw, startRawUpstream, statusOf } from './raw.ts'
-import { cookieOf, openScene, until } from './scene.ts'
-import { dial, openSocketScene, refusal } from './websocket.ts'
 
 function upgrade(line: string, ...headers: string[]): string {
   const lines = ['connection: upgrade', 'upgrade: websocket', 'sec-websocket-version: 13']
@@ -13,7 +16,7 @@ function upgrade(line: string, ...headers: string[]): string {
 }
 
 test('a signed-in user talks with the application, in text and in bytes of any size', async t => {
-  const scene = await openSocketScene(t)
+  const scene = await setUpSockets(t)
   const user = await scene.user()
   const socket = dial(scene, user, '/chat?room=1', { origin: scene.baseUrl })
   await once(socket, 'open')
@@ -36,7 +39,7 @@ test('who may not see a page may not open a socket there', async t => {
     { path: '/internal', roles: ['developer'] as const },
     { path: '/open', public: true as const },
   ]
-  const scene = await openSocketScene(t, { config: { rules } })
+  const scene = await setUpSockets(t, { config: { rules } })
   const [common, admin, visitor] = [await scene.user(), await scene.user('admin'), scene.visitor()]
   const foreign = { origin: 'https://evil.example' }
   assert.equal(await refusal(dial(scene, visitor)), 401)
@@ -60,7 +63,7 @@ test('who may not see a page may not open a socket there', async t => {
 })
 
 test('an upgrade is a GET, to the rules and to the application', async t => {
-  const scene = await openSocketScene(t, {
+  const scene = await setUpSockets(t, {
     config: { rules: [{ path: '/', methods: ['GET'], roles: ['developer'] }] },
   })
   const cookie = `cookie: ${cookieOf(await scene.user())}`
@@ -70,7 +73,7 @@ test('an upgrade is a GET, to the rules and to the application', async t => {
 })
 
 test('what is no WebSocket is answered as if it had not asked for an upgrade', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const lines = ['host: a', `cookie: ${cookieOf(await scene.user())}`, 'connection: upgrade, http2-settings, close']
   const head = ['GET / HTTP/1.1', ...lines, 'upgrade: h2c', 'http2-settings: AAMAAABkAAQAAP__'].join('\r\n')
   assert.equal(statusOf(await raw(scene.url, `${head}\r\n\r\n`)), 200)
@@ -82,27 +85,27 @@ test('an application that is down, slow or unwilling is told apart', async t => 
   const unwilling = await startRawUpstream(t, (socket, head) => {
     if (!head.includes(' /slow ')) socket.end('HTTP/1.1 426 Upgrade Required\r\ncontent-length: 0\r\n\r\n')
   })
-  const scene = await openScene(t, { env: { UPSTREAM: unwilling.url, UPSTREAM_HEADERS_TIMEOUT_MS: '300' } })
+  const scene = await setUp(t, { env: { UPSTREAM: unwilling.url, UPSTREAM_HEADERS_TIMEOUT_MS: '300' } })
   const user = await scene.user()
   assert.equal(await refusal(dial(scene, user)), 426)
   assert.equal(await refusal(dial(scene, user, '/slow')), 504)
-  const down = await openScene(t, { env: { UPSTREAM: 'http://127.0.0.1:1' } })
+  const down = await setUp(t, { env: { UPSTREAM: 'http://127.0.0.1:1' } })
   assert.equal(await refusal(dial(down, await down.user())), 502)
   assert.match(JSON.stringify(down.lines), /ECONNREFUSED/)
 })
 
 test('a socket outlives the time that the application has for its answer', async t => {
-  const scene = await openSocketScene(t, { env: { UPSTREAM_HEADERS_TIMEOUT_MS: '100' } })
+  const scene = await setUpSockets(t, { env: { UPSTREAM_HEADERS_TIMEOUT_MS: '300' } })
   const socket = dial(scene, await scene.user())
   await once(socket, 'open')
-  const silence = setTimeout(() => socket.send('still here'), 400)
+  const silence = setTimeout(() => socket.send('still here'), 700)
   assert.equal(String((await once(socket, 'message'))[0]), 'still here')
   clearTimeout(silence)
   socket.terminate()
 })
 
 test('a side that goes away takes the other with it', async t => {
-  const scene = await openSocketScene(t)
+  const scene = await setUpSockets(t)
   const user = await scene.user()
   const leaving = dial(scene, user)
   await once(leaving, 'open')
@@ -118,7 +121,7 @@ test('a side that goes away takes the other with it', async t => {
 
 test('a browser that goes away before the application answers leaves nothing behind', async t => {
   const silent = await startRawUpstream(t, () => {})
-  const scene = await openScene(t, { env: { UPSTREAM: silent.url } })
+  const scene = await setUp(t, { env: { UPSTREAM: silent.url } })
   const wire = await openWire(scene.url)
   wire.socket.write(upgrade('GET / HTTP/1.1', `cookie: ${cookieOf(await scene.user())}`))
   await until(() => silent.heads.length === 1)
@@ -131,7 +134,7 @@ test('a browser that goes away before the application answers leaves nothing beh
 })
 
 test('an upgrade brings the cookie of a refresh, and none that the application makes up', async t => {
-  const scene = await openSocketScene(t)
+  const scene = await setUpSockets(t)
   scene.sockets.on('headers', lines => lines.push('set-cookie: menshen_session=evil', 'set-cookie: a=1'))
   const user = await scene.user()
   scene.passSeconds(7200 - 200)

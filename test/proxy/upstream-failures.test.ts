@@ -1,8 +1,10 @@
 // An application that is down, slow, cut off or talks nonsense: the user learns it, the log names the cause, all else goes on.
+
 import assert from 'node:assert/strict'
 import test from 'node:test'
+import { cookieOf } from '../kit/client.ts'
+import { type Scene, setUp } from '../kit/set-up.ts'
 import { raw, request, startRawUpstream, statusOf } from './raw.ts'
-import { cookieOf, openScene, type Scene } from './scene.ts'
 
 const JSON_PLEASE = { headers: { accept: 'application/json' } }
 
@@ -12,7 +14,7 @@ function causes({ lines }: Scene): unknown[] {
 }
 
 test('an application that is down is a page for people and JSON for scripts', async t => {
-  const scene = await openScene(t, { env: { UPSTREAM: 'http://127.0.0.1:1' } })
+  const scene = await setUp(t, { env: { UPSTREAM: 'http://127.0.0.1:1' } })
   const user = await scene.user()
   const page = await user.get('/')
   assert.equal(page.status, 502)
@@ -28,7 +30,7 @@ test('an application that is down is a page for people and JSON for scripts', as
 })
 
 test('a page of what may be over in a moment leads to the same address again, and never elsewhere', async t => {
-  const scene = await openScene(t, { env: { UPSTREAM: 'http://127.0.0.1:1' } })
+  const scene = await setUp(t, { env: { UPSTREAM: 'http://127.0.0.1:1' } })
   const user = await scene.user()
   const retry = (text: string) => /<a class="button" href="([^"]*)">再试一次/.exec(text)?.[1]
   assert.equal(
@@ -43,7 +45,7 @@ test('a page of what may be over in a moment leads to the same address again, an
 })
 
 test('an application that is too slow is told apart', async t => {
-  const scene = await openScene(t, { env: { UPSTREAM_HEADERS_TIMEOUT_MS: '200' }, answer: () => {} })
+  const scene = await setUp(t, { env: { UPSTREAM_HEADERS_TIMEOUT_MS: '200' }, answer: () => {} })
   const user = await scene.user()
   const page = await user.get('/')
   assert.equal(page.status, 504)
@@ -53,7 +55,7 @@ test('an application that is too slow is told apart', async t => {
 })
 
 test('an answer that pauses for too long is cut off, and not taken for a whole one', async t => {
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     env: { UPSTREAM_IDLE_TIMEOUT_MS: '200' },
     answer: (_request, response) => void response.write('some'),
   })
@@ -80,7 +82,7 @@ test('nonsense from an application is a bad gateway, and nothing worse', async t
     const index = Number(/^GET \/(\d+) /.exec(head)?.[1])
     socket.end(nonsense[index] ?? '', 'latin1')
   })
-  const scene = await openScene(t, { env: { UPSTREAM: upstream.url } })
+  const scene = await setUp(t, { env: { UPSTREAM: upstream.url } })
   const user = await scene.user()
   for (const index of nonsense.keys()) {
     assert.equal((await user.get(`/${index}`)).status, 502, JSON.stringify(nonsense[index]?.slice(0, 60)))
@@ -98,7 +100,7 @@ test('an answer that is cut off in its body is cut off for the browser too', asy
   const upstream = await startRawUpstream(t, (socket, head) => {
     socket.end(heads[/^GET \/(\w+) /.exec(head)?.[1] as keyof typeof heads])
   })
-  const scene = await openScene(t, { env: { UPSTREAM: upstream.url } })
+  const scene = await setUp(t, { env: { UPSTREAM: upstream.url } })
   const user = await scene.user()
   for (const path of Object.keys(heads)) {
     const answer = await raw(scene.url, request(`GET /${path} HTTP/1.1`, `cookie: ${cookieOf(user)}`))
@@ -112,7 +114,7 @@ test('an answer that is cut off in its body is cut off for the browser too', asy
 
 test('an answer without a length ends with its connection and arrives whole', async t => {
   const upstream = await startRawUpstream(t, socket => socket.end('HTTP/1.0 200 OK\r\n\r\nall of it'))
-  const scene = await openScene(t, { env: { UPSTREAM: upstream.url } })
+  const scene = await setUp(t, { env: { UPSTREAM: upstream.url } })
   assert.equal((await (await scene.user()).get('/')).text, 'all of it')
 })
 
@@ -124,7 +126,7 @@ test('a kept connection that the application has just closed costs a GET nothing
     socket.write(`HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n${head.slice(0, 4)}`)
   })
   const served = new WeakSet<object>()
-  const scene = await openScene(t, { env: { UPSTREAM: upstream.url, UPSTREAM_CONNECTIONS: '1' } })
+  const scene = await setUp(t, { env: { UPSTREAM: upstream.url, UPSTREAM_CONNECTIONS: '1' } })
   const user = await scene.user()
   assert.equal((await user.get('/')).status, 200)
   assert.equal((await user.get('/')).status, 200)
@@ -140,13 +142,13 @@ test('a kept connection that the application has just closed costs a GET nothing
 
 test('an application that never answers a GET is asked twice at most', async t => {
   const upstream = await startRawUpstream(t, socket => socket.destroy())
-  const scene = await openScene(t, { env: { UPSTREAM: upstream.url } })
+  const scene = await setUp(t, { env: { UPSTREAM: upstream.url } })
   assert.equal((await (await scene.user()).get('/')).status, 502)
   assert.ok(upstream.heads.length <= 2)
 })
 
 test('an answer to one user is never given to another, even when requests are cut off', async t => {
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     env: { UPSTREAM_CONNECTIONS: '2' },
     answer: (request, response) => void setTimeout(() => response.end(request.url), Math.random() * 5),
   })

@@ -9,17 +9,17 @@ import test, { type TestContext } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { WebSocketServer } from 'ws'
 import { readSettings } from '../../src/index.ts'
-import { createConnections } from '../../src/proxy/upstream-pool.ts'
+import { createConnections } from '../../src/proxy/connections.ts'
 import { filesOf, makeAuthority, makeCertificate } from '../gateway/certificates.ts'
+import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { openScene } from './scene.ts'
-import { startUpstream, watch } from './upstream.ts'
-import { dial } from './websocket.ts'
+import { startUpstream, watch } from '../kit/upstream.ts'
+import { dial } from '../kit/websocket.ts'
 
 test('the longest prefix chooses the application, and nothing else does', async t => {
   const [api, v2, chinese] = [await startUpstream(t), await startUpstream(t), await startUpstream(t)]
   const upstreams = { '/api': api.url, '/api/v2': v2.url, '/报表': chinese.url }
-  const scene = await openScene(t, { config: { upstreams } })
+  const scene = await setUp(t, { config: { upstreams } })
   const user = await scene.user()
   const report = '/%E6%8A%A5%E8%A1%A8'
   for (const [path, upstream] of [
@@ -45,7 +45,7 @@ test('the longest prefix chooses the application, and nothing else does', async 
 
 test('without an application for the path there is our own page and nothing else', async t => {
   const api = await startUpstream(t)
-  const scene = await openScene(t, { env: { UPSTREAM: '' }, config: { upstreams: { '/api': api.url } } })
+  const scene = await setUp(t, { env: { UPSTREAM: '' }, config: { upstreams: { '/api': api.url } } })
   const user = await scene.user()
   assert.equal((await user.get('/api/x')).text, 'hello')
   assert.match((await user.get('/')).text, /<html/)
@@ -56,7 +56,7 @@ test('an application on a socket of this machine', async t => {
   const path = join(tempFolder(t), 'app.sock')
   const upstream = await watch(t, createServer().listen(path))
   new WebSocketServer({ server: upstream.server }).on('connection', socket => socket.send('hello'))
-  const scene = await openScene(t, { env: { UPSTREAM: `unix:${path}` } })
+  const scene = await setUp(t, { env: { UPSTREAM: `unix:${path}` } })
   const user = await scene.user()
   assert.equal((await user.get('/x')).text, 'hello')
   assert.equal(upstream.last().headers.host, 'localhost')
@@ -80,12 +80,12 @@ async function startSecure(t: TestContext, host?: string) {
 
 test('an https application is believed only with a certificate of its authority, for its own name', async t => {
   const secure = await startSecure(t)
-  const unknown = await openScene(t, { env: { UPSTREAM: secure.url } })
+  const unknown = await setUp(t, { env: { UPSTREAM: secure.url } })
   assert.equal((await (await unknown.user()).get('/')).status, 502)
   assert.match(JSON.stringify(unknown.lines), /SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_VERIFY_LEAF_SIGNATURE/)
 
   const stranger = await startSecure(t, 'other.example')
-  const mistaken = await openScene(t, { env: { UPSTREAM: stranger.url, UPSTREAM_CA_FILE: stranger.ca.certFile } })
+  const mistaken = await setUp(t, { env: { UPSTREAM: stranger.url, UPSTREAM_CA_FILE: stranger.ca.certFile } })
   assert.equal((await (await mistaken.user()).get('/')).status, 502)
   assert.match(JSON.stringify(mistaken.lines), /ERR_TLS_CERT_ALTNAME_INVALID/)
   assert.equal(secure.received.length + stranger.received.length, 0)
@@ -99,7 +99,7 @@ test("with the application's authority pages and sockets pass, and the browser's
     [secure.numericUrl, 'browser', false],
   ] as const) {
     const env = { UPSTREAM, UPSTREAM_CA_FILE: secure.ca.certFile, UPSTREAM_HOST_HEADER }
-    const scene = await openScene(t, { env })
+    const scene = await setUp(t, { env })
     const user = await scene.user()
     secure.names.length = 0
     for (const host of ['one.example', 'two.example'])

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Client } from '../kit/client.ts'
-import { openMenshen } from '../kit/menshen.ts'
+import { openGateway } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { isIn, openRelyingParty } from './relying-party.ts'
 
@@ -99,8 +99,7 @@ test('an instance that has not read the metadata yet reads it before it judges i
   const STORE = `lmdb:${tempFolder(t)}`
   const { op, rp, visitor, comeBack } = await openRelyingParty(t, { STORE })
   op.bend.discovery = right => ({ ...right, ...PROMISED })
-  const other = await openMenshen({ ...op.settings, STORE, BASE_URL: rp.url })
-  t.after(() => other.close())
+  const other = await openGateway(t, { ...op.settings, STORE, BASE_URL: rp.url })
   const client = visitor()
   const { pathname, search } = new URL(String((await comeBack(client)).headers.location))
   const headers = { cookie: `menshen_attempt=${client.cookies.get('menshen_attempt')}` }
@@ -116,8 +115,7 @@ test('while an instance cannot read the metadata, a callback is a token_error an
   const client = visitor()
   const { pathname, search } = new URL(String((await comeBack(client)).headers.location))
   op.answer('discovery', { kind: 'json', status: 503, body: {} })
-  const other = await openMenshen({ ...op.settings, STORE, BASE_URL: rp.url })
-  t.after(() => other.close())
+  const other = await openGateway(t, { ...op.settings, STORE, BASE_URL: rp.url })
   const headers = { cookie: `menshen_attempt=${client.cookies.get('menshen_attempt')}` }
   const come = () => other.visitor().get(pathname + search, { headers })
   assert.equal((await come()).headers.location, '/login?error=token_error')

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import type { JWTPayload } from 'jose'
 import { createClient } from '../kit/client.ts'
 import { newSigningKey, publicPem, signedWithSecret, signWith, unsigned } from '../kit/oidc/oidc-keys.ts'
-import { OIDC_CLIENT, OIDC_USER } from '../kit/oidc/oidc-server.ts'
+import { OIDC_CLIENT, OIDC_USER } from '../kit/oidc/strict-oidc-server.ts'
 import { isIn, openRelyingParty, type RelyingParty } from './relying-party.ts'
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'

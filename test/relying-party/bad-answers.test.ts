@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import type { Answer } from '../kit/answers.ts'
 import type { OidcEndpoint } from '../kit/oidc/oidc-calls.ts'
 import { newSigningKey, publicPem, signedWithSecret, signWith, unsigned } from '../kit/oidc/oidc-keys.ts'
-import { OIDC_CLIENT, OIDC_SECRETS, OIDC_SECRETS_OF_USER, OIDC_USER } from '../kit/oidc/oidc-server.ts'
+import { OIDC_CLIENT, OIDC_SECRETS, OIDC_SECRETS_OF_USER, OIDC_USER } from '../kit/oidc/strict-oidc-server.ts'
 import { isIn, openRelyingParty, type RelyingParty } from './relying-party.ts'
 
 const ENV = { RATE_LIMIT_PER_MINUTE: '0', PROVIDER_TIMEOUT_MS: '600' }

@@ -4,14 +4,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JWTPayload } from 'jose'
 import { newSigningKey, publicPem, signedWithSecret, signText, signWith, unsigned } from '../kit/oidc/oidc-keys.ts'
-import { OIDC_CLIENT, type OidcServer } from '../kit/oidc/oidc-server.ts'
+import { OIDC_CLIENT, type StrictOidcServer } from '../kit/oidc/strict-oidc-server.ts'
 import { openRelyingParty } from './relying-party.ts'
 
 const NO_LIMIT = { RATE_LIMIT_PER_MINUTE: '0' }
 const ec = await newSigningKey('e1', 'ES256')
 const stranger = await newSigningKey('key-1')
 
-type Make = (claims: JWTPayload, op: OidcServer) => string | Promise<string>
+type Make = (claims: JWTPayload, op: StrictOidcServer) => string | Promise<string>
 
 const FORGED: Record<string, Make> = {
   'HS256 with the public key as PEM': (claims, { key }) => signedWithSecret(claims, publicPem(key), 'key-1'),

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newSigningKey, signWith, spoilt, unsigned } from '../kit/oidc/oidc-keys.ts'
-import { OIDC_CLIENT, OIDC_USER } from '../kit/oidc/oidc-server.ts'
+import { OIDC_CLIENT, OIDC_USER } from '../kit/oidc/strict-oidc-server.ts'
 import { openRelyingParty } from './relying-party.ts'
 
 test('oidcc-client-test', async t => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Config } from '../../src/index.ts'
-import { openMenshen } from '../kit/menshen.ts'
+import { openGateway } from '../kit/set-up.ts'
 import { openRelyingParty, type RelyingParty } from './relying-party.ts'
 
 const failed = ({ rp }: RelyingParty) =>
@@ -81,11 +81,11 @@ const OWN = [
   'request_uri',
 ]
 
-test('authorizationParams may not replace what protects a sign-in', async () => {
+test('authorizationParams may not replace what protects a sign-in', async t => {
   const opened = (authorizationParams: Record<string, string>, more: object = {}) => {
     const provider = { preset: 'oidc', issuer: 'https://idp.example.com', clientId: 'a', clientSecret: 'b' }
     const config: Config = { provider: { ...provider, authorizationParams, ...more } }
-    return openMenshen({}, { config })
+    return openGateway(t, {}, { config })
   }
   for (const name of OWN)
     await assert.rejects(
@@ -95,6 +95,5 @@ test('authorizationParams may not replace what protects a sign-in', async () => 
   await assert.rejects(opened({ st: 'x' }, { authorizationNames: { state: 'st' } }), /authorizationParams\.st/)
   await assert.rejects(opened({ x: 'y' }, { authorizationNames: { x: 'state' } }), /authorizationParams\.x/)
   await assert.rejects(opened({ response_mode: 'form_post' }), /response_mode is "form_post"; expected "query"/)
-  const { close } = await opened({ prompt: 'consent', response_mode: 'query', max_age: '60' })
-  await close()
+  await opened({ prompt: 'consent', response_mode: 'query', max_age: '60' })
 })

@@ -2,15 +2,14 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type Client, createClient } from '../kit/client.ts'
-import { openMenshen } from '../kit/menshen.ts'
-import { OIDC_CLIENT, OIDC_USER, startOidcServer } from '../kit/oidc/oidc-server.ts'
+import { OIDC_CLIENT, OIDC_USER, startStrictOidcServer } from '../kit/oidc/strict-oidc-server.ts'
+import { openGateway } from '../kit/set-up.ts'
 
 async function openTwo(t: TestContext, more: object = {}) {
-  const [staff, guests] = [await startOidcServer(t), await startOidcServer(t)]
+  const [staff, guests] = [await startStrictOidcServer(t), await startStrictOidcServer(t)]
   const client = { preset: 'oidc', clientId: OIDC_CLIENT.id, clientSecret: OIDC_CLIENT.secret }
   const providers = { staff: { ...client, issuer: staff.issuer }, guests: { ...client, issuer: guests.issuer } }
-  const rp = await openMenshen({}, { config: { providers } })
-  t.after(() => rp.close())
+  const rp = await openGateway(t, {}, { config: { providers } })
   for (const [id, op] of Object.entries({ staff, guests })) {
     op.client = { baseUrl: rp.url, now: rp.now, callbackPath: `/callback/${id}` }
     op.bend.discovery = right => ({ ...right, ...more })

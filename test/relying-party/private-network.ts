@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { BlockList } from 'node:net'
 import type { TestContext } from 'node:test'
+import { requireLinux } from '../kit/requirements.ts'
 
 export const OPEN = '127.0.0.2'
 export const PRIVATE = '127.0.0.1'
@@ -14,6 +15,7 @@ type Callback = (error: Error | null, address: unknown, family?: number) => void
 
 /** Makes these names lead where they say, from now on and whenever the test changes them. */
 export function names(t: TestContext, leads: Record<string, string>) {
+  requireLinux(OPEN)
   const real = dns.lookup
   const found = (name: string) => ({ address: leads[name] ?? '', family: 4 })
   t.mock.method(dns, 'lookup', (name: string, options: { all?: boolean }, callback: Callback) => {

@@ -1,9 +1,9 @@
 // The tests of the OpenID Foundation for relying parties, plan for refresh tokens (oidcc-client-refreshtoken-test-plan); and
-// when a token is due with a provider that is not the specification's.
+// when a token is due with a provider other than the one of specification 7.1.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JWTPayload } from 'jose'
-import { OIDC_SECRETS_OF_USER } from '../kit/oidc/oidc-server.ts'
+import { OIDC_SECRETS_OF_USER } from '../kit/oidc/strict-oidc-server.ts'
 import { isIn, openRelyingParty } from './relying-party.ts'
 
 test('oidcc-client-test-refresh-token', async t => {

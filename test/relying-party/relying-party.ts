@@ -1,11 +1,12 @@
 // Menshen as a relying party of the OpenID provider of the tests: a whole sign-in, and what "accepts" and "rejects" mean.
+
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import type { Config } from '../../src/index.ts'
 import type { Client, Response } from '../kit/client.ts'
-import { openMenshen } from '../kit/menshen.ts'
-import { OIDC_SECRETS, type OidcPlace, startOidcServer } from '../kit/oidc/oidc-server.ts'
-import type { Environment } from '../kit/process.ts'
+import type { Environment } from '../kit/instance.ts'
+import { OIDC_SECRETS, type OidcPlace, startStrictOidcServer } from '../kit/oidc/strict-oidc-server.ts'
+import { openGateway } from '../kit/set-up.ts'
 
 export type RelyingParty = Awaited<ReturnType<typeof openRelyingParty>>
 
@@ -15,9 +16,8 @@ export async function openRelyingParty(
   config: Config = {},
   place: OidcPlace = {},
 ) {
-  const op = await startOidcServer(t, place)
-  const rp = await openMenshen({ ...op.settings, ...env }, { config })
-  t.after(() => rp.close())
+  const op = await startStrictOidcServer(t, place)
+  const rp = await openGateway(t, { ...op.settings, ...env }, { config })
   op.client = { baseUrl: rp.url, now: rp.now }
 
   /** Presses the button, goes to the provider and comes back; the answer is that of /callback. */

@@ -1,4 +1,5 @@
 // S48: a shared cache in front, even a careless one, never gives one user what another was given.
+
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -6,13 +7,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { createClient, signIn } from '../kit/client.ts'
+import { cookieOf, createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
-import { findProgram } from '../kit/packages.ts'
-import { cookieOf, openScene, until } from '../proxy/scene.ts'
-
-const varnishd = findProgram('varnishd')
-const skip = varnishd ? false : 'varnishd is not installed (Debian: varnish)'
+import { requireProgram } from '../kit/requirements.ts'
+import { setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
 
 const backend = (port: number) => `vcl 4.1;\nbackend default { .host = "127.0.0.1"; .port = "${port}"; }\n`
 const VCLS: Record<string, string> = {
@@ -49,7 +48,7 @@ const INVITING: Record<string, Record<string, string>> = {
 async function openBehindCache(t: TestContext, vcl: string) {
   const [port, menshenPort] = [await freePort(), await freePort()]
   const url = `http://127.0.0.1:${port}`
-  const scene = await openScene(t, {
+  const scene = await setUp(t, {
     env: { BASE_URL: url, PORT: String(menshenPort), TRUSTED_PROXIES: '127.0.0.1' },
     config: { rules: [{ path: '/public', public: true }] },
     answer(request, response) {
@@ -64,7 +63,7 @@ async function openBehindCache(t: TestContext, vcl: string) {
   writeFileSync(join(folder, 'test.vcl'), backend(menshenPort) + vcl)
   const where = ['-n', join(folder, 'work'), '-f', join(folder, 'test.vcl'), '-a', `127.0.0.1:${port}`]
   const small = ['-s', 'malloc,16m', '-p', 'thread_pools=1', '-p', 'thread_pool_min=10', '-p', 'thread_pool_max=50']
-  const child = spawn(varnishd ?? '', ['-F', '-j', 'none', '-T', 'none', ...where, ...small], {
+  const child = spawn(requireProgram('varnishd'), ['-F', '-j', 'none', '-T', 'none', ...where, ...small], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let said = ''
@@ -94,7 +93,7 @@ async function openBehindCache(t: TestContext, vcl: string) {
 }
 
 for (const [kind, vcl] of Object.entries(VCLS)) {
-  test(`behind a Varnish ${kind} nobody gets another user’s page or cookie`, { skip }, async t => {
+  test(`behind a Varnish ${kind} nobody gets another user’s page or cookie`, async t => {
     const { scene, client, user } = await openBehindCache(t, vcl)
     const [first, second] = [await user('zhangsan'), await user('lisi')]
     assert.notEqual(cookieOf(first), cookieOf(second))
@@ -119,7 +118,7 @@ for (const [kind, vcl] of Object.entries(VCLS)) {
     assert.ok(scene.upstream.received.length > 0)
   })
 
-  test(`behind a Varnish ${kind} nothing of our own routes is kept for the next`, { skip }, async t => {
+  test(`behind a Varnish ${kind} nothing of our own routes is kept for the next`, async t => {
     const { scene, client, user } = await openBehindCache(t, vcl)
     const first = await user('zhangsan')
     const second = await user('lisi')
@@ -152,7 +151,7 @@ for (const [kind, vcl] of Object.entries(VCLS)) {
     assert.equal((await second.get('/s-maxage')).text, 'page of lisi', 'nor is a sign-out given to somebody else')
   })
 
-  test(`a Varnish ${kind} does keep what is for everybody`, { skip }, async t => {
+  test(`a Varnish ${kind} does keep what is for everybody`, async t => {
     const { scene, client } = await openBehindCache(t, vcl)
     for (let n = 0; n < 3; n++) assert.equal((await client().get('/public/s-maxage')).text, 'page of nobody')
     assert.equal(scene.upstream.received.length, 1, 'or these tests prove nothing')

@@ -1,4 +1,5 @@
 // S39: all sessions of one user end at once, by the user, by a developer or by the provider; those of others do not.
+
 import assert from 'node:assert/strict'
 import { generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
 import type { RequestListener } from 'node:http'
@@ -14,10 +15,11 @@ import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { type Client, createClient, signIn } from '../kit/client.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openGateway, setUp } from '../kit/set-up.ts'
 import { CLIENT_ID } from '../kit/strict-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { openGateway, openScene, until } from '../proxy/scene.ts'
-import { startUpstream } from '../proxy/upstream.ts'
+import { until } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
 
 const isIn = async (client: Client) => (await client.get('/_menshen/me')).status === 200
 
@@ -85,13 +87,13 @@ test('every page of a user’s sessions is ended, one behind an empty page too',
   const userInfo = { sub: 's', ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '', username: 'zhangsan' }
   const opened = []
   for (let device = 0; device < 5; device++)
-    opened.push(await sessions.open({ tokens, facts: { userInfo, groups: [], claims: {} }, provider: undefined }))
+    opened.push(await sessions.open({ tokens, user: { userInfo, groups: [], claims: {} }, provider: undefined }))
   assert.equal((await sessions.endAllOf({ sub: 's' })).count, 5)
   for (const { ticket } of opened) assert.equal(await sessions.get(ticket), undefined)
 })
 
 test('退出所有设备 works from our own origin only, by POST, for who is signed in', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const [user, second] = [await scene.user(), await scene.user()]
   const path = '/_menshen/sign-out-everywhere'
   for (const headers of [
@@ -153,7 +155,7 @@ async function openBackchannel(t: TestContext, serveKeys?: RequestListener, more
     serveKeys ?? ((_, response) => void response.end(JSON.stringify({ keys: [jwk] }))),
   )
   const env = { ISSUER, JWKS_URL: `${keys.url}/keys`, PROVIDER_TIMEOUT_MS: '700', ...more }
-  const scene = await openScene(t, { env })
+  const scene = await setUp(t, { env })
   const user = await signedIn('zhangsan')
   const bystander = await signedIn('lisi')
 
@@ -300,7 +302,10 @@ test('a logout token without a type, or with a general one, counts: many provide
 })
 
 test('of a thousand logout tokens from one address none gets lost, while those that are refused are limited', async t => {
-  const { scene, user, bystander, token, tell } = await openBackchannel(t, undefined, { RATE_LIMIT_PER_MINUTE: '5' })
+  const { scene, user, bystander, token, tell } = await openBackchannel(t, undefined, {
+    RATE_LIMIT_PER_MINUTE: '5',
+    PROVIDER_TIMEOUT_MS: '5000',
+  })
   const refusals = []
   for (let n = 0; n < 8; n++) refusals.push((await tell('garbage')).status)
   assert.deepEqual(refusals, [400, 400, 400, 400, 400, 429, 429, 429])
@@ -377,7 +382,7 @@ test('a logout request that is huge, empty, in a query or by GET ends nothing', 
 
 test('without ISSUER or JWKS_URL there is no back-channel logout', async t => {
   for (const env of [{}, { ISSUER }, { JWKS_URL: 'http://127.0.0.1:9/keys' }]) {
-    const scene = await openScene(t, { env: env as Record<string, string> })
+    const scene = await setUp(t, { env: env as Record<string, string> })
     assert.equal((await scene.visitor().post('/_menshen/backchannel-logout', { logout_token: 'a.b.c' })).status, 404)
   }
 })

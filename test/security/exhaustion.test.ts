@@ -1,5 +1,6 @@
 // S57, S58: hundreds of slow clients, an application that hangs and thousands who leave: under the default settings, others get
 // their pages, and nothing stays behind.
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
@@ -8,11 +9,12 @@ import { connect, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { WebSocketServer } from 'ws'
 import { inParallel } from '../../bench/in-parallel.ts'
-import { type Instance, prepare, signedIn, type User } from '../faults/instance.ts'
+import { type Instance, type SignedInUser, setUpInstances, signedIn } from '../kit/instance.ts'
+import { requireLinux } from '../kit/requirements.ts'
 import { scrape } from '../kit/scrape.ts'
+import { until } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
 import { sendLarge } from '../proxy/large-answer.ts'
-import { until } from '../proxy/scene.ts'
-import { startUpstream } from '../proxy/upstream.ts'
 
 /** More than UPSTREAM_CONNECTIONS is by default. */
 const EACH = 300
@@ -33,7 +35,12 @@ const application: RequestListener = (request, response) => {
 async function open(t: TestContext, env: Record<string, string> = {}) {
   const upstream = await startUpstream(t, application)
   new WebSocketServer({ server: upstream.server })
-  const { provider, start } = await prepare(t, { STORE: 'memory:', UPSTREAM: upstream.url, LOG_LEVEL: 'error', ...env })
+  const { provider, start } = await setUpInstances(t, {
+    STORE: 'memory:',
+    UPSTREAM: upstream.url,
+    LOG_LEVEL: 'error',
+    ...env,
+  })
   const menshen = await start()
   const sockets: Socket[] = []
   const hangUp = () => {
@@ -58,10 +65,10 @@ async function open(t: TestContext, env: Record<string, string> = {}) {
   }
 }
 
-const head = (line: string, { cookie }: User, ...more: string[]) =>
+const head = (line: string, { cookie }: SignedInUser, ...more: string[]) =>
   `${[`${line} HTTP/1.1`, 'host: a', `cookie: ${cookie}`, ...more].join('\r\n')}\r\n\r\n`
 
-async function expectPages(user: User, menshen: Instance): Promise<void> {
+async function expectPages(user: SignedInUser, menshen: Instance): Promise<void> {
   const pages = await Promise.all(Array.from({ length: 20 }, () => user.get(menshen)))
   assert.deepEqual([...new Set(pages.map(({ status }) => status))], [200])
 }
@@ -111,6 +118,7 @@ test(`${LEAVING} requests that wait and are left leave no memory and no descript
     NODE_OPTIONS: '--max-old-space-size=96',
   }
   const { menshen, upstream, slow, other, send } = await open(t, env)
+  requireLinux('/proc')
   const descriptors = () => readdirSync(`/proc/${menshen.pid}/fd`).length
   const before = descriptors()
   const holding = await send(head('GET /hung', slow))

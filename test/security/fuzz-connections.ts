@@ -1,5 +1,6 @@
 // Connections that end in every wrong way: half sent, reset, mixed with others, of every kind that a server can meet. Nothing of
 // it may end a process, and whoever comes afterwards is served. A seed gives the same connections again.
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
@@ -14,11 +15,10 @@ import { WebSocketServer } from 'ws'
 import { inParallel } from '../../bench/in-parallel.ts'
 import { startDevProvider } from '../../src/dev-provider/dev-provider.ts'
 import { createMenshen, readSettings } from '../../src/index.ts'
-import { startInstance } from '../faults/instance.ts'
 import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 import { createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
-import { startMenshen } from '../kit/process.ts'
+import { startInstance } from '../kit/instance.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { createTestLog } from '../kit/test-log.ts'
@@ -55,9 +55,10 @@ export async function fuzzConnections(t: TestContext, { seed, connections }: Pla
   writeFileSync(join(folder, 'menshen.config.ts'), 'export default { rules: [{ path: "/public", public: true }] }\n')
   const certificate = makeCertificate(folder, 'server', makeAuthority(folder))
   const common = { ...provider.settings, STORE: 'memory:', RATE_LIMIT_PER_MINUTE: '0', UPSTREAM }
-  const plain = await startInstance(t, folder, common)
+  const plain = await startInstance(common, { cwd: folder })
+  t.after(() => plain.killAll('SIGKILL'))
   const { certFile: TLS_CERT_FILE, keyFile: TLS_KEY_FILE } = certificate
-  const secure = await startMenshen({ ...common, TLS_CERT_FILE, TLS_KEY_FILE })
+  const secure = await startInstance({ ...common, TLS_CERT_FILE, TLS_KEY_FILE })
   t.after(() => secure.kill('SIGKILL'))
   const library = await openLibrary(t, common)
   const development = await startDevProvider({
@@ -83,15 +84,8 @@ export async function fuzzConnections(t: TestContext, { seed, connections }: Pla
   ]
   const counts: Record<string, number> = {}
   const ended: string[] = []
-  plain.exited.then(() =>
-    ended.push(
-      `the command: ${plain.lines
-        .map(({ event }) => event)
-        .slice(-12)
-        .join('\n')}`,
-    ),
-  )
-  secure.exited.then(() => ended.push(`the command with TLS: ${secure.lines.slice(-12).join('\n')}`))
+  plain.exited.then(() => ended.push(`the command: ${plain.output.slice(-12).join('\n')}`))
+  secure.exited.then(() => ended.push(`the command with TLS: ${secure.output.slice(-12).join('\n')}`))
 
   /** Whoever comes in the right way is served. */
   async function check(): Promise<void> {
@@ -130,7 +124,7 @@ export async function fuzzConnections(t: TestContext, { seed, connections }: Pla
     done,
     counts,
     /** Nothing that is left of it keeps them from their end. */
-    exits: await Promise.all([plain.signal('SIGTERM'), secure.kill('SIGTERM')]),
+    exits: await Promise.all([plain.kill('SIGTERM'), secure.kill('SIGTERM')]),
   }
 }
 

@@ -1,5 +1,6 @@
 // Random and mutated requests against a running gateway, and the judge of what came of them. A seed gives the same
 // requests again.
+
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
@@ -7,8 +8,9 @@ import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { decodeJwt } from 'jose'
-import { startInstance } from '../faults/instance.ts'
 import { createClient, signIn } from '../kit/client.ts'
+import { startInstance } from '../kit/instance.ts'
+import { requireLinux } from '../kit/requirements.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { type Blob, createGenerator } from './fuzz-requests.ts'
@@ -100,12 +102,16 @@ export async function fuzz(t: TestContext, { seeds, requests }: Plan) {
   t.after(() => provider.close())
   const folder = tempFolder(t)
   writeFileSync(join(folder, 'menshen.config.ts'), `export default ${JSON.stringify({ rules: RULES })}\n`)
-  const gateway = await startInstance(t, folder, {
-    STORE: 'memory:',
-    RATE_LIMIT_PER_MINUTE: '0',
-    UPSTREAM: `http://127.0.0.1:${(application.address() as AddressInfo).port}`,
-    ...provider.settings,
-  })
+  const gateway = await startInstance(
+    {
+      STORE: 'memory:',
+      RATE_LIMIT_PER_MINUTE: '0',
+      UPSTREAM: `http://127.0.0.1:${(application.address() as AddressInfo).port}`,
+      ...provider.settings,
+    },
+    { cwd: folder },
+  )
+  t.after(() => gateway.killAll('SIGKILL'))
   let ended = false
   gateway.exited.then(() => (ended = true))
 
@@ -236,5 +242,6 @@ function isOurs(location: string, own: string, provider: string): boolean {
 }
 
 function residentMb(pid: number): number {
+  requireLinux('/proc')
   return Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024)
 }

@@ -2,7 +2,7 @@
 // where the provider is known to say it.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openScene } from '../proxy/scene.ts'
+import { setUp } from '../kit/set-up.ts'
 
 const ISSUER = 'https://idp.example.com'
 const RIGHT = encodeURIComponent(ISSUER)
@@ -36,7 +36,7 @@ for (const [env, refused] of [
   [KNOWN, { ...WRONG, ...ABSENT }],
 ] as const)
   test(`with ${Object.keys(env).join(' and ')}, any other iss is refused before any call to the provider`, async t => {
-    const { provider, visitor } = await openScene(t, { env })
+    const { provider, visitor } = await setUp(t, { env })
     for (const [name, more] of Object.entries(refused)) {
       const client = visitor()
       const { status, headers } = await client.get(`/callback?code=${provider.codeFor()}&state=a_idp${more}`)
@@ -48,7 +48,7 @@ for (const [env, refused] of [
   })
 
 test('ISSUER alone does not demand an iss: most providers send none', async t => {
-  const { provider, visitor } = await openScene(t, { env: { ISSUER } })
+  const { provider, visitor } = await setUp(t, { env: { ISSUER } })
   for (const [name, more] of Object.entries(ABSENT)) {
     const { headers } = await visitor().get(`/callback?code=${provider.codeFor()}&state=a_idp${more}`)
     assert.equal(headers.location, '/', name)
@@ -56,15 +56,15 @@ test('ISSUER alone does not demand an iss: most providers send none', async t =>
 })
 
 test('with ISSUER, the right iss signs in', async t => {
-  const { provider, visitor } = await openScene(t, { env: KNOWN })
+  const { provider, visitor } = await setUp(t, { env: KNOWN })
   const client = visitor()
   const { headers } = await client.get(`/callback?iss=${RIGHT}&code=${provider.codeFor()}&state=a_idp`)
   assert.equal(headers.location, '/')
   assert.ok(client.cookies.has('menshen_session'))
 })
 
-test('with ISSUER, the checks of the specification still come first', async t => {
-  const { provider, visitor } = await openScene(t, { env: { ISSUER } })
+test('with ISSUER, the checks of specification 3.1 to 3.4 still come first', async t => {
+  const { provider, visitor } = await setUp(t, { env: { ISSUER } })
   for (const [query, error] of [
     ['error=access_denied&iss=evil', 'access_denied'],
     ['iss=evil&state=a_idp', 'missing_code'],
@@ -76,7 +76,7 @@ test('with ISSUER, the checks of the specification still come first', async t =>
 })
 
 test('a wrong iss does not spend the attempt of the browser that began it', async t => {
-  const { provider, visitor } = await openScene(t, { env: { ISSUER, STATE_CHECK: 'bound' } })
+  const { provider, visitor } = await setUp(t, { env: { ISSUER, STATE_CHECK: 'bound' } })
   const client = visitor()
   const away = await client.post('/login')
   const state = new URL(String(away.headers.location)).searchParams.get('state') ?? ''
@@ -86,7 +86,7 @@ test('a wrong iss does not spend the attempt of the browser that began it', asyn
 })
 
 test('without ISSUER, iss is ignored, whatever it says', async t => {
-  const { provider, visitor } = await openScene(t)
+  const { provider, visitor } = await setUp(t)
   for (const more of ['', '&iss=', '&iss=evil', '&iss=a&iss=b']) {
     const { headers } = await visitor().get(`/callback?code=${provider.codeFor()}&state=a_idp${more}`)
     assert.equal(headers.location, '/', more)

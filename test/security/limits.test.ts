@@ -1,11 +1,14 @@
 // S51: what is too large, too much or too slow is refused, and costs others nothing.
+
 import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { RequestListener, Server } from 'node:http'
 import { test } from 'node:test'
 import { network } from '../../src/config/networks.ts'
+import { cookieOf } from '../kit/client.ts'
+import { setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
 import { openWire, raw, statusOf } from '../proxy/raw.ts'
-import { cookieOf, openScene, until } from '../proxy/scene.ts'
 import { readResponses } from './fuzz-responses.ts'
 
 const KB = 1024
@@ -31,7 +34,7 @@ async function untilCut(url: string, bytes: string): Promise<string> {
 }
 
 test('what is too large is refused, the connection closed, and the application never asked', async t => {
-  const scene = await openScene(t, { config: { rules: RULES } })
+  const scene = await setUp(t, { config: { rules: RULES } })
   for (const [name, bytes] of Object.entries(TOO_LARGE)) {
     const answer = await untilCut(scene.url, bytes)
     // A connection that is closed before all was sent may lose the answer on its way.
@@ -42,7 +45,7 @@ test('what is too large is refused, the connection closed, and the application n
 })
 
 test('more headers than are counted hide neither a body nor a second request', async t => {
-  const scene = await openScene(t, { config: { rules: RULES } })
+  const scene = await setUp(t, { config: { rules: RULES } })
   const hidden = 'GET /internal HTTP/1.1\r\nhost: x\r\n\r\n'
   for (const [framing, body] of [
     [`content-length: ${hidden.length}`, hidden],
@@ -63,7 +66,7 @@ test('a request that waits for 100 behind another one never gets it in the middl
     request.resume()
     setTimeout(() => response.end('hello'), 100)
   }
-  const scene = await openScene(t, { config: { rules: RULES }, answer: slow })
+  const scene = await setUp(t, { config: { rules: RULES }, answer: slow })
   const asks = (method: string, path: string, more = '') => `${method} ${path} HTTP/1.1\r\nhost: x\r\n${more}\r\n`
   const expecting = 'expect: 100-continue\r\ncontent-length: 2\r\n'
   for (const first of ['/public', '/_menshen/health'])
@@ -79,7 +82,7 @@ test('a request that waits for 100 behind another one never gets it in the middl
 })
 
 test('a form without a body is an empty one, and the next request is heard', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const form = 'POST /login HTTP/1.1\r\nhost: x\r\n\r\n'
   const answer = await raw(scene.url, `${form}GET /_menshen/health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`)
   const { responses, problem } = readResponses(Buffer.from(answer, 'latin1'), false)
@@ -97,7 +100,7 @@ test('the server has deadlines for headers and idle connections, and looks often
   }
   subscribe('http.server.request.start', look)
   t.after(() => unsubscribe('http.server.request.start', look))
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   await scene.visitor().get('/_menshen/health')
   assert.equal(server?.headersTimeout, 20_000)
   assert.ok(server.keepAliveTimeout > 0 && server.keepAliveTimeout <= 75_000)
@@ -111,7 +114,7 @@ test('the server has deadlines for headers and idle connections, and looks often
 const FORMS = ['login', 'logout', '_menshen/backchannel-logout', '_menshen/sign-out-everywhere', '_menshen/console/end']
 
 test('a body beyond 16 KiB for a route of ours is a 413, and one just within is not', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   for (const path of FORMS.map(name => `/${name}`)) {
     const user = await scene.user('admin')
     assert.equal((await user.post(path, 'x'.repeat(16 * KB + 1))).status, 413, path)
@@ -121,7 +124,7 @@ test('a body beyond 16 KiB for a route of ours is a 413, and one just within is 
 })
 
 test('tickets that lead nowhere are limited, and nothing else of the same address is', async t => {
-  const scene = await openScene(t, { env: { RATE_LIMIT_PER_MINUTE: '5' }, config: { rules: RULES } })
+  const scene = await setUp(t, { env: { RATE_LIMIT_PER_MINUTE: '5' }, config: { rules: RULES } })
   const user = await scene.user()
   const guess = (n: number) => scene.visitor().get('/page', { headers: { cookie: `menshen_session=${ticket(n)}` } })
   for (let n = 0; n < 5; n++) assert.equal((await guess(n)).status, 302)
@@ -138,7 +141,7 @@ test('tickets that lead nowhere are limited, and nothing else of the same addres
 })
 
 test('images with the ticket of an ended session keep nobody behind the same address from the login page', async t => {
-  const scene = await openScene(t, { env: { RATE_LIMIT_PER_MINUTE: '5' } })
+  const scene = await setUp(t, { env: { RATE_LIMIT_PER_MINUTE: '5' } })
   const ask = (n: number, headers: Record<string, string>, path = '/page') =>
     scene.visitor().get(path, { headers: { ...headers, cookie: `menshen_session=${ticket(n)}` } })
   for (const dest of ['image', 'script', 'style', 'font', 'video'])
@@ -160,7 +163,7 @@ test('images with the ticket of an ended session keep nobody behind the same add
 })
 
 test('a limit of sign-ins stops no page and no ticket', async t => {
-  const scene = await openScene(t, { env: { RATE_LIMIT_PER_MINUTE: '2' } })
+  const scene = await setUp(t, { env: { RATE_LIMIT_PER_MINUTE: '2' } })
   const user = await scene.user()
   for (let n = 0; n < 5; n++) await scene.visitor().post('/login')
   assert.equal((await scene.visitor().post('/login')).status, 429)
@@ -180,7 +183,7 @@ const NO_PAGE = [
 const PAGE = { 'sec-fetch-dest': 'document', 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' }
 
 test('a callback that is no page neither reaches the provider nor uses up the limit', async t => {
-  const scene = await openScene(t, { env: { RATE_LIMIT_PER_MINUTE: '2' } })
+  const scene = await setUp(t, { env: { RATE_LIMIT_PER_MINUTE: '2' } })
   const visitor = scene.visitor()
   for (const headers of NO_PAGE) {
     for (const query of [`code=${scene.provider.codeFor()}&state=a_idp`, 'error=x', '']) {
@@ -199,7 +202,7 @@ test('a callback that is no page neither reaches the provider nor uses up the li
 })
 
 test('a callback of a bound attempt is not spent by an image', async t => {
-  const scene = await openScene(t, { env: { STATE_CHECK: 'bound' } })
+  const scene = await setUp(t, { env: { STATE_CHECK: 'bound' } })
   const visitor = scene.visitor()
   const away = new URL(String((await visitor.post('/login')).headers.location))
   const path = `/callback?code=${scene.provider.codeFor()}&state=${away.searchParams.get('state')}`
@@ -208,7 +211,7 @@ test('a callback of a bound attempt is not spent by an image', async t => {
 })
 
 test('another site that posts to /login does not use up the limit', async t => {
-  const scene = await openScene(t, { env: { RATE_LIMIT_PER_MINUTE: '2' } })
+  const scene = await setUp(t, { env: { RATE_LIMIT_PER_MINUTE: '2' } })
   const foreign = [{ origin: 'http://evil.example' }, { origin: 'null' }, { 'sec-fetch-site': 'cross-site' }]
   for (const headers of [...foreign, ...foreign])
     assert.equal((await scene.visitor().post('/login', '', { headers })).status, 403)
@@ -227,7 +230,7 @@ test('a household is one /64, however its addresses are written', () => {
 })
 
 /** How many of these addresses, each asking once, are still let in when one alone would be allowed twice. */
-async function admitted(scene: Awaited<ReturnType<typeof openScene>>, addresses: string[]): Promise<number> {
+async function admitted(scene: Awaited<ReturnType<typeof setUp>>, addresses: string[]): Promise<number> {
   const ask = (address: string) => scene.visitor().post('/login', '', { headers: { 'x-forwarded-for': address } })
   let count = 0
   for (const address of addresses) if ((await ask(address)).status === 303) count += 1
@@ -242,7 +245,7 @@ test('X-Forwarded-For of somebody who is no trusted proxy gets nobody around the
   for (const env of [LIMITED, { ...LIMITED, TRUSTED_PROXIES: '10.0.0.0/8' }])
     assert.equal(
       await admitted(
-        await openScene(t, { env }),
+        await setUp(t, { env }),
         TEN.map(n => `203.0.113.${n}`),
       ),
       2,
@@ -252,21 +255,21 @@ test('X-Forwarded-For of somebody who is no trusted proxy gets nobody around the
 test('behind a trusted proxy each address has its own limit, and each /64 of IPv6', async t => {
   assert.equal(
     await admitted(
-      await openScene(t, { env: BEHIND }),
+      await setUp(t, { env: BEHIND }),
       TEN.map(n => `203.0.113.${n}`),
     ),
     10,
   )
   assert.equal(
     await admitted(
-      await openScene(t, { env: BEHIND }),
+      await setUp(t, { env: BEHIND }),
       TEN.map(n => `2001:db8::${n}`),
     ),
     2,
   )
   assert.equal(
     await admitted(
-      await openScene(t, { env: BEHIND }),
+      await setUp(t, { env: BEHIND }),
       TEN.map(n => `2001:db8:0:${n}::1`),
     ),
     10,
@@ -276,14 +279,14 @@ test('behind a trusted proxy each address has its own limit, and each /64 of IPv
 test('what a visitor puts in front of the proxy’s own word counts for nothing', async t => {
   assert.equal(
     await admitted(
-      await openScene(t, { env: BEHIND }),
+      await setUp(t, { env: BEHIND }),
       TEN.map(n => `198.51.100.${n}, 203.0.113.1`),
     ),
     2,
   )
   assert.equal(
     await admitted(
-      await openScene(t, { env: BEHIND }),
+      await setUp(t, { env: BEHIND }),
       TEN.map(n => `${n}.x, 203.0.113.1, 127.0.0.1`),
     ),
     2,
@@ -302,13 +305,13 @@ test('the port that a proxy adds to an address is no part of it', async t => {
     // A proxy of ours in front of a proxy of ours.
     TEN.map(n => `203.0.113.1:${n}, 127.0.0.1:${5000 + n}`),
   ])
-    assert.equal(await admitted(await openScene(t, { env: BEHIND }), addresses), 2, String(addresses[1]))
+    assert.equal(await admitted(await setUp(t, { env: BEHIND }), addresses), 2, String(addresses[1]))
   const each = TEN.map(n => `203.0.113.${n}:4711`)
-  assert.equal(await admitted(await openScene(t, { env: BEHIND }), each), 10)
+  assert.equal(await admitted(await setUp(t, { env: BEHIND }), each), 10)
 })
 
 test('a trusted proxy that writes no address breaks nothing', async t => {
-  const scene = await openScene(t, { env: { ...BEHIND, RATE_LIMIT_PER_MINUTE: '1000' } })
+  const scene = await setUp(t, { env: { ...BEHIND, RATE_LIMIT_PER_MINUTE: '1000' } })
   for (const written of [
     'unknown',
     '203.0.113.1:4711',
@@ -330,7 +333,7 @@ test('a trusted proxy that writes no address breaks nothing', async t => {
 test('beyond PROVIDER_PARALLEL_CALLS callbacks wait; beyond the queue they fail without being sent', async t => {
   const [parallel, waiting, tooMany] = [2, 500, 7]
   const env = { PROVIDER_PARALLEL_CALLS: String(parallel), PROVIDER_TIMEOUT_MS: '60000' }
-  const { provider, visitor, user } = await openScene(t, { env })
+  const { provider, visitor, user } = await setUp(t, { env })
   const signedIn = await user()
   const before = provider.callsTo('token').length
   const letGo = provider.hold('token')

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import type { Answer } from '../kit/answers.ts'
 import { signIn } from '../kit/client.ts'
-import { openScene, type Scene } from '../proxy/scene.ts'
+import { type Scene, setUp } from '../kit/set-up.ts'
 
 const BOMB_BYTES = 100 * 1024 * 1024
 const MEMORY_LIMIT = 64 * 1024 * 1024
@@ -35,7 +35,7 @@ async function assertFails(scene: Scene, endpoint: 'token' | 'userinfo', answer:
 
 for (const times of [1, 3]) {
   test(`100 MB behind ${times} × gzip give an error, and take no memory to speak of`, async t => {
-    const scene = await openScene(t)
+    const scene = await setUp(t)
     const { body, coding } = packed(times)
     const headers = { ...JSON_TYPE, 'content-encoding': coding }
     const before = process.memoryUsage().rss
@@ -51,7 +51,7 @@ for (const times of [1, 3]) {
 }
 
 test('an answer that says it is compressed and is not, or breaks off, is an error like any other', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const right = gzipSync(JSON.stringify(TOKENS))
   for (const [coding, body] of [
     ['gzip', JSON.stringify(TOKENS)],
@@ -77,7 +77,7 @@ const DEEP: Record<string, (inner: string) => string> = {
 }
 
 test(`JSON of ${LEVELS} levels crashes nothing and signs nobody in, wherever it stands`, async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   for (const [place, at] of Object.entries(DEEP))
     for (const deep of [nested('[', '', ']'), nested('{"a":', '1', '}'), '['.repeat(LEVELS)])
       for (const [endpoint, error] of ENDPOINTS)
@@ -94,7 +94,7 @@ function assertClean(): void {
 }
 
 test('__proto__ and constructor in answers give nothing that is missing', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   for (const poison of POISONS) {
     const bytes = (body: string): Answer => ({ kind: 'bytes', body, headers: JSON_TYPE })
     await assertFails(scene, 'token', bytes(`{${poison},"access_token":"a","token_type":"bearer"}`), 'token_error')
@@ -105,7 +105,7 @@ test('__proto__ and constructor in answers give nothing that is missing', async 
 })
 
 test('__proto__ and constructor beside a right answer change neither name, role nor clock', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   for (const poison of POISONS) {
     const user = `{${poison},"sub":"sub-lisi","username":"lisi","userRole":"developer"}`
     scene.provider.answer('userinfo', { kind: 'bytes', body: `{"success":true,"data":${user},${poison}}` }, 'once')

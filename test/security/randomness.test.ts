@@ -9,7 +9,7 @@ import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { createSessions } from '../../src/session/sessions.ts'
 import { openStore } from '../../src/stores/open-store.ts'
 import { signIn } from '../kit/client.ts'
-import { openScene } from '../proxy/scene.ts'
+import { setUp } from '../kit/set-up.ts'
 import { bitBias, byteBias } from './random.ts'
 
 const AT_ONCE = 20
@@ -42,7 +42,7 @@ const withoutSuffix = (state: string | null) => {
 }
 
 test('2,000 states of POST /login are distinct, of 256 bits each, and look like chance', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const states = await collect(2000, async () => {
     const { status, headers } = await scene.visitor().post('/login')
     assert.equal(status, 303)
@@ -52,7 +52,7 @@ test('2,000 states of POST /login are distinct, of 256 bits each, and look like 
 })
 
 test('1,000 states that the script of the page is given are distinct, and so are the browsers’ secrets', async t => {
-  const scene = await openScene(t, { env: { STATE_CHECK: 'bound', PKCE: 'S256' } })
+  const scene = await setUp(t, { env: { STATE_CHECK: 'bound', PKCE: 'S256' } })
   const secrets: string[] = []
   const challenges: string[] = []
   const states = await collect(1000, async () => {
@@ -70,7 +70,7 @@ test('1,000 states that the script of the page is given are distinct, and so are
 })
 
 test('5,000 tickets are 43 characters of base64url, distinct, and look like chance', async t => {
-  const scene = await openScene(t)
+  const scene = await setUp(t)
   const fromCallbacks = await collect(200, async () => {
     const visitor = scene.visitor()
     await signIn(visitor, scene.provider)
@@ -97,7 +97,7 @@ test('5,000 tickets are 43 characters of base64url, distinct, and look like chan
   const others = await collect(4800, () =>
     sessions.open({
       tokens: { accessToken: 'at', expiresIn: 7200, receivedAt: Date.now() },
-      facts: { userInfo: user, groups: [], claims: {} },
+      user: { userInfo: user, groups: [], claims: {} },
       provider: undefined,
     }),
   )

@@ -14,8 +14,8 @@ import { createMenshen } from '../../src/index.ts'
 import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 import { createClient } from '../kit/client.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { openScene } from '../proxy/scene.ts'
 
 const LIMIT = 20
 const RESETS = 200
@@ -49,16 +49,16 @@ async function resetMany(url: string): Promise<void> {
 const env = { RATE_LIMIT_PER_MINUTE: String(LIMIT) }
 
 test('callbacks whose connection is reset at once are counted or dropped, never sent on unlimited', async t => {
-  const scene = await openScene(t, { env })
+  const scene = await setUp(t, { env })
   await resetMany(scene.url)
   assert.ok(scene.provider.calls.length <= LIMIT, `${scene.provider.calls.length} reached the provider`)
   assert.ok(!scene.lines.some(({ event }) => event === 'address_unknown'))
 })
 
-test('the same over TLS', async t => {
+test('callbacks over TLS whose connection is reset at once are counted or dropped', async t => {
   const folder = tempFolder(t)
   const { certFile, keyFile } = makeCertificate(folder, 'server', makeAuthority(folder))
-  const scene = await openScene(t, { env: { ...env, TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } })
+  const scene = await setUp(t, { env: { ...env, TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } })
   await resetMany(scene.url)
   assert.ok(scene.provider.calls.length <= LIMIT, `${scene.provider.calls.length} reached the provider`)
 })
@@ -86,7 +86,7 @@ for (const [name, handlerOf] of Object.entries({
   'node:http': (menshen: Library) => createServer(menshen.listener),
   Express: (menshen: Library) => createServer(express().use(forExpress(menshen))),
 }))
-  test(`the same on a server of one’s own with ${name}`, async t => {
+  test(`callbacks to an own server with ${name} whose connection is reset at once are counted or dropped`, async t => {
     const { provider, menshen } = await openLibrary(t)
     const server = handlerOf(menshen).listen(0, '127.0.0.1')
     await once(server, 'listening')
@@ -95,7 +95,7 @@ for (const [name, handlerOf] of Object.entries({
     assert.ok(provider.calls.length <= LIMIT, `${provider.calls.length} reached the provider`)
   })
 
-test('the same on a server of one’s own with Hono', async t => {
+test('callbacks to an own server with Hono whose connection is reset at once are counted or dropped', async t => {
   const { provider, menshen } = await openLibrary(t)
   const app = new Hono().use(forHono(menshen))
   const server = serveHono({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' })

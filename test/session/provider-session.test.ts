@@ -10,7 +10,7 @@ import { createProvider } from '../../src/provider/provider.ts'
 import { createScene, START, signedIn, tokens } from '../faults/doubles.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { CLIENT_ID, CLIENT_SECRET } from '../kit/strict-provider.ts'
-import { startUpstream } from '../proxy/upstream.ts'
+import { startUpstream } from '../kit/upstream.ts'
 
 const ISSUER = 'https://idp.example.com'
 const SECONDS = START / 1000

@@ -4,22 +4,15 @@ import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
 import type { Answer } from '../kit/answers.ts'
 import { type Client, type Response, signIn } from '../kit/client.ts'
-import { openMenshen } from '../kit/menshen.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { setUp } from '../kit/set-up.ts'
 import type { Behaviour } from '../kit/strict-provider.ts'
 
 const LIFE = 7200
 const START = Date.parse('2026-03-01T08:00:00Z')
 
-async function setUp(t: TestContext, env: Record<string, string> = {}, behaviour: Partial<Behaviour> = {}) {
-  const provider = await startScriptedProvider({ expiresIn: LIFE, ...behaviour })
-  t.after(() => provider.close())
-  const gateway = await openMenshen({
-    ...provider.settings,
-    RATE_LIMIT_PER_MINUTE: '0',
-    ...env,
-  })
-  t.after(() => gateway.close())
+async function openSignedIn(t: TestContext, env: Record<string, string> = {}, behaviour: Partial<Behaviour> = {}) {
+  const gateway = await setUp(t, { env, provider: { expiresIn: LIFE, ...behaviour }, application: false })
+  const { provider } = gateway
   const visitor = gateway.visitor()
   assert.equal((await signIn(visitor, provider)).headers.location, '/')
   /** The same ticket in a browser that ignores Max-Age. */
@@ -48,7 +41,7 @@ for (const [left, refreshed] of [
   [1, 1],
 ] as const)
   test(`a token with ${left} seconds left is ${refreshed ? '' : 'not '}refreshed, and the page is served`, async t => {
-    const { gateway, get, refreshes, visitor, cookie } = await setUp(t)
+    const { gateway, get, refreshes, visitor, cookie } = await openSignedIn(t)
     gateway.passSeconds(LIFE - left)
     const page = await get()
     assert.ok(isServed(page))
@@ -62,7 +55,7 @@ for (const [left, refreshed] of [
 
 for (const left of [0, -1, -100_000])
   test(`a record whose token has ${left} seconds left is gone: no session, and nothing is asked of the provider`, async t => {
-    const { gateway, get, provider } = await setUp(t)
+    const { gateway, get, provider } = await openSignedIn(t)
     gateway.passSeconds(LIFE - left)
     const calls = provider.calls.length
     assert.ok(isOver(await get()))
@@ -71,7 +64,7 @@ for (const left of [0, -1, -100_000])
   })
 
 test('the token’s clock starts when its answer arrives, not when the session is saved', async t => {
-  const { provider, gateway } = await setUp(t)
+  const { provider, gateway } = await openSignedIn(t)
   const visitor = gateway.visitor()
   const release = provider.hold('userinfo')
   const signingIn = signIn(visitor, provider)
@@ -83,7 +76,7 @@ test('the token’s clock starts when its answer arrives, not when the session i
 })
 
 test('REFRESH_LEAD_SECONDS moves the boundary', async t => {
-  const { gateway, get, refreshes } = await setUp(t, { REFRESH_LEAD_SECONDS: '60' })
+  const { gateway, get, refreshes } = await openSignedIn(t, { REFRESH_LEAD_SECONDS: '60' })
   gateway.passSeconds(LIFE - 61)
   await get()
   assert.equal(refreshes(), 0)
@@ -93,7 +86,7 @@ test('REFRESH_LEAD_SECONDS moves the boundary', async t => {
 })
 
 test('a refresh sends exactly the four fields, in the body alone', async t => {
-  const { gateway, get, provider } = await setUp(t)
+  const { gateway, get, provider } = await openSignedIn(t)
   gateway.passSeconds(LIFE - 200)
   await get()
   const [call] = provider.callsTo('refresh')
@@ -106,7 +99,7 @@ test('a refresh sends exactly the four fields, in the body alone', async t => {
 })
 
 test('tokens and timing are replaced: the next refresh comes a lifetime later, with the new refresh token', async t => {
-  const { gateway, get, provider, visitor, refreshes } = await setUp(t)
+  const { gateway, get, provider, visitor, refreshes } = await openSignedIn(t)
   gateway.passSeconds(LIFE - 200)
   provider.behaviour.expiresIn = 3600
   await get()
@@ -123,7 +116,7 @@ test('tokens and timing are replaced: the next refresh comes a lifetime later, w
 })
 
 test('a session that is used stays signed in for many lifetimes', async t => {
-  const { gateway, visitor, provider, refreshes } = await setUp(t)
+  const { gateway, visitor, provider, refreshes } = await openSignedIn(t)
   for (let n = 1; n <= 20; n++) {
     gateway.passSeconds(LIFE - 250)
     assert.ok(isServed(await visitor.get('/')), `refresh ${n}, with a cookie that expires like a browser's`)
@@ -133,7 +126,7 @@ test('a session that is used stays signed in for many lifetimes', async t => {
 })
 
 test('the old refresh token stays when none is returned', async t => {
-  const { gateway, get, provider } = await setUp(t, {}, { rotate: false })
+  const { gateway, get, provider } = await openSignedIn(t, {}, { rotate: false })
   for (let n = 0; n < 3; n++) {
     gateway.passSeconds(LIFE - 200)
     assert.ok(isServed(await get()))
@@ -145,7 +138,7 @@ test('the old refresh token stays when none is returned', async t => {
 
 test('an empty or null refresh token in the answer does not replace the old one', async t => {
   for (const refresh_token of ['', null]) {
-    const { gateway, get, provider } = await setUp(t, {}, { rotate: false })
+    const { gateway, get, provider } = await openSignedIn(t, {}, { rotate: false })
     const body = { access_token: 'at-CANARY-new', token_type: 'bearer', expires_in: LIFE, refresh_token }
     provider.answer('refresh', { kind: 'json', body }, 'once')
     for (let n = 0; n < 2; n++) {
@@ -158,7 +151,7 @@ test('an empty or null refresh token in the answer does not replace the old one'
 })
 
 test('60 requests at the moment of refresh: one refresh, 60 pages, no reuse', async t => {
-  const { gateway, get, provider, refreshes, cookie } = await setUp(t)
+  const { gateway, get, provider, refreshes, cookie } = await openSignedIn(t)
   gateway.passSeconds(LIFE - 100)
   const release = provider.hold('refresh')
   const asked = Array.from({ length: 60 }, () => get())
@@ -176,7 +169,7 @@ test('60 requests at the moment of refresh: one refresh, 60 pages, no reuse', as
 })
 
 test('the sessions of two users are refreshed side by side', async t => {
-  const { gateway, get, provider, refreshes } = await setUp(t)
+  const { gateway, get, provider, refreshes } = await openSignedIn(t)
   const other = gateway.visitor()
   await signIn(other, provider, { username: 'lisi' })
   gateway.passSeconds(LIFE - 100)
@@ -192,7 +185,7 @@ test('the sessions of two users are refreshed side by side', async t => {
 })
 
 test('the browser that started the refresh goes away, and the refresh still counts', async t => {
-  const { gateway, visitor, get, provider, refreshes, cookie } = await setUp(t)
+  const { gateway, visitor, get, provider, refreshes, cookie } = await openSignedIn(t)
   gateway.passSeconds(LIFE - 100)
   const release = provider.hold('refresh')
   const leaving = new AbortController()
@@ -209,7 +202,7 @@ test('the browser that started the refresh goes away, and the refresh still coun
 })
 
 test('an answer that got lost is no harm: for the refresh lead every answer brings the cookie again', async t => {
-  const { gateway, get, cookie } = await setUp(t)
+  const { gateway, get, cookie } = await openSignedIn(t)
   gateway.passSeconds(LIFE - 300)
   await get()
   gateway.passSeconds(200)
@@ -222,7 +215,7 @@ test('an answer that got lost is no harm: for the refresh lead every answer brin
 
 for (const where of ['the same browser', 'another browser with the same ticket'])
   test(`a sign-out during the refresh wins, from ${where}`, async t => {
-    const { gateway, visitor, get, provider, refreshes, cookie } = await setUp(t)
+    const { gateway, visitor, get, provider, refreshes, cookie } = await openSignedIn(t)
     gateway.passSeconds(LIFE - 100)
     const release = provider.hold('refresh')
     const pending = get()
@@ -241,7 +234,7 @@ for (const where of ['the same browser', 'another browser with the same ticket']
 
 /** A refresh for which the provider has done its work, and whose answer is still on its way. */
 async function answerOnItsWay(t: TestContext, env: Record<string, string> = {}, behaviour: Partial<Behaviour> = {}) {
-  const scene = await setUp(t, env, behaviour)
+  const scene = await openSignedIn(t, env, behaviour)
   const { promise: until, resolve: deliver } = Promise.withResolvers<void>()
   scene.provider.answer('refresh', { kind: 'held', until }, 'once')
   scene.gateway.passSeconds(LIFE - 100)
@@ -282,7 +275,7 @@ test('a provider that is not to be told of sign-outs is not told of this one eit
 })
 
 test('a sign-out or a look at the login page refreshes nothing', async t => {
-  const { gateway, get, visitor, provider, refreshes, cookie } = await setUp(t)
+  const { gateway, get, visitor, provider, refreshes, cookie } = await openSignedIn(t)
   gateway.passSeconds(LIFE - 100)
   for (const path of ['/login', '/_menshen/health', '/_menshen/ready']) assert.ok(isServed(await get(path)))
   await visitor.post('/logout', {}, { headers: { cookie } })
@@ -303,7 +296,7 @@ const FAILURES = {
 
 for (const [what, answer] of Object.entries(FAILURES))
   test(`a refresh that ${what} clears the session and redirects to /login, for late requests too`, async t => {
-    const { gateway, get, provider, refreshes } = await setUp(t)
+    const { gateway, get, provider, refreshes } = await openSignedIn(t)
     gateway.passSeconds(LIFE - 100)
     const release = provider.hold('refresh')
     provider.answer('refresh', answer)
@@ -331,7 +324,7 @@ for (const [what, answer] of Object.entries(FAILURES))
   })
 
 test('a provider that cannot be reached within the deadline ends the session, well within a user’s patience', async t => {
-  const { gateway, get, provider, refreshes } = await setUp(t, { PROVIDER_TIMEOUT_MS: '800' })
+  const { gateway, get, provider, refreshes } = await openSignedIn(t, { PROVIDER_TIMEOUT_MS: '800' })
   gateway.passSeconds(LIFE - 100)
   provider.answer('refresh', { kind: 'hang' })
   assert.ok(isOver(await get()))
@@ -340,7 +333,7 @@ test('a provider that cannot be reached within the deadline ends the session, we
 })
 
 test('a provider that refuses connections is asked again quickly, and then the session ends', async t => {
-  const { gateway, get, provider } = await setUp(t)
+  const { gateway, get, provider } = await openSignedIn(t)
   gateway.passSeconds(LIFE - 100)
   await provider.close()
   const answer = await get()
@@ -350,7 +343,7 @@ test('a provider that refuses connections is asked again quickly, and then the s
 })
 
 test('with REFRESH_FAILURE=keep the session lives while its token does, and the provider is not stormed', async t => {
-  const { gateway, get, provider, refreshes } = await setUp(t, { REFRESH_FAILURE: 'keep' })
+  const { gateway, get, provider, refreshes } = await openSignedIn(t, { REFRESH_FAILURE: 'keep' })
   gateway.passSeconds(LIFE - 100)
   provider.answer('refresh', { kind: 'json', status: 503, body: {} })
   for (let n = 0; n < 20; n++) assert.ok(isServed(await get()))
@@ -378,7 +371,7 @@ const VERDICTS = [
 
 for (const { status, body } of VERDICTS)
   test(`with REFRESH_FAILURE=keep a ${status} with ${body.error} still ends the session`, async t => {
-    const { gateway, get, provider } = await setUp(t, { REFRESH_FAILURE: 'keep' })
+    const { gateway, get, provider } = await openSignedIn(t, { REFRESH_FAILURE: 'keep' })
     gateway.passSeconds(LIFE - 100)
     provider.answer('refresh', { kind: 'json', status, body })
     const page = await get()
@@ -402,7 +395,7 @@ const NO_VERDICTS: Record<string, Answer> = {
 
 for (const [what, answer] of Object.entries(NO_VERDICTS))
   test(`with REFRESH_FAILURE=keep ${what} is no verdict: the session lives while its token does`, async t => {
-    const { gateway, get, provider } = await setUp(t, { REFRESH_FAILURE: 'keep' })
+    const { gateway, get, provider } = await openSignedIn(t, { REFRESH_FAILURE: 'keep' })
     gateway.passSeconds(LIFE - 100)
     provider.answer('refresh', answer)
     const page = await get()
@@ -416,7 +409,7 @@ for (const [what, answer] of Object.entries(NO_VERDICTS))
   })
 
 test('with REFRESH_FAILURE=keep the session ends with its token', async t => {
-  const { gateway, get, provider } = await setUp(t, { REFRESH_FAILURE: 'keep' })
+  const { gateway, get, provider } = await openSignedIn(t, { REFRESH_FAILURE: 'keep' })
   gateway.passSeconds(LIFE - 2)
   provider.answer('refresh', { kind: 'json', status: 503, body: {} })
   assert.ok(isServed(await get()))
@@ -426,7 +419,7 @@ test('with REFRESH_FAILURE=keep the session ends with its token', async t => {
 })
 
 test('with REFRESH_FAILURE=keep /_menshen/me never promises more than the token has', async t => {
-  const { gateway, get, provider } = await setUp(t, { REFRESH_FAILURE: 'keep' })
+  const { gateway, get, provider } = await openSignedIn(t, { REFRESH_FAILURE: 'keep' })
   gateway.passSeconds(LIFE - 2)
   provider.answer('refresh', { kind: 'json', status: 503, body: {} })
   const { expiresAt } = (await get('/_menshen/me')).json<{ expiresAt: number }>()
@@ -434,7 +427,7 @@ test('with REFRESH_FAILURE=keep /_menshen/me never promises more than the token 
 })
 
 test('a token that expires while the provider takes its time is not lost', async t => {
-  const { gateway, get, provider, refreshes, cookie } = await setUp(t)
+  const { gateway, get, provider, refreshes, cookie } = await openSignedIn(t)
   gateway.passSeconds(LIFE - 1)
   const release = provider.hold('refresh')
   const pending = get()
@@ -450,7 +443,7 @@ test('a token that expires while the provider takes its time is not lost', async
 })
 
 test('without a refresh token the session lasts as long as its token, and then ends', async t => {
-  const { gateway, get, provider, visitor } = await setUp(t, {}, { refreshTokens: false })
+  const { gateway, get, provider, visitor } = await openSignedIn(t, {}, { refreshTokens: false })
   const calls = provider.calls.length
   for (const pass of [LIFE - 300, 299]) {
     gateway.passSeconds(pass)
@@ -465,7 +458,11 @@ test('without a refresh token the session lasts as long as its token, and then e
 })
 
 test('a session that keeps refreshing ends after SESSION_MAX_HOURS', async t => {
-  const { gateway, get, provider, refreshes, cookie } = await setUp(t, { SESSION_MAX_HOURS: '1' }, { expiresIn: 1800 })
+  const { gateway, get, provider, refreshes, cookie } = await openSignedIn(
+    t,
+    { SESSION_MAX_HOURS: '1' },
+    { expiresIn: 1800 },
+  )
   gateway.passSeconds(1600)
   assert.ok(isRenewed(await get(), 1800, cookie))
   gateway.passSeconds(1600)
@@ -481,7 +478,7 @@ test('a session that keeps refreshing ends after SESSION_MAX_HOURS', async t => 
 
 test('SESSION_MAX_HOURS holds too while refreshes fail and sessions are kept', async t => {
   const env = { SESSION_MAX_HOURS: '1', REFRESH_FAILURE: 'keep' }
-  const { gateway, get, provider } = await setUp(t, env, { expiresIn: 3800 })
+  const { gateway, get, provider } = await openSignedIn(t, env, { expiresIn: 3800 })
   provider.answer('refresh', { kind: 'json', status: 503, body: {} })
   gateway.passSeconds(3599)
   assert.ok(isServed(await get()))
@@ -490,7 +487,7 @@ test('SESSION_MAX_HOURS holds too while refreshes fail and sessions are kept', a
 })
 
 test('who signs in again while the refresh of the old session hangs keeps the new session', async t => {
-  const { gateway, visitor, get, provider } = await setUp(t)
+  const { gateway, visitor, get, provider } = await openSignedIn(t)
   gateway.passSeconds(LIFE - 100)
   const release = provider.hold('refresh')
   const pending = get()
@@ -507,7 +504,7 @@ test('who signs in again while the refresh of the old session hangs keeps the ne
 })
 
 test('a token that never lives longer than the lead is refreshed at each visit, and nobody is signed out', async t => {
-  const { gateway, visitor, provider } = await setUp(t, {}, { expiresIn: 120 })
+  const { gateway, visitor, provider } = await openSignedIn(t, {}, { expiresIn: 120 })
   for (let n = 0; n < 5; n++) {
     gateway.passSeconds(100)
     const pages = await Promise.all(Array.from({ length: 10 }, () => visitor.get('/')))

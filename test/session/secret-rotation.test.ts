@@ -4,9 +4,8 @@
 import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
 import { type Client, createClient, signIn } from '../kit/client.ts'
-
-import { openMenshen } from '../kit/menshen.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { type Gateway, openGateway } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 const OLD = 'the old secret of this test; it is long enough'
@@ -19,12 +18,11 @@ async function prepare(t: TestContext) {
   const provider = await startScriptedProvider()
   t.after(() => provider.close())
   const STORE = `lmdb:${tempFolder(t)}`
-  let running: Awaited<ReturnType<typeof openMenshen>> | undefined
-  t.after(() => running?.close())
+  let running: Gateway | undefined
 
   async function start(secrets: Secrets) {
     await running?.close()
-    running = await openMenshen({ ...provider.settings, STORE, RATE_LIMIT_PER_MINUTE: '0', ...secrets })
+    running = await openGateway(t, { ...provider.settings, STORE, ...secrets })
     return running
   }
   /** Signs in, and gives the ticket. */

@@ -12,8 +12,8 @@ import { createSessions, type Sessions } from '../../src/session/sessions.ts'
 import { recordKey } from '../../src/session/ticket.ts'
 import { openLmdbStore } from '../../src/stores/lmdb/lmdb-store.ts'
 import { createScene, settle, signedIn, tokens } from '../faults/doubles.ts'
-import { openMenshen } from '../kit/menshen.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openGateway } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 const ORIGIN = { address: '192.0.2.7', userAgent: 'Mozilla/5.0 (X11)' }
@@ -72,31 +72,15 @@ test('a browser that sends a very long name of itself is listed by its beginning
   assert.ok(!Object.hasOwn(listed?.publicPart ?? {}, 'address'))
 })
 
-test('a session from before sessions were listed like that joins the others when it is seen', async t => {
-  const { scene, sessions } = open()
-  t.after(() => scene.store.close())
-  const { ticket } = await sessions.open(signedIn(tokens('first')))
-  const stored = await scene.store.read(recordKey(ticket))
-  assert.ok(stored)
-  const { since: _, ...former } = stored
-  await scene.store.replace(recordKey(ticket), former, stored.version)
-  assert.deepEqual([await sessions.count(), (await sessions.newest({ limit: 1 })).sessions], [0, []])
-  assert.equal((await sessions.list({ username: 'zhangsan', limit: 1 })).sessions.length, 1)
-  scene.pass(6 * 60_000)
-  await sessions.getFresh(ticket)
-  await settle()
-  assert.deepEqual(keysOf((await sessions.newest({ limit: 1 })).sessions), [recordKey(ticket)])
-})
-
 test('a sign-in through the gateway is listed with the address and the browser that it came from', async t => {
   const provider = await startScriptedProvider()
   t.after(() => provider.close())
   const directory = join(await tempFolder(t), 'data')
-  const gateway = await openMenshen(
+  const gateway = await openGateway(
+    t,
     { ...provider.settings, STORE: `lmdb:${directory}`, TRUSTED_PROXIES: '127.0.0.1' },
     { now: Date.now() },
   )
-  t.after(() => gateway.close())
   const visitor = gateway.visitor()
   const back = new URL((await visitor.follow(await visitor.post('/login'))).headers.location ?? '')
   const headers = { 'user-agent': ORIGIN.userAgent, 'x-forwarded-for': ORIGIN.address }

@@ -1,7 +1,6 @@
-// How a session lies in the store: in the present format, in the one before it, and in none at all.
+// A session in the store: written, opened by its ticket, noted as seen, and absent if its bytes were changed.
 
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import test, { type TestContext } from 'node:test'
 import { z } from 'zod'
 import { readSettings } from '../../src/config/read.ts'
@@ -10,34 +9,17 @@ import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { createLastSeen } from '../../src/session/last-seen.ts'
 import { packRecord, seal, unpackRecord } from '../../src/session/sealing.ts'
-import { identityOf } from '../../src/session/session-facts.ts'
+import { identityOf } from '../../src/session/session-fields.ts'
 import { createSessionListing } from '../../src/session/session-listing.ts'
 import { openSession, type Session } from '../../src/session/session-record.ts'
 import { createStoredSessions } from '../../src/session/stored-sessions.ts'
 import { newTicket, recordKey, sealingKey } from '../../src/session/ticket.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
+import { START } from '../faults/doubles.ts'
 import { createRandom, type Random } from '../security/random.ts'
 
-/** Written by the version that kept sessions as JSON with names. */
-const former = z
-  .object({
-    clientSecret: z.string(),
-    writtenAt: z.number(),
-    ticket: z.string(),
-    entries: z.record(
-      z.string(),
-      z.object({
-        value: z.base64(),
-        expiresAt: z.number(),
-        labels: z.array(z.string()),
-        since: z.number().exactOptional(),
-      }),
-    ),
-  })
-  .parse(JSON.parse(readFileSync(new URL('json-format.json', import.meta.url), 'utf8')))
-
 const ORIGIN = { address: '192.0.2.7', userAgent: 'Mozilla/5.0 (X11)' }
-const TOKENS = { accessToken: 'at-2', refreshToken: 'rt-2', tokenIssuedAt: former.writtenAt, tokenExpiresIn: 7200 }
+const TOKENS = { accessToken: 'at-2', refreshToken: 'rt-2', tokenIssuedAt: START, tokenExpiresIn: 7200 }
 const LISI = {
   sub: 'sub-lisi',
   ou_id: 'ou-2',
@@ -50,7 +32,7 @@ const LISI = {
 const LEAST: Session = {
   isAuthenticated: true,
   accessToken: 'at-2',
-  tokenIssuedAt: former.writtenAt,
+  tokenIssuedAt: START,
   tokenExpiresIn: 7200,
   userInfo: LISI,
   userRole: 'common',
@@ -69,24 +51,17 @@ const MOST: Session = {
 const WITH_DATA: Session = { ...MOST, data: { tenant: 7, tags: ['甲', null] } }
 
 function open(t: TestContext) {
-  const clock = { now: former.writtenAt }
+  const clock = { now: START }
   const now = () => clock.now
   const store = createMemoryStore({ now })
   t.after(() => store.close())
   const events: string[] = []
   const report = (event: string) => void events.push(event)
-  const keys = deriveKeys({ SECRET: undefined, CLIENT_SECRET: new Secret(former.clientSecret) })
+  const keys = deriveKeys({ SECRET: undefined, CLIENT_SECRET: new Secret('a client secret') })
   const keyring = createDataKeyring({ store, keys, now, report })
   const identify = (session: Session) => ({ session, who: identityOf(session, (_, name) => name) })
   const options = { store, keyring, settings: readSettings({}), identify, now, report }
   return { clock, store, events, keyring, options, sessions: createStoredSessions(options) }
-}
-
-async function openFormer(t: TestContext) {
-  const opened = open(t)
-  for (const [key, { value, ...rest }] of Object.entries(former.entries))
-    await opened.store.create(key, { ...rest, value: Buffer.from(value, 'base64') })
-  return opened
 }
 
 for (const [name, session] of Object.entries({ least: LEAST, most: MOST }))
@@ -95,7 +70,7 @@ for (const [name, session] of Object.entries({ least: LEAST, most: MOST }))
     const { ticket, loaded } = await sessions.create(session, ORIGIN)
     assert.deepEqual(loaded.session, session)
     const { signedInAt, seenAt } = loaded
-    assert.deepEqual([signedInAt, seenAt], [former.writtenAt, former.writtenAt])
+    assert.deepEqual([signedInAt, seenAt], [START, START])
     assert.deepEqual((await sessions.take(ticket))?.session, session)
   })
 
@@ -118,12 +93,10 @@ test('a session is loaded without waiting as it is with it, by its own ticket al
   assert.equal(another.loadSync(ticket), undefined)
 })
 
-test('a session that can only be read by waiting, or not at all, is not loaded without', async t => {
-  const { sessions, store, events } = await openFormer(t)
-  assert.equal(sessions.loadSync(former.ticket), undefined)
-  assert.ok(await sessions.get(former.ticket))
+test('a record that cannot be read is not loaded without waiting, and not reported there', async t => {
+  const { sessions, store, events } = open(t)
   const ticket = newTicket()
-  await store.create(recordKey(ticket), { value: Buffer.of(2, 1, 2, 3), expiresAt: former.writtenAt + 1, labels: [] })
+  await store.create(recordKey(ticket), { value: Buffer.of(2, 1, 2, 3), expiresAt: START + 1, labels: [] })
   assert.equal(sessions.loadSync(ticket), undefined)
   assert.deepEqual(events, [])
 })
@@ -141,24 +114,16 @@ test('a session ends when SESSION_MAX_HOURS says now, however long its record wa
   assert.ok(await sessions.get(ticket))
 })
 
-test('a session in JSON can be read and listed, and is in the present format after its refresh', async t => {
-  const { sessions, store, keyring, clock, events } = await openFormer(t)
-  const { ticket, writtenAt } = former
-  const key = recordKey(ticket)
+test('a refresh keeps where a session came from, and when it began', async t => {
+  const { sessions, store, keyring, clock, events } = open(t)
+  const { ticket, loaded } = await sessions.create(MOST, ORIGIN)
   const { getListed } = createSessionListing({ store, keyring })
-  const loaded = await sessions.get(ticket)
-  const { provider: _, ...session } = MOST
-  const userInfo = { level: '7', ...LISI }
-  assert.deepEqual(loaded?.session, { ...session, userInfo })
-  assert.deepEqual([loaded?.signedInAt, loaded?.seenAt], [writtenAt, writtenAt])
   clock.now += 60_000
-  assert.ok(loaded)
   const tokens = { accessToken: 'at-3', expiresIn: 3600, receivedAt: clock.now }
   const saved = await sessions.save(ticket, loaded, { tokens })
   assert.equal(saved?.session.accessToken, 'at-3')
-  assert.deepEqual([saved?.signedInAt, saved?.seenAt], [writtenAt, clock.now])
-  assert.equal((await store.read(key))?.value[0], 2)
-  const { publicPart } = (await getListed(key)) ?? {}
+  assert.deepEqual([saved?.signedInAt, saved?.seenAt], [START, clock.now])
+  const { publicPart } = (await getListed(recordKey(ticket))) ?? {}
   assert.deepEqual([publicPart?.address, publicPart?.userAgent], [ORIGIN.address, ORIGIN.userAgent])
   assert.deepEqual(events, [])
 })
@@ -199,11 +164,11 @@ test('a session is noted as seen without its ticket, and keeps where it came fro
   createLastSeen({ ...options, store: watched })(loaded)
   await replaced.promise
   const again = await sessions.get(ticket)
-  assert.deepEqual([again?.signedInAt, again?.seenAt], [former.writtenAt, clock.now])
+  assert.deepEqual([again?.signedInAt, again?.seenAt], [START, clock.now])
   const listed = await createSessionListing({ store, keyring }).getListed(loaded.key)
   assert.deepEqual(
     [listed?.publicPart?.seenAt, listed?.publicPart?.address, listed?.publicPart?.signedInAt],
-    [clock.now, ORIGIN.address, former.writtenAt],
+    [clock.now, ORIGIN.address, START],
   )
 })
 
@@ -300,7 +265,7 @@ test('bytes that somebody changed in the store are no session, whichever they ar
 function listOf({ userInfo, providerSession, ...session }: Session): unknown[] {
   const { sub, ou_id, nickname, phone_number, ou_name, email, username, ...further } = userInfo
   return [
-    ...[former.writtenAt, session.tokenIssuedAt, session.tokenExpiresIn],
+    ...[START, session.tokenIssuedAt, session.tokenExpiresIn],
     ...[session.accessToken, session.refreshToken, session.idToken],
     ...[session.userRole, session.provider, providerSession?.issuer, providerSession?.sid, session.groups],
     ...[sub, ou_id, nickname, phone_number, ou_name, email, username],

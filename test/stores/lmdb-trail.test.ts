@@ -1,7 +1,7 @@
 // The trail of the embedded store, where several processes write it, die, or find the disk full.
 
 import assert from 'node:assert/strict'
-import { execFile, spawnSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,6 +10,7 @@ import { promisify } from 'node:util'
 import { openFiles } from '../../src/stores/lmdb/lmdb-files.ts'
 import { openLmdbStore } from '../../src/stores/lmdb/lmdb-store.ts'
 import type { Trail, TrailEvent } from '../../src/stores/trail.ts'
+import { requireProgram } from '../kit/requirements.ts'
 import { startNeighbour } from './neighbour.ts'
 
 const run = promisify(execFile)
@@ -57,13 +58,10 @@ test('after kill -9 all that was acknowledged is there, in order, and the others
   )
 })
 
-const noLimits = spawnSync('prlimit', ['--version']).error ? 'prlimit, of util-linux, is not installed' : false
-
-test('a full disk is an error to each caller, never the end of the process, and passes', {
-  skip: noLimits,
-}, async context => {
+test('a full disk is an error to each caller, never the end of the process, and passes', async context => {
   const { neighbour } = await openShared(context)
-  const limit = (bytes: string) => run('prlimit', ['--pid', String(neighbour.process.pid), `--fsize=${bytes}:`])
+  const limit = (bytes: string) =>
+    run(requireProgram('prlimit'), ['--pid', String(neighbour.process.pid), `--fsize=${bytes}:`])
   const append = (text: string) => ['trail.append', [{ ...event(text), value: new Uint8Array(100_000) }], KEEP] as const
   await neighbour.call(append('before'))
 
@@ -102,7 +100,7 @@ test('a damaged event says nothing and stands in nobody’s way', async context 
   await store.trail.append([event('a'), event('b'), event('c')], KEEP)
   const files = await openFiles(directory)
   context.after(() => files.root.close())
-  await files.trail.put(2, Buffer.from('?'))
+  await files.trail.put(['', 2], Buffer.from('?'))
   assert.deepEqual(await textsOf(store.trail), ['a', 'c'])
 })
 

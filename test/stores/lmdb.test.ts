@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { execFile, spawnSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -8,13 +8,13 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { openFiles } from '../../src/stores/lmdb/lmdb-files.ts'
 import { createLmdbReader, createProofs, readGeneration } from '../../src/stores/lmdb/lmdb-reader.ts'
-
 import { openLmdbStore } from '../../src/stores/lmdb/lmdb-store.ts'
 import { startSweeper } from '../../src/stores/lmdb/lmdb-sweeper.ts'
 import { createLmdbWriter } from '../../src/stores/lmdb/lmdb-writer.ts'
 import type { Entry, Page, Store } from '../../src/stores/store.ts'
 import { freePort } from '../kit/free-port.ts'
-import { runMenshen } from '../kit/process.ts'
+import { runMenshen } from '../kit/instance.ts'
+import { requireProgram } from '../kit/requirements.ts'
 import { conformance } from './conformance.ts'
 import { type Neighbour, type Outcome, startNeighbour } from './neighbour.ts'
 
@@ -132,11 +132,7 @@ describe('The embedded store after kill -9:', () => {
 })
 
 describe('The embedded store, when the disk is the problem:', () => {
-  const noLimits = spawnSync('prlimit', ['--version']).error ? 'prlimit, of util-linux, is not installed' : false
-
-  test('a full disk is an error to each caller, never the end of the process, and passes', {
-    skip: noLimits,
-  }, async context => {
+  test('a full disk is an error to each caller, never the end of the process, and passes', async context => {
     const { neighbour } = await openNeighbour(context)
     const big = entry('x'.repeat(100_000))
     await neighbour.call(['create', 'before', big])
@@ -402,7 +398,7 @@ async function isThere(neighbour: Neighbour, key: string): Promise<boolean> {
 
 /** To a process that may not make a file larger, the disk is full. */
 async function limitFileSize(neighbour: Neighbour, bytes: string): Promise<void> {
-  await run('prlimit', ['--pid', String(neighbour.process.pid), `--fsize=${bytes}:`])
+  await run(requireProgram('prlimit'), ['--pid', String(neighbour.process.pid), `--fsize=${bytes}:`])
 }
 
 async function makeFolder(): Promise<string> {

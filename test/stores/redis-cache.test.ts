@@ -19,7 +19,7 @@ describe('What one instance has read, and another changes,', () => {
     replaced: async (store: Store) => store.replace('k', entry('new'), await versionOf(store, 'k')),
   }
   for (const [what, change] of Object.entries(changes)) {
-    test(`is held until it is ${what}, and not a moment after the message`, async t => {
+    test(`what one instance has read, and another changes, is held until it is ${what}, and not a moment after the message`, async t => {
       const [one, other] = [await open(t), await open(t)]
       await one.create('k', entry('old'))
       const version = await versionOf(other, 'k')
@@ -31,7 +31,7 @@ describe('What one instance has read, and another changes,', () => {
     })
   }
 
-  test('is read anew when the database is flushed', async t => {
+  test('what one instance has read, and another changes, is read anew when the database is flushed', async t => {
     const store = await open(t)
     await store.create('k', entry('a'))
     const version = await versionOf(store, 'k')
@@ -40,7 +40,7 @@ describe('What one instance has read, and another changes,', () => {
     assert.equal(await store.read('k'), undefined)
   })
 
-  test('is the latest once the change is known from elsewhere: a lease that is free again', async t => {
+  test('what one instance has read, and another changes, is the latest once the change is known from elsewhere: a lease that is free again', async t => {
     const [one, other] = [await open(t), await open(t)]
     await one.create('k', entry('0'))
     for (let round = 0; round < 100; round++) {
@@ -54,7 +54,7 @@ describe('What one instance has read, and another changes,', () => {
     }
   })
 
-  test('is never kept as it was before the change, whatever reads are underway', async t => {
+  test('what one instance has read, and another changes, is never kept as it was before the change, whatever reads are underway', async t => {
     const [one, other] = [await open(t), await open(t)]
     for (let round = 0; round < 100; round++) {
       await one.create('k', entry('a'))
@@ -68,7 +68,7 @@ describe('What one instance has read, and another changes,', () => {
     }
   })
 
-  test('of 50 creates over both, one wins', async t => {
+  test('of 50 creates over both instances, one wins', async t => {
     const stores = [await open(t), await open(t)]
     const won = await Promise.all(Array.from({ length: 50 }, (_, i) => stores[i % 2]?.create('k', entry(`${i}`))))
     assert.equal(won.filter(Boolean).length, 1)
@@ -76,7 +76,7 @@ describe('What one instance has read, and another changes,', () => {
 })
 
 describe('The records at hand', () => {
-  test('cost the server nothing', async t => {
+  test('the cached records cost the server nothing', async t => {
     const store = await open(t)
     await store.create('k', entry('a'))
     const version = await versionOf(store, 'k')
@@ -85,7 +85,7 @@ describe('The records at hand', () => {
     assert.doesNotMatch(await server.command('INFO', 'commandstats'), /cmdstat_get:/)
   })
 
-  test('take no more memory than they may, however long they are', async t => {
+  test('the cached records take no more memory than they may, however long they are', async t => {
     const store = await open(t, server.port, 1000, Date.now, 100_000)
     const versions: number[] = []
     for (let n = 0; n < 20; n++) {
@@ -100,7 +100,7 @@ describe('The records at hand', () => {
     assert.equal(none.holds('k1', await versionOf(none, 'k1')), false)
   })
 
-  test('stay at hand while nothing happens', async t => {
+  test('the cached records stay while nothing happens', async t => {
     const store = await open(t)
     await store.create('k', entry('a'))
     const version = await versionOf(store, 'k')
@@ -108,7 +108,7 @@ describe('The records at hand', () => {
     assert.equal(store.holds('k', version), true)
   })
 
-  test('prove nothing to a process that was asleep, until it has heard from the server', async t => {
+  test('the cached records prove nothing to a process that was asleep, until it has heard from the server', async t => {
     const store = await open(t)
     await store.create('k', entry('a'))
     const version = await versionOf(store, 'k')
@@ -117,7 +117,7 @@ describe('The records at hand', () => {
     await until(() => store.holds('k', version))
   })
 
-  test('are loaded even if the process was asleep when the answer came', async t => {
+  test('the cached records are loaded even if the process was asleep when the answer came', async t => {
     const store = await open(t)
     await store.create('k', entry('a'))
     const reading = store.read('k')
@@ -126,7 +126,7 @@ describe('The records at hand', () => {
     assert.ok(await reading)
   })
 
-  test('are no more than the cache may have', async t => {
+  test('the cached records are no more than the cache may have', async t => {
     const store = await open(t, server.port, 10)
     for (let i = 0; i < 30; i++) await store.create(`k${i}`, entry('a'))
     const versions: number[] = []
@@ -135,7 +135,7 @@ describe('The records at hand', () => {
     assert.deepEqual(held, versions.slice(-10))
   })
 
-  test('are forgotten when the connection is cut, and nothing masks a change that was made meanwhile', async t => {
+  test('the cached records are forgotten when the connection is cut, and nothing masks a change that was made meanwhile', async t => {
     const store = await open(t)
     await store.create('k', entry('a'))
     const version = await versionOf(store, 'k')
@@ -152,7 +152,7 @@ describe('The records at hand', () => {
     assert.equal(await store.read('k'), undefined)
   })
 
-  test('are not trusted on a connection that has gone silent, and are there again on the next one', async t => {
+  test('the cached records are not trusted on a connection that has gone silent, and are there again on the next one', async t => {
     const relay = await startRelay(server.port)
     t.after(() => relay.close())
     const [far, near] = [await open(t, relay.port), await open(t)]
@@ -178,7 +178,7 @@ describe('The indexes', () => {
     return names.join()
   }
 
-  test('lose expired members as new ones come, and end with the last of them', async t => {
+  test('the indexes lose expired members as new ones come, and end with the last of them', async t => {
     let time = Date.now()
     const store = await open(t, server.port, 10, () => time)
     const create = (key: string) => store.create(key, { ...entry('a', ['label']), expiresAt: time + 1000 })
@@ -193,7 +193,7 @@ describe('The indexes', () => {
     assert.ok(Number(await server.command('PTTL', index)) > 0)
   })
 
-  test('lose the expired members that a list meets, and a page of nothing else says where to go on', async t => {
+  test('the indexes lose the expired members that a list meets, and a page of nothing else says where to go on', async t => {
     let time = Date.now()
     const store = await open(t, server.port, 10, () => time)
     for (let i = 10; i < 99; i++) await store.create(`k${i}`, { ...entry('a', ['label']), expiresAt: time + 1000 })
@@ -212,7 +212,7 @@ describe('The indexes', () => {
     await until(async () => (await server.command('ZCARD', index)) === '1')
   })
 
-  test('list a record that is replaced between the look at the index and the look at the record', async t => {
+  test('the indexes list a record that is replaced between the look at the index and the look at the record', async t => {
     const relay = await startRelay(server.port)
     t.after(() => relay.close())
     const [far, near] = [await open(t, relay.port), await open(t)]
@@ -231,7 +231,7 @@ describe('The indexes', () => {
     )
   })
 
-  test('list the others when a record is damaged', async t => {
+  test('the indexes list the others when a record is damaged', async t => {
     const store = await open(t)
     for (const key of ['a', 'b', 'c']) await store.create(key, entry('a', ['label']))
     for (const damage of ['x', 'x'.repeat(20), 'x'.repeat(100)]) {
@@ -245,7 +245,7 @@ describe('The indexes', () => {
     }
   })
 
-  test('keep nothing of a create that lost', async t => {
+  test('the indexes keep nothing of a create that lost', async t => {
     const store = await open(t)
     await Promise.all(Array.from({ length: 20 }, () => store.create('k', entry('a', ['label']))))
     const index = await onlyIndex()

@@ -1,14 +1,15 @@
 // Rate limits on Redis: all instances count together, and a Redis that is away blocks nobody.
+
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createRateLimit } from '../../src/gateway/rate-limit.ts'
-import type { GatewayRequest } from '../../src/gateway/request.ts'
-import { openLimitClient } from '../../src/stores/redis/limit-client.ts'
-import { openMenshen } from '../kit/menshen.ts'
+import type { ProxyRequest } from '../../src/proxy/proxy-request.ts'
+import { openLimitClient } from '../../src/stores/redis/redis-connection.ts'
 import { startRedis } from '../kit/redis-server.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
-import { until } from '../proxy/scene.ts'
+import { openGateway, setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
 
 test('two instances on one Redis count sign-in requests together', async t => {
   const redis = await startRedis()
@@ -16,8 +17,7 @@ test('two instances on one Redis count sign-in requests together', async t => {
   const provider = await startScriptedProvider()
   t.after(() => provider.close())
   const env = { ...provider.settings, STORE: `redis://${redis.host}`, RATE_LIMIT_PER_MINUTE: '10' }
-  const gateways = await Promise.all([openMenshen(env), openMenshen(env)])
-  t.after(() => Promise.all(gateways.map(gateway => gateway.close())))
+  const gateways = await Promise.all([openGateway(t, env), openGateway(t, env)])
   const statuses: number[] = []
   for (let n = 0; n < 12; n++) {
     const gateway = gateways[n % 2]
@@ -29,28 +29,21 @@ test('two instances on one Redis count sign-in requests together', async t => {
 test('while Redis is away each instance counts for itself', async t => {
   const redis = await startRedis()
   t.after(() => redis.stop())
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
-  const gateway = await openMenshen({
-    ...provider.settings,
-    STORE: `redis://${redis.host}`,
-    RATE_LIMIT_PER_MINUTE: '3',
-  })
-  t.after(() => gateway.close())
+  const env = { STORE: `redis://${redis.host}`, RATE_LIMIT_PER_MINUTE: '3' }
+  const { visitor } = await setUp(t, { env, application: false })
   await redis.kill()
   const statuses: number[] = []
-  for (let n = 0; n < 5; n++) statuses.push((await gateway.visitor().post('/login')).status)
+  for (let n = 0; n < 5; n++) statuses.push((await visitor().post('/login')).status)
   assert.deepEqual(statuses, [303, 303, 303, 429, 429])
 })
 
-const visit = (address: string): GatewayRequest => ({
+const requestFrom = (address: string): ProxyRequest => ({
   method: 'GET',
   path: '/',
   search: '',
   headers: {},
-  connection: {},
   address,
-  observed: { requestId: 'a-request', startedAt: 0, method: 'GET', path: '/', outcome: 'own', address: '127.0.0.1' },
+  observed: { requestId: 'a-request', startedAt: 0, method: 'GET', path: '/', outcome: 'own', address },
 })
 
 test('what Redis has counted is not counted a second time, neither at once nor a second later', async t => {
@@ -58,18 +51,20 @@ test('what Redis has counted is not counted a second time, neither at once nor a
   t.after(() => redis.stop())
   const limits = openLimitClient(`redis://${redis.host}`)
   t.after(() => limits?.close())
-  const limit = createRateLimit({ perMinute: 3, proxies: undefined, shared: limits, report() {} })
+  const limit = createRateLimit({ perMinute: 3, shared: limits, report() {} })
   const counts = async (address: string) => (await redis.command('get', `menshen:limit:sign-in ${address}`)) || '0'
   // Until the connection stands, this process counts for itself.
-  await until(async () => (await limit.admits('sign-in', visit('192.0.2.1'))) && (await counts('192.0.2.1')) !== '0')
+  await until(
+    async () => (await limit.admits('sign-in', requestFrom('192.0.2.1'))) && (await counts('192.0.2.1')) !== '0',
+  )
 
-  for (let n = 0; n < 3; n++) assert.equal(await limit.admits('sign-in', visit('192.0.2.2')), true)
+  for (let n = 0; n < 3; n++) assert.equal(await limit.admits('sign-in', requestFrom('192.0.2.2')), true)
   assert.equal(await counts('192.0.2.2'), '3')
   // Longer than Redis may take to answer.
   await pause(1200)
   await redis.kill()
   const answers = []
-  for (let n = 0; n < 4; n++) answers.push(await limit.admits('sign-in', visit('192.0.2.2')))
+  for (let n = 0; n < 4; n++) answers.push(await limit.admits('sign-in', requestFrom('192.0.2.2')))
   assert.deepEqual(answers, [true, true, true, false], 'this process had counted none of them')
 })
 
@@ -82,11 +77,10 @@ test('a Redis that hangs and then breaks off counts no request twice', async () 
   }
   const limit = createRateLimit({
     perMinute: 4,
-    proxies: undefined,
     shared: { client: hanging, prefix: 'menshen' },
     report() {},
   })
-  const ask = () => limit.admits('sign-in', visit('192.0.2.3'))
+  const ask = () => limit.admits('sign-in', requestFrom('192.0.2.3'))
   assert.deepEqual(await Promise.all([ask(), ask()]), [true, true], 'by this process, when Redis is late')
   for (const end of breakOff) end()
   await new Promise(setImmediate)

@@ -28,7 +28,7 @@ describe('While Redis is gone,', () => {
     stopped: { begin: (server: RedisServer) => server.pause(), end: (server: RedisServer) => server.resume() },
   }
   for (const [how, { begin, end }] of Object.entries(outages)) {
-    test(`${how}, every verb says so in time, and works again by itself when it is back`, async t => {
+    test(`while Redis is gone, ${how}, every verb says so in time, and works again when it is back`, async t => {
       const server = await startRedis()
       t.after(() => server.stop())
       const store = await open(t, `redis://${server.host}`)
@@ -44,7 +44,7 @@ describe('While Redis is gone,', () => {
     })
   }
 
-  test('a call that is waiting for it fails with the connection, not later', async t => {
+  test('a call that waits for Redis fails with the connection, not later', async t => {
     const server = await startRedis()
     t.after(() => server.stop())
     const store = await open(t, `redis://${server.host}`)

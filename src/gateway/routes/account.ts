@@ -1,49 +1,53 @@
 // GET /_menshen/account: who is signed in, on which devices, and how they got there.
 
-import { errorFields, MenshenError } from '../../errors.ts'
+import { requestFields } from '../../observe/observed-request.ts'
 import { type AccountView, accountPage, type Device } from '../../pages/account-page.ts'
 import { type DeviceNames, deviceKind, loadDeviceNames } from '../../pages/device-name.ts'
 import { OWN_PATHS } from '../../paths.ts'
+import type { Providers } from '../../provider/providers.ts'
 import type { LoadedSession } from '../../session/session-cache.ts'
-import { shortKey } from '../../session/session-facts.ts'
+import { shortKey } from '../../session/session-fields.ts'
 import { userIdOf } from '../../session/session-record.ts'
+import type { Sessions } from '../../session/sessions.ts'
+import { isRecordKey } from '../../session/ticket.ts'
+import { isFromOwnOrigin } from '../../util/fetch-metadata.ts'
 import type { SignedInCaller } from '../admission.ts'
 import type { GatewayContext } from '../context.ts'
 import { clearCookie, endedCookie, readEnded } from '../cookies.ts'
-import { languageOf } from '../language.ts'
-import { type GatewayRequest, isFromOwnOrigin, requestFields } from '../request.ts'
-import { foreignAnswer, pageAnswer, redirectAnswer } from '../respond.ts'
+import type { GatewayRequest } from '../request.ts'
+import { foreignAnswer, ifReachable, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../respond.ts'
 
 const MOST_DEVICES = 50
-/** Somebody with more has a program that signs in. */
+/** A user with more has a program that signs in. */
 const MOST_READ = 200
 
 export async function showAccount(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   { loaded, cookies }: SignedInCaller,
-): Promise<Response> {
-  const words = languageOf(context, visit)
+): Promise<OwnAnswer> {
+  const { auth, pages, observe } = context
+  const words = languageOf(pages, request)
   const names = await loadDeviceNames()
   const nameOf = (userAgent: string | undefined) => names(words, userAgent)
   const [listed, others, signIns] = await Promise.all([
-    ifReachable(context, visit, context.sessions.getListed(loaded.key)),
-    ifReachable(context, visit, otherDevices(context, loaded, nameOf)),
-    ifReachable(context, visit, recentSignIns(context, loaded, nameOf)),
+    ifReachable(observe.report, request, auth.sessions.getListed(loaded.key)),
+    ifReachable(observe.report, request, otherDevices(auth.sessions, loaded, nameOf)),
+    ifReachable(observe.report, request, recentSignIns(context, loaded, nameOf)),
   ])
-  const ended = readEnded(context.cookies, visit.headers.cookie)
+  const ended = readEnded(auth.cookies, request.headers.cookie)
   const page = accountPage(words, loaded, {
-    providerName: providerNameOf(context, loaded),
+    providerName: providerNameOf(auth.providers, loaded),
     own: deviceOf({ ...loaded, ...listed?.publicPart }, nameOf),
     others,
     signIns,
     ended: ended?.ended,
   })
-  return pageAnswer(context, page, { cookies: ended ? [...cookies, clearCookie(context.cookies.ended)] : cookies })
+  return pageAnswer(pages, page, { cookies: ended ? [...cookies, clearCookie(auth.cookies.ended)] : cookies })
 }
 
 async function otherDevices(
-  { sessions }: Pick<GatewayContext, 'sessions'>,
+  sessions: Sessions,
   { key, session }: LoadedSession,
   nameOf: NameOf,
 ): Promise<AccountView['others']> {
@@ -72,74 +76,75 @@ function deviceOf(
 }
 
 /** Where there are several. */
-export function providerNameOf(
-  { providers }: Pick<GatewayContext, 'providers'>,
-  { session }: LoadedSession,
-): string | undefined {
+export function providerNameOf(providers: Providers, { session }: LoadedSession): string | undefined {
   return providers.names?.get(session.provider ?? '')
 }
 
-// POST /_menshen/account/end: a user ends another device of their own, or all others. Nobody else's session can be meant.
+// POST /_menshen/account/end: a user ends the session of another device, or of all others; never that of another user.
 
 export async function endDevices(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   { loaded, cookies }: SignedInCaller,
   form: URLSearchParams,
-): Promise<Response> {
-  const { settings, report } = context
-  if (!isFromOwnOrigin(visit, settings.BASE_URL)) return foreignAnswer(context, visit, cookies)
+): Promise<OwnAnswer> {
+  const { settings, auth, pages, observe } = context
+  const { sessions } = auth
+  if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
   const key = form.get('session') ?? ''
-  const ended = form.has('others') ? await endOthers(context, loaded) : await endOne(context, loaded, key)
-  // Whose they were is the user; which one it was is not the session that asks.
-  const whose = requestFields(context, visit, { session: loaded.session })
+  const ended = form.has('others') ? await endOthers(sessions, loaded) : await endOne(sessions, loaded, key)
+  // The user is that of this request, the session is another.
+  const whose = requestFields(request, { session: loaded.session })
   if (ended > 0)
-    report('session_ended', { ...whose, ...(form.has('others') ? {} : { session: shortKey(key) }), by: 'user', ended })
-  // The same whether there was no such session or it is somebody else's.
-  return redirectAnswer(context, visit.method, OWN_PATHS.account, [...cookies, endedCookie(context.cookies, { ended })])
+    observe.report('session_ended', {
+      ...whose,
+      ...(form.has('others') ? {} : { session: shortKey(key) }),
+      by: 'user',
+      ended,
+    })
+  // The same answer whether there is no such session or it is another user's.
+  return redirectAnswer(pages, request.method, OWN_PATHS.account, {
+    cookies: [...cookies, endedCookie(auth.cookies, { ended })],
+  })
 }
 
-async function endOthers({ sessions }: Pick<GatewayContext, 'sessions'>, loaded: LoadedSession): Promise<number> {
+async function endOthers(sessions: Sessions, loaded: LoadedSession): Promise<number> {
   return (await sessions.endOthersOf(userIdOf(loaded.session), loaded.key)).count
 }
 
-/** This very session ends by signing out. */
-async function endOne(
-  { sessions }: Pick<GatewayContext, 'sessions'>,
-  loaded: LoadedSession,
-  key: string,
-): Promise<number> {
-  const isOther = /^[\w-]{43}$/.test(key) && key !== loaded.key
+/** The session of this browser ends by signing out. */
+async function endOne(sessions: Sessions, loaded: LoadedSession, key: string): Promise<number> {
+  const isOther = isRecordKey(key) && key !== loaded.key
   return isOther ? Number(await sessions.endOneOf(userIdOf(loaded.session), key)) : 0
 }
 
-// The last sign-ins of one person, as the audit trail tells them, and which of them came from a device that was new.
+// The last sign-ins of a user in the audit trail, and which of them came from a new device.
 
 export interface RecentSignIn {
   readonly time: number
   readonly device: string
   readonly address: string | undefined
-  /** No earlier one that is known came from this device and this address. */
+  /** No earlier known sign-in came from this device and this address. */
   readonly isNew: boolean
 }
 
 const SHOWN = 10
-/** So many are compared. */
+/** How many are compared. */
 const COMPARED = 50
-/** Others may have the same `sub` at another provider: theirs are passed over. */
+/** Users of other providers may have the same `sub`: their events are skipped. */
 const MOST_PAGES = 4
 
 export async function recentSignIns(
-  { auditTrail, providers }: Pick<GatewayContext, 'auditTrail' | 'providers'>,
+  { auth, observe }: GatewayContext,
   { session }: LoadedSession,
   nameOf: (userAgent: string | undefined) => string,
 ): Promise<RecentSignIn[]> {
   const query = { event: 'sign_in', sub: session.userInfo.sub, limit: COMPARED }
-  const provider = providers.get(session.provider)?.plan.id
+  const provider = auth.providers.get(session.provider)?.plan.id
   const found: Omit<RecentSignIn, 'isNew'>[] = []
   let before: string | undefined
   for (let n = 0; n < MOST_PAGES && found.length < COMPARED; n++) {
-    const page = await auditTrail.find(before === undefined ? query : { ...query, before })
+    const page = await observe.auditTrail.find(before === undefined ? query : { ...query, before })
     for (const { time, facts } of page.events)
       if (facts.provider === provider)
         found.push({ time, device: nameOf(textOf(facts.userAgent)), address: textOf(facts.address) })
@@ -150,7 +155,7 @@ export async function recentSignIns(
   return marked.slice(0, SHOWN)
 }
 
-/** The first of all is nobody's new device. */
+/** The very first sign-in has no new device. */
 function isNew(
   { device, address }: Omit<RecentSignIn, 'isNew'>,
   earlier: readonly Omit<RecentSignIn, 'isNew'>[],
@@ -160,22 +165,4 @@ function isNew(
 
 function textOf(fact: unknown): string | undefined {
   return typeof fact === 'string' ? fact : undefined
-}
-
-// For pages that have something to say even while the store is away.
-
-/** What was asked of the store; `undefined`, and a line in the log, if it is away. */
-export async function ifReachable<T>(
-  context: Pick<GatewayContext, 'settings' | 'report'>,
-  visit: GatewayRequest,
-  asked: Promise<T>,
-): Promise<T | undefined> {
-  try {
-    return await asked
-  } catch (error) {
-    if (!(error instanceof MenshenError) || error.code !== 'store_unavailable') throw error
-    const { method, path } = visit
-    context.report('request_failed', { ...errorFields(error), ...requestFields(context, visit), method, path })
-    return undefined
-  }
 }

@@ -3,14 +3,17 @@ import { hash } from 'node:crypto'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { z } from 'zod'
 import { MenshenError } from '../../errors.ts'
+import type { Report } from '../../events.ts'
+import { requestFields } from '../../observe/observed-request.ts'
 import { quoted } from '../../phrases.ts'
 import { InvalidToken, TOLERANCE_SECONDS } from '../../provider/id-token.ts'
 import type { Provider } from '../../provider/provider.ts'
-import { scopeOf } from '../../provider/providers.ts'
-import type { Ended } from '../../session/session-listing.ts'
+import { type Providers, scopeOf } from '../../provider/providers.ts'
+import type { EndedSessions } from '../../session/session-listing.ts'
+import type { Sessions } from '../../session/sessions.ts'
 import type { GatewayContext } from '../context.ts'
-import { type GatewayRequest, requestFields } from '../request.ts'
-import { errorAnswer, jsonAnswer, tooMany } from '../respond.ts'
+import type { GatewayRequest } from '../request.ts'
+import { errorAnswer, jsonAnswer, type OwnAnswer, tooManyAnswer } from '../respond.ts'
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 /** By `iat`: some providers send no `exp`. What was carried out is remembered for longer than that. */
@@ -41,18 +44,19 @@ type LogoutClaims = z.infer<typeof logoutToken>['claims']
 
 export async function backchannelLogout(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   form: URLSearchParams,
-): Promise<Response> {
-  if (!context.providers.all.some(({ canVerify }) => canVerify)) return errorAnswer(context, visit, 'not_found')
-  const logout = await readLogout(context, visit, form.get('logout_token') ?? '')
-  if (!logout) return refusal(context, visit)
+): Promise<OwnAnswer> {
+  const { auth, pages, observe } = context
+  if (!auth.providers.all.some(({ canVerify }) => canVerify)) return errorAnswer(pages, request, 'not_found')
+  const logout = await readLogout(context, request, form.get('logout_token') ?? '')
+  if (!logout) return refusal(context, request)
   const { provider, claims } = logout
-  if (await isRepeated(context, claims)) return repeated(context, visit)
-  const ended = await endSessions(context, provider, claims)
+  if (await isRepeated(context, claims)) return repeated(context, request)
+  const ended = await endSessions(auth.sessions, provider, claims)
   // Only now: a provider whose token we could not carry out may send it again.
-  if (!(await remember(context, claims))) return repeated(context, visit)
-  const facts = {
+  if (!(await remember(context, claims))) return repeated(context, request)
+  const fields = {
     by: 'provider',
     provider: provider.plan.id,
     ended: ended.count,
@@ -60,8 +64,8 @@ export async function backchannelLogout(
   }
   // After a sign-out here the provider tells us of it, too.
   const code = ended.count > 0 ? 'session_ended' : 'no_session_to_end'
-  context.report(code, { ...requestFields(context, visit), ...whoseOf(claims), ...facts })
-  return jsonAnswer(context, {})
+  observe.report(code, { ...requestFields(request), ...whoseOf(claims), ...fields })
+  return jsonAnswer(pages, {})
 }
 
 /**
@@ -69,10 +73,10 @@ export async function backchannelLogout(
  * meant: those of the user end too.
  */
 async function endSessions(
-  { sessions }: Pick<GatewayContext, 'sessions'>,
+  sessions: Sessions,
   provider: Provider,
   { iss, sub, sid }: LogoutClaims,
-): Promise<Ended> {
+): Promise<EndedSessions> {
   const user = sub === undefined ? undefined : { sub, provider: scopeOf(provider) }
   if (sid === undefined) return user ? sessions.endAllOfSubject(user) : { count: 0 }
   const ended = await sessions.endProviderSession({ issuer: iss, sid })
@@ -85,26 +89,22 @@ function whoseOf({ sub, sid = '' }: LogoutClaims): { sub: string } | { session: 
 }
 
 /** Only what is refused is counted: of a thousand users whom the provider signs out at once, each has to be heard. */
-async function refusal(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
-  if (!(await context.rateLimit.admits('logout', visit))) return tooMany(context, visit)
-  return jsonAnswer(context, { error: 'invalid_request' }, { status: 400 })
+async function refusal(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+  if (!(await context.auth.rateLimit.admits('logout', request))) return tooManyAnswer(context.pages, request)
+  return jsonAnswer(context.pages, { error: 'invalid_request' }, { status: 400 })
 }
 
-function repeated(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
-  reportRefused(context, visit, new InvalidToken('logout token', 'jti', quoted('it was used before')))
-  return refusal(context, visit)
+function repeated(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+  reportRefused(context.observe.report, request, new InvalidToken('logout token', 'jti', quoted('it was used before')))
+  return refusal(context, request)
 }
 
 /** With the claim that is wrong. */
-function reportRefused(
-  context: Pick<GatewayContext, 'report' | 'settings'>,
-  visit: GatewayRequest,
-  error: unknown,
-): void {
+function reportRefused(report: Report, request: GatewayRequest, error: unknown): void {
   const { code = 'unreadable' } = error as { code?: string }
   const claim = error instanceof InvalidToken ? { claim: error.claim } : {}
   const detail = error instanceof MenshenError ? { detail: error.message } : {}
-  context.report('logout_token_refused', { ...requestFields(context, visit), reason: code, ...claim, ...detail })
+  report('logout_token_refused', { ...requestFields(request), reason: code, ...claim, ...detail })
 }
 
 interface Logout {
@@ -114,18 +114,18 @@ interface Logout {
 
 /** `iss` says whose token it is; the signature has to prove it. */
 async function readLogout(
-  context: Pick<GatewayContext, 'providers' | 'report' | 'settings' | 'now'>,
-  visit: GatewayRequest,
+  { auth, observe, now }: GatewayContext,
+  request: GatewayRequest,
   token: string,
 ): Promise<Logout | undefined> {
   try {
     const { iss = '' } = decodeJwt(token)
-    const provider = await signerOf(context.providers, iss)
+    const provider = await signerOf(auth.providers, iss)
     const signed = await provider.verify(token, ['iat', 'jti'], 'logout token')
     const read = logoutToken.safeParse({ header: decodeProtectedHeader(token), claims: signed })
     if (!read.success) throw new InvalidToken('logout token', wrongIn(read.error))
     const { claims } = read.data
-    const age = context.now() / 1000 - claims.iat
+    const age = now() / 1000 - claims.iat
     if (age > OLDEST_SECONDS) throw new InvalidToken('logout token', 'iat', quoted(`it is ${Math.round(age)} s old`))
     if (age < -TOLERANCE_SECONDS)
       throw new InvalidToken(
@@ -135,7 +135,7 @@ async function readLogout(
       )
     return { provider, claims }
   } catch (error) {
-    reportRefused(context, visit, error)
+    reportRefused(observe.report, request, error)
     return undefined
   }
 }
@@ -145,20 +145,20 @@ function wrongIn({ issues }: z.ZodError): string {
   return String(issues[0]?.path[1] ?? 'form')
 }
 
-async function signerOf({ all }: GatewayContext['providers'], issuer: string): Promise<Provider> {
+async function signerOf({ all }: Providers, issuer: string): Promise<Provider> {
   for (const provider of all) {
-    // One whose metadata cannot be had does not stand in the way of the others.
+    // A provider whose metadata are unavailable does not block the others.
     if (provider.canVerify && (await provider.hasIssuer(issuer).catch(() => false))) return provider
   }
   throw new InvalidToken('logout token', 'iss', quoted('it is of an issuer that is none of our providers'))
 }
 
-async function isRepeated({ store }: Pick<GatewayContext, 'store'>, claims: LogoutClaims): Promise<boolean> {
+async function isRepeated({ store }: GatewayContext, claims: LogoutClaims): Promise<boolean> {
   return (await store.read(storeKey(claims))) !== undefined
 }
 
 /** False if it was remembered already. */
-async function remember({ store, now }: Pick<GatewayContext, 'store' | 'now'>, claims: LogoutClaims): Promise<boolean> {
+async function remember({ store, now }: GatewayContext, claims: LogoutClaims): Promise<boolean> {
   const expiresAt = now() + 2 * OLDEST_SECONDS * 1000
   return (await store.create(storeKey(claims), { value: new Uint8Array(), expiresAt, labels: [] })) !== undefined
 }

@@ -1,90 +1,110 @@
-// GET /callback, or with several providers GET /callback/<id>: the eight steps of the specification, in its order. Nothing is sent to the provider before the checks
-// have passed, and no answer leaves before the session is safely stored.
+// GET /callback, or with several providers GET /callback/<id>: the steps of specification 3.1 to 3.8, in this order. Nothing is
+// sent to the provider before the checks have passed, and no answer leaves before the session is stored.
 
 import { network } from '../../config/networks.ts'
 import { errorFields, isLoginError, MenshenError } from '../../errors.ts'
+import { requestFields } from '../../observe/observed-request.ts'
 import { OWN_PATHS } from '../../paths.ts'
-import { FORM_POST_SENTENCE, type Refusal, sentenceOf } from '../../provider/demands.ts'
+import { demandSentence, FORM_POST_SENTENCE, type Refusal } from '../../provider/demands.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
 import type { Provider, SignInCalls } from '../../provider/provider.ts'
-import { scopeOf } from '../../provider/providers.ts'
+import { type Providers, scopeOf } from '../../provider/providers.ts'
 import { type Attempt, isRemembered, looksLikeState } from '../../session/attempts.ts'
 import type { SignedIn } from '../../session/session-record.ts'
+import { isNoPage } from '../../util/fetch-metadata.ts'
 import { sessionCookie } from '../admission.ts'
 import type { GatewayContext } from '../context.ts'
 import { CLEAR_FRAGMENT, clearCookie, FRAGMENT_COOKIE, readCookie } from '../cookies.ts'
-import { dataAtSignIn, HookFailed, SignInRefused } from '../hooks.ts'
-import { clientAddress, type GatewayRequest, isNoPage, requestFields } from '../request.ts'
-import { foreignAnswer, type OwnAnswer, redirectAnswer, signedInAnswer, tooMany } from '../respond.ts'
-
+import { HookFailed, SignInRefused } from '../hooks.ts'
+import type { GatewayRequest } from '../request.ts'
+import { foreignAnswer, type OwnAnswer, redirectAnswer, signedInAnswer, tooManyAnswer } from '../respond.ts'
 import { returnPathOf } from './login.ts'
-import { failTrial, finishTrial } from './test-sign-in.ts'
+import { failTestSignIn, finishTestSignIn } from './test-sign-in.ts'
 
 const HOME = '/'
 /** Longer than any real code, short enough for a header. */
 const LONGEST_ERROR = 1024
 
-export async function finishSignIn(context: GatewayContext, visit: GatewayRequest): Promise<OwnAnswer> {
-  // Before it is counted: an image or a frame of another site must not use up what the whole office shares.
-  if (isNoPage(visit)) return foreignAnswer(context, visit)
-  if (!(await context.rateLimit.admits('sign-in', visit))) return tooMany(context, visit)
-  const answer = readAuthorizationAnswer(plansAt(context, visit), new URLSearchParams(visit.search))
-  const outcome =
+export async function finishSignIn(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+  const { auth, pages, observe } = context
+  // Before it is counted: an image or a frame of another site must not use up the limit of the whole office.
+  if (isNoPage(request)) return foreignAnswer(context, request)
+  if (!(await auth.rateLimit.admits('sign-in', request))) return tooManyAnswer(pages, request)
+  const answer = readAuthorizationAnswer(plansAt(auth.providers, request.path), new URLSearchParams(request.search))
+  const result =
     'error' in answer
-      ? fail(context, visit, answer.error, await causeOfError(context, visit, answer))
-      : await signInOnce(context, visit, answer)
-  if (typeof outcome !== 'string') return outcome
-  if ('error' in answer) await failTrial(context, visit, answer)
-  context.failedRequests.remember(visit, outcome)
-  return redirectAnswer(context, visit.method, `${OWN_PATHS.login}?${new URLSearchParams({ error: outcome })}`)
-}
-
-/** Those that send their answers here; at an address that is none of theirs all, so that the mistake can be named. */
-function plansAt({ providers }: Pick<GatewayContext, 'providers'>, { path }: GatewayRequest): readonly ProviderPlan[] {
-  const plans = providers.all.map(({ plan }) => plan)
-  const here = plans.filter(({ callbackPath }) => callbackPath === path)
-  return here.length > 0 ? here : plans
+      ? await failureOf(auth.providers, request.path, answer)
+      : await signInOnce(context, request, answer)
+  if (!(result instanceof SignInFailure)) return result
+  reportFailure(context, request, result)
+  if ('error' in answer) await failTestSignIn(context, request, answer)
+  const { error } = result
+  observe.failedRequests.remember(request, error)
+  return redirectAnswer(pages, request.method, `${OWN_PATHS.login}?${new URLSearchParams({ error })}`)
 }
 
 /** A form at /callback is refused like every method but GET. It is how a provider answers by `response_mode=form_post`. */
-export async function tellOfFormPost(context: GatewayContext, visit: GatewayRequest): Promise<void> {
-  const isForm = /^application\/x-www-form-urlencoded\b/i.test(visit.headers['content-type'] ?? '')
-  if (visit.method !== 'POST' || !isForm || !(await context.rateLimit.admits('sign-in', visit))) return
-  fail(context, visit, 'callback_error', { detail: FORM_POST_SENTENCE })
+export async function reportFormPost(context: GatewayContext, request: GatewayRequest): Promise<void> {
+  const isForm = /^application\/x-www-form-urlencoded\b/i.test(request.headers['content-type'] ?? '')
+  if (request.method !== 'POST' || !isForm) return
+  if (await context.auth.rateLimit.admits('sign-in', request))
+    reportFailure(context, request, new SignInFailure('callback_error', { detail: FORM_POST_SENTENCE }))
 }
 
-async function causeOfError(
-  { providers }: Pick<GatewayContext, 'providers'>,
-  { path }: GatewayRequest,
-  { error, description }: Refusal,
-): Promise<{ detail?: string }> {
-  const provider = providers.all.find(({ plan }) => plan.callbackPath === path)
-  if (!provider || !isProtocolError(error)) return {}
-  const cause = await provider.explain({ error, description })
-  return cause ? { detail: sentenceOf(cause) } : {}
+interface FailureFields {
+  readonly provider?: string | undefined
+  readonly detail?: string
+  readonly hook?: string
+  readonly user?: string
 }
 
-/** Not what a user has decided, or what we found out ourselves. */
-function isProtocolError(error: string): boolean {
-  return ['invalid_request', 'unauthorized_client', 'unsupported_response_type', 'server_error'].includes(error)
+/** A sign-in that failed: the code for the login page, and what the log says about it. */
+class SignInFailure {
+  readonly error: string
+  readonly fields: FailureFields
+  /** What was thrown; absent if the sign-in was refused. */
+  readonly cause: { readonly thrown: unknown } | undefined
+
+  constructor(error: string, fields: FailureFields = {}, cause?: { readonly thrown: unknown }) {
+    this.error = error
+    this.fields = fields
+    this.cause = cause
+  }
 }
 
-/** What the provider calls an error is somebody else's text: only a code of the usual form is written down. */
-function fail(
-  context: Pick<GatewayContext, 'report' | 'settings' | 'providers'>,
-  visit: GatewayRequest,
-  error: string,
-  facts: { provider?: string; detail?: string } = {},
-): string {
-  const isOurs = isLoginError(error)
-  const reason = isOurs
+function reportFailure({ auth, observe }: GatewayContext, request: GatewayRequest, failure: SignInFailure): void {
+  const { error, fields, cause } = failure
+  const { all, main } = auth.providers
+  // A useless answer does not say which of several providers it is from.
+  const only = !cause && all.length === 1 ? { provider: main.plan.id } : {}
+  // The provider may call its error anything: only a code of the usual form goes to the log.
+  const reason = isLoginError(error)
     ? { reason: error }
     : { reason: 'unknown_error', ...(/^[\w.-]{1,64}$/.test(error) && { error }) }
-  const { all, main } = context.providers
-  // Which of several it was, an answer that is no use does not say.
-  const only = all.length === 1 ? { provider: main.plan.id } : {}
-  context.report('sign_in_failed', { ...requestFields(context, visit), ...only, ...facts, ...reason })
-  return error
+  observe.report('sign_in_failed', {
+    ...(cause && errorFields(cause.thrown)),
+    ...requestFields(request),
+    ...only,
+    ...fields,
+    ...reason,
+  })
+}
+
+/** The plans of the providers that send their answers to this path; if there are none all, so that the mistake can be named. */
+function plansAt(providers: Providers, path: string): readonly ProviderPlan[] {
+  const plans = providers.all.map(({ plan }) => plan)
+  const matching = plans.filter(({ callbackPath }) => callbackPath === path)
+  return matching.length > 0 ? matching : plans
+}
+
+/** Errors that are about the request, and not a decision of the user. */
+const PROTOCOL_ERRORS = ['invalid_request', 'unauthorized_client', 'unsupported_response_type', 'server_error']
+
+async function failureOf(providers: Providers, path: string, { error, description }: Refusal): Promise<SignInFailure> {
+  const provider = providers.all.find(({ plan }) => plan.callbackPath === path)
+  if (!provider || !PROTOCOL_ERRORS.includes(error)) return new SignInFailure(error)
+  const cause = await provider.explain({ error, description })
+  return new SignInFailure(error, cause ? { detail: demandSentence(cause) } : {})
 }
 
 interface AuthorizationAnswer {
@@ -115,60 +135,54 @@ function readAuthorizationAnswer(
   return { code, state, issuers: query.getAll('iss') }
 }
 
+/** Steps 4 to 8. */
 async function signInOnce(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   answer: AuthorizationAnswer,
-): Promise<OwnAnswer | string> {
-  const { attempts, providers, cookies } = context
-  let asked: ProviderPlan | undefined
+): Promise<OwnAnswer | SignInFailure> {
+  const { attempts, providers, cookies } = context.auth
+  let id: string | undefined
   try {
-    const browser = readCookie(visit.headers.cookie, cookies.attempt)
+    const browser = readCookie(request.headers.cookie, cookies.attempt)
     const begun = await attempts.find(browser, answer.state)
     const provider = begun ? providers.get(begun.provider) : providers.main
-    if (!provider || (!begun && isRemembered(provider.plan))) return fail(context, visit, 'invalid_state')
-    asked = provider.plan
-    // RFC 9700, 4.4.2.2: where another provider sends its answers, no answer of this one is taken. Nothing is spent yet.
-    if (visit.path !== asked.callbackPath)
-      return fail(context, visit, 'callback_error', { provider: asked.id, detail: AT_ANOTHER })
+    if (!provider || (!begun && isRemembered(provider.plan))) return new SignInFailure('invalid_state')
+    id = provider.plan.id
+    // RFC 9700, 4.4.2.2: an answer of one provider is not accepted at the address of another. Nothing is spent yet.
+    if (request.path !== provider.plan.callbackPath)
+      return new SignInFailure('callback_error', { provider: id, detail: AT_ANOTHER })
     // RFC 9207: an answer that another provider sent is refused before it spends anything.
-    const isIssuer = await orFailure(
-      context,
-      visit,
-      provider,
-      'token_error',
-      provider.acceptsCallbackIssuer(answer.issuers),
-    )
-    const { id } = provider.plan
-    if (typeof isIssuer === 'string') return isIssuer
-    if (!isIssuer || (await isOfAnother(context, provider, answer)))
-      return fail(context, visit, 'callback_error', { provider: id, detail: OF_ANOTHER })
+    const isAccepted = await orFailure(id, 'token_error', provider.acceptsCallbackIssuer(answer.issuers))
+    if (isAccepted instanceof SignInFailure) return isAccepted
+    if (!isAccepted || (await isOfAnother(providers, provider, answer)))
+      return new SignInFailure('callback_error', { provider: id, detail: OF_ANOTHER })
     const attempt = begun && (await attempts.take(browser, answer.state))
-    if (begun && !attempt) return fail(context, visit, 'invalid_state', { provider: id })
+    if (begun && !attempt) return new SignInFailure('invalid_state', { provider: id })
     const { trial } = attempt ?? {}
     if (trial)
-      return await withSlot(context, visit, provider, calls =>
-        finishTrial(context, visit, { ...calls, plan: provider.plan }, answer, { ...attempt, trial }),
+      return await withSlot(request, provider, calls =>
+        finishTestSignIn(context, request, { ...calls, plan: provider.plan }, answer, { ...attempt, trial }),
       )
-    const user = await withSlot(context, visit, provider, calls =>
-      whoIs(context, visit, provider, calls, answer, attempt),
-    )
+    const user = await withSlot(request, provider, calls => askProvider(provider, calls, answer, attempt))
     // The slot is free again: what the application does with the user takes nothing from those who sign in next.
-    return typeof user === 'string' ? user : await signIn(context, visit, provider, user, attempt)
-  } catch (cause) {
-    if (cause instanceof SignInRefused)
-      return fail(context, visit, 'access_denied', { ...(asked && { provider: asked.id }), detail: REFUSED_BY_HOOK })
-    const facts = { ...requestFields(context, visit), provider: asked?.id, reason: 'callback_error' }
-    if (cause instanceof HookFailed)
-      context.report('sign_in_failed', { ...errorFields(cause.cause), ...facts, ...cause.facts })
-    else context.report('sign_in_failed', { ...errorFields(cause), ...facts })
-    return 'callback_error'
+    return user instanceof SignInFailure ? user : await openSession(context, request, provider, user, attempt)
+  } catch (thrown) {
+    if (thrown instanceof SignInRefused)
+      return new SignInFailure('access_denied', { ...(id && { provider: id }), detail: REFUSED_BY_HOOK })
+    return thrown instanceof HookFailed
+      ? new SignInFailure('callback_error', { provider: id, ...thrown.fields }, { thrown: thrown.cause })
+      : new SignInFailure('callback_error', { provider: id }, { thrown })
   }
 }
 
+const AT_ANOTHER = 'the answer came to another address than that of the provider that was asked'
+const OF_ANOTHER = 'the answer names another provider than the attempt was started with'
+const REFUSED_BY_HOOK = 'onSignIn of the application returned false'
+
 /** A provider of which no issuer is known takes any `iss`, but not one by which another names itself. */
 async function isOfAnother(
-  { providers }: Pick<GatewayContext, 'providers'>,
+  providers: Providers,
   provider: Provider,
   { issuers }: AuthorizationAnswer,
 ): Promise<boolean> {
@@ -180,109 +194,85 @@ async function isOfAnother(
   return results.some(result => result.status === 'fulfilled' && result.value)
 }
 
-const AT_ANOTHER = 'the answer came to another address than that of the provider that was asked'
-const REFUSED_BY_HOOK = 'onSignIn of the application returned false'
-const OF_ANOTHER = 'the answer names another provider than the attempt was started with'
-
-type Failure = 'token_error' | 'userinfo_error'
-
-/** The code is not spent before there is room for all that follows. */
+/** The code is not redeemed before there is room for all calls that follow. */
 async function withSlot<Result>(
-  context: Pick<GatewayContext, 'report' | 'settings'>,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   provider: Provider,
-  work: (calls: SignInCalls) => Promise<Result | Failure>,
-): Promise<Result | Failure> {
+  work: (calls: SignInCalls) => Promise<Result | SignInFailure>,
+): Promise<Result | SignInFailure> {
   try {
-    return await provider.withSlot(work, network(clientAddress(context.settings.TRUSTED_PROXIES, visit)))
-  } catch (error) {
-    if (!(error instanceof MenshenError) || error.code !== 'provider_busy') throw error
-    const facts = { ...requestFields(context, visit), provider: provider.plan.id, reason: 'token_error' }
-    context.report('sign_in_failed', { ...errorFields(error), ...facts })
-    return 'token_error'
+    return await provider.withSlot(work, network(request.observed.address))
+  } catch (thrown) {
+    if (!(thrown instanceof MenshenError) || thrown.code !== 'provider_busy') throw thrown
+    return new SignInFailure('token_error', { provider: provider.plan.id }, { thrown })
   }
 }
 
-type VouchedUser = Pick<SignedIn, 'tokens' | 'facts'>
+type VouchedUser = Pick<SignedIn, 'tokens' | 'user'>
 
-/** The steps that ask the provider. */
-async function whoIs(
-  context: GatewayContext,
-  visit: GatewayRequest,
-  provider: Provider,
+/** The steps that call the provider. */
+async function askProvider(
+  { plan }: Provider,
   calls: SignInCalls,
   { code, state }: AuthorizationAnswer,
   attempt?: Attempt,
-): Promise<VouchedUser | Failure> {
+): Promise<VouchedUser | SignInFailure> {
   const { verifier, nonce, startedAt } = attempt ?? {}
   const redeemed = calls.redeem({ code, state, verifier, nonce, startedAt })
-  const tokens = await orFailure(context, visit, provider, 'token_error', redeemed)
-  if (typeof tokens === 'string') return tokens
-  const facts = await orFailure(context, visit, provider, 'userinfo_error', calls.userFacts(tokens, code))
-  return typeof facts === 'string' ? facts : { tokens, facts }
+  const tokens = await orFailure(plan.id, 'token_error', redeemed)
+  if (tokens instanceof SignInFailure) return tokens
+  const user = await orFailure(plan.id, 'userinfo_error', calls.fetchUser(tokens, code))
+  return user instanceof SignInFailure ? user : { tokens, user }
 }
 
-async function signIn(
+async function orFailure<T>(
+  provider: string,
+  error: 'token_error' | 'userinfo_error',
+  call: Promise<T>,
+): Promise<T | SignInFailure> {
+  try {
+    return await call
+  } catch (thrown) {
+    return new SignInFailure(error, { provider }, { thrown })
+  }
+}
+
+async function openSession(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   provider: Provider,
-  { tokens, facts }: VouchedUser,
+  { tokens, user }: VouchedUser,
   attempt?: Attempt,
 ): Promise<OwnAnswer> {
-  const origin = requestFields(context, visit)
-  const signedIn = { tokens, facts, provider: scopeOf(provider), origin }
-  const { ticket, loaded } = await context.sessions.open(signedIn, session => dataAtSignIn(context, visit, session))
-  await closePrevious(context, visit)
-  const { userRole } = loaded.session
-  context.report('sign_in', {
-    ...requestFields(context, visit, loaded),
-    provider: provider.plan.id,
-    role: userRole,
-  })
-  if (facts.hasUnverifiedEmail)
-    context.report('email_unverified', { ...requestFields(context, visit, loaded), provider: provider.plan.id })
-  const location = target(context, visit, attempt)
-  context.lostCookies.expect(visit, location, loaded.key)
-  return signedInAnswer(context, visit, location, [
-    sessionCookie(context, ticket, loaded),
-    clearCookie(context.cookies.returnPath),
+  const { auth, pages, observe } = context
+  const signedIn = { tokens, user, provider: scopeOf(provider), origin: requestFields(request) }
+  const { ticket, loaded } = await auth.sessions.open(signedIn, session => auth.hooks.signIn(request, session))
+  await closePrevious(context, request)
+  const fields = { ...requestFields(request, loaded), provider: provider.plan.id }
+  observe.report('sign_in', { ...fields, role: loaded.session.userRole })
+  if (user.hasUnverifiedEmail) observe.report('email_unverified', fields)
+  const location = returnLocation(context, request, attempt)
+  auth.lostCookies.expect(request, location, loaded.key)
+  return signedInAnswer(pages, request, location, [
+    sessionCookie(auth.cookies.session, ticket, loaded, context.now()),
+    clearCookie(auth.cookies.returnPath),
     CLEAR_FRAGMENT,
   ])
 }
 
-/** Whatever happens to it, the new session is good. */
-async function closePrevious(
-  context: Pick<GatewayContext, 'cookies' | 'sessions' | 'report' | 'settings'>,
-  visit: GatewayRequest,
-): Promise<void> {
-  const { cookies, sessions, report } = context
-  const ticket = readCookie(visit.headers.cookie, cookies.session)
-  const tell = (error: unknown) =>
-    report('previous_session_left', { ...errorFields(error), ...requestFields(context, visit) })
-  if (ticket) await sessions.close(ticket).catch(tell)
-}
-
-async function orFailure<T>(
-  context: Pick<GatewayContext, 'report' | 'settings'>,
-  visit: GatewayRequest,
-  { plan }: Provider,
-  failure: Failure,
-  call: Promise<T>,
-): Promise<T | Failure> {
-  try {
-    return await call
-  } catch (error) {
-    const facts = { ...requestFields(context, visit), provider: plan.id, reason: failure }
-    context.report('sign_in_failed', { ...errorFields(error), ...facts })
-    return failure
-  }
+/** The new session is good, whatever happens to the previous one. */
+async function closePrevious({ auth, observe }: GatewayContext, request: GatewayRequest): Promise<void> {
+  const ticket = readCookie(request.headers.cookie, auth.cookies.session)
+  const report = (error: unknown) =>
+    observe.report('previous_session_left', { ...errorFields(error), ...requestFields(request) })
+  if (ticket) await auth.sessions.close(ticket).catch(report)
 }
 
 /** The return path, with the fragment that the login page kept in the browser. */
-function target(context: GatewayContext, visit: GatewayRequest, attempt?: Attempt): string {
-  const path = attempt?.returnPath ?? returnPathOf(context, visit) ?? HOME
+function returnLocation(context: GatewayContext, request: GatewayRequest, attempt?: Attempt): string {
+  const path = attempt?.returnPath ?? returnPathOf(context, request) ?? HOME
   const url = new URL(path, context.settings.BASE_URL)
-  url.hash = decode(readCookie(visit.headers.cookie, FRAGMENT_COOKIE) ?? '')
+  url.hash = decode(readCookie(request.headers.cookie, FRAGMENT_COOKIE) ?? '')
   return url.pathname + url.search + url.hash
 }
 

@@ -8,14 +8,13 @@ import type { LoadedSession } from '../../session/session-cache.ts'
 import type { MaybePromise } from '../../util/maybe-promise.ts'
 import type { Admission } from '../admission.ts'
 import type { GatewayContext } from '../context.ts'
-import { languageOf } from '../language.ts'
-import { commonHeaders, type GatewayRequest, withRequestId } from '../request.ts'
-import { errorAnswer, pageHeaders, send } from '../respond.ts'
+import type { GatewayRequest } from '../request.ts'
+import { commonHeaders, errorAnswer, languageOf, pageHeaders, send, withRequestId } from '../respond.ts'
 import { providerNameOf } from './account.ts'
 
-export type Home = (visit: GatewayRequest, admission: Admission, response: ServerResponse) => MaybePromise<void>
+export type Home = (request: GatewayRequest, admission: Admission, response: ServerResponse) => MaybePromise<void>
 
-interface Made {
+interface RenderedPage {
   readonly headers: readonly string[]
   /** The bytes of the page, one in each character: Node writes such a text together with the head, in one piece. */
   readonly body: string
@@ -24,35 +23,36 @@ interface Made {
   readonly version: number
 }
 
-/** A page is several times as large as its session: not everybody's can stay. */
+/** A page is several times as large as its session. */
 const MOST_KEPT = 1000
 
-export function createHome(context: GatewayContext): Home {
+export function createHome({ auth, pages }: GatewayContext): Home {
   // By the session's key: by the session itself, its tokens would stay in memory after a sign-out.
-  const made = new LRUCache<string, Made>({ max: MOST_KEPT })
+  const rendered = new LRUCache<string, RenderedPage>({ max: MOST_KEPT })
 
-  function make(words: Words, loaded: LoadedSession): Made {
-    const html = Buffer.from(homePage(words, loaded, providerNameOf(context, loaded)))
-    const headers = commonHeaders({ ...pageHeaders(context), 'content-length': String(html.length) })
+  function render(words: Words, loaded: LoadedSession): RenderedPage {
+    const html = Buffer.from(homePage(words, loaded, providerNameOf(auth.providers, loaded)))
+    const headers = commonHeaders({ ...pageHeaders(pages), 'content-length': String(html.length) })
     const page = { headers, body: html.toString('latin1'), words, version: loaded.version }
-    made.set(loaded.key, page)
+    rendered.set(loaded.key, page)
     return page
   }
 
-  return (visit, { loaded, cookies }, response) => {
-    const { method, path, observed } = visit
+  return (request, { loaded, cookies }, response) => {
+    const { method, path, observed } = request
     const { requestId } = observed
-    if (path !== '/' || !loaded) return send(response, errorAnswer(context, visit, 'not_found', { cookies }), requestId)
+    if (path !== '/' || !loaded)
+      return send(response, errorAnswer(pages, request, 'not_found', { cookies }).response, requestId)
     if (method !== 'GET' && method !== 'HEAD')
       return send(
         response,
-        errorAnswer(context, visit, 'method_not_allowed', { cookies, headers: { allow: 'GET, HEAD' } }),
+        errorAnswer(pages, request, 'method_not_allowed', { cookies, headers: { allow: 'GET, HEAD' } }).response,
         requestId,
       )
-    const words = languageOf(context, visit)
-    const known = made.get(loaded.key)
+    const words = languageOf(pages, request)
+    const known = rendered.get(loaded.key)
     const isLatest = known?.words === words && known.version === loaded.version
-    const page = isLatest ? known : make(words, loaded)
+    const page = isLatest ? known : render(words, loaded)
     const headers = withRequestId(page.headers, requestId)
     for (const cookie of cookies) headers.push('set-cookie', cookie)
     response.writeHead(200, headers)

@@ -1,100 +1,109 @@
 // GET and POST /logout: the local session ends first and always, then the provider is told.
 
+import type { Settings } from '../../config/settings.ts'
 import { errorFields } from '../../errors.ts'
+import { requestFields } from '../../observe/observed-request.ts'
 import { confirmSignOutPage, RETURN_FIELD } from '../../pages/notices.ts'
 import { OWN_PATHS } from '../../paths.ts'
-
 import { userIdOf } from '../../session/session-record.ts'
 import type { ClosedSession } from '../../session/sessions.ts'
 import { newTicket } from '../../session/ticket.ts'
-import { returnCookieFor, type SignedInCaller } from '../admission.ts'
-
+import { isFromOwnOrigin, isOwnNavigation } from '../../util/fetch-metadata.ts'
+import type { SignedInCaller } from '../admission.ts'
 import type { GatewayContext } from '../context.ts'
 import { clearCookie, readCookie, type SignedOut, signedOutCookie } from '../cookies.ts'
-import { tellOfSignOut } from '../hooks.ts'
-import { languageOf } from '../language.ts'
-import { type GatewayRequest, isFromOwnOrigin, isOwnNavigation, requestFields } from '../request.ts'
-import { foreignAnswer, pageAnswer, redirectAnswer } from '../respond.ts'
+import { returnCookie } from '../denial.ts'
+import type { GatewayRequest } from '../request.ts'
+import { foreignAnswer, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../respond.ts'
 
-/** Asks first, whoever comes: for a redirect back to the question, which would count as our own. */
+/** Always asks first: for a redirect back to the question, which would count as a navigation of our own. */
 export const ASK_FIRST = `${OWN_PATHS.logout}?ask`
 
 export async function signOut(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   form: URLSearchParams,
-): Promise<Response> {
-  const { cookies, sessions, report } = context
-  const ticket = readCookie(visit.headers.cookie, cookies.session)
-  if (!isDeliberate(context, visit)) return askFirst(context, visit, ticket)
-  const closed = ticket && (await sessions.close(ticket))
+): Promise<OwnAnswer> {
+  const { auth, observe } = context
+  const ticket = readCookie(request.headers.cookie, auth.cookies.session)
+  if (!isDeliberate(context.settings, request)) return askFirst(context, request, ticket)
+  const closed = ticket && (await auth.sessions.close(ticket))
   const wanted = form.get(RETURN_FIELD)
-  const kept = wanted ? [returnCookieFor(context, wanted)] : []
-  if (!closed) return signedOut(context, visit, { location: OWN_PATHS.login }, 'here', kept)
-  report('sign_out', requestFields(context, visit, closed))
-  await tellOfSignOut(context, visit, closed)
-  return signedOut(context, visit, await leaveProvider(context, visit, closed), 'here', kept)
+  const cookies = wanted ? [returnCookie(context, wanted)] : []
+  if (!closed) return signedOut(context, request, { location: OWN_PATHS.login }, 'here', cookies)
+  observe.report('sign_out', requestFields(request, closed))
+  await auth.hooks.signOut(request, closed)
+  return signedOut(context, request, await leaveProvider(context, request, closed), 'here', cookies)
 }
 
 /** Every session of this user, on every device. */
 export async function signOutEverywhere(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   { loaded }: SignedInCaller,
-): Promise<Response> {
-  const { settings, sessions, report } = context
-  if (!isFromOwnOrigin(visit, settings.BASE_URL)) return foreignAnswer(context, visit)
-  const { count: ended } = await sessions.endAllOf(userIdOf(loaded.session))
-  report('sign_out', { ...requestFields(context, visit, loaded), ended })
-  await tellOfSignOut(context, visit, loaded)
-  return signedOut(context, visit, await leaveProvider(context, visit, loaded), 'everywhere')
+): Promise<OwnAnswer> {
+  const { settings, auth, observe } = context
+  if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request)
+  const { count: ended } = await auth.sessions.endAllOf(userIdOf(loaded.session))
+  observe.report('sign_out', { ...requestFields(request, loaded), ended })
+  await auth.hooks.signOut(request, loaded)
+  return signedOut(context, request, await leaveProvider(context, request, loaded), 'everywhere')
 }
 
 /** No image, frame, look ahead or link of another site. */
-function isDeliberate({ settings }: Pick<GatewayContext, 'settings'>, visit: GatewayRequest): boolean {
-  const { BASE_URL } = settings
-  if (visit.path + visit.search === ASK_FIRST) return false
-  return visit.method === 'POST' ? isFromOwnOrigin(visit, BASE_URL) : isOwnNavigation(visit, BASE_URL)
+function isDeliberate({ BASE_URL }: Settings, request: GatewayRequest): boolean {
+  if (request.path + request.search === ASK_FIRST) return false
+  return request.method === 'POST' ? isFromOwnOrigin(request, BASE_URL) : isOwnNavigation(request, BASE_URL)
 }
 
-async function askFirst(context: GatewayContext, visit: GatewayRequest, ticket: string | undefined): Promise<Response> {
-  // Browsers keep our cookie from a POST of another site: then only the next page can tell.
-  const maySignOut = visit.method === 'POST' || (ticket && (await context.sessions.get(ticket)))
-  if (!maySignOut) return redirectAnswer(context, visit.method, OWN_PATHS.login)
-  return pageAnswer(context, confirmSignOutPage(languageOf(context, visit)))
+async function askFirst(
+  context: GatewayContext,
+  request: GatewayRequest,
+  ticket: string | undefined,
+): Promise<OwnAnswer> {
+  // Browsers send no cookie with a POST of another site: then only the next page can tell.
+  const maySignOut = request.method === 'POST' || (ticket && (await context.auth.sessions.get(ticket)))
+  if (!maySignOut) return redirectAnswer(context.pages, request.method, OWN_PATHS.login)
+  return pageAnswer(context.pages, confirmSignOutPage(languageOf(context.pages, request)))
 }
 
-/** Where the browser goes, and with which state if that is through the provider. */
-interface WayOut {
+/** Where the browser goes, and the state if that is through the provider. */
+interface ProviderSignOut {
   readonly location: string
   readonly state?: string
 }
 
-/** The Back button shows no page of somebody who has left, not even one that the application let the browser keep. */
+/** The Back button shows no page of a user who has signed out, not even one that the browser has cached. */
 const FORGET_PAGES = { 'clear-site-data': '"cache"' }
 
 function signedOut(
   context: GatewayContext,
-  visit: GatewayRequest,
-  way: WayOut,
+  request: GatewayRequest,
+  { location, state }: ProviderSignOut,
   where: SignedOut['where'],
-  kept: readonly string[] = [],
-): Response {
-  const { cookies } = context
-  const all = [clearCookie(cookies.session), signedOutCookie(cookies, { where, state: way.state }), ...kept]
-  return redirectAnswer(context, visit.method, way.location, all, FORGET_PAGES)
+  more: readonly string[] = [],
+): OwnAnswer {
+  const { cookies } = context.auth
+  return redirectAnswer(context.pages, request.method, location, {
+    cookies: [clearCookie(cookies.session), signedOutCookie(cookies, { where, state }), ...more],
+    headers: FORGET_PAGES,
+  })
 }
 
-/** Tells the provider, or says where the browser does. It never stands in the way of a sign-out. */
-async function leaveProvider(context: GatewayContext, visit: GatewayRequest, closed: ClosedSession): Promise<WayOut> {
+/** Signs out at the provider, by a call or through the browser. Its failure never fails a sign-out. */
+async function leaveProvider(
+  context: GatewayContext,
+  request: GatewayRequest,
+  closed: ClosedSession,
+): Promise<ProviderSignOut> {
   const { session } = closed
-  const provider = context.providers.get(session.provider)
+  const provider = context.auth.providers.get(session.provider)
   if (!provider) return { location: OWN_PATHS.login }
   const state = newTicket()
   const tell = (error: unknown) =>
-    context.report('provider_not_told', {
+    context.observe.report('provider_not_told', {
       ...errorFields(error),
-      ...requestFields(context, visit, closed),
+      ...requestFields(request, closed),
       provider: provider.plan.id,
     })
   const [location] = await Promise.all([

@@ -1,51 +1,53 @@
-// Small answers for machines: alive, able to serve, who am I.
+// Small answers for machines: liveness, readiness, keys, the current user, metrics, the doctor.
 
 import { isProduction } from '../../config/deployment.ts'
+import { isTrusted, plainAddress } from '../../config/networks.ts'
+import type { Settings } from '../../config/settings.ts'
 import { type Arrival, proofFor, QUESTION_HEADER } from '../../doctor/proxy-probe.ts'
 import { errorFields } from '../../errors.ts'
 import { CONTENT_TYPE } from '../../observe/exposition.ts'
-import { observedFields } from '../../observe/observed-request.ts'
+import { observedFields, requestFields } from '../../observe/observed-request.ts'
 import type { Words } from '../../pages/words/words.ts'
-import { admit, unauthenticated } from '../admission.ts'
 import type { GatewayContext } from '../context.ts'
-import { languageOf } from '../language.ts'
-import { clientAddress, type GatewayRequest, isTrusted, plainAddress, requestFields } from '../request.ts'
-import { errorAnswer, jsonAnswer, textAnswer, tooMany } from '../respond.ts'
+import { unauthenticated } from '../denial.ts'
+import { admit } from '../pipeline.ts'
+import type { GatewayRequest } from '../request.ts'
+import { errorAnswer, jsonAnswer, languageOf, type OwnAnswer, textAnswer, tooManyAnswer } from '../respond.ts'
 
-export async function health(context: GatewayContext): Promise<Response> {
-  return jsonAnswer(context, { status: 'ok' })
+export async function health(context: GatewayContext): Promise<OwnAnswer> {
+  return jsonAnswer(context.pages, { status: 'ok' })
 }
 
-export async function ready(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
-  // Whoever asks sends the next requests elsewhere.
+export async function ready(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+  // The load balancer sends the next requests to another process.
   if (context.lifecycle.closing) return notReady(context, 'closing')
   // While it is being set up, a page that names what is missing helps more than none.
-  if (isProduction(context.settings) && context.providers.missing.length > 0) return notReady(context, 'settings')
+  if (isProduction(context.settings) && context.auth.providers.missing.length > 0) return notReady(context, 'settings')
   try {
     await context.store.ready()
   } catch (error) {
-    context.report('not_ready', { ...errorFields(error), ...requestFields(context, visit) })
+    context.observe.report('not_ready', { ...errorFields(error), ...requestFields(request) })
     return notReady(context, 'store')
   }
   // Not whether an application is busy: signing in and every other application still work, here as well as elsewhere.
-  return jsonAnswer(context, { status: 'ready' })
+  return jsonAnswer(context.pages, { status: 'ready' })
 }
 
-function notReady(context: GatewayContext, reason: 'closing' | 'settings' | 'store'): Response {
-  return jsonAnswer(context, { status: 'unavailable', reason }, { status: 503 })
+function notReady(context: GatewayContext, reason: 'closing' | 'settings' | 'store'): OwnAnswer {
+  return jsonAnswer(context.pages, { status: 'unavailable', reason }, { status: 503 })
 }
 
-export async function publicKeys(context: GatewayContext): Promise<Response> {
+export async function publicKeys(context: GatewayContext): Promise<OwnAnswer> {
   const headers = { 'cache-control': 'public, max-age=300' }
-  return jsonAnswer(context, await context.identities.publicKeys(), { headers })
+  return jsonAnswer(context.pages, await context.auth.identities.publicKeys(), { headers })
 }
 
-export async function me(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
-  const admission = await admit(context, visit)
+export async function me(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+  const { pages } = context
+  const admission = await admit(context, request)
   const { outcome, loaded, cookies } = admission
-  if (outcome === 'limited') return tooMany(context, visit)
-  if (!loaded) return unauthenticated(context, visit, admission, { ended: endedDialog(languageOf(context, visit)) })
-  visit.observed.outcome = 'own'
+  if (outcome === 'limited') return tooManyAnswer(pages, request)
+  if (!loaded) return unauthenticated(pages, request, admission, { ended: endedDialog(languageOf(pages, request)) })
   const { userInfo, userRole, groups, provider } = loaded.session
   const shown = {
     userInfo,
@@ -54,17 +56,17 @@ export async function me(context: GatewayContext, visit: GatewayRequest): Promis
     ...(provider && { provider }),
     expiresAt: loaded.expiresAt,
   }
-  return jsonAnswer(context, shown, { cookies })
+  return jsonAnswer(pages, shown, { cookies })
 }
 
-/** What session.js tells users on a page of the application. */
+/** The dialog that session.js shows on a page of the application. */
 function endedDialog({ lang, t }: Words) {
   return { lang, text: t('session.ended'), link: t('session.sign_in_again') }
 }
 
 // GET /_menshen/metrics: for Prometheus on an address that METRICS_FROM names, and never through a proxy.
 
-/** What proxies add: whoever is behind one is somebody else than the connection shows. */
+/** Headers that proxies add: the client of a proxy is not the one that the connection shows. */
 const FORWARDED = /^(x-forwarded-.*|x-original-.*|forwarded|x-real-ip|via)$/
 
 const REMEDIES = {
@@ -73,42 +75,42 @@ const REMEDIES = {
     'ask directly, from an address that is not in TRUSTED_PROXIES and without headers of a proxy; if Prometheus is on the same machine as the proxy, let the proxy come from 127.0.0.2 (nginx: proxy_bind 127.0.0.2) and set TRUSTED_PROXIES=127.0.0.2',
 }
 
-export async function sendMetrics(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
+export async function sendMetrics(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { METRICS_FROM: from } = context.settings
-  if (from === 'none' || !context.metrics) return errorAnswer(context, visit, 'not_found')
-  const reason = !isTrusted(from, visit.address) ? 'address' : cameThroughProxy(context, visit) ? 'proxy' : undefined
+  if (from === 'none' || !context.observe.metrics) return errorAnswer(context.pages, request, 'not_found')
+  const reason = !isTrusted(from, request.address)
+    ? 'address'
+    : cameThroughProxy(context.settings, request)
+      ? 'proxy'
+      : undefined
   if (reason) {
-    visit.observed.outcome = 'refused'
-    // The address of the connection: that is what counts here, whatever a proxy says of it.
-    const facts = { ...observedFields(visit.observed), address: visit.address }
-    context.report('metrics_refused', { ...facts, reason, remedy: REMEDIES[reason] })
-    return textAnswer(context, '', { status: 403 })
+    // METRICS_FROM is about the address of the connection, whatever a proxy says.
+    const fields = { ...observedFields(request.observed), address: request.address }
+    context.observe.report('metrics_refused', { ...fields, reason, remedy: REMEDIES[reason] })
+    return textAnswer(context.pages, '', { status: 403, outcome: 'refused' })
   }
-  return textAnswer(context, await context.metrics(), { headers: { 'content-type': CONTENT_TYPE } })
+  return textAnswer(context.pages, await context.observe.metrics(), { headers: { 'content-type': CONTENT_TYPE } })
 }
 
-function cameThroughProxy(
-  { settings }: Pick<GatewayContext, 'settings'>,
-  { address, headers }: GatewayRequest,
-): boolean {
-  return isTrusted(settings.TRUSTED_PROXIES, address) || Object.keys(headers).some(name => FORWARDED.test(name))
+function cameThroughProxy({ TRUSTED_PROXIES }: Settings, { address, headers }: GatewayRequest): boolean {
+  return isTrusted(TRUSTED_PROXIES, address) || Object.keys(headers).some(name => FORWARDED.test(name))
 }
 
-// GET /_menshen/doctor: tells the doctor what of its request has arrived here. Nobody else learns that there is such a page.
+// GET /_menshen/doctor: tells the doctor how its request arrived. For any other client there is no such page.
 
-export async function answerDoctor(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
-  const { headers, address } = visit
+export async function answerDoctor(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+  const { headers, address } = request
   const { TRUSTED_PROXIES: proxies } = context.settings
-  const proof = proofFor(String(headers[QUESTION_HEADER] ?? ''), context.keys.doctor, context.now())
-  if (proof === undefined) return errorAnswer(context, visit, 'not_found')
+  const proof = proofFor(String(headers[QUESTION_HEADER] ?? ''), context.auth.keys.doctor, context.now())
+  if (proof === undefined) return errorAnswer(context.pages, request, 'not_found')
   const arrived: Arrival = {
     proof,
     host: headers.host ?? '',
     proto: String(headers['x-forwarded-proto'] ?? ''),
-    client: clientAddress(proxies, visit),
+    client: request.observed.address,
     peer: plainAddress(address),
     isTrusted: isTrusted(proxies, address),
     hasUpgrade: headers.upgrade?.toLowerCase() === 'websocket',
   }
-  return jsonAnswer(context, arrived)
+  return jsonAnswer(context.pages, arrived)
 }

@@ -1,44 +1,49 @@
-// A trial sign-in of the doctor: the same way to the provider and back, at the end of which nobody is signed in and the
-// doctor is told what came.
+// A test sign-in of the doctor: the same way to the provider and back. It opens no session, and the doctor gets the result.
 
+import type { Settings } from '../../config/settings.ts'
 import { whatFailed } from '../../doctor/finding.ts'
 import { refreshNote, remedyForError, remedyForFailure } from '../../doctor/sign-in-remedy.ts'
 import { explainMapping, failedMapping, type Mapping } from '../../doctor/test-sign-ins.ts'
 import { errorFields, MenshenError } from '../../errors.ts'
+import { requestFields } from '../../observe/observed-request.ts'
 import { phrase } from '../../phrases.ts'
 import type { Refusal } from '../../provider/demands.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
 import type { Provider, SignInCalls } from '../../provider/provider.ts'
 import { ATTEMPT_SECONDS, type Attempt } from '../../session/attempts.ts'
+import { isNoPage } from '../../util/fetch-metadata.ts'
 import type { GatewayContext } from '../context.ts'
 import { readCookie, setCookie } from '../cookies.ts'
-import { type GatewayRequest, isNoPage, requestFields } from '../request.ts'
-import { errorAnswer, foreignAnswer, noticeAnswer, redirectAnswer, tooMany } from '../respond.ts'
+import type { GatewayRequest } from '../request.ts'
+import { errorAnswer, foreignAnswer, noticeAnswer, type OwnAnswer, redirectAnswer, tooManyAnswer } from '../respond.ts'
 
 /** GET /_menshen/doctor/sign-in?ticket=…: the address that the doctor has printed. */
-export async function startTrial(context: GatewayContext, visit: GatewayRequest): Promise<Response> {
-  const { trials, providers, attempts, cookies } = context
-  if (isNoPage(visit)) return foreignAnswer(context, visit)
-  const ticket = new URLSearchParams(visit.search).get('ticket') ?? ''
-  const trial = await trials.begin(ticket)
-  const provider = trial && providers.get(trial.provider)
+export async function startTestSignIn(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+  const { auth, pages, doctor } = context
+  const { providers, attempts, cookies } = auth
+  if (isNoPage(request)) return foreignAnswer(context, request)
+  const ticket = new URLSearchParams(request.search).get('ticket') ?? ''
+  const testSignIn = await doctor.testSignIns.begin(ticket)
+  const provider = testSignIn && providers.get(testSignIn.provider)
   if (!provider) {
-    const isWithinLimit = await context.rateLimit.admits('ticket', visit)
-    return isWithinLimit ? errorAnswer(context, visit, 'not_found') : tooMany(context, visit)
+    const isWithinLimit = await auth.rateLimit.admits('ticket', request)
+    return isWithinLimit ? errorAnswer(pages, request, 'not_found') : tooManyAnswer(pages, request)
   }
-  const known = readCookie(visit.headers.cookie, cookies.attempt)
-  // Whatever is enough for others: nobody but this browser may end what it began.
+  const known = readCookie(request.headers.cookie, cookies.attempt)
+  // Whatever STATE_CHECK says: only the browser that started a test sign-in may finish it.
   const plan = { ...provider.plan, stateCheck: 'bound' as const }
-  const { browser = '', sent } = await attempts.start(plan, known, undefined, { ticket, show: trial.show })
+  const { browser = '', sent } = await attempts.start(plan, known, undefined, { ticket, show: testSignIn.show })
   try {
     const location = await provider.authorizationUrl(sent)
-    return redirectAnswer(context, visit.method, location, [setCookie(cookies.attempt, browser, ATTEMPT_SECONDS)])
+    return redirectAnswer(pages, request.method, location, {
+      cookies: [setCookie(cookies.attempt, browser, ATTEMPT_SECONDS)],
+    })
   } catch (error) {
-    return endTrial(context, visit, ticket, failureOf(context, provider.plan, error))
+    return endTestSignIn(context, request, ticket, failedMappingOf(context.settings, provider.plan, error))
   }
 }
 
-export interface Returned {
+export interface RedeemableCode {
   readonly code: string
   readonly state: string
 }
@@ -46,67 +51,72 @@ export interface Returned {
 type AskedProvider = SignInCalls & Pick<Provider, 'plan'>
 
 /** Back from the provider. */
-export async function finishTrial(
+export async function finishTestSignIn(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   provider: AskedProvider,
-  returned: Returned,
+  code: RedeemableCode,
   { trial, ...attempt }: Attempt & { readonly trial: NonNullable<Attempt['trial']> },
-): Promise<Response> {
-  return endTrial(context, visit, trial.ticket, await tryMapping(context, provider, returned, attempt, trial.show))
+): Promise<OwnAnswer> {
+  const mapping = await tryMapping(context, provider, code, attempt, trial.show)
+  return endTestSignIn(context, request, trial.ticket, mapping)
 }
 
-/** The provider came back with an error: if that was the end of a trial, the doctor wants to know. */
-export async function failTrial(context: GatewayContext, visit: GatewayRequest, refusal: Refusal): Promise<void> {
+/** The provider came back with an error: if that was a test sign-in, the doctor gets it as the result. */
+export async function failTestSignIn(
+  { auth, observe, doctor }: GatewayContext,
+  request: GatewayRequest,
+  refusal: Refusal,
+): Promise<void> {
   const { error } = refusal
-  const browser = readCookie(visit.headers.cookie, context.cookies.attempt)
-  const state = new URLSearchParams(visit.search).get('state')
+  const browser = readCookie(request.headers.cookie, auth.cookies.attempt)
+  const state = new URLSearchParams(request.search).get('state')
   if (!browser || !state) return
   try {
-    const begun = await context.attempts.find(browser, state)
-    if (!begun?.trial || !(await context.attempts.take(browser, state))) return
+    const begun = await auth.attempts.find(browser, state)
+    if (!begun?.trial || !(await auth.attempts.take(browser, state))) return
     const problem = phrase('came_back_with_error', { error: error.replace(/[^\w.-]/g, '?').slice(0, 60) })
-    const cause = await context.providers.get(begun.provider)?.explain(refusal)
+    const cause = await auth.providers.get(begun.provider)?.explain(refusal)
     const seen = cause ? phrase('with_cause', { seen: problem, cause: cause.what }) : problem
     const remedy = remedyForError(error, cause)
-    await context.trials.finish(begun.trial.ticket, failedMapping(begun.provider ?? '', seen, remedy))
+    await doctor.testSignIns.finish(begun.trial.ticket, failedMapping(begun.provider ?? '', seen, remedy))
   } catch (failure) {
-    context.report('sign_in_failed', {
+    observe.report('sign_in_failed', {
       ...errorFields(failure),
-      ...requestFields(context, visit),
+      ...requestFields(request),
       reason: 'callback_error',
     })
   }
 }
 
 async function tryMapping(
-  context: Pick<GatewayContext, 'roles' | 'settings'>,
+  { settings, auth }: GatewayContext,
   provider: AskedProvider,
-  { code, state }: Returned,
+  { code, state }: RedeemableCode,
   { verifier, nonce, startedAt }: Attempt,
   show: boolean,
 ): Promise<Mapping> {
   try {
     const tokens = await provider.redeem({ code, state, verifier, nonce, startedAt })
-    const mapping = explainMapping(await provider.fetchClaims(tokens, code), provider.plan, context.roles, show)
+    const mapping = explainMapping(await provider.fetchClaims(tokens, code), provider.plan, auth.roles, show)
     const isShort = provider.plan.refreshes && tokens.refreshToken === undefined
     return isShort ? { ...mapping, notes: [refreshNote(provider.plan, tokens.expiresIn)] } : mapping
   } catch (error) {
-    return failureOf(context, provider.plan, error)
+    return failedMappingOf(settings, provider.plan, error)
   }
 }
 
-function failureOf({ settings }: Pick<GatewayContext, 'settings'>, plan: ProviderPlan, error: unknown): Mapping {
+function failedMappingOf(settings: Settings, plan: ProviderPlan, error: unknown): Mapping {
   if (!(error instanceof MenshenError)) throw error
   return failedMapping(plan.id, whatFailed(error), remedyForFailure(error, plan, settings.BASE_URL + plan.callbackPath))
 }
 
-async function endTrial(
+async function endTestSignIn(
   context: GatewayContext,
-  visit: GatewayRequest,
+  request: GatewayRequest,
   ticket: string,
   mapping: Mapping,
-): Promise<Response> {
-  await context.trials.finish(ticket, mapping)
-  return noticeAnswer(context, visit, 'trial_done')
+): Promise<OwnAnswer> {
+  await context.doctor.testSignIns.finish(ticket, mapping)
+  return noticeAnswer(context.pages, request, 'trial_done')
 }

@@ -6,7 +6,7 @@ import { AUTO_LANGUAGE, type Config } from '../../config/config-file.ts'
 import { SETTINGS, type Settings } from '../../config/settings.ts'
 
 import { nearest } from '../../config/suggestions.ts'
-import { MenshenError } from '../../errors.ts'
+import { type ProblemDraft, refuseIf, sentence, setting } from '../../errors.ts'
 import { checkLabel, type Phrase, type PhraseCode, renderPhrase } from '../../phrases.ts'
 import { type Look, OUR_LOOK } from '../look.ts'
 import { en } from './en.ts'
@@ -90,7 +90,7 @@ export interface Languages {
 
 type Table = Sentences<typeof zhCN>
 
-/** The language of the specification. */
+/** Specification 2.6 asks for Chinese. */
 const USUAL = 'zh-CN'
 const OURS: Readonly<Record<string, Table>> = { [USUAL]: zhCN, en }
 
@@ -106,13 +106,15 @@ export function createLanguages(
   const inUse = PAGE_LANGUAGE === AUTO_LANGUAGE ? USUAL : PAGE_LANGUAGE
   const problems = [
     ...checkPageLanguage(PAGE_LANGUAGE, [...names, AUTO_LANGUAGE]),
-    ...checkSentences('words', words, zhCN),
-    ...Object.entries(languages).flatMap(([name, table]) =>
+    ...checkSentences('words', words, zhCN).map(message => ({ path: 'words', message })),
+    ...Object.entries(languages).flatMap(([name, table]) => {
+      const path = `languages.${name}`
       // One that we have needs only the sentences that are to differ; what the doctor says is English elsewhere.
-      checkSentences(`languages.${name}`, table, zhCN, { whole: !Object.hasOwn(OURS, name), mayLack: isPhrase }),
-    ),
+      const problems = checkSentences(path, table, zhCN, { whole: !Object.hasOwn(OURS, name), mayLack: isPhrase })
+      return problems.map(message => ({ path, message }))
+    }),
   ]
-  if (problems.length > 0) throw new MenshenError('bad_settings', problems.join('\n'))
+  refuseIf(problems)
 
   const tables = names.map(name => {
     const own = name === inUse ? words : {}
@@ -183,18 +185,20 @@ export function checkSentences(
   ]
 }
 
-export function checkPageLanguage(given: string, names: readonly string[]): string[] {
+export function checkPageLanguage(given: string, names: readonly string[]): ProblemDraft[] {
   if (names.includes(given)) return []
   const [primary] = given.toLowerCase().split('-')
   const likely =
     names.find(name => name.toLowerCase().split('-')[0] === primary) ?? nearest(given, names, letters => letters <= 2)
   const expected = `expected ${names.join(', ')}, or a name of languages in the configuration`
-  return [`PAGE_LANGUAGE is "${given}"; ${expected}${likely ? `; did you mean ${likely}?` : ', for example en.'}`]
+  const remedy = likely ? `; did you mean ${likely}?` : ', for example en.'
+  const message = sentence`${setting('PAGE_LANGUAGE')} is "${given}"; ${expected}${remedy}`
+  return [{ setting: 'PAGE_LANGUAGE', message, example: likely ?? 'en' }]
 }
 
 function unknownKey(place: string, key: string, known: SentenceTable): string[] {
   const likely = nearest(key, Object.keys(known), letters => letters <= Math.max(2, key.length / 4))
-  const meant = likely ? `did you mean '${likely}'?` : 'expected a name of docs/words.md.'
+  const meant = likely ? `did you mean '${likely}'?` : 'expected a name of docs/customizing.md.'
   return [`${place} is no sentence of ours; ${meant}`]
 }
 

@@ -2,8 +2,7 @@
 
 import { phraseTable } from '../../phrases.ts'
 
-// What users and developers read, in Chinese: the language of the specification, and the one that all others are measured
-// by. A name in braces stands for a value.
+// Specification 2.6 asks for Chinese. A name in braces is replaced by a value.
 
 const TRY_LATER = '请稍后重试；如果一直这样，请联系管理员。'
 const ASK_ADMINISTRATOR = '请联系管理员检查此应用在身份认证平台上的配置。'

@@ -18,7 +18,7 @@ export const oauth2: Preset = {
   logout: { style: 'none' },
 }
 
-// The specification's provider: Alibaba Cloud IDaaS, to the letter. Its tokens may be opaque and are never read.
+// Alibaba Cloud IDaaS: the provider of docs/specification.md, to the letter. Its tokens may be opaque and are never read.
 
 export const idaas: Preset = {
   kind: 'oauth2',

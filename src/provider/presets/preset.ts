@@ -1,4 +1,4 @@
-// What a preset is: a provider's configuration as data, and what it leaves to the operator.
+// A preset: the configuration of a provider as data, with variables for the operator.
 
 import type { ProviderConfig } from '../../config/provider-config.ts'
 
@@ -7,9 +7,9 @@ export type ProviderKind = 'oauth2' | 'oidc' | 'company_token'
 
 export interface Preset extends ProviderConfig {
   readonly kind: ProviderKind
-  /** Values of `{tenant}` by which anybody's directory counts: nobody is known to have verified what stands in it. */
+  /** Values of `{tenant}` that accept any directory: its e-mail addresses may be unverified. */
   readonly openTenants?: readonly string[]
-  /** The holes in its addresses, such as `{realm}`; `{auth_url}` is AUTH_URL. */
+  /** The variables in its addresses, such as `{realm}`; `{auth_url}` is AUTH_URL. */
   readonly variables?: Readonly<Record<string, Variable>>
 }
 
@@ -17,17 +17,17 @@ export interface Variable {
   readonly sentence: string
   readonly default?: string
   /**
-   * In place of a default that is a whole address, where `auth_url` is not the preset's: tokens of an installation of one's own
-   * never go to the public service. Without it, the variable has to be said then.
+   * Replaces a default that is a whole address where `auth_url` is not the preset's, so that the tokens of a private installation
+   * never go to the public service. Without it, the variable is required then.
    */
   readonly elsewhere?: string
 }
 
-// Puts what is said of a provider in several places together, and fills the holes that a preset leaves open.
+// Merges configurations, and fills in variables.
 
-/** Nested keys merge; everything else of the second takes the place of the first's. */
-export function mergeConfig(first: ProviderConfig, second: ProviderConfig): ProviderConfig {
-  return merge(first, second) as ProviderConfig
+/** Nested keys merge; every other key of the second replaces that of the first. */
+export function mergeConfig<First extends ProviderConfig>(first: First, second: ProviderConfig): First {
+  return merge(first, second) as First
 }
 
 function merge(first: object, second: object): object {
@@ -39,7 +39,7 @@ function merge(first: object, second: object): object {
   return merged
 }
 
-/** The user info token goes into a header or into the query: one of them takes the place of the other. */
+/** The user info token goes into a header or into the query: one replaces the other. */
 const EITHER_OR = 'token'
 
 function isPlain(value: unknown): value is Record<string, unknown> {
@@ -51,11 +51,11 @@ export function dropUndefined<T extends object>(given: T): { [K in keyof T]: Exc
   return Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], undefined> }
 }
 
-/** Puts the values in place of `{names}`; those that have none are added to `open`. */
+/** Replaces each `{name}` by its value; names without a value are added to `open`. */
 export function fillIn(text: string, vars: Readonly<Record<string, string | undefined>>, open: Set<string>): string {
-  return text.replace(/\{(\w+)\}/g, (hole, name: string) => {
+  return text.replace(/\{(\w+)\}/g, (variable, name: string) => {
     const value = Object.hasOwn(vars, name) ? vars[name] : undefined
     if (value === undefined) open.add(name)
-    return value ?? hole
+    return value ?? variable
   })
 }

@@ -1,34 +1,34 @@
-// The files of the embedded store. They are inspected before they are opened: what lmdb-js cannot open often ends the
-// process instead of being an error.
+// The files of the embedded store. They are inspected before they are opened: lmdb-js often ends the process when it cannot
+// open a file.
 
 import { existsSync } from 'node:fs'
 import { access, constants, mkdir, mkdtemp, open as openFile, rm, rmdir, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { open } from 'lmdb'
-import { MenshenError } from '../../errors.ts'
-import { type Phrase, phrase, phrasedError } from '../../phrases.ts'
-import { inTime } from '../../util/deadline.ts'
+import { MenshenError, sentence, setting } from '../../errors.ts'
+import { type Phrase, phrase } from '../../phrases.ts'
+import { withDeadline } from '../../util/deadline.ts'
 
 const OPTIONS = {
   noSubdir: false,
-  // Each process has a few. LMDB's own 126 are fewer than WORKERS may be, and then reading fails in those that come last.
+  // Each process has a few. LMDB's default of 126 is less than WORKERS may need, and then the last processes cannot read.
   maxReaders: 2048,
   permissionsMode: 0o600,
-  // A write is reported when it is on the disk, and nobody reads it before.
+  // A write is reported when it is on the disk, and is not readable before.
   overlappingSync: false,
-  // Batches of a whole event turn carry a promise of their own, whose rejection nobody could catch.
+  // Batches of a whole event turn have a separate promise, whose rejection cannot be caught.
   eventTurnBatching: false,
-  // How many changes start a write before the event turn is over. With the usual 5, a single session does that, and
-  // each of those that arrive together is flushed for itself.
+  // The number of changes that start a write before the event turn is over. With the default of 5 a single session starts one,
+  // and sessions that arrive together are flushed one by one.
   txnStartThreshold: 2000,
-  // How many free pages LMDB keeps in memory. Each write looks through them and puts those it changed back on the disk: with
-  // the usual 50,000, which large writes leave behind, a single one takes ten times as long until the next start.
+  // The number of free pages that LMDB keeps in memory. Each write searches them and writes the changed ones back: with the
+  // default of 50,000, which large writes leave behind, a single write takes ten times as long until the next start.
   maxFreeSpaceToLoad: 2000,
   maxFreeSpaceToRetain: 3000,
 }
 /** The magic number of LMDB and its version, where a data file has them. */
 const SIGNATURE = { at: 24, bytes: Buffer.from('dec0efbe02000000', 'hex') }
-/** More than new files need. */
+/** More bytes than new files need. */
 const ROOM_BYTES = 256 * 1024
 
 export type LmdbFiles = Awaited<ReturnType<typeof openFiles>>
@@ -43,16 +43,17 @@ export async function openFiles(directory: string) {
       root,
       records: root.openDB<Buffer, string>('records', { encoding: 'binary', useVersions: true }),
       byLabel: root.openDB<Buffer, string>('byLabel', { encoding: 'binary' }),
-      generations: root.openDB<Buffer, string>('marks', { encoding: 'binary', useVersions: true }),
+      generations: root.openDB<Buffer, string>('generations', { encoding: 'binary', useVersions: true }),
       byExpiry: root.openDB<Buffer, [expiresAt: number, key: string]>('byExpiry', { encoding: 'binary' }),
       bySince: root.openDB<Buffer, [since: number, key: string]>('bySince', { encoding: 'binary' }),
-      // Under its number, or for an event that has a kind under both.
-      trail: root.openDB<Buffer, number | [kind: string, number: number]>('trail', { encoding: 'binary' }),
+      trail: root.openDB<Buffer, [kind: string, number: number]>('trail', { encoding: 'binary' }),
       trailKinds: root.openDB<Buffer, string>('trailKinds', { encoding: 'binary' }),
     }
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw phrasedError('cannot_start', phrase('store_cannot_be_opened', { directory, reason }), cause)
+    const message = sentence`The store cannot be opened in ${directory} (${reason}): make it a folder that this user can write to, on a disk with room, or name another one in ${setting('STORE')}.`
+    const said = phrase('store_cannot_be_opened', { directory, reason })
+    throw new MenshenError('cannot_start', [{ setting: 'STORE', message }], cause, said)
   }
 }
 
@@ -77,8 +78,8 @@ export async function copyLmdbStore(directory: string, target: string): Promise<
 }
 
 /**
- * Why the folder of a store that is not there yet cannot be made; `undefined` if it can. It is tried out with a folder that is
- * removed at once: what the rights say is not true for everybody and everywhere, such as root in /proc.
+ * Why the folder of a new store cannot be created; `undefined` if it can. It is tried with a folder that is removed at once:
+ * permissions do not tell the truth for every user and place, such as root in /proc.
  */
 export async function folderProblem(directory: string): Promise<Phrase | undefined> {
   if (!existsSync(directory)) return folderProblem(dirname(directory))
@@ -91,12 +92,12 @@ export async function folderProblem(directory: string): Promise<Phrase | undefin
   }
 }
 
-/** Whether opening it would make its files. */
+/** Whether opening it would create its files. */
 export function isEmptyStore(directory: string): boolean {
   return !existsSync(join(directory, 'data.mdb'))
 }
 
-/** Step by step: where nothing can be made, as in /proc, `recursive` of Node never ends. */
+/** One folder at a time: where nothing can be created, as in /proc, Node's `recursive` never ends. */
 async function makeFolder(directory: string): Promise<void> {
   if (existsSync(directory)) {
     if (!(await stat(directory)).isDirectory()) throw new Error(`${directory} is not a folder`)
@@ -116,7 +117,7 @@ async function inspect(directory: string): Promise<void> {
   const present = [data, lock].filter(existsSync)
   if (present.length < 2) await proveRoom(directory)
   for (const file of present) {
-    // Not by opening it: to close lock.mdb again would drop the locks that this process may have on it.
+    // Without opening it: closing lock.mdb would drop the locks that this process may hold on it.
     await access(file, constants.R_OK | constants.W_OK)
     if (!(await stat(file)).isFile()) throw new Error(`${file} is not a file`)
   }
@@ -139,21 +140,21 @@ async function isNewOrOurs(data: string): Promise<boolean> {
   return bytesRead === 0 ? (await file.stat()).size === 0 : buffer.equals(bytes)
 }
 
-// What it takes that a disk that fails or hangs is an error of the store, and never the end of the process.
+// A disk that fails or hangs is an error of the store, and never ends the process.
 
-/** A process that was stopped in the midst of a write holds up the others, too. */
+/** A process that was stopped during a write blocks the others, too. */
 const DISK_DEADLINE_MS = 10_000
 
 export function unavailable(directory: string, problem: string, cause: unknown): MenshenError {
   return new MenshenError('store_unavailable', `The store in ${directory} ${problem}.`, cause)
 }
 
-/** Resolves when the disk has done it. */
+/** Resolves when the work is on the disk. */
 export function onDisk<Result>(work: Promise<Result>): Promise<Result> {
-  return inTime(withReason(work), DISK_DEADLINE_MS)
+  return withDeadline(withReason(work), DISK_DEADLINE_MS)
 }
 
-/** lmdb-js gives the reason of a failed write in a second promise, which ends the process if nobody looks at it. */
+/** lmdb-js has the reason of a failed write in a second promise, which ends the process if it is not handled. */
 async function withReason<Result>(work: Promise<Result>): Promise<Result> {
   try {
     return await work

@@ -1,4 +1,4 @@
-// The embedded store: files in one folder, shared by the processes of one machine, whole again after any crash.
+// The embedded store: files in one folder, shared by the processes of one machine, consistent after any crash.
 
 import { type Entry, nextVersion, type Store } from '../store.ts'
 

@@ -1,4 +1,4 @@
-// Removes expired records from the embedded store, in small steps with pauses, so that nobody waits long for it.
+// Removes expired records from the embedded store, in small steps with pauses, so that requests hardly wait for it.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Stored } from '../store.ts'
@@ -7,7 +7,7 @@ import type { LmdbReader } from './lmdb-reader.ts'
 import { type ExpiryKey, expiredKeys, type LmdbWriter } from './lmdb-writer.ts'
 
 interface Sweeper {
-  /** Resolves when the step that is under way is done. */
+  /** Resolves when the current step is done. */
   stop(): Promise<void>
 }
 
@@ -18,8 +18,8 @@ interface SweeperOptions {
   readonly now: () => number
 }
 
-// A step is flushed together. It is prepared a few records at a time, a millisecond each, so that requests have their turn in
-// between; and whoever wants to write waits for one step at most, and has the disk to themselves in the pauses.
+// A step is flushed as one write. It is prepared a few records at a time, a millisecond each, so that requests run in between. A
+// writer waits for one step at most, and has the disk alone in the pauses.
 const SWEEP_STEP = 30
 const SWEEP_TURN = 10
 const SWEEP_PAUSE_MS = 5
@@ -59,7 +59,7 @@ async function sweepStep(options: SweeperOptions): Promise<boolean> {
   return expired.length === SWEEP_STEP && done.every(Boolean)
 }
 
-/** False if the disk failed. No rejection: while the next turns begin, nobody would look at it, and the process would end. */
+/** False if the disk failed. It does not reject: nothing handles a rejection while the next turns begin, and it would end the process. */
 async function sweepTurn(options: SweeperOptions, expired: readonly ExpiryKey[]): Promise<boolean> {
   const { reader } = options
   try {
@@ -76,7 +76,7 @@ async function sweepOne(
   [expiresAt, key]: ExpiryKey,
   stored: Stored | undefined,
 ): Promise<void> {
-  // What the index says wrongly must not stay in the way of the others.
+  // A wrong row of the index must not block the others.
   if (stored?.expiresAt !== expiresAt) await onDisk(files.byExpiry.remove([expiresAt, key]))
   if (stored && !reader.isLiving(stored)) await writer.sweep(stored)
 }

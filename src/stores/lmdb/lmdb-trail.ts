@@ -1,5 +1,5 @@
-// The trail of the embedded store: its events under numbers that only go up, whichever process adds them. Those of a kind
-// stand together, and how many they are beside them.
+// The trail of the embedded store. Its keys are a kind and a number that only goes up, whichever process appends. The number of
+// events of each kind is kept in a table beside it.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createEventReader, packEvent } from '../entry-bytes.ts'
@@ -16,31 +16,30 @@ import {
   type TrailQuery,
 } from '../trail.ts'
 import { type LmdbFiles, onDisk, unavailable } from './lmdb-files.ts'
-
 import type { LmdbReader } from './lmdb-reader.ts'
 
-/** In front of all of them, and behind. */
+/** Before all numbers, and after them. */
 const [FIRST, LAST] = [0, Number.MAX_SAFE_INTEGER]
 const NO_KIND = ''
-/** So many more than were added are let go of at once: after `keep` became smaller nobody waits long. */
+/** How many events more than were added one append drops: after `keep` became smaller no caller waits long. */
 const MOST_TRIMMED = 1000
 
 interface TrailOptions {
   readonly files: LmdbFiles
   readonly reader: LmdbReader
-  /** Once it is aborted, nothing is written any more: lmdb-js would end the process. */
+  /** After an abort nothing is written: lmdb-js would end the process. */
   readonly closing: AbortSignal
 }
 
 export function createLmdbTrail({ files, reader, closing }: TrailOptions): Trail {
   const { trail, directory } = files
 
-  /** In a transaction of its own: nobody else counts on meanwhile. */
+  /** Runs in a transaction: no other process appends at the same time. */
   function write(records: readonly KindRecord[], keep: number): void {
     const lanes = lanesOf(files)
     let last = Math.max(0, ...[...lanes.values()].map(lane => lane.last))
     for (const { kind, record } of records) {
-      trail.put(keyOf(kind, ++last), record)
+      trail.put([kind, ++last], record)
       lanes.set(kind, { count: (lanes.get(kind)?.count ?? 0) + 1, last })
     }
     const total = [...lanes.values()].reduce((sum, { count }) => sum + count, 0)
@@ -76,14 +75,10 @@ interface KindRecord {
   readonly record: Buffer
 }
 
-type TrailKey = number | [kind: string, number: number]
+type TrailKey = [kind: string, number: number]
 
-function keyOf(kind: string, number: number): TrailKey {
-  return kind === NO_KIND ? number : [kind, number]
-}
-
-function rangeOf(kind: string, after = FIRST, before = LAST) {
-  return { start: keyOf(kind, after + 1), end: keyOf(kind, before) }
+function rangeOf(kind: string, after = FIRST, before = LAST): { start: TrailKey; end: TrailKey } {
+  return { start: [kind, after + 1], end: [kind, before] }
 }
 
 /** A name in LMDB is not empty. */
@@ -91,13 +86,10 @@ function kindName(kind: string): string {
   return `kind ${kind}`
 }
 
-/** How many events there are of each kind. Those without one were counted by nobody at first. */
-function lanesOf({ trail, trailKinds }: LmdbFiles): Map<string, Lane> {
+/** How many events there are of each kind. */
+function lanesOf({ trailKinds }: LmdbFiles): Map<string, Lane> {
   const lanes = new Map<string, Lane>()
   for (const { key, value } of trailKinds.getRange()) lanes.set(key.slice(kindName('').length), unpackLane(value))
-  if (lanes.has(NO_KIND)) return lanes
-  const [last] = trail.getKeys({ start: LAST, end: FIRST, reverse: true, limit: 1 })
-  if (typeof last === 'number') lanes.set(NO_KIND, { count: trail.getKeysCount(rangeOf(NO_KIND)), last })
   return lanes
 }
 
@@ -126,13 +118,12 @@ function* laneCandidates(
   after: string | undefined,
   read: ReturnType<typeof createEventReader>,
 ): Generator<Candidate> {
-  const forward = rangeOf(kind, numberOf(after))
-  const range =
-    after === undefined ? { start: keyOf(kind, (before ?? LAST) - 1), end: keyOf(kind, FIRST), reverse: true } : forward
+  const backward = { start: [kind, (before ?? LAST) - 1] as TrailKey, end: [kind, FIRST] as TrailKey, reverse: true }
+  const range = after === undefined ? backward : rangeOf(kind, numberOf(after))
   for (const key of trail.getKeys(range)) {
-    const position = positionOf(typeof key === 'number' ? key : key[1])
+    const position = positionOf(key[1])
     const record = trail.getBinaryFast(key)
-    // It lies in a buffer of lmdb-js, which is longer than it says.
+    // The buffer of lmdb-js is longer than the record.
     const event = record && read(record.subarray(0, record.length))
     yield { position, event: event && { position, ...event } }
   }

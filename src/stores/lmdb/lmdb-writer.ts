@@ -1,7 +1,7 @@
 // Writes records of the embedded store, together with their indexes.
 //
-// A change is decided on what was read and written on the condition that the record still has the version that was
-// read. Versions never repeat, so the condition holds across processes, and whoever loses reads again.
+// A change is written on the condition that the record still has the version that was read. Versions never repeat, so the
+// condition holds across processes, and the loser reads again.
 
 import { hash } from 'node:crypto'
 import { z } from 'zod'
@@ -16,11 +16,11 @@ type NextEntry = Entry & Pick<Stored, 'version'>
 
 export interface LmdbWriter {
   /**
-   * Puts `next` in the place of `old`; without `next` it removes `old`. False, and nothing changes, if `old` is no longer
-   * there. Resolves when it is on the disk.
+   * Replaces `old` by `next`, or removes `old` without `next`. False, and nothing changes, if `old` is gone. Resolves when the
+   * change is on the disk.
    */
   change(key: string, old: Stored | undefined, next?: NextEntry): Promise<boolean>
-  /** Removes what has expired. Nobody counts on it any more, so what was proven of others stays proven. */
+  /** Removes an expired record. That begins no new generation: proofs of other records stay valid. */
   sweep(old: Stored): Promise<boolean>
 }
 
@@ -52,8 +52,7 @@ export function createLmdbWriter(files: LmdbFiles, reader: LmdbReader): LmdbWrit
   }
 }
 
-// The indexes of the embedded store: which keys a label has, which keys expire when, and which are the newest. They change
-// together with the record, in one transaction.
+// The indexes of the embedded store: keys by label, by expiry and by time. They change with the record in one transaction.
 
 type Indexes = Pick<LmdbFiles, 'byLabel' | 'byExpiry' | 'bySince'>
 export type ExpiryKey = [expiresAt: number, key: string]
@@ -62,7 +61,7 @@ const NOTHING = Buffer.alloc(0)
 /** Longer than any key: lmdb-js fails at texts that do not fit in a page. */
 const LONGEST_KEY = 500
 
-/** Only what differs: most changes leave a session listed and expiring as it was. */
+/** Writes only differences: most changes of a session leave its labels and times as they were. */
 export function updateIndexes({ byLabel, byExpiry, bySince }: Indexes, key: string, old?: Entry, next?: Entry): void {
   if (old?.expiresAt !== next?.expiresAt) {
     if (old) byExpiry.remove([old.expiresAt, key])
@@ -77,7 +76,7 @@ export function updateIndexes({ byLabel, byExpiry, bySince }: Indexes, key: stri
   for (const label of after.difference(before)) byLabel.put(underLabel(label) + key, NOTHING)
 }
 
-/** In their order, those behind `after`. */
+/** The keys after `after`, in order. */
 export function* keysWithLabel({ byLabel }: Indexes, label: string, after: string): Generator<string> {
   const prefix = underLabel(label)
   const start = prefix + after.slice(0, LONGEST_KEY)
@@ -90,34 +89,34 @@ export function* newestFirst({ bySince }: Indexes, before: SinceKey | undefined)
   for (const [since, key] of bySince.getKeys({ ...range, reverse: true })) yield { since, key }
 }
 
-/** Without looking at them. */
+/** Without reading the records. */
 export function countNewest({ bySince }: Indexes): number {
   return z.object({ entryCount: z.number() }).parse(bySince.getStats()).entryCount
 }
 
-/** The first of those that have expired. */
+/** The first expired keys. */
 export function expiredKeys({ byExpiry }: Indexes, now: number, limit: number): ExpiryKey[] {
   return [...byExpiry.getKeys({ end: [now], limit })]
 }
 
-/** Labels of any length and content, in keys of a fixed one. */
+/** Labels have any length and content; keys have a fixed length. */
 function underLabel(label: string): string {
   return hash('sha256', label, 'base64url')
 }
 
-// Lists the living records, of a label or the newest, page by page.
+// Lists records by label or the newest ones, page by page.
 
-/** A page is short rather than late: so many expired ones are passed over for it. */
-const MOST_PASSED_OVER = 1000
+/** Expired records that are skipped for one page. Then the page is short instead of late. */
+const MOST_SKIPPED = 1000
 
 export function listLiving(files: LmdbFiles, reader: LmdbReader, { label, after = '', limit }: ListQuery): Page {
   return reader.latest(() => {
     const entries: Stored[] = []
-    let passedOver = 0
+    let skipped = 0
     for (const key of keysWithLabel(files, label, after)) {
       const stored = reader.findLiving(key)
       if (!stored) {
-        if (++passedOver === MOST_PASSED_OVER) return { entries, next: key }
+        if (++skipped === MOST_SKIPPED) return { entries, next: key }
         continue
       }
       if (entries.length === limit) return { entries, next: entries.at(-1)?.key ?? after }

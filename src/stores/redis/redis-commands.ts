@@ -1,4 +1,4 @@
-// What the store says to Redis, the same to one server and to a cluster: each command is atomic.
+// The commands that the store sends to Redis, to one server or to a cluster. Each command is atomic.
 
 import { type CommandParser, defineScript, RESP_TYPES } from 'redis'
 
@@ -105,7 +105,7 @@ function plainCommands(client: CommandingClient, binary: BinaryClient): Commands
   }
 }
 
-// What Redis does in one step for us. Each script touches keys of one slot only, so that a cluster runs it too.
+// Scripts, each of which Redis runs in one step. Each uses keys of one slot only, so that a cluster can run it.
 
 /** The version and the expiry are where redis-record.ts has them. */
 const PUT = `
@@ -116,7 +116,7 @@ redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4])
 return 1`
 
 /**
- * The expiry is where label-index.ts has it. Keys are hashes, so the neighbours of a new one are a random sample: with
+ * The expiry is where redis-indexes.ts has it. Keys are hashes, so the neighbours of a new one are a random sample: with
  * three of them looked at for each that is added, there is about one expired member to two living ones at most.
  */
 const ADD_MEMBER = `

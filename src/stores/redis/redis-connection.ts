@@ -1,37 +1,44 @@
-// One connection to Redis, from its first answer to its first failure. It never reconnects: reconnecting-client.ts replaces it.
+// Connections to Redis. A connection lives from its first answer to its first failure, and a reconnecting client replaces it.
 
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { RedisClient, RedisCluster } from 'redis'
-import { MenshenError } from '../../errors.ts'
+import { LRUCache } from 'lru-cache'
+import { createClient, RedisClient, RedisCluster } from 'redis'
+import { MenshenError, sentence, setting } from '../../errors.ts'
 import type { Report } from '../../events.ts'
-import { inTime } from '../../util/deadline.ts'
-import { createReadCache, type ReadCacheLimits } from './read-cache.ts'
-import type { ClusterAddress, Host, RedisAddress, SentinelAddress, SingleAddress } from './redis-address.ts'
+import { withDeadline } from '../../util/deadline.ts'
+import {
+  type ClusterAddress,
+  type Host,
+  parseRedisAddress,
+  type RedisAddress,
+  type SentinelAddress,
+  type SingleAddress,
+} from './redis-address.ts'
 import { type Commands, commandsOf, scripts } from './redis-commands.ts'
 import { decodeReply, type Indexed, keyOf, recordName } from './redis-record.ts'
 
-export interface Connection {
+export interface RedisConnection {
   readonly commands: Commands
-  /** A record that is known to be the latest without asking. */
+  /** A cached record that is known to be the latest. */
   known(key: string): Indexed | undefined
-  /** Asks for a record, and knows it from then on. */
+  /** Reads a record and caches it. */
   load(key: string): Promise<Indexed | undefined>
-  /** Asks for a record. */
+  /** Reads a record without the cache. */
   fetch(key: string): Promise<Indexed | undefined>
-  /** Drops what is known of a record, and lets nothing be known by reads that are underway. */
+  /** Drops a record from the cache, also for reads that are under way. */
   forget(key: string): void
   forgetAll(): void
   lose(reason: unknown): void
-  /** Resolves with the reason when the connection is of no use any more. */
+  /** Resolves with the reason when the connection is unusable. */
   readonly lost: Promise<unknown>
   close(): Promise<void>
 }
 
-export type Connect = () => Promise<Connection>
+export type Connect = () => Promise<RedisConnection>
 
-/** What node-redis calls a client or a cluster. */
+/** A client or a cluster of node-redis. */
 interface SupervisedClient {
   close(): Promise<unknown>
   destroy(): void
@@ -39,20 +46,20 @@ interface SupervisedClient {
 
 const HEARTBEAT_MS = 500
 const SILENCE_MS = 1000
-/** What was read counts as long as the server has answered something that it was asked within this time. */
+/** The cache is valid if the server has answered a ping that was sent within this time. */
 const TRUST_MS = 2000
 
-/** Without `limits` nothing is cached: the server does not say what changes, or there is no room. */
+/** Without `limits` nothing is cached: the server does not announce changes, or there is no room. */
 export function superviseConnection(
   client: SupervisedClient,
   commands: Commands,
   limits: ReadCacheLimits | undefined,
-): Connection {
+): RedisConnection {
   const fetch = async (key: string) => decodeReply(key, await commands.get(recordName(key)))
   const cache = limits && limits.size > 0 && limits.bytes >= 1 ? createReadCache(limits, fetch) : undefined
   const { promise: lost, resolve } = Promise.withResolvers<unknown>()
   let isLost = false
-  // By the clock of the process and not by that of the store: this is about the wire.
+  // The clock of the process, not that of the store: this is about the connection.
   let provenAt = performance.now()
 
   function lose(reason: unknown): void {
@@ -66,7 +73,7 @@ export function superviseConnection(
   async function listen(): Promise<void> {
     while (!isLost) {
       const askedAt = performance.now()
-      await inTime(commands.ping(), SILENCE_MS)
+      await withDeadline(commands.ping(), SILENCE_MS)
       provenAt = askedAt
       await pause(HEARTBEAT_MS, undefined, { ref: false })
     }
@@ -90,24 +97,24 @@ export function superviseConnection(
     forgetAll: () => cache?.forgetAll(),
 
     async close() {
-      await inTime(client.close(), DEADLINE_MS).catch(() => {})
+      await withDeadline(client.close(), DEADLINE_MS).catch(() => {})
       lose(new Error('The store is closed.'))
     },
   }
 }
 
-// Keeps one connection to Redis: makes a new one whenever it is lost, and never gives up.
+// Keeps one connection to Redis: opens a new one whenever it is lost, and never gives up.
 
 export interface ReconnectingClient {
   /** Absent while Redis cannot be reached. */
-  readonly connection: Connection | undefined
+  readonly connection: RedisConnection | undefined
   close(): Promise<void>
 }
 
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 2000
 
-/** Resolves when the first attempt to connect has ended, well or not. */
+/** Resolves when the first attempt to connect has succeeded or failed. */
 export async function openReconnectingClient(
   connect: Connect,
   store: string,
@@ -115,7 +122,7 @@ export async function openReconnectingClient(
 ): Promise<ReconnectingClient> {
   const closing = new AbortController()
   const tried = Promise.withResolvers<void>()
-  let connection: Connection | undefined
+  let connection: RedisConnection | undefined
   let told: string | undefined
 
   function tell(error: unknown): void {
@@ -164,13 +171,13 @@ function backoffMs(attempt: number): number {
   return longest * (0.5 + Math.random() / 2)
 }
 
-/** Errors of several attempts at once (two addresses of one name, several sentinels) have no words of their own. */
+/** An AggregateError (two addresses of one name, several sentinels) has no useful message. */
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0])
   return error instanceof Error ? error.message : String(error)
 }
 
-// How every client of node-redis is set up here.
+// The options of all clients of node-redis.
 
 export interface Credentials {
   readonly username?: string
@@ -190,12 +197,12 @@ export function clientOptions({ username, password }: Credentials, socket: Parti
 }
 
 /**
- * The timeouts of node-redis end when a command is written and not when it is answered, and would be a timer for each.
- * DEADLINE_MS is for the whole of it.
+ * The timeouts of node-redis end when a command is written, not when it is answered, and need a timer per command. DEADLINE_MS
+ * covers a whole operation.
  */
 export const COMMAND_OPTIONS = { timeout: 0 }
 
-// How connections to Redis are secured, if the address says `rediss`.
+// TLS for addresses with `rediss`.
 
 export interface TlsOptions {
   readonly tls: true
@@ -203,7 +210,7 @@ export interface TlsOptions {
   readonly ca?: Buffer
 }
 
-/** The certificate is read once, when the store is opened: a file that cannot be read stops the start. */
+/** The certificate is read once, when the store is opened, so that an unreadable file stops the start. */
 export function tlsOptionsOf({ tls, ca }: Pick<RedisAddress, 'tls' | 'ca'>): (host?: Host) => Partial<TlsOptions> {
   if (!tls) return () => ({})
   const authority = ca === undefined ? {} : { ca: readAuthority(ca) }
@@ -214,16 +221,17 @@ function readAuthority(file: string): Buffer {
   try {
     return readFileSync(file)
   } catch (cause) {
-    throw new MenshenError('bad_settings', `STORE names ${file} as ca, which cannot be read.`, cause)
+    const message = sentence`${setting('STORE')} names ${file} as ca, which cannot be read.`
+    throw new MenshenError('bad_settings', [{ setting: 'STORE', message }], cause)
   }
 }
 
-// A connection to one server, with a cache that the server keeps true (CLIENT TRACKING).
+// A connection to one server, with a cache that the server invalidates (CLIENT TRACKING).
 //
-// Everything goes through this one connection, so that answers and invalidations come in the order in which the server
-// made them: whoever learns of a change (of a lease that is free again, say) has lost what was cached before it.
+// Everything goes through one connection, so that answers and invalidations arrive in the order in which the server made them: a
+// caller that learns of a change (such as a released lease) no longer has the records that were cached before it.
 
-// createClient() would make a class of all commands anew for each connection.
+// createClient() would build a class of all commands for each connection.
 const makeClient = RedisClient.factory({ scripts })
 
 export function toServer(address: SingleAddress, cache: ReadCacheLimits): Connect {
@@ -243,7 +251,7 @@ async function connect(
   address: SingleAddress | SentinelAddress,
   socket: Host & Partial<TlsOptions>,
   cache: ReadCacheLimits,
-): Promise<Connection> {
+): Promise<RedisConnection> {
   const { kind, database } = address
   const client = makeClient({
     ...clientOptions(address, socket),
@@ -253,8 +261,8 @@ async function connect(
   })
   client.on('error', () => {}) // until it is supervised, connect() says it too
   try {
-    await inTime(client.connect(), DEADLINE_MS)
-    if (kind === 'sentinel') assertPrimary(await inTime(client.sendCommand(['ROLE']), DEADLINE_MS))
+    await withDeadline(client.connect(), DEADLINE_MS)
+    if (kind === 'sentinel') assertPrimary(await withDeadline(client.sendCommand(['ROLE']), DEADLINE_MS))
   } catch (error) {
     client.destroy()
     throw error
@@ -268,7 +276,7 @@ async function connect(
   return connection
 }
 
-/** Sentinels may be late to know that a server is the primary no more. */
+/** Sentinels may be late to notice that a server is no longer the primary. */
 function assertPrimary(role: unknown): void {
   if (!Array.isArray(role) || role[0] !== 'master')
     throw new Error('The sentinels named a server that is not the primary.')
@@ -280,12 +288,12 @@ const makeSentinelClient = RedisClient.factory()
 
 type TlsTo = (host: Host) => Partial<TlsOptions>
 
-/** Those that are down or do not know must not delay the answer of those that do. */
+/** The first answer counts: sentinels that are down must not delay it. */
 export function findPrimary(address: SentinelAddress, tlsTo: TlsTo): Promise<Host> {
   return Promise.any(address.hosts.map(host => askWithOrWithoutPassword({ ...host, ...tlsTo(host) }, address)))
 }
 
-/** Sentinels often have no password where the servers have one, and refuse it then. */
+/** Sentinels often have no password where the servers have one, and then refuse it. */
 async function askWithOrWithoutPassword(sentinel: Host, address: SentinelAddress): Promise<Host> {
   try {
     return await ask(sentinel, {}, address.primary)
@@ -300,8 +308,8 @@ async function ask(sentinel: Host, credentials: Credentials, name: string): Prom
   const client = makeSentinelClient(clientOptions(credentials, sentinel))
   client.on('error', () => {}) // connect() says it too
   try {
-    await inTime(client.connect(), DEADLINE_MS)
-    const reply = await inTime(client.sendCommand(['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name]), DEADLINE_MS)
+    await withDeadline(client.connect(), DEADLINE_MS)
+    const reply = await withDeadline(client.sendCommand(['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name]), DEADLINE_MS)
     if (!Array.isArray(reply))
       throw new Error(`The sentinel at ${sentinel.host}:${sentinel.port} does not know ${name}.`)
     return { host: String(reply[0]), port: Number(reply[1]) }
@@ -310,31 +318,30 @@ async function ask(sentinel: Host, credentials: Credentials, name: string): Prom
   }
 }
 
-// A connection to a cluster. Records are read from their primaries each time: the cache of single.ts is right because one
-// server puts answers and invalidations in order, and here there are several. A lease could be seen to be free before it
-// is known that its session has changed.
+// A connection to a cluster. Records are read from their primaries each time, without a cache: only a single server orders answers
+// and invalidations. With several, a lease could appear free before the invalidation of its session arrives.
 
 const NO_CACHE = undefined
-/** At a node that hangs: whatever comes on top fails at once. */
+/** Commands that wait for a node that hangs. More fail at once. */
 const MOST_WAITING = 10_000
 
 const makeCluster = RedisCluster.factory({ scripts })
 
 export function toCluster(address: ClusterAddress): Connect {
-  // The cluster itself names its nodes, and each has to prove the name or address that it has there.
+  // The cluster names its nodes, and the certificate of each has to match that name or address.
   const tls = tlsOptionsOf(address)()
   return async () => {
     const cluster = makeCluster({
       rootNodes: address.hosts.map(host => ({ socket: { ...host, ...tls } })),
       defaults: { ...clientOptions(address, tls), commandsQueueMaxLength: MOST_WAITING },
     })
-    // Of one node of several; connect() would only say that none of them is available.
+    // The error of one node: connect() only says that none of them is available.
     let reason: unknown
     cluster.on('error', error => {
       reason = error
     })
     try {
-      await inTime(cluster.connect(), DEADLINE_MS)
+      await withDeadline(cluster.connect(), DEADLINE_MS)
     } catch (error) {
       cluster.destroy()
       throw reason ?? error
@@ -347,4 +354,98 @@ export function toCluster(address: ClusterAddress): Connect {
     cluster.on('node-error', connection.lose)
     return connection
   }
+}
+
+// The records that one connection has read. They are valid while the server promises to say when they change. The promise ends
+// with the connection, and so does its cache.
+
+interface ReadCache {
+  get(key: string): Indexed | undefined
+  /** Reads a record and caches it, unless it is forgotten before the answer arrives. */
+  load(key: string): Promise<Indexed | undefined>
+  forget(key: string): void
+  forgetAll(): void
+}
+
+export interface ReadCacheLimits {
+  /** How many records at most. */
+  readonly size: number
+  /** How much memory they may take together. */
+  readonly bytes: number
+}
+
+/** Memory besides the bytes of the record: objects and the row in the cache, as measured. */
+const OVERHEAD_BYTES = 900
+
+export function createReadCache(
+  { size, bytes }: ReadCacheLimits,
+  fetch: (key: string) => Promise<Indexed | undefined>,
+): ReadCache {
+  // Not by `max`: lru-cache allocates that many rows ahead, which takes 100 ms for 100,000. Both limits hold if each record
+  // counts as at least its share of all bytes.
+  const least = Math.ceil(bytes / size)
+  const records = new LRUCache<string, Indexed>({
+    maxSize: Math.floor(bytes),
+    sizeCalculation: ({ value }) => Math.max(least, OVERHEAD_BYTES + value.buffer.byteLength),
+  })
+  const underway = new Map<string, Promise<Indexed | undefined>>()
+
+  async function start(key: string): Promise<Indexed | undefined> {
+    const reading = fetch(key)
+    underway.set(key, reading)
+    try {
+      const record = await reading
+      if (record && underway.get(key) === reading) records.set(key, record)
+      return record
+    } finally {
+      if (underway.get(key) === reading) underway.delete(key)
+    }
+  }
+
+  return {
+    get: key => records.get(key),
+
+    load: key => underway.get(key) ?? start(key),
+
+    forget(key) {
+      records.delete(key)
+      underway.delete(key)
+    },
+
+    forgetAll() {
+      records.clear()
+      underway.clear()
+    },
+  }
+}
+
+// A separate connection for the rate limits, which all instances count together. It may come and go: without it each process
+// counts in its own memory.
+
+export interface LimitClient {
+  readonly client: object
+  /** The prefix of its keys. */
+  readonly prefix: string
+  close(): void
+}
+
+const LONGEST_WAIT_MS = 2000
+
+/** `undefined` with sentinels or a cluster, where no single server counts. */
+export function openLimitClient(address: string): LimitClient | undefined {
+  const target = parseRedisAddress(address)
+  if (target.kind !== 'single') return undefined
+  const { host, database } = target
+  const { socket, ...options } = clientOptions(target, { ...host, ...tlsOptionsOf(target)(host) })
+  const reconnectStrategy = (retries: number) => Math.min(50 * 2 ** retries, LONGEST_WAIT_MS)
+  const client = createClient({
+    ...options,
+    commandsQueueMaxLength: 1000,
+    database,
+    socket: { ...socket, reconnectStrategy },
+  })
+  // The connection of the store reports problems.
+  client.on('error', () => {})
+  client.connect().catch(() => {})
+  return { client, prefix: target.prefix, close: () => client.destroy() }
 }

@@ -1,17 +1,16 @@
-// The indexes that entries are listed by, one for each label. An index is a sorted set whose members are in the order of
-// their keys:
+// The indexes by which entries are listed, one per label. An index is a sorted set whose members are in the order of their
+// keys:
 //
 //   key, a zero byte, 16 digits of expiry, 8 characters of generation
 //
-// In a cluster no step can change a record and its indexes together. So a record is added to its indexes before it is written and
-// removed after it is gone, and a member counts only while the record has its label. A generation is new for each attempt
-// to write: whoever loses takes back its own members and nobody else's. What a crash leaves behind is dropped
-// when its expiry has passed, whatever became of the record.
+// In a cluster a record and its indexes cannot change in one step. So a record is added to its indexes before it is written and
+// removed after it is gone, and a member is valid only while the record has its label. Each attempt to write has a new generation,
+// so that a loser removes only its own members. Members that a crash leaves behind are dropped after their expiry.
 
 import { hash, randomBytes } from 'node:crypto'
 import { type Entry, type ListQuery, type NewestQuery, nextVersion } from '../store.ts'
 import type { Commands, IndexPair } from './redis-commands.ts'
-import type { Connection } from './redis-connection.ts'
+import type { RedisConnection } from './redis-connection.ts'
 import {
   decodeReply,
   encodeRecord,
@@ -36,7 +35,7 @@ export function newGeneration(): string {
   return randomBytes(6).toString('base64url')
 }
 
-/** Labels of any length and content, in names of a fixed length. */
+/** Labels have any length and content; names have a fixed length. */
 export function indexName(label: string): string {
   return `menshen:label:${hash('sha256', label, 'base64url')}`
 }
@@ -49,7 +48,7 @@ export function memberOf({ key, generation, expiresAt }: Pick<Indexed, 'key' | '
   return `${key}\0${digitsOf(expiresAt)}${generation}`
 }
 
-/** A time in texts that are in its order. */
+/** A time as a text that sorts like it. */
 export function digitsOf(time: number): string {
   return String(Math.min(Math.max(Math.ceil(time), 0), Number.MAX_SAFE_INTEGER)).padStart(TIME_DIGITS, '0')
 }
@@ -70,31 +69,30 @@ export function startAfter(key: string | undefined): string {
 }
 
 export function isIndexedAlike(one: Entry, other: Entry): boolean {
-  const places = ({ expiresAt, since, labels }: Entry) => JSON.stringify([expiresAt, since, labels])
-  return places(one) === places(other)
+  const indexed = ({ expiresAt, since, labels }: Entry) => JSON.stringify([expiresAt, since, labels])
+  return indexed(one) === indexed(other)
 }
 
 // The index of the entries with `since`. It is a pair of sorted sets with the same members:
 //
-//   16 digits of since, and what a member of label-index.ts has
+//   16 digits of since, followed by a member as above
 //
-// One has them in their order, so that the newest are its last; the other by their expiry, so that those that live can be
-// counted and those that do not can be dropped. Both have their place in one slot of a cluster. For what a member counts,
-// see label-index.ts.
+// One sorts by time, so that the newest are the last. The other sorts by expiry, so that living entries can be counted and expired
+// ones dropped. Both are in one slot of a cluster. A member is valid under the same condition as above.
 
 export const NEWEST: IndexPair = ['menshen:{newest}:since', 'menshen:{newest}:expiry']
 
-/** What a page can go on behind: the beginning of a member. It may come from an address. */
+/** Where a page can start: the beginning of a member. It may come from the query of a URL. */
 const PLACE = /^\d{16}.{1,500}$/s
 
-/** `undefined` if the record has no place there. */
+/** `undefined` if the record has no `since`. */
 export function newestMemberOf(
   record: Pick<Indexed, 'key' | 'generation' | 'expiresAt' | 'since'>,
 ): string | undefined {
   return record.since === undefined ? undefined : digitsOf(record.since) + memberOf(record)
 }
 
-/** Of what label-index.ts takes for the key of a member. */
+/** The key of the record behind a member of this index. */
 export function keyAtPlace(place: string): string {
   return place.slice(TIME_DIGITS)
 }
@@ -107,7 +105,7 @@ export function startBefore(place: string | undefined): string {
   return place !== undefined && PLACE.test(place) ? `(${place}` : '+'
 }
 
-// Keeps records in their indexes.
+// Adds records to their indexes and removes them.
 
 export type IndexPlace = Entry & Pick<Indexed, 'key' | 'generation'>
 
@@ -120,7 +118,7 @@ export async function addToIndexes(commands: Commands, place: IndexPlace, now: n
   ])
 }
 
-/** Nobody waits for it: a member too many does no harm. */
+/** Runs in the background: an extra member does no harm. */
 export function removeFromIndexes(commands: Commands, place: IndexPlace): void {
   const newest = newestMemberOf(place)
   for (const index of indexesOf(place)) commands.removeMembers(index, [memberOf(place)]).catch(() => {})
@@ -131,27 +129,27 @@ export function dropNewest(commands: Commands, members: readonly string[]): void
   for (const index of NEWEST) commands.removeMembers(index, members).catch(() => {})
 }
 
-// Lists records page by page, as their indexes have them.
+// Lists records page by page, in the order of an index.
 
 interface IndexedPage {
   readonly entries: Indexed[]
   readonly next?: string
 }
 
-/** An index and the way through it. A member's place is what it has before its expiry. */
+/** An index and the direction of reading. A member's place is the part before its expiry. */
 interface Walk {
   readonly start: string
   members(start: string, count: number): Promise<string[]>
   drop(members: readonly string[]): void
   keyAt(place: string): string
-  /** Whether a record belongs where it was found. */
+  /** Whether the record belongs to the index at this place. */
   includes(record: Indexed, place: string): boolean
 }
 
-/** So many steps for one page: if expired members fill them all, the page is short, and the next one goes on. */
+/** Steps for one page. If expired members fill all of them, the page is short and the next one continues. */
 const MOST_STEPS = 20
 
-export function listPage(connection: Connection, { label, after, limit }: ListQuery, now: number) {
+export function readLabelPage(connection: RedisConnection, { label, after, limit }: ListQuery, now: number) {
   const { commands } = connection
   const index = indexName(label)
   const walk: Walk = {
@@ -159,13 +157,13 @@ export function listPage(connection: Connection, { label, after, limit }: ListQu
     members: (start, count) => commands.members(index, start, count),
     drop: members => void commands.removeMembers(index, members).catch(() => {}),
     keyAt: place => place,
-    // By its label and not by its generation: a record that changes at this very moment has another one already.
+    // By its label, not by its generation: a record that is changing at this moment has a new generation already.
     includes: record => record.labels.includes(label),
   }
   return pageOf(connection, walk, limit, now)
 }
 
-export function newestPage(connection: Connection, { before, limit }: NewestQuery, now: number) {
+export function readNewestPage(connection: RedisConnection, { before, limit }: NewestQuery, now: number) {
   const { commands } = connection
   const walk: Walk = {
     start: startBefore(before),
@@ -177,7 +175,7 @@ export function newestPage(connection: Connection, { before, limit }: NewestQuer
   return pageOf(connection, walk, limit, now)
 }
 
-async function pageOf({ fetch }: Connection, walk: Walk, limit: number, now: number): Promise<IndexedPage> {
+async function pageOf({ fetch }: RedisConnection, walk: Walk, limit: number, now: number): Promise<IndexedPage> {
   const found = new Map<string, Indexed>()
   let { start } = walk
   let next: string | undefined
@@ -205,18 +203,18 @@ async function pageOf({ fetch }: Connection, walk: Walk, limit: number, now: num
   return { entries: [...found.values()], ...(next === undefined ? {} : { next }) }
 }
 
-// Changes a record in Redis, and its indexes around it: see indexes/label-index.ts.
+// Changes a record in Redis together with its indexes, in the order that the top of this file explains.
 
 interface RecordWrite {
   readonly key: string
   readonly entry: Entry
-  /** In whose place it is written; absent where there must be nothing. */
+  /** The record that it replaces; absent if the key must not exist. */
   readonly old?: Indexed
 }
 
-/** Its version; `undefined` if what is there is not `old`. */
+/** The new version; `undefined` if the current record is not `old`. */
 export async function putRecord(
-  connection: Connection,
+  connection: RedisConnection,
   write: RecordWrite,
   now: () => number,
 ): Promise<number | undefined> {
@@ -236,16 +234,20 @@ export async function putRecord(
   return written ? next.version : undefined
 }
 
-/** What was removed, expired or not. */
-export async function takeRecord(connection: Connection, key: string): Promise<Indexed | undefined> {
+/** The removed record, expired or not. */
+export async function takeRecord(connection: RedisConnection, key: string): Promise<Indexed | undefined> {
   const { commands } = connection
   const old = decodeReply(key, await forgetting(connection, key, () => commands.getAndDelete(recordName(key))))
   if (old) removeFromIndexes(commands, old)
   return old
 }
 
-/** Nothing that is read before the change may be known after it. */
-async function forgetting<Result>(connection: Connection, key: string, change: () => Promise<Result>): Promise<Result> {
+/** A record that was read before the change must not be in the cache after it. */
+async function forgetting<Result>(
+  connection: RedisConnection,
+  key: string,
+  change: () => Promise<Result>,
+): Promise<Result> {
   connection.forget(key)
   return change().finally(() => connection.forget(key))
 }

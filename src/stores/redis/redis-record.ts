@@ -1,4 +1,4 @@
-// An entry as one string of Redis. The script PUT in scripts.ts reads the version and the expiry.
+// An entry as one string of Redis. The script PUT in redis-commands.ts reads the version and the expiry.
 //
 //   8 bytes  version, as a double
 //   8 bytes  generation
@@ -7,23 +7,23 @@
 import { packEntry, unpackEntry } from '../entry-bytes.ts'
 import type { Entry, Stored } from '../store.ts'
 
-/** An entry as it lies in Redis, `generation` being what its members in the indexes have in common: see indexes/label-index.ts. */
+/** An entry as it is in Redis. Its members in the indexes have the same `generation`: see redis-indexes.ts. */
 export interface Indexed extends Stored {
   readonly generation: string
 }
 
 export const GENERATION_LENGTH = 8
 const ENTRY_AT = 8 + GENERATION_LENGTH
-/** Redis keeps records longer than they live, so that it is our clock that decides and not its own. */
+/** Redis keeps records longer than they live, so that our clock decides and not its own. */
 const LINGER_MS = 60_000
-/** Longer than anything lives, and still a time to Redis. */
+/** The longest time that Redis accepts here. */
 const LONGEST_KEPT_MS = 2 ** 50
 
 export function recordName(key: string): string {
   return `menshen:record:${key}`
 }
 
-/** The key of a record by its name in Redis, which has the prefix of the address. */
+/** The key of a record from its name in Redis, which begins with the prefix of the address. */
 export function keyOf(name: string, prefix: string): string {
   return name.slice(`${prefix}:record:`.length)
 }
@@ -38,10 +38,10 @@ export function encodeRecord({ version, generation, ...entry }: Indexed): Buffer
   return Buffer.concat([encodeVersion(version), Buffer.from(generation, 'latin1'), packEntry(entry)])
 }
 
-/** A damaged one is no record. */
+/** A damaged record counts as absent. */
 export function decodeReply(key: string, reply: Buffer | null): Indexed | undefined {
   if (!reply || reply.length < ENTRY_AT) return undefined
-  // Replies are views of whatever came through the socket, and would keep all of it in memory; so would a piece of Node's pool.
+  // A reply is a view of a larger buffer of the socket and would keep all of it in memory. So would a slice of Node's pool.
   const record = Buffer.allocUnsafeSlow(reply.length)
   reply.copy(record)
   const entry = unpackEntry(record.subarray(ENTRY_AT))

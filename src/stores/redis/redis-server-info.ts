@@ -1,39 +1,39 @@
-// What a Redis says about itself that matters to sessions: its version, whether it evicts, whether it keeps anything.
+// The properties of a Redis server that matter to sessions: version, eviction, persistence.
 import { RedisClient } from 'redis'
-import { inTime } from '../../util/deadline.ts'
+import { withDeadline } from '../../util/deadline.ts'
 import { type Host, parseRedisAddress, type RedisAddress } from './redis-address.ts'
 import { clientOptions, DEADLINE_MS, findPrimary, type TlsOptions, tlsOptionsOf } from './redis-connection.ts'
 
-export interface ServerFacts {
+export interface RedisServerInfo {
   readonly software: 'Redis' | 'Valkey'
   readonly version: string
-  /** Of Redis, whose commands a Valkey has: by it is known what the server can do. */
+  /** The version of Redis whose commands the server has; a Valkey reports one, too. */
   readonly redisVersion: string
   readonly evictionPolicy: string | undefined
   readonly appendOnly: boolean
-  /** Whether snapshots are made by themselves; `undefined` if it does not say. */
+  /** Whether snapshots are made automatically; `undefined` if the server does not say. */
   readonly snapshots: boolean | undefined
   readonly lastWriteFailed: boolean
 }
 
 const makeClient = RedisClient.factory()
 
-export async function readServerFacts(address: string): Promise<ServerFacts> {
+export async function readServerInfo(address: string): Promise<RedisServerInfo> {
   const target = parseRedisAddress(address)
   const client = makeClient(clientOptions(target, await hostOf(target)))
   client.on('error', () => {}) // connect() says it too
   try {
-    await inTime(client.connect(), DEADLINE_MS)
-    const facts = readInfo(String(await inTime(client.sendCommand(['INFO']), DEADLINE_MS)))
-    // Often not allowed where Redis is rented.
-    const save = await inTime(client.sendCommand(['CONFIG', 'GET', 'save']), DEADLINE_MS).catch(() => undefined)
-    return factsIn(facts, save)
+    await withDeadline(client.connect(), DEADLINE_MS)
+    const facts = readInfo(String(await withDeadline(client.sendCommand(['INFO']), DEADLINE_MS)))
+    // Hosted servers often refuse it.
+    const save = await withDeadline(client.sendCommand(['CONFIG', 'GET', 'save']), DEADLINE_MS).catch(() => undefined)
+    return infoFrom(facts, save)
   } finally {
     client.destroy()
   }
 }
 
-/** Of a cluster one node speaks for all. */
+/** The first node of a cluster stands for all. */
 async function hostOf(target: RedisAddress): Promise<Partial<Host & TlsOptions>> {
   const tlsTo = tlsOptionsOf(target)
   if (target.kind === 'single') return { ...target.host, ...tlsTo(target.host) }
@@ -46,7 +46,7 @@ function readInfo(text: string): ReadonlyMap<string, string> {
   return new Map(lines.map(line => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]))
 }
 
-function factsIn(info: ReadonlyMap<string, string>, save: unknown): ServerFacts {
+function infoFrom(info: ReadonlyMap<string, string>, save: unknown): RedisServerInfo {
   const redisVersion = info.get('redis_version') ?? ''
   const valkeyVersion = info.get('valkey_version')
   const schedule = Array.isArray(save) ? save[1] : Object(save).save

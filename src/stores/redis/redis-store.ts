@@ -1,27 +1,26 @@
-// The store of many machines: Redis from 6.2 on, or Valkey.
+// The store for several machines: Redis from 6.2 on, or Valkey.
 //
-// A change is resolved when the primary has acknowledged it. What that survives is for its configuration to say: with
-// `appendfsync always` a crash of the machine, with `everysec` all but the last second. Replicas follow a moment later,
-// so a failover can lose what was acknowledged in that moment. And it must not evict (`maxmemory-policy noeviction`):
-// that would sign users out.
+// A change resolves when the primary has acknowledged it. What survives a crash depends on the configuration of Redis: with
+// `appendfsync always` everything, with `everysec` all but the last second. Replicas are a moment behind, so that a failover can
+// lose the changes of that moment. Redis must not evict (`maxmemory-policy noeviction`): that would sign users out.
 
 import type { Report } from '../../events.ts'
 import { phrase, phrasedError } from '../../phrases.ts'
-import { inTime } from '../../util/deadline.ts'
+import { withDeadline } from '../../util/deadline.ts'
 import type { Store, Stored } from '../store.ts'
-import type { ReadCacheLimits } from './read-cache.ts'
 import { parseRedisAddress, type RedisAddress } from './redis-address.ts'
+import type { ReadCacheLimits } from './redis-connection.ts'
 import {
   type Connect,
-  type Connection,
   DEADLINE_MS,
   openReconnectingClient,
   type ReconnectingClient,
+  type RedisConnection,
   toCluster,
   toPrimary,
   toServer,
 } from './redis-connection.ts'
-import { listPage, NEWEST, newestPage, putRecord, takeRecord } from './redis-indexes.ts'
+import { NEWEST, putRecord, readLabelPage, readNewestPage, takeRecord } from './redis-indexes.ts'
 import type { Indexed } from './redis-record.ts'
 import { createRedisTrail } from './redis-trail.ts'
 
@@ -29,13 +28,13 @@ interface RedisStoreOptions {
   readonly address: string
   readonly now: () => number
   readonly report: Report
-  /** What is kept at hand. */
+  /** The limits of the read cache. */
   readonly cache?: ReadCacheLimits
 }
 
 const SMALL_CACHE: ReadCacheLimits = { size: 10_000, bytes: 16 * 1024 * 1024 }
 
-/** Resolves even if Redis cannot be reached yet: its verbs say so until it can. */
+/** Resolves even if Redis cannot be reached yet: until then every operation fails. */
 export async function openRedisStore({ address, now, report, cache = SMALL_CACHE }: RedisStoreOptions): Promise<Store> {
   const target = parseRedisAddress(address)
   const client = await openReconnectingClient(connectorOf(target, cache), target.name, report)
@@ -88,12 +87,12 @@ export async function openRedisStore({ address, now, report, cache = SMALL_CACHE
     },
 
     async list(query) {
-      const { entries, ...rest } = await ask(connection => listPage(connection, query, now()))
+      const { entries, ...rest } = await ask(connection => readLabelPage(connection, query, now()))
       return { entries: entries.map(handOut), ...rest }
     },
 
     async newest(query) {
-      const { entries, ...rest } = await ask(connection => newestPage(connection, query, now()))
+      const { entries, ...rest } = await ask(connection => readNewestPage(connection, query, now()))
       return { entries: entries.map(handOut), ...rest }
     },
 
@@ -107,17 +106,17 @@ export async function openRedisStore({ address, now, report, cache = SMALL_CACHE
   }
 }
 
-type Ask = <Result>(work: (connection: Connection) => Promise<Result>) => Promise<Result>
+type Ask = <Result>(work: (connection: RedisConnection) => Promise<Result>) => Promise<Result>
 
-/** Does something with the connection that there is, in time or not at all. */
+/** Runs an operation on the current connection, with a deadline. */
 function createAsk(client: ReconnectingClient, name: string): Ask {
   return async work => {
     const { connection } = client
     try {
       if (!connection) throw new Error('There is no connection.')
-      return await inTime(work(connection), DEADLINE_MS)
+      return await withDeadline(work(connection), DEADLINE_MS)
     } catch (cause) {
-      // The server became a replica, so that the primary is elsewhere.
+      // The server became a replica: another one is the primary.
       if (cause instanceof Error && cause.message.startsWith('READONLY')) connection?.lose(cause)
       throw phrasedError('store_unavailable', phrase('store_is_away', { name }), cause)
     }
@@ -135,7 +134,7 @@ function connectorOf(address: RedisAddress, cache: ReadCacheLimits): Connect {
   }
 }
 
-/** Neither side sees what the other does to its bytes. */
+/** A copy, so that neither side sees changes of the other. */
 function handOut({ generation: _, value, ...stored }: Indexed): Stored {
   return { ...stored, value: new Uint8Array(value) }
 }

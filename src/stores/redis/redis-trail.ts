@@ -1,4 +1,4 @@
-// The trail in Redis: a stream for each kind of event. Their ids are of the time of the event, and count on within it.
+// The trail in Redis: one stream per kind of event. An id is the time of the event and a counter within it.
 
 import { createEventReader, packEvent } from '../entry-bytes.ts'
 import { type Candidate, pageInSteps, pageOf, type Trail, type TrailPage, type TrailQuery } from '../trail.ts'
@@ -24,7 +24,7 @@ export function createRedisTrail(ask: Ask): Trail {
 async function readStep(commands: Commands, step: TrailQuery): Promise<TrailPage> {
   const { before, after, tag, limit, scan } = step
   const id = idAt(after ?? before)
-  // One more than are looked at, to know whether there is one.
+  // One more than the page needs, to know whether there is a next page.
   const count = 1 + (tag === undefined ? Math.min(limit, scan) : scan)
   const found =
     after === undefined
@@ -45,7 +45,7 @@ function positionOf(id: string): string {
   return `${time.padStart(TIME_DIGITS, '0')}-${count.padStart(COUNT_DIGITS, '0')}`
 }
 
-/** `undefined` if it is no position, as 0-0 is none: to Redis nothing can come before it. */
+/** `undefined` if it is not a position. 0-0 is none: in Redis nothing comes before it. */
 function idAt(position = ''): string | undefined {
   const [, time, count] = /^(?=.{27}$)0*(\d{1,16})-0*(\d{1,10})$/.exec(position) ?? []
   return time === undefined || !/[1-9]/.test(position) ? undefined : `${time}-${count}`

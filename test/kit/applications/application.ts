@@ -9,9 +9,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Browser, Page } from 'playwright-core'
 import type { Config } from '../../../src/index.ts'
 import { openPage } from '../browser.ts'
+import { type Environment, startInstance } from '../instance.ts'
 import { startOidcServer } from '../oidc-server.ts'
 import { installPackages, SYSTEM_PATH } from '../packages.ts'
-import { type Environment, startMenshen } from '../process.ts'
 import { tempFolder } from '../temp.ts'
 
 export interface Application {
@@ -80,9 +80,9 @@ async function openEntrance(t: TestContext, browser: Browser, env: Environment, 
   writeFileSync(join(folder, 'menshen.config.js'), `export default ${JSON.stringify(config)}\n`)
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
   const settings = { STORE: 'memory:', RATE_LIMIT_PER_MINUTE: '0', ...provider.settings, ...env }
-  const menshen = await startMenshen(settings, { cwd: folder })
+  const menshen = await startInstance(settings, { cwd: folder })
   t.after(() => menshen.stop())
-  t.after(() => t.passed || t.diagnostic(menshen.lines.slice(-20).join('\n')))
+  t.after(() => t.passed || t.diagnostic(menshen.output.slice(-20).join('\n')))
 
   const { page, problems } = await openPage(t, browser)
   page.setDefaultTimeout(DEADLINE_MS)

@@ -105,7 +105,7 @@ export const CLOUD_SHEETS: Readonly<Record<string, Sheet>> = {
     groups: ['org', 'org:team'],
     errors: [
       ['refresh', { status: 400, body: { error: 'unauthorized_client' } }, 'provider_refused'],
-      ['userFacts', { status: 401, body: 'no valid authorization', type: 'text/plain' }, 'provider_answer'],
+      ['fetchUser', { status: 401, body: 'no valid authorization', type: 'text/plain' }, 'provider_answer'],
     ],
   }),
 

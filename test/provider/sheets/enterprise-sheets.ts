@@ -42,7 +42,7 @@ export const ENTERPRISE_SHEETS: Readonly<Record<string, Sheet>> = {
       params: { ...ASKED, state: PLAIN_STATE, scope: 'get_user_info' },
     },
     redeem: [{ call: 'POST corp.huaweioneaccess.com/api/v1/oauth2/token', form: { ...CODE_GRANT, ...POST } }],
-    userFacts: [{ call: 'GET corp.huaweioneaccess.com/api/v1/oauth2/userinfo', auth: 'Bearer at-1' }],
+    fetchUser: [{ call: 'GET corp.huaweioneaccess.com/api/v1/oauth2/userinfo', auth: 'Bearer at-1' }],
     refresh: [{ call: 'POST corp.huaweioneaccess.com/api/v1/oauth2/token', form: { ...REFRESH_GRANT, ...POST } }],
     signOutUrl: { at: 'https://corp.huaweioneaccess.com/api/v1/logout', params: { redirect_url: LOGIN } },
     tokens: HELD,
@@ -59,7 +59,7 @@ export const ENTERPRISE_SHEETS: Readonly<Record<string, Sheet>> = {
     errors: [
       ['redeem', { ...BAD_CODE, status: 401 }, 'provider_refused'],
       ['redeem', BAD_CLIENT, 'provider_answer'],
-      ['userFacts', { status: 401, body: { error: 'invalid_token', error_description: 'x' } }, 'provider_answer'],
+      ['fetchUser', { status: 401, body: { error: 'invalid_token', error_description: 'x' } }, 'provider_answer'],
     ],
   },
 
@@ -85,7 +85,7 @@ export const ENTERPRISE_SHEETS: Readonly<Record<string, Sheet>> = {
         query: { ...POST, grant_type: 'authorization_code', code: CODE },
       },
     ],
-    userFacts: [
+    fetchUser: [
       {
         call: 'GET bam.example.edu.cn/idp/oauth2/getUserInfo',
         query: { access_token: 'at-1', client_id: CLIENT_ID },
@@ -101,7 +101,7 @@ export const ENTERPRISE_SHEETS: Readonly<Record<string, Sheet>> = {
     errors: [
       ['redeem', { body: { errcode: '1001', msg: 'code 无效' } }, 'provider_answer'],
       ['redeem', { body: { errcode: 1001, msg: 'x', access_token: 'at', expires_in: 60 } }, 'provider_answer'],
-      ['userFacts', { body: { errcode: '2001', msg: 'x' } }, 'provider_answer'],
+      ['fetchUser', { body: { errcode: '2001', msg: 'x' } }, 'provider_answer'],
     ],
   },
 
@@ -121,7 +121,7 @@ export const ENTERPRISE_SHEETS: Readonly<Record<string, Sheet>> = {
     },
     authorize: { at: 'https://sa.example.com/oauth2/authorize', params: { ...ASKED, scope: 'openid,userid,userinfo' } },
     redeem: [{ call: 'POST sa.example.com/oauth2/token', form: { ...CODE_GRANT, ...POST } }],
-    userFacts: [{ call: 'GET sa.example.com/oauth2/userinfo', auth: 'Bearer at-1' }],
+    fetchUser: [{ call: 'GET sa.example.com/oauth2/userinfo', auth: 'Bearer at-1' }],
     refresh: [{ call: 'POST sa.example.com/oauth2/refresh', form: { ...REFRESH_GRANT, ...POST } }],
     signOut: [{ call: 'POST sa.example.com/oauth2/revoke', form: { access_token: 'at-1', ...POST } }],
     tokens: HELD,
@@ -130,7 +130,7 @@ export const ENTERPRISE_SHEETS: Readonly<Record<string, Sheet>> = {
       ['redeem', { body: { code: 500, msg: '无效code: the-code', data: null } }, 'provider_answer'],
       ['redeem', { body: { code: 500, msg: 'x', data: null, ...TOKENS } }, 'provider_answer'],
       ['refresh', { body: { code: 500, msg: '无效refresh_token', data: null } }, 'provider_answer'],
-      ['userFacts', { body: { code: 500, msg: '无效access_token', data: null } }, 'provider_answer'],
+      ['fetchUser', { body: { code: 500, msg: '无效access_token', data: null } }, 'provider_answer'],
     ],
   },
 
@@ -170,7 +170,7 @@ export const ENTERPRISE_SHEETS: Readonly<Record<string, Sheet>> = {
         headers: { 'tenant-id': '121' },
       },
     ],
-    userFacts: [
+    fetchUser: [
       {
         call: 'GET admin.example.com/admin-api/system/oauth2/user/get',
         auth: 'Bearer at-1',
@@ -208,7 +208,7 @@ export const ENTERPRISE_SHEETS: Readonly<Record<string, Sheet>> = {
       ['redeem', { body: { code: 1_002_022_000, msg: 'code 不存在', data: null } }, 'provider_answer'],
       ['refresh', { body: { code: 400, msg: '无效的刷新令牌', data: null } }, 'provider_refused'],
       ['refresh', { body: { code: 401, msg: '刷新令牌已过期', data: null } }, 'provider_refused'],
-      ['userFacts', { body: { code: 401, msg: '账号未登录', data: null } }, 'provider_answer'],
+      ['fetchUser', { body: { code: 401, msg: '账号未登录', data: null } }, 'provider_answer'],
     ],
   },
 }

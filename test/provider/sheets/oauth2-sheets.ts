@@ -1,4 +1,4 @@
-// The specification's provider, the one of everything by configuration, and others of plain OAuth 2.0, one sheet each.
+// The provider of docs/specification.md, the one of everything by configuration, and others of plain OAuth 2.0, one sheet each.
 import {
   ASKED,
   BAD_CLIENT,
@@ -45,7 +45,7 @@ export const OAUTH2_SHEETS: Readonly<Record<string, Sheet>> = {
     },
     authorize: { at: 'https://corp.idaas.example.com/oauth/authorize', params: { ...ASKED, scope: 'read' } },
     redeem: [{ call: 'POST corp.idaas.example.com/oauth/token', form: { ...CODE_GRANT, ...POST } }],
-    userFacts: [{ call: 'GET corp.idaas.example.com/api/bff/v1.2/oauth2/userinfo', auth: 'Bearer at-1' }],
+    fetchUser: [{ call: 'GET corp.idaas.example.com/api/bff/v1.2/oauth2/userinfo', auth: 'Bearer at-1' }],
     refresh: [{ call: 'POST corp.idaas.example.com/oauth/token', form: { ...REFRESH_GRANT, ...POST } }],
     signOut: [
       { call: 'POST corp.idaas.example.com/oauth/logout', form: { client_id: CLIENT_ID, refresh_token: 'rt-1' } },
@@ -57,10 +57,10 @@ export const OAUTH2_SHEETS: Readonly<Record<string, Sheet>> = {
       ['redeem', { body: { ...TOKENS, token_type: undefined } }, 'provider_answer'],
       ['refresh', { status: 401, body: { error: 'invalid_token' } }, 'provider_refused'],
       ['refresh', BAD_CLIENT, 'provider_answer'],
-      ['userFacts', { body: { error: 'invalid_token' } }, 'provider_answer'],
-      ['userFacts', { body: { success: false, code: '500', data: { sub: 's', username: 'u' } } }, 'provider_answer'],
-      ['userFacts', { body: { success: [true], data: { sub: 's', username: 'u' } } }, 'provider_answer'],
-      ['userFacts', { body: { success: true, code: '200', data: { sub: 7, username: 'u' } } }, 'provider_answer'],
+      ['fetchUser', { body: { error: 'invalid_token' } }, 'provider_answer'],
+      ['fetchUser', { body: { success: false, code: '500', data: { sub: 's', username: 'u' } } }, 'provider_answer'],
+      ['fetchUser', { body: { success: [true], data: { sub: 's', username: 'u' } } }, 'provider_answer'],
+      ['fetchUser', { body: { success: true, code: '200', data: { sub: 7, username: 'u' } } }, 'provider_answer'],
     ],
   },
 
@@ -107,18 +107,18 @@ export const OAUTH2_SHEETS: Readonly<Record<string, Sheet>> = {
         headers: { 'x-extra': 'yes' },
       },
     ],
-    userFacts: [{ call: 'POST odd.example.com/u', query: { token: 'at-1' }, form: { openid: 'o 1', app: CLIENT_ID } }],
+    fetchUser: [{ call: 'POST odd.example.com/u', query: { token: 'at-1' }, form: { openid: 'o 1', app: CLIENT_ID } }],
     tokens: { accessToken: 'at-1', expiresIn: 600 },
     user: { sub: '12345678901234567890', username: 'lisi' },
     errors: [
       ['redeem', { body: 'error=invalid_grant', type: 'text/plain' }, 'provider_refused'],
       [
-        'userFacts',
+        'fetchUser',
         { body: { status: 'bad', result: { user: { id: 1, account: { login: 'x' } } } } },
         'provider_answer',
       ],
       [
-        'userFacts',
+        'fetchUser',
         { body: { status: 'ok', result: { user: { id: 1, account: { login: 'x' }, org: { id: 8 } } } } },
         'provider_answer',
       ],
@@ -144,7 +144,7 @@ export const OAUTH2_SHEETS: Readonly<Record<string, Sheet>> = {
     },
     authorize: { at: 'https://sso.example.com/sign/authz/oauth/v20/authorize', params: ASKED },
     redeem: [{ call: 'POST sso.example.com/sign/authz/oauth/v20/token', form: { ...CODE_GRANT, ...POST } }],
-    userFacts: [{ call: 'GET sso.example.com/sign/api/oauth/v20/me', auth: 'Bearer at-1' }],
+    fetchUser: [{ call: 'GET sso.example.com/sign/api/oauth/v20/me', auth: 'Bearer at-1' }],
     refresh: [{ call: 'POST sso.example.com/sign/authz/oauth/v20/token', form: { ...REFRESH_GRANT, ...POST } }],
     signOutUrl: { at: 'https://sso.example.com/sign/force/logout', params: { redirect_uri: LOGIN } },
     tokens: HELD,
@@ -161,7 +161,7 @@ export const OAUTH2_SHEETS: Readonly<Record<string, Sheet>> = {
       ['redeem', REFUSED_WITH_200, 'provider_refused'],
       ['redeem', { body: { error: 'invalid_client', error_description: 'Bad credentials' } }, 'provider_answer'],
       ['refresh', REFUSED_WITH_200, 'provider_refused'],
-      ['userFacts', { body: { error: 'invalid_token', error_description: 'x' } }, 'provider_answer'],
+      ['fetchUser', { body: { error: 'invalid_token', error_description: 'x' } }, 'provider_answer'],
     ],
   },
 
@@ -189,7 +189,7 @@ export const OAUTH2_SHEETS: Readonly<Record<string, Sheet>> = {
     redeem: [
       { call: 'POST github.com/login/oauth/access_token', form: { ...CODE_GRANT, ...POST, code_verifier: VERIFIER } },
     ],
-    userFacts: [
+    fetchUser: [
       { call: 'GET api.github.com/user', auth: 'Bearer at-1' },
       { call: 'GET api.github.com/user/emails', auth: 'Bearer at-1' },
     ],
@@ -202,7 +202,7 @@ export const OAUTH2_SHEETS: Readonly<Record<string, Sheet>> = {
       ['redeem', { body: { error: 'incorrect_client_credentials' } }, 'provider_answer'],
       ['redeem', { body: { error: 'redirect_uri_mismatch' } }, 'provider_answer'],
       ['refresh', { body: { error: 'bad_refresh_token' } }, 'provider_refused'],
-      ['userFacts', { status: 401, body: { message: 'Bad credentials' } }, 'provider_answer'],
+      ['fetchUser', { status: 401, body: { message: 'Bad credentials' } }, 'provider_answer'],
     ],
   },
 
@@ -213,7 +213,7 @@ export const OAUTH2_SHEETS: Readonly<Record<string, Sheet>> = {
     },
     authorize: { at: 'https://gitee.com/oauth/authorize', params: { ...ASKED, scope: 'user_info emails' } },
     redeem: [{ call: 'POST gitee.com/oauth/token', form: { ...CODE_GRANT, ...POST } }],
-    userFacts: [{ call: 'GET gitee.com/api/v5/user', query: { access_token: 'at-1' } }],
+    fetchUser: [{ call: 'GET gitee.com/api/v5/user', query: { access_token: 'at-1' } }],
     refresh: [{ call: 'POST gitee.com/oauth/token', form: { ...REFRESH_GRANT, ...POST } }],
     tokens: { ...HELD, expiresIn: 86_400 },
     user: { sub: '9007199', username: 'lisi', nickname: '李四' },
@@ -222,7 +222,7 @@ export const OAUTH2_SHEETS: Readonly<Record<string, Sheet>> = {
       ['redeem', BAD_CLIENT, 'provider_answer'],
       ['refresh', BAD_CODE, 'provider_refused'],
       [
-        'userFacts',
+        'fetchUser',
         { status: 401, body: { message: '401 Unauthorized: Access token does not exist' } },
         'provider_answer',
       ],

@@ -114,7 +114,7 @@ export function oidcSheet(facts: OidcFacts): Sheet {
       },
     },
     redeem: [grant({ ...CODE_GRANT, code_verifier: VERIFIER })],
-    userFacts: [{ call: call('GET', facts.userInfo), auth: 'Bearer at-1' }],
+    fetchUser: [{ call: call('GET', facts.userInfo), auth: 'Bearer at-1' }],
     refresh: [grant({ ...REFRESH_GRANT, ...facts.refreshParams })],
     signOut: revoked,
     ...(signOutUrl ? { signOutUrl } : {}),
@@ -126,7 +126,7 @@ export function oidcSheet(facts: OidcFacts): Sheet {
       ['redeem', BAD_CLIENT, 'provider_answer'],
       ['refresh', BAD_CODE, 'provider_refused'],
       ['refresh', { status: 503, body: 'busy', type: 'text/plain' }, 'provider_answer'],
-      ['userFacts', BAD_TOKEN, 'provider_answer'],
+      ['fetchUser', BAD_TOKEN, 'provider_answer'],
       ...(facts.errors ?? []),
     ],
   }

@@ -62,7 +62,7 @@ export const OIDC_SHEETS: Readonly<Record<string, Sheet>> = {
     said: { ...PERSON, preferred_username: 'lisi', phone: '13811111111', groups: ['org/a'], roles: ['r1'] },
     user: { ...KNOWN, username: 'lisi', phone_number: '13811111111' },
     groups: ['org/a', 'r1'],
-    errors: [['userFacts', { body: { status: 'error', msg: 'token is invalid', sub: '' } }, 'provider_answer']],
+    errors: [['fetchUser', { body: { status: 'error', msg: 'token is invalid', sub: '' } }, 'provider_answer']],
   }),
 
   authing: oidcSheet({
@@ -151,6 +151,6 @@ function withAccessToken(accessToken: string, sheet: Sheet): Sheet {
   return {
     ...sheet,
     tokens: { ...sheet.tokens, accessToken },
-    userFacts: sheet.userFacts.map(sent => ({ ...sent, auth: `Bearer ${accessToken}` })),
+    fetchUser: sheet.fetchUser.map(sent => ({ ...sent, auth: `Bearer ${accessToken}` })),
   }
 }

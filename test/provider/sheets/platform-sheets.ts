@@ -50,7 +50,7 @@ const FEISHU_ERRORS: Sheet['errors'] = [
   ['redeem', { body: { code: 20050, access_token: 'at', expires_in: 60 } }, 'provider_answer'],
   ['refresh', { status: 400, body: { code: 20064, error: 'invalid_grant' } }, 'provider_refused'],
   ['refresh', { status: 503, body: { code: 20072, error: 'temporarily_unavailable' } }, 'provider_answer'],
-  ['userFacts', { body: { code: 99991663, msg: 'token expired', data: {} } }, 'provider_answer'],
+  ['fetchUser', { body: { code: 99991663, msg: 'token expired', data: {} } }, 'provider_answer'],
 ]
 
 function feishuSheet(host: string, token: string, as: 'form' | 'json'): Sheet {
@@ -66,7 +66,7 @@ function feishuSheet(host: string, token: string, as: 'form' | 'json'): Sheet {
       params: { ...ASKED, ...PKCE, scope: 'offline_access' },
     },
     redeem: [{ call, [as]: { ...CODE_GRANT, ...POST, code_verifier: VERIFIER } }],
-    userFacts: [{ call: `GET open.${host}/open-apis/authen/v1/user_info`, auth: 'Bearer at-1' }],
+    fetchUser: [{ call: `GET open.${host}/open-apis/authen/v1/user_info`, auth: 'Bearer at-1' }],
     refresh: [{ call, [as]: { ...REFRESH_GRANT, ...POST } }],
     tokens: { accessToken: 'at-1', refreshToken: 'rt-1', expiresIn: 7200 },
     user: {
@@ -115,7 +115,7 @@ export const PLATFORM_SHEETS: Readonly<Record<string, Sheet>> = {
         json: { clientId: CLIENT_ID, clientSecret: CLIENT_SECRET, code: CODE, grantType: 'authorization_code' },
       },
     ],
-    userFacts: [
+    fetchUser: [
       { call: 'GET api.dingtalk.com/v1.0/contact/users/me', headers: { 'x-acs-dingtalk-access-token': 'at-1' } },
     ],
     refresh: [
@@ -134,7 +134,7 @@ export const PLATFORM_SHEETS: Readonly<Record<string, Sheet>> = {
         'provider_answer',
       ],
       ['refresh', { status: 400, body: { code: 'invalidParameter', message: 'x' } }, 'provider_answer'],
-      ['userFacts', { status: 401, body: { code: 'InvalidAuthentication', message: 'x' } }, 'provider_answer'],
+      ['fetchUser', { status: 401, body: { code: 'InvalidAuthentication', message: 'x' } }, 'provider_answer'],
     ],
   },
 
@@ -172,7 +172,7 @@ export const PLATFORM_SHEETS: Readonly<Record<string, Sheet>> = {
       },
     },
     redeem: [],
-    userFacts: [
+    fetchUser: [
       { call: 'GET qyapi.weixin.qq.com/cgi-bin/gettoken', query: { corpid: CLIENT_ID, corpsecret: CLIENT_SECRET } },
       { call: 'GET qyapi.weixin.qq.com/cgi-bin/auth/getuserinfo', query: { access_token: 'company', code: CODE } },
       { call: 'GET qyapi.weixin.qq.com/cgi-bin/user/get', query: { access_token: 'company', userid: 'lisi' } },
@@ -181,11 +181,11 @@ export const PLATFORM_SHEETS: Readonly<Record<string, Sheet>> = {
     user: { sub: 'lisi', username: 'lisi', nickname: '李四', email: 'lisi@corp.cn', phone_number: '138', ou_id: '2' },
     groups: ['2', '5'],
     errors: [
-      ['userFacts', wecomError(40029, 'invalid code'), 'provider_refused'],
-      ['userFacts', wecomError(42003, 'code expired'), 'provider_refused'],
-      ['userFacts', wecomError(60020, 'not allow to access from your ip'), 'provider_answer'],
+      ['fetchUser', wecomError(40029, 'invalid code'), 'provider_refused'],
+      ['fetchUser', wecomError(42003, 'code expired'), 'provider_refused'],
+      ['fetchUser', wecomError(60020, 'not allow to access from your ip'), 'provider_answer'],
       // Somebody who is not a member.
-      ['userFacts', { body: { errcode: 0, errmsg: 'ok', openid: 'o', external_userid: 'w' } }, 'provider_answer'],
+      ['fetchUser', { body: { errcode: 0, errmsg: 'ok', openid: 'o', external_userid: 'w' } }, 'provider_answer'],
     ],
   },
 }

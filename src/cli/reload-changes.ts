@@ -1,0 +1,170 @@
+// Loads the settings and the configuration again, and says what has changed since, or why it cannot be used in a running process.
+
+import { existsSync, readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { Config } from '../config/config-file.ts'
+import { refuseListenerAsUpstream } from '../config/conflicts.ts'
+import {
+  ConfigurationError,
+  type ConfigurationSources,
+  configCandidates,
+  ENV_FILE,
+  type LoadedConfiguration,
+  loadConfiguration,
+} from '../config/load-configuration.ts'
+import { type Environment, isSetting, type Name, type Row, SETTINGS, type Settings } from '../config/settings.ts'
+import { assertCertificate, assertUpstreamAuthority } from '../config/tls-files.ts'
+import { MenshenError } from '../errors.ts'
+import { planProviders } from '../provider/providers.ts'
+import { withDeadline } from '../util/deadline.ts'
+import { fingerprintOf } from '../util/fingerprint.ts'
+
+/** What was loaded, and what is needed to notice a change of it. */
+export interface Snapshot extends LoadedConfiguration {
+  /** Absolute paths of all files that were read, or would be if they existed. */
+  readonly files: readonly string[]
+  /** A fingerprint of each part, by its name. */
+  readonly parts: Readonly<Record<string, string>>
+}
+
+export interface ReloadOptions {
+  readonly sources: ConfigurationSources
+  /** Whether there was a .env at the start. */
+  readonly hadEnvFile: boolean
+  /** Whether this process listens by HOST and PORT, and not on an inherited socket. */
+  readonly listens: boolean
+}
+
+export interface Changes {
+  readonly snapshot: Snapshot
+  /** The names of settings, parts of the configuration and files. */
+  readonly changed: readonly string[]
+}
+
+export async function takeSnapshot(sources: ConfigurationSources): Promise<Snapshot> {
+  const loaded = await loadConfiguration(sources)
+  const named = filesNamedBy(loaded)
+  const files = [ENV_FILE, ...configCandidates(loaded.settings.CONFIG), ...loaded.scripts, ...named.values()]
+  return {
+    ...loaded,
+    files: [...new Set(files.map(file => resolve(file)))],
+    parts: partsOf(loaded, named),
+  }
+}
+
+export async function readChanges(before: Snapshot, { sources, hadEnvFile, listens }: ReloadOptions): Promise<Changes> {
+  // A file that is being replaced, or a volume that is away for a moment, must not remove all rules.
+  if (hadEnvFile && !existsSync(ENV_FILE)) throw refusal(ENV_FILE, `${ENV_FILE} is gone; expected it where it was.`)
+  const snapshot = await loadInTime(takeSnapshot(sources), before.configFile ?? ENV_FILE)
+  const { configFile } = snapshot
+  if (before.configFile && !configFile)
+    throw refusal(before.configFile, `${before.configFile} is gone; expected it where it was.`)
+  const changed = changedParts(before.parts, snapshot.parts)
+  const waiting = changed.filter(name => isSetting(name) && !rowOf(name).reloads)
+  if (waiting.length > 0)
+    throw refusal(
+      ENV_FILE,
+      `${waiting.join(', ')}: changed, which counts only after a restart; nothing else was changed either.`,
+    )
+  if (snapshot.isDevelopment !== (sources.development !== undefined))
+    throw refusal(configFile ?? ENV_FILE, 'The development provider starts and ends only with a restart.')
+  assertUsable(snapshot, listens)
+  return { snapshot, changed }
+}
+
+/** Less than a worker has for its answer. A script that waits for something must not delay all later reloads. */
+const READ_WITHIN_MS = 5000
+
+async function loadInTime<T>(loading: Promise<T>, file: string): Promise<T> {
+  return withDeadline(loading, READ_WITHIN_MS, () => {
+    const sentence = `${file} is not loaded after ${READ_WITHIN_MS / 1000} seconds; expected no await in it that takes so long.`
+    throw refusal(file, sentence)
+  })
+}
+
+export function refusal(file: string, sentence: string): ConfigurationError {
+  return new ConfigurationError(file, new MenshenError('bad_settings', sentence))
+}
+
+/** Checks what loading does not: certificates, providers, and upstreams that lead back here. */
+function assertUsable(snapshot: Snapshot, listens: boolean): void {
+  const { settings, config } = snapshot
+  const { TLS_CERT_FILE: certificate = ENV_FILE, UPSTREAM_CA_FILE: authority = ENV_FILE } = settings
+  withFile(certificate, () => assertCertificate(settings))
+  withFile(authority, () => assertUpstreamAuthority(settings))
+  withConfigFile(snapshot, () => planProviders(config, settings))
+  if (listens) withConfigFile(snapshot, () => refuseListenerAsUpstream(settings, config))
+}
+
+/** An error of `check` names this file. */
+function withFile<T>(file: string, check: () => T): T {
+  try {
+    return check()
+  } catch (error) {
+    throw error instanceof MenshenError ? new ConfigurationError(file, error) : error
+  }
+}
+
+/** What is wrong with the settings and the configuration together is usually in the configuration. */
+export function withConfigFile<T>({ configFile = ENV_FILE }: Snapshot, check: () => T): T {
+  return withFile(configFile, check)
+}
+
+// The parts that can change: settings, parts of the configuration, and the contents of files. Fingerprints are compared, so
+// that no secret can be read from what has changed.
+
+const NAMES = Object.keys(SETTINGS) as Name[]
+
+/** Files of settings, and of providers in the configuration, by what names them. */
+function filesNamedBy({ environment, config: { provider, providers } }: LoadedConfiguration): Map<string, string> {
+  const files = new Map<string, string>()
+  for (const name of NAMES) {
+    const path = environment[name]
+    if (path && rowOf(name).file === 'read') files.set(name, path)
+  }
+  const single = typeof provider === 'object' ? { provider } : {}
+  for (const [id, { clientSecretFile, clientKeyFile, clientCertFile }] of Object.entries({ ...single, ...providers })) {
+    if (clientSecretFile) files.set(`${id}.clientSecretFile`, clientSecretFile)
+    if (clientKeyFile) files.set(`${id}.clientKeyFile`, clientKeyFile)
+    if (clientCertFile) files.set(`${id}.clientCertFile`, clientCertFile)
+  }
+  return files
+}
+
+interface PartSources {
+  readonly environment: Environment
+  readonly settings: Settings
+  readonly config: Config
+}
+
+function partsOf({ environment, settings, config }: PartSources, named: ReadonlyMap<string, string>) {
+  const parts: Record<string, string> = {}
+  for (const name of NAMES) {
+    // A secret that was read from its file has both names; the content of the file tells of it.
+    if (isSecretFile(name)) parts[name] = fingerprintOf(environment[name])
+    else if (!environment[`${name}_FILE`]) parts[name] = fingerprintOf(settings[name])
+  }
+  for (const [name, part] of Object.entries(config)) parts[name] = fingerprintOf(part)
+  for (const [name, file] of named) parts[`content of ${name}`] = fingerprintOf(contentIn(settings, name, file))
+  return parts
+}
+
+/** A secret as it was read: a file that has changed since then is a change. */
+function contentIn(settings: Settings, name: string, file: string): unknown {
+  return isSetting(name) && isSecretFile(name) ? settings[name] : readFileSync(file, 'utf8')
+}
+
+/** The value of such a setting is the content of the file. */
+function isSecretFile(name: Name): boolean {
+  const { file, secret } = rowOf(name)
+  return file !== undefined && secret === true
+}
+
+function rowOf(name: Name): Row<unknown> {
+  return SETTINGS[name]
+}
+
+function changedParts(before: Snapshot['parts'], after: Snapshot['parts']): string[] {
+  const names = new Set([...Object.keys(before), ...Object.keys(after)])
+  return [...names].filter(name => before[name] !== after[name])
+}

@@ -1,0 +1,119 @@
+// Reloads, one after the other: on a signal, and when a file has changed. A signal during a reload causes one more after it.
+
+import { ConfigurationError, ENV_FILE } from '../config/load-configuration.ts'
+import { errorFields } from '../errors.ts'
+import type { Report } from '../events.ts'
+import type { Core, ReloadFacts } from '../menshen.ts'
+import { type ReloadOptions, readChanges, type Snapshot, withConfigFile } from './reload-changes.ts'
+import type { RunningServer } from './serve.ts'
+import { watchFiles } from './watch-files.ts'
+
+/** What is reloaded: one process that serves, or all workers. */
+export interface ReloadTarget {
+  /** Throws a ConfigurationError if the files cannot be used. */
+  prepare(): Promise<PreparedReload>
+  /** For the console. */
+  noteRefused(refused: { file: string; detail: string }): void
+  /** The workers can be the first to know that a reload is due. */
+  whenDue?(reload: () => void): void
+}
+
+/** Checked, and not in use yet. */
+export interface PreparedReload {
+  readonly snapshot: Snapshot
+  /** The names of what has changed. */
+  readonly changed: readonly string[]
+  /** Puts it in use, and reports it if `tells` is true. */
+  use(tells: boolean): Promise<void>
+}
+
+/** `worker`: a worker that has just started has read other files than those in use. */
+type ReloadReason = 'signal' | 'file' | 'worker'
+
+export interface Reloader {
+  reload(reason: ReloadReason): void
+  close(): Promise<void>
+}
+
+export function createReloader(target: ReloadTarget, { files }: Snapshot, report: Report): Reloader {
+  const pending = new Set<ReloadReason>()
+  let isRunning = false
+  let inUse = files
+  const watch = watchFiles(() => reload('file'))
+  void watch.watch(files)
+  target.whenDue?.(() => reload('worker'))
+
+  async function run(reasons: ReadonlySet<ReloadReason>): Promise<void> {
+    try {
+      const { snapshot, changed, use } = await target.prepare()
+      const isSilent = changed.length === 0 && !reasons.has('signal')
+      if (!isSilent || reasons.has('worker')) await use(!isSilent)
+      inUse = snapshot.files
+      await watch.watch(inUse)
+    } catch (error) {
+      const { file, files } = error instanceof ConfigurationError ? error : { file: ENV_FILE, files: [] }
+      // Also the files that only the new configuration names: the correction may be in one of them.
+      await watch.watch([...new Set([...inUse, ...files])])
+      report('config_refused', { file, ...errorFields(error) })
+      target.noteRefused({ file, detail: error instanceof Error ? error.message : String(error) })
+    }
+  }
+
+  async function runAll(): Promise<void> {
+    isRunning = true
+    while (pending.size > 0) {
+      const reasons = new Set(pending)
+      pending.clear()
+      await run(reasons)
+    }
+    isRunning = false
+  }
+
+  function reload(reason: ReloadReason): void {
+    pending.add(reason)
+    if (!isRunning) void runAll()
+  }
+
+  return {
+    reload,
+    async close() {
+      watch.stop()
+      pending.clear()
+    },
+  }
+}
+
+/** A process that serves. `started` is what it has started with. */
+export function reloadProcess(
+  menshen: Pick<Core, 'prepare' | 'noteRefused'>,
+  server: Pick<RunningServer, 'renewCertificate'>,
+  started: Snapshot,
+  options: ReloadOptions,
+): ReloadTarget {
+  let inUse = started
+  return {
+    async prepare() {
+      const { snapshot, changed } = await readChanges(inUse, options)
+      const put = withConfigFile(snapshot, () => menshen.prepare(snapshot.settings, snapshot.config))
+      return {
+        snapshot,
+        changed,
+        async use(tells) {
+          inUse = snapshot
+          server.renewCertificate()
+          await put(tells ? reloadFields(snapshot, changed) : undefined)
+        },
+      }
+    },
+    noteRefused: menshen.noteRefused,
+  }
+}
+
+function reloadFields({ settings, config }: Snapshot, changed: readonly string[]): ReloadFacts {
+  const { rules = [], upstreams = {} } = config
+  return {
+    changed: changed.join(', ') || 'nothing',
+    rules: rules.length,
+    upstreams: Object.keys({ ...(settings.UPSTREAM && { '/': '' }), ...upstreams }).length,
+  }
+}

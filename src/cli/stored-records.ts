@@ -1,0 +1,59 @@
+// Opens the store and its keys, for commands that run beside a running Menshen.
+
+import { existsSync } from 'node:fs'
+import { loadConfiguration, settingsInUse } from '../config/load-configuration.ts'
+import type { Environment } from '../config/settings.ts'
+import { MenshenError } from '../errors.ts'
+import { planProviders } from '../provider/providers.ts'
+import { readDataKeys } from '../session/data-keys.ts'
+import { deriveKeys } from '../session/derived-keys.ts'
+import type { DataKeys } from '../session/session-record.ts'
+import { openStore } from '../stores/open-store.ts'
+import type { Store } from '../stores/store.ts'
+import type { Paint } from './terminal.ts'
+
+/** How a command is run. */
+export interface CommandRun {
+  readonly environment: Environment
+  readonly now: () => number
+  readonly paint: Paint
+}
+
+export type StoredRecords = Awaited<ReturnType<typeof openStoredRecords>>
+
+export async function openStoredRecords({ environment, now }: Pick<CommandRun, 'environment' | 'now'>) {
+  const loaded = await loadConfiguration({ environment, folder: process.cwd() })
+  const { settings } = settingsInUse(environment, loaded.settings, loaded.config)
+  const [{ clientSecret }] = planProviders(loaded.config, settings)
+  assertReadable(settings.STORE)
+  const store = await openStore(settings.STORE, now, () => {})
+  try {
+    const derived = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: clientSecret })
+    const allKeys = await keysOf(store, derived)
+    const [keys] = allKeys
+    return { settings, store, allKeys, keyring: { current: async () => keys, latest: () => keys } }
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+function assertReadable(address: string): void {
+  if (address === 'memory:')
+    throw new MenshenError(
+      'cannot_start',
+      'STORE is "memory:", which only the Menshen that runs can see; expected a store that others can read too, for example lmdb:./data.',
+    )
+  const folder = address.startsWith('lmdb:') ? address.slice('lmdb:'.length) : undefined
+  if (folder !== undefined && !existsSync(folder))
+    throw new MenshenError('cannot_start', `There is no store in ${folder}: no Menshen has kept anything there yet.`)
+}
+
+async function keysOf(store: Store, derived: ReturnType<typeof deriveKeys>): Promise<[DataKeys, ...DataKeys[]]> {
+  const [first, ...others] = derived.wrapping.length > 0 ? await readDataKeys(store, derived) : []
+  if (first) return [first, ...others]
+  throw new MenshenError(
+    'bad_settings',
+    'What the store keeps cannot be opened: SECRET, or without it CLIENT_SECRET, has to be the one that the running Menshen has.',
+  )
+}

@@ -1,0 +1,281 @@
+// Loads the settings and the configuration for every command and for the library: the environment, .env, the configuration
+// file and what it imports. Each takes the parts that it needs.
+
+import { randomUUID } from 'node:crypto'
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { createRequire, type LoadHookSync, type ResolveHookSync, registerHooks } from 'node:module'
+import { join, resolve } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { parseEnv } from 'node:util'
+import { draftsOf, MenshenError, sentence, setting } from '../errors.ts'
+import { type Config, checkConfig } from './config-file.ts'
+import { DEVELOPMENT_CLIENT } from './dev-provider-config.ts'
+import { checkSettings, readOver, readSettings, wantsDevProvider } from './read.ts'
+import { type Environment, isSetting, type Row, SETTINGS, type Settings } from './settings.ts'
+
+export interface ConfigurationSources {
+  /** Settings as text, by their names. */
+  readonly environment: Environment
+  /** A file of settings. The environment wins over it. */
+  readonly envFile?: string | undefined
+  /** Settings of the development provider, where it runs. They win over the environment. */
+  readonly development?: Environment | undefined
+  /** Settings that were read before. The environment wins over them. */
+  readonly base?: Settings | undefined
+  /** Where a configuration file is looked for that CONFIG does not name. */
+  readonly folder?: string | undefined
+  /** The file that counts in place of CONFIG, or a configuration in place of a file, which is not checked here. */
+  readonly config?: string | Config | undefined
+}
+
+export interface LoadedConfiguration {
+  /** With the settings of `envFile` and `development`. */
+  readonly environment: Environment
+  readonly settings: Settings
+  readonly config: Config
+  /** Absent: there is none. */
+  readonly configFile: string | undefined
+  /** The configuration file and the scripts that it imports, without packages. */
+  readonly scripts: ReadonlySet<string>
+  /** Whether the settings are those of somebody who wants the development provider. */
+  readonly isDevelopment: boolean
+}
+
+/** A part is absent where it cannot be used; `errors` says why. */
+export interface ConfigurationAttempt extends Omit<LoadedConfiguration, 'settings' | 'config' | 'isDevelopment'> {
+  readonly settings: Settings | undefined
+  readonly config: Config | undefined
+  readonly errors: { readonly [Part in ConfigurationPart]?: MenshenError }
+}
+
+export type ConfigurationPart = 'envFile' | 'settings' | 'config'
+
+/** Throws a ConfigurationError for the first part that cannot be used. */
+export async function loadConfiguration(sources: ConfigurationSources): Promise<LoadedConfiguration> {
+  const { settings, config, errors, ...attempt } = await tryConfiguration(sources, 'stop')
+  const { configFile, environment, scripts } = attempt
+  const error = errors.envFile ?? errors.settings ?? errors.config
+  if (error) throw new ConfigurationError(configFile ?? fileAtFault(error, environment), error, scripts)
+  if (!settings || !config) throw new Error('a part is absent without an error')
+  // Without those of the development provider, which would look like a provider of the operator.
+  const own = sources.development ? readSettings(environmentOf(sources)) : settings
+  return { ...attempt, settings, config, isDevelopment: usesDevProvider(own, config) }
+}
+
+/** Loads as many parts as can be used, or stops at the first that cannot. */
+export async function tryConfiguration(
+  sources: ConfigurationSources,
+  afterError: 'stop' | 'continue' = 'continue',
+): Promise<ConfigurationAttempt> {
+  const errors: { [Part in ConfigurationPart]?: MenshenError } = {}
+  async function attempt<T>(part: ConfigurationPart, work: () => T | Promise<T>): Promise<T | undefined> {
+    if (afterError === 'stop' && Object.keys(errors).length > 0) return undefined
+    try {
+      return await work()
+    } catch (error) {
+      if (!(error instanceof MenshenError)) throw error
+      errors[part] = error
+      return undefined
+    }
+  }
+  const { base, folder, config: given } = sources
+  const scripts = new Set<string>()
+  const withFile = await attempt('envFile', () => environmentOf(sources))
+  const environment = { ...(withFile ?? sources.environment), ...sources.development }
+  const settings = await attempt('settings', () =>
+    base ? readOver(checkSettings(base), environment) : readSettings(environment),
+  )
+  const named = typeof given === 'string' ? given : environment.CONFIG || base?.CONFIG
+  const isGiven = given !== undefined && given !== null && typeof given !== 'string'
+  const configFile = isGiven ? undefined : await attempt('config', () => findConfigFile(folder, named))
+  const config = errors.config
+    ? undefined
+    : await attempt('config', () => (isGiven ? given : configFile ? importConfig(configFile, scripts) : {}))
+  return { environment, settings, config, configFile, scripts, errors }
+}
+
+/** Says in which file the problem is. */
+export class ConfigurationError extends MenshenError {
+  readonly file: string
+  /** Absolute paths of files in which a change may solve it. */
+  readonly files: readonly string[]
+
+  constructor(file: string, error: MenshenError, files: Iterable<string> = []) {
+    super(error.code, draftsOf(error), error.cause)
+    this.file = file
+    this.files = [...new Set([file, ...files].map(each => resolve(each)))]
+  }
+}
+
+/** The file that a setting names, if that cannot be used; otherwise the setting itself is wrong, in .env. */
+function fileAtFault({ problems }: MenshenError, environment: Environment): string {
+  const isFile = (name: string) => isSetting(name) && (SETTINGS[name] as Row<unknown>).file !== undefined
+  const named = problems.find(({ setting = '' }) => isFile(setting))
+  return environment[named?.setting ?? ''] || ENV_FILE
+}
+
+// The development provider: who uses it, and with which settings.
+
+/** Nothing names a provider, and this is a developer's own machine. */
+export function usesDevProvider(settings: Settings, { provider, providers }: Config): boolean {
+  return provider === undefined && providers === undefined && wantsDevProvider(settings)
+}
+
+/** The settings that a start uses: with those of the development provider, where it would be started. */
+export function settingsInUse(environment: Environment, settings: Settings, config: Config) {
+  const isDevelopment = usesDevProvider(settings, config)
+  const AUTH_URL = `http://localhost:${settings.DEV_PROVIDER_PORT}`
+  return {
+    settings: isDevelopment ? readSettings({ ...environment, ...DEVELOPMENT_CLIENT, AUTH_URL }) : settings,
+    isDevelopment,
+  }
+}
+
+// The configuration file.
+
+export const CONFIG_FILE = 'menshen.config'
+export const ENDINGS = ['ts', 'mts', 'js', 'mjs']
+
+/** The file that is named, else the one in the folder; `undefined` if there is none. */
+function findConfigFile(folder: string | undefined, named: string | undefined): string | undefined {
+  if (named !== undefined) return namedFile(resolve(folder ?? '.', named))
+  if (folder === undefined) return undefined
+  const found = ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`).filter(name => existsSync(join(folder, name)))
+  if (found.length > 1)
+    throw new MenshenError(
+      'bad_settings',
+      sentence`${found.join(' and ')} are both in ${folder}; expected one of them, or ${setting('CONFIG')} with the name of the one that counts.`,
+    )
+  return found[0] && join(folder, found[0])
+}
+
+/** Files that would count if they existed. */
+export function configCandidates(named: string | undefined): string[] {
+  return named === undefined ? ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`) : [named]
+}
+
+function namedFile(file: string): string {
+  if (statSync(file, { throwIfNoEntry: false })?.isFile()) return file
+  throw new MenshenError('bad_settings', [
+    {
+      setting: 'CONFIG',
+      message: sentence`${setting('CONFIG')} is "${file}", where there is no file; expected the path of a configuration, for example ./menshen.config.ts.`,
+      example: `${CONFIG_FILE}.ts`,
+    },
+  ])
+}
+
+/** Reads the files again even if they were loaded before. Adds them to `files`, also where it fails. */
+async function importConfig(file: string, files: Set<string>): Promise<Config> {
+  // Node loads an address once. A unique query makes it another address, for the file and for what it imports.
+  const mark = `?read=${randomUUID()}`
+  files.add(file)
+  const { cache } = createRequire(import.meta.url)
+  const known = new Set(Object.keys(cache))
+  const resolve: ResolveHookSync = (specifier, context, next) => {
+    if (specifier === 'menshen') return resolveOurselves()
+    const isImported = context.parentURL?.endsWith(mark)
+    // Also one that does not exist yet.
+    if (isImported && /^\.{1,2}\//.test(specifier)) files.add(fileURLToPath(new URL(specifier, context.parentURL)))
+    const resolved = next(specifier, context)
+    return isImported && isOurs(resolved.url) ? { ...resolved, url: resolved.url + mark } : resolved
+  }
+  const load: LoadHookSync = (url, context, next) => {
+    if (!url.endsWith(mark)) return next(url, context)
+    files.add(fileURLToPath(url))
+    return loadAsModule(url, context, next)
+  }
+  // An empty script would be a configuration without rules.
+  if (!/\S/.test(readFileSync(file, 'utf8')))
+    throw new MenshenError('bad_settings', `${file} is empty; expected export default { … }.`)
+  const hooks = registerHooks({ resolve, load })
+  try {
+    // Node remembers where a symbolic link led at first.
+    const { default: config } = await import(pathToFileURL(realpathSync(file)).href + mark)
+    return checkConfig(config, file, 'the default export')
+  } catch (error) {
+    throw error instanceof MenshenError ? error : cannotBeLoaded(file, error)
+  } finally {
+    hooks.deregister()
+    // CommonJS modules are cached by their path, without the query.
+    for (const path of Object.keys(cache))
+      if (!known.has(path) && isOurs(pathToFileURL(path).href)) {
+        files.add(path)
+        delete cache[path]
+      }
+  }
+}
+
+function isOurs(url: string): boolean {
+  return url.startsWith('file:') && !url.includes('/node_modules/')
+}
+
+/** Lets the file `import { defineConfig } from 'menshen'` in any folder, with or without node_modules. */
+function resolveOurselves() {
+  const url = import.meta.url.replace(/config\/load-configuration(\.\w+)$/, 'index$1')
+  return { url, shortCircuit: true }
+}
+
+/**
+ * A script with `export` is a module, even in a folder whose package.json says commonjs. Loaded as TypeScript, because
+ * only then does a syntax error have its line.
+ */
+const loadAsModule: LoadHookSync = (url, context, next) => {
+  const isModule = /^\s*(import|export)\b/m.test(readFileSync(new URL(url), 'utf8'))
+  return next(url, isModule ? { ...context, format: 'module-typescript' } : context)
+}
+
+function cannotBeLoaded(file: string, error: unknown): MenshenError {
+  const { message, stack = '' } = error instanceof Error ? error : new Error(String(error))
+  const reason = message
+    .replace(/\?read=[\w-]+/g, '')
+    .replace(/\s+/g, ' ')
+    // JSON.parse quotes the text around the error, which may be a secret.
+    .replace(/Unexpected token .* is not valid JSON/, 'not valid JSON')
+  const sentence = `${file} cannot be loaded: ${reason}${positionIn(stack)}.`
+  return new MenshenError('bad_settings', sentence, error)
+}
+
+/** The first line of the stack that names a file. */
+function positionIn(stack: string): string {
+  const [, file = '', line] = /^(?: +at (?:.* \()?)?((?:file:\/\/)?\/.*?):(\d+)(?::\d+)?\)?$/m.exec(stack) ?? []
+  if (!file) return ''
+  return ` (${file.startsWith('file:') ? fileURLToPath(file) : file}:${line})`
+}
+
+// The file .env.
+
+export const ENV_FILE = '.env'
+
+function environmentOf({ environment, envFile }: ConfigurationSources): Environment {
+  return envFile === undefined ? environment : withEnvFile(environment, envFile)
+}
+
+/** The environment wins over the file, except for empty variables, which count as not set. */
+export function withEnvFile(environment: Environment, file: string): Environment {
+  const set = Object.entries(environment).filter(([, value]) => value)
+  return { ...readEnvFile(file), ...Object.fromEntries(set) }
+}
+
+function readEnvFile(file: string): Environment {
+  try {
+    return parseEnvText(readFileSync(file, 'utf8').replace(/^\ufeff/, ''))
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') return {}
+    throw new MenshenError('cannot_start', `${file} cannot be read (${code}); make it a readable file, or remove it.`)
+  }
+}
+
+const UNQUOTED = /^\s*(?:export\s+)?(?<name>[\w.-]+)[ \t]*=(?![ \t]*['"`])(?<value>[^\r\n]*#[^\r\n]*)/gm
+
+/** Node ends a value without quotes at its first #, which would shorten a secret such as `ab#cd`. Here, as in a shell, a comment begins after a space. */
+function parseEnvText(text: string): Environment {
+  const parsed: Record<string, string | undefined> = parseEnv(text)
+  for (const { groups: { name = '', value = '' } = {} } of text.matchAll(UNQUOTED)) {
+    const cut = value.slice(0, value.indexOf('#')).trim()
+    // Otherwise the line is part of a longer value, or a later line sets the name again.
+    if (parsed[name] === cut) parsed[name] = value.replace(/\s#.*$/, '').trim()
+  }
+  return parsed
+}

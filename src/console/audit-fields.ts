@@ -1,0 +1,72 @@
+// The fields of an audit event in words, besides the user and the address: each field by its name, each code with its meaning.
+// A field that this version does not know is shown as it is.
+import { html } from 'hono/html'
+import { ERRORS, type ErrorCode, isLoginError } from '../errors.ts'
+import type { AuditEvent } from '../observe/audit-event.ts'
+import { roleName } from '../pages/account-page.ts'
+import type { Html } from '../pages/layout.ts'
+import type { Words } from '../pages/words/words.ts'
+
+type Value = AuditEvent['facts'][string]
+
+/** In the order in which they are shown. */
+const NAMES = [
+  'reason',
+  'error',
+  'detail',
+  'by',
+  'byUser',
+  'outcome',
+  'role',
+  'method',
+  'path',
+  'ended',
+  'kind',
+  'changed',
+  'rules',
+  'upstreams',
+  'worker',
+] as const
+type FieldName = (typeof NAMES)[number]
+
+const CODES = {
+  by: ['user', 'developer', 'provider', 'configuration', 'command'],
+  outcome: ['kept', 'ended'],
+  kind: ['sign-in', 'ticket', 'logout'],
+} as const
+
+export function fieldLines(words: Words, facts: Readonly<Record<string, Value>>): Html {
+  const rank = (name: string) => (isFieldName(name) ? NAMES.indexOf(name) : NAMES.length)
+  const sorted = Object.entries(facts).sort(([one], [other]) => rank(one) - rank(other))
+  return html`${sorted.map(([name, value]) => html`<br><span class="small">${fieldName(words, name)}${valueInWords(words, name, value)}</span>`)}`
+}
+
+function isFieldName(name: string): name is FieldName {
+  return NAMES.some(known => known === name)
+}
+
+function fieldName({ t }: Words, name: string): Html {
+  return isFieldName(name) ? html`${t(`audit.fact_${name}`)}` : html`${name}: `
+}
+
+function valueInWords(words: Words, name: string, value: Value): Html {
+  const meaning = meaningOf(words, name, String(value))
+  // The code itself is what the log has.
+  return meaning === undefined ? html`<code>${value}</code>` : html`<span title="${value}">${meaning}</span>`
+}
+
+function meaningOf(words: Words, name: string, value: string): string | undefined {
+  const { t } = words
+  if (name === 'role') return roleName(words, value)
+  if (name === 'reason') {
+    if (isLoginError(value)) return t(`reason.${value}`)
+    return value === 'unknown_error' ? t('reason.unknown_error') : undefined
+  }
+  if (name === 'error') return Object.hasOwn(ERRORS, value) ? t(`audit.error_${value as ErrorCode}`) : undefined
+  const by = CODES.by.find(code => name === 'by' && code === value)
+  if (by) return t(`audit.by_${by}`)
+  const outcome = CODES.outcome.find(code => name === 'outcome' && code === value)
+  if (outcome) return t(`audit.outcome_${outcome}`)
+  const kind = CODES.kind.find(code => name === 'kind' && code === value)
+  return kind && t(`audit.kind_${kind}`)
+}

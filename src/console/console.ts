@@ -1,0 +1,32 @@
+// The routes of the console, for the gateway's table. Rules decide who may see them.
+
+import type { GatewayContext } from '../gateway/context.ts'
+import { guarded, type RouteTable } from '../gateway/routes.ts'
+import { OWN_PATHS } from '../paths.ts'
+import { createAuditStream, sendAuditCsv, sendAuditJson, showAudit } from './audit-tab.ts'
+import { askToEnd, endSession } from './end-sessions.ts'
+import { showHealth } from './health-tab.ts'
+import type { LiveStreams } from './live-streams.ts'
+import { createOverview } from './overview.ts'
+import { showRules } from './rules-tab.ts'
+import { showSession, showSessions } from './sessions-tab.ts'
+import { showSettings } from './settings-tab.ts'
+
+export function createConsole(context: GatewayContext, liveStreams: LiveStreams): RouteTable {
+  const overview = createOverview(context, liveStreams)
+  return {
+    [OWN_PATHS.console]: { GET: guarded(overview.show), HEAD: guarded(overview.show) },
+    [OWN_PATHS.consoleLive]: { GET: guarded(overview.stream) },
+    [OWN_PATHS.consoleSessions]: { GET: guarded(showSessions), HEAD: guarded(showSessions) },
+    [OWN_PATHS.consoleSession]: { GET: guarded(showSession), HEAD: guarded(showSession) },
+    [OWN_PATHS.consoleEndQuestion]: { GET: guarded(askToEnd), HEAD: guarded(askToEnd) },
+    [OWN_PATHS.endSession]: { POST: guarded(endSession) },
+    [OWN_PATHS.consoleAudit]: { GET: guarded(showAudit), HEAD: guarded(showAudit) },
+    [OWN_PATHS.consoleAuditCsv]: { GET: guarded(sendAuditCsv) },
+    [OWN_PATHS.consoleAuditJson]: { GET: guarded(sendAuditJson) },
+    [OWN_PATHS.consoleAuditLive]: { GET: guarded(createAuditStream(liveStreams)) },
+    [OWN_PATHS.consoleRules]: { GET: guarded(showRules), HEAD: guarded(showRules) },
+    [OWN_PATHS.consoleHealth]: { GET: guarded(showHealth), HEAD: guarded(showHealth) },
+    [OWN_PATHS.consoleSettings]: { GET: guarded(showSettings), HEAD: guarded(showSettings) },
+  }
+}

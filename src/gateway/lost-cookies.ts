@@ -1,0 +1,67 @@
+// Detects a browser that does not keep our cookie: it signs in, lands without a session, is sent to sign in again, and never
+// learns why. A landing is expected right after each sign-in, on the same connection. A browser that has shown the new
+// session once, on any connection, has kept the cookie: if it is missing later, its user has signed out.
+
+import { isTrusted } from '../config/networks.ts'
+import type { Settings } from '../config/settings.ts'
+import type { GatewayRequest } from './request.ts'
+
+export interface LostCookieDetector {
+  /** This browser was just given the cookie of this session, and sent to this location. */
+  expect(request: GatewayRequest, location: string, sessionKey: string): void
+  /** A request has shown this session. */
+  sessionSeen(sessionKey: string): void
+  /** Whether this request is such a landing, and the cookie is missing. */
+  cookieWasLost(request: GatewayRequest): boolean
+}
+
+/** A browser follows a redirect immediately; this is enough for a slow line. */
+const LANDS_WITHIN_MS = 60_000
+
+interface LostCookieOptions {
+  readonly settings: Pick<Settings, 'TRUSTED_PROXIES'>
+  readonly now: () => number
+}
+
+interface Landing {
+  readonly location: string
+  readonly sessionKey: string
+}
+
+export function createLostCookieDetector({ settings, now }: LostCookieOptions): LostCookieDetector {
+  const expected = new WeakMap<object, Landing>()
+  /** Until when each new session may be seen for the first time, the oldest first. */
+  const unseen = new Map<string, number>()
+
+  function forgetLate(): void {
+    for (const [sessionKey, until] of unseen) {
+      if (now() < until) return
+      unseen.delete(sessionKey)
+    }
+  }
+
+  return {
+    expect(request, location, sessionKey) {
+      // A proxy's connection belongs to many browsers.
+      if (isTrusted(settings.TRUSTED_PROXIES, request.address)) return
+      forgetLate()
+      unseen.set(sessionKey, now() + LANDS_WITHIN_MS)
+      expected.set(request.connection, { location: location.replace(/#.*$/, ''), sessionKey })
+    },
+    sessionSeen(sessionKey) {
+      // Every signed-in request comes here, and there is rarely a new session.
+      if (unseen.size > 0) unseen.delete(sessionKey)
+    },
+    cookieWasLost({ connection, path, search, headers }) {
+      const landing = expected.get(connection)
+      if (!landing) return false
+      expected.delete(connection)
+      forgetLate()
+      const isUnseen = unseen.delete(landing.sessionKey)
+      // An address that is typed in, or a link within a page, is no landing.
+      const site = headers['sec-fetch-site']
+      const fromProvider = site === 'cross-site' || site === 'same-site'
+      return isUnseen && landing.location === path + search && fromProvider && headers.cookie === undefined
+    },
+  }
+}

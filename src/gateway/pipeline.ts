@@ -1,0 +1,202 @@
+// What happens to a request, in order:
+//
+//   observe        it gets an id, and is counted when it ends           handle
+//   own route?     /login, /callback, … are answered by us              route
+//   screen         what is refused whatever the rules say               pass
+//   identify       the session of its ticket, refreshed if due          admit
+//                  or, without one, its bearer token
+//   rule           what the rules say about the caller                  admit
+//   deny           to the login page, or a refusal                      decide
+//   or forward     to the application, or to the home page              decide
+//
+// The HTTP server, WebSocket upgrades, forward-auth and embedding applications differ in what some of these steps do: each
+// has an Entrance. Every step works without a promise where it can: nearly all signed-in requests find their session in the
+// cache, and need no turn of the event loop.
+
+import { type ObservedRequest, type Outcome, requestFields } from '../observe/observed-request.ts'
+import { isOwnPath } from '../paths.ts'
+import { callerOf } from '../proxy/proxy-request.ts'
+import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
+import {
+  type Admission,
+  type AdmissionContext,
+  applyRules,
+  type CallerIdentification,
+  identify,
+  identifyByToken,
+  limitFailures,
+} from './admission.ts'
+import { type GatewayRequest, type RequestHead, readGatewayRequest, wasReset } from './request.ts'
+
+/** Every answer says how the metrics count the request. */
+interface WithOutcome {
+  readonly outcome: Outcome
+}
+
+/** `Target` is where an answer goes to. */
+interface Sender<Target, Answer extends WithOutcome, Result> {
+  send(observed: ObservedRequest, answer: Answer, target: Target): MaybePromise<Result>
+}
+
+/** The steps after our own routes. */
+export interface Gate<Target, Answer extends WithOutcome, Result> extends Sender<Target, Answer, Result> {
+  /** The answer to a request that is refused whatever the rules say. */
+  screen(request: GatewayRequest, target: Target): MaybePromise<Answer> | undefined
+  /** The answer to a request that the rules do not admit. */
+  deny(request: GatewayRequest, admission: Admission, target: Target): MaybePromise<Answer>
+  forward(request: GatewayRequest, admission: Admission, target: Target): MaybePromise<Result>
+}
+
+/** A way in. */
+export interface Entrance<Target, Answer extends WithOutcome, Result> extends Gate<Target, Answer, Result> {
+  /** Traces begin with the request. In an embedding application they begin with its own. */
+  readonly isTraced: boolean
+  /** The connection was reset before its request was read. */
+  gone(observed: ObservedRequest, target: Target): Result
+  /** Before the request is read. */
+  begin?(observed: ObservedRequest, target: Target): void
+  /** The answer to a request whose path cannot be read. */
+  unreadable(head: RequestHead, observed: ObservedRequest, target: Target): Answer
+  /** The answer to a request for one of our own routes. */
+  own(request: GatewayRequest, target: Target): MaybePromise<Answer>
+  /** The answer when something of ours failed. */
+  fail(request: GatewayRequest, error: unknown, target: Target): Answer
+  /** After the answer, or when the request is on its way. */
+  end?(observed: ObservedRequest, target: Target): void
+}
+
+export function handle<Target, Answer extends WithOutcome, Result>(
+  context: AdmissionContext,
+  entrance: Entrance<Target, Answer, Result>,
+  head: RequestHead,
+  target: Target,
+): MaybePromise<Result> {
+  const { observe } = context
+  const observed = observe.beginRequest(head)
+  // Nothing is asked of the provider, the store or the application.
+  if (wasReset(head.socket)) {
+    count(observed, 'refused')
+    return entrance.gone(observed, target)
+  }
+  entrance.begin?.(observed, target)
+  const request = readGatewayRequest(head, observed)
+  if (entrance.isTraced) observe.begun?.(observed, head.headers)
+  const result = request
+    ? answer(context, entrance, request, target)
+    : reply(entrance, observed, entrance.unreadable(head, observed, target), target)
+  entrance.end?.(observed, target)
+  return result
+}
+
+function answer<Target, Answer extends WithOutcome, Result>(
+  context: AdmissionContext,
+  entrance: Entrance<Target, Answer, Result>,
+  request: GatewayRequest,
+  target: Target,
+): MaybePromise<Result> {
+  try {
+    const result = route(context, entrance, request, target)
+    return result instanceof Promise
+      ? result.catch(error => reply(entrance, request.observed, entrance.fail(request, error, target), target))
+      : result
+  } catch (error) {
+    return reply(entrance, request.observed, entrance.fail(request, error, target), target)
+  }
+}
+
+function route<Target, Answer extends WithOutcome, Result>(
+  context: AdmissionContext,
+  entrance: Entrance<Target, Answer, Result>,
+  request: GatewayRequest,
+  target: Target,
+): MaybePromise<Result> {
+  if (!isOwnPath(request.path, context.auth.providers.callbackPaths))
+    return pass(context, entrance, request, request, target)
+  return reply(entrance, request.observed, entrance.own(request, target), target)
+}
+
+/** `asked` is the request that the rules judge: another than `request` where a proxy asks about it. */
+export function pass<Target, Answer extends WithOutcome, Result>(
+  context: AdmissionContext,
+  gate: Gate<Target, Answer, Result>,
+  request: GatewayRequest,
+  asked: GatewayRequest,
+  target: Target,
+): MaybePromise<Result> {
+  const refusal = gate.screen(asked, target)
+  if (refusal) return reply(gate, request.observed, refusal, target)
+  const admission = admit(context, request, asked)
+  return admission instanceof Promise
+    ? admission.then(admission => decide(gate, asked, admission, target))
+    : decide(gate, asked, admission, target)
+}
+
+/** Identifies the caller, and asks the rules. For routes of our own, too. */
+export function admit(
+  context: AdmissionContext,
+  request: GatewayRequest,
+  asked: GatewayRequest = request,
+): MaybePromise<Admission> {
+  const identification = identify(context, request)
+  return identification instanceof Promise
+    ? identification.then(identification => admitCaller(context, request, asked, identification))
+    : admitCaller(context, request, asked, identification)
+}
+
+function admitCaller(
+  context: AdmissionContext,
+  request: GatewayRequest,
+  asked: GatewayRequest,
+  identification: CallerIdentification,
+): MaybePromise<Admission> {
+  if (identification.loaded) return observeVerdict(context, asked, applyRules(context, asked, identification))
+  return andThen(identifyByToken(context, request, asked, identification), identification =>
+    andThen(limitFailures(context, asked, applyRules(context, asked, identification)), admission =>
+      observeVerdict(context, asked, admission),
+    ),
+  )
+}
+
+export function observeVerdict(
+  { observe }: AdmissionContext,
+  request: GatewayRequest,
+  admission: Admission,
+): Admission {
+  const { observed, method, path } = request
+  const caller = callerOf(admission)
+  if (caller) observed.user = caller.session.userInfo.username
+  if (admission.outcome === 'refused')
+    observe.report('refused', { ...requestFields(request, caller), method, path, role: caller?.who.role })
+  return admission
+}
+
+function decide<Target, Answer extends WithOutcome, Result>(
+  gate: Gate<Target, Answer, Result>,
+  request: GatewayRequest,
+  admission: Admission,
+  target: Target,
+): MaybePromise<Result> {
+  const { observed } = request
+  if (admission.outcome === 'admitted') {
+    count(observed, 'admitted')
+    return gate.forward(request, admission, target)
+  }
+  return reply(gate, observed, gate.deny(request, admission, target), target)
+}
+
+/** Also for a request that was forwarded, if the application fails. */
+export function reply<Target, Answer extends WithOutcome, Result>(
+  sender: Sender<Target, Answer, Result>,
+  observed: ObservedRequest,
+  answer: MaybePromise<Answer>,
+  target: Target,
+): MaybePromise<Result> {
+  if (answer instanceof Promise) return answer.then(answer => reply(sender, observed, answer, target))
+  count(observed, answer.outcome)
+  return sender.send(observed, answer, target)
+}
+
+/** How the metrics count the request. What comes last counts. */
+function count(observed: ObservedRequest, outcome: Outcome): void {
+  observed.outcome = outcome
+}

@@ -1,0 +1,50 @@
+// POST /_menshen/language: our pages in another language, in this browser. No session is needed, and no script.
+
+import { readTarget } from '../../access/request-path.ts'
+import { LANGUAGE_FIELDS } from '../../pages/layout.ts'
+import { isOwnPath, OWN_PATHS } from '../../paths.ts'
+import { ownPath } from '../../session/attempts.ts'
+import { isFromOwnOrigin } from '../../util/fetch-metadata.ts'
+import type { GatewayContext } from '../context.ts'
+import { setCookie } from '../cookies.ts'
+import type { GatewayRequest } from '../request.ts'
+import { errorAnswer, foreignAnswer, type OwnAnswer, redirectAnswer } from '../respond.ts'
+import { ASK_FIRST } from './logout.ts'
+
+const YEAR_SECONDS = 365 * 86_400
+
+export async function chooseLanguage(
+  context: GatewayContext,
+  request: GatewayRequest,
+  form: URLSearchParams,
+): Promise<OwnAnswer> {
+  const { settings, auth, pages } = context
+  if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request)
+  const chosen = pages.languages.get(form.get(LANGUAGE_FIELDS.language) ?? '')
+  if (!chosen) return errorAnswer(pages, request, 'bad_request')
+  const cookie = setCookie(auth.cookies.language, chosen.lang, YEAR_SECONDS)
+  // With forward-auth only the browser knows the address under which it sees a page of ours.
+  const shown = form.get(LANGUAGE_FIELDS.returnTo) ?? request.headers.referer ?? ''
+  const location = pageToShow(shown, settings.BASE_URL, pages.callbackPaths)
+  return redirectAnswer(pages, request.method, location, { cookies: [cookie] })
+}
+
+/** The page that the switch was on. Only ever a path of our own origin, and of our own routes only those that just show. */
+function pageToShow(shown: string, ownOrigin: string, callbackPaths: ReadonlySet<string>): string {
+  const url = URL.parse(shown, ownOrigin)
+  if (url?.origin !== ownOrigin) return HOME
+  if (url.pathname === OWN_PATHS.login)
+    return url.search.length <= LONGEST_QUERY ? url.pathname + url.search : url.pathname
+  if (url.pathname === OWN_PATHS.logout) return ASK_FIRST
+  const wanted = ownPath(shown, ownOrigin, callbackPaths)
+  const path = wanted && readTarget(wanted)?.path
+  return path && (!isOwnPath(path, callbackPaths) || isShown(path)) ? wanted : HOME
+}
+
+const HOME = '/'
+const LONGEST_QUERY = 2048
+const SHOWN_BELOW = [OWN_PATHS.console, OWN_PATHS.account]
+
+function isShown(path: string): boolean {
+  return SHOWN_BELOW.some(own => path === own || path.startsWith(`${own}/`))
+}

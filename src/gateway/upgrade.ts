@@ -1,0 +1,167 @@
+// The entrance of WebSockets: the same checks of session and rule as for a page, and of the origin; answers go to the socket.
+
+import { type IncomingMessage, type RequestListener, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { errorFields } from '../errors.ts'
+import { CLIENT_LEFT, type ObservedRequest, type Outcome, requestFields } from '../observe/observed-request.ts'
+import { NOTICES } from '../pages/notices.ts'
+import { OWN_PATHS } from '../paths.ts'
+import { refuse, type SocketRefusal, type TunnelOptions } from '../proxy/tunnel.ts'
+import { isForeignSocket } from '../util/fetch-metadata.ts'
+import type { Admission } from './admission.ts'
+import type { GatewayContext } from './context.ts'
+import { challengeFor } from './denial.ts'
+import { isCheck } from './forward-auth.ts'
+import { type Entrance, handle, reply } from './pipeline.ts'
+import { type GatewayRequest, readPath } from './request.ts'
+import { reportForeign, unreadableName } from './respond.ts'
+
+export type UpgradeListener = (incoming: IncomingMessage, socket: Duplex, head: Buffer) => void
+
+interface Upgrade {
+  readonly incoming: IncomingMessage
+  /** What the browser has sent already. */
+  readonly head: Buffer
+}
+
+interface SocketAnswer extends SocketRefusal {
+  readonly outcome: Outcome
+}
+
+export function createUpgradeListener(context: GatewayContext, listener: RequestListener): UpgradeListener {
+  const { settings, lifecycle, proxy, observe } = context
+
+  const entrance: Entrance<Upgrade, SocketAnswer, void> = {
+    isTraced: true,
+
+    gone(observed, { incoming }) {
+      observe.ended(observed, CLIENT_LEFT)
+      incoming.socket.destroy()
+    },
+
+    begin(observed, { incoming: { socket } }) {
+      proxy.slowClients.watchSocket(observed, socket)
+      observed.isStream = true
+      socket.once('close', () => observe.ended(observed, observed.status ?? CLIENT_LEFT, socket))
+    },
+
+    unreadable: ({ url }) => unreadable(url),
+
+    own: (request, upgrade) => screen(request, upgrade) ?? NOT_FOUND,
+
+    screen,
+
+    deny: (request, admission) => denial(request, admission),
+
+    forward(request, admission, { incoming, head }) {
+      const upstream = proxy.upstreams.for(request.path)
+      if (upstream) return proxy.openTunnel(upstream, request, admission, incoming, head)
+    },
+
+    fail(request, error) {
+      observe.report('upgrade_failed', { ...errorFields(error), ...requestFields(request), path: request.path })
+      return { outcome: 'error', status: 503 }
+    },
+
+    send: (observed, answer, { incoming }) => refuse(incoming.socket, observed, answer),
+  }
+
+  function screen(request: GatewayRequest, { incoming }: Upgrade): SocketAnswer | undefined {
+    if (announcesBody(incoming)) return unreadable(incoming.url)
+    if (lifecycle.closing) return CLOSING
+    // A program that listens to `upgrade` without our check sends anything here: h2c would be a tunnel past every rule.
+    if (!isWebSocket(incoming)) return { outcome: 'own', status: 400 }
+    // A request that is judged by one method must not arrive under another.
+    if (request.method !== 'GET') return { outcome: 'own', status: 405 }
+    if (!proxy.upstreams.for(request.path)) return NOT_FOUND
+    if (!isForeignSocket(request, settings.BASE_URL)) return undefined
+    reportForeign(observe.report, request)
+    return { outcome: 'refused', status: 403 }
+  }
+
+  return (incoming, stream, head) => {
+    const { socket } = incoming
+    // First of all: an error without a listener ends the process. Where a body is announced, Node has made a second stream
+    // beside the socket, and the error of one becomes the error of the other.
+    socket.on('error', () => socket.destroy())
+    if (stream !== socket) stream.on('error', () => socket.destroy()).resume()
+    try {
+      if (isAuthCheck(incoming) && !announcesBody(incoming)) return answerCheck(listener, incoming)
+      const result = handle(context, entrance, incoming, { incoming, head })
+      if (result instanceof Promise) result.catch(() => socket.destroy())
+    } catch (error) {
+      observe.report('upgrade_failed', errorFields(error))
+      socket.destroy()
+    }
+  }
+}
+
+const NOT_FOUND: SocketAnswer = { outcome: 'own', status: 404 }
+/** A new socket would keep the process from its end. The next attempt reaches another process. */
+const CLOSING: SocketAnswer = { outcome: 'refused', status: 503, lines: ['retry-after: 1'] }
+
+function unreadable(url: string | undefined): SocketAnswer {
+  return { outcome: 'refused', status: NOTICES[unreadableName(url)].status }
+}
+
+const DENIALS = {
+  visitor: { outcome: 'visitor', status: 401 },
+  refused: { outcome: 'refused', status: 403 },
+  limited: { outcome: 'refused', status: 429 },
+  admitted: { outcome: 'admitted', status: 200 },
+} as const
+
+function denial(request: GatewayRequest, admission: Admission): SocketAnswer {
+  const { outcome, cookies } = admission
+  const challenge = challengeFor(request, admission)
+  return { ...DENIALS[outcome], cookies, lines: challenge ? [`www-authenticate: ${challenge}`] : [] }
+}
+
+/** A handshake has no body (RFC 6455, 4.1). Bytes of one could be taken for the first message on the socket. */
+export function announcesBody({ headers }: IncomingMessage): boolean {
+  const { 'content-length': length = '0', 'transfer-encoding': coding } = headers
+  return coding !== undefined || Number(length) !== 0
+}
+
+/** Any other request for an upgrade, such as h2c or a forward-auth check, is answered as if it had not asked for one. */
+export function wantsSocket(incoming: IncomingMessage): boolean {
+  return isWebSocket(incoming) && !isAuthCheck(incoming)
+}
+
+function isWebSocket({ headers }: IncomingMessage): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket'
+}
+
+/** A proxy asks about a request for a socket, with the browser's headers; or the doctor, whether one would get here. */
+export function isAuthCheck(head: Pick<IncomingMessage, 'url'>): boolean {
+  const path = readPath(head)
+  return path !== undefined && (isCheck(path) || path === OWN_PATHS.doctor)
+}
+
+/** Node has let go of a connection that asks for an upgrade: it is good for this one answer. */
+function answerCheck(listener: RequestListener, incoming: IncomingMessage): void {
+  const { socket } = incoming
+  const response = new ServerResponse(incoming)
+  response.shouldKeepAlive = false
+  response.assignSocket(socket)
+  response.once('finish', () => socket.destroySoon())
+  socket.resume()
+  listener(incoming, response)
+}
+
+const FAILURES = {
+  busy: { outcome: 'error', status: 503, lines: ['retry-after: 5'] },
+  timeout: { outcome: 'error', status: 504 },
+  unreachable: { outcome: 'error', status: 502 },
+} as const
+
+const SENDER = {
+  send: (observed: ObservedRequest, answer: SocketAnswer, socket: Socket) => refuse(socket, observed, answer),
+}
+
+/** The answer in place of an application that failed. */
+export const refuseFailure: TunnelOptions['refuseFailure'] = (failure, { observed }, { cookies }, socket) => {
+  const answer: SocketAnswer = failure === 'closing' ? CLOSING : { ...FAILURES[failure], cookies }
+  reply(SENDER, observed, answer, socket)
+}

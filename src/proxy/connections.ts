@@ -1,0 +1,72 @@
+// The connections to an application. Each serves one exchange at a time, so that no request waits in undici's queue.
+
+import { isIP } from 'node:net'
+import { buildConnector, Client } from 'undici'
+import type { Settings } from '../config/settings.ts'
+
+export interface Connections {
+  take(): Client
+  giveBack(connection: Client): void
+  /** From now on idle connections are closed. A request that still comes opens a new one. */
+  keepNone(): void
+  /** Cuts off exchanges that still use one. */
+  close(): Promise<void>
+}
+
+/** Where and how to connect. */
+export interface Destination {
+  readonly origin: string
+  readonly socketPath?: string
+  readonly ca?: string
+}
+
+export function createConnections(
+  { origin, socketPath, ca }: Destination,
+  servername: string,
+  settings: Settings,
+): Connections {
+  const connect = buildConnector({
+    timeout: settings.UPSTREAM_CONNECT_TIMEOUT_MS,
+    allowH2: false,
+    ...(socketPath && { socketPath }),
+    ...(ca && { ca }),
+  })
+  const options: Client.Options = {
+    headersTimeout: settings.UPSTREAM_HEADERS_TIMEOUT_MS,
+    bodyTimeout: settings.UPSTREAM_IDLE_TIMEOUT_MS,
+    // A TLS server name must not be an address; without a name the address itself is checked.
+    connect: (how, callback) => connect(isIP(servername) ? { ...how, servername: '' } : how, callback),
+  }
+  const all = new Set<Client>()
+  // The one that was used last is the least likely to have been closed by the application.
+  const idle: Client[] = []
+  let mostIdle = settings.UPSTREAM_CONNECTIONS
+
+  function open(): Client {
+    const connection = new Client(origin, options)
+    all.add(connection)
+    return connection
+  }
+
+  function leave(connection: Client): void {
+    all.delete(connection)
+    // A connection that was cut off cannot be closed any more.
+    connection.close().catch(() => {})
+  }
+
+  return {
+    take: () => idle.pop() ?? open(),
+    giveBack(connection) {
+      if (idle.length < mostIdle) idle.push(connection)
+      // Streams had opened more than the limit.
+      else leave(connection)
+    },
+    keepNone() {
+      mostIdle = 0
+      for (const connection of idle.splice(0)) leave(connection)
+    },
+    async close() {
+      await Promise.allSettled([...all].map(connection => connection.destroy()))
+    },
+  }
+}

@@ -1,0 +1,53 @@
+// What the proxy knows of a request and of its caller. The gateway's own types extend these.
+
+import type { IncomingHttpHeaders } from 'node:http'
+import { network } from '../config/networks.ts'
+import type { ObservedRequest } from '../observe/observed-request.ts'
+import type { LoadedSession } from '../session/session-cache.ts'
+import type { Claimed } from '../session/session-fields.ts'
+
+export interface ProxyRequest {
+  readonly method: string
+  /** In its canonical form. */
+  readonly path: string
+  /** With its `?`, or empty. */
+  readonly search: string
+  readonly headers: IncomingHttpHeaders
+  /** Of the other end of the connection. The client's own address is `observed.address`. */
+  readonly address: string
+  readonly observed: ObservedRequest
+}
+
+/** A user with a session, or a machine with a bearer token. */
+export interface Caller extends Pick<LoadedSession, 'who' | 'identityHeaders'>, Partial<Pick<LoadedSession, 'key'>> {
+  readonly session: Claimed
+}
+
+/** The caller of a request; a visitor has neither a session nor a token. */
+export interface Identification {
+  readonly loaded?: LoadedSession
+  /** The ticket that opened `loaded`. */
+  readonly ticket?: string
+  /** A machine, in place of a session. */
+  readonly bearer?: Caller
+  /** Whose token it is by the configuration of that moment; `undefined` if it is not valid any more. */
+  readonly reidentify?: () => Promise<Caller | undefined>
+  /** Cookies for the answer. */
+  readonly cookies: readonly string[]
+}
+
+/** `undefined` for a visitor. */
+export function callerOf({ loaded, bearer }: Identification): Caller | undefined {
+  return loaded ?? bearer
+}
+
+/** Whose share of an application a request uses: a user's, a machine's, or that of a visitor's network. */
+export function ownerOf(request: ProxyRequest, identification: Identification): string {
+  const caller = callerOf(identification)
+  if (!caller) return `address ${network(request.observed.address)}`
+  const { provider = '', userInfo } = caller.session
+  return `user ${provider} ${userInfo.sub}`
+}
+
+/** Why an application gave no answer. */
+export type UpstreamFailure = 'busy' | 'timeout' | 'unreachable'

@@ -1,0 +1,71 @@
+// The way to the applications: chooses one by the path, forwards requests and joins sockets.
+
+import type { Rules } from '../access/rules.ts'
+import type { Settings } from '../config/settings.ts'
+import { createForward, type Forward, type ForwardOptions } from './forward.ts'
+import { type OpenStreams, watchCaller } from './open-streams.ts'
+import type { Identification, ProxyRequest } from './proxy-request.ts'
+import { createRequestHeaders, type IdentitySource } from './request-headers.ts'
+import { createOwnCookieTest, createResponseHeaders } from './response-headers.ts'
+import type { SlowClients } from './slow-clients.ts'
+import { createTunnels, type OpenTunnel, type TunnelOptions } from './tunnel.ts'
+import type { Upstreams } from './upstreams.ts'
+
+export interface ReverseProxy {
+  readonly upstreams: Upstreams
+  readonly slowClients: SlowClients
+  readonly forward: Forward
+  readonly openTunnel: OpenTunnel
+  /**
+   * Calls `close` when the session or token that opened a stream has ended, or the rules do not admit its caller any more.
+   * Until the returned function is called.
+   */
+  watch(request: ProxyRequest, identification: Identification, close: () => void): () => void
+}
+
+export interface ProxyOptions
+  extends Pick<ForwardOptions, 'lifecycle' | 'report' | 'answered' | 'answerFailure'>,
+    Pick<TunnelOptions, 'refuseFailure'> {
+  readonly settings: Settings
+  readonly upstreams: Upstreams
+  readonly identities: IdentitySource
+  /** Names of our cookies, in lower case: applications neither get nor set them. */
+  readonly ownCookies: ReadonlySet<string>
+  /** `Strict-Transport-Security` for answers that have none; absent without https. */
+  readonly transportSecurity: string | undefined
+  readonly rules: Rules
+  readonly streams: OpenStreams
+  readonly slowClients: SlowClients
+}
+
+export function createProxy(options: ProxyOptions): ReverseProxy {
+  const { settings, upstreams, identities, ownCookies, transportSecurity, rules, streams, slowClients } = options
+  const { lifecycle, report, answered, answerFailure, refuseFailure } = options
+  const isOwnCookie = createOwnCookieTest(ownCookies)
+  const shared = {
+    requestHeaders: createRequestHeaders({ settings, identities, ownCookies }),
+    responseHeaders: createResponseHeaders({
+      baseUrl: settings.BASE_URL,
+      authorities: upstreams.authorities,
+      isOwnCookie,
+      transportSecurity,
+    }),
+    watch: (request: ProxyRequest, identification: Identification, close: () => void) =>
+      watchCaller(streams, { request, rules }, identification, close),
+    lifecycle,
+    report,
+    answered,
+  }
+  return {
+    upstreams,
+    slowClients,
+    watch: shared.watch,
+    forward: createForward({ ...shared, answerFailure }),
+    openTunnel: createTunnels({
+      ...shared,
+      refuseFailure,
+      isOwnCookie,
+      headersTimeoutMs: settings.UPSTREAM_HEADERS_TIMEOUT_MS,
+    }),
+  }
+}

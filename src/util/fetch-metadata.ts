@@ -1,0 +1,106 @@
+// What a browser says about a request: what the answer is for (a page, a part of one, a script), and which site asks for it.
+// Browsers send `Sec-Fetch-*` on https and on loopback. On plain http there is at most the Origin of a POST.
+
+import type { IncomingHttpHeaders } from 'node:http'
+
+interface WithHeaders {
+  readonly headers: IncomingHttpHeaders
+}
+
+/** A script cannot follow a redirect to a login page: it gets a status instead. */
+export function isByScript({ headers }: WithHeaders): boolean {
+  const accept = (headers.accept ?? '').toLowerCase()
+  return (
+    headers['sec-fetch-dest'] === 'empty' ||
+    bringsToken(headers) ||
+    isSocket(headers) ||
+    String(headers['x-requested-with']).toLowerCase() === 'xmlhttprequest' ||
+    (accept.includes('json') && !accept.includes('text/html'))
+  )
+}
+
+/** A client of an API, which has never seen our login page. */
+export function bringsToken({ authorization = '' }: IncomingHttpHeaders): boolean {
+  return /^bearer(\s|$)/i.test(authorization)
+}
+
+/** Without `Sec-Fetch-Dest`, a request may be for a part of a page unless it accepts HTML or JSON. */
+export function mayBePartOfPage(request: WithHeaders): boolean {
+  const { accept = '', 'sec-fetch-dest': destination } = request.headers
+  if (destination !== undefined) return isPartOfPage(request.headers)
+  return !accept.toLowerCase().includes('text/html') && !isByScript(request)
+}
+
+const PAGES_AND_SCRIPTS = new Set<unknown>(['document', 'empty', 'iframe', 'frame', undefined])
+
+/** An image, a style or a script of a page. A browser caches them, unless they bring a cookie. */
+export function isPartOfPage(headers: IncomingHttpHeaders): boolean {
+  return !PAGES_AND_SCRIPTS.has(headers['sec-fetch-dest'])
+}
+
+/** A browser shows the answer as a page: it says so, or it accepts HTML and sends no `Sec-Fetch-Dest`. */
+export function isForPage({ headers }: WithHeaders): boolean {
+  const { accept = '', 'sec-fetch-dest': destination } = headers
+  return destination === undefined ? accept.toLowerCase().includes('text/html') : destination === 'document'
+}
+
+/** A user looks at a page. Not an icon, an image or a script that the page asks for. */
+export function isNavigation({
+  method,
+  path,
+  headers,
+}: WithHeaders & { readonly method: string; readonly path: string }): boolean {
+  if (method !== 'GET' || path === '/favicon.ico') return false
+  const destination = headers['sec-fetch-dest']
+  if (destination !== undefined) return destination === 'document'
+  const accept = (headers.accept ?? '*/*').toLowerCase()
+  return accept.includes('text/html') || accept === '*/*'
+}
+
+/**
+ * A page of another site opens a WebSocket: browsers send our cookies along, and only Origin tells. A proxy that asks
+ * about it may not have passed Upgrade on.
+ */
+export function isForeignSocket({ headers }: WithHeaders, ownOrigin: string): boolean {
+  return isSocket(headers) && headers.origin !== undefined && headers.origin !== ownOrigin
+}
+
+function isSocket(headers: IncomingHttpHeaders): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket' || headers['sec-websocket-key'] !== undefined
+}
+
+/** Of a POST: sent by one of our own pages, or by a client that is no browser (browsers name the origin of every POST). */
+export function isFromOwnOrigin(request: WithHeaders, ownOrigin: string): boolean {
+  const { origin, referer, 'sec-fetch-site': site } = request.headers
+  if (isPrefetch(request)) return false
+  if (origin !== undefined && origin !== 'null' && origin !== ownOrigin) return false
+  if (site !== undefined) return isOwnSite(site)
+  if (origin !== undefined) return origin === ownOrigin
+  return referer === undefined || (URL.canParse(referer) && new URL(referer).origin === ownOrigin)
+}
+
+/**
+ * Of a GET: typed in, or a link of one of our own pages, and opened as a page. Without `Sec-Fetch-*` it could come from
+ * anywhere: an image of the application sends the same referrer as its links, and another site can send none.
+ */
+export function isOwnNavigation(request: WithHeaders, ownOrigin: string): boolean {
+  const { 'sec-fetch-site': site, 'sec-fetch-dest': destination, 'sec-fetch-mode': mode = 'navigate' } = request.headers
+  const isPage = destination === 'document' && mode === 'navigate'
+  return isPage && isOwnSite(site) && isFromOwnOrigin(request, ownOrigin)
+}
+
+/** An image, a frame, a script, or a page that is prefetched. Without `Sec-Fetch-Dest` it may be a page. */
+export function isNoPage(request: WithHeaders): boolean {
+  const { 'sec-fetch-dest': destination = 'document' } = request.headers
+  return destination !== 'document' || isPrefetch(request)
+}
+
+const PREFETCH_HEADERS = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
+
+function isPrefetch({ headers }: WithHeaders): boolean {
+  return PREFETCH_HEADERS.some(name => headers[name] !== undefined)
+}
+
+function isOwnSite(site: string | string[] | undefined): boolean {
+  return site === 'same-origin' || site === 'none'
+}

@@ -1,0 +1,97 @@
+// A user with a real browser signs in at a real provider, whose pages are its own, and through one of several providers.
+
+import assert from 'node:assert/strict'
+import { after, before, type TestContext, test } from 'node:test'
+import type { Browser, Page } from 'playwright-core'
+import { openPage, startBrowser } from '../kit/browser.ts'
+import { freePort } from '../kit/free-port.ts'
+import { type Instance, startInstance } from '../kit/instance.ts'
+import { CLIENTS, type OidcProvider, startOidcProvider } from '../kit/live/oidc-provider.ts'
+import { startOidcServer } from '../kit/oidc-server.ts'
+import { openGateway } from '../kit/set-up.ts'
+
+const SIGN_IN = '统一身份认证登录'
+
+let browser: Browser
+let provider: OidcProvider
+let menshen: Instance
+
+before(async () => {
+  const port = String(await freePort())
+  browser = await startBrowser()
+  provider = await startOidcProvider({ gateway: `http://localhost:${port}` })
+  menshen = await startInstance({
+    PORT: port,
+    STORE: 'memory:',
+    PROVIDER: 'oidc',
+    AUTH_URL: provider.issuer,
+    CLIENT_ID: CLIENTS.basic.id,
+    CLIENT_SECRET: CLIENTS.basic.secret,
+  })
+})
+
+after(async () => {
+  await browser?.close()
+  await menshen?.stop()
+  await provider?.close()
+})
+
+test('a user clicks through the provider to the page that was wanted, and out again', async t => {
+  const { page, problems } = await visitor(t)
+  const deep = `${menshen.url}/_menshen/account?x=%E4%B8%AD%20%2B#devices`
+  await page.goto(deep)
+  await page.getByRole('button', { name: SIGN_IN }).click()
+  await page.getByPlaceholder('Enter any login').fill('alice')
+  await page.getByPlaceholder('and password').fill('any')
+  await page.getByRole('button', { name: 'Sign-in' }).click()
+  await page.getByRole('button', { name: 'Continue' }).click()
+  await page.waitForURL(deep)
+  await page.getByText('Alice Example').first().waitFor()
+
+  await page.goto(menshen.url)
+  await page.getByRole('button', { name: '退出登录' }).click()
+  await page.getByRole('button', { name: 'Yes, sign me out' }).click()
+  await page.waitForURL(url => url.pathname === '/login')
+  await page.getByText('您已安全退出登录。').waitFor()
+  await page.goto(menshen.url)
+  assert.equal(page.url(), `${menshen.url}/login`)
+  assert.deepEqual(problems(), [])
+  assert.deepEqual(provider.failures, [])
+})
+
+test('who changes their mind at the provider is told so, and can try again', async t => {
+  const { page } = await visitor(t)
+  await page.goto(menshen.url)
+  await page.getByRole('button', { name: SIGN_IN }).click()
+  await page.getByRole('link', { name: 'Cancel' }).click()
+  await page.waitForURL(`${menshen.url}/login?error=access_denied`)
+  await page.getByRole('button', { name: SIGN_IN }).waitFor()
+})
+
+test('each button signs in through its own provider, with and without scripts, on a phone and by night', async t => {
+  const [staff, partners] = [await startOidcServer(t), await startOidcServer(t)]
+  const providers = {
+    staff: { ...staff.config, name: '企业账号' },
+    partners: { ...partners.config, name: '合作伙伴' },
+  }
+  const gateway = await openGateway(t, {}, { config: { providers } })
+  for (const provider of [staff, partners]) provider.now = gateway.now
+  for (const javaScriptEnabled of [true, false])
+    for (const name of ['企业账号', '合作伙伴']) {
+      const options = { javaScriptEnabled, viewport: { width: 360, height: 720 }, colorScheme: 'dark' as const }
+      const { page, problems } = await openPage(t, browser, options)
+      await page.goto(`${gateway.baseUrl}/login`)
+      await page.getByRole('button', { name: `${name}登录` }).click()
+      await page.waitForURL(`${gateway.baseUrl}/`)
+      assert.match(await page.locator('dl').innerText(), new RegExp(`登录方式\\s+${name}`))
+      assert.deepEqual(problems, [])
+    }
+})
+
+/** `problems` are those of our own pages. */
+async function visitor(t: TestContext): Promise<{ page: Page; problems(): string[] }> {
+  const { page, problems } = await openPage(t, browser)
+  // The provider's pages want a font from far away.
+  await page.route('https://fonts.googleapis.com/**', route => route.fulfill({ contentType: 'text/css', body: '' }))
+  return { page, problems: () => problems.filter(problem => !problem.includes(provider.issuer)) }
+}

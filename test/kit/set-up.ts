@@ -1,0 +1,113 @@
+// Menshen in the test's own process, with a clock that the test sets and a log that it can read.
+
+import type { RequestListener } from 'node:http'
+import type { TestContext } from 'node:test'
+import { serve } from '../../src/cli/serve.ts'
+import { type Config, createMenshen, readSettings } from '../../src/index.ts'
+import { createEventLog } from '../../src/log.ts'
+import { type Client, createClient, signIn } from './client.ts'
+import { freePort } from './free-port.ts'
+import type { Environment } from './instance.ts'
+import { type ScriptedProvider, startScriptedProvider } from './scripted-provider.ts'
+import type { Behaviour, User } from './strict-provider.ts'
+import { createTestLog } from './test-log.ts'
+import { startUpstream, type Upstream } from './upstream.ts'
+
+export interface GatewayOptions {
+  config?: Config
+  /** What the clock shows at first; the present for a gateway that talks to programs with a clock of their own. */
+  now?: number
+}
+
+export interface SetUpOptions extends GatewayOptions {
+  /** The settings besides those of the provider and the application. */
+  env?: Environment
+  /** How the provider behaves. */
+  provider?: Partial<Behaviour>
+  /** How the application answers; otherwise with `hello`. */
+  answer?: RequestListener
+  /** `false` for a gateway without an application behind it. */
+  application?: boolean
+}
+
+/** A gateway, and the provider where its users sign in. */
+export interface GatewayAndProvider extends Gateway {
+  readonly provider: ScriptedProvider
+  /** Signed in as this user. */
+  user(username?: string, more?: Partial<User>): Promise<Client>
+}
+
+export interface Scene extends GatewayAndProvider {
+  /** The application behind the gateway. */
+  readonly upstream: Upstream
+}
+
+/** A provider, an application and the gateway in front of it. All of them end with the test. */
+export function setUp(t: TestContext, options: SetUpOptions & { application: false }): Promise<GatewayAndProvider>
+export function setUp(t: TestContext, options?: SetUpOptions): Promise<Scene>
+export async function setUp(t: TestContext, options: SetUpOptions = {}): Promise<GatewayAndProvider> {
+  const { env = {}, provider: behaviour, answer, application = true } = options
+  const provider = await startScriptedProvider(behaviour)
+  t.after(() => provider.close())
+  const upstream = application ? await startUpstream(t, answer) : undefined
+  const settings = { ...(upstream && { UPSTREAM: upstream.url }), ...provider.settings, ...env }
+  const gateway = await openGateway(t, settings, options)
+
+  async function user(username = 'zhangsan', more: Partial<User> = {}): Promise<Client> {
+    const client = gateway.visitor()
+    await signIn(client, provider, { username, ...more })
+    return client
+  }
+  return { ...gateway, provider, user, ...(upstream && { upstream }) }
+}
+
+export type Gateway = Awaited<ReturnType<typeof openGateway>>
+
+/**
+ * The gateway alone, as the command serves it, for a test with a provider of its own kind. Sessions are kept in memory and
+ * requests are not limited unless `env` says otherwise. It ends with the test.
+ */
+export async function openGateway(t: TestContext, env: Environment, options: GatewayOptions = {}) {
+  const { config = {}, now = Date.parse('2026-03-01T08:00:00Z') } = options
+  const port = Number(env.PORT ?? (await freePort()))
+  const clock = { now }
+  const { lines, log } = createTestLog()
+  const settings = readSettings({ STORE: 'memory:', PORT: String(port), RATE_LIMIT_PER_MINUTE: '0', ...env })
+  const menshen = await createMenshen({ settings, config, log, now: () => clock.now })
+  const { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } = settings
+  const tls = certFile && keyFile ? { certFile, keyFile } : undefined
+  const { report } = createEventLog(log, Date.now)
+  const server = await serve(menshen, { port, host: '127.0.0.1', ...(tls && { tls }) }, report)
+  const url = `${tls ? 'https' : 'http'}://localhost:${port}`
+  let ended: Promise<void> | undefined
+  let closed: Promise<void> | undefined
+
+  /** As SIGTERM does: what is under way may take this long. */
+  function end(deadlineMs: number): Promise<void> {
+    ended ??= server.close(deadlineMs)
+    return ended
+  }
+
+  function close(): Promise<void> {
+    closed ??= end(0).then(() => menshen.close())
+    return closed
+  }
+  t.after(close)
+
+  return {
+    /** Where it listens: BASE_URL, unless `env` gives another. */
+    url,
+    baseUrl: settings.BASE_URL,
+    lines,
+    now: () => clock.now,
+    passSeconds(seconds: number): void {
+      clock.now += seconds * 1000
+    },
+    /** The browser of a visitor, whose cookies expire by the same clock. */
+    client: createClient(url, () => clock.now),
+    /** The browser of another visitor. */
+    visitor: (): Client => createClient(url, () => clock.now),
+    end,
+    close,
+  }
+}
