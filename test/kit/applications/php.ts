@@ -97,7 +97,7 @@ export const mediawiki: Application = {
     await run(folder, [
       ...(['php', `${root}/maintenance/install.php`, '--dbtype=sqlite', `--dbpath=${folder}/db`] as const),
       ...['--dbname=wiki', '--scriptpath=', '--server=http://wiki.invalid', `--confpath=${folder}`, '--lang=zh-cn'],
-      ...['--pass=wiki-password-42', '--with-extensions=', 'Wiki', 'Admin'],
+      ...['--pass=wiki-password-42', 'Wiki', 'Admin'],
     ])
     const settings = [
       `require '${folder}/LocalSettings.php';`,
