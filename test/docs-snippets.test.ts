@@ -39,6 +39,9 @@ const CHECKS: Readonly<Record<string, Check>> = {
   // No further than the syntax: their compilers and libraries would be hundreds of megabytes.
   go: (_t, { text }) => assertParsed(goParser, text),
   java: (_t, { text }) => assertParsed(javaParser, text),
+  apache: checkApache,
+  // test/long/applications.long.ts runs it: PHP is not among the programs of the other tests.
+  php: (_t, { text }) => assert.match(text, /^<\?php\n/),
   // A drawing.
   '': () => {},
 }
@@ -77,6 +80,7 @@ test('a snippet is found wherever it stands, and a broken one is noticed', async
     ['sh', 'node src/nowhere.ts'],
     ['nginx', 'server { listen 80; proxy_set_header Connection $nowhere; }'],
     ['caddyfile', 'app.example.com {\n\tnonsense\n}'],
+    ['apache', 'SetEnvv X 1'],
     ['yaml', 'scrape_configs:\n  - nonsense: yes'],
     ['ts', "import { nothing } from 'jose'\nnothing()"],
     ['json', '{,}'],
@@ -144,6 +148,20 @@ function checkCaddyfile(t: TestContext, { text }: Snippet): void {
   writeFileSync(join(folder, 'Caddyfile'), text)
   const env = { HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder }
   run(requireProgram('caddy'), ['validate', '--adapter', 'caddyfile', '--config', join(folder, 'Caddyfile')], '', env)
+}
+
+/** Modules that the snippets of Apache need. */
+const APACHE_MODULES = ['mpm_event', 'authz_core', 'alias', 'env', 'setenvif', 'headers', 'dav', 'dav_fs']
+
+function checkApache(t: TestContext, { text }: Snippet): void {
+  const folder = tempFolder(t)
+  const load = APACHE_MODULES.map(name => `LoadModule ${name}_module /usr/lib/apache2/modules/mod_${name}.so`)
+  const file = join(folder, 'httpd.conf')
+  writeFileSync(
+    file,
+    [...load, `ServerRoot ${folder}`, 'ErrorLog /dev/stderr', 'ServerName app.example.com', text].join('\n'),
+  )
+  run(requireProgram('apache2'), ['-t', '-f', file])
 }
 
 function checkPrometheus(t: TestContext, { text }: Snippet): void {

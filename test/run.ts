@@ -1,16 +1,22 @@
 // `npm test`: everything that CI runs, in order, up to the first failure. It installs the Debian packages that are missing.
 // `npm test -- test/stores/*.test.ts` runs only these files, without format, lint and types. It installs nothing and skips
 // what the machine lacks; `--install` before the files makes both an error, as in the full run.
+// `npm run test:long -- applications` runs test/long/applications.long.ts, and without a name every file there. It installs
+// what is missing, too. Options of `node --test` are passed on: `npm run test:long -- applications --test-name-pattern=Tomcat`.
 
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { globSync, mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { installMissingPackages, linkPrograms } from './kit/packages.ts'
 
-const chosen = process.argv.slice(2).filter(argument => argument !== '--install')
-const files = chosen.length > 0 ? chosen : ['test/**/*.test.ts']
-const isStrict = chosen.length === 0 || process.argv.includes('--install')
+const given = process.argv.slice(2)
+const isLong = given.includes('--long')
+const options = given.filter(argument => argument.startsWith('--') && !['--install', '--long'].includes(argument))
+const chosen = given.filter(argument => !argument.startsWith('--'))
+const files = isLong ? longFiles(chosen) : chosen.length > 0 ? chosen : ['test/**/*.test.ts']
+const isFull = !isLong && chosen.length === 0
+const isStrict = isFull || isLong || given.includes('--install')
 
 // Debian has servers there, and not every user's PATH does.
 process.env.PATH = [process.env.PATH, '/usr/sbin', '/sbin'].join(delimiter)
@@ -29,7 +35,7 @@ process.on('exit', () => rmSync(programs, { recursive: true, force: true }))
 linkPrograms(programs)
 process.env.PATH = programs
 
-if (chosen.length === 0) {
+if (isFull) {
   // `biome ci` colours its words even in a log file.
   const colours = process.stdout.isTTY ? [] : ['--colors=off']
   runNode('format and lint', ['node_modules/.bin/biome', 'ci', ...colours])
@@ -43,8 +49,19 @@ runNode('tests', [
   `--test-concurrency=${availableParallelism() + 2}`,
   // A test that hangs fails.
   '--test-timeout=300000',
+  ...options,
   ...files,
 ])
+
+function longFiles(names: readonly string[]): string[] {
+  const paths = (names.length > 0 ? names : ['*']).map(name => `test/long/${name}.long.ts`)
+  for (const path of paths)
+    if (globSync(path).length === 0) {
+      process.stderr.write(`There is no ${path}.\n`)
+      process.exit(1)
+    }
+  return paths
+}
 
 function runNode(step: string, args: string[]): void {
   announce(step)

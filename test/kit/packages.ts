@@ -8,6 +8,9 @@ import { delimiter, join } from 'node:path'
 /** Debian's own: another Python that comes first on PATH has none of Debian's modules. */
 export const PYTHON = '/usr/bin/python3'
 
+/** Where Debian's programs are. Real applications are started with it. */
+export const SYSTEM_PATH = '/usr/sbin:/usr/bin:/sbin:/bin'
+
 /** As compilers call it. */
 const MACHINE = process.arch === 'arm64' ? 'aarch64' : 'x86_64'
 
@@ -73,12 +76,21 @@ const INSTALL_ENVIRONMENT = ['DEBIAN_FRONTEND=noninteractive', 'RUNLEVEL=1', 'SY
 export function installMissingPackages(): string | undefined {
   const wanted = missingPackages().map(row => row.name)
   if (wanted.length === 0) return
-  process.stdout.write(`Installing ${wanted.join(', ')}\n`)
-  if (aptGet('update')) aptGet('install', '-y', '--no-install-recommends', ...wanted)
+  aptInstall(wanted)
   const missing = missingPackages().filter(row => !row.hasSubstitute?.())
   if (missing.length === 0) return
   const names = missing.map(row => row.name).join(' ')
   return `The tests need system packages that could not be installed; please install: ${names}`
+}
+
+/** Packages that one long test needs. Returns undefined when they are all installed, or else the sentence that says what to install. */
+export function installPackages(names: readonly string[]): string | undefined {
+  const missing = () => names.filter(name => !isInstalled(name))
+  if (missing().length === 0) return
+  aptInstall(missing())
+  const left = missing()
+  if (left.length > 0)
+    return `The test needs system packages that could not be installed; please install: ${left.join(' ')}`
 }
 
 /** Fills an empty folder with links to the declared programs. It is all that the tests need on their PATH. */
@@ -135,9 +147,22 @@ function isExecutable(path: string): boolean {
   }
 }
 
+function isInstalled(name: string): boolean {
+  const env = { ...process.env, PATH: SYSTEM_PATH }
+  const { stdout } = spawnSync('dpkg-query', ['--status', name], { encoding: 'utf8', env })
+  return stdout.includes('\nStatus: install ok installed\n')
+}
+
+function aptInstall(names: readonly string[]): void {
+  process.stdout.write(`Installing ${names.join(', ')}\n`)
+  if (aptGet('update')) aptGet('install', '-y', '--no-install-recommends', ...names)
+}
+
 function aptGet(...args: string[]): boolean {
   const sudo = process.getuid?.() === 0 ? [] : ['sudo', '-n']
   const options = ['-qq', '-o', 'DPkg::Lock::Timeout=300', '-o', 'Dpkg::Use-Pty=0']
   const [command = '', ...rest] = [...sudo, 'env', ...INSTALL_ENVIRONMENT, 'apt-get', ...options, ...args]
-  return spawnSync(command, rest, { stdio: ['ignore', 'inherit', 'inherit'] }).status === 0
+  // The packages' own scripts need more programs than the tests.
+  const env = { ...process.env, PATH: [process.env.PATH, SYSTEM_PATH].join(delimiter) }
+  return spawnSync(command, rest, { stdio: ['ignore', 'inherit', 'inherit'], env }).status === 0
 }

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 const CACHE = fileURLToPath(new URL('../../../node_modules/.cache/menshen-tests/', import.meta.url))
-const DEADLINE_MS = 60_000
+const DEADLINE_MS = 300_000
 const NPM_OPTIONS = ['--legacy-peer-deps', '--omit=optional', '--ignore-scripts', '--no-audit', '--no-fund', '--silent']
 
 const execute = promisify(execFile)
