@@ -2,11 +2,11 @@
 // examples, in each proxy's language, so that they are as strict as the gateway itself: `npm run docs`. A test fails when they differ.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { CLAIMS, NO_CLAIMS } from '../src/proxy/request-headers.ts'
+import { HARMLESS_HEADERS, SPOOFABLE_HEADERS } from '../src/proxy/request-headers.ts'
 import { FOR_SHARED_CACHES } from '../src/proxy/response-headers.ts'
 import { USUAL_ENDINGS } from './usual-endings.ts'
 
-type Row = (typeof CLAIMS)[number]
+type Row = (typeof SPOOFABLE_HEADERS)[number]
 /** What stands between two comments of an example, line by line. `comment` is the comment sign of its language. */
 type Section = (comment: string) => string[]
 
@@ -23,7 +23,7 @@ const SAID_BY_EXAMPLES = new Set([
 const claimsBy =
   (drop: (row: Row) => string[]): Section =>
   comment =>
-    CLAIMS.flatMap(row => [`${comment} ${sentence(row.reason)}`, ...drop(row)])
+    SPOOFABLE_HEADERS.flatMap(row => [`${comment} ${sentence(row.reason)}`, ...drop(row)])
 
 const sharedCachesBy =
   (line: (name: string) => string): Section =>
@@ -65,7 +65,7 @@ export const EXAMPLES: Readonly<Record<string, Sections>> = {
   ],
   'haproxy/menshen-headers.lua': [
     [CLAIMS_SECTION, claimsBy(({ names }) => packed(names.map(name => `'${name}',`)))],
-    [NO_CLAIMS_SECTION, () => packed(NO_CLAIMS.map(name => `'${name}',`))],
+    [NO_CLAIMS_SECTION, () => packed(HARMLESS_HEADERS.map(name => `'${name}',`))],
   ],
   'haproxy/menshen.lua': [[CACHES_SECTION, () => packed(FOR_SHARED_CACHES.map(name => `'${name}',`))]],
 }
@@ -107,7 +107,7 @@ function sentence(reason: string): string {
 
 function exceptionsOf(name: string): string[] {
   if (!name.endsWith('*')) return []
-  return NO_CLAIMS.filter(exempt => exempt.startsWith(name.slice(0, -1)))
+  return HARMLESS_HEADERS.filter(exempt => exempt.startsWith(name.slice(0, -1)))
 }
 
 export function hasException(name: string): boolean {
@@ -115,7 +115,7 @@ export function hasException(name: string): boolean {
 }
 
 function isExempt(name: string): boolean {
-  return NO_CLAIMS.includes(name)
+  return HARMLESS_HEADERS.includes(name)
 }
 
 /** As many on a line as fit. */

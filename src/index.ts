@@ -1,4 +1,4 @@
-// The library's door: what other programs may import.
+// The exports of the library.
 
 export {
   type Config,

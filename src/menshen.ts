@@ -2,7 +2,8 @@
 
 import type { RequestListener } from 'node:http'
 import { DEFAULT_ROLES, rolesFor } from './access/roles.ts'
-import { createRules, createScopedName } from './access/rules.ts'
+import { createRules } from './access/rules.ts'
+import { createScopedName } from './access/scoped-name.ts'
 import { cacheShares } from './config/cache-shares.ts'
 import type { Config, Role } from './config/config-file.ts'
 import { refuseBaseUrlAsUpstream } from './config/conflicts.ts'
@@ -72,14 +73,14 @@ export interface Menshen<R extends Role = Role, F extends string = string> exten
 export interface Core extends Menshen {
   /**
    * Checks other settings and another configuration as a whole, or throws. The returned function puts them in use for requests
-   * that come from then on, and reports `facts`, if there are any.
+   * that come from then on, and reports `fields`, if there are any.
    */
-  prepare(settings: Settings, config: Config): (facts: ReloadFacts | undefined) => Promise<void>
+  prepare(settings: Settings, config: Config): (fields: ReloadFields | undefined) => Promise<void>
   /** For the console: the files differ from what runs. */
   noteRefused(refused: { file: string; detail: string }): void
 }
 
-export interface ReloadFacts {
+export interface ReloadFields {
   /** The names of settings and of parts of the configuration. */
   readonly changed: string
   readonly rules: number
@@ -126,13 +127,13 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     endStreams,
     prepare(settings, config) {
       const next = prepareReload(parts, current, checkWhole(settings, config))
-      return async facts => {
+      return async fields => {
         const before = current
         current = next
         parts.use(next)
         parts.reloads.reloadedAt = options.now()
         parts.reloads.refused = undefined
-        if (facts) parts.observe.report('config_reloaded', facts)
+        if (fields) parts.observe.report('config_reloaded', fields)
         await changeSecrets(parts, before.keys, next.keys)
       }
     },
@@ -159,7 +160,7 @@ export type ConfiguredParts = ReturnType<typeof buildConfigured>
 export function buildConfigured(
   parts: ProcessParts,
   configuration: Configuration,
-  directory: Directory = parts.directory,
+  directory: AccessPolicy = parts.directory,
   keys: DerivedKeys = parts.keys,
 ) {
   const { settings, config, plans, languages, look } = configuration
@@ -262,7 +263,7 @@ export async function openProcessParts(
     audit.close(deadline.leftMs()),
   )
   observed.join(audit)
-  let directory = createDirectory(configuration, basics)
+  let directory = createAccessPolicy(configuration, basics)
   opened.defer(() => deadline.wait(directory.providers.close()))
   const rateLimit = await openRateLimit(opened, basics)
   const sessions = createSessions({ ...basics, ...directory, store, keyring })
@@ -287,7 +288,7 @@ export async function openProcessParts(
     /** That of the first configuration. */
     directory,
     /** Sessions, streams and connections follow the configuration that is in use from now on. */
-    use(next: { directory: Directory; upstreams: Upstreams; policy: BearerPolicy }): void {
+    use(next: { directory: AccessPolicy; upstreams: Upstreams; policy: BearerPolicy }): void {
       upstreamPool.use(next.upstreams)
       policy = next.policy
       if (next.directory === directory) return
@@ -384,10 +385,10 @@ export function checkWhole(settings: Settings, config: Config): Configuration {
 
 // Providers, roles and rules: who can sign in, and what they may see.
 
-export type Directory = ReturnType<typeof createDirectory>
+export type AccessPolicy = ReturnType<typeof createAccessPolicy>
 
 /** With the given providers, or with new ones. */
-export function createDirectory(
+export function createAccessPolicy(
   { config, plans }: Configuration,
   options: ProviderOptions,
   providers: Providers = createProviders(plans, options),
@@ -423,14 +424,14 @@ function assertCompleteProviders(now: Configuration, next: Configuration): void 
 }
 
 /** Providers that have not changed keep their metadata and keys. */
-function directoryFor(parts: ProcessParts, now: ConfiguredParts, next: Configuration): Directory {
+function directoryFor(parts: ProcessParts, now: ConfiguredParts, next: Configuration): AccessPolicy {
   const before = now.configuration
   const isSame = (part: (configuration: Configuration) => unknown) =>
     fingerprintOf(part(before)) === fingerprintOf(part(next))
   const sameProviders = isSame(({ plans, config }) => [plans, Object.keys(config.providers ?? {})])
   if (sameProviders && isSame(({ config }) => [config.roles, config.rules])) return now.directory
   const providers = sameProviders ? now.directory.providers : undefined
-  return createDirectory(next, { ...parts.basics, settings: next.settings }, providers)
+  return createAccessPolicy(next, { ...parts.basics, settings: next.settings }, providers)
 }
 
 function keysFor({ configuration, keys: before }: ConfiguredParts, { settings, plans }: Configuration): DerivedKeys {

@@ -101,8 +101,8 @@ const SILENT: Log = { info() {}, warn() {}, error() {} }
 /** For a program without a log: the errors of its own functions go to the console. */
 const HOOKS_ALONE: Log = { info() {}, warn: warnOfHook, error: warnOfHook }
 
-function warnOfHook(facts: { hook?: unknown; user?: unknown; err?: unknown; detail?: unknown }): void {
-  const { hook, user, err, detail } = facts
+function warnOfHook(fields: { hook?: unknown; user?: unknown; err?: unknown; detail?: unknown }): void {
+  const { hook, user, err, detail } = fields
   // biome-ignore lint/suspicious/noConsole: the program has given no log, and has to know
   if (hook !== undefined && (err ?? detail)) console.error(`Menshen: ${hook} failed for ${user}:`, err ?? detail)
 }

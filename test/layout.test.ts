@@ -128,6 +128,20 @@ test('nothing below the two entry points reads the clock', () => {
   assert.ok(!readsClock('new Date(at).toISOString()'))
 })
 
+test('the command loads neither the gateway nor a store before it knows what to do', () => {
+  const loaded = new Set(['src/cli/main.ts'])
+  for (const file of loaded) {
+    const text = ours.find(({ path }) => path === file)?.text ?? ''
+    const values = text.replace(/^(?:import|export) type\b[^'"]*['"][^'"]+['"]/gm, '').replace(/\bimport\(/g, '')
+    for (const target of targetsOf({ path: file, text: values })) loaded.add(target)
+  }
+  const heavy = ['gateway', 'menshen', 'proxy', 'session', 'stores']
+  assert.deepEqual(
+    [...loaded].filter(path => heavy.includes(folderOf(path))),
+    [],
+  )
+})
+
 test('scripts for the browser import only their neighbours', () => {
   const browser = scripts.filter(({ path }) => path.startsWith('browser/'))
   assert.ok(browser.length > 0)

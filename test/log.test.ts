@@ -18,7 +18,7 @@ test('a repeat is written ten times a minute, and the rest of them becomes one l
   assert.equal(lines.length, 10)
   clock.now += 60_000
   report('check_refused', { address: '10.0.0.1', reason: 'odd' })
-  assert.deepEqual(lines[10]?.facts, { address: '10.0.0.1', count: 15 })
+  assert.deepEqual(lines[10]?.fields, { address: '10.0.0.1', count: 15 })
   assert.equal(lines.length, 12, 'and from then on it is written again')
   close()
 })
@@ -28,7 +28,7 @@ test('a clock that was set back hides no repeats', () => {
   for (let n = 0; n < 12; n++) report('not_ready')
   clock.now -= 3_600_000
   report('not_ready')
-  assert.deepEqual([lines[10]?.facts, lines.length], [{ count: 2 }, 12])
+  assert.deepEqual([lines[10]?.fields, lines.length], [{ count: 2 }, 12])
   close()
 })
 
@@ -54,14 +54,14 @@ test('without a user, the sub or the session tells repeats apart', () => {
   for (let n = 0; n < 30; n++) report('session_refreshed', { user: 'zhangsan', session: `session-${n}` })
   assert.equal(lines.length, 70, 'a user with many sessions is one user')
   close()
-  assert.deepEqual(lines.at(-1)?.facts, { user: 'zhangsan', count: 20 })
+  assert.deepEqual(lines.at(-1)?.fields, { user: 'zhangsan', count: 20 })
 })
 
 test('what is still owed is written at the end', () => {
   const { lines, report, close } = setUp()
   for (let n = 0; n < 12; n++) report('not_ready')
   close()
-  assert.deepEqual(lines.at(-1)?.facts, { count: 2 })
+  assert.deepEqual(lines.at(-1)?.fields, { count: 2 })
 })
 
 test('every event has a code in snake_case, a level and a sentence of its own', () => {

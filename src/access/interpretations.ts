@@ -38,7 +38,7 @@ const HASHED_NAME = /^(.{1,2})[\da-f]{4}$/
  * ASP.NET takes `/(S(…))`, and its like with other letters, out of a path wherever it stands, once or more: what is left on
  * both sides may become one segment.
  */
-const TAKEN_OUT = [/\/\([^/]*\)(?=\/|$)/g, /\/\([^/]*\)/g, /\/\((?:(?!\/\().){0,256}?\)(?=\/|$)/gs]
+const SESSION_SEGMENTS = [/\/\([^/]*\)(?=\/|$)/g, /\/\([^/]*\)/g, /\/\((?:(?!\/\().){0,256}?\)(?=\/|$)/gs]
 
 export const LENIENT_NAMING: Naming = {
   /** A number is the same number with zeros in front. */
@@ -79,7 +79,7 @@ export function pathsWithoutSession(spellings: readonly string[]): readonly stri
   if (!spellings.some(spelling => spelling.includes('/('))) return NO_PATHS
   const taken = spellings.flatMap(spelling =>
     // With the slash before it, or without.
-    TAKEN_OUT.flatMap(part => [spelling.replace(part, ''), spelling.replace(part, '/')]),
+    SESSION_SEGMENTS.flatMap(part => [spelling.replace(part, ''), spelling.replace(part, '/')]),
   )
   const others = new Set(taken.map(left => (left.startsWith('/') ? left : `/${left}`)))
   return [...others].filter(left => !spellings.includes(left))

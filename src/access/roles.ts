@@ -1,9 +1,8 @@
 // Which role a user has: that of the first row that fits, and `common` if none does.
 import { CONSOLE_ROLE, DEFAULT_ROLE, DEFAULT_ROLE_NAMES, type RoleConfig } from '../config/config-file.ts'
-
 import { notAmong } from '../util/json-path.ts'
 
-/** What a rule can look at; names as scoped-name.ts writes them. */
+/** What a rule can look at; names as createScopedName writes them. */
 export interface Subject {
   readonly role: string
   readonly username: string
@@ -15,7 +14,7 @@ export interface Subject {
 }
 
 /** What a role can be given by. */
-export interface Known {
+export interface RoleInput {
   /** Which of several providers says all this. */
   readonly provider?: string | undefined
   readonly username: string
@@ -33,7 +32,7 @@ export const DEFAULT_ROLES: readonly RoleConfig[] = [{ role: CONSOLE_ROLE, usern
  * A row by a claim that is lost fits nobody, and neither does a row behind it: the first row that fits may be the one that
  * gives less.
  */
-export function roleOf(known: Known, roles: readonly RoleConfig[]): string {
+export function roleOf(known: RoleInput, roles: readonly RoleConfig[]): string {
   const row = roles.find(row => fits(row, known))
   return row && !isUndecided(row, known) ? row.role : DEFAULT_ROLE
 }
@@ -49,7 +48,7 @@ export function roleNamesIn(roles: readonly RoleConfig[]): string[] {
 }
 
 /** Everything that the row names has to fit; what is undecided could. A row that names nothing fits nobody. */
-function fits(row: RoleConfig, known: Known): boolean {
+function fits(row: RoleConfig, known: RoleInput): boolean {
   const { provider, username, groups, claim } = row
   if (provider && known.provider !== undefined && !provider.includes(known.provider)) return false
   if (username && !username.includes(known.username)) return false
@@ -59,6 +58,6 @@ function fits(row: RoleConfig, known: Known): boolean {
   return isUndecided(row, known) || notAmong(known.claims, claim) === undefined
 }
 
-function isUndecided({ claim }: RoleConfig, known: Known): boolean {
+function isUndecided({ claim }: RoleConfig, known: RoleInput): boolean {
   return claim !== undefined && known.isLost !== undefined && Object.keys(claim).some(place => known.isLost?.(place))
 }

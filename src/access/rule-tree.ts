@@ -118,7 +118,7 @@ function isFor({ methods }: Rule, method: string): boolean {
   return methods === undefined || methods.includes(method === 'HEAD' ? 'GET' : method)
 }
 
-/** Of one path the exact rule, then the one for certain methods, then the one on trial. */
+/** Of one path the exact rule, then the one for certain methods, then the shadow rule. */
 function rank({ exact, methods, shadow }: Rule): number {
   return (exact ? 4 : 0) + (methods ? 2 : 0) + (shadow ? 1 : 0)
 }

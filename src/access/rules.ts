@@ -2,8 +2,8 @@
 // interpret paths in different ways, so a request is admitted only if the rule of every interpretation admits it.
 
 import { LRUCache } from 'lru-cache'
-import { ANY_ROLE, CONSOLE_ROLE, DEFAULT_ROLE, type Rule } from '../config/config-file.ts'
-import { isOwnPath, OWN_PATHS, OWN_PREFIX } from '../paths.ts'
+import { ANY_ROLE, CONSOLE_ROLE, type Rule } from '../config/config-file.ts'
+import { OWN_PATHS, OWN_PREFIX } from '../paths.ts'
 import { createLongestPrefix } from '../util/longest-prefix.ts'
 import {
   type Interpretation,
@@ -14,7 +14,6 @@ import {
   LENIENT_NAMING,
   pathsWithoutSession,
 } from './interpretations.ts'
-import { isTooLong, type PathProblem, pathProblem } from './request-path.ts'
 import type { Subject } from './roles.ts'
 import {
   CLOSED_RULE,
@@ -31,7 +30,7 @@ import { allSpellings, decodedPath, fold, shownPath, spellingsOf, withoutKeptEsc
 export interface Decision {
   readonly rule: Rule
   /** The interpretation that decided, if it was another one than the path as it is. */
-  readonly reading?: string
+  readonly interpretation?: string
 }
 
 /** Paths are as they came, not decoded. */
@@ -58,7 +57,7 @@ export function createRules(given: readonly Rule[], prefixes: readonly string[] 
   const otherUpstreams = createOtherUpstreams(prefixes)
   const effective = given.filter(({ shadow }) => !shadow)
   const { decide, rulesFor } = createDecide(effective, otherUpstreams)
-  const decideOnTrial = given.some(({ shadow }) => shadow) ? createDecide(given, otherUpstreams).decide : undefined
+  const decideWithShadow = given.some(({ shadow }) => shadow) ? createDecide(given, otherUpstreams).decide : undefined
   return {
     inOrder: inOrder(growTree([CONSOLE_RULE, OWN_RULE, ...given], LITERALLY).root),
     hasBearer: given.some(({ bearer, shadow }) => bearer && !shadow),
@@ -66,7 +65,7 @@ export function createRules(given: readonly Rule[], prefixes: readonly string[] 
     ruleFor: (method, path, who) => decide(method, path, who).rule,
     rulesFor,
     shadowRuleFor(method, path, who) {
-      const rule = decideOnTrial?.(method, path, who).rule
+      const rule = decideWithShadow?.(method, path, who).rule
       return rule?.shadow ? rule : undefined
     },
   }
@@ -184,7 +183,7 @@ function createDecide(given: readonly Rule[], otherUpstreams: OtherUpstreams): P
     if (deciding.others.length === 0 || deciding.others.every(other => admits(other, who))) return decision
     for (const interpretation of interpretations(rule, method, path)) {
       const stricter = interpretation.rules.find(other => !admits(other, who))
-      if (stricter) return { rule: stricter, reading: interpretation.path() }
+      if (stricter) return { rule: stricter, interpretation: interpretation.path() }
     }
     return decision
   }
@@ -222,91 +221,4 @@ function admitsToken(rule: Rule, who: Subject): boolean {
 /** Whether the rule wants a scope that the token of this machine does not have. */
 export function lacksScopes({ scopes }: Rule, who: Subject): boolean {
   return scopes?.every(scope => who.scopes?.includes(scope)) === false
-}
-
-// What would happen to a request, and by which rule: the answer to "who may see what?", without a request.
-
-/** Nobody is signed in. */
-export const VISITOR = 'visitor'
-
-export interface RuleQuery {
-  readonly method: string
-  /** As it is typed in; the rules see nothing of its query. */
-  readonly path: string
-  /** A role, or `visitor`. */
-  readonly role: string
-  readonly groups: readonly string[]
-  readonly user: string
-}
-
-type Judgement = 'admitted' | 'refused' | 'login'
-
-export type Verdict =
-  /** The path is refused, whatever the rules say. */
-  | { readonly outcome: 'bad_request'; readonly problem: PathProblem }
-  /** The path is not read. */
-  | { readonly outcome: 'uri_too_long' }
-  /** Menshen answers it itself. */
-  | { readonly outcome: 'own' }
-  | {
-      readonly outcome: Judgement
-      readonly rule: Rule
-      /** The interpretation that decided, if it was another one than the path as it is. */
-      readonly reading?: string | undefined
-      /** What a shadow rule would do. */
-      readonly onTrial?: { readonly outcome: Judgement; readonly rule: Rule }
-    }
-
-/** `callbackPaths` are those of the providers. */
-export function judge(rules: Rules, question: RuleQuery, callbackPaths?: ReadonlySet<string>): Verdict {
-  const { method, path: target } = question
-  // A browser encodes what is typed in.
-  const [path = ''] = target.replace(/[^\x21-\x7e]/gu, encoded).split('?', 1)
-  if (isTooLong(path)) return { outcome: 'uri_too_long' }
-  const problem = pathProblem(path)
-  if (problem) return { outcome: 'bad_request', problem }
-  const who = whoIsMeant(question)
-  const { rule, reading } = rules.decide(method, path, who)
-  if (isOwnPath(path, callbackPaths) && rule.path !== OWN_PATHS.console) return { outcome: 'own' }
-  const shadow = rules.shadowRuleFor(method, path, who)
-  return {
-    outcome: outcomeOf(rule, who),
-    rule,
-    reading,
-    ...(shadow && { onTrial: { outcome: outcomeOf(shadow, who), rule: shadow } }),
-  }
-}
-
-/** Whoever has a group or a name is signed in. */
-export function whoIsMeant({ role, groups, user }: RuleQuery): Subject | undefined {
-  if (role === VISITOR && groups.length === 0 && user === '') return undefined
-  return { role: role === VISITOR ? DEFAULT_ROLE : role, groups, username: user }
-}
-
-/** Half of a character has no encoding. */
-function encoded(character: string): string {
-  return encodeURIComponent(character.toWellFormed())
-}
-
-function outcomeOf(rule: Rule, who: Subject | undefined): Judgement {
-  if (admits(rule, who)) return 'admitted'
-  return who === undefined ? 'login' : 'refused'
-}
-
-// With several providers a name alone does not say whose it is: `lisi` of the partners must not pass for `lisi` of the
-// staff, at a rule or at an application. The main provider's names stay as they are; all others get their provider's id.
-
-/** A user's name, sub or group as it is known beyond its provider. Without an id there is only one provider. */
-export type ScopedName = (provider: string | undefined, name: string) => string
-
-/** `ids` of all providers, the main one first. */
-export function createScopedName(ids: readonly string[]): ScopedName {
-  const [main] = ids
-  const prefixes = ids.map(id => `${id}:`)
-  return (provider, name) => {
-    if (provider === undefined || ids.length < 2) return name
-    // A user of the main one may be called as somebody of another would be written.
-    const isPlain = provider === main && !prefixes.some(prefix => name.startsWith(prefix))
-    return isPlain ? name : `${provider}:${name}`
-  }
 }

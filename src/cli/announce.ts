@@ -79,7 +79,7 @@ function remedyForMissing(settings: Settings): string {
 }
 
 function welcome(fields: StartFields, providerUrl: string | undefined, users?: readonly string[]): string {
-  const lines = [`Menshen is at ${fields.address}`, ...fieldLines(fields)]
+  const lines = [`Menshen is at ${fields.address}`, ...announcementLines(fields)]
   lines.push(`console   ${fields.address}${OWN_PATHS.console} (for the role ${CONSOLE_ROLE})`)
   if (users) {
     lines.push(`users     ${users.join(', ')} (one click each)`)
@@ -89,7 +89,7 @@ function welcome(fields: StartFields, providerUrl: string | undefined, users?: r
 }
 
 /** For people: one line for each. */
-export function fieldLines({
+export function announcementLines({
   provider = 'none yet',
   store,
   config,

@@ -4,7 +4,7 @@ import { createTrailReader } from '../observe/audit-trail.ts'
 import { COMMANDS } from './command-table.ts'
 import { type CommandRun, openStoredRecords } from './stored-records.ts'
 import { type Paint, plainLine, say, word } from './terminal.ts'
-import { likelyMeant, readCommandArguments, readSince, refusal, refuseArgument } from './usage.ts'
+import { likelyMeant, readCommandArguments, readSince, refuseArgument, usageError } from './usage.ts'
 
 /** Longer than every code of today. */
 const EVENT_WIDTH = 22
@@ -13,9 +13,9 @@ export async function runAuditCommand(args: readonly string[], run: CommandRun):
   const { values, positionals } = readCommandArguments(args, COMMANDS.audit)
   const { user, event, request, since, json } = values
   if (positionals.length > 0) throw refuseArgument(positionals[0] ?? '', COMMANDS.audit)
-  if (user === '') throw refusal('--user has no name', COMMANDS.audit)
+  if (user === '') throw usageError('--user has no name', COMMANDS.audit)
   if (event !== undefined) assertAudited(event)
-  if (request === '') throw refusal('--request has no id', COMMANDS.audit)
+  if (request === '') throw usageError('--request has no id', COMMANDS.audit)
   const filter = {
     ...(user === undefined ? {} : { user }),
     ...(event === undefined ? {} : { event }),
@@ -45,9 +45,13 @@ export async function runAuditCommand(args: readonly string[], run: CommandRun):
 /** A code that no event has would find nothing, and look as if nothing had happened. */
 function assertAudited(code: string): void {
   if (!AUDITED.some(each => each === code))
-    throw refusal(`"${code}" is not an audited event`, COMMANDS.audit, likelyMeant(code, AUDITED) ?? AUDITED.join(', '))
+    throw usageError(
+      `"${code}" is not an audited event`,
+      COMMANDS.audit,
+      likelyMeant(code, AUDITED) ?? AUDITED.join(', '),
+    )
 }
 
-function lineOf({ time, event, facts: { user, ...facts } }: AuditEvent, paint: Paint): string {
-  return plainLine(time, [word(event).padEnd(EVENT_WIDTH), user === undefined ? '-' : word(user)], facts, paint)
+function lineOf({ time, event, fields: { user, ...fields } }: AuditEvent, paint: Paint): string {
+  return plainLine(time, [word(event).padEnd(EVENT_WIDTH), user === undefined ? '-' : word(user)], fields, paint)
 }

@@ -8,12 +8,12 @@ import { copyLmdbStore } from '../stores/lmdb/lmdb-files.ts'
 import { COMMANDS } from './command-table.ts'
 import type { CommandRun } from './stored-records.ts'
 import { say } from './terminal.ts'
-import { readCommandArguments, refusal, refuseArgument } from './usage.ts'
+import { readCommandArguments, refuseArgument, usageError } from './usage.ts'
 
 export async function runBackupCommand(args: readonly string[], { environment }: CommandRun): Promise<void> {
   const [target, ...more] = readCommandArguments(args, COMMANDS.backup).positionals
   if (more.length > 0) throw refuseArgument(more[0] ?? '', COMMANDS.backup)
-  if (!target) throw refusal('There is no folder for the copy', COMMANDS.backup)
+  if (!target) throw usageError('There is no folder for the copy', COMMANDS.backup)
   const source = embeddedFolder(readSettings(environment).STORE)
   // The copy is readable by this account alone, as the store is.
   const umask = process.umask(0o077)

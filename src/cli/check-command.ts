@@ -16,7 +16,7 @@ import { type Phrase, phrase, phraseIn, phraseOf, quoted } from '../phrases.ts'
 import { type ProviderPlan, planNamedProvider } from '../provider/plan.ts'
 import { planProviders } from '../provider/providers.ts'
 import { sanitize } from '../util/json-path.ts'
-import { fieldLines, startFields } from './announce.ts'
+import { announcementLines, startFields } from './announce.ts'
 import { COMMANDS } from './command-table.ts'
 import { type Paint, terminalLines } from './terminal.ts'
 import { operatorLanguage, readCommandArguments, refuseArgument } from './usage.ts'
@@ -47,7 +47,7 @@ export async function runCheckCommand(args: readonly string[], run: CheckRun): P
     return { text: marked(misspelt).join(''), problems: terminalLines(problems.map(said).join('\n')) }
   const lines = [
     `${run.paint('green', '✔')} ${said(phrase('everything_usable'))}\n`,
-    ...(fields ? fieldLines(fields).map(line => `  ${safe(line)}\n`) : []),
+    ...(fields ? announcementLines(fields).map(line => `  ${safe(line)}\n`) : []),
     ...marked([...misspelt, ...warnings]),
   ]
   return { text: lines.join(''), problems: '' }

@@ -24,7 +24,6 @@ import { storeProbes } from '../doctor/store-probes.ts'
 import { createTestSignIns, type Mapping, TEST_SIGN_IN_SECONDS, type TestSignIns } from '../doctor/test-sign-ins.ts'
 import { MenshenError } from '../errors.ts'
 import { createCore, type Menshen } from '../menshen.ts'
-import { safeText } from '../observe/audit-event.ts'
 import { refuseToListen, startDevelopment } from '../options.ts'
 import { OWN_PATHS } from '../paths.ts'
 import {
@@ -39,11 +38,12 @@ import {
 } from '../phrases.ts'
 import { planProviders } from '../provider/providers.ts'
 import { openStore } from '../stores/open-store.ts'
+import { safeText } from '../util/safe-text.ts'
 import { inspect } from './check-command.ts'
 import { COMMANDS } from './command-table.ts'
 import { listenAddress, serve } from './serve.ts'
 import { type Paint, terminalLines } from './terminal.ts'
-import { operatorLanguage, readCommandArguments, refusal, refuseArgument } from './usage.ts'
+import { operatorLanguage, readCommandArguments, refuseArgument, usageError } from './usage.ts'
 
 export interface DoctorRun {
   readonly environment: Environment
@@ -62,7 +62,7 @@ export async function runDoctorCommand(
   const { json, show, 'sign-in': signIn } = values
   const language = operatorLanguage(values.language, run.environment, COMMANDS.doctor)
   if (positionals[0] !== undefined) throw refuseArgument(positionals[0], COMMANDS.doctor)
-  if (show && !signIn) throw refusal('--show is about a sign-in', COMMANDS.doctor, '--sign-in --show')
+  if (show && !signIn) throw usageError('--show is about a sign-in', COMMANDS.doctor, '--sign-in --show')
   if (signIn) return runTestSignIn(run, { json, show, language })
   const findings = await diagnose(run)
   const text = json ? toJson(findings, language) : findingLines(findings, run.paint, language)

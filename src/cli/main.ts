@@ -3,8 +3,8 @@
 import { type ConfigurationSources, ENV_FILE, tryConfiguration, withEnvFile } from '../config/load-configuration.ts'
 import { MenshenError } from '../errors.ts'
 import { callbackPathsOf } from '../paths.ts'
+import { setHeapFlag } from './heap-flag.ts'
 import { takeInheritedSocket } from './inherited-socket.ts'
-import { countHeldBuffers } from './start.ts'
 import { createPaint, say, terminalLines, wantsColours } from './terminal.ts'
 
 import { type CommandLine, readCommandLine, UsageError } from './usage.ts'
@@ -34,7 +34,7 @@ async function sayHelp({ command }: Extract<CommandLine, { kind: 'help' }>): Pro
 }
 
 async function runStart(): Promise<void> {
-  countHeldBuffers()
+  setHeapFlag()
   const inherited = takeInheritedSocket(process.env)
   const { start } = await import('./start.ts')
   await start({ sources, inherited, npmParent, now: Date.now })

@@ -3,7 +3,7 @@
 import { ConfigurationError, ENV_FILE } from '../config/load-configuration.ts'
 import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
-import type { Core, ReloadFacts } from '../menshen.ts'
+import type { Core, ReloadFields } from '../menshen.ts'
 import { type ReloadOptions, readChanges, type Snapshot, withConfigFile } from './reload-changes.ts'
 import type { RunningServer } from './serve.ts'
 import { watchFiles } from './watch-files.ts'
@@ -109,7 +109,7 @@ export function reloadProcess(
   }
 }
 
-function reloadFields({ settings, config }: Snapshot, changed: readonly string[]): ReloadFacts {
+function reloadFields({ settings, config }: Snapshot, changed: readonly string[]): ReloadFields {
   const { rules = [], upstreams = {} } = config
   return {
     changed: changed.join(', ') || 'nothing',

@@ -5,14 +5,15 @@ import { METHODS } from 'node:http'
 import { z } from 'zod'
 import type { PathProblem } from '../access/request-path.ts'
 import { DEFAULT_ROLES, roleNamesIn, roleOf, rolesFor } from '../access/roles.ts'
-import { createRules, isClosed, judge, type RuleQuery, type Verdict, VISITOR, whoIsMeant } from '../access/rules.ts'
+import { judge, type RuleQuery, subjectOf, type Verdict, VISITOR } from '../access/rule-query.ts'
+import { createRules, isClosed } from '../access/rules.ts'
 import type { RoleConfig, Rule } from '../config/config-file.ts'
 import { checkShape } from '../config/shape-problems.ts'
 import { MenshenError } from '../errors.ts'
-import { safeText } from '../observe/audit-event.ts'
+import { safeText } from '../util/safe-text.ts'
 import { COMMANDS } from './command-table.ts'
 import type { Paint } from './terminal.ts'
-import { likelyMeant, readCommandArguments, refusal, refuseArgument, UsageError } from './usage.ts'
+import { likelyMeant, readCommandArguments, refuseArgument, UsageError, usageError } from './usage.ts'
 
 const ROW = COMMANDS.rules
 const COLOURS = {
@@ -66,8 +67,8 @@ export function runRulesCommand(
   const { values, positionals } = readCommandArguments(args, ROW)
   const [verb, subject, ...rest] = positionals
   if (verb !== 'check' && verb !== 'test')
-    throw verb === undefined ? refusal('Nothing is asked', ROW) : refuseArgument(verb, ROW)
-  if (subject === undefined) throw refusal(`There is no ${verb === 'check' ? 'PATH' : 'FILE'}`, ROW)
+    throw verb === undefined ? usageError('Nothing is asked', ROW) : refuseArgument(verb, ROW)
+  if (subject === undefined) throw usageError(`There is no ${verb === 'check' ? 'PATH' : 'FILE'}`, ROW)
   if (rest[0] !== undefined) throw refuseArgument(rest[0], ROW)
   const { role, group: groups, user, method } = values
   if (verb === 'test') return runTable(judgeQuery, derive, subject, known, paint)
@@ -167,7 +168,7 @@ function describe(judgeQuery: Judge, query: DerivedQuery, paint: Paint): string 
 }
 
 function describeAsker(query: DerivedQuery): string {
-  const { role = VISITOR, groups = [], username = '' } = whoIsMeant(query) ?? {}
+  const { role = VISITOR, groups = [], username = '' } = subjectOf(query) ?? {}
   return [
     query.isDerived ? `${role} (by roles)` : role,
     ...(username ? [`user ${username}`] : []),
@@ -188,9 +189,10 @@ function reasonOf(verdict: Verdict): string {
   if (verdict.outcome === 'uri_too_long')
     return 'because the path is longer than 4096 bytes or has more than 100 segments'
   if (verdict.outcome === 'own') return 'because Menshen answers it itself'
-  const { rule, reading, onTrial } = verdict
-  const read = reading === undefined ? '' : `, as an application could read it as ${reading}`
-  const trial = onTrial ? `; on trial: ${onTrial.outcome}, by the rule ${JSON.stringify(onTrial.rule)}` : ''
-  if (isClosed(rule)) return `because an application could read it as ${reading}, which is for another upstream${trial}`
-  return `by the rule ${JSON.stringify(rule)}${read}${trial}`
+  const { rule, interpretation, shadow } = verdict
+  const read = interpretation === undefined ? '' : `, as an application could read it as ${interpretation}`
+  const would = shadow ? `; on trial: ${shadow.outcome}, by the rule ${JSON.stringify(shadow.rule)}` : ''
+  if (isClosed(rule))
+    return `because an application could read it as ${interpretation}, which is for another upstream${would}`
+  return `by the rule ${JSON.stringify(rule)}${read}${would}`
 }

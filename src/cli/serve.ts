@@ -27,7 +27,7 @@ export class ServerRequest extends IncomingMessage {
   #headers: IncomingHttpHeaders | undefined
 
   static {
-    // To TypeScript it is a field, which no accessor may take the place of; in Node it is one.
+    // To TypeScript it is a field, which no accessor may take the index of; in Node it is one.
     Object.defineProperty(ServerRequest.prototype, 'headers', {
       get(this: ServerRequest) {
         this.#headers ??= readHeaders(this.rawHeaders) ?? Reflect.get(IncomingMessage.prototype, 'headers', this)
@@ -40,24 +40,24 @@ export class ServerRequest extends IncomingMessage {
   }
 }
 
-/** `undefined` where there is something to think about, such as a name that comes twice: that is left to Node. */
+/** `undefined` for anything unusual, such as a repeated name: Node reads that. */
 function readHeaders(raw: readonly string[]): IncomingHttpHeaders | undefined {
   if (raw.length > MOST_READ) return undefined
   const headers: IncomingHttpHeaders = {}
-  for (let place = 0; place < raw.length; place += 2) {
-    const name = lowerCased(raw[place] ?? '', place / 2)
-    // A name that every object knows counts as one that comes twice.
+  for (let index = 0; index < raw.length; index += 2) {
+    const name = lowerCased(raw[index] ?? '', index / 2)
+    // A name that every object has, such as `constructor`, counts as repeated.
     if (headers[name] !== undefined || name === 'set-cookie') return undefined
-    headers[name] = raw[place + 1]
+    headers[name] = raw[index + 1]
   }
   return headers
 }
 
-function lowerCased(name: string, place: number): string {
-  const guess = latest[place]
+function lowerCased(name: string, index: number): string {
+  const guess = latest[index]
   if (guess !== undefined && guess.asSent === name) return guess.inLowerCase
   const inLowerCase = name.toLowerCase()
-  latest[place] = { asSent: name, inLowerCase }
+  latest[index] = { asSent: name, inLowerCase }
   return inLowerCase
 }
 

@@ -1,14 +1,14 @@
 // `menshen sessions`: who is signed in, the newest first; `menshen sessions end --user NAME` signs somebody out everywhere.
 import { EVENTS, type Report } from '../events.ts'
 import { createAudit } from '../observe/audit.ts'
-import { safeJson, safeText } from '../observe/audit-event.ts'
 import { shortKey } from '../session/session-fields.ts'
 import { createSessionListing, type ListedSession, type SessionListing } from '../session/session-listing.ts'
 import type { DataKeys } from '../session/session-record.ts'
+import { safeJson, safeText } from '../util/safe-text.ts'
 import { COMMANDS } from './command-table.ts'
 import { type CommandRun, openStoredRecords, type StoredRecords } from './stored-records.ts'
 import { type Paint, plainLine, say, word } from './terminal.ts'
-import { readCommandArguments, refusal, refuseArgument } from './usage.ts'
+import { readCommandArguments, refuseArgument, usageError } from './usage.ts'
 
 const ROW = COMMANDS.sessions
 const PAGE = 100
@@ -19,8 +19,8 @@ export async function runSessionsCommand(args: readonly string[], run: CommandRu
   const { user, json } = values
   const [verb, ...more] = positionals
   if (more.length > 0 || (verb !== undefined && verb !== 'end')) throw refuseArgument(more[0] ?? verb ?? '', ROW)
-  if (user === '' || (verb === 'end' && user === undefined)) throw refusal('There is no name of a user', ROW)
-  if (verb === 'end' && json) throw refusal('Nothing is listed by "end", so that --json has no meaning', ROW)
+  if (user === '' || (verb === 'end' && user === undefined)) throw usageError('There is no name of a user', ROW)
+  if (verb === 'end' && json) throw usageError('Nothing is listed by "end", so that --json has no meaning', ROW)
   const records = await openStoredRecords(run)
   try {
     const sessions = listingsOf(records)
@@ -142,8 +142,8 @@ function jsonOf(listed: ListedSession): string {
 }
 
 function plainOf(listed: ListedSession, paint: Paint): string {
-  const { user, since: _, ...facts } = listedFields(listed)
-  return plainLine(listed.publicPart?.signedInAt, [user === undefined ? '-' : word(user)], facts, paint)
+  const { user, since: _, ...fields } = listedFields(listed)
+  return plainLine(listed.publicPart?.signedInAt, [user === undefined ? '-' : word(user)], fields, paint)
 }
 
 /** The same name at two providers is two people: one event for each. */
@@ -171,9 +171,9 @@ async function end(records: StoredRecords, sessions: Listings, user: string, { n
   process.exitCode = 1
 }
 
-const tell: Report = (code, facts = {}) => {
+const tell: Report = (code, fields = {}) => {
   const { level, sentence } = EVENTS[code]
   if (level === 'info') return
-  process.stderr.write(`${code}: ${sentence} ${safeJson(facts)}\n`)
+  process.stderr.write(`${code}: ${sentence} ${safeJson(fields)}\n`)
   process.exitCode = 1
 }

@@ -2,7 +2,6 @@
 
 import cluster from 'node:cluster'
 import { existsSync } from 'node:fs'
-import { setFlagsFromString } from 'node:v8'
 import { refuseListenerAsUpstream } from '../config/conflicts.ts'
 import { type ConfigurationSources, ENV_FILE } from '../config/load-configuration.ts'
 import type { Environment } from '../config/settings.ts'
@@ -149,23 +148,4 @@ async function startAll(env: Environment, parts: StartParts): Promise<Running> {
   const workers = await startWorkers(snapshot.settings.WORKERS, { channel, env, isSocketInherited }, report)
   // The worker has said why.
   return workers ? { ...workers, target } : process.exit(1)
-}
-
-// When V8 collects the whole heap: by the memory that buffers hold, not by every byte that was ever allocated in them.
-
-/** From this version on it is V8's default, and the flag is unknown. */
-const BY_DEFAULT = [14, 8] as const
-
-/**
- * A response body passes through in buffers that are garbage a moment later; a small collection frees them. Older versions of V8
- * collect the whole heap after every few of them, which was half of the work of a large response. Called before anything else
- * is loaded: V8 sets its limits by it.
- */
-export function countHeldBuffers(version = process.versions.v8): void {
-  if (isBefore(version, BY_DEFAULT)) setFlagsFromString('--external-memory-accounted-in-global-limit')
-}
-
-export function isBefore(version: string, [atMajor, atMinor]: readonly [number, number]): boolean {
-  const [major = 0, minor = 0] = version.split('.').map(Number)
-  return major < atMajor || (major === atMajor && minor < atMinor)
 }

@@ -8,7 +8,7 @@ import { styleText } from 'node:util'
 import { type DestinationStream, type Logger, pino } from 'pino'
 import { z } from 'zod'
 import type { Environment, Settings } from '../config/settings.ts'
-import { safeJson, safeText, withoutControls } from '../observe/audit-event.ts'
+import { safeJson, safeText, withoutControls } from '../util/safe-text.ts'
 
 export type Colour = 'red' | 'yellow' | 'green' | 'dim' | 'bold'
 export type Paint = (colour: Colour, text: string) => string
@@ -69,10 +69,10 @@ type FieldValue = string | number | boolean | undefined
 export function plainLine(
   time: number | undefined,
   words: readonly string[],
-  facts: Readonly<Record<string, FieldValue>>,
+  fields: Readonly<Record<string, FieldValue>>,
   paint: Paint,
 ): string {
-  const others = Object.entries(facts).flatMap(([name, fact]) => (fact === undefined ? [] : `${name}=${word(fact)}`))
+  const others = Object.entries(fields).flatMap(([name, fact]) => (fact === undefined ? [] : `${name}=${word(fact)}`))
   const at = time === undefined ? '-' : new Date(time).toISOString()
   const known = others.length > 0 ? ` ${paint('dim', others.join(' '))}` : ''
   return `${paint('dim', at)} ${words.join(' ')}${known}\n`
@@ -95,8 +95,8 @@ const LEVEL_WIDTH = 5
 export function prettyLine(json: string, paint: Paint): string {
   const { data } = lineShape.safeParse(parsed(json))
   if (!data) return `${safeText(json.trimEnd())}\n`
-  const { time, level, msg, event, err, ...facts } = data
-  const known = [...(event === undefined ? [] : [safeText(event)]), ...Object.entries(facts).map(factOf)]
+  const { time, level, msg, event, err, ...fields } = data
+  const known = [...(event === undefined ? [] : [safeText(event)]), ...Object.entries(fields).map(factOf)]
   const head = `${paint('dim', localTime(time))} ${paint(COLOURS[level] ?? 'dim', safeText(level).padEnd(LEVEL_WIDTH))}`
   const tail = known.length > 0 ? `  ${paint('dim', known.join(' '))}` : ''
   return `${head} ${safeText(msg)}${tail}\n${errorLines(err, paint)}`

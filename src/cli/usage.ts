@@ -3,8 +3,8 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import type { Environment } from '../config/settings.ts'
 import { nearest } from '../config/suggestions.ts'
-import { safeText } from '../observe/audit-event.ts'
 import type { OperatorLanguage } from '../phrases.ts'
+import { safeText } from '../util/safe-text.ts'
 import {
   COMMAND_NAMES,
   COMMANDS,
@@ -89,23 +89,23 @@ function refuseWrongOptions(args: readonly string[], row: Row<ParseArgsOptionsCo
   const given = tokens.filter(token => token.kind === 'option')
   const names = Object.keys(options).map(name => `--${name}`)
   for (const { name, rawName } of given)
-    if (!Object.hasOwn(options, name)) throw refusal(`Unknown option '${rawName}'`, row, likelyMeant(rawName, names))
+    if (!Object.hasOwn(options, name)) throw usageError(`Unknown option '${rawName}'`, row, likelyMeant(rawName, names))
   for (const { name, rawName, value, inlineValue } of given) {
     const takesValue = options[name]?.type === 'string'
-    if (takesValue && value === undefined) throw refusal(`Option '--${name} <value>' argument missing`, row)
-    if (!takesValue && value !== undefined) throw refusal(`Option '--${name}' does not take an argument`, row)
+    if (takesValue && value === undefined) throw usageError(`Option '--${name} <value>' argument missing`, row)
+    if (!takesValue && value !== undefined) throw usageError(`Option '--${name}' does not take an argument`, row)
     // `--user --json`: probably a forgotten value.
     if (!inlineValue && value !== undefined && value.length > 1 && value.startsWith('-'))
-      throw refusal(`Option '${rawName}' argument is ambiguous`, row)
+      throw usageError(`Option '${rawName}' argument is ambiguous`, row)
   }
 }
 
 /** The words that are not options: none but those that the row's usage has. */
 export function refuseArgument(argument: string, row: Pick<CommandRow, 'usage' | 'verbs'>): UsageError {
-  return refusal(`Unexpected argument "${argument}"`, row, likelyMeant(argument, row.verbs ?? []))
+  return usageError(`Unexpected argument "${argument}"`, row, likelyMeant(argument, row.verbs ?? []))
 }
 
-export function refusal(problem: string, { usage }: Pick<CommandRow, 'usage'>, likely?: string): UsageError {
+export function usageError(problem: string, { usage }: Pick<CommandRow, 'usage'>, likely?: string): UsageError {
   const expected = usage.join(' or ')
   return new UsageError(
     likely === undefined
@@ -124,7 +124,7 @@ export function operatorLanguage(
   if (asked === undefined) return isChinese(LC_ALL || LC_MESSAGES || LANG || '') ? 'zh-CN' : 'en'
   if (isChinese(asked)) return 'zh-CN'
   if (/^en\b/i.test(asked)) return 'en'
-  throw refusal(`--language is "${asked}", and there are zh-CN and en`, row)
+  throw usageError(`--language is "${asked}", and there are zh-CN and en`, row)
 }
 
 /** `zh`, `zh-CN`, `zh_CN.UTF-8`. */

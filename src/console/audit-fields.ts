@@ -7,7 +7,7 @@ import { roleName } from '../pages/account-page.ts'
 import type { Html } from '../pages/layout.ts'
 import type { Words } from '../pages/words/words.ts'
 
-type Value = AuditEvent['facts'][string]
+type Value = AuditEvent['fields'][string]
 
 /** In the order in which they are shown. */
 const NAMES = [
@@ -35,9 +35,9 @@ const CODES = {
   kind: ['sign-in', 'ticket', 'logout'],
 } as const
 
-export function fieldLines(words: Words, facts: Readonly<Record<string, Value>>): Html {
+export function fieldLines(words: Words, fields: Readonly<Record<string, Value>>): Html {
   const rank = (name: string) => (isFieldName(name) ? NAMES.indexOf(name) : NAMES.length)
-  const sorted = Object.entries(facts).sort(([one], [other]) => rank(one) - rank(other))
+  const sorted = Object.entries(fields).sort(([one], [other]) => rank(one) - rank(other))
   return html`${sorted.map(([name, value]) => html`<br><span class="small">${fieldName(words, name)}${valueInWords(words, name, value)}</span>`)}`
 }
 

@@ -322,14 +322,14 @@ export function auditColumns({ t }: Words, { providers }: AuditNames): string[] 
 
 export function auditRow(
   words: Words,
-  { time, event, facts }: AuditEvent,
+  { time, event, fields }: AuditEvent,
   { providers, deviceName }: AuditNames,
 ): Html {
   const { t } = words
-  const text = (name: string) => String(facts[name] ?? '')
+  const text = (name: string) => String(fields[name] ?? '')
   const [provider, userAgent] = [text('provider'), text('userAgent')]
   return row(moment(words, time), [
-    longCell(t('audit.event'), html`${eventName(words, event)}${details(words, facts)}`),
+    longCell(t('audit.event'), html`${eventName(words, event)}${details(words, fields)}`),
     longCell(t('console.user'), linked('user', text('user'))),
     longCell(
       t('audit.from'),
@@ -338,7 +338,7 @@ export function auditRow(
     ...(providers ? [longCell(t('session.provider'), providers.get(provider) ?? provider)] : []),
     longCell(
       t('audit.request'),
-      html`${linked('requestId', text('requestId'))}${copyButton(words, text('requestId'))} ${facts.session === undefined ? '' : html`<span class="small">${t('audit.session')} ${linked('session', text('session'))}</span>`}`,
+      html`${linked('requestId', text('requestId'))}${copyButton(words, text('requestId'))} ${fields.session === undefined ? '' : html`<span class="small">${t('audit.session')} ${linked('session', text('session'))}</span>`}`,
     ),
   ])
 }
@@ -355,8 +355,8 @@ function eventName({ t }: Words, event: string): Html {
   return code ? html`<strong>${t(`audit.event_${code}`)}</strong>` : html`<code>${event}</code>`
 }
 
-function details(words: Words, facts: AuditEvent['facts']): Html {
-  return fieldLines(words, Object.fromEntries(Object.entries(facts).filter(([name]) => !ELSEWHERE.has(name))))
+function details(words: Words, fields: AuditEvent['fields']): Html {
+  return fieldLines(words, Object.fromEntries(Object.entries(fields).filter(([name]) => !ELSEWHERE.has(name))))
 }
 
 function linked(name: 'user' | 'requestId' | 'session', value: string): Html {

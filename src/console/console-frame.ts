@@ -115,7 +115,7 @@ export function plainCell(content: unknown): Html {
 
 // The page while the store is unavailable.
 
-export function storeAwayPage(words: Words, viewer: Viewer, section: 'sessions'): string {
+export function storeUnavailablePage(words: Words, viewer: Viewer, section: 'sessions'): string {
   return consoleFrame(words, {
     section,
     viewer,

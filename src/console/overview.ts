@@ -11,7 +11,7 @@ import type { GuardedHandler } from '../gateway/routes.ts'
 import type { AuditedCode } from '../observe/audit-event.ts'
 import { type Plot, plotOf, sumOf } from '../observe/history.ts'
 import { RANGES, type Range } from '../observe/history-slots.ts'
-import { type AlarmingEvent, currentProblems, type Problem } from '../observe/problems.ts'
+import { type AlarmingEvent, type CurrentProblem, currentProblems } from '../observe/problems.ts'
 import { type Html, moment } from '../pages/layout.ts'
 import type { Words } from '../pages/words/words.ts'
 import { OWN_PATHS } from '../paths.ts'
@@ -116,7 +116,7 @@ export interface OverviewView {
   readonly range: Range
   readonly plot: Plot
   readonly isStoreAway: boolean
-  readonly problems: readonly Problem[]
+  readonly problems: readonly CurrentProblem[]
   /** By their ids. */
   readonly providerNames: ReadonlyMap<string, string | undefined>
   /** What a developer should know about how it runs. */
@@ -194,7 +194,7 @@ const SUBJECTS: Partial<Record<AlarmingEvent, string>> = {
   upstream_busy: 'upstream',
 }
 
-function subjectOf(problem: Problem, { providerNames }: OverviewView): string | undefined {
+function subjectOf(problem: CurrentProblem, { providerNames }: OverviewView): string | undefined {
   if (problem.kind === 'event') return SUBJECTS[problem.code]
   if (problem.kind === 'recovered') return undefined
   return providerNames.size > 1 ? `provider ${problem.provider}` : 'provider'
@@ -224,7 +224,7 @@ function findingSentence({ say, checkLabel }: Words, { name, seen }: Finding): H
   return html`<strong>${checkLabel(name)}</strong> ${say(seen)}`
 }
 
-function problemSentence(words: Words, problem: Problem, { providerNames }: OverviewView): Html {
+function problemSentence(words: Words, problem: CurrentProblem, { providerNames }: OverviewView): Html {
   const { rich, t } = words
   if (problem.kind === 'event') return html`${t(`problem.${problem.code}`, { times: problem.times })}`
   const provider = html`<strong>${providerNames.get(problem.provider) ?? t('login.provider')}</strong>`

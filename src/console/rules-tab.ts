@@ -3,7 +3,8 @@
 
 import { html } from 'hono/html'
 import { roleNamesIn } from '../access/roles.ts'
-import { isBuiltIn, isClosed, judge, type RuleQuery, type Verdict, VISITOR } from '../access/rules.ts'
+import { judge, type RuleQuery, type Verdict, VISITOR } from '../access/rule-query.ts'
+import { isBuiltIn, isClosed } from '../access/rules.ts'
 import { ANY_ROLE, type Rule } from '../config/config-file.ts'
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
@@ -115,9 +116,9 @@ function verdictPart(words: Words, { rules, query }: RulesView, verdict: Verdict
   const kind = verdict.outcome === 'admitted' || verdict.outcome === 'own' ? 'good' : 'bad'
   const sentence = html`<p><strong>${t(`rules.${verdict.outcome}`)}</strong> ${asked}</p>`
   if (!('rule' in verdict)) return html`<div class="notice ${kind}">${sentence}</div>`
-  const { rule, reading, onTrial: shadow } = verdict
+  const { rule, interpretation, shadow } = verdict
   return html`<div class="notice ${kind}">${sentence}
-<p>${isClosed(rule) ? '' : rich('rules.by', { rule: ruleLink(words, rules, rule) })}${reading === undefined ? '' : html` ${rich('rules.reading', { reading: html`<code>${reading}</code>` })}`}</p>
+<p>${isClosed(rule) ? '' : rich('rules.by', { rule: ruleLink(words, rules, rule) })}${interpretation === undefined ? '' : html` ${rich('rules.reading', { reading: html`<code>${interpretation}</code>` })}`}</p>
 ${shadow ? html`<p>${rich('rules.would', { rule: ruleLink(words, rules, shadow.rule), outcome: html`${t(`rules.${shadow.outcome}`)}` })}</p>` : ''}</div>`
 }
 

@@ -18,7 +18,16 @@ import type { ListedSession } from '../session/session-listing.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { isRecordKey } from '../session/ticket.ts'
 import { type AuditNames, auditColumns, auditRow, auditUrl } from './audit-tab.ts'
-import { cell, consoleFrame, plainCell, row, storeAwayPage, table, type Viewer, viewerOf } from './console-frame.ts'
+import {
+  cell,
+  consoleFrame,
+  plainCell,
+  row,
+  storeUnavailablePage,
+  table,
+  type Viewer,
+  viewerOf,
+} from './console-frame.ts'
 import { endButtons, sessionMenu } from './end-sessions.ts'
 
 const PAGE_SIZE = 50
@@ -38,7 +47,10 @@ export async function showSessions(
     loadDeviceNames(),
   ])
   if (!found)
-    return pageAnswer(context.pages, storeAwayPage(words, viewerOf(caller), 'sessions'), { status: 503, cookies })
+    return pageAnswer(context.pages, storeUnavailablePage(words, viewerOf(caller), 'sessions'), {
+      status: 503,
+      cookies,
+    })
   const ended = readEnded(context.auth.cookies, request.headers.cookie)
   const page = sessionsPage(words, {
     ...found,
@@ -196,7 +208,10 @@ export async function showSession(
   const words = languageOf(context.pages, request)
   const found = await ifReachable(context.observe.report, request, findSession(context, key))
   if (!found)
-    return pageAnswer(context.pages, storeAwayPage(words, viewerOf(caller), 'sessions'), { status: 503, cookies })
+    return pageAnswer(context.pages, storeUnavailablePage(words, viewerOf(caller), 'sessions'), {
+      status: 503,
+      cookies,
+    })
   // The session has never existed.
   if (!found.session && found.events.length === 0) return errorAnswer(context.pages, request, 'not_found', { cookies })
   const names = { providers: context.auth.providers.names, deviceName: await loadDeviceNames() }
@@ -239,7 +254,7 @@ export function sessionPage(words: Words, view: SessionView): string {
     scripts: ['copy.js'],
     title: t('console.session', { session: shortKey(key) }),
     body: html`<p><a href="${OWN_PATHS.consoleSessions}">${t('console.back_to_list')}</a></p>
-${session ? facts(words, session, view) : html`<div class="notice"><p>${t('console.session_gone')}</p></div>`}
+${session ? fields(words, session, view) : html`<div class="notice"><p>${t('console.session_gone')}</p></div>`}
 <h2 id="timeline">${t('console.timeline')}</h2>
 <p id="copied" aria-live="polite" class="unseen"></p>
 ${view.events.length > 0 ? timeline(words, view) : html`<p class="hint">${t('console.no_events')}</p>`}
@@ -247,12 +262,12 @@ ${areMore ? html`<p><a href="${auditUrl({ session: shortKey(key) }, OWN_PATHS.co
   })
 }
 
-function facts(words: Words, { key, publicPart, expiresAt }: ListedSession, { isOwn, names }: SessionView) {
+function fields(words: Words, { key, publicPart, expiresAt }: ListedSession, { isOwn, names }: SessionView) {
   const { t } = words
   const own = isOwn ? html` <span class="tag">${t('console.own_session')}</span>` : ''
   if (!publicPart) return html`<p>${t('console.unreadable')}</p>${endButtons(words, key, '')}`
   const { username, nickname, userRole, provider = '', userAgent = '', address } = publicPart
-  return html`<dl class="facts">
+  return html`<dl class="session-fields">
 ${fact(t('console.user'), html`${nickname} <code>${username}</code>${own}`)}
 ${names.providers ? fact(t('session.provider'), names.providers.get(provider) ?? provider) : ''}
 ${fact(t('session.role'), roleName(words, userRole))}

@@ -52,7 +52,7 @@ async function probeStore({ settings, now, store: open, keys }: Options): Promis
     return [await judgeMissing(directory)]
   const reasons: unknown[] = []
   try {
-    const store = await openStore(STORE, now, (_code, facts) => reasons.push(facts?.reason))
+    const store = await openStore(STORE, now, (_code, fields) => reasons.push(fields?.reason))
     try {
       return await look(store)
     } finally {

@@ -24,7 +24,7 @@ export interface TestSignIn {
 
 export interface TestSignIns {
   /** The ticket that begins it. */
-  announce(trial: TestSignIn): Promise<string>
+  announce(testSignIn: TestSignIn): Promise<string>
   /** `undefined` if none was announced, or it has begun already. */
   begin(ticket: string): Promise<TestSignIn | undefined>
   /** Whether somebody has opened its address. */
@@ -38,7 +38,7 @@ export interface TestSignIns {
 
 export const TEST_SIGN_IN_SECONDS = 600
 
-const trialSchema: z.ZodType<TestSignIn> = z.object({ provider: z.string(), show: z.boolean() })
+const testSignInSchema: z.ZodType<TestSignIn> = z.object({ provider: z.string(), show: z.boolean() })
 
 export function createTestSignIns({ store, now }: { readonly store: Store; readonly now: () => number }): TestSignIns {
   async function put(place: string, ticket: string, value: object): Promise<void> {
@@ -54,17 +54,17 @@ export function createTestSignIns({ store, now }: { readonly store: Store; reado
   }
 
   return {
-    async announce(trial) {
+    async announce(testSignIn) {
       const ticket = newTicket()
-      await put('trial', ticket, trial)
+      await put('test-sign-in', ticket, testSignIn)
       return ticket
     },
-    begin: ticket => take('trial', ticket, trialSchema),
-    isBegun: async ticket => (await store.read(keyOf('trial', ticket))) === undefined,
-    finish: (ticket, mapping) => put('trial-result', ticket, mapping),
-    result: ticket => take('trial-result', ticket, mappingSchema),
+    begin: ticket => take('test-sign-in', ticket, testSignInSchema),
+    isBegun: async ticket => (await store.read(keyOf('test-sign-in', ticket))) === undefined,
+    finish: (ticket, mapping) => put('test-sign-in-result', ticket, mapping),
+    result: ticket => take('test-sign-in-result', ticket, mappingSchema),
     async withdraw(ticket) {
-      await store.remove(keyOf('trial', ticket))
+      await store.remove(keyOf('test-sign-in', ticket))
     },
   }
 }

@@ -11,7 +11,7 @@ import { callerOf, type Identification } from '../proxy/proxy-request.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import { bringsToken, isForPage, isPartOfPage } from '../util/fetch-metadata.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
-import { audiencesOf, type BearerCaller, type Bringer, type RefusedToken } from './bearer-callers.ts'
+import { audiencesOf, type BearerCaller, type RefusedToken, type TokenClient } from './bearer-callers.ts'
 import type { Auth, Observe } from './context.ts'
 import { clearCookie, readCookie, setCookie } from './cookies.ts'
 import type { GatewayRequest } from './request.ts'
@@ -65,7 +65,7 @@ export function identify(
   if (!ticket) return NOBODY
   const cached = sessions.getCached(ticket)
   observed.cacheHit = cached !== undefined
-  const loaded = cached ?? sessions.openSync(ticket)
+  const loaded = cached ?? sessions.loadSync(ticket)
   return loaded ? signedIn(context, headers, ticket, loaded) : loadAndRefresh(context, request, ticket)
 }
 
@@ -135,7 +135,7 @@ async function identifyToken(
 ): Promise<CallerIdentification> {
   const token = CREDENTIALS.exec(request.headers.authorization ?? '')?.[1]
   // Made-up tokens must not reach the provider without a limit.
-  const bringer: Bringer = {
+  const bringer: TokenClient = {
     owner: network(request.observed.address),
     count: () => auth.rateLimit.take('ticket', request),
   }
@@ -159,7 +159,7 @@ async function identifyToken(
   return { cookies, failedToken: true }
 }
 
-async function refuseMalformed({ count }: Bringer): Promise<RefusedToken | 'limited'> {
+async function refuseMalformed({ count }: TokenClient): Promise<RefusedToken | 'limited'> {
   return (await count()) ? { refused: 'form' } : 'limited'
 }
 

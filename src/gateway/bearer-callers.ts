@@ -1,16 +1,17 @@
 // Machines that bring an access token of the provider. The verdict about a token is cached for a moment, under its hash: the
-// token itself is not cache.
+// token itself is not cached.
 
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { roleOf } from '../access/roles.ts'
-import type { Rules, ScopedName } from '../access/rules.ts'
+import type { Rules } from '../access/rules.ts'
+import type { ScopedName } from '../access/scoped-name.ts'
 import type { RoleConfig, Rule } from '../config/config-file.ts'
 import type { Settings } from '../config/settings.ts'
 import { MenshenError } from '../errors.ts'
 import { type BearerUser, TokenRefused } from '../provider/bearer.ts'
 import type { Audiences, Provider } from '../provider/provider.ts'
-import { mayBeShown, type Providers, providerOfToken, scopeOf } from '../provider/providers.ts'
+import { mayNeedIntrospection, type Providers, providerOfToken, scopeOf } from '../provider/providers.ts'
 import type { Caller } from '../proxy/proxy-request.ts'
 import { identityOf } from '../session/session-fields.ts'
 
@@ -27,7 +28,7 @@ export interface RefusedToken {
 }
 
 /** The client that brings a token that is not known to be valid. */
-export interface Bringer {
+export interface TokenClient {
   /** Its network, which has a share of the slots at the provider. */
   readonly owner: string
   /**
@@ -39,7 +40,7 @@ export interface Bringer {
 
 export interface BearerCallers {
   /** Whose token it is, if it is for each of `audiences`. Throws while that cannot be decided. */
-  identify(token: string, audiences: Audiences, bringer: Bringer): Promise<BearerCaller | RefusedToken | 'limited'>
+  identify(token: string, audiences: Audiences, bringer: TokenClient): Promise<BearerCaller | RefusedToken | 'limited'>
   /** The same for a token that was valid before; nothing is counted. */
   reidentify(token: string, audiences: Audiences): Promise<BearerCaller | RefusedToken>
 }
@@ -55,7 +56,7 @@ type Verdict = BearerCaller | RefusedToken
 type Judged<V> = readonly [verdict: V, until: number]
 
 interface CachedVerdict {
-  /** `limited` if the client that brought it first was; that is not cache. */
+  /** `limited` if the client that brought it first was; that is not cached. */
   readonly verdict: Promise<Verdict | 'limited'>
   /** Not known while the provider is being asked. */
   until: number
@@ -81,8 +82,8 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
   async function judge(token: string, audiences: Audiences, owner: string | undefined): Promise<Judged<Verdict>> {
     try {
       const provider = await providerOfToken(providers, token)
-      const facts = await provider.verifyBearer(token, audiences, owner)
-      return [toCaller(provider, facts), facts.expiresAt ?? Number.POSITIVE_INFINITY]
+      const user = await provider.verifyBearer(token, audiences, owner)
+      return [toCaller(provider, user), user.expiresAt ?? Number.POSITIVE_INFINITY]
     } catch (error) {
       if (!(error instanceof MenshenError) || error.code !== 'provider_refused') throw error
       const detail = error instanceof TokenRefused ? error.detail : undefined
@@ -94,7 +95,7 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
   async function countAndJudge(
     token: string,
     audiences: Audiences,
-    { owner, count }: Bringer,
+    { owner, count }: TokenClient,
   ): Promise<Judged<Verdict | 'limited'>> {
     const giveBack = await count()
     if (!giveBack) return ['limited', 0]
@@ -150,7 +151,7 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
       const { owner, count } = bringer
       const key = keyOf(token, audiences)
       const known = current(key)
-      const isCounted = !known && !cache.get(key)?.isValid && mayBeShown(providers, token)
+      const isCounted = !known && !cache.get(key)?.isValid && mayNeedIntrospection(providers, token)
       const begin = () =>
         start(key, isCounted ? countAndJudge(token, audiences, bringer) : judge(token, audiences, owner))
       const verdict = await (known ?? begin()).verdict

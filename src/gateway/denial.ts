@@ -7,11 +7,11 @@ import { type Outcome, REQUEST_ID, requestFields } from '../observe/observed-req
 import { lostCookiePage, refusedPage } from '../pages/notices.ts'
 import { OWN_PATHS } from '../paths.ts'
 import { callerOf } from '../proxy/proxy-request.ts'
-import { ownPath, signReturnPath } from '../session/attempts.ts'
+import { safeReturnPath, signReturnPath } from '../session/attempts.ts'
 import { bringsToken, isByScript, isNavigation } from '../util/fetch-metadata.ts'
 import type { Admission, AdmissionContext, CallerIdentification } from './admission.ts'
 import { clearCookie, readCookie, setCookie } from './cookies.ts'
-import { observeVerdict } from './pipeline.ts'
+import { recordAdmission } from './pipeline.ts'
 import type { GatewayRequest } from './request.ts'
 import {
   errorAnswer,
@@ -112,7 +112,7 @@ const RETURN_SECONDS = 600
 /** The cookie that leads back to the page after the sign-in. */
 export function returnCookie({ now, auth, pages }: DenialContext, wanted: string): string {
   const { cookies, keys } = auth
-  const path = ownPath(wanted, pages.settings.BASE_URL, pages.callbackPaths)
+  const path = safeReturnPath(wanted, pages.settings.BASE_URL, pages.callbackPaths)
   // None is better than the page that was wanted before this one.
   if (!path) return clearCookie(cookies.returnPath)
   const value = signReturnPath(path, now() + RETURN_SECONDS * 1000, keys.returnPath)
@@ -158,7 +158,7 @@ export function refusedAnswer({ pages }: DenialContext, request: GatewayRequest,
   // Without a rule, no other account would be admitted either.
   if (!loaded || !refusedBy || isByScript(request)) return errorAnswer(pages, request, 'refused', { outcome, cookies })
   const path = request.path + request.search
-  const wanted = isNavigation(request) ? ownPath(path, pages.settings.BASE_URL, pages.callbackPaths) : undefined
+  const wanted = isNavigation(request) ? safeReturnPath(path, pages.settings.BASE_URL, pages.callbackPaths) : undefined
   const { requestId } = request.observed
   const html = refusedPage(languageOf(pages, request), loaded.session, { wanted, requestId, rule: refusedBy })
   return pageAnswer(pages, html, { status: 403, outcome, cookies })
@@ -173,7 +173,7 @@ export function createRequire(context: DenialContext, request: GatewayRequest, a
     if (role !== undefined && (!roles || roles.includes(role))) return undefined
     const outcome = role === undefined ? 'visitor' : 'refused'
     const refusedBy = roles && { path: request.path, roles }
-    const denied = observeVerdict(context, request, { ...admission, outcome, ...(refusedBy && { refusedBy }) })
+    const denied = recordAdmission(context, request, { ...admission, outcome, ...(refusedBy && { refusedBy }) })
     const { response } = denialAnswer(context, request, denied)
     response.headers.set(REQUEST_ID, request.observed.requestId)
     return response

@@ -149,15 +149,15 @@ function admitCaller(
   asked: GatewayRequest,
   identification: CallerIdentification,
 ): MaybePromise<Admission> {
-  if (identification.loaded) return observeVerdict(context, asked, applyRules(context, asked, identification))
+  if (identification.loaded) return recordAdmission(context, asked, applyRules(context, asked, identification))
   return andThen(identifyByToken(context, request, asked, identification), identification =>
     andThen(limitFailures(context, asked, applyRules(context, asked, identification)), admission =>
-      observeVerdict(context, asked, admission),
+      recordAdmission(context, asked, admission),
     ),
   )
 }
 
-export function observeVerdict(
+export function recordAdmission(
   { observe }: AdmissionContext,
   request: GatewayRequest,
   admission: Admission,

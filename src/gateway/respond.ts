@@ -22,7 +22,7 @@ import { NOTICES, type NoticeName, noticePage, noticeText } from '../pages/notic
 import type { Languages, Words } from '../pages/words/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { ProxyRequest } from '../proxy/proxy-request.ts'
-import { ownPath } from '../session/attempts.ts'
+import { safeReturnPath } from '../session/attempts.ts'
 import { isByScript } from '../util/fetch-metadata.ts'
 import { type CookieNames, readCookie } from './cookies.ts'
 
@@ -163,7 +163,7 @@ const TEMPORARY = new Set<number>([502, 503, 504])
 /** Only a request that changes nothing can be repeated; a forward-auth check is not what the browser has asked for. */
 function retryPathOf({ settings, callbackPaths }: Pages, { method, path, search }: ProxyRequest): string | undefined {
   const isCheck = path === OWN_PATHS.check || path === OWN_PATHS.forward
-  return method === 'GET' && !isCheck ? ownPath(path + search, settings.BASE_URL, callbackPaths) : undefined
+  return method === 'GET' && !isCheck ? safeReturnPath(path + search, settings.BASE_URL, callbackPaths) : undefined
 }
 
 /** The end of a sign-in: 302 without the objects of a Response, which take longer than anything else in that answer. */

@@ -3,7 +3,7 @@
 import type { Role } from '../config/config-file.ts'
 import type { Providers } from '../provider/providers.ts'
 import type { UserInfo } from '../provider/user.ts'
-import type { Claimed } from '../session/session-fields.ts'
+import type { SessionUser } from '../session/session-fields.ts'
 import type { SessionData } from '../session/session-record.ts'
 
 /** `R` are the roles and `F` the further fields of the user info that the configuration names. */
@@ -22,7 +22,7 @@ export interface UserSession<R extends Role = Role, F extends string = string> {
 }
 
 export type ToUserSession = (known: {
-  readonly session: Claimed & { readonly data?: SessionData }
+  readonly session: SessionUser & { readonly data?: SessionData }
   readonly expiresAt: number
 }) => UserSession
 

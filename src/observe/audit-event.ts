@@ -7,6 +7,7 @@ import { EVENTS, type EventCode } from '../events.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
 import type { DataKeys } from '../session/session-record.ts'
 import type { TrailEvent } from '../stores/trail.ts'
+import { safeJson } from '../util/safe-text.ts'
 
 type Plain = string | number | boolean
 
@@ -17,7 +18,7 @@ export interface AuditEvent {
   readonly time: number
   readonly event: string
   /** Named as in the log. */
-  readonly facts: Readonly<Record<string, Plain>>
+  readonly fields: Readonly<Record<string, Plain>>
 }
 
 /** What events can be looked for by, from the rarest to the most frequent. */
@@ -35,7 +36,7 @@ const eventSchema: z.ZodType<AuditEvent> = z.object({
   id: z.string(),
   time: z.number(),
   event: z.string(),
-  facts: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+  fields: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
 })
 
 export type AuditedCode = {
@@ -48,10 +49,10 @@ export function isAudited(code: EventCode): code is AuditedCode {
 
 export const AUDITED: readonly AuditedCode[] = (Object.keys(EVENTS) as EventCode[]).filter(isAudited)
 
-/** What is plain and short of the facts. An error of somebody else is its code or its name: its text may tell too much. */
-export function plainFields(facts: Readonly<Record<string, unknown>>): Record<string, Plain> {
+/** What is plain and short of the fields. An error of somebody else is its code or its name: its text may tell too much. */
+export function plainFields(fields: Readonly<Record<string, unknown>>): Record<string, Plain> {
   const plain: Record<string, Plain> = {}
-  for (const [name, fact] of Object.entries(facts)) {
+  for (const [name, fact] of Object.entries(fields)) {
     const value = fact instanceof Error ? codeOf(fact) : fact
     if (typeof value === 'string') plain[name] = value.slice(0, LONGEST_TEXT).toWellFormed()
     else if (typeof value === 'boolean' || Number.isFinite(value)) plain[name] = value as boolean | number
@@ -98,37 +99,13 @@ function hashOf(name: string, keys: DataKeys): string {
 }
 
 /** A user is found by what they did, and by what was done to them. */
-export function valuesOf({ event, facts }: AuditEvent, kind: TagKind): string[] {
-  const values = kind === 'event' ? [event] : kind === 'user' ? [facts.user, facts.byUser] : [facts[kind]]
+export function valuesOf({ event, fields }: AuditEvent, kind: TagKind): string[] {
+  const values = kind === 'event' ? [event] : kind === 'user' ? [fields.user, fields.byUser] : [fields[kind]]
   return values.filter(value => typeof value === 'string')
 }
 
 /** As a line of AUDIT_FILE and of `menshen audit --json`. */
-export function jsonLine({ time, event, facts }: AuditEvent): string {
+export function jsonLine({ time, event, fields }: AuditEvent): string {
   const row = Object.hasOwn(EVENTS, event) ? EVENTS[event as EventCode] : undefined
-  return `${safeJson({ time: new Date(time).toISOString(), level: row?.level, event, ...facts })}\n`
-}
-
-// What others have written, for a terminal: nothing in it moves the cursor, changes colours or turns the direction.
-
-const UNSAFE = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
-/** Of those, what JSON.stringify leaves as it is. */
-const LEFT_BY_JSON = /[\u007f-\u009f\p{Bidi_Control}\u2028\u2029]/u
-
-/** The same JSON, with those characters escaped. */
-export function safeJson(value: object): string {
-  return JSON.stringify(value).replace(UNSAFE, escaped)
-}
-
-/** A line of JSON, with its line break at the end: the same JSON, as safe as `safeJson`. */
-export function withoutControls(line: string): string {
-  return LEFT_BY_JSON.test(line) ? `${line.trimEnd().replace(UNSAFE, escaped)}\n` : line
-}
-
-export function safeText(text: string): string {
-  return text.replace(UNSAFE, '�')
-}
-
-function escaped(character: string): string {
-  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return `${safeJson({ time: new Date(time).toISOString(), level: row?.level, event, ...fields })}\n`
 }

@@ -162,9 +162,9 @@ const FORMULA = /^[=+\-@＝＋－＠\t\r\n]/
 
 export const CSV_HEAD = BYTE_ORDER_MARK + line(['time', 'event', ...COLUMNS, 'more'])
 
-export function csvLine({ time, event, facts }: AuditEvent): string {
-  const common: Readonly<Record<string, unknown>> = facts
-  const more = Object.entries(facts).filter(([name]) => !COLUMNS.some(column => column === name))
+export function csvLine({ time, event, fields }: AuditEvent): string {
+  const common: Readonly<Record<string, unknown>> = fields
+  const more = Object.entries(fields).filter(([name]) => !COLUMNS.some(column => column === name))
   return line([
     new Date(time).toISOString(),
     event,

@@ -44,21 +44,21 @@ export function createAudit(options: AuditOptions): Audit {
   const file = settings.AUDIT_FILE === undefined ? undefined : fileWriter(settings.AUDIT_FILE, options.report)
   const own = randomBytes(6).toString('base64url')
   let count = 0
-  const failures = createRepeats<Facts>(now, (facts, count) =>
-    trail?.add(eventOf('sign_in_failed', { ...facts, count })),
+  const failures = createRepeats<Fields>(now, (fields, count) =>
+    trail?.add(eventOf('sign_in_failed', { ...fields, count })),
   )
 
-  function eventOf(code: AuditedCode, facts: Facts): AuditEvent {
-    const all = worker === undefined ? facts : { ...facts, worker }
-    return { id: `${own}${count++}`, time: now(), event: code, facts: plainFields(all) }
+  function eventOf(code: AuditedCode, fields: Fields): AuditEvent {
+    const all = worker === undefined ? fields : { ...fields, worker }
+    return { id: `${own}${count++}`, time: now(), event: code, fields: plainFields(all) }
   }
 
   return {
-    onEvent(code, facts) {
-      if (!isAudited(code) || isLoggedOnly(code, facts)) return
-      const event = eventOf(code, facts)
+    onEvent(code, fields) {
+      if (!isAudited(code) || isLoggedOnly(code, fields)) return
+      const event = eventOf(code, fields)
       file?.add(event)
-      if (code !== 'sign_in_failed' || failures.isNew(...repeatOf(facts))) trail?.add(event)
+      if (code !== 'sign_in_failed' || failures.isNew(...repeatOf(fields))) trail?.add(event)
     },
     reopenFile: () => file?.reopen(),
     async close(patienceMs) {
@@ -69,15 +69,15 @@ export function createAudit(options: AuditOptions): Audit {
   }
 }
 
-type Facts = Readonly<Record<string, unknown>>
+type Fields = Readonly<Record<string, unknown>>
 
 /** Whoever sends thousands that are turned away would fill the trail; every SIGHUP for the files of the log would stand in it. */
-function isLoggedOnly(code: AuditedCode, { again, changed }: Facts): boolean {
+function isLoggedOnly(code: AuditedCode, { again, changed }: Fields): boolean {
   return (code === 'rate_limited' && again === true) || (code === 'config_reloaded' && changed === 'nothing')
 }
 
 /** Anybody can make a sign-in fail, under any code that they make up: those of one network for one reason are repeats. */
-function repeatOf({ address, reason, provider }: Facts): [key: string, facts: Facts] {
+function repeatOf({ address, reason, provider }: Fields): [key: string, fields: Fields] {
   return [`${network(String(address))} ${reason}`, { address, reason, provider }]
 }
 

@@ -36,7 +36,7 @@ export function createMetrics(): Metrics {
   const rateLimited = counter('menshen_rate_limited_total')
   const readProcess = createProcessMetrics()
 
-  const byEvent: Partial<Record<EventCode, (facts: Readonly<Record<string, unknown>>) => void>> = {
+  const byEvent: Partial<Record<EventCode, (fields: Readonly<Record<string, unknown>>) => void>> = {
     sign_in: () => signIns.add('ok'),
     sign_in_failed: ({ reason }) => signIns.add(String(reason)),
     sign_out: () => signOuts.add('user'),
@@ -49,7 +49,7 @@ export function createMetrics(): Metrics {
 
   return {
     observer: {
-      onEvent: (code, facts) => byEvent[code]?.(facts),
+      onEvent: (code, fields) => byEvent[code]?.(fields),
 
       onWork<Kind extends keyof Work>(kind: Kind, what: Work[Kind], result: string, seconds: number) {
         if (kind === 'store') storeSeconds.observe(seconds, what, result)

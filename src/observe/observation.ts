@@ -67,8 +67,8 @@ export function createObservation(
     begun: tracing?.begin,
     traceCall: tracing?.call,
 
-    report(code, facts = {}) {
-      const all = withRequest(facts)
+    report(code, fields = {}) {
+      const all = withRequest(fields)
       // A user without a provider id is one of the main provider.
       const isOfMain = all.sub !== undefined && all.provider === undefined
       const known = isOfMain ? { ...all, provider: mainProvider() } : all
@@ -101,13 +101,13 @@ export function createObservation(
   }
 }
 
-type Facts = Readonly<Record<string, unknown>>
+type Fields = Readonly<Record<string, unknown>>
 
 /** An event belongs to the current request, unless it names another one. */
-function withRequest(facts: Facts): Facts {
+function withRequest(fields: Fields): Fields {
   const request = currentRequest()
-  const isAnother = facts.requestId !== undefined && facts.requestId !== request?.requestId
-  return !request || isAnother ? facts : { ...observedFields(request), ...facts }
+  const isAnother = fields.requestId !== undefined && fields.requestId !== request?.requestId
+  return !request || isAnother ? fields : { ...observedFields(request), ...fields }
 }
 
 // Opens all observers.

@@ -90,7 +90,7 @@ export interface Tracing {
 
 /** Hears of what happens, and must not hold it up. */
 export interface Observer {
-  onEvent?(code: EventCode, facts: Readonly<Record<string, unknown>>): void
+  onEvent?(code: EventCode, fields: Readonly<Record<string, unknown>>): void
   /** `result` is `ok` or the code of an error of ours. */
   onWork?<Kind extends keyof Work>(kind: Kind, what: Work[Kind], result: string, seconds: number): void
   /** It has ended, one way or another. `status` is 0 if it was answered by an application that we do not see. */

@@ -5,7 +5,7 @@ import type { AuditEvent } from './audit-event.ts'
 import { COUNTED } from './history.ts'
 import type { Slot } from './history-slots.ts'
 
-export type Problem =
+export type CurrentProblem =
   | {
       readonly kind: 'provider'
       readonly provider: string
@@ -40,8 +40,8 @@ const PROVIDER_FAILURES = new Set<unknown>([
 ] satisfies ErrorCode[])
 
 /** Events and slots of the last hour; events in any order. */
-export function currentProblems(events: readonly AuditEvent[], slots: readonly Slot[]): Problem[] {
-  const byProvider = Map.groupBy(events, ({ facts }) => String(facts.provider ?? ONLY_PROVIDER))
+export function currentProblems(events: readonly AuditEvent[], slots: readonly Slot[]): CurrentProblem[] {
+  const byProvider = Map.groupBy(events, ({ fields }) => String(fields.provider ?? ONLY_PROVIDER))
   const providers = [...byProvider].flatMap(([provider, seen]) => providerProblem(provider, seen) ?? [])
   return [
     ...providers.filter(({ kind }) => kind === 'provider'),
@@ -53,12 +53,12 @@ export function currentProblems(events: readonly AuditEvent[], slots: readonly S
   ]
 }
 
-function providerProblem(provider: string, events: readonly AuditEvent[]): Problem | undefined {
+function providerProblem(provider: string, events: readonly AuditEvent[]): CurrentProblem | undefined {
   const failed = events.filter(isProviderFailure)
   const lastGood = Math.max(0, ...events.filter(({ event }) => event === 'sign_in').map(({ time }) => time))
   const ongoing = failed.filter(({ time }) => time > lastGood)
   if (ongoing.length > 0) {
-    const people = new Set(ongoing.map(({ facts }) => facts.user ?? facts.address))
+    const people = new Set(ongoing.map(({ fields }) => fields.user ?? fields.address))
     const since = Math.min(...ongoing.map(({ time }) => time))
     return { kind: 'provider', provider, since, failures: ongoing.length, people: people.size }
   }
@@ -66,9 +66,9 @@ function providerProblem(provider: string, events: readonly AuditEvent[]): Probl
 }
 
 /** Any client can send any error to the callback: those have the reason `unknown_error`. */
-function isProviderFailure({ event, facts }: AuditEvent): boolean {
+function isProviderFailure({ event, fields }: AuditEvent): boolean {
   const isFailure = event === 'sign_in_failed' || event === 'session_refresh_failed'
-  return isFailure && facts.reason !== 'unknown_error' && PROVIDER_FAILURES.has(facts.error)
+  return isFailure && fields.reason !== 'unknown_error' && PROVIDER_FAILURES.has(fields.error)
 }
 
 function timesOf(slots: readonly Slot[], name: string): number {

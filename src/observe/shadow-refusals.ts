@@ -32,18 +32,18 @@ export function createShadowRefusals(now: () => number): ShadowRefusals {
   const byRule = new WeakMap<object, RefusalsOfRule>()
   return {
     observer: {
-      onEvent(code, { rule, ...facts }) {
+      onEvent(code, { rule, ...fields }) {
         if (code !== 'shadow_refused' || typeof rule !== 'object' || rule === null) return
         const { count, latest } = byRule.get(rule) ?? NONE
-        byRule.set(rule, { count: count + 1, latest: [refusal(facts, now()), ...latest.slice(0, MOST_KEPT - 1)] })
+        byRule.set(rule, { count: count + 1, latest: [refusal(fields, now()), ...latest.slice(0, MOST_KEPT - 1)] })
       },
     },
     of: rule => byRule.get(rule) ?? NONE,
   }
 }
 
-function refusal(facts: Readonly<Record<string, unknown>>, time: number): ShadowRefusal {
-  const text = (name: string) => String(facts[name] ?? '').slice(0, LONGEST_TEXT)
+function refusal(fields: Readonly<Record<string, unknown>>, time: number): ShadowRefusal {
+  const text = (name: string) => String(fields[name] ?? '').slice(0, LONGEST_TEXT)
   const [method, path, user, role, requestId] = [
     text('method'),
     text('path'),

@@ -6,7 +6,7 @@ import { isLoginError } from '../errors.ts'
 import { OWN_PATHS } from '../paths.ts'
 import { page } from './layout.ts'
 import { reference } from './notices.ts'
-import { shownPath } from './shown-text.ts'
+import { shortPath } from './shown-text.ts'
 import type { Words } from './words/words.ts'
 
 /** One provider that users can sign in through. */
@@ -114,7 +114,7 @@ function signedOutNotice({ t }: Words, where: 'here' | 'everywhere') {
 }
 
 function wantedNotice({ rich }: Words, wanted: string) {
-  return html`<p class="small">${rich('login.wanted', { path: html`<bdi><code>${shownPath(wanted)}</code></bdi>` })}</p>`
+  return html`<p class="small">${rich('login.wanted', { path: html`<bdi><code>${shortPath(wanted)}</code></bdi>` })}</p>`
 }
 
 function shorten(code: string): string {

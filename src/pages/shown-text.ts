@@ -17,7 +17,7 @@ const LONGEST_PATH_SHOWN = 60
 const PLAIN_SEGMENT = /^[\p{L}\p{N}\p{M}._~@!$&'()*+,;=:-]*$/u
 
 /** The path of an address without its query, with names as people write them. */
-export function shownPath(address: string): string {
+export function shortPath(address: string): string {
   const [path = ''] = address.split(/[?#]/, 1)
   const characters = [...path.split('/').map(shownSegment).join('/')]
   return characters.length > LONGEST_PATH_SHOWN

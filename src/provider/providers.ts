@@ -153,6 +153,6 @@ export async function providerOfToken({ all, main }: Providers, token: string): 
 }
 
 /** Whether the token may need a call to the provider. Other tokens are verified by cached keys. */
-export function mayBeShown({ all }: Providers, token: string): boolean {
+export function mayNeedIntrospection({ all }: Providers, token: string): boolean {
   return issuerIn(token) === undefined || !all.every(provider => provider.canVerify)
 }

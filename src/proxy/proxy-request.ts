@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { network } from '../config/networks.ts'
 import type { ObservedRequest } from '../observe/observed-request.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
-import type { Claimed } from '../session/session-fields.ts'
+import type { SessionUser } from '../session/session-fields.ts'
 
 export interface ProxyRequest {
   readonly method: string
@@ -20,7 +20,7 @@ export interface ProxyRequest {
 
 /** A user with a session, or a machine with a bearer token. */
 export interface Caller extends Pick<LoadedSession, 'who' | 'identityHeaders'>, Partial<Pick<LoadedSession, 'key'>> {
-  readonly session: Claimed
+  readonly session: SessionUser
 }
 
 /** The caller of a request; a visitor has neither a session nor a token. */

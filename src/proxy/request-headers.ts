@@ -125,7 +125,7 @@ interface Claims {
   readonly names: readonly string[]
 }
 
-export const CLAIMS: readonly Claims[] = [
+export const SPOOFABLE_HEADERS: readonly Claims[] = [
   {
     reason: 'the method: a request that the rules saw as one would be carried out as another',
     names: ['x-http-method*', 'x-method*', 'http-method*', 'method-override'],
@@ -241,13 +241,13 @@ export const CLAIMS: readonly Claims[] = [
 ]
 
 /** They look similar, but pages send them to their own applications: credentials, which are checked, and preferences. */
-export const NO_CLAIMS: readonly string[] = [
+export const HARMLESS_HEADERS: readonly string[] = [
   ...['x-auth-token', 'x-auth-key', 'x-auth-csrf*', 'x-login-token', 'x-user-token', 'x-user-agent', 'x-user-language'],
   ...['x-user-locale', 'x-user-timezone', 'x-user-time-zone', 'x-middleware-prefetch'],
 ]
 
-const isListed = matchHeaders(CLAIMS.flatMap(({ names }) => names))
-const isExempt = matchHeaders(NO_CLAIMS)
+const isListed = matchHeaders(SPOOFABLE_HEADERS.flatMap(({ names }) => names))
+const isExempt = matchHeaders(HARMLESS_HEADERS)
 
 /** For a name in its plain form. */
 export function isClaim(plain: string): boolean {

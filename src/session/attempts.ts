@@ -26,7 +26,7 @@ export interface Attempt {
   readonly returnPath?: string
   readonly startedAt?: number
   /** A test sign-in of the doctor: it creates no session, and its result goes to the holder of the ticket. */
-  readonly trial?: { readonly ticket: string; readonly show: boolean }
+  readonly testSignIn?: { readonly ticket: string; readonly show: boolean }
 }
 
 const attemptSchema: z.ZodType<Attempt> = z.object({
@@ -35,7 +35,7 @@ const attemptSchema: z.ZodType<Attempt> = z.object({
   nonce: z.string().exactOptional(),
   returnPath: z.string().exactOptional(),
   startedAt: z.number().exactOptional(),
-  trial: z.object({ ticket: z.string(), show: z.boolean() }).exactOptional(),
+  testSignIn: z.object({ ticket: z.string(), show: z.boolean() }).exactOptional(),
 })
 
 /** The part of a provider's plan that decides how an attempt starts. */
@@ -46,7 +46,7 @@ export interface Attempts {
     plan: AttemptPlan,
     browser: string | undefined,
     returnPath: string | undefined,
-    trial?: Attempt['trial'],
+    testSignIn?: Attempt['testSignIn'],
   ): Promise<AttemptStart>
   /** The attempt; `undefined` if this browser did not start it, or has redeemed it. */
   find(browser: string | undefined, state: string): Promise<Attempt | undefined>
@@ -60,9 +60,9 @@ const STATE_BYTES = 32
 
 export function createAttempts({ store, now }: { readonly store: Store; readonly now: () => number }): Attempts {
   return {
-    async start(plan, known, returnPath, trial) {
+    async start(plan, known, returnPath, testSignIn) {
       const state = newState(plan)
-      if (!isRemembered(plan)) return { sent: { state } }
+      if (!storesAttempt(plan)) return { sent: { state } }
       const browser = known && isTicket(known) ? known : newTicket()
       const verifier = plan.pkce ? newTicket() : undefined
       const nonce = plan.kind === 'oidc' ? newTicket() : undefined
@@ -72,7 +72,7 @@ export function createAttempts({ store, now }: { readonly store: Store; readonly
         ...(nonce && { nonce }),
         ...(returnPath && { returnPath }),
         startedAt: now(),
-        ...(trial && { trial }),
+        ...(testSignIn && { testSignIn }),
       }
       const key = attemptKey(browser, state)
       await store.create(key, {
@@ -100,7 +100,7 @@ function opened(browser: string, state: string, entry: Entry | undefined): Attem
 }
 
 /** Whether the attempt has a record in the store. */
-export function isRemembered({ stateCheck, pkce, kind }: AttemptPlan): boolean {
+export function storesAttempt({ stateCheck, pkce, kind }: AttemptPlan): boolean {
   return stateCheck === 'bound' || pkce || kind === 'oidc'
 }
 
@@ -125,7 +125,7 @@ function attemptKey(browser: string, state: string): string {
 const LONGEST_PATH = 2048
 
 /** The path as the URL parser of browsers reads it; `undefined` if it leads to another origin or into the sign-in. */
-export function ownPath(text: string, origin: string, callbackPaths: ReadonlySet<string>): string | undefined {
+export function safeReturnPath(text: string, origin: string, callbackPaths: ReadonlySet<string>): string | undefined {
   if (!URL.canParse(text, origin)) return undefined
   const url = new URL(text, origin)
   if (url.origin !== origin || SIGN_IN_PATHS.includes(url.pathname) || callbackPaths.has(url.pathname)) return undefined
@@ -152,7 +152,7 @@ export function readReturnPath(
   const given = Buffer.from(signature, 'base64url')
   if (!keys.some(key => isSame(given, mac(text, key)))) return undefined
   const [, until = '0', path = ''] = /^(\d+) (.*)$/s.exec(Buffer.from(text, 'base64url').toString()) ?? []
-  return Number(until) > now ? ownPath(path, origin, callbackPaths) : undefined
+  return Number(until) > now ? safeReturnPath(path, origin, callbackPaths) : undefined
 }
 
 function isSame(given: Buffer, expected: Buffer): boolean {

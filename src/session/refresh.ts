@@ -12,8 +12,9 @@ import type { Provider } from '../provider/provider.ts'
 import type { SessionTokens } from '../provider/sign-out.ts'
 import type { TokenSet } from '../provider/token.ts'
 import type { Store } from '../stores/store.ts'
+import { createLeases, type Lease, type Leases } from './lease.ts'
 import type { LoadedSession } from './session-cache.ts'
-import { sessionFields, shortKey } from './session-fields.ts'
+import { sessionFields } from './session-fields.ts'
 import { type Session, sameTokens, tokenExpiresAt } from './session-record.ts'
 
 /** The session as it is now; `ended` if the refresh failed and closed it; `undefined` if it was gone already. */
@@ -124,7 +125,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
         refreshing = start(ticket, seen)
         inFlight.set(seen.key, refreshing)
       }
-      return Promise.race([refreshing.result, afterOneMoreSaving(refreshing.trouble)])
+      return Promise.race([refreshing.result, rejectAfterOneMoreSave(refreshing.trouble)])
     },
 
     async settle() {
@@ -136,7 +137,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
 }
 
 /** A store that is back is only noticed by the next attempt to save. */
-async function afterOneMoreSaving(trouble: Promise<never>): Promise<never> {
+async function rejectAfterOneMoreSave(trouble: Promise<never>): Promise<never> {
   try {
     return await trouble
   } catch (error) {
@@ -202,13 +203,13 @@ export async function attemptRefresh(context: RefreshContext, refresh: Refresh):
     outcome = await refreshAsHolder(context, refresh, lease)
     return outcome
   } finally {
-    if (isWantedSoon(context, outcome)) lease.release()
-    else lease.leave()
+    if (shouldRelease(context, outcome)) lease.release()
+    else lease.letExpire()
   }
 }
 
 /** Whether the lease may be needed before it expires: to release it costs a write. */
-function isWantedSoon({ isDueAt, leaseMs, now }: RefreshContext, outcome: RefreshResult | 'taken'): boolean {
+function shouldRelease({ isDueAt, leaseMs, now }: RefreshContext, outcome: RefreshResult | 'taken'): boolean {
   if (outcome === undefined || outcome === 'ended') return false
   return outcome === 'taken' || isDueAt(outcome.session, now() + leaseMs)
 }
@@ -255,17 +256,17 @@ async function failRefresh(
   const { store, load, backoffs, report } = context
   const latest = await load(ticket)
   if (!latest || !sameTokens(latest.session, seen.session)) return latest
-  const facts = { ...sessionFields(seen), ...errorFields(error), reason: error.code }
+  const fields = { ...sessionFields(seen), ...errorFields(error), reason: error.code }
   // Only a refusal ends the session. Any other failure may be temporary, or the operator's to correct.
   if (error.code !== 'provider_refused' && mayKeep(context, latest)) {
-    report('session_refresh_failed', { ...facts, outcome: 'kept' })
+    report('session_refresh_failed', { ...fields, outcome: 'kept' })
     return keepSession(context, latest)
   }
   // If another process has the lease by now, it may be about to succeed.
   if (!(await lease.isOurs())) return 'taken'
   backoffs.forget(seen.key)
   await store.remove(seen.key)
-  report('session_refresh_failed', { ...facts, outcome: 'ended' })
+  report('session_refresh_failed', { ...fields, outcome: 'ended' })
   return 'ended'
 }
 
@@ -287,7 +288,7 @@ export function isValid({ session }: LoadedSession, now: number): boolean {
 const FIRST_SAVE_WAIT_MS = 50
 export const LONGEST_SAVE_WAIT_MS = 800
 /** Failed attempts to save after which requests give up, while saving goes on. */
-const PATIENT_SAVINGS = 6
+const SAVES_BEFORE_GIVING_UP = 6
 
 /** The old tokens are spent, so that the new ones are saved as long as they are valid, even if the store is away for a while. */
 export async function saveTokens(
@@ -304,7 +305,7 @@ export async function saveTokens(
     } catch (error) {
       if (now() > worthless) throw error
       report('tokens_not_saved', { ...sessionFields(latest), ...errorFields(error) })
-      if (failures === PATIENT_SAVINGS) inTrouble(error)
+      if (failures === SAVES_BEFORE_GIVING_UP) inTrouble(error)
       await pause(wait)
       wait = Math.min(wait * 2, LONGEST_SAVE_WAIT_MS)
     }
@@ -322,79 +323,6 @@ export async function revokeTokens(
     await provider.signOut(held)
   } catch (error) {
     report('provider_not_told', { ...errorFields(error), ...sessionFields(ended) })
-  }
-}
-
-// A lease in the store: of all requests, processes and machines that want to refresh a session, one does it. Its holder renews
-// it while the work takes longer, and can check whether it still has it. It expires if its holder dies.
-
-export interface Lease {
-  isOurs(): Promise<boolean>
-  /** Gives the lease back in the background, unless another process has it by now. */
-  release(): void
-  /** Lets the lease expire. */
-  leave(): void
-}
-
-export interface Leases {
-  /** `undefined` if another process has it. */
-  take(name: string): Promise<Lease | undefined>
-  /** When the current lease expires; `undefined` if there is none. */
-  endOf(name: string): Promise<number | undefined>
-  /** Resolves when all released leases are given back. */
-  settle(): Promise<void>
-}
-
-const NOTHING = new Uint8Array()
-
-export function createLeases(store: Store, lifeMs: number, now: () => number, report: Report): Leases {
-  const keyOf = (name: string) => `lease:${name}`
-  const releasing = new Map<string, Promise<void>>()
-
-  /** Replaces only our own version: a key never has the same version twice. */
-  async function giveBack(name: string, latest: Promise<number>): Promise<void> {
-    try {
-      const version = await latest
-      await store.replace(keyOf(name), { value: NOTHING, expiresAt: now(), labels: [] }, version)
-    } catch (error) {
-      report('lease_not_released', { ...errorFields(error), session: shortKey(name) })
-    }
-  }
-
-  /** The lease of another process stays as it is. */
-  async function renew(key: string, version: number): Promise<number> {
-    return (await store.replace(key, { value: NOTHING, expiresAt: now() + lifeMs, labels: [] }, version)) ?? version
-  }
-
-  return {
-    async take(name) {
-      // Otherwise our own lease would look like that of another process.
-      await releasing.get(name)
-      const key = keyOf(name)
-      const version = await store.create(key, { value: NOTHING, expiresAt: now() + lifeMs, labels: [] })
-      if (version === undefined) return undefined
-      let latest = Promise.resolve(version)
-      // A long refresh, such as one that begins with discovery, must not be done twice. A lease that cannot be renewed expires.
-      const renewal = setInterval(() => {
-        latest = latest.then(version => renew(key, version).catch(() => version))
-      }, lifeMs / 3).unref()
-      return {
-        async isOurs() {
-          const version = await latest
-          return store.holds(key, version) || (await store.read(key))?.version === version
-        },
-        release() {
-          clearInterval(renewal)
-          const given = giveBack(name, latest).finally(() => releasing.delete(name))
-          releasing.set(name, given)
-        },
-        leave: () => clearInterval(renewal),
-      }
-    },
-    endOf: async name => (await store.read(keyOf(name)))?.expiresAt,
-    async settle() {
-      await Promise.all(releasing.values())
-    },
   }
 }
 

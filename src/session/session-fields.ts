@@ -1,7 +1,7 @@
 // The fields of a session in reports (which session, which user), and the user as rules and applications see them.
 
 import type { Subject } from '../access/roles.ts'
-import type { ScopedName } from '../access/rules.ts'
+import type { ScopedName } from '../access/scoped-name.ts'
 import type { Session } from './session-record.ts'
 
 /** Enough to distinguish sessions in a log. */
@@ -38,11 +38,11 @@ export interface Identity extends Subject {
 }
 
 /** The part of a session that identifies its user. */
-export type Claimed = Pick<Session, 'userInfo' | 'userRole' | 'groups' | 'provider'>
+export type SessionUser = Pick<Session, 'userInfo' | 'userRole' | 'groups' | 'provider'>
 
 const NO_GROUPS: readonly string[] = []
 
-export function identityOf(claimed: Claimed, scoped: ScopedName): Identity {
+export function identityOf(claimed: SessionUser, scoped: ScopedName): Identity {
   const { userInfo, userRole, groups = NO_GROUPS, provider } = claimed
   return {
     role: userRole,

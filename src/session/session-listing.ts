@@ -9,10 +9,10 @@ import {
   labelOf,
   type PublicPart,
   providerSessionLabel,
+  providerSubLabel,
   publicPartOf,
   SESSION_LABEL,
   SUB_LABEL,
-  subjectLabel,
   type UserId,
   userLabel,
 } from './session-record.ts'
@@ -104,7 +104,7 @@ export function createSessionListing({
         keys => userLabel(subject, keys),
         entry => !hasOwnSubject(entry) && isMeant(entry),
       ),
-      endAllLabelled(keys => subjectLabel(subject, keys), isMeant),
+      endAllLabelled(keys => providerSubLabel(subject, keys), isMeant),
     ])
     const user = own.user ?? other.user
     return { count: own.count + other.count, ...(user === undefined ? {} : { user }) }

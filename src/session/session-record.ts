@@ -141,7 +141,7 @@ function labelsOf({ userInfo, provider, providerSession, idToken }: Session, key
     userLabel({ sub: userInfo.sub, provider }, keys),
     labelOf('username', userInfo.username, keys),
     ...(providerSession ? [providerSessionLabel(providerSession, keys)] : []),
-    ...(subject !== undefined && subject !== userInfo.sub ? [subjectLabel({ sub: subject, provider }, keys)] : []),
+    ...(subject !== undefined && subject !== userInfo.sub ? [providerSubLabel({ sub: subject, provider }, keys)] : []),
   ]
 }
 
@@ -173,7 +173,7 @@ export function userLabel({ sub, provider }: UserId, keys: DataKeys): string {
  * For users whose `sub` the configuration maps (`fields.sub`) to another one than the provider's. It is a separate kind of label:
  * the same text can be our `sub` of one user and the provider's `sub` of another.
  */
-export function subjectLabel({ sub, provider }: UserId, keys: DataKeys): string {
+export function providerSubLabel({ sub, provider }: UserId, keys: DataKeys): string {
   return SUBJECT_PREFIX + labelOf('subject', JSON.stringify([provider ?? null, sub]), keys)
 }
 

@@ -1,6 +1,6 @@
 // Sessions: opened at sign-in, found by their ticket, refreshed when due, closed at sign-out.
-import { type Known, roleOf } from '../access/roles.ts'
-import type { ScopedName } from '../access/rules.ts'
+import { type RoleInput, roleOf } from '../access/roles.ts'
+import type { ScopedName } from '../access/scoped-name.ts'
 import type { RoleConfig } from '../config/config-file.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Measure } from '../events.ts'
@@ -19,7 +19,7 @@ export interface Sessions extends SessionListing {
   /** The session of a ticket if it is in the cache, current and not due. Nearly every request ends here, without waiting. */
   getCached(ticket: string): LoadedSession | undefined
   /** The session of a ticket that is not in the cache, if the store can be read without waiting and it is not due. */
-  openSync(ticket: string): LoadedSession | undefined
+  loadSync(ticket: string): LoadedSession | undefined
   /** Whether a loaded session is unchanged in the store and not due, without waiting. */
   isCurrent(loaded: LoadedSession): boolean
   /** The session of a ticket, after a refresh if that was due. */
@@ -115,7 +115,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     },
 
     getCached: ticket => visited(stored.getCached(ticket)),
-    openSync: ticket => visited(stored.loadSync(ticket)),
+    loadSync: ticket => visited(stored.loadSync(ticket)),
     isCurrent: loaded => stored.isCurrent(loaded) && visited(loaded) !== undefined,
 
     async getFresh(ticket) {
@@ -132,7 +132,7 @@ export function createSessions(options: SessionsOptions): Sessions {
 const asItIs: ScopedName = (_provider, name) => name
 
 /** Claims are opened only if a role asks for them. */
-function knownOf(who: Omit<Known, 'claims' | 'isLost'>, openClaims: () => KeptClaims): Known {
+function knownOf(who: Omit<RoleInput, 'claims' | 'isLost'>, openClaims: () => KeptClaims): RoleInput {
   let opened: KeptClaims | undefined
   const kept = () => {
     opened ??= openClaims()

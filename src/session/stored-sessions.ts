@@ -128,7 +128,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   }
 
   /** The parts of a record that a refresh keeps: origin and claims. */
-  async function lastingIn(key: string): Promise<{ origin: SignInOrigin; claimsPart: Uint8Array }> {
+  async function readOriginAndClaims(key: string): Promise<{ origin: SignInOrigin; claimsPart: Uint8Array }> {
     const stored = await store.read(key)
     const origin = originOf((stored && (await publicPart(stored))) ?? {})
     return { origin, claimsPart: (stored && unpackRecord(stored.value)?.claimsPart) ?? NO_CLAIMS }
@@ -176,7 +176,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
         // A late loser must not overwrite newer tokens.
         if (!sameTokens(latest.session, seen.session)) return latest
         const { key, signedInAt } = latest
-        const { origin, claimsPart } = await lastingIn(key)
+        const { origin, claimsPart } = await readOriginAndClaims(key)
         const publicPart = newPublicPart(latest.session, { signedInAt, seenAt: now() }, origin)
         const session = 'tokens' in change ? withTokens(latest.session, change.tokens) : latest.session
         const entry = toEntry(ticket, session, publicPart, maxHours, await keyring.current(), claimsPart)

@@ -1,6 +1,5 @@
 // A value that may be available without waiting. Nearly every signed-in request finds all that it needs in memory, and must
-// not wait for the event loop then. On the path of every request both cases are written out instead of calling `andThen`: a
-// closure per request costs more than what it does.
+// not wait for the event loop then.
 
 export type MaybePromise<T> = T | Promise<T>
 

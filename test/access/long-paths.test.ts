@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { createRules, judge } from '../../src/access/rules.ts'
+import { judge } from '../../src/access/rule-query.ts'
+import { createRules } from '../../src/access/rules.ts'
 import { createMenshen } from '../../src/index.ts'
 import { cookieOf } from '../kit/client.ts'
 import { setUp } from '../kit/set-up.ts'

@@ -163,7 +163,7 @@ test('a thousand groups are cut between two names, and the log says so; rules kn
   assert.deepEqual(groups, all.slice(0, groups.length))
   const cuts = stage.lines
     .filter(({ event }) => event === 'identity_cut')
-    .map(({ facts }) => facts as { user?: string; header?: string; claim?: string })
+    .map(({ fields }) => fields as { user?: string; header?: string; claim?: string })
     .map(({ user, header, claim }) => [user, header, claim])
   assert.deepEqual(cuts, [
     ['zhangsan', 'x-menshen-assertion', 'groups'],

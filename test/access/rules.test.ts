@@ -80,9 +80,9 @@ test('a shadow rule only says what it would have done', async t => {
   assert.equal((await (await scene.user('admin')).get('/trial/x')).status, 200)
   const warnings = scene.lines.filter(({ event }) => event === 'shadow_refused')
   assert.equal(warnings.length, 1)
-  const { requestId, session, ...facts } = { ...warnings[0]?.facts } as { requestId?: string; session?: string }
+  const { requestId, session, ...fields } = { ...warnings[0]?.fields } as { requestId?: string; session?: string }
   assert.match(`${requestId} ${session}`, /^\w{12} [\w-]{10}$/)
-  assert.deepEqual(facts, {
+  assert.deepEqual(fields, {
     address: '127.0.0.1',
     user: 'zhangsan',
     sub: 'sub-zhangsan',

@@ -3,17 +3,17 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { isBefore } from '../../src/cli/start.ts'
+import { isBefore } from '../../src/cli/heap-flag.ts'
 
-const MODULE = new URL('../../src/cli/start.ts', import.meta.url)
+const MODULE = new URL('../../src/cli/heap-flag.ts', import.meta.url)
 /** Between what it takes with them, about four, and without, more than twenty. */
 const MOST_COLLECTIONS = 12
 
 /** Three gigabytes that pass by, as a socket reads them, beside a heap that stays. */
 const PASSING = `
   import { PerformanceObserver, constants } from 'node:perf_hooks'
-  import { countHeldBuffers } from '${MODULE}'
-  countHeldBuffers()
+  import { setHeapFlag } from '${MODULE}'
+  setHeapFlag()
   globalThis.kept = Array.from({ length: 200_000 }, (_, n) => ({ n, text: 'kept ' + n }))
   globalThis.gc()
   let whole = 0

@@ -24,11 +24,11 @@ const MAIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
 const HOSTILE = 'li\u001b[2J\u009b31m\u202e\u2028\r\nsi\u007f\u001b]0;title\u0007'
 const SAFE = /^[^\p{Cc}\p{Bidi_Control}\u2028\u2029]*$/u
 
-function written(to: typeof jsonTo | typeof prettyTo, facts: object, colours = false): string {
+function written(to: typeof jsonTo | typeof prettyTo, fields: object, colours = false): string {
   const lines: string[] = []
   const log = createLog({ LOG_LEVEL: 'info' }, to({ write: line => void lines.push(line) }, colours))
   const events = createEventLog(log, () => 0)
-  events.report('sign_in', facts)
+  events.report('sign_in', fields)
   events.close()
   return lines.join('')
 }
@@ -46,11 +46,11 @@ suite('a line for people', () => {
       upstreams: { '/': 'http://127.0.0.1:9' },
       msg: 'it is late',
     })
-    const facts = 'not_ready user=张三 detail="two words" count=3 upstreams={"/":"http://127.0.0.1:9"}'
-    assert.equal(prettyLine(line, createPaint(false)), `2026-03-02 07:59:58 warn  it is late  ${facts}\n`)
+    const fields = 'not_ready user=张三 detail="two words" count=3 upstreams={"/":"http://127.0.0.1:9"}'
+    assert.equal(prettyLine(line, createPaint(false)), `2026-03-02 07:59:58 warn  it is late  ${fields}\n`)
     assert.equal(
       prettyLine(line, createPaint(true)),
-      `\u001b[2m2026-03-02 07:59:58\u001b[22m \u001b[33mwarn \u001b[39m it is late  \u001b[2m${facts}\u001b[22m\n`,
+      `\u001b[2m2026-03-02 07:59:58\u001b[22m \u001b[33mwarn \u001b[39m it is late  \u001b[2m${fields}\u001b[22m\n`,
     )
   })
 
@@ -64,19 +64,19 @@ suite('a line for people', () => {
 })
 
 test('whatever others have written in it moves no cursor and begins no line, in both formats', () => {
-  const facts = { user: HOSTILE, userAgent: HOSTILE, [HOSTILE]: [HOSTILE], deep: { [HOSTILE]: HOSTILE } }
+  const fields = { user: HOSTILE, userAgent: HOSTILE, [HOSTILE]: [HOSTILE], deep: { [HOSTILE]: HOSTILE } }
   const err = new Error(HOSTILE)
   for (const to of [jsonTo, prettyTo]) {
-    const [line = '', ...rest] = written(to, facts).split('\n')
+    const [line = '', ...rest] = written(to, fields).split('\n')
     assert.match(line, SAFE)
     assert.deepEqual(rest, [''])
     for (const part of written(to, { err }).split('\n')) assert.match(part, SAFE)
   }
-  const { user, deep } = JSON.parse(written(jsonTo, facts))
-  assert.deepEqual({ user, deep }, { user: facts.user, deep: facts.deep }, 'a program reads what was written')
+  const { user, deep } = JSON.parse(written(jsonTo, fields))
+  assert.deepEqual({ user, deep }, { user: fields.user, deep: fields.deep }, 'a program reads what was written')
   // Colours are our own, and stand around what is safe.
-  const coloured = written(prettyTo, facts, true)
-  assert.notEqual(coloured, written(prettyTo, facts))
+  const coloured = written(prettyTo, fields, true)
+  assert.notEqual(coloured, written(prettyTo, fields))
   assert.match(stripVTControlCharacters(coloured).trimEnd(), SAFE)
   // biome-ignore lint/suspicious/noControlCharactersInRegex: colours, and nothing else that begins like them
   assert.doesNotMatch(coloured.replaceAll(/\x1b\[\d\d?m/g, ''), /\x1b/)

@@ -199,12 +199,12 @@ test('ending a user’s sessions is done at once, says how many, and is an event
   assert.deepEqual([code, output], [0, '2 sessions of zhangsan ended.'])
   for (const user of [one, two]) assert.ok(isSentToLogin(await user.get(instance)))
   assert.ok(isServed(await other.get(instance)))
-  const facts = { event: 'session_ended', user: 'zhangsan', by: 'command', ended: 2 }
+  const fields = { event: 'session_ended', user: 'zhangsan', by: 'command', ended: 2 }
   // The process that runs may write down its sign-ins after this one.
   const endedIn = (events: readonly Readonly<Record<string, unknown>>[]) =>
     events.filter(({ event }) => event === 'session_ended')
-  assert.partialDeepStrictEqual(endedIn(await json('audit', '--since', '1h')), [facts])
-  assert.partialDeepStrictEqual(endedIn(auditLines(readFileSync(join(folder, 'audit.jsonl'), 'utf8'))), [facts])
+  assert.partialDeepStrictEqual(endedIn(await json('audit', '--since', '1h')), [fields])
+  assert.partialDeepStrictEqual(endedIn(auditLines(readFileSync(join(folder, 'audit.jsonl'), 'utf8'))), [fields])
   assert.equal((await run(['sessions', 'end', '--user', 'zhangsan'])).output, '0 sessions of zhangsan ended.')
   assert.deepEqual(
     (await json('sessions')).map(({ user }) => user),

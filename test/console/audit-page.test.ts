@@ -133,7 +133,7 @@ test('a flood that is turned away pushes nothing out of the trail', async t => {
 
 test('the wide signs of Chinese keyboards begin no formula either', () => {
   for (const user of ['＝1+1', '＋1', '－1', '＠SUM(A1)'])
-    assert.ok(csvLine({ id: '1', time: 0, event: 'sign_in', facts: { user } }).includes(`"'${user}"`))
+    assert.ok(csvLine({ id: '1', time: 0, event: 'sign_in', fields: { user } }).includes(`"'${user}"`))
 })
 
 test('the trail and its files are for developers alone', async t => {

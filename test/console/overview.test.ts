@@ -6,7 +6,7 @@ import type { Browser } from 'playwright-core'
 import { problemList } from '../../src/console/overview.ts'
 import { type Finding, failure } from '../../src/doctor/finding.ts'
 import { plotOf } from '../../src/observe/history.ts'
-import type { Problem } from '../../src/observe/problems.ts'
+import type { CurrentProblem } from '../../src/observe/problems.ts'
 import { createLanguages } from '../../src/pages/words/words.ts'
 import { quoted } from '../../src/phrases.ts'
 import { openPage, startBrowser } from '../kit/browser.ts'
@@ -178,7 +178,11 @@ test('one thing that fails is one notice, however many have noticed it', () => {
   const words = createLanguages({ PAGE_LANGUAGE: 'zh-CN', APP_NAME: 'Portal' }, {}).get('zh-CN') ?? assert.fail()
   const found = (name: string): Finding => failure(name, quoted(name), quoted(''))
   const base = { range: 'hour' as const, plot: plotOf([]), advice: [], isStoreAway: false }
-  const noticesOf = (problems: Problem[], names: string[], more: { isStoreAway?: boolean; ids?: string[] } = {}) => {
+  const noticesOf = (
+    problems: CurrentProblem[],
+    names: string[],
+    more: { isStoreAway?: boolean; ids?: string[] } = {},
+  ) => {
     const { ids = ['default'], isStoreAway = false } = more
     const providerNames = new Map(ids.map(id => [id, id]))
     const view = { ...base, isStoreAway, problems, failures: names.map(found), providerNames }

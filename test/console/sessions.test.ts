@@ -169,7 +169,7 @@ test('hostile names of browsers are text', async t => {
   assert.doesNotMatch(page.text, /alert|xxxx/)
 })
 
-test('one session has a page of its own: its facts, and what happened to it alone, also after its end', async t => {
+test('one session has a page of its own: its fields, and what happened to it alone, also after its end', async t => {
   const { user, origin } = await openConsole(t)
   const lisi = await user('lisi', { 'user-agent': WECHAT })
   await user('lisi')

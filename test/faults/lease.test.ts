@@ -5,7 +5,8 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { MenshenError } from '../../src/errors.ts'
-import { createLeases, type RefreshResult } from '../../src/session/refresh.ts'
+import { createLeases } from '../../src/session/lease.ts'
+import type { RefreshResult } from '../../src/session/refresh.ts'
 
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import type { Store } from '../../src/stores/store.ts'
@@ -503,7 +504,7 @@ test('a lease whose work takes longer than its life stays with its holder, and r
     timers.tick(10)
     await settle()
   }
-  lease.leave()
+  lease.letExpire()
   timers.tick(60)
   assert.equal(await leases.endOf('a'), undefined)
   assert.equal(await lease.isOurs(), false)

@@ -38,7 +38,7 @@ async function openAccount(t: TestContext, more = {}) {
     },
     end: (client: Client, form: Record<string, string>) => client.post(END, form, origin),
     ended(): Record<string, unknown>[] {
-      return menshen.lines.filter(({ event }) => event === 'session_ended').map(({ facts }) => ({ ...facts }))
+      return menshen.lines.filter(({ event }) => event === 'session_ended').map(({ fields }) => ({ ...fields }))
     },
   }
 }

@@ -75,7 +75,7 @@ test('an introspection that does not say whom a token is for is not enough where
   ] as const)
     assert.equal((await bring(token, path)).status, status, `${token} ${path}`)
   assert.ok(
-    lines.some(({ event, facts }) => event === 'token_refused' && (facts as { reason?: string }).reason === 'aud'),
+    lines.some(({ event, fields }) => event === 'token_refused' && (fields as { reason?: string }).reason === 'aud'),
   )
   const set = await openStage(t, { env: { BEARER_AUDIENCE: 'https://set.example' } })
   set.provider.introspect = () => ({ active: true, sub: 'u-7', username: 'zhangsan' })
@@ -155,7 +155,7 @@ test('a token that names nobody is refused, and the log says which claim is miss
   assert.equal((await bring('opaque', '/plain')).status, 401)
   const told = lines
     .filter(({ event }) => event === 'token_refused')
-    .map(({ facts }) => facts as Record<string, string>)
+    .map(({ fields }) => fields as Record<string, string>)
   assert.equal(told.length, 2)
   for (const { reason, detail } of told) {
     assert.equal(reason, 'claims')

@@ -129,7 +129,7 @@ test('what is no access token for us is refused with 401 and the reason only in 
     assert.equal(answer.status, 401, odd)
   }
   assert.equal(upstream.received.length, 0)
-  assert.ok(lines.some(({ event, facts }) => event === 'token_refused' && 'reason' in facts))
+  assert.ok(lines.some(({ event, fields }) => event === 'token_refused' && 'reason' in fields))
   for (const token of Object.values(tokens)) assert.ok(!JSON.stringify(lines).includes(token))
 })
 

@@ -240,10 +240,10 @@ suite('onSignIn and onSignOut', () => {
         [],
       )
       const failed = lines.find(({ event }) => event === 'sign_in_failed')
-      assert.equal(Object(failed?.facts).reason, error)
+      assert.equal(Object(failed?.fields).reason, error)
       if (error === 'callback_error') {
-        assert.equal(Object(failed?.facts).hook, 'onSignIn')
-        assert.equal(Object(failed?.facts).user, 'zhangsan')
+        assert.equal(Object(failed?.fields).hook, 'onSignIn')
+        assert.equal(Object(failed?.fields).user, 'zhangsan')
       }
       assert.ok(!lines.some(({ event }) => event === 'sign_in'))
     }
@@ -303,7 +303,7 @@ suite('a hook that never ends', () => {
     assert.equal((await answer)?.status, 303)
     assert.equal(await menshen.session(request('/', { cookie })), undefined)
     assert.deepEqual(
-      lines.filter(({ event }) => event === 'hook_failed').map(({ facts }) => Object(facts).hook),
+      lines.filter(({ event }) => event === 'hook_failed').map(({ fields }) => Object(fields).hook),
       ['onSignOut'],
     )
   })
@@ -322,10 +322,10 @@ suite('a hook that never ends', () => {
     t.mock.timers.reset()
     assert.equal((await slow)?.headers.get('location'), '/login?error=callback_error')
     assert.deepEqual(
-      lines.filter(({ event }) => event === 'hook_failed').map(({ facts }) => Object(facts).hook),
+      lines.filter(({ event }) => event === 'hook_failed').map(({ fields }) => Object(fields).hook),
       ['onSignIn'],
     )
-    assert.ok(lines.some(({ event, facts }) => event === 'sign_in_failed' && Object(facts).error === 'hook_timeout'))
+    assert.ok(lines.some(({ event, fields }) => event === 'sign_in_failed' && Object(fields).error === 'hook_timeout'))
   })
 })
 
@@ -428,7 +428,7 @@ suite('admit', () => {
     assert.match(await refused.text(), new RegExp(`lisi[^]*${user.requestId}`))
     assert.ok(
       lines.some(
-        ({ event, facts }) => event === 'refused' && 'requestId' in facts && facts.requestId === user.requestId,
+        ({ event, fields }) => event === 'refused' && 'requestId' in fields && fields.requestId === user.requestId,
       ),
     )
     assert.equal(user.require([])?.status, 403)

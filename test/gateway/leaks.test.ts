@@ -39,7 +39,7 @@ const BROKEN_ANSWERS: Answer[] = [
 function written(lines: readonly Line[]): string[] {
   const output: string[] = []
   const log = pino({ level: 'trace', base: null }, { write: (line: string) => void output.push(line) })
-  for (const { level, facts, event } of lines) log[level](facts, event)
+  for (const { level, fields, event } of lines) log[level](fields, event)
   return output
 }
 
@@ -150,7 +150,7 @@ test('a log that prints everything it is given, causes and all, prints nothing o
       await signIn(visitor(), provider)
     }
   }
-  for (const { facts } of lines) assertNoSecret(inspect(facts, { depth: 20 }), [], 'what the log was given')
+  for (const { fields } of lines) assertNoSecret(inspect(fields, { depth: 20 }), [], 'what the log was given')
 })
 
 test('the process writes no secret either, at any level', async t => {

@@ -18,8 +18,8 @@ test('a nickname of 2,000 Chinese characters is cut between two of them, and the
   assert.equal(headers['x-forwarded-user'], 'zhangsan')
   const cuts = scene.lines.filter(({ event }) => event === 'identity_cut')
   assert.deepEqual(
-    cuts.map(({ level, facts }) => {
-      const { user, header, claim } = facts as { user?: unknown; header?: unknown; claim?: unknown }
+    cuts.map(({ level, fields }) => {
+      const { user, header, claim } = fields as { user?: unknown; header?: unknown; claim?: unknown }
       return [level, user, header, claim]
     }),
     [
@@ -61,5 +61,5 @@ test('what just fits is not cut', async t => {
   const { headers } = scene.upstream.last()
   assert.equal(headers['x-forwarded-user'], 'a'.repeat(2048))
   assert.equal(String(headers['x-forwarded-preferred-username']).length, 2048)
-  assert.ok(!scene.lines.some(({ event, facts }) => event === 'identity_cut' && !('claim' in facts)))
+  assert.ok(!scene.lines.some(({ event, fields }) => event === 'identity_cut' && !('claim' in fields)))
 })

@@ -17,5 +17,5 @@ test('a Prometheus on the same machine reads the metrics directly, and nobody th
   assert.equal((await createClient(directUrl).get('/_menshen/metrics')).status, 200)
   assert.equal((await client().get('/_menshen/metrics')).status, 403)
   const [refused] = scene.lines.filter(({ event }) => event === 'metrics_refused')
-  assert.partialDeepStrictEqual(refused?.facts, { address: '127.0.0.2', reason: 'proxy' })
+  assert.partialDeepStrictEqual(refused?.fields, { address: '127.0.0.2', reason: 'proxy' })
 })

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { NO_CLAIMS } from '../../src/proxy/request-headers.ts'
+import { HARMLESS_HEADERS } from '../../src/proxy/request-headers.ts'
 import { cookieOf } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { claims, unknownClaims } from '../proxy/claim-headers.ts'
@@ -43,7 +43,7 @@ export function testAttacks(proxy: FrontProxy): void {
 
   test(`behind ${name} headers that claim nothing reach the application`, async t => {
     const { scene, url, user } = await openBehind(t, proxy)
-    const exceptions = NO_CLAIMS.filter(name => !name.endsWith('*')).map(name => `${name}: theirs`)
+    const exceptions = HARMLESS_HEADERS.filter(name => !name.endsWith('*')).map(name => `${name}: theirs`)
     const lines = ['accept-language: zh-CN', 'authorization: Bearer theirs', 'x-csrf-token: abc', ...exceptions]
     await send(url, 'GET / HTTP/1.1', `cookie: ${cookieOf(await user())}`, ...lines)
     const received = scene.upstream.last().lines.map(([name, value]) => `${name}: ${value}`)

@@ -36,7 +36,7 @@ export function testOwnAddress(proxy: FrontProxy, lines: RegExp, more: [from: st
     const { scene, directUrl } = await openBehind(t, proxy)
     assert.equal((await createClient(directUrl).get('/_menshen/metrics')).status, 403)
     const [refused] = scene.lines.filter(({ event }) => event === 'metrics_refused')
-    assert.match(String(refused?.facts?.remedy), /TRUSTED_PROXIES=127\.0\.0\.2/)
+    assert.match(String(refused?.fields?.remedy), /TRUSTED_PROXIES=127\.0\.0\.2/)
   })
 }
 

@@ -16,8 +16,8 @@ interface Facts {
   [name: string]: unknown
 }
 
-function factsOf({ lines }: Pick<Scene, 'lines'>, code: string): Facts[] {
-  return lines.filter(({ event }) => event === code).map(({ facts }) => ({ ...facts }))
+function fieldsOf({ lines }: Pick<Scene, 'lines'>, code: string): Facts[] {
+  return lines.filter(({ event }) => event === code).map(({ fields }) => ({ ...fields }))
 }
 
 test('one user’s repeats of a shadow rule do not hide another’s first', async t => {
@@ -26,7 +26,7 @@ test('one user’s repeats of a shadow rule do not hide another’s first', asyn
   const [one, other] = [await scene.user('zhangsan'), await scene.user('lisi')]
   for (let n = 0; n < 20; n++) await one.get('/trial')
   await other.get('/trial')
-  const refused = factsOf(scene, 'shadow_refused')
+  const refused = fieldsOf(scene, 'shadow_refused')
   assert.equal(refused.length, 11)
   const { user, sub, role, address, path } = refused.at(-1) ?? {}
   assert.deepEqual(
@@ -42,7 +42,7 @@ test('an application that fails for one user is reported for the next one too, w
   for (let n = 0; n < 15; n++) await one.get('/', from('10.0.0.1'))
   await other.get('/', from('10.0.0.1'))
   await one.get('/', from('10.0.0.2'))
-  const failed = factsOf(scene, 'upstream_failed').map(({ user, address }) => `${user} ${address}`)
+  const failed = fieldsOf(scene, 'upstream_failed').map(({ user, address }) => `${user} ${address}`)
   assert.deepEqual(failed.slice(10), ['lisi 10.0.0.1', 'zhangsan 10.0.0.2'])
 })
 
@@ -51,7 +51,7 @@ test('a failed sign-in is reported for each address', async t => {
   const fail = (address: string) => scene.visitor().get('/callback?code=nonsense&state=a_idp', from(address))
   for (let n = 0; n < 15; n++) await fail('10.0.0.1')
   await fail('10.0.0.2')
-  const addresses = factsOf(scene, 'sign_in_failed').map(({ address }) => address)
+  const addresses = fieldsOf(scene, 'sign_in_failed').map(({ address }) => address)
   assert.deepEqual([addresses.length, addresses.at(-1)], [11, '10.0.0.2'])
 })
 
@@ -59,7 +59,7 @@ test('what another site calls itself fills no log', async t => {
   const scene = await setUp(t)
   const headers = { origin: `https://${'a'.repeat(9000)}.example` }
   assert.equal((await (await scene.user()).post('/_menshen/language', { language: 'en' }, { headers })).status, 403)
-  const [told] = factsOf(scene, 'foreign_origin')
+  const [told] = fieldsOf(scene, 'foreign_origin')
   assert.equal(String(told?.origin).length, 300)
 })
 
@@ -67,7 +67,7 @@ test('whoever is turned away by a limit is reported once for each address', asyn
   const scene = await setUp(t, { env: { ...BEHIND_PROXY, RATE_LIMIT_PER_MINUTE: '1' } })
   for (const address of ['10.0.0.1', '10.0.0.1', '10.0.0.2', '10.0.0.2'])
     await scene.visitor().post('/login', '', from(address))
-  const limited = factsOf(scene, 'rate_limited').map(({ address, kind }) => ({ address, kind }))
+  const limited = fieldsOf(scene, 'rate_limited').map(({ address, kind }) => ({ address, kind }))
   assert.deepEqual(limited, [
     { address: '10.0.0.1', kind: 'sign-in' },
     { address: '10.0.0.2', kind: 'sign-in' },
@@ -78,7 +78,7 @@ test('behind a proxy, a question that is refused and a failed request name the c
   const scene = await setUp(t, { env: BEHIND_PROXY })
   const headers = { 'x-forwarded-for': '10.0.0.9', 'x-original-uri': '/a/..%2fb' }
   assert.equal((await scene.visitor().get('/_menshen/check', { headers })).status, 400)
-  assert.equal(factsOf(scene, 'check_refused')[0]?.address, '10.0.0.9')
+  assert.equal(fieldsOf(scene, 'check_refused')[0]?.address, '10.0.0.9')
 })
 
 test('a socket that cannot be opened says where it led and who wanted it', async t => {
@@ -89,8 +89,8 @@ test('a socket that cannot be opened says where it led and who wanted it', async
   wire.socket.write(
     `GET /chat HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\nx-forwarded-for: 10.0.0.3\r\ncookie: ${cookie}\r\n\r\n`,
   )
-  await until(() => factsOf(scene, 'upstream_failed').length > 0)
-  const [{ user, address, path, upstream } = {}] = factsOf(scene, 'upstream_failed')
+  await until(() => fieldsOf(scene, 'upstream_failed').length > 0)
+  const [{ user, address, path, upstream } = {}] = fieldsOf(scene, 'upstream_failed')
   assert.deepEqual(
     { user, address, path, upstream },
     { user: 'zhangsan', address: '10.0.0.3', path: '/chat', upstream: env.UPSTREAM },
@@ -105,8 +105,8 @@ test('a client that is cut off is named by its own address', async t => {
   wire.socket.write(
     `POST /page HTTP/1.1\r\nhost: x\r\nx-forwarded-for: 10.0.0.4\r\ncookie: ${cookie}\r\ncontent-length: 9\r\n\r\n`,
   )
-  await until(() => factsOf(scene, 'client_cut_off').length > 0)
-  assert.equal(factsOf(scene, 'client_cut_off')[0]?.address, '10.0.0.4')
+  await until(() => fieldsOf(scene, 'client_cut_off').length > 0)
+  assert.equal(fieldsOf(scene, 'client_cut_off')[0]?.address, '10.0.0.4')
 })
 
 test('refreshes, kept and failed, say whose session it is', async t => {
@@ -114,7 +114,7 @@ test('refreshes, kept and failed, say whose session it is', async t => {
   const user = await scene.user('lisi')
   scene.passSeconds(7200 - 200)
   await user.get('/')
-  const [refreshed] = factsOf(scene, 'session_refreshed')
+  const [refreshed] = fieldsOf(scene, 'session_refreshed')
   assert.deepEqual([refreshed?.user, refreshed?.sub], ['lisi', 'sub-lisi'])
   assert.match(String(refreshed?.session), /^[\w-]{10}$/)
 })
@@ -129,7 +129,7 @@ test('a session that a developer ends is reported as its user’s, by the develo
     const origin = { headers: { origin: scene.baseUrl } }
     await developer.post('/_menshen/console/end', { session, all: 'yes' }, origin)
   }
-  const ended = factsOf(scene, 'session_ended').map(({ by, byUser, user, ended }) => ({ by, byUser, user, ended }))
+  const ended = fieldsOf(scene, 'session_ended').map(({ by, byUser, user, ended }) => ({ by, byUser, user, ended }))
   const byAdmin = { by: 'developer', byUser: 'admin', ended: 1 }
   assert.deepEqual(ended, [
     { ...byAdmin, user: 'zhangsan' },

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { createHmac, randomBytes } from 'node:crypto'
 import test from 'node:test'
-import { ownPath, readReturnPath, signReturnPath } from '../../src/session/attempts.ts'
+import { readReturnPath, safeReturnPath, signReturnPath } from '../../src/session/attempts.ts'
 import { signIn } from '../kit/client.ts'
 import { corpusStrings } from '../kit/corpora.ts'
 import { setUp } from '../kit/set-up.ts'
@@ -95,28 +95,28 @@ test('a path of our own stays what it is', () => {
     '/a:b@c',
     '/login/x',
   ]
-  for (const path of paths) assert.equal(ownPath(path, ORIGIN, CALLBACKS), path)
-  assert.equal(ownPath('/中文?q=é', ORIGIN, CALLBACKS), '/%E4%B8%AD%E6%96%87?q=%C3%A9')
-  assert.equal(ownPath('/a#fragment', ORIGIN, CALLBACKS), '/a', 'a fragment never reaches a server')
-  assert.equal(ownPath(`${ORIGIN}/a`, ORIGIN, CALLBACKS), '/a')
+  for (const path of paths) assert.equal(safeReturnPath(path, ORIGIN, CALLBACKS), path)
+  assert.equal(safeReturnPath('/中文?q=é', ORIGIN, CALLBACKS), '/%E4%B8%AD%E6%96%87?q=%C3%A9')
+  assert.equal(safeReturnPath('/a#fragment', ORIGIN, CALLBACKS), '/a', 'a fragment never reaches a server')
+  assert.equal(safeReturnPath(`${ORIGIN}/a`, ORIGIN, CALLBACKS), '/a')
 })
 
 test('whatever is given, what comes out leads to our own origin, and only once', () => {
   const lines = [...EVIL, ...corpusStrings('open-redirects.txt')]
   for (const line of lines)
     for (const text of [line, ...decoded(line), ...decoded(line).flatMap(decoded)]) {
-      const path = ownPath(text, ORIGIN, CALLBACKS)
+      const path = safeReturnPath(text, ORIGIN, CALLBACKS)
       if (path === undefined) continue
       assert.ok(leadsHome(path), JSON.stringify(text))
       assert.match(path, /^\/(?![/\\])[\x21-\x7e]*$/, JSON.stringify(text))
-      assert.equal(ownPath(path, ORIGIN, CALLBACKS), path, 'the same again when it is read back')
+      assert.equal(safeReturnPath(path, ORIGIN, CALLBACKS), path, 'the same again when it is read back')
     }
 })
 
 test('what leads away is refused', () => {
   const away = EVIL.filter(text => !URL.canParse(text, ORIGIN) || new URL(text, ORIGIN).origin !== ORIGIN)
   assert.ok(away.length > 20)
-  for (const text of away) assert.equal(ownPath(text, ORIGIN, CALLBACKS), undefined, JSON.stringify(text))
+  for (const text of away) assert.equal(safeReturnPath(text, ORIGIN, CALLBACKS), undefined, JSON.stringify(text))
 })
 
 test('the sign-in itself is no place to return to, in any spelling that leads there', () => {
@@ -132,7 +132,7 @@ test('the sign-in itself is no place to return to, in any spelling that leads th
     '/logout?x',
     '/logout#x',
   ])
-    assert.equal(ownPath(path, ORIGIN, CALLBACKS), undefined, path)
+    assert.equal(safeReturnPath(path, ORIGIN, CALLBACKS), undefined, path)
 })
 
 test('a signed path is read back until its time is over', () => {

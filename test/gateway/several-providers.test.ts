@@ -410,7 +410,7 @@ test('a provider that was taken out of the configuration vouches for nobody any 
   assert.deepEqual([gone.status, gone.headers.location], [302, '/login'])
   assert.ok(gone.setCookies.some(cookie => /^menshen_session=;/.test(cookie)))
   assert.equal(await isSignedIn(partner), false)
-  const ended = after.lines.filter(({ event }) => event === 'session_ended').map(({ facts }) => facts)
+  const ended = after.lines.filter(({ event }) => event === 'session_ended').map(({ fields }) => fields)
   assert.equal(ended.length, 1)
   assert.equal(before.partners.callsTo('/token').length, 1, 'nothing more is sent to it')
 })

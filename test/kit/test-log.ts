@@ -5,14 +5,14 @@ export interface Line {
   readonly level: 'info' | 'warn' | 'error'
   /** The code of the event. */
   readonly event: string
-  readonly facts: Readonly<Record<string, unknown>>
+  readonly fields: Readonly<Record<string, unknown>>
 }
 
 export function createTestLog(): { lines: Line[]; log: Log } {
   const lines: Line[] = []
   const write = (level: Line['level']) => (given: object) => {
-    const { event, ...facts } = given as { event: string }
-    lines.push({ level, event, facts })
+    const { event, ...fields } = given as { event: string }
+    lines.push({ level, event, fields })
   }
   return { lines, log: { info: write('info'), warn: write('warn'), error: write('error') } }
 }

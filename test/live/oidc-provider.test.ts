@@ -171,7 +171,7 @@ test('whose consent was withdrawn at the provider is signed out when the next re
   assert.equal((await alice.get('/')).status, 200)
   passSeconds(DUE_SECONDS)
   assert.equal((await alice.get('/')).headers.location, '/login')
-  assert.ok(lines.some(({ event, facts }) => event === 'session_refresh_failed' && 'outcome' in facts))
+  assert.ok(lines.some(({ event, fields }) => event === 'session_refresh_failed' && 'outcome' in fields))
 })
 
 test('without a refresh token a session lasts as long as its access token', async t => {

@@ -270,7 +270,7 @@ suite('the development provider', () => {
     const menshen = await createMenshen({ ...MEMORY, devProvider: true, log })
     t.after(() => menshen.close())
     const started = lines.find(({ event }) => event === 'started')
-    assert.match(JSON.stringify(started?.facts), /development provider, not for production.*"admin"/)
+    assert.match(JSON.stringify(started?.fields), /development provider, not for production.*"admin"/)
     const login = await menshen.fetch(new Request('http://localhost:3000/login'))
     const address = /data-[\w-]+="(http:\/\/localhost:\d+\/oauth\/authorize[^"]*)"/.exec(
       (await login?.text()) ?? '',

@@ -19,7 +19,7 @@ interface RequestLine {
 function requestsTo({ lines }: Pick<Scene, 'lines'>, path: string): RequestLine[] {
   return lines
     .filter(({ event }) => event === 'request')
-    .map(({ facts }) => ({ ...facts }) as RequestLine)
+    .map(({ fields }) => ({ ...fields }) as RequestLine)
     .filter(line => line.path === path)
 }
 
@@ -143,7 +143,7 @@ test('whatever a client calls itself or asks for, it stays one line of JSON', as
     found.map(({ event, path }) => [event, path]),
     [
       ['request', ''],
-      ['request', '/%22%7D%E2%80%A8'],
+      ['request', '/%22%7d%E2%80%A8'],
     ],
   )
   assert.ok(!menshen.output.some(line => line.includes('hidden')))

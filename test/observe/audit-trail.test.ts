@@ -26,7 +26,7 @@ function openAudit({ AUDIT_KEEP = 20_000, append }: Wishes = {}) {
   let keys = newDataKeys()
   const keyring = { current: async () => keys }
   const told: [string, Record<string, unknown>][] = []
-  const report: Report = (code, facts = {}) => void told.push([code, facts])
+  const report: Report = (code, fields = {}) => void told.push([code, fields])
   const settings = { AUDIT_KEEP, AUDIT_FILE: undefined }
   const audit = createAudit({ settings, store, keyring, now: () => clock.now, report })
   const { find } = createTrailReader({ store, keyring })
@@ -47,7 +47,7 @@ function openAudit({ AUDIT_KEEP = 20_000, append }: Wishes = {}) {
   }
 }
 
-const reasonsIn = ({ events }: FoundPage) => events.map(({ facts }) => facts.reason ?? '-').join('')
+const reasonsIn = ({ events }: FoundPage) => events.map(({ fields }) => fields.reason ?? '-').join('')
 
 test('events are found by user, sub, code, request, session and time, and by all of them together', async () => {
   const { audit, clock, found } = openAudit()
@@ -99,16 +99,16 @@ test('a page looks at 10,000 events, and the next goes on where it stopped', asy
   assert.deepEqual([reasonsIn(second), second.next], ['rare', undefined])
 })
 
-test('only what is audited is kept, its plain facts alone, and long texts are cut', async () => {
+test('only what is audited is kept, its plain fields alone, and long texts are cut', async () => {
   const { audit, find } = openAudit()
-  const facts = { user: '名'.repeat(2000), err: Object.assign(new TypeError('of the provider'), { code: 'EX' }) }
+  const fields = { user: '名'.repeat(2000), err: Object.assign(new TypeError('of the provider'), { code: 'EX' }) }
   audit.onEvent('session_refreshed', { user: 'lisi' })
-  audit.onEvent('sign_in_failed', { ...facts, nested: { secret: 1 }, list: ['x'], none: undefined, nan: Number.NaN })
+  audit.onEvent('sign_in_failed', { ...fields, nested: { secret: 1 }, list: ['x'], none: undefined, nan: Number.NaN })
   audit.onEvent('sign_in_failed', { user: 'a\ud800', err: new TypeError('of the provider') })
   await audit.close(PATIENCE_MS)
   const { events } = await find({ limit: 10 })
   assert.deepEqual(
-    events.map(({ facts }) => facts),
+    events.map(({ fields }) => fields),
     [
       { user: 'a\ufffd', err: 'TypeError' },
       { user: '名'.repeat(500), err: 'EX' },
@@ -192,7 +192,7 @@ test('a flood of refusals takes no place from other events, in the trail and whi
   await audit.close(PATIENCE_MS)
   const ofOthers = (await find({ limit: 200 })).events.filter(({ event }) => event !== 'refused')
   assert.deepEqual(
-    ofOthers.map(({ event, facts }) => `${event} ${facts.user}`),
+    ofOthers.map(({ event, fields }) => `${event} ${fields.user}`),
     ['sign_out first', 'sign_in second', 'sign_in first'],
   )
   assert.equal((await find({ limit: 200 })).events.length, 100)
@@ -212,8 +212,8 @@ test('sign-ins that fail again and again are counted: ten of a network and reaso
   fail('192.0.2.1', 'unknown_error', 3)
   await audit.close(PATIENCE_MS)
   const { events } = await find({ limit: 100 })
-  const counted = events.filter(({ facts }) => facts.count !== undefined)
-  assert.deepEqual(counted.map(({ facts }) => [facts.address, facts.reason, facts.count]).sort(), [
+  const counted = events.filter(({ fields }) => fields.count !== undefined)
+  assert.deepEqual(counted.map(({ fields }) => [fields.address, fields.reason, fields.count]).sort(), [
     ['192.0.2.1', 'unknown_error', 590],
     ['2001:db8::0', 'missing_code', 20],
   ])
@@ -226,7 +226,7 @@ test('a reload that changed nothing, as after each rotation of the log, does not
   await audit.close(PATIENCE_MS)
   const { events } = await find({ limit: 100 })
   assert.deepEqual(
-    events.map(({ facts }) => facts.changed),
+    events.map(({ fields }) => fields.changed),
     ['rules'],
   )
 })

@@ -38,7 +38,7 @@ async function keepsAll(t: TestContext, env: Record<string, string>, readStore: 
   const ids = await playScene(first, provider, 'zhangsan')
   await until(async () => (await audit()).length === SCENE.length)
 
-  await t.test('events are in order, with the facts of the log, while it runs', async () => {
+  await t.test('events are in order, with the fields of the log, while it runs', async () => {
     const events = await audit()
     assert.deepEqual(codes(events), SCENE)
     assert.deepEqual(

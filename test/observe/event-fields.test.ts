@@ -27,7 +27,7 @@ interface Case {
   readonly env?: Record<string, string>
   /** Makes it happen, in a request of this name. */
   happen(scene: Scene, name: string): Promise<unknown>
-  readonly facts: Readonly<Record<string, unknown>>
+  readonly fields: Readonly<Record<string, unknown>>
   /** The short key of a session. */
   readonly hasSession?: true
 }
@@ -40,7 +40,7 @@ const CASES: readonly (readonly [EventCode, Case])[] = [
     'sign_in',
     {
       happen: async (scene, name) => scene.visitor().get(await callback(scene), from(name)),
-      facts: { ...USER, role: 'common' },
+      fields: { ...USER, role: 'common' },
       hasSession: true,
     },
   ],
@@ -48,21 +48,21 @@ const CASES: readonly (readonly [EventCode, Case])[] = [
     'sign_in_failed',
     {
       happen: (scene, name) => scene.visitor().get('/callback?error=access_denied', from(name)),
-      facts: { provider: PROVIDER, reason: 'access_denied' },
+      fields: { provider: PROVIDER, reason: 'access_denied' },
     },
   ],
   [
     'sign_in_failed',
     {
       happen: (scene, name) => scene.visitor().get('/callback?code=wrong&state=a_idp', from(name)),
-      facts: { provider: PROVIDER, reason: 'token_error', error: 'provider_refused' },
+      fields: { provider: PROVIDER, reason: 'token_error', error: 'provider_refused' },
     },
   ],
   [
     'sign_out',
     {
       happen: async (scene, name) => (await scene.user()).post('/logout', '', from(name, scene)),
-      facts: USER,
+      fields: USER,
       hasSession: true,
     },
   ],
@@ -76,7 +76,7 @@ const CASES: readonly (readonly [EventCode, Case])[] = [
         const [, session = ''] = /name="session" value="([\w-]+)"/.exec(text) ?? []
         await developer.post('/_menshen/console/end', { session }, from(name, scene))
       },
-      facts: { user: 'zhangsan', provider: PROVIDER, by: 'developer', byUser: 'admin', ended: 1 },
+      fields: { user: 'zhangsan', provider: PROVIDER, by: 'developer', byUser: 'admin', ended: 1 },
       hasSession: true,
     },
   ],
@@ -89,7 +89,7 @@ const CASES: readonly (readonly [EventCode, Case])[] = [
         scene.provider.answer('refresh', { kind: 'json', status: 500, body: {} })
         await user.get('/', from(name))
       },
-      facts: { ...USER, reason: 'provider_answer', outcome: 'ended' },
+      fields: { ...USER, reason: 'provider_answer', outcome: 'ended' },
       hasSession: true,
     },
   ],
@@ -97,7 +97,7 @@ const CASES: readonly (readonly [EventCode, Case])[] = [
     'refused',
     {
       happen: async (scene, name) => (await scene.user()).get('/secret', from(name)),
-      facts: { ...USER, role: 'common', method: 'GET', path: '/secret' },
+      fields: { ...USER, role: 'common', method: 'GET', path: '/secret' },
       hasSession: true,
     },
   ],
@@ -109,7 +109,7 @@ const CASES: readonly (readonly [EventCode, Case])[] = [
         await scene.visitor().get('/callback?error=access_denied', from('the-first-one'))
         await scene.visitor().get('/callback?error=access_denied', from(name))
       },
-      facts: { kind: 'sign-in' },
+      fields: { kind: 'sign-in' },
     },
   ],
   [
@@ -119,7 +119,7 @@ const CASES: readonly (readonly [EventCode, Case])[] = [
         const user = await scene.user('zhangsan', { nickname: '长'.repeat(1000) })
         await user.get('/', from(name))
       },
-      facts: { ...USER, header: 'x-menshen-assertion', claim: 'nickname' },
+      fields: { ...USER, header: 'x-menshen-assertion', claim: 'nickname' },
       hasSession: true,
     },
   ],
@@ -131,7 +131,7 @@ const CASES: readonly (readonly [EventCode, Case])[] = [
         scene.provider.answer('logout', { kind: 'cut', when: 'at once' })
         await user.post('/logout', '', from(name, scene))
       },
-      facts: { ...USER, error: 'provider_unreachable' },
+      fields: { ...USER, error: 'provider_unreachable' },
       hasSession: true,
     },
   ],
@@ -141,16 +141,16 @@ async function callback({ provider }: Scene): Promise<string> {
   return `/callback?code=${provider.codeFor({ username: 'zhangsan' })}&state=any_idp`
 }
 
-for (const [n, [code, { env, happen, facts, hasSession }]] of CASES.entries())
+for (const [n, [code, { env, happen, fields, hasSession }]] of CASES.entries())
   test(`${code} says which request it was, whose, from where and why (${n + 1})`, async t => {
     const scene = await setUp(t, { env: { TRUSTED_PROXIES: '127.0.0.1', ...env }, config: { rules } })
     const name = `request-of-${code}`
     await happen(scene, name)
-    const told = () => scene.lines.map(({ event, facts }) => ({ event, ...facts }) as Record<string, unknown>)
+    const told = () => scene.lines.map(({ event, fields }) => ({ event, ...fields }) as Record<string, unknown>)
     const find = () => told().find(line => line.event === code && line.requestId === name)
     await until(() => find() !== undefined)
     const line = find() ?? {}
-    const expected = { ...BROWSER, requestId: name, ...facts }
+    const expected = { ...BROWSER, requestId: name, ...fields }
     assert.deepEqual(Object.fromEntries(Object.keys(expected).map(field => [field, line[field]])), expected)
     if (hasSession) assert.match(String(line.session), SHORT_KEY)
   })

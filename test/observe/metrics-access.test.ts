@@ -46,7 +46,7 @@ test('a refused request for the metrics is logged with its address and what to d
   await ask(scene.url, { from: '127.0.0.2', headers: { 'x-forwarded-for': '9.9.9.9' } })
   const refused = scene.lines
     .filter(({ event }) => event === 'metrics_refused')
-    .map(({ facts }) => facts as { address?: string; reason?: string; remedy?: string })
+    .map(({ fields }) => fields as { address?: string; reason?: string; remedy?: string })
   assert.deepEqual(
     refused.map(({ address, reason }) => [address, reason]),
     [

@@ -7,8 +7,8 @@ import { emptySlot } from '../../src/observe/history-slots.ts'
 import { currentProblems } from '../../src/observe/problems.ts'
 
 let made = 0
-function event(time: number, code: string, facts: AuditEvent['facts']): AuditEvent {
-  return { id: String(made++), time, event: code, facts: { provider: 'staff', ...facts } }
+function event(time: number, code: string, fields: AuditEvent['fields']): AuditEvent {
+  return { id: String(made++), time, event: code, fields: { provider: 'staff', ...fields } }
 }
 
 const UNREACHABLE = { reason: 'token_error', error: 'provider_unreachable' }

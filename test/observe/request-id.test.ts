@@ -13,7 +13,7 @@ const named = (id: string, more: Record<string, string> = {}) => ({ headers: { '
 const idOf = ({ headers }: Response) => String(headers['x-request-id'])
 
 function idsOf({ lines }: Pick<Scene, 'lines'>, code: string): unknown[] {
-  return lines.filter(({ event }) => event === code).map(({ facts }) => (facts as { requestId?: unknown }).requestId)
+  return lines.filter(({ event }) => event === code).map(({ fields }) => (fields as { requestId?: unknown }).requestId)
 }
 
 test('every answer has an id of its own, ours and the application’s', async t => {

@@ -1,5 +1,7 @@
 // The console's pages of settings, rules, health and audit, with every sentence that they can say.
-import { createRules, type Verdict } from '../../src/access/rules.ts'
+
+import type { Verdict } from '../../src/access/rule-query.ts'
+import { createRules } from '../../src/access/rules.ts'
 import { TOPIC_NAMES } from '../../src/config/settings.ts'
 import { auditPage } from '../../src/console/audit-tab.ts'
 import { rulesPage } from '../../src/console/rules-tab.ts'
@@ -36,8 +38,8 @@ function rulesSamples(words: Words): string[] {
   const judged = (['admitted', 'refused', 'login'] as const).map(outcome => ({
     outcome,
     rule,
-    reading: '/c',
-    onTrial: { outcome, rule: shadow },
+    interpretation: '/c',
+    shadow: { outcome, rule: shadow },
   }))
   const verdicts: (Verdict | undefined)[] = [
     undefined,
@@ -65,7 +67,7 @@ function rulesSamples(words: Words): string[] {
 
 function auditSamples(words: Words): string[] {
   const query = { requestId: '', user: '', event: '', session: '', since: '', until: '', zone: '', before: '' }
-  const facts = {
+  const fields = {
     user: 'ann',
     session: 's',
     requestId: 'r',
@@ -79,7 +81,7 @@ function auditSamples(words: Words): string[] {
     position: `${n}`,
     time: NOW,
     event,
-    facts,
+    fields,
   }))
   const view = {
     viewer: VIEWER,

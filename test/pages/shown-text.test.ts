@@ -1,7 +1,7 @@
 // Names and paths that others have chosen, as people see them.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { displayName, shownPath } from '../../src/pages/shown-text.ts'
+import { displayName, shortPath } from '../../src/pages/shown-text.ts'
 
 test('a nickname of which nothing can be seen gives way to the username', () => {
   const unseen = [
@@ -45,5 +45,5 @@ test('a path is shown with its names in letters, without its query, and never lo
     [`/${'x'.repeat(100)}`, `/${'x'.repeat(58)}…`],
     [`/${'%F0%A0%AE%B7'.repeat(100)}`, `/${'𠮷'.repeat(58)}…`],
   ]
-  for (const [address, shown] of rows) assert.equal(shownPath(address), shown)
+  for (const [address, shown] of rows) assert.equal(shortPath(address), shown)
 })

@@ -5,7 +5,7 @@ import test, { suite } from 'node:test'
 import type { AdviceCode } from '../../src/config/advice.ts'
 import type { Config } from '../../src/config/config-file.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
-import { storeAwayPage } from '../../src/console/console-frame.ts'
+import { storeUnavailablePage } from '../../src/console/console-frame.ts'
 import { endQuestionPage } from '../../src/console/end-sessions.ts'
 import { healthPage } from '../../src/console/health-tab.ts'
 import { overviewPage } from '../../src/console/overview.ts'
@@ -139,7 +139,7 @@ function allPages(words: Words): string[] {
     sessionsPage(words, { ...view, sessions: listed }),
     sessionsPage(words, { ...view, sessions: listed, providerNames: new Map([['staff', 'Staff']]) }),
     sessionsPage(words, { ...view, sessions: [], username: '', count: 0, ended: { ended: 0 } }),
-    storeAwayPage(words, VIEWER, 'sessions'),
+    storeUnavailablePage(words, VIEWER, 'sessions'),
     ...[...listed, undefined].map(session =>
       sessionPage(words, {
         viewer: VIEWER,
@@ -147,7 +147,7 @@ function allPages(words: Words): string[] {
         session,
         isOwn: true,
         areMore: true,
-        events: session ? [{ id: 'e', time: NOW, event: 'sign_in', facts: { session: 'a' } }] : [],
+        events: session ? [{ id: 'e', time: NOW, event: 'sign_in', fields: { session: 'a' } }] : [],
         names: { providers: undefined, deviceName: view.deviceName },
       }),
     ),

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { readSettings } from '../../src/index.ts'
-import { CLAIMS, NO_CLAIMS } from '../../src/proxy/request-headers.ts'
+import { HARMLESS_HEADERS, SPOOFABLE_HEADERS } from '../../src/proxy/request-headers.ts'
 import { cookieOf } from '../kit/client.ts'
 import { type Scene, setUp } from '../kit/set-up.ts'
 import { raw, request, statusOf } from './raw.ts'
@@ -106,11 +106,11 @@ test('every name of the list is dropped, and what only looks like one is not', a
     assert.equal(statusOf(await raw(scene.url, request('GET / HTTP/1.1', cookie, ...lines))), 200)
     return reached(scene)
   }
-  for (const { names, reason } of CLAIMS) {
+  for (const { names, reason } of SPOOFABLE_HEADERS) {
     assert.ok(names.length > 0 && reason.length > 10)
     assert.deepEqual(await send(names), [], reason)
   }
-  assert.equal((await send(NO_CLAIMS)).length, NO_CLAIMS.length)
+  assert.equal((await send(HARMLESS_HEADERS)).length, HARMLESS_HEADERS.length)
 })
 
 test('what applications need of browsers passes', async t => {

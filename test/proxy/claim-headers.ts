@@ -1,6 +1,6 @@
 // Names under which applications believe what they are told about a request, and the spellings that they take for them.
 import { hasException, usualNames } from '../../examples/claims.ts'
-import { CLAIMS } from '../../src/proxy/request-headers.ts'
+import { SPOOFABLE_HEADERS } from '../../src/proxy/request-headers.ts'
 
 export const IDENTITY = [
   ...['X-Forwarded-User', 'X-Forwarded-Email', 'X-Forwarded-Preferred-Username', 'X-Forwarded-Groups'],
@@ -24,14 +24,14 @@ const SIGNS = [..."!#$%&'*+-.^_`|~"]
 
 /** Under which a client claims something: the names of the gateway's own list, those in every spelling that matter most. */
 export function claims(): string[] {
-  const listed = CLAIMS.flatMap(({ names }) => names).flatMap(usualNames)
+  const listed = SPOOFABLE_HEADERS.flatMap(({ names }) => names).flatMap(usualNames)
   return [...new Set([...IDENTITY.flatMap(spellings), ...[...BELIEVED, ...listed].flatMap(usualSpellings)])]
 }
 
 /** The gateway's patterns, with endings that nobody has thought of; those with exceptions too, unless told otherwise. */
 export function unknownClaims(cannot: readonly string[]): string[] {
   if (cannot.includes('patterns')) return []
-  const patterns = CLAIMS.flatMap(({ names }) => names).filter(name => name.endsWith('*'))
+  const patterns = SPOOFABLE_HEADERS.flatMap(({ names }) => names).filter(name => name.endsWith('*'))
   const known = patterns.filter(name => !(cannot.includes('exceptions') && hasException(name)))
   return known.map(name => name.replace('*', '-made-up'))
 }

@@ -129,7 +129,7 @@ test('a client that reads nothing of its answer is cut off, and the application 
   await until(() => scene.upstream.sockets.size === 1)
   await until(() => scene.upstream.sockets.size === 0)
   assert.ok(
-    scene.lines.some(({ event, facts }) => event === 'client_cut_off' && JSON.stringify(facts).includes('reads')),
+    scene.lines.some(({ event, fields }) => event === 'client_cut_off' && JSON.stringify(fields).includes('reads')),
   )
 })
 
@@ -152,7 +152,7 @@ test('a client that sends nothing of the body that it announced is cut off', asy
   await wire.rest()
   await until(() => scene.upstream.sockets.size === 0)
   assert.ok(
-    scene.lines.some(({ event, facts }) => event === 'client_cut_off' && JSON.stringify(facts).includes('sends')),
+    scene.lines.some(({ event, fields }) => event === 'client_cut_off' && JSON.stringify(fields).includes('sends')),
   )
 })
 
@@ -227,7 +227,7 @@ test('a body to a route of ours that takes too long is cut off, however it drips
     assert.equal(await wire.rest().finally(() => clearInterval(dripping)), '', path)
   }
   assert.deepEqual(
-    scene.lines.map(({ event, facts }) => [event, (facts as { reason?: string }).reason]),
+    scene.lines.map(({ event, fields }) => [event, (fields as { reason?: string }).reason]),
     Array(3).fill(['client_cut_off', 'form_takes_too_long']),
   )
 })

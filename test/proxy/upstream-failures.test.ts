@@ -10,7 +10,7 @@ const JSON_PLEASE = { headers: { accept: 'application/json' } }
 
 function causes({ lines }: Scene): unknown[] {
   const failures = lines.filter(({ event }) => event === 'upstream_failed')
-  return failures.map(({ facts }) => (facts as { reason?: unknown }).reason)
+  return failures.map(({ fields }) => (fields as { reason?: unknown }).reason)
 }
 
 test('an application that is down is a page for people and JSON for scripts', async t => {
@@ -26,7 +26,7 @@ test('an application that is down is a page for people and JSON for scripts', as
   assert.equal((await user.post('/', 'x'.repeat(100_000))).status, 502)
   assert.deepEqual(causes(scene), ['ECONNREFUSED', 'ECONNREFUSED', 'ECONNREFUSED'])
   const [failed] = scene.lines.filter(({ event }) => event === 'upstream_failed')
-  assert.partialDeepStrictEqual(failed?.facts, { upstream: 'http://127.0.0.1:1' })
+  assert.partialDeepStrictEqual(failed?.fields, { upstream: 'http://127.0.0.1:1' })
 })
 
 test('a page of what may be over in a moment leads to the same address again, and never elsewhere', async t => {

@@ -6,7 +6,7 @@ import { openGateway } from '../kit/set-up.ts'
 import { openRelyingParty, type RelyingParty } from './relying-party.ts'
 
 const failed = ({ rp }: RelyingParty) =>
-  String(rp.lines.filter(({ event }) => event === 'sign_in_failed').at(-1)?.facts.detail)
+  String(rp.lines.filter(({ event }) => event === 'sign_in_failed').at(-1)?.fields.detail)
 
 const refusal = (error: string, error_description = '') =>
   ({ kind: 'json', status: 400, body: { error, error_description: `${error_description} CANARY` } }) as const

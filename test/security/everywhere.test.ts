@@ -201,7 +201,7 @@ test('a logout token of the provider ends the user’s sessions, and nobody else
   assert.equal((await tell(await token({ claims: { sub: 'sub-nobody' } }))).status, 200)
   assert.ok(await isIn(bystander))
   const [ended, ...more] = scene.lines.filter(({ event }) => event === 'session_ended')
-  assert.partialDeepStrictEqual(ended?.facts, { by: 'provider', user: 'zhangsan', sub: 'sub-zhangsan', ended: 2 })
+  assert.partialDeepStrictEqual(ended?.fields, { by: 'provider', user: 'zhangsan', sub: 'sub-zhangsan', ended: 2 })
   assert.deepEqual(more, [])
 })
 

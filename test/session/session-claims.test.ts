@@ -21,8 +21,8 @@ function open(t: TestContext, roles: readonly RoleConfig[]) {
   const now = () => clock.now
   const store = createMemoryStore({ now })
   t.after(() => store.close())
-  const events: [event: string, facts: object][] = []
-  const report = (event: string, facts: object = {}) => void events.push([event, facts])
+  const events: [event: string, fields: object][] = []
+  const report = (event: string, fields: object = {}) => void events.push([event, fields])
   const keys = deriveKeys({ SECRET: undefined, CLIENT_SECRET: new Secret('client-secret') })
   const keyring = createDataKeyring({ store, keys, now, report })
   let refreshes = 0
@@ -138,7 +138,7 @@ test('of more than 16 KB what roles are given by is kept first, and the rest is 
   const ticket = await signIn(claims)
   assert.equal(await role(ticket), 'ops')
   assert.deepEqual(
-    events.map(([event, facts]) => [event, (facts as { claims?: string[] }).claims]),
+    events.map(([event, fields]) => [event, (fields as { claims?: string[] }).claims]),
     [['claims_left_out', ['a', 'b']]],
   )
   use([{ role: 'c', claim: { c: ['x'.repeat(100)] } }])

@@ -62,7 +62,7 @@ function entry() {
 
 async function open(t: TestContext, address: string): Promise<{ store: Store; lines: object[] }> {
   const lines: object[] = []
-  const report = (event: string, facts?: object) => void lines.push({ ...facts, event })
+  const report = (event: string, fields?: object) => void lines.push({ ...fields, event })
   const store = await openRedisStore({ address, now: Date.now, report })
   t.after(() => store.close())
   return { store, lines }

@@ -153,7 +153,7 @@ function entry(text: string, labels: readonly string[] = []) {
 }
 
 function open(address: string, lines: object[] = []): Promise<Store> {
-  return openRedisStore({ address, now: Date.now, report: (event, facts) => void lines.push({ ...facts, event }) })
+  return openRedisStore({ address, now: Date.now, report: (event, fields) => void lines.push({ ...fields, event }) })
 }
 
 /** With a clock of our own: the store must not care what time it is at the server. */

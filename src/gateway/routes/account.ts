@@ -145,9 +145,9 @@ export async function recentSignIns(
   let before: string | undefined
   for (let n = 0; n < MOST_PAGES && found.length < COMPARED; n++) {
     const page = await observe.auditTrail.find(before === undefined ? query : { ...query, before })
-    for (const { time, facts } of page.events)
-      if (facts.provider === provider)
-        found.push({ time, device: nameOf(textOf(facts.userAgent)), address: textOf(facts.address) })
+    for (const { time, fields } of page.events)
+      if (fields.provider === provider)
+        found.push({ time, device: nameOf(textOf(fields.userAgent)), address: textOf(fields.address) })
     before = page.next
     if (before === undefined) break
   }

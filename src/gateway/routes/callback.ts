@@ -9,7 +9,7 @@ import { demandSentence, FORM_POST_SENTENCE, type Refusal } from '../../provider
 import type { ProviderPlan } from '../../provider/plan.ts'
 import type { Provider, SignInCalls } from '../../provider/provider.ts'
 import { type Providers, scopeOf } from '../../provider/providers.ts'
-import { type Attempt, isRemembered, looksLikeState } from '../../session/attempts.ts'
+import { type Attempt, looksLikeState, storesAttempt } from '../../session/attempts.ts'
 import type { SignedIn } from '../../session/session-record.ts'
 import { isNoPage } from '../../util/fetch-metadata.ts'
 import { sessionCookie } from '../admission.ts'
@@ -147,7 +147,7 @@ async function signInOnce(
     const browser = readCookie(request.headers.cookie, cookies.attempt)
     const begun = await attempts.find(browser, answer.state)
     const provider = begun ? providers.get(begun.provider) : providers.main
-    if (!provider || (!begun && isRemembered(provider.plan))) return new SignInFailure('invalid_state')
+    if (!provider || (!begun && storesAttempt(provider.plan))) return new SignInFailure('invalid_state')
     id = provider.plan.id
     // RFC 9700, 4.4.2.2: an answer of one provider is not accepted at the address of another. Nothing is spent yet.
     if (request.path !== provider.plan.callbackPath)
@@ -159,10 +159,10 @@ async function signInOnce(
       return new SignInFailure('callback_error', { provider: id, detail: OF_ANOTHER })
     const attempt = begun && (await attempts.take(browser, answer.state))
     if (begun && !attempt) return new SignInFailure('invalid_state', { provider: id })
-    const { trial } = attempt ?? {}
-    if (trial)
+    const { testSignIn } = attempt ?? {}
+    if (testSignIn)
       return await withSlot(request, provider, calls =>
-        finishTestSignIn(context, request, { ...calls, plan: provider.plan }, answer, { ...attempt, trial }),
+        finishTestSignIn(context, request, { ...calls, plan: provider.plan }, answer, { ...attempt, testSignIn }),
       )
     const user = await withSlot(request, provider, calls => askProvider(provider, calls, answer, attempt))
     // The slot is free again: what the application does with the user takes nothing from those who sign in next.

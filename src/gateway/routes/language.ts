@@ -3,7 +3,7 @@
 import { readTarget } from '../../access/request-path.ts'
 import { LANGUAGE_FIELDS } from '../../pages/layout.ts'
 import { isOwnPath, OWN_PATHS } from '../../paths.ts'
-import { ownPath } from '../../session/attempts.ts'
+import { safeReturnPath } from '../../session/attempts.ts'
 import { isFromOwnOrigin } from '../../util/fetch-metadata.ts'
 import type { GatewayContext } from '../context.ts'
 import { setCookie } from '../cookies.ts'
@@ -36,7 +36,7 @@ function pageToShow(shown: string, ownOrigin: string, callbackPaths: ReadonlySet
   if (url.pathname === OWN_PATHS.login)
     return url.search.length <= LONGEST_QUERY ? url.pathname + url.search : url.pathname
   if (url.pathname === OWN_PATHS.logout) return ASK_FIRST
-  const wanted = ownPath(shown, ownOrigin, callbackPaths)
+  const wanted = safeReturnPath(shown, ownOrigin, callbackPaths)
   const path = wanted && readTarget(wanted)?.path
   return path && (!isOwnPath(path, callbackPaths) || isShown(path)) ? wanted : HOME
 }

@@ -8,7 +8,7 @@ import { displayName } from '../../pages/shown-text.ts'
 import { OWN_PATHS } from '../../paths.ts'
 import type { Provider } from '../../provider/provider.ts'
 import type { Providers } from '../../provider/providers.ts'
-import { ATTEMPT_SECONDS, isRemembered, ownPath, readReturnPath } from '../../session/attempts.ts'
+import { ATTEMPT_SECONDS, readReturnPath, safeReturnPath, storesAttempt } from '../../session/attempts.ts'
 import { isByScript, isFromOwnOrigin, isOwnNavigation } from '../../util/fetch-metadata.ts'
 import type { GatewayContext } from '../context.ts'
 import { clearCookie, readCookie, readSignedOut, setCookie } from '../cookies.ts'
@@ -65,14 +65,15 @@ function returnCookies(context: GatewayContext, request: GatewayRequest, query: 
 function pageWanted(context: GatewayContext, request: GatewayRequest, query: URLSearchParams): string | undefined {
   const asked = askedToReturn(context, request, query)
   const { settings, callbackPaths } = context.pages
-  const wanted = asked === undefined ? returnPathOf(context, request) : ownPath(asked, settings.BASE_URL, callbackPaths)
+  const wanted =
+    asked === undefined ? returnPathOf(context, request) : safeReturnPath(asked, settings.BASE_URL, callbackPaths)
   return wanted === '/' ? undefined : wanted
 }
 
 /** One button for each provider. */
 async function signInOptions({ all, missing }: Providers): Promise<SignInOption[]> {
   const options = all.map(async ({ plan, authorizationUrl }) => {
-    const remembered = isRemembered(plan)
+    const remembered = storesAttempt(plan)
     // Where the server need not know of an attempt, the page starts it without us.
     const direct = remembered || missing.length > 0 ? '' : await authorizationUrl()
     return { id: plan.id, name: plan.name, remembered, authorizationUrl: direct }

@@ -56,10 +56,10 @@ export async function finishTestSignIn(
   request: GatewayRequest,
   provider: AskedProvider,
   code: RedeemableCode,
-  { trial, ...attempt }: Attempt & { readonly trial: NonNullable<Attempt['trial']> },
+  { testSignIn, ...attempt }: Attempt & { readonly testSignIn: NonNullable<Attempt['testSignIn']> },
 ): Promise<OwnAnswer> {
-  const mapping = await tryMapping(context, provider, code, attempt, trial.show)
-  return endTestSignIn(context, request, trial.ticket, mapping)
+  const mapping = await tryMapping(context, provider, code, attempt, testSignIn.show)
+  return endTestSignIn(context, request, testSignIn.ticket, mapping)
 }
 
 /** The provider came back with an error: if that was a test sign-in, the doctor gets it as the result. */
@@ -74,12 +74,12 @@ export async function failTestSignIn(
   if (!browser || !state) return
   try {
     const begun = await auth.attempts.find(browser, state)
-    if (!begun?.trial || !(await auth.attempts.take(browser, state))) return
+    if (!begun?.testSignIn || !(await auth.attempts.take(browser, state))) return
     const problem = phrase('came_back_with_error', { error: error.replace(/[^\w.-]/g, '?').slice(0, 60) })
     const cause = await auth.providers.get(begun.provider)?.explain(refusal)
     const seen = cause ? phrase('with_cause', { seen: problem, cause: cause.what }) : problem
     const remedy = remedyForError(error, cause)
-    await doctor.testSignIns.finish(begun.trial.ticket, failedMapping(begun.provider ?? '', seen, remedy))
+    await doctor.testSignIns.finish(begun.testSignIn.ticket, failedMapping(begun.provider ?? '', seen, remedy))
   } catch (failure) {
     observe.report('sign_in_failed', {
       ...errorFields(failure),

@@ -24,10 +24,10 @@ export async function readServerInfo(address: string): Promise<RedisServerInfo> 
   client.on('error', () => {}) // connect() says it too
   try {
     await withDeadline(client.connect(), DEADLINE_MS)
-    const facts = readInfo(String(await withDeadline(client.sendCommand(['INFO']), DEADLINE_MS)))
+    const fields = readInfo(String(await withDeadline(client.sendCommand(['INFO']), DEADLINE_MS)))
     // Hosted servers often refuse it.
     const save = await withDeadline(client.sendCommand(['CONFIG', 'GET', 'save']), DEADLINE_MS).catch(() => undefined)
-    return infoFrom(facts, save)
+    return infoFrom(fields, save)
   } finally {
     client.destroy()
   }

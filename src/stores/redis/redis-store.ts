@@ -9,17 +9,18 @@ import { phrase, phrasedError } from '../../phrases.ts'
 import { withDeadline } from '../../util/deadline.ts'
 import type { Store, Stored } from '../store.ts'
 import { parseRedisAddress, type RedisAddress } from './redis-address.ts'
-import type { ReadCacheLimits } from './redis-connection.ts'
 import {
   type Connect,
   DEADLINE_MS,
   openReconnectingClient,
+  type ReadCacheLimits,
   type ReconnectingClient,
   type RedisConnection,
   toCluster,
   toPrimary,
   toServer,
 } from './redis-connection.ts'
+
 import { NEWEST, putRecord, readLabelPage, readNewestPage, takeRecord } from './redis-indexes.ts'
 import type { Indexed } from './redis-record.ts'
 import { createRedisTrail } from './redis-trail.ts'

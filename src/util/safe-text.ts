@@ -1,0 +1,24 @@
+// Text from outside, for a terminal or a log: nothing in it moves the cursor, changes colours, turns the direction or begins a line.
+
+const UNSAFE = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
+
+/** Of those, what JSON.stringify leaves as it is. */
+const LEFT_BY_JSON = /[\u007f-\u009f\p{Bidi_Control}\u2028\u2029]/u
+
+/** The same JSON, with those characters escaped. */
+export function safeJson(value: object): string {
+  return JSON.stringify(value).replace(UNSAFE, escaped)
+}
+
+/** A line of JSON, with its line break at the end: the same JSON, as safe as `safeJson`. */
+export function withoutControls(line: string): string {
+  return LEFT_BY_JSON.test(line) ? `${line.trimEnd().replace(UNSAFE, escaped)}\n` : line
+}
+
+export function safeText(text: string): string {
+  return text.replace(UNSAFE, '�')
+}
+
+function escaped(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+}
