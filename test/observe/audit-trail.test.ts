@@ -10,7 +10,7 @@ import { newDataKeys } from '../../src/session/data-keys.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import type { Trail } from '../../src/stores/trail.ts'
 
-const PATIENCE_MS = 5000
+const PATIENCE_MS = 30_000
 const START = Date.parse('2026-03-01T08:00:00Z')
 
 interface Wishes {
