@@ -400,7 +400,8 @@ function isEventStream({ 'content-type': type }: IncomingHttpHeaders): boolean {
 }
 
 function flush(response: ServerResponse): void {
-  if (!response.writableEnded && !response.destroyed) response.flushHeaders()
+  // Not with flushHeaders: that writes UTF-8, and bytes above 0x7f in the head would be encoded twice.
+  if (!response.writableEnded && !response.destroyed) response.write('', 'latin1')
 }
 
 /** Passes on interim answers except `100`, which we send. Browsers use only the links of `103`. */

@@ -81,11 +81,16 @@ export function createResponseHeaders({
     const kept: HeaderList = []
     let hasId = false
     let hasSecurity = transportSecurity === undefined
+    let length: string | undefined
     for (const name in headers) {
       const value = headers[name]
       if (value === undefined || HOP_BY_HOP.has(name) || named?.includes(name)) continue
       if (name === 'set-cookie' || (isPersonal && CACHE_HEADERS.has(name))) continue
       if (name === 'clear-site-data' && clearsCookies(value)) continue
+      if (name === 'content-length') {
+        length = value as string
+        continue
+      }
       if (name === REQUEST_ID) hasId = true
       else if (name === TRANSPORT_SECURITY) hasSecurity = true
       kept.push(name, LOCATIONS.has(name) ? ownLocations(value) : value)
@@ -100,6 +105,8 @@ export function createResponseHeaders({
     if (!hasSecurity && transportSecurity) kept.push(TRANSPORT_SECURITY, transportSecurity)
     if (isPersonal)
       kept.push('cache-control', cookies.length > 0 ? 'no-store' : forOneUser(oneText(headers['cache-control'])))
+    // Last: after a length, Node takes the bytes of a Content-Disposition for UTF-8, and refuses to send them.
+    if (length !== undefined) kept.push('content-length', length)
     return kept
   }
 }
