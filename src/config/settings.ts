@@ -214,12 +214,12 @@ export const UPSTREAM_ROWS = {
   }),
   UPSTREAM_HOST_HEADER: required({
     reloads: true,
-    ...kind.oneOf(['upstream', 'browser'], 'browser'),
-    default: 'upstream',
+    ...kind.oneOf(['browser', 'upstream'], 'upstream'),
+    default: 'browser',
     sentence:
-      'Which `Host` the application sees: its own, or the one that the browser sent ([when to change it](behind-a-proxy.md#what-the-application-thinks-its-address-is)).',
+      'Which `Host` the application sees: the one that the browser sent, or its own ([when to change it](behind-a-proxy.md#what-the-application-thinks-its-address-is)).',
     sentenceZh:
-      '后端应用看到的 `Host`：它自己的地址，或浏览器发来的（[何时需要更改](behind-a-proxy.md#what-the-application-thinks-its-address-is)）。',
+      '后端应用看到的 `Host`：浏览器发来的，或应用自己的地址（[何时需要更改](behind-a-proxy.md#what-the-application-thinks-its-address-is)）。',
   }),
   UPSTREAM_CA_FILE: optional({
     reloads: true,

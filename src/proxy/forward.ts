@@ -10,6 +10,7 @@ import type { SlotHolder } from './capacity.ts'
 import { callerOf, type Identification, ownerOf, type ProxyRequest, type UpstreamFailure } from './proxy-request.ts'
 import type { RequestHeaders } from './request-headers.ts'
 import { type HeaderList, keptTrailers, type ResponseHeaders } from './response-headers.ts'
+import { pathForUpstream } from './stripped-prefix.ts'
 import type { Upstream } from './upstreams.ts'
 
 /** Sends a request to an application. A promise only until the request has left: the answer comes when it comes. */
@@ -83,7 +84,7 @@ class ForwardedRequest implements ExchangeOptions {
     const hasBody = length !== undefined || coding !== undefined
     this.upstream = upstream
     this.method = request.method
-    this.path = request.path + request.search
+    this.path = pathForUpstream(upstream, request.path) + request.search
     this.headers = headers
     this.incoming = response.req
     this.body = hasBody ? response.req.iterator({ destroyOnReturn: false }) : null
@@ -123,6 +124,8 @@ class ForwardedRequest implements ExchangeOptions {
     const { cookies } = this.#identification
     if (this.#options.lifecycle.closing) this.response.shouldKeepAlive = false
     return this.#options.responseHeaders(received, {
+      upstream: this.upstream,
+      path: this.#request.path,
       requestId: this.#request.observed.requestId,
       signedIn: callerOf(this.#identification) !== undefined,
       cookies,

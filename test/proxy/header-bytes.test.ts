@@ -139,7 +139,11 @@ test('bytes above 0x7f in the headers of a request reach the application as they
     ['POST / HTTP/1.1', 'content-length: 5'],
   ] as const) {
     await raw(scene.url, request(line, cookie, ...lines, ...more) + (more[0]?.endsWith('5') ? 'hello' : ''))
-    for (const sent of lines) assert.ok(upstream.heads.some(head => head.includes(`${sent}\r\n`)), sent)
+    for (const sent of lines)
+      assert.ok(
+        upstream.heads.some(head => head.includes(`${sent}\r\n`)),
+        sent,
+      )
     upstream.heads.length = 0
   }
   const wire = await openWire(scene.url)
