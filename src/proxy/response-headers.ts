@@ -4,8 +4,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { REQUEST_ID } from '../observe/observed-request.ts'
 import { connectionHeaders, splitList } from '../util/header-list.ts'
-import { prefixedCookie, prefixedLocation, prefixedPath } from './stripped-prefix.ts'
-import type { Upstream } from './upstreams.ts'
+import { prefixedCookie, prefixedLocation, prefixedPath, type WithPrefix } from './stripped-prefix.ts'
 
 // Headers that tell shared caches what they may keep. An answer for one user carries none of them but our own Cache-Control.
 
@@ -44,10 +43,15 @@ const NOT_IN_TRAILERS = new Set([
   ...['set-cookie', 'clear-site-data', 'content-length', TRANSPORT_SECURITY],
 ])
 
+interface AnsweringUpstream extends WithPrefix {
+  /** The hosts and ports under which it knows itself. */
+  readonly authorities: readonly string[]
+}
+
 /** What we add to an answer. */
 export interface AnswerAdditions {
   /** Which application answers. */
-  readonly upstream: Pick<Upstream, 'prefix' | 'strippedPrefix' | 'authorities'>
+  readonly upstream: AnsweringUpstream
   /** What the browser asked for. */
   readonly path: string
   readonly requestId: string

@@ -19,7 +19,7 @@ const HOP_BY_HOP = [
   ...['transfer-encoding', 'upgrade'],
 ]
 
-/** Headers that the gateway sets, and `Expect`, which it has answered. */
+/** Headers that the gateway sets, and `Expect`, which it sends where a body waits. */
 const SET_BY_GATEWAY = [
   ...['expect', 'host', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-prefix', 'x-forwarded-proto'],
   'x-request-id',
