@@ -411,6 +411,13 @@ const ADDRESS_ROWS = {
     sentence: 'Proxies in front whose `X-Forwarded-*` and `X-Original-*` headers count.',
     sentenceZh: '前面受信任的代理，只采信它们的 `X-Forwarded-*` 和 `X-Original-*` 请求头。',
   }),
+  MAX_HEADER_KB: required({
+    ...kind.wholeNumber(4, 1024, 'a number of kilobytes'),
+    default: '16',
+    sentence:
+      "The largest head (first line, headers and cookies) of a request, which else gets 431, and of an application's answer, which else becomes 502.",
+    sentenceZh: '请求头（请求行、各个头部和 Cookie）的上限，超出时返回 431；后端应用的响应头超出时返回 502。',
+  }),
   KEEP_ALIVE_TIMEOUT_MS: required({
     ...kind.wholeNumber(1000, 3_600_000, 'a number of milliseconds'),
     default: '90000',

@@ -24,13 +24,12 @@ export interface Destination {
   readonly origin: string
   readonly socketPath?: string
   readonly ca?: string
+  /** The largest head of an answer, in bytes. */
+  readonly maxHeaderSize?: number
 }
 
-export function createConnections(
-  { origin, socketPath, ca }: Destination,
-  servername: string,
-  settings: Settings,
-): Connections {
+export function createConnections(destination: Destination, servername: string, settings: Settings): Connections {
+  const { origin, socketPath, ca } = destination
   const connect = buildConnector({
     timeout: settings.UPSTREAM_CONNECT_TIMEOUT_MS,
     allowH2: false,
@@ -40,6 +39,7 @@ export function createConnections(
   const options: Client.Options = {
     headersTimeout: settings.UPSTREAM_HEADERS_TIMEOUT_MS,
     bodyTimeout: settings.UPSTREAM_IDLE_TIMEOUT_MS,
+    maxHeaderSize: settings.MAX_HEADER_KB * 1024,
     // A TLS server name must not be an address; without a name the address itself is checked.
     connect: (how, callback) => connect(isIP(servername) ? { ...how, servername: '' } : how, callback),
   }
@@ -68,7 +68,6 @@ export function createConnections(
   return {
     take: () => idle.pop() ?? open(),
     takeExpecting(onContinue) {
-      const destination = { origin, ...(socketPath && { socketPath }), ...(ca && { ca }) }
       const connection = createExpecting({ destination, deadlines, onContinue })
       all.add(connection)
       return connection

@@ -20,7 +20,12 @@ export interface ExpectingRequest {
   readonly path: string
   readonly headers: readonly string[]
   readonly body: AsyncIterable<Buffer>
-  readonly destination: { readonly origin: string; readonly socketPath?: string; readonly ca?: string }
+  readonly destination: {
+    readonly origin: string
+    readonly socketPath?: string
+    readonly ca?: string
+    readonly maxHeaderSize?: number
+  }
   readonly deadlines: Deadlines
   /** The application wants the body, or has not said anything for too long. */
   onContinue(): void

@@ -162,7 +162,7 @@ class ForwardedRequest implements ExchangeOptions {
     const { method, path, observed } = this.#request
     const reason = codeOf(error)
     const isBusy = error instanceof UpstreamBusy
-    report(isBusy ? 'upstream_busy' : 'upstream_failed', {
+    report(isBusy ? 'upstream_busy' : failureEvent(reason), {
       ...requestFields(this.#request, callerOf(this.#identification)),
       reason,
       method,
@@ -188,6 +188,12 @@ function discardRest(incoming: IncomingMessage, body: AsyncIterator<Buffer>): vo
     () => incoming.resume(),
     () => {},
   )
+}
+
+/** The event for an application without an answer that can be used; `reason` is undici's code, or Node's. */
+export function failureEvent(reason: unknown): 'upstream_head_too_large' | 'upstream_failed' {
+  const isTooLarge = reason === 'UND_ERR_HEADERS_OVERFLOW' || reason === 'HPE_HEADER_OVERFLOW'
+  return isTooLarge ? 'upstream_head_too_large' : 'upstream_failed'
 }
 
 const TOO_SLOW = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT'])

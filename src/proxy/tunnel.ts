@@ -7,6 +7,7 @@ import type { Duplex } from 'node:stream'
 import type { Report } from '../events.ts'
 import { type ObservedRequest, REQUEST_ID, requestFields } from '../observe/observed-request.ts'
 import type { SlotHolder } from './capacity.ts'
+import { failureEvent } from './forward.ts'
 import { callerOf, type Identification, ownerOf, type ProxyRequest, type UpstreamFailure } from './proxy-request.ts'
 import type { RequestHeaders } from './request-headers.ts'
 import type { HeaderList, ResponseHeaders } from './response-headers.ts'
@@ -135,7 +136,10 @@ function connect(options: TunnelOptions, tunnel: Tunnel): void {
     if (socket.destroyed || isAnswered) return
     early()
     options.answered(observed, 0)
-    options.report('upstream_failed', { ...tunnelFields(tunnel), reason: String(error) })
+    options.report(failureEvent((error as NodeJS.ErrnoException).code), {
+      ...tunnelFields(tunnel),
+      reason: String(error),
+    })
     options.refuseFailure(error === TOO_SLOW ? 'timeout' : 'unreachable', request, identification, socket)
   })
   outgoing.end()

@@ -78,7 +78,8 @@ function openUpstream(prefix: string, option: UpstreamOption, settings: Settings
   const origin = socketPath ? 'http://localhost' : url
   const { host, hostname } = new URL(origin)
   const servername = hostname.replace(/^\[|\]$/g, '')
-  const destination = { origin, ...(socketPath && { socketPath }), ...(ca && { ca }) }
+  const maxHeaderSize = settings.MAX_HEADER_KB * 1024
+  const destination = { origin, maxHeaderSize, ...(socketPath && { socketPath }), ...(ca && { ca }) }
   const capacity = createCapacity({
     slots: settings.UPSTREAM_CONNECTIONS,
     streams: settings.UPSTREAM_STREAMS,
