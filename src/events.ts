@@ -291,6 +291,16 @@ export const EVENTS = {
     sentence: 'the application behind did not answer, or its answer broke off',
     fields: ['method', 'path', 'upstream'],
   },
+  upstream_head_too_large: {
+    level: 'error',
+    sentence: "the headers of the application's answer are larger than MAX_HEADER_KB",
+    fields: ['method', 'path', 'upstream'],
+  },
+  head_too_large: {
+    level: 'warn',
+    sentence: 'the headers of a request are larger than MAX_HEADER_KB',
+    fields: ['method', 'path'],
+  },
   upstream_busy: {
     level: 'warn',
     sentence: 'a request was turned away: too many others were with the application, or waited for it',

@@ -15,6 +15,7 @@ import { createTestSignIns } from './doctor/test-sign-ins.ts'
 import { MenshenError } from './errors.ts'
 import type { Measure, MeasureSync } from './events.ts'
 import { type BearerPolicy, createBearerCallers } from './gateway/bearer-callers.ts'
+import { type ClientErrorListener, createClientErrorListener } from './gateway/client-error.ts'
 import type { GatewayContext, Observe } from './gateway/context.ts'
 import { cookieNames, ourCookies } from './gateway/cookies.ts'
 import { createEmbedded, type Embedded } from './gateway/embedded.ts'
@@ -56,6 +57,8 @@ export interface Menshen<R extends Role = Role, F extends string = string> exten
   readonly listener: RequestListener
   /** For the server's `upgrade` event. */
   readonly upgradeListener: UpgradeListener
+  /** For the server's `clientError` event: a page for requests whose headers are too large. */
+  readonly clientErrorListener: ClientErrorListener
   /** From now on every answer closes its connection, so that the next request goes to another process. */
   prepareToClose(): void
   /** Ends sockets and event streams, which would not end on their own. Clients open them again, at another process. */
@@ -121,6 +124,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     ...current.embedded,
     listener: (request, response) => current.listener(request, response),
     upgradeListener: (request, socket, head) => current.upgradeListener(request, socket, head),
+    clientErrorListener: (error, socket) => current.clientErrorListener(error, socket),
     prepareToClose() {
       parts.lifecycle.closing = true
     },
@@ -229,6 +233,7 @@ export function buildConfigured(
     ownRoutes,
     listener,
     upgradeListener: createUpgradeListener(context, listener),
+    clientErrorListener: createClientErrorListener(context),
     embedded: createEmbedded(context, ownRoutes),
   }
 }

@@ -74,6 +74,8 @@ interface ListenAddress {
   readonly fd?: number | undefined
   /** How long a connection may wait for its next request; Node's own five seconds are less than any proxy's. */
   readonly keepAliveTimeoutMs?: number
+  /** The largest head of a request, in kilobytes; by default Node's own limit. */
+  readonly maxHeaderKb?: number
   /** Serves https with these files, read again when they change. */
   readonly tls?: CertificateFiles
 }
@@ -90,18 +92,24 @@ const INHERITED_BACKLOG = 65_535
 export function listenAddress(settings: Settings, fd?: number): ListenAddress {
   const { PORT: port, HOST: host, TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } = settings
   const keepAliveTimeoutMs = settings.KEEP_ALIVE_TIMEOUT_MS
-  return { port, host, fd, keepAliveTimeoutMs, ...(certFile && keyFile && { tls: { certFile, keyFile } }) }
+  const maxHeaderKb = settings.MAX_HEADER_KB
+  return { port, host, fd, keepAliveTimeoutMs, maxHeaderKb, ...(certFile && keyFile && { tls: { certFile, keyFile } }) }
 }
 
 /** Rejects with the error of `listen`, for example EADDRINUSE; ENOTSUP for a socket whose clients have no addresses. */
 export async function serve(menshen: Menshen, address: ListenAddress, report: Report): Promise<RunningServer> {
-  const { port, host, fd, tls, keepAliveTimeoutMs } = address
-  const options = { ...OPTIONS, ...(keepAliveTimeoutMs && { keepAliveTimeout: keepAliveTimeoutMs }) }
+  const { port, host, fd, tls, keepAliveTimeoutMs, maxHeaderKb } = address
+  const options = {
+    ...OPTIONS,
+    ...(keepAliveTimeoutMs && { keepAliveTimeout: keepAliveTimeoutMs }),
+    ...(maxHeaderKb && { maxHeaderSize: maxHeaderKb * 1024 }),
+  }
   const server = tls
     ? createSecureServer({ ...options, handshakeTimeout: HEADERS_TIMEOUT_MS, ...readCertificate(tls) })
     : createServer(options)
   server.on('request', menshen.listener)
   server.on('checkContinue', menshen.listener)
+  server.on('clientError', menshen.clientErrorListener)
   server.on(tls ? 'secureConnection' : 'connection', rememberAddress)
   const sockets = new Set<Socket>()
   server.on('upgrade', (request, stream, head) => {

@@ -175,6 +175,10 @@ export interface UpstreamConfig {
   readonly url: string
   /** Whom the signed assertion is for; by default the address. */
   readonly audience?: string | undefined
+  /** The Host that it is sent: the browser's, its own, or a name. By default UPSTREAM_HOST_HEADER. */
+  readonly host?: string | undefined
+  /** It does not see its prefix: `/grafana/x` becomes `/x`. Rules judge the path with the prefix. */
+  readonly stripPrefix?: boolean | undefined
 }
 
 /** Gives the file its types: the roles that it names, and no others, are those of its rules. */
@@ -277,18 +281,34 @@ function hasPublic(rule: unknown): boolean {
   return Object.hasOwn(Object(rule), 'public')
 }
 
-const upstreamShape = z.union([
-  upstream.check,
-  z.strictObject({ url: upstream.check, audience: audience.check.optional() }),
-])
-
-/** zod would say what is wrong with one of the shapes, and not what is expected. */
-const upstreamOrObject = z.unknown().transform((given, context) => {
-  const { success, data } = upstreamShape.safeParse(given)
+/** zod would say what is wrong with one kind of address, and not what is expected. */
+const upstreamUrl = z.string().transform((given, context) => {
+  const { success, data } = upstream.check.safeParse(given)
   if (success) return data
-  context.addIssue(`expected ${upstream.expected}, or { url, audience }, for example "${upstream.example}"`)
+  context.addIssue(`expected ${upstream.expected}, for example "${upstream.example}"`)
   return z.NEVER
 })
+
+const sentHost = z
+  .string()
+  .refine(isSentHost, 'expected "browser", "upstream" or the name of a host, for example "app.example.com"')
+
+/** `Browser` is a mistake, not the name of a host. */
+function isSentHost(text: string): boolean {
+  if (/^(?:browser|upstream)$/i.test(text)) return text === text.toLowerCase()
+  const [, name] = /^([a-z\d](?:[a-z\d.-]*[a-z\d])?)(?::\d+)?$/i.exec(text) ?? []
+  return name !== undefined && URL.parse(`http://${text}`)?.hostname === name.toLowerCase()
+}
+
+const upstreamOrObject = z.union([
+  upstreamUrl,
+  z.strictObject({
+    url: upstreamUrl,
+    audience: audience.check.optional(),
+    host: sentHost.optional(),
+    stripPrefix: z.boolean().optional(),
+  }),
+])
 
 const configShape = z
   .strictObject({
@@ -358,6 +378,9 @@ export function refuseUnknownNames(config: Config, context: z.RefinementCtx): vo
       if (!ids.includes(id))
         refuse(['roles', i, 'provider', j], `expected a name of providers${listed(ids)}${meant(id, ids)}`)
   refuseCallbacks(config, refuse)
+  const root = config.upstreams?.['/']
+  if (typeof root === 'object' && root.stripPrefix)
+    refuse(['upstreams', '/', 'stripPrefix'], 'there is no prefix to strip from /; leave stripPrefix out')
   const known = [...new Set([...DEFAULT_ROLE_NAMES, ...roles.map(({ role }) => role), ANY_ROLE])]
   for (const [i, rule] of rules.entries())
     for (const [j, role] of (rule.roles ?? []).entries())

@@ -214,12 +214,12 @@ export const UPSTREAM_ROWS = {
   }),
   UPSTREAM_HOST_HEADER: required({
     reloads: true,
-    ...kind.oneOf(['upstream', 'browser'], 'browser'),
-    default: 'upstream',
+    ...kind.oneOf(['browser', 'upstream'], 'upstream'),
+    default: 'browser',
     sentence:
-      'Which `Host` the application sees: its own, or the one that the browser sent ([when to change it](behind-a-proxy.md#what-the-application-thinks-its-address-is)).',
+      'Which `Host` the application sees: the one that the browser sent, or its own ([when to change it](behind-a-proxy.md#what-the-application-thinks-its-address-is)).',
     sentenceZh:
-      '后端应用看到的 `Host`：它自己的地址，或浏览器发来的（[何时需要更改](behind-a-proxy.md#what-the-application-thinks-its-address-is)）。',
+      '后端应用看到的 `Host`：浏览器发来的，或应用自己的地址（[何时需要更改](behind-a-proxy.md#what-the-application-thinks-its-address-is)）。',
   }),
   UPSTREAM_CA_FILE: optional({
     reloads: true,
@@ -410,6 +410,13 @@ const ADDRESS_ROWS = {
     ...kind.networks,
     sentence: 'Proxies in front whose `X-Forwarded-*` and `X-Original-*` headers count.',
     sentenceZh: '前面受信任的代理，只采信它们的 `X-Forwarded-*` 和 `X-Original-*` 请求头。',
+  }),
+  MAX_HEADER_KB: required({
+    ...kind.wholeNumber(4, 1024, 'a number of kilobytes'),
+    default: '16',
+    sentence:
+      "The largest head (first line, headers and cookies) of a request, which else gets 431, and of an application's answer, which else becomes 502.",
+    sentenceZh: '请求头（请求行、各个头部和 Cookie）的上限，超出时返回 431；后端应用的响应头超出时返回 502。',
   }),
   KEEP_ALIVE_TIMEOUT_MS: required({
     ...kind.wholeNumber(1000, 3_600_000, 'a number of milliseconds'),

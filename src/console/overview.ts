@@ -191,6 +191,7 @@ function troublesIn(words: Words, view: OverviewView): Trouble[] {
 const SUBJECTS: Partial<Record<AlarmingEvent, string>> = {
   store_unreachable: 'store',
   upstream_failed: 'upstream',
+  upstream_head_too_large: 'upstream',
   upstream_busy: 'upstream',
 }
 

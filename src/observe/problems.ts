@@ -22,6 +22,7 @@ export type CurrentProblem =
 export const ALARMING = [
   'request_failed',
   'upstream_failed',
+  'upstream_head_too_large',
   'upstream_busy',
   'store_unreachable',
   'tokens_not_saved',

@@ -21,6 +21,7 @@ export const NOTICES = {
   too_large: { status: 413 },
   uri_too_long: { status: 414 },
   too_many: { status: 429 },
+  headers_too_large: { status: 431 },
   broken: { status: 500 },
   bad_gateway: { status: 502 },
   busy: { status: 503 },

@@ -1,15 +1,17 @@
 // Forwards an admitted request to the application behind it.
 
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
-import type { Client, Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import type { Report } from '../events.ts'
 import { type ObservedRequest, requestFields } from '../observe/observed-request.ts'
 import { mayBePartOfPage } from '../util/fetch-metadata.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import type { SlotHolder } from './capacity.ts'
+import type { Connection } from './connections.ts'
 import { callerOf, type Identification, ownerOf, type ProxyRequest, type UpstreamFailure } from './proxy-request.ts'
 import type { RequestHeaders } from './request-headers.ts'
 import { type HeaderList, keptTrailers, type ResponseHeaders } from './response-headers.ts'
+import { pathForUpstream } from './stripped-prefix.ts'
 import type { Upstream } from './upstreams.ts'
 
 /** Sends a request to an application. A promise only until the request has left: the answer comes when it comes. */
@@ -64,11 +66,13 @@ class ForwardedRequest implements ExchangeOptions {
   readonly incoming: IncomingMessage
   readonly body: AsyncIterableIterator<Buffer> | null
   readonly isBodyUnusual: boolean
+  readonly expectsContinue: boolean
   readonly response: ServerResponse
   readonly #options: ForwardOptions
   readonly #request: ProxyRequest
   readonly #identification: Identification
   #isAnswered = false
+  #hasContinued = false
   #forget: (() => void) | undefined
 
   constructor(
@@ -83,11 +87,13 @@ class ForwardedRequest implements ExchangeOptions {
     const hasBody = length !== undefined || coding !== undefined
     this.upstream = upstream
     this.method = request.method
-    this.path = request.path + request.search
+    this.path = pathForUpstream(upstream, request.path) + request.search
     this.headers = headers
     this.incoming = response.req
     this.body = hasBody ? response.req.iterator({ destroyOnReturn: false }) : null
     this.isBodyUnusual = hasBody && length !== '0' && !EXPECTS_BODY.has(request.method)
+    this.expectsContinue =
+      hasBody && length !== '0' && request.headers.expect !== undefined && response.req.httpVersion !== '1.0'
     // The application may have stopped reading the body when it breaks off.
     if (hasBody) response.req.on('error', () => {})
     this.response = response
@@ -102,10 +108,14 @@ class ForwardedRequest implements ExchangeOptions {
   }
 
   onStart(): void {
-    const { observed, headers } = this.#request
+    const { observed } = this.#request
     observed.askedAt = performance.now()
     observed.trace?.asked(this.headers)
-    if (headers.expect && this.incoming.httpVersion !== '1.0') sayContinue(this.response)
+  }
+
+  onContinue(): void {
+    this.#hasContinued = true
+    if (!this.response.headersSent && !this.response.destroyed) sayContinue(this.response)
   }
 
   onAnswer(status: number, isEndless: boolean): void {
@@ -122,7 +132,10 @@ class ForwardedRequest implements ExchangeOptions {
   answerHeaders(received: IncomingHttpHeaders): HeaderList {
     const { cookies } = this.#identification
     if (this.#options.lifecycle.closing) this.response.shouldKeepAlive = false
+    this.#closeWithoutBody()
     return this.#options.responseHeaders(received, {
+      upstream: this.upstream,
+      path: this.#request.path,
       requestId: this.#request.observed.requestId,
       signedIn: callerOf(this.#identification) !== undefined,
       cookies,
@@ -130,8 +143,14 @@ class ForwardedRequest implements ExchangeOptions {
     })
   }
 
+  /** A client that was not asked for its body may send it or leave it out: where the next request begins is unknown. */
+  #closeWithoutBody(): void {
+    if (this.expectsContinue && !this.#hasContinued) this.response.shouldKeepAlive = false
+  }
+
   onDone(error?: Error): void {
     this.#forget?.()
+    this.#closeWithoutBody()
     if (this.body) discardRest(this.incoming, this.body)
     if (!error) return
     if (!this.#isAnswered) this.#options.answered(this.#request.observed, 0)
@@ -143,7 +162,7 @@ class ForwardedRequest implements ExchangeOptions {
     const { method, path, observed } = this.#request
     const reason = codeOf(error)
     const isBusy = error instanceof UpstreamBusy
-    report(isBusy ? 'upstream_busy' : 'upstream_failed', {
+    report(isBusy ? 'upstream_busy' : failureEvent(reason), {
       ...requestFields(this.#request, callerOf(this.#identification)),
       reason,
       method,
@@ -171,6 +190,12 @@ function discardRest(incoming: IncomingMessage, body: AsyncIterator<Buffer>): vo
   )
 }
 
+/** The event for an application without an answer that can be used; `reason` is undici's code, or Node's. */
+export function failureEvent(reason: unknown): 'upstream_head_too_large' | 'upstream_failed' {
+  const isTooLarge = reason === 'UND_ERR_HEADERS_OVERFLOW' || reason === 'HPE_HEADER_OVERFLOW'
+  return isTooLarge ? 'upstream_head_too_large' : 'upstream_failed'
+}
+
 const TOO_SLOW = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT'])
 
 function codeOf(error: Error & { code?: unknown }): string {
@@ -190,9 +215,13 @@ export interface ExchangeOptions {
   readonly body: AsyncIterable<Buffer> | null
   /** An application may not read this body, and take it for the next request on the connection. */
   readonly isBodyUnusual: boolean
+  /** The client waits until it is asked for the body. */
+  readonly expectsContinue: boolean
   readonly response: ServerResponse
   /** The application is about to be asked. */
   onStart(): void
+  /** The client may send its body now. */
+  onContinue(): void
   /** The head of its answer is here. */
   onAnswer(status: number, isEndless: boolean): void
   /** It has been open for more than a moment, in which its caller may sign out. */
@@ -230,7 +259,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
   stage: SlotHolder['stage'] = 'outside'
   isEndless = false
   readonly #options: ExchangeOptions
-  #connection: Client | undefined
+  #connection: Connection | undefined
   #controller: Dispatcher.DispatchController | undefined
   #owner: string | undefined
   #isDone = false
@@ -246,12 +275,16 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
   }
 
   start(): void {
-    this.#connection = this.#options.upstream.connections.take()
+    const { upstream, expectsContinue } = this.#options
+    const { connections } = upstream
+    this.#connection = expectsContinue
+      ? connections.takeExpecting(() => this.#options.onContinue())
+      : connections.take()
     this.#options.onStart()
     this.#dispatch(this.#connection)
   }
 
-  #dispatch(connection: Client): void {
+  #dispatch(connection: Connection): void {
     const { method, path, headers, body, upstream, isBodyUnusual } = this.#options
     const request = { method, path, headers, body, servername: upstream.servername, reset: isBodyUnusual }
     connection.dispatch(request as Dispatcher.DispatchOptions, this)
@@ -400,10 +433,11 @@ function isEventStream({ 'content-type': type }: IncomingHttpHeaders): boolean {
 }
 
 function flush(response: ServerResponse): void {
-  if (!response.writableEnded && !response.destroyed) response.flushHeaders()
+  // Not with flushHeaders: that writes UTF-8, and bytes above 0x7f in the head would be encoded twice.
+  if (!response.writableEnded && !response.destroyed) response.write('', 'latin1')
 }
 
-/** Passes on interim answers except `100`, which we send. Browsers use only the links of `103`. */
+/** Passes on interim answers except `100`. Browsers use only the links of `103`. */
 function inform(response: ServerResponse, status: number, { link }: IncomingHttpHeaders): void {
   // While an earlier answer of the same connection is still on its way, Node would write it between that answer's head and body.
   if (response.req.httpVersion === '1.0' || !response.socket || response.headersSent) return

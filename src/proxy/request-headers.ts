@@ -9,11 +9,12 @@ import { connectionHeaders, splitList } from '../util/header-list.ts'
 import { matchHeaders, NEVER_KEPT, plainName } from '../util/header-names.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import type { Caller, Identification, ProxyRequest } from './proxy-request.ts'
+import { withoutPrefix } from './stripped-prefix.ts'
 import type { Upstream } from './upstreams.ts'
 
 /** Names and values in turn. */
 export type RequestHeaders = (
-  upstream: Pick<Upstream, 'host' | 'audience'>,
+  upstream: Pick<Upstream, 'host' | 'hostHeader' | 'sentOrigin' | 'strippedPrefix' | 'audience'>,
   incoming: Pick<IncomingMessage, 'rawHeaders'>,
   request: ProxyRequest,
   identification: Identification,
@@ -38,7 +39,7 @@ interface RequestHeadersOptions {
 
 export function createRequestHeaders({ settings, identities, ownCookies }: RequestHeadersOptions): RequestHeaders {
   const { TRUSTED_PROXIES, FORWARD_ACCESS_TOKEN } = settings
-  const { protocol, host: ownHost } = new URL(settings.BASE_URL)
+  const { protocol, host: ownHost, origin: ownOrigin } = new URL(settings.BASE_URL)
   const scheme = protocol.slice(0, -1)
   const withoutOurs = createCookieFilter(ownCookies)
   const headerOf = createHeaderPolicies(settings, identities.names)
@@ -47,19 +48,24 @@ export function createRequestHeaders({ settings, identities, ownCookies }: Reque
     const { loaded, bearer } = identification
     const { host, connection, te } = request.headers
     const named = connectionHeaders(connection)?.map(plainName)
-    const headers = ['host', settings.UPSTREAM_HOST_HEADER === 'browser' && host ? host : upstream.host]
+    const headers = ['host', upstream.hostHeader ?? (host || upstream.host)]
     for (let i = 0; i < rawHeaders.length; i += 2) {
       const { name, plain, policy } = headerOf(rawHeaders[i] as string, i / 2)
       if (policy === 'dropped' || named?.includes(plain)) continue
       // The token was for us.
       if (bearer && plain === 'authorization') continue
       const value = rawHeaders[i + 1] as string
-      const kept = policy === 'filtered' ? withoutOurs(value) : value
-      if (kept || policy === 'kept') headers.push(name, kept)
+      if (policy === 'kept') headers.push(name, value)
+      else if (policy === 'address') headers.push(name, sentAddress(upstream, value, ownOrigin))
+      else {
+        const others = withoutOurs(value)
+        if (others) headers.push(name, others)
+      }
     }
     if (te !== undefined && splitList(te).includes('trailers')) headers.push('te', 'trailers')
     headers.push('x-forwarded-for', forwardedFor(TRUSTED_PROXIES, request))
     headers.push('x-forwarded-proto', scheme, 'x-forwarded-host', ownHost, REQUEST_ID, request.observed.requestId)
+    if (upstream.strippedPrefix !== '') headers.push('x-forwarded-prefix', upstream.strippedPrefix)
     const caller = loaded ?? bearer
     if (!caller) return headers
     return andThen(identities.headersFor(caller, upstream.audience, request.observed), identity => {
@@ -69,6 +75,18 @@ export function createRequestHeaders({ settings, identities, ownCookies }: Reque
       return headers
     })
   }
+}
+
+/** Origin or Referer: an application that sees its own Host refuses forms and sockets of a page with another origin. */
+function sentAddress(
+  { sentOrigin, strippedPrefix }: Pick<Upstream, 'sentOrigin' | 'strippedPrefix'>,
+  address: string,
+  ownOrigin: string,
+): string {
+  if (sentOrigin === undefined || !address.startsWith(ownOrigin)) return address
+  const rest = address.slice(ownOrigin.length)
+  if (rest === '') return sentOrigin
+  return rest.startsWith('/') ? sentOrigin + withoutPrefix(strippedPrefix, rest) : address
 }
 
 /** Removes our cookies from a Cookie header. The others stay in one piece, as they were sent. */
@@ -261,7 +279,8 @@ export interface KnownHeader {
   readonly name: string
   /** See plainName. */
   readonly plain: string
-  readonly policy: 'dropped' | 'kept' | 'filtered'
+  /** `address` is Origin and Referer, `filtered` is Cookie. */
+  readonly policy: 'dropped' | 'kept' | 'address' | 'filtered'
 }
 
 /** Browsers use a few dozen names; a client that makes up new ones must not fill the memory. */
@@ -288,6 +307,7 @@ export function createHeaderPolicies(
 
   function decide(plain: string): KnownHeader['policy'] {
     if (isNeverKept(plain) || (isClaim(plain) && !isKept(plain))) return 'dropped'
+    if (plain === 'origin' || plain === 'referer') return 'address'
     return plain === 'cookie' ? 'filtered' : 'kept'
   }
 

@@ -4,6 +4,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { REQUEST_ID } from '../observe/observed-request.ts'
 import { connectionHeaders, splitList } from '../util/header-list.ts'
+import { prefixedCookie, prefixedLocation, prefixedPath, type WithPrefix } from './stripped-prefix.ts'
 
 // Headers that tell shared caches what they may keep. An answer for one user carries none of them but our own Cache-Control.
 
@@ -42,8 +43,17 @@ const NOT_IN_TRAILERS = new Set([
   ...['set-cookie', 'clear-site-data', 'content-length', TRANSPORT_SECURITY],
 ])
 
+interface AnsweringUpstream extends WithPrefix {
+  /** The hosts and ports under which it knows itself. */
+  readonly authorities: readonly string[]
+}
+
 /** What we add to an answer. */
 export interface AnswerAdditions {
+  /** Which application answers. */
+  readonly upstream: AnsweringUpstream
+  /** What the browser asked for. */
+  readonly path: string
   readonly requestId: string
   readonly signedIn: boolean
   readonly cookies: readonly string[]
@@ -58,8 +68,8 @@ export type ResponseHeaders = (headers: IncomingHttpHeaders, ours: AnswerAdditio
 
 export interface ResponseHeadersOptions {
   readonly baseUrl: string
-  /** The hosts and ports of all applications. */
-  readonly authorities: ReadonlySet<string>
+  /** The hosts and ports of all applications, with the prefix that each does not see. */
+  readonly authorities: ReadonlyMap<string, string>
   isOwnCookie(setCookie: string): boolean
   readonly transportSecurity: string | undefined
 }
@@ -70,29 +80,44 @@ export function createResponseHeaders({
   isOwnCookie,
   transportSecurity,
 }: ResponseHeadersOptions): ResponseHeaders {
-  const ownLocations = (value: string | string[]) =>
-    [value].flat().map(location => ownLocation(location, authorities, baseUrl))
+  const ownAuthorities = new Set([baseUrl, `http://${new URL(baseUrl).host}`].map(url => authorityOf(new URL(url))))
+  const ownLocations = (value: string | string[], { upstream, path }: AnswerAdditions) => {
+    const prefixOf = (authority: string) =>
+      upstream.authorities.includes(authority) || ownAuthorities.has(authority)
+        ? upstream.strippedPrefix
+        : authorities.get(authority)
+    return [value].flat().map(location => prefixedLocation(upstream, ownLocation(location, prefixOf, baseUrl), path))
+  }
   const forOneUser = createPrivateCaching()
 
-  return (headers, { requestId, signedIn, cookies: wanted, cookiesCanWait }) => {
+  return (headers, ours) => {
+    const { requestId, signedIn, cookies: wanted, cookiesCanWait } = ours
     const cookies = cookiesCanWait && wanted.length > 0 && isAsset(headers) ? [] : wanted
     const isPersonal = signedIn || cookies.length > 0
     const named = connectionHeaders(oneText(headers.connection))
     const kept: HeaderList = []
     let hasId = false
     let hasSecurity = transportSecurity === undefined
+    let length: string | undefined
     for (const name in headers) {
       const value = headers[name]
       if (value === undefined || HOP_BY_HOP.has(name) || named?.includes(name)) continue
       if (name === 'set-cookie' || (isPersonal && CACHE_HEADERS.has(name))) continue
       if (name === 'clear-site-data' && clearsCookies(value)) continue
+      if (name === 'content-length') {
+        length = value as string
+        continue
+      }
       if (name === REQUEST_ID) hasId = true
       else if (name === TRANSPORT_SECURITY) hasSecurity = true
-      kept.push(name, LOCATIONS.has(name) ? ownLocations(value) : value)
+      kept.push(name, LOCATIONS.has(name) ? ownLocations(value, ours) : value)
     }
     const theirs = headers['set-cookie']
     if (theirs || cookies.length > 0) {
-      const setCookies = [theirs ?? []].flat().filter(cookie => !isOwnCookie(cookie))
+      const setCookies = [theirs ?? []]
+        .flat()
+        .filter(cookie => !isOwnCookie(cookie))
+        .map(cookie => prefixedCookie(ours.upstream, cookie, ours.path))
       setCookies.push(...cookies)
       if (setCookies.length > 0) kept.push('set-cookie', setCookies)
     }
@@ -100,6 +125,8 @@ export function createResponseHeaders({
     if (!hasSecurity && transportSecurity) kept.push(TRANSPORT_SECURITY, transportSecurity)
     if (isPersonal)
       kept.push('cache-control', cookies.length > 0 ? 'no-store' : forOneUser(oneText(headers['cache-control'])))
+    // Last: after a length, Node takes the bytes of a Content-Disposition for UTF-8, and refuses to send them.
+    if (length !== undefined) kept.push('content-length', length)
     return kept
   }
 }
@@ -163,15 +190,16 @@ function withoutSharing(cacheControl: string): string {
 /** An absolute address, with or without its scheme: the authority, and the rest. */
 const ABSOLUTE = /^(?:https?:)?\/\/([^/\\?#]+)(.*)$/is
 
-/** The same path below `baseUrl`, if the address is one of `authorities`; any other stays as it is. */
-export function ownLocation(location: string, authorities: ReadonlySet<string>, baseUrl: string): string {
+/** The same path below `baseUrl` and the prefix of its application; the address of no application stays as it is. */
+function ownLocation(location: string, prefixOf: (authority: string) => string | undefined, baseUrl: string): string {
   const [, authority, rest = ''] = ABSOLUTE.exec(location) ?? []
   // An address with a user name is not simply ours.
   if (authority === undefined || authority.includes('@')) return location
   const url = URL.parse(location, baseUrl)
-  if (!url || !authorities.has(authorityOf(url))) return location
+  const prefix = url ? prefixOf(authorityOf(url)) : undefined
+  if (prefix === undefined) return location
   // The rest as it was sent: only the application knows its encoding.
-  return baseUrl + (rest.startsWith('/') ? rest : `/${rest}`)
+  return baseUrl + prefixedPath(prefix, rest.startsWith('/') ? rest : `/${rest}`)
 }
 
 /** Host and port without the scheme: one port is one application, and it may have been told that the browser uses https. */

@@ -7,9 +7,11 @@ import type { Duplex } from 'node:stream'
 import type { Report } from '../events.ts'
 import { type ObservedRequest, REQUEST_ID, requestFields } from '../observe/observed-request.ts'
 import type { SlotHolder } from './capacity.ts'
+import { failureEvent } from './forward.ts'
 import { callerOf, type Identification, ownerOf, type ProxyRequest, type UpstreamFailure } from './proxy-request.ts'
 import type { RequestHeaders } from './request-headers.ts'
 import type { HeaderList, ResponseHeaders } from './response-headers.ts'
+import { pathForUpstream, prefixedCookie } from './stripped-prefix.ts'
 import type { Upstream } from './upstreams.ts'
 
 /** Opens the socket to the application; from then on it counts among the streams. */
@@ -101,9 +103,9 @@ function tunnelFields({ upstream, request, identification }: Tunnel) {
 }
 
 function connect(options: TunnelOptions, tunnel: Tunnel): void {
-  const { request, identification, socket, head, headers } = tunnel
+  const { upstream, request, identification, socket, head, headers } = tunnel
   const { cookies } = identification
-  const { observed } = request
+  const { observed, path } = request
   const { requestId } = observed
   observed.askedAt = performance.now()
   observed.trace?.asked(headers)
@@ -117,7 +119,7 @@ function connect(options: TunnelOptions, tunnel: Tunnel): void {
     clearTimeout(timer)
     isAnswered = true
     options.answered(observed, 101)
-    accept(options, answer, observed, cookies, socket)
+    accept(options, tunnel, answer)
     joinSockets(socket, upstreamSocket, early(), upstreamHead)
   })
   outgoing.on('response', answer => {
@@ -127,13 +129,17 @@ function connect(options: TunnelOptions, tunnel: Tunnel): void {
     early()
     const signedIn = callerOf(identification) !== undefined
     observed.status = answer.statusCode ?? 502
-    passOn(answer, options.responseHeaders(answer.headers, { requestId, signedIn, cookies }), socket)
+    const ours = { upstream, path, requestId, signedIn, cookies }
+    passOn(answer, options.responseHeaders(answer.headers, ours), socket)
   })
   outgoing.on('error', error => {
     if (socket.destroyed || isAnswered) return
     early()
     options.answered(observed, 0)
-    options.report('upstream_failed', { ...tunnelFields(tunnel), reason: String(error) })
+    options.report(failureEvent((error as NodeJS.ErrnoException).code), {
+      ...tunnelFields(tunnel),
+      reason: String(error),
+    })
     options.refuseFailure(error === TOO_SLOW ? 'timeout' : 'unreachable', request, identification, socket)
   })
   outgoing.end()
@@ -148,7 +154,7 @@ function dial({ upstream, request, headers }: Tunnel): ClientRequest {
   const { origin, ...how } = destination
   return open(origin, {
     ...how,
-    path: request.path + request.search,
+    path: pathForUpstream(upstream, request.path) + request.search,
     headers: [...headers, ...upgradeHeaders],
     agent: false,
   })
@@ -161,22 +167,18 @@ const CLOSE_MS = 1000
 /** How long an application may take for the rest of an answer that is no upgrade. */
 const REST_MS = 5000
 
-function accept(
-  { isOwnCookie }: TunnelOptions,
-  { rawHeaders, headers }: IncomingMessage,
-  observed: ObservedRequest,
-  cookies: readonly string[],
-  socket: Socket,
-): void {
+function accept({ isOwnCookie }: TunnelOptions, tunnel: Tunnel, { rawHeaders, headers }: IncomingMessage): void {
+  const { upstream, request, identification, socket } = tunnel
+  const { observed, path } = request
   observed.status = 101
   const lines = ['HTTP/1.1 101 Switching Protocols']
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const [name = '', value = ''] = rawHeaders.slice(i, i + 2)
-    const isOurs = name.toLowerCase() === 'set-cookie' && isOwnCookie(value)
-    if (!isOurs) lines.push(`${name}: ${value}`)
+    if (name.toLowerCase() !== 'set-cookie') lines.push(`${name}: ${value}`)
+    else if (!isOwnCookie(value)) lines.push(`${name}: ${prefixedCookie(upstream, value, path)}`)
   }
   if (headers[REQUEST_ID] === undefined) lines.push(`${REQUEST_ID}: ${observed.requestId}`)
-  socket.write(headOf([...lines, ...setCookieLines(cookies)]), 'latin1')
+  socket.write(headOf([...lines, ...setCookieLines(identification.cookies)]), 'latin1')
 }
 
 /** An answer of ours that is no upgrade, without a body. */

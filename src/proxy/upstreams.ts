@@ -15,8 +15,16 @@ export interface Upstream {
   readonly fingerprint: string
   readonly capacity: Capacity
   readonly connections: Connections
-  /** What the application calls itself. */
+  /** As browsers send it, if the application does not see it; else empty. */
+  readonly strippedPrefix: string
+  /** The host of its address. */
   readonly host: string
+  /** The Host that it is sent; `undefined` for the browser's. */
+  readonly hostHeader: string | undefined
+  /** The origin that it is sent in place of ours; `undefined` if it sees ours. */
+  readonly sentOrigin: string | undefined
+  /** The hosts and ports under which it knows itself. */
+  readonly authorities: readonly string[]
   /** The audience of its assertions. */
   readonly audience: string
   /** The name that its certificate has to show, whatever Host it is sent. */
@@ -29,8 +37,8 @@ export interface Upstreams {
   readonly all: readonly Upstream[]
   /** `undefined` if none is configured for the path. */
   for(path: string): Upstream | undefined
-  /** The hosts and ports of all of them. */
-  readonly authorities: ReadonlySet<string>
+  /** The hosts and ports of all of them, with the prefix that each does not see. */
+  readonly authorities: ReadonlyMap<string, string>
 }
 
 /** Reuses one of `known` with the same fingerprint, with its connections and its queue. */
@@ -48,7 +56,9 @@ export function openUpstreams(settings: Settings, config: Config, known: readonl
   return {
     all,
     for: path => upstreamOf(decodedOnce(path)),
-    authorities: new Set(all.map(({ destination }) => authorityOf(new URL(destination.origin)))),
+    authorities: new Map(
+      all.map(({ destination, strippedPrefix }) => [authorityOf(new URL(destination.origin)), strippedPrefix]),
+    ),
   }
 }
 
@@ -62,12 +72,14 @@ function fingerprintOf(prefix: string, option: UpstreamOption, settings: Setting
 
 function openUpstream(prefix: string, option: UpstreamOption, settings: Settings, ca: string | undefined): Upstream {
   const fingerprint = fingerprintOf(prefix, option, settings, ca)
-  const { url, audience = url } = typeof option === 'string' ? { url: option } : option
+  const { url, ...more }: UpstreamConfig = typeof option === 'string' ? { url: option } : option
+  const { audience = url, stripPrefix, host: sentHost = settings.UPSTREAM_HOST_HEADER } = more
   const socketPath = url.startsWith('unix:') ? url.slice('unix:'.length) : undefined
   const origin = socketPath ? 'http://localhost' : url
   const { host, hostname } = new URL(origin)
   const servername = hostname.replace(/^\[|\]$/g, '')
-  const destination = { origin, ...(socketPath && { socketPath }), ...(ca && { ca }) }
+  const maxHeaderSize = settings.MAX_HEADER_KB * 1024
+  const destination = { origin, maxHeaderSize, ...(socketPath && { socketPath }), ...(ca && { ca }) }
   const capacity = createCapacity({
     slots: settings.UPSTREAM_CONNECTIONS,
     streams: settings.UPSTREAM_STREAMS,
@@ -75,5 +87,23 @@ function openUpstream(prefix: string, option: UpstreamOption, settings: Settings
     queueMs: settings.UPSTREAM_QUEUE_TIMEOUT_MS,
   })
   const connections = createConnections(destination, servername, settings)
-  return { prefix, fingerprint, capacity, connections, host, audience, servername, destination }
+  const hostHeader = sentHost === 'browser' ? undefined : sentHost === 'upstream' ? host : sentHost
+  return {
+    prefix,
+    strippedPrefix: stripPrefix ? encodeURI(prefix) : '',
+    fingerprint,
+    capacity,
+    connections,
+    host,
+    hostHeader,
+    sentOrigin: sentHost === 'upstream' ? new URL(origin).origin : undefined,
+    authorities: [origin, ...schemesOf(hostHeader)].map(address => authorityOf(new URL(address))),
+    audience,
+    servername,
+    destination,
+  }
+}
+
+function schemesOf(host: string | undefined): string[] {
+  return host === undefined ? [] : [`http://${host}`, `https://${host}`]
 }

@@ -19,8 +19,11 @@ const HOP_BY_HOP = [
   ...['transfer-encoding', 'upgrade'],
 ]
 
-/** Headers that the gateway sets, and `Expect`, which it has answered. */
-const SET_BY_GATEWAY = ['expect', 'host', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-request-id']
+/** Headers that the gateway sets, and `Expect`, which it sends where a body waits. */
+const SET_BY_GATEWAY = [
+  ...['expect', 'host', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-prefix', 'x-forwarded-proto'],
+  'x-request-id',
+]
 
 /** In their plain form. */
 export const NEVER_KEPT: readonly string[] = [...HOP_BY_HOP, ...SET_BY_GATEWAY]

@@ -73,6 +73,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   FORWARD_ACCESS_TOKEN: ['yes', '1', 'TRUE'],
   TLS_CERT_FILE: ['/nowhere/cert.pem', '/dev'],
   TLS_KEY_FILE: ['/nowhere/key.pem'],
+  MAX_HEADER_KB: ['0', '3', '1025', '16KB'],
   KEEP_ALIVE_TIMEOUT_MS: ['0', '999', '3600001', '75s'],
   TRUSTED_PROXIES: ['localhost', '10.0.0.0/33', '10.0.0.1/8/8', '::1/129', '10.0.0', '10.0.0.1,all', '0.0.0.0/-1'],
   WORKERS: ['0', '-1', '1.5', 'auto'],

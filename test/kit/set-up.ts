@@ -77,7 +77,11 @@ export async function openGateway(t: TestContext, env: Environment, options: Gat
   const { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } = settings
   const tls = certFile && keyFile ? { certFile, keyFile } : undefined
   const { report } = createEventLog(log, Date.now)
-  const server = await serve(menshen, { port, host: '127.0.0.1', ...(tls && { tls }) }, report)
+  const server = await serve(
+    menshen,
+    { port, host: '127.0.0.1', maxHeaderKb: settings.MAX_HEADER_KB, ...(tls && { tls }) },
+    report,
+  )
   const url = `${tls ? 'https' : 'http'}://localhost:${port}`
   let ended: Promise<void> | undefined
   let closed: Promise<void> | undefined

@@ -255,6 +255,8 @@ test('a request that cannot be sent at all takes no slot with it', async t => {
         incoming,
         body: null,
         isBodyUnusual: false,
+        expectsContinue: false,
+        onContinue() {},
         response,
         onAnswer() {},
         onStart() {},

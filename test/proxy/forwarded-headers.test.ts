@@ -1,9 +1,12 @@
 // What of a message is for one connection only, and what is a claim that only we may make.
 
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import test from 'node:test'
 import { cookieOf } from '../kit/client.ts'
 import { setUp } from '../kit/set-up.ts'
+import { startUpstream } from '../kit/upstream.ts'
+import { dial, setUpSockets } from '../kit/websocket.ts'
 import { raw, request, startRawUpstream, statusOf } from './raw.ts'
 
 test('what is meant for one connection stays on it, on the way in', async t => {
@@ -95,17 +98,54 @@ test('where a request came from is what we saw, and what a trusted proxy saw bef
   }
 })
 
-test("the application sees its own host unless the browser's is to be kept", async t => {
-  const own = await setUp(t)
-  await (await own.user()).get('/', { headers: { host: 'browser.example:81' } })
-  assert.equal(own.upstream.last().headers.host, new URL(own.upstream.url).host)
+test("the application sees the browser's Host unless it is to see its own, or a name", async t => {
+  const browser = 'browser.example:81'
+  for (const [setting, host, expected] of [
+    [undefined, undefined, browser],
+    ['browser', undefined, browser],
+    ['upstream', undefined, 'application'],
+    ['upstream', 'browser', browser],
+    ['browser', 'upstream', 'application'],
+    [undefined, 'name.example', 'name.example'],
+    [undefined, 'name.example:8080', 'name.example:8080'],
+  ] as const) {
+    const upstream = await startUpstream(t)
+    const scene = await setUp(t, {
+      env: setting ? { UPSTREAM_HOST_HEADER: setting } : {},
+      config: { upstreams: { '/app': { url: upstream.url, ...(host && { host }) } } },
+    })
+    await (await scene.user()).get('/app', { headers: { host: browser } })
+    const hosts = upstream.last().lines.filter(([name]) => name === 'host')
+    assert.deepEqual(hosts, [['host', expected === 'application' ? new URL(upstream.url).host : expected]])
+  }
+})
 
-  const kept = await setUp(t, { env: { UPSTREAM_HOST_HEADER: 'browser' } })
-  await (await kept.user()).get('/', { headers: { host: 'browser.example:81' } })
-  assert.deepEqual(
-    kept.upstream.last().lines.filter(([name]) => name === 'host'),
-    [['host', 'browser.example:81']],
-  )
+test('an application that sees its own Host sees its own origin in Origin and Referer, with sockets too', async t => {
+  for (const host of ['upstream', 'browser', 'name.example'] as const) {
+    const scene = await setUpSockets(t)
+    const { url } = scene.upstream
+    const gateway = await setUp(t, { config: { upstreams: { '/': { url, host } } } })
+    const user = await gateway.user()
+    const own = gateway.baseUrl
+    for (const [origin, referer] of [
+      [own, `${own}/form?a=${own}/`],
+      [own, own],
+      ['https://evil.example', `https://evil.example/?${own}/`],
+      ['null', `${own}.evil.example/`],
+      [`${own}0`, `${own}0/x`],
+      [`${own}@evil.example`, `${own}@evil.example/x`],
+    ] as const) {
+      await user.get('/', { headers: { origin, referer } })
+      const { headers } = scene.upstream.last()
+      const mapped = (address: string) =>
+        host === 'upstream' && (address === own || address.startsWith(`${own}/`)) ? address.replace(own, url) : address
+      assert.deepEqual([headers.origin, headers.referer], [mapped(origin), mapped(referer)], host)
+    }
+    const socket = dial(gateway, user, '/', { origin: own })
+    await once(socket, 'open')
+    socket.terminate()
+    assert.equal(scene.upstream.last().headers.origin, host === 'upstream' ? url : own)
+  }
 })
 
 test('neither the target nor the Host chooses where a request goes', async t => {

@@ -59,7 +59,7 @@ test('of an answer everything goes on but what is for the connection, for shared
       CLIENT_ID: 'c',
       CLIENT_SECRET: 's'.repeat(32),
     })
-    const authorities = new Set(['localhost:8080'])
+    const authorities = new Map([['localhost:8080', '']])
     const responseHeaders = createResponseHeaders({
       baseUrl: BASE_URL,
       authorities,
@@ -69,6 +69,8 @@ test('of an answer everything goes on but what is for the connection, for shared
     for (let round = 0; round < ROUNDS; round++) {
       const headers = randomAnswer(random)
       const ours = {
+        upstream: { prefix: '/', strippedPrefix: '', authorities: [] },
+        path: '/',
         requestId: 'ours',
         signedIn: random.chance(0.5),
         cookies: random.chance(0.3) ? ['menshen_session=new'] : [],

@@ -68,6 +68,9 @@ test('an address without a port is the same with its default one, and a name the
     ['https://safe.example/x', '/x'],
     ['https://SAFE.example:443/x', '/x'],
     ['//safe.example:443/x', '/x'],
+    // The application has made the address from the Host of the browser.
+    ['http://app.example.com/x', '/x'],
+    ['http://app.example.com:8080/x', undefined],
     ['https://plain.example/x', undefined],
     ['http://safe.example/x', undefined],
     ['http://localhost:8080/x', undefined],
@@ -95,7 +98,7 @@ test('bytes of any encoding pass as they were, and two Locations are two', async
     const lines = [`location: http://${host}/\xe4\xb8\xad`, `location: http://${host}/second`, 'content-length: 0']
     socket.write(`HTTP/1.1 302 Found\r\n${lines.join('\r\n')}\r\n\r\n`, 'latin1')
   })
-  const scene = await setUp(t, { env: { UPSTREAM: upstream.url } })
+  const scene = await setUp(t, { env: { UPSTREAM: upstream.url, UPSTREAM_HOST_HEADER: 'upstream' } })
   const cookie = `cookie: ${cookieOf(await scene.user())}`
   const answer = await raw(scene.url, request('GET / HTTP/1.1', cookie))
   assert.deepEqual(

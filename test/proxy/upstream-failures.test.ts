@@ -9,7 +9,7 @@ import { raw, request, startRawUpstream, statusOf } from './raw.ts'
 const JSON_PLEASE = { headers: { accept: 'application/json' } }
 
 function causes({ lines }: Scene): unknown[] {
-  const failures = lines.filter(({ event }) => event === 'upstream_failed')
+  const failures = lines.filter(({ event }) => event === 'upstream_failed' || event === 'upstream_head_too_large')
   return failures.map(({ fields }) => (fields as { reason?: unknown }).reason)
 }
 

@@ -56,7 +56,7 @@ test('an application on a socket of this machine', async t => {
   const path = join(tempFolder(t), 'app.sock')
   const upstream = await watch(t, createServer().listen(path))
   new WebSocketServer({ server: upstream.server }).on('connection', socket => socket.send('hello'))
-  const scene = await setUp(t, { env: { UPSTREAM: `unix:${path}` } })
+  const scene = await setUp(t, { env: { UPSTREAM: `unix:${path}`, UPSTREAM_HOST_HEADER: 'upstream' } })
   const user = await scene.user()
   assert.equal((await user.get('/x')).text, 'hello')
   assert.equal(upstream.last().headers.host, 'localhost')

@@ -318,6 +318,8 @@ export const en: Sentences<typeof zhCN> = {
   'problem.recovered': '{provider} failed {failures} times within the last hour, and works again since {until}.',
   'problem.request_failed': '{times} requests failed within the last hour, by an error of our own.',
   'problem.upstream_failed': 'The application did not answer, or broke off: {times} times within the last hour.',
+  'problem.upstream_head_too_large':
+    'The headers of the application were too large: {times} times within the last hour. MAX_HEADER_KB is the limit.',
   'problem.upstream_busy': 'The application is too busy: {times} requests were turned away within the last hour.',
   'problem.store_unreachable': 'The store could not be reached {times} times within the last hour.',
   'problem.tokens_not_saved': 'Refreshed tokens could not be saved at once, {times} times.',
@@ -407,6 +409,9 @@ export const en: Sentences<typeof zhCN> = {
   'notice.uri_too_long.title': 'The address is too long',
   'notice.uri_too_long.text': 'The path of this address has more than 4096 bytes or more than 100 segments.',
   'notice.uri_too_long.remedy': 'Please check the address, or go back to the home page.',
+  'notice.headers_too_large.title': 'The request is too large',
+  'notice.headers_too_large.text': 'Your browser sent more cookies, or a longer address, than this site accepts.',
+  'notice.headers_too_large.remedy': 'Please delete the cookies of this site in your browser, then try again.',
   'notice.too_many.title': 'Too many requests',
   'notice.too_many.text': 'There were too many sign-in requests from your network.',
   'notice.too_many.remedy': 'Please wait a minute and try again.',

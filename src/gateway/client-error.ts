@@ -1,0 +1,86 @@
+// Requests that Node cannot read. One whose head is too large gets a page, a log line and a request id; every other one gets
+// what Node would send.
+
+import { IncomingMessage, ServerResponse, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { readTarget } from '../access/request-path.ts'
+import { observedFields } from '../observe/observed-request.ts'
+import { destroyAfter } from '../proxy/tunnel.ts'
+import type { GatewayContext } from './context.ts'
+import { errorAnswer, send } from './respond.ts'
+
+export type ClientErrorListener = (error: Error, socket: Duplex) => void
+
+interface ParseError extends Error {
+  readonly code?: string
+  /** The last bytes that arrived, with the beginning of the head if that came with them. */
+  readonly rawPacket?: Buffer
+}
+
+const STATUSES: Readonly<Record<string, number>> = {
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+}
+
+/** How long the client may take to read the answer. */
+const CLOSE_MS = 1000
+
+export function createClientErrorListener(context: GatewayContext): ClientErrorListener {
+  /** Each further packet of the same head is an error again. */
+  const answered = new WeakSet<Duplex>()
+  return (error: ParseError, stream) => {
+    if (answered.has(stream)) return
+    answered.add(stream)
+    const socket = stream as Socket
+    // Nothing may come between the head and the body of an answer that is on its way.
+    if (!socket.writable || isAnswering(socket)) return void socket.destroy()
+    socket.on('error', () => socket.destroy())
+    if (error.code === 'HPE_HEADER_OVERFLOW') answerLargeHead(context, readHead(socket, error.rawPacket))
+    else {
+      const status = STATUSES[error.code ?? ''] ?? 400
+      socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n\r\n`)
+    }
+    destroyAfter(socket, CLOSE_MS)
+  }
+}
+
+/** Node has no public name for the answer that a socket is busy with. */
+function isAnswering(socket: Socket): boolean {
+  return Boolean(Reflect.get(socket, '_httpMessage'))
+}
+
+/** The lines that are whole, of the headers by which the answer is chosen. */
+const READ = new Set(['accept', 'accept-language', 'user-agent', 'x-forwarded-for', 'x-requested-with'])
+
+function readHead(socket: Socket, packet?: Buffer): IncomingMessage {
+  const incoming = new IncomingMessage(socket)
+  const [first = '', ...lines] = (packet?.toString('latin1') ?? '').split('\r\n').slice(0, -1)
+  const [, method = 'GET', url = '/'] = /^([A-Z]+) (\S+) HTTP\/1\.[01]$/.exec(first) ?? []
+  incoming.method = method
+  incoming.url = url
+  for (const line of lines) {
+    const [, name = '', value = ''] = /^([\w-]+):[ \t]*([\t\x20-\x7e]{0,1000})$/.exec(line) ?? []
+    const lower = name.toLowerCase()
+    if (READ.has(lower) || lower.startsWith('sec-fetch-')) incoming.headers[lower] ??= value
+  }
+  return incoming
+}
+
+function answerLargeHead({ pages, observe }: GatewayContext, incoming: IncomingMessage): void {
+  const { method = 'GET', url = '', headers, socket } = incoming
+  const observed = observe.beginRequest({ method, headers, socket })
+  const { path, search } = readTarget(url) ?? { path: '', search: '' }
+  observed.path = path
+  observed.outcome = 'refused'
+  observe.report('head_too_large', { ...observedFields(observed), method, path })
+  const request = { method, path, search, headers, address: socket.remoteAddress ?? '', observed }
+  const answer = errorAnswer(pages, request, 'headers_too_large', { outcome: 'refused' })
+  const response = new ServerResponse(incoming)
+  response.shouldKeepAlive = false
+  response.assignSocket(socket)
+  response.once('close', () => observe.ended(observed, response.statusCode, socket))
+  response.once('finish', () => socket.end())
+  socket.resume()
+  Promise.resolve(send(response, answer.response, observed.requestId)).catch(() => socket.destroy())
+}

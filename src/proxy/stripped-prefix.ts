@@ -1,0 +1,72 @@
+// The prefix of an upstream with `stripPrefix`: the application does not see it, the browser does.
+
+import { OWN_PREFIX } from '../paths.ts'
+
+export interface WithPrefix {
+  readonly prefix: string
+  /** The prefix as browsers send it; empty if the application sees it. */
+  readonly strippedPrefix: string
+}
+
+/**
+ * The path for the application. The rules have judged the one with the prefix. Several slashes after the prefix become one:
+ * a path that begins with two is the address of another host.
+ */
+export function pathForUpstream(upstream: WithPrefix, path: string): string {
+  if (upstream.strippedPrefix === '') return path
+  const end = endOfPrefix(upstream, path)
+  return end < 0 ? '/' : path.slice(end).replace(/^\/+/, '/')
+}
+
+/** The slash after the prefix. Its letters can be escaped in the path, its slashes cannot. Negative if nothing follows. */
+function endOfPrefix({ prefix }: WithPrefix, path: string): number {
+  let slash = 0
+  for (let at = prefix.indexOf('/'); at >= 0 && slash >= 0; at = prefix.indexOf('/', at + 1))
+    slash = path.indexOf('/', slash + 1)
+  return slash
+}
+
+/** A path of the application for the browser. One that has the prefix already stays, and so do our own. */
+export function prefixedPath(strippedPrefix: string, path: string): string {
+  if (hasPrefix(strippedPrefix, path) || hasPrefix(OWN_PREFIX, path)) return path
+  return strippedPrefix + path
+}
+
+/** The address of one of our pages for the application, for example a Referer. */
+export function withoutPrefix(strippedPrefix: string, path: string): string {
+  if (!hasPrefix(strippedPrefix, path)) return path
+  const rest = path.slice(strippedPrefix.length)
+  return rest.startsWith('/') ? rest : `/${rest}`
+}
+
+function hasPrefix(prefix: string, path: string): boolean {
+  if (!path.startsWith(prefix)) return false
+  const next = path[prefix.length]
+  return next === undefined || next === '/' || next === '?' || next === '#'
+}
+
+/** A relative Location in the answer to the prefix itself, which the application takes for `/`. */
+export function prefixedLocation(upstream: WithPrefix, location: string, path: string): string {
+  const { strippedPrefix } = upstream
+  if (strippedPrefix === '' || /^(?:[a-z][a-z\d+.-]*:|\/\/)/i.test(location)) return location
+  if (location.startsWith('/')) return prefixedPath(strippedPrefix, location)
+  const isRelative = /^[^?#]/.test(location)
+  return isRelative && endOfPrefix(upstream, path) < 0 ? `${strippedPrefix}/${location}` : location
+}
+
+const COOKIE_PATH = /(;\s*path\s*=\s*)([^;]*)/gi
+
+/** Browsers refuse a `__Host-` cookie with any path but `/`. */
+export function prefixedCookie(upstream: WithPrefix, cookie: string, path: string): string {
+  const { strippedPrefix } = upstream
+  if (strippedPrefix === '' || /^\s*__host-/i.test(cookie)) return cookie
+  let hasPath = false
+  const mapped = cookie.replace(COOKIE_PATH, (attribute: string, name: string, value: string) => {
+    const path = value.trim()
+    if (!path.startsWith('/')) return attribute
+    hasPath = true
+    return name + (path === '/' ? strippedPrefix : prefixedPath(strippedPrefix, path))
+  })
+  // For a cookie without a path the browser takes the folder of the request's, which for the prefix itself is `/`.
+  return hasPath || endOfPrefix(upstream, path) >= 0 ? mapped : `${mapped}; Path=${strippedPrefix}`
+}

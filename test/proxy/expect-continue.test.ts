@@ -1,0 +1,162 @@
+// Uploads that wait until they are asked for: the application asks, or answers without the body.
+
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { Socket } from 'node:net'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import test, { type TestContext } from 'node:test'
+import { cookieOf } from '../kit/client.ts'
+import { setUp } from '../kit/set-up.ts'
+import { tempFolder } from '../kit/temp.ts'
+import { until } from '../kit/until.ts'
+import { watch } from '../kit/upstream.ts'
+import { openWire, startRawUpstream, statusOf } from './raw.ts'
+
+const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
+
+async function setUpUpload(t: TestContext, take: (socket: Socket, head: string, nth: number) => void, env = {}) {
+  const upstream = await startRawUpstream(t, take)
+  const scene = await setUp(t, { env: { UPSTREAM: upstream.url, ...env } })
+  const cookie = cookieOf(await scene.user())
+  const open = async (...lines: string[]) => {
+    const wire = await openWire(scene.url)
+    const head = ['POST /up?load HTTP/1.1', 'host: app.test', `cookie: ${cookie}`, 'expect: 100-continue', ...lines]
+    wire.socket.write(`${head.join('\r\n')}\r\n\r\n`, 'latin1')
+    return wire
+  }
+  return { scene, upstream, open }
+}
+
+test('an upload is asked for when the application asks for it, and its body goes there byte for byte', async t => {
+  let socketOfApplication: Socket | undefined
+  const { upstream, open } = await setUpUpload(t, (socket, _head, nth) => {
+    socketOfApplication = socket
+    if (nth > 1) return
+    socket.on('data', chunk => {
+      if (chunk.toString().endsWith('abcd')) socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok')
+    })
+  })
+  const wire = await open('content-length: 4', 'x-name: caf\xe9 \xe6\x8a\xa5')
+  await until(() => upstream.heads.length === 1)
+  assert.match(upstream.heads[0] ?? '', /^POST \/up\?load HTTP\/1\.1\r\n/)
+  assert.match(upstream.heads[0] ?? '', /\r\nexpect: 100-continue\r\n/i)
+  assert.match(upstream.heads[0] ?? '', /\r\ncontent-length: 4\r\n/i)
+  assert.match(upstream.heads[0] ?? '', /\r\nx-name: caf\xe9 \xe6\x8a\xa5\r\n/)
+  assert.equal(wire.seen, '')
+  socketOfApplication?.write(CONTINUE)
+  await wire.sees(CONTINUE)
+  wire.socket.write('abcd')
+  const answer = await wire.sees('\r\n\r\nok')
+  assert.equal(statusOf(answer.slice(CONTINUE.length)), 200)
+  assert.match(answer, /\r\nconnection: keep-alive\r\n/i)
+  wire.socket.destroy()
+})
+
+test('an answer in place of the question for the body reaches the client, and ends the connection', async t => {
+  for (const [status, ...lines] of [
+    ['413 Payload Too Large', 'content-length: 3', 'x-name: caf\xe9'],
+    ['401 Unauthorized', 'transfer-encoding: chunked', 'www-authenticate: Basic', 'set-cookie: a=1', 'set-cookie: b=2'],
+    ['200 OK', 'content-length: 3'],
+  ] as const) {
+    const isChunked = lines[0].startsWith('t')
+    const { upstream, open } = await setUpUpload(t, socket =>
+      socket.write(
+        `HTTP/1.1 ${status}\r\n${lines.join('\r\n')}\r\n\r\n${isChunked ? '3\r\nbig\r\n0\r\n\r\n' : 'big'}`,
+        'latin1',
+      ),
+    )
+    const wire = await open('content-length: 100000')
+    const answer = await wire.rest()
+    assert.equal(statusOf(answer), Number(status.slice(0, 3)))
+    assert.ok(answer.includes('big'))
+    assert.match(answer, /\r\nconnection: close\r\n/i)
+    for (const line of lines.slice(1)) assert.ok(answer.includes(`${line}\r\n`), `${line} in ${answer}`)
+    assert.equal(upstream.heads.length, 1)
+    await until(() => upstream.sockets.size === 0)
+  }
+})
+
+test('a body that comes unasked waits for the application, and goes there after a second at the latest', async t => {
+  const bodies: string[] = []
+  const { upstream, open } = await setUpUpload(t, (socket, _head, nth) => {
+    if (nth > 1) return
+    socket.on('data', chunk => {
+      bodies.push(chunk.toString())
+      if (bodies.join('').includes('0\r\n\r\n')) socket.write('HTTP/1.1 204 No Content\r\n\r\n')
+    })
+  })
+  const from = Date.now()
+  const wire = await open('transfer-encoding: chunked')
+  wire.socket.write('4\r\nabcd\r\n0\r\n\r\n')
+  await until(() => upstream.heads.length === 1)
+  assert.deepEqual(bodies, [])
+  await wire.sees('HTTP/1.1 204 ')
+  assert.ok(Date.now() - from >= 900)
+  assert.match(bodies.join(''), /^4\r\nabcd\r\n0\r\n\r\n$/)
+  assert.match(upstream.heads[0] ?? '', /\r\ntransfer-encoding: chunked\r\n/i)
+  wire.socket.destroy()
+})
+
+test('an application that fails before it asks for the body is answered for, and the log has the reason', async t => {
+  for (const [take, env, status, reason] of [
+    [(socket: Socket) => socket.destroy(), {}, 502, /ECONNRESET|UND_ERR_SOCKET/],
+    [() => {}, { UPSTREAM_HEADERS_TIMEOUT_MS: '1500' }, 504, /UND_ERR_HEADERS_TIMEOUT/],
+    [(socket: Socket) => socket.write('nonsense\r\n\r\n'), {}, 502, /HPE_/],
+    [() => {}, { UPSTREAM: 'http://127.0.0.1:1' }, 502, /ECONNREFUSED/],
+  ] as const) {
+    const { scene, open } = await setUpUpload(t, take, env)
+    const wire = await open('content-length: 4')
+    wire.socket.write('abcd')
+    const answer = await wire.rest()
+    assert.equal(statusOf(answer.replace(CONTINUE, '')), status, answer)
+    assert.match(JSON.stringify(scene.lines), reason)
+  }
+})
+
+test('a client that leaves while its upload waits ends the request to the application', async t => {
+  const { upstream, open } = await setUpUpload(t, () => {})
+  const wire = await open('content-length: 4')
+  await until(() => upstream.heads.length === 1)
+  wire.socket.destroy()
+  await until(() => upstream.sockets.size === 0)
+})
+
+test('the next request of a connection whose upload was asked for is its own', async t => {
+  const scene = await setUp(t, {
+    answer: async (request, response) => void response.end(`${request.url} ${await text(request)}`),
+  })
+  const cookie = `cookie: ${cookieOf(await scene.user())}`
+  const wire = await openWire(scene.url)
+  for (const path of ['/one', '/two']) {
+    wire.socket.write(
+      `PUT ${path} HTTP/1.1\r\nhost: a\r\n${cookie}\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n`,
+    )
+    await until(() => wire.seen.endsWith(CONTINUE))
+    wire.socket.write('abcd')
+    await wire.sees(`${path} abcd`)
+  }
+  wire.socket.destroy()
+})
+
+test('a large upload that was asked for arrives whole, over a socket of this machine too', async t => {
+  const path = join(tempFolder(t), 'app.sock')
+  const server = createServer().listen(path)
+  await once(server, 'listening')
+  await watch(t, server, async (request, response) => {
+    let size = 0
+    for await (const chunk of request) size += chunk.length
+    response.end(`${size} bytes`)
+  })
+  const scene = await setUp(t, { env: { UPSTREAM: `unix:${path}` } })
+  const cookie = `cookie: ${cookieOf(await scene.user())}`
+  const wire = await openWire(scene.url)
+  const size = 20_000_000
+  wire.socket.write(
+    `POST / HTTP/1.1\r\nhost: a\r\n${cookie}\r\nconnection: close\r\nexpect: 100-continue\r\ncontent-length: ${size}\r\n\r\n`,
+  )
+  await wire.sees(CONTINUE)
+  wire.socket.write(Buffer.alloc(size))
+  assert.ok((await wire.rest()).includes(`${size} bytes`))
+})
