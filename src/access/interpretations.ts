@@ -95,7 +95,8 @@ function* walk(start: RuleNode, segments: readonly string[], method: string): Ge
       const children = childrenFor(node, meaning)
       const isNamed = children.some(({ spellings }) => spellings.has(segment))
       if (!isNamed) yield goesOn(node, segments, i, method)
-      if (meaning.mayEnd) for (const child of children) yield* endsAt(child, method)
+      // What follows a page is an argument of it, also where it is asked for without its suffix (`/page/x` for `/page.php`).
+      for (const child of children) if (meaning.mayEnd || child.hasAlias) yield* endsAt(child, method)
       if (meaning.mayEndBefore) yield* endsAt(node, method)
       if (meaning.isNameless || (meaning.isScript && !isLast)) next.add(node)
       for (const child of children) next.add(child)

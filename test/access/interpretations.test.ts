@@ -238,6 +238,9 @@ const OF_SERVERS: Readonly<Record<string, readonly string[]>> = {
     ],
     ...['/files/data.json/x'],
   ],
+  'what follows a page is an argument of it, also where the page is asked for without its suffix': [
+    ...['/files/data/x', '/files/data/.html', '/files/data%2fx', '/files/DATA/x/y'],
+  ],
 }
 
 test('no name that a server has for a guarded page is admitted', () => {
