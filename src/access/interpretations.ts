@@ -24,6 +24,8 @@ const SCRIPT = /\.(?:php\d?|phtml|aspx?|ashx|asmx|jspx?|cgi|fcgi|pl|py|rb|cfm|do
 /** What servers look for, or give, when a path has no extension. */
 const PAGE =
   /\.(?:x?html?|shtml|json|xml|php\d?|phtml|aspx?|ashx|asmx|jspx?|jsf|faces|cgi|fcgi|pl|py|rb|cfm|do|action)$/
+/** Any file: lighttpd, and Apache with AcceptPathInfo, serve it whatever follows. `v1.0` is none. */
+const FILE = /\.(?=\d*[a-z])[a-z\d]{1,7}(?![\w-])/
 /** What a folder is served by, and may be asked for by. A bare `home` is a page of its own to most applications. */
 const INDEX_PAGE = /^(?:(?:index|default)(?![\w-])|(?:home|welcome|iisstart)\.)/
 /** Nothing is left when spaces and signs are trimmed, or when it is cut. */
@@ -127,8 +129,8 @@ function meaningOf(segment: string): Meaning {
     key,
     isScript,
     isNameless,
-    // Some servers take what follows a page for an argument of it, as all do with scripts.
-    mayEnd: isCut || isScript || PAGE.test(key),
+    // Some servers take what follows a file for an argument of it, as all do with scripts.
+    mayEnd: isCut || isScript || FILE.test(key),
     mayEndBefore: INDEX_PAGE.test(key) || (isNameless && isCut),
   }
 }
