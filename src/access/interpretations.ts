@@ -24,6 +24,8 @@ const SCRIPT = /\.(?:php\d?|phtml|aspx?|ashx|asmx|jspx?|cgi|fcgi|pl|py|rb|cfm|do
 /** What servers look for, or give, when a path has no extension. */
 const PAGE =
   /\.(?:x?html?|shtml|json|xml|php\d?|phtml|aspx?|ashx|asmx|jspx?|jsf|faces|cgi|fcgi|pl|py|rb|cfm|do|action)$/
+/** Any file: lighttpd, and Apache with AcceptPathInfo, serve it whatever follows. `v1.0` is none. */
+const FILE = /\.(?=\d*[a-z])[a-z\d]{1,7}(?![\w-])/
 /** What a folder is served by, and may be asked for by. A bare `home` is a page of its own to most applications. */
 const INDEX_PAGE = /^(?:(?:index|default)(?![\w-])|(?:home|welcome|iisstart)\.)/
 /** Nothing is left when spaces and signs are trimmed, or when it is cut. */
@@ -95,7 +97,8 @@ function* walk(start: RuleNode, segments: readonly string[], method: string): Ge
       const children = childrenFor(node, meaning)
       const isNamed = children.some(({ spellings }) => spellings.has(segment))
       if (!isNamed) yield goesOn(node, segments, i, method)
-      if (meaning.mayEnd) for (const child of children) yield* endsAt(child, method)
+      // What follows a page is an argument of it, also where it is asked for without its suffix (`/page/x` for `/page.php`).
+      for (const child of children) if (meaning.mayEnd || child.hasAlias) yield* endsAt(child, method)
       if (meaning.mayEndBefore) yield* endsAt(node, method)
       if (meaning.isNameless || (meaning.isScript && !isLast)) next.add(node)
       for (const child of children) next.add(child)
@@ -126,8 +129,8 @@ function meaningOf(segment: string): Meaning {
     key,
     isScript,
     isNameless,
-    // Some servers take what follows a page for an argument of it, as all do with scripts.
-    mayEnd: isCut || isScript || PAGE.test(key),
+    // Some servers take what follows a file for an argument of it, as all do with scripts.
+    mayEnd: isCut || isScript || FILE.test(key),
     mayEndBefore: INDEX_PAGE.test(key) || (isNameless && isCut),
   }
 }

@@ -16,6 +16,8 @@ export interface RuleNode {
   readonly spellings: Set<string>
   /** Of the longest key among the children. */
   longestKey: number
+  /** It has another name too. */
+  readonly hasAlias: boolean
 }
 
 /** Whatever no other rule covers. */
@@ -54,20 +56,20 @@ export function growTree(rules: readonly Rule[], naming: Naming): RuleTree {
 function childOf(parent: RuleNode, segment: string, { keyOf, aliasOf, isIndexPage }: Naming): RuleNode {
   const key = keyOf(segment)
   const known = parent.children.get(key)
-  const child = known ?? newNode(below(parent, segment), parent)
+  const alias = aliasOf(key)
+  const child = known ?? newNode(below(parent, segment), parent, alias !== undefined)
   child.spellings.add(segment)
   if (known) return known
   parent.children.set(key, child)
   parent.longestKey = Math.max(parent.longestKey, key.length)
   if (isIndexPage(key)) parent.indexPages.push(child)
-  const alias = aliasOf(key)
   if (alias !== undefined) parent.aliases.set(alias, [...(parent.aliases.get(alias) ?? []), child])
   return child
 }
 
-function newNode(path: string, parent: RuleNode | undefined): RuleNode {
+function newNode(path: string, parent: RuleNode | undefined, hasAlias = false): RuleNode {
   const [children, aliases, spellings] = [new Map(), new Map(), new Set<string>()]
-  return { path, parent, rules: [], children, aliases, indexPages: [], spellings, longestKey: 0 }
+  return { path, parent, rules: [], children, aliases, indexPages: [], spellings, longestKey: 0, hasAlias }
 }
 
 /** The path of a node with something after it. */

@@ -91,9 +91,9 @@ function createOtherUpstreams(prefixes: readonly string[]): OtherUpstreams {
 }
 
 /** The path by which a server chooses: as it is, without its parameters, or cut; and without empty segments. */
-function routedPaths(spelling: string): string[] {
+function routedPaths(spelling: string): ReadonlySet<string> {
   const paths = [spelling, spelling.replace(/;[^/]*/g, ''), spelling.replace(/[;?#].*$/s, '')]
-  return paths.flatMap(path => [path, path.replace(/\/{2,}/g, '/')])
+  return new Set(paths.flatMap(path => [path, path.replace(/\/{2,}/g, '/')]))
 }
 
 /** Which rules decide about a path and a method, for all users. */

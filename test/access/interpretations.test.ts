@@ -236,7 +236,16 @@ const OF_SERVERS: Readonly<Record<string, readonly string[]>> = {
 
       '/old.php/x',
     ],
-    ...['/files/data.json/x'],
+    ...[
+      '/files/data.json/x',
+      '/files/salary.pdf/x',
+      '/files/SALARY.pdf/',
+      '/files/salary.pdf%2Fx',
+      '/files/backup.7z/x',
+    ],
+  ],
+  'what follows a page is an argument of it, also where the page is asked for without its suffix': [
+    ...['/files/data/x', '/files/data/.html', '/files/data%2fx', '/files/DATA/x/y'],
   ],
 }
 
@@ -248,6 +257,9 @@ test('no name that a server has for a guarded page is admitted', () => {
     { path: '/files/quarterly report', roles: ['developer'] },
     { path: '/files/exact.html', roles: ['developer'], exact: true },
     { path: '/files/exact', roles: EVERYBODY },
+    { path: '/files/salary.pdf', roles: ['developer'], exact: true },
+    { path: '/files/backup.7z', roles: ['developer'], exact: true },
+    { path: '/files/v1.0', roles: ['developer'], exact: true },
   ]
   for (const [reason, paths] of Object.entries(OF_SERVERS))
     for (const path of paths) {
@@ -257,7 +269,7 @@ test('no name that a server has for a guarded page is admitted', () => {
     }
   const ordinary = [
     ...['/x/(S(x))/y', '/wiki/Foo_(bar)', '/(album)', '/price/%C2%A5100', '/files/photo~1.jpg', '/files/x.html/foo'],
-    ...['/files/exact/foo', '/odata/Products(1)', '/files/~1', '/%E2%82%A9'],
+    ...['/files/exact/foo', '/files/v1.0/x', '/odata/Products(1)', '/files/~1', '/%E2%82%A9'],
   ]
   for (const path of ordinary) assert.ok(isAdmitted(rules, path), path)
 })

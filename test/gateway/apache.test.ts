@@ -7,6 +7,7 @@ import { testAttacks } from './proxy-attacks.ts'
 import { testJourneys } from './proxy-journeys.ts'
 import { testOwnAddress } from './proxy-options.ts'
 import { testSockets } from './proxy-sockets.ts'
+import { testTransfers } from './proxy-transfers.ts'
 
 const MODULES = ['mpm_event', 'authz_core', 'headers', 'proxy', 'proxy_http', 'rewrite']
 
@@ -35,4 +36,5 @@ const proxy: FrontProxy = {
 testJourneys(proxy)
 testAttacks(proxy)
 testSockets(proxy)
+testTransfers(proxy)
 testOwnAddress(proxy, /#(ProxySourceAddress)/g)

@@ -5,6 +5,7 @@ import type { FrontProxy } from './proxies.ts'
 import { testAttacks } from './proxy-attacks.ts'
 import { testJourneys } from './proxy-journeys.ts'
 import { testSockets } from './proxy-sockets.ts'
+import { testTransfers } from './proxy-transfers.ts'
 
 const proxy: FrontProxy = {
   program: 'caddy',
@@ -27,3 +28,4 @@ const proxy: FrontProxy = {
 testJourneys(proxy)
 testAttacks(proxy)
 testSockets(proxy)
+testTransfers(proxy)

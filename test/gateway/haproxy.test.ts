@@ -13,6 +13,7 @@ import { testAttacks } from './proxy-attacks.ts'
 import { testJourneys } from './proxy-journeys.ts'
 import { testHttps, testOwnAddress } from './proxy-options.ts'
 import { testSockets } from './proxy-sockets.ts'
+import { testTransfers } from './proxy-transfers.ts'
 
 const proxy: FrontProxy = {
   program: 'haproxy',
@@ -30,6 +31,7 @@ const proxy: FrontProxy = {
 testJourneys(proxy)
 testAttacks(proxy)
 testSockets(proxy)
+testTransfers(proxy)
 testHttps(proxy, /#(bind :443)/g, 'bind :80')
 const asked = await freePort()
 testOwnAddress(proxy, /#(bind 127|source)/g, [

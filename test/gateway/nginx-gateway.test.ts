@@ -7,10 +7,12 @@ import { openBehind } from './proxies.ts'
 import { testAttacks } from './proxy-attacks.ts'
 import { testJourneys } from './proxy-journeys.ts'
 import { testSockets } from './proxy-sockets.ts'
+import { testTransfers } from './proxy-transfers.ts'
 
 testJourneys(NGINX_AND_GATEWAY)
 testAttacks(NGINX_AND_GATEWAY)
 testSockets(NGINX_AND_GATEWAY)
+testTransfers(NGINX_AND_GATEWAY)
 
 test('a Prometheus on the same machine reads the metrics directly, and nobody through nginx', async t => {
   const { client, directUrl, scene } = await openBehind(t, NGINX_AND_GATEWAY)

@@ -4,9 +4,11 @@ import { testAttacks } from './proxy-attacks.ts'
 import { testJourneys } from './proxy-journeys.ts'
 import { testHttps, testOwnAddress } from './proxy-options.ts'
 import { testSockets } from './proxy-sockets.ts'
+import { testTransfers } from './proxy-transfers.ts'
 
 testJourneys(NGINX_EXAMPLE)
 testAttacks(NGINX_EXAMPLE)
 testSockets(NGINX_EXAMPLE)
+testTransfers(NGINX_EXAMPLE)
 testOwnAddress(NGINX_EXAMPLE, /#(proxy_bind )/g)
 testHttps(NGINX_EXAMPLE, /#(listen 443|ssl_)/g, 'listen 80;')

@@ -14,6 +14,7 @@ export const NGINX_EXAMPLE: FrontProxy = {
   program: 'nginx',
   mode: 'forward-auth',
   cannot: ['patterns', 'set-cookie'],
+  earlyHints: 'taken for the answer',
   config: readExample('nginx/menshen.conf'),
   beside: 'nginx',
   replace: ({ proxy, menshen, application }) => [
@@ -29,6 +30,7 @@ export const NGINX_AND_GATEWAY: FrontProxy = {
   name: 'nginx and the gateway',
   mode: 'gateway',
   address: '127.0.0.2',
+  earlyHints: 'taken for the answer',
   // Without TLS, which test/docs-snippets.test.ts tries.
   config: (snippet?.text ?? assert.fail(`${PAGE} has no snippet for nginx`)).replaceAll(/ssl_certificate.*;/g, ''),
   replace: ({ proxy, menshen }) => [

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -27,6 +28,8 @@ export interface FrontProxy {
   address?: string
   /** Drop headers by a pattern of their names, or by one that has exceptions; take single cookies out of an answer. */
   cannot?: readonly ('patterns' | 'exceptions' | 'set-cookie')[]
+  /** nginx before 1.29 knows no interim answers: to a browser with HTTP/2 it sends a broken page. Otherwise they pass. */
+  earlyHints?: 'taken for the answer'
   /** As the example or the documentation has it. */
   config: string
   /** The folder of the example: its other files stand beside the configuration. */
@@ -69,8 +72,15 @@ const CACHED: [name: string, value: string | string[]][] = [
 
 export type Behind = Awaited<ReturnType<typeof openBehind>>
 
-/** The proxy looks for Menshen where it is, or at the given port. */
-export async function openBehind(t: TestContext, proxy: FrontProxy, menshenAt?: number) {
+interface BehindOptions {
+  /** The port where the proxy looks for Menshen, if not where it is. */
+  menshenAt?: number
+  /** How the application answers, if not as `answerPage` does. */
+  answer?: RequestListener
+}
+
+export async function openBehind(t: TestContext, proxy: FrontProxy, options: BehindOptions = {}) {
+  const { menshenAt, answer = answerPage } = options
   const port = await freePort()
   const env = {
     TRUSTED_PROXIES: proxy.address ?? '127.0.0.1',
@@ -82,14 +92,7 @@ export async function openBehind(t: TestContext, proxy: FrontProxy, menshenAt?: 
   const scene = await setUp(t, {
     env,
     config: { rules: RULES },
-    answer: async (request, response) => {
-      const body = await text(request)
-      if (request.url === '/hostile') response.setHeader('clear-site-data', '"cookies"')
-      if (request.url?.startsWith('/cached')) for (const [name, value] of CACHED) response.setHeader(name, value)
-      if (request.url === '/cached/missing') response.statusCode = 404
-      response.setHeader('set-cookie', request.url === '/hostile' ? HOSTILE_COOKIES : 'app=1; Path=/')
-      response.end(`page ${request.url}${body}`)
-    },
+    answer,
   })
   const ports = {
     proxy: port,
@@ -110,6 +113,15 @@ export async function openBehind(t: TestContext, proxy: FrontProxy, menshenAt?: 
       return user
     },
   }
+}
+
+async function answerPage(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const body = await text(request)
+  if (request.url === '/hostile') response.setHeader('clear-site-data', '"cookies"')
+  if (request.url?.startsWith('/cached')) for (const [name, value] of CACHED) response.setHeader(name, value)
+  if (request.url === '/cached/missing') response.statusCode = 404
+  response.setHeader('set-cookie', request.url === '/hostile' ? HOSTILE_COOKIES : 'app=1; Path=/')
+  response.end(`page ${request.url}${body}`)
 }
 
 async function startProxy(

@@ -112,7 +112,7 @@ export function testAttacks(proxy: FrontProxy): void {
   })
 
   test(`behind ${name} nothing reaches the application while Menshen is away`, async t => {
-    const { scene, url } = await openBehind(t, proxy, await freePort())
+    const { scene, url } = await openBehind(t, proxy, { menshenAt: await freePort() })
     for (const path of ['/public', '/login']) {
       const answer = await send(url, `GET ${path} HTTP/1.1`, 'x-forwarded-user: admin')
       assert.ok(statusOf(answer) >= 500, answer)
