@@ -83,7 +83,8 @@ function keepFragment() {
   const retrying = new URLSearchParams(window.location.search).has('error')
   if (retrying && !window.location.hash) return
   const value = encodeURIComponent(window.location.hash)
+  const callback = forms[0]?.dataset.callback ?? '/callback'
   const life = value ? FRAGMENT_SECONDS : 0
   // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API does not exist on plain http
-  document.cookie = `menshen_fragment=${value}; Path=/callback; Max-Age=${life}; SameSite=Lax`
+  document.cookie = `menshen_fragment=${value}; Path=${callback}; Max-Age=${life}; SameSite=Lax`
 }

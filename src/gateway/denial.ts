@@ -5,7 +5,6 @@ import { isLoopback } from '../config/deployment.ts'
 import { isTrusted } from '../config/networks.ts'
 import { type Outcome, REQUEST_ID, requestFields } from '../observe/observed-request.ts'
 import { lostCookiePage, refusedPage } from '../pages/notices.ts'
-import { OWN_PATHS } from '../paths.ts'
 import { callerOf } from '../proxy/proxy-request.ts'
 import { ownPath, signReturnPath } from '../session/attempts.ts'
 import { bringsToken, isByScript, isNavigation } from '../util/fetch-metadata.ts'
@@ -49,7 +48,7 @@ export function loginAnswer(
   if (moved) return moved
   if (auth.lostCookies.cookieWasLost(request)) return lostCookieAnswer(context, request)
   const { cookies } = identification
-  return redirectAnswer(pages, request.method, OWN_PATHS.login, {
+  return redirectAnswer(pages, request.method, pages.paths.login, {
     outcome: 'visitor',
     cookies: isNavigation(request) ? [...cookies, returnCookie(context, request.path + request.search)] : cookies,
   })
@@ -70,13 +69,14 @@ export function unauthenticated(
   request: GatewayRequest,
   identification: CallerIdentification,
   more: object = {},
+  headers: Readonly<Record<string, string>> = {},
 ): ResponseAnswer {
   return jsonAnswer(
     pages,
     {
       error: 'unauthenticated',
       message: languageOf(pages, request).t('session.unauthenticated'),
-      login: OWN_PATHS.login,
+      login: pages.paths.login,
       requestId: request.observed.requestId,
       ...more,
     },
@@ -84,7 +84,7 @@ export function unauthenticated(
       status: 401,
       outcome: 'visitor',
       cookies: identification.cookies,
-      headers: { 'www-authenticate': visitorChallenge(request, identification) },
+      headers: { ...headers, 'www-authenticate': visitorChallenge(request, identification) },
     },
   )
 }
@@ -112,7 +112,7 @@ const RETURN_SECONDS = 600
 /** The cookie that leads back to the page after the sign-in. */
 export function returnCookie({ now, auth, pages }: DenialContext, wanted: string): string {
   const { cookies, keys } = auth
-  const path = ownPath(wanted, pages.settings.BASE_URL, pages.callbackPaths)
+  const path = ownPath(wanted, pages.settings.BASE_URL, pages.paths.signIn)
   // None is better than the page that was wanted before this one.
   if (!path) return clearCookie(cookies.returnPath)
   const value = signReturnPath(path, now() + RETURN_SECONDS * 1000, keys.returnPath)
@@ -158,7 +158,7 @@ export function refusedAnswer({ pages }: DenialContext, request: GatewayRequest,
   // Without a rule, no other account would be admitted either.
   if (!loaded || !refusedBy || isByScript(request)) return errorAnswer(pages, request, 'refused', { outcome, cookies })
   const path = request.path + request.search
-  const wanted = isNavigation(request) ? ownPath(path, pages.settings.BASE_URL, pages.callbackPaths) : undefined
+  const wanted = isNavigation(request) ? ownPath(path, pages.settings.BASE_URL, pages.paths.signIn) : undefined
   const { requestId } = request.observed
   const html = refusedPage(languageOf(pages, request), loaded.session, { wanted, requestId, rule: refusedBy })
   return pageAnswer(pages, html, { status: 403, outcome, cookies })

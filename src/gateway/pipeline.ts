@@ -110,8 +110,7 @@ function route<Target, Answer extends WithOutcome, Result>(
   request: GatewayRequest,
   target: Target,
 ): MaybePromise<Result> {
-  if (!isOwnPath(request.path, context.auth.providers.callbackPaths))
-    return pass(context, entrance, request, request, target)
+  if (!isOwnPath(request.path, context.paths.signIn)) return pass(context, entrance, request, request, target)
   return reply(entrance, request.observed, entrance.own(request, target), target)
 }
 

@@ -3,7 +3,6 @@
 import { html } from 'hono/html'
 import type { TextConfig } from '../config/config-file.ts'
 import { isLoginError } from '../errors.ts'
-import { OWN_PATHS } from '../paths.ts'
 import { page } from './layout.ts'
 import { reference } from './notices.ts'
 import { shownPath } from './shown-text.ts'
@@ -70,12 +69,12 @@ function textIn(text: TextConfig, lang: string): string {
 }
 
 function signInForm(
-  { t }: Words,
+  { t, paths }: Words,
   way: SignInOption,
   { isMain, isOnly, quiet, unusable }: Record<'isMain' | 'isOnly' | 'quiet' | 'unusable', boolean>,
 ) {
   const { id, name = t('login.provider'), authorizationUrl, remembered } = way
-  return html`<form id="${isMain ? 'sign-in' : `sign-in-${id}`}" class="sign-in" method="post" action="${OWN_PATHS.login}" data-authorize="${authorizationUrl}" data-remembered="${remembered ? 'true' : 'false'}">
+  return html`<form id="${isMain ? 'sign-in' : `sign-in-${id}`}" class="sign-in" method="post" action="${paths.login}" data-callback="${paths.callback}" data-authorize="${authorizationUrl}" data-remembered="${remembered ? 'true' : 'false'}">
 ${isOnly ? '' : html`<input type="hidden" name="provider" value="${id}">`}<button type="submit" class="${quiet ? 'button quiet' : 'button'}" data-mark="${markOf(way.name)}" ${unusable ? 'disabled' : ''}>${t('login.button', { name })}</button>
 </form>`
 }

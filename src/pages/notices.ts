@@ -91,7 +91,7 @@ export function confirmSignOutPage(words: Words): string {
     body: html`
 <h1>${t('sign_out.question')}</h1>
 <p class="lead">${t('sign_out.reason')}</p>
-<form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button">${t('sign_out.title')}</button></form>
+<form method="post" action="${words.paths.logout}"><button type="submit" class="button">${t('sign_out.title')}</button></form>
 <a class="button quiet" href="/">${t('sign_out.no')}</a>`,
   })
 }
@@ -153,7 +153,7 @@ export function refusedPage(
 <div><dt>${t('refused.account')}</dt><dd>${displayName(userInfo)} <code>${username}</code></dd></div>
 <div><dt>${t('session.role')}</dt><dd>${roleName(words, userRole)} <code>${userRole}</code></dd></div>
 ${rule ? missingPart(words, rule) : ''}${rule && userRole === CONSOLE_ROLE ? rulePart(words, rule) : ''}</dl>
-<form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button">${t('refused.other_account')}</button>${wanted === undefined ? '' : html`<input type="hidden" name="${RETURN_FIELD}" value="${wanted}">`}</form>
+<form method="post" action="${words.paths.logout}"><button type="submit" class="button">${t('refused.other_account')}</button>${wanted === undefined ? '' : html`<input type="hidden" name="${RETURN_FIELD}" value="${wanted}">`}</form>
 <a class="button quiet" href="/">${t('page.home')}</a>
 <p class="hint">${t('notice.refused.remedy')}</p>
 ${reference(words, requestId)}`,

@@ -3,7 +3,6 @@
 
 import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
-import { SIGN_IN_PATHS } from '../paths.ts'
 import type { SentAttempt } from '../provider/authorization-url.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import type { Entry, Store } from '../stores/store.ts'
@@ -125,10 +124,10 @@ function attemptKey(browser: string, state: string): string {
 const LONGEST_PATH = 2048
 
 /** The path as the URL parser of browsers reads it; `undefined` if it leads to another origin or into the sign-in. */
-export function ownPath(text: string, origin: string, callbackPaths: ReadonlySet<string>): string | undefined {
+export function ownPath(text: string, origin: string, signInPaths: ReadonlySet<string>): string | undefined {
   if (!URL.canParse(text, origin)) return undefined
   const url = new URL(text, origin)
-  if (url.origin !== origin || SIGN_IN_PATHS.includes(url.pathname) || callbackPaths.has(url.pathname)) return undefined
+  if (url.origin !== origin || signInPaths.has(url.pathname)) return undefined
   const path = url.pathname + url.search
   // Without our origin in front of it, a path such as `//evil.example` is an address of another host.
   if (!URL.canParse(path, origin) || new URL(path, origin).origin !== origin) return undefined
@@ -145,14 +144,14 @@ export function signReturnPath(path: string, until: number, [key]: KeyList): str
 export function readReturnPath(
   cookie: string,
   keys: KeyList,
-  { origin, callbackPaths }: { readonly origin: string; readonly callbackPaths: ReadonlySet<string> },
+  { origin, signInPaths }: { readonly origin: string; readonly signInPaths: ReadonlySet<string> },
   now: number,
 ): string | undefined {
   const [text = '', signature = ''] = cookie.split('.')
   const given = Buffer.from(signature, 'base64url')
   if (!keys.some(key => isSame(given, mac(text, key)))) return undefined
   const [, until = '0', path = ''] = /^(\d+) (.*)$/s.exec(Buffer.from(text, 'base64url').toString()) ?? []
-  return Number(until) > now ? ownPath(path, origin, callbackPaths) : undefined
+  return Number(until) > now ? ownPath(path, origin, signInPaths) : undefined
 }
 
 function isSame(given: Buffer, expected: Buffer): boolean {

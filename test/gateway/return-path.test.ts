@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { createHmac, randomBytes } from 'node:crypto'
 import test from 'node:test'
+import { ownPathsOf } from '../../src/paths.ts'
 import { ownPath, readReturnPath, signReturnPath } from '../../src/session/attempts.ts'
 import { signIn } from '../kit/client.ts'
 import { corpusStrings } from '../kit/corpora.ts'
@@ -10,8 +11,8 @@ import { setUp } from '../kit/set-up.ts'
 
 const ORIGIN = 'https://app.example.com'
 const NOW = Date.parse('2026-03-01T08:00:00Z')
-const CALLBACKS = new Set(['/callback/staff'])
-const OWN = { origin: ORIGIN, callbackPaths: CALLBACKS }
+const { signIn: SIGN_IN } = ownPathsOf({}, ['staff'])
+const OWN = { origin: ORIGIN, signInPaths: SIGN_IN }
 const KEYS = [new Uint8Array(32).fill(7)] as const
 const RETURN = 'menshen_return'
 
@@ -95,28 +96,28 @@ test('a path of our own stays what it is', () => {
     '/a:b@c',
     '/login/x',
   ]
-  for (const path of paths) assert.equal(ownPath(path, ORIGIN, CALLBACKS), path)
-  assert.equal(ownPath('/中文?q=é', ORIGIN, CALLBACKS), '/%E4%B8%AD%E6%96%87?q=%C3%A9')
-  assert.equal(ownPath('/a#fragment', ORIGIN, CALLBACKS), '/a', 'a fragment never reaches a server')
-  assert.equal(ownPath(`${ORIGIN}/a`, ORIGIN, CALLBACKS), '/a')
+  for (const path of paths) assert.equal(ownPath(path, ORIGIN, SIGN_IN), path)
+  assert.equal(ownPath('/中文?q=é', ORIGIN, SIGN_IN), '/%E4%B8%AD%E6%96%87?q=%C3%A9')
+  assert.equal(ownPath('/a#fragment', ORIGIN, SIGN_IN), '/a', 'a fragment never reaches a server')
+  assert.equal(ownPath(`${ORIGIN}/a`, ORIGIN, SIGN_IN), '/a')
 })
 
 test('whatever is given, what comes out leads to our own origin, and only once', () => {
   const lines = [...EVIL, ...corpusStrings('open-redirects.txt')]
   for (const line of lines)
     for (const text of [line, ...decoded(line), ...decoded(line).flatMap(decoded)]) {
-      const path = ownPath(text, ORIGIN, CALLBACKS)
+      const path = ownPath(text, ORIGIN, SIGN_IN)
       if (path === undefined) continue
       assert.ok(leadsHome(path), JSON.stringify(text))
       assert.match(path, /^\/(?![/\\])[\x21-\x7e]*$/, JSON.stringify(text))
-      assert.equal(ownPath(path, ORIGIN, CALLBACKS), path, 'the same again when it is read back')
+      assert.equal(ownPath(path, ORIGIN, SIGN_IN), path, 'the same again when it is read back')
     }
 })
 
 test('what leads away is refused', () => {
   const away = EVIL.filter(text => !URL.canParse(text, ORIGIN) || new URL(text, ORIGIN).origin !== ORIGIN)
   assert.ok(away.length > 20)
-  for (const text of away) assert.equal(ownPath(text, ORIGIN, CALLBACKS), undefined, JSON.stringify(text))
+  for (const text of away) assert.equal(ownPath(text, ORIGIN, SIGN_IN), undefined, JSON.stringify(text))
 })
 
 test('the sign-in itself is no place to return to, in any spelling that leads there', () => {
@@ -132,7 +133,7 @@ test('the sign-in itself is no place to return to, in any spelling that leads th
     '/logout?x',
     '/logout#x',
   ])
-    assert.equal(ownPath(path, ORIGIN, CALLBACKS), undefined, path)
+    assert.equal(ownPath(path, ORIGIN, SIGN_IN), undefined, path)
 })
 
 test('a signed path is read back until its time is over', () => {

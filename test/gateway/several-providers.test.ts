@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { decodeJwt } from 'jose'
-import { checkConfig } from '../../src/config/config-file.ts'
+import { refuseTakenPaths } from '../../src/config/conflicts.ts'
 import { type Config, createMenshen, MenshenError, readSettings } from '../../src/index.ts'
 import { type Client, createClient } from '../kit/client.ts'
 import { answerOf, type OidcServer, signedInAt, startOidcServer } from '../kit/oidc-server.ts'
@@ -177,9 +177,9 @@ test('no rule and no application can be where a provider sends the browser back'
     { rules: [{ path: '/callback/staff', public: true }] },
     { upstreams: { '/callback/b-2': 'http://127.0.0.1:8080' } },
   ])
-    assert.throws(() => checkConfig({ providers, ...config }, 'menshen.config.ts', 'it'), /this path is our own/)
-  checkConfig({ providers, rules: [{ path: '/callback/other', public: true }] }, 'menshen.config.ts', 'it')
-  checkConfig({ rules: [{ path: '/callback/staff', public: true }] }, 'menshen.config.ts', 'it')
+    assert.throws(() => refuseTakenPaths({}, { providers, ...config }), /this path is our own/)
+  refuseTakenPaths({}, { providers, rules: [{ path: '/callback/other', public: true }] })
+  refuseTakenPaths({}, { rules: [{ path: '/callback/staff', public: true }] })
 })
 
 test('a provider that has no name for itself does not take an answer of another', async t => {

@@ -5,7 +5,6 @@ import { requestFields } from '../../observe/observed-request.ts'
 import { loginPage, type SignInOption } from '../../pages/login-page.ts'
 import { RETURN_FIELD } from '../../pages/notices.ts'
 import { displayName } from '../../pages/shown-text.ts'
-import { OWN_PATHS } from '../../paths.ts'
 import type { Provider } from '../../provider/provider.ts'
 import type { Providers } from '../../provider/providers.ts'
 import { ATTEMPT_SECONDS, isRemembered, ownPath, readReturnPath } from '../../session/attempts.ts'
@@ -64,8 +63,8 @@ function returnCookies(context: GatewayContext, request: GatewayRequest, query: 
 /** Where the sign-in leads; nothing is said of the home page, where everybody begins. */
 function pageWanted(context: GatewayContext, request: GatewayRequest, query: URLSearchParams): string | undefined {
   const asked = askedToReturn(context, request, query)
-  const { settings, callbackPaths } = context.pages
-  const wanted = asked === undefined ? returnPathOf(context, request) : ownPath(asked, settings.BASE_URL, callbackPaths)
+  const { settings, paths } = context
+  const wanted = asked === undefined ? returnPathOf(context, request) : ownPath(asked, settings.BASE_URL, paths.signIn)
   return wanted === '/' ? undefined : wanted
 }
 
@@ -92,7 +91,7 @@ export async function startAttempt(
   if (!(await auth.rateLimit.admits('sign-in', request))) return tooManyAnswer(pages, request)
   const wanted = form.get('provider')
   const provider = wanted ? providers.get(wanted) : providers.main
-  if (!provider || providers.missing.length > 0) return redirectAnswer(pages, request.method, OWN_PATHS.login)
+  if (!provider || providers.missing.length > 0) return redirectAnswer(pages, request.method, pages.paths.login)
   const known = readCookie(request.headers.cookie, cookies.attempt)
   const { browser, sent } = await attempts.start(provider.plan, known, returnPathOf(context, request))
   const location = await provider
@@ -105,7 +104,7 @@ export async function startAttempt(
 
 /** The address of the provider's page comes from its metadata, which are unavailable. */
 function loginWhileUnavailable(
-  { observe }: GatewayContext,
+  { observe, paths }: GatewayContext,
   request: GatewayRequest,
   { plan }: Provider,
   error: unknown,
@@ -119,12 +118,12 @@ function loginWhileUnavailable(
     reason,
   })
   observe.failedRequests.remember(request, reason)
-  return `${OWN_PATHS.login}?error=${reason}`
+  return `${paths.login}?error=${reason}`
 }
 
 export function returnPathOf({ now, auth, pages }: GatewayContext, { headers }: GatewayRequest): string | undefined {
   const cookie = readCookie(headers.cookie, auth.cookies.returnPath)
-  const own = { origin: pages.settings.BASE_URL, callbackPaths: pages.callbackPaths }
+  const own = { origin: pages.settings.BASE_URL, signInPaths: pages.paths.signIn }
   return cookie && readReturnPath(cookie, auth.keys.returnPath, own, now())
 }
 
