@@ -4,10 +4,10 @@ import type { Role } from '../config/config-file.ts'
 import { isLoopback } from '../config/deployment.ts'
 import { isTrusted } from '../config/networks.ts'
 import { type Outcome, REQUEST_ID, requestFields } from '../observe/observed-request.ts'
-import { lostCookiePage, refusedPage } from '../pages/notices.ts'
+import { lostCookiePage, refusedPage, sessionEndedPage } from '../pages/notices.ts'
 import { callerOf } from '../proxy/proxy-request.ts'
 import { ownPath, signReturnPath } from '../session/attempts.ts'
-import { bringsToken, isByScript, isNavigation } from '../util/fetch-metadata.ts'
+import { bringsToken, isByScript, isNavigation, isProgram, isShownAsPage } from '../util/fetch-metadata.ts'
 import type { Admission, AdmissionContext, CallerIdentification } from './admission.ts'
 import { clearCookie, readCookie, setCookie } from './cookies.ts'
 import { observeVerdict } from './pipeline.ts'
@@ -43,7 +43,8 @@ export function loginAnswer(
 ): ResponseAnswer {
   const { pages, auth } = context
   const canFollow = request.method === 'GET' || request.method === 'HEAD'
-  if (isByScript(request) || !canFollow) return unauthenticated(pages, request, identification)
+  if (isProgram(request) || !canFollow) return notSignedInAnswer(pages, request, identification)
+  if (isByScript(request)) return unauthenticated(pages, request, identification)
   const moved = ownHostAnswer(pages, request, 'visitor')
   if (moved) return moved
   if (auth.lostCookies.cookieWasLost(request)) return lostCookieAnswer(context, request)
@@ -62,6 +63,23 @@ function lostCookieAnswer({ pages, observe }: DenialContext, request: GatewayReq
   const { requestId } = request.observed
   const html = lostCookiePage(languageOf(pages, request), { baseUrl: BASE_URL, otherHost, requestId })
   return pageAnswer(pages, html, { status: 400, outcome: 'visitor' })
+}
+
+/** A form that was sent after the session had ended, or a program: never the login page. A browser gets a page that says so. */
+function notSignedInAnswer(
+  pages: Pages,
+  request: GatewayRequest,
+  identification: CallerIdentification,
+): ResponseAnswer {
+  const isPage = isShownAsPage(request) && !bringsToken(request.headers) && request.headers.upgrade === undefined
+  if (!isPage) return unauthenticated(pages, request, identification)
+  const { requestId } = request.observed
+  return pageAnswer(pages, sessionEndedPage(languageOf(pages, request), request.method === 'POST', requestId), {
+    status: 401,
+    outcome: 'visitor',
+    cookies: identification.cookies,
+    headers: { 'www-authenticate': visitorChallenge(request, identification) },
+  })
 }
 
 export function unauthenticated(

@@ -101,7 +101,14 @@ export function unreadableAnswer(
 ): ResponseAnswer {
   const name = unreadableName(url)
   const words = languageOf(pages, { headers })
-  return pageAnswer(pages, noticePage(words, name, { requestId }), { status: NOTICES[name].status, outcome: 'refused' })
+  const { status } = NOTICES[name]
+  if (isByScript({ headers }))
+    return jsonAnswer(
+      pages,
+      { error: name, message: noticeText(words, name), requestId },
+      { status, outcome: 'refused' },
+    )
+  return pageAnswer(pages, noticePage(words, name, { requestId }), { status, outcome: 'refused' })
 }
 
 /** Why an address cannot be read. */

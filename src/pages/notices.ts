@@ -96,6 +96,26 @@ export function confirmSignOutPage(words: Words): string {
   })
 }
 
+// For a browser that has sent a form after its session had ended: what was typed in is not lost while the page stays open.
+
+/** `isForm`: reloading the page sends the form again. */
+export function sessionEndedPage(words: Words, isForm: boolean, requestId: string): string {
+  const { t, paths } = words
+  return page({
+    words,
+    title: t('session_ended.title'),
+    body: html`
+<h1>${t('session_ended.title')}</h1>
+<p class="lead">${isForm ? t('session_ended.form') : t('session_ended.page')}</p>
+<ol>
+<li>${t('session_ended.sign_in')}</li>
+<li>${isForm ? t('session_ended.reload_form') : t('session_ended.reload')}</li>
+</ol>
+<a class="button" href="${paths.login}" target="_blank" rel="noopener">${t('session.sign_in_again')}</a>
+${reference(words, requestId)}`,
+  })
+}
+
 // Shown in place of a second trip to the login page, when the browser did not keep the cookie of the first.
 
 interface LostCookieView {

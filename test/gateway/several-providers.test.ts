@@ -174,7 +174,7 @@ test('with several providers /callback takes no answer, and another path below i
 test('no rule and no application can be where a provider sends the browser back', async () => {
   const providers = { staff: { preset: 'oidc' }, 'b-2': { preset: 'oidc' } }
   for (const config of [
-    { rules: [{ path: '/callback/staff', public: true }] },
+    { rules: [{ path: '/callback/staff', public: true as const }] },
     { upstreams: { '/callback/b-2': 'http://127.0.0.1:8080' } },
   ])
     assert.throws(() => refuseTakenPaths({}, { providers, ...config }), /this path is our own/)
