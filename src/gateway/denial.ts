@@ -6,7 +6,7 @@ import { isTrusted } from '../config/networks.ts'
 import { type Outcome, REQUEST_ID, requestFields } from '../observe/observed-request.ts'
 import { lostCookiePage, refusedPage, sessionEndedPage } from '../pages/notices.ts'
 import { callerOf } from '../proxy/proxy-request.ts'
-import { ownPath, signReturnPath } from '../session/attempts.ts'
+import { LONGEST_IN_COOKIE, ownPath, returnQuery, signReturnPath } from '../session/attempts.ts'
 import { bringsToken, isByScript, isNavigation, isProgram, isShownAsPage } from '../util/fetch-metadata.ts'
 import type { Admission, AdmissionContext, CallerIdentification } from './admission.ts'
 import { clearCookie, readCookie, setCookie } from './cookies.ts'
@@ -49,10 +49,30 @@ export function loginAnswer(
   if (moved) return moved
   if (auth.lostCookies.cookieWasLost(request)) return lostCookieAnswer(context, request)
   const { cookies } = identification
-  return redirectAnswer(pages, request.method, pages.paths.login, {
+  const wanted = isNavigation(request) ? request.path + request.search : undefined
+  return redirectAnswer(pages, request.method, pages.paths.login + tabQuery(context, request, wanted), {
     outcome: 'visitor',
-    cookies: isNavigation(request) ? [...cookies, returnCookie(context, request.path + request.search)] : cookies,
+    cookies: wanted === undefined ? cookies : [...cookies, returnCookie(context, wanted)],
   })
+}
+
+/** A login page may stay open for long in a tab that nobody looks at. */
+const TAB_SECONDS = 24 * 3600
+
+/**
+ * The return path for the login page of this tab: all tabs share one cookie. Every browser's user agent begins with Mozilla;
+ * other clients have no tabs, and get the plain path unless the cookie cannot hold theirs.
+ */
+function tabQuery({ now, auth, pages }: DenialContext, { headers }: GatewayRequest, wanted = '/'): string {
+  const path = ownPath(wanted, pages.settings.BASE_URL, pages.paths.signIn)
+  if (path === undefined || path === '/') return ''
+  if (!headers['user-agent']?.startsWith('Mozilla/') && path.length <= LONGEST_IN_COOKIE) return ''
+  return returnQuery(path, signReturnPath(path, now() + TAB_SECONDS * 1000, auth.keys.returnPath))
+}
+
+/** For the form of a login page. */
+export function signedForForm({ now, auth }: DenialContext, path: string): string {
+  return signReturnPath(path, now() + TAB_SECONDS * 1000, auth.keys.returnPath)
 }
 
 function lostCookieAnswer({ pages, observe }: DenialContext, request: GatewayRequest): ResponseAnswer {
@@ -132,7 +152,7 @@ export function returnCookie({ now, auth, pages }: DenialContext, wanted: string
   const { cookies, keys } = auth
   const path = ownPath(wanted, pages.settings.BASE_URL, pages.paths.signIn)
   // None is better than the page that was wanted before this one.
-  if (!path) return clearCookie(cookies.returnPath)
+  if (!path || path.length > LONGEST_IN_COOKIE) return clearCookie(cookies.returnPath)
   const value = signReturnPath(path, now() + RETURN_SECONDS * 1000, keys.returnPath)
   return setCookie(cookies.returnPath, value, RETURN_SECONDS)
 }

@@ -23,6 +23,8 @@ export interface Attempt {
   readonly verifier?: string
   readonly nonce?: string
   readonly returnPath?: string
+  /** The fragment of the page that was wanted, with its `#`; only the browser knows it. */
+  readonly fragment?: string
   readonly startedAt?: number
   /** A test sign-in of the doctor: it creates no session, and its result goes to the holder of the ticket. */
   readonly trial?: { readonly ticket: string; readonly show: boolean }
@@ -33,20 +35,19 @@ const attemptSchema: z.ZodType<Attempt> = z.object({
   verifier: z.string().exactOptional(),
   nonce: z.string().exactOptional(),
   returnPath: z.string().exactOptional(),
+  fragment: z.string().exactOptional(),
   startedAt: z.number().exactOptional(),
   trial: z.object({ ticket: z.string(), show: z.boolean() }).exactOptional(),
 })
+
+/** The page that the visitor wants. */
+export type Wanted = Pick<Attempt, 'returnPath' | 'fragment'>
 
 /** The part of a provider's plan that decides how an attempt starts. */
 export type AttemptPlan = Pick<ProviderPlan, 'id' | 'kind' | 'state' | 'stateCheck' | 'pkce'>
 
 export interface Attempts {
-  start(
-    plan: AttemptPlan,
-    browser: string | undefined,
-    returnPath: string | undefined,
-    trial?: Attempt['trial'],
-  ): Promise<AttemptStart>
+  start(plan: AttemptPlan, browser: string | undefined, wanted: Wanted, trial?: Attempt['trial']): Promise<AttemptStart>
   /** The attempt; `undefined` if this browser did not start it, or has redeemed it. */
   find(browser: string | undefined, state: string): Promise<Attempt | undefined>
   /** The same, and removes it. */
@@ -59,9 +60,10 @@ const STATE_BYTES = 32
 
 export function createAttempts({ store, now }: { readonly store: Store; readonly now: () => number }): Attempts {
   return {
-    async start(plan, known, returnPath, trial) {
+    async start(plan, known, wanted, trial) {
       const state = newState(plan)
-      if (!isRemembered(plan)) return { sent: { state } }
+      // Where the state need not be known, a record only keeps the page that this tab wants.
+      if (!isRemembered(plan) && !wanted.returnPath) return { sent: { state } }
       const browser = known && isTicket(known) ? known : newTicket()
       const verifier = plan.pkce ? newTicket() : undefined
       const nonce = plan.kind === 'oidc' ? newTicket() : undefined
@@ -69,16 +71,24 @@ export function createAttempts({ store, now }: { readonly store: Store; readonly
         provider: plan.id,
         ...(verifier && { verifier }),
         ...(nonce && { nonce }),
-        ...(returnPath && { returnPath }),
+        ...(wanted.returnPath && { returnPath: wanted.returnPath }),
+        ...(wanted.fragment !== undefined && { fragment: wanted.fragment }),
         startedAt: now(),
         ...(trial && { trial }),
       }
       const key = attemptKey(browser, state)
-      await store.create(key, {
+      const entry = {
         value: sealValue(sealingKey(browser), encodeJson(attempt), key),
         expiresAt: now() + ATTEMPT_SECONDS * 1000,
         labels: [],
-      })
+      }
+      try {
+        await store.create(key, entry)
+      } catch (error) {
+        // Without the record the cookie may still lead to the page.
+        if (isRemembered(plan)) throw error
+        return { sent: { state } }
+      }
       const challenge = verifier && hash('sha256', verifier, 'base64url')
       return { sent: { state, ...(nonce && { nonce }), ...(challenge && { challenge }) }, browser }
     },
@@ -118,10 +128,12 @@ function attemptKey(browser: string, state: string): string {
   return `attempt:${hash('sha256', `${browser} ${state}`, 'base64url')}`
 }
 
-// The return path: where the visitor goes after signing in. It is always a path of our origin, in a signed cookie.
+// The return path: where the visitor goes after signing in. It is always a path of our origin. Until the sign-in starts it is
+// signed, in the address and the form of the tab's own login page, and as a fallback in a cookie; then the attempt keeps it.
 
-/** A cookie has to stay below 4096 bytes. A longer path is dropped. */
-const LONGEST_PATH = 2048
+const LONGEST_PATH = 8192
+/** A cookie has to stay below 4096 bytes. A longer path is in the address of the login page alone. */
+export const LONGEST_IN_COOKIE = 2048
 
 /** The path as the URL parser of browsers reads it; `undefined` if it leads to another origin or into the sign-in. */
 export function ownPath(text: string, origin: string, signInPaths: ReadonlySet<string>): string | undefined {
@@ -138,6 +150,21 @@ export function ownPath(text: string, origin: string, signInPaths: ReadonlySet<s
 export function signReturnPath(path: string, until: number, [key]: KeyList): string {
   const text = Buffer.from(`${until} ${path}`).toString('base64url')
   return `${text}.${mac(text, key).toString('base64url')}`
+}
+
+const IN_ADDRESS = /^\?return=(\d+)\.([\w-]{43})(\/.*)$/s
+
+/** The query of a login page that leads to a signed path. The path is there as it is: encoded, a long one would not fit. */
+export function returnQuery(path: string, signed: string): string {
+  const [text = '', signature = ''] = signed.split('.')
+  const [until = ''] = Buffer.from(text, 'base64url').toString().split(' ', 1)
+  return `?return=${until}.${signature}${path}`
+}
+
+/** The signed path in the query of a login page; it is yet to be verified. */
+export function signedInQuery(search: string): string | undefined {
+  const [, until, signature, path] = IN_ADDRESS.exec(search) ?? []
+  return until && `${Buffer.from(`${until} ${path}`).toString('base64url')}.${signature}`
 }
 
 /** `undefined` if none of the keys signed it, if it has expired, or if it leads to another origin. */

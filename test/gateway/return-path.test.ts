@@ -288,3 +288,78 @@ test('a long address does not bring back the page that was wanted before it', as
   await client.get(`/page?${'a'.repeat(5000)}`)
   assert.equal((await signIn(client, provider)).headers.location, '/')
 })
+
+const BROWSER = { 'user-agent': 'Mozilla/5.0', accept: 'text/html' }
+
+/** The value of a hidden field of the login page. */
+function fieldOf(html: string, name: string): string {
+  return new RegExp(`name="${name}" value="([^"]*)"`).exec(html)?.[1] ?? ''
+}
+
+test('each of five tabs has its own return path in its form, and ends on its own page', async t => {
+  const { client, provider } = await setUp(t)
+  const wanted = ['/a?x=1&error=2', '/b', '/c/%E4%B8%AD?q=a%26b', '/d', `/e?${'long=1&'.repeat(1100)}`]
+  // All are sent away before the first login page is asked for.
+  const away = []
+  for (const path of wanted) away.push(await client.get(path, { headers: BROWSER }))
+  const states = []
+  for (const [n, redirect] of away.entries()) {
+    assert.match(redirect.headers.location ?? '', /^\/login\?return=/)
+    const page = await client.follow(redirect, { headers: BROWSER })
+    assert.equal(page.status, 200)
+    assert.doesNotMatch(page.text, /role="alert"/, 'a parameter of the page is none of ours')
+    const signed = fieldOf(page.text, 'return')
+    assert.ok(signed, wanted[n])
+    const started = await client.post('/login', { return: signed, visitor: 'true', fragment: `#f${n}` })
+    states.push(new URL(started.headers.location ?? '').searchParams.get('state'))
+  }
+  for (const [n, state] of states.entries()) {
+    const back = await client.get(`/callback?code=${provider.codeFor()}&state=${state}`)
+    assert.equal(back.headers.location, `${wanted[n]}#f${n}`)
+  }
+})
+
+test('the form of a tab continues to its own page if another tab has signed in since', async t => {
+  const { client, provider } = await setUp(t)
+  const page = await client.follow(await client.get('/mine', { headers: BROWSER }), { headers: BROWSER })
+  await signIn(client, provider)
+  const fields = { return: fieldOf(page.text, 'return'), visitor: 'true' }
+  const answer = await client.post('/login', fields)
+  assert.deepEqual([answer.status, answer.headers.location], [303, '/mine'])
+  const another = await client.post('/login', { return: fields.return })
+  assert.match(another.headers.location ?? '', /\/oauth\/authorize\?/, 'the page of a user offers another account')
+})
+
+test('a return path of 8 KB is kept with the attempt, a longer one is left behind', async t => {
+  const { provider, visitor } = await setUp(t)
+  for (const [length, isKept] of [
+    [8192, true],
+    [8193, false],
+  ] as const) {
+    const client = visitor()
+    const path = `/page?${'a'.repeat(length - 6)}`
+    const page = await client.follow(await client.get(path))
+    const started = await client.post('/login', { return: fieldOf(page.text, 'return') })
+    const state = new URL(started.headers.location ?? '').searchParams.get('state')
+    const back = await client.get(`/callback?code=${provider.codeFor()}&state=${state}`)
+    assert.equal(back.headers.location, isKept ? path : '/')
+  }
+})
+
+test('a return path in the address or the form of a login page that we have not signed counts for nothing', async t => {
+  const { client, provider } = await setUp(t)
+  const [, query = ''] = (await client.get('/mine', { headers: BROWSER })).headers.location?.split('/login') ?? []
+  const forged = [query.replace('/mine', '/evil'), query.replace('/mine', '//evil.example'), '?return=1.a/evil']
+  for (const search of forged) {
+    const page = await pageAt(search)
+    assert.equal(fieldOf(page, 'return'), '', search)
+  }
+  const started = await client.post('/login', { return: '/evil', fragment: 'javascript:alert(1)' })
+  const state = new URL(started.headers.location ?? '').searchParams.get('state')
+  const back = await client.get(`/callback?code=${provider.codeFor()}&state=${state}`)
+  assert.equal(back.headers.location, '/mine', 'the cookie counts')
+
+  async function pageAt(search: string): Promise<string> {
+    return (await client.get(`/login${search}`, { headers: { cookie: '' } })).text
+  }
+})

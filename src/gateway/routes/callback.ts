@@ -157,7 +157,7 @@ async function signInOnce(
     if (!isAccepted || (await isOfAnother(providers, provider, answer)))
       return new SignInFailure('callback_error', { provider: id, detail: OF_ANOTHER })
     const attempt = begun && (await attempts.take(browser, answer.state))
-    if (begun && !attempt) return new SignInFailure('invalid_state', { provider: id })
+    if (begun && !attempt && isRemembered(provider.plan)) return new SignInFailure('invalid_state', { provider: id })
     const { trial } = attempt ?? {}
     if (trial)
       return await withSlot(request, provider, calls =>
@@ -271,7 +271,7 @@ async function closePrevious({ auth, observe }: GatewayContext, request: Gateway
 function returnLocation(context: GatewayContext, request: GatewayRequest, attempt?: Attempt): string {
   const path = attempt?.returnPath ?? returnPathOf(context, request) ?? HOME
   const url = new URL(path, context.settings.BASE_URL)
-  url.hash = decode(readCookie(request.headers.cookie, FRAGMENT_COOKIE) ?? '')
+  url.hash = attempt?.fragment ?? decode(readCookie(request.headers.cookie, FRAGMENT_COOKIE) ?? '')
   return url.pathname + url.search + url.hash
 }
 

@@ -41,7 +41,8 @@ function pageToShow(shown: string, ownOrigin: string, { login, logout, signIn }:
 }
 
 const HOME = '/'
-const LONGEST_QUERY = 2048
+/** That of a login page with a long return path. */
+const LONGEST_QUERY = 8300
 const SHOWN_BELOW = [OWN_PATHS.console, OWN_PATHS.account]
 
 function isShown(path: string): boolean {
