@@ -62,7 +62,9 @@ function newAttempt(form) {
  */
 async function startAttempt(form) {
   const fields = /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(form)))
-  const body = new URLSearchParams({ ...fields, fragment: window.location.hash })
+  const { hash } = window.location
+  // After an error the cookie has the fragment of the attempt before.
+  const body = new URLSearchParams(form.dataset.retry === 'true' && !hash ? fields : { ...fields, fragment: hash })
   const answer = await fetch(form.action, { method: 'POST', headers: { accept: 'application/json' }, body })
   if (!answer.ok) throw new Error(`the server answered ${answer.status}`)
   return answer.json()

@@ -152,10 +152,12 @@ export function signReturnPath(path: string, until: number, [key]: KeyList): str
   return `${text}.${mac(text, key).toString('base64url')}`
 }
 
+const SIGNED = /^\?return=([\w-]+\.[\w-]{43})$/
 const IN_ADDRESS = /^\?return=(\d+)\.([\w-]{43})(\/.*)$/s
 
-/** The query of a login page that leads to a signed path. The path is there as it is: encoded, a long one would not fit. */
+/** The query of a login page that leads to a signed path. A long path is there as it is: encoded, it would not fit. */
 export function returnQuery(path: string, signed: string): string {
+  if (path.length <= LONGEST_IN_COOKIE) return `?return=${signed}`
   const [text = '', signature = ''] = signed.split('.')
   const [until = ''] = Buffer.from(text, 'base64url').toString().split(' ', 1)
   return `?return=${until}.${signature}${path}`
@@ -163,6 +165,8 @@ export function returnQuery(path: string, signed: string): string {
 
 /** The signed path in the query of a login page; it is yet to be verified. */
 export function signedInQuery(search: string): string | undefined {
+  const [, signed] = SIGNED.exec(search) ?? []
+  if (signed) return signed
   const [, until, signature, path] = IN_ADDRESS.exec(search) ?? []
   return until && `${Buffer.from(`${until} ${path}`).toString('base64url')}.${signature}`
 }

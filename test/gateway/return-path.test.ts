@@ -348,7 +348,9 @@ test('a return path of 8 KB is kept with the attempt, a longer one is left behin
 
 test('a return path in the address or the form of a login page that we have not signed counts for nothing', async t => {
   const { client, provider } = await setUp(t)
-  const [, query = ''] = (await client.get('/mine', { headers: BROWSER })).headers.location?.split('/login') ?? []
+  const long = `/mine?${'a'.repeat(2100)}`
+  const [, query = ''] = (await client.get(long, { headers: BROWSER })).headers.location?.split('/login') ?? []
+  await client.get('/mine', { headers: BROWSER })
   const forged = [query.replace('/mine', '/evil'), query.replace('/mine', '//evil.example'), '?return=1.a/evil']
   for (const search of forged) {
     const page = await pageAt(search)

@@ -121,7 +121,7 @@ test('a value without the byte of its format is absent, though its key opens the
   const attempts = createAttempts({ store, now })
   const plan = { id: 'default', kind: 'oauth2', state: 'plain', stateCheck: 'bound', pkce: true } as const
   const { sent, browser } = await attempts.start(plan, undefined, { returnPath: '/reports?year=2026' })
-  assert.equal((await attempts.find(browser, sent.state))?.returnPath, { returnPath: '/reports?year=2026' })
+  assert.equal((await attempts.find(browser, sent.state))?.returnPath, '/reports?year=2026')
   const create = store.create.bind(store)
   const unmarked = createAttempts({
     store: { ...store, create: (key, entry) => create(key, { ...entry, value: entry.value.subarray(1) }) },
