@@ -29,7 +29,8 @@
  * @typedef {object} Ended
  * @property {string} lang
  * @property {string} text that the session has ended, and what to do
- * @property {string} link the words of a link to `/login`
+ * @property {string} link the words of a link to the login page
+ * @property {string} login the path of the login page
  */
 
 const WARN_BEFORE_MS = 60_000
@@ -67,16 +68,36 @@ export async function me() {
 export function signIn(returnTo) {
   const { pathname, search, hash } = new URL(returnTo ?? window.location.href, window.location.href)
   // Only the browser ever sees the fragment: the login page keeps it.
-  window.location.assign(`/login?return=${encodeURIComponent(pathname + search)}${hash}`)
+  const query = `?return=${encodeURIComponent(pathname + search)}${hash}`
+  withPaths(({ login }) => window.location.assign(login + query))
 }
 
 /** Here and at the provider; then to the login page. */
 export function signOut() {
-  const form = document.createElement('form')
-  form.method = 'post'
-  form.action = '/logout'
-  document.body.append(form)
-  form.submit()
+  withPaths(({ logout }) => {
+    const form = document.createElement('form')
+    form.method = 'post'
+    form.action = logout
+    document.body.append(form)
+    form.submit()
+  })
+}
+
+/** The settings can move them: `/_menshen/me` says where they are. @type {{ login: string, logout: string } | undefined} */
+let paths
+
+/** @param {(paths: { login: string, logout: string }) => void} go */
+async function withPaths(go) {
+  if (!paths) await ask().catch(() => {})
+  go(paths ?? { login: '/login', logout: '/logout' })
+}
+
+/** @param {Response} answer */
+function readPaths({ headers }) {
+  const link = headers.get('link') ?? ''
+  const [, login] = /<([^>]+)>; rel="login"/.exec(link) ?? []
+  const [, logout] = /<([^>]+)>; rel="logout"/.exec(link) ?? []
+  if (login && logout) paths = { login, logout }
 }
 
 /**
@@ -165,8 +186,14 @@ async function check() {
 
 async function ask() {
   const answer = await fetch('/_menshen/me', { headers: { accept: 'application/json' } })
+  readPaths(answer)
   const body = await answer.json().catch(() => undefined)
-  return { answer, said: (answer.ok && body) || (answer.status === 401 && { ended: body?.ended }) || {} }
+  return { answer, said: (answer.ok && body) || (answer.status === 401 && { ended: endedIn(body) }) || {} }
+}
+
+/** @param {{ ended?: Ended, login?: string } | undefined} body @returns {Ended | undefined} */
+function endedIn(body) {
+  return body?.ended && { ...body.ended, login: body.login ?? '/login' }
 }
 
 /** Clocks of browsers can be hours off. @param {Response} answer */

@@ -23,7 +23,7 @@ for (const form of forms) {
     setBusy(form, true)
     try {
       const { state, location } = form.dataset.remembered === 'true' ? await startAttempt(form) : newAttempt(form)
-      keepState(state)
+      if (state) keepState(state)
       window.location.assign(location)
     } catch {
       form.submit()
@@ -58,11 +58,13 @@ function newAttempt(form) {
 
 /**
  * @param {HTMLFormElement} form
- * @returns {Promise<{ state: string, location: string }>}
+ * @returns {Promise<{ state?: string, location: string }>}
  */
 async function startAttempt(form) {
   const fields = /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(form)))
-  const body = new URLSearchParams(fields)
+  const { hash } = window.location
+  // After an error the cookie has the fragment of the attempt before.
+  const body = new URLSearchParams(form.dataset.retry === 'true' && !hash ? fields : { ...fields, fragment: hash })
   const answer = await fetch(form.action, { method: 'POST', headers: { accept: 'application/json' }, body })
   if (!answer.ok) throw new Error(`the server answered ${answer.status}`)
   return answer.json()
@@ -80,10 +82,52 @@ function keepState(state) {
 // Browsers carry the fragment of a deep link over to this page and never send it to a server. A cookie that only the
 // callback is shown brings the user back to it. After an error the fragment of the attempt before still counts.
 function keepFragment() {
-  const retrying = new URLSearchParams(window.location.search).has('error')
+  const retrying = forms[0]?.dataset.retry === 'true'
   if (retrying && !window.location.hash) return
   const value = encodeURIComponent(window.location.hash)
+  const callback = forms[0]?.dataset.callback ?? '/callback'
   const life = value ? FRAGMENT_SECONDS : 0
   // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API does not exist on plain http
-  document.cookie = `menshen_fragment=${value}; Path=/callback; Max-Age=${life}; SameSite=Lax`
+  document.cookie = `menshen_fragment=${value}; Path=${callback}; Max-Age=${life}; SameSite=Lax`
+}
+
+// Another tab has signed in: this one continues to its own page. A sign-in that begins elsewhere is watched for a while; the
+// events of a tab that is looked at again find the rest.
+
+const WATCH_EVERY_MS = 1500
+const WATCH_FOR_MS = 10 * 60_000
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let watching
+let hasLeft = false
+
+if (forms[0]?.dataset.visitor === 'true') {
+  window.addEventListener('focus', continueIfSignedIn)
+  window.addEventListener('pageshow', event => event.persisted && continueIfSignedIn())
+  document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && continueIfSignedIn())
+  window.addEventListener('storage', event => event.key === STATE_KEY && watch(Date.now() + WATCH_FOR_MS))
+}
+
+/** @param {number} until */
+function watch(until) {
+  clearTimeout(watching)
+  if (hasLeft || Date.now() > until) return
+  watching = setTimeout(async () => {
+    await continueIfSignedIn()
+    watch(until)
+  }, WATCH_EVERY_MS)
+}
+
+/** The login page of somebody who is signed in says where to continue. */
+async function continueIfSignedIn() {
+  if (hasLeft || document.querySelector('[aria-busy]')) return
+  try {
+    const answer = await fetch(window.location.href, { headers: { accept: 'text/html' } })
+    const page = new DOMParser().parseFromString(await answer.text(), 'text/html')
+    const path = page.querySelector('.notice[role=status] + a.button')?.getAttribute('href')
+    if (!path?.startsWith('/') || hasLeft) return
+    hasLeft = true
+    window.location.replace(path + window.location.hash)
+  } catch {
+    // The server cannot be reached now: the next event asks again.
+  }
 }

@@ -21,13 +21,13 @@ onEnded(words => {
 onResumed(() => dialog?.close())
 
 /** @param {import('./client.js').Ended} words */
-function createDialog({ lang, text: sentence, link: label }) {
+function createDialog({ lang, text: sentence, link: label, login }) {
   const element = document.createElement('dialog')
   element.lang = lang
   const text = document.createElement('p')
   text.textContent = sentence
   const link = document.createElement('a')
-  link.href = '/login'
+  link.href = login
   link.target = '_blank'
   link.rel = 'noopener'
   link.textContent = label

@@ -267,6 +267,11 @@ export const EVENTS = {
     fields: ['method', 'path', 'role'],
     audited: true,
   },
+  path_refused: {
+    level: 'warn',
+    sentence: 'a path that cannot be read, or could be read in more than one way, was refused',
+    fields: ['method', 'path'],
+  },
   foreign_origin: {
     level: 'warn',
     sentence: 'something that only our own pages may ask for came from another site, and was not done',

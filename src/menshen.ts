@@ -6,7 +6,7 @@ import { createRules } from './access/rules.ts'
 import { createScopedName } from './access/scoped-name.ts'
 import { cacheShares } from './config/cache-shares.ts'
 import type { Config, Role } from './config/config-file.ts'
-import { refuseBaseUrlAsUpstream } from './config/conflicts.ts'
+import { refuseBaseUrlAsUpstream, refuseTakenPaths } from './config/conflicts.ts'
 import type { Settings } from './config/settings.ts'
 import { createConsole } from './console/console.ts'
 import { createLiveStreams } from './console/live-streams.ts'
@@ -35,6 +35,7 @@ import { createMetricsReader, type Gathering, gatherAlone } from './observe/expo
 import { observedStore, openObservation } from './observe/observation.ts'
 import { createLook, type Look } from './pages/look.ts'
 import { createLanguages, type Languages } from './pages/words/words.ts'
+import { ownPathsOf } from './paths.ts'
 import { assertVerifiable } from './provider/bearer.ts'
 import type { ProviderOptions } from './provider/provider.ts'
 import { createProviders, type Providers, planProviders } from './provider/providers.ts'
@@ -171,9 +172,9 @@ export function buildConfigured(
   const { store, signingKeys, now, observe, lifecycle, sessions, attempts, rateLimit, lostCookies } = parts
   const { report } = observe
   const { providers, roles, rules, scopedName } = directory
-  const { callbackPaths } = providers
+  const paths = ownPathsOf(settings, Object.keys(config.providers ?? {}))
   const cookies = cookieNames(settings)
-  const pages: Pages = { settings, languages, look, cookies, callbackPaths }
+  const pages: Pages = { settings, languages, look, cookies, paths }
   const identities = createIdentities({ settings, keys: signingKeys, now, report })
   const bearers = createBearerCallers({ providers, roles, scopedName, now })
   const hooks = createHookCalls({ hooks: parts.hooks, providers, settings, report })
@@ -182,6 +183,7 @@ export function buildConfigured(
   const examine = async () => [...(await probe()), ...reloadFindings(parts.reloads)]
   const context: GatewayContext = {
     settings,
+    paths,
     now,
     store,
     lifecycle,
@@ -379,6 +381,7 @@ export interface Configuration {
 /** Settings and configuration file were checked separately before. */
 export function checkWhole(settings: Settings, config: Config): Configuration {
   refuseBaseUrlAsUpstream(settings, config)
+  refuseTakenPaths(settings, config)
   const look = createLook(settings, config)
   const languages = createLanguages(settings, config, look)
   const plans = planProviders(config, settings)

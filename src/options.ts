@@ -275,7 +275,7 @@ async function start(options: MenshenOptions): Promise<Menshen> {
     accessToken: async (...args) => (closed ? refuseClosed() : core.accessToken(...args)),
     fetch: async (request, source) => {
       if (!closed) return core.fetch(request, source)
-      return isOwnPath(new URL(request.url).pathname, core.callbackPaths) ? closedAnswer() : undefined
+      return isOwnPath(new URL(request.url).pathname, core.signInPaths) ? closedAnswer() : undefined
     },
     admit: async (request, source) => {
       if (!closed) return core.admit(request, source)
@@ -330,7 +330,7 @@ export interface Development extends Omit<DevProvider, 'setUsers'> {
 
 /** On any free port if it is 0. */
 export async function startDevelopment(
-  { BASE_URL, PAGE_LANGUAGE }: Pick<Settings, 'BASE_URL' | 'PAGE_LANGUAGE'>,
+  { BASE_URL, CALLBACK_PATH, PAGE_LANGUAGE }: Pick<Settings, 'BASE_URL' | 'CALLBACK_PATH' | 'PAGE_LANGUAGE'>,
   { devProvider }: Config,
   port: number,
   now: () => number,
@@ -341,7 +341,7 @@ export async function startDevelopment(
     port,
     clientId: DEVELOPMENT_CLIENT.CLIENT_ID,
     clientSecret: DEVELOPMENT_CLIENT.CLIENT_SECRET,
-    redirectUri: `${BASE_URL}/callback`,
+    redirectUri: BASE_URL + CALLBACK_PATH,
     users: usersOf(devProvider),
     language: PAGE_LANGUAGE,
     now,

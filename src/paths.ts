@@ -1,9 +1,6 @@
-// Every address that is Menshen's own. All others belong to the application behind.
+// Every path that is Menshen's own. All others belong to the application.
 
 export const OWN_PATHS = {
-  login: '/login',
-  callback: '/callback',
-  logout: '/logout',
   account: '/_menshen/account',
   accountEnd: '/_menshen/account/end',
   assets: '/_menshen/assets/',
@@ -38,31 +35,69 @@ export const OWN_PATHS = {
 export const OWN_PREFIX = '/_menshen'
 const BELOW_PREFIX = `${OWN_PREFIX}/`
 
-/** Where a sign-in passes through: never a place to return to. */
-export const SIGN_IN_PATHS: readonly string[] = [OWN_PATHS.login, OWN_PATHS.callback, OWN_PATHS.logout]
+/** Where a sign-in passes through. The settings can move these paths. */
+export interface SignInPaths {
+  readonly login: string
+  readonly callback: string
+  readonly logout: string
+}
+
+export const DEFAULT_SIGN_IN_PATHS: SignInPaths = { login: '/login', callback: '/callback', logout: '/logout' }
+
+export interface SignInPathSettings {
+  readonly LOGIN_PATH?: string
+  readonly CALLBACK_PATH?: string
+  readonly LOGOUT_PATH?: string
+}
+
+export function signInPathsOf({ LOGIN_PATH, CALLBACK_PATH, LOGOUT_PATH }: SignInPathSettings): SignInPaths {
+  const { login, callback, logout } = DEFAULT_SIGN_IN_PATHS
+  return { login: LOGIN_PATH || login, callback: CALLBACK_PATH || callback, logout: LOGOUT_PATH || logout }
+}
+
+/** The paths of one configuration. */
+export interface OwnPaths extends SignInPaths {
+  /** Where the providers send browsers back. */
+  readonly callbacks: ReadonlySet<string>
+  /** All paths of the sign-in: never a place to return to. */
+  readonly signIn: ReadonlySet<string>
+}
+
+/** `ids` are the names of the configuration's `providers`. */
+export function ownPathsOf(settings: SignInPathSettings, ids: readonly string[] = []): OwnPaths {
+  const paths = signInPathsOf(settings)
+  const { login, callback, logout } = paths
+  const callbacks = new Set(ids.length > 0 ? ids.map(id => callbackPathOf(callback, id)) : [callback])
+  return { ...paths, callbacks, signIn: new Set([login, callback, logout, ...callbacks]) }
+}
 
 /**
- * Each of `providers` sends the browser back to its own address, so that an answer of one is never taken for an answer of
+ * Each of `providers` sends the browser back to its own path, so that an answer of one is never taken for an answer of
  * another (RFC 9700, 4.4.2.2). An id has no character that would have to be encoded.
  */
-export function callbackPathOf(id: string): string {
-  return BELOW_CALLBACK + id
+export function callbackPathOf(callback: string, id: string): string {
+  return `${callback}/${id}`
 }
 
-const BELOW_CALLBACK = `${OWN_PATHS.callback}/`
-const NO_PATHS: ReadonlySet<string> = new Set()
+const DEFAULT_SIGN_IN: ReadonlySet<string> = new Set(Object.values(DEFAULT_SIGN_IN_PATHS))
 
-/** Those of the configuration's `providers`. Every other path below /callback is the application's. */
-export function callbackPathsOf(providers: Readonly<Record<string, unknown>> | undefined): ReadonlySet<string> {
-  return providers ? new Set(Object.keys(providers).map(callbackPathOf)) : NO_PATHS
+/** Whether Menshen answers a path itself. `signInPaths` are those of the instance; without them the defaults count. */
+export function isOwnPath(
+  path: string,
+  signInPaths: ReadonlySet<string> | readonly string[] = DEFAULT_SIGN_IN,
+): boolean {
+  if (path.startsWith(BELOW_PREFIX)) return true
+  return 'has' in signInPaths ? signInPaths.has(path) : signInPaths.includes(path)
 }
 
-/**
- * Whether a path is Menshen's own, so that no route of an application can stand there. With `providers` each has an address of its
- * own, and `callbackPaths` of the instance has them.
- */
-export function isOwnPath(path: string, callbackPaths: ReadonlySet<string> | readonly string[] = NO_PATHS): boolean {
-  if (path.startsWith(BELOW_PREFIX) || SIGN_IN_PATHS.includes(path)) return true
-  if (!path.startsWith(BELOW_CALLBACK)) return false
-  return 'has' in callbackPaths ? callbackPaths.has(path) : callbackPaths.includes(path)
+/** Whether a path is taken by one of our routes that cannot be moved, or is below or above one. */
+export function isFixedRoute(path: string): boolean {
+  if (path === OWN_PREFIX) return true
+  return Object.values(OWN_PATHS).some(own => areNested(path, own.replace(/\/$/, '')))
+}
+
+/** Whether two paths are the same, or one is below the other. */
+export function areNested(one: string, other: string): boolean {
+  const [a, b] = [`${one}/`.toLowerCase(), `${other}/`.toLowerCase()]
+  return a.startsWith(b) || b.startsWith(a)
 }

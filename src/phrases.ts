@@ -127,6 +127,7 @@ export const PHRASES = {
   name_dns: { en: 'dns', zh: '域名解析' },
   name_connection: { en: 'connection', zh: '连接' },
   name_tls: { en: 'tls', zh: 'TLS 证书' },
+  name_login: { en: 'login', zh: '登录路径' },
   name_discovery: { en: 'discovery', zh: '自动发现' },
   name_demands: { en: 'demands', zh: '平台要求' },
   name_keys: { en: 'keys', zh: '公钥' },
@@ -742,6 +743,14 @@ export const PHRASES = {
     zh: '请填写门神后面的后端应用的地址。',
   },
   upstream_answers: { en: 'answers {status}', zh: '返回 {status}' },
+  application_has_path: {
+    en: 'the application answers {path} with {status}, and nobody can reach that page: the path is Menshen’s',
+    zh: '应用自己也有 {path}（返回 {status}），但这个路径由门神使用，用户打不开应用的这个页面',
+  },
+  move_login_path: {
+    en: 'If users need that page, set LOGIN_PATH=/_menshen/login; LOGOUT_PATH and CALLBACK_PATH can be moved in the same way.',
+    zh: '如果用户需要这个页面，请设置 LOGIN_PATH=/_menshen/login；LOGOUT_PATH 和 CALLBACK_PATH 也可以这样改。',
+  },
   look_at_application_log: { en: 'Look at the log of the application.', zh: '请查看后端应用的日志。' },
 
   // The way from a browser to us

@@ -40,8 +40,8 @@ export type Verdict =
       readonly shadow?: { readonly outcome: Judgement; readonly rule: Rule }
     }
 
-/** `callbackPaths` are those of the providers. */
-export function judge(rules: Rules, question: RuleQuery, callbackPaths?: ReadonlySet<string>): Verdict {
+/** `signInPaths` are those of the providers. */
+export function judge(rules: Rules, question: RuleQuery, signInPaths?: ReadonlySet<string>): Verdict {
   const { method, path: target } = question
   // A browser encodes what is typed in.
   const [path = ''] = target.replace(/[^\x21-\x7e]/gu, encoded).split('?', 1)
@@ -50,7 +50,7 @@ export function judge(rules: Rules, question: RuleQuery, callbackPaths?: Readonl
   if (problem) return { outcome: 'bad_request', problem }
   const who = subjectOf(question)
   const { rule, interpretation } = rules.decide(method, path, who)
-  if (isOwnPath(path, callbackPaths) && rule.path !== OWN_PATHS.console) return { outcome: 'own' }
+  if (isOwnPath(path, signInPaths) && rule.path !== OWN_PATHS.console) return { outcome: 'own' }
   const shadow = rules.shadowRuleFor(method, path, who)
   return {
     outcome: outcomeOf(rule, who),

@@ -32,7 +32,7 @@ export function menshen(auth: AnyMenshen): RequestHandler {
   assertInstance(auth, 'app.use(menshen(auth))')
   let isFound = false
   const middleware: RequestHandler = async (request, response, next) => {
-    if (!isFound && request.baseUrl !== '') assertOwnPaths(request, middleware)
+    if (!isFound && request.baseUrl !== '') assertOwnPaths(request, middleware, auth.signInPaths)
     isFound ||= request.baseUrl !== ''
     // The whole address, however deep the middleware stands, and the sender as the socket says: `trust proxy` is Express’s
     // alone.
@@ -46,15 +46,20 @@ export function menshen(auth: AnyMenshen): RequestHandler {
 }
 
 /** Below a path of its own, without our own paths beside it, visitors would be led to a login page that is not there. */
-function assertOwnPaths({ app, baseUrl }: Request, middleware: RequestHandler): void {
+function assertOwnPaths(
+  { app, baseUrl }: Request,
+  middleware: RequestHandler,
+  signInPaths: readonly string[] = DEFAULT_PATHS,
+): void {
   let root: Application = app
   while (root.parent) root = root.parent
-  const lost = SOME_OWN_PATHS.find(path => !leadsTo(root.router, path, middleware))
+  const lost = [...signInPaths, '/_menshen/me'].find(path => !leadsTo(root.router, path, middleware))
   if (lost === undefined) return
   throw new MenshenError(
     'bad_settings',
     `menshen: this middleware stands below "${baseUrl}", and ${lost} does not reach it, so that nobody could sign in; ` +
-      'use app.use(menshen(auth)) at the root, with rules for what is public, or name /login, /callback, /logout and /_menshen beside that path.',
+      'use app.use(menshen(auth)) at the root, with rules for what is public, or name ' +
+      `${signInPaths.join(', ')} and /_menshen beside that path.`,
   )
 }
 
@@ -64,7 +69,7 @@ interface Application {
   readonly parent?: Application
 }
 
-const SOME_OWN_PATHS = ['/login', '/callback', '/logout', '/_menshen/me']
+const DEFAULT_PATHS = ['/login', '/callback', '/logout']
 
 /** What Express keeps of a middleware. */
 interface Layer {

@@ -55,18 +55,19 @@ async function plugin(app: FastifyInstance, options: MenshenPluginOptions & { pr
   })
 }
 
-function checkPlace(app: FastifyInstance, auth: unknown, prefix: string): void {
+function checkPlace(app: FastifyInstance, auth: AnyMenshen, prefix: string): void {
   assertInstance(auth, 'app.register(menshen, { auth })')
+  const [loginPath = '/login'] = auth.signInPaths ?? []
   if (app.prefix !== '')
     throw new MenshenError(
       'bad_settings',
-      `menshen: this scope stands below "${app.prefix}", where /login would not be found; register it at the root, with rules for what is public.`,
+      `menshen: this scope stands below "${app.prefix}", where ${loginPath} would not be found; register it at the root, with rules for what is public.`,
     )
   // Fastify would leave it out: this plugin has no scope of its own.
   if (prefix !== '')
     throw new MenshenError(
       'bad_settings',
-      `menshen: prefix is "${prefix}", where /login would not be found; leave it out, and say by rules what is public.`,
+      `menshen: prefix is "${prefix}", where ${loginPath} would not be found; leave it out, and say by rules what is public.`,
     )
   if (app.hasRequestDecorator('user'))
     throw new MenshenError(
@@ -75,23 +76,23 @@ function checkPlace(app: FastifyInstance, auth: unknown, prefix: string): void {
     )
 }
 
-const OWN_ROUTES = ['/login', '/callback', '/logout', '/_menshen/*']
+const DEFAULT_PATHS = ['/login', '/callback', '/logout']
 
 /** So that the scope is asked for them; no route of the application can stand at the same addresses. */
-function addOwnRoutes(app: FastifyInstance, { callbackPaths }: AnyMenshen): void {
-  const callbacks = new Set(callbackPaths)
+function addOwnRoutes(app: FastifyInstance, { signInPaths = DEFAULT_PATHS, callbackPaths = [] }: AnyMenshen): void {
+  const own = new Set([...signInPaths, ...callbackPaths])
   const taken = (url: string) =>
     new MenshenError(
       'bad_settings',
       `menshen: the application has a route ${url}, and that is an address of Menshen’s own.`,
     )
-  for (const url of new Set([...OWN_ROUTES, ...callbacks])) {
+  for (const url of ['/_menshen/*', ...own]) {
     if (app.supportedMethods.some(method => app.hasRoute({ method, url }))) throw taken(url)
     // Not ours after all: written in another way, where the application’s router does not mind.
     app.all(url, (_request, reply) => reply.callNotFound())
   }
   app.addHook('onRoute', ({ url }) => {
-    if (isOwnPath(url, callbacks)) throw taken(url)
+    if (isOwnPath(url, own)) throw taken(url)
   })
 }
 

@@ -29,13 +29,13 @@ const ADMITTED = new WeakMap<AnyContext, Admitted>()
 
 /** In front of every other middleware and route: our own pages, the rules, and `c.get('user')`. */
 export function menshen<R extends Role, F extends string>(
-  auth: Pick<Menshen<R, F>, 'admit'>,
+  auth: Pick<Menshen<R, F>, 'admit'> & Partial<Pick<Menshen, 'signInPaths'>>,
 ): AnyMiddleware & MiddlewareHandler<{ Variables: MenshenVariables<R, F> }> {
   assertInstance(auth, 'app.use(menshen(auth))')
   return handler(async (c, next) => {
     // Deprecated for a helper that reads a symbol of its own copy.
-    assertRoot(c.req.routePath)
-    const admitted = await auth.admit(await wholeRequest(c), { socket: socketOf(c) })
+    assertRoot(c.req.routePath, auth.signInPaths)
+    const admitted = await auth.admit(await wholeRequest(c, auth.signInPaths), { socket: socketOf(c) })
     if (admitted.answer) return toHono(c, admitted.answer)
     c.set('user', admitted.user)
     ADMITTED.set(c, admitted)
@@ -56,11 +56,12 @@ function handler<H extends MiddlewareHandler>(middleware: (c: Context, next: Nex
 type Next = () => Promise<void>
 
 /** Below a path, visitors would be led to a login page that is not there. */
-function assertRoot(path: string): void {
-  if (path === '*' || path === '/*' || isOwnPath(path.replace(/\*$/, ''))) return
+function assertRoot(path: string, signInPaths?: readonly string[]): void {
+  if (path === '*' || path === '/*' || isOwnPath(path.replace(/\*$/, ''), signInPaths)) return
+  const [loginPath = '/login'] = signInPaths ?? []
   throw new MenshenError(
     'bad_settings',
-    `menshen: this middleware stands at "${path}", where /login would not be found; use app.use(menshen(auth)) at the root, with rules for what is public.`,
+    `menshen: this middleware stands at "${path}", where ${loginPath} would not be found; use app.use(menshen(auth)) at the root, with rules for what is public.`,
   )
 }
 
@@ -92,8 +93,8 @@ function toHono(c: Context, { body, status, headers }: Response): Response {
 }
 
 /** A form of ours that a middleware before has read is still at hand there. */
-function wholeRequest({ req }: Context): Request | Promise<Request> {
-  return req.raw.bodyUsed && isOwnPath(req.path) ? cloneRawRequest(req) : req.raw
+function wholeRequest({ req }: Context, signInPaths?: readonly string[]): Request | Promise<Request> {
+  return req.raw.bodyUsed && isOwnPath(req.path, signInPaths) ? cloneRawRequest(req) : req.raw
 }
 
 /** Whose address it is; unknown elsewhere than on Node. */

@@ -59,7 +59,7 @@ function createAdapter(create: () => Promise<Menshen>, { address }: NextMenshenO
   }
 
   async function requireUser() {
-    return (await auth()) ?? redirect('/login')
+    return (await auth()) ?? redirect((await start()).loginPath)
   }
 
   return {
@@ -104,7 +104,7 @@ function withWholeLocation(answer: Response, url: string): Response {
   return answer
 }
 
-/** Our own pages have no other address than `/login` and the like. */
+/** Our own pages are at the root of the host. */
 function assertNoBasePath(request: Request & { readonly nextUrl?: { readonly basePath?: string } }): void {
   const basePath = request.nextUrl?.basePath
   if (basePath)

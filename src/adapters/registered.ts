@@ -2,7 +2,7 @@
 import { type Menshen, MenshenError, type Role, type Session } from '../index.ts'
 
 /** An instance with whichever roles and fields, as far as an adapter needs it. */
-export type AnyMenshen = Pick<Menshen<Role, never>, 'admit'> & Partial<Pick<Menshen, 'callbackPaths'>>
+export type AnyMenshen = Pick<Menshen<Role, never>, 'admit'> & Partial<Pick<Menshen, 'signInPaths' | 'callbackPaths'>>
 
 /** Of `{ auth: typeof auth }`; otherwise any role and field. */
 export type SessionOf<Registered> = Registered extends { readonly auth: Menshen<infer R, infer F> }

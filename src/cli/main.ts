@@ -2,7 +2,7 @@
 
 import { type ConfigurationSources, ENV_FILE, tryConfiguration, withEnvFile } from '../config/load-configuration.ts'
 import { MenshenError } from '../errors.ts'
-import { callbackPathsOf } from '../paths.ts'
+import { ownPathsOf } from '../paths.ts'
 import { setHeapFlag } from './heap-flag.ts'
 import { takeInheritedSocket } from './inherited-socket.ts'
 import { createPaint, say, terminalLines, wantsColours } from './terminal.ts'
@@ -67,7 +67,8 @@ const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promis
     const { rules = [], roles, providers, upstreams = {} } = config
     const [main] = Object.keys(providers ?? {})
     const prefixes = Object.keys(upstreams)
-    const { lines, ok } = runRulesCommand(args, rules, roles, paint, callbackPathsOf(providers), main, prefixes)
+    const { signIn } = ownPathsOf(environment, Object.keys(providers ?? {}))
+    const { lines, ok } = runRulesCommand(args, rules, roles, paint, signIn, main, prefixes)
     process.exitCode = ok ? 0 : 1
     await say(lines.map(line => `${line}\n`))
   },

@@ -56,12 +56,12 @@ export function runRulesCommand(
   given: readonly Rule[],
   roles: readonly RoleConfig[] = DEFAULT_ROLES,
   paint: Paint = (_colour, text) => text,
-  callbackPaths?: ReadonlySet<string>,
+  signInPaths?: ReadonlySet<string>,
   mainProvider?: string,
   upstreamPrefixes?: readonly string[],
 ): Outcome {
   const rules = createRules(given, upstreamPrefixes)
-  const judgeQuery: Judge = query => judge(rules, query, callbackPaths)
+  const judgeQuery: Judge = query => judge(rules, query, signInPaths)
   const derive: Derive = asked => withRole(asked, roles, mainProvider)
   const known = [VISITOR, ...roleNamesIn(roles)]
   const { values, positionals } = readCommandArguments(args, ROW)

@@ -3,7 +3,6 @@
 import { METHODS } from 'node:http'
 import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
-import { callbackPathsOf } from '../paths.ts'
 import { type DevProviderConfig, devProviderShape } from './dev-provider-config.ts'
 import { audience, upstream } from './kinds.ts'
 import { pathPrefix } from './path-prefix.ts'
@@ -377,7 +376,6 @@ export function refuseUnknownNames(config: Config, context: z.RefinementCtx): vo
     for (const [j, id] of (row.provider ?? []).entries())
       if (!ids.includes(id))
         refuse(['roles', i, 'provider', j], `expected a name of providers${listed(ids)}${meant(id, ids)}`)
-  refuseCallbacks(config, refuse)
   const root = config.upstreams?.['/']
   if (typeof root === 'object' && root.stripPrefix)
     refuse(['upstreams', '/', 'stripPrefix'], 'there is no prefix to strip from /; leave stripPrefix out')
@@ -395,15 +393,6 @@ function meant(given: string, names: readonly string[]): string {
   const likely = likelyMeantOf(given, names)
   return likely === undefined ? '' : `; did you mean ${JSON.stringify(likely)}?`
 }
-
-/** A callback path belongs to its provider. */
-function refuseCallbacks({ providers, rules = [], upstreams = {} }: Config, refuse: Refuse): void {
-  const taken = callbackPathsOf(providers)
-  for (const [i, { path }] of rules.entries()) if (taken.has(path)) refuse(['rules', i, 'path'], OUR_OWN)
-  for (const path of Object.keys(upstreams)) if (taken.has(path)) refuse(['upstreams', path], OUR_OWN)
-}
-
-const OUR_OWN = 'this path is our own; leave it out'
 
 function listed(ids: readonly string[]): string {
   return ids.length > 0 ? `: ${quoted(ids)}` : ''

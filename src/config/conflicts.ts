@@ -2,6 +2,7 @@
 
 import { networkInterfaces } from 'node:os'
 import { joined, type ProblemDraft, refuseIf, type SettingName, sentence, setting } from '../errors.ts'
+import { areNested, ownPathsOf, type SignInPathSettings } from '../paths.ts'
 import { matchHeaders, NEVER_KEPT } from '../util/header-names.ts'
 import type { Config } from './config-file.ts'
 import { isLoopback, isProduction, portIn } from './deployment.ts'
@@ -47,8 +48,56 @@ export function conflictsIn(checked: CheckedSettings, isGiven: (name: Name) => b
       message: sentence`${setting('STORE')} is "memory:", which ${setting('WORKERS')} cannot share; expected a store for all, for example lmdb:./data.`,
       example: 'lmdb:./data',
     })
+  problems.push(...nestedPathsIn(checked))
   return problems
 }
+
+const SIGN_IN_PATH_SETTINGS = ['LOGIN_PATH', 'CALLBACK_PATH', 'LOGOUT_PATH'] as const
+
+/** With `providers` there are paths below CALLBACK_PATH, so none of the three is below another. */
+function nestedPathsIn(checked: CheckedSettings): ProblemDraft[] {
+  return SIGN_IN_PATH_SETTINGS.flatMap((name, n) =>
+    SIGN_IN_PATH_SETTINGS.slice(n + 1)
+      // A path that is refused by itself has no value here.
+      .filter(other => checked[name] && checked[other] && areNested(checked[name], checked[other]))
+      .map(other => ({
+        setting: other,
+        message: sentence`${setting(name)} is "${checked[name]}" and ${setting(other)} "${checked[other]}"; expected paths of which none is the same as another or below it.`,
+      })),
+  )
+}
+
+/**
+ * Refuses paths of the sign-in that the configuration gives to an application, and rules for them, which would decide
+ * nothing. `source` is the file of the configuration.
+ */
+export function refuseTakenPaths(
+  settings: SignInPathSettings,
+  { rules = [], upstreams = {}, providers = {} }: Pick<Config, 'rules' | 'upstreams' | 'providers'>,
+  source?: string,
+): void {
+  const at = (path: string) => ({ path, message: `${source ? `${source}: ` : ''}${path}: ${OUR_OWN}` })
+  const { signIn, ...paths } = ownPathsOf(settings, Object.keys(providers))
+  const problems: ProblemDraft[] = []
+  for (const [i, { path }] of rules.entries()) if (signIn.has(path)) problems.push(at(`rules.${i}.path`))
+  for (const prefix of Object.keys(upstreams)) {
+    if (signIn.has(prefix)) problems.push(at(`upstreams.${prefix}`))
+    else if (prefix !== '/')
+      for (const [name, path] of [
+        ['LOGIN_PATH', paths.login],
+        ['CALLBACK_PATH', paths.callback],
+        ['LOGOUT_PATH', paths.logout],
+      ] as const)
+        if (`${path}/`.startsWith(`${prefix}/`))
+          problems.push({
+            setting: name,
+            message: sentence`${setting(name)} is "${path}", which is below the upstream ${prefix}; expected a path outside of it, for example /_menshen${path.slice(path.lastIndexOf('/'))}.`,
+          })
+  }
+  refuseIf(problems)
+}
+
+const OUR_OWN = 'this path is our own; leave it out'
 
 /** In production only loopback addresses may be plain http, unless ALLOW_PLAIN_HTTP accepts the risk. */
 export function plainHttpIn(settings: CheckedSettings): ProblemDraft[] {

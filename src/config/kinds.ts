@@ -3,6 +3,7 @@ import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { dirname } from 'node:path'
 import { z } from 'zod'
+import { isFixedRoute } from '../paths.ts'
 import { Networks, readNetworks } from './networks.ts'
 import { Secret } from './secret.ts'
 
@@ -72,6 +73,21 @@ export const pathOrAddress = {
   check: z.string().refine(text => /^\/(?!\/)/.test(text) || urlOf.safeParse(text.replace(/\?.*$/, '')).success),
   expected: 'a path at the provider, or a whole address',
   example: '/public/sp/slo/APP_ID',
+}
+
+/** A path of ours: plain, so that a browser, a rule and a cookie read it as it is. */
+export function ownPath(example: string) {
+  return {
+    type: 'string' as const,
+    check: z
+      .string()
+      .max(200)
+      .regex(/^(?:\/[\w~-][\w.~-]*)+$/)
+      .refine(path => !isFixedRoute(path)),
+    expected:
+      'a path of letters, digits, dots and dashes that begins with / and does not end with it, without a query or a pattern, other than / and our other routes',
+    example,
+  }
 }
 
 export const port = wholeNumber(1, 65535, 'a port')

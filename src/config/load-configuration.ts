@@ -9,6 +9,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseEnv } from 'node:util'
 import { draftsOf, MenshenError, sentence, setting } from '../errors.ts'
 import { type Config, checkConfig } from './config-file.ts'
+import { refuseTakenPaths } from './conflicts.ts'
 import { DEVELOPMENT_CLIENT } from './dev-provider-config.ts'
 import { checkSettings, readOver, readSettings, wantsDevProvider } from './read.ts'
 import { type Environment, isSetting, type Row, SETTINGS, type Settings } from './settings.ts'
@@ -87,10 +88,15 @@ export async function tryConfiguration(
   )
   const named = typeof given === 'string' ? given : environment.CONFIG || base?.CONFIG
   const isGiven = given !== undefined && given !== null && typeof given !== 'string'
+  async function importFor(file: string): Promise<Config> {
+    const config = await importConfig(file, scripts)
+    refuseTakenPaths(settings ?? environment, config, file)
+    return config
+  }
   const configFile = isGiven ? undefined : await attempt('config', () => findConfigFile(folder, named))
   const config = errors.config
     ? undefined
-    : await attempt('config', () => (isGiven ? given : configFile ? importConfig(configFile, scripts) : {}))
+    : await attempt('config', () => (isGiven ? given : configFile ? importFor(configFile) : {}))
   return { environment, settings, config, configFile, scripts, errors }
 }
 

@@ -1,7 +1,7 @@
 // The path of a rule or of an upstream: a plain prefix. People who come from other products write patterns there. A pattern
 // would be compared letter by letter, and so protect nothing; it is refused with the prefix that was probably meant.
 import { z } from 'zod'
-import { isOwnPath, OWN_PREFIX } from '../paths.ts'
+import { OWN_PREFIX } from '../paths.ts'
 
 /** As other products write the type of a parameter: `/admin/int:id`, `/admin/id:int`. */
 const TYPE =
@@ -48,7 +48,7 @@ function problemOf(given: unknown, covering: string): string | undefined {
   if (/\/\/|\/\s*\.(?![\p{L}\p{N}_-])/u.test(given)) return 'expected a path without empty or dot segments'
   if (/\s(?:\/|$)|\/\s/.test(given)) return 'expected a path without spaces around its names'
   if (given !== '/' && given.endsWith('/')) return `expected no slash at the end: ${covering} covers what is below it`
-  if (given === OWN_PREFIX || isOwnPath(given)) return 'this path is our own; leave it out'
+  if (given === OWN_PREFIX || given.startsWith(`${OWN_PREFIX}/`)) return 'this path is our own; leave it out'
   return undefined
 }
 

@@ -148,9 +148,9 @@ export const PROVIDER_ROWS = {
     ...kind.oneOf(['server', 'browser', 'none'], 'browser'),
     defaultNote: '`server` for `idaas`, else what the provider has',
     sentence:
-      'How the provider is told of a sign-out: `server` calls it, `browser` sends the browser through it and back to `/login`, `none` does not tell it.',
+      'How the provider is told of a sign-out: `server` calls it, `browser` sends the browser through it and back to `LOGIN_PATH`, `none` does not tell it.',
     sentenceZh:
-      '退出登录时如何通知身份认证平台：`server` 由服务器调用，`browser` 让浏览器经过平台再回到 `/login`，`none` 不通知。',
+      '退出登录时如何通知身份认证平台：`server` 由服务器调用，`browser` 让浏览器经过平台再回到 `LOGIN_PATH`，`none` 不通知。',
   }),
   LOGOUT_URL: optional({
     reloads: true,
@@ -383,9 +383,29 @@ const ADDRESS_ROWS = {
     default: 'http://localhost:3000',
     defaultNote: '`http://localhost:3000`, or with the port of `PORT` if only that is set',
     sentence:
-      'The address that the browser sees. `/callback` is registered at the provider under it; with `providers` `/callback/<id>` at each.',
+      'The address that the browser sees. `CALLBACK_PATH` is registered at the provider under it; with `providers` `CALLBACK_PATH/<id>` at each.',
     sentenceZh:
-      '浏览器看到的地址。身份认证平台上登记的回调地址是它下面的 `/callback`；使用 `providers` 时，各平台分别登记 `/callback/<id>`。',
+      '浏览器看到的地址。身份认证平台上登记的回调地址是它下面的 `CALLBACK_PATH`；使用 `providers` 时，各平台分别登记 `CALLBACK_PATH/<id>`。',
+  }),
+  LOGIN_PATH: required({
+    ...kind.ownPath('/_menshen/login'),
+    default: '/login',
+    sentence:
+      'Our path of the login page. Move it where the application has a `/login`; the path then belongs to the application.',
+    sentenceZh: '登录页的路径。应用自己也有 `/login` 时可以改到别处，原来的路径就归应用使用。',
+  }),
+  CALLBACK_PATH: required({
+    ...kind.ownPath('/_menshen/callback'),
+    default: '/callback',
+    sentence:
+      'Our path to which the provider sends the browser back. The address that is registered at the provider follows it.',
+    sentenceZh: '身份认证平台让浏览器返回的路径，平台上登记的回调地址随之改变。',
+  }),
+  LOGOUT_PATH: required({
+    ...kind.ownPath('/_menshen/logout'),
+    default: '/logout',
+    sentence: 'Our path of the sign-out.',
+    sentenceZh: '退出登录的路径。',
   }),
   HOST: required({
     ...kind.host,

@@ -55,7 +55,7 @@ export function consoleFrame(
 <p class="brand"><a href="/" aria-label="${t('page.home')}"><img src="${words.look.icon.url}" alt="" width="32" height="32"></a><span>${words.appName} · ${t('console.title')}</span></p>
 <div class="actions"><a class="who" href="${OWN_PATHS.account}" title="${username}" aria-label="${t('console.signed_in_as', { name: nickname || username })}">${icon('person')}<span>${nickname || username}</span></a>
 ${languageSwitch(words, SECTIONS[section])}
-<form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button small quiet">${t('sign_out.title')}</button></form></div>
+<form method="post" action="${words.paths.logout}"><button type="submit" class="button small quiet">${t('sign_out.title')}</button></form></div>
 </header>
 <nav aria-label="${t('console.title')}"><ul>${Object.entries(SECTIONS).map(([name, path]) => link(words, name as Section, path, section))}</ul></nav>
 <main id="content" tabindex="-1">

@@ -30,7 +30,7 @@ export async function showRules(
     rules: rules.inOrder,
     roles,
     query,
-    verdict: query.path === '' ? undefined : judge(rules, query, context.auth.providers.callbackPaths),
+    verdict: query.path === '' ? undefined : judge(rules, query, context.paths.signIn),
     shadowRules: rules.inOrder
       .filter(({ shadow }) => shadow)
       .map(rule => ({ rule, refusals: shadowRefusals.of(rule) })),

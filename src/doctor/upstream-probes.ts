@@ -11,6 +11,7 @@ import { Agent, request } from 'undici'
 import type { Config } from '../config/config-file.ts'
 import { portIn } from '../config/deployment.ts'
 import type { Settings } from '../config/settings.ts'
+import { isOwnPath } from '../paths.ts'
 import { type Phrase, phrase } from '../phrases.ts'
 import { sanitize } from '../util/json-path.ts'
 import { codeOf, DOCTOR_AGENT, type Finding, failure, good, type Probe, reasonOf, warning } from './finding.ts'
@@ -20,7 +21,7 @@ import { isOurselves, type ProxyProbeOptions } from './proxy-probe.ts'
 const NO_HEAD = 400
 
 interface Options {
-  readonly settings: Pick<Settings, 'UPSTREAM' | 'UPSTREAM_CA_FILE' | 'UPSTREAM_CONNECT_TIMEOUT_MS'>
+  readonly settings: Pick<Settings, 'UPSTREAM' | 'UPSTREAM_CA_FILE' | 'UPSTREAM_CONNECT_TIMEOUT_MS' | 'LOGIN_PATH'>
   readonly config: Config
   readonly timeoutMs: number
   readonly now: () => number
@@ -51,9 +52,9 @@ async function probeUpstream(name: string, prefix: string, url: string, options:
   const dispatcher = new Agent({ connect })
   const target = new URL(prefix, socketPath ? 'http://localhost' : url)
   // Only the head of an answer: any will do. The rest ends with the connection.
-  const ask = async (method: 'HEAD' | 'GET') => {
+  const ask = async (method: 'HEAD' | 'GET', address = target) => {
     const signal = AbortSignal.timeout(timeoutMs)
-    const { statusCode, body } = await request(target, {
+    const { statusCode, body } = await request(address, {
       method,
       headers: { 'user-agent': DOCTOR_AGENT },
       dispatcher,
@@ -68,7 +69,9 @@ async function probeUpstream(name: string, prefix: string, url: string, options:
     const last = status < NO_HEAD ? status : await ask('GET')
     if (await isOwn)
       return [...reached, failure(name, phrase('upstream_is_ourselves', { url }), phrase('name_application'))]
-    return [...reached, judge(name, last)]
+    const login = ownLoginPath(prefix, settings)
+    const taken = login && last < 500 && (await ask('GET', new URL(login, target)).catch(() => NO_PAGE))
+    return [...reached, judge(name, last), ...(login && taken ? judgeLogin(name, login, taken) : [])]
   } catch (error) {
     const seen = phrase('upstream_no_answer', { code: reasonOf(error) })
     return [...reached, failure(name, seen, phrase('check_application_running'))]
@@ -80,6 +83,18 @@ async function probeUpstream(name: string, prefix: string, url: string, options:
 function judge(name: string, status: number): Finding {
   const seen = phrase('upstream_answers', { status })
   return status >= 500 ? warning(name, seen, phrase('look_at_application_log')) : good(name, seen)
+}
+
+const NO_PAGE = 404
+
+/** Only the upstream of `/` can have a page there; nothing of an application is below our prefix. */
+function ownLoginPath(prefix: string, { LOGIN_PATH }: Options['settings']): string | undefined {
+  return prefix === '/' && !isOwnPath(LOGIN_PATH, []) ? LOGIN_PATH : undefined
+}
+
+function judgeLogin(name: string, path: string, status: number): Finding[] {
+  if (status === NO_PAGE) return []
+  return [warning(`${name} login`, phrase('application_has_path', { path, status }), phrase('move_login_path'))]
 }
 
 // Whether the certificate that this server itself shows can be read, and for how long it is good.

@@ -7,6 +7,7 @@ import type { Rule } from '../config/config-file.ts'
 import { network } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
 import { requestFields, runInRequest } from '../observe/observed-request.ts'
+import type { OwnPaths } from '../paths.ts'
 import { callerOf, type Identification } from '../proxy/proxy-request.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import { bringsToken, isForPage, isPartOfPage } from '../util/fetch-metadata.ts'
@@ -19,6 +20,7 @@ import type { GatewayRequest } from './request.ts'
 /** What identification and the rules need. */
 export interface AdmissionContext {
   readonly settings: Settings
+  readonly paths: OwnPaths
   readonly now: () => number
   readonly auth: Auth
   readonly observe: Observe

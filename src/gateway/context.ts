@@ -10,6 +10,7 @@ import type { TrailReader } from '../observe/audit-trail.ts'
 import type { History } from '../observe/history.ts'
 import type { Observation } from '../observe/observation.ts'
 import type { ShadowRefusals } from '../observe/shadow-refusals.ts'
+import type { OwnPaths } from '../paths.ts'
 import type { Providers } from '../provider/providers.ts'
 import type { ReverseProxy } from '../proxy/proxy.ts'
 import type { Attempts } from '../session/attempts.ts'
@@ -27,6 +28,7 @@ import type { FailedRequests, Pages } from './respond.ts'
 
 export interface GatewayContext {
   readonly settings: Settings
+  readonly paths: OwnPaths
   readonly now: () => number
   readonly store: Store
   /** `closing` is set when the process is about to end: every answer then closes its connection. */

@@ -83,7 +83,9 @@ export function clearCookie(name: string): string {
   return setCookie(name, '', 0)
 }
 
-export const CLEAR_FRAGMENT = `${FRAGMENT_COOKIE}=; Path=/callback; Max-Age=0; SameSite=Lax`
+export function clearFragment(callbackPath: string): string {
+  return `${FRAGMENT_COOKIE}=; Path=${callbackPath}; Max-Age=0; SameSite=Lax`
+}
 
 // For the login page after a sign-out: where it counted, and the state with which the browser went to the provider, if it did.
 

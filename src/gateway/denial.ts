@@ -4,11 +4,10 @@ import type { Role } from '../config/config-file.ts'
 import { isLoopback } from '../config/deployment.ts'
 import { isTrusted } from '../config/networks.ts'
 import { type Outcome, REQUEST_ID, requestFields } from '../observe/observed-request.ts'
-import { lostCookiePage, refusedPage } from '../pages/notices.ts'
-import { OWN_PATHS } from '../paths.ts'
+import { lostCookiePage, refusedPage, sessionEndedPage } from '../pages/notices.ts'
 import { callerOf } from '../proxy/proxy-request.ts'
-import { safeReturnPath, signReturnPath } from '../session/attempts.ts'
-import { bringsToken, isByScript, isNavigation } from '../util/fetch-metadata.ts'
+import { LONGEST_IN_COOKIE, returnQuery, safeReturnPath, signReturnPath } from '../session/attempts.ts'
+import { bringsToken, isByScript, isNavigation, isProgram, isShownAsPage } from '../util/fetch-metadata.ts'
 import type { Admission, AdmissionContext, CallerIdentification } from './admission.ts'
 import { clearCookie, readCookie, setCookie } from './cookies.ts'
 import { recordAdmission } from './pipeline.ts'
@@ -44,15 +43,36 @@ export function loginAnswer(
 ): ResponseAnswer {
   const { pages, auth } = context
   const canFollow = request.method === 'GET' || request.method === 'HEAD'
-  if (isByScript(request) || !canFollow) return unauthenticated(pages, request, identification)
+  if (isProgram(request) || !canFollow) return notSignedInAnswer(pages, request, identification)
+  if (isByScript(request)) return unauthenticated(pages, request, identification)
   const moved = ownHostAnswer(pages, request, 'visitor')
   if (moved) return moved
   if (auth.lostCookies.cookieWasLost(request)) return lostCookieAnswer(context, request)
   const { cookies } = identification
-  return redirectAnswer(pages, request.method, OWN_PATHS.login, {
+  const wanted = isNavigation(request) ? request.path + request.search : undefined
+  return redirectAnswer(pages, request.method, pages.paths.login + tabQuery(context, request, wanted), {
     outcome: 'visitor',
-    cookies: isNavigation(request) ? [...cookies, returnCookie(context, request.path + request.search)] : cookies,
+    cookies: wanted === undefined ? cookies : [...cookies, returnCookie(context, wanted)],
   })
+}
+
+/** A login page may stay open for long in a tab that nobody looks at. */
+const TAB_SECONDS = 24 * 3600
+
+/**
+ * The return path for the login page of this tab: all tabs share one cookie. Every browser's user agent begins with Mozilla;
+ * other clients have no tabs, and get the plain path unless the cookie cannot hold theirs.
+ */
+function tabQuery({ now, auth, pages }: DenialContext, { headers }: GatewayRequest, wanted = '/'): string {
+  const path = safeReturnPath(wanted, pages.settings.BASE_URL, pages.paths.signIn)
+  if (path === undefined || path === '/') return ''
+  if (!headers['user-agent']?.startsWith('Mozilla/') && path.length <= LONGEST_IN_COOKIE) return ''
+  return returnQuery(path, signReturnPath(path, now() + TAB_SECONDS * 1000, auth.keys.returnPath))
+}
+
+/** For the form of a login page. */
+export function signedForForm({ now, auth }: DenialContext, path: string): string {
+  return signReturnPath(path, now() + TAB_SECONDS * 1000, auth.keys.returnPath)
 }
 
 function lostCookieAnswer({ pages, observe }: DenialContext, request: GatewayRequest): ResponseAnswer {
@@ -65,18 +85,36 @@ function lostCookieAnswer({ pages, observe }: DenialContext, request: GatewayReq
   return pageAnswer(pages, html, { status: 400, outcome: 'visitor' })
 }
 
+/** A form that was sent after the session had ended, or a program: never the login page. A browser gets a page that says so. */
+function notSignedInAnswer(
+  pages: Pages,
+  request: GatewayRequest,
+  identification: CallerIdentification,
+): ResponseAnswer {
+  const isPage = isShownAsPage(request) && !bringsToken(request.headers) && request.headers.upgrade === undefined
+  if (!isPage) return unauthenticated(pages, request, identification)
+  const { requestId } = request.observed
+  return pageAnswer(pages, sessionEndedPage(languageOf(pages, request), request.method === 'POST', requestId), {
+    status: 401,
+    outcome: 'visitor',
+    cookies: identification.cookies,
+    headers: { 'www-authenticate': visitorChallenge(request, identification) },
+  })
+}
+
 export function unauthenticated(
   pages: Pages,
   request: GatewayRequest,
   identification: CallerIdentification,
   more: object = {},
+  headers: Readonly<Record<string, string>> = {},
 ): ResponseAnswer {
   return jsonAnswer(
     pages,
     {
       error: 'unauthenticated',
       message: languageOf(pages, request).t('session.unauthenticated'),
-      login: OWN_PATHS.login,
+      login: pages.paths.login,
       requestId: request.observed.requestId,
       ...more,
     },
@@ -84,7 +122,7 @@ export function unauthenticated(
       status: 401,
       outcome: 'visitor',
       cookies: identification.cookies,
-      headers: { 'www-authenticate': visitorChallenge(request, identification) },
+      headers: { ...headers, 'www-authenticate': visitorChallenge(request, identification) },
     },
   )
 }
@@ -112,9 +150,9 @@ const RETURN_SECONDS = 600
 /** The cookie that leads back to the page after the sign-in. */
 export function returnCookie({ now, auth, pages }: DenialContext, wanted: string): string {
   const { cookies, keys } = auth
-  const path = safeReturnPath(wanted, pages.settings.BASE_URL, pages.callbackPaths)
+  const path = safeReturnPath(wanted, pages.settings.BASE_URL, pages.paths.signIn)
   // None is better than the page that was wanted before this one.
-  if (!path) return clearCookie(cookies.returnPath)
+  if (!path || path.length > LONGEST_IN_COOKIE) return clearCookie(cookies.returnPath)
   const value = signReturnPath(path, now() + RETURN_SECONDS * 1000, keys.returnPath)
   return setCookie(cookies.returnPath, value, RETURN_SECONDS)
 }
@@ -158,7 +196,7 @@ export function refusedAnswer({ pages }: DenialContext, request: GatewayRequest,
   // Without a rule, no other account would be admitted either.
   if (!loaded || !refusedBy || isByScript(request)) return errorAnswer(pages, request, 'refused', { outcome, cookies })
   const path = request.path + request.search
-  const wanted = isNavigation(request) ? safeReturnPath(path, pages.settings.BASE_URL, pages.callbackPaths) : undefined
+  const wanted = isNavigation(request) ? safeReturnPath(path, pages.settings.BASE_URL, pages.paths.signIn) : undefined
   const { requestId } = request.observed
   const html = refusedPage(languageOf(pages, request), loaded.session, { wanted, requestId, rule: refusedBy })
   return pageAnswer(pages, html, { status: 403, outcome, cookies })

@@ -48,8 +48,8 @@ export interface Admitted<R extends Role = Role, F extends string = string> {
 
 export interface Embedded<R extends Role = Role, F extends string = string> {
   /**
-   * Answers a request to one of our own routes (`/login`, `/callback` or with `providers` `/callback/<id>`, `/logout` and
-   * everything below `/_menshen/`), and gives `undefined` for every other.
+   * Answers a request to one of our own routes (`signInPaths` and everything below `/_menshen/`), and gives `undefined` for
+   * every other.
    */
   fetch(request: Request, source?: RequestSource): Promise<Response | undefined>
   /**
@@ -61,6 +61,10 @@ export interface Embedded<R extends Role = Role, F extends string = string> {
   accessToken(request: WithHeaders): Promise<string | undefined>
   /** Our own routes and the rules, for every request before the application sees it. */
   admit(request: IncomingMessage | Request, source?: RequestSource): Promise<Admitted<R, F>>
+  /** The path of the login page: `/login`, unless LOGIN_PATH is another one. */
+  readonly loginPath: string
+  /** The paths of the sign-in, for `isOwnPath`: `/login`, `/callback`, `/logout`, and with `providers` `/callback/<id>` for each. */
+  readonly signInPaths: readonly string[]
   /** Where the providers send browsers back, below `baseUrl`: `/callback`, or with `providers` `/callback/<id>` for each. */
   readonly callbackPaths: readonly string[]
 }
@@ -75,8 +79,7 @@ interface EmbeddedRequest {
 }
 
 export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): Embedded {
-  const { settings, now, auth, pages, observe } = context
-  const { callbackPaths } = auth.providers
+  const { settings, paths, now, auth, pages, observe } = context
   const toUserSession = createToUserSession(auth.providers)
   /** The machines whose requests were admitted: `session` gets a request without its path, which the rules need. */
   const machines = new WeakMap<object, UserSession>()
@@ -149,11 +152,13 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
   }
 
   const embedded: Embedded = {
-    callbackPaths: [...callbackPaths],
+    loginPath: paths.login,
+    signInPaths: [...paths.signIn],
+    callbackPaths: [...paths.callbacks],
 
     async fetch(request, source = {}) {
       const path = readPath(headOf(request, source))
-      if (path === undefined || !isOwnPath(path, callbackPaths)) return undefined
+      if (path === undefined || !isOwnPath(path, paths.signIn)) return undefined
       return (await embedded.admit(request, source)).answer
     },
 

@@ -13,9 +13,11 @@
 // has an Entrance. Every step works without a promise where it can: nearly all signed-in requests find their session in the
 // cache, and need no turn of the event loop.
 
+import { isTooLong, pathProblem } from '../access/request-path.ts'
 import { type ObservedRequest, type Outcome, requestFields } from '../observe/observed-request.ts'
 import { isOwnPath } from '../paths.ts'
 import { callerOf } from '../proxy/proxy-request.ts'
+import type { LoadedSession } from '../session/session-cache.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import {
   type Admission,
@@ -26,6 +28,7 @@ import {
   identifyByToken,
   limitFailures,
 } from './admission.ts'
+import { readCookie } from './cookies.ts'
 import { type GatewayRequest, type RequestHead, readGatewayRequest, wasReset } from './request.ts'
 
 /** Every answer says how the metrics count the request. */
@@ -81,11 +84,39 @@ export function handle<Target, Answer extends WithOutcome, Result>(
   entrance.begin?.(observed, target)
   const request = readGatewayRequest(head, observed)
   if (entrance.isTraced) observe.begun?.(observed, head.headers)
+  if (!request) reportUnreadable(context, head, observed)
   const result = request
     ? answer(context, entrance, request, target)
     : reply(entrance, observed, entrance.unreadable(head, observed, target), target)
   entrance.end?.(observed, target)
   return result
+}
+
+/** The answer does not wait for the name of the user. */
+function reportUnreadable(context: AdmissionContext, head: RequestHead, observed: ObservedRequest): void {
+  const { method = 'GET', url = '', headers } = head
+  const [path = ''] = url.split('?', 1)
+  const reason = isTooLong(path) ? 'too_long' : pathProblem(path)
+  const report = (loaded?: LoadedSession) => {
+    if (loaded) observed.user = loaded.session.userInfo.username
+    context.observe.report('path_refused', {
+      ...requestFields({ observed }, loaded),
+      reason,
+      method,
+      path: rawPath(path),
+    })
+  }
+  const ticket = readCookie(headers.cookie, context.auth.cookies.session)
+  if (ticket) context.auth.sessions.get(ticket).then(report, () => report())
+  else report()
+}
+
+const LONGEST_LOGGED = 256
+
+/** As it came, with whatever could confuse a terminal escaped. */
+function rawPath(path: string): string {
+  const escaped = path.replace(/[^\x21-\x7e]/gu, encodeURIComponent)
+  return escaped.length > LONGEST_LOGGED ? `${escaped.slice(0, LONGEST_LOGGED)}…` : escaped
 }
 
 function answer<Target, Answer extends WithOutcome, Result>(
@@ -110,8 +141,7 @@ function route<Target, Answer extends WithOutcome, Result>(
   request: GatewayRequest,
   target: Target,
 ): MaybePromise<Result> {
-  if (!isOwnPath(request.path, context.auth.providers.callbackPaths))
-    return pass(context, entrance, request, request, target)
+  if (!isOwnPath(request.path, context.paths.signIn)) return pass(context, entrance, request, request, target)
   return reply(entrance, request.observed, entrance.own(request, target), target)
 }
 

@@ -20,7 +20,7 @@ import {
 import type { Look } from '../pages/look.ts'
 import { NOTICES, type NoticeName, noticePage, noticeText } from '../pages/notices.ts'
 import type { Languages, Words } from '../pages/words/words.ts'
-import { OWN_PATHS } from '../paths.ts'
+import { OWN_PATHS, type OwnPaths } from '../paths.ts'
 import type { ProxyRequest } from '../proxy/proxy-request.ts'
 import { safeReturnPath } from '../session/attempts.ts'
 import { isByScript } from '../util/fetch-metadata.ts'
@@ -32,7 +32,7 @@ export interface Pages {
   readonly languages: Languages
   readonly look: Look
   readonly cookies: CookieNames
-  readonly callbackPaths: ReadonlySet<string>
+  readonly paths: OwnPaths
 }
 
 /** For answers that are reported, too. */
@@ -101,7 +101,14 @@ export function unreadableAnswer(
 ): ResponseAnswer {
   const name = unreadableName(url)
   const words = languageOf(pages, { headers })
-  return pageAnswer(pages, noticePage(words, name, { requestId }), { status: NOTICES[name].status, outcome: 'refused' })
+  const { status } = NOTICES[name]
+  if (isByScript({ headers }))
+    return jsonAnswer(
+      pages,
+      { error: name, message: noticeText(words, name), requestId },
+      { status, outcome: 'refused' },
+    )
+  return pageAnswer(pages, noticePage(words, name, { requestId }), { status, outcome: 'refused' })
 }
 
 /** Why an address cannot be read. */
@@ -161,9 +168,9 @@ export function errorAnswer(
 const TEMPORARY = new Set<number>([502, 503, 504])
 
 /** Only a request that changes nothing can be repeated; a forward-auth check is not what the browser has asked for. */
-function retryPathOf({ settings, callbackPaths }: Pages, { method, path, search }: ProxyRequest): string | undefined {
+function retryPathOf({ settings, paths }: Pages, { method, path, search }: ProxyRequest): string | undefined {
   const isCheck = path === OWN_PATHS.check || path === OWN_PATHS.forward
-  return method === 'GET' && !isCheck ? safeReturnPath(path + search, settings.BASE_URL, callbackPaths) : undefined
+  return method === 'GET' && !isCheck ? safeReturnPath(path + search, settings.BASE_URL, paths.signIn) : undefined
 }
 
 /** The end of a sign-in: 302 without the objects of a Response, which take longer than anything else in that answer. */

@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from 'node:http'
 import { requestFields, runInRequest } from '../observe/observed-request.ts'
-import { OWN_PATHS } from '../paths.ts'
+import { OWN_PATHS, type OwnPaths } from '../paths.ts'
 import { isByScript, isForPage, isFromOwnOrigin } from '../util/fetch-metadata.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { SignedInCaller } from './admission.ts'
@@ -36,9 +36,6 @@ export type GuardedHandler = (
 export type RouteTable = Readonly<Record<string, Readonly<Record<string, Handler>>>>
 
 const ROUTES: RouteTable = {
-  [OWN_PATHS.login]: { GET: showLogin, HEAD: showLogin, POST: startAttempt },
-  [OWN_PATHS.callback]: { GET: finishSignIn },
-  [OWN_PATHS.logout]: { GET: signOut, POST: signOut },
   [OWN_PATHS.signOutEverywhere]: { POST: guarded(signOutEverywhere) },
   [OWN_PATHS.account]: { GET: guarded(showAccount), HEAD: guarded(showAccount) },
   [OWN_PATHS.accountEnd]: { POST: guarded(endDevices) },
@@ -52,6 +49,14 @@ const ROUTES: RouteTable = {
   [OWN_PATHS.doctor]: { GET: answerDoctor },
   [OWN_PATHS.doctorSignIn]: { GET: startTestSignIn },
   [OWN_PATHS.assets]: { GET: sendAsset, HEAD: sendAsset },
+}
+
+function signInRoutes({ login, callback, logout }: OwnPaths): RouteTable {
+  return {
+    [login]: { GET: showLogin, HEAD: showLogin, POST: startAttempt },
+    [callback]: { GET: finishSignIn },
+    [logout]: { GET: signOut, POST: signOut },
+  }
 }
 
 export interface OwnRoutes {
@@ -69,7 +74,7 @@ interface OwnRoutesOptions {
 }
 
 export function createOwnRoutes(context: GatewayContext, { routes, pending }: OwnRoutesOptions): OwnRoutes {
-  const table = { ...ROUTES, ...routes }
+  const table = { ...ROUTES, ...routes, ...signInRoutes(context.paths) }
   const check = createCheck(context)
 
   async function answerRoute(request: GatewayRequest, incoming: IncomingMessage | Request): Promise<OwnAnswer> {
@@ -92,14 +97,14 @@ async function answerFrom(
   request: GatewayRequest,
   incoming: IncomingMessage | Request,
 ): Promise<OwnAnswer> {
-  const { settings, auth, pages, observe } = context
-  const name = routeName(auth.providers.callbackPaths, request.path)
+  const { settings, paths, pages, observe } = context
+  const name = routeName(paths, request.path)
   const route = Object.hasOwn(table, name) && table[name]
   if (!route) return errorAnswer(pages, request, 'not_found')
   const handler = Object.hasOwn(route, request.method) && route[request.method]
   if (!handler) {
     const allow = Object.keys(route).join(', ')
-    if (name === OWN_PATHS.callback) await reportFormPost(context, request)
+    if (name === paths.callback) await reportFormPost(context, request)
     return errorAnswer(pages, request, 'method_not_allowed', { headers: { allow } })
   }
   if (request.method !== 'POST') return handler(context, request, new URLSearchParams())
@@ -108,9 +113,9 @@ async function answerFrom(
   return form instanceof URLSearchParams ? handler(context, request, form) : answerWithoutForm(context, request, form)
 }
 
-function routeName(callbackPaths: ReadonlySet<string>, path: string): string {
+function routeName({ callback, callbacks }: OwnPaths, path: string): string {
   if (path.startsWith(OWN_PATHS.assets)) return OWN_PATHS.assets
-  return callbackPaths.has(path) ? OWN_PATHS.callback : path
+  return callbacks.has(path) ? callback : path
 }
 
 function answerWithoutForm({ pages, observe }: GatewayContext, request: GatewayRequest, reason: NoForm): OwnAnswer {
@@ -133,7 +138,7 @@ export function guarded(handler: GuardedHandler): Handler {
     const { outcome, loaded, cookies } = admission
     if (outcome === 'limited') return tooManyAnswer(pages, request)
     if (!loaded && isOwnForm(request, settings.BASE_URL))
-      return redirectAnswer(pages, request.method, OWN_PATHS.login, { cookies, outcome: 'visitor' })
+      return redirectAnswer(pages, request.method, pages.paths.login, { cookies, outcome: 'visitor' })
     if (!loaded) return loginAnswer(context, request, admission)
     if (outcome === 'refused') return refusedAnswer(context, request, admission)
     return handler(context, request, { ...admission, loaded }, form)

@@ -86,8 +86,8 @@ export function consoleLink({ t }: Words, { session }: LoadedSession) {
     : ''
 }
 
-export function signOutForms({ t }: Words) {
-  return html`<form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button quiet">${t('sign_out.title')}</button></form>
+export function signOutForms({ t, paths }: Words) {
+  return html`<form method="post" action="${paths.logout}"><button type="submit" class="button quiet">${t('sign_out.title')}</button></form>
 <form method="post" action="${OWN_PATHS.signOutEverywhere}"><button type="submit" class="button quiet">${t('account.sign_out_everywhere')}</button></form>`
 }
 

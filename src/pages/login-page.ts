@@ -3,9 +3,8 @@
 import { html } from 'hono/html'
 import type { TextConfig } from '../config/config-file.ts'
 import { isLoginError } from '../errors.ts'
-import { OWN_PATHS } from '../paths.ts'
 import { page } from './layout.ts'
-import { reference } from './notices.ts'
+import { RETURN_FIELD, reference } from './notices.ts'
 import { shortPath } from './shown-text.ts'
 import type { Words } from './words/words.ts'
 
@@ -29,9 +28,16 @@ interface LoginView {
   readonly signedIn: { readonly name: string; readonly continueTo: string } | undefined
   /** The page that the visitor asked for, if it is not the home page. */
   readonly wanted: string | undefined
+  /** The same, signed for the form of this tab. */
+  readonly signed?: string | undefined
   /** A sign-out has just happened. */
   readonly signedOut: 'here' | 'everywhere' | undefined
 }
+
+/** Of the form: the page was shown to a visitor, who continues if another tab has signed in since. */
+export const VISITOR_FIELD = 'visitor'
+/** Of the form: what the script knows of the fragment. */
+export const FRAGMENT_FIELD = 'fragment'
 
 const LONGEST_CODE_SHOWN = 80
 
@@ -50,7 +56,7 @@ ${signedOut && !signedIn ? signedOutNotice(words, signedOut) : ''}
 ${unusable ? missingNotice(words, missing) : ''}
 ${signedIn ? signedInNotice(words, signedIn) : html`<p class="lead">${ways.length > 1 ? t('login.choose') : t('login.use_account')}</p>`}
 ${signedIn || view.wanted === undefined ? '' : wantedNotice(words, view.wanted)}
-${ways.map((way, n) => signInForm(words, way, { isMain: n === 0, isOnly: ways.length === 1, quiet: n > 0 || signedIn !== undefined, unusable }))}
+${ways.map((way, n) => signInForm(words, way, { isMain: n === 0, isOnly: ways.length === 1, quiet: n > 0 || signedIn !== undefined, unusable, isVisitor: signedIn === undefined, isRetry: error !== undefined }, view.signed))}
 <p class="hint">${t('login.hint')}</p>
 ${ownWords(words)}
 ${error === undefined ? '' : reference(words, view.requestId)}`,
@@ -69,14 +75,17 @@ function textIn(text: TextConfig, lang: string): string {
   return typeof text === 'string' ? text : (text[lang] ?? Object.values(text)[0] ?? '')
 }
 
+type Circumstance = 'isMain' | 'isOnly' | 'quiet' | 'unusable' | 'isVisitor' | 'isRetry'
+
 function signInForm(
-  { t }: Words,
+  { t, paths }: Words,
   way: SignInOption,
-  { isMain, isOnly, quiet, unusable }: Record<'isMain' | 'isOnly' | 'quiet' | 'unusable', boolean>,
+  { isMain, isOnly, quiet, unusable, isVisitor, isRetry }: Record<Circumstance, boolean>,
+  signed: string | undefined,
 ) {
   const { id, name = t('login.provider'), authorizationUrl, remembered } = way
-  return html`<form id="${isMain ? 'sign-in' : `sign-in-${id}`}" class="sign-in" method="post" action="${OWN_PATHS.login}" data-authorize="${authorizationUrl}" data-remembered="${remembered ? 'true' : 'false'}">
-${isOnly ? '' : html`<input type="hidden" name="provider" value="${id}">`}<button type="submit" class="${quiet ? 'button quiet' : 'button'}" data-mark="${markOf(way.name)}" ${unusable ? 'disabled' : ''}>${t('login.button', { name })}</button>
+  return html`<form id="${isMain ? 'sign-in' : `sign-in-${id}`}" class="sign-in" method="post" action="${paths.login}" data-callback="${paths.callback}" data-authorize="${authorizationUrl}" data-remembered="${remembered ? 'true' : 'false'}" data-visitor="${isVisitor ? 'true' : 'false'}" data-retry="${isRetry ? 'true' : 'false'}">
+${signed === undefined ? '' : html`<input type="hidden" name="${RETURN_FIELD}" value="${signed}">`}${isVisitor ? html`<input type="hidden" name="${VISITOR_FIELD}" value="true">` : ''}${isOnly ? '' : html`<input type="hidden" name="provider" value="${id}">`}<button type="submit" class="${quiet ? 'button quiet' : 'button'}" data-mark="${markOf(way.name)}" ${unusable ? 'disabled' : ''}>${t('login.button', { name })}</button>
 </form>`
 }
 

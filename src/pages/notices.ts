@@ -92,8 +92,28 @@ export function confirmSignOutPage(words: Words): string {
     body: html`
 <h1>${t('sign_out.question')}</h1>
 <p class="lead">${t('sign_out.reason')}</p>
-<form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button">${t('sign_out.title')}</button></form>
+<form method="post" action="${words.paths.logout}"><button type="submit" class="button">${t('sign_out.title')}</button></form>
 <a class="button quiet" href="/">${t('sign_out.no')}</a>`,
+  })
+}
+
+// For a browser that has sent a form after its session had ended: what was typed in is not lost while the page stays open.
+
+/** `isForm`: reloading the page sends the form again. */
+export function sessionEndedPage(words: Words, isForm: boolean, requestId: string): string {
+  const { t, paths } = words
+  return page({
+    words,
+    title: t('session_ended.title'),
+    body: html`
+<h1>${t('session_ended.title')}</h1>
+<p class="lead">${isForm ? t('session_ended.form') : t('session_ended.page')}</p>
+<ol>
+<li>${t('session_ended.sign_in')}</li>
+<li>${isForm ? t('session_ended.reload_form') : t('session_ended.reload')}</li>
+</ol>
+<a class="button" href="${paths.login}" target="_blank" rel="noopener">${t('session.sign_in_again')}</a>
+${reference(words, requestId)}`,
   })
 }
 
@@ -154,7 +174,7 @@ export function refusedPage(
 <div><dt>${t('refused.account')}</dt><dd>${displayName(userInfo)} <code>${username}</code></dd></div>
 <div><dt>${t('session.role')}</dt><dd>${roleName(words, userRole)} <code>${userRole}</code></dd></div>
 ${rule ? missingPart(words, rule) : ''}${rule && userRole === CONSOLE_ROLE ? rulePart(words, rule) : ''}</dl>
-<form method="post" action="${OWN_PATHS.logout}"><button type="submit" class="button">${t('refused.other_account')}</button>${wanted === undefined ? '' : html`<input type="hidden" name="${RETURN_FIELD}" value="${wanted}">`}</form>
+<form method="post" action="${words.paths.logout}"><button type="submit" class="button">${t('refused.other_account')}</button>${wanted === undefined ? '' : html`<input type="hidden" name="${RETURN_FIELD}" value="${wanted}">`}</form>
 <a class="button quiet" href="/">${t('page.home')}</a>
 <p class="hint">${t('notice.refused.remedy')}</p>
 ${reference(words, requestId)}`,

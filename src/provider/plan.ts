@@ -6,7 +6,7 @@ import { Secret } from '../config/secret.ts'
 import type { Settings } from '../config/settings.ts'
 import { likelyMeantOf } from '../config/suggestions.ts'
 import { MenshenError, type ProblemDraft, refuseIf, type SettingName, sentence, setting } from '../errors.ts'
-import { callbackPathOf, OWN_PATHS } from '../paths.ts'
+import { callbackPathOf, DEFAULT_SIGN_IN_PATHS } from '../paths.ts'
 import { algorithmFor, readClientKey, thumbprintOf } from './client-key.ts'
 import { dropUndefined, fillIn, mergeConfig, type Preset, type ProviderKind } from './presets/preset.ts'
 import { PRESETS } from './presets/presets.ts'
@@ -88,6 +88,11 @@ function fromEnvironment(settings: ProviderSettings): ProviderConfig {
   })
 }
 
+/** `callback` is CALLBACK_PATH. */
+export function callbackFor(id: string, callback: string): string {
+  return id === ONLY_PROVIDER ? callback : callbackPathOf(callback, id)
+}
+
 interface Credentials {
   readonly AUTH_URL?: string | undefined
   readonly CLIENT_SECRET?: Secret | undefined
@@ -153,7 +158,7 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
   }
   return {
     id,
-    callbackPath: id === ONLY_PROVIDER ? OWN_PATHS.callback : callbackPathOf(id),
+    callbackPath: callbackFor(id, DEFAULT_SIGN_IN_PATHS.callback),
     preset: preset.preset,
     kind: preset.kind,
     name: given.name,

@@ -50,7 +50,7 @@ export interface Provider extends SignInCalls {
   refresh(tokens: SessionTokens & { readonly refreshToken: string }): Promise<TokenSet>
   /** Tells the provider by a direct call that a session has ended. */
   signOut(tokens: SessionTokens): Promise<void>
-  /** The URL at which the browser signs out, which leads back to /login; `undefined` if there is none. */
+  /** The URL at which the browser signs out, which leads back to the login page; `undefined` if there is none. */
   signOutUrl(tokens: SessionTokens, state: string): Promise<string | undefined>
   /** Whether it publishes keys that verify its signatures. */
   readonly canVerify: boolean
@@ -67,7 +67,7 @@ export interface Provider extends SignInCalls {
 }
 
 export interface ProviderOptions {
-  readonly settings: Pick<Settings, 'BASE_URL' | 'PROVIDER_TIMEOUT_MS' | 'PROVIDER_PARALLEL_CALLS'>
+  readonly settings: Pick<Settings, 'BASE_URL' | 'LOGIN_PATH' | 'PROVIDER_TIMEOUT_MS' | 'PROVIDER_PARALLEL_CALLS'>
   readonly now: () => number
   readonly report: Report
   readonly measure?: Measure
@@ -85,7 +85,7 @@ export function createProvider(
   plan: ProviderPlan,
   { settings, now, report, measure = unmeasured, traceCall }: ProviderOptions,
 ): Provider {
-  const { BASE_URL, PROVIDER_TIMEOUT_MS: timeoutMs } = settings
+  const { BASE_URL, LOGIN_PATH, PROVIDER_TIMEOUT_MS: timeoutMs } = settings
   const redirectUri = BASE_URL + plan.callbackPath
   // Without metadata all addresses are configured by the operator.
   const guard = plan.kind === 'oidc' ? createAddressGuard(plan) : undefined
@@ -186,7 +186,7 @@ export function createProvider(
       const due = await signOutCalls(connection, tokens, traced('sign_out', signOutFetch.fetch))
       if (due.length > 0) await measure('provider', 'sign_out', () => makeSignOutCalls(due))
     },
-    signOutUrl: (tokens, state) => signOutUrl(connection, BASE_URL, tokens, state),
+    signOutUrl: (tokens, state) => signOutUrl(connection, BASE_URL + LOGIN_PATH, tokens, state),
 
     canVerify: canVerify(plan),
 

@@ -5,7 +5,7 @@ import { addressProblems, demandsHttps } from '../config/conflicts.ts'
 import type { Settings } from '../config/settings.ts'
 import { type ProblemDraft, refuseIf, type SettingName, sentence, setting } from '../errors.ts'
 import { issuerIn, refused } from './bearer.ts'
-import { ONLY_PROVIDER, type ProviderPlan, planNamedProvider, planProvider } from './plan.ts'
+import { callbackFor, ONLY_PROVIDER, type ProviderPlan, planNamedProvider, planProvider } from './plan.ts'
 import { createProvider, type Provider, type ProviderOptions, unconfiguredProvider } from './provider.ts'
 
 export interface Providers {
@@ -16,8 +16,6 @@ export interface Providers {
   get(id: string | undefined): Provider | undefined
   /** The names for users by id; absent with a single provider. */
   readonly names: ReadonlyMap<string, string> | undefined
-  /** The paths to which they redirect: `/callback`, or one path for each of `providers`. */
-  readonly callbackPaths: ReadonlySet<string>
   /** Settings without which nobody can sign in. */
   readonly missing: readonly string[]
   close(): Promise<void>
@@ -57,6 +55,7 @@ export function planProviders(config: Config, settings: Settings): Plans {
   refuseIf(problems)
   const inUse = (plan: ProviderPlan): ProviderPlan => ({
     ...plan,
+    callbackPath: callbackFor(plan.id, settings.CALLBACK_PATH),
     httpsOnly: demandsHttps(settings),
     ...(settings.ALLOW_UNVERIFIED_EMAIL && { emailVerified: {} }),
   })
@@ -128,7 +127,6 @@ export function createProviders(
     all,
     get: (id = ONLY_PROVIDER) => byId.get(id),
     names: all.length > 1 ? new Map(plans.map(({ id, name = id }) => [id, name])) : undefined,
-    callbackPaths: new Set(plans.map(({ callbackPath }) => callbackPath)),
     missing: plans.flatMap(({ missing }) => missing),
     async close() {
       await Promise.all(all.map(provider => provider.close()))

@@ -1,7 +1,6 @@
 // Tells the provider of a sign-out: by a direct call, by a redirect of the browser, or not at all. Revokes tokens where the
 // provider supports it.
 import { MenshenError } from '../errors.ts'
-import { OWN_PATHS } from '../paths.ts'
 import { quoted } from '../phrases.ts'
 import { getPath, notAccepted } from '../util/json-path.ts'
 import type { Metadata } from './discovery.ts'
@@ -91,10 +90,10 @@ async function revoke(
   await assertDone('the revocation', tokenAnswer, await request)
 }
 
-/** The URL at which the browser signs out, which leads back to /login; `undefined` if there is none. */
+/** The URL at which the browser signs out, which leads back to the login page; `undefined` if there is none. */
 export async function signOutUrl(
   { plan, metadata }: ProviderConnection,
-  baseUrl: string,
+  loginUrl: string,
   { idToken }: SessionTokens,
   state: string,
 ): Promise<string | undefined> {
@@ -104,7 +103,7 @@ export async function signOutUrl(
   if (!logout)
     throw new MenshenError('bad_settings', 'logout.style is "browser", but the provider has no logout address')
   const url = new URL(logout)
-  url.searchParams.set(returnParam, baseUrl + OWN_PATHS.login)
+  url.searchParams.set(returnParam, loginUrl)
   if (plan.kind === 'oidc') {
     url.searchParams.set('client_id', plan.clientId)
     url.searchParams.set('state', state)

@@ -3,7 +3,6 @@
 
 import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
-import { SIGN_IN_PATHS } from '../paths.ts'
 import type { SentAttempt } from '../provider/authorization-url.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import type { Entry, Store } from '../stores/store.ts'
@@ -24,6 +23,8 @@ export interface Attempt {
   readonly verifier?: string
   readonly nonce?: string
   readonly returnPath?: string
+  /** The fragment of the page that was wanted, with its `#`; only the browser knows it. */
+  readonly fragment?: string
   readonly startedAt?: number
   /** A test sign-in of the doctor: it creates no session, and its result goes to the holder of the ticket. */
   readonly testSignIn?: { readonly ticket: string; readonly show: boolean }
@@ -34,9 +35,13 @@ const attemptSchema: z.ZodType<Attempt> = z.object({
   verifier: z.string().exactOptional(),
   nonce: z.string().exactOptional(),
   returnPath: z.string().exactOptional(),
+  fragment: z.string().exactOptional(),
   startedAt: z.number().exactOptional(),
   testSignIn: z.object({ ticket: z.string(), show: z.boolean() }).exactOptional(),
 })
+
+/** The page that the visitor wants. */
+export type Wanted = Pick<Attempt, 'returnPath' | 'fragment'>
 
 /** The part of a provider's plan that decides how an attempt starts. */
 export type AttemptPlan = Pick<ProviderPlan, 'id' | 'kind' | 'state' | 'stateCheck' | 'pkce'>
@@ -45,7 +50,7 @@ export interface Attempts {
   start(
     plan: AttemptPlan,
     browser: string | undefined,
-    returnPath: string | undefined,
+    wanted: Wanted,
     testSignIn?: Attempt['testSignIn'],
   ): Promise<AttemptStart>
   /** The attempt; `undefined` if this browser did not start it, or has redeemed it. */
@@ -60,9 +65,10 @@ const STATE_BYTES = 32
 
 export function createAttempts({ store, now }: { readonly store: Store; readonly now: () => number }): Attempts {
   return {
-    async start(plan, known, returnPath, testSignIn) {
+    async start(plan, known, wanted, testSignIn) {
       const state = newState(plan)
-      if (!storesAttempt(plan)) return { sent: { state } }
+      // Where the state need not be known, a record only keeps the page that this tab wants.
+      if (!storesAttempt(plan) && !wanted.returnPath) return { sent: { state } }
       const browser = known && isTicket(known) ? known : newTicket()
       const verifier = plan.pkce ? newTicket() : undefined
       const nonce = plan.kind === 'oidc' ? newTicket() : undefined
@@ -70,16 +76,24 @@ export function createAttempts({ store, now }: { readonly store: Store; readonly
         provider: plan.id,
         ...(verifier && { verifier }),
         ...(nonce && { nonce }),
-        ...(returnPath && { returnPath }),
+        ...(wanted.returnPath && { returnPath: wanted.returnPath }),
+        ...(wanted.fragment !== undefined && { fragment: wanted.fragment }),
         startedAt: now(),
         ...(testSignIn && { testSignIn }),
       }
       const key = attemptKey(browser, state)
-      await store.create(key, {
+      const entry = {
         value: sealValue(sealingKey(browser), encodeJson(attempt), key),
         expiresAt: now() + ATTEMPT_SECONDS * 1000,
         labels: [],
-      })
+      }
+      try {
+        await store.create(key, entry)
+      } catch (error) {
+        // Without the record the cookie may still lead to the page.
+        if (storesAttempt(plan)) throw error
+        return { sent: { state } }
+      }
       const challenge = verifier && hash('sha256', verifier, 'base64url')
       return { sent: { state, ...(nonce && { nonce }), ...(challenge && { challenge }) }, browser }
     },
@@ -119,16 +133,18 @@ function attemptKey(browser: string, state: string): string {
   return `attempt:${hash('sha256', `${browser} ${state}`, 'base64url')}`
 }
 
-// The return path: where the visitor goes after signing in. It is always a path of our origin, in a signed cookie.
+// The return path: where the visitor goes after signing in. It is always a path of our origin. Until the sign-in starts it is
+// signed, in the address and the form of the tab's own login page, and as a fallback in a cookie; then the attempt keeps it.
 
-/** A cookie has to stay below 4096 bytes. A longer path is dropped. */
-const LONGEST_PATH = 2048
+const LONGEST_PATH = 8192
+/** A cookie has to stay below 4096 bytes. A longer path is in the address of the login page alone. */
+export const LONGEST_IN_COOKIE = 2048
 
 /** The path as the URL parser of browsers reads it; `undefined` if it leads to another origin or into the sign-in. */
-export function safeReturnPath(text: string, origin: string, callbackPaths: ReadonlySet<string>): string | undefined {
+export function safeReturnPath(text: string, origin: string, signInPaths: ReadonlySet<string>): string | undefined {
   if (!URL.canParse(text, origin)) return undefined
   const url = new URL(text, origin)
-  if (url.origin !== origin || SIGN_IN_PATHS.includes(url.pathname) || callbackPaths.has(url.pathname)) return undefined
+  if (url.origin !== origin || signInPaths.has(url.pathname)) return undefined
   const path = url.pathname + url.search
   // Without our origin in front of it, a path such as `//evil.example` is an address of another host.
   if (!URL.canParse(path, origin) || new URL(path, origin).origin !== origin) return undefined
@@ -141,18 +157,37 @@ export function signReturnPath(path: string, until: number, [key]: KeyList): str
   return `${text}.${mac(text, key).toString('base64url')}`
 }
 
+const SIGNED = /^\?return=([\w-]+\.[\w-]{43})$/
+const IN_ADDRESS = /^\?return=(\d+)\.([\w-]{43})(\/.*)$/s
+
+/** The query of a login page that leads to a signed path. A long path is there as it is: encoded, it would not fit. */
+export function returnQuery(path: string, signed: string): string {
+  if (path.length <= LONGEST_IN_COOKIE) return `?return=${signed}`
+  const [text = '', signature = ''] = signed.split('.')
+  const [until = ''] = Buffer.from(text, 'base64url').toString().split(' ', 1)
+  return `?return=${until}.${signature}${path}`
+}
+
+/** The signed path in the query of a login page; it is yet to be verified. */
+export function signedInQuery(search: string): string | undefined {
+  const [, signed] = SIGNED.exec(search) ?? []
+  if (signed) return signed
+  const [, until, signature, path] = IN_ADDRESS.exec(search) ?? []
+  return until && `${Buffer.from(`${until} ${path}`).toString('base64url')}.${signature}`
+}
+
 /** `undefined` if none of the keys signed it, if it has expired, or if it leads to another origin. */
 export function readReturnPath(
   cookie: string,
   keys: KeyList,
-  { origin, callbackPaths }: { readonly origin: string; readonly callbackPaths: ReadonlySet<string> },
+  { origin, signInPaths }: { readonly origin: string; readonly signInPaths: ReadonlySet<string> },
   now: number,
 ): string | undefined {
   const [text = '', signature = ''] = cookie.split('.')
   const given = Buffer.from(signature, 'base64url')
   if (!keys.some(key => isSame(given, mac(text, key)))) return undefined
   const [, until = '0', path = ''] = /^(\d+) (.*)$/s.exec(Buffer.from(text, 'base64url').toString()) ?? []
-  return Number(until) > now ? safeReturnPath(path, origin, callbackPaths) : undefined
+  return Number(until) > now ? safeReturnPath(path, origin, signInPaths) : undefined
 }
 
 function isSame(given: Buffer, expected: Buffer): boolean {

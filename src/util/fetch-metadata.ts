@@ -2,6 +2,7 @@
 // Browsers send `Sec-Fetch-*` on https and on loopback. On plain http there is at most the Origin of a POST.
 
 import type { IncomingHttpHeaders } from 'node:http'
+import { parseAccept } from 'hono/utils/accept'
 
 interface WithHeaders {
   readonly headers: IncomingHttpHeaders
@@ -22,6 +23,28 @@ export function isByScript({ headers }: WithHeaders): boolean {
 /** A client of an API, which has never seen our login page. */
 export function bringsToken({ authorization = '' }: IncomingHttpHeaders): boolean {
   return /^bearer(\s|$)/i.test(authorization)
+}
+
+/** Files that a browser fetches without cookies and outside of any page: a login page in their place would break an application. */
+const NEVER_PAGES = new Set<unknown>(['manifest', 'serviceworker'])
+
+/** A program that cannot use a login page: it brings credentials, or wants the manifest or the worker of a web app. */
+export function isProgram({ headers }: WithHeaders): boolean {
+  return Boolean(headers.authorization) || NEVER_PAGES.has(headers['sec-fetch-dest'])
+}
+
+/** A browser shows the answer in place of the page, whatever the method. */
+export function isShownAsPage({ headers }: WithHeaders): boolean {
+  const { 'sec-fetch-mode': mode, 'sec-fetch-dest': destination } = headers
+  if (mode !== undefined || destination !== undefined) return mode === 'navigate'
+  return String(headers['x-requested-with']).toLowerCase() !== 'xmlhttprequest' && prefersHtml(headers.accept ?? '')
+}
+
+function prefersHtml(accept: string): boolean {
+  const qualityOf = (pattern: RegExp) =>
+    Math.max(0, ...parseAccept(accept.toLowerCase()).map(({ type, q }) => (pattern.test(type) ? q : 0)))
+  const html = qualityOf(/^(?:text\/html|application\/xhtml\+xml)$/)
+  return html > 0 && html >= qualityOf(/json$/)
 }
 
 /** Without `Sec-Fetch-Dest`, a request may be for a part of a page unless it accepts HTML or JSON. */

@@ -117,6 +117,9 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   NODE_ENV: [' '],
   ALLOW_PLAIN_HTTP: ['yes', '1', 'TRUE'],
   ALLOW_UNVERIFIED_EMAIL: ['yes', '1', 'TRUE'],
+  LOGIN_PATH: ['/', 'login', '/login?next=/', '/_menshen/me'],
+  CALLBACK_PATH: ['/', '/callback/', '/callback/*'],
+  LOGOUT_PATH: ['/', 'https://app.example.com/logout', '/a/../b'],
   DEV_PROVIDER_PORT: ['0', '65536', 'none'],
 }
 

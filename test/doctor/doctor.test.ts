@@ -465,6 +465,19 @@ suite('menshen doctor and the application', { concurrency: 2 }, () => {
   })
 })
 
+test('menshen doctor warns when the application has a page at LOGIN_PATH, and not when that is moved', async t => {
+  const UPSTREAM = await listen(t, (request, response) => {
+    response.writeHead(request.url === '/login' || request.url === '/' ? 200 : 404).end()
+  })
+  const { check } = await doctor({ ...ALONE, UPSTREAM })
+  assert.equal(check('upstream / login').level, 'warning')
+  assert.match(check('upstream / login').seen, /the application answers \/login with 200/)
+  for (const LOGIN_PATH of ['/_menshen/login', '/sign-in']) {
+    const { checks } = await doctor({ ...ALONE, UPSTREAM, LOGIN_PATH })
+    assert.ok(!checks.some(({ name }) => name === 'upstream / login'), LOGIN_PATH)
+  }
+})
+
 suite('menshen doctor and applications that know GET alone', { concurrency: 2 }, () => {
   test('applications that know GET alone are asked with GET', async t => {
     const refusing = await listen(t, (request, response) => {

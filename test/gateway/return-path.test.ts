@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { createHmac, randomBytes } from 'node:crypto'
 import test from 'node:test'
+import { ownPathsOf } from '../../src/paths.ts'
 import { readReturnPath, safeReturnPath, signReturnPath } from '../../src/session/attempts.ts'
 import { signIn } from '../kit/client.ts'
 import { corpusStrings } from '../kit/corpora.ts'
@@ -10,8 +11,8 @@ import { setUp } from '../kit/set-up.ts'
 
 const ORIGIN = 'https://app.example.com'
 const NOW = Date.parse('2026-03-01T08:00:00Z')
-const CALLBACKS = new Set(['/callback/staff'])
-const OWN = { origin: ORIGIN, callbackPaths: CALLBACKS }
+const { signIn: SIGN_IN } = ownPathsOf({}, ['staff'])
+const OWN = { origin: ORIGIN, signInPaths: SIGN_IN }
 const KEYS = [new Uint8Array(32).fill(7)] as const
 const RETURN = 'menshen_return'
 
@@ -95,28 +96,28 @@ test('a path of our own stays what it is', () => {
     '/a:b@c',
     '/login/x',
   ]
-  for (const path of paths) assert.equal(safeReturnPath(path, ORIGIN, CALLBACKS), path)
-  assert.equal(safeReturnPath('/中文?q=é', ORIGIN, CALLBACKS), '/%E4%B8%AD%E6%96%87?q=%C3%A9')
-  assert.equal(safeReturnPath('/a#fragment', ORIGIN, CALLBACKS), '/a', 'a fragment never reaches a server')
-  assert.equal(safeReturnPath(`${ORIGIN}/a`, ORIGIN, CALLBACKS), '/a')
+  for (const path of paths) assert.equal(safeReturnPath(path, ORIGIN, SIGN_IN), path)
+  assert.equal(safeReturnPath('/中文?q=é', ORIGIN, SIGN_IN), '/%E4%B8%AD%E6%96%87?q=%C3%A9')
+  assert.equal(safeReturnPath('/a#fragment', ORIGIN, SIGN_IN), '/a', 'a fragment never reaches a server')
+  assert.equal(safeReturnPath(`${ORIGIN}/a`, ORIGIN, SIGN_IN), '/a')
 })
 
 test('whatever is given, what comes out leads to our own origin, and only once', () => {
   const lines = [...EVIL, ...corpusStrings('open-redirects.txt')]
   for (const line of lines)
     for (const text of [line, ...decoded(line), ...decoded(line).flatMap(decoded)]) {
-      const path = safeReturnPath(text, ORIGIN, CALLBACKS)
+      const path = safeReturnPath(text, ORIGIN, SIGN_IN)
       if (path === undefined) continue
       assert.ok(leadsHome(path), JSON.stringify(text))
       assert.match(path, /^\/(?![/\\])[\x21-\x7e]*$/, JSON.stringify(text))
-      assert.equal(safeReturnPath(path, ORIGIN, CALLBACKS), path, 'the same again when it is read back')
+      assert.equal(safeReturnPath(path, ORIGIN, SIGN_IN), path, 'the same again when it is read back')
     }
 })
 
 test('what leads away is refused', () => {
   const away = EVIL.filter(text => !URL.canParse(text, ORIGIN) || new URL(text, ORIGIN).origin !== ORIGIN)
   assert.ok(away.length > 20)
-  for (const text of away) assert.equal(safeReturnPath(text, ORIGIN, CALLBACKS), undefined, JSON.stringify(text))
+  for (const text of away) assert.equal(safeReturnPath(text, ORIGIN, SIGN_IN), undefined, JSON.stringify(text))
 })
 
 test('the sign-in itself is no place to return to, in any spelling that leads there', () => {
@@ -132,7 +133,7 @@ test('the sign-in itself is no place to return to, in any spelling that leads th
     '/logout?x',
     '/logout#x',
   ])
-    assert.equal(safeReturnPath(path, ORIGIN, CALLBACKS), undefined, path)
+    assert.equal(safeReturnPath(path, ORIGIN, SIGN_IN), undefined, path)
 })
 
 test('a signed path is read back until its time is over', () => {
@@ -286,4 +287,81 @@ test('a long address does not bring back the page that was wanted before it', as
   await client.get('/earlier')
   await client.get(`/page?${'a'.repeat(5000)}`)
   assert.equal((await signIn(client, provider)).headers.location, '/')
+})
+
+const BROWSER = { 'user-agent': 'Mozilla/5.0', accept: 'text/html' }
+
+/** The value of a hidden field of the login page. */
+function fieldOf(html: string, name: string): string {
+  return new RegExp(`name="${name}" value="([^"]*)"`).exec(html)?.[1] ?? ''
+}
+
+test('each of five tabs has its own return path in its form, and ends on its own page', async t => {
+  const { client, provider } = await setUp(t)
+  const wanted = ['/a?x=1&error=2', '/b', '/c/%E4%B8%AD?q=a%26b', '/d', `/e?${'long=1&'.repeat(1100)}`]
+  // All are sent away before the first login page is asked for.
+  const away = []
+  for (const path of wanted) away.push(await client.get(path, { headers: BROWSER }))
+  const states = []
+  for (const [n, redirect] of away.entries()) {
+    assert.match(redirect.headers.location ?? '', /^\/login\?return=/)
+    const page = await client.follow(redirect, { headers: BROWSER })
+    assert.equal(page.status, 200)
+    assert.doesNotMatch(page.text, /role="alert"/, 'a parameter of the page is none of ours')
+    const signed = fieldOf(page.text, 'return')
+    assert.ok(signed, String(wanted[n]))
+    const started = await client.post('/login', { return: signed, visitor: 'true', fragment: `#f${n}` })
+    states.push(new URL(started.headers.location ?? '').searchParams.get('state'))
+  }
+  for (const [n, state] of states.entries()) {
+    const back = await client.get(`/callback?code=${provider.codeFor()}&state=${state}`)
+    assert.equal(back.headers.location, `${wanted[n]}#f${n}`)
+  }
+})
+
+test('the form of a tab continues to its own page if another tab has signed in since', async t => {
+  const { client, provider } = await setUp(t)
+  const page = await client.follow(await client.get('/mine', { headers: BROWSER }), { headers: BROWSER })
+  await signIn(client, provider)
+  const fields = { return: fieldOf(page.text, 'return'), visitor: 'true' }
+  const answer = await client.post('/login', fields)
+  assert.deepEqual([answer.status, answer.headers.location], [303, '/mine'])
+  const another = await client.post('/login', { return: fields.return })
+  assert.match(another.headers.location ?? '', /\/oauth\/authorize\?/, 'the page of a user offers another account')
+})
+
+test('a return path of 8 KB is kept with the attempt, a longer one is left behind', async t => {
+  const { provider, visitor } = await setUp(t)
+  for (const [length, isKept] of [
+    [8192, true],
+    [8193, false],
+  ] as const) {
+    const client = visitor()
+    const path = `/page?${'a'.repeat(length - 6)}`
+    const page = await client.follow(await client.get(path))
+    const started = await client.post('/login', { return: fieldOf(page.text, 'return') })
+    const state = new URL(started.headers.location ?? '').searchParams.get('state')
+    const back = await client.get(`/callback?code=${provider.codeFor()}&state=${state}`)
+    assert.equal(back.headers.location, isKept ? path : '/')
+  }
+})
+
+test('a return path in the address or the form of a login page that we have not signed counts for nothing', async t => {
+  const { client, provider } = await setUp(t)
+  const long = `/mine?${'a'.repeat(2100)}`
+  const [, query = ''] = (await client.get(long, { headers: BROWSER })).headers.location?.split('/login') ?? []
+  await client.get('/mine', { headers: BROWSER })
+  const forged = [query.replace('/mine', '/evil'), query.replace('/mine', '//evil.example'), '?return=1.a/evil']
+  for (const search of forged) {
+    const page = await pageAt(search)
+    assert.equal(fieldOf(page, 'return'), '', search)
+  }
+  const started = await client.post('/login', { return: '/evil', fragment: 'javascript:alert(1)' })
+  const state = new URL(started.headers.location ?? '').searchParams.get('state')
+  const back = await client.get(`/callback?code=${provider.codeFor()}&state=${state}`)
+  assert.equal(back.headers.location, '/mine', 'the cookie counts')
+
+  async function pageAt(search: string): Promise<string> {
+    return (await client.get(`/login${search}`, { headers: { cookie: '' } })).text
+  }
 })

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { decodeJwt } from 'jose'
-import { checkConfig } from '../../src/config/config-file.ts'
+import { refuseTakenPaths } from '../../src/config/conflicts.ts'
 import { type Config, createMenshen, MenshenError, readSettings } from '../../src/index.ts'
 import { type Client, createClient } from '../kit/client.ts'
 import { answerOf, type OidcServer, signedInAt, startOidcServer } from '../kit/oidc-server.ts'
@@ -174,12 +174,12 @@ test('with several providers /callback takes no answer, and another path below i
 test('no rule and no application can be where a provider sends the browser back', async () => {
   const providers = { staff: { preset: 'oidc' }, 'b-2': { preset: 'oidc' } }
   for (const config of [
-    { rules: [{ path: '/callback/staff', public: true }] },
+    { rules: [{ path: '/callback/staff', public: true as const }] },
     { upstreams: { '/callback/b-2': 'http://127.0.0.1:8080' } },
   ])
-    assert.throws(() => checkConfig({ providers, ...config }, 'menshen.config.ts', 'it'), /this path is our own/)
-  checkConfig({ providers, rules: [{ path: '/callback/other', public: true }] }, 'menshen.config.ts', 'it')
-  checkConfig({ rules: [{ path: '/callback/staff', public: true }] }, 'menshen.config.ts', 'it')
+    assert.throws(() => refuseTakenPaths({}, { providers, ...config }), /this path is our own/)
+  refuseTakenPaths({}, { providers, rules: [{ path: '/callback/other', public: true }] })
+  refuseTakenPaths({}, { rules: [{ path: '/callback/staff', public: true }] })
 })
 
 test('a provider that has no name for itself does not take an answer of another', async t => {

@@ -100,7 +100,7 @@ test('a client with a bearer token is told 401 in JSON, and not the way to a log
   assert.equal(check.headers['www-authenticate'], 'Bearer')
   assert.equal(scene.upstream.received.length, 0)
   const other = await scene.visitor().get('/api', { headers: { authorization: 'Basic YTpi' } })
-  assert.equal(other.status, 302, 'a password for the application is no token')
+  assert.equal(other.status, 401, 'a program with a password cannot use a login page either')
   const user = await scene.user()
   assert.equal((await user.get('/api', { headers: { authorization: 'Bearer abc' } })).status, 200)
 })

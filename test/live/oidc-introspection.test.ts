@@ -13,7 +13,7 @@ test('oidc-provider says of a token whose it is, and of a made-up one that it is
   const { id: clientId, secret: clientSecret } = CLIENTS.basic
   const plan = planNamedProvider('live', { preset: 'oidc', vars: { auth_url: issuer }, clientId, clientSecret })
   const provider = createProvider(plan, {
-    settings: { BASE_URL, PROVIDER_TIMEOUT_MS: 5000, PROVIDER_PARALLEL_CALLS: 4 },
+    settings: { BASE_URL, LOGIN_PATH: '/login', PROVIDER_TIMEOUT_MS: 5000, PROVIDER_PARALLEL_CALLS: 4 },
     now: Date.now,
     report: () => {},
   })

@@ -83,7 +83,12 @@ function providerAt(t: TestContext, tokenAt: string, userInfoAt = tokenAt): Prov
     clientSecret: 's',
     fields: { sub: ['sub'], username: ['username'] },
   })
-  const settings = { BASE_URL: 'https://app.test', PROVIDER_TIMEOUT_MS: 5000, PROVIDER_PARALLEL_CALLS: 50 }
+  const settings = {
+    BASE_URL: 'https://app.test',
+    LOGIN_PATH: '/login',
+    PROVIDER_TIMEOUT_MS: 5000,
+    PROVIDER_PARALLEL_CALLS: 50,
+  }
   const provider = createProvider(plan, { settings, now: Date.now, report() {} })
   t.after(() => provider.close())
   return provider

@@ -244,7 +244,12 @@ test('whoever gives every endpoint by hand needs no discovery', async () => {
 test('the start does not hang on a provider that never answers', async t => {
   const { plan } = await served(t, () => {})
   const provider = createProvider(plan, {
-    settings: { BASE_URL: 'http://localhost', PROVIDER_TIMEOUT_MS: 300, PROVIDER_PARALLEL_CALLS: 1 },
+    settings: {
+      BASE_URL: 'http://localhost',
+      LOGIN_PATH: '/login',
+      PROVIDER_TIMEOUT_MS: 300,
+      PROVIDER_PARALLEL_CALLS: 1,
+    },
     now: () => 0,
     report: () => {},
   })

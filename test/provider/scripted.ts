@@ -64,7 +64,7 @@ export async function startScripted(t: TestContext, preset: string, sheet: Sheet
   const plan = moved(planNamedProvider('scene', config), local)
   assert.deepEqual(plan.missing, [])
   const provider = createProvider(plan, {
-    settings: { BASE_URL, PROVIDER_TIMEOUT_MS: 5000, PROVIDER_PARALLEL_CALLS: 4 },
+    settings: { BASE_URL, LOGIN_PATH: '/login', PROVIDER_TIMEOUT_MS: 5000, PROVIDER_PARALLEL_CALLS: 4 },
     now: () => NOW,
     report: () => {},
   })

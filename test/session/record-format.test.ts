@@ -120,13 +120,13 @@ test('a value without the byte of its format is absent, though its key opens the
   const { store, now } = await open(t)
   const attempts = createAttempts({ store, now })
   const plan = { id: 'default', kind: 'oauth2', state: 'plain', stateCheck: 'bound', pkce: true } as const
-  const { sent, browser } = await attempts.start(plan, undefined, '/reports?year=2026')
+  const { sent, browser } = await attempts.start(plan, undefined, { returnPath: '/reports?year=2026' })
   assert.equal((await attempts.find(browser, sent.state))?.returnPath, '/reports?year=2026')
   const create = store.create.bind(store)
   const unmarked = createAttempts({
     store: { ...store, create: (key, entry) => create(key, { ...entry, value: entry.value.subarray(1) }) },
     now,
   })
-  const second = await unmarked.start(plan, undefined, '/reports')
+  const second = await unmarked.start(plan, undefined, { returnPath: '/reports' })
   assert.equal(await attempts.find(second.browser, second.sent.state), undefined)
 })

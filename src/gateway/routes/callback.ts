@@ -4,7 +4,6 @@
 import { network } from '../../config/networks.ts'
 import { errorFields, isLoginError, MenshenError } from '../../errors.ts'
 import { requestFields } from '../../observe/observed-request.ts'
-import { OWN_PATHS } from '../../paths.ts'
 import { demandSentence, FORM_POST_SENTENCE, type Refusal } from '../../provider/demands.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
 import type { Provider, SignInCalls } from '../../provider/provider.ts'
@@ -14,7 +13,7 @@ import type { SignedIn } from '../../session/session-record.ts'
 import { isNoPage } from '../../util/fetch-metadata.ts'
 import { sessionCookie } from '../admission.ts'
 import type { GatewayContext } from '../context.ts'
-import { CLEAR_FRAGMENT, clearCookie, FRAGMENT_COOKIE, readCookie } from '../cookies.ts'
+import { clearCookie, clearFragment, FRAGMENT_COOKIE, readCookie } from '../cookies.ts'
 import { HookFailed, SignInRefused } from '../hooks.ts'
 import type { GatewayRequest } from '../request.ts'
 import { foreignAnswer, type OwnAnswer, redirectAnswer, signedInAnswer, tooManyAnswer } from '../respond.ts'
@@ -40,7 +39,7 @@ export async function finishSignIn(context: GatewayContext, request: GatewayRequ
   if ('error' in answer) await failTestSignIn(context, request, answer)
   const { error } = result
   observe.failedRequests.remember(request, error)
-  return redirectAnswer(pages, request.method, `${OWN_PATHS.login}?${new URLSearchParams({ error })}`)
+  return redirectAnswer(pages, request.method, `${pages.paths.login}?${new URLSearchParams({ error })}`)
 }
 
 /** A form at /callback is refused like every method but GET. It is how a provider answers by `response_mode=form_post`. */
@@ -158,7 +157,7 @@ async function signInOnce(
     if (!isAccepted || (await isOfAnother(providers, provider, answer)))
       return new SignInFailure('callback_error', { provider: id, detail: OF_ANOTHER })
     const attempt = begun && (await attempts.take(browser, answer.state))
-    if (begun && !attempt) return new SignInFailure('invalid_state', { provider: id })
+    if (begun && !attempt && storesAttempt(provider.plan)) return new SignInFailure('invalid_state', { provider: id })
     const { testSignIn } = attempt ?? {}
     if (testSignIn)
       return await withSlot(request, provider, calls =>
@@ -256,7 +255,7 @@ async function openSession(
   return signedInAnswer(pages, request, location, [
     sessionCookie(auth.cookies.session, ticket, loaded, context.now()),
     clearCookie(auth.cookies.returnPath),
-    CLEAR_FRAGMENT,
+    clearFragment(pages.paths.callback),
   ])
 }
 
@@ -272,7 +271,7 @@ async function closePrevious({ auth, observe }: GatewayContext, request: Gateway
 function returnLocation(context: GatewayContext, request: GatewayRequest, attempt?: Attempt): string {
   const path = attempt?.returnPath ?? returnPathOf(context, request) ?? HOME
   const url = new URL(path, context.settings.BASE_URL)
-  url.hash = decode(readCookie(request.headers.cookie, FRAGMENT_COOKIE) ?? '')
+  url.hash = attempt?.fragment ?? decode(readCookie(request.headers.cookie, FRAGMENT_COOKIE) ?? '')
   return url.pathname + url.search + url.hash
 }
 

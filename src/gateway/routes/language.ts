@@ -2,7 +2,7 @@
 
 import { readTarget } from '../../access/request-path.ts'
 import { LANGUAGE_FIELDS } from '../../pages/layout.ts'
-import { isOwnPath, OWN_PATHS } from '../../paths.ts'
+import { isOwnPath, OWN_PATHS, type OwnPaths } from '../../paths.ts'
 import { safeReturnPath } from '../../session/attempts.ts'
 import { isFromOwnOrigin } from '../../util/fetch-metadata.ts'
 import type { GatewayContext } from '../context.ts'
@@ -25,24 +25,24 @@ export async function chooseLanguage(
   const cookie = setCookie(auth.cookies.language, chosen.lang, YEAR_SECONDS)
   // With forward-auth only the browser knows the address under which it sees a page of ours.
   const shown = form.get(LANGUAGE_FIELDS.returnTo) ?? request.headers.referer ?? ''
-  const location = pageToShow(shown, settings.BASE_URL, pages.callbackPaths)
+  const location = pageToShow(shown, settings.BASE_URL, pages.paths)
   return redirectAnswer(pages, request.method, location, { cookies: [cookie] })
 }
 
 /** The page that the switch was on. Only ever a path of our own origin, and of our own routes only those that just show. */
-function pageToShow(shown: string, ownOrigin: string, callbackPaths: ReadonlySet<string>): string {
+function pageToShow(shown: string, ownOrigin: string, { login, logout, signIn }: OwnPaths): string {
   const url = URL.parse(shown, ownOrigin)
   if (url?.origin !== ownOrigin) return HOME
-  if (url.pathname === OWN_PATHS.login)
-    return url.search.length <= LONGEST_QUERY ? url.pathname + url.search : url.pathname
-  if (url.pathname === OWN_PATHS.logout) return ASK_FIRST
-  const wanted = safeReturnPath(shown, ownOrigin, callbackPaths)
+  if (url.pathname === login) return url.search.length <= LONGEST_QUERY ? url.pathname + url.search : url.pathname
+  if (url.pathname === logout) return logout + ASK_FIRST
+  const wanted = safeReturnPath(shown, ownOrigin, signIn)
   const path = wanted && readTarget(wanted)?.path
-  return path && (!isOwnPath(path, callbackPaths) || isShown(path)) ? wanted : HOME
+  return path && (!isOwnPath(path, signIn) || isShown(path)) ? wanted : HOME
 }
 
 const HOME = '/'
-const LONGEST_QUERY = 2048
+/** That of a login page with a long return path. */
+const LONGEST_QUERY = 8300
 const SHOWN_BELOW = [OWN_PATHS.console, OWN_PATHS.account]
 
 function isShown(path: string): boolean {

@@ -2,17 +2,23 @@
 
 import { errorFields, MenshenError } from '../../errors.ts'
 import { requestFields } from '../../observe/observed-request.ts'
-import { loginPage, type SignInOption } from '../../pages/login-page.ts'
+import { FRAGMENT_FIELD, loginPage, type SignInOption, VISITOR_FIELD } from '../../pages/login-page.ts'
 import { RETURN_FIELD } from '../../pages/notices.ts'
 import { displayName } from '../../pages/shown-text.ts'
-import { OWN_PATHS } from '../../paths.ts'
 import type { Provider } from '../../provider/provider.ts'
 import type { Providers } from '../../provider/providers.ts'
-import { ATTEMPT_SECONDS, readReturnPath, safeReturnPath, storesAttempt } from '../../session/attempts.ts'
+import {
+  ATTEMPT_SECONDS,
+  readReturnPath,
+  safeReturnPath,
+  signedInQuery,
+  storesAttempt,
+  type Wanted,
+} from '../../session/attempts.ts'
 import { isByScript, isFromOwnOrigin, isOwnNavigation } from '../../util/fetch-metadata.ts'
 import type { GatewayContext } from '../context.ts'
 import { clearCookie, readCookie, readSignedOut, setCookie } from '../cookies.ts'
-import { ownHostAnswer, returnCookie } from '../denial.ts'
+import { ownHostAnswer, returnCookie, signedForForm } from '../denial.ts'
 import type { GatewayRequest } from '../request.ts'
 import {
   foreignAnswer,
@@ -29,17 +35,20 @@ export async function showLogin(context: GatewayContext, request: GatewayRequest
   const moved = ownHostAnswer(pages, request, 'own')
   if (moved) return moved
   const { missing } = auth.providers
-  const query = new URLSearchParams(request.search)
+  const query = queryOf(request)
+  const wanted = wantedPath(context, request, query)
   const error = query.get('error') || undefined
   const signedOut = readSignedOut(auth.cookies, request.headers.cookie)
   const html = loginPage(languageOf(pages, request), {
     missing,
-    ways: await signInOptions(auth.providers),
+    ways: await signInOptions(auth.providers, wanted !== undefined && wanted !== '/'),
     error,
     requestId: error === undefined ? request.observed.requestId : observe.failedRequests.idFor(request, error),
-    signedIn: await signedInUser(context, request),
+    signedIn: await signedInUser(context, request, wanted),
     signedOut: signedOut?.where,
-    wanted: pageWanted(context, request, query),
+    // Nothing is said of the home page, where everybody begins.
+    wanted: wanted === '/' ? undefined : wanted,
+    signed: wanted === undefined || wanted === '/' ? undefined : signedForForm(context, wanted),
   })
   const cookies = returnCookies(context, request, query)
   // The page says it once: HEAD has not shown it.
@@ -61,19 +70,24 @@ function returnCookies(context: GatewayContext, request: GatewayRequest, query: 
   return wanted === undefined ? [] : [returnCookie(context, wanted)]
 }
 
-/** Where the sign-in leads; nothing is said of the home page, where everybody begins. */
-function pageWanted(context: GatewayContext, request: GatewayRequest, query: URLSearchParams): string | undefined {
+/** A return path in the query has no other parameters after it. */
+function queryOf({ search }: GatewayRequest): URLSearchParams {
+  return new URLSearchParams(signedInQuery(search) === undefined ? search : '')
+}
+
+/** Where the sign-in of this tab leads. */
+function wantedPath(context: GatewayContext, request: GatewayRequest, query: URLSearchParams): string | undefined {
   const asked = askedToReturn(context, request, query)
-  const { settings, callbackPaths } = context.pages
-  const wanted =
-    asked === undefined ? returnPathOf(context, request) : safeReturnPath(asked, settings.BASE_URL, callbackPaths)
-  return wanted === '/' ? undefined : wanted
+  const { settings, paths } = context
+  if (asked !== undefined) return safeReturnPath(asked, settings.BASE_URL, paths.signIn)
+  const signed = signedInQuery(request.search)
+  return (signed && verifiedPath(context, signed)) || returnPathOf(context, request)
 }
 
 /** One button for each provider. */
-async function signInOptions({ all, missing }: Providers): Promise<SignInOption[]> {
+async function signInOptions({ all, missing }: Providers, hasReturnPath: boolean): Promise<SignInOption[]> {
   const options = all.map(async ({ plan, authorizationUrl }) => {
-    const remembered = storesAttempt(plan)
+    const remembered = storesAttempt(plan) || hasReturnPath
     // Where the server need not know of an attempt, the page starts it without us.
     const direct = remembered || missing.length > 0 ? '' : await authorizationUrl()
     return { id: plan.id, name: plan.name, remembered, authorizationUrl: direct }
@@ -93,9 +107,12 @@ export async function startAttempt(
   if (!(await auth.rateLimit.admits('sign-in', request))) return tooManyAnswer(pages, request)
   const wanted = form.get('provider')
   const provider = wanted ? providers.get(wanted) : providers.main
-  if (!provider || providers.missing.length > 0) return redirectAnswer(pages, request.method, OWN_PATHS.login)
+  if (!provider || providers.missing.length > 0) return redirectAnswer(pages, request.method, pages.paths.login)
   const known = readCookie(request.headers.cookie, cookies.attempt)
-  const { browser, sent } = await attempts.start(provider.plan, known, returnPathOf(context, request))
+  const asked = wantedByForm(context, request, form)
+  if (form.has(VISITOR_FIELD) && (await signedInUser(context, request, undefined)))
+    return continueAnswer(context, request, (asked.returnPath ?? '/') + (asked.fragment ?? ''))
+  const { browser, sent } = await attempts.start(provider.plan, known, asked)
   const location = await provider
     .authorizationUrl(sent)
     .catch(error => loginWhileUnavailable(context, request, provider, error))
@@ -104,9 +121,26 @@ export async function startAttempt(
   return redirectAnswer(pages, request.method, location, extra)
 }
 
+/** Another tab has signed in since this login page was shown. */
+function continueAnswer({ pages }: GatewayContext, request: GatewayRequest, location: string): OwnAnswer {
+  return isByScript(request) ? jsonAnswer(pages, { location }) : redirectAnswer(pages, request.method, location)
+}
+
+const LONGEST_FRAGMENT = 2048
+
+/** The page of this tab; a form without one, such as of a program, has that of the cookie. */
+function wantedByForm(context: GatewayContext, request: GatewayRequest, form: URLSearchParams): Wanted {
+  const signed = form.get(RETURN_FIELD)
+  const returnPath = (signed && verifiedPath(context, signed)) || returnPathOf(context, request)
+  const fragment = form.get(FRAGMENT_FIELD) ?? undefined
+  const isUsable =
+    fragment !== undefined && /^(?:#[\x21-\x7e]*)?$/.test(fragment) && fragment.length <= LONGEST_FRAGMENT
+  return { ...(returnPath && { returnPath }), ...(isUsable && { fragment }) }
+}
+
 /** The address of the provider's page comes from its metadata, which are unavailable. */
 function loginWhileUnavailable(
-  { observe }: GatewayContext,
+  { observe, paths }: GatewayContext,
   request: GatewayRequest,
   { plan }: Provider,
   error: unknown,
@@ -120,23 +154,27 @@ function loginWhileUnavailable(
     reason,
   })
   observe.failedRequests.remember(request, reason)
-  return `${OWN_PATHS.login}?error=${reason}`
+  return `${paths.login}?error=${reason}`
 }
 
-export function returnPathOf({ now, auth, pages }: GatewayContext, { headers }: GatewayRequest): string | undefined {
-  const cookie = readCookie(headers.cookie, auth.cookies.returnPath)
-  const own = { origin: pages.settings.BASE_URL, callbackPaths: pages.callbackPaths }
-  return cookie && readReturnPath(cookie, auth.keys.returnPath, own, now())
+export function returnPathOf(context: GatewayContext, { headers }: GatewayRequest): string | undefined {
+  const cookie = readCookie(headers.cookie, context.auth.cookies.returnPath)
+  return cookie && verifiedPath(context, cookie)
+}
+
+function verifiedPath({ now, auth, pages }: GatewayContext, signed: string): string | undefined {
+  const own = { origin: pages.settings.BASE_URL, signInPaths: pages.paths.signIn }
+  return readReturnPath(signed, auth.keys.returnPath, own, now())
 }
 
 /** The page works even while the store is unavailable. */
-async function signedInUser(context: GatewayContext, request: GatewayRequest) {
+async function signedInUser(context: GatewayContext, request: GatewayRequest, wanted: string | undefined) {
   const ticket = readCookie(request.headers.cookie, context.auth.cookies.session)
   if (!ticket) return undefined
   try {
     const loaded = await context.auth.sessions.get(ticket)
     if (!loaded) return undefined
-    return { name: displayName(loaded.session.userInfo), continueTo: returnPathOf(context, request) ?? '/' }
+    return { name: displayName(loaded.session.userInfo), continueTo: wanted ?? '/' }
   } catch (error) {
     context.observe.report('login_without_store', { ...errorFields(error), ...requestFields(request) })
     return undefined

@@ -4,7 +4,6 @@ import type { Settings } from '../../config/settings.ts'
 import { errorFields } from '../../errors.ts'
 import { requestFields } from '../../observe/observed-request.ts'
 import { confirmSignOutPage, RETURN_FIELD } from '../../pages/notices.ts'
-import { OWN_PATHS } from '../../paths.ts'
 import { userIdOf } from '../../session/session-record.ts'
 import type { ClosedSession } from '../../session/sessions.ts'
 import { newTicket } from '../../session/ticket.ts'
@@ -16,8 +15,8 @@ import { returnCookie } from '../denial.ts'
 import type { GatewayRequest } from '../request.ts'
 import { foreignAnswer, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../respond.ts'
 
-/** Always asks first: for a redirect back to the question, which would count as a navigation of our own. */
-export const ASK_FIRST = `${OWN_PATHS.logout}?ask`
+/** The query that always asks first: for a redirect back to the question, which would count as a navigation of our own. */
+export const ASK_FIRST = '?ask'
 
 export async function signOut(
   context: GatewayContext,
@@ -30,7 +29,7 @@ export async function signOut(
   const closed = ticket && (await auth.sessions.close(ticket))
   const wanted = form.get(RETURN_FIELD)
   const cookies = wanted ? [returnCookie(context, wanted)] : []
-  if (!closed) return signedOut(context, request, { location: OWN_PATHS.login }, 'here', cookies)
+  if (!closed) return signedOut(context, request, { location: context.paths.login }, 'here', cookies)
   observe.report('sign_out', requestFields(request, closed))
   await auth.hooks.signOut(request, closed)
   return signedOut(context, request, await leaveProvider(context, request, closed), 'here', cookies)
@@ -52,7 +51,7 @@ export async function signOutEverywhere(
 
 /** No image, frame, look ahead or link of another site. */
 function isDeliberate({ BASE_URL }: Settings, request: GatewayRequest): boolean {
-  if (request.path + request.search === ASK_FIRST) return false
+  if (request.search === ASK_FIRST) return false
   return request.method === 'POST' ? isFromOwnOrigin(request, BASE_URL) : isOwnNavigation(request, BASE_URL)
 }
 
@@ -63,7 +62,7 @@ async function askFirst(
 ): Promise<OwnAnswer> {
   // Browsers send no cookie with a POST of another site: then only the next page can tell.
   const maySignOut = request.method === 'POST' || (ticket && (await context.auth.sessions.get(ticket)))
-  if (!maySignOut) return redirectAnswer(context.pages, request.method, OWN_PATHS.login)
+  if (!maySignOut) return redirectAnswer(context.pages, request.method, context.paths.login)
   return pageAnswer(context.pages, confirmSignOutPage(languageOf(context.pages, request)))
 }
 
@@ -98,7 +97,7 @@ async function leaveProvider(
 ): Promise<ProviderSignOut> {
   const { session } = closed
   const provider = context.auth.providers.get(session.provider)
-  if (!provider) return { location: OWN_PATHS.login }
+  if (!provider) return { location: context.paths.login }
   const state = newTicket()
   const tell = (error: unknown) =>
     context.observe.report('provider_not_told', {
@@ -110,6 +109,6 @@ async function leaveProvider(
     provider.signOutUrl(session, state).catch(tell),
     provider.signOut(session).catch(tell),
   ])
-  if (!location) return { location: OWN_PATHS.login }
+  if (!location) return { location: context.paths.login }
   return location.includes(state) ? { location, state } : { location }
 }

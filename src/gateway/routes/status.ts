@@ -8,6 +8,7 @@ import { errorFields } from '../../errors.ts'
 import { CONTENT_TYPE } from '../../observe/exposition.ts'
 import { observedFields, requestFields } from '../../observe/observed-request.ts'
 import type { Words } from '../../pages/words/words.ts'
+import type { OwnPaths } from '../../paths.ts'
 import type { GatewayContext } from '../context.ts'
 import { unauthenticated } from '../denial.ts'
 import { admit } from '../pipeline.ts'
@@ -47,7 +48,9 @@ export async function me(context: GatewayContext, request: GatewayRequest): Prom
   const admission = await admit(context, request)
   const { outcome, loaded, cookies } = admission
   if (outcome === 'limited') return tooManyAnswer(pages, request)
-  if (!loaded) return unauthenticated(pages, request, admission, { ended: endedDialog(languageOf(pages, request)) })
+  const headers = { link: signInLinks(pages.paths) }
+  if (!loaded)
+    return unauthenticated(pages, request, admission, { ended: endedDialog(languageOf(pages, request)) }, headers)
   const { userInfo, userRole, groups, provider } = loaded.session
   const shown = {
     userInfo,
@@ -56,7 +59,12 @@ export async function me(context: GatewayContext, request: GatewayRequest): Prom
     ...(provider && { provider }),
     expiresAt: loaded.expiresAt,
   }
-  return jsonAnswer(pages, shown, { cookies })
+  return jsonAnswer(pages, shown, { cookies, headers })
+}
+
+/** For scripts of the application, which do not know the settings. */
+function signInLinks({ login, logout }: OwnPaths): string {
+  return `<${login}>; rel="login", <${logout}>; rel="logout"`
 }
 
 /** The dialog that session.js shows on a page of the application. */

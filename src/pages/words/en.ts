@@ -462,6 +462,13 @@ export const en: Sentences<typeof zhCN> = {
     'You are no longer signed in. Sign in again in a new tab, then come back and continue here: nothing that you have entered is lost.',
   'session.sign_in_again': 'Sign in again',
 
+  'session_ended.title': 'Your session has ended',
+  'session_ended.form': 'What you submitted has not been sent yet, but it is not lost.',
+  'session_ended.page': 'You are not signed in, or your session has ended.',
+  'session_ended.sign_in': 'Sign in with the button below, in a new tab.',
+  'session_ended.reload_form': 'Come back here, reload this page, and confirm when the browser asks to send it again.',
+  'session_ended.reload': 'Come back here and reload this page.',
+
   'role.developer': 'Developer',
   'role.common': 'User',
 }

@@ -7,6 +7,7 @@ import { SETTINGS, type Settings } from '../../config/settings.ts'
 
 import { nearest } from '../../config/suggestions.ts'
 import { type ProblemDraft, refuseIf, sentence, setting } from '../../errors.ts'
+import { type SignInPathSettings, type SignInPaths, signInPathsOf } from '../../paths.ts'
 import { checkLabel, type Phrase, type PhraseCode, renderPhrase } from '../../phrases.ts'
 import { type Look, OUR_LOOK } from '../look.ts'
 import { en } from './en.ts'
@@ -25,6 +26,8 @@ export interface LanguageName {
 export interface Words extends LanguageName {
   readonly appName: string
   readonly look: Look
+  /** Where the forms of the pages lead. */
+  readonly paths: SignInPaths
   /** All that there are, this one included. */
   readonly languages: readonly LanguageName[]
   /** A sentence as text; a template escapes it. */
@@ -47,6 +50,7 @@ export interface WordsOptions {
   /** The operator's own name for the application, if there is one. */
   readonly appName: string | undefined
   readonly look: Look
+  readonly paths: SignInPaths
   readonly languages: readonly LanguageName[]
 }
 
@@ -56,7 +60,7 @@ const UNITS = [
   [60_000, 'minute'],
 ] as const
 
-export function createWords({ lang, sentences, appName, look, languages }: WordsOptions): Words {
+export function createWords({ lang, sentences, appName, look, paths, languages }: WordsOptions): Words {
   const format = new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'short' })
   const distance = new Intl.RelativeTimeFormat(lang, { numeric: 'always' })
   const sentenceFor = (code: PhraseCode) => sentences[`phrase.${code}`]
@@ -65,6 +69,7 @@ export function createWords({ lang, sentences, appName, look, languages }: Words
     label: sentences['language.name'],
     appName: appName ?? sentences['app.name'],
     look,
+    paths,
     languages,
     t: (key, ...[values]) => fill(sentences[key], values ?? {}).join(''),
     rich: (key, ...[values]) => html`${fill(sentences[key], values ?? {})}`,
@@ -96,7 +101,7 @@ const OURS: Readonly<Record<string, Table>> = { [USUAL]: zhCN, en }
 
 /** Throws with one sentence for each thing that is wrong in `words` and `languages`. */
 export function createLanguages(
-  settings: Pick<Settings, 'PAGE_LANGUAGE' | 'APP_NAME'>,
+  settings: Pick<Settings, 'PAGE_LANGUAGE' | 'APP_NAME'> & SignInPathSettings,
   config: Config,
   look: Look = OUR_LOOK,
 ): Languages {
@@ -121,9 +126,13 @@ export function createLanguages(
     return [name, { ...(OURS[name] ?? en), ...languages[name], ...own }] as const
   })
   const labels = tables.map(([lang, sentences]) => ({ lang, label: sentences['language.name'] }))
+  const paths = signInPathsOf(settings)
   const appName = APP_NAME === SETTINGS.APP_NAME.default ? undefined : APP_NAME
   const all = new Map(
-    tables.map(([lang, sentences]) => [lang, createWords({ lang, sentences, appName, look, languages: labels })]),
+    tables.map(([lang, sentences]) => [
+      lang,
+      createWords({ lang, sentences, appName, look, paths, languages: labels }),
+    ]),
   )
   const usual = all.get(inUse)
   if (!usual) throw new Error(`there is no language ${inUse}`)

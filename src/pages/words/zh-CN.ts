@@ -448,6 +448,13 @@ export const zhCN = {
   'session.ended': '登录已失效。请在新的标签页中重新登录，然后回到这里继续，填写的内容不会丢失。',
   'session.sign_in_again': '重新登录',
 
+  'session_ended.title': '登录已失效',
+  'session_ended.form': '您刚才提交的内容还没有发送，但不会丢失。',
+  'session_ended.page': '您还没有登录，或登录已失效。',
+  'session_ended.sign_in': '点击下面的按钮，在新的标签页中登录。',
+  'session_ended.reload_form': '回到本页，刷新页面，并在浏览器询问时确认重新提交。',
+  'session_ended.reload': '回到本页，刷新页面。',
+
   'role.developer': '开发者',
   'role.common': '普通用户',
 } as const

@@ -1,0 +1,112 @@
+// What a caller without a session gets who cannot be sent to the login page: a form, a program, a path that is refused.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
+
+const NAVIGATION = { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', 'sec-fetch-site': 'same-origin' }
+const HTML = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
+
+test('a form that is sent after the session has ended gets a page that says how to send it again', async t => {
+  const { visitor } = await setUp(t)
+  for (const headers of [NAVIGATION, { accept: HTML }, { accept: 'text/html, application/json;q=0.5' }]) {
+    const answer = await visitor().post('/orders', { item: '1' }, { headers })
+    assert.equal(answer.status, 401)
+    assert.match(String(answer.headers['content-type']), /^text\/html/)
+    assert.match(answer.text, /<a class="button" href="\/login" target="_blank" rel="noopener">重新登录<\/a>/)
+    assert.match(answer.text, /刷新页面/)
+    assert.ok(answer.headers['www-authenticate'])
+    assert.ok(!answer.setCookies.some(cookie => cookie.startsWith('menshen_return')), 'a form is no place to return to')
+  }
+})
+
+test('a script that posts without a session keeps its JSON', async t => {
+  const { visitor } = await setUp(t)
+  for (const headers of [
+    {},
+    { accept: '*/*' },
+    { accept: 'application/json' },
+    { accept: 'application/json, text/html;q=0.5' },
+    { accept: HTML, 'x-requested-with': 'XMLHttpRequest' },
+    { accept: HTML, 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' },
+    { accept: HTML, authorization: 'Bearer x' },
+  ]) {
+    const answer = await visitor().post('/orders', { item: '1' }, { headers })
+    assert.equal(answer.status, 401)
+    assert.equal(answer.json<{ error: string }>().error, 'unauthenticated', JSON.stringify(headers))
+  }
+})
+
+test('a program with Authorization of any scheme gets 401 and never the login page', async t => {
+  const { visitor, user } = await setUp(t)
+  for (const authorization of [
+    'Basic dTpw',
+    'Bearer x',
+    'Digest username="u"',
+    'Token abc',
+    'Negotiate YII',
+    'AWS4-HMAC x',
+  ])
+    for (const accept of ['*/*', HTML, 'application/json']) {
+      const answer = await visitor().get('/repo.git/info/refs', { headers: { authorization, accept } })
+      assert.deepEqual([answer.status, answer.headers.location], [401, undefined], `${authorization} ${accept}`)
+      assert.doesNotMatch(answer.text, /id="sign-in"/)
+    }
+  const signedIn = await user()
+  assert.equal((await signedIn.get('/', { headers: { authorization: 'Basic dTpw' } })).text, 'hello', 'with a session')
+})
+
+test('a manifest and a service worker that are fetched without cookies get 401 and no redirect', async t => {
+  const { visitor } = await setUp(t)
+  for (const destination of ['manifest', 'serviceworker']) {
+    const headers = { 'sec-fetch-dest': destination, 'sec-fetch-mode': 'cors', accept: '*/*' }
+    const answer = await visitor().get('/app.webmanifest', { headers })
+    assert.deepEqual([answer.status, answer.headers.location], [401, undefined], destination)
+  }
+})
+
+test('a refused path is logged as it came, escaped and cut, with the user, and counted; scripts get JSON', async t => {
+  const { visitor, user, lines, client } = await setUp(t, { env: { METRICS_FROM: '127.0.0.0/8' } })
+  const refusals = () => lines.filter(({ event }) => event === 'path_refused').map(({ fields }) => fields)
+  const script = await visitor().get('/a/%2e%2e/b?token=secret', { headers: { accept: 'application/json' } })
+  assert.equal(script.status, 400)
+  const { error, requestId } = script.json<{ error: string; requestId: string }>()
+  assert.deepEqual([error, requestId], ['bad_request', script.headers['x-request-id']])
+  const [first] = refusals()
+  assert.deepEqual(
+    [first?.method, first?.path, first?.reason, first?.user, first?.requestId],
+    ['GET', '/a/%2e%2e/b', 'dot_segment', undefined, requestId],
+  )
+  const long = await visitor().get(`/${'a'.repeat(5000)}`)
+  assert.equal(long.status, 414)
+  const [, second] = refusals()
+  assert.deepEqual([second?.reason, String(second?.path).length], ['too_long', 257])
+  const signedIn = await user('lisi')
+  const page = await signedIn.get('/x/..%2fadmin')
+  assert.equal(page.status, 400)
+  assert.match(String(page.headers['content-type']), /^text\/html/)
+  await until(() => refusals().length === 3)
+  assert.equal(refusals()[2]?.user, 'lisi')
+  assert.doesNotMatch(JSON.stringify(lines), /secret/)
+  const metrics = (await client.get('/_menshen/metrics')).text
+  assert.match(metrics, /^menshen_requests_total\{.*outcome="refused".*\} 3$/m)
+})
+
+test('every answer to a sign-out makes the browser forget its cached pages', async t => {
+  const { user, visitor } = await setUp(t)
+  const navigation = { headers: { ...NAVIGATION } }
+  const answers = [
+    await (await user()).post('/logout'),
+    await (await user()).get('/logout', navigation),
+    await (await user()).post('/logout', { return: '/x' }),
+    await (await user()).post('/_menshen/sign-out-everywhere'),
+    await visitor().post('/logout'),
+  ]
+  const browser = await setUp(t, { env: { LOGOUT_STYLE: 'browser' } })
+  answers.push(await (await browser.user()).post('/logout'))
+  for (const { headers, status } of answers) {
+    assert.ok(status === 302 || status === 303)
+    assert.equal(headers['clear-site-data'], '"cache"', String(headers.location))
+  }
+})
