@@ -8,10 +8,13 @@ const FRAGMENT_SECONDS = 600
 const languages = /** @type {HTMLFormElement | null} */ (document.querySelector('form.languages'))
 const forms = /** @type {NodeListOf<HTMLFormElement>} */ (document.querySelectorAll('form.sign-in'))
 
+const address = hideReturnPath()
+
 keepFragment()
 
-// A redirect keeps the fragment of the address that it answers.
+// The switch leads back to the address that the browser names. A redirect keeps the fragment of the address that it answers.
 languages?.addEventListener('submit', () => {
+  history.replaceState(null, '', address)
   const url = new URL(languages.action)
   url.hash = window.location.hash
   languages.action = url.href
@@ -29,6 +32,23 @@ for (const form of forms) {
       form.submit()
     }
   })
+}
+
+/**
+ * The address shows `/login` alone: the signed return path of this tab is in the form. A reload needs the whole address again.
+ * Returns the whole address.
+ */
+function hideReturnPath() {
+  const { href, search } = window.location
+  if (/[?&]return=/.test(search)) {
+    const url = new URL(href)
+    url.search = ''
+    history.replaceState({ address: href }, '', url)
+    return href
+  }
+  const { address } = /** @type {{ address?: string }} */ (history.state ?? {})
+  if (address) window.location.replace(address)
+  return address ?? href
 }
 
 // Coming back by the back button, the page may be shown as it was left.
@@ -121,7 +141,7 @@ function watch(until) {
 async function continueIfSignedIn() {
   if (hasLeft || document.querySelector('[aria-busy]')) return
   try {
-    const answer = await fetch(window.location.href, { headers: { accept: 'text/html' } })
+    const answer = await fetch(address, { headers: { accept: 'text/html' } })
     const page = new DOMParser().parseFromString(await answer.text(), 'text/html')
     const path = page.querySelector('.notice[role=status] + a.button')?.getAttribute('href')
     if (!path?.startsWith('/') || hasLeft) return
