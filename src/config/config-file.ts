@@ -178,6 +178,8 @@ export interface UpstreamConfig {
   readonly host?: string | undefined
   /** It does not see its prefix: `/grafana/x` becomes `/x`. Rules judge the path with the prefix. */
   readonly stripPrefix?: boolean | undefined
+  /** Its HTML documents get the script that notices the end of the session. */
+  readonly sessionScript?: boolean | undefined
 }
 
 /** Gives the file its types: the roles that it names, and no others, are those of its rules. */
@@ -306,6 +308,7 @@ const upstreamOrObject = z.union([
     audience: audience.check.optional(),
     host: sentHost.optional(),
     stripPrefix: z.boolean().optional(),
+    sessionScript: z.boolean().optional(),
   }),
 ])
 

@@ -11,6 +11,7 @@ import type { Connection } from './connections.ts'
 import { callerOf, type Identification, ownerOf, type ProxyRequest, type UpstreamFailure } from './proxy-request.ts'
 import type { RequestHeaders } from './request-headers.ts'
 import { type HeaderList, keptTrailers, type ResponseHeaders } from './response-headers.ts'
+import { headersForDocument, headersOfLonger, sessionScriptFor, takesSessionScript } from './session-script.ts'
 import { pathForUpstream } from './stripped-prefix.ts'
 import type { Upstream } from './upstreams.ts'
 
@@ -67,6 +68,7 @@ class ForwardedRequest implements ExchangeOptions {
   readonly body: AsyncIterableIterator<Buffer> | null
   readonly isBodyUnusual: boolean
   readonly expectsContinue: boolean
+  readonly takesScript: boolean
   readonly response: ServerResponse
   readonly #options: ForwardOptions
   readonly #request: ProxyRequest
@@ -88,7 +90,8 @@ class ForwardedRequest implements ExchangeOptions {
     this.upstream = upstream
     this.method = request.method
     this.path = pathForUpstream(upstream, request.path) + request.search
-    this.headers = headers
+    this.takesScript = takesSessionScript(upstream, request, identification)
+    this.headers = this.takesScript ? headersForDocument(headers) : headers
     this.incoming = response.req
     this.body = hasBody ? response.req.iterator({ destroyOnReturn: false }) : null
     this.isBodyUnusual = hasBody && length !== '0' && !EXPECTS_BODY.has(request.method)
@@ -217,6 +220,8 @@ export interface ExchangeOptions {
   readonly isBodyUnusual: boolean
   /** The client waits until it is asked for the body. */
   readonly expectsContinue: boolean
+  /** A document gets session.js. */
+  readonly takesScript: boolean
   readonly response: ServerResponse
   /** The application is about to be asked. */
   onStart(): void
@@ -269,6 +274,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
   #isLasting = false
   /** The rest of the answer, in bytes; not a number if the application has not said its length. */
   #bodyLeft = Number.NaN
+  #suffix: Buffer | undefined
 
   constructor(options: ExchangeOptions) {
     this.#options = options
@@ -340,7 +346,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     received: IncomingHttpHeaders,
     statusMessage?: string,
   ): void {
-    const { response, upstream } = this.#options
+    const { response, upstream, takesScript } = this.#options
     if (status < 200) {
       inform(response, status, received)
       return
@@ -354,7 +360,9 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     }
     this.#bodyLeft = Number(received['content-length'])
     const headers = hasTrailers(response, status, received) ? received : { ...received, trailer: undefined }
-    response.writeHead(status, plainReason(statusMessage), this.#options.answerHeaders(headers))
+    if (takesScript) this.#suffix = sessionScriptFor(status, received)
+    const sent = this.#suffix ? headersOfLonger(headers, this.#suffix.length) : headers
+    response.writeHead(status, plainReason(statusMessage), this.#options.answerHeaders(sent))
     // The reader of an event stream waits for the head, even if there is no event yet. A page has arrived by then.
     process.nextTick(flush, response)
   }
@@ -365,7 +373,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     this.#bodyLeft -= chunk.length
     if (this.#bodyLeft === 0) {
       // Together with the end; a page that came in one chunk goes together with its head, too.
-      response.end(chunk)
+      response.end(this.#suffix ? Buffer.concat([chunk, this.#suffix]) : chunk)
     } else if (!response.write(chunk)) {
       controller.pause()
       response.once('drain', () => controller.resume())
@@ -376,7 +384,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     const { response } = this.#options
     if (!this.#isDone && !response.writableEnded) {
       response.addTrailers(keptTrailers(trailers))
-      response.end()
+      response.end(this.#suffix)
     }
     this.#done()
     this.#leave()

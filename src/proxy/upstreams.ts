@@ -17,6 +17,8 @@ export interface Upstream {
   readonly connections: Connections
   /** As browsers send it, if the application does not see it; else empty. */
   readonly strippedPrefix: string
+  /** Its HTML documents get session.js. */
+  readonly sessionScript: boolean
   /** The host of its address. */
   readonly host: string
   /** The Host that it is sent; `undefined` for the browser's. */
@@ -73,7 +75,7 @@ function fingerprintOf(prefix: string, option: UpstreamOption, settings: Setting
 function openUpstream(prefix: string, option: UpstreamOption, settings: Settings, ca: string | undefined): Upstream {
   const fingerprint = fingerprintOf(prefix, option, settings, ca)
   const { url, ...more }: UpstreamConfig = typeof option === 'string' ? { url: option } : option
-  const { audience = url, stripPrefix, host: sentHost = settings.UPSTREAM_HOST_HEADER } = more
+  const { audience = url, stripPrefix, sessionScript = false, host: sentHost = settings.UPSTREAM_HOST_HEADER } = more
   const socketPath = url.startsWith('unix:') ? url.slice('unix:'.length) : undefined
   const origin = socketPath ? 'http://localhost' : url
   const { host, hostname } = new URL(origin)
@@ -91,6 +93,7 @@ function openUpstream(prefix: string, option: UpstreamOption, settings: Settings
   return {
     prefix,
     strippedPrefix: stripPrefix ? encodeURI(prefix) : '',
+    sessionScript,
     fingerprint,
     capacity,
     connections,

@@ -37,8 +37,16 @@ let browser: Browser
 let provider: ScriptedProvider
 let menshen: Instance
 const folder = mkdtempSync(join(tmpdir(), 'menshen-'))
-const application = createServer((_request, response) => {
-  response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(FORM)
+/** A page that does not know Menshen, with a policy that runs only scripts with its nonce. */
+const BARE = '<!doctype html><html lang="zh-CN"><title>bare</title><link rel="icon" href="data:,"><p>report</p></html>'
+const POLICY = "default-src 'self'; img-src data:; script-src 'nonce-r4nd0m' 'strict-dynamic'"
+const application = createServer(({ url }, response) => {
+  const isBare = url === '/bare'
+  response.writeHead(200, {
+    'content-type': 'text/html; charset=utf-8',
+    ...(isBare && { 'content-security-policy': POLICY }),
+  })
+  response.end(isBare ? BARE : FORM)
 })
 
 before(async () => {
@@ -46,7 +54,9 @@ before(async () => {
   provider = await startScriptedProvider()
   await once(application.listen(0, '127.0.0.1'), 'listening')
   const UPSTREAM = `http://127.0.0.1:${(application.address() as AddressInfo).port}`
-  writeFileSync(join(folder, 'menshen.config.ts'), "export default { rules: [{ path: '/public', public: true }] }")
+  const upstreams = { '/bare': { url: UPSTREAM, sessionScript: true } }
+  const config = { rules: [{ path: '/public', public: true }], upstreams }
+  writeFileSync(join(folder, 'menshen.config.ts'), `export default ${JSON.stringify(config)}`)
   menshen = await startInstance({ ...provider.settings, UPSTREAM, STORE: 'memory:' }, { cwd: folder })
 })
 
@@ -115,6 +125,12 @@ test('its end is noticed on a page that nobody touches', async t => {
   const { page } = await openForm(t, { refreshTokens: false, expiresIn: 4 })
   await page.getByRole('dialog').waitFor()
   assert.deepEqual(await told(page), ['menshen:ending', 'menshen:ended'])
+})
+
+test('with sessionScript a page that does not know Menshen notices the end, under a policy with a nonce too', async t => {
+  const { page } = await openForm(t, { refreshTokens: false, expiresIn: 4 }, '/bare')
+  await page.getByRole('dialog').waitFor()
+  assert.equal(await page.getByText('report').isVisible(), true)
 })
 
 test('a session that can be refreshed goes on under an open page', async t => {

@@ -256,6 +256,7 @@ test('a request that cannot be sent at all takes no slot with it', async t => {
         body: null,
         isBodyUnusual: false,
         expectsContinue: false,
+        takesScript: false,
         onContinue() {},
         response,
         onAnswer() {},
