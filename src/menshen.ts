@@ -381,7 +381,8 @@ export interface Configuration {
 /** Settings and configuration file were checked separately before. */
 export function checkWhole(settings: Settings, config: Config): Configuration {
   refuseBaseUrlAsUpstream(settings, config)
-  refuseTakenPaths(settings, config)
+  // The configuration of the command was checked when its file was loaded.
+  refuseTakenPaths(settings, config, 'createMenshen')
   const look = createLook(settings, config)
   const languages = createLanguages(settings, config, look)
   const plans = planProviders(config, settings)

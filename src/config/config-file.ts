@@ -305,7 +305,13 @@ const upstreamOrObject = z.union([
   upstreamUrl,
   z.strictObject({
     url: upstreamUrl,
-    audience: audience.check.optional(),
+    audience: z
+      .string()
+      .refine(
+        text => audience.check.safeParse(text).success,
+        `expected ${audience.expected}, for example "${audience.example}"`,
+      )
+      .optional(),
     host: sentHost.optional(),
     stripPrefix: z.boolean().optional(),
     sessionScript: z.boolean().optional(),

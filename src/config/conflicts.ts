@@ -97,7 +97,7 @@ export function refuseTakenPaths(
   refuseIf(problems)
 }
 
-const OUR_OWN = 'this path is our own; leave it out'
+const OUR_OWN = 'this path is our own; leave it out.'
 
 /** In production only loopback addresses may be plain http, unless ALLOW_PLAIN_HTTP accepts the risk. */
 export function plainHttpIn(settings: CheckedSettings): ProblemDraft[] {

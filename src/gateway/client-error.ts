@@ -45,9 +45,10 @@ export function createClientErrorListener(context: GatewayContext): ClientErrorL
   }
 }
 
-/** Node has no public name for the answer that a socket is busy with. */
+/** A part of an answer was sent. Node has no public name for the answer that a socket is busy with. */
 function isAnswering(socket: Socket): boolean {
-  return Boolean(Reflect.get(socket, '_httpMessage'))
+  const response: ServerResponse | undefined = Reflect.get(socket, '_httpMessage')
+  return response?.headersSent === true
 }
 
 /** The lines that are whole, of the headers by which the answer is chosen. */

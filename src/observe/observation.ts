@@ -5,6 +5,7 @@ import type { Settings } from '../config/settings.ts'
 import { MenshenError } from '../errors.ts'
 import type { Measure, MeasureSync, Report, TraceCall, Work } from '../events.ts'
 import { createEventLog, type Log } from '../log.ts'
+import { signInPathsOf } from '../paths.ts'
 import type { Store } from '../stores/store.ts'
 import { createAccessLog } from './access-log.ts'
 import { createHistory } from './history.ts'
@@ -129,7 +130,11 @@ export async function openObservation(
   const metrics = settings.METRICS_FROM === 'none' ? undefined : createMetrics()
   const series = createHistory({ instance: thisInstance(now()), now })
   const shadowRefusals = createShadowRefusals(now)
-  const tracing = await openTracing({ baseUrl: settings.BASE_URL, store: settings.STORE })
+  const tracing = await openTracing({
+    baseUrl: settings.BASE_URL,
+    store: settings.STORE,
+    signInPaths: signInPathsOf(settings),
+  })
   opened.defer(() => tracing?.flush())
   const observers: Observer[] = [{ onEvent: eventLog.report }, series.observer, shadowRefusals.observer]
   if (metrics) observers.push(metrics.observer)

@@ -5,7 +5,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Attributes, Context, Tracer as OtelTracer, Span, SpanOptions } from '@opentelemetry/api'
 import { MenshenError } from '../errors.ts'
 import { EVENTS, type Measure, type TraceCall, type Work } from '../events.ts'
-import { OWN_PATHS } from '../paths.ts'
+import { OWN_PATHS, type SignInPaths } from '../paths.ts'
 import { withDeadline } from '../util/deadline.ts'
 import { readVersion } from '../util/version.ts'
 import {
@@ -23,14 +23,21 @@ export interface TracingOptions {
   readonly baseUrl: string
   /** As in STORE. */
   readonly store: string
+  readonly signInPaths: SignInPaths
 }
 
 /** An exporter that hangs must not hold up the end. */
 const FLUSH_MS = 2000
 
-export function createTracing(api: OpenTelemetry, { baseUrl, store }: TracingOptions): Tracing {
+export function createTracing(api: OpenTelemetry, { baseUrl, store, signInPaths }: TracingOptions): Tracing {
   const { context, trace, SpanKind, SpanStatusCode } = api
-  const tracer: Tracer = { api, tracer: trace.getTracer('menshen', readVersion()), own: new URL(baseUrl) }
+  const { login, callback, logout } = signInPaths
+  const tracer: Tracer = {
+    api,
+    tracer: trace.getTracer('menshen', readVersion()),
+    own: new URL(baseUrl),
+    routes: new Set([...FIXED_ROUTES, login, callback, logout]),
+  }
   const database = /^[a-z]+/.exec(store)?.[0].replace('rediss', 'redis') ?? 'other'
   const isServer = database === 'redis'
   /** By the id of the request: what happens outside of its context names it all the same. */
@@ -118,14 +125,16 @@ export interface Tracer {
   readonly tracer: OtelTracer
   /** BASE_URL. */
   readonly own: URL
+  /** Paths that may be names of spans: there are few of them. */
+  readonly routes: ReadonlySet<string>
 }
 
 /** What the conventions call known; whatever else is one word, so that nobody makes up names of spans. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT'])
-const ROUTES = new Set<string>(Object.values(OWN_PATHS))
+const FIXED_ROUTES: readonly string[] = Object.values(OWN_PATHS)
 
 export function createRequestTrace(
-  { api, tracer, own }: Tracer,
+  { api, tracer, own, routes }: Tracer,
   request: ObservedRequest,
   headers: IncomingHttpHeaders,
   onEnd: () => void,
@@ -134,7 +143,7 @@ export function createRequestTrace(
   const parent = parentOf(api, headers)
   const method = METHODS.has(request.method) ? request.method : '_OTHER'
   const verb = method === '_OTHER' ? 'HTTP' : method
-  const route = ROUTES.has(request.path) ? request.path : undefined
+  const route = routes.has(request.path) ? request.path : undefined
   const attributes: Attributes = {
     'http.request.method': method,
     'url.path': request.path,

@@ -30,8 +30,11 @@ const PASSING = `
 
 test('buffers that pass through hardly ever cause a collection of the whole heap', async () => {
   const args = ['--expose-gc', '--input-type=module', '--eval', PASSING]
-  const { stdout } = await promisify(execFile)(process.execPath, args)
-  assert.ok(Number(stdout) <= MOST_COLLECTIONS, `${stdout} collections`)
+  // A busy machine adds collections, and never takes any away.
+  const counts: number[] = []
+  while (counts.length < 3 && !counts.some(count => count <= MOST_COLLECTIONS))
+    counts.push(Number((await promisify(execFile)(process.execPath, args)).stdout))
+  assert.ok(Math.min(...counts) <= MOST_COLLECTIONS, `${counts} collections`)
 })
 
 test('a V8 that counts so by itself is left alone', () => {

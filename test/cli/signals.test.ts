@@ -18,6 +18,8 @@ test('without a terminal it goes on, with or without workers', async t => {
   for (const WORKERS of ['1', '2']) {
     const { start } = await setUpInstances(t, { WORKERS })
     const instance = await start()
+    // One worker may be ready before the first process is.
+    await until(() => instance.lines.some(({ event }) => event === 'started'))
     const workers = instance.workers()
     for (let n = 0; n < 3; n++) process.kill(instance.pid, 'SIGHUP')
     assert.ok(await isReady(instance.url))

@@ -127,9 +127,13 @@ test('the configuration takes an address, or an address with an audience, and sa
   const url = 'http://127.0.0.1:8081'
   for (const good of [url, { url }, { url, audience: 'wiki' }, { url: 'unix:/run/wiki.sock', audience: 'wiki' }])
     assert.deepEqual(check(good), { upstreams: { '/wiki': good } })
-  for (const bad of ['wiki', 8081, {}, { audience: 'wiki' }, { url, audience: ' ' }, { url, audiences: ['wiki'] }])
-    assert.throws(() => check(bad), {
-      code: 'bad_settings',
-      message: /^menshen\.config\.ts: upstreams\.\/wiki: expected an http or https address .*\{ url, audience \}/,
-    })
+  for (const [bad, sentence] of [
+    ['wiki', /: upstreams\.\/wiki: expected an http or https address .*, for example "http:/],
+    [8081, /: upstreams\.\/wiki: expected text or an object\.$/],
+    [{}, /: upstreams\.\/wiki\.url: expected text, and nothing is there\.$/],
+    [{ audience: 'wiki' }, /: upstreams\.\/wiki\.url: expected text, and nothing is there\.$/],
+    [{ url, audience: ' ' }, /: upstreams\.\/wiki\.audience: expected .*, for example /],
+    [{ url, audiences: ['wiki'] }, /: upstreams\.\/wiki: there is no "audiences"; did you mean audience\?$/],
+  ] as const)
+    assert.throws(() => check(bad), { code: 'bad_settings', message: sentence })
 })

@@ -250,7 +250,7 @@ suite('the switch of languages', () => {
       ['/\\evil.example', '/'],
       ['/a/..//evil.example', '/'],
       ['/login\r\nset-cookie: a=b', '/loginset-cookie:%20a=b'],
-      [`/login?${'x'.repeat(5000)}`, '/login'],
+      [`/login?${'x'.repeat(9000)}`, '/login'],
       ['javascript:alert(1)', '/'],
       ['/_menshen/doctor/sign-in?ticket=x', '/'],
       ['/_menshen/check', '/'],

@@ -84,6 +84,8 @@ export async function openBehind(t: TestContext, proxy: FrontProxy, options: Beh
   const port = await freePort()
   const env = {
     TRUSTED_PROXIES: proxy.address ?? '127.0.0.1',
+    // The Host that the application sees through Menshen is not the proxy's doing.
+    UPSTREAM_HOST_HEADER: 'upstream',
     BASE_URL: `http://127.0.0.1:${port}`,
     PORT: String(await freePort()),
     // Whatever reaches the application then went there by the proxy's own way.

@@ -136,12 +136,13 @@ test('whatever a client calls itself or asks for, it stays one line of JSON', as
   const hostile = `"}\x85{"event":"sign_in"\t\xe2\x80\xa8`
   for (const path of ['/a%0a%22%7d', '/%22%7d%E2%80%A8'])
     await raw(menshen.url, request(`GET ${path}?token=hidden HTTP/1.1`, `user-agent: ${hostile}`))
-  await until(() => menshen.output.filter(line => line.includes('sign_in')).length === 2)
+  await until(() => menshen.output.filter(line => line.includes('sign_in')).length === 3)
   const lines = menshen.output.map(line => JSON.parse(line))
   const found = lines.filter(({ userAgent }) => userAgent === hostile)
   assert.deepEqual(
     found.map(({ event, path }) => [event, path]),
     [
+      ['path_refused', '/a%0a%22%7d'],
       ['request', ''],
       ['request', '/%22%7d%E2%80%A8'],
     ],

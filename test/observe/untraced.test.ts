@@ -7,13 +7,14 @@ import test from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { createObservation } from '../../src/observe/observation.ts'
 import { openTracing } from '../../src/observe/tracing.ts'
+import { DEFAULT_SIGN_IN_PATHS } from '../../src/paths.ts'
 import { createClient } from '../kit/client.ts'
 import { startInstance } from '../kit/instance.ts'
 import { setUp } from '../kit/set-up.ts'
 import { readPage, snippetsIn } from '../kit/snippets.ts'
 import { until } from '../kit/until.ts'
 
-const OPTIONS = { baseUrl: 'http://localhost:3000', store: 'memory:' }
+const OPTIONS = { baseUrl: 'http://localhost:3000', store: 'memory:', signInPaths: DEFAULT_SIGN_IN_PATHS }
 
 test('traceparent and tracestate reach the application as the browser sent them', async t => {
   const scene = await setUp(t)

@@ -68,8 +68,8 @@ export async function fuzz(t: TestContext, { seeds, requests }: Plan) {
 
   /** What no request may bring about at the application. */
   function judge({ method, url = '', headers, rawHeaders }: IncomingMessage): string[] {
-    // The doctor asks by itself whether the application is there, and whether it is Menshen.
-    const isProbe = method === 'HEAD' || (method === 'GET' && url === '/_menshen/doctor')
+    // The doctor asks whether the application is there, whether it is Menshen, and whether it has a login page.
+    const isProbe = method === 'HEAD' || (method === 'GET' && ['/_menshen/doctor', '/login'].includes(url))
     if (isProbe && headers['user-agent'] === 'menshen doctor' && !('x-fuzz' in headers)) return []
     const complaints: string[] = []
     const values = (name: string) => rawHeaders.filter((_, i) => i % 2 === 1 && plain(rawHeaders[i - 1]) === name)

@@ -87,10 +87,10 @@ function wantedPath(context: GatewayContext, request: GatewayRequest, query: URL
 /** One button for each provider. */
 async function signInOptions({ all, missing }: Providers, hasReturnPath: boolean): Promise<SignInOption[]> {
   const options = all.map(async ({ plan, authorizationUrl }) => {
-    const remembered = storesAttempt(plan) || hasReturnPath
-    // Where the server need not know of an attempt, the page starts it without us.
-    const direct = remembered || missing.length > 0 ? '' : await authorizationUrl()
-    return { id: plan.id, name: plan.name, remembered, authorizationUrl: direct }
+    const isStored = storesAttempt(plan)
+    // Where the server need not know of an attempt, the page can start it without us.
+    const direct = isStored || missing.length > 0 ? '' : await authorizationUrl()
+    return { id: plan.id, name: plan.name, remembered: isStored || hasReturnPath, authorizationUrl: direct }
   })
   return Promise.all(options)
 }
